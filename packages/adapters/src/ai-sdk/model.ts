@@ -40,6 +40,7 @@ export function recordModel(given: LanguageModel, run: RunState): Model {
           return { ...result, content: result.content.map((part) => ids.of(part)) };
         } catch (error) {
           asked.error = error;
+          asked.isRejected = true;
           throw error;
         }
       },
@@ -61,6 +62,7 @@ export function recordModel(given: LanguageModel, run: RunState): Model {
           return { ...result, stream: result.stream.pipeThrough(watched) };
         } catch (error) {
           asked.error = error;
+          asked.isRejected = true;
           throw error;
         }
       },

@@ -1,9 +1,8 @@
 /**
- * Markdown in which HTML is shown instead of used, and an image is a link to it: opening the file is to ask no other
- * machine for anything (C25). Other links are left to the reader's program. Where it is in doubt whether something is
- * code, it counts as text, and is escaped: then a reader sees `&lt;` for `<`, and no
- * more comes of it. So only what every reader takes for code is left alone: fences at the beginning of a line, and code
- * spans on one line that is no row of a table.
+ * Markdown in which HTML is shown instead of rendered, and images become links: opening the file must not contact
+ * another machine (C25). Other links are left to the reader's program. Only what every reader treats as code is left
+ * alone: fences at the start of a line, and code spans within one line that is not a table row. Anything else is
+ * escaped; at worst, a reader sees `&lt;` for `<`.
  */
 export function escapedHtml(markdown: string): {
   readonly markdown: string /** The fence that would close what is still open. */;
@@ -22,7 +21,7 @@ export function escapedHtml(markdown: string): {
   return { markdown: lines.join("\n"), isOpen: fence };
 }
 
-/** A closing fence may be indented, as long as it is of the same kind and not shorter. */
+/** A closing fence may be indented, if it is of the same kind and not shorter. */
 function closes(line: string, fence: string): boolean {
   const found = /^ {0,3}(`{3,}|~{3,})[ \t]*$/.exec(line)?.[1];
   return found !== undefined && found[0] === fence[0] && found.length >= fence.length;

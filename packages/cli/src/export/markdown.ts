@@ -1,13 +1,13 @@
 import { bytesWords } from "../terminal/bytes.ts";
 import { plain, plainLine } from "../terminal/plain.ts";
 import type { CallItem, Item, ShownFile } from "../transcript/item.ts";
-import { printed } from "../transcript/parts/shape.ts";
+import { printed } from "../transcript/shape.ts";
 import { callWords, stateWords } from "../transcript/words.ts";
 import { type Document, timeWords } from "./document.ts";
 import { escapedHtml } from "./markdown-html.ts";
 import { shorten } from "./shorten.ts";
 
-/** For people, in any editor: what a person said is quoted, what tools said is in fences. */
+/** For people, in any editor: prompts are quoted, tool results are fenced. */
 export function* markdownOf({ title, facts, warnings, items, queued }: Document): Generator<string> {
   yield `# ${inline(title)}\n\n`;
   for (const [name, value] of facts) yield `- **${inline(name)}:** ${codeSpan(value)}\n`;
@@ -65,7 +65,7 @@ function filesText(files: readonly ShownFile[] = []): string {
     .join("");
 }
 
-/** A fence that is longer than any in the text cannot be closed by it. */
+/** A fence longer than any in the text cannot be closed by the text. */
 export function fence(text: string, language: string): string {
   const content = plain(shorten(text));
   const fence = "`".repeat(Math.max(3, longestRun(content) + 1));
@@ -76,7 +76,7 @@ function codeSpan(text: string): string {
   const content = plainLine(text);
   if (content === "") return "";
   const ticks = "`".repeat(longestRun(content) + 1);
-  // A space where the content begins or ends with a tick: it is not shown.
+  // Content that starts or ends with a backtick needs a space, which is not shown.
   return ticks.length > 1 ? `${ticks} ${content} ${ticks}` : `${ticks}${content}${ticks}`;
 }
 
@@ -86,14 +86,14 @@ function longestRun(text: string): number {
   return longest;
 }
 
-/** One line of words that is shown as it is, whatever Markdown makes of some characters. */
+/** One line of literal text: characters with a meaning in Markdown are escaped. */
 function inline(text: string): string {
   return plainLine(text).replaceAll(/[\\`*_{}[\]<>#|~!&]/g, "\\$&");
 }
 
 /**
- * The model's own Markdown; HTML in it is shown, not used. An unclosed fence is closed, so that it takes nothing that
- * follows.
+ * The model's own Markdown. HTML in it is shown, not rendered. An unclosed fence is closed, so that it does not swallow
+ * what follows.
  */
 function block(text: string): string {
   const { markdown, isOpen } = escapedHtml(plain(shorten(text)));

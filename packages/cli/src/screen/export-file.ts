@@ -4,10 +4,7 @@ import { CommandError, EXIT } from "../exit.ts";
 import { exported, formatFor, writeOutput } from "../export/index.ts";
 import { homeFolder } from "../home.ts";
 
-/**
- * `/export`: like the command, but there are no flags here, and it may be asked for again after each turn. Answers the
- * path.
- */
+/** `/export`: like the command, but without flags, and repeatable after each turn. Returns the path. */
 export function makeExporter(
   store: Store,
   home: () => string | null = homeFolder,

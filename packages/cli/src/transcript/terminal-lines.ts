@@ -4,12 +4,12 @@ import { plain, plainLine } from "../terminal/plain.ts";
 import type { CallItem, Item, ShownFile } from "./item.ts";
 import { callWords, stateWords } from "./words.ts";
 
-/** Lines of an output or of a thought that are shown unless all are asked for. */
+/** How many lines of an output or a thought are shown by default. */
 const LINES_MAX = 12;
-/** A line may have megabytes, and a message fifty of them (C28). */
+/** A line can have megabytes, and a message fifty of them (C28). */
 const CHARACTERS_MAX = 100_000;
 
-/** A conversation as lines for a terminal or a pager. Words keep their own line breaks: terminals and pagers wrap. */
+/** A conversation as lines for a terminal or a pager. Texts keep their line breaks: terminals and pagers wrap. */
 export function* transcriptLines(
   items: readonly Item[],
   paint: Paint,

@@ -303,7 +303,7 @@ describe("a session", () => {
     opened.push(store);
     const session = await store.create<AnthropicMessage>({ dialect: "anthropic" });
     const turn = await session.startTurn({ role: "user", content: "go" });
-    const draft = turn.draft();
+    const { draft } = turn.request();
     draft.push({ text: `it is ${KEY.slice(0, 30)}` });
     await session.flush();
     draft.push({ text: `${KEY.slice(30)}, as you see` });

@@ -9,10 +9,11 @@ import { type OpenAIResponsesItem, openaiResponses } from "./openai-responses.ts
 export type { AcpMessage } from "./acp.ts";
 export type { AiSdkMessage } from "./ai-sdk.ts";
 export type { AnthropicMessage } from "./anthropic.ts";
-export type { Call, Dialect, Entry, Metadata, Outcome, View } from "./dialect.ts";
+export type { Call, Dialect, Entry, Metadata, Outcome, Part, View } from "./dialect.ts";
 export type { GeminiContent } from "./gemini.ts";
 export type { OpenAIChatMessage } from "./openai-chat.ts";
 export type { OpenAIResponsesItem } from "./openai-responses.ts";
+export { partsOf } from "./parts/part.ts";
 
 /** The type of the messages in each built-in dialect. */
 export interface DialectMessages {

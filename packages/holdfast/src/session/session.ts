@@ -76,8 +76,6 @@ export class LiveSession<M> implements surface.Session<M>, Guarded {
   #turn: LiveTurn<M> | null = null;
   #closing: Promise<void> | null = null;
   #told: Ending | null = null;
-  #askedAt = 0;
-  #looks = 0;
 
   constructor(parts: SessionParts<M>) {
     const { journal, conversation, recovery, holder, redactor, opened, options } = parts;
@@ -96,7 +94,7 @@ export class LiveSession<M> implements surface.Session<M>, Guarded {
       admission: this.#admission,
       draftMs: options.draftMs ?? DRAFT_MS,
       draftBytes: options.draftBytes ?? DRAFT_BYTES,
-      askedAt: () => this.#askedAt,
+      messages: () => this.#view.copyMessages(),
       assertOpen: () => {
         if (this.#isClosed) throw sessionClosed(this.id);
       },
@@ -107,13 +105,13 @@ export class LiveSession<M> implements surface.Session<M>, Guarded {
     this.#sync = new Sync({
       ...{ id: journal.id, conversation, admission: this.#admission, assertOpen: this.#context.assertOpen },
       messages: () => this.#view.shown,
-      looks: () => this.#looks,
       since: () => this.#log.since,
       append: (unit) => this.#log.append(unit),
       turn: () => this.#turn,
       openTurn: (number, unit) => this.#open(number, unit),
       adoptTurn: (number) => {
         this.#turn = new LiveTurn(this.#context, number);
+        this.#turn.begun();
       },
       epoch: (build) => this.#beginEpoch(build),
       empty: () => parts.fold(conversation.dialect),
@@ -122,9 +120,6 @@ export class LiveSession<M> implements surface.Session<M>, Guarded {
   }
 
   get messages(): readonly M[] {
-    this.#askedAt = this.#conversation.head;
-    this.#looks += 1;
-    this.#turn?.looked();
     return this.#view.messages;
   }
   get entries(): readonly Entry<M>[] {

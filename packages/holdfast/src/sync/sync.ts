@@ -25,8 +25,6 @@ export interface SyncSession<M> {
   /** Throws SESSION_CLOSED. */
   assertOpen(): void;
   messages(): readonly M[];
-  /** How often the application has read them. */
-  looks(): number;
   /** Every record of this writer has a greater seq. */
   since(): number;
   append(unit: readonly SessionRecord[]): Promise<unknown>;
@@ -95,7 +93,6 @@ export class Sync<M> {
     this.#session = session;
     this.#recorded = new RecordedArray(session.conversation, {
       messages: () => session.messages(),
-      looks: () => session.looks(),
       hasOpenTurn: () => this.#openTurn() !== null,
     });
   }
@@ -123,7 +120,6 @@ export class Sync<M> {
     const comparison = new Comparison(admission, array, key);
     const isFirst = conversation.turn === null && conversation.items.length === 0;
     const wasKnown = recorded.isKnown;
-    const looks = this.#session.looks();
     const difference = recorded.recognise(comparison);
     // Objects that this session handed out are its own; objects that merely have equal content may be anyone's.
     if (difference === null && !wasKnown) for (const object of recorded.handedOut()) own(object, id);
@@ -154,7 +150,6 @@ export class Sync<M> {
         if (at >= shared) own(array.objects[at], id);
       }
     }
-    recorded.synced(looks);
     return { appended, epoch: epoch || steps.some(({ kind }) => kind === "import") };
   }
 

@@ -45,15 +45,16 @@ test("a conversation of a named dialect is a request of the SDK as it is", async
   const question: MessageParam = { role: "user", content: "how many?" };
   const session = await store.create({ dialect: "anthropic" });
   const turn = await session.startTurn(question);
+  const request: Pick<MessageCreateParams, "messages"> = { messages: turn.request().messages };
+  expect(request.messages).toEqual([question]);
   const answer: Message["content"] = [{ type: "text", text: "seven", citations: null }];
   await turn.append({ role: "assistant", content: answer }, { end: true });
-  const request: Pick<MessageCreateParams, "messages"> = { messages: [...session.messages] };
-  expect(request.messages).toEqual([question, { role: "assistant", content: answer }]);
+  const shown: MessageParam[] = [...session.messages];
+  expect(shown).toEqual([question, { role: "assistant", content: answer }]);
 
   const gemini = await store.create({ dialect: "gemini" });
   const prompt: Content = { role: "user", parts: [{ text: "how many?" }] };
-  await gemini.startTurn(prompt);
-  const contents: GenerateContentParameters["contents"] = [...gemini.messages];
+  const contents: GenerateContentParameters["contents"] = (await gemini.startTurn(prompt)).request().messages;
   expect(contents).toEqual([prompt]);
 
   const acp = await store.create({ dialect: "acp" });

@@ -14,6 +14,7 @@ test("the top exports what an agent needs, and nothing of journals and single st
     "isHoldfastError",
     "newId",
     "openStore",
+    "partsOf",
     "wellFormed",
   ]);
   expect(Object.keys(store).filter((name) => name in holdfast)).toEqual([]);

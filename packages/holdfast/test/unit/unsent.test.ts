@@ -76,7 +76,7 @@ describe("what is recorded and will not be sent is said, and why", () => {
     const emitted = vi.spyOn(process, "emitWarning").mockImplementation(() => undefined);
     const session = await begun();
     const turn = await session.startTurn(user);
-    const draft = turn.draft();
+    const { draft } = turn.request();
     await draft.commit([sealed, said, call]);
     await turn.append(output);
     expect(session.warnings).toEqual([]);

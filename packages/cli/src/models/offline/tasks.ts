@@ -8,7 +8,7 @@ import { renameJob } from "./kinds/rename.ts";
 import { stepsJob } from "./kinds/steps.ts";
 import { helpText, sayJob, story, thinkThought } from "./kinds/words.ts";
 
-/** What a prompt asks for. Always something: what is not understood is answered with what would be. */
+/** What a prompt asks for. A prompt that is not understood is answered with a list of those that are. */
 export function jobOf(prompt: string): Job {
   const text = prompt.trim().replace(/^please[,\s]+/i, "");
   return (
@@ -16,7 +16,7 @@ export function jobOf(prompt: string): Job {
   );
 }
 
-/** A task that stands by itself, in the order in which the forms are tried. */
+/** A single task. The forms are tried in this order. */
 function single(text: string): Job | null {
   return (
     parseFix(text) ??
@@ -31,14 +31,14 @@ function single(text: string): Job | null {
   );
 }
 
-/** Several lines, and each is a task. */
+/** Several lines, each of them a task. */
 function lineByLine(text: string): Job | null {
   const lines = text.split("\n").filter((line) => line.trim() !== "");
   const jobs = lines.map((line) => single(line.trim()));
   return lines.length > 1 && jobs.every((job) => job !== null) ? stepsJob(jobs) : null;
 }
 
-/** Text of several lines that follows "write a.txt:" is the file's, unless each line is a change of its own. */
+/** Lines that follow "write a.txt:" are the file's content, unless each line is a task of its own. */
 function changesOnLines(text: string): boolean {
   const lines = text.split("\n").filter((line) => line.trim() !== "");
   return lines.length > 1 && lines.every((line) => single(line.trim()) !== null);
@@ -52,7 +52,7 @@ function parseNumbered(text: string): Job | null {
   );
 }
 
-/** "1. a 2. b", on one line or on several. Numbers must count up from 1, so that other numbers stay text. */
+/** "1. a 2. b", on one or several lines. Numbers must count up from 1, so that other numbers stay text. */
 function itemsOf(text: string): string[] {
   const marks: { readonly start: number; readonly end: number }[] = [];
   for (const found of text.matchAll(/(^|[\s:;])(\d+)[.)]\s+/g)) {
@@ -134,8 +134,8 @@ function changeOf(text: string): Change | null {
 }
 
 /**
- * "edit a.txt: replace "x" with "y"": the old text ends at the first quote that is followed by the new text, the new text
- * at the last quote.
+ * "edit a.txt: replace "x" with "y"": the old text ends at the first quote that is followed by the new text, the new
+ * text at the last quote.
  */
 function quotedChange(text: string): Change | null {
   const head = /^(?:edit|in)\s+(\S+?):?\s+replace\s+(["'`])/i.exec(text);
@@ -219,12 +219,12 @@ function path(text: string): string {
   return plainPath(bare(text));
 }
 
-/** With one space between words. A pattern that allows any number of spaces in several places is very slow to fail. */
+/** Collapses white space to single spaces. A pattern with many variable gaps is very slow to fail. */
 function collapseSpaces(text: string): string {
   return text.trim().replace(/\s+/g, " ");
 }
 
-/** Without the full stop, and without blanks at the end; `.` and `..` stay. */
+/** Removes the full stop and blanks at the end, but keeps `.` and `..`. */
 function withoutEnd(text: string): string {
   const trimmed = text.trimEnd();
   let end = trimmed.length;
@@ -234,12 +234,12 @@ function withoutEnd(text: string): string {
   return trimmed.slice(0, end);
 }
 
-/** Without quotes around it. */
+/** Removes surrounding quotes. */
 function bare(text: string): string {
   return /^(["'`])([\s\S]+)\1$/.exec(text.trim())?.[2] ?? text.trim();
 }
 
-/** A block of code is taken without its fence; on one line, \n is a line break. */
+/** Removes the fence of a code block. On a single line, \n means a line break. */
 function content(text: string): string {
   const fenced = /^\s*```[^\n]*\n([\s\S]*?)\n?```\s*$/.exec(text);
   if (fenced) return `${fenced[1]!}\n`;

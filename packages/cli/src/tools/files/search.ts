@@ -30,7 +30,7 @@ export async function search(
   assertNotOwn(own, root, shown);
   try {
     const found = await stat(root);
-    // One that waits for the other end of a pipe could not even be ended.
+    // A worker that waits for the other end of a pipe could not even be terminated.
     if (!found.isDirectory() && !found.isFile())
       throw new Error(`${shown} is not a regular file but a device, pipe or socket. It was not searched.`);
     const walked = found.isDirectory() ? await walk(root, FILES_MAX, { passOver, own, signal }) : alone(root);
@@ -61,7 +61,7 @@ interface Searched extends SearchReport {
   readonly isLate: boolean;
 }
 
-/** In a thread of its own: a pattern that would take for ever is ended, and the agent goes on meanwhile. */
+/** Searches in a worker thread, so that a pattern that takes forever can be stopped and does not block the agent. */
 async function runSearch(task: SearchTask, timeoutSeconds: number, signal?: AbortSignal): Promise<Searched> {
   signal?.throwIfAborted();
   const extension = import.meta.url.endsWith(".ts") ? "ts" : "js";
@@ -82,7 +82,8 @@ async function runSearch(task: SearchTask, timeoutSeconds: number, signal?: Abor
   } finally {
     clearTimeout(timer);
     signal?.removeEventListener("abort", stop);
-    // A thread that waits in the kernel, for a disk that does not answer, cannot be ended: it is not waited for either.
+    // A thread blocked in the kernel, for example on a disk that does not respond, cannot be terminated: do not wait
+    // for it.
     await Promise.race([worker.terminate(), pause(TERMINATION_MS, undefined, { ref: false })]);
   }
 }

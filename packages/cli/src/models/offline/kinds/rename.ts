@@ -17,7 +17,7 @@ import { sameLook } from "./files.ts";
 
 /**
  * "rename X to Y in src": every occurrence of the text. Finds the files, reads and changes them in parallel, checks the
- * result, and sums up.
+ * result, and reports.
  */
 export function renameJob(old: string, name: string, folder: string): Job {
   return {
@@ -26,7 +26,7 @@ export function renameJob(old: string, name: string, folder: string): Job {
       const found = findFiles(known, old, folder, from, before);
       if (found.state === "ask") {
         const thought = `First I look where "${old}" occurs in ${folder}.`;
-        // Enough is known of the search not to make it again: it does not name all files.
+        // Do not search again: the search does not name all files.
         const progress = found.calls[0]?.name === "list" ? { ...before, listing: true } : before;
         return { kind: "call", calls: found.calls, thought, progress };
       }
@@ -57,14 +57,14 @@ function change(
   const untouched = new Set(stringsIn(before["untouched"]));
   const failed = { ...(before["failed"] as Record<string, string> | undefined) };
   const goals = { ...(before["goals"] as Record<string, string> | undefined) };
-  /** Read and to be changed: so much is kept over a summary that the file need not be read again. */
+  /** Read and ready to be changed. Summaries keep this, so that the file need not be read again. */
   const ready = new Set<string>();
   const wasReady = new Set(stringsIn(before["ready"]));
   const reads: Wanted[] = [];
   const edits: Wanted[] = [];
   let to = foundTo;
   for (const path of files) {
-    // A few files from reading to checking, then the next ones: what is in hand must fit into the window.
+    // A few files at a time, from reading to checking: what is in progress must fit into the window.
     if (reads.length + edits.length >= known.parallelMax) break;
     if (changed.has(path) || untouched.has(path) || path in failed) continue;
     const isTried = known.calls.slice(from).some((call) => isChangeOf(call, path) && mayHaveRun(call));
@@ -128,7 +128,7 @@ type Found =
   | { readonly state: "hopeless"; readonly why: string; readonly to: number }
   | { readonly state: "ask"; readonly calls: readonly Wanted[] };
 
-/** Where it occurs; all files of the folder, if the search shows only the first lines, or cannot be asked. */
+/** The files that contain the text; or all files of the folder, if the search was cut off or is not available. */
 function findFiles(known: Known, old: string, folder: string, from: number, before: Progress): Found {
   const carried = stringsIn(before["files"]);
   if (carried.length > 0) return { state: "known", files: carried, to: from };
@@ -146,7 +146,7 @@ function findFiles(known: Known, old: string, folder: string, from: number, befo
   return found.state === "known" ? { ...found, files: parseListedFiles(found.text, folder) } : found;
 }
 
-/** A later answer would not name what is changed already. */
+/** The first answer, because a later one would not name files that are already changed. */
 function firstAnswer(known: Known, wanted: Wanted, from: number): Finding {
   const at = known.calls.findIndex(
     ({ name, input, outcome }, index) =>

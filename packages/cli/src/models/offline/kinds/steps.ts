@@ -1,7 +1,7 @@
 import { type Job, type Step, settle } from "../evidence/job.ts";
 import type { Progress } from "../evidence/progress.ts";
 
-/** "1. write a.txt: x 2. run …": one after the other, with a list of what is done. */
+/** "1. write a.txt: x 2. run …": one after the other, with a list of what was done. */
 export function stepsJob(steps: readonly Job[]): Job {
   return {
     title: `work through ${steps.length} steps`,
