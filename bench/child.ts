@@ -1,7 +1,8 @@
 import * as fs from "node:fs";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
-import { openFolderStore, openJournalStore, openStore } from "holdfast";
+import { openStore } from "holdfast";
+import { openFolderStore, openJournalStore } from "holdfast/store";
 import { makeEntries } from "./messages.ts";
 import { streamed } from "./stream.ts";
 

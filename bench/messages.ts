@@ -1,4 +1,4 @@
-import type { NewRecord } from "holdfast";
+import type { NewRecord } from "holdfast/store";
 import { randomFrom } from "./statistics.ts";
 
 /** One message of the mix, ready before any clock runs. */

@@ -26,7 +26,7 @@ export async function makeSession(
   count: number,
 ): Promise<{ readonly root: string; readonly id: string }> {
   await using store = await sessionStore(root);
-  const session = await store.create({ dialect });
+  const session = await store.create<unknown>({ dialect });
   await eachTurn(session, makeConversation(count, dialect), async (turn, entries) => {
     for (const { message } of entries) await turn.append(message);
   });

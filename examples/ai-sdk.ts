@@ -26,12 +26,11 @@ async function run(name: string, result: string): Promise<string> {
   return result;
 }
 
-const store = await openStore("./agent-data", { app: "ai-sdk" });
-// `intents`: the adapter records every start. Then a call without one is known never to have run.
-const options = { intents: true };
+// The adapter records every tool start, so a call without one is known never to have run.
+const store = await openStore("./agent-data", { app: "ai-sdk", recordsToolStarts: true });
 const session =
-  (await store.resumeLatest<ModelMessage>({ cwd: ".", app: "ai-sdk" }, options)) ??
-  (await store.create<ModelMessage>({ ...options, dialect: "ai-sdk", cwd: "." }));
+  (await store.resumeLatest<ModelMessage>({ cwd: ".", app: "ai-sdk" })) ??
+  (await store.create<ModelMessage>({ dialect: "ai-sdk", cwd: "." }));
 guard(session);
 const agent = durable(session, { replay: { read_notes: "safe" } });
 

@@ -5,14 +5,14 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { guard, openStore } from "holdfast";
 import type { Message } from "./model.ts";
 
-const store = await openStore("./agent-data", { app: "five-needs" });
+const store = await openStore("./agent-data", { app: "five-needs", recordsToolStarts: true });
 const user = (content: string): Message => ({ role: "user", content });
 const answer = (text: string): Message => ({ role: "assistant", content: [{ type: "text", text }] });
 const call = (id: string): Message => ({
   role: "assistant",
   content: [{ type: "tool_use", id, name: "sh", input: {} }],
 });
-const create = (title: string) => store.create<Message>({ dialect: "anthropic", title, cwd: ".", intents: true });
+const create = (title: string) => store.create<Message>({ dialect: "anthropic", title, cwd: "." });
 
 // What an earlier run of this program was killed in: a list reads no transcripts, and knows.
 for (const { id, title } of (await store.list({ cwd: ".", app: "five-needs", status: "interrupted" })).sessions) {

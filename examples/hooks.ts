@@ -14,12 +14,11 @@ const tools: Record<string, (signal: AbortSignal) => Promise<string>> = {
   post_summary: async () => "Posted.",
 };
 
-const store = await openStore("./agent-data", { app: "hooks" });
-// `intents`: every tool is started through `turn.tool`. Then a call without a recorded start is known never to have run.
-const options = { intents: true };
+// Every tool starts through `turn.tool`, so a call without a recorded start is known never to have run.
+const store = await openStore("./agent-data", { app: "hooks", recordsToolStarts: true });
 const session =
-  (await store.resumeLatest<Message>({ cwd: ".", app: "hooks" }, options)) ??
-  (await store.create<Message>({ ...options, dialect: "anthropic", cwd: "." }));
+  (await store.resumeLatest<Message>({ cwd: ".", app: "hooks" })) ??
+  (await store.create<Message>({ dialect: "anthropic", cwd: "." }));
 // SIGTERM and SIGHUP are recorded before they end the process. Nothing is lost without it, but then they look like a SIGKILL.
 guard(session);
 

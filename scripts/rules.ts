@@ -47,7 +47,7 @@ const ROOMS: readonly (readonly [room: string, below: readonly string[]])[] = [
   ],
   ["session/", [...BASE, "redact/", "conversation/", "view/", "admit/", "replace/", "sync/", "listing/", "search/"]],
   ["guard/", ["defined.ts", "session/surface.ts", "session/guarded.ts"]],
-  ["kit.ts", ["defined.ts", "journal/", "text/", "stores/*.ts"]],
+  ["store.ts", ["defined.ts", "journal/", "text/", "stores/", "session/store.ts"]],
 ];
 
 /** The packages whose rooms stand in a table of their own. */

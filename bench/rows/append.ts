@@ -1,4 +1,4 @@
-import type { Journal, JournalStore } from "holdfast";
+import type { Journal, JournalStore } from "holdfast/store";
 import type { Bench } from "../bench.ts";
 import type { Figure, Results } from "../figure.ts";
 import { compareP50, type Side } from "../interleave.ts";

@@ -1,7 +1,7 @@
 import { once } from "node:events";
 import { openPostgresStore } from "@holdfast/postgres";
-import { type JournalStore, newId, openFolderStore } from "holdfast";
-import { lineOf, type VerbatimLine } from "holdfast/kit";
+import { newId } from "holdfast";
+import { type JournalStore, lineOf, openFolderStore, type VerbatimLine } from "holdfast/store";
 import pg from "pg";
 import { startServer } from "../../packages/postgres/test/server/server.ts";
 import type { Bench } from "../bench.ts";

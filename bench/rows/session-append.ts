@@ -1,4 +1,5 @@
-import { type Durability, newId, openFolderStore } from "holdfast";
+import { newId } from "holdfast";
+import { type Durability, openFolderStore } from "holdfast/store";
 import type { Bench } from "../bench.ts";
 import type { Results } from "../figure.ts";
 import { interleave } from "../interleave.ts";
@@ -49,7 +50,7 @@ async function compare(
   const p50Us: [number[], number[]] = [[], []];
   // The first round warms both up. Each has new sessions: a context does not grow without end.
   for (let round = -1; round < plan.rounds; round++) {
-    await using session = await sessions.create({ dialect: "anthropic" });
+    await using session = await sessions.create<unknown>({ dialect: "anthropic" });
     await using journal = await journals.create(newId(), []);
     const own = (entry: Entry) => journal.append(entry.record);
     const times: [number[], number[]] = [[], []];

@@ -10,7 +10,7 @@ const PER_ROUND = 200;
 /** `session.sync` of an array in which nothing is new, which agents call after every step; and, for comparison, a loop that looks at every message of it. */
 export async function sessionSyncRow(bench: Bench, { figures, peers }: Results): Promise<void> {
   await using store = await sessionStore(bench.path("sync"));
-  await using session = await store.create({ dialect: "anthropic" });
+  await using session = await store.create<unknown>({ dialect: "anthropic" });
   const messages = makeConversation(MESSAGES, "anthropic").map(({ message }) => message);
   const recorded = [...messages];
   await session.sync(messages);

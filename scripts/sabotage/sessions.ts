@@ -26,6 +26,13 @@ export const sessionSabotages: readonly Sabotage[] = [
     look: SESSIONS,
   },
   {
+    name: "session: a session in another dialect than the named one is opened",
+    file: "session/store.ts",
+    find: 'if (typeof given === "string" && dialect !== given) throw otherDialect(dialect, given);',
+    replace: "",
+    look: SESSIONS,
+  },
+  {
     name: "session: the turn before is not said to have been left",
     file: "view/repairs.ts",
     find: '  return [{ kind: "turn.ended", turn: turn.number, outcome }];',

@@ -60,8 +60,8 @@ export const PROMPT: ModelMessage = { role: "user", content: "Go." };
 
 /** A session in memory, with its first turn open. */
 export async function begun(): Promise<{ session: Session<ModelMessage> } & AsyncDisposable> {
-  const store = await openStore("memory:");
-  const session = await store.create<ModelMessage>({ dialect: "ai-sdk", intents: true, draftMs: 1 });
+  const store = await openStore("memory:", { recordsToolStarts: true });
+  const session = await store.create<ModelMessage>({ dialect: "ai-sdk", draftMs: 1 });
   await session.startTurn(PROMPT);
   return { session, [Symbol.asyncDispose]: () => store.close() };
 }

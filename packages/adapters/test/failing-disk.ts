@@ -1,5 +1,6 @@
-import { openFolderStore, openStoreWith, type Store } from "holdfast";
+import type { Store } from "holdfast";
 import { type DiskFile, nodeDisk } from "holdfast/disk";
+import { openFolderStore, openStoreWith } from "holdfast/store";
 
 /** A store in a folder on a disk that fails: the how many-eth operation on a journal, the test says. */
 export class FailingDisk {
@@ -15,7 +16,7 @@ export class FailingDisk {
         return /sessions.*\.jsonl/.test(path) ? this.#handled(file) : file;
       },
     };
-    return openStoreWith((options) => openFolderStore(folder, { ...options, disk }));
+    return openStoreWith((options) => openFolderStore(folder, { ...options, disk }), { recordsToolStarts: true });
   }
 
   #tick(code: string): void {

@@ -20,8 +20,8 @@ export interface Hostile {
 /** A session as somebody else could have prepared it: a valid journal, written by the library itself. */
 export async function hostileSession(url: string, hostile: Hostile): Promise<string> {
   const { cwd, command, allow, model, agentCwd } = hostile;
-  await using store = await openStore(url);
-  const options = { dialect: "ai-sdk", app: "holdfast", intents: true } as const;
+  await using store = await openStore(url, { recordsToolStarts: true });
+  const options = { dialect: "ai-sdk", app: "holdfast" } as const;
   const session = await store.create<ModelMessage>({ ...options, cwd });
   if (allow) await session.note("allow", allow);
   if (model) await session.note("model", model);

@@ -8,7 +8,7 @@ import {
   segmentAt,
   sessionExists,
   type VerbatimLine,
-} from "holdfast/kit";
+} from "holdfast/store";
 import { differs, jsonb } from "./catalogue.ts";
 import type { Database } from "./database.ts";
 import { isDuplicate } from "./failure.ts";

@@ -1,5 +1,4 @@
-import type { Durability } from "holdfast";
-import type { Segment } from "holdfast/kit";
+import type { Durability, Segment } from "holdfast/store";
 import type { Database } from "./database.ts";
 import { isPassing } from "./failure.ts";
 import type { Lease } from "./leases.ts";

@@ -1,4 +1,5 @@
-import type { Json, Listed, ListHints, ListOptions, Summariser } from "holdfast";
+import type { Json } from "holdfast";
+import type { Listed, ListHints, ListOptions, Summariser } from "holdfast/store";
 import {
   aheadAfter,
   aheadOf,
@@ -10,7 +11,7 @@ import {
   recordOf,
   rowIn,
   stampOf,
-} from "holdfast/kit";
+} from "holdfast/store";
 import type { Database, Row } from "./database.ts";
 import { codeOf } from "./failure.ts";
 import { holderOf, isFree } from "./leases.ts";

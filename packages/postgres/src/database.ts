@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from "node:timers/promises";
-import { type Durability, HoldfastError } from "holdfast";
-import { storeClosed } from "holdfast/kit";
+import { HoldfastError } from "holdfast";
+import { type Durability, storeClosed } from "holdfast/store";
 import pg, { type Pool, type PoolClient, type QueryConfig, type QueryResult } from "pg";
 import { databaseFailure, isConflict, isPassing, isStarting } from "./failure.ts";
 import { ignoreErrors } from "./pools.ts";

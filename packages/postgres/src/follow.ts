@@ -1,5 +1,5 @@
-import { type FollowOptions, isHoldfastError, type JournalRecord } from "holdfast";
-import { crcIn, cursorStale, recordOf, sessionNotFound, startAfter, Wake } from "holdfast/kit";
+import { isHoldfastError, type JournalRecord } from "holdfast";
+import { crcIn, cursorStale, type FollowOptions, recordOf, sessionNotFound, startAfter, Wake } from "holdfast/store";
 import type { Lines } from "./lines.ts";
 import type { SessionRows } from "./session-rows.ts";
 

@@ -1,24 +1,20 @@
-import {
-  type Durability,
-  type FollowOptions,
-  type HoldfastError,
-  isHoldfastError,
-  type Journal,
-  type JournalAppended,
-  type JournalAppendOptions,
-  type JournalRecord,
-  type NewRecord,
-} from "holdfast";
+import { type HoldfastError, isHoldfastError, type JournalRecord } from "holdfast";
 import {
   assertEpoch,
   closedRecord,
+  type Durability,
+  type FollowOptions,
+  type Journal,
+  type JournalAppended,
+  type JournalAppendOptions,
   journalClosed,
   type Ledger,
+  type NewRecord,
   notSupported,
   type Segment,
   segmentRecord,
   tellAll,
-} from "holdfast/kit";
+} from "holdfast/store";
 import type { Batcher, Write } from "./batch.ts";
 import type { Catalogue } from "./catalogue.ts";
 import type { Database } from "./database.ts";

@@ -1,6 +1,6 @@
 import { hostname } from "node:os";
-import { type Holder, type HoldfastError, isHoldfastError } from "holdfast";
-import { sessionBusy, sessionNotFound } from "holdfast/kit";
+import { type HoldfastError, isHoldfastError } from "holdfast";
+import { type Holder, sessionBusy, sessionNotFound } from "holdfast/store";
 import type { Database, Row } from "./database.ts";
 import { leaseLost } from "./failure.ts";
 

@@ -1,4 +1,4 @@
-import type { Line } from "holdfast/kit";
+import type { Line } from "holdfast/store";
 import pg from "pg";
 import type { Database } from "./database.ts";
 

@@ -1,4 +1,4 @@
-import type { JournalStore, JournalStoreOptions } from "holdfast";
+import type { JournalStore, JournalStoreOptions } from "holdfast/store";
 import type pg from "pg";
 import { type Address, parseAddress, quoteName, resolveAddress } from "./address.ts";
 import { Database } from "./database.ts";

@@ -12,7 +12,7 @@ import {
   type TextTables,
   tokensOf,
   withMarks,
-} from "holdfast/kit";
+} from "holdfast/store";
 import type { Database, Query, Row } from "./database.ts";
 
 /** A title sorts before all messages. */

@@ -1,5 +1,5 @@
 import { newId } from "holdfast";
-import type { Segment } from "holdfast/kit";
+import type { Segment } from "holdfast/store";
 import { differs, jsonb, newestStamp } from "./catalogue.ts";
 import type { Database } from "./database.ts";
 import { type Lease, type Leases, newHolder } from "./leases.ts";

@@ -1,4 +1,5 @@
-import { openStoreWith, type Store, type StoreOptions } from "holdfast";
+import type { Store, StoreOptions } from "holdfast";
+import { openStoreWith } from "holdfast/store";
 import type pg from "pg";
 import { openPostgresStore, type PostgresStoreOptions } from "./open.ts";
 

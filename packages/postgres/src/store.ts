@@ -1,11 +1,10 @@
 import { randomUUID } from "node:crypto";
+import type { HoldfastError, JournalRecord } from "holdfast";
 import type {
   Capabilities,
   FollowOptions,
   Holder,
-  HoldfastError,
   Journal,
-  JournalRecord,
   JournalStore,
   Listed,
   ListOptions,
@@ -15,7 +14,7 @@ import type {
   Snapshot,
   Verification,
   WriterOptions,
-} from "holdfast";
+} from "holdfast/store";
 import {
   Account,
   assertFormat,
@@ -33,7 +32,7 @@ import {
   sessionNotFound,
   storeClosed,
   type VerbatimLine,
-} from "holdfast/kit";
+} from "holdfast/store";
 import pg from "pg";
 import { adoptSession } from "./adopt.ts";
 import { Batcher } from "./batch.ts";

@@ -1,5 +1,5 @@
-import type { Durability, JournalAppended, Json } from "holdfast";
-import type { Ledger, Prepared, Segment } from "holdfast/kit";
+import type { Json } from "holdfast";
+import type { Durability, JournalAppended, Ledger, Prepared, Segment } from "holdfast/store";
 import type { Write } from "./batch.ts";
 import type { Lease } from "./leases.ts";
 

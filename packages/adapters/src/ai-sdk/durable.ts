@@ -14,9 +14,9 @@ import { wrapSettings } from "./wrap.ts";
 const UNWRITTEN = new WeakMap<Session<ModelMessage>, UnwrittenOutcomes>();
 
 /**
- * Makes the runs of an AI SDK agent durable in this session. The session's dialect is `ai-sdk`; create or resume it
- * with `intents: true`, since every start is recorded. Besides the session it remembers only which runs have begun, and
- * outcomes that could not be written for lack of space.
+ * Makes the runs of an AI SDK agent durable in this session. The session's dialect is `ai-sdk`. Open its store
+ * with `recordsToolStarts: true`, since every start is recorded. Besides the session it remembers only which runs have
+ * begun, and outcomes that could not be written for lack of space.
  */
 export function durable(session: Session<ModelMessage>, options: DurableOptions = {}): Durable {
   const { dialect } = session.attributes;

@@ -82,8 +82,8 @@ describe.each(Object.entries(providers))("%s", (_, { speech, model, options }) =
   }
 
   test("a run of three steps is recorded and judged, and sends what the SDK sends without it", async () => {
-    await using store = await openStore("memory:");
-    const session = await store.create<ModelMessage>({ dialect: "ai-sdk", intents: true });
+    await using store = await openStore("memory:", { recordsToolStarts: true });
+    const session = await store.create<ModelMessage>({ dialect: "ai-sdk" });
     await session.startTurn(PROMPT);
     await using server = await loopback(speech, [first, second, last, last]);
     const ran: number[] = [];
@@ -110,8 +110,8 @@ describe.each(Object.entries(providers))("%s", (_, { speech, model, options }) =
   test.each(failures)(
     "%s: the run fails, nothing runs twice, and the resumed request is the one that failed",
     async (_, failure) => {
-      await using store = await openStore("memory:");
-      let session = await store.create<ModelMessage>({ dialect: "ai-sdk", intents: true });
+      await using store = await openStore("memory:", { recordsToolStarts: true });
+      let session = await store.create<ModelMessage>({ dialect: "ai-sdk" });
       await session.startTurn(PROMPT);
       const ran: number[] = [];
       await using server = await loopback(speech, [first, failure, second, last]);
@@ -121,7 +121,7 @@ describe.each(Object.entries(providers))("%s", (_, { speech, model, options }) =
       expect(JSON.stringify(session.messages), "half an answer is not an answer").not.toContain("And 3");
 
       await session.close();
-      session = await store.resume<ModelMessage>(session.id, { intents: true });
+      session = await store.resume<ModelMessage>(session.id);
       expect(session.interruption?.how).toMatchObject({ kind: "failed" });
       await session.resumeTurn({ calls: "rerun" });
       expect(await run(session, server.url, ran)).toEqual({ kind: "completed" });
@@ -134,8 +134,8 @@ describe.each(Object.entries(providers))("%s", (_, { speech, model, options }) =
   );
 
   test("C36: 429 and 500 are retried by the SDK, a failed stream too, and of the failed attempts nothing is left", async () => {
-    await using store = await openStore("memory:");
-    const session = await store.create<ModelMessage>({ dialect: "ai-sdk", intents: true });
+    await using store = await openStore("memory:", { recordsToolStarts: true });
+    const session = await store.create<ModelMessage>({ dialect: "ai-sdk" });
     await session.startTurn(PROMPT);
     const ran: number[] = [];
     const wrong: Answer = { text: "These words were never said." };
@@ -155,8 +155,8 @@ describe.each(Object.entries(providers))("%s", (_, { speech, model, options }) =
   });
 
   test("C12: stopped while it streams, the words are kept, and the next prompt is accepted", async () => {
-    await using store = await openStore("memory:");
-    const session = await store.create<ModelMessage>({ dialect: "ai-sdk", intents: true, draftMs: 1 });
+    await using store = await openStore("memory:", { recordsToolStarts: true });
+    const session = await store.create<ModelMessage>({ dialect: "ai-sdk", draftMs: 1 });
     const turn = await session.startTurn(PROMPT);
     await using server = await loopback(speech, [{ answer: { text: first.text! }, after: 6, end: "silence" }, last]);
     const finished = run(session, server.url, []);
@@ -182,8 +182,8 @@ test.each(searching)(
     const messages = [PROMPT, ...(await undisturbed.responseMessages), NEXT];
     await streamText({ ...all, model: await model(alone.url), messages }).consumeStream();
 
-    await using store = await openStore("memory:");
-    let session = await store.create<ModelMessage>({ dialect: "ai-sdk", intents: true });
+    await using store = await openStore("memory:", { recordsToolStarts: true });
+    let session = await store.create<ModelMessage>({ dialect: "ai-sdk" });
     await using server = await loopback(speech, script);
     for (const prompt of [PROMPT, NEXT]) {
       await session.startTurn(prompt);
@@ -191,7 +191,7 @@ test.each(searching)(
       const run = streamText(agent.wrap({ ...all, model: await model(server.url) }));
       expect(await agent.finish(run)).toEqual({ kind: "completed" });
       await session.close();
-      session = await store.resume<ModelMessage>(session.id, { intents: true });
+      session = await store.resume<ModelMessage>(session.id);
     }
     expect(server.requests).toEqual(alone.requests);
     expect(server.violations).toEqual([]);

@@ -1,7 +1,8 @@
 import { appendFileSync, writeSync } from "node:fs";
 import { isStepCount, jsonSchema, type ModelMessage, streamText, type ToolSet, tool } from "ai";
-import { type OpenCall, openFolderStore, openStoreWith, type Session, type Store } from "holdfast";
+import type { OpenCall, Session, Store } from "holdfast";
 import { type DiskFile, nodeDisk } from "holdfast/disk";
+import { openFolderStore, openStoreWith } from "holdfast/store";
 import { durable } from "../../src/ai-sdk/index.ts";
 import { models, type ProviderName } from "../loopback/models.ts";
 import type { Answer, Body } from "../loopback/server.ts";
@@ -134,10 +135,10 @@ function openKilled({ folder, killAfter, counts }: Orders): Promise<Store> {
       return /sessions.*\.jsonl/.test(path) ? deadly(file) : file;
     },
   };
-  return openStoreWith((options) => openFolderStore(folder, { ...options, disk }));
+  return openStoreWith((options) => openFolderStore(folder, { ...options, disk }), { recordsToolStarts: true });
 }
 
-export const OPEN = { intents: true, draftMs: 1 } as const;
+export const OPEN = { draftMs: 1 } as const;
 
 if (import.meta.main) {
   const orders = JSON.parse(process.argv[2]!) as Orders;

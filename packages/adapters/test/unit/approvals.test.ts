@@ -62,8 +62,8 @@ describe.each(everyWay)("%s", (_, start) => {
     lines: string[];
   }> {
     const { ran, tools } = counting();
-    const store = await openStore("memory:");
-    let session = await store.create<ModelMessage>({ dialect: "ai-sdk", intents: true });
+    const store = await openStore("memory:", { recordsToolStarts: true });
+    let session = await store.create<ModelMessage>({ dialect: "ai-sdk" });
     await session.startTurn(PROMPT);
     let agent = durable(session);
     const first = scripted([
@@ -77,7 +77,7 @@ describe.each(everyWay)("%s", (_, start) => {
     if (waiting.kind !== "waiting") throw new Error(waiting.kind);
     if (restart) {
       await session.close();
-      session = await store.resume<ModelMessage>(session.id, { intents: true });
+      session = await store.resume<ModelMessage>(session.id);
       expect(session.interruption).toMatchObject({
         how: { kind: "suspended", reason: "approval" },
         calls: [
@@ -162,8 +162,8 @@ describe.each(everyWay)("%s", (_, start) => {
   test.each([undefined, "a secret of thirty-two characters"])(
     "what a schema made of an input that JSON cannot carry is refused after its approval, in words for the model (secret: %s)",
     async (experimental_toolApprovalSecret) => {
-      const store = await openStore("memory:");
-      const session = await store.create<ModelMessage>({ dialect: "ai-sdk", intents: true });
+      const store = await openStore("memory:", { recordsToolStarts: true });
+      const session = await store.create<ModelMessage>({ dialect: "ai-sdk" });
       await session.startTurn(PROMPT);
       const ran: unknown[] = [];
       const inputSchema = z.object({ at: z.string().transform((at) => new Date(at)) });
@@ -183,8 +183,8 @@ describe.each(everyWay)("%s", (_, start) => {
 
   test("a rule that denies now what a person approved before wins, and is recorded as it is sent", async () => {
     const { ran, tools } = counting();
-    const store = await openStore("memory:");
-    const session = await store.create<ModelMessage>({ dialect: "ai-sdk", intents: true });
+    const store = await openStore("memory:", { recordsToolStarts: true });
+    const session = await store.create<ModelMessage>({ dialect: "ai-sdk" });
     await session.startTurn(PROMPT);
     const agent = durable(session);
     const waiting = await agent.finish(start(agent, { model: scripted([call("a", "asks")]), tools: tools() }).run);
@@ -205,8 +205,8 @@ describe.each(everyWay)("%s", (_, start) => {
 
   test.each([true, false])("answered at once, in the turn that is open (approved: %s)", async (approved) => {
     const { ran, tools } = counting();
-    const store = await openStore("memory:");
-    const session = await store.create<ModelMessage>({ dialect: "ai-sdk", intents: true });
+    const store = await openStore("memory:", { recordsToolStarts: true });
+    const session = await store.create<ModelMessage>({ dialect: "ai-sdk" });
     const turn = await session.startTurn(PROMPT);
     const agent = durable(session);
     const first = scripted([call("a", "asks"), call("b", "free")]);
@@ -224,8 +224,8 @@ describe.each(everyWay)("%s", (_, start) => {
 
   test("a rule that throws fails the run: nothing runs, and nothing looks free to run", async () => {
     const { ran, tools } = counting();
-    const store = await openStore("memory:");
-    const session = await store.create<ModelMessage>({ dialect: "ai-sdk", intents: true });
+    const store = await openStore("memory:", { recordsToolStarts: true });
+    const session = await store.create<ModelMessage>({ dialect: "ai-sdk" });
     await session.startTurn(PROMPT);
     const agent = durable(session);
     const error = new Error("the rule is broken");
@@ -240,8 +240,8 @@ describe.each(everyWay)("%s", (_, start) => {
   });
 
   test("ids that the SDK makes beside its approvals are its own: each is another", async () => {
-    const store = await openStore("memory:");
-    const session = await store.create<ModelMessage>({ dialect: "ai-sdk", intents: true });
+    const store = await openStore("memory:", { recordsToolStarts: true });
+    const session = await store.create<ModelMessage>({ dialect: "ai-sdk" });
     await session.startTurn(PROMPT);
     const agent = durable(session);
     let made = 0;
@@ -263,8 +263,8 @@ describe.each(everyWay)("%s", (_, start) => {
   });
 
   test("the application's rule is asked once for each call", async () => {
-    const store = await openStore("memory:");
-    const session = await store.create<ModelMessage>({ dialect: "ai-sdk", intents: true });
+    const store = await openStore("memory:", { recordsToolStarts: true });
+    const session = await store.create<ModelMessage>({ dialect: "ai-sdk" });
     await session.startTurn(PROMPT);
     const agent = durable(session);
     const asked: unknown[] = [];

@@ -58,8 +58,8 @@ describe.each(everyWay)("%s", (_, start) => {
   });
 
   test("a rule that changes the call it is asked about: stored, signed and approved is what the model said", async () => {
-    const store = await openStore("memory:");
-    const session = await store.create<ModelMessage>({ dialect: "ai-sdk", intents: true });
+    const store = await openStore("memory:", { recordsToolStarts: true });
+    const session = await store.create<ModelMessage>({ dialect: "ai-sdk" });
     await session.startTurn(PROMPT);
     const agent = durable(session);
     const ran: unknown[] = [];
@@ -123,7 +123,7 @@ describe.each(everyWay)("%s", (_, start) => {
     using folder = place();
     const disk = new FailingDisk();
     await using store = await disk.open(folder.path);
-    const session = await store.create<ModelMessage>({ dialect: "ai-sdk", intents: true });
+    const session = await store.create<ModelMessage>({ dialect: "ai-sdk" });
     await session.startTurn(PROMPT);
     const value = { rows: [1] };
     const bytes = new Uint8Array([1, 2, 3]);
@@ -220,15 +220,15 @@ test("the answer is stored as it came, though the application's rule takes its t
 });
 
 test("a tool that is run again after a resume may change its input, as it may the first time", async () => {
-  const store = await openStore("memory:");
-  const before = await store.create<ModelMessage>({ dialect: "ai-sdk", intents: true });
+  const store = await openStore("memory:", { recordsToolStarts: true });
+  const before = await store.create<ModelMessage>({ dialect: "ai-sdk" });
   const turn = await before.startTurn(PROMPT);
   await turn.append({
     role: "assistant",
     content: [{ type: "tool-call", toolCallId: "a", toolName: "spoils", input: INPUT }],
   });
   await before.close();
-  const session = await store.resume<ModelMessage>(before.id, { intents: true });
+  const session = await store.resume<ModelMessage>(before.id);
   const seen: unknown[] = [];
   const spoils = tool({
     inputSchema: any,

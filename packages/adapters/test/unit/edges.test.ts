@@ -130,8 +130,8 @@ describe.each(everyWay)("%s", (_, start) => {
   });
 
   test("why a person is asked is recorded, and signed is what JSON makes of the input, whatever is in it", async () => {
-    const store = await openStore("memory:");
-    const session = await store.create<ModelMessage>({ dialect: "ai-sdk", intents: true });
+    const store = await openStore("memory:", { recordsToolStarts: true });
+    const session = await store.create<ModelMessage>({ dialect: "ai-sdk" });
     await session.startTurn(PROMPT);
     const agent = durable(session);
     const ran: unknown[] = [];
@@ -160,8 +160,8 @@ describe.each(everyWay)("%s", (_, start) => {
     ["half a character, signed", "\ud83d", "a secret of thirty-two characters"],
     ["a NUL, signed", "\0", "a secret of thirty-two characters"],
   ])("a tool runs with the input that was approved, and not with what is sent of it: %s", async (_, odd, secret) => {
-    const store = await openStore("memory:");
-    const session = await store.create<ModelMessage>({ dialect: "ai-sdk", intents: true });
+    const store = await openStore("memory:", { recordsToolStarts: true });
+    const session = await store.create<ModelMessage>({ dialect: "ai-sdk" });
     await session.startTurn(PROMPT);
     const agent = durable(session);
     const ran: unknown[] = [];
@@ -182,7 +182,7 @@ describe.each(everyWay)("%s", (_, start) => {
     using folder = place();
     const disk = new FailingDisk();
     await using store = await disk.open(folder.path);
-    const session = await store.create<ModelMessage>({ dialect: "ai-sdk", intents: true });
+    const session = await store.create<ModelMessage>({ dialect: "ai-sdk" });
     await session.startTurn(PROMPT);
     const agent = durable(session);
     const tools: ToolSet = { asks: tool({ inputSchema: any, execute: async () => "never", needsApproval: true }) };
@@ -290,7 +290,7 @@ test("C19: what a person says by the SDK's steering, and cannot be recorded, is 
   using folder = place();
   const disk = new FailingDisk();
   await using store = await disk.open(folder.path);
-  const session = await store.create<ModelMessage>({ dialect: "ai-sdk", intents: true });
+  const session = await store.create<ModelMessage>({ dialect: "ai-sdk" });
   await session.startTurn(PROMPT);
   const agent = durable(session);
   const steering = experimental_createSteering();
@@ -309,7 +309,7 @@ describe("runOpen", () => {
     const folder = place();
     const disk = new FailingDisk();
     const store = await disk.open(folder.path);
-    const session = await store.create<ModelMessage>({ dialect: "ai-sdk", intents: true });
+    const session = await store.create<ModelMessage>({ dialect: "ai-sdk" });
     const turn = await session.startTurn(PROMPT);
     const content = names.map((toolName, at) => ({
       type: "tool-call" as const,

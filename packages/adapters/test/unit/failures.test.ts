@@ -415,7 +415,7 @@ describe.each(everyWay)("%s", (way, start) => {
     using folder = place();
     const disk = new FailingDisk();
     await using store = await disk.open(folder.path);
-    const session = await store.create<ModelMessage>({ dialect: "ai-sdk", intents: true });
+    const session = await store.create<ModelMessage>({ dialect: "ai-sdk" });
     await session.startTurn(PROMPT);
     const agent = durable(session);
     const running = deferred();
@@ -440,7 +440,7 @@ describe.each(everyWay)("%s", (way, start) => {
     using folder = place();
     const disk = new FailingDisk();
     await using store = await disk.open(folder.path);
-    const session = await store.create<ModelMessage>({ dialect: "ai-sdk", intents: true });
+    const session = await store.create<ModelMessage>({ dialect: "ai-sdk" });
     await session.startTurn(PROMPT);
     const agent = durable(session);
     const fills = tool({
@@ -483,7 +483,7 @@ describe.each(everyWay)("%s", (way, start) => {
       using folder = place();
       const disk = new FailingDisk();
       const store = await disk.open(folder.path);
-      const session = await store.create<ModelMessage>({ dialect: "ai-sdk", intents: true, draftMs: 0 });
+      const session = await store.create<ModelMessage>({ dialect: "ai-sdk", draftMs: 0 });
       await session.startTurn(PROMPT);
       const ran: string[] = [];
       const mark = tool({
@@ -531,8 +531,8 @@ describe.each(everyWay)("%s", (way, start) => {
       await session.close().catch(() => {});
       await store.close().catch(() => {});
 
-      await using again = await openStore(folder.path);
-      const resumed = await again.resume<ModelMessage>(session.id, { intents: true });
+      await using again = await openStore(folder.path, { recordsToolStarts: true });
+      const resumed = await again.resume<ModelMessage>(session.id);
       const started = outline(await recordsOf(resumed)).filter((line) => line.startsWith("tool.started"));
       for (const id of ran) expect(started, `operation ${n}`).toContain(`tool.started ${id}`);
       if (resumed.interruption) await resumed.resumeTurn();

@@ -16,8 +16,8 @@ const PROCESS = { pid: 1, started: "now" };
 const insists = () => scripted(...Array.from({ length: 8 }, (_, n): Step => [call(`a${n}`, "tries")]));
 
 async function nested(): Promise<Session<ModelMessage>> {
-  const store = await openStore("memory:");
-  const session = await store.create<ModelMessage>({ dialect: "ai-sdk", intents: true });
+  const store = await openStore("memory:", { recordsToolStarts: true });
+  const session = await store.create<ModelMessage>({ dialect: "ai-sdk" });
   await session.startTurn(PROMPT);
   return session;
 }
@@ -40,7 +40,7 @@ const faults: Record<string, [ErrorCode, (session: Session<ModelMessage>) => unk
   "a store that is closed": [
     "STORE_CLOSED",
     async () => {
-      const store = await openStore("memory:");
+      const store = await openStore("memory:", { recordsToolStarts: true });
       await store.close();
       await store.create({ dialect: "ai-sdk" });
     },
@@ -146,7 +146,7 @@ describe.each(everyWay)("%s", (_, start) => {
   test("what is no fault of the program is the tool's error, and the model may act on it", async () => {
     await using here = await begun();
     const agent = durable(here.session);
-    const store = await openStore("memory:");
+    const store = await openStore("memory:", { recordsToolStarts: true });
     const codes: ErrorCode[] = ["SESSION_BUSY", "QUERY_INVALID", "RECORD_TOO_LARGE"];
     const tries = tool({
       inputSchema: any,

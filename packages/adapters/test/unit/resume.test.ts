@@ -14,12 +14,12 @@ const any = jsonSchema<object>({ type: "object" });
 
 /** The session in the next process; `leave` does what the one before did. */
 async function left(leave: (session: Session<ModelMessage>) => Promise<unknown>): Promise<Session<ModelMessage>> {
-  const store = await openStore("memory:");
-  const session = await store.create<ModelMessage>({ dialect: "ai-sdk", intents: true, draftMs: 0 });
+  const store = await openStore("memory:", { recordsToolStarts: true });
+  const session = await store.create<ModelMessage>({ dialect: "ai-sdk", draftMs: 0 });
   await session.startTurn(PROMPT);
   await leave(session);
   await session.close();
-  return store.resume<ModelMessage>(session.id, { intents: true });
+  return store.resume<ModelMessage>(session.id);
 }
 
 test.each(everyWay)(
@@ -109,7 +109,7 @@ test("C19: an outcome that found no space is recorded before its call could be c
   using folder = place();
   const disk = new FailingDisk();
   await using store = await disk.open(folder.path);
-  const session = await store.create<ModelMessage>({ dialect: "ai-sdk", intents: true });
+  const session = await store.create<ModelMessage>({ dialect: "ai-sdk" });
   await session.startTurn(PROMPT);
   const fills = tool({
     inputSchema: any,
@@ -131,7 +131,7 @@ test("P8: if the end of an answered turn cannot be recorded, that is said, and i
   using folder = place();
   const disk = new FailingDisk();
   await using store = await disk.open(folder.path);
-  const session = await store.create<ModelMessage>({ dialect: "ai-sdk", intents: true });
+  const session = await store.create<ModelMessage>({ dialect: "ai-sdk" });
   const turn = await session.startTurn(PROMPT);
   await turn.append({ role: "assistant", content: "Done." });
   await turn.abort({ by: "user" });
@@ -263,7 +263,7 @@ describe("calls that wait for a person", () => {
     using folder = place();
     const disk = new FailingDisk();
     await using store = await disk.open(folder.path);
-    const session = await store.create<ModelMessage>({ dialect: "ai-sdk", intents: true });
+    const session = await store.create<ModelMessage>({ dialect: "ai-sdk" });
     await session.startTurn(PROMPT);
     const agent = durable(session);
     const model = scripted([call("a", "asks"), call("b", "free")]);

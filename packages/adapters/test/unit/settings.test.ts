@@ -97,7 +97,7 @@ test.each([
 
 describe("which turn it belongs to", () => {
   test("without an open turn nothing is asked, and the reason is said", async () => {
-    const store = await openStore("memory:");
+    const store = await openStore("memory:", { recordsToolStarts: true });
     const session = await store.create<ModelMessage>({ dialect: "ai-sdk" });
     const agent = durable(session);
     const model = scripted([text("Unheard.")]);
@@ -117,8 +117,8 @@ describe("which turn it belongs to", () => {
   });
 
   test("an agent is wrapped once, and each of its calls sees the session as it is then", async () => {
-    const store = await openStore("memory:");
-    const session = await store.create<ModelMessage>({ dialect: "ai-sdk", intents: true });
+    const store = await openStore("memory:", { recordsToolStarts: true });
+    const session = await store.create<ModelMessage>({ dialect: "ai-sdk" });
     const agent = durable(session);
     const model = scripted([text("One.")], [call("a", "free")], [text("Two.")]);
     const prepared: unknown[] = [];
@@ -144,7 +144,7 @@ describe("which turn it belongs to", () => {
   });
 
   test("a session in another dialect is refused in words", async () => {
-    const store = await openStore("memory:");
+    const store = await openStore("memory:", { recordsToolStarts: true });
     const session = await store.create<ModelMessage>({ dialect: "anthropic" as never });
     expect(() => durable(session)).toThrow('messages of the AI SDK need "ai-sdk"');
   });
@@ -153,13 +153,13 @@ describe("which turn it belongs to", () => {
 describe("calls that were left open", () => {
   /** A session that died when its calls were on disk, and nothing else. */
   async function died(...calls: ReturnType<typeof call>[]) {
-    const store = await openStore("memory:");
-    const session = await store.create<ModelMessage>({ dialect: "ai-sdk", intents: true });
+    const store = await openStore("memory:", { recordsToolStarts: true });
+    const session = await store.create<ModelMessage>({ dialect: "ai-sdk" });
     const turn = await session.startTurn(PROMPT);
     const content = calls.map((part) => ({ ...part, input: {} }));
     await turn.append({ role: "assistant", content: content as never });
     await session.close();
-    return store.resume<ModelMessage>(session.id, { intents: true });
+    return store.resume<ModelMessage>(session.id);
   }
 
   test("are run before the model is asked again, each once, and those that nobody can run are answered", async () => {
@@ -256,8 +256,8 @@ describe("calls that were left open", () => {
 });
 
 test("R7: what the application is to answer itself may be answered tomorrow, by another process", async () => {
-  const store = await openStore("memory:");
-  let session = await store.create<ModelMessage>({ dialect: "ai-sdk", intents: true });
+  const store = await openStore("memory:", { recordsToolStarts: true });
+  let session = await store.create<ModelMessage>({ dialect: "ai-sdk" });
   await session.startTurn(PROMPT);
   let agent = durable(session);
   const tools: ToolSet = { ask: tool({ inputSchema: any }) as never };
@@ -269,7 +269,7 @@ test("R7: what the application is to answer itself may be answered tomorrow, by 
   await session.turn!.suspend({ reason: "result" });
   await session.close();
   expect((await store.list()).sessions[0]!.status).toBe("waiting");
-  session = await store.resume<ModelMessage>(session.id, { intents: true });
+  session = await store.resume<ModelMessage>(session.id);
   expect(session.interruption).toMatchObject({
     how: { kind: "suspended", reason: "result" },
     calls: [

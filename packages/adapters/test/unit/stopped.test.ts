@@ -85,8 +85,8 @@ describe.each(everyWay.map(([name, start], n) => [name, start, n] as const))("%s
     async (by, offset) => {
       for (let at = 1 + offset + n, isOver = false; !isOver; at += APART) {
         const what = `instant ${at}`;
-        await using store = await openStore("memory:");
-        let session = await store.create<ModelMessage>({ dialect: "ai-sdk", intents: true, draftMs: 0 });
+        await using store = await openStore("memory:", { recordsToolStarts: true });
+        let session = await store.create<ModelMessage>({ dialect: "ai-sdk", draftMs: 0 });
         const turn = await session.startTurn(PROMPT);
         const controller = new AbortController();
         const instants = new Instants(at, () =>
@@ -123,7 +123,7 @@ describe.each(everyWay.map(([name, start], n) => [name, start, n] as const))("%s
         });
 
         await session.close();
-        session = await store.resume<ModelMessage>(session.id, { intents: true });
+        session = await store.resume<ModelMessage>(session.id);
         const lines = outline(await recordsOf(session));
         for (const id of ran) {
           expect(

@@ -22,8 +22,8 @@ import { call, scripted, text } from "../scripted-model.ts";
 const PROMPT: UIMessage = { id: "p1", role: "user", parts: [{ type: "text", text: "Go." }] };
 
 async function begin(prompt: ModelMessage = { role: "user", content: "Go." }): Promise<Session<ModelMessage>> {
-  const store = await openStore("memory:");
-  const session = await store.create<ModelMessage>({ dialect: "ai-sdk", intents: true, draftMs: 0 });
+  const store = await openStore("memory:", { recordsToolStarts: true });
+  const session = await store.create<ModelMessage>({ dialect: "ai-sdk", draftMs: 0 });
   await session.startTurn(prompt, { id: "p1" });
   return session;
 }
@@ -188,7 +188,7 @@ describe("approvals", () => {
 });
 
 test("what a person says is shown as it was given: texts, files, images, and the metadata of the message", async () => {
-  const store = await openStore("memory:");
+  const store = await openStore("memory:", { recordsToolStarts: true });
   const session = await store.create<ModelMessage>({ dialect: "ai-sdk" });
   const content: ModelMessage["content"] = [
     { type: "text", text: "Look.", providerOptions: { p: { cache: true } } },
@@ -308,8 +308,8 @@ describe("what a page does not show", () => {
 });
 
 test("a turn that was cut off: its calls are open, and the words that were streamed come back until it is resumed", async () => {
-  const store = await openStore("memory:");
-  const before = await store.create<ModelMessage>({ dialect: "ai-sdk", intents: true, draftMs: 0 });
+  const store = await openStore("memory:", { recordsToolStarts: true });
+  const before = await store.create<ModelMessage>({ dialect: "ai-sdk", draftMs: 0 });
   const turn = await before.startTurn({ role: "user", content: "Go." });
   const part = { type: "tool-call" as const, toolCallId: "a", toolName: "add", input: { n: 1 } };
   await turn.append({ role: "assistant", content: "Let me see." });
@@ -328,7 +328,7 @@ test("a turn that was cut off: its calls are open, and the words that were strea
     { type: "step-start" },
     { type: "text", text: "Half an answ" },
   ]);
-  const session = await store.resume<ModelMessage>(before.id, { intents: true });
+  const session = await store.resume<ModelMessage>(before.id);
   await session.resumeTurn({ calls: "rerun" });
   expect(JSON.stringify(uiMessages(session))).not.toContain("Half an answ");
   expect(uiMessages(session)[1]!.id).toBe(answer!.id);
@@ -352,7 +352,7 @@ test("R9: calls with the same id keep their own results, those that came late, t
 });
 
 test("what an array brought along has no turns: each prompt is a message, and each answer", async () => {
-  const store = await openStore("memory:");
+  const store = await openStore("memory:", { recordsToolStarts: true });
   const session = await store.create<ModelMessage>({ dialect: "ai-sdk" });
   const says = (content: string): ModelMessage => ({ role: "assistant", content });
   const prompt = (content: string): ModelMessage => ({ role: "user", content });

@@ -127,11 +127,10 @@ async function openChild(
     dialects["ai-sdk"].calls(entry.message).some(({ id }) => id === call),
   )?.id;
   const found = await findChild(store, parent.id, call, message);
-  if (found) return store.resume<ModelMessage>(found, { app: APP, intents: true });
+  if (found) return store.resume<ModelMessage>(found, { app: APP });
   return store.create<ModelMessage>({
     dialect: "ai-sdk",
     app: APP,
-    intents: true,
     parent: { session: parent.id, call },
     ...defined({ labels: message === undefined ? undefined : { message } }),
     cwd,

@@ -1,6 +1,6 @@
 import { createHash } from "node:crypto";
-import { HoldfastError, isHoldfastError, type JournalRecord, type JournalStore } from "holdfast";
-import { lineOf, type VerbatimLine } from "holdfast/kit";
+import { HoldfastError, isHoldfastError, type JournalRecord } from "holdfast";
+import { type JournalStore, lineOf, type VerbatimLine } from "holdfast/store";
 import { cannotTakeOver } from "./stores.ts";
 
 export interface CopyOptions {

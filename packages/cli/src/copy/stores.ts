@@ -1,5 +1,6 @@
 import { statSync } from "node:fs";
-import { HoldfastError, isHoldfastError, type JournalStore } from "holdfast";
+import { HoldfastError, isHoldfastError } from "holdfast";
+import type { JournalStore } from "holdfast/store";
 import { namedStore } from "../config.ts";
 import { CommandError, EXIT } from "../exit.ts";
 import { onDisk, placeWithoutStore } from "../store/address.ts";

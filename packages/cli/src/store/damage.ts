@@ -1,4 +1,4 @@
-import type { Recovery, Verification } from "holdfast";
+import type { Recovery, Verification } from "holdfast/store";
 import { bytesWords } from "../terminal/bytes.ts";
 import { plainLine } from "../terminal/plain.ts";
 

@@ -1,5 +1,6 @@
 import { homedir } from "node:os";
-import type { JournalStore, Store, StoreOptions } from "holdfast";
+import type { Store, StoreOptions } from "holdfast";
+import type { JournalStore } from "holdfast/store";
 import { type Config, type Flags, loadConfig } from "../config.ts";
 import { CommandError, EXIT } from "../exit.ts";
 import { plainLine } from "../terminal/plain.ts";
@@ -35,7 +36,7 @@ export async function assertStore(config: Config): Promise<void> {
 }
 
 async function addressOf({ store }: Config): Promise<string> {
-  const { defaultAddress } = await import("holdfast");
+  const { defaultAddress } = await import("holdfast/store");
   return store ?? defaultAddress(process.env, process.platform, homedir);
 }
 
@@ -49,7 +50,7 @@ export async function openBoth(
   app: string,
   options: Pick<StoreOptions, "redact"> = {},
 ): Promise<OpenedStore> {
-  const { openJournalStore, openStoreWith } = await import("holdfast");
+  const { openJournalStore, openStoreWith } = await import("holdfast/store");
   let journals: JournalStore | null = null;
   const store = await openStoreWith(
     async (given) => {

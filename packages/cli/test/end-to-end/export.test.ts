@@ -13,8 +13,8 @@ const KEY = `ghp_${"a1B2".repeat(9)}`;
 async function living(
   path: string,
 ): Promise<AsyncDisposable & { readonly id: string; readonly session: Session<unknown> }> {
-  const store = await openStore(path, { durability: "process" });
-  const session = await store.create({ dialect: "anthropic", intents: true, title: "A talk" });
+  const store = await openStore(path, { durability: "process", recordsToolStarts: true });
+  const session = await store.create({ dialect: "anthropic", title: "A talk" });
   const turn = await session.startTurn({ role: "user", content: `the token is ${KEY}` });
   const call = { type: "tool_use", id: "toolu_1", name: "shell", input: { command: "npm test" } };
   await turn.append({ role: "assistant", content: [{ type: "text", text: "I <b>try</b>." }, call] });

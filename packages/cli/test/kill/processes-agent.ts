@@ -28,8 +28,8 @@ function here(): Promise<never> {
 }
 
 const call = { type: "tool_use", id: "call_0", name: "shell", input: { command: job.command } };
-const store = await openStore(job.address);
-const session = await store.create<AnthropicMessage>({ dialect: "anthropic", intents: true });
+const store = await openStore(job.address, { recordsToolStarts: true });
+const session = await store.create<AnthropicMessage>({ dialect: "anthropic" });
 say({ e: "session", session: session.id });
 const turn = await session.startTurn({ role: "user", content: "run it" });
 await turn.append({ role: "assistant", content: [call] } as AnthropicMessage);

@@ -60,7 +60,7 @@ async function killed(at: Job["at"], command: string): Promise<{ call: OpenCall;
 }
 
 async function openCall(session: string): Promise<OpenCall> {
-  await using store = await openStore(address());
+  await using store = await openStore(address(), { recordsToolStarts: true });
   const reading = await store.read<AnthropicMessage>(session);
   const [call] = reading.interruption!.calls;
   expect(call).toMatchObject({ id: "call_0", name: "shell", state: "outcome-unknown", replay: "never" });
@@ -108,8 +108,8 @@ describe("killed while the command runs", () => {
     put("go");
     const found = await waiting;
     expect(found).toMatchObject({ kind: "ended", exitCode: 5, shown: "one\ntwo\n[exit status 5]" });
-    await using store = await openStore(address());
-    const resumed = await store.resume<AnthropicMessage>(session, { intents: true });
+    await using store = await openStore(address(), { recordsToolStarts: true });
+    const resumed = await store.resume<AnthropicMessage>(session);
     const turn = await resumed.resumeTurn({ calls: () => ({ value: found.shown }) });
     expect(JSON.stringify(resumed.messages)).toContain("one\\ntwo\\n[exit status 5]");
     expect(turn.open).toEqual([]);
@@ -164,7 +164,7 @@ test("killed at any instant: what is found is what happened, and nothing runs th
     await victim.died;
     const { session } = await victim.until("session");
     const effects = (): string => (existsSync(`${lab}/effects`) ? readFileSync(`${lab}/effects`, "utf8") : "");
-    await using store = await openStore(address());
+    await using store = await openStore(address(), { recordsToolStarts: true });
     const { interruption } = await store.read<AnthropicMessage>(session);
     const call = interruption?.calls[0];
     if (!call) {

@@ -1,6 +1,7 @@
 import { writeSync } from "node:fs";
-import { openFolderStore, openStoreWith, type Store } from "holdfast";
+import type { Store } from "holdfast";
 import { type DiskFile, nodeDisk } from "holdfast/disk";
+import { openFolderStore, openStoreWith } from "holdfast/store";
 import { LocalHost } from "../../src/host/local/local-host.ts";
 import { APP } from "../../src/store/app.ts";
 
@@ -51,7 +52,10 @@ function openDeadly({ folder, killAt }: Orders): Promise<Store> {
       return /sessions.*\.jsonl/.test(path) ? deadly(file) : file;
     },
   };
-  return openStoreWith((options) => openFolderStore(folder, { ...options, disk }), { app: APP });
+  return openStoreWith((options) => openFolderStore(folder, { ...options, disk }), {
+    app: APP,
+    recordsToolStarts: true,
+  });
 }
 
 if (import.meta.main) {

@@ -49,7 +49,7 @@ test.each(["write a.txt: one", "delegate: write a.txt: one"])(
         continue;
       }
       if (!wasKilled) break;
-      const host = new LocalHost(await openStore(folder.path, { app: APP }), CONFIG, "nobody");
+      const host = new LocalHost(await openStore(folder.path, { app: APP, recordsToolStarts: true }), CONFIG, "nobody");
       const chat = await host.latest(work.path);
       if (!chat) {
         await host.close();

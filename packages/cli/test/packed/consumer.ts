@@ -4,7 +4,7 @@ import type { Chat, Host, Item } from "@holdfast/cli/host";
 import { validateAiSdk } from "@holdfast/testkit";
 import { generateText, type LanguageModel, type ModelMessage } from "ai";
 import { isHoldfastError, openStore } from "holdfast";
-import { assertId, FORMAT_MAJOR } from "holdfast/kit";
+import { assertId, FORMAT_MAJOR } from "holdfast/store";
 
 const model: Extract<LanguageModel, { specificationVersion: "v4" }> = {
   specificationVersion: "v4",
@@ -23,8 +23,8 @@ const model: Extract<LanguageModel, { specificationVersion: "v4" }> = {
   }),
 };
 
-const store = await openStore("./sessions", { app: "consumer" });
-const session = await store.create<ModelMessage>({ dialect: "ai-sdk", intents: true });
+const store = await openStore("./sessions", { app: "consumer", recordsToolStarts: true });
+const session = await store.create<ModelMessage>({ dialect: "ai-sdk" });
 assertId(session.id);
 const agent = durable(session);
 await session.startTurn({ role: "user", content: "Say hello." });

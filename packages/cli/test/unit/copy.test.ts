@@ -1,14 +1,8 @@
 import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import {
-  type JournalRecord,
-  type JournalStore,
-  newId,
-  openFolderStore,
-  openMemoryStore,
-  openSqliteStore,
-} from "holdfast";
+import { type JournalRecord, newId } from "holdfast";
+import { type JournalStore, openFolderStore, openMemoryStore, openSqliteStore } from "holdfast/store";
 import { describe, expect, test } from "vitest";
 import { type Copied, copySession } from "../../src/copy/copy.ts";
 

@@ -232,11 +232,10 @@ describe("a session", () => {
 
   async function session(): Promise<{ store: Store; id: string; reading: Reading<AnthropicMessage>; path: string }> {
     const path = somewhere();
-    const store = await openStore(path, { durability: "process" });
+    const store = await openStore(path, { durability: "process", recordsToolStarts: true });
     opened.push(store);
     const session = await store.create<AnthropicMessage>({
       dialect: "anthropic",
-      intents: true,
       title: "Keys & <tags>",
       cwd: path,
     });
@@ -300,7 +299,7 @@ describe("a session", () => {
   });
 
   test("--redact: a key that was streamed in pieces is in no record, and what was said of it is in the page", async () => {
-    const store = await openStore(somewhere(), { durability: "process" });
+    const store = await openStore(somewhere(), { durability: "process", recordsToolStarts: true });
     opened.push(store);
     const session = await store.create<AnthropicMessage>({ dialect: "anthropic" });
     const turn = await session.startTurn({ role: "user", content: "go" });
@@ -320,7 +319,7 @@ describe("a session", () => {
   test.each(["jsonl", "markdown", "html"] as const)(
     "--redact: a key that a title was cut in is not in %s in part",
     async (format) => {
-      const store = await openStore(somewhere(), { durability: "process" });
+      const store = await openStore(somewhere(), { durability: "process", recordsToolStarts: true });
       opened.push(store);
       const session = await store.create<AnthropicMessage>({ dialect: "anthropic" });
       // Of what stands for a title, the library shows 80 characters: too little of this key to look like one.

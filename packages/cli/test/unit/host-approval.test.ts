@@ -177,7 +177,7 @@ test("a call that a rule allows is judged again when it runs: its path was swapp
   const precious = outside.folder("precious");
   mkdirSync(join(stage.work, "sub"));
   const store = await stage.store();
-  const session = await store.create<ModelMessage>({ dialect: "ai-sdk", app: APP, intents: true, cwd: stage.work });
+  const session = await store.create<ModelMessage>({ dialect: "ai-sdk", app: APP, cwd: stage.work });
   const services = servicesOf(store, { ...config, allow: ["write"] });
   services.trust.of(session.id).workIn(stage.work);
   const agent = new AgentRuntime(session, services, EVENTS);
@@ -197,7 +197,7 @@ test("P1: approved, and killed before it ran: the next process runs it if it is 
     const file = join(stage.work, "a.txt");
     writeFileSync(file, "text");
     const store = await stage.store();
-    const session = await store.create<ModelMessage>({ dialect: "ai-sdk", app: APP, intents: true, cwd: stage.work });
+    const session = await store.create<ModelMessage>({ dialect: "ai-sdk", app: APP, cwd: stage.work });
     const input = { path: "a.txt", content: "new" };
     const turn = await session.startTurn({ role: "user", content: "go" });
     const made = { type: "tool-call" as const, toolCallId: "c0", toolName: "write", input };

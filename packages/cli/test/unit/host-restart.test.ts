@@ -225,7 +225,6 @@ test("R7: killed before the question was put, beside a command that was running:
   const session = await store.create<ModelMessage>({
     dialect: "ai-sdk",
     app: "holdfast",
-    intents: true,
     cwd: stage.work,
   });
   const turn = await session.startTurn({ role: "user", content: "go" });
@@ -295,7 +294,7 @@ test.each([
 ])("R7, R9: %s", async (_name, isApproved, deny) => {
   await using stage = new Stage();
   const store = await stage.store();
-  const session = await store.create<ModelMessage>({ dialect: "ai-sdk", intents: true, cwd: stage.work });
+  const session = await store.create<ModelMessage>({ dialect: "ai-sdk", cwd: stage.work });
   const turn = await session.startTurn({ role: "user", content: "go" });
   const calls = async (command: string, approvalId?: string): Promise<void> => {
     const made = { type: "tool-call" as const, toolCallId: "call_0", toolName: "shell", input: { command } };
@@ -330,7 +329,7 @@ test("R7b: to wait for a command that outlived its agent is work, which can be s
   try {
     const pid = command.pid!;
     const store = await stage.store();
-    const session = await store.create<ModelMessage>({ dialect: "ai-sdk", intents: true, cwd: stage.work });
+    const session = await store.create<ModelMessage>({ dialect: "ai-sdk", cwd: stage.work });
     const turn = await session.startTurn({ role: "user", content: "go" });
     const made = { type: "tool-call" as const, toolCallId: "c1", toolName: "shell", input: { command: "sleep 300" } };
     await turn.append({ role: "assistant", content: [made] });
@@ -361,7 +360,7 @@ test("R7b: a sub-agent's command that outlived them all is told of, and can be s
   const gone = new Promise((resolve) => command.once("exit", (_code, signal) => resolve(signal)));
   try {
     const store = await stage.store();
-    const options = { dialect: "ai-sdk", app: "holdfast", intents: true, cwd: stage.work } as const;
+    const options = { dialect: "ai-sdk", app: "holdfast", cwd: stage.work } as const;
     const begin = async (labels: object, name: string, input: object) => {
       const session = await store.create<ModelMessage>({ ...options, ...labels });
       const turn = await session.startTurn({ role: "user", content: "go" });
@@ -451,7 +450,6 @@ test.each([
   const session = await store.create<ModelMessage>({
     dialect: "ai-sdk",
     app: "holdfast",
-    intents: true,
     cwd: stage.work,
   });
   const turn = await session.startTurn({ role: "user", content: "go" });
@@ -474,7 +472,7 @@ test.each([
 /** A session whose process ended between the answer and the end of its turn. */
 async function answeredBehind(stage: Stage): Promise<string> {
   const store = await stage.store();
-  const session = await store.create<ModelMessage>({ dialect: "ai-sdk", app: APP, intents: true, cwd: stage.work });
+  const session = await store.create<ModelMessage>({ dialect: "ai-sdk", app: APP, cwd: stage.work });
   const turn = await session.startTurn({ role: "user", content: "one" });
   await turn.append({ role: "assistant", content: [{ type: "text", text: "1" }] });
   await session.note("model", "offline/offline");

@@ -38,13 +38,17 @@ export class Stage implements AsyncDisposable {
 
   /** As a process would open it. */
   async host(asks: "person" | "nobody" = "nobody", settings: Partial<Config> = {}): Promise<LocalHost> {
-    const host = new LocalHost(await openStore(this.folder, { app: APP }), { ...config, ...settings }, asks);
+    const host = new LocalHost(
+      await openStore(this.folder, { app: APP, recordsToolStarts: true }),
+      { ...config, ...settings },
+      asks,
+    );
     this.#open.push(host);
     return host;
   }
 
   store(): Promise<Store> {
-    return openStore(this.folder, { app: APP });
+    return openStore(this.folder, { app: APP, recordsToolStarts: true });
   }
 
   /** A chat with a model that answers by a script. */
@@ -66,8 +70,8 @@ export class Stage implements AsyncDisposable {
       trust: new Trust(store.url),
     };
     const session = options.id
-      ? await store.resume<ModelMessage>(options.id, { app: APP, intents: true })
-      : await store.create<ModelMessage>({ dialect: "ai-sdk", app: APP, intents: true, cwd: this.work });
+      ? await store.resume<ModelMessage>(options.id, { app: APP })
+      : await store.create<ModelMessage>({ dialect: "ai-sdk", app: APP, cwd: this.work });
     // As `LocalHost` does for a session that was begun here.
     services.trust.of(session.id).workIn(this.work);
     const chat = new LocalChat(session, resolved, services, () => {});

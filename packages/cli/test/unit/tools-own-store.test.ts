@@ -41,7 +41,7 @@ afterEach(() => rmSync(folder, { recursive: true, force: true }));
 function taken(url: string, id: string): string {
   const program = `
     const { openStore } = await import(${JSON.stringify(import.meta.resolve("holdfast"))});
-    const store = await openStore(${JSON.stringify(url)});
+    const store = await openStore(${JSON.stringify(url)}, { recordsToolStarts: true });
     await store.resume(${JSON.stringify(id)}).then((s) => s.close().then(() => console.log("taken")), (error) => console.log(error.code));
     await store.close();`;
   const args = ["--conditions=holdfast-source", "--input-type=module", "-e", program];
@@ -56,7 +56,7 @@ interface Agent extends AsyncDisposable {
 }
 
 async function agentIn(url: string): Promise<Agent> {
-  const store = await openStore(url, { app: "holdfast" });
+  const store = await openStore(url, { app: "holdfast", recordsToolStarts: true });
   const asked: { tool: string; input: object }[] = [];
   let calls = 0;
   const step = () => {
@@ -75,7 +75,7 @@ async function agentIn(url: string): Promise<Agent> {
     ending: new AbortController().signal,
     trust: new Trust(store.url),
   };
-  const options = { dialect: "ai-sdk", app: "holdfast", intents: true, cwd: work } as const;
+  const options = { dialect: "ai-sdk", app: "holdfast", cwd: work } as const;
   const session = await store.create<ModelMessage>(options);
   services.trust.of(session.id).workIn(work);
   const chat = new LocalChat(session, resolved, services, () => {});

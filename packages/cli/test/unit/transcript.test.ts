@@ -19,7 +19,7 @@ function somewhere(): string {
 }
 
 async function storeAt(path: string): Promise<Store> {
-  const store = await openStore(path, { durability: "process" });
+  const store = await openStore(path, { durability: "process", recordsToolStarts: true });
   opened.push(store);
   return store;
 }
@@ -41,7 +41,7 @@ const states = (items: readonly Item[]): Record<string, string> =>
 describe("a conversation as people read it", () => {
   test("prompt, reasoning, answer, call and result, each once and in order", async () => {
     const store = await storeAt(somewhere());
-    const session = await store.create<AiSdkMessage>({ dialect: "ai-sdk", intents: true });
+    const session = await store.create<AiSdkMessage>({ dialect: "ai-sdk" });
     const turn = await session.startTurn({
       role: "user",
       content: [
@@ -83,7 +83,7 @@ describe("a conversation as people read it", () => {
   test("C3: of three calls that SIGKILL cut off, each says how far it came, before and after the repair", async () => {
     const path = somewhere();
     const store = await storeAt(path);
-    const session = await store.create<AiSdkMessage>({ dialect: "ai-sdk", intents: true });
+    const session = await store.create<AiSdkMessage>({ dialect: "ai-sdk" });
     const turn = await session.startTurn(user("go"));
     await turn.append(calls("a", "b", "c"));
     await turn.tool("a", () => "fine");
@@ -98,7 +98,7 @@ describe("a conversation as people read it", () => {
     // What a kill would leave is what is on the disk now.
     const copy = somewhere();
     cpSync(path, copy, { recursive: true });
-    const again = await (await storeAt(copy)).resume<AiSdkMessage>(session.id, { intents: true });
+    const again = await (await storeAt(copy)).resume<AiSdkMessage>(session.id);
     expect(again.interruption?.how.kind).toBe("killed");
     expect(states(itemsOf(again))).toEqual({ a: "done", b: "unknown", c: "not-run" });
     await again.startTurn(user("next"));
@@ -110,7 +110,7 @@ describe("a conversation as people read it", () => {
 
   test("a result that came late is shown with its call, as what the model did not see", async () => {
     const store = await storeAt(somewhere());
-    const session = await store.create<AiSdkMessage>({ dialect: "ai-sdk", intents: true });
+    const session = await store.create<AiSdkMessage>({ dialect: "ai-sdk" });
     const turn = await session.startTurn(user("go"));
     await turn.append(calls("a"));
     await turn.toolStarted("a");
@@ -125,7 +125,7 @@ describe("a conversation as people read it", () => {
   test("C2, C12: what had been streamed is at the end, marked as incomplete; also half a call", async () => {
     const path = somewhere();
     const store = await storeAt(path);
-    const session = await store.create<AiSdkMessage>({ dialect: "ai-sdk", intents: true });
+    const session = await store.create<AiSdkMessage>({ dialect: "ai-sdk" });
     const turn = await session.startTurn(user("go"));
     const { draft } = turn.request();
     draft.push({ part: 0, reasoning: "thinking" });
@@ -147,7 +147,7 @@ describe("a conversation as people read it", () => {
 
   test("C37: a call that waits for a person says so, and one that was denied too", async () => {
     const store = await storeAt(somewhere());
-    const session = await store.create<AiSdkMessage>({ dialect: "ai-sdk", intents: true });
+    const session = await store.create<AiSdkMessage>({ dialect: "ai-sdk" });
     const turn = await session.startTurn(user("go"));
     const message = calls("a", "b");
     const request = (id: string) => ({ type: "tool-approval-request", approvalId: `ask-${id}`, toolCallId: id });
@@ -174,7 +174,7 @@ describe("a conversation as people read it", () => {
 
   test("what is hidden or replaced is there with a word about it, and what is hidden from people is not", async () => {
     const store = await storeAt(somewhere());
-    const session = await store.create<AnthropicMessage>({ dialect: "anthropic", intents: true });
+    const session = await store.create<AnthropicMessage>({ dialect: "anthropic" });
     const turn = await session.startTurn({ role: "user", content: "one" });
     const { id } = await turn.append({ role: "assistant", content: "two" });
     const { id: third } = await turn.append({ role: "user", content: "three" });
@@ -230,7 +230,7 @@ describe("a conversation as people read it", () => {
 
   test("after one more record, all other items are the very same objects", async () => {
     const store = await storeAt(somewhere());
-    const session = await store.create<AiSdkMessage>({ dialect: "ai-sdk", intents: true });
+    const session = await store.create<AiSdkMessage>({ dialect: "ai-sdk" });
     const turn = await session.startTurn(user("go"));
     await turn.append(calls("a", "b"));
     await turn.tool("a", () => "1");

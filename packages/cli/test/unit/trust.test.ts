@@ -180,7 +180,7 @@ test.each([
   async (no, order) => {
     await using stage = new Stage();
     const files = await stage.store();
-    const session = await files.create<ModelMessage>({ dialect: "ai-sdk", intents: true, cwd: stage.work });
+    const session = await files.create<ModelMessage>({ dialect: "ai-sdk", cwd: stage.work });
     const turn = await session.startTurn({ role: "user", content: "go" });
     const made = (id: string) => [
       { type: "tool-call" as const, toolCallId: id, toolName: "shell", input: { command: `touch ${id}` } },
@@ -279,7 +279,7 @@ test("files of outputs: no link, no second name, no pipe, and nothing long for a
 });
 
 test("a session with an outputs folder that others may write to is closed to them when it is opened", async () => {
-  await using files = await openStore(join(place, "s"));
+  await using files = await openStore(join(place, "s"), { recordsToolStarts: true });
   mkdirSync(join(place, "s", "outputs"));
   chmodSync(join(place, "s", "outputs"), 0o777);
   sessionOutputs(files.url, ID);

@@ -1,5 +1,5 @@
 import { wellFormedText } from "../text/well-formed.ts";
-import type { Dialect, Entry } from "./dialect.ts";
+import type { Dialect, Entry, SdkPart } from "./dialect.ts";
 import { BEGINNING } from "./order/merge-roles.ts";
 import type { Reader } from "./order/pairing.ts";
 import { phrase } from "./order/phrase.ts";
@@ -10,14 +10,14 @@ import { isBlank, mapped, type Shape, shapeOf, shapesOf, textOf, without } from 
 /**
  * What an ACP agent and its client say to each other: the parameters of a `session/prompt`, of a `session/update` (or
  * only its `update`), or of a `session/request_permission`, which may introduce a tool call. The view is what
- * `session/load` replays, as updates: for a client, not for a model.
+ * `session/load` replays, as updates: for a client, not for a model. `"sessionUpdate" in message` tells an update from
+ * the rest; a session of updates only is `create<SessionUpdate>({ dialect: "acp" })`.
  */
-export interface AcpMessage {
-  readonly sessionUpdate?: string;
-  readonly update?: object;
-  readonly prompt?: readonly object[];
-  readonly toolCall?: object;
-}
+export type AcpMessage =
+  | { sessionUpdate: SdkPart; [field: string]: SdkPart }
+  | { sessionId?: string; update: SdkPart; _meta?: SdkPart }
+  | { sessionId?: string; prompt: SdkPart[]; _meta?: SdkPart }
+  | { sessionId?: string; toolCall: SdkPart; options?: SdkPart[]; _meta?: SdkPart };
 
 export const acp: Dialect<AcpMessage> & Pick<Reader<AcpMessage>, "interleaved"> = {
   name: "acp",

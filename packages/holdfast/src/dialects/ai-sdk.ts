@@ -1,6 +1,6 @@
 import { isWellFormed } from "../text/well-formed.ts";
 import { decodeBytes, encodeBytes } from "./bytes.ts";
-import type { Dialect, Entry, View } from "./dialect.ts";
+import type { Dialect, Entry, SdkPart, View } from "./dialect.ts";
 import { BEGINNING } from "./order/merge-roles.ts";
 import { phrase } from "./order/phrase.ts";
 import { NAMELESS, type Plan, planned, type ShownCall } from "./order/plan.ts";
@@ -24,11 +24,11 @@ import {
   without,
 } from "./shape.ts";
 
-/** Accepts `ModelMessage` of ai 5 to 7. */
-export interface AiSdkMessage {
-  readonly role: "system" | "user" | "assistant" | "tool";
-  readonly content: string | readonly { readonly type: string }[];
-}
+/** `ModelMessage` of ai 5 to 7. */
+export type AiSdkMessage =
+  | { role: "system"; content: string; providerOptions?: SdkPart }
+  | { role: "user" | "assistant"; content: string | SdkPart[]; providerOptions?: SdkPart }
+  | { role: "tool"; content: SdkPart[]; providerOptions?: SdkPart };
 
 /** Parts that show that a message was made for another API. */
 const FOREIGN = new Set(["tool_use", "tool_result", "image_url", "input_text", "output_text", "function_call"]);

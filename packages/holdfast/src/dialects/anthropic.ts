@@ -1,6 +1,6 @@
 import { defined } from "../defined.ts";
 import { beginningOf } from "../text/well-formed.ts";
-import type { Dialect, Entry, View } from "./dialect.ts";
+import type { Dialect, Entry, SdkPart, View } from "./dialect.ts";
 import { BEGINNING, MergedRoles } from "./order/merge-roles.ts";
 import { phrase } from "./order/phrase.ts";
 import { NAMELESS, type Plan, planned, type ShownCall } from "./order/plan.ts";
@@ -30,10 +30,10 @@ import {
   without,
 } from "./shape.ts";
 
-/** Accepts `MessageParam` of @anthropic-ai/sdk, and a `Message` as returned by the API. */
+/** `MessageParam` of @anthropic-ai/sdk. Also accepts a `Message` as returned by the API. */
 export interface AnthropicMessage {
-  readonly role: "user" | "assistant" | "system";
-  readonly content: string | readonly { readonly type: string }[];
+  role: "user" | "assistant" | "system";
+  content: string | SdkPart[];
 }
 
 /** The API accepts four cache marks per request. Two are left for system and tools, which Holdfast does not see. */

@@ -3,6 +3,14 @@ import type { Json } from "../journal/record.ts";
 /** The outcome of a tool. */
 export type Outcome<T = unknown> = { value: T; error?: undefined } | { error: unknown; value?: undefined };
 
+/**
+ * Any part of an SDK's message. It is `any` so that the SDK's own types go in and come out without a cast, also those of
+ * new kinds of parts, and Holdfast depends on no SDK. To have the parts checked too, name the SDK's type:
+ * `create<MessageParam>(…)`.
+ */
+// biome-ignore lint/suspicious/noExplicitAny: see above.
+export type SdkPart = any;
+
 /** Holdfast itself reads two keys of the metadata. Hiding a call hides its step and its results. */
 export type Metadata = { hiddenFromModel?: boolean; hiddenFromUser?: boolean } & { [key: string]: Json | undefined };
 

@@ -1,6 +1,6 @@
 import { isWellFormed } from "../text/well-formed.ts";
 import { decodeBytes, encodeBytes } from "./bytes.ts";
-import type { Dialect, Entry, View } from "./dialect.ts";
+import type { Dialect, Entry, SdkPart, View } from "./dialect.ts";
 import { BEGINNING, MergedRoles } from "./order/merge-roles.ts";
 import { phrase } from "./order/phrase.ts";
 import { NAMELESS, type Plan, planned, type ShownCall } from "./order/plan.ts";
@@ -31,10 +31,10 @@ import {
   without,
 } from "./shape.ts";
 
-/** Accepts `Content` of @google/genai. */
+/** `Content` of @google/genai. */
 export interface GeminiContent {
-  readonly role?: string;
-  readonly parts?: readonly object[];
+  role?: string;
+  parts?: SdkPart[];
 }
 
 /** What the API accepts in place of a missing signature (ai.google.dev, "Thought signatures"). */
@@ -113,7 +113,7 @@ function arrange(entries: readonly Entry<GeminiContent>[], view: View): GeminiCo
       turns.add("user", parts, wholeOf(content, parts, "user"));
     }
   }
-  return turns.messages((role, parts) => ({ role: role === "model" ? "model" : "user", parts }));
+  return turns.messages((role, parts) => ({ role: role === "model" ? "model" : "user", parts: parts as Shape[] }));
 }
 
 function speaks(content: GeminiContent): boolean {

@@ -1,10 +1,10 @@
-import { acp } from "./acp.ts";
-import { aiSdk } from "./ai-sdk.ts";
-import { anthropic } from "./anthropic.ts";
+import { type AcpMessage, acp } from "./acp.ts";
+import { type AiSdkMessage, aiSdk } from "./ai-sdk.ts";
+import { type AnthropicMessage, anthropic } from "./anthropic.ts";
 import type { Dialect } from "./dialect.ts";
-import { gemini } from "./gemini.ts";
-import { openaiChat } from "./openai-chat.ts";
-import { openaiResponses } from "./openai-responses.ts";
+import { type GeminiContent, gemini } from "./gemini.ts";
+import { type OpenAIChatMessage, openaiChat } from "./openai-chat.ts";
+import { type OpenAIResponsesItem, openaiResponses } from "./openai-responses.ts";
 
 export type { AcpMessage } from "./acp.ts";
 export type { AiSdkMessage } from "./ai-sdk.ts";
@@ -15,7 +15,17 @@ export type { OpenAIChatMessage } from "./openai-chat.ts";
 export type { OpenAIResponsesItem } from "./openai-responses.ts";
 export { partsOf } from "./parts/part.ts";
 
-export type DialectName = "ai-sdk" | "anthropic" | "openai-chat" | "openai-responses" | "gemini" | "acp";
+/** The type of the messages in each built-in dialect. */
+export interface DialectMessages {
+  "ai-sdk": AiSdkMessage;
+  anthropic: AnthropicMessage;
+  "openai-chat": OpenAIChatMessage;
+  "openai-responses": OpenAIResponsesItem;
+  gemini: GeminiContent;
+  acp: AcpMessage;
+}
+
+export type DialectName = keyof DialectMessages;
 
 /** The built-in dialects. Only the application knows which one its messages use. */
 // biome-ignore lint/suspicious/noExplicitAny: the type of the messages is the application's to say.

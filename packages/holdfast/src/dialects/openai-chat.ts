@@ -1,5 +1,5 @@
 import { beginningOf } from "../text/well-formed.ts";
-import type { Dialect, Entry, View } from "./dialect.ts";
+import type { Dialect, Entry, SdkPart, View } from "./dialect.ts";
 import { markedText, phrase } from "./order/phrase.ts";
 import { ID_LENGTH_MAX, openaiName, type Plan, planned, type ShownCall } from "./order/plan.ts";
 import { equalButForNulls, unmarked } from "./order/sameness.ts";
@@ -18,11 +18,12 @@ import {
   without,
 } from "./shape.ts";
 
-/** Accepts `ChatCompletionMessageParam` of openai, and what compatible servers send. */
-export interface OpenAIChatMessage {
-  readonly role: "system" | "developer" | "user" | "assistant" | "tool" | "function";
-  readonly content?: string | readonly { readonly type: string }[] | null;
-}
+/** `ChatCompletionMessageParam` of openai. Also accepts what compatible servers send, with fields of their own. */
+export type OpenAIChatMessage =
+  | { role: "system" | "developer" | "user"; content: string | SdkPart[]; [field: string]: SdkPart }
+  | { role: "assistant"; content?: string | SdkPart[] | null; tool_calls?: SdkPart[]; [field: string]: SdkPart }
+  | { role: "tool"; tool_call_id: string; content: string | SdkPart[]; [field: string]: SdkPart }
+  | { role: "function"; name: string; content: string | null; [field: string]: SdkPart };
 
 /** Parts that show that a message was made for another API. */
 const FOREIGN = new Set(["tool_use", "tool_result", "tool-call", "tool-result", "input_text", "output_text"]);
@@ -125,14 +126,18 @@ function sentOther(message: OpenAIChatMessage): OpenAIChatMessage | null {
   const role = roleOf(message);
   if (role !== "user" && role !== "system") return null;
   const content = filled(message.content);
-  return content === null ? null : content === message.content ? message : { ...message, content };
+  return content === null
+    ? null
+    : content === message.content
+      ? message
+      : ({ ...message, content } as OpenAIChatMessage);
 }
 
 /** Content without empty text; null if nothing is left. */
-function filled(content: unknown): NonNullable<OpenAIChatMessage["content"]> | null {
+function filled(content: unknown): string | readonly SdkPart[] | null {
   if (typeof content === "string") return isBlank(content) ? null : content;
   if (!Array.isArray(content)) return null;
-  const parts = mapped(content as readonly { readonly type: string }[], (part) => {
+  const parts = mapped(content as readonly SdkPart[], (part) => {
     const shape = shapeOf(part);
     return !shape || (shape["type"] === "text" && isBlank(shape["text"])) ? null : part;
   });

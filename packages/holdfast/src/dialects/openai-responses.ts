@@ -1,5 +1,5 @@
 import { beginningOf } from "../text/well-formed.ts";
-import type { Dialect, Entry, View } from "./dialect.ts";
+import type { Dialect, Entry, SdkPart, View } from "./dialect.ts";
 import { idOf, repeatedIn, withIdOnce, withoutId } from "./openai-item-ids.ts";
 import { check, isMessage, OUTPUT_OF } from "./openai-responses-items.ts";
 import { markedText, phrase, saysError } from "./order/phrase.ts";
@@ -26,11 +26,16 @@ import {
   without,
 } from "./shape.ts";
 
-/** One item: accepts `ResponseInputItem` of openai, and an item of a response's `output`. */
-export interface OpenAIResponsesItem {
-  readonly type?: string | null;
-  readonly role?: string;
-}
+/** `ResponseInputItem` of openai: a message, or an item with a type. Also accepts an item of a response's `output`. */
+export type OpenAIResponsesItem =
+  | {
+      type?: "message";
+      role: "user" | "assistant" | "system" | "developer";
+      content: string | SdkPart[];
+      [field: string]: SdkPart;
+    }
+  | { type?: "item_reference" | null; id: string }
+  | { type: SdkPart; [field: string]: SdkPart };
 
 /**
  * Items that the API accepts only with their id: without the reasoning that the id refers to, they are not sent at all.
@@ -226,7 +231,7 @@ function isSent(item: OpenAIResponsesItem, at: number, plan: Plan): boolean {
   return result === undefined || plan.answered(at, 0)?.call.by === "provider";
 }
 
-const EMPTY: OpenAIResponsesItem = {};
+const EMPTY = {} as OpenAIResponsesItem;
 
 /** A message without empty text. */
 function filled(item: OpenAIResponsesItem): OpenAIResponsesItem {

@@ -48,7 +48,7 @@ export const FORMAT_MINOR = 1;
  */
 export const RECORD_LEVELS_MAX = 1024;
 /** The maximum size of an encoded record, including its newline. */
-export const RECORD_BYTES_MAX = 64 * 1024 * 1024;
+export const RECORD_BYTES_MAX: number = 64 * 1024 * 1024;
 /** The maximum encoded size of one append. */
 export const UNIT_BYTES_MAX = 256 * 1024 * 1024;
 /** The maximum size of a segment's first records: everything that a new epoch retains. */

@@ -5,7 +5,7 @@ import { admitAttributes, type Cleaning } from "../admit/attributes.ts";
 import { Conversation } from "../conversation/conversation.ts";
 import { defined } from "../defined.ts";
 import type { Dialect } from "../dialects/dialect.ts";
-import { dialectNamed } from "../dialects/index.ts";
+import { type DialectName, dialectNamed } from "../dialects/index.ts";
 import { realPath } from "../disk/node-disk.ts";
 import { HoldfastError, isHoldfastError } from "../errors.ts";
 import type { Holder, Journal, JournalStore, Recovery, Verification } from "../journal/contract.ts";
@@ -55,7 +55,8 @@ export async function openStoreWith(
     ...(durability ? { durability } : {}),
     ...(app ? { app } : {}),
   });
-  return new SessionStore(journals, { own, lookup, redactor, app: app ?? "holdfast" });
+  const recordsToolStarts = options.recordsToolStarts === true;
+  return new SessionStore(journals, { own, lookup, redactor, app: app ?? "holdfast", recordsToolStarts });
 }
 
 interface StoreParts {
@@ -65,6 +66,7 @@ interface StoreParts {
   readonly lookup: (name: string) => Dialect<any> | null;
   readonly redactor: Redactor | null;
   readonly app: string;
+  readonly recordsToolStarts: boolean;
 }
 
 const FOUND_CLEAN: Recovery = { unclean: false, cutBytes: 0, damaged: [], missing: [] };
@@ -91,25 +93,28 @@ class SessionStore implements surface.Store, Guarded {
     return this.#journals.warnings;
   }
 
-  async create<M = unknown>(options: surface.CreateOptions<M>): Promise<surface.Session<M>> {
+  async create<M>(options: surface.CreateOptions<M>): Promise<surface.Session<M>> {
     this.#assertOpen();
     const given = reading("options", () => ({ ...options }));
     const dialect = this.#dialectOf(given.dialect);
+    if (!dialect) throw dialectUnknown(given.dialect);
+    this.#remember(dialect);
     const attributes = admitAttributes({ app: this.#parts.app, ...given }, this.#cleaning);
     const record = { kind: "session", dialect: dialect.name, ...attributes };
     return this.#begin(dialect, [record as unknown as NewRecord], given);
   }
 
-  async resume<M = unknown>(id: string, options: surface.OpenOptions<M> = {}): Promise<surface.Session<M>> {
+  async resume<M>(id: string, options: surface.OpenOptions<M> = {}): Promise<surface.Session<M>> {
     this.#assertOpen();
     const given = reading("options", () => ({ ...options }));
-    const { app = this.#parts.app, intents = false, dialect } = given;
-    if (dialect) this.#parts.own.set(dialect.name, dialect);
-    const opened = { intents };
+    const { app = this.#parts.app, dialect } = given;
+    // Throws for an unknown name before anything is opened.
+    this.#dialectOf(dialect);
+    const opened = { intents: this.#parts.recordsToolStarts };
     const { journal, records, recovery } = await this.#journals.open(id, { app, opened });
     try {
       this.#assertOpen();
-      const conversation = this.#fold<M>(records, dialect);
+      const conversation = this.#fold(records, dialect);
       return this.#join(journal, conversation, recovery, opened, given);
     } catch (error) {
       await journal.close();
@@ -117,9 +122,9 @@ class SessionStore implements surface.Store, Guarded {
     }
   }
 
-  async resumeLatest<M = unknown>(
+  async resumeLatest<M>(
     query: { readonly cwd?: string; readonly app?: string },
-    options: surface.OpenOptions<M> & { readonly onPassedOver?: (id: string, error: HoldfastError) => void } = {},
+    options: surface.LatestOptions<M> = {},
   ): Promise<surface.Session<M> | null> {
     this.#assertOpen();
     const { onPassedOver = warnOf, ...opening } = reading("options", () => ({ ...options }));
@@ -148,11 +153,13 @@ class SessionStore implements surface.Store, Guarded {
     return this.#live.get(id) ?? null;
   }
 
-  async read<M = unknown>(id: string): Promise<surface.Reading<M>> {
+  async read<M>(id: string, options: surface.ReadOptions<M> = {}): Promise<surface.Reading<M>> {
     this.#assertOpen();
+    const { dialect } = reading("options", () => ({ ...options }));
+    this.#dialectOf(dialect);
     const holder = await this.#journals.holder(id);
     const { records, recovery } = await this.#journals.read(id);
-    return readingOf(id, this.#fold<M>(records), { recovery, holder });
+    return readingOf(id, this.#fold(records, dialect), { recovery, holder });
   }
 
   list(query: surface.ListQuery = {}): Promise<{ readonly sessions: surface.Summary[]; readonly next?: string }> {
@@ -183,18 +190,15 @@ class SessionStore implements surface.Store, Guarded {
     return this.#journals.follow(id, { ...options, ...defined({ after }) });
   }
 
-  async fork<M = unknown>(
-    id: string,
-    options: { readonly at?: string; readonly title?: string } & surface.OpenOptions<M> = {},
-  ): Promise<surface.Session<M>> {
+  async fork<M>(id: string, options: surface.ForkOptions<M> = {}): Promise<surface.Session<M>> {
     this.#assertOpen();
     const given = reading("options", () => ({ ...options }));
     const { at, dialect } = given;
+    this.#dialectOf(dialect);
     const { title } = admitAttributes(given.title === undefined ? {} : { title: given.title }, this.#cleaning);
     await this.#live.get(id)?.settled();
     const { records } = await this.#journals.read(id);
-    const source = this.#fold<M>(records, dialect);
-    if (dialect) this.#parts.own.set(dialect.name, dialect);
+    const source = this.#fold(records, dialect);
     const first = forkRecords(source, {
       from: id,
       ...defined({ at, title }),
@@ -267,10 +271,10 @@ class SessionStore implements surface.Store, Guarded {
   async #begin<M>(
     dialect: Dialect<M>,
     first: readonly NewRecord[],
-    options: Pick<surface.OpenOptions<M>, "app" | "intents" | "draftMs" | "draftBytes">,
+    options: Pick<surface.OpenOptions<M>, "app" | "draftMs" | "draftBytes">,
   ): Promise<surface.Session<M>> {
-    const { app = this.#parts.app, intents = false } = options;
-    const opened = { intents, dialect: dialect.name };
+    const { app = this.#parts.app } = options;
+    const opened = { intents: this.#parts.recordsToolStarts, dialect: dialect.name };
     const journal = await this.#journals.create(newId(), first, { app, opened });
     if (this.#closing) {
       await journal.close();
@@ -316,25 +320,30 @@ class SessionStore implements surface.Store, Guarded {
     return session;
   }
 
-  #fold<M>(records: readonly JournalRecord[], dialect?: Dialect<M>): Conversation<M> {
-    const conversation = new Conversation<M>(this.#parts.lookup, dialect);
+  /** `given`: a dialect that overrides the journal, or the name of the one that the session must be in. */
+  #fold<M>(records: readonly JournalRecord[], given: DialectName | Dialect<M> | undefined): Conversation<M> {
+    const named = this.#dialectOf(given);
+    const conversation = new Conversation<M>(this.#parts.lookup, named);
     for (const record of records) conversation.add(record);
     // Throws DIALECT_UNKNOWN now instead of at the first read.
     void conversation.dialect;
+    const { dialect } = conversation.attributes;
+    if (typeof given === "string" && dialect !== given) throw otherDialect(dialect, given);
+    if (named) this.#remember(named);
     return conversation;
   }
 
-  #dialectOf<M>(given: surface.CreateOptions<M>["dialect"]): Dialect<M> {
-    if (typeof given === "object" && given !== null) {
-      this.#parts.own.set(given.name, given);
-      return given;
-    }
+  /** The application's own dialect: from now on, its sessions can also be listed, searched and read. */
+  #remember<M>(dialect: Dialect<M>): void {
+    if (this.#parts.lookup(dialect.name) !== dialect) this.#parts.own.set(dialect.name, dialect);
+  }
+
+  /** The dialect that the options name; undefined if they name none. */
+  #dialectOf<M>(given: DialectName | Dialect<M> | null | undefined): Dialect<M> | undefined {
+    if (given === undefined || given === null || typeof given === "object") return given ?? undefined;
     const found = this.#parts.lookup(given);
-    if (found) return found;
-    const message =
-      `No session was created: unknown dialect ${JSON.stringify(String(given).slice(0, 80))}. ` +
-      "Name a built-in dialect, or pass the dialect itself.";
-    throw new HoldfastError("DIALECT_UNKNOWN", message, { dialect: String(given).slice(0, 80) });
+    if (!found) throw dialectUnknown(given);
+    return found;
   }
 
   async #ids(filter: surface.ListQuery): Promise<Set<string>> {
@@ -353,6 +362,21 @@ class SessionStore implements surface.Store, Guarded {
   #assertOpen(): void {
     if (this.#closing) throw storeClosed(this.url);
   }
+}
+
+function dialectUnknown(given: unknown): HoldfastError {
+  const name = String(given).slice(0, 80);
+  const message =
+    `Unknown dialect ${JSON.stringify(name)}. Nothing was created or opened. ` +
+    "Name a built-in dialect, or pass the dialect itself.";
+  return new HoldfastError("DIALECT_UNKNOWN", message, { dialect: name });
+}
+
+function otherDialect(recorded: string, named: string): HoldfastError {
+  const message =
+    `The session uses the dialect ${JSON.stringify(recorded.slice(0, 80))}, not ${JSON.stringify(named)}. ` +
+    "Nothing was touched. Name the session's own dialect, or none.";
+  return new HoldfastError("DIALECT_UNKNOWN", message, { dialect: recorded, named });
 }
 
 /** Whether the error concerns the one session being opened, not the store. */

@@ -4,7 +4,7 @@ import type { Queued } from "../conversation/conversation.ts";
 import type { ToolProcess } from "../conversation/records.ts";
 import type { Usage } from "../conversation/usage.ts";
 import type { Dialect, Entry, Metadata, Outcome } from "../dialects/dialect.ts";
-import type { DialectName } from "../dialects/index.ts";
+import type { DialectMessages, DialectName } from "../dialects/index.ts";
 import type { HoldfastError } from "../errors.ts";
 import type { Durability, Recovery, Verification } from "../journal/contract.ts";
 import type { JournalRecord, Json } from "../journal/record.ts";
@@ -41,6 +41,11 @@ export interface StoreOptions {
   readonly dialects?: readonly Dialect<any>[];
   /** This program's name, recorded in leases and in sessions that do not set their own. */
   readonly app?: string;
+  /**
+   * Your promise that this program starts every tool through `turn.tool` or `turn.toolStarted`. Each session records it
+   * for as long as this store has it open. Only then is a call without a recorded start known never to have run (R5).
+   */
+  readonly recordsToolStarts?: boolean;
 }
 
 /** Where sessions live. Open one with `openStore`. */
@@ -50,24 +55,36 @@ export interface Store extends AsyncDisposable {
   /** What this location cannot guarantee (for example, a network file system), in human-readable form. */
   readonly warnings: readonly string[];
   /**
-   * Creates a session. It survives a power cut once this resolves, and is listed from its first turn on.
+   * Creates a session. It survives a power cut once this resolves, and is listed from its first turn on. The name of a
+   * built-in dialect also gives the type of the messages; `create<MessageParam>(…)` narrows it to an SDK's own type.
    * Throws DIALECT_UNKNOWN, ATTRIBUTE_INVALID, STORE_FULL, STORE_IO, STORE_FORBIDDEN, STORE_CLOSED.
    */
+  create<D extends DialectName>(
+    options: Named<D, CreateOptions<DialectMessages[D]>>,
+  ): Promise<Session<DialectMessages[D]>>;
   create<M = unknown>(options: CreateOptions<M>): Promise<Session<M>>;
   /**
    * Opens a session for writing: takes the lease, repairs what a crash left behind, and reports what was in flight
    * (`interruption`). Everything it shows is durable. It appends nothing to the journal by itself. Throws
    * SESSION_NOT_FOUND, SESSION_BUSY { holder, sameProcess }, DIALECT_UNKNOWN, FORMAT_NEWER, ID_INVALID, store errors.
    */
+  resume<D extends DialectName>(
+    id: string,
+    options: Named<D, OpenOptions<DialectMessages[D]>>,
+  ): Promise<Session<DialectMessages[D]>>;
   resume<M = unknown>(id: string, options?: OpenOptions<M>): Promise<Session<M>>;
   /**
    * Resumes the latest matching session that is not in use, as `resume` does; null if there is none. Interrupted
    * sessions and those waiting for a person come before finished ones. A session that cannot be opened is skipped and
    * reported to `onPassedOver`, or else as a warning. If no other session matches, its error is thrown.
    */
+  resumeLatest<D extends DialectName>(
+    query: { readonly cwd?: string; readonly app?: string },
+    options: Named<D, LatestOptions<DialectMessages[D]>>,
+  ): Promise<Session<DialectMessages[D]> | null>;
   resumeLatest<M = unknown>(
     query: { readonly cwd?: string; readonly app?: string },
-    options?: OpenOptions<M> & { readonly onPassedOver?: (id: string, error: HoldfastError) => void },
+    options?: LatestOptions<M>,
   ): Promise<Session<M> | null>;
   /** The session that this process has open through this store, for switching back to it; null if it is not open. */
   // biome-ignore lint/suspicious/noExplicitAny: the type of the messages is the application's to say.
@@ -75,7 +92,11 @@ export interface Store extends AsyncDisposable {
   /**
    * Reads the conversation without the lease; writes nothing. Throws SESSION_NOT_FOUND, DIALECT_UNKNOWN, FORMAT_NEWER.
    */
-  read<M = unknown>(id: string): Promise<Reading<M>>;
+  read<D extends DialectName>(
+    id: string,
+    options: Named<D, ReadOptions<DialectMessages[D]>>,
+  ): Promise<Reading<DialectMessages[D]>>;
+  read<M = unknown>(id: string, options?: ReadOptions<M>): Promise<Reading<M>>;
   /**
    * Lists sessions newest first, page by page, even if a clock was wrong. Reads no transcripts (P7). Marks unreadable
    * sessions and still lists the others (P9). Throws CURSOR_STALE if `after` did not come from a list.
@@ -104,10 +125,11 @@ export interface Store extends AsyncDisposable {
    * message `at` (default: the whole conversation). Message ids are kept. The source may be in use, and is not changed.
    * Durable when it resolves. Throws SESSION_NOT_FOUND, MESSAGE_UNKNOWN.
    */
-  fork<M = unknown>(
+  fork<D extends DialectName>(
     id: string,
-    options?: { readonly at?: string; readonly title?: string } & OpenOptions<M>,
-  ): Promise<Session<M>>;
+    options: Named<D, ForkOptions<DialectMessages[D]>>,
+  ): Promise<Session<DialectMessages[D]>>;
+  fork<M = unknown>(id: string, options?: ForkOptions<M>): Promise<Session<M>>;
   /** Moves a session to the trash. Throws SESSION_BUSY while any process has it open. */
   delete(id: string): Promise<void>;
   /** Reads every byte and reports what it finds. Repairs nothing. */
@@ -124,19 +146,40 @@ export interface Store extends AsyncDisposable {
   close(): Promise<void>;
 }
 
-export interface OpenOptions<M> {
-  /** The dialect of the messages, if it is not built in. */
-  readonly dialect?: Dialect<M>;
+/** Options that name a built-in dialect, which gives the type of the messages. */
+export type Named<D extends DialectName, Options> = Omit<Options, "dialect"> & { readonly dialect: D };
+
+/** Options of `store.read`. */
+export interface ReadOptions<M> {
+  /**
+   * The name of a built-in dialect gives the type of the messages; a session in another one is refused
+   * (DIALECT_UNKNOWN). A dialect object of your own overrides what the journal says.
+   */
+  readonly dialect?: DialectName | Dialect<M>;
+}
+
+/** Options of `store.resume`. */
+export interface OpenOptions<M> extends ReadOptions<M> {
   /** The name that the lease holder is recorded under. */
   readonly app?: string;
-  /** This agent records every tool start, so a call without a recorded start is known never to have run (R5). */
-  readonly intents?: boolean;
   /** How long streamed text may wait before it is written, in milliseconds. Default 200. */
   readonly draftMs?: number;
   /** How much streamed text may wait before it is written, in characters. Default 8192. */
   readonly draftBytes?: number;
 }
 
+/** Options of `store.resumeLatest`. */
+export interface LatestOptions<M> extends OpenOptions<M> {
+  readonly onPassedOver?: (id: string, error: HoldfastError) => void;
+}
+
+/** Options of `store.fork`. */
+export interface ForkOptions<M> extends OpenOptions<M> {
+  readonly at?: string;
+  readonly title?: string;
+}
+
+/** Options of `store.create`. */
 export interface CreateOptions<M> extends Omit<OpenOptions<M>, "dialect"> {
   readonly dialect: DialectName | Dialect<M>;
   /** Without a title, lists show the beginning of the first prompt. */

@@ -4,7 +4,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import type { Place, Step, Subject, SubjectCapabilities, SubjectOptions } from "@holdfast/testkit";
-import type { JournalStore } from "holdfast";
+import type { JournalStore } from "holdfast/store";
 import { openers } from "./openers.ts";
 
 const WRITER = fileURLToPath(new URL("writer-that-dies.ts", import.meta.url));

@@ -1,5 +1,5 @@
 import type { SubjectOptions } from "@holdfast/testkit";
-import { type JournalStore, openFolderStore, openSqliteStore } from "holdfast";
+import { type JournalStore, openFolderStore, openSqliteStore } from "holdfast/store";
 
 /** The stores that live on a disk, by the name that a child process is told. */
 export const openers = {

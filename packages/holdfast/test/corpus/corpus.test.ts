@@ -1,6 +1,7 @@
 import { cpSync, mkdirSync, readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
-import { HoldfastError, type JournalRecord, type JournalStore, openFolderStore } from "holdfast";
+import { HoldfastError, type JournalRecord } from "holdfast";
+import { type JournalStore, openFolderStore } from "holdfast/store";
 import { describe, expect, test } from "vitest";
 import { place, treeOf } from "../place.ts";
 import { readSession } from "./independent-reader.ts";

@@ -1,7 +1,8 @@
 // Reads a session folder twice: by the store, and by the reader that was written from FORMAT.md alone. "§" cites that page.
 import { cpSync, mkdirSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
-import { HoldfastError, type JournalRecord, type JournalStore, openFolderStore } from "holdfast";
+import { HoldfastError, type JournalRecord } from "holdfast";
+import { type JournalStore, openFolderStore } from "holdfast/store";
 import { place } from "../place.ts";
 import { readSession } from "./independent-reader.ts";
 import { type Folder, SESSION } from "./random-folders.ts";

@@ -3,8 +3,9 @@ import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { isMainThread, Worker, workerData } from "node:worker_threads";
 import { tellLine } from "@holdfast/testkit/kill";
-import { isHoldfastError, type Journal, type JournalStore, openFolderStore } from "holdfast";
+import { isHoldfastError } from "holdfast";
 import { type Disk, nodeDisk } from "holdfast/disk";
+import { type Journal, type JournalStore, openFolderStore } from "holdfast/store";
 
 /** One of several processes that want to write to the same session. Tells each record that was acknowledged, until it is killed. */
 export interface Contender {

@@ -1,4 +1,5 @@
-import { type JournalRecord, newId, openFolderStore, openStore } from "holdfast";
+import { type JournalRecord, newId, openStore } from "holdfast";
+import { openFolderStore } from "holdfast/store";
 import { expect } from "vitest";
 import { place } from "../place.ts";
 import type { Job, Said } from "./guard-agent.ts";

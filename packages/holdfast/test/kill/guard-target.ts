@@ -1,4 +1,5 @@
-import { type Journal, openFolderStore, openStore, type Session, type Turn } from "holdfast";
+import { openStore, type Session, type Turn } from "holdfast";
+import { type Journal, openFolderStore } from "holdfast/store";
 import { type Ending, endsNow, type Guarded, onClosed } from "../../src/session/guarded.ts";
 
 /** What the agents of these tests have of a session: all that they know of one is in this file. */

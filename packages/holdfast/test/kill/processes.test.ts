@@ -15,7 +15,8 @@ import {
   type WorkerJob,
   warmWorker,
 } from "@holdfast/testkit/kill";
-import { newId, type Verification } from "holdfast";
+import { newId } from "holdfast";
+import type { Verification } from "holdfast/store";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { seedOf } from "../seed.ts";
 

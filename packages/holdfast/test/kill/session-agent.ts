@@ -183,8 +183,8 @@ if (job.script !== "none") {
     const { pausingDisk } = await import("@holdfast/testkit/kill");
     Object.assign(nodeDisk, pausingDisk({ ...nodeDisk }, job.point));
   }
-  const store = await openStore(job.address);
-  const options = { intents: true, draftMs: DRAFT_MS };
+  const store = await openStore(job.address, { recordsToolStarts: true });
+  const options = { draftMs: DRAFT_MS };
   const session = await (job.session === undefined
     ? store.create<M>({ ...options, dialect: "anthropic" })
     : store.resume<M>(job.session, options));

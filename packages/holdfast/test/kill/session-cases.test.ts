@@ -2,7 +2,8 @@ import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { validateAnthropic } from "@holdfast/testkit";
 import { folderPoints, type KillPoint, programBeside, temporaryPlace, Victim } from "@holdfast/testkit/kill";
-import { type AnthropicMessage, openJournalStore, openStore, type Reading, type Session } from "holdfast";
+import { type AnthropicMessage, openStore, type Reading, type Session } from "holdfast";
+import { openJournalStore } from "holdfast/store";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import type { Job, Said } from "./session-agent.ts";
 
@@ -56,13 +57,13 @@ function laboratory(module: "folder" | "sqlite") {
     /** The calls whose tools have had their effect. */
     ran: (): string[] => (existsSync(effects) ? readFileSync(effects, "utf8").split("\n").slice(0, -1) : []),
     async read(session: string): Promise<Reading<M>> {
-      await using store = await openStore(address);
+      await using store = await openStore(address, { recordsToolStarts: true });
       return store.read<M>(session);
     },
     async open(session: string): Promise<{ readonly session: Session<M> } & AsyncDisposable> {
-      const store = await openStore(address);
+      const store = await openStore(address, { recordsToolStarts: true });
       return {
-        session: await store.resume<M>(session, { intents: true }),
+        session: await store.resume<M>(session),
         [Symbol.asyncDispose]: () => store.close(),
       };
     },
@@ -161,7 +162,7 @@ describe.each(["folder", "sqlite"] as const)("%s: killed in the middle of a turn
     using lab = laboratory(module);
     const asked = await lab.kill("waitsForTheModel");
     const made = await lab.kill("isCreated");
-    await using store = await openStore(lab.address);
+    await using store = await openStore(lab.address, { recordsToolStarts: true });
     const { sessions } = await store.list();
     expect(sessions).toMatchObject([{ id: asked, status: "interrupted", turns: 1, title: "a long question" }]);
     expect((await store.list({ empty: true })).sessions.map(({ id }) => id).sort()).toEqual([asked, made].sort());
@@ -196,7 +197,7 @@ describe.each(["folder", "sqlite"] as const)("%s: killed in the middle of a turn
       how: { kind: "suspended", reason: "approval" },
       calls: [{ id: "guarded", state: "awaiting" }],
     });
-    await using store = await openStore(lab.address);
+    await using store = await openStore(lab.address, { recordsToolStarts: true });
     expect((await store.list()).sessions).toMatchObject([{ id, status: "waiting" }]);
     await lab.kill("isApprovedAndEnds", id);
     expect(lab.ran()).toEqual(["guarded"]);

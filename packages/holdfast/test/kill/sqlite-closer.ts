@@ -3,7 +3,8 @@ import { closeSync, openSync, readdirSync, readSync, writeSync } from "node:fs";
 import { open } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import { isMainThread, parentPort, Worker, workerData } from "node:worker_threads";
-import { newId, openSqliteStore } from "holdfast";
+import { newId } from "holdfast";
+import { openSqliteStore } from "holdfast/store";
 
 /**
  * A process that writes to an SQLite store, and in which other code opens, reads and closes every file of the store meanwhile, as a search

@@ -1,6 +1,7 @@
 import { appendFileSync, writeSync } from "node:fs";
-import { type AnthropicMessage, openFolderStore, openStoreWith, type Session, type Store } from "holdfast";
+import type { AnthropicMessage, Session, Store } from "holdfast";
 import { type DiskFile, nodeDisk } from "holdfast/disk";
+import { openFolderStore, openStoreWith } from "holdfast/store";
 
 /** Agents that are killed at one write to the journal: as programs of their own, and again in the test, which carries on. */
 
@@ -99,7 +100,7 @@ export const ways = {
   },
 };
 
-export const OPEN = { intents: true, draftMs: 0 } as const;
+export const OPEN = { draftMs: 0 } as const;
 
 function openDeadly({ folder, killAt, written }: Orders): Promise<Store> {
   let left = killAt;
@@ -126,7 +127,7 @@ function openDeadly({ folder, killAt, written }: Orders): Promise<Store> {
       return /sessions.*\.jsonl/.test(path) ? deadly(file) : file;
     },
   };
-  return openStoreWith((options) => openFolderStore(folder, { ...options, disk }));
+  return openStoreWith((options) => openFolderStore(folder, { ...options, disk }), { recordsToolStarts: true });
 }
 
 if (import.meta.main) {

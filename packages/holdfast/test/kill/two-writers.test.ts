@@ -2,7 +2,8 @@ import { type ChildProcess, spawn } from "node:child_process";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { Lines, temporaryPlace } from "@holdfast/testkit/kill";
-import { newId, openFolderStore } from "holdfast";
+import { newId } from "holdfast";
+import { openFolderStore } from "holdfast/store";
 import { expect, test } from "vitest";
 import type { Acknowledged, Contender } from "./contender.ts";
 

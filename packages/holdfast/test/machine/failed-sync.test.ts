@@ -2,7 +2,8 @@ import { closeSync, fsyncSync, openSync, renameSync, statSync, writeFileSync } f
 import { join } from "node:path";
 import { attemptAppend, judge, judgeEpoch, Log, openSpec, type StoreSpec, viewOf } from "@holdfast/testkit/kill";
 import { type LoopDisk, Machine, mib, whyNoMounts } from "@holdfast/testkit/machine";
-import { isHoldfastError, type Journal, newId } from "holdfast";
+import { isHoldfastError, newId } from "holdfast";
+import type { Journal } from "holdfast/store";
 import { describe, expect, test } from "vitest";
 import { needs } from "./allowed.ts";
 import { ballast } from "./ballast.ts";

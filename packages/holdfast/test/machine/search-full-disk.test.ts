@@ -1,6 +1,7 @@
 import { readdirSync } from "node:fs";
 import { Machine, mib, whyNoMounts } from "@holdfast/testkit/machine";
-import { newId, openFolderStore } from "holdfast";
+import { newId } from "holdfast";
+import { openFolderStore } from "holdfast/store";
 import { expect, test } from "vitest";
 import { dialectNamed } from "../../src/dialects/index.ts";
 import { SearchIndex } from "../../src/search/search-index.ts";

@@ -1,6 +1,7 @@
 import { Crashed, crashAt, SimulatedDisk } from "@holdfast/testkit/simulation";
-import { type Durability, isHoldfastError, type JournalStore, openFolderStore } from "holdfast";
+import { isHoldfastError } from "holdfast";
 import type { Disk } from "holdfast/disk";
+import { type Durability, type JournalStore, openFolderStore } from "holdfast/store";
 import { expect, test } from "vitest";
 
 /**

@@ -31,8 +31,11 @@ const ODD = JSON.parse(
 );
 
 async function begun(voice: Voice, redact = false): Promise<Session<M>> {
-  const store = await openStore("memory:", redact ? { redact: "credentials" } : {});
-  return store.create<M>({ dialect: voice.dialect.name as never, intents: true });
+  const store = await openStore("memory:", {
+    recordsToolStarts: true,
+    ...(redact ? { redact: "credentials" } : {}),
+  });
+  return store.create<M>({ dialect: voice.dialect.name as never });
 }
 
 /** A call with this input, as each dialect has it. */
@@ -136,7 +139,7 @@ describe.each(voices.map((voice) => [voice.dialect.name, voice] as const))("%s",
   });
 
   test("a record of another writer's that is nested too deep does not keep the session from being read", () => {
-    const book = new Book(voice.dialect, { intents: true });
+    const book = new Book(voice.dialect);
     book.prompt(voice.user("go"));
     const message = { ...(voice.user("deep") as M), extra: parsed(DEEP) };
     book.write({ kind: "message", id: "deep", turn: 1, step: "deep", message, metadata: parsed(DEEP) });

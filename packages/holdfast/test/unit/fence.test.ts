@@ -1,6 +1,7 @@
 import { Worker } from "node:worker_threads";
-import { isHoldfastError, type JournalRecord, newId, openFolderStore } from "holdfast";
+import { isHoldfastError, type JournalRecord, newId } from "holdfast";
 import { nodeDisk } from "holdfast/disk";
+import { openFolderStore } from "holdfast/store";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { type Job, names, type Said, type Work, withoutLocks } from "../fence/paused-writer.ts";
 import { place } from "../place.ts";

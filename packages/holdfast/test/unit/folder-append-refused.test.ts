@@ -1,5 +1,6 @@
-import { newId, openFolderStore } from "holdfast";
+import { newId } from "holdfast";
 import { type Disk, nodeDisk } from "holdfast/disk";
+import { openFolderStore } from "holdfast/store";
 import { expect, test } from "vitest";
 import { place } from "../place.ts";
 

@@ -15,8 +15,9 @@ import {
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { setTimeout as sleep } from "node:timers/promises";
-import { type JournalStore, newId, type Opened, openFolderStore, type Summariser } from "holdfast";
+import { newId } from "holdfast";
 import { type Disk, type DiskFile, nodeDisk } from "holdfast/disk";
+import { type JournalStore, type Opened, openFolderStore, type Summariser } from "holdfast/store";
 import { describe, expect, test } from "vitest";
 import { Ledger } from "../../src/journal/ledger.ts";
 import { RECORD_LEVELS_MAX, SEGMENT_BYTES_MAX } from "../../src/journal/record.ts";

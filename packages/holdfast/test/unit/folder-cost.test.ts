@@ -1,6 +1,7 @@
 import { rmSync, statSync } from "node:fs";
 import { join } from "node:path";
-import { type Journal, newId, openFolderStore, type Summariser } from "holdfast";
+import { newId } from "holdfast";
+import { type Journal, openFolderStore, type Summariser } from "holdfast/store";
 import { expect, test } from "vitest";
 import { CountingDisk } from "../counting-disk.ts";
 import { place } from "../place.ts";

@@ -1,7 +1,8 @@
 import { appendFileSync, mkdirSync, readdirSync, readFileSync, rmSync, truncateSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
-import { isHoldfastError, type JournalStore, newId, openFolderStore, type Summariser } from "holdfast";
+import { isHoldfastError, newId } from "holdfast";
+import { type JournalStore, openFolderStore, type Summariser } from "holdfast/store";
 import { describe, expect, test } from "vitest";
 import { place, treeOf } from "../place.ts";
 

@@ -1,7 +1,8 @@
 import { appendFileSync, cpSync, readFileSync, truncateSync } from "node:fs";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
-import { type JournalRecord, newId, openFolderStore } from "holdfast";
+import { type JournalRecord, newId } from "holdfast";
+import { openFolderStore } from "holdfast/store";
 import { expect, test } from "vitest";
 import { CountingDisk } from "../counting-disk.ts";
 import { place } from "../place.ts";

@@ -1,6 +1,7 @@
 import { setTimeout as sleep } from "node:timers/promises";
-import { isHoldfastError, newId, openFolderStore } from "holdfast";
+import { isHoldfastError, newId } from "holdfast";
 import { type Disk, type DiskFile, nodeDisk } from "holdfast/disk";
+import { openFolderStore } from "holdfast/store";
 import { expect, test } from "vitest";
 import { place } from "../place.ts";
 

@@ -1,7 +1,8 @@
 import { rmSync } from "node:fs";
 import { join } from "node:path";
-import { newId, openFolderStore } from "holdfast";
+import { newId } from "holdfast";
 import { type Disk, nodeDisk } from "holdfast/disk";
+import { openFolderStore } from "holdfast/store";
 import { expect, test } from "vitest";
 import { place } from "../place.ts";
 

@@ -1,7 +1,8 @@
 import { cpSync, existsSync, mkdirSync, renameSync, utimesSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { HoldfastError, type JournalRecord, newId, openFolderStore } from "holdfast";
+import { HoldfastError, type JournalRecord, newId } from "holdfast";
 import { type Disk, nodeDisk } from "holdfast/disk";
+import { openFolderStore } from "holdfast/store";
 import { expect, test } from "vitest";
 import { place, treeOf } from "../place.ts";
 

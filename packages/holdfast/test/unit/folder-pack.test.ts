@@ -1,7 +1,8 @@
 import { execFileSync } from "node:child_process";
 import { existsSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { type JournalStore, newId, openFolderStore } from "holdfast";
+import { newId } from "holdfast";
+import { type JournalStore, openFolderStore } from "holdfast/store";
 import { describe, expect, test } from "vitest";
 import { place } from "../place.ts";
 

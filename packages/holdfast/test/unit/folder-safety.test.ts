@@ -16,8 +16,9 @@ import {
 } from "node:fs";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
-import { HoldfastError, isHoldfastError, newId, openFolderStore } from "holdfast";
+import { HoldfastError, isHoldfastError, newId } from "holdfast";
 import { type Disk, nodeDisk } from "holdfast/disk";
+import { openFolderStore } from "holdfast/store";
 import { describe, expect, test } from "vitest";
 import { modesOf, place, treeOf } from "../place.ts";
 

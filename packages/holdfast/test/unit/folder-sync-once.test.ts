@@ -1,4 +1,5 @@
-import { newId, openFolderStore } from "holdfast";
+import { newId } from "holdfast";
+import { openFolderStore } from "holdfast/store";
 import { expect, test } from "vitest";
 import { CountingDisk } from "../counting-disk.ts";
 import { place } from "../place.ts";

@@ -1,7 +1,8 @@
 import { appendFileSync, readdirSync, readFileSync, rmSync, truncateSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { crc32 } from "node:zlib";
-import { type JournalStore, newId, openFolderStore } from "holdfast";
+import { newId } from "holdfast";
+import { type JournalStore, openFolderStore } from "holdfast/store";
 import { expect, test } from "vitest";
 import { CountingDisk } from "../counting-disk.ts";
 import { place, treeOf } from "../place.ts";

@@ -1,6 +1,7 @@
 import { mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { newId, openFolderStore } from "holdfast";
+import { newId } from "holdfast";
+import { openFolderStore } from "holdfast/store";
 import { expect, test } from "vitest";
 import { place } from "../place.ts";
 

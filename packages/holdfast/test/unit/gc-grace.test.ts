@@ -1,5 +1,6 @@
 import { join } from "node:path";
-import { newId, openFolderStore, openMemoryStore, openSqliteStore } from "holdfast";
+import { newId } from "holdfast";
+import { openFolderStore, openMemoryStore, openSqliteStore } from "holdfast/store";
 import { expect, test } from "vitest";
 import { place } from "../place.ts";
 

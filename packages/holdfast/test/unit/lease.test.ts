@@ -4,8 +4,9 @@ import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { promisify } from "node:util";
-import { newId, openFolderStore } from "holdfast";
+import { newId } from "holdfast";
 import { type DiskLock, nodeDisk } from "holdfast/disk";
+import { openFolderStore } from "holdfast/store";
 import { expect, onTestFinished, test } from "vitest";
 import { place, treeOf } from "../place.ts";
 
@@ -19,7 +20,7 @@ async function elsewhere(program: string, env: NodeJS.ProcessEnv = process.env):
 }
 
 const tryToOpen = (root: string, id: string): string => `
-  import { openFolderStore } from "holdfast";
+  import { openFolderStore } from "holdfast/store";
   const store = await openFolderStore(${JSON.stringify(root)});
   const said = await store.open(${JSON.stringify(id)}).then(() => "opened", (error) => error.code);
   console.log(said, (await store.holder(${JSON.stringify(id)}))?.pid ?? null);
@@ -50,7 +51,7 @@ test("every lock is free as soon as its process is killed", async () => {
   using here = place();
   const id = newId();
   const program = `
-    import { openFolderStore } from "holdfast";
+    import { openFolderStore } from "holdfast/store";
     const store = await openFolderStore(${JSON.stringify(here.path)});
     globalThis.journal = await store.create(${JSON.stringify(id)}, []);
     console.log("open");
@@ -84,7 +85,7 @@ test("on a system without the program `flock` there is no hard lock, and everyth
   using here = place();
   const id = newId();
   const program = `
-    import { openFolderStore } from "holdfast";
+    import { openFolderStore } from "holdfast/store";
     import { nodeDisk } from "holdfast/disk";
     const store = await openFolderStore(${JSON.stringify(here.path)}, { durability: "process" });
     const journal = await store.create(${JSON.stringify(id)}, []);

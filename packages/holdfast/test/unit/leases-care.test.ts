@@ -1,7 +1,8 @@
 import { existsSync, mkdirSync, readdirSync, renameSync, rmSync, utimesSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { HoldfastError, newId, openFolderStore, openSqliteStore } from "holdfast";
+import { HoldfastError, newId } from "holdfast";
 import { type Disk, nodeDisk } from "holdfast/disk";
+import { openFolderStore, openSqliteStore } from "holdfast/store";
 import { expect, test } from "vitest";
 import { Leases } from "../../src/stores/lease.ts";
 import { place } from "../place.ts";

@@ -2,15 +2,15 @@ import { fork } from "node:child_process";
 import { once } from "node:events";
 import { mkdirSync, readFileSync, rmSync, symlinkSync, truncateSync } from "node:fs";
 import { join } from "node:path";
+import { newId } from "holdfast";
 import {
   type Journal,
   type JournalStore,
   Memory,
-  newId,
   openFolderStore,
   openMemoryStore,
   openSqliteStore,
-} from "holdfast";
+} from "holdfast/store";
 import { describe, expect, test } from "vitest";
 import { dialectNamed } from "../../src/dialects/index.ts";
 import { realPath } from "../../src/disk/node-disk.ts";

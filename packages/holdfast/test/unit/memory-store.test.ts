@@ -1,5 +1,6 @@
 import { expect, test } from "vitest";
-import { type HoldfastError, Memory, newId, openMemoryStore } from "../../src/index.ts";
+import { type HoldfastError, newId } from "../../src/index.ts";
+import { Memory, openMemoryStore } from "../../src/store.ts";
 
 async function codeOf(promise: Promise<unknown>): Promise<string> {
   return promise.then(

@@ -1,8 +1,9 @@
 import { mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
-import { openSqliteStore, openStore, type SearchHit, type Store, type Summary } from "holdfast";
+import { openStore, type SearchHit, type Store, type Summary } from "holdfast";
 import { type Disk, nodeDisk } from "holdfast/disk";
+import { openSqliteStore } from "holdfast/store";
 import { describe, expect, test, vi } from "vitest";
 import { dialectNamed } from "../../src/dialects/index.ts";
 import { sessionSummariser } from "../../src/listing/fold-row.ts";

@@ -2,7 +2,8 @@ import { execFileSync } from "node:child_process";
 import { cpSync, existsSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { fileURLToPath, pathToFileURL } from "node:url";
-import { isHoldfastError, newId, openFolderStore, openJournalStore, openSqliteStore } from "holdfast";
+import { isHoldfastError, newId } from "holdfast";
+import { openFolderStore, openJournalStore, openSqliteStore } from "holdfast/store";
 import { describe, expect, test } from "vitest";
 import { place, treeOf } from "../place.ts";
 

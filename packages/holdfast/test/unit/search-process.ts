@@ -1,4 +1,4 @@
-import { openFolderStore } from "holdfast";
+import { openFolderStore } from "holdfast/store";
 import { dialectNamed } from "../../src/dialects/index.ts";
 import { SearchIndex } from "../../src/search/search-index.ts";
 

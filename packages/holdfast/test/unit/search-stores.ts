@@ -1,13 +1,13 @@
 import { join } from "node:path";
+import { newId } from "holdfast";
 import {
   type JournalStore,
   Memory,
   type NewRecord,
-  newId,
   openFolderStore,
   openMemoryStore,
   openSqliteStore,
-} from "holdfast";
+} from "holdfast/store";
 import { dialectNamed } from "../../src/dialects/index.ts";
 import { SearchIndex, type SearchIndexOptions } from "../../src/search/search-index.ts";
 import type { SearchHit } from "../../src/session/surface.ts";

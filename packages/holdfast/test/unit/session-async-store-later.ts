@@ -1,13 +1,13 @@
+import { HoldfastError } from "holdfast";
 import {
   type Capabilities,
-  HoldfastError,
   type Journal,
   type JournalAppended,
   type JournalAppendOptions,
   type JournalStore,
   type NewRecord,
   openMemoryStore,
-} from "holdfast";
+} from "holdfast/store";
 
 type Wait = () => Promise<void>;
 

@@ -1,6 +1,7 @@
 import { setImmediate as tick } from "node:timers/promises";
 import { validateAnthropic } from "@holdfast/testkit";
-import { isHoldfastError, openStoreWith, type Session, type Store } from "holdfast";
+import { isHoldfastError, type Session, type Store } from "holdfast";
+import { openStoreWith } from "holdfast/store";
 import { afterEach, expect, test } from "vitest";
 import { endsNow, type Guarded } from "../../src/session/guarded.ts";
 import { seedOf } from "../seed.ts";
@@ -26,8 +27,8 @@ afterEach(async () => {
 });
 
 async function begin(): Promise<{ store: Store; session: Session<M> }> {
-  const store = await openStoreWith((options) => openLaterStore(options, someTicks));
-  const session = await store.create<M>({ dialect: "anthropic", intents: true, draftMs: 1 });
+  const store = await openStoreWith((options) => openLaterStore(options, someTicks), { recordsToolStarts: true });
+  const session = await store.create<M>({ dialect: "anthropic", draftMs: 1 });
   return { store, session };
 }
 

@@ -25,8 +25,8 @@ function somewhere(): string {
 /** Three turns, the second with a tool. */
 async function talk(): Promise<{ store: Store; session: Session<M>; path: string }> {
   const path = somewhere();
-  const store = await openStore(path);
-  const session = await store.create<M>({ dialect: "anthropic", title: "talk", intents: true });
+  const store = await openStore(path, { recordsToolStarts: true });
+  const session = await store.create<M>({ dialect: "anthropic", title: "talk" });
   for (const n of [1, 2, 3]) {
     const turn = await session.startTurn(user(`question ${n}`), { id: `q${n}` });
     if (n === 2) {
@@ -41,8 +41,8 @@ async function talk(): Promise<{ store: Store; session: Session<M>; path: string
 
 async function reopened(path: string, id: string, store: Store): Promise<{ store: Store; session: Session<M> }> {
   await store.close();
-  const next = await openStore(path);
-  return { store: next, session: await next.resume<M>(id, { intents: true }) };
+  const next = await openStore(path, { recordsToolStarts: true });
+  return { store: next, session: await next.resume<M>(id) };
 }
 
 const idsOf = (entries: readonly Entry<unknown>[]): string[] => entries.map(({ id }) => id);
@@ -117,14 +117,14 @@ test("C38: compaction in mid-turn: open turn, queue, title, usage, notes and ids
 
 test("C38: compaction after a restart, with a tool that had ended before its call was recorded: what the journal wrote by itself is not written again", async () => {
   const path = somewhere();
-  await using store = await openStore(path);
-  const session = await store.create<M>({ dialect: "anthropic", intents: true });
+  await using store = await openStore(path, { recordsToolStarts: true });
+  const session = await store.create<M>({ dialect: "anthropic" });
   const turn = await session.startTurn(user("question"));
   turn.request().draft.push({ part: 0, text: "I will look" });
   await turn.toolStarted("a", { name: "work", input: {} });
   await turn.toolEnded("a", { value: "A" });
   await session.close();
-  const next = await store.resume<M>(session.id, { intents: true });
+  const next = await store.resume<M>(session.id);
   await next.replace([user("short"), ...next.entries], { reason: "compaction" });
   const records = await Array.fromAsync(store.history(session.id));
   const epoch = records.findLast(({ kind }) => kind === "epoch") as { checkpoint?: { turn: unknown } } | undefined;
@@ -135,8 +135,8 @@ test("C38: compaction after a restart, with a tool that had ended before its cal
 
 test("R1, R18: a draft that is kept closes the calls before it, also those that were to be run again: their step stays in the view", async () => {
   const path = somewhere();
-  await using store = await openStore(path);
-  const session = await store.create<M>({ dialect: "anthropic", intents: true });
+  await using store = await openStore(path, { recordsToolStarts: true });
+  const session = await store.create<M>({ dialect: "anthropic" });
   const turn = await session.startTurn(user("question"));
   await turn.append(calls("a", "b"));
   await turn.tool("b", () => "done by b");
@@ -145,7 +145,7 @@ test("R1, R18: a draft that is kept closes the calls before it, also those that 
   turn.request().draft.push({ part: 0, text: "meanwhile" });
   await session.flush();
   await session.close();
-  const next = await store.resume<M>(session.id, { intents: true });
+  const next = await store.resume<M>(session.id);
   const resumed = await next.resumeTurn({ draft: "keep", calls: "rerun" });
   expect(resumed.open).toEqual([]);
   expect(JSON.stringify(next.messages)).toMatch(/tool_use.*done by b.*meanwhile/);
@@ -166,13 +166,14 @@ describe("R5: a replacement that is the first thing a writer does is written by 
     "%s, before it starts were recorded: %s, by it: %s; a call without start is %s",
     async (name, before, now, state) => {
       const path = somewhere();
-      await using store = await openStore(path);
-      const session = await store.create<M>({ dialect: "anthropic", intents: before });
+      await using earlier = await openStore(path, { recordsToolStarts: before });
+      await using store = await openStore(path, { recordsToolStarts: now });
+      const session = await earlier.create<M>({ dialect: "anthropic" });
       const { id } = session;
       await session.startTurn(user("question")).then((turn) => turn.end());
       if (name === "undo") await first.replace(session);
       await session.close();
-      const next = await store.resume<M>(id, { intents: now });
+      const next = await store.resume<M>(id);
       await first[name](next);
       const turn = await next.startTurn(user("next"));
       await turn.append(calls("a"));
@@ -253,8 +254,8 @@ describe("R12: edit", () => {
 });
 
 test("C34: a response that came as several items is never cut apart", async () => {
-  await using store = await openStore(somewhere());
-  const session = await store.create<Record<string, unknown>>({ dialect: "openai-responses", intents: true });
+  await using store = await openStore(somewhere(), { recordsToolStarts: true });
+  const session = await store.create<Record<string, unknown>>({ dialect: "openai-responses" });
   const turn = await session.startTurn({ type: "message", role: "user", content: "x" });
   const items = [
     { type: "reasoning", id: "rs_1", summary: [], encrypted_content: "e" },
@@ -277,8 +278,8 @@ test("C34: a response that came as several items is never cut apart", async () =
 });
 
 test("C34, R9: a tool that ended while the response was still streamed does not part its items", async () => {
-  await using store = await openStore(somewhere());
-  const session = await store.create<Record<string, unknown>>({ dialect: "openai-responses", intents: true });
+  await using store = await openStore(somewhere(), { recordsToolStarts: true });
+  const session = await store.create<Record<string, unknown>>({ dialect: "openai-responses" });
   const turn = await session.startTurn({ type: "message", role: "user", content: "x" });
   const { draft } = turn.request();
   draft.push({ text: "I" });
@@ -323,13 +324,13 @@ test("C39: images and bytes in messages come back as they were", async () => {
       { type: "file", data: new URL("https://example.invalid/a.pdf"), mediaType: "application/pdf" },
     ],
   } as never;
-  const store = await openStore(path);
+  const store = await openStore(path, { recordsToolStarts: true });
   const session = await store.create<AiSdkMessage>({ dialect: "ai-sdk" });
   await session.startTurn(message);
   const live = session.messages;
   expect(live).toEqual([message]);
   await store.close();
-  await using next = await openStore(path);
+  await using next = await openStore(path, { recordsToolStarts: true });
   const { messages } = await next.read<AiSdkMessage>(session.id);
   expect(messages).toEqual([message]);
   expect((messages[0] as unknown as { content: { image?: unknown }[] }).content[1]?.image).toBeInstanceOf(Uint8Array);
@@ -337,10 +338,10 @@ test("C39: images and bytes in messages come back as they were", async () => {
 
 test("C13: a client that goes away is not a cancel: the turn goes on, and the client can come back to it", async () => {
   const path = somewhere();
-  const store = await openStore(path);
+  const store = await openStore(path, { recordsToolStarts: true });
   const session = await store.create<M>({ dialect: "anthropic" });
   const turn = await session.startTurn(user("x"));
-  await using clients = await openStore(path);
+  await using clients = await openStore(path, { recordsToolStarts: true });
   const leaving = new AbortController();
   let last = 0;
   for await (const record of clients.follow(session.id, 0, { signal: leaving.signal })) {
@@ -360,7 +361,7 @@ test("C13: a client that goes away is not a cancel: the turn goes on, and the cl
 });
 
 test("sub-sessions are found by their parent", async () => {
-  await using store = await openStore(somewhere());
+  await using store = await openStore(somewhere(), { recordsToolStarts: true });
   const parent = await store.create<M>({ dialect: "anthropic" });
   const child = await store.create<M>({ dialect: "anthropic", parent: { session: parent.id, call: "c1" } });
   const turn = await child.startTurn(user("a part of it"));

@@ -1,15 +1,7 @@
 import { execFile } from "node:child_process";
 import { promisify } from "node:util";
-import {
-  type Dialect,
-  dialects,
-  isHoldfastError,
-  openFolderStore,
-  openStore,
-  openStoreWith,
-  type Session,
-  type Store,
-} from "holdfast";
+import { type Dialect, dialects, isHoldfastError, openStore, type Session, type Store } from "holdfast";
+import { openFolderStore, openStoreWith } from "holdfast/store";
 import { afterEach, describe, expect, test } from "vitest";
 import { place } from "../place.ts";
 import { FailingDisk } from "./session-failures-disk.ts";

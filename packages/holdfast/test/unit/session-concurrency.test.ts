@@ -1,16 +1,7 @@
 import { setTimeout as sleep, setImmediate as tick } from "node:timers/promises";
 import { validateAnthropic } from "@holdfast/testkit";
-import {
-  type AiSdkMessage,
-  type GeminiContent,
-  isHoldfastError,
-  Memory,
-  openMemoryStore,
-  openStore,
-  openStoreWith,
-  type Session,
-  type Store,
-} from "holdfast";
+import { type AiSdkMessage, type GeminiContent, isHoldfastError, openStore, type Session, type Store } from "holdfast";
+import { Memory, openMemoryStore, openStoreWith } from "holdfast/store";
 import { afterEach, describe, expect, test } from "vitest";
 import { place } from "../place.ts";
 import { calls, type M, user } from "./session-failures-life.ts";
@@ -27,8 +18,8 @@ afterEach(async () => {
 async function begin(): Promise<{ store: Store; session: Session<M> }> {
   const here = place();
   opened.push(here);
-  const store = await openStore(here.path);
-  return { store, session: await store.create<M>({ dialect: "anthropic", intents: true, draftMs: 1 }) };
+  const store = await openStore(here.path, { recordsToolStarts: true });
+  return { store, session: await store.create<M>({ dialect: "anthropic", draftMs: 1 }) };
 }
 
 const code = (error: unknown): unknown => (isHoldfastError(error) ? error.code : error);
@@ -211,7 +202,9 @@ describe("tools", () => {
 
   test("R6: when the store has failed, tools reject and do not run; the signal has fired", async () => {
     const memory = new Memory();
-    const store = await openStoreWith((options) => openMemoryStore({ ...options, memory }));
+    const store = await openStoreWith((options) => openMemoryStore({ ...options, memory }), {
+      recordsToolStarts: true,
+    });
     const session = await store.create<M>({ dialect: "anthropic" });
     const turn = await session.startTurn(user("go"));
     await turn.append(calls("a", "b", "c"));
@@ -258,8 +251,8 @@ describe("tools", () => {
   });
 
   test("R9: ids that are missing have stand-ins", async () => {
-    const store = await openStore("memory:");
-    const session = await store.create<GeminiContent>({ dialect: "gemini", intents: true });
+    const store = await openStore("memory:", { recordsToolStarts: true });
+    const session = await store.create<GeminiContent>({ dialect: "gemini" });
     const turn = await session.startTurn({ role: "user", parts: [{ text: "go" }] } as never);
     const call = (name: string): unknown => ({ functionCall: { name, args: {} } });
     await turn.append({ role: "model", parts: [call("one"), call("two"), call("one")] } as never);
@@ -299,7 +292,7 @@ describe("tools", () => {
     expect(JSON.stringify(session.messages.at(-1))).toContain("of the second step");
     expect(validateAnthropic(session.messages as never)).toEqual([]);
     const started = (await records(session, store)).filter(({ kind }) => kind === "tool.started");
-    expect(started.at(-1)).toMatchObject({ message: null, name: "work", replay: "safe", child: "kid", intents: true });
+    expect(started.at(-1)).toMatchObject({ message: null, name: "work", replay: "safe", child: "kid" });
     await expectAsRecorded(store, session);
     await store.close();
   });
@@ -320,8 +313,8 @@ describe("tools", () => {
   });
 
   test("R7, C37: a call that a person denied does not run", async () => {
-    const store = await openStore("memory:");
-    const session = await store.create<AiSdkMessage>({ dialect: "ai-sdk", intents: true });
+    const store = await openStore("memory:", { recordsToolStarts: true });
+    const session = await store.create<AiSdkMessage>({ dialect: "ai-sdk" });
     const turn = await session.startTurn({ role: "user", content: "delete it" });
     const call = (id: string): unknown[] => [
       { type: "tool-call", toolCallId: id, toolName: "work", input: {} },

@@ -2,15 +2,8 @@ import { cpSync } from "node:fs";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { validateAnthropic } from "@holdfast/testkit";
-import {
-  type AnthropicMessage,
-  type Interruption,
-  openFolderStore,
-  openStore,
-  openStoreWith,
-  type Session,
-  type Store,
-} from "holdfast";
+import { type AnthropicMessage, type Interruption, openStore, type Session, type Store } from "holdfast";
+import { openFolderStore, openStoreWith } from "holdfast/store";
 import { afterEach, describe, expect, test } from "vitest";
 import { endsNow, type Guarded } from "../../src/session/guarded.ts";
 import { place } from "../place.ts";

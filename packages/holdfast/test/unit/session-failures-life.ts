@@ -124,7 +124,7 @@ export const LIFE: Step[] = [
     async (life) => {
       const { id } = life.session;
       await life.session.close();
-      if (!life.store.live(id)) life.session = await life.store.resume<M>(id, { intents: true });
+      if (!life.store.live(id)) life.session = await life.store.resume<M>(id);
     },
   ],
   [

@@ -1,5 +1,6 @@
 import { validateAnthropic } from "@holdfast/testkit";
-import { isHoldfastError, openFolderStore, openStoreWith, type Session, type Store } from "holdfast";
+import { isHoldfastError, type Session, type Store } from "holdfast";
+import { openFolderStore, openStoreWith } from "holdfast/store";
 import { afterEach, expect, test } from "vitest";
 import { place } from "../place.ts";
 import { FailingDisk } from "./session-failures-disk.ts";
@@ -16,13 +17,14 @@ afterEach(() => {
 async function storeOn(disk: FailingDisk, segmentBytesMax = 1 << 26): Promise<Store> {
   const here = place();
   opened.push(here);
-  return openStoreWith((options) =>
-    openFolderStore(here.path, { ...options, disk: disk.disk, catalogue: false, segmentBytesMax }),
+  return openStoreWith(
+    (options) => openFolderStore(here.path, { ...options, disk: disk.disk, catalogue: false, segmentBytesMax }),
+    { recordsToolStarts: true },
   );
 }
 
 async function begin(store: Store): Promise<Life> {
-  const session = await store.create<M>({ dialect: "anthropic", intents: true, draftMs: 60_000 });
+  const session = await store.create<M>({ dialect: "anthropic", draftMs: 60_000 });
   return { store, session, turn: null as never, draft: null as never, runs: new Map(), outcomes: new Map() };
 }
 

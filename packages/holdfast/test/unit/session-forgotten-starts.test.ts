@@ -7,8 +7,8 @@ const user = (content: string): M => ({ role: "user", content });
 const work = (id: string) => ({ id, type: "function", function: { name: "work", arguments: "{}" } });
 
 test("P3, R5: a call of an earlier turn that has lost its result is not said never to have started", async () => {
-  const store = await openStore("memory:");
-  const session = await store.create<M>({ dialect: "openai-chat", intents: true });
+  const store = await openStore("memory:", { recordsToolStarts: true });
+  const session = await store.create<M>({ dialect: "openai-chat" });
   const first = await session.startTurn(user("work"));
   const { id } = await first.append({ role: "assistant", content: null, tool_calls: [work("a"), work("b")] } as M);
   await first.toolStarted("a");

@@ -90,8 +90,8 @@ async function readAll(store: Store, session: Session<M>): Promise<void> {
 
 /** What each act answered, and the records; ids are numbered in the order in which they appear, times are left out. */
 async function live(names: readonly string[], reads: boolean): Promise<string[]> {
-  await using store = await openStore("memory:");
-  const session = await store.create<M>({ dialect: "anthropic", intents: true, draftMs: 1e6 });
+  await using store = await openStore("memory:", { recordsToolStarts: true });
+  const session = await store.create<M>({ dialect: "anthropic", draftMs: 1e6 });
   const life: Life = { session, array: [], draft: null, count: 0 };
   const told: string[] = [];
   for (const name of names) {

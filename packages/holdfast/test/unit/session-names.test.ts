@@ -14,9 +14,9 @@ const silent = { reasoning: "none", text: null, after: null, provider: "none" } 
 describe.each(voices.map((voice) => [voice.dialect.name, voice] as const))("%s", (_name, voice) => {
   test.each(NAMES)("a tool, a call, a message, a note, a label and a member of metadata named %s", async (name) => {
     using here = place();
-    const store = await openStore(here.path, { durability: "process" });
+    const store = await openStore(here.path, { durability: "process", recordsToolStarts: true });
     const own = (value: string): Made => Object.fromEntries([[name, value]]);
-    const session = await store.create<Made>({ dialect: voice.dialect as Made, labels: own("label"), intents: true });
+    const session = await store.create<Made>({ dialect: voice.dialect as Made, labels: own("label") });
     const turn = await session.startTurn(voice.user("go"), { id: name, metadata: own("member") });
     const made = { id: name, name, input: "whole" } as const;
     await turn.append(voice.step({ ...silent, calls: [made, { ...made, id: "other" }] }, 1) as Made);
@@ -46,8 +46,8 @@ describe.each(voices.map((voice) => [voice.dialect.name, voice] as const))("%s",
     const fork = await store.fork<Made>(session.id);
     check(fork);
     await store.close();
-    const again = await openStore(here.path, { durability: "process" });
-    const resumed = await again.resume<Made>(session.id, { intents: true });
+    const again = await openStore(here.path, { durability: "process", recordsToolStarts: true });
+    const resumed = await again.resume<Made>(session.id);
     check(resumed);
     expect(resumed.queue).toHaveLength(1);
     expect(resumed.interruption?.calls).toMatchObject([{ id: called[1]!.id, name, state: "outcome-unknown" }]);

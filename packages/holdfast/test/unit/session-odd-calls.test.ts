@@ -26,8 +26,8 @@ async function lived(
   happens: (session: Session<M>) => Promise<void>,
 ): Promise<{ before: readonly M[]; after: readonly M[]; open: readonly string[] }> {
   const { name } = voice.dialect;
-  const store = await openStore("memory:");
-  const session = await store.create<M>({ dialect: name as never, intents: true });
+  const store = await openStore("memory:", { recordsToolStarts: true });
+  const session = await store.create<M>({ dialect: name as never });
   const turn = await session.startTurn(voice.user("go"));
   await turn.append(judges[name]!.signed(voice.step(stepOf({ calls }), 1), session.messages) as M[]);
   await happens(session);
@@ -35,7 +35,7 @@ async function lived(
   const before = session.messages;
   const { id } = session;
   await session.close();
-  const again = await store.resume<M>(id, { intents: true });
+  const again = await store.resume<M>(id);
   const made = again.interruption!.calls.filter(({ message }) => message !== null);
   expect(made.map((call) => call.id)).toEqual(open);
   const read = await store.read<M>(id);

@@ -35,7 +35,6 @@ async function busy(store: Store): Promise<Session<M>> {
     dialect: "anthropic",
     title: HIDDEN,
     labels: { key: HIDDEN },
-    intents: true,
     draftMs: 1,
   });
   await session.rename(`again ${HIDDEN}`);
@@ -80,7 +79,7 @@ describe.each([
 ])("in the %s store", (_, url) => {
   test("with redaction no secret reaches the disk, whatever way it takes", async () => {
     const path = somewhere();
-    const store = await openStore(url(path), { redact: "credentials" });
+    const store = await openStore(url(path), { redact: "credentials", recordsToolStarts: true });
     const session = await busy(store);
     expect(JSON.stringify(session.entries)).toContain("[redacted:github]");
     const forked = await store.fork<M>(session.id, { title: `a fork ${HIDDEN}` });
@@ -95,15 +94,15 @@ describe.each([
 
 test("the same without redaction is found: this test can fail", async () => {
   const path = somewhere();
-  const store = await openStore(path);
+  const store = await openStore(path, { recordsToolStarts: true });
   await busy(store);
   await store.close();
   expect(leaksIn(path)).not.toEqual([]);
 });
 
 test("what was redacted is marked, errors of tools too", async () => {
-  const store = await openStore("memory:", { redact: "credentials" });
-  const session = await store.create<M>({ dialect: "anthropic", intents: true });
+  const store = await openStore("memory:", { redact: "credentials", recordsToolStarts: true });
+  const session = await store.create<M>({ dialect: "anthropic" });
   const turn = await session.startTurn(user(HIDDEN), { id: "p" });
   await turn.append(calls("a", "b"), { id: "m" });
   await turn.tool("a", () => HIDDEN);
@@ -122,7 +121,7 @@ test("what was redacted is marked, errors of tools too", async () => {
 describe("R15 with redaction: what was recorded is compared, not what was given", () => {
   test("the same prompt, message, draft and queued prompt once more is no other", async () => {
     const path = somewhere();
-    const store = await openStore(path, { redact: "credentials" });
+    const store = await openStore(path, { redact: "credentials", recordsToolStarts: true });
     const session = await store.create<M>({ dialect: "anthropic" });
     const queued = await session.enqueue(user(HIDDEN), { id: "q" });
     expect(await session.enqueue(user(HIDDEN), { id: "q" })).toEqual(queued);
@@ -145,7 +144,7 @@ describe("R15 with redaction: what was recorded is compared, not what was given"
     expect(session.usage).toEqual({ outputTokens: 1 });
     await store.close();
 
-    await using again = await openStore(path, { redact: "credentials" });
+    await using again = await openStore(path, { redact: "credentials", recordsToolStarts: true });
     const resumed = await again.resume<M>(session.id);
     const resumedTurn = await resumed.startTurn(user(HIDDEN), { id: "q" });
     expect(resumedTurn.number, "the interrupted turn goes on").toBe(1);
@@ -164,7 +163,7 @@ describe("R15 with redaction: what was recorded is compared, not what was given"
           { type: "file", data: new URL("https://example.org/a.png"), mediaType: "image/png" },
         ],
       }) as never;
-    const store = await openStore(path, { redact: "credentials" });
+    const store = await openStore(path, { redact: "credentials", recordsToolStarts: true });
     const session = await store.create<AiSdkMessage>({ dialect: "ai-sdk" });
     await session.enqueue(message(), { id: "q" });
     await session.enqueue(message(), { id: "q" });
@@ -173,7 +172,7 @@ describe("R15 with redaction: what was recorded is compared, not what was given"
     await turn.append(message(), { id: "m" });
     await turn.append(message(), { id: "m" });
     await store.close();
-    await using again = await openStore(path, { redact: "credentials" });
+    await using again = await openStore(path, { redact: "credentials", recordsToolStarts: true });
     const resumed = await again.resume<AiSdkMessage>(session.id);
     await resumed.enqueue(message(), { id: "q" });
     const next = await resumed.startTurn(message(), { id: "p" });

@@ -13,8 +13,8 @@ const calls = (): M =>
 const textOf = ({ messages }: Session<M>): string => JSON.stringify(messages);
 
 async function begin(): Promise<Session<M>> {
-  const store = await openStore("memory:");
-  return store.create<M>({ dialect: "openai-chat", intents: true });
+  const store = await openStore("memory:", { recordsToolStarts: true });
+  return store.create<M>({ dialect: "openai-chat" });
 }
 
 test("R9: a call whose result came in a message does not keep its id for the rest of the turn", async () => {

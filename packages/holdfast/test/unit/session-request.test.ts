@@ -20,8 +20,8 @@ const calls = (...ids: string[]): M => ({
 });
 
 async function begin(): Promise<{ store: Store; session: Session<M>; turn: Turn<M> }> {
-  const store = await openStore("memory:");
-  const session = await store.create<M>({ dialect: "anthropic", intents: true, draftMs: 1 });
+  const store = await openStore("memory:", { recordsToolStarts: true });
+  const session = await store.create<M>({ dialect: "anthropic", draftMs: 1 });
   return { store, session, turn: await session.startTurn(user("go")) };
 }
 
@@ -191,7 +191,7 @@ describe("request.messages", () => {
   });
 
   test("holds copies of bytes, which cannot be frozen", async () => {
-    await using store = await openStore("memory:");
+    await using store = await openStore("memory:", { recordsToolStarts: true });
     const session = await store.create<AiSdkMessage>({ dialect: "ai-sdk" });
     const image = { type: "image", image: Uint8Array.of(1, 2, 3), mediaType: "image/png" };
     const turn = await session.startTurn({ role: "user", content: [image] } as never);

@@ -1,13 +1,6 @@
 import { setImmediate as tick } from "node:timers/promises";
-import {
-  isHoldfastError,
-  type JournalStore,
-  openMemoryStore,
-  openStoreWith,
-  type Session,
-  type Store,
-  type Turn,
-} from "holdfast";
+import { isHoldfastError, type Session, type Store, type Turn } from "holdfast";
+import { type JournalStore, openMemoryStore, openStoreWith } from "holdfast/store";
 import { describe, expect, test } from "vitest";
 import { openLaterStore } from "./session-async-store-later.ts";
 import type { Made } from "./sync-agents.ts";

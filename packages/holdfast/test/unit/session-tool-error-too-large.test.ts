@@ -6,8 +6,8 @@ import { calls, type M, user } from "./session-failures-life.ts";
 
 test("R5: a tool whose error is too large to be recorded is recorded as failed, and the session goes on", async () => {
   using here = place();
-  await using store = await openStore(here.path);
-  const session = await store.create<M>({ dialect: "anthropic", intents: true });
+  await using store = await openStore(here.path, { recordsToolStarts: true });
+  const session = await store.create<M>({ dialect: "anthropic" });
   const turn = await session.startTurn(user("go"));
   await turn.append(calls("a"));
   await turn.tool("a", () => {

@@ -12,8 +12,8 @@ const calls = (...ids: string[]): M => ({
 });
 
 async function begin() {
-  const store = await openStore("memory:");
-  const session = await store.create<M>({ dialect: "anthropic", intents: true });
+  const store = await openStore("memory:", { recordsToolStarts: true });
+  const session = await store.create<M>({ dialect: "anthropic" });
   const turn = await session.startTurn(user("go"));
   await turn.append(calls("a", "b", "c"));
   return { session, turn, [Symbol.asyncDispose]: () => store.close() };

@@ -21,13 +21,13 @@ afterEach(() => {
 async function begin(): Promise<{ store: Store; session: Session<M>; path: string }> {
   const here = place();
   opened.push(here);
-  const store = await openStore(here.path);
-  return { store, session: await store.create<M>({ dialect: "anthropic", intents: true }), path: here.path };
+  const store = await openStore(here.path, { recordsToolStarts: true });
+  return { store, session: await store.create<M>({ dialect: "anthropic" }), path: here.path };
 }
 
 async function left(store: Store, path: string, id: string): Promise<readonly OpenCall[]> {
   await store.close();
-  await using again = await openStore(path);
+  await using again = await openStore(path, { recordsToolStarts: true });
   return (await again.read<M>(id)).interruption!.calls;
 }
 
@@ -125,8 +125,8 @@ test("a turn that is resumed knows it while the call stays open; a new start has
   await turn.toolStarted("a");
   await turn.toolProcess("a", GROUP);
   await store.close();
-  const again = await openStore(path);
-  const resumed = await again.resume<M>(session.id, { intents: true });
+  const again = await openStore(path, { recordsToolStarts: true });
+  const resumed = await again.resume<M>(session.id);
   const asked: unknown[] = [];
   const next = await resumed.resumeTurn({
     calls: (call) => {

@@ -4,12 +4,11 @@ import {
   type AnthropicMessage,
   isHoldfastError,
   type JournalRecord,
-  openFolderStore,
   openStore,
-  openStoreWith,
   type Session,
   type Store,
 } from "holdfast";
+import { openFolderStore, openStoreWith } from "holdfast/store";
 import { afterEach, describe, expect, test } from "vitest";
 import { endsNow, type Guarded } from "../../src/session/guarded.ts";
 import { place } from "../place.ts";
@@ -42,7 +41,7 @@ function somewhere(): string {
   return here.path;
 }
 
-const OPTIONS = { dialect: "anthropic", intents: true, draftMs: 60_000 } as const;
+const OPTIONS = { dialect: "anthropic", draftMs: 60_000 } as const;
 const codeOf = (promise: Promise<unknown>): Promise<unknown> =>
   promise.then(
     () => "nothing",
@@ -64,8 +63,9 @@ describe.each(["commit", "append"] as const)("%s with end", (how) => {
 
   test("records the answer and the end in one write, and says where the answer stands", async () => {
     const disk = new FailingDisk("write");
-    const store = await openStoreWith((options) =>
-      openFolderStore(somewhere(), { ...options, disk: disk.disk, catalogue: false }),
+    const store = await openStoreWith(
+      (options) => openFolderStore(somewhere(), { ...options, disk: disk.disk, catalogue: false }),
+      { recordsToolStarts: true },
     );
     const session = await store.create<M>(OPTIONS);
     await session.startTurn(user("go"));
@@ -90,8 +90,9 @@ describe.each(["commit", "append"] as const)("%s with end", (how) => {
 
   test("if there is no space, nothing of it is recorded, and the turn goes on", async () => {
     const disk = new FailingDisk("write");
-    const store = await openStoreWith((options) =>
-      openFolderStore(somewhere(), { ...options, disk: disk.disk, catalogue: false }),
+    const store = await openStoreWith(
+      (options) => openFolderStore(somewhere(), { ...options, disk: disk.disk, catalogue: false }),
+      { recordsToolStarts: true },
     );
     const session = await store.create<M>(OPTIONS);
     const turn = await session.startTurn(user("go"));
@@ -106,7 +107,9 @@ describe.each(["commit", "append"] as const)("%s with end", (how) => {
   });
 
   test("from the call on the turn takes nothing more, and other ends of it change nothing", async () => {
-    const store = await openStoreWith((options) => openLaterStore(options, async () => void (await tick())));
+    const store = await openStoreWith((options) => openLaterStore(options, async () => void (await tick())), {
+      recordsToolStarts: true,
+    });
     const session = await store.create<M>(OPTIONS);
     const turn = await session.startTurn(user("go"));
     const answered = answer(session, says("Done."), { end: true });
@@ -130,7 +133,7 @@ describe.each(["commit", "append"] as const)("%s with end", (how) => {
   });
 
   test("an answer that is recorded already is not written twice, and the turn ends", async () => {
-    await using store = await openStore("memory:");
+    await using store = await openStore("memory:", { recordsToolStarts: true });
     const session = await store.create<M>(OPTIONS);
     const turn = await session.startTurn(user("go"));
     const { seq } = await turn.append(says("Done."), { id: "a1" });
@@ -145,7 +148,7 @@ describe.each(["commit", "append"] as const)("%s with end", (how) => {
   });
 
   test("of a message that is refused, nothing is recorded, and the turn goes on", async () => {
-    await using store = await openStore("memory:");
+    await using store = await openStore("memory:", { recordsToolStarts: true });
     const session = await store.create<M>(OPTIONS);
     await session.startTurn(user("go"));
     expect(await codeOf(answer(session, { role: "nobody" } as never, { end: true }))).toBe("MESSAGE_UNFIT");
@@ -156,7 +159,9 @@ describe.each(["commit", "append"] as const)("%s with end", (how) => {
   });
 
   test("`end: false` leaves it open, and closing the session waits for the end", async () => {
-    const store = await openStoreWith((options) => openLaterStore(options, async () => void (await tick())));
+    const store = await openStoreWith((options) => openLaterStore(options, async () => void (await tick())), {
+      recordsToolStarts: true,
+    });
     const session = await store.create<M>(OPTIONS);
     const turn = await session.startTurn(user("go"));
     await answer(session, calls("a"), { end: false });
@@ -171,7 +176,7 @@ describe.each(["commit", "append"] as const)("%s with end", (how) => {
 });
 
 test("words that were being streamed are gone with a turn that ends with another message", async () => {
-  await using store = await openStore("memory:");
+  await using store = await openStore("memory:", { recordsToolStarts: true });
   const session = await store.create<M>({ ...OPTIONS, draftMs: 0 });
   const turn = await session.startTurn(user("go"));
   await turn.append(calls("a"));
@@ -193,7 +198,7 @@ describe("a turn that was cut off behind its answer", () => {
     session: Session<M>;
   }> {
     const folder = somewhere();
-    const first = await openStore(folder);
+    const first = await openStore(folder, { recordsToolStarts: true });
     const before = await first.create<M>(OPTIONS);
     const turn = await before.startTurn(user("go"));
     await turn.append(says("Done."));
@@ -204,8 +209,8 @@ describe("a turn that was cut off behind its answer", () => {
       (before as never as Guarded)[endsNow]({ signal: "uncaughtException", error: "boom" } as never);
     if (how === "killed" || how === "crashed") await killStore(folder, first);
     else await first.close();
-    const store = await openStore(folder);
-    return { store, session: await store.resume<M>(before.id, { intents: true }) };
+    const store = await openStore(folder, { recordsToolStarts: true });
+    return { store, session: await store.resume<M>(before.id) };
   }
 
   /** As SIGKILL leaves it: the records of a clean end are taken off. */
@@ -261,7 +266,7 @@ describe("a turn that was cut off behind its answer", () => {
   });
 
   test("endTurn ends no open turn, and no turn that lacks its answer", async () => {
-    await using store = await openStore("memory:");
+    await using store = await openStore("memory:", { recordsToolStarts: true });
     const session = await store.create<M>(OPTIONS);
     expect(await codeOf(session.endTurn())).toBe("NOTHING_TO_RESUME");
     const turn = await session.startTurn(user("go"));

@@ -1,13 +1,6 @@
 import { validateAnthropic } from "@holdfast/testkit";
-import {
-  type AnthropicMessage,
-  isHoldfastError,
-  openFolderStore,
-  openStore,
-  type Session,
-  type Store,
-  type Turn,
-} from "holdfast";
+import { type AnthropicMessage, isHoldfastError, openStore, type Session, type Store, type Turn } from "holdfast";
+import { openFolderStore } from "holdfast/store";
 import { afterEach, describe, expect, test } from "vitest";
 import { place } from "../place.ts";
 
@@ -41,15 +34,15 @@ async function begin(
   options: Parameters<typeof openStore>[1] = {},
 ): Promise<{ store: Store; session: Session<M>; path: string }> {
   const path = somewhere();
-  const store = await openStore(path, options);
-  const session = await store.create<M>({ dialect: "anthropic", title: "test", intents: true });
+  const store = await openStore(path, { recordsToolStarts: true, ...options });
+  const session = await store.create<M>({ dialect: "anthropic", title: "test" });
   return { store, session, path };
 }
 
 /** The same session in a process that knows nothing: what a crash would leave is what was written. */
 async function again(path: string, id: string): Promise<{ store: Store; session: Session<M> }> {
-  const store = await openStore(path);
-  return { store, session: await store.resume<M>(id, { intents: true }) };
+  const store = await openStore(path, { recordsToolStarts: true });
+  return { store, session: await store.resume<M>(id) };
 }
 
 const code = (error: unknown): unknown => (isHoldfastError(error) ? error.code : error);
@@ -58,8 +51,8 @@ const codeOf = async (promise: Promise<unknown>): Promise<unknown> => promise.th
 describe.each(stores)("a session in the %s store", (_name, url) => {
   test("lives through turns, tools and a restart, and shows the same before and after", async () => {
     const address = url(somewhere());
-    const store = await openStore(address);
-    const session = await store.create<M>({ dialect: "anthropic", title: "one", intents: true, labels: { a: "b" } });
+    const store = await openStore(address, { recordsToolStarts: true });
+    const session = await store.create<M>({ dialect: "anthropic", title: "one", labels: { a: "b" } });
     const turn = await session.startTurn(user("do three things"));
     const { draft } = turn.request();
     draft.push({ text: "I wi" });
@@ -82,7 +75,7 @@ describe.each(stores)("a session in the %s store", (_name, url) => {
     expect(usage).toEqual({ inputTokens: 5, outputTokens: 10 });
     await store.close();
 
-    await using reopened = await openStore(address);
+    await using reopened = await openStore(address, { recordsToolStarts: true });
     const reading = await reopened.read<M>(session.id);
     expect(reading.messages).toEqual(messages);
     expect(reading.entries).toEqual(entries);
@@ -96,7 +89,7 @@ describe.each(stores)("a session in the %s store", (_name, url) => {
 
   test("C31, R15: patches, notes, the queue and ids survive a restart", async () => {
     const address = url(somewhere());
-    const store = await openStore(address);
+    const store = await openStore(address, { recordsToolStarts: true });
     const session = await store.create<M>({ dialect: "anthropic" });
     const first = await session.enqueue(user("first"), { id: "q1", metadata: { from: "phone" } });
     await session.enqueue(user("second"), { id: "q2" });
@@ -109,7 +102,7 @@ describe.each(stores)("a session in the %s store", (_name, url) => {
     expect(await turn.append(says("hm"), { id: "x" })).toMatchObject({ id: "x" });
     expect(await codeOf(turn.append(says("other"), { id: "x" }))).toBe("MESSAGE_ID_TAKEN");
     await store.close();
-    await using reopened = await openStore(address);
+    await using reopened = await openStore(address, { recordsToolStarts: true });
     const resumed = await reopened.resume<M>(session.id);
     expect(resumed.queue.map(({ id }) => id)).toEqual(["q2"]);
     expect(resumed.entries[0]?.metadata).toEqual({ seen: true, more: { a: 1 } });

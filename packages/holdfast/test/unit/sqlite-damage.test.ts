@@ -1,15 +1,8 @@
 import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
-import {
-  type JournalRecord,
-  type JournalStore,
-  newId,
-  openFolderStore,
-  openSqliteStore,
-  openStore,
-  RECORD_BYTES_MAX,
-} from "holdfast";
+import { type JournalRecord, newId, openStore } from "holdfast";
+import { type JournalStore, openFolderStore, openSqliteStore, RECORD_BYTES_MAX } from "holdfast/store";
 import { describe, expect, test } from "vitest";
 import { place } from "../place.ts";
 import { line, sealedLine, withoutNewline } from "./journals.ts";

@@ -1,8 +1,9 @@
 import { existsSync } from "node:fs";
 import { join } from "node:path";
 import { Worker } from "node:worker_threads";
-import { newId, openSqliteStore } from "holdfast";
+import { newId } from "holdfast";
 import { nodeDisk } from "holdfast/disk";
+import { openSqliteStore } from "holdfast/store";
 import { expect, test } from "vitest";
 import { FlagLock } from "../../src/stores/sqlite/database/flag-lock.ts";
 import { place } from "../place.ts";
@@ -10,7 +11,7 @@ import { place } from "../place.ts";
 /** A thread that opens a store, writes to a session, and never closes either. */
 const THREAD = `
   import { parentPort, workerData } from "node:worker_threads";
-  import { openSqliteStore } from "holdfast";
+  import { openSqliteStore } from "holdfast/store";
   const store = await openSqliteStore(workerData.file);
   const journal = await store.create(workerData.id, [{ kind: "session" }]);
   await journal.append({ kind: "message" });

@@ -1,7 +1,8 @@
 import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
-import { openSqliteStore, openStore } from "holdfast";
+import { openStore } from "holdfast";
+import { openSqliteStore } from "holdfast/store";
 import { describe, expect, test } from "vitest";
 import { place } from "../place.ts";
 import { seedOf } from "../seed.ts";

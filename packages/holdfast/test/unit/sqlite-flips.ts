@@ -1,12 +1,6 @@
 import { rmSync, writeFileSync } from "node:fs";
-import {
-  isHoldfastError,
-  type JournalRecord,
-  type JournalStore,
-  openSqliteStore,
-  openStoreWith,
-  type Store,
-} from "holdfast";
+import { isHoldfastError, type JournalRecord, type Store } from "holdfast";
+import { type JournalStore, openSqliteStore, openStoreWith } from "holdfast/store";
 
 /** A session as it was before a bit was flipped. */
 export interface Known {

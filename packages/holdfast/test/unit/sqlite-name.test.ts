@@ -12,7 +12,8 @@ import {
 } from "node:fs";
 import { dirname, join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
-import { type JournalRecord, newId, openSqliteStore } from "holdfast";
+import { type JournalRecord, newId } from "holdfast";
+import { openSqliteStore } from "holdfast/store";
 import { describe, expect, test } from "vitest";
 import {
   judgeName,

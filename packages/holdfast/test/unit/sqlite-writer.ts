@@ -1,6 +1,6 @@
 import { writeSync } from "node:fs";
 import { DatabaseSync } from "node:sqlite";
-import { openSqliteStore } from "holdfast";
+import { openSqliteStore } from "holdfast/store";
 import { HandledDisk } from "./handled-disk.ts";
 
 /**

@@ -1,6 +1,7 @@
 import { join } from "node:path";
-import { newId, openFolderStore, openSqliteStore } from "holdfast";
+import { newId } from "holdfast";
 import { type Disk, type DiskFile, nodeDisk } from "holdfast/disk";
+import { openFolderStore, openSqliteStore } from "holdfast/store";
 import { expect, test } from "vitest";
 import { place } from "../place.ts";
 

@@ -1,6 +1,7 @@
 import { chmodSync, chownSync, existsSync, mkdirSync, readdirSync, symlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { isHoldfastError, newId, openJournalStore } from "holdfast";
+import { isHoldfastError, newId } from "holdfast";
+import { openJournalStore } from "holdfast/store";
 import { describe, expect, test } from "vitest";
 import { assertStorePlace } from "../../src/disk/file-rules.ts";
 import { place } from "../place.ts";

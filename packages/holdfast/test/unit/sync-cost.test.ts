@@ -1,12 +1,5 @@
-import {
-  type Journal,
-  type JournalStore,
-  openMemoryStore,
-  openStore,
-  openStoreWith,
-  type Session,
-  type Store,
-} from "holdfast";
+import { openStore, type Session, type Store } from "holdfast";
+import { type Journal, type JournalStore, openMemoryStore, openStoreWith } from "holdfast/store";
 import { describe, expect, test } from "vitest";
 import { inArray, judged, type Made, Speaker, spoken } from "./sync-agents.ts";
 

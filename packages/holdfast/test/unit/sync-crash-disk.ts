@@ -1,7 +1,8 @@
 import { cpSync } from "node:fs";
 import { join } from "node:path";
-import { openFolderStore, openStoreWith, type Session, type Store } from "holdfast";
+import type { Session, Store } from "holdfast";
 import { type Disk, type DiskFile, nodeDisk } from "holdfast/disk";
+import { openFolderStore, openStoreWith } from "holdfast/store";
 import { place } from "../place.ts";
 import type { Voice } from "./dialect-voices.ts";
 import type { Made } from "./sync-agents.ts";
@@ -20,7 +21,7 @@ export class CrashingStore implements AsyncDisposable {
 
   async create(voice: Voice): Promise<Session<Made>> {
     const { path, store } = await this.#open(this.#place());
-    const session = await store.create<Made>({ dialect: voice.dialect as Made, draftMs: 1, intents: true });
+    const session = await store.create<Made>({ dialect: voice.dialect as Made, draftMs: 1 });
     this.#homes.set(session, path);
     return session;
   }
@@ -35,7 +36,7 @@ export class CrashingStore implements AsyncDisposable {
     const found: Session<Made>[] = [];
     for (const path of this.#copies) {
       const { store } = await this.#open(path);
-      const killed = await store.resume<Made>(session.id, { draftMs: 1, intents: true });
+      const killed = await store.resume<Made>(session.id, { draftMs: 1 });
       this.#homes.set(killed, path);
       found.push(killed);
     }
@@ -45,7 +46,7 @@ export class CrashingStore implements AsyncDisposable {
   async #open(path: string): Promise<{ path: string; store: Store }> {
     const disk = this.#disk(path);
     const open: Parameters<typeof openStoreWith>[0] = (given) => openFolderStore(path, { ...given, disk });
-    const store = await openStoreWith(open, { durability: "process" });
+    const store = await openStoreWith(open, { durability: "process", recordsToolStarts: true });
     this.#stores.push(store);
     return { path, store };
   }

@@ -1,4 +1,4 @@
-import { openFolderStore, openStoreWith } from "holdfast";
+import { openFolderStore, openStoreWith } from "holdfast/store";
 import { expect, test } from "vitest";
 import { place } from "../place.ts";
 import { fullAt, type Made, Speaker, said, spoken } from "./sync-agents.ts";

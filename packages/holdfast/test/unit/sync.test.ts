@@ -1,4 +1,5 @@
-import { openFolderStore, openStore, openStoreWith, type Session } from "holdfast";
+import { openStore, type Session } from "holdfast";
+import { openFolderStore, openStoreWith } from "holdfast/store";
 import { describe, expect, test } from "vitest";
 import { place } from "../place.ts";
 import { fullAt, inArray, judged, type Made, marked, Speaker, said, spoken, World } from "./sync-agents.ts";

@@ -27,8 +27,8 @@ const stepOf = (of: Partial<MadeStep>): MadeStep => ({
 type M = any;
 
 async function begun(voice: Voice): Promise<{ store: Store; session: Session<M> }> {
-  const store = await openStore("memory:");
-  return { store, session: await store.create<M>({ dialect: voice.dialect.name as never, intents: true }) };
+  const store = await openStore("memory:", { recordsToolStarts: true });
+  return { store, session: await store.create<M>({ dialect: voice.dialect.name as never }) };
 }
 
 const judged = ({ dialect }: Voice, messages: readonly unknown[]): string =>

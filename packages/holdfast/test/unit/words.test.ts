@@ -54,8 +54,8 @@ describe("what is put into words for the model is bounded, cut between character
 type M = any;
 
 async function stopped(stop: (session: Session<M>) => Promise<void>): Promise<{ sent: number; kept: number }> {
-  const store = await openStore("memory:");
-  const session = await store.create<M>({ dialect: "anthropic", intents: true });
+  const store = await openStore("memory:", { recordsToolStarts: true });
+  const session = await store.create<M>({ dialect: "anthropic" });
   const turn = await session.startTurn({ role: "user", content: "go" });
   const content = Array.from({ length: 10 }, (_, n) => ({ type: "tool_use", id: `t${n}`, name: "work", input: {} }));
   await turn.append({ role: "assistant", content });

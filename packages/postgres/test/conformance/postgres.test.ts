@@ -1,7 +1,7 @@
 import { execFile } from "node:child_process";
 import { fileURLToPath } from "node:url";
 import { describeConformance, type Place, type Step, type SubjectOptions } from "@holdfast/testkit";
-import type { JournalStore } from "holdfast";
+import type { JournalStore } from "holdfast/store";
 import { afterAll, beforeAll, describe, test } from "vitest";
 import { openPostgresStore } from "../../src/index.ts";
 import { type Server, startServer } from "../server/server.ts";

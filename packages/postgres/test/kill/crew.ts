@@ -2,7 +2,7 @@ import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
 import { createInterface } from "node:readline";
 import { fileURLToPath } from "node:url";
-import type { JournalStore } from "holdfast";
+import type { JournalStore } from "holdfast/store";
 
 const WORKER = fileURLToPath(new URL("worker.ts", import.meta.url));
 

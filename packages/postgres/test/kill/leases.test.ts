@@ -1,4 +1,5 @@
-import { isHoldfastError, type JournalStore, newId } from "holdfast";
+import { isHoldfastError, newId } from "holdfast";
+import type { JournalStore } from "holdfast/store";
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from "vitest";
 import { openPostgresStore } from "../../src/index.ts";
 import { type Server, startServer } from "../server/server.ts";

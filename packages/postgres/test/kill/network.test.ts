@@ -1,5 +1,6 @@
 import { type EventEmitter, once } from "node:events";
-import { isHoldfastError, type JournalRecord, type JournalStore, newId } from "holdfast";
+import { isHoldfastError, type JournalRecord, newId } from "holdfast";
+import type { JournalStore } from "holdfast/store";
 import pg from "pg";
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from "vitest";
 import { statementOf } from "../../src/batch.ts";

@@ -1,6 +1,7 @@
 import { writeSync } from "node:fs";
 import { setTimeout as sleep } from "node:timers/promises";
-import { isHoldfastError, type JournalStore } from "holdfast";
+import { isHoldfastError } from "holdfast";
+import type { JournalStore } from "holdfast/store";
 import { openPostgresStore } from "../../src/index.ts";
 
 /**

@@ -1,4 +1,5 @@
-import { type ListQuery, newId, openMemoryStore, openStoreWith, type Store } from "holdfast";
+import { type ListQuery, newId, type Store } from "holdfast";
+import { openMemoryStore, openStoreWith } from "holdfast/store";
 import pg from "pg";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { dropMonths, openPostgresStore, openStore } from "../../src/index.ts";
@@ -264,7 +265,7 @@ describe("lists", () => {
   /** One of each kind, in the same order wherever it is. */
   async function fill(store: Store): Promise<void> {
     const create = (title: string, options: object = {}) => store.create({ dialect: "anthropic", title, ...options });
-    const ask = { role: "user", content: "ask" };
+    const ask = { role: "user", content: "ask" } as const;
     const parent = await create("ended", { labels: { team: "red", size: "1" }, cwd: "/", app: "one" });
     await (await parent.startTurn(ask)).end();
     await create("empty", { labels: { team: "red" } });

@@ -1,4 +1,4 @@
-import type { JournalStore } from "holdfast";
+import type { JournalStore } from "holdfast/store";
 import pg from "pg";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { dialectNamed } from "../../../holdfast/src/dialects/index.ts";

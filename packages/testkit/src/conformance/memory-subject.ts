@@ -1,4 +1,4 @@
-import { type JournalStore, Memory, openMemoryStore } from "holdfast";
+import { type JournalStore, Memory, openMemoryStore } from "holdfast/store";
 import { noteSummariser } from "./notes.ts";
 import type { Place, Subject, SubjectCapabilities, SubjectOptions } from "./subject.ts";
 

@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
-import type { JournalRecord, Json, NewRecord, Summariser } from "holdfast";
+import type { JournalRecord, Json } from "holdfast";
+import type { NewRecord, Summariser } from "holdfast/store";
 
 /** The records that the cases write: a `note` has a text, a `title` names the session. */
 export function note(text: string): NewRecord {

@@ -1,4 +1,4 @@
-import type { Capabilities, Durability, JournalStore, NewRecord, Summariser } from "holdfast";
+import type { Capabilities, Durability, JournalStore, NewRecord, Summariser } from "holdfast/store";
 
 /** A store to test: how to create an empty place for it, and what it supports. */
 export interface Subject {

@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
-import type { ErrorCode, HoldfastError, JournalRecord, JournalStore } from "holdfast";
+import type { ErrorCode, HoldfastError, JournalRecord } from "holdfast";
+import type { JournalStore } from "holdfast/store";
 import type { Place, Step, SubjectCapabilities, SubjectOptions } from "./subject.ts";
 
 /** How long a case waits for something to arrive. A store that never delivers it is wrong, not slow. */
@@ -15,7 +16,7 @@ export class Trial {
   readonly #ending = new AbortController();
   readonly #stores: JournalStore[] = [];
 
-  constructor(place: Place, capabilities: SubjectCapabilities, patienceMs = PATIENCE_MS) {
+  constructor(place: Place, capabilities: SubjectCapabilities, patienceMs: number = PATIENCE_MS) {
     this.#place = place;
     this.capabilities = capabilities;
     this.#patienceMs = patienceMs;
@@ -40,7 +41,7 @@ export class Trial {
   }
 
   /** The value of `promise`; fails if it does not settle. */
-  async within<T>(promise: Promise<T>, what: string, patienceMs = this.#patienceMs): Promise<T> {
+  async within<T>(promise: Promise<T>, what: string, patienceMs: number = this.#patienceMs): Promise<T> {
     let timer: NodeJS.Timeout | undefined;
     const late = new Promise<never>((_, reject) => {
       timer = setTimeout(() => reject(new assert.AssertionError({ message: `${what}: never` })), patienceMs);

@@ -20,7 +20,7 @@ async function main(): Promise<void> {
   if (job.turns === 0) return tell({ e: "done" });
   const random = seededRandom(mixSeeds(job.seed, job.life, 0xa9e7));
   const recorder = new Recorder(job.life);
-  const store = await openStore(job.address, { durability: job.durability });
+  const store = await openStore(job.address, { durability: job.durability, recordsToolStarts: true });
   let session = await open(store, job, recorder, job.session);
   for (let nth = 0; nth < job.turns; nth++) {
     await liveTurn({ job, voice: voiceOf(job.voice), random, recorder, session }, nth === 0);
@@ -34,7 +34,7 @@ async function main(): Promise<void> {
 }
 
 async function open(store: Store, job: AgentJob, recorder: Recorder, id: string | null): Promise<Session<Message>> {
-  const options = { intents: true, draftMs: job.draftMs };
+  const options = { draftMs: job.draftMs };
   const session = await (id === null
     ? recorder.try({ do: "create" }, () => store.create<Message>({ ...options, dialect: job.voice }))
     : store.resume<Message>(id, options));

@@ -1,7 +1,8 @@
 import { mkdtempSync } from "node:fs";
 import { availableParallelism } from "node:os";
 import { join } from "node:path";
-import { type Durability, openJournalStore, openStore } from "holdfast";
+import { openStore } from "holdfast";
+import { type Durability, openJournalStore } from "holdfast/store";
 import { stepsOf } from "../kill/points.ts";
 import type { Op } from "./events.ts";
 import type { Flaw } from "./job.ts";

@@ -1,4 +1,4 @@
-import type { Durability } from "holdfast";
+import type { Durability } from "holdfast/store";
 import type { KillPoint } from "../kill/pausing-disk.ts";
 import type { Message, VoiceName } from "./voices.ts";
 

@@ -1,5 +1,6 @@
 import { join } from "node:path";
-import { isHoldfastError, type JournalStore, type Store } from "holdfast";
+import { isHoldfastError, type Store } from "holdfast";
+import type { JournalStore } from "holdfast/store";
 import { effectsIn } from "./effects.ts";
 import type { AgentEvent } from "./events.ts";
 import type { AgentJob, Flaw } from "./job.ts";

@@ -1,9 +1,5 @@
-import {
-  type JournalAppended as Appended,
-  type JournalAppendOptions as AppendOptions,
-  isHoldfastError,
-  type Journal,
-} from "holdfast";
+import { isHoldfastError } from "holdfast";
+import type { JournalAppended as Appended, JournalAppendOptions as AppendOptions, Journal } from "holdfast/store";
 import { recordsOf } from "./content.ts";
 import type { Attempt, LabEvent } from "./pipe.ts";
 

@@ -1,4 +1,5 @@
-import type { JournalRecord, NewRecord } from "holdfast";
+import type { JournalRecord } from "holdfast";
+import type { NewRecord } from "holdfast/store";
 import type { Attempt } from "./pipe.ts";
 
 /**

@@ -1,5 +1,6 @@
 import { createInterface } from "node:readline";
-import { isHoldfastError, type Journal, type JournalStore } from "holdfast";
+import { isHoldfastError } from "holdfast";
+import type { Journal, JournalStore } from "holdfast/store";
 import { attemptAppend } from "./attempts.ts";
 import { foundIn } from "./content.ts";
 import { type Attempt, tell } from "./pipe.ts";

@@ -1,6 +1,6 @@
 import { join } from "node:path";
-import { type Durability, type JournalStore, openFolderStore, openSqliteStore } from "holdfast";
 import type { Disk } from "holdfast/disk";
+import { type Durability, type JournalStore, openFolderStore, openSqliteStore } from "holdfast/store";
 
 /** How to tell a process about a store. */
 export interface StoreSpec {

@@ -1,6 +1,7 @@
 import { statSync } from "node:fs";
 import { isAbsolute } from "node:path";
-import { isHoldfastError, type JournalStore, type Recovery } from "holdfast";
+import { isHoldfastError } from "holdfast";
+import type { JournalStore, Recovery } from "holdfast/store";
 import { attemptAppend } from "./attempts.ts";
 import { type LifeEnd, live, type Worker } from "./life.ts";
 import { Log } from "./log.ts";
@@ -28,7 +29,7 @@ export interface Findings {
  * it; or the laboratory does, appends, reopens, and checks again.
  */
 export class Trial {
-  readonly log = new Log();
+  readonly log: Log = new Log();
   readonly findings: Findings = { kills: 0, torn: 0, tornByKernel: 0, cutBytes: 0, points: new Map(), faults: [] };
   readonly #store: JournalStore;
   readonly #spec: StoreSpec;

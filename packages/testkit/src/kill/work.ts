@@ -1,5 +1,5 @@
 import { setImmediate as nextTick } from "node:timers/promises";
-import type { JournalAppendOptions as AppendOptions, Journal, JournalStore } from "holdfast";
+import type { JournalAppendOptions as AppendOptions, Journal, JournalStore } from "holdfast/store";
 import { attemptAny, attemptAppend } from "./attempts.ts";
 import { recordsOf } from "./content.ts";
 import { type Attempt, tell } from "./pipe.ts";

@@ -1,4 +1,4 @@
-import type { Durability } from "holdfast";
+import type { Durability } from "holdfast/store";
 import { mixSeeds, type Random, seededRandom } from "../simulation/random.ts";
 import type { Attempt } from "./pipe.ts";
 

@@ -1,5 +1,5 @@
 import { randomUUID } from "node:crypto";
-import type { JournalStore } from "holdfast";
+import type { JournalStore } from "holdfast/store";
 import { attemptAppend } from "../kill/attempts.ts";
 import { type Worker, warmWorker } from "../kill/life.ts";
 import { Log } from "../kill/log.ts";

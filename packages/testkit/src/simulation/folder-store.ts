@@ -1,4 +1,4 @@
-import { openFolderStore } from "holdfast";
+import { openFolderStore } from "holdfast/store";
 import type { StoreFactory } from "./runner.ts";
 
 /**

@@ -44,10 +44,11 @@ export class Machine {
   readonly trace: Step[] = [];
   readonly processes: Process[] = [];
   /** By inode number: who holds the lock. */
-  readonly locks = new Map<number, Process>();
-  readonly watchers = new Set<{ readonly folder: number; readonly process: Process; readonly onChange: () => void }>();
+  readonly locks: Map<number, Process> = new Map();
+  readonly watchers: Set<{ readonly folder: number; readonly process: Process; readonly onChange: () => void }> =
+    new Set();
   /** Open files without a name take space. */
-  readonly openFiles = new Set<{ readonly file: FileInode; readonly process: Process }>();
+  readonly openFiles: Set<{ readonly file: FileInode; readonly process: Process }> = new Set();
   syncsRunning = 0;
   #nextIno: number;
 

@@ -1,4 +1,4 @@
-import type { JournalStore } from "holdfast";
+import type { JournalStore } from "holdfast/store";
 import { Book, type FaultMode, type Ledgers } from "./book.ts";
 import { SessionRun } from "./session-run.ts";
 import type { SimulatedDisk } from "./simulated-disk.ts";

@@ -1,12 +1,5 @@
-import {
-  type JournalAppended as Appended,
-  isHoldfastError,
-  type Journal,
-  type JournalRecord,
-  type JournalStore,
-  type NewRecord,
-  type Opened,
-} from "holdfast";
+import { isHoldfastError, type JournalRecord } from "holdfast";
+import type { JournalAppended as Appended, Journal, JournalStore, NewRecord, Opened } from "holdfast/store";
 import type { Book } from "./book.ts";
 import { keptElsewhere } from "./kept.ts";
 import { answered, attempt, type Entry, type Found, isSame, type State, synced } from "./ledger.ts";

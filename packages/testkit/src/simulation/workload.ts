@@ -1,4 +1,4 @@
-import type { Durability } from "holdfast";
+import type { Durability } from "holdfast/store";
 import { mixSeeds, type Random, seededRandom } from "./random.ts";
 
 /** One record to write. `n` is unique in the workload: it identifies the record for the oracle. */

@@ -38,6 +38,12 @@ describe("the rules of the layers notice", () => {
       'import { a } from "../folder/heal.ts";',
       /lower layer/,
     ],
+    [
+      "an entry point for stores that exports a view",
+      `${LIBRARY}store.ts`,
+      'export { a } from "./view/messages.ts";',
+      /lower layer/,
+    ],
     ["a dependency", `${LIBRARY}journal/x.ts`, 'import { z } from "zod";', /no runtime dependency/],
     [
       "a tool of the command that imports the agent",

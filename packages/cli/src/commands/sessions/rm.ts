@@ -1,5 +1,6 @@
 import type { Command } from "commander";
-import type { JournalStore, Store } from "holdfast";
+import type { Store } from "holdfast";
+import type { JournalStore } from "holdfast/store";
 import { CommandError, EXIT } from "../../exit.ts";
 import { familyOf } from "../../store/children.ts";
 import { forEach, idsFor } from "../../store/for-each-session.ts";

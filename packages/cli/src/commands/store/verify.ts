@@ -1,5 +1,6 @@
 import type { Command } from "commander";
-import type { Store, Verification } from "holdfast";
+import type { Store } from "holdfast";
+import type { Verification } from "holdfast/store";
 import { EXIT } from "../../exit.ts";
 import { type Failure, failureOf } from "../../failure.ts";
 import { damageLines, emptyLines, type Health, sizeWords, verifiedHealth } from "../../store/damage.ts";

@@ -282,7 +282,7 @@ export class LocalChat implements Chat {
 
   async #reopen(): Promise<void> {
     await this.#work.finished;
-    this.#session = await this.#services.store.resume<Message>(this.id, { app: APP, intents: true });
+    this.#session = await this.#services.store.resume<Message>(this.id, { app: APP });
     this.#agent = createAgent(this.#session, this.#services, this.#states.agentEvents());
     this.#isBroken = false;
     this.#states.refresh();

@@ -43,7 +43,7 @@ export async function openLocalHost({ config, asks }: LocalHostOptions): Promise
   }
   // The SDK would print these in the middle of an answer; they are for debugging.
   if (!config.debug) globalThis.AI_SDK_LOG_WARNINGS = false;
-  const store = await openStore(config.store, { app: APP, ...redaction(config) });
+  const store = await openStore(config.store, { app: APP, ...redaction(config), recordsToolStarts: true });
   return new LocalHost(store, config, asks);
 }
 
@@ -131,7 +131,6 @@ export class LocalHost implements Host {
     const session = await this.#store.create<ModelMessage>({
       dialect: "ai-sdk",
       app: APP,
-      intents: true,
       cwd,
       ...defined({ title, labels }),
     });
@@ -143,7 +142,7 @@ export class LocalHost implements Host {
     const open = this.#chats.get(id);
     if (open) return open;
     const opening = this.#store
-      .resume<ModelMessage>(id, { app: APP, intents: true })
+      .resume<ModelMessage>(id, { app: APP })
       .then((session) => this.#opened(session, options));
     this.#remember(id, opening);
     return opening;
@@ -153,7 +152,7 @@ export class LocalHost implements Host {
     const session = await this.#store.resumeLatest<ModelMessage>(
       { cwd, app: APP },
       {
-        ...{ app: APP, intents: true },
+        ...{ app: APP },
         onPassedOver: (id, { message }) => this.#passedOver.push(`Session ${id} was skipped: ${message}`),
       },
     );
@@ -165,7 +164,6 @@ export class LocalHost implements Host {
     const named = await nullIfUnreadable(titleForFork(this.#store, id));
     const session = await this.#store.fork<ModelMessage>(id, {
       app: APP,
-      intents: true,
       ...named,
       ...defined({ at }),
     });

@@ -5,7 +5,7 @@ import { isJson, isNestedTooDeep } from "./json-text.ts";
 
 /** Every line starts with this (S1). */
 export const LINE_START = Buffer.from('{"seq":');
-export const TRAILER_START = Buffer.from(',"crc":"');
+export const TRAILER_START: Buffer = Buffer.from(',"crc":"');
 /** `,"crc":"` + 8 digits + `"}`, without the newline. */
 export const TRAILER_BYTES = 18;
 const CR = 0x0d;

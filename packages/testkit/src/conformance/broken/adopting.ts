@@ -1,5 +1,4 @@
-import type { JournalStore } from "holdfast";
-import type { VerbatimLine } from "holdfast/kit";
+import type { JournalStore, VerbatimLine } from "holdfast/store";
 import type { OpenInMemory } from "../memory-subject.ts";
 import { type BrokenStore, stores } from "./wrap.ts";
 

@@ -1,5 +1,6 @@
 import { setImmediate as turn } from "node:timers/promises";
-import { type JournalRecord, openMemoryStore } from "holdfast";
+import type { JournalRecord } from "holdfast";
+import { openMemoryStore } from "holdfast/store";
 import { later } from "../trial.ts";
 import { type BrokenStore, journals, open, sequences, stores } from "./wrap.ts";
 

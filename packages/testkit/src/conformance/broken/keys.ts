@@ -1,4 +1,4 @@
-import type { JournalAppended as Appended, Journal, Memory } from "holdfast";
+import type { JournalAppended as Appended, Journal, Memory } from "holdfast/store";
 import type { OpenInMemory } from "../memory-subject.ts";
 import { type BrokenStore, journals, perMemory, records, stores } from "./wrap.ts";
 

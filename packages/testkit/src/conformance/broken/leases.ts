@@ -1,5 +1,6 @@
 import { setImmediate as turn } from "node:timers/promises";
-import { HoldfastError, type JournalStore } from "holdfast";
+import { HoldfastError } from "holdfast";
+import type { JournalStore } from "holdfast/store";
 import { type BrokenStore, journals, perMemory, stores } from "./wrap.ts";
 
 function busy(facts: Record<string, never> | { holder: object; sameProcess: boolean }): HoldfastError {

@@ -1,13 +1,13 @@
 import { isDeepStrictEqual } from "node:util";
+import type { Json } from "holdfast";
 import {
   type Holder,
   type JournalStore,
-  type Json,
   type Listed,
   type ListHints,
   type ListOptions,
   openMemoryStore,
-} from "holdfast";
+} from "holdfast/store";
 import type { OpenInMemory } from "../memory-subject.ts";
 import { type BrokenStore, perMemory, stores } from "./wrap.ts";
 

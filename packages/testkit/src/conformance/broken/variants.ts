@@ -1,5 +1,5 @@
-import type { JournalStore } from "holdfast";
 import { HoldfastError } from "holdfast";
+import type { JournalStore } from "holdfast/store";
 import { type BrokenStore, journals, perMemory, stores } from "./wrap.ts";
 
 const packed = perMemory(() => new Map<string, number>());

@@ -1,4 +1,5 @@
-import { type Journal, type JournalRecord, type JournalStore, type Memory, openMemoryStore } from "holdfast";
+import type { JournalRecord } from "holdfast";
+import { type Journal, type JournalStore, type Memory, openMemoryStore } from "holdfast/store";
 import type { OpenInMemory } from "../memory-subject.ts";
 import type { SubjectCapabilities, SubjectOptions } from "../subject.ts";
 

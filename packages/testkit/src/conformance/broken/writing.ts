@@ -1,5 +1,6 @@
 import { setImmediate as turn } from "node:timers/promises";
-import { isHoldfastError, type Journal, type NewRecord } from "holdfast";
+import { isHoldfastError } from "holdfast";
+import type { Journal, NewRecord } from "holdfast/store";
 import { later } from "../trial.ts";
 import { type BrokenStore, journals, open, stores } from "./wrap.ts";
 

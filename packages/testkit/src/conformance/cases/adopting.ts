@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
-import { type JournalRecord, type JournalStore, newId, openMemoryStore } from "holdfast";
-import { lineOf, type VerbatimLine } from "holdfast/kit";
+import { type JournalRecord, newId } from "holdfast";
+import { type JournalStore, lineOf, openMemoryStore, type VerbatimLine } from "holdfast/store";
 import { type Case, conformanceCase } from "../case.ts";
 import { epoch, note, noteSummariser, notes, textsOf, title } from "../notes.ts";
 import { all, refusal } from "../trial.ts";

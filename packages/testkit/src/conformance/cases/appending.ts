@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
-import { type NewRecord, newId } from "holdfast";
+import { newId } from "holdfast";
+import type { NewRecord } from "holdfast/store";
 import { type Case, conformanceCase } from "../case.ts";
 import { countFrom, note, only, seqsOf, textsOf } from "../notes.ts";
 import { all, later, steppingClock } from "../trial.ts";

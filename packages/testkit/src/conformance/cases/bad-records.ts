@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
-import { type ErrorCode, type NewRecord, newId, RECORD_BYTES_MAX } from "holdfast";
+import { type ErrorCode, newId } from "holdfast";
+import { type NewRecord, RECORD_BYTES_MAX } from "holdfast/store";
 import { type Case, conformanceCase } from "../case.ts";
 import { countFrom, kindsOf, note, seqsOf, textsOf } from "../notes.ts";
 import { all, refusal, type Trial } from "../trial.ts";

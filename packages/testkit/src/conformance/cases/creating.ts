@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { type HoldfastError, newId } from "holdfast";
-import { lineOf, type VerbatimLine } from "holdfast/kit";
+import { lineOf, type VerbatimLine } from "holdfast/store";
 import { type Case, conformanceCase } from "../case.ts";
 import { countFrom, kindsOf, note, notes, seqsOf, textsOf } from "../notes.ts";
 import { all, refusal } from "../trial.ts";

@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
-import { type JournalAppended, newId } from "holdfast";
+import { newId } from "holdfast";
+import type { JournalAppended } from "holdfast/store";
 import { type Case, conformanceCase } from "../case.ts";
 import { countFrom, epoch, note, notes, seqsOf, textsOf } from "../notes.ts";
 import { all, refusal } from "../trial.ts";

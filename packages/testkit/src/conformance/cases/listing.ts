@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
-import { type JournalStore, type Listed, type ListHints, type ListOptions, newId, type Summariser } from "holdfast";
+import { newId } from "holdfast";
+import type { JournalStore, Listed, ListHints, ListOptions, Summariser } from "holdfast/store";
 import { type Case, conformanceCase } from "../case.ts";
 import { countFrom, epoch, note, noteSummariser, notes, title } from "../notes.ts";
 import { steppingClock, type Trial } from "../trial.ts";

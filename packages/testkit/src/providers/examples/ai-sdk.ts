@@ -28,7 +28,7 @@ const response = (id: string, approved = true) => ({ type: "tool-approval-respon
 const denied = { type: "execution-denied", reason: "no" };
 
 /** Parallel calls, a file, reasoning, steering, a provider's call, an approval, a denial, an answer, a prompt. */
-export const aiSdkConversation = {
+export const aiSdkConversation: { readonly messages: readonly Json[] } = {
   messages: [
     user([text("Read both files."), { type: "file", mediaType: "image/png", data: "iVBORw0KGgo=" }]),
     assistant({ type: "reasoning", text: "Two files." }, text("I read them."), call("c1"), call("c2")),

@@ -17,7 +17,9 @@ const response = (name: string, id?: string) => ({
 /**
  * Parallel calls without ids, an image, steering as a separate turn, a thought, calls with ids, an answer, a prompt.
  */
-export const geminiConversation = {
+export const geminiConversation: {
+  readonly contents: readonly { readonly role: string; readonly parts: readonly Json[] }[];
+} = {
   contents: [
     user(text("Read both files."), { inlineData: { mimeType: "image/png", data: "iVBORw0KGgo=" } }),
     model(text("I read them."), signed(call("read")), call("run")),

@@ -15,7 +15,7 @@ const tool = (id: string, content: unknown = "done") => ({ role: "tool", tool_ca
 /**
  * Parallel calls, null content, an image, steering, repeated ids in two messages, a custom call, an answer, a prompt.
  */
-export const openaiChatConversation = {
+export const openaiChatConversation: { readonly messages: readonly Json[] } = {
   messages: [
     { role: "system", content: "Be brief." },
     user([

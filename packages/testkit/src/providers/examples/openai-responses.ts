@@ -37,7 +37,7 @@ const thirdResponse = [
 export const openaiResponsesItems: readonly (readonly Json[])[] = [firstResponse, secondResponse, thirdResponse];
 
 /** Parallel calls after a message, an image in an output, steering, a custom call, a search, an answer, a prompt. */
-export const openaiResponsesConversation = {
+export const openaiResponsesConversation: { readonly store: boolean; readonly input: readonly Json[] } = {
   store: false,
   input: [
     user("Read both files."),

@@ -1,5 +1,5 @@
 import { join } from "node:path";
-import { type Journal, type JournalStore, openFolderStore } from "holdfast";
+import { type Journal, type JournalStore, openFolderStore } from "holdfast/store";
 import type { StoreModule } from "../../../src/kill/stores.ts";
 
 const DROPPED = 3;
