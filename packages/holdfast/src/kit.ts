@@ -5,7 +5,7 @@
  */
 
 export { defined } from "./defined.ts";
-export { rowIn } from "./journal/contract.ts";
+export { rowIn, type Written } from "./journal/contract.ts";
 export { crcIn, startAfter } from "./journal/cursor.ts";
 export { assertId } from "./journal/id.ts";
 export { Ledger, type Prepared } from "./journal/ledger.ts";
@@ -13,6 +13,7 @@ export { assertEpoch, assertFormat, closedRecord, openedRecord, segmentRecord } 
 export { Account, type Line, recordOf, type Segment } from "./journal/lines/account.ts";
 export { decodeLine, TRAILER_BYTES, TRAILER_START } from "./journal/lines/decode.ts";
 export { assertFollows, lineOf, nothingToAdopt, segmentAt, type VerbatimLine } from "./journal/lines/verbatim.ts";
+export { tellAll } from "./journal/listeners.ts";
 export { aheadAfter, aheadOf, OrderClock, stampOf } from "./journal/order.ts";
 export { FORMAT_MAJOR, FORMAT_MINOR } from "./journal/record.ts";
 export {
@@ -25,7 +26,6 @@ export {
   storeClosed,
 } from "./journal/refusals.ts";
 export type { TextBehind, TextChange, TextFound, TextMark, TextQuery, TextTables } from "./journal/texts.ts";
-export { tellAll } from "./stores/listeners.ts";
 export { listCursor, newestFirst, parseListCursor } from "./stores/page.ts";
 export { Wake } from "./stores/wake.ts";
 export { searchable, stretchesOf } from "./text/search-words.ts";

@@ -18,6 +18,7 @@ import {
   type Segment,
   segmentRecord,
   tellAll,
+  type Written,
 } from "holdfast/kit";
 import type { Batcher, Write } from "./batch.ts";
 import type { Catalogue } from "./catalogue.ts";
@@ -166,7 +167,7 @@ export class PostgresJournal implements Journal {
       batch.add(this.#ledger, prepared);
       this.#ledger.forgetOldKeys();
       // The store adds the header: the caller gets the range of its own records.
-      const appended = { seq: prepared.seq + 1, last: prepared.last, at: this.#ledger.at };
+      const appended = { seq: prepared.seq + 1, last: prepared.last };
       this.#send();
       return batch.wait(appended, "power");
     } catch (error) {
@@ -176,6 +177,10 @@ export class PostgresJournal implements Journal {
 
   follow(options: FollowOptions = {}): AsyncIterable<JournalRecord> {
     return this.#parts.follow(options);
+  }
+
+  onWritten(listener: (written: Written) => void): () => void {
+    return this.#ledger.onWritten(listener);
   }
 
   onFailure(listener: (error: HoldfastError) => void): () => void {
@@ -257,7 +262,7 @@ export class PostgresJournal implements Journal {
     const batch = this.#currentBatch();
     batch.add(this.#ledger, prepared);
     this.#send();
-    return batch.wait({ seq: prepared.seq, last: prepared.last, at: this.#ledger.at }, durability);
+    return batch.wait({ seq: prepared.seq, last: prepared.last }, durability);
   }
 
   #build(build: () => readonly NewRecord[]): readonly NewRecord[] {
@@ -334,7 +339,7 @@ export class PostgresJournal implements Journal {
     this.#wrote = true;
     this.#acknowledged = batch.headState;
     if (batch.durability !== "process") this.#ledger.setDurable(batch.headState.head);
-    batch.resolve();
+    batch.resolve(this.#ledger);
     this.#parts.onAcknowledged(batch.headState.head);
   }
 

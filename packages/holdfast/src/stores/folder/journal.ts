@@ -1,13 +1,13 @@
 import { basename } from "node:path";
 import { HoldfastError, isHoldfastError } from "../../errors.ts";
-import type { Appended, AppendOptions, Durability, FollowOptions, Journal } from "../../journal/contract.ts";
+import type { Appended, AppendOptions, Durability, FollowOptions, Journal, Written } from "../../journal/contract.ts";
 import type { Ledger, Prepared } from "../../journal/ledger.ts";
 import { assertEpoch, closedRecord } from "../../journal/lifecycle.ts";
+import { tellAll } from "../../journal/listeners.ts";
 import type { JournalRecord, NewRecord } from "../../journal/record.ts";
 import { journalClosed } from "../../journal/refusals.ts";
 import { flushAtExit } from "../exit.ts";
 import type { Lease } from "../lease.ts";
-import { tellAll } from "../listeners.ts";
 import type { SegmentWriter } from "./writer.ts";
 
 /** Unsynced bytes wait at most this long (S10). */
@@ -154,6 +154,10 @@ export class FolderJournal implements Journal {
   onAcknowledged(listener: () => void): () => void {
     this.#followers.add(listener);
     return () => this.#followers.delete(listener);
+  }
+
+  onWritten(listener: (written: Written) => void): () => void {
+    return this.#ledger.onWritten(listener);
   }
 
   onFailure(listener: (error: HoldfastError) => void): () => void {

@@ -1,10 +1,10 @@
 import { HoldfastError } from "../../errors.ts";
-import type { Appended, AppendOptions, Durability, FollowOptions, Journal } from "../../journal/contract.ts";
+import type { Appended, AppendOptions, Durability, FollowOptions, Journal, Written } from "../../journal/contract.ts";
 import type { Ledger, Prepared } from "../../journal/ledger.ts";
 import { assertEpoch, closedRecord, segmentRecord } from "../../journal/lifecycle.ts";
+import { tellAll } from "../../journal/listeners.ts";
 import type { JournalRecord, NewRecord } from "../../journal/record.ts";
 import { journalClosed } from "../../journal/refusals.ts";
-import { tellAll } from "../listeners.ts";
 import type { MemorySession } from "./session.ts";
 
 export interface MemoryWriter {
@@ -98,6 +98,10 @@ export class MemoryJournal implements Journal {
 
   follow(options?: FollowOptions): AsyncIterable<JournalRecord> {
     return this.#writer.follow(options);
+  }
+
+  onWritten(listener: (written: Written) => void): () => void {
+    return this.#ledger.onWritten(listener);
   }
 
   onFailure(listener: (error: HoldfastError) => void): () => void {

@@ -1,12 +1,12 @@
 import { type HoldfastError, isHoldfastError } from "../../errors.ts";
-import type { Appended, AppendOptions, Durability, FollowOptions, Journal } from "../../journal/contract.ts";
+import type { Appended, AppendOptions, Durability, FollowOptions, Journal, Written } from "../../journal/contract.ts";
 import type { Ledger } from "../../journal/ledger.ts";
 import { assertEpoch, closedRecord } from "../../journal/lifecycle.ts";
+import { tellAll } from "../../journal/listeners.ts";
 import type { JournalRecord, NewRecord } from "../../journal/record.ts";
 import { journalClosed } from "../../journal/refusals.ts";
 import { flushAtExit } from "../exit.ts";
 import type { Lease } from "../lease.ts";
-import { tellAll } from "../listeners.ts";
 import { isBusy, isRefusal, isSqliteError, syncFailed, writeFailure } from "./database/failure.ts";
 import type { Wal } from "./database/wal.ts";
 import { Waiters } from "./waiters.ts";
@@ -160,6 +160,10 @@ export class SqliteJournal implements Journal {
 
   follow(options: FollowOptions = {}): AsyncIterable<JournalRecord> {
     return this.#parts.follow(options);
+  }
+
+  onWritten(listener: (written: Written) => void): () => void {
+    return this.#ledger.onWritten(listener);
   }
 
   onFailure(listener: (error: HoldfastError) => void): () => void {
