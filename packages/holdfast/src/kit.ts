@@ -13,7 +13,6 @@ export { assertEpoch, assertFormat, closedRecord, openedRecord, segmentRecord } 
 export { Account, type Line, recordOf, type Segment } from "./journal/lines/account.ts";
 export { decodeLine, TRAILER_BYTES, TRAILER_START } from "./journal/lines/decode.ts";
 export { assertFollows, lineOf, nothingToAdopt, segmentAt, type VerbatimLine } from "./journal/lines/verbatim.ts";
-export { tellAll } from "./journal/listeners.ts";
 export { aheadAfter, aheadOf, OrderClock, stampOf } from "./journal/order.ts";
 export { FORMAT_MAJOR, FORMAT_MINOR } from "./journal/record.ts";
 export {
@@ -26,6 +25,8 @@ export {
   storeClosed,
 } from "./journal/refusals.ts";
 export type { TextBehind, TextChange, TextFound, TextMark, TextQuery, TextTables } from "./journal/texts.ts";
+export { CommitQueue } from "./stores/commit-queue.ts";
+export { JournalBase, type JournalBaseParts, unitOf } from "./stores/journal-base.ts";
 export { listCursor, newestFirst, parseListCursor } from "./stores/page.ts";
 export { Wake } from "./stores/wake.ts";
 export { searchable, stretchesOf } from "./text/search-words.ts";

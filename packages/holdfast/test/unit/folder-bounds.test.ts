@@ -294,6 +294,18 @@ describe("writers write nothing that readers do not read", () => {
     expect((await store.read(id)).records.map(({ kind }) => kind)).toEqual(["segment", "opened", "goes on", "closed"]);
   });
 
+  test("an epoch may be larger than a unit, also as a writer's first records", async () => {
+    using here = place();
+    await using store = await openFolderStore(here.path, { durability: "process" });
+    const id = newId();
+    await (await store.create(id, [])).close();
+    const { journal } = await store.open(id);
+    const large = { kind: "message", text: "x".repeat(60 * 1024 * 1024) };
+    await journal.epoch(() => [{ kind: "epoch" }, large, large, large, large, large]);
+    await journal.close();
+    expect((await store.verify(id)).records).toBe(11);
+  });
+
   test("a row of somebody else's summariser that is nested too deep, or is no JSON", async () => {
     using here = place();
     let row: unknown = null;

@@ -219,7 +219,8 @@ class MemoryStore implements JournalStore {
     const { id } = session;
     const app = options.app ?? this.#app;
     const { leases } = this.#memory;
-    const journal = new MemoryJournal({
+    const journal: MemoryJournal = new MemoryJournal({
+      id,
       session,
       ledger,
       durability: this.#durability,

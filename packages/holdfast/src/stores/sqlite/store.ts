@@ -335,9 +335,9 @@ class SqliteStore implements contract.JournalStore {
       created: found.created,
       startSegment: found.startSegment,
       follow: (followOptions) => this.follow(id, followOptions),
-      onAcknowledged: () => this.#followers.wake(id),
       onClose: () => this.#live.delete(id),
     });
+    journal.onAcknowledged(() => this.#followers.wake(id));
     this.#live.set(id, journal);
     return journal;
   }
