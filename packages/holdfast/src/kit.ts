@@ -5,15 +5,16 @@
  */
 
 export { defined } from "./defined.ts";
-export { rowIn, type Written } from "./journal/contract.ts";
+export type { Written } from "./journal/contract.ts";
 export { crcIn, startAfter } from "./journal/cursor.ts";
 export { assertId } from "./journal/id.ts";
 export { Ledger, type Prepared } from "./journal/ledger.ts";
-export { assertEpoch, assertFormat, closedRecord, openedRecord, segmentRecord } from "./journal/lifecycle.ts";
-export { Account, type Line, recordOf, type Segment } from "./journal/lines/account.ts";
+export { assertEpoch, closedRecord, openedRecord, segmentRecord } from "./journal/lifecycle.ts";
+export { Account, type Line, recordOf, recordsOf, type Segment } from "./journal/lines/account.ts";
 export { decodeLine, TRAILER_BYTES, TRAILER_START } from "./journal/lines/decode.ts";
 export { assertFollows, lineOf, nothingToAdopt, segmentAt, type VerbatimLine } from "./journal/lines/verbatim.ts";
-export { aheadAfter, aheadOf, OrderClock, stampOf } from "./journal/order.ts";
+export { RowFold } from "./journal/list-row.ts";
+export { OrderClock } from "./journal/order.ts";
 export { FORMAT_MAJOR, FORMAT_MINOR } from "./journal/record.ts";
 export {
   cursorStale,
@@ -25,6 +26,7 @@ export {
   storeClosed,
 } from "./journal/refusals.ts";
 export type { TextBehind, TextChange, TextFound, TextMark, TextQuery, TextTables } from "./journal/texts.ts";
+export { judgeEnd, verificationOf } from "./journal/verification.ts";
 export { CommitQueue } from "./stores/commit-queue.ts";
 export { JournalBase, type JournalBaseParts, unitOf } from "./stores/journal-base.ts";
 export { listCursor, newestFirst, parseListCursor } from "./stores/page.ts";
