@@ -59,7 +59,7 @@ async function record(
   const store = await openStore(root);
   const session = await store.create<AnthropicMessage>({ dialect: "anthropic" });
   const turn = await session.startTurn({ role: "user", content: "Go on." });
-  const draft = turn.draft();
+  const { draft } = turn.request();
   return {
     push: (delta) => draft.push(delta),
     end: async (text) => {

@@ -34,7 +34,7 @@ for (const { id, title } of (await store.list({ cwd: ".", app: "five-needs", sta
   const session = await create("autosave");
   using _ = guard(session); // SIGTERM and SIGHUP: also what the last 200 ms brought.
   const turn = await session.startTurn(user("Tell me a story."));
-  turn.draft().push({ text: "Once upon a time" });
+  turn.request().draft.push({ text: "Once upon a time" });
   await sleep(400);
   assert.equal((await store.read(session.id)).holder?.pid, process.pid);
   console.log(`2 saved in mid-turn (kill -9 ${process.pid} now, and start me again)`);

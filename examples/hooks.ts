@@ -39,9 +39,9 @@ const turn =
     : await session.startTurn({ role: "user", content: "Tell everybody about the release." });
 
 for (;;) {
-  // The loop's own array is gone: `session.messages` is what the provider accepts, whatever happened.
-  const draft = turn.draft();
-  const answer = await ask(session.messages, (text) => draft.push({ text }), turn.signal);
+  // The loop's own array is gone: these messages are what the provider accepts, whatever happened.
+  const { messages, draft } = turn.request();
+  const answer = await ask(messages, (text) => draft.push({ text }), turn.signal);
   const calls = callsIn(answer);
   // Was messages.push(answer). When it resolves, the calls are on disk, and only then may a tool run.
   // An answer without calls is the last one: `end` ends the turn in the same write, so that no crash comes in between.

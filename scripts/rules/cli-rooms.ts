@@ -14,10 +14,9 @@ export const CLI_ROOMS: PackageRooms = {
     "store/": ["config.ts", "failure.ts", "terminal/"],
 
     // A conversation as people read it, in any dialect.
-    "transcript/parts/": [],
-    "transcript/": ["terminal/", "transcript/parts/"],
-    "export/dialects/": ["transcript/", "transcript/parts/"],
-    "export/": ["export/dialects/", "store/", "terminal/", "transcript/", "transcript/parts/"],
+    "transcript/": ["terminal/"],
+    "export/dialects/": ["transcript/"],
+    "export/": ["export/dialects/", "store/", "terminal/", "transcript/"],
     "copy/": ["config.ts", "store/"],
 
     // What the agent can do, and what it may do without asking.

@@ -379,8 +379,8 @@ export const sabotages: readonly Sabotage[] = [
   {
     name: "readers heal",
     file: "stores/folder/store.ts",
-    find: "    const { records, recovery } = epoch;\n",
-    replace: "    const { records, recovery } = epoch;\n    heal(this.#disk, folder, epoch);\n",
+    find: "    const { recovery } = await judgeEnd(epoch.recovery,",
+    replace: "    heal(this.#disk, folder, epoch);\n    const { recovery } = await judgeEnd(epoch.recovery,",
     look: UNIT,
   },
   {

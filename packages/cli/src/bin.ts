@@ -1,5 +1,5 @@
 #!/usr/bin/env node
-// Whatever Node runs this must be able to read it: no static import, and no syntax that an old one does not know.
+// Any version of Node must be able to parse this file: no static imports, and no recent syntax.
 var major = Number(process.versions.node.split(".")[0]);
 if (major < 24) {
   console.error(
@@ -21,14 +21,14 @@ function start(): void {
 }
 
 /**
- * Node keeps what it has compiled for the next time, which saves a fifth of the start. In a folder of the user's own:
- * in the temporary folder, where Node would do it, others could put theirs. A folder that cannot be
- * made is no reason to fail: then nothing is kept.
+ * Makes Node cache compiled code, which cuts startup time by a fifth. The cache is in a folder that belongs to the
+ * user: in the temporary folder, Node's default, other users could plant code. If the folder cannot be created, there
+ * is no cache, and no error.
  */
 function keepCompiled(): void {
   const { env, platform } = process;
   const home = env["HOME"] || env["USERPROFILE"];
-  // A home that is no whole path would be one in each folder.
+  // A relative home would create a cache in every folder.
   if (env["NODE_COMPILE_CACHE"] || !home || !/^(?:[a-z]:)?[\\/]/i.test(home)) return;
   const caches =
     platform === "win32"

@@ -5,41 +5,41 @@ import { CommandError, EXIT } from "./exit.ts";
 import { homeFolder } from "./home.ts";
 import { shownAddress } from "./shown-address.ts";
 
-/** Everything that can be configured: a flag, else the environment, else the file, else the default. */
+/** The configuration. Each value comes from a flag, else the environment, else the file, else the default. */
 export interface Config {
-  /** The address of the store; undefined: the library's default. */
+  /** The store's address; undefined for the library's default. */
   readonly store: string | undefined;
   /** `provider/name`, or `offline`. */
   readonly model: string;
-  /** Of an OpenAI-compatible server. */
+  /** The URL of an OpenAI-compatible server. */
   readonly baseUrl: string | undefined;
-  /** Rules of permission, in the order in which they were given. */
+  /** Permission rules, in the order given. */
   readonly allow: readonly string[];
   readonly ask: readonly string[];
   readonly deny: readonly string[];
-  /** Tokens that the model's window holds; undefined: what is known of the model. */
+  /** The size of the model's context window in tokens; undefined to use the size known for the model. */
   readonly windowTokens: number | undefined;
-  /** Names of variables that commands see beside those that they always see. */
+  /** Environment variables that commands see in addition to the usual ones. */
   readonly passEnv: readonly string[];
-  /** Credentials are replaced before anything is written to the journal. */
+  /** Redact credentials before anything is written to the journal. */
   readonly redact: boolean;
-  /** Milliseconds that the offline model takes for each delta. */
+  /** How long the offline model waits before each delta, in milliseconds. */
   readonly offlineDelayMs: number;
-  /** HOLDFAST_DEBUG: stack traces and internals, to stderr. */
+  /** HOLDFAST_DEBUG: print stack traces and internals to stderr. */
   readonly debug: boolean;
 }
 
-/** One row of the table of all that can be configured, from which `holdfast config` and docs/CLI.md are made. */
+/** One configurable setting. `holdfast config` and docs/CLI.md are generated from the table of these. */
 export interface Setting {
   readonly key: keyof Config;
   readonly env: string;
-  /** The flag of the commands that take it; none: it can only be set for all. */
+  /** The flag, on the commands that take it. Without one, the setting applies to every command. */
   readonly flag?: string;
-  /** Not in the file. */
+  /** Not allowed in the file. */
   readonly envOnly?: true;
-  /** Lists add up: those of the file, then those of the environment, then those of the flags. */
+  /** Lists are concatenated: first the file's, then the environment's, then the flags'. */
   readonly kind: "text" | "url" | "list" | "number" | "switch";
-  /** Of a number; default 0. */
+  /** The minimum, for a number; default 0. */
   readonly least?: number;
   readonly fallback: Config[keyof Config];
   readonly what: string;
@@ -134,10 +134,10 @@ export const settings: readonly Setting[] = [
   },
 ];
 
-/** The command-line options, as commander passes them to an action. Unknown ones are ignored. */
+/** The command-line options that commander passes to an action. Unknown ones are ignored. */
 export type Flags = Readonly<Record<string, unknown>>;
 
-/** A value, and where it comes from: `--model`, `HOLDFAST_MODEL`, the path of the file, or `default`. */
+/** A value and its origin: `--model`, `HOLDFAST_MODEL`, the path of the file, or `default`. */
 export interface Configured {
   readonly setting: Setting;
   readonly value: Config[keyof Config];
@@ -159,7 +159,7 @@ export function loadConfig(flags: Flags = {}, environment: ConfigEnvironment = h
   ) as never;
 }
 
-/** The same with the origin of each value. */
+/** Like `loadConfig`, with the origin of each value. */
 export function explainConfig(flags: Flags = {}, environment: ConfigEnvironment = here): Configured[] {
   const path = configPath(environment);
   const file = path === null ? {} : readConfigFile(path, environment.env["HOLDFAST_CONFIG"] !== undefined);
@@ -168,11 +168,11 @@ export function explainConfig(flags: Flags = {}, environment: ConfigEnvironment 
     const env = environment.env[setting.env];
     const given: [value: Config[keyof Config], from: string][] = [];
     const take = (value: unknown, from: string, where: string): void => {
-      const right = checked(setting, value, where);
+      const right = checkSetting(setting, value, where);
       given.push([setting.key === "store" ? addressOf(String(right), where, from === path, environment) : right, from]);
     };
     if (setting.key in file) take(file[setting.key], path!, `${path}: "${setting.key}"`);
-    // An empty variable is one that was meant to be unset.
+    // Users often unset a variable by making it empty.
     if (env !== undefined && env !== "") take(env, setting.env, setting.env);
     if (setting.flag && flag !== undefined) take(flag, setting.flag, setting.flag);
     const last = given.at(-1);
@@ -182,17 +182,12 @@ export function explainConfig(flags: Flags = {}, environment: ConfigEnvironment 
   });
 }
 
-/**
- * For a command that is given stores as its arguments: an address as `--store` takes it. Throws CommandError
- * CONFIG_INVALID.
- */
+/** An address given as an argument, with the same rules as `--store`. Throws CommandError CONFIG_INVALID. */
 export function namedStore(given: string, environment: ConfigEnvironment = here): string {
   return addressOf(given, "The address", false, environment);
 }
 
-/**
- * `~/` is the user's home also where no shell has seen it; and the file, which counts in every folder, names one place.
- */
+/** Expands `~/`, which a shell may not have seen. The file applies in every folder, so its address must be absolute. */
 function addressOf(given: string, where: string, inFile: boolean, { platform, home }: ConfigEnvironment): string {
   const [, kind = "", path = given] = /^(sqlite:(?:\/\/(?=\/))?)?(.*)$/is.exec(given) ?? [];
   if (/^~(?:[/\\]|$)/.test(path)) {
@@ -209,7 +204,7 @@ function addressOf(given: string, where: string, inFile: boolean, { platform, ho
   return given;
 }
 
-/** HOLDFAST_CONFIG, else `holdfast/config.json` where the platform keeps such files; null if the user has no home. */
+/** HOLDFAST_CONFIG, else `holdfast/config.json` in the platform's folder; null if that is empty, or without a home. */
 export function configPath({ env, platform, home }: ConfigEnvironment = here): string | null {
   if (env["HOLDFAST_CONFIG"] !== undefined) return env["HOLDFAST_CONFIG"] || null;
   const path = platform === "win32" ? win32 : posix;
@@ -244,8 +239,8 @@ function readConfigFile(path: string, mustBeThere: boolean): Readonly<Record<str
   return parsed as Record<string, unknown>;
 }
 
-/** Checked by hand: a library that does it would take longer to load than everything else here. */
-function checked({ kind, least = 0 }: Setting, given: unknown, where: string): Config[keyof Config] {
+/** Written by hand: a validation library would take longer to load than everything else here. */
+function checkSetting({ kind, least = 0 }: Setting, given: unknown, where: string): Config[keyof Config] {
   switch (kind) {
     case "text":
       if (typeof given === "string" && given !== "") return given;
@@ -269,7 +264,7 @@ function checked({ kind, least = 0 }: Setting, given: unknown, where: string): C
   }
 }
 
-/** At commas that do not stand between brackets: `read(**), shell(echo a,b)` are two. */
+/** Splits at commas outside brackets: `read(**), shell(echo a,b)` is two rules. */
 function splitRules(text: string): string[] {
   return (text.match(/(?:\([^)]*\)?|[^,(])+/g) ?? []).map((rule) => rule.trim()).filter((rule) => rule !== "");
 }

@@ -1,22 +1,22 @@
 /**
- * What the command ends with; the same table stands in docs/CLI.md and in `holdfast --help`. A process that is ended by
- * a signal ends by that signal.
+ * Exit codes. docs/CLI.md and `holdfast --help` show the same table. A process that receives a signal ends by that
+ * signal.
  */
 export const EXIT = {
   done: 0,
   /** The turn failed, or a check found something wrong. */
   failed: 1,
-  /** A wrong argument; nothing was touched. */
+  /** Invalid argument or configuration; nothing was touched. */
   usage: 2,
-  /** No such session, or no store at all. */
+  /** No such session, or no store. */
   notFound: 3,
-  /** Another process has the session. */
+  /** Another process has the session open. */
   busy: 4,
-  /** The store could not: full, forbidden, read-only, damaged, of a newer format, in an unknown dialect. */
+  /** Store error: disk full, permission denied, read-only, damaged, newer format, unknown dialect. */
   store: 5,
-  /** The model could not be asked: no key, unknown name, no answer. */
+  /** Model error: no key, unknown model, no answer. */
   model: 6,
-  /** The turn ended, but calls were denied because no rule allowed them. */
+  /** The turn ended but calls were denied, or it is waiting for approval. */
   denied: 7,
 } as const;
 
@@ -33,7 +33,6 @@ export class CommandError extends Error {
   }
 }
 
-/** What each exit code means. */
 export const exitCodes: readonly (readonly [code: number, meaning: string])[] = [
   [EXIT.done, "done"],
   [EXIT.failed, "the turn failed, or a check found something wrong"],

@@ -2,13 +2,13 @@ import { CommandError, EXIT } from "./exit.ts";
 import { withoutPasswords } from "./shown-address.ts";
 import { plain } from "./terminal/plain.ts";
 
-/** An error, as the user is to see it. */
+/** An error as shown to the user. */
 export interface Failure {
   readonly exitCode: number;
   readonly code: string;
   /** What happened, whether data is safe, and what to do next. */
   readonly message: string;
-  /** What this command can do about it. */
+  /** What the user can do about it with this command. */
   readonly hints: readonly string[];
 }
 
@@ -39,13 +39,13 @@ const OWN_HINTS: Readonly<Record<string, readonly string[]>> = {
   ],
 };
 
-/** A failure as the user sees it. Pure. Passwords are removed, regardless of where the error came from. */
+/** Converts an error for the user, and removes passwords wherever the error came from. Pure. */
 export function failureOf(error: unknown): Failure {
-  const failure = worded(error);
+  const failure = describe(error);
   return { ...failure, message: withoutPasswords(failure.message), hints: failure.hints.map(plain) };
 }
 
-function worded(error: unknown): Failure {
+function describe(error: unknown): Failure {
   if (error instanceof CommandError)
     return {
       exitCode: error.exitCode,

@@ -2,8 +2,7 @@ import { homedir } from "node:os";
 import { isAbsolute } from "node:path";
 
 /**
- * The user's home; null for one who has none: in a container a user may be no more than a number, for which
- * `os.homedir` throws.
+ * The user's home folder; null if there is none. In a container a user may be just a number, and `os.homedir` throws.
  */
 export function homeFolder(home: () => string = homedir): string | null {
   try {

@@ -29,8 +29,7 @@ import { plain } from "./terminal/plain.ts";
 import { version } from "./version.ts";
 
 /**
- * Runs the command that the arguments name. The exit code is left in `process.exitCode`, so that output is written to
- * its end.
+ * Runs the command named by the arguments. Leaves the exit code in `process.exitCode`, so that all output is flushed.
  */
 export async function main(args: readonly string[]): Promise<void> {
   endWithPipe();
@@ -96,7 +95,7 @@ export function makeProgram(): Command {
   return program;
 }
 
-/** The command that is meant if none is named: chat where a person sits, else help. */
+/** The default command: chat if a person is at the terminal, else help. */
 function startOf(program: Command): string {
   const canChat = process.stdin.isTTY && process.stdout.isTTY && program.commands.some((one) => one.name() === "chat");
   return canChat ? "chat" : "--help";
@@ -106,7 +105,7 @@ function exitCodeLines(): string[] {
   return ["Exit codes:", ...exitCodes.map(([code, meaning]) => `  ${code}  ${meaning}`)];
 }
 
-/** Says what went wrong; where in the code it did only those learn who ask for it. */
+/** Prints the error. The stack trace is for those who set HOLDFAST_DEBUG. */
 export function report(error: unknown): void {
   const { exitCode, code, message, hints } = failureOf(error);
   const paint = paintFor(process.stderr);

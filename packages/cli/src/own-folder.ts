@@ -3,20 +3,19 @@ import { join } from "node:path";
 import { CommandError, EXIT } from "./exit.ts";
 
 /**
- * Folders that only this user can write to, below a root that the user named. A store, or what lies beside it, may have
- * been prepared by somebody
- * else: a link in it could make us read or delete whatever it leads to. The root itself may be a link, since the user
+ * Folders below a user-given root that only this user can write to. Someone else may have prepared a store or the files
+ * beside it: a link there could make us read or delete its target. The root itself may be a link, because the user
  * named it.
  */
 
-/** Why this is no folder of this user alone; null if it is one. */
+/** Why this is not a folder that only this user can write to; null if it is. */
 export function whyNotOwn(found: Stats): string | null {
   if (found.isSymbolicLink()) return "is a symbolic link";
   if (!found.isDirectory()) return "is not a folder";
   return whyNotPrivate(found);
 }
 
-/** The same for whatever it is: its owner, and who may write to it. Windows has neither in these terms. */
+/** The same for any kind of file: checks owner and write permission. Windows has no equivalent of either. */
 export function whyNotPrivate({ uid, mode }: Stats): string | null {
   const user = process.getuid?.();
   if (user === undefined) return null;
@@ -24,7 +23,7 @@ export function whyNotPrivate({ uid, mode }: Stats): string | null {
   return (mode & 0o022) === 0 ? null : "is writable by other users";
 }
 
-/** A folder below the root, by its real path; null if it is not there, or a reason why it is not to be used. */
+/** The real path of a folder below the root; null if it does not exist, or the reason not to use it. */
 export function findOwnFolder(root: string, names: readonly string[]): string | { readonly why: string } | null {
   try {
     let path = realpathSync(root);
@@ -44,8 +43,8 @@ export function findOwnFolder(root: string, names: readonly string[]): string | 
 }
 
 /**
- * The same, made where it is not there. One of this user's that others may write to is closed to them. Throws
- * CommandError PATH_UNSAFE, and what the system says.
+ * Like `findOwnFolder`, but creates what is missing, and removes other users' write permission from the user's own
+ * folders. Throws CommandError PATH_UNSAFE, and system errors.
  */
 export function makeOwnFolder(root: string, names: readonly string[]): string {
   mkdirSync(root, { recursive: true, mode: 0o700 });
@@ -68,13 +67,13 @@ function makeOne(path: string): void {
   }
 }
 
-/** Through a descriptor: by its name, what a link leads to would be changed. */
+/** Uses a descriptor, because a path could be a link, and chmod would change its target. */
 function closeToOthers(path: string): void {
   let folder: number;
   try {
     folder = openSync(path, constants.O_RDONLY | constants.O_DIRECTORY | constants.O_NOFOLLOW);
   } catch (error) {
-    // A link, no folder, or another user's: what looks next says so.
+    // A link, not a folder, or another user's: the caller's next check reports it.
     if (error instanceof Error && "code" in error) return;
     throw error;
   }

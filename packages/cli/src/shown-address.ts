@@ -1,11 +1,11 @@
-/** The names of what is secret in a query or among the keywords of libpq. */
+/** Names of secrets in query parameters and libpq keywords. */
 const SECRET = /passw|passphrase|pwd|secret|token|credential|signature|^sig$|auth|(?:^|[_-]|api)key$/i;
 
 /**
- * An address as it may be shown, kept in logs and put into errors, also if it was mistyped: without its passwords. In
- * doubt too much is left out: a password that holds a "/" or an "@" looks like a host to a strict parser.
- * The library has the same (packages/holdfast/src/stores/shown-address.ts), which is not loaded yet where this is
- * needed; a test keeps the two equal.
+ * An address without its passwords, safe to show, log and put into errors, even if mistyped. When in doubt it hides too
+ * much: to a strict parser, a password with a "/" or "@" looks like a host. The library has its own copy
+ * (packages/holdfast/src/stores/shown-address.ts), which is not loaded yet when this is needed; a test keeps the two
+ * equal.
  */
 export function shownAddress(address: string): string {
   const [, scheme, rest = address] = /^((?!file:|sqlite:)[a-z][a-z0-9+.-]*:\/\/)(.*)$/is.exec(address) ?? [];
@@ -13,15 +13,15 @@ export function shownAddress(address: string): string {
   const at = rest.lastIndexOf("@");
   if (at < 0) return scheme + withoutParameters(rest);
   const user = rest.slice(0, at);
-  // Of a database the user is worth knowing; of a server it may be a token.
+  // A database user is useful to show; a web server's may be a token.
   const isDatabase = !/^https?:/i.test(scheme);
   const shown = isDatabase ? user.replace(/:.*$/s, ":…") : "…";
   return `${scheme}${isDatabase ? withoutParameters(shown) : shown}@${withoutParameters(rest.slice(at + 1))}`;
 }
 
-/** `?password=x&sslpassword=y`: up to the next "&", whatever stands there. */
+/** `?password=x&sslpassword=y`: hides everything up to the next "&". */
 function withoutParameters(text: string): string {
-  // By parts and not by one expression: that would look at the rest of the text from every "?" in it.
+  // Splits instead of using one expression, which would rescan the rest of the text from every "?".
   const parts = text.split("&").map((part, index) => {
     const start = index > 0 ? 0 : part.search(/[?#]/) + 1;
     const end = start === 0 && index === 0 ? -1 : part.indexOf("=", start);
@@ -30,7 +30,7 @@ function withoutParameters(text: string): string {
   return parts.join("&");
 }
 
-/** `host=db password='x y'`, as libpq takes it; and parameters of an address without a "//". */
+/** `host=db password='x y'`, the libpq form; also parameters of an address without "//". */
 function withoutKeywords(text: string): string {
   return withoutParameters(text).replace(
     /(^|[\s:])([a-z_]+)(\s*=\s*)('(?:[^'\\]|\\.)*'?|\S+)/gis,
@@ -47,16 +47,16 @@ function decoded(name: string): string {
   }
 }
 
-/** The same for a text that may hold addresses, such as what a server or the parser of arguments says. */
+/** The same for text that may contain addresses, such as a message from a server or the argument parser. */
 export function withoutPasswords(text: string): string {
-  // Word by word, and each with a few looks at every character: a server chooses what it says, and how long that is.
+  // Word by word, with a few passes over each character: a server controls this text and its length.
   return text
     .replace(/(https?:\/\/)[^\s/'"<>]*@/gi, "$1…@")
     .replace(/[^\s'"<>]+/g, withoutPassword)
     .replace(/\S+/g, withoutSecrets);
 }
 
-/** `scheme://user:password@host`: up to the last "@", since a password may hold one. */
+/** `scheme://user:password@host`: hides up to the last "@", because a password may contain one. */
 function withoutPassword(word: string): string {
   const at = word.lastIndexOf("@");
   const user = at < 0 ? null : /[a-z0-9+.-]:\/\/[^/@:]*:/i.exec(word);

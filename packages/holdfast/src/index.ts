@@ -1,9 +1,9 @@
 export type { AcpMessage } from "./dialects/acp.ts";
 export type { AiSdkMessage } from "./dialects/ai-sdk.ts";
 export type { AnthropicMessage } from "./dialects/anthropic.ts";
-export type { Call, Dialect, Entry, Metadata, Outcome, View } from "./dialects/dialect.ts";
+export type { Call, Dialect, Entry, Metadata, Outcome, Part, View } from "./dialects/dialect.ts";
 export type { GeminiContent } from "./dialects/gemini.ts";
-export { type DialectName, dialects } from "./dialects/index.ts";
+export { type DialectName, dialects, partsOf } from "./dialects/index.ts";
 export type { OpenAIChatMessage } from "./dialects/openai-chat.ts";
 export type { OpenAIResponsesItem } from "./dialects/openai-responses.ts";
 export { type ErrorCode, type ErrorKind, errorCodes, errorKind, HoldfastError, isHoldfastError } from "./errors.ts";
@@ -59,6 +59,7 @@ export type {
   ToolOptions,
   ToolProcess,
   Turn,
+  TurnRequest,
   Usage,
 } from "./session/surface.ts";
 export { defaultAddress } from "./stores/default-address.ts";

@@ -76,7 +76,7 @@ export class Approvals {
       if (type !== "user-approval" && type !== "approved" && type !== "denied") continue;
       const approvalId = this.#idOf(call.toolCallId);
       const { secret } = this.#configuration;
-      const signature = secret === undefined ? undefined : signed(secret, approvalId, call);
+      const signature = secret === undefined ? undefined : sign(secret, approvalId, call);
       found.set(call.toolCallId, { approvalId, status: type, reason, signature });
     }
     return found;
@@ -154,7 +154,7 @@ export async function contextOf(
  * The SDK checks this signature when the approved call comes back (`experimental_toolApprovalSecret`), but does not
  * export how to make it.
  */
-function signed(secret: string | Uint8Array, approvalId: string, { toolCallId, toolName, input }: CallPart): string {
+function sign(secret: string | Uint8Array, approvalId: string, { toolCallId, toolName, input }: CallPart): string {
   // As recorded, because that is what comes back.
   const digest = createHash("sha256")
     .update(canonical(inputOf(input)))

@@ -13,7 +13,7 @@ type Model = Exclude<LanguageModel, string>;
 /** The originals of prompts that were changed before sending: the original is recorded. */
 const originals = new WeakMap<ModelParams["prompt"], ModelParams["prompt"]>();
 
-function asGiven<P extends ModelParams>(params: P): P {
+function restorePrompt<P extends ModelParams>(params: P): P {
   const prompt = originals.get(params.prompt);
   return prompt ? { ...params, prompt } : params;
 }
@@ -33,18 +33,19 @@ export function recordModel(given: LanguageModel, run: RunState): Model {
         return withoutStorage({ ...params, prompt, abortSignal }, model);
       },
       wrapGenerate: async ({ doGenerate, params, model }) => {
-        const asked = await run.ask("generate", asGiven(params), model);
+        const asked = await run.ask("generate", restorePrompt(params), model);
         try {
           const result = await doGenerate();
           const ids = new CallIds();
           return { ...result, content: result.content.map((part) => ids.of(part)) };
         } catch (error) {
           asked.error = error;
+          asked.isRejected = true;
           throw error;
         }
       },
       wrapStream: async ({ doStream, params, model }) => {
-        const asked = await run.ask("stream", asGiven(params), model);
+        const asked = await run.ask("stream", restorePrompt(params), model);
         try {
           const result = await doStream();
           const deltas = new Deltas();
@@ -61,6 +62,7 @@ export function recordModel(given: LanguageModel, run: RunState): Model {
           return { ...result, stream: result.stream.pipeThrough(watched) };
         } catch (error) {
           asked.error = error;
+          asked.isRejected = true;
           throw error;
         }
       },

@@ -19,7 +19,7 @@ interface Ended {
 /** How a run ended. Rejects with the store's error, or with what Holdfast refused. */
 export async function outcomeOf(run: Run, turn: Turn<ModelMessage> | null, runs: RunRegistry): Promise<RunOutcome> {
   const stateOf = runs.claim(run, turn);
-  const { step, thrown } = await endedOrFailed(run, stateOf, runs);
+  const { step, thrown } = await waitForEnd(run, stateOf, runs);
   const state = stateOf();
   if (state?.failure) throw state.failure.error;
   const stopped = stoppedBy(state, thrown?.error);
@@ -57,13 +57,13 @@ export async function finishAs(outcome: RunOutcome, turn: Turn<ModelMessage>): P
 }
 
 /** Does not wait for a failed run: a tool that never ends would block the SDK and hide the failure. */
-async function endedOrFailed(run: Run, stateOf: () => RunState | null, runs: RunRegistry): Promise<Ended> {
+async function waitForEnd(run: Run, stateOf: () => RunState | null, runs: RunRegistry): Promise<Ended> {
   const { promise: failed, resolve } = Promise.withResolvers<Ended>();
   const unwatch = runs.watch(() => {
     if (stateOf()?.failure) resolve({});
   });
   try {
-    return await Promise.race([ended(run), failed]);
+    return await Promise.race([readToEnd(run), failed]);
   } finally {
     unwatch();
   }
@@ -73,12 +73,14 @@ async function endedOrFailed(run: Run, stateOf: () => RunState | null, runs: Run
  * Reads the stream here, because a reader's cancel is not reported to anyone. Most errors are parts of the stream and
  * are never thrown.
  */
-async function ended(run: Run): Promise<Ended> {
+async function readToEnd(run: Run): Promise<Ended> {
   let thrown: Ended["thrown"] = null;
   try {
     if (!isStreamed(run)) {
       const result = await run;
-      return isStreamed(result) ? await ended(result) : { step: (result as { finalStep?: unknown } | null)?.finalStep };
+      return isStreamed(result)
+        ? await readToEnd(result)
+        : { step: (result as { finalStep?: unknown } | null)?.finalStep };
     }
     if (run.stream) for await (const { type, error } of run.stream) if (type === "error") thrown ??= { error };
     await run.consumeStream();

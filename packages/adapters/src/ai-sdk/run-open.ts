@@ -16,7 +16,7 @@ interface Left {
 }
 
 /**
- * RunRegistry the calls that `resumeTurn` left open. Rejects if the store fails or a context does not fit. An error thrown by
+ * Runs the calls that `resumeTurn` left open. Rejects if the store fails or a context does not fit. An error thrown by
  * a tool is its outcome.
  */
 export async function runOpen({ session, tools, settings, options, unwritten }: Left): Promise<void> {
@@ -37,7 +37,7 @@ export async function runOpen({ session, tools, settings, options, unwritten }: 
     unwritten,
   };
   const recorded = recordTools(tools, gate, options);
-  const asked = approvalsAsked(session);
+  const asked = requestedApprovals(session);
   const messages = session.messages.map(mutableCopy);
   const calls = turn.open.filter(({ state, id }) => state !== "awaiting" && state !== "provider" && !asked.has(id));
   // Check all of them before any tool runs.
@@ -52,7 +52,7 @@ export async function runOpen({ session, tools, settings, options, unwritten }: 
 }
 
 /** The SDK runs those itself once they are approved, and checks the approval first. */
-function approvalsAsked(session: Session<ModelMessage>): Set<string> {
+function requestedApprovals(session: Session<ModelMessage>): Set<string> {
   const last = session.messages.findLast(({ role }) => role === "assistant");
   return new Set(
     last ? dialects["ai-sdk"].calls(last as never).flatMap(({ id, awaiting }) => (awaiting ? [id] : [])) : [],

@@ -18,6 +18,8 @@ export interface ModelRequest {
   readonly model: { readonly provider: string; readonly modelId: string };
   /** The error that its stream ended with. */
   error?: unknown;
+  /** It failed before any of the answer arrived. The SDK may send it again, with the same messages. */
+  isRejected: boolean;
   /** The answer is on disk. */
   isAnswered: boolean;
 }
@@ -129,14 +131,18 @@ export class RunState {
     return this.#turn;
   }
 
-  /** Open the draft before asking the provider: records written meanwhile then come after the answer (R1). */
+  /**
+   * Takes the draft before asking the provider: records written meanwhile then come after the answer (R1). A request
+   * that the SDK sends again keeps its draft, because the model still has not seen them.
+   */
   async ask(kind: ModelRequest["kind"], params: ModelParams, model: ModelRequest["model"]): Promise<ModelRequest> {
     const turn = this.live();
     this.#settings.approvals?.begin();
     for (const { call, outcome, shown } of resultsIn(params.prompt, turn.open)) {
       await this.#recording(turn.toolEnded(call, outcome, shown));
     }
-    this.#asked = { turn, draft: turn.draft(), kind, params, model, isAnswered: false };
+    const draft = this.#asked?.isRejected ? this.#asked.draft : turn.request().draft;
+    this.#asked = { turn, draft, kind, params, model, isRejected: false, isAnswered: false };
     return this.#asked;
   }
 

@@ -90,7 +90,7 @@ export interface Durable {
    */
   resume(tools: ToolSet, settings?: ResumeSettings): Promise<Turn<ModelMessage> | null>;
   /**
-   * RunRegistry the calls that `resumeTurn` left open (`turn.open`) with these tools, and records their results. Call it
+   * Runs the calls that `resumeTurn` left open (`turn.open`) with these tools, and records their results. Call it
    * before you ask the model again. The SDK handles calls that wait for approval or were approved; the application
    * handles tools without `execute`. Rejects if the store fails, or a context does not fit its tool.
    */

@@ -1,5 +1,6 @@
 import type { LanguageModelV4StreamPart } from "@ai-sdk/provider";
 import {
+  APICallError,
   experimental_createSteering,
   generateText,
   isStepCount,
@@ -216,6 +217,25 @@ describe.each(everyWay)("%s", (_, start) => {
       ...["turn.started", "message user", "message assistant"],
       ...["tool.started a", "tool.ended a", "message assistant", "turn.ended"],
     ]);
+  });
+
+  test("R1: what is said while a request is sent again stands behind its answer, in every step", async () => {
+    await using here = await begun();
+    const { session } = here;
+    const agent = durable(session);
+    const busy = new APICallError({
+      ...{ message: "busy", url: "", requestBodyValues: {}, statusCode: 503, isRetryable: true },
+      responseHeaders: { "retry-after-ms": "1" },
+    });
+    const tools = { free: tool({ inputSchema: any, execute: async () => "ran" }) };
+    let n = 0;
+    const refused = async (): Promise<never> => {
+      await session.turn!.append({ role: "user", content: `hurry ${++n}` });
+      throw busy;
+    };
+    const model = scripted(refused, [call("a", "free")], refused, [text("Done.")]);
+    expect(await agent.finish(start(agent, { model, tools, maxRetries: 3 }).run)).toEqual({ kind: "completed" });
+    expect(JSON.stringify(session.messages)).toMatch(/tool-call.*tool-result.*hurry 1.*Done\..*hurry 2/);
   });
 
   test("runs that were prepared and never asked anything are not taken for the one that did", async () => {

@@ -87,7 +87,7 @@ test("a call that was started, and is safe to run twice, is run again", async ()
 
 test("what becomes of the calls and the draft is the application's to say", async () => {
   const session = await left(async ({ turn }) => {
-    const draft = turn!.draft();
+    const { draft } = turn!.request();
     draft.push({ text: "Half an" });
   });
   const agent = durable(session);
@@ -100,7 +100,7 @@ test("what becomes of the calls and the draft is the application's to say", asyn
   await durable(other).resume({}, { calls: () => ({ value: "seen elsewhere" }) });
   expect(JSON.stringify(other.messages)).toContain("seen elsewhere");
   // Left out, the words that were streamed do not come back.
-  const third = await left(async ({ turn }) => turn!.draft().push({ text: "Half an" }));
+  const third = await left(async ({ turn }) => turn!.request().draft.push({ text: "Half an" }));
   await durable(third).resume({});
   expect(third.messages).toEqual([PROMPT]);
 });

@@ -52,10 +52,10 @@ class Instants {
   watch(turn: Turn<ModelMessage>): void {
     turn.toolStarted = this.within(turn.toolStarted.bind(turn));
     turn.toolEnded = this.within(turn.toolEnded.bind(turn));
-    const draft = turn.draft.bind(turn);
-    turn.draft = () => {
-      const made = draft();
-      made.commit = this.within(made.commit.bind(made));
+    const request = turn.request.bind(turn);
+    turn.request = () => {
+      const made = request();
+      made.draft.commit = this.within(made.draft.commit.bind(made.draft));
       return made;
     };
   }

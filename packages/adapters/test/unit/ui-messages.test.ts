@@ -314,7 +314,7 @@ test("a turn that was cut off: its calls are open, and the words that were strea
   const part = { type: "tool-call" as const, toolCallId: "a", toolName: "add", input: { n: 1 } };
   await turn.append({ role: "assistant", content: "Let me see." });
   await turn.append({ role: "assistant", content: [part] });
-  turn.draft().push({ text: "Half an answ" });
+  turn.request().draft.push({ text: "Half an answ" });
   await before.flush();
   await before.close();
   const reading = await store.read<ModelMessage>(before.id);

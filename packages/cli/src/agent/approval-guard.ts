@@ -18,19 +18,16 @@ interface Call {
 }
 
 /**
- * What a person has approved, and whether a call is still that when it runs. Rules judge where a path leads, and a
- * person the file that stands there: both can
- * change while a question stands, so each call is judged again when it starts, and before a file is replaced.
+ * Checks that a call still does what a person approved. Rules judge where a path leads, and a person judges the file
+ * that is there: both can change while a question is open. So each call is checked again when it starts, and before a
+ * file is replaced.
  */
 export class ApprovalGuard {
   readonly #session: Session<ModelMessage>;
   readonly #cwd: () => string;
   readonly #own: OwnStore | null;
   readonly #decide: (name: string, input: unknown) => Decision;
-  /**
-   * What this agent itself has made of a file, one state after the other: several edits of one file may be approved
-   * together.
-   */
+  /** Successive states of each file that this agent changed: several edits of one file may be approved together. */
   readonly #made = new Map<string, Target[]>();
 
   constructor(
@@ -49,7 +46,7 @@ export class ApprovalGuard {
     return inspectTarget(this.#cwd(), call, this.#own);
   }
 
-  /** In the journal: the agent may be killed before the call runs, and the next process must not run anything else. */
+  /** In the journal: if the agent is killed before the call runs, the next process must not run anything else. */
   async record(asks: ReadonlyMap<string, TargetSnapshot>): Promise<void> {
     if (asks.size === 0) return;
     const kept = [...asks].map(([call, { digest, path, target }]) => [call, { digest, path, target: { ...target } }]);
@@ -79,7 +76,7 @@ export class ApprovalGuard {
     return seen;
   }
 
-  /** In what the call differs from the approved one, in words; null if it is the same. */
+  /** How the call differs from the approved one, in words; null if it does not. */
   #difference(call: Call, approved: TargetSnapshot, now: FileSnapshot): string | null {
     if (digestOf(call, approved.path, approved.target) !== approved.digest)
       return "Its input differs from the approved one.";
@@ -89,7 +86,7 @@ export class ApprovalGuard {
     return `${now.path} was changed after the call was approved.`;
   }
 
-  /** The target as it is; and what it was before this agent's own changes, if nobody else's are among them. */
+  /** The current target, plus its states before this agent's changes, if nobody else has changed it since. */
   #states({ path, target }: TargetSnapshot): readonly Target[] {
     const made = (path !== null && this.#made.get(path)) || [];
     return isSame(made.at(-1), target) ? made : [target];
@@ -113,7 +110,7 @@ function isSame(a: Target | undefined, b: Target): boolean {
   );
 }
 
-/** The file holds what the call would write: a process that was killed had done it, and once more does no harm. */
+/** The file already holds what the call would write: a killed process wrote it, and writing it again is harmless. */
 function isWritten({ name, input }: Call, { bytes }: FileSnapshot): boolean {
   const { content } = (input ?? {}) as { readonly content?: unknown };
   return name === "write" && typeof content === "string" && bytes?.equals(Buffer.from(content, "utf8")) === true;

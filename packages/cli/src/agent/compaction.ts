@@ -1,16 +1,16 @@
 import { generateText, jsonSchema, type ModelMessage, type ToolSet, tool } from "ai";
-import type { Entry, Json, Session, Usage } from "holdfast";
+import { dialects, type Entry, type Json, type Session, type Usage } from "holdfast";
 import { defined } from "../defined.ts";
 import type { ResolvedModel } from "../models/resolve.ts";
 import { BETWEEN_TURNS, sumUsage, usageOf } from "../store/usage.ts";
 import { SUMMARY_HEAD } from "../transcript/summary.ts";
 
-/** Beyond this part of the window the conversation is summed up before the model is asked again. */
+/** Compact before the next request when the conversation fills more than this share of the window. */
 const FULL = 0.8;
-/** The newest messages are kept as they are, up to this part of the window. */
+/** Keep the newest messages unchanged, up to this share of the window. */
 const KEPT = 0.2;
 
-/** Roughly what a text costs; providers count better, but only afterwards. */
+/** A rough estimate; providers count exactly, but only afterwards. */
 const CHARACTERS_PER_TOKEN = 4;
 
 export const SUMMARISE =
@@ -27,9 +27,8 @@ export function estimateTokens(messages: readonly unknown[]): number {
 }
 
 /**
- * Sums the conversation up and goes on with the summary, the prompt of the turn at work (or of the one that was
- * interrupted), and the newest messages. The summary is asked for first; then the change happens at one instant (C7),
- * and can be undone until the next turn.
+ * Replaces the conversation with a summary, the prompt of the running or interrupted turn, and the newest messages.
+ * Requests the summary first; then the replacement is atomic (C7), and can be undone until the next turn.
  */
 export async function compact(
   session: Session<ModelMessage>,
@@ -45,7 +44,7 @@ export async function compact(
     ...declareTools(messages),
     ...defined({ providerOptions, abortSignal: signal }),
   });
-  // It was paid for, whatever becomes of it.
+  // Record the cost even if the summary turns out to be unusable.
   const { inputTokens, outputTokens } = usage;
   await recordUsage(session, {
     ...defined({ inputTokens, outputTokens }),
@@ -68,15 +67,13 @@ async function recordUsage(session: Session<ModelMessage>, usage: Usage): Promis
 }
 
 /**
- * Providers refuse a conversation with calls of tools that the request does not name (Anthropic does). They are named,
- * and not to be called.
+ * Providers such as Anthropic reject a conversation with calls of tools that the request does not declare. Declares
+ * them, and forbids calling them.
  */
 function declareTools(messages: readonly ModelMessage[]): { tools?: ToolSet; toolChoice?: "none" } {
   const names = new Set<string>();
-  for (const { content } of messages) {
-    if (typeof content === "string") continue;
-    for (const part of content) if (part.type === "tool-call" && !part.providerExecuted) names.add(part.toolName);
-  }
+  for (const message of messages)
+    for (const { name, by } of dialects["ai-sdk"].calls(message)) if (by === "agent") names.add(name);
   if (names.size === 0) return {};
   const inputSchema = jsonSchema({ type: "object", additionalProperties: true });
   const tools = Object.fromEntries([...names].map((name) => [name, tool({ description: "Not now.", inputSchema })]));
@@ -84,8 +81,9 @@ function declareTools(messages: readonly ModelMessage[]): { tools?: ToolSet; too
 }
 
 /**
- * The newest entries that the model sees, up to this many characters; none behind one that does not fit. A response
- * stays with all of its results, or goes with them: `replace` keeps them together, and would bring the large ones back.
+ * The newest entries visible to the model, up to this many characters; stops at the first that does not fit. Keeps or
+ * drops a response together with all of its results: `replace` keeps them together, and would bring back the large
+ * ones.
  */
 export function newestEntries(entries: readonly Entry<ModelMessage>[], charactersMax: number): Entry<ModelMessage>[] {
   const kept: Entry<ModelMessage>[] = [];
@@ -103,14 +101,13 @@ export function newestEntries(entries: readonly Entry<ModelMessage>[], character
   return kept;
 }
 
-/** Longer ones are cut to their beginning where there is no room. */
+/** Texts this long are cut to their beginning when space runs out. */
 const LONG = 400;
 const BEGINNING = 200;
 
 /**
- * Leaves room for the summary itself: beyond the window the oldest results are shortened, since they are most of it,
- * and then what was written to files, since it is there. What a provider signed is bound to what stood before it, and
- * goes without its signature then (R1).
+ * Makes room for the summary. Shortens the oldest results first, which take the most space, then the content of writes,
+ * which is in the files. Signatures cover what came before them, so this drops reasoning and provider options (R1).
  */
 export function fitWindow(messages: readonly ModelMessage[], windowTokens: number): readonly ModelMessage[] {
   let excess = (estimateTokens(messages) - windowTokens * FULL) * CHARACTERS_PER_TOKEN;

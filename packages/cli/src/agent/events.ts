@@ -8,13 +8,13 @@ export interface AgentEvents
   readonly started: (call: string, name: string, input: unknown) => void;
   readonly ended: (call: string) => void;
   readonly output: (call: string, text: string) => void;
-  /** A sub-agent works on this call, in this session. */
+  /** A sub-agent is working on this call, in this session. */
   readonly delegated: (call: string, session: string) => void;
-  /** The sub-agent of this call does something, in these words. */
+  /** The sub-agent of this call started a tool, described by `words`. */
   readonly startedBelow: (call: string, words: string) => void;
-  /** All that a sub-agent has used by now. */
+  /** A sub-agent's total usage so far. */
   readonly usedBelow: (session: string, usage: Usage) => void;
-  /** `isBelow`: it was a sub-agent's. */
+  /** `isBelow`: the call was a sub-agent's. */
   readonly denied: (
     call: { readonly toolName: string; readonly input: unknown },
     decision: Decision,
@@ -22,7 +22,7 @@ export interface AgentEvents
   ) => void;
 }
 
-/** For an agent that nobody watches. */
+/** For an agent without an observer. */
 export const SILENT: AgentEvents = {
   started: () => {},
   ended: () => {},

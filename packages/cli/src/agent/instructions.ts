@@ -14,10 +14,7 @@ const MANNER = `You are the reference agent of Holdfast: you work in a folder on
 - A call may be denied. Do not try to reach the same thing by another way: say what you would need.
 - When the task is done, say in a few words what you did.`;
 
-/**
- * What the model is told before the conversation. Not recorded: it is built for each request from the files as they
- * are.
- */
+/** The system prompt. Not recorded: it is rebuilt for each turn from the current files. */
 export async function buildInstructions(cwd: string, own: OwnStore | null = null): Promise<string> {
   const parts = [MANNER, `The folder is ${cwd}.`];
   for (const { path, text } of await agentsFiles(cwd, own))
@@ -29,7 +26,7 @@ export async function buildInstructions(cwd: string, own: OwnStore | null = null
   return parts.join("\n\n");
 }
 
-/** For people: the files of instructions that are not followed, since another user of the machine has written them. */
+/** Messages about instruction files that are ignored because they belong to another user. */
 export async function foreignInstructions(cwd: string, own: OwnStore | null = null): Promise<string[]> {
   const found = await agentsFiles(cwd, own);
   return found.flatMap(({ path, text, owner }) =>
@@ -42,8 +39,8 @@ export async function foreignInstructions(cwd: string, own: OwnStore | null = nu
 }
 
 /**
- * Whether the agent follows a file of this owner: the user's own, or root's. What root runs by sudo works for who
- * called it. On systems without owners, every file.
+ * Whether the agent follows a file with this owner: the user, or root. Under sudo, also the user who ran it. On systems
+ * without owners, every file.
  */
 export function isTrustedOwner(
   owner: number,
@@ -56,14 +53,14 @@ export function isTrustedOwner(
 
 interface AgentsFile {
   readonly path: string;
-  /** Null: it is not followed. */
+  /** Null if it is ignored. */
   readonly text: string | null;
   readonly owner: number;
 }
 
 /**
- * AGENTS.md of this folder and of those above it up to the root of the repository, outermost first. Outside of one, of
- * this folder alone: what lies above may be anybody's (`/tmp`).
+ * AGENTS.md of this folder and its parents up to the root of the repository, outermost first. Outside a repository,
+ * only this folder's: anyone may own what is above it (`/tmp`).
  */
 async function agentsFiles(cwd: string, own: OwnStore | null): Promise<AgentsFile[]> {
   const folders = [cwd];
@@ -86,21 +83,21 @@ async function agentsFiles(cwd: string, own: OwnStore | null): Promise<AgentsFil
 async function fileAt(path: string, root: string, own: OwnStore | null): Promise<AgentsFile | null> {
   let file: FileHandle | null = null;
   try {
-    // In a folder of somebody else's it may be a link to a file of ours, which is none of the model's business.
+    // In someone else's folder it may be a link to one of our files, which the model must not see.
     const real = await realpath(path);
     if (isSecret(real) || !isInside(await realpath(root), real) || (own && isOwn(own, real))) return null;
-    // Nor may it be a pipe, which would be waited for.
+    // A pipe would block.
     file = await openRegular(real, path);
     const { uid: owner } = await file.stat();
     if (!isTrustedOwner(owner)) return { path, text: null, owner };
     const { bytesRead, buffer } = await file.read(new Uint8Array(AGENTS_BYTES_MAX + 1), 0, AGENTS_BYTES_MAX + 1, 0);
     if (bytesRead <= AGENTS_BYTES_MAX)
       return { path, text: new TextDecoder().decode(buffer.subarray(0, bytesRead)), owner };
-    // Half a character at the cut is left out.
+    // Drops a character cut in half.
     const text = new TextDecoder().decode(buffer.subarray(0, AGENTS_BYTES_MAX), { stream: true });
     return { path, text: `${text}\n[cut here: the file is longer]`, owner };
   } catch {
-    // A file that is not there, or not readable, has no rules for us.
+    // A missing or unreadable file has no instructions for us.
     return null;
   } finally {
     await file?.close();

@@ -9,30 +9,30 @@ import type { ResolvedModel } from "../models/resolve.ts";
 import { compact, estimateTokens, isNearlyFull } from "./compaction.ts";
 import { RETRIES_MAX, withRetryNotices } from "./retry-notices.ts";
 
-/** A turn that takes more steps than this is stopped: it is most probably going in circles. */
+/** A turn is stopped after this many steps: it is probably going in circles. */
 const STEPS_MAX = 200;
 
-/** What the loop needs to work on a turn; the same for the agent of a chat and for a sub-agent. */
+/** Everything the loop needs to run a turn, for a chat's agent or a sub-agent. */
 export interface TurnRun {
   readonly session: Session<ModelMessage>;
   readonly durable: Durable;
   readonly model: ResolvedModel;
-  /** Fires when the turn is stopped, and when the process was told to end. */
+  /** Fires when the turn is stopped, or the process is told to end. */
   readonly signal: AbortSignal;
   readonly tools: ToolSet;
   readonly instructions: string;
-  /** Judges a call before it may start (R7). */
+  /** Decides on a call before it starts (R7). */
   readonly approve: (call: { readonly toolName: string; readonly input: unknown }) => Verdict;
-  /** Each part of the stream, as the SDK gives it out. */
+  /** Receives each part of the SDK's stream. */
   readonly show: (part: TextStreamPart<ToolSet>) => void;
-  /** A request failed, and is about to be made again. */
+  /** A request failed and is about to be retried. */
   readonly retrying: (reason: string) => void;
-  /** The window is nearly full: a summary is asked for, which takes a while. */
+  /** The window is nearly full: requesting a summary, which takes a while. */
   readonly compacting: () => void;
   readonly compacted: (change: { readonly before: number; readonly after: number }) => void;
-  /** The answer is not all that the model had to say. */
+  /** The model reached its output limit in mid-answer. */
   readonly cutOff: () => void;
-  /** What the last request and its answer cost. */
+  /** Tokens used by the last request and its answer. */
   readonly used: (tokens: number) => void;
 }
 
@@ -44,10 +44,9 @@ export type Verdict =
 export type TurnResult = RunOutcome | { readonly kind: "limit"; readonly steps: number };
 
 /**
- * Works on a turn until the model has nothing left to do, a person stops it, it fails, or it waits for a person. It
- * holds nothing that a kill could take: what the model said is recorded before a tool starts, each start before its
- * tool runs, each
- * result when it is there; and each request is made from what is recorded.
+ * Runs a turn until the model is done, a person stops it, it fails, or it waits for a person. Keeps no state that a
+ * kill could destroy: the answer is recorded before any tool starts, each start before its tool runs, each result as
+ * soon as it arrives, and each request is built from what is recorded.
  */
 export async function runTurn(run: TurnRun): Promise<TurnResult> {
   const { session, durable, model, tools, signal } = run;
@@ -55,11 +54,11 @@ export async function runTurn(run: TurnRun): Promise<TurnResult> {
   await durable.runOpen(tools);
   let usedTokens = estimateTokens([run.instructions, ...session.messages]);
   let isCompacted = false;
-  /** No request has been answered since: if this one is too long, to sum up once more would not help. */
+  /** No request has been answered since the compaction: if this one is too long, compacting again would not help. */
   let isFresh = false;
   for (let step = 0; step < STEPS_MAX; step++) {
     if (signal.aborted) return { kind: "aborted" };
-    // Calls that were approved are still to be run: what says so must not be summed up before.
+    // Approved calls must run first: a compaction would drop their approvals.
     const isSettled = (session.turn?.open.length ?? 0) === 0;
     if (isNearlyFull(usedTokens, model.windowTokens) && !isCompacted && isSettled) {
       const failed = await compactBeforeStep(run);
@@ -78,7 +77,7 @@ export async function runTurn(run: TurnRun): Promise<TurnResult> {
       maxRetries: RETRIES_MAX,
       abortSignal: signal,
       ...defined({ providerOptions: model.providerOptions }),
-      // Failures are told by `outcome`; without this the SDK prints them.
+      // `outcome` reports failures; without this handler the SDK prints them.
       onError: () => {},
     });
     const response = streamText({ ...settings, tools: underWay.watched(settings.tools) });
@@ -100,11 +99,11 @@ export async function runTurn(run: TurnRun): Promise<TurnResult> {
       await closeCut(session);
     }
     if (reason === "content-filter") return { kind: "failed", error: refusedToAnswer(model.name) };
-    // By what it called, not by what stands last: an answer with nothing in it leaves no message.
+    // Checks the calls, not the last message: an empty answer leaves no message.
     const { toolCalls } = await response.finalStep;
     if (!toolCalls.some((call) => !call.providerExecuted)) return outcome;
     isCompacted &&= isNearlyFull(usedTokens, model.windowTokens);
-    // What the tools answered was not in that request, and will be in the next.
+    // That request did not include the tool results; the next one will.
     usedTokens += estimateTokens(
       session.messages.slice(session.messages.findLastIndex(({ role }) => role !== "tool") + 1),
     );
@@ -112,22 +111,22 @@ export async function runTurn(run: TurnRun): Promise<TurnResult> {
   return { kind: "limit", steps: STEPS_MAX };
 }
 
-/** How long a turn that was stopped waits for its tools: longer than it takes to end a command that does not listen. */
+/** How long a stopped turn waits for its tools: longer than it takes to kill a command that ignores SIGTERM. */
 const STOPPING_MS = 10_000;
 
 /**
- * The tools of a request that run. The SDK does not wait for them when it is stopped; but what they had done by then is
- * to be recorded, before the session is closed or the next request is made.
+ * The running tools of a request. The SDK does not wait for them when it is stopped, but what they did must be recorded
+ * before the session is closed or the next request is made.
  */
 class UnderWay {
   readonly #running = new Set<Promise<unknown>>();
 
-  /** To be put around the tools that record: what they answer is on disk. */
+  /** Wraps the recording tools, so that a result is on disk when its promise settles. */
   watched(tools: ToolSet): ToolSet {
     return Object.fromEntries(Object.entries(tools).map(([name, tool]) => [name, this.#watched(tool)]));
   }
 
-  /** One that does not listen is not waited for without end: its outcome is recorded when it comes (C14). */
+  /** Does not wait forever for a tool that ignores the signal: its outcome is recorded when it arrives (C14). */
   async over(): Promise<void> {
     const late = new AbortController();
     const patience = passed(STOPPING_MS, undefined, { signal: late.signal }).catch(() => {});
@@ -151,8 +150,8 @@ class UnderWay {
 }
 
 /**
- * The SDK runs no call of an answer that was cut off at the model's limit: its input may not be all that was meant. The
- * model is told so, and can make it again.
+ * The SDK does not run the calls of an answer cut off at the output limit: their input may be incomplete. Tells the
+ * model, so that it can repeat them.
  */
 async function closeCut({ turn }: Session<ModelMessage>): Promise<void> {
   const error = "Not run: the answer reached the output limit before it was complete. Repeat the call, in fewer words.";
@@ -174,7 +173,7 @@ async function compactBeforeStep(run: TurnRun): Promise<TurnResult | null> {
   }
 }
 
-/** A stream that breaks tells so through `outcome` as well: here it only ends. */
+/** `outcome` also reports a broken stream, so this just ends. */
 async function showAll(stream: AsyncIterable<TextStreamPart<ToolSet>>, show: TurnRun["show"]): Promise<void> {
   try {
     for await (const part of stream) show(part);

@@ -1,30 +1,30 @@
 import type { ModelMessage } from "ai";
-import type { Entry, OpenCall, Outcome, Session, Turn } from "holdfast";
+import { dialects, type Entry, type OpenCall, type Outcome, type Session, type Turn } from "holdfast";
 import type { FoundCommand } from "../tools/shell/surviving-commands.ts";
 
-/** What is known of an open call beyond the journal, and what the rules say of running it. */
+/** What is known about an open call beyond the journal, and whether the rules allow it. */
 export interface OpenCallFacts {
-  /** Of the command that the call ran (R7b). */
+  /** The command that the call ran (R7b). */
   readonly command?: FoundCommand;
-  /** Running it twice does no harm, by its nature: its work can be taken up where it was left (a sub-agent). */
+  /** Safe to run twice, because its work resumes where it stopped (a sub-agent). */
   readonly isResumable?: boolean;
-  /** To run it again would undo what somebody has done since. */
+  /** Running it again would undo someone's later change. */
   readonly isStale?: boolean;
-  /** The rules allow it now, or a person has approved this very call. */
+  /** The rules allow it now, or a person approved exactly this call. */
   readonly isAllowed: boolean;
 }
 
 /**
- * What happens to a call that an interrupted turn left open. It runs again only if that is safe and allowed; what is in
- * doubt is closed, and the model is told how far it came, so that it can check (C4).
+ * Decides what happens to a call that an interrupted turn left open. It runs again only if that is safe and allowed.
+ * Otherwise it is closed, and the model is told how far it got, so that it can check (C4).
  */
 export function decideOpenCall(call: OpenCall, known: OpenCallFacts): "close" | "keep" | Outcome<string> {
-  // Still to be decided on: it has not started (R7).
+  // Not decided yet, so it has not started (R7).
   if (call.state === "awaiting") return "keep";
   if (call.state === "provider") return "keep";
   const { command } = known;
   if (command?.kind === "ended") return { value: command.shown };
-  // How far it came is not known, but what it had printed is.
+  // How far it got is unknown, but not what it printed.
   if (command && command.kind !== "not-begun") return { error: command.shown };
   if (!known.isAllowed) return "close";
   if (call.state === "never-started" || command?.kind === "not-begun") return "keep";
@@ -32,7 +32,6 @@ export function decideOpenCall(call: OpenCall, known: OpenCallFacts): "close" | 
   return call.replay === "safe" || known.isResumable ? "keep" : "close";
 }
 
-/** Takes the interrupted turn up again. */
 export function resumeInterrupted(
   session: Session<ModelMessage>,
   factsOf: (call: OpenCall) => OpenCallFacts,
@@ -41,28 +40,22 @@ export function resumeInterrupted(
 }
 
 /**
- * Whether a person has approved this very call. By its message: servers repeat the ids of calls (R9), and an approval
- * is for one of them only.
+ * Whether a person approved exactly this call. Matches its message too: some servers reuse call ids (R9), and an
+ * approval is for one call only.
  */
 export function isApproved(
   entries: readonly Entry<ModelMessage>[],
   { id, message }: Pick<OpenCall, "id" | "message">,
 ): boolean {
-  const asked = partsOf(entries.find((entry) => entry.id === message)?.message).flatMap((part) =>
-    part.type === "tool-approval-request" && part.toolCallId === id ? [part.approvalId] : [],
-  );
+  const { calls, approvals } = dialects["ai-sdk"];
+  const made = calls(entries.find((entry) => entry.id === message)?.message).filter((call) => call.id === id);
+  const isOurs = (request: string): boolean => made.some(({ approval }) => approval === request);
   return entries.some((entry) =>
-    partsOf(entry.message).some(
-      (part) => part.type === "tool-approval-response" && part.approved && asked.includes(part.approvalId),
-    ),
+    approvals!(entry.message).some(({ approval, approved }) => approved && isOurs(approval)),
   );
 }
 
-function partsOf(message: ModelMessage | undefined): readonly Exclude<ModelMessage["content"], string>[number][] {
-  return message === undefined || typeof message.content === "string" ? [] : message.content;
-}
-
-/** A call that somebody has to decide on. */
+/** A call that needs a decision. */
 export interface AskedCall {
   readonly toolCallId: string;
   readonly toolName: string;
@@ -73,32 +66,16 @@ export interface Approval extends AskedCall {
   readonly approvalId: string;
 }
 
-/** Requests for permission at the end of the conversation that nobody has answered. */
+/** Unanswered permission requests, except automatic ones. */
 export function openApprovals(messages: readonly ModelMessage[]): Approval[] {
-  const calls = new Map<string, { readonly toolName: string; readonly input: unknown }>();
+  const { calls, results, approvals } = dialects["ai-sdk"];
   const open = new Map<string, Approval>();
   for (const message of messages) {
-    if (typeof message.content === "string") continue;
-    for (const part of message.content) {
-      switch (part.type) {
-        case "tool-call":
-          calls.set(part.toolCallId, part);
-          break;
-        case "tool-approval-request": {
-          const { toolName = "", input } = calls.get(part.toolCallId) ?? {};
-          if (!part.isAutomatic) {
-            open.set(part.toolCallId, { approvalId: part.approvalId, toolCallId: part.toolCallId, toolName, input });
-          }
-          break;
-        }
-        case "tool-approval-response":
-          for (const [call, { approvalId }] of open) if (approvalId === part.approvalId) open.delete(call);
-          break;
-        case "tool-result":
-          open.delete(part.toolCallId);
-          break;
-      }
-    }
+    for (const { id, name, input, approval } of calls(message))
+      if (approval !== undefined) open.set(id, { approvalId: approval, toolCallId: id, toolName: name, input });
+    for (const { call } of results(message)) open.delete(call);
+    for (const { approval } of approvals!(message))
+      for (const [call, { approvalId }] of open) if (approvalId === approval) open.delete(call);
   }
   return [...open.values()];
 }

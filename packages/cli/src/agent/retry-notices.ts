@@ -1,12 +1,12 @@
 import type { LanguageModelV4 } from "@ai-sdk/provider";
 import { APICallError, wrapLanguageModel } from "ai";
 
-/** How often a request is made again that failed before anything was streamed. */
+/** How often to retry a request that failed before anything was streamed. */
 export const RETRIES_MAX = 3;
 
 /**
- * The same model, which tells of each request that is about to be made again: the SDK waits for seconds in between, and
- * says nothing. Where nobody listens at the address, asking again is of no use: that fails at once.
+ * Wraps the model to announce each retry: the SDK waits for seconds in between, silently. If the connection is refused,
+ * retrying is pointless, so that fails at once.
  */
 export function withRetryNotices(model: LanguageModelV4, again: (reason: string) => void): LanguageModelV4 {
   let failures = 0;

@@ -39,15 +39,15 @@ import { isApproved, type OpenCallFacts } from "./open-calls.ts";
 import type { Services } from "./services.ts";
 import { DELEGATE, processesBelow } from "./subagent-sessions.ts";
 
-/** What makes an agent a sub-agent, or lets it have some. */
+/** Makes an agent a sub-agent, or lets it have sub-agents. */
 export interface AgentRole {
-  /** Of a sub-agent: it works in the same folder by the same rules, and has nobody to ask. */
+  /** The parent of a sub-agent, which works in the same folder under the same rules, and cannot ask anyone. */
   readonly parent?: AgentRuntime | null;
-  /** Makes the tool that starts sub-agents. An agent without it has none. */
+  /** Creates the tool that starts sub-agents. Without it, the agent cannot start any. */
   readonly delegateTool?: ((agent: AgentRuntime, model: ResolvedModel) => ToolSet[string]) | null;
 }
 
-/** One agent: a session, with everything that is needed to work in it. */
+/** One agent: a session, and everything needed to work in it. */
 export class AgentRuntime {
   readonly session: Session<ModelMessage>;
   readonly durable: Durable;
@@ -58,7 +58,7 @@ export class AgentRuntime {
   readonly #parent: AgentRuntime | null;
   readonly #delegateTool: AgentRole["delegateTool"];
   readonly #trust: SessionTrust;
-  /** The store that this process has open, if it is on the disk. */
+  /** The store this process has open, if it is on disk. */
   readonly #own: OwnStore | null;
 
   constructor(
@@ -80,12 +80,12 @@ export class AgentRuntime {
     this.durable = durable(session, { replay: { ...REPLAY, [DELEGATE]: "safe" } });
   }
 
-  /** Never what the journal says: anybody may have written that. */
+  /** Never taken from the journal, which anyone may have written. */
   get cwd(): string {
     return this.#parent?.cwd ?? this.#trust.folder ?? process.cwd();
   }
 
-  /** What the user allowed "for the rest of the session" counts beside the configured rules, also after a restart. */
+  /** The configured rules, plus what the user allowed "for the rest of the session", also after a restart. */
   get policy(): Policy {
     const { allow, ask, deny } = this.#services.config;
     return { allow: [...allow, ...this.#rules], ask, deny };
@@ -97,20 +97,20 @@ export class AgentRuntime {
 
   decide(name: string, input: unknown): Decision {
     const decision = decide({ name, input }, this.#policyContext);
-    // A sub-agent is judged by the same rules, call by call: to begin one gives nothing away.
+    // Starting a sub-agent is harmless: the same rules apply to each of its calls.
     const isHarmless = name === DELEGATE && decision.verdict === "ask" && decision.rule === undefined;
     return isHarmless ? { ...decision, verdict: "allow" } : decision;
   }
 
-  /** For the rest of the session. Answers why that is only as long as this process lives; null if it is kept. */
+  /** Allows a rule for the rest of the session. Returns why it lasts only for this process; null if it is saved. */
   allow(rule: string): string | null {
     this.#trust.allow(rule);
     return this.#trust.unkept;
   }
 
   /**
-   * A person has approved this call. Kept outside of the journal, before that says so: only then it may run after a
-   * restart.
+   * Records that a person approved this call. Stored outside the journal, before the journal says so: only then may the
+   * call run after a restart.
    */
   approve(turn: Turn<ModelMessage>, id: string, input: unknown): void {
     const call = turn.open.findLast((one) => one.id === id && canonical(one.input) === canonical(input));
@@ -135,7 +135,7 @@ export class AgentRuntime {
     };
   }
 
-  /** For one turn: what its tools record belongs to it, whatever happens meanwhile (C14). */
+  /** Prepares one turn. What its tools record belongs to this turn, even if it ends first (C14). */
   async prepareTurn(turn: Turn<ModelMessage>, model: ResolvedModel): Promise<TurnRun> {
     const { session, durable } = this;
     const { show, retrying, compacting, compacted, cutOff, used } = this.#events;
@@ -156,7 +156,7 @@ export class AgentRuntime {
     };
   }
 
-  /** What can be found out about the calls that the last process left open. */
+  /** Collects facts about the calls that the last process left open. */
   async inspectCalls(calls: readonly OpenCall[]): Promise<(call: OpenCall) => OpenCallFacts> {
     const { entries } = this.session;
     const commands = await this.findCommands(calls);
@@ -165,7 +165,7 @@ export class AgentRuntime {
     return (call) => {
       const { id, name, input } = call;
       const command = commands.get(id);
-      // A rule that denies it now counts more than the word that was given then.
+      // A rule that denies the call now overrides an earlier approval.
       const { verdict } = this.decide(name, input);
       return {
         ...defined({ command }),
@@ -177,7 +177,7 @@ export class AgentRuntime {
     };
   }
 
-  /** What became of the commands of calls that were started: they may have outlived their agent (R7b). */
+  /** Finds the commands of started calls: they may have outlived their agent (R7b). */
   async findCommands(calls: readonly OpenCall[]): Promise<Map<string, FoundCommand>> {
     const found = new Map<string, FoundCommand>();
     for (const { id, name, state, process } of calls) {
@@ -188,7 +188,7 @@ export class AgentRuntime {
     return found;
   }
 
-  /** The same for people, who want to know of a sub-agent too that a command of its still runs. */
+  /** The same for people, including commands of sub-agents that are still running. */
   async findProcesses(calls: readonly OpenCall[]): Promise<Map<string, ProcessStatus>> {
     const found: Map<string, ProcessStatus> = await this.findCommands(calls);
     for (const call of calls) {
@@ -199,7 +199,7 @@ export class AgentRuntime {
     return found;
   }
 
-  /** Waits for the commands that outlived their agent, or stops them. False if that was stopped: then they go on. */
+  /** Waits for commands that outlived their agent, or stops them. False if the wait was aborted: they keep running. */
   async settleCommands(
     calls: readonly OpenCall[],
     {
@@ -216,7 +216,7 @@ export class AgentRuntime {
     for (const call of calls) {
       const { id, process } = call;
       if (signal?.aborted) return false;
-      // Those of a sub-agent are waited for when it is taken up.
+      // A sub-agent's commands are waited for when it is resumed.
       if (processes === "stop") for (const one of await this.#processesBelow(call)) await stopGroup(one);
       if (!process || !commands.get(id)?.running) continue;
       if (processes === "stop") {
@@ -248,8 +248,7 @@ export class AgentRuntime {
       cwd: this.cwd,
       policy: this.policy,
       store: url,
-      // It was a real folder when the session was opened: a link in its place since would make all that it leads to the
-      // agent's own.
+      // It was a real folder when the session was opened. If it is a link now, its target must not count as ours.
       ...(isFolder(this.outputs) ? { outputs: this.outputs } : {}),
       ...(allOutputs === null ? {} : { allOutputs }),
       ...(state === null ? {} : { state: join(state, "holdfast") }),
@@ -272,7 +271,7 @@ export class AgentRuntime {
       cwd: this.cwd,
       outputs: this.outputs,
       process: (call, process) => {
-        // First: a process that is in the journal, and not here, is nobody's.
+        // Save it here first: a process that only the journal names is not trusted.
         this.#trust.started(process);
         return turn.toolProcess(call, process);
       },
@@ -284,17 +283,16 @@ export class AgentRuntime {
     };
     const tools: ToolSet = { ...makeTools(context) };
     if (this.#delegateTool) tools[DELEGATE] = this.#delegateTool(this, model);
-    // Now: what is started is no longer open.
+    // Do this now: a started call is no longer open.
     const approved = turn.open.filter((call) => this.#trust.hasApproved(call));
     for (const [name, tool] of Object.entries(tools)) tools[name] = this.#reporting(name, tool, approved);
     return tools;
   }
 
   /**
-   * The SDK runs calls that its messages say were approved, by the ids of approvals; and messages come from the
-   * journal, whose author may have used an id twice. So each call is judged once more where it runs: the rules allow
-   * it, or this user has approved
-   * it. By its input, not its id: where ids repeat, the tool may be told another one (R9).
+   * The SDK runs calls that the messages say were approved, matched by approval id. Messages come from the journal,
+   * whose author may have reused an id. So each call is checked again when it runs: either the rules allow it, or this
+   * user approved it. Compares inputs, not ids: where ids repeat, the tool may get a different one (R9).
    */
   #assertMayRun(name: string, input: unknown, approved: readonly OpenCall[]): void {
     const { verdict, denial } = this.decide(name, input);
@@ -305,7 +303,7 @@ export class AgentRuntime {
     throw new Error(denial);
   }
 
-  /** The adapter has recorded the start before it calls this, and records the outcome behind it. */
+  /** The adapter records the start before it calls this, and the outcome afterwards. */
   #reporting(name: string, tool: ToolSet[string], approved: readonly OpenCall[]): ToolSet[string] {
     const { execute } = tool;
     if (!execute) return tool;

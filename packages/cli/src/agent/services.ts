@@ -3,17 +3,17 @@ import type { Config } from "../config.ts";
 import type { ResolvedModel } from "../models/resolve.ts";
 import type { Trust } from "../trust/trust.ts";
 
-/** What all conversations of a host share. */
+/** Shared by all conversations of a host. */
 export interface Services {
   readonly store: Store;
   readonly config: Config;
-  /** Who decides on a call that no rule allows: a person; or nobody, and it is denied. */
+  /** Who decides on a call that no rule allows: a person, or nobody, and it is denied. */
   readonly asks: "person" | "nobody";
   readonly model: (name: string) => Promise<ResolvedModel>;
-  /** Fires when the process was told to end by a signal: nothing new is begun in the time that is left. */
+  /** Fires when a signal told the process to end: start nothing new. */
   readonly ending: AbortSignal;
-  /** Where the whole outputs of a session's tools are kept. */
+  /** The folder for the full outputs of a session's tools. */
   readonly outputs: (session: string) => string;
-  /** What this user has said of the sessions of this store. */
+  /** What this user has allowed and approved in this store's sessions. */
   readonly trust: Trust;
 }

@@ -3,12 +3,12 @@ import { defined } from "../defined.ts";
 import { nullIfUnreadable } from "../store/usage.ts";
 import type { Trust } from "../trust/trust.ts";
 
-/** The name of the tool that starts a sub-agent, as the model knows it. */
+/** The name of the tool that starts a sub-agent. */
 export const DELEGATE = "task";
 
 /**
- * The session of the sub-agent that was begun for a call; null if there is none. `message`: the one that makes the
- * call, since some servers repeat their ids (R9).
+ * The session of the sub-agent started for a call; null if there is none. `message` is the message that makes the call,
+ * because some servers reuse call ids (R9).
  */
 export async function findChild(store: Store, parent: string, call: string, message?: string): Promise<string | null> {
   let after: string | undefined;
@@ -26,8 +26,8 @@ export async function findChild(store: Store, parent: string, call: string, mess
 }
 
 /**
- * Processes of the sub-agent that was begun for a call, and of those below it, which may have outlived them all (R7b).
- * Only those that this user's agents started.
+ * Processes started by the sub-agent of a call and by its own sub-agents, which may have outlived them all (R7b). Only
+ * those that this user's agents started.
  */
 export async function processesBelow(
   store: Store,
@@ -37,7 +37,7 @@ export async function processesBelow(
 ): Promise<ToolProcess[]> {
   const child = name === DELEGATE ? await findChild(store, parent, id, message ?? undefined) : null;
   if (child === null) return [];
-  // One that cannot be read will say so when it is taken up.
+  // If it cannot be read, resuming it reports that.
   const reading = await nullIfUnreadable(store.read(child));
   const found: ToolProcess[] = [];
   for (const call of reading?.interruption?.calls ?? []) {

@@ -1,5 +1,5 @@
 import { type ModelMessage, type ToolSet, tool } from "ai";
-import type { Session, Store } from "holdfast";
+import { dialects, type Session, type Store } from "holdfast";
 import { z } from "zod";
 import { defined } from "../defined.ts";
 import type { ResolvedModel } from "../models/resolve.ts";
@@ -12,15 +12,14 @@ import { AgentRuntime } from "./runtime.ts";
 import type { Services } from "./services.ts";
 import { findChild } from "./subagent-sessions.ts";
 
-/** The agent of a conversation, which can hand work to sub-agents. */
+/** A conversation's agent, which can delegate work to sub-agents. */
 export function createAgent(session: Session<ModelMessage>, services: Services, events: AgentEvents): AgentRuntime {
   const delegateTool = (agent: AgentRuntime, model: ResolvedModel) => makeDelegateTool(services, agent, model, events);
   return new AgentRuntime(session, services, events, { delegateTool });
 }
 
 /**
- * Hands a part of the work to an agent with a session of its own, which is linked to the call. The parent's
- * conversation gets only its answer.
+ * Delegates work to an agent with its own session, linked to the call. The parent's conversation gets only the answer.
  */
 function makeDelegateTool(
   services: Services,
@@ -48,7 +47,7 @@ interface Delegation {
   readonly signal: AbortSignal | undefined;
 }
 
-/** Taken up where it was left if it was begun before: so it can be run again without harm. */
+/** Resumes the sub-agent if it was started before, so running the call again is safe. */
 async function delegate(
   services: Services,
   parent: AgentRuntime,
@@ -57,7 +56,7 @@ async function delegate(
 ): Promise<string> {
   const session = await openChild(services.store, parent, delegated.call);
   delegated.events.delegated(delegated.call, session.id);
-  // Not `await using`: if the store fails, that is what the caller must see, as it is.
+  // Not `await using`: a store error must reach the caller unchanged.
   try {
     return await workInSession(session, services, parent, model, delegated);
   } finally {
@@ -79,11 +78,11 @@ async function workInSession(
   const started: AgentEvents["started"] = (_, name, input) => events.startedBelow(call, callWords({ name, input }));
   const used = (): void => events.usedBelow(session.id, session.usage);
   const agent = new AgentRuntime(session, services, { ...SILENT, started, denied, used }, { parent });
-  if (interruption && !(await agent.settleCommands(interruption.calls, { signal }))) throw stopped();
+  if (interruption && !(await agent.settleCommands(interruption.calls, { signal }))) throw subagentStopped();
   const turn = interruption
     ? await resumeInterrupted(session, await agent.inspectCalls(interruption.calls))
     : await session.startTurn({ role: "user", content: prompt });
-  // When the process is told to end, the turn stays open: finishing the parent's turn resumes it.
+  // When the process is told to end, leave the turn open: finishing the parent's turn resumes it.
   const stop = (): void => {
     if (!services.ending.aborted) turn.abort({ by: BY }).catch((error: Error) => process.emitWarning(error));
   };
@@ -106,7 +105,7 @@ async function workInSession(
         );
       default:
         await turn.abort({ by: BY });
-        throw stopped();
+        throw subagentStopped();
     }
   } finally {
     signal?.removeEventListener("abort", stop);
@@ -115,7 +114,7 @@ async function workInSession(
 
 const BY = "the agent that asked for it";
 
-function stopped(): Error {
+function subagentStopped(): Error {
   return new Error("The sub-agent was stopped.");
 }
 
@@ -124,7 +123,9 @@ async function openChild(
   { session: parent, cwd }: AgentRuntime,
   call: string,
 ): Promise<Session<ModelMessage>> {
-  const message = parent.entries.findLast((entry) => isCallIn(entry.message, call))?.id;
+  const message = parent.entries.findLast((entry) =>
+    dialects["ai-sdk"].calls(entry.message).some(({ id }) => id === call),
+  )?.id;
   const found = await findChild(store, parent.id, call, message);
   if (found) return store.resume<ModelMessage>(found, { app: APP, intents: true });
   return store.create<ModelMessage>({
@@ -137,19 +138,8 @@ async function openChild(
   });
 }
 
-function isCallIn({ role, content }: ModelMessage, call: string): boolean {
-  return (
-    role === "assistant" &&
-    typeof content !== "string" &&
-    content.some((part) => part.type === "tool-call" && part.toolCallId === call)
-  );
-}
-
-/** What the sub-agent said last. */
+/** The sub-agent's last message. */
 function lastAnswer(session: Session<ModelMessage>): string {
   const last = session.messages.findLast(({ role }) => role === "assistant");
-  if (!last) return "(The sub-agent said nothing.)";
-  if (typeof last.content === "string") return last.content;
-  const texts = last.content.map((part) => (part.type === "text" ? part.text : ""));
-  return texts.join("") || "(The sub-agent said nothing.)";
+  return (last && dialects["ai-sdk"].text(last)) || "(The sub-agent said nothing.)";
 }

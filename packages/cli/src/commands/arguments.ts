@@ -2,7 +2,7 @@ import { type Command, InvalidArgumentError } from "commander";
 import { CommandError, EXIT } from "../exit.ts";
 import { durationMs } from "../terminal/time.ts";
 
-/** Parsers for command-line values; commander adds the name of the option to their errors. */
+/** Parsers for command-line values. Commander adds the option's name to their errors. */
 
 export function countOf(text: string): number {
   if (!/^[1-9]\d{0,8}$/.test(text)) throw new InvalidArgumentError("Give a whole number of at least 1.");
@@ -29,8 +29,8 @@ export function timeOf(text: string): string {
 }
 
 /**
- * For a command with its own store: refuses --store instead of ignoring it. (HOLDFAST_STORE is meant for the other
- * commands.)
+ * For a command with its own store: refuses --store instead of ignoring it. HOLDFAST_STORE is ignored, because it is
+ * meant for the other commands.
  */
 export function assertNoStore(command: Command, why: string): void {
   if (command.optsWithGlobals()["store"] === undefined) return;

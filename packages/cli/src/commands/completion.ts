@@ -5,7 +5,7 @@ import { plainLine } from "../terminal/plain.ts";
 
 const IDS_MAX = 200;
 const TITLE_CHARACTERS = 60;
-/** The command that a completion asks for the ids of sessions. */
+/** The hidden command that completion scripts call for session ids. */
 const IDS = "complete-ids";
 
 export function register(program: Command): void {
@@ -45,7 +45,7 @@ export function register(program: Command): void {
     );
 }
 
-/** What a completion has to know of a command. */
+/** What a completion script needs to know about a command. */
 export interface Completed {
   readonly name: string;
   readonly summary: string;

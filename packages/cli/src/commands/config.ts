@@ -54,7 +54,7 @@ export function register(program: Command): void {
     });
 }
 
-/** A user without a home folder has no default store: undefined then. */
+/** Undefined for a user without a home folder, who has no default store. */
 function placeBy(defaultAddress: () => string): string | undefined {
   try {
     return defaultAddress();

@@ -55,7 +55,7 @@ async function demo({ kills, seed, loseOne, keep, json }: Options, delayMs: numb
     stop.abort();
   };
   for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"] as const) process.on(signal, onSignal);
-  // Nobody looks any more: everything is cleared away first, then it ends.
+  // The reader has gone: clean up before exiting.
   outlivePipe();
   process.stdout.on("error", () => stop.abort());
   try {
@@ -76,6 +76,6 @@ async function demo({ kills, seed, loseOne, keep, json }: Options, delayMs: numb
   } finally {
     for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"] as const) process.off(signal, onSignal);
   }
-  // Everything is cleared away; the parent is to see what ended it.
+  // Everything is cleaned up; let the parent see which signal ended it.
   if (signalled !== null) process.kill(process.pid, signalled);
 }

@@ -10,7 +10,7 @@ import { paintFor } from "../terminal/colour.ts";
 import { progressOn } from "../terminal/progress.ts";
 import { assertNoStore, countOf, countOrNoneOf } from "./arguments.ts";
 
-/** The totals and a few faults: one fault is enough to know that a store is broken. */
+/** Enough for the totals and a few faults: one fault already proves a store broken. */
 const LINES_MAX = 12;
 
 interface Options {

@@ -4,38 +4,37 @@ import { lineOf, type VerbatimLine } from "holdfast/kit";
 import { cannotTakeOver } from "./stores.ts";
 
 export interface CopyOptions {
-  /** The source goes to the trash, once the copy is verified. */
+  /** Moves the source to the trash once the copy is verified. */
   readonly move: boolean;
-  /** So many records have been read, of this session. */
+  /** The number of records of this session read so far. */
   readonly onProgress: (records: number) => void;
 }
 
 /** The result for one session. */
 export interface Copied {
   readonly id: string;
-  /** `copied`; `completed`: a copy that had fewer records was replaced; `there`: it had all of them already. */
+  /** `copied`; `completed`: replaced a copy with fewer records; `there`: the copy was already complete. */
   readonly outcome: "copied" | "completed" | "there";
   readonly records: number;
-  /** The copy holds everything up to this record. */
+  /** Seq of the last record in the copy. */
   readonly head: number;
-  /** Somebody is writing to it: there may be more by now. */
+  /** A process has the source open: there may be more records by now. */
   readonly live: boolean;
-  /** Seqs that could not be read from the source, and are not in the copy. */
+  /** Seqs that could not be read from the source and are not in the copy. */
   readonly gaps: readonly { readonly from: number; readonly to: number }[];
   readonly moved: boolean;
-  /** Why the source was not removed, though it was asked for. */
+  /** Why the source was not removed, despite `move`. */
   readonly kept?: "in use" | "changed" | "damaged";
 }
 
-/** Lines are handed over so many at a time. */
+/** Limits of a batch of lines. */
 const BATCH_RECORDS = 256;
 const BATCH_BYTES = 1024 * 1024;
 
 /**
- * Copies a session byte for byte, up to its end as it is now, and reads the copy again to verify it. May be done again
- * at any time: what is there already is verified, and what is behind is replaced. Reads without the lease, so
- * a writer of the source is not disturbed. Throws SESSION_EXISTS if the target has another session of this id, or
- * one that has gone on by itself.
+ * Copies a session byte for byte, up to its current end, and reads the copy back to verify it. Safe to repeat: an
+ * existing copy is verified, and replaced if it is behind. Reads without the lease, so a writer of the source is not
+ * disturbed. Throws SESSION_EXISTS if the target has a different session with this id, or a copy that has diverged.
  */
 export async function copySession(
   from: JournalStore,
@@ -47,7 +46,7 @@ export async function copySession(
   const live = (await from.holder(id)) !== null;
   const known = (await to.has(id)) ? await compare(from, to, id, options.onProgress) : null;
   if (known?.relation === "differs") throw other(id, to.url);
-  // In its trash it stays for a week, whatever happens to the new one.
+  // The old copy stays in the trash, in case the new one fails.
   if (known?.relation === "behind") await to.delete(id);
   const passage = known?.relation === "same" ? known.passage : new Passage(id);
   if (known?.relation !== "same") {
@@ -58,11 +57,11 @@ export async function copySession(
   const { records, head, gaps } = passage;
   const copied = { id, outcome, records, head, live, gaps } as const;
   if (!options.move) return { ...copied, moved: false };
-  const kept = await removed(from, copied);
+  const kept = await removeSource(from, copied);
   return kept === null ? { ...copied, moved: true } : { ...copied, moved: false, kept };
 }
 
-/** What has gone through, with a digest of every byte. */
+/** The records copied, with a digest of every byte. */
 class Passage {
   readonly #id: string;
   readonly #digest = createHash("sha256");
@@ -109,7 +108,7 @@ class Passage {
   }
 }
 
-/** Reads the copy, whose every line has its checksum, and compares all bytes with those that were sent. */
+/** Reads the copy, in which every line has a checksum, and compares all bytes with those sent. */
 async function assertSame(to: JournalStore, id: string, sent: Passage): Promise<void> {
   const found = new Passage(id);
   for await (const record of to.history(id)) found.add(record);
@@ -123,7 +122,7 @@ async function assertSame(to: JournalStore, id: string, sent: Passage): Promise<
 type Relation = "same" | "behind" | "differs";
 
 /**
- * How a session in the target stands to the one in the source. One that has more than the source was written to since.
+ * Compares a session in the target with the source. If it has more records than the source, it was written to since.
  */
 async function compare(
   from: JournalStore,
@@ -152,8 +151,8 @@ async function compare(
   return { relation, passage };
 }
 
-/** Moves the source to its trash, unless there is more in it than in the copy. Null if it is done. */
-async function removed(
+/** Moves the source to its trash, unless it has more than the copy. Null if it was moved, else why not. */
+async function removeSource(
   from: JournalStore,
   { id, head, live, gaps }: Pick<Copied, "id" | "head" | "live" | "gaps">,
 ): Promise<NonNullable<Copied["kept"]> | null> {

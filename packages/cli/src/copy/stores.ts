@@ -8,7 +8,7 @@ import { placeOf } from "../store/session-id.ts";
 
 const APP = "holdfast copy";
 
-/** The store that has them: it must be there. */
+/** Opens the source store, which must exist. */
 export async function openSource(given: string): Promise<OpenedStore> {
   const address = namedStore(given);
   const place = placeWithoutStore(address);
@@ -16,12 +16,12 @@ export async function openSource(given: string): Promise<OpenedStore> {
   return outliving(await openBoth(address, APP));
 }
 
-/** The store that is to have them: made if it is not there. */
+/** Opens the target store, and creates it if missing. */
 export async function openTarget(given: string): Promise<OpenedStore> {
   return outliving(await openBoth(namedStore(given), APP));
 }
 
-/** What is copied to memory is gone with this process, and its original might be in the trash. */
+/** Refuses a store in memory: a copy there is lost with this process, while its original may be in the trash. */
 async function outliving(opened: OpenedStore): Promise<OpenedStore> {
   if (opened.journals.capabilities.durability !== "none") return opened;
   await opened.store.close();
@@ -33,15 +33,15 @@ async function outliving(opened: OpenedStore): Promise<OpenedStore> {
 }
 
 /**
- * Before either is opened: a file that has two names (a hard link, or a mount in a container) has a log and leases
- * beside each of them, and would be damaged if both were opened.
+ * Checked before either is opened: a file with two names (a hard link, or a mount in a container) has a log and leases
+ * beside each, and opening both would damage it.
  */
 export function isOneFile(from: string, to: string): boolean {
   const [one, other] = [identityOf(from), identityOf(to)];
   return one !== null && one === other;
 }
 
-/** Null if nothing is there, or it cannot be looked at: opening it says why. */
+/** Null if nothing is there, or it cannot be inspected: opening it reports why. */
 function identityOf(given: string): string | null {
   const place = onDisk(namedStore(given));
   if (!place) return null;
@@ -55,9 +55,9 @@ function identityOf(given: string): string | null {
 }
 
 /**
- * Are these one store, under two addresses? A folder has many paths and a database many names, but a session has one
- * lease: a holder in one store is seen in the other. To take such a copy for a second one, and to
- * remove the "original", would be the end of both.
+ * Whether two addresses name one store. A folder has many paths and a database many names, but a session has one lease:
+ * a holder in one store shows up in the other. Taking them for two stores and removing the "original" would destroy
+ * both.
  */
 export async function isSameStore(from: JournalStore, to: JournalStore, ids: readonly string[]): Promise<boolean> {
   if (from.url === to.url) return true;
@@ -68,12 +68,12 @@ export async function isSameStore(from: JournalStore, to: JournalStore, ids: rea
       try {
         return await isHeldInBoth(from, to, id);
       } finally {
-        // It has written nothing, and writes nothing now.
+        // Nothing was appended, so closing writes nothing.
         await journal.close();
       }
     } catch (error) {
       if (isHoldfastError(error, "SESSION_BUSY")) return isHeldInBoth(from, to, id);
-      // One that cannot be opened says nothing: the next one may.
+      // One that cannot be opened proves nothing: try the next.
       if (!isHoldfastError(error)) throw error;
     }
   }

@@ -2,11 +2,11 @@ import type { ChatEvent } from "../host/host.ts";
 import type { Item } from "../transcript/item.ts";
 import { callWords } from "../transcript/words.ts";
 
-/** What the agents said was recorded, life after life: from then on it has to be there. */
+/** What the agents reported as recorded, over all lives: from then on it must be in the journal. */
 export class Acknowledgements {
-  /** Messages, or parts of them, by the id of the item: what was last said of it. */
+  /** Messages or parts of them, by item id, as last reported. */
   readonly items = new Map<string, { readonly item: Item; readonly life: number }>();
-  /** Starts of tools, by call: how often. */
+  /** Tool starts by call, and how often each was reported. */
   readonly starts = new Map<string, { readonly words: string; readonly times: number; readonly life: number }>();
   /** Results, by call. */
   readonly results = new Map<
@@ -14,7 +14,7 @@ export class Acknowledgements {
     { readonly words: string; readonly output: string; readonly failed: boolean; readonly life: number }
   >();
   compactions = 0;
-  /** The last turn was said to be completed. */
+  /** The last turn was reported as completed. */
   completed = false;
 
   hear(event: ChatEvent, life: number): void {
@@ -44,7 +44,7 @@ export class Acknowledgements {
   }
 
   #item(item: Item, life: number): void {
-    // What was cut off is no message: nobody said that it would stay.
+    // Text that was cut off is not a message, so nothing was promised about it.
     if ("incomplete" in item && item.incomplete) return;
     this.items.set(item.id, { item, life });
     if (item.kind !== "call") return;

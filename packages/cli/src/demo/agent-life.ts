@@ -13,11 +13,11 @@ export interface Life {
   readonly number: number;
   readonly pid: number;
   readonly death: Death;
-  /** The moment of the kill, in words; null if it ended by itself. */
+  /** The moment of the kill, in words; null if the process ended by itself. */
   readonly shot: string | null;
-  /** The text and the thoughts that streamed in since the last message was recorded. */
+  /** The text and reasoning streamed since the last message was recorded. */
   readonly streamed: string;
-  /** Why it failed, in its own words. */
+  /** The error it reported. */
   readonly said: string;
 }
 
@@ -25,7 +25,7 @@ export interface LifeOptions {
   readonly number: number;
   readonly task: Task;
   readonly room: AgentFolder;
-  /** The session to go on with; null: a new one. */
+  /** The session to resume; null to create one. */
   readonly session: string | null;
   readonly delayMs: number;
   readonly aim: KillMoment | null;
@@ -36,7 +36,7 @@ export interface LifeOptions {
   readonly onKill: (where: string) => void;
 }
 
-/** One process of the agent, from its start to its end. */
+/** Runs one agent process from start to end. */
 export async function runLife(options: LifeOptions): Promise<Life> {
   const { number, task, room, session, delayMs, aim, acknowledged } = options;
   const sight = aim && watchForMoment(aim);
@@ -57,7 +57,7 @@ export async function runLife(options: LifeOptions): Promise<Life> {
     if (event.type === "text" || event.type === "reasoning") streamed += event.text;
     if (event.type === "item" || event.type === "retry") streamed = "";
     if (event.type === "turn.ended" && event.error) failure = `${event.error.message} [${event.error.code}]`;
-    // What it says after the shot was on its way is part of what it said.
+    // Events already in the pipe when it was killed also count.
     acknowledged.hear(event, number);
     if (shot !== null) return;
     options.onEvent(event);
@@ -80,7 +80,7 @@ export async function runLife(options: LifeOptions): Promise<Life> {
     number,
     pid: child.pid,
     death,
-    // It may have been quicker than the shot.
+    // It may have ended before the kill.
     shot: death.signal === "SIGKILL" ? shot : null,
     streamed,
     said: failure || child.stderr.trim() || "(nothing)",

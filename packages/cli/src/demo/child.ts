@@ -2,12 +2,12 @@ import { type ChildProcess, spawn } from "node:child_process";
 import { dirname, join } from "node:path";
 import type { ChatEvent } from "../host/host.ts";
 
-/** An agent that says nothing for so long is stuck: generous, for machines that do many things at once. */
+/** An agent that is silent for this long is stuck. Generous, for busy machines. */
 const SILENCE_MS = 60_000;
 const STDERR_CHARACTERS_MAX = 10_000;
 
 export interface ChildOptions {
-  /** Of `holdfast`, from `run` on. */
+  /** The arguments of `holdfast`, starting with `run`. */
   readonly args: readonly string[];
   readonly store: string;
   readonly cwd: string;
@@ -19,9 +19,9 @@ export interface Death {
   readonly signal: NodeJS.Signals | null;
 }
 
-/** This very command once more, in a process of its own: `holdfast run --json …`. */
+/** Runs this same command in a process of its own: `holdfast run --json …`. */
 export class Child {
-  /** When it is dead, and everything that it said has been heard. */
+  /** Resolves when the process is dead and all of its output has been read. */
   readonly died: Promise<Death>;
   readonly #process: ChildProcess;
   #stderr = "";
@@ -38,7 +38,7 @@ export class Child {
     this.#process.stdout!.setEncoding("utf8").on("data", (chunk: string) => {
       silence.refresh();
       const lines = (rest + chunk).split("\n");
-      // A line that has no end was being written when it died: nobody was told it.
+      // A line without an end was being written when the process died: nothing was acknowledged.
       rest = lines.pop()!;
       for (const line of lines) if (line !== "") onEvent(JSON.parse(line) as ChatEvent);
     });
@@ -47,7 +47,7 @@ export class Child {
     });
     this.died = new Promise((resolve, reject) => {
       this.#process.once("error", reject);
-      // `close` and not `exit`: the pipe may still hold what was said before death.
+      // `close`, not `exit`: the pipe may still hold output.
       this.#process.once("close", (code, signal) => {
         clearTimeout(silence);
         resolve({ code, signal });
@@ -62,15 +62,13 @@ export class Child {
     return this.#stderr;
   }
 
-  /** Nothing in it gets to hear of this. */
+  /** The process cannot notice or prevent this. */
   kill(): void {
     this.#process.kill("SIGKILL");
   }
 }
 
-/**
- * The user's own configuration is not the demo's, nor does the agent remember anything of it in the user's own place.
- */
+/** Isolates the demo from the user's configuration, and keeps the agent from saving state in the user's own folder. */
 function foreign(env: NodeJS.ProcessEnv, store: string): NodeJS.ProcessEnv {
   const others = Object.entries(env).filter(([name]) => !name.startsWith("HOLDFAST_"));
   const state = process.platform === "win32" ? "LOCALAPPDATA" : "XDG_STATE_HOME";

@@ -15,8 +15,8 @@ import type { Files } from "./receipt.ts";
 import type { Task } from "./task.ts";
 
 /**
- * A folder of the demo's own, with two copies of the project and a store for each: one for the agent that is killed,
- * one for the agent that is left alone.
+ * The demo's own folder, with two copies of the project and a store for each: one for the agent that is killed, one for
+ * the agent that is left alone.
  */
 export interface DemoFolder {
   readonly path: string;

@@ -16,13 +16,13 @@ export interface DemoOptions {
   readonly seed: number;
   readonly loseOne: boolean;
   readonly keep: boolean;
-  /** What the offline model takes for each piece of its answer. */
+  /** The offline model's delay before each piece of its answer. */
   readonly delayMs: number;
-  /** Fires when the user wants to stop. */
+  /** Fires when the user stops the demo. */
   readonly signal: AbortSignal;
 }
 
-/** Faster than this nobody, and no kill, could hit the middle of anything. */
+/** With a shorter delay, no kill could hit the middle of anything. */
 const DELAY_MS_MIN = 4;
 
 export async function runDemo(options: DemoOptions, screen: Screen): Promise<Receipt> {
@@ -46,7 +46,7 @@ class Demo {
   readonly #task: Task;
   readonly #place: DemoFolder;
   readonly #screen: Screen;
-  /** The agent that is at work, and the one that nobody disturbs. */
+  /** The agent being killed, and the undisturbed one. */
   #agent: Child | null = null;
   #other: Child | null = null;
   readonly #acknowledged = new Acknowledgements();
@@ -67,7 +67,7 @@ class Demo {
     const start = performance.now();
     const { kills, seed } = this.#options;
     this.#screen.begin(this.#task, this.#options);
-    // The same work by an agent that nobody disturbs, meanwhile: what the files have to be in the end.
+    // Meanwhile an undisturbed agent does the same work, to show what the files must be in the end.
     const undisturbed = this.#undisturbed();
     undisturbed.catch(() => undefined);
     const plan = planKills(kills, seed);
@@ -92,13 +92,13 @@ class Demo {
     return receipt;
   }
 
-  /** No more children. */
+  /** Kills the child processes. */
   stop(): void {
     this.#agent?.kill();
     this.#other?.kill();
   }
 
-  /** Nothing of the demo is left running: a command outlives its agent, and may not outlive its project. */
+  /** Leaves nothing running: commands outlive their agent, but must not outlive their project. */
   async clear(): Promise<void> {
     this.stop();
     await Promise.allSettled([this.#agent?.died, this.#other?.died]);

@@ -4,20 +4,20 @@ import { itemsOf } from "../transcript/items.ts";
 
 const DIALECT = "ai-sdk";
 
-/** What a journal holds, over all its epochs, in the terms in which the agent acknowledged it. */
+/** What a journal holds over all its epochs, in the form in which the agent acknowledged it. */
 export interface Recorded {
   readonly items: ReadonlyMap<string, Item>;
-  /** By call: how many starts. */
+  /** The number of starts, by call. */
   readonly starts: ReadonlyMap<string, number>;
-  /** Calls whose starts say that running them twice does no harm. */
+  /** Calls recorded as safe to run twice. */
   readonly safe: ReadonlySet<string>;
-  /** By call: what came of it. What stands in the place of a result that nobody knows is none. */
+  /** Results by call. A placeholder for an unknown result does not count. */
   readonly results: ReadonlyMap<string, { readonly output: string; readonly failed: boolean }>;
   readonly compactions: number;
   readonly completed: boolean;
 }
 
-/** Pure. The records are those of `store.history`. */
+/** Takes the records of `store.history`. Pure. */
 export function recordedIn(records: readonly JournalRecord[]): Recorded {
   const starts = new Map<string, number>();
   const safe = new Set<string>();
@@ -44,7 +44,7 @@ export function recordedIn(records: readonly JournalRecord[]): Recorded {
   return { items, starts, safe, results, compactions, completed };
 }
 
-/** Each message and each result once, where it was first recorded: what an epoch carries along stands there already. */
+/** Each message and result once, where it was first recorded: what an epoch retains is there already. */
 function entriesOf(records: readonly JournalRecord[]): Entry<unknown>[] {
   const entries = new Map<string, Entry<unknown>>();
   const add = (record: JournalRecord, made: Record<string, unknown>, message: unknown): void => {
@@ -67,10 +67,10 @@ function entriesOf(records: readonly JournalRecord[]): Entry<unknown>[] {
     });
   };
   for (const record of records) {
-    if (record.kind === "message") add(record, record, decoded(record["message"]));
+    if (record.kind === "message") add(record, record, decodeStored(record["message"]));
     if (record.kind === "repair") {
       for (const made of record["entries"] as unknown as Record<string, unknown>[])
-        add(record, made, decoded(made["message"]));
+        add(record, made, decodeStored(made["message"]));
     }
     if (record.kind === "tool.ended") {
       const { call, message, index } = record;
@@ -82,12 +82,12 @@ function entriesOf(records: readonly JournalRecord[]): Entry<unknown>[] {
 }
 
 function resultOf(record: JournalRecord, call: string): unknown {
-  if (record["shown"] !== undefined) return decoded(record["shown"]);
+  if (record["shown"] !== undefined) return decodeStored(record["shown"]);
   const outcome = "error" in record ? { error: record["error"] } : { value: record["value"] };
   return dialects[DIALECT].result({ id: call, name: String(record["name"]) }, outcome);
 }
 
-function decoded(stored: unknown): unknown {
+function decodeStored(stored: unknown): unknown {
   const { decode } = dialects[DIALECT];
   return decode ? decode(stored as never) : stored;
 }

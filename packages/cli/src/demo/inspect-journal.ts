@@ -4,19 +4,19 @@ import { recoveryLines } from "../store/damage.ts";
 import { callWords } from "../transcript/words.ts";
 import type { Kill } from "./receipt.ts";
 
-/** What the journal says when nobody has it open: read as any program could. */
+/** What the journal says while no process has it open, read as any program could. */
 export interface JournalFacts {
   readonly records: readonly JournalRecord[];
   readonly interruption: Interruption<ModelMessage> | null;
   readonly calls: Kill["calls"];
   readonly answered: number;
-  /** By the number of compactions that have happened. */
+  /** The number of epoch records, one per compaction. */
   readonly epochs: number;
   readonly damage: readonly string[];
   readonly tornBytes: number;
   readonly requests: { readonly checked: number; readonly violations: readonly string[] };
   readonly agents: { readonly sessions: number; readonly unfinished: number };
-  /** Where tools were said to run; most have ended. */
+  /** Recorded tool processes; most have ended. */
   readonly processes: readonly ToolProcess[];
 }
 
@@ -31,7 +31,7 @@ export async function inspectJournal(address: string, session: string): Promise<
   const processes = processesIn(records);
   for (const id of [session, ...children.map((child) => child.id)]) {
     const { messages } = id === session ? reading : await store.read<ModelMessage>(id);
-    // A sub-agent that had not come to its first prompt has nothing to send.
+    // A sub-agent without a prompt has nothing to send.
     if (messages.length === 0) continue;
     requests.checked += 1;
     requests.violations.push(...(await violationsIn(messages)));
@@ -47,7 +47,7 @@ export async function inspectJournal(address: string, session: string): Promise<
     })),
     answered: answeredBeside(interruption, records),
     epochs: records.filter(({ kind }) => kind === "epoch").length,
-    // A torn end is no damage: it was never acknowledged.
+    // A torn end is not damage: it was never acknowledged.
     damage: recoveryLines({ ...verified, cutBytes: 0 }),
     tornBytes: verified.cutBytes,
     requests,
@@ -63,7 +63,7 @@ async function childrenOf(store: Store, parent: string): Promise<{ readonly id: 
   return (await store.list({ parent, empty: true })).sessions;
 }
 
-/** As it would be sent: an answered conversation is asked with the next prompt behind it. */
+/** Checks the messages as a request: if the last one is an answer, a new prompt follows it. */
 async function violationsIn(messages: readonly ModelMessage[]): Promise<string[]> {
   const { validateAiSdk } = await import("@holdfast/testkit");
   const isAnswered = messages.at(-1)?.role === "assistant";
@@ -71,7 +71,7 @@ async function violationsIn(messages: readonly ModelMessage[]): Promise<string[]
   return validateAiSdk(request).map(({ rule, at, why }) => `${rule} at ${at}: ${why}`);
 }
 
-/** Calls of the step that was cut off, and that have their results. */
+/** Calls of the interrupted step that have their results. */
 function answeredBeside(interruption: Interruption<unknown> | null, records: readonly JournalRecord[]): number {
   const messages = new Set(interruption?.calls.map(({ message }) => message));
   return records.filter((record) => record.kind === "tool.ended" && messages.has(record["message"] as string)).length;

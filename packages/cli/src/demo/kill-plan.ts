@@ -1,19 +1,19 @@
-/** The moment to kill at. */
+/** When to kill the agent. */
 export type KillMoment =
-  /** While the model's words stream in. */
+  /** While the answer streams. */
   | { readonly at: "text" }
   /** While a command runs. */
   | { readonly at: "tools" }
-  /** In the compaction: while the model sums up, or as the file of the new epoch appears. */
+  /** During a compaction: while the model writes the summary, or as the new epoch's file appears. */
   | { readonly at: "compaction"; readonly part: "summary" | "switch"; readonly thenDeltas: number }
   /** While two sub-agents work. */
   | { readonly at: "sub-agents"; readonly thenDeltas: number }
-  /** After so many events, and a while. */
+  /** After this many events, and a delay. */
   | { readonly at: "random"; readonly events: number; readonly thenDeltas: number };
 
 /**
- * The named moments first, in the order in which the task comes to them; the other kills at random instants between and
- * behind them. The same for the same seed. Pure.
+ * The named moments first, in the order in which the task reaches them; the other kills at random moments between and
+ * after them. The same seed gives the same plan. Pure.
  */
 export function planKills(kills: number, seed: number): KillMoment[] {
   const below = chance(seed);
@@ -26,13 +26,13 @@ export function planKills(kills: number, seed: number): KillMoment[] {
   const plan = named.slice(0, kills);
   for (let left = kills - plan.length; left > 0; left--) {
     const aim: KillMoment = { at: "random", events: 2 + below(34), thenDeltas: below(3) };
-    // Not before the command has run: the named moments must not be missed.
+    // Never before the first two named moments, which must not be missed.
     plan.splice(2 + below(plan.length - 1), 0, aim);
   }
   return plan;
 }
 
-/** A source of chance that a seed repeats (mulberry32): a whole number below the one that is given. */
+/** A seeded random generator (mulberry32): returns a whole number below its argument. */
 export function chance(seed: number): (below: number) => number {
   let state = seed >>> 0;
   return (below) => {

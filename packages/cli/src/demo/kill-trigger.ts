@@ -1,17 +1,17 @@
 import type { ChatEvent } from "../host/host.ts";
 import type { KillMoment } from "./kill-plan.ts";
 
-/** What is to happen now. */
+/** What to do now. */
 export type Trigger =
-  /** Kill, perhaps after the time that so many deltas take. */
+  /** Kill, after the time that this many deltas take. */
   | { readonly shoot: string; readonly thenDeltas: number }
-  /** Kill when a new file appears among those of the session. */
+  /** Kill when a new file appears in the session's folder. */
   | { readonly watch: string };
 
-/** So many words of the answer are heard first: then there is something to lose. */
+/** Wait for this much of the answer, so that there is something to lose. */
 const WORDS = 14;
 
-/** Follows the events of one life; answers at the moment that it was told to wait for, and not again. */
+/** Follows the events of one life, and returns a trigger at the chosen moment. */
 export function watchForMoment(aim: KillMoment): (event: ChatEvent) => Trigger | null {
   let count = 0;
   const agents = new Set<string>();
@@ -21,7 +21,7 @@ export function watchForMoment(aim: KillMoment): (event: ChatEvent) => Trigger |
         if (event.type !== "text" || ++count !== WORDS) return null;
         return { shoot: `in mid-sentence, ${WORDS} words into its answer`, thenDeltas: 0 };
       case "tools":
-        // Its first words: it has begun, and is not through.
+        // The command's first output: it has started and not finished.
         if (event.type !== "tool.output" || ++count > 1) return null;
         return { shoot: "while the command is running", thenDeltas: 0 };
       case "compaction":

@@ -3,7 +3,7 @@ import type { Kill, Receipt } from "./receipt.ts";
 
 type Style = Parameters<typeof styleText>[0];
 
-/** What became of a call that was in flight. */
+/** How to describe the state of a call that was in flight. */
 export const STATES: Readonly<Record<string, { readonly words: string; readonly style: Style }>> = {
   "never-started": { words: "never started", style: "green" },
   "outcome-unknown": { words: "started, outcome unknown", style: "yellow" },
@@ -23,7 +23,7 @@ export function streamedWords({ streamed: { heard, found } }: Kill): string | nu
 
 export interface ReceiptLine {
   readonly text: string;
-  /** Null: a heading. `-`: more of the line above. */
+  /** Null: a heading. `-`: continues the line above. */
   readonly mark: "yes" | "NO" | "-" | null;
 }
 

@@ -6,56 +6,56 @@ import type { Acknowledgements } from "./acknowledgements.ts";
 import { type Recorded, recordedIn } from "./history.ts";
 import type { RemovedRecord } from "./remove-record.ts";
 
-/** A kill, and what the journal said when it was reopened. */
+/** A kill, and what the reopened journal said. */
 export interface Kill {
   readonly life: number;
   readonly pid: number;
-  /** What was aimed at. */
+  /** The planned moment. */
   readonly aim: string;
-  /** The moment, in words. */
+  /** The actual moment, in words. */
   readonly where: string;
   readonly calls: readonly {
     readonly what: string;
     readonly state: string;
-    /** Of a command that outlived its agent. */
+    /** For a command that outlived its agent. */
     readonly pid?: number;
   }[];
-  /** Calls of the same step that had their result already. */
+  /** Calls of the same step that already had their results. */
   readonly answered: number;
-  /** Characters of the answer that was streaming: heard, and found in the journal. */
+  /** Characters of the answer being streamed: received, and found in the journal. */
   readonly streamed: { readonly heard: number; readonly found: number };
-  /** Bytes of a record that was being written: nobody was told that it was there. */
+  /** Bytes of a record that was being written and was never acknowledged. */
   readonly tornBytes: number;
-  /** In the compaction: which conversation counts. */
+  /** For a kill during a compaction: which conversation counts. */
   readonly compaction?: "old" | "new";
 }
 
 export interface Facts {
   readonly seed: number;
   readonly kills: readonly Kill[];
-  /** Kills that were asked for and never came about, since the turn was over: by what they aimed at. */
+  /** Planned moments that never came, because the turn ended first. */
   readonly missed: readonly string[];
   readonly acknowledged: Acknowledgements;
-  /** The records as they were after each death, and at the end. */
+  /** The records after each death, and at the end. */
   readonly readings: readonly (readonly JournalRecord[])[];
-  /** What the store itself said of damage. */
+  /** Damage reported by the store. */
   readonly damage: readonly string[];
-  /** Conversations that were held against the provider's rules, and what broke them. */
+  /** Conversations checked against the provider's rules, and the violations. */
   readonly requests: { readonly checked: number; readonly violations: readonly string[] };
-  /** What the journal found of a streamed answer was not what had been streamed. */
+  /** Cases in which the journal has text that was never streamed. */
   readonly strange: readonly string[];
-  /** Lines that the command wrote. */
+  /** Lines written by the command. */
   readonly effects: readonly string[];
   readonly files: { readonly here: Files; readonly undisturbed: Files };
-  /** Sessions of sub-agents, and those of them that did not come to their end. */
+  /** Sub-agent sessions, and how many of them did not finish. */
   readonly agents: { readonly sessions: number; readonly unfinished: number };
-  /** What `--lose-one` took away. */
+  /** What `--lose-one` removed. */
   readonly taken: RemovedRecord | null;
   readonly session: string;
   readonly ms: number;
 }
 
-/** By path. */
+/** Contents by path. */
 export type Files = Readonly<Record<string, string>>;
 
 export interface Receipt {
@@ -72,10 +72,10 @@ export interface Receipt {
     readonly compactions: number;
     readonly turns: number;
   };
-  /** Of those: there, with the same content. */
+  /** How many acknowledged records are there, unchanged. */
   readonly there: number;
   readonly lost: readonly string[];
-  /** Records that were read after one death, and were gone or different after a later one. */
+  /** Records read after one death that were gone or different after a later one. */
   readonly changed: readonly string[];
   readonly strange: readonly string[];
   readonly damage: readonly string[];
@@ -85,12 +85,12 @@ export interface Receipt {
   readonly files: { readonly compared: number; readonly different: readonly string[] };
   readonly agents: { readonly sessions: number; readonly unfinished: number };
   readonly completed: boolean;
-  /** What was taken away on purpose, to see whether the receipt notices. */
+  /** What was removed on purpose, to see whether the receipt notices. */
   readonly taken?: RemovedRecord;
   readonly ms: number;
 }
 
-/** What was promised, held against what is there. Pure. */
+/** Compares what was acknowledged with what is there. Pure. */
 export function receiptOf(facts: Facts): Receipt {
   const { acknowledged, readings, seed, session, kills, missed, damage, strange, requests, agents, ms } = facts;
   const recorded = recordedIn(readings.at(-1) ?? []);
@@ -127,7 +127,7 @@ export function receiptOf(facts: Facts): Receipt {
   if (turns > 0 && !recorded.completed) lost.set("turn", "the end of the turn: gone");
   const changed = changedIn(readings);
   for (const [record, words] of changed) {
-    // It may have been made again since: the one that was acknowledged is lost all the same.
+    // It may have been written again since, but the acknowledged one is still lost.
     const key = keyOf(record);
     if (!lost.has(key) && wasAcknowledged(record, acknowledged)) lost.set(key, words);
   }
@@ -172,7 +172,7 @@ export function receiptOf(facts: Facts): Receipt {
   };
 }
 
-/** What never changes once it is acknowledged; how far a call has come does. */
+/** Compares what never changes once acknowledged; a call's state does. */
 function isSame(said: Item, found: Item): boolean {
   const content = (item: Item): unknown =>
     item.kind === "call" ? [item.call, item.name, item.input] : [item.text, "files" in item ? item.files : undefined];
@@ -186,7 +186,7 @@ function itemWords(item: Item): string {
   return `the ${item.kind} "${text.length > 40 ? `${text.slice(0, 40)}…` : text}"`;
 }
 
-/** A journal only grows: what was read after one death, and is gone or different after a later one. */
+/** A journal only grows: returns records that are gone or different after a later death. */
 function changedIn(readings: readonly (readonly JournalRecord[])[]): Map<JournalRecord, string> {
   const words = new Map<JournalRecord, string>();
   const known = new Set<number>();
@@ -202,20 +202,20 @@ function changedIn(readings: readonly (readonly JournalRecord[])[]): Map<Journal
   return words;
 }
 
-/** The name under which the loss of a record is booked. */
+/** The key in `lost`. */
 function keyOf({ kind, seq, id, call }: JournalRecord): string {
   if (kind === "message") return `message ${String(id)}`;
   return kind === "tool.ended" ? `result ${String(call)}` : `record ${seq}`;
 }
 
-/** Whether somebody was told of it in so many words. */
+/** Whether this record itself was acknowledged. */
 function wasAcknowledged({ kind, id, call }: JournalRecord, { items, starts, results }: Acknowledgements): boolean {
   if (kind === "message") return items.has(String(id));
   if (kind === "tool.ended") return results.has(String(call));
   return kind === "tool.started" && starts.has(String(call));
 }
 
-/** What is not safe to repeat must have been started once at most. */
+/** Calls that are unsafe to repeat must have started at most once. */
 function twiceIn({ starts, safe, items }: Recorded): string[] {
   const words = new Map<string, string>();
   for (const item of items.values()) if (item.kind === "call") words.set(item.call, callWords(item, 60));

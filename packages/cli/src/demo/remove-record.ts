@@ -2,18 +2,18 @@ import { readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import type { JournalRecord } from "holdfast";
 
-/** What was taken away. */
+/** The record that was removed. */
 export interface RemovedRecord {
   readonly seq: number;
   readonly kind: string;
-  /** The tool whose result it was. */
+  /** The tool that produced the result. */
   readonly name: string;
 }
 
 /**
- * What a bad store does: takes one record that was acknowledged out of the files of a session, for `--lose-one`. It is
- * the result of a tool that is not safe to repeat, so that nobody can make up for it. Null if there is none
- * yet. Only for a session that nobody has open.
+ * Acts as a faulty store for `--lose-one`: removes one acknowledged record from a session's files. Picks the result of
+ * a tool that is not safe to repeat, so that it cannot be produced again. Null if there is none yet. The session must
+ * not be open.
  */
 export function removeRecord(store: string, session: string, below: (below: number) => number): RemovedRecord | null {
   const folder = join(store, "sessions", session);
@@ -24,7 +24,7 @@ export function removeRecord(store: string, session: string, below: (below: numb
   for (const [name, text] of texts) {
     for (const line of text.split("\n").filter((one) => one.includes('"kind":"tool.ended"'))) {
       const record = JSON.parse(line) as JournalRecord;
-      // An epoch may have carried it along: then it would still be there.
+      // If an epoch has retained it, it would still be there.
       const isOnlyCopy = all.split(String(record["id"])).length === 2;
       if (isOnlyCopy && !isSafe(all, String(record["call"]))) found.push({ name, line, record });
     }

@@ -12,7 +12,7 @@ import { WordWrap } from "./word-wrap.ts";
 type Style = Parameters<typeof styleText>[0];
 
 const WIDTH = 80;
-/** An answer is shown up to here. */
+/** Lines of an answer to show. */
 const LINES_MAX = 12;
 
 export interface LifeShown {
@@ -52,7 +52,7 @@ export function silentScreen(stream: NodeJS.WriteStream): Screen {
   };
 }
 
-/** Words as they come on a terminal; line by line elsewhere. */
+/** Shows words as they arrive on a terminal, and whole lines elsewhere. */
 export class TextScreen implements Screen {
   readonly #stream: NodeJS.WriteStream;
   readonly #flow: WordWrap;
@@ -61,7 +61,7 @@ export class TextScreen implements Screen {
   /** Tools started in a row, shown together. */
   #started: { readonly name: string; readonly words: string }[] = [];
   #ended = 0;
-  /** Of the answer that is being streamed. */
+  /** Lines of the answer being streamed. */
   #lines = 0;
 
   constructor(stream: NodeJS.WriteStream, env: Readonly<Record<string, string | undefined>>) {
@@ -205,7 +205,7 @@ export class TextScreen implements Screen {
     if (this.#lines <= LINES_MAX) this.#flow.say("say", plain(text), (one) => one, "  ");
   }
 
-  /** The end of a long answer is only counted. */
+  /** Reports how many lines of a long answer were left out. */
   #tellRest(): void {
     const rest = this.#lines - LINES_MAX;
     this.#lines = 0;
@@ -233,7 +233,7 @@ export class TextScreen implements Screen {
     this.#line(`    ${this.#paint("dim", words)}`);
   }
 
-  /** A paragraph of its own, wrapped. */
+  /** A wrapped paragraph. */
   #words(style: Style | "", text: string, label = "", labelOnly = false): void {
     this.#flow.close();
     const paint = style === "" ? (one: string) => one : (one: string) => this.#paint(style, one);

@@ -1,26 +1,23 @@
 /**
- * What the agent of the demo works on: a small project, and a prompt with several steps, of which each shows another
- * way to be caught by a kill. Pure.
+ * What the demo's agent works on: a small project, and a prompt with several steps, each of which a kill can interrupt
+ * in a different way. Pure.
  */
 export interface Task {
-  /** By path. */
+  /** Contents by path. */
   readonly files: Readonly<Record<string, string>>;
   readonly prompt: string;
-  /** What it may do without being asked: exactly this. */
+  /** Exactly what it may do without asking. */
   readonly allow: readonly string[];
-  /** So small that the conversation has to be summed up on the way. */
+  /** Small enough to force a compaction. */
   readonly windowTokens: number;
 }
 
-/**
- * A file in which the command of the task writes a line each time that it is run: the effect that must not happen
- * twice.
- */
+/** The task's command appends a line to this file each time it runs: the effect that must not happen twice. */
 export const EFFECTS = "releases.log";
 
 const COMMAND = "sh release.sh";
 
-/** It takes effect at once, and comes back late: the worst moment to die in. */
+/** Takes effect at once but returns late: the worst moment to die. */
 const RELEASE = `echo "2.4 released" >> ${EFFECTS}
 echo "uploading 2.4 ..."
 sleep 2
@@ -34,7 +31,7 @@ const NOTES_PER_FOLDER = 3;
 const WINDOW_TOKENS = 3400;
 const TOKENS_PER_FOLDER = 300;
 
-/** With more kills there is more to do: else the work would be over before they are. */
+/** More kills need more work, which would otherwise end first. */
 export function taskFor(kills: number): Task {
   const folders = Math.max(0, Math.ceil((kills - 6) / 2));
   const files: Record<string, string> = { "release.sh": RELEASE, [EFFECTS]: "" };
@@ -56,7 +53,7 @@ export function taskFor(kills: number): Task {
     files,
     prompt: steps.map((step, index) => `${index + 1}. ${step}`).join("\n"),
     allow: ["edit(src/**)", "edit(docs/**)", "write(reports/**)", `shell(${COMMAND})`],
-    // A summary tells of every step, so more steps need more room.
+    // A summary mentions every step, so more steps need more space.
     windowTokens: WINDOW_TOKENS + folders * TOKENS_PER_FOLDER,
   };
 }

@@ -1,6 +1,6 @@
 import { widthOf } from "../terminal/width.ts";
 
-/** Words that stream in, wrapped; on a terminal each is shown when it comes, elsewhere each line when it is full. */
+/** Wraps words that stream in. A terminal gets each word as it arrives; anything else gets whole lines. */
 export class WordWrap {
   readonly #write: (text: string) => void;
   readonly #width: number;
@@ -16,7 +16,7 @@ export class WordWrap {
     this.#isLive = isLive;
   }
 
-  /** Goes on with what it says; another kind of words begins a new line. */
+  /** Continues the text; a different kind starts a new line. */
   say(
     kind: string,
     text: string,
@@ -34,7 +34,7 @@ export class WordWrap {
       const columns = widthOf(piece);
       const isSpace = /^\s/.test(piece);
       if (isSpace) {
-        // Written with the word behind it, if that comes to stand on the same line.
+        // Written with the next word, if that fits on the same line.
         if (this.#column > 0) this.#space = " ".repeat(columns);
         continue;
       }
@@ -50,7 +50,7 @@ export class WordWrap {
     }
   }
 
-  /** Ends the line, if there is one. */
+  /** Ends the current line, if any. */
   close(): void {
     if (this.#column > 0) this.#put("\n");
     if (this.#held !== "") this.#write(this.#held);

@@ -1,7 +1,7 @@
 import { Marked, type Tokens } from "marked";
 import { BoundedLexer } from "../terminal/markdown-lexer.ts";
 
-/** Longer texts are shown as they are: nobody reads the formatting of so much, and taking it apart costs time. */
+/** Longer texts are shown unformatted: parsing them takes long, and nobody reads that much formatting. */
 const MARKDOWN_MAX = 50_000;
 
 export function escapeHtml(text: string): string {
@@ -13,7 +13,7 @@ export function escapeHtml(text: string): string {
     .replaceAll("'", "&#39;");
 }
 
-/** Only what a reader can follow without running anything. */
+/** Only links that run nothing. */
 export function isSafeLink(href: string): boolean {
   return /^(?:https?:\/\/|mailto:)[^\s\p{Cc}]+$/iu.test(href);
 }
@@ -22,9 +22,9 @@ const markdown = new Marked({
   async: false,
   gfm: true,
   renderer: {
-    // Raw HTML is shown, never used.
+    // Raw HTML is shown, never rendered.
     html: ({ raw }: Tokens.HTML | Tokens.Tag) => escapeHtml(raw),
-    // The page has headings of its own above these.
+    // The page's own headings rank above these.
     heading({ tokens, depth }: Tokens.Heading) {
       const level = Math.min(6, depth + 3);
       return `<h${level}>${this.parser.parseInline(tokens)}</h${level}>\n`;
@@ -37,14 +37,14 @@ const markdown = new Marked({
       if (!isSafeLink(href)) return `${text} <span class="address">(${escapeHtml(href)})</span>`;
       return `<a href="${escapeHtml(href)}" rel="noopener noreferrer nofollow">${text}</a>`;
     },
-    // A page that is opened asks no other machine for anything.
+    // Opening the page must not contact another machine.
     image: ({ href, text }: Tokens.Image) =>
       `<span class="image">[image: ${escapeHtml(text || "unnamed")} <span class="address">(${escapeHtml(href.slice(0, 300))})</span>]</span>`,
     checkbox: ({ checked }: Tokens.Checkbox) => (checked ? "☑ " : "☐ "),
   },
 });
 
-/** What a model wrote, as HTML that can do nothing. */
+/** What a model wrote, as inert HTML. */
 export function answerHtml(text: string): string {
   if (text.length > MARKDOWN_MAX) return verbatim(text);
   return markdown.parser(new BoundedLexer(markdown.defaults).lex(text)) as string;

@@ -4,19 +4,19 @@ import type { Item } from "../transcript/item.ts";
 import { itemsOf } from "../transcript/items.ts";
 import { titleOf } from "../transcript/title.ts";
 
-/** What an export for people shows: the same in every format. */
+/** What an export for people shows, in every format. */
 export interface Document {
   readonly title: string;
-  /** What is known of the session, for the head of the page. */
+  /** Facts about the session, for the top of the page. */
   readonly facts: readonly (readonly [name: string, value: string])[];
-  /** What a reader must know: it was interrupted, it is being written to, something is damaged. */
+  /** Notices: the session was interrupted, is in use, or is damaged. */
   readonly warnings: readonly string[];
   readonly items: readonly Item[];
-  /** Prompts that wait for their turn. */
+  /** Queued prompts. */
   readonly queued: readonly Item[];
 }
 
-/** Pure: the time is given, and what was used with all sub-agents. */
+/** Pure: the caller passes the time, and the usage including sub-agents. */
 export function documentOf(reading: Reading<unknown>, exportedAt: string, usage: Usage = reading.usage): Document {
   const { attributes, entries, queue, interruption, holder } = reading;
   const items = itemsOf(reading);
@@ -26,7 +26,7 @@ export function documentOf(reading: Reading<unknown>, exportedAt: string, usage:
     if (value) facts.push([name, value]);
   };
   add("Folder", attributes.cwd);
-  // A summary stands before what is older than it.
+  // A summary comes before the older messages that it replaces.
   const times = entries.map(({ at }) => at).sort();
   add("First entry", times[0] && timeWords(times[0]));
   add("Last entry", times.length > 1 ? timeWords(times.at(-1)!) : undefined);

@@ -1,23 +1,23 @@
-import { type DialectName, dialects, type Entry, type Reading, type Store } from "holdfast";
+import { type DialectName, dialects, type Reading, type Store } from "holdfast";
 import { listedTitle } from "../store/session-id.ts";
 import { nullIfUnreadable, sumUsage, usageBelow, usageOf } from "../store/usage.ts";
-import { shapeOf, shapesOf } from "../transcript/parts/shape.ts";
-import { toDialect } from "./dialects/to-dialect.ts";
+import { shapeOf, shapesOf } from "../transcript/shape.ts";
+import { entryOf, toDialect } from "./dialects/to-dialect.ts";
 import { documentOf } from "./document.ts";
 import type { Format } from "./format.ts";
-import { redacted } from "./redact.ts";
+import { redactDeep } from "./redact.ts";
 
 export interface ExportOptions {
   readonly format: Format;
-  /** Credentials are replaced in all texts. */
+  /** Replaces credentials in all texts. */
   readonly redact?: boolean;
 }
 
 /**
- * A session in a format, piece by piece. Only reads, without the lease: its writer is not disturbed (C16).
+ * A session in a format, in pieces. Reads without the lease, so its writer is not disturbed (C16).
  * Throws SESSION_NOT_FOUND, DIALECT_UNKNOWN, FORMAT_NEWER.
  */
-export async function* exported(
+export async function* exportSession(
   store: Store,
   id: string,
   { format, redact = false }: ExportOptions,
@@ -36,23 +36,22 @@ export async function* exported(
     const document = documentOf(titled, new Date().toISOString(), usage);
     const { markdownOf } = format === "markdown" ? await import("./markdown.ts") : { markdownOf: null };
     const write = markdownOf ?? (await import("./html.ts")).htmlOf;
-    yield* write(redact ? redacted(document) : document);
+    yield* write(redact ? redactDeep(document) : document);
     return;
   }
   yield* messageLines(reading, format === "messages" ? null : format, redact);
 }
 
 /**
- * A prompt that stands for a title is cut, and what is left of a secret no longer looks like one: its last word goes
- * too.
+ * A prompt used as a title is cut, and the rest of a secret in it no longer looks like one, so the last word is removed
+ * as well.
  */
 function wholeWords(title: string): string {
   return title.replace(/(?<!\S)\S*…$/, "…");
 }
 
 /**
- * Every record of the whole journal, as it stands there, up to its end as it is now. A record that was redacted has
- * lost its checksum.
+ * Every record of the journal, as it is, up to its current end. A redacted record has no checksum.
  */
 async function* journalLines(store: Store, id: string, redact: boolean): AsyncGenerator<string, void, undefined> {
   for await (const record of store.history(id)) {
@@ -61,14 +60,14 @@ async function* journalLines(store: Store, id: string, redact: boolean): AsyncGe
       continue;
     }
     const { crc, ...rest } = record;
-    const safe = redacted(withWholeTitle(rest.kind === "draft" ? withoutPieces(rest) : rest));
+    const safe = redactDeep(withWholeTitle(rest.kind === "draft" ? withoutPieces(rest) : rest));
     yield `${JSON.stringify(safe === rest ? record : safe)}\n`;
   }
 }
 
 /**
- * A secret that was streamed is in pieces, of which none looks like one: the words of a draft are in the message that
- * it became.
+ * A streamed secret is in pieces, none of which looks like one, so a draft's texts are removed: the finished message has
+ * them.
  */
 function withoutPieces<T extends { readonly [member: string]: unknown }>(draft: T): T {
   const parts = shapesOf(draft["parts"]).map((part) => {
@@ -78,7 +77,7 @@ function withoutPieces<T extends { readonly [member: string]: unknown }>(draft: 
   return parts.length > 0 ? { ...draft, parts } : draft;
 }
 
-/** Some records carry what a list shows of the session; and a fork is given that as its own title. */
+/** Some records carry the session's list row, and a fork gets its title from it. */
 function withWholeTitle<T extends { readonly [member: string]: unknown }>(record: T): T {
   const row = shapeOf(record["summary"]);
   const summary = row && wholeIn(row);
@@ -94,7 +93,7 @@ function wholeIn<T extends { readonly [member: string]: unknown }>(row: T): T {
   return said.length > 0 ? { ...row, ...Object.fromEntries(said) } : row;
 }
 
-/** A JSON array, one message on each line. */
+/** A JSON array, one message per line. */
 function* messageLines(reading: Reading<unknown>, name: DialectName | null, redact: boolean): Generator<string> {
   const own = reading.attributes.dialect;
   const asked = name === null || name === own ? reading.messages : toDialect(reading, name);
@@ -108,24 +107,19 @@ function* messageLines(reading: Reading<unknown>, name: DialectName | null, reda
 }
 
 /**
- * Nobody knows what was signed behind a changed text: that reasoning is left out, so that the provider still accepts
- * the rest (R1).
+ * Signed reasoning after a changed text is left out, so that the provider still accepts the rest (R1).
  */
 export function redactedMessages(messages: readonly unknown[], name: string): readonly unknown[] {
-  const safe = redacted(messages);
+  const safe = redactDeep(messages);
   const first = messages.findIndex((message, index) => safe[index] !== message);
   const dialect = Object.hasOwn(dialects, name) ? dialects[name as DialectName] : null;
   if (first < 0 || !dialect) return safe;
-  const entries = safe.map(
-    (message, index): Entry<unknown> => ({
-      ...{ id: `${index}`, seq: index + 1, at: "", turn: 1, step: `${index}`, message, metadata: {} },
-    }),
-  );
+  const entries = safe.map((message, index) => entryOf(message, index));
   const next = dialect.role(safe.at(-1)) === "assistant" ? "prompt" : "model";
   return dialect.arrange(entries, { changedAt: null, redactedAt: `${first}`, next });
 }
 
-/** Bytes as base64 and addresses as texts, as the SDKs take them too. */
+/** Bytes as base64 and URLs as text, which the SDKs accept too. */
 function plainJson(value: unknown): unknown {
   if (typeof value !== "object" || value === null) return value;
   if (value instanceof URL) return value.href;

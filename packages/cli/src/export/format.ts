@@ -4,7 +4,7 @@ import { CommandError, EXIT } from "../exit.ts";
 /** `messages`: in the session's own dialect. */
 export type Format = "markdown" | "html" | "jsonl" | "messages" | DialectName;
 
-/** Named here, so that a command line can be checked without loading the library. */
+/** Listed here so that a command line can be checked without loading the library. */
 export const formats: readonly Format[] = [
   ...(["markdown", "html", "jsonl", "messages"] as const),
   ...(["ai-sdk", "anthropic", "openai-chat", "openai-responses", "gemini", "acp"] as const),
@@ -20,7 +20,7 @@ const BY_EXTENSION = new Map<string, Format>([
   ["json", "messages"],
 ]);
 
-/** What is asked for, else what the file's name says, else Markdown. Throws CommandError USAGE. */
+/** The requested format, else the one of the file's name, else Markdown. Throws CommandError USAGE. */
 export function formatFor(given: string | undefined, output: string | undefined): Format {
   if (given !== undefined) {
     const found = given === "md" ? "markdown" : formats.find((one) => one === given.toLowerCase());

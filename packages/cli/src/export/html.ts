@@ -2,28 +2,27 @@ import { createHash } from "node:crypto";
 import { bytesWords } from "../terminal/bytes.ts";
 import { plain, plainLine } from "../terminal/plain.ts";
 import type { AnswerItem, CallItem, Item, ShownFile } from "../transcript/item.ts";
-import { printed } from "../transcript/parts/shape.ts";
+import { printed } from "../transcript/shape.ts";
 import { callWords, stateWords } from "../transcript/words.ts";
 import { answerHtml, escapeHtml, isSafeLink, verbatim } from "./answer-html.ts";
 import { type Document, timeWords } from "./document.ts";
 import { style } from "./page-style.ts";
-import { shortened } from "./shorten.ts";
+import { shorten } from "./shorten.ts";
 
-/** Browsers show these without running anything that is in them; SVG is not among them. */
+/** Browsers show these without running anything in them. SVG is not one of them. */
 const RASTERS = new Set(["image/png", "image/jpeg", "image/gif", "image/webp"]);
-/** Of base64. A larger image is named, not shown. */
+/** Of base64. A larger image is mentioned, not shown. */
 const IMAGE_CHARS_MAX = 16_000_000;
 
 /**
- * Nothing but the style of the page itself and images that are in it: no script, no other machine, whatever the texts
- * say (C25).
+ * Only the page's own style and embedded images: no scripts and no network, whatever the texts say (C25).
  */
 function policy(): string {
   const hash = createHash("sha256").update(style).digest("base64");
   return `default-src 'none'; style-src 'sha256-${hash}'; img-src data:; base-uri 'none'; form-action 'none'`;
 }
 
-/** One file that needs nothing else, and runs nothing. */
+/** One self-contained file that runs nothing. */
 export function* htmlOf({ title, facts, warnings, items, queued }: Document): Generator<string> {
   const name = line(title);
   yield `<!doctype html>
@@ -47,7 +46,7 @@ export function* htmlOf({ title, facts, warnings, items, queued }: Document): Ge
   for (const warning of warnings) yield `<p class="warning" role="note">${line(warning)}</p>\n`;
   yield "</header>\n<main>\n";
   let turn: number | null = null;
-  // Of their own: what came late may stand in a turn that was over.
+  // Separate: a late result can belong to a turn that has ended.
   let sections = 0;
   for (const item of items) {
     if (item.turn !== turn) {
@@ -78,7 +77,7 @@ function itemHtml(item: Item): string {
         `<div dir="auto">${answerHtml(words(item.text))}</div>${cut(item)}${filesHtml(item.files)}`,
       );
     case "reasoning":
-      return folded(item, "Reasoning", `<div dir="auto">${verbatim(words(item.text))}</div>${cut(item)}`);
+      return foldable(item, "Reasoning", `<div dir="auto">${verbatim(words(item.text))}</div>${cut(item)}`);
     case "note":
       return article(item, "Note", `<div dir="auto">${verbatim(words(item.text))}</div>`);
     case "call":
@@ -90,7 +89,7 @@ function article(item: Item, who: string, content: string): string {
   return `<article class="${item.kind}">\n<h3 dir="auto">${line(who)} <time datetime="${escapeHtml(item.at)}">${escapeHtml(timeWords(item.at))}</time>${aside(item)}</h3>\n${content}\n</article>\n`;
 }
 
-function folded(item: Item, summary: string, content: string): string {
+function foldable(item: Item, summary: string, content: string): string {
   return `<article class="${item.kind}">\n<details>\n<summary>${summary}${aside(item)}</summary>\n${content}\n</details>\n</article>\n`;
 }
 
@@ -108,7 +107,7 @@ function callHtml(item: CallItem): string {
   if (parts.length === 0) parts.push("<p>Nothing else is recorded.</p>");
   const who = by === "provider" ? "Provider tool" : "Tool";
   const summary = `${who}: <code dir="auto">${line(callWords({ name, input }))}</code> <span class="state ${state}">${stateWords[state]}</span>`;
-  return `${folded(item, summary, parts.join("\n"))}${filesHtml(files)}`;
+  return `${foldable(item, summary, parts.join("\n"))}${filesHtml(files)}`;
 }
 
 const code = (text: string): string => `<pre tabindex="0" dir="auto"><code>${escapeHtml(words(text))}</code></pre>`;
@@ -138,8 +137,8 @@ function fileHtml({ mediaType, name, data, url, bytes }: ShownFile): string {
 }
 
 /**
- * Texts are cleaned before they are escaped: what is not Unicode, or turns the direction of writing, would still do so
- * in a page.
+ * Texts are cleaned before they are escaped: invalid Unicode and characters that change the writing direction would
+ * still have their effect in a page.
  */
-const words = (text: string): string => plain(shortened(text));
+const words = (text: string): string => plain(shorten(text));
 const line = (text: string): string => escapeHtml(plainLine(text.slice(0, 10_000)));

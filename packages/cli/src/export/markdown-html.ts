@@ -1,9 +1,8 @@
 /**
- * Markdown in which HTML is shown instead of used, and an image is a link to it: opening the file is to ask no other
- * machine for anything (C25). Other links are left to the reader's program. Where it is in doubt whether something is
- * code, it counts as text, and is escaped: then a reader sees `&lt;` for `<`, and no
- * more comes of it. So only what every reader takes for code is left alone: fences at the beginning of a line, and code
- * spans on one line that is no row of a table.
+ * Markdown in which HTML is shown instead of rendered, and images become links: opening the file must not contact
+ * another machine (C25). Other links are left to the reader's program. Only what every reader treats as code is left
+ * alone: fences at the start of a line, and code spans within one line that is not a table row. Anything else is
+ * escaped; at worst, a reader sees `&lt;` for `<`.
  */
 export function escapedHtml(markdown: string): {
   readonly markdown: string /** The fence that would close what is still open. */;
@@ -22,7 +21,7 @@ export function escapedHtml(markdown: string): {
   return { markdown: lines.join("\n"), isOpen: fence };
 }
 
-/** A closing fence may be indented, as long as it is of the same kind and not shorter. */
+/** A closing fence may be indented, if it is of the same kind and not shorter. */
 function closes(line: string, fence: string): boolean {
   const found = /^ {0,3}(`{3,}|~{3,})[ \t]*$/.exec(line)?.[1];
   return found !== undefined && found[0] === fence[0] && found.length >= fence.length;
@@ -34,7 +33,7 @@ function withSafeInfo(line: string, fence: string): string {
 
 function escapedLine(line: string): string {
   if (!line.includes("<") && !line.includes("![")) return line;
-  if (line.includes("|")) return escaped(line);
+  if (line.includes("|")) return escapeHtml(line);
   let out = "";
   let text = 0;
   for (let at = line.indexOf("`"); at !== -1; at = line.indexOf("`", at)) {
@@ -44,11 +43,11 @@ function escapedLine(line: string): string {
       at += isEscaped(line, at) ? 1 : ticks;
       continue;
     }
-    out += escaped(line.slice(text, at)) + line.slice(at, end);
+    out += escapeHtml(line.slice(text, at)) + line.slice(at, end);
     at = end;
     text = end;
   }
-  return out + escaped(line.slice(text));
+  return out + escapeHtml(line.slice(text));
 }
 
 function isEscaped(line: string, at: number): boolean {
@@ -64,7 +63,7 @@ function closingTicks(line: string, from: number, ticks: number): number {
   return -1;
 }
 
-function escaped(text: string): string {
+function escapeHtml(text: string): string {
   const shown = text.replaceAll("<", "&lt;");
   return shown.replaceAll("![", (found, at: number) => (isEscaped(shown, at) ? found : `\\${found}`));
 }

@@ -1,13 +1,13 @@
 import { bytesWords } from "../terminal/bytes.ts";
 import { plain, plainLine } from "../terminal/plain.ts";
 import type { CallItem, Item, ShownFile } from "../transcript/item.ts";
-import { printed } from "../transcript/parts/shape.ts";
+import { printed } from "../transcript/shape.ts";
 import { callWords, stateWords } from "../transcript/words.ts";
 import { type Document, timeWords } from "./document.ts";
 import { escapedHtml } from "./markdown-html.ts";
-import { shortened } from "./shorten.ts";
+import { shorten } from "./shorten.ts";
 
-/** For people, in any editor: what a person said is quoted, what tools said is in fences. */
+/** For people, in any editor: prompts are quoted, tool results are fenced. */
 export function* markdownOf({ title, facts, warnings, items, queued }: Document): Generator<string> {
   yield `# ${inline(title)}\n\n`;
   for (const [name, value] of facts) yield `- **${inline(name)}:** ${codeSpan(value)}\n`;
@@ -29,7 +29,7 @@ function itemText(item: Item): string {
   const when = timeWords(item.at);
   switch (item.kind) {
     case "prompt":
-      return `### You\n\n_${when}_${aside}\n\n${quoted(item.text)}${filesText(item.files)}`;
+      return `### You\n\n_${when}_${aside}\n\n${quote(item.text)}${filesText(item.files)}`;
     case "answer": {
       const who = item.model ? inline(item.model) : "Model";
       const cut = item.incomplete ? "\n**[Incomplete: the answer was cut off here.]**\n" : "";
@@ -37,10 +37,10 @@ function itemText(item: Item): string {
     }
     case "reasoning": {
       const cut = item.incomplete ? " _(cut off)_" : "";
-      return `**Reasoning**${cut}${aside}\n\n${quoted(item.text)}`;
+      return `**Reasoning**${cut}${aside}\n\n${quote(item.text)}`;
     }
     case "note":
-      return `**Note**${aside}\n\n${quoted(item.text)}`;
+      return `**Note**${aside}\n\n${quote(item.text)}`;
     case "call":
       return callText(item, aside);
   }
@@ -51,8 +51,8 @@ function callText({ name, input, state, output, files, child, by }: CallItem, as
   const lines = [`**${who}:** ${codeSpan(callWords({ name, input }))} — ${stateWords[state]}${aside}\n`];
   if (child) lines.push(`Sub-agent session: ${codeSpan(child)}\n`);
   const isPlain = typeof input === "string";
-  if (input !== undefined && input !== null) lines.push(fenced(printed(input, 2), isPlain ? "text" : "json"));
-  if (output !== undefined && output !== "") lines.push(fenced(output, "text"));
+  if (input !== undefined && input !== null) lines.push(fence(printed(input, 2), isPlain ? "text" : "json"));
+  if (output !== undefined && output !== "") lines.push(fence(output, "text"));
   return lines.join("\n") + filesText(files);
 }
 
@@ -65,9 +65,9 @@ function filesText(files: readonly ShownFile[] = []): string {
     .join("");
 }
 
-/** A fence that is longer than any in the text cannot be closed by it. */
-export function fenced(text: string, language: string): string {
-  const content = plain(shortened(text));
+/** A fence longer than any in the text cannot be closed by the text. */
+export function fence(text: string, language: string): string {
+  const content = plain(shorten(text));
   const fence = "`".repeat(Math.max(3, longestRun(content) + 1));
   return `${fence}${language}\n${content}${content.endsWith("\n") ? "" : "\n"}${fence}\n`;
 }
@@ -76,7 +76,7 @@ function codeSpan(text: string): string {
   const content = plainLine(text);
   if (content === "") return "";
   const ticks = "`".repeat(longestRun(content) + 1);
-  // A space where the content begins or ends with a tick: it is not shown.
+  // Content that starts or ends with a backtick needs a space, which is not shown.
   return ticks.length > 1 ? `${ticks} ${content} ${ticks}` : `${ticks}${content}${ticks}`;
 }
 
@@ -86,21 +86,21 @@ function longestRun(text: string): number {
   return longest;
 }
 
-/** One line of words that is shown as it is, whatever Markdown makes of some characters. */
+/** One line of literal text: characters with a meaning in Markdown are escaped. */
 function inline(text: string): string {
   return plainLine(text).replaceAll(/[\\`*_{}[\]<>#|~!&]/g, "\\$&");
 }
 
 /**
- * The model's own Markdown; HTML in it is shown, not used. An unclosed fence is closed, so that it takes nothing that
- * follows.
+ * The model's own Markdown. HTML in it is shown, not rendered. An unclosed fence is closed, so that it does not swallow
+ * what follows.
  */
 function block(text: string): string {
-  const { markdown, isOpen } = escapedHtml(plain(shortened(text)));
+  const { markdown, isOpen } = escapedHtml(plain(shorten(text)));
   return `${markdown}${markdown.endsWith("\n") ? "" : "\n"}${isOpen ? `${isOpen}\n` : ""}`;
 }
 
-function quoted(text: string): string {
+function quote(text: string): string {
   const lines = block(text).replace(/\n$/, "").split("\n");
   return `${lines.map((line) => (line === "" ? ">" : `> ${line}`)).join("\n")}\n`;
 }

@@ -3,13 +3,12 @@ import { type FileHandle, link, lstat, open, rename, stat, unlink } from "node:f
 import { basename, dirname, join, resolve } from "node:path";
 import { CommandError, EXIT } from "../exit.ts";
 
-/** Collected to about so much, so that a write is worth its system call. */
+/** Writes are collected up to about this size. */
 const CHUNK_CHARS = 1 << 20;
 
 /**
- * Writes a file that is there as a whole or not at all, for this user alone (C24): under another name first, which
- * takes the name at the end. One that is there already is replaced only
- * with `force`. Throws CommandError OUTPUT_EXISTS, OUTPUT_FAILED.
+ * Writes a file completely or not at all, readable by this user only (C24): first under another name, which is renamed
+ * at the end. Replaces an existing file only with `force`. Throws CommandError OUTPUT_EXISTS, OUTPUT_FAILED.
  */
 export async function writeOutput(
   path: string,
@@ -17,7 +16,7 @@ export async function writeOutput(
   { force = false }: { readonly force?: boolean } = {},
 ): Promise<void> {
   const target = resolve(path);
-  // Before the work: the same is found out for certain at the end.
+  // Fails early. The link at the end decides for certain.
   const found = await whatIs(target);
   if (found === "no file") throw noFile(path);
   if (!force && found !== null) throw exists(path);
@@ -25,7 +24,7 @@ export async function writeOutput(
   try {
     const file = await open(temporary, "wx", 0o600);
     try {
-      // Whatever the umask has taken.
+      // Independent of the umask.
       await file.chmod(0o600);
       await writeAll(file, chunks);
       await file.sync();
@@ -38,7 +37,7 @@ export async function writeOutput(
     await unlink(temporary).catch((gone: NodeJS.ErrnoException) => {
       if (gone.code !== "ENOENT" && gone.code !== "ENOTDIR") throw gone;
     });
-    throw worded(error, path);
+    throw explainFailure(error, path);
   }
 }
 
@@ -58,7 +57,7 @@ async function writeAll(file: FileHandle, chunks: Iterable<string> | AsyncIterab
   if (chars > 0) await flush();
 }
 
-/** A name that is taken in the meantime stays with its new owner: unlike a rename, a link never replaces. */
+/** If the name is taken in the meantime, that file stays: unlike a rename, a link never replaces. */
 async function takeName(temporary: string, target: string, path: string): Promise<void> {
   try {
     await link(temporary, target);
@@ -66,7 +65,7 @@ async function takeName(temporary: string, target: string, path: string): Promis
   } catch (error) {
     const { code } = error as NodeJS.ErrnoException;
     if (code === "EEXIST") throw exists(path);
-    // File systems without hard links: the name is taken by an empty file, which the rename replaces.
+    // File systems without hard links: an empty file reserves the name, and the rename replaces it.
     if (code !== "EPERM" && code !== "ENOTSUP" && code !== "EOPNOTSUPP" && code !== "ENOSYS") throw error;
     const reserved = await open(target, "wx", 0o600).catch((taken: NodeJS.ErrnoException) => {
       throw taken.code === "EEXIST" ? exists(path) : taken;
@@ -76,21 +75,21 @@ async function takeName(temporary: string, target: string, path: string): Promis
   }
 }
 
-/** `no file`: a folder, a device, a pipe, or a link to such (/dev/stdout): that is not there to be replaced. */
+/** `no file`: a folder, a device, a pipe, or a link to one (/dev/stdout). Those are never replaced. */
 async function whatIs(target: string): Promise<"file" | "no file" | null> {
   try {
     const found = await lstat(target);
     if (!found.isSymbolicLink()) return found.isFile() ? "file" : "no file";
   } catch (error) {
     if (isMissing(error)) return null;
-    throw worded(error, target);
+    throw explainFailure(error, target);
   }
   try {
     return (await stat(target)).isFile() ? "file" : "no file";
   } catch (error) {
-    // A link to nothing: it is the link that would be replaced.
+    // A dangling link: the link itself would be replaced.
     if (isMissing(error)) return "file";
-    throw worded(error, target);
+    throw explainFailure(error, target);
   }
 }
 
@@ -112,8 +111,8 @@ function exists(path: string): CommandError {
   );
 }
 
-/** What the system said of the file, in words. Errors of the store stay what they are. */
-function worded(error: unknown, path: string): unknown {
+/** Describes a system error about the file. Store errors are returned unchanged. */
+function explainFailure(error: unknown, path: string): unknown {
   if (!(error instanceof Error) || !("syscall" in error)) return error;
   const message = `${path} could not be written: ${error.message}. No file was left behind, and the session was not touched.`;
   return new CommandError(EXIT.failed, "OUTPUT_FAILED", message, error);

@@ -1,4 +1,4 @@
-/** The look of the exported page, for light and dark screens and for paper. */
+/** The style of the exported page, for light and dark screens and for paper. */
 export const style = `
 :root { color-scheme: light dark; --page: #ffffff; --ink: #1c1e21; --soft: #57606a; --line: #d0d7de; --panel: #f6f8fa; --prompt: #eaf3ff; --accent: #0a58ca; --bad: #b42318; --warn: #8a5300; --good: #1a6e37; }
 @media (prefers-color-scheme: dark) { :root { --page: #0f1318; --ink: #e4e8ec; --soft: #9aa5b1; --line: #303842; --panel: #181e25; --prompt: #15263c; --accent: #7ab7ff; --bad: #ff8f85; --warn: #f0b655; --good: #75d092; } }

@@ -1,25 +1,24 @@
 import { credentials } from "holdfast";
-import { parsedJson } from "../transcript/parts/shape.ts";
+import { parsedJson } from "../transcript/shape.ts";
 
 /** Deeper than any journal holds (S5). */
 const DEPTH_MAX = 1000;
-/** Longer values do not become a secret by the name that they are assigned to. */
+/** Longer values are not secrets just because of the name that they are assigned to. */
 const NAMED_MAX = 4096;
-/** Members that hold bytes; what is shorter than this may be anything. */
+/** Members that hold bytes. A shorter value may be anything. */
 const BYTES = new Set(["data", "image", "blob", "base64", "file_data", "b64_json", "result", "partial_image_b64"]);
 const ENCODED_MIN = 256;
 const BASE64 = /^[A-Za-z0-9+/=\s]*$/;
-/** What a provider signed or encrypted: no text, and without a meaning when it is changed. */
+/** Signed or encrypted by a provider: not text, and invalid once changed. */
 const SEALED = /^(?:signature|thought_?signature|redactedData|fingerprint|crc)$|^encrypted|EncryptedContent$/i;
-/** JSON in a text, which what reads it must still be able to parse. */
+/** JSON in a text, which must stay valid JSON. */
 const JSON_TEXT = new Set(["input", "args", "arguments"]);
 
 /**
- * Any value with the credentials in its texts replaced, as `credentials` does it: also where only the name of a member
- * tells what its value is (`{"password":"…"}`), and inside
- * JSON that is in a text. The very same value if there was nothing to replace.
+ * Replaces the credentials in the texts of any value, as `credentials` does, including values that only their member's
+ * name gives away (`{"password":"…"}`), and those inside JSON in a text. Returns the same value if there are none.
  */
-export function redacted<T>(value: T): T {
+export function redactDeep<T>(value: T): T {
   return ofValue(value, 0) as T;
 }
 
@@ -44,7 +43,7 @@ function ofValue(value: unknown, depth: number): unknown {
     const next = ofMember(name, member, depth);
     if (next === member) continue;
     copy ??= { ...value };
-    // Not by assignment: a member may be called __proto__.
+    // Not by assignment: a member may be named __proto__.
     Object.defineProperty(copy, name, { value: next, enumerable: true, writable: true, configurable: true });
   }
   return copy ?? value;

@@ -3,7 +3,7 @@ import { CommandError, EXIT } from "../exit.ts";
 import { explainModelError } from "../models/explain.ts";
 import type { FailureShown } from "./host.ts";
 
-/** Why a turn failed, for people; a store error keeps its own message. */
+/** Why a turn failed, for people. Our own errors keep their message. */
 export function explainFailure(error: unknown, model: string): FailureShown {
   if (error instanceof CommandError || isHoldfastError(error)) return { code: error.code, message: error.message };
   return explainModelError(error, model);

@@ -4,7 +4,7 @@ interface Shape {
   readonly [member: string]: unknown;
 }
 
-/** What providers say of a conversation that does not fit: they have no code for it in common. */
+/** Error messages of providers for a conversation that is too long: they have no common code for it. */
 const WINDOW =
   /context.?length|context.?window|context size|maximum context|tokens exceeds? the|prompt is too long|input is too long|too many (input )?tokens|exceeds? (the )?(maximum|max|limit).{0,40}token|token count.{0,60}exceeds|request too large/i;
 
@@ -29,12 +29,12 @@ const UNREACHABLE = new Set([
 
 const SAFE = "Everything so far is recorded.";
 
-/** Of an explanation, what it says before it speaks of the turn. */
+/** The part of an explanation before it mentions the turn. */
 export function whatHappened(explanation: string): string {
   return explanation.split(SAFE, 1)[0]!.trimEnd();
 }
 
-/** The conversation does not fit into the model's window: compacting helps. */
+/** Whether the conversation exceeds the model's context window: compacting helps. */
 export function isWindowError(error: unknown): boolean {
   return chain(error).some((one) => {
     const status = statusOf(one);
@@ -43,15 +43,14 @@ export function isWindowError(error: unknown): boolean {
   });
 }
 
-/** Why the model could not be asked: a MODEL_… code, and what happened, whether data is safe and what to do next. */
+/** Why a request to the model failed: a MODEL_… code, and what happened, whether data is safe and what to do next. */
 export interface ExplainedError {
   readonly code: string;
   readonly message: string;
 }
 
 /**
- * What the AI SDK threw, as a code and a sentence that says what to do. `name`: `provider/name` of the model that was
- * asked.
+ * Turns an error from the AI SDK into a code and a message that says what to do. `name` is the model's `provider/name`.
  */
 export function explainModelError(error: unknown, name: string): ExplainedError {
   const links = chain(error);
@@ -81,7 +80,7 @@ export function explainModelError(error: unknown, name: string): ExplainedError 
   if (
     links.some((one) => /content.?filter|refus(ed|al)|safety/i.test(`${textOf(one["name"])} ${textOf(one["message"])}`))
   ) {
-    return refused(name, links);
+    return explainRefusal(name, links);
   }
   if (links.some(({ name: kind }) => kind === "AI_NoOutputGeneratedError" || kind === "AI_NoContentGeneratedError")) {
     return shown("MODEL_FAILED", `${name} returned an empty answer. ${SAFE} Finish the turn to retry.`);
@@ -111,7 +110,7 @@ function ofStatus(status: number, name: string, links: readonly Shape[]): Explai
       `The server of ${name} failed (${status}${said(links)}). ${SAFE} Finish the turn to retry.`,
     );
   }
-  return refused(name, links, status);
+  return explainRefusal(name, links, status);
 }
 
 function noKey(name: string, links: readonly Shape[]): ExplainedError {
@@ -128,7 +127,7 @@ function unknownModel(name: string, links: readonly Shape[]): ExplainedError {
   );
 }
 
-function refused(name: string, links: readonly Shape[], status?: number): ExplainedError {
+function explainRefusal(name: string, links: readonly Shape[], status?: number): ExplainedError {
   const number = status === undefined ? "" : ` (${status})`;
   return shown(
     "MODEL_REFUSED",
@@ -140,7 +139,7 @@ function shown(code: string, message: string): ExplainedError {
   return { code, message };
 }
 
-/** The error, what it wraps, and what that wraps: retries, causes, aggregates. */
+/** The error, what it wraps, and so on: retries, causes, aggregates. */
 function chain(error: unknown): Shape[] {
   const links: Shape[] = [];
   const waiting: unknown[] = [error];
@@ -150,7 +149,7 @@ function chain(error: unknown): Shape[] {
     if (typeof next !== "object" || next === null || links.includes(next as Shape)) continue;
     const link = next as Shape;
     links.push(link);
-    // The stream's error part of some providers is an object with the real one inside.
+    // The error part of some providers' streams is an object with the real error inside.
     waiting.push(link["lastError"], link["cause"], link["error"]);
     if (Array.isArray(link["errors"])) waiting.push(...link["errors"]);
   }
@@ -162,7 +161,7 @@ function statusOf(link: Shape): number | undefined {
     const value = link[member];
     if (typeof value === "number" && value >= 400 && value < 600) return value;
   }
-  // Errors in the middle of a stream have no status, but a type.
+  // Errors in mid-stream have a type instead of a status.
   switch (link["type"]) {
     case "overloaded_error":
       return 529;
@@ -205,7 +204,7 @@ function waitOf(links: readonly Shape[]): string | undefined {
   return undefined;
 }
 
-/** What the server itself said, on one line and short: never a whole page of HTML, never a key. */
+/** What the server said, short and on one line: never a whole HTML page, never a key. */
 function said(links: readonly Shape[]): string {
   const own = links.find((link) => statusOf(link) !== undefined) ?? links.at(-1);
   const text = withoutPasswords(textOf(own?.["message"]))

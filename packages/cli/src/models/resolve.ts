@@ -6,23 +6,23 @@ import { shownAddress } from "../shown-address.ts";
 import { windowTokensOf } from "./windows.ts";
 
 export interface ResolveOptions {
-  /** Of the server of a `compatible` model. Not taken for other providers: their keys must not go to it. */
+  /** The server of a `compatible` model. Ignored for other providers: their keys must not be sent to it. */
   readonly baseUrl?: string;
-  /** In the place of what is known of the model. */
+  /** Overrides the known window of the model. */
   readonly windowTokens?: number;
-  /** Milliseconds that the offline model takes for each delta. */
+  /** How many milliseconds the offline model takes for each delta. */
   readonly offlineDelayMs?: number;
   readonly env: Readonly<Record<string, string | undefined>>;
 }
 
-/** A model that can be asked. */
+/** A model that is ready for requests. */
 export interface ResolvedModel {
   /** `provider/name` */
   readonly name: string;
   readonly model: LanguageModelV4;
   readonly provider: string;
   readonly windowTokens: number;
-  /** What each request to it must say. */
+  /** Options that every request must carry. */
   readonly providerOptions?: SharedV4ProviderOptions;
 }
 
@@ -33,7 +33,7 @@ interface Provider {
   readonly needsKey: boolean;
   readonly example: string;
   readonly providerOptions?: SharedV4ProviderOptions;
-  /** Loads the provider's package, which is slow: only when it is used. */
+  /** Loads the provider's package on demand, because that is slow. */
   readonly load: (
     name: string,
     key: string | undefined,
@@ -58,8 +58,8 @@ const PROVIDERS: Readonly<Record<string, Provider>> = {
     address: "OPENAI_BASE_URL",
     needsKey: true,
     example: "openai/gpt-5",
-    // Nothing that the journal holds may depend on what OpenAI's servers keep (R4). The package then asks for encrypted
-    // reasoning by itself, of models that reason.
+    // Nothing in the journal may depend on what OpenAI's servers keep (R4). With this, the package requests encrypted
+    // reasoning from models that reason.
     providerOptions: { openai: { store: false } },
     load: async (name, key, baseUrl) => {
       const { createOpenAI } = await import("@ai-sdk/openai");
@@ -99,10 +99,9 @@ function settings(key: string | undefined, baseUrl: string | undefined): { apiKe
 }
 
 /**
- * The model of this name: `offline`, or `provider/name`. Asks nobody: a wrong name or key shows at the first request
- * (`explainModelError`).
- * Throws CommandError: MODEL_UNKNOWN for a provider that there is none of, MODEL_KEY without a key, MODEL_BASE_URL
- * without an address or with one that is none.
+ * Resolves `offline` or `provider/name` to a model. Sends nothing: a wrong name or key shows at the first request
+ * (`explainModelError`). Throws CommandError: MODEL_UNKNOWN for an unknown provider or a missing model name, MODEL_KEY
+ * without a key, MODEL_BASE_URL for a missing or invalid address, or one with a password besides a key.
  */
 export async function resolveModel(name: string, options: ResolveOptions): Promise<ResolvedModel> {
   const slash = name.indexOf("/");
@@ -166,8 +165,8 @@ function checkAddress(name: string, provider: Provider, baseUrl: string | undefi
 }
 
 /**
- * A password in an address goes into a header: no request takes it in its URL, and the URL is what errors tell and
- * journals keep.
+ * Moves a password from the address into a header: no request accepts it in its URL, and errors and journals show the
+ * URL.
  */
 function withoutCredentials(
   name: string,
@@ -192,7 +191,7 @@ function withoutCredentials(
   };
 }
 
-/** A "%" that stands for nothing is one. */
+/** Leaves an invalid "%" as it is. */
 function decodedPart(text: string): string {
   try {
     return decodeURIComponent(text);

@@ -1,14 +1,13 @@
 /**
- * Tokens that may be sent to a model, by its name; the first that fits counts. From the providers' documentation as of
- * November 2026, and on the safe side where that differs within a family or costs more beyond a limit. Only for
- * deciding when
- * to compact: a provider that refuses earlier is believed, and `windowTokens` of the configuration counts more.
+ * Input tokens by model name; the first match counts. From the providers' documentation as of November 2026, and on the
+ * safe side where values differ within a family or cost more beyond a limit. Used only to decide when to compact: a
+ * provider that refuses earlier is right, and `windowTokens` in the configuration takes precedence.
  */
 const WINDOWS: readonly (readonly [name: RegExp, tokens: number])[] = [
-  // The newest ones take a million, others only with a beta, and above 200,000 it may cost more.
+  // The newest models take a million, others only in a beta, and more than 200,000 may cost extra.
   [/^anthropic\//u, 200_000],
   [/^openai\/gpt-[^/]*-chat/u, 128_000],
-  // 400,000 are input and output together, of which 272,000 may be input; later ones take more, for more.
+  // 400,000 tokens include the output; 272,000 may be input. Later models take more, at a higher price.
   [/^openai\/gpt-5/u, 272_000],
   [/^openai\/gpt-4\.1/u, 1_000_000],
   [/^openai\/gpt-4(?:o|\.5|-turbo|-\d{4}-preview)/u, 128_000],
@@ -21,7 +20,7 @@ const WINDOWS: readonly (readonly [name: RegExp, tokens: number])[] = [
   [/^google\/gemini-/u, 1_000_000],
 ];
 
-/** Of a server of one's own nothing is known, and local servers mostly run with little. So does the offline model. */
+/** For self-hosted models, whose windows are unknown and usually small, and for the offline model. */
 const WINDOW_TOKENS_DEFAULT = 32_000;
 
 export function windowTokensOf(name: string): number {

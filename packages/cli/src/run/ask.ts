@@ -11,8 +11,8 @@ import { visibleLine } from "../terminal/visible.ts";
 let last: Promise<void> = Promise.resolve();
 
 /**
- * Puts a request for approval to the person at the terminal, one after the other. What is no clear yes is a no; with
- * Ctrl+C nothing is decided, and the call waits on.
+ * Asks the person at the terminal for approval, one request at a time. Anything but a clear yes means no; Ctrl+C
+ * decides nothing, and the call keeps waiting.
  */
 export function askPerson(chat: Chat, ask: PermissionAsk): Promise<void> {
   const isOpen = (): boolean => chat.state.asks.some(({ call }) => call === ask.call);
@@ -28,14 +28,14 @@ export function askPerson(chat: Chat, ask: PermissionAsk): Promise<void> {
         writeFileSync(file, whole, { mode: 0o600, flag: "wx" });
         process.stderr.write(`  … ${shown.hidden} not shown. Full request: ${file}\n`);
       }
-      const word = await typed(`Allow it? [y]es, [a]lways in this session (${ask.always}), [N]o: `);
+      const word = await readLine(`Allow it? [y]es, [a]lways in this session (${ask.always}), [N]o: `);
       if (word === null || !isOpen()) return;
       await chat.answer(ask.call, /^y(?:es)?$/.test(word) ? "allow" : /^a(?:lways)?$/.test(word) ? "always" : "deny");
     } finally {
       if (folder !== null) rmSync(folder, { recursive: true, force: true });
     }
   });
-  // The caller handles an answer that failed; the next question is still asked.
+  // The caller handles a failed answer; the next question is still asked.
   last = asked.catch(() => {});
   return asked;
 }
@@ -49,11 +49,11 @@ export function requestText(ask: PermissionAsk): string {
 const LINES_MAX = 400;
 const CHARS_MAX = 64 * 1024;
 
-/** As much text as is reasonable on a terminal, and exactly how much is hidden. */
+/** As much text as fits a terminal reasonably, and exactly how much is hidden. */
 export function excerpt(text: string): { readonly text: string; readonly hidden: string | null } {
   const lines = text.split("\n", LINES_MAX);
   const cut = lines.join("\n").slice(0, CHARS_MAX);
-  // Not in the middle of a character.
+  // Do not cut a character in half.
   const shown = cut.isWellFormed() ? cut : cut.slice(0, -1);
   if (shown.length === text.length) return { text, hidden: null };
   const rest = text.slice(shown.length);
@@ -62,11 +62,11 @@ export function excerpt(text: string): { readonly text: string; readonly hidden:
   return { text: shown, hidden: `${count} ${count === 1 ? "line" : "lines"} (${bytes} bytes)` };
 }
 
-/** A key that comes sooner than this was typed before the person can have seen the question. */
+/** Keys pressed sooner than this were typed before the person can have seen the question. */
 const TYPED_AHEAD_MS = 250;
 
-/** What was typed; empty at the end of the input; null after Ctrl+C, which then has its usual effect. */
-async function typed(question: string): Promise<string | null> {
+/** The line typed; empty at the end of input; null after Ctrl+C, which then has its usual effect. */
+async function readLine(question: string): Promise<string | null> {
   if (!(await discardTypedAhead())) return null;
   const reader = createInterface({ input: process.stdin, output: process.stderr });
   return new Promise((resolve) => {
@@ -76,7 +76,7 @@ async function typed(question: string): Promise<string | null> {
     };
     reader.question(question, (line) => end(line.trim().toLowerCase()));
     reader.once("close", () => resolve(""));
-    // While it reads, the terminal sends no signal for it.
+    // While readline reads, Ctrl+C sends no signal.
     reader.once("SIGINT", () => {
       end(null);
       interrupt();
@@ -84,12 +84,12 @@ async function typed(question: string): Promise<string | null> {
   });
 }
 
-/** Reads and drops what was typed before the question. False after Ctrl+C. */
+/** Drops what was typed before the question. False after Ctrl+C. */
 async function discardTypedAhead(): Promise<boolean> {
   const { stdin } = process;
   let isInterrupted = false;
   const drop = (bytes: Buffer | string): void => {
-    // In raw mode Ctrl+C is a character like any other.
+    // In raw mode, Ctrl+C is an ordinary character.
     if (bytes.includes("\x03")) isInterrupted = true;
   };
   stdin.setRawMode?.(true);
@@ -105,7 +105,7 @@ async function discardTypedAhead(): Promise<boolean> {
   return !isInterrupted;
 }
 
-/** Told at once: a real signal would not keep the process alive until it is heard. */
+/** Emits the event directly: a real signal would not keep the process alive until it is handled. */
 function interrupt(): void {
   if (!process.emit("SIGINT", "SIGINT")) process.kill(process.pid, "SIGINT");
 }

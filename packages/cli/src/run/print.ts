@@ -6,7 +6,7 @@ import { callWords } from "../transcript/words.ts";
 
 export interface Printer {
   event(event: ChatEvent): void;
-  /** All has been told. */
+  /** Called after the last event. */
   end(session: string): void;
 }
 
@@ -15,12 +15,12 @@ export function printerFor({ json, quiet }: { readonly json?: true; readonly qui
   return new TextPrinter(quiet === true, paintFor(process.stderr));
 }
 
-/** The answer to standard output, as it comes; the rest, a line each, to standard error. */
+/** Streams the answer to standard output, and everything else to standard error, one line each. */
 class TextPrinter implements Printer {
   readonly #isQuiet: boolean;
   readonly #paint: Paint;
   readonly #isTerminal = process.stdout.isTTY === true;
-  /** The answer stands in the middle of a line. */
+  /** The answer is in the middle of a line. */
   #isOpen = false;
   #hasAnswered = false;
   #isComplete = true;

@@ -26,15 +26,15 @@ export interface RunOptions {
   readonly quiet?: true;
 }
 
-/** One turn, from the command line. Leaves the exit code in `process.exitCode`. */
+/** Runs one turn from the command line. Leaves the exit code in `process.exitCode`. */
 export async function run(options: RunOptions, config: Config): Promise<void> {
   const prompt = options.finish ? null : await promptOf(options.prompt);
-  // A reader that goes away is not a cancel: the turn goes on, and is recorded to its end (C13).
+  // A reader that closes the pipe does not cancel the turn, which is still recorded to its end (C13).
   let unwritten: Error | null = null;
   outlivePipe((error) => {
     unwritten ??= error;
   });
-  // Until it is known better: a process that runs out of things to wait for has not done its work.
+  // The default: a process that exits because it has nothing left to wait for has not done its work.
   process.exitCode = EXIT.failed;
   if (options.resume !== undefined || options.continue || options.finish) await assertStore(config);
   const isAtTerminal = process.stdin.isTTY === true && process.stderr.isTTY === true && !options.json;
@@ -43,7 +43,7 @@ export async function run(options: RunOptions, config: Config): Promise<void> {
   try {
     const chat = await chatFor(host, options);
     const onInterrupt = (): void => {
-      // The second one has its default effect.
+      // A second Ctrl+C has its default effect.
       process.off("SIGINT", onInterrupt);
       isInterrupted = true;
       chat.stop("user").catch((error: unknown) => {
@@ -56,7 +56,7 @@ export async function run(options: RunOptions, config: Config): Promise<void> {
   } finally {
     await host.close();
   }
-  // The parent is to see that Ctrl+C ended it, as with any other command.
+  // Let the parent see that Ctrl+C ended it, as with any other command.
   if (isInterrupted) process.kill(process.pid, "SIGINT");
 }
 
@@ -95,7 +95,7 @@ async function inChat(
   });
   for (const text of [...warnings, ...state.damage]) printer.event({ type: "notice", level: "warning", text });
   const ask = (asked: PermissionAsk): void => {
-    // An answer that cannot be recorded decides nothing: the call waits on.
+    // An answer that cannot be recorded decides nothing: the call keeps waiting.
     askPerson(chat, asked).catch((error: unknown) => {
       unanswered ??= { error };
       return chat.stop();
@@ -106,7 +106,7 @@ async function inChat(
     if (event.type === "turn.ended") ends.push(event);
     if (event.type === "permission.asked" && isAtTerminal) ask(event.ask);
   });
-  // Open since before this process: the same question again, and what was asked for now comes behind it.
+  // Questions left open by an earlier process are asked again first; the new prompt comes after them.
   for (const asked of state.asks) {
     printer.event({ type: "permission.asked", ask: asked });
     ask(asked);
@@ -115,14 +115,14 @@ async function inChat(
     if (state.interruption && state.asks.length === 0) leaveBehind(chat, printer);
     await chat.prompt(prompt);
   } else if (!state.interruption && state.queue.length === 0) {
-    // What was wanted is so: a script that finishes until it is done must come to its end.
+    // Success, so that a script that runs --finish until it is done can stop.
     printer.event({ type: "notice", level: "warning", text: "Nothing to finish: the last turn completed." });
     return EXIT.done;
   } else if (!state.interruption) await chat.resumeQueue();
   else if (state.asks.length === 0) await chat.finish({ processes: options.stopProcesses ? "stop" : "wait" });
   await chat.settled();
-  // Questions that are put to a person are part of the turn.
-  while (chat.state.asks.length > 0) await answered(chat);
+  // Questions to a person are part of the turn.
+  while (chat.state.asks.length > 0) await waitForAnswer(chat);
   if (ends.length === 0) {
     // Stopped before the turn was resumed: readers of the events still need an end.
     const end = { type: "turn.ended", outcome: "aborted", denied: 0, by: "user" } as const;
@@ -135,8 +135,7 @@ async function inChat(
 }
 
 /**
- * A new prompt replaces an interrupted turn. Calls that were waiting for approval then do not run, and the user is
- * always told.
+ * A new prompt replaces an interrupted turn. Calls that waited for approval then do not run; the user is always told.
  */
 function leaveBehind(chat: Chat, printer: Printer): void {
   const waiting = chat.state.interruption!.calls.filter(({ state }) => state === "awaiting");
@@ -151,8 +150,8 @@ function leaveBehind(chat: Chat, printer: Printer): void {
   printer.event({ type: "notice", level: "warning", text });
 }
 
-/** Resolves when the open questions are answered and the work that follows has ended. */
-async function answered(chat: Chat): Promise<void> {
+/** Resolves when the open questions are answered and the resulting work has ended. */
+async function waitForAnswer(chat: Chat): Promise<void> {
   await new Promise<void>((resolve) => {
     const stop = chat.subscribe(() => {
       if (chat.state.asks.length > 0) return;
@@ -196,7 +195,7 @@ function nonEmpty(text: string, otherwise: string): string {
   return text.replace(/\n$/, "");
 }
 
-/** Of all turns that ran (queued prompts too), the first that did not go well decides. */
+/** The first turn that did not go well decides, including queued prompts. */
 function codeOf(ends: readonly (ChatEvent & { type: "turn.ended" })[]): number {
   for (const { outcome, error, denied } of ends) {
     if (outcome === "failed") return failureCode(error);

@@ -3,14 +3,12 @@ import { type ReactNode, useEffect, useSyncExternalStore } from "react";
 import type { Controller } from "./controller.ts";
 import { keysOf } from "./input/keys.ts";
 
-/** From the first row to the last. The first one stays empty: see liveRowsMax. */
+/** Erases the whole screen. The first row stays empty: see liveRowsMax. */
 const ERASED = "\u001b[H\u001b[J\n";
-/** How long a process that was told to stop may go on before it is plain that nobody stops it. */
+/** If the process is still running this long after SIGTSTP, nothing has stopped it. */
 const STOPPED_MS = 100;
 
-/**
- * The controller's pictures on the terminal: what is finished goes above, once, and only the live part is redrawn.
- */
+/** Draws the controller's pictures: finished rows are written once, above; only the live part is redrawn. */
 export function App({ controller }: { readonly controller: Controller }): ReactNode {
   const { renderer } = controller;
   const { written, live, cursor } = useSyncExternalStore(renderer.subscribe, () => renderer.picture);
@@ -39,7 +37,7 @@ export function App({ controller }: { readonly controller: Controller }): ReactN
   );
 }
 
-/** Ctrl+Z. The timer fires when the shell has continued the process, or soon, where no shell is there to stop it. */
+/** Ctrl+Z. The timer fires once the shell has continued the process, or soon, if there is no shell to stop it. */
 async function toShell(): Promise<void> {
   process.kill(process.pid, "SIGTSTP");
   await new Promise((resolve) => setTimeout(resolve, STOPPED_MS));

@@ -8,23 +8,23 @@ import type { OpenChats } from "./open-chats.ts";
 import type { Picker } from "./pickers/picker.ts";
 import type { PickerController } from "./pickers/picker-controller.ts";
 
-/** What the slash commands may do to the screen. */
+/** What the slash commands can do to the screen. */
 export interface CommandContext {
   readonly environment: ScreenEnvironment;
   readonly chats: OpenChats;
   readonly pickers: PickerController;
   readonly renderer: Renderer;
   show(chat: Chat, resumed: boolean): void;
-  /** Does something that takes its time, with words for the status line. */
+  /** Runs something that takes time, and shows `words` in the status line meanwhile. */
   during(words: string, work: () => Promise<unknown>): void;
-  /** Puts a text into the editor. */
+  /** Puts text into the editor. */
   put(text: string): void;
   leave(): void;
 }
 
 export interface Commands {
   run(name: CommandName, argument: string): void;
-  /** A row of a list was taken. */
+  /** A row of a list was chosen. */
   chosen(kind: Picker["kind"], id: string): void;
 }
 
@@ -38,7 +38,7 @@ export function bindCommands(context: CommandContext): Commands {
       try {
         context.show(await chats.open(id, chats.current === null ? environment.model : undefined), true);
       } catch (error) {
-        // Without a conversation on the screen the list is all there is: it stays, with the reason above it.
+        // Without a conversation on the screen, keep the list open, with the reason above it.
         if (chats.current === null) void pickers.sessions(undefined);
         throw error;
       }

@@ -24,9 +24,7 @@ const SILENT_MS = 20_000;
 /** A key that comes sooner than this after a question appeared was typed before the person saw it. */
 const APPEARING_MS = 250;
 
-/**
- * Keys and events in, pictures out. All that decides or lays out is in pure functions; here is what happens in time.
- */
+/** Keys and events in, pictures out. Pure functions decide and lay out; this class handles what happens over time. */
 export class Controller {
   readonly renderer: Renderer;
   readonly #environment: ScreenEnvironment;
@@ -36,15 +34,15 @@ export class Controller {
   readonly #later = new Set<string>();
   /** Chats that are being stopped. */
   readonly #stopping = new Set<string>();
-  /** Queued prompts that are being taken back. */
+  /** Queued prompts that are being withdrawn. */
   readonly #taken = new Set<string>();
   readonly #left = Promise.withResolvers<Chat | null>();
   #editor: Editor = EDITOR;
-  /** What is chosen in the panel, as long as it is about the same. */
+  /** The selected choice, kept as long as the panel is about the same thing. */
   #selection = { about: "", at: 0 };
-  /** The question that stands on the screen, since when, and whether the line was begun before it. */
+  /** The question on the screen, since when, and whether the line was started before it. */
   #question = { about: "", since: 0, isTypedAhead: false };
-  /** The next Ctrl+C leaves. */
+  /** The next Ctrl+C quits. */
   #armed = false;
   #busy: string | null = null;
   #cutOff: readonly Chat[] = [];
@@ -70,17 +68,17 @@ export class Controller {
     });
   }
 
-  /** Resolves when the person has left, with the chat that was on the screen. */
+  /** Resolves when the person leaves, with the chat that was on the screen. */
   get left(): Promise<Chat | null> {
     return this.#left.promise;
   }
 
-  /** The chats that were in the middle of a turn when the person left. */
+  /** The chats that were in mid-turn when the person left. */
   get cutOff(): readonly Chat[] {
     return this.#cutOff;
   }
 
-  /** A conversation comes onto the screen. */
+  /** Shows a conversation. */
   show(chat: Chat, resumed: boolean): void {
     const before = this.#chats.current;
     this.#chats.show(chat);
@@ -94,7 +92,7 @@ export class Controller {
     this.renderer.draw();
   }
 
-  /** The list of sessions, to choose one from. */
+  /** Shows the list of sessions. */
   pick(): void {
     this.renderer.write([BLANK]);
     this.#commands.run("sessions", "");
@@ -110,7 +108,7 @@ export class Controller {
   }
 
   key(key: Key): void {
-    // Keys come several at once: what was pressed behind the one that left is for nobody.
+    // Several keys may arrive at once: ignore those after the one that left.
     if (this.#hasLeft) return;
     const armed = this.#armed;
     this.#armed = false;
@@ -168,7 +166,7 @@ export class Controller {
   }
 
   /**
-   * Was it a key for what waits for a word? A letter counts with Enter behind it: a prompt that begins with it is none.
+   * Whether the panel took this key. A letter counts only once Enter follows it, so that a prompt may start with it.
    */
   #pressPanel(key: Key): boolean {
     const panel = this.#panel();
@@ -219,7 +217,7 @@ export class Controller {
     }
   }
 
-  /** Stops what runs, or empties the line, which the history keeps; the second one leaves. */
+  /** Stops the running turn or clears the line, which the history keeps. Pressed again, quits. */
   #interrupt(armed: boolean): void {
     if (armed) {
       this.leave();
@@ -232,19 +230,19 @@ export class Controller {
   #stopTurn(): boolean {
     const chat = this.#chats.current;
     if (chat === null || !isAtWork(chat.state)) return false;
-    // A command that does not want to end is given its time: who has pressed the key is told that it was heard.
+    // A command may take a while to stop: show that the key was received.
     this.#stopping.add(chat.id);
     this.#try(() => chat.stop("user").finally(() => this.#stopping.delete(chat.id)));
     return true;
   }
 
-  /** What was typed while it came stays behind it. */
+  /** Puts text before what was typed in the meantime. */
   #putBefore(text: string): void {
     const { text: typed } = this.#editor;
     this.#editor = withText(this.#editor, typed === "" ? text : `${text}\n${typed}`);
   }
 
-  /** The prompt that was queued last comes back into the editor. */
+  /** Moves the last queued prompt back into the editor. */
   #takeBack(): boolean {
     const chat = this.#chats.current!;
     const last = chat.state.queue.findLast(({ id }) => !this.#taken.has(id));
@@ -274,7 +272,7 @@ export class Controller {
     try {
       await this.#chats.current!.prompt(text);
     } catch (error) {
-      // What could not be recorded is not lost either: it can be sent again.
+      // Keep a prompt that could not be recorded, so that it can be sent again.
       if (this.#editor.text === "") this.#editor = withText(this.#editor, text);
       throw error;
     }
@@ -285,7 +283,7 @@ export class Controller {
       try {
         await work();
       } catch (error) {
-        // A failure of the chat is told by its state already.
+        // The chat's state already shows its failure.
         const told = error instanceof Error && error.message === this.#chats.state?.failure?.message;
         if (!told) this.renderer.notice("error", errorWords(error));
       }
@@ -311,7 +309,7 @@ export class Controller {
   #heard(event: ChatEvent, current: boolean): void {
     if (current) {
       const told = noticeOf(event);
-      // Behind what is finished, which the next picture writes.
+      // Draw first, so that the notice comes after the rows that are already finished.
       if (told !== null) this.renderer.draw();
       if (told !== null) this.renderer.notice(told.level, told.text);
       if (event.type === "replaced") this.#replaced(event.reason);
@@ -329,7 +327,7 @@ export class Controller {
     return state === null ? null : panelOf(state, this.#later);
   }
 
-  /** Which choice Enter would take; WRITING or APPEARING if none. */
+  /** The choice that Enter would take; WRITING or APPEARING if none. */
   #selectedIn(panel: Panel): number {
     const { about, choices, initial = 0 } = panel;
     const { text } = this.#editor;
@@ -344,8 +342,8 @@ export class Controller {
   }
 
   /**
-   * Remembers since when a question can be seen. What is in the line by then, or comes in the first moment, was not
-   * meant for it.
+   * Remembers when a question appeared. Text that is in the line by then, or typed in the first moment, was not meant
+   * for it.
    */
   #notice({ about, isQuestion }: Panel): void {
     if (!isQuestion) return;

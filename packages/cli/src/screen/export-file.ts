@@ -4,10 +4,7 @@ import { CommandError, EXIT } from "../exit.ts";
 import { exported, formatFor, writeOutput } from "../export/index.ts";
 import { homeFolder } from "../home.ts";
 
-/**
- * `/export`: like the command, but there are no flags here, and it may be asked for again after each turn. Answers the
- * path.
- */
+/** `/export`: like the command, but without flags, and repeatable after each turn. Returns the path. */
 export function makeExporter(
   store: Store,
   home: () => string | null = homeFolder,
@@ -20,7 +17,7 @@ export function makeExporter(
     if (file !== undefined) {
       return await write(id, file.startsWith("~/") ? join(homeOf(home), file.slice(2)) : file).catch(
         (error: unknown) => {
-          throw isTaken(error) ? taken(file) : error;
+          throw isTaken(error) ? fileExists(file) : error;
         },
       );
     }
@@ -58,7 +55,7 @@ function isTaken(error: unknown): boolean {
   return error instanceof CommandError && error.code === "OUTPUT_EXISTS";
 }
 
-function taken(file: string): CommandError {
+function fileExists(file: string): CommandError {
   const message = `${file} already exists and was not touched. Give another name.`;
   return new CommandError(EXIT.usage, "OUTPUT_EXISTS", message);
 }

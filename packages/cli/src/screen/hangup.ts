@@ -1,12 +1,11 @@
-/** The kernel's signal follows the end of the terminal at once; a terminal that went without one is given this long. */
+/** How long to wait for the kernel's SIGHUP after the terminal is gone. Normally it follows at once. */
 const SIGNAL_MS_MAX = 1_000;
 
 /**
- * A terminal that is closed: standard input ends, writing fails with EIO, and SIGHUP comes, in any order. Ink alone
- * would leave with 0 when its input has ended, before the signal is heard; so the process is kept alive until then, and
- * the
- * signal is raised here if nobody else sends it. What is to be recorded, the guard of the store records when it hears
- * the signal. Returns the way to stop watching.
+ * Handles a terminal that is closed: standard input ends, writing fails with EIO and SIGHUP arrives, in any order. Ink
+ * alone would exit with 0 at the end of its input, before the signal is handled. So this keeps the process alive until
+ * then, and raises the signal if nobody sends it; the store's guard records what is needed when it gets the signal.
+ * Returns a function that stops watching.
  */
 export function watchHangup(): () => void {
   const alive = setInterval(() => undefined, 1 << 30);

@@ -2,9 +2,7 @@ import { defined } from "../defined.ts";
 import type { Chat, ChatEvent, ChatState, Host } from "../host/host.ts";
 import { chatName } from "./lines/labels.ts";
 
-/**
- * The chats that are open, one of them on the screen. All of them may be at work: each records into its own session.
- */
+/** The open chats, one of them on the screen. All of them may be running: each records into its own session. */
 export class OpenChats {
   readonly #host: Host;
   readonly #open = new Map<string, { readonly chat: Chat; readonly unsubscribe: () => void }>();
@@ -37,7 +35,7 @@ export class OpenChats {
     return startedAt === undefined ? 0 : this.#now() - startedAt;
   }
 
-  /** How long nothing has come of this chat, neither an event nor a piece of an answer. */
+  /** How long this chat has been silent: no event and no part of an answer. */
   silentMs({ id, live }: ChatState): number {
     const last = this.#lastWord.get(id);
     if (last !== undefined && last.live === live) return this.#now() - last.at;
@@ -45,15 +43,15 @@ export class OpenChats {
     return 0;
   }
 
-  /** The latest word from other sessions; empty if there is none. */
+  /** The latest news from other sessions; empty if there is none. */
   get elsewhere(): string {
     return [...this.#elsewhere.values()].at(-1) ?? "";
   }
 
-  /** Takes a chat onto the screen. The one that was there stays open and goes on. */
+  /** Shows a chat. The previous one stays open and keeps running. */
   show(chat: Chat): void {
     const left = this.#current?.state;
-    // It waits on, and nobody would hear of it again.
+    // It keeps waiting, and would not be mentioned again.
     if (left !== undefined && left.asks.length > 0) this.#elsewhere.set(left.id, asksWords(left));
     this.#current = chat;
     this.#elsewhere.delete(chat.id);
@@ -63,7 +61,7 @@ export class OpenChats {
     this.#open.set(chat.id, { chat, unsubscribe });
   }
 
-  /** A chat that has nothing to do is given back when another one comes onto the screen: others may want it. */
+  /** Closes an idle chat once another is on the screen, so that other processes can use its session. */
   async closeIfIdle(chat: Chat): Promise<void> {
     const { status, queue } = chat.state;
     if (chat === this.#current || status === "running" || status === "waiting" || queue.length > 0) return;
@@ -74,13 +72,13 @@ export class OpenChats {
     await closing;
   }
 
-  /** The chat of a session, opened if it is not. */
+  /** The chat of a session, opened if necessary. */
   async open(id: string, model?: string): Promise<Chat> {
     await this.#closing.get(id);
     return this.#open.get(id)?.chat ?? (await this.#host.open(id, defined({ model })));
   }
 
-  /** Those that work on a turn now. */
+  /** The chats that are working on a turn. */
   get atWork(): readonly Chat[] {
     return [...this.#open.values()].map(({ chat }) => chat).filter(({ state }) => state.status === "running");
   }
@@ -96,7 +94,7 @@ export class OpenChats {
     if (event.type === "turn.started" || (isRunning && !this.#running.has(chat.id)))
       this.#startedAt.set(chat.id, this.#now());
     if (isRunning) this.#running.add(chat.id);
-    // A turn that was asked about is the same one when it goes on.
+    // A turn that continues after an approval is the same turn.
     else if (status !== "waiting") this.#running.delete(chat.id);
     this.#lastWord.set(chat.id, { at: this.#now(), live: chat.state.live });
     const current = chat === this.#current;

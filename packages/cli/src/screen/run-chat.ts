@@ -12,7 +12,7 @@ import { type Left, runScreen, type ScreenOptions } from "./run-screen.tsx";
 export interface ChatCommandOptions {
   readonly model?: string;
   readonly continue?: true;
-  /** true: choose. */
+  /** true: choose from a list. */
   readonly resume?: string | true;
   readonly title?: string;
   readonly here?: true;
@@ -36,7 +36,7 @@ export async function runChat(options: ChatCommandOptions, config: Config): Prom
   process.stdout.write(words);
 }
 
-/** How to come back, and what was cut off: also in sessions that nobody looked at. */
+/** How to resume, and which turns were interrupted, including those of sessions that were not on the screen. */
 function leavingWords({ chat, cutOff }: Left): string {
   const rows: string[] = [];
   if (chat !== null && chat.state.items.length > 0)

@@ -9,25 +9,25 @@ import { watchHangup } from "./hangup.ts";
 
 export interface ScreenOptions {
   readonly host: Host;
-  /** What to begin with; null: the list of sessions. */
+  /** What to start with; null: the list of sessions. */
   readonly begin: { readonly chat: Chat; readonly resumed: boolean } | null;
-  /** For the session that is taken from the list. */
+  /** The model for a session that is chosen from the list. */
   readonly model?: string;
-  /** Writes a conversation to a file, and answers its path. */
+  /** Writes a conversation to a file and returns its path. */
   readonly exportTo: (id: string, file: string | undefined) => Promise<string>;
 }
 
-/** What a person has left. */
+/** The state when the person left. */
 export interface Left {
   /** The chat that was on the screen. */
   readonly chat: Chat | null;
-  /** Those that were in the middle of a turn. */
+  /** The chats that were in mid-turn. */
   readonly cutOff: readonly Chat[];
 }
 
-/** The screen, until the person leaves. It neither opens nor closes the host. */
+/** Runs the screen until the person leaves. It neither opens nor closes the host. */
 export async function runScreen({ host, begin, model, exportTo }: ScreenOptions): Promise<Left> {
-  // What happens when the terminal is lost is said by SIGHUP, and not by the first write that fails.
+  // SIGHUP handles the loss of the terminal, not the first write that fails.
   outlivePipe();
   const unwatch = watchHangup();
   const size = { columns: process.stdout.columns || 80, rows: process.stdout.rows || 24 };
@@ -37,12 +37,12 @@ export async function runScreen({ host, begin, model, exportTo }: ScreenOptions)
   else controller.show(begin.chat, begin.resumed);
   const interrupted = (): void => controller.key({ name: "interrupt" });
   process.on("SIGINT", interrupted);
-  // Before the first picture: what is typed as soon as it is seen must not be echoed into it.
+  // Before the first picture, so that keys typed as soon as it appears are not echoed into it.
   process.stdin.setRawMode(true);
   const screen = render(<App controller={controller} />, { exitOnCtrlC: false, interactive: true });
   const unfollow = followSize(screen, controller);
   try {
-    // Ink leaves by itself only if it could not draw: then it says why.
+    // Ink exits by itself only if it could not draw: then it says why.
     const chat = await Promise.race([controller.left, screen.waitUntilExit().then(() => null)]);
     return { chat, cutOff: controller.cutOff };
   } finally {
@@ -56,10 +56,9 @@ export async function runScreen({ host, begin, model, exportTo }: ScreenOptions)
 }
 
 /**
- * Before Ink hears of another size: it would draw the old picture into the new window first, and rows of it that do not
- * fit would stay in the scrollback. So what is drawn is taken back, and the picture for that size is there before Ink
- * draws again.
- * Returns the way to stop that.
+ * Handles a resize before Ink does. Ink would first draw the old picture into the new window, and rows that do not fit
+ * would stay in the scrollback. So this erases what is drawn, and lays out the picture for the new size before Ink
+ * draws again. Returns a function that stops it.
  */
 function followSize(screen: Instance, controller: Controller): () => void {
   const { stdout } = process;
@@ -67,16 +66,16 @@ function followSize(screen: Instance, controller: Controller): () => void {
   let width = stdout.columns;
   const resized = (): void => {
     const { columns, rows } = stdout;
-    // Ink takes as many rows back as it has drawn; a terminal that is narrower has broken them into more.
+    // Ink erases as many rows as it drew; a narrower terminal has broken them into more.
     const more = columns < width && doesReflow(process.env) ? countExtraRows(renderer.picture, columns) : 0;
     const above = (renderer.picture.cursor?.y ?? 0) + more;
-    // With the row behind it.
+    // Including the row after it.
     const reachesTop = rowsIn(renderer.picture.live, columns) + 1 >= rows;
     if (reachesTop) stdout.write(wipeRows(above, rows));
     if (more > 0) stdout.write(`\u001b[${more}A`);
     width = columns;
     screen.clear();
-    // Nothing is to be drawn in the first row: see liveRowsMax.
+    // Draw nothing in the first row: see liveRowsMax.
     if (reachesTop) stdout.write("\n");
     renderer.resize({ columns, rows });
     screen.rerender(<App controller={controller} />);

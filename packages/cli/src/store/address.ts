@@ -3,10 +3,10 @@ import { join, resolve } from "node:path";
 import { fileURLToPath } from "node:url";
 import { plainLine } from "../terminal/plain.ts";
 
-/** What an address names on this machine's disk; null: something else, a database or memory, or no address at all. */
+/** What an address names on this machine's disk; null for a database, memory or an invalid address. */
 export type OnDisk = { readonly kind: "folder" | "sqlite"; readonly path: string };
 
-/** The library reads addresses in the same way, and is the one that says what is wrong with them. */
+/** Parses addresses as the library does, which reports what is wrong with them. */
 export function onDisk(address: string): OnDisk | null {
   const scheme = /^([a-z][a-z0-9+.-]+):/i.exec(address)?.[1]?.toLowerCase();
   switch (scheme) {
@@ -25,7 +25,7 @@ export function onDisk(address: string): OnDisk | null {
   }
 }
 
-/** Null if it is none: a % that stands for nothing, or for a slash. */
+/** Null if the URL has no valid path: a bad escape, or an escaped slash. */
 function pathOf(url: string): string | null {
   try {
     return fileURLToPath(url);
@@ -36,15 +36,15 @@ function pathOf(url: string): string | null {
 }
 
 /**
- * Where a store would be that nobody has made yet, as people name it; null if one is there. What cannot be looked at
- * may be one: opening it says why it cannot.
+ * Where an address would create a store, for people; null if there is one already, or if it cannot be inspected: then
+ * opening it reports why.
  */
 export function placeWithoutStore(address: string): string | null {
   const place = onDisk(address);
   if (!place) return null;
   const { kind, path } = place;
   const found = statOf(path);
-  // A folder of something else is no store, and does not become one by being read.
+  // A folder with other contents is not a store, and reading must not make it one.
   const isNone = found === null || (kind === "folder" && found === "folder" && statOf(join(path, "sessions")) === null);
   if (!isNone) return null;
   return plainLine(kind === "sqlite" ? `sqlite:${path}` : path);

@@ -2,7 +2,7 @@ import type { Recovery, Verification } from "holdfast";
 import { bytesWords } from "../terminal/bytes.ts";
 import { plainLine } from "../terminal/plain.ts";
 
-/** `torn`: the end was never acknowledged. `corrupt`: something that had been durable is damaged or missing. */
+/** `torn`: has an unacknowledged end. `corrupt`: durable data is damaged or missing. */
 export type Health = "whole" | "torn" | "corrupt";
 
 export function healthOf({ cutBytes, damaged, missing }: Recovery): Health {
@@ -11,14 +11,14 @@ export function healthOf({ cutBytes, damaged, missing }: Recovery): Health {
 }
 
 /**
- * The same of a journal that was read to its end. A session is born with its first records: one without any has lost
- * them, whole files at once (by a disk that lied, or a copy that broke off).
+ * The same for a journal that was read to its end. Sessions are created with records: one without any has lost whole
+ * files (to a faulty disk or an interrupted copy).
  */
 export function verifiedHealth(found: Verification): Health {
   return found.records === 0 && !found.beingWritten ? "corrupt" : healthOf(found);
 }
 
-/** What is wrong with a journal, and where; empty if it is whole. `healed`: a writer has already repaired it. */
+/** What is wrong with a journal, and where; empty if nothing is. `healed`: a writer has already repaired it. */
 export function damageLines({ cutBytes, quarantine, damaged, missing }: Recovery, healed: boolean): string[] {
   const lines = damaged.map(({ segment, offset, bytes, seq, why }) => {
     const which = seq === undefined ? "" : `, record ${seq}`;
@@ -44,7 +44,7 @@ export function sizeWords({ records, bytes, segments, beingWritten }: Verificati
   return `${records} ${records === 1 ? "record" : "records"}, ${bytesWords(bytes)}, ${segments} ${segments === 1 ? "segment" : "segments"}${now}`;
 }
 
-/** For a journal with nothing left in it. */
+/** For a journal without readable records. */
 export function emptyLines({ records, beingWritten }: Verification): string[] {
   return records > 0 || beingWritten
     ? []

@@ -6,13 +6,13 @@ import { failureOf } from "../failure.ts";
 import { onDisk } from "./address.ts";
 import { allSessions, resolveId, WHOLE_ID } from "./session-id.ts";
 
-/** The sessions that a command is to work on: those that are named, or all. */
+/** The sessions a command works on: the named ones, or all. */
 export async function idsFor(store: Store, given: readonly string[], all: boolean): Promise<string[]> {
   if (given.length > 0 && all)
     throw new CommandError(EXIT.usage, "USAGE", "Give ids or --all, not both. Nothing was touched.");
   if (all) {
-    const { value: listed = [], failure } = await tried(() => Array.fromAsync(allSessions(store), ({ id }) => id));
-    const others = await unlisted(store, new Set(listed));
+    const { value: listed = [], failure } = await attempt(() => Array.fromAsync(allSessions(store), ({ id }) => id));
+    const others = await findUnlisted(store, new Set(listed));
     // A list fails on any unreadable session. A loop over all sessions reports that one and continues.
     if (failure && others.length === 0) throw failure.error;
     return [...listed, ...others];
@@ -22,23 +22,23 @@ export async function idsFor(store: Store, given: readonly string[], all: boolea
   return [...new Set(ids)];
 }
 
-/** Sessions too damaged to be listed: segments without one whole record. "All" must include them above all. */
-async function unlisted(store: Store, listed: ReadonlySet<string>): Promise<string[]> {
+/** Sessions too damaged to be listed: no segment has a whole record. "All" must include them above all. */
+async function findUnlisted(store: Store, listed: ReadonlySet<string>): Promise<string[]> {
   const place = onDisk(store.url);
   if (place?.kind !== "folder") return [];
   const ids: string[] = [];
-  const { value: names = [] } = await tried(async () => readdirSync(join(place.path, "sessions")).sort());
+  const { value: names = [] } = await attempt(async () => readdirSync(join(place.path, "sessions")).sort());
   for (const name of names) {
     if (!WHOLE_ID.test(name) || listed.has(name)) continue;
     // A session that cannot be read counts as existing.
-    const { value: isThere = true } = await tried(() => store.has(name));
+    const { value: isThere = true } = await attempt(() => store.has(name));
     if (isThere) ids.push(name);
   }
   return ids;
 }
 
-/** What the store or the system refuses is for the caller to judge. */
-async function tried<T>(
+/** Leaves store and system errors for the caller to judge. */
+async function attempt<T>(
   work: () => Promise<T>,
 ): Promise<{ readonly value?: T; readonly failure?: { readonly error: unknown } }> {
   try {
@@ -64,8 +64,7 @@ export async function forEach(ids: readonly string[], work: (id: string) => Prom
       const { exitCode, code, message, hints } = failureOf(error);
       if (code === "UNEXPECTED") throw error;
       process.stderr.write(`holdfast: ${message} [${code}]\n`);
-      // What is wrong with the store is wrong with each of its sessions: once is enough to say what can be done about
-      // it.
+      // A problem with the store affects every session: print each hint once.
       for (const hint of hints) if (!said.has(hint)) process.stderr.write(`  ${hint}\n`);
       for (const hint of hints) said.add(hint);
       process.exitCode = exitCode;

@@ -5,15 +5,15 @@ import { CommandError, EXIT } from "../exit.ts";
 import { plainLine } from "../terminal/plain.ts";
 import { placeWithoutStore } from "./address.ts";
 
-/** A store, and the journals beneath it, for what only those know. */
+/** A store and its journals, for what only the journals know. */
 export interface OpenedStore extends AsyncDisposable {
   readonly store: Store;
   readonly journals: JournalStore;
 }
 
 /**
- * Opens the configured store for the length of a command that works on what is there. Where no store is, none is made:
- * the command has nothing to do (`ifNone`), or it is an error (STORE_NOT_FOUND).
+ * Opens the configured store for a command that needs an existing one. Never creates a store: without one, calls
+ * `ifNone`, which by default throws STORE_NOT_FOUND.
  */
 export async function withStore<T>(
   flags: Flags,
@@ -39,7 +39,7 @@ async function addressOf({ store }: Config): Promise<string> {
   return store ?? defaultAddress(process.env, process.platform, homedir);
 }
 
-/** What the setting `redact` means for a store. */
+/** The store option for the `redact` setting. */
 export function redaction({ redact }: Pick<Config, "redact">): Pick<StoreOptions, "redact"> {
   return redact ? { redact: "credentials" } : {};
 }

@@ -7,17 +7,16 @@ import { onDisk } from "./address.ts";
 
 const ID = /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
 
-/** A folder that the user named, and the names below it, each of which must be a real folder of this user alone. */
-interface Place {
+/** A user-given folder, and names below it that must be real folders only this user can write to. */
+interface OutputFolder {
   readonly root: string;
   readonly names: readonly string[];
 }
 
 /**
- * Where the whole outputs of tools are kept, of which the journal has what the model saw: beside the store, a folder
- * for each session. Null if the store is gone with its process, or is elsewhere and this user has no home. `storeUrl`
- * is `store.url`.
- * It need not exist.
+ * Where full tool outputs are kept (the journal has what the model saw): beside the store, one folder per session. Null
+ * if the store is in memory, or is a remote database and the user has no home. `storeUrl` is `store.url`. The folder
+ * need not exist.
  */
 export function outputsFolder(
   storeUrl: string,
@@ -27,13 +26,16 @@ export function outputsFolder(
   return place && join(place.root, ...place.names);
 }
 
-function placeOf(storeUrl: string, env: Readonly<Record<string, string | undefined>> = process.env): Place | null {
+function placeOf(
+  storeUrl: string,
+  env: Readonly<Record<string, string | undefined>> = process.env,
+): OutputFolder | null {
   const place = onDisk(storeUrl);
   if (place?.kind === "sqlite") return { root: dirname(place.path), names: [`${basename(place.path)}.outputs`] };
   if (place) return { root: place.path, names: ["outputs"] };
   if (/^memory:/i.test(storeUrl)) return null;
-  // A database elsewhere: its outputs are this user's, and apart from those of other databases. The address may hold a
-  // password, so only its digest becomes a name.
+  // A remote database: keep outputs with this user's data, separate from other databases'. The address may contain a
+  // password, so the folder's name is a digest.
   const given = env["XDG_DATA_HOME"] ?? "";
   const home = homeFolder();
   const root = isAbsolute(given) ? given : home && join(home, ".local", "share");
@@ -42,8 +44,8 @@ function placeOf(storeUrl: string, env: Readonly<Record<string, string | undefin
 }
 
 /**
- * The folder of a session's outputs, by its real path, made if it is not there: for this user alone. Null as for
- * `outputsFolder`. Throws CommandError PATH_UNSAFE if it is a link, or another user's, or in such a folder.
+ * The real path of a session's outputs folder, created if missing, writable only by this user. Null as for
+ * `outputsFolder`. Throws CommandError PATH_UNSAFE if it or a folder above it is a link or another user's.
  */
 export function sessionOutputs(storeUrl: string, session: string): string | null {
   const place = placeOf(storeUrl);
@@ -52,7 +54,7 @@ export function sessionOutputs(storeUrl: string, session: string): string | null
   return makeOwnFolder(place.root, [...place.names, session]);
 }
 
-/** A session goes to the trash: its outputs are to stay as long as it does there. */
+/** Called when a session goes to the trash: its outputs stay as long as it does. */
 export function touchOutputs(storeUrl: string, session: string, now: Date = new Date()): void {
   const place = placeOf(storeUrl);
   const own = place && ID.test(session) ? findOwnFolder(place.root, [...place.names, session]) : null;
@@ -61,11 +63,11 @@ export function touchOutputs(storeUrl: string, session: string, now: Date = new 
 
 export interface Sweep {
   readonly isThere: (session: string) => Promise<boolean>;
-  /** Sessions that are known to be gone for good. */
+  /** Sessions deleted for good. */
   readonly removed: ReadonlySet<string>;
   /**
-   * Outputs of other sessions that are not there go if their folder has not changed since: a session in the trash can
-   * still be brought back. In milliseconds.
+   * In milliseconds. Outputs of other missing sessions are removed if their folder is unchanged since then: a session
+   * in the trash can still be restored.
    */
   readonly before: number;
 }
@@ -73,13 +75,13 @@ export interface Sweep {
 export interface Swept {
   readonly sessions: number;
   readonly bytes: number;
-  /** What was left alone, since it is a link or another user's: in words. */
+  /** What was skipped because it is a link or another user's, in words. */
   readonly refused: readonly string[];
 }
 
 /**
- * Removes the outputs of sessions that are gone. Only what lies in real folders of this user alone: nothing that a link
- * leads to.
+ * Removes the outputs of deleted sessions. Only touches real folders that only this user can write to, never the target
+ * of a link.
  */
 export async function sweepOutputs(storeUrl: string, { isThere, removed, before }: Sweep): Promise<Swept> {
   const place = placeOf(storeUrl);
@@ -91,7 +93,7 @@ export async function sweepOutputs(storeUrl: string, { isThere, removed, before 
   let bytes = 0;
   for (const name of readdirSync(all)) {
     if (!ID.test(name) || (await isThere(name))) continue;
-    // Looked at again, from the root on, right before it goes.
+    // Check again from the root, right before deleting.
     const own = findOwnFolder(place!.root, [...place!.names, name]);
     if (own === null) continue;
     if (typeof own !== "string") {
@@ -106,7 +108,7 @@ export async function sweepOutputs(storeUrl: string, { isThere, removed, before 
   return { sessions, bytes, refused };
 }
 
-/** Without what links lead to. */
+/** Does not follow links. */
 function sizeOf(folder: string): number {
   const size = (entry: Dirent): number => {
     const path = join(folder, entry.name);

@@ -6,13 +6,13 @@ import { plainLine } from "../terminal/plain.ts";
 import { ago } from "../terminal/time.ts";
 
 export const WHOLE_ID = /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
-/** Fewer characters than this name nothing: a slip of the finger is not to delete a session. */
+/** Fewer characters never match: a typo must not delete a session. */
 const CHARACTERS_MIN = 4;
 const CANDIDATES_MAX = 10;
-/** Ids begin with their time in milliseconds: two sessions are hardly ever the same up to here. */
+/** Ids start with their time in milliseconds, so two sessions rarely share this prefix. */
 const SHORT = 13;
 
-/** All that a store holds, newest first, sessions without a turn too. */
+/** All sessions of a store, newest first, including those without a turn. */
 export async function* allSessions(store: Store): AsyncGenerator<Summary, void, undefined> {
   let after: string | undefined;
   do {
@@ -23,8 +23,8 @@ export async function* allSessions(store: Store): AsyncGenerator<Summary, void, 
 }
 
 /**
- * The session that a user means: an id, its beginning or its end (four characters or more), or `latest` (`-`) for the
- * one last written to that is no sub-agent's. Throws CommandError SESSION_NOT_FOUND, SESSION_AMBIGUOUS.
+ * Finds the session a user means: an id, its first or last characters (four or more), or `latest` (`-`), the last one
+ * written to that is not empty, unreadable or a sub-agent's. Throws CommandError SESSION_NOT_FOUND, SESSION_AMBIGUOUS.
  */
 export async function resolveId(store: Store, given: string): Promise<string> {
   const wanted = given.trim().toLowerCase();
@@ -67,35 +67,32 @@ export async function resolveId(store: Store, given: string): Promise<string> {
   );
 }
 
-/** Prompts that stand for a title are cut to this by the library. */
+/** The library cuts prompts used as titles to this length. */
 const PROMPT_CHARACTERS = 80;
 
 /**
- * What lists call a session: its title, or its first prompt, which its conversation may no longer have (a compaction).
- * Empty if there is none.
+ * The title in lists: the session's own, or its first prompt, which a compaction may have removed. Empty if there is
+ * none.
  */
 export async function listedTitle(store: Store, id: string): Promise<string> {
   for await (const session of allSessions(store)) if (session.id === id) return session.title;
   return "";
 }
 
-/**
- * For a fork, so that it is not called after a summary. A longer one is a title of the source's own, which a fork takes
- * along, uncut.
- */
+/** Keeps a fork from being named after a summary. A longer title is the source's own, which a fork inherits uncut. */
 export async function titleForFork(store: Store, id: string): Promise<{ readonly title?: string }> {
   const title = await listedTitle(store, id);
   return title === "" || title.length > PROMPT_CHARACTERS ? {} : { title };
 }
 
-/** What to show of these ids: as little as tells them apart. */
+/** The shortest prefix that tells these ids apart, or the whole id. */
 export function shortIds(ids: readonly string[]): Map<string, string> {
   const times = new Map<string, number>();
   for (const id of ids) times.set(id.slice(0, SHORT), (times.get(id.slice(0, SHORT)) ?? 0) + 1);
   return new Map(ids.map((id) => [id, times.get(id.slice(0, SHORT)) === 1 ? id.slice(0, SHORT) : id]));
 }
 
-/** As people name it: a folder by its path. */
+/** The address for people: a path if it is a folder. */
 export function placeOf({ url }: Store): string {
   return plainLine(url.startsWith("file:") ? fileURLToPath(url) : url);
 }

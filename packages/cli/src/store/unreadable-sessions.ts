@@ -3,10 +3,10 @@ import { defined } from "../defined.ts";
 import { EXIT } from "../exit.ts";
 import { plainLine } from "../terminal/plain.ts";
 
-/** More reasons than this are counted. */
+/** The rest are only counted. */
 const REASONS_MAX = 3;
 
-/** Every session of the store that cannot be read. */
+/** Every unreadable session of the store. */
 export async function unreadableIn(store: Store): Promise<Summary[]> {
   const found: Summary[] = [];
   let after: string | undefined;
@@ -19,8 +19,8 @@ export async function unreadableIn(store: Store): Promise<Summary[]> {
 }
 
 /**
- * Says on standard error which sessions could not be read, a line for each reason, and leaves the exit code. The others
- * have been dealt with.
+ * Lists the first unreadable sessions on standard error, each with its reason, and sets the exit code. The command has
+ * already handled the others.
  */
 export function tellUnreadable(
   sessions: readonly { readonly id: string; readonly why: { readonly code: string; readonly message: string } }[],

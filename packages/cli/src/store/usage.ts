@@ -3,22 +3,20 @@ import { APP } from "./app.ts";
 import { childrenIn } from "./children.ts";
 
 /**
- * The note in which the agent keeps what it used while no turn was open: for a summary that a person asked for. With
- * the session, since a fork has the notes of its source.
+ * The note for usage outside a turn, such as a compaction on request. Names its session, because a fork copies its
+ * source's notes.
  */
 export const BETWEEN_TURNS = "usageBetweenTurns";
 
-/** All that a session itself used. */
+/** The session's own usage, without sub-agents. */
 export function usageOf({ id, usage, attributes }: Pick<Reading<unknown>, "id" | "usage" | "attributes">): Usage {
   const note = attributes.notes[BETWEEN_TURNS] as { readonly session?: unknown; readonly usage?: Usage } | undefined;
   return note?.session === id && note.usage ? sumUsage([usage, note.usage]) : usage;
 }
 
 /**
- * By session: what the sub-agents of this one have used, with those below them. It is added up when it is shown, and
- * recorded nowhere else than in their own sessions: so a kill between the two can count nothing twice. `known` need not
- * be
- * read again.
+ * What the sub-agents of this session used, including their own sub-agents, by session. It is added up on display and
+ * recorded only in their own sessions, so a kill cannot make it count twice. Sessions in `known` are not read again.
  */
 export async function usageBelow(
   store: Store,
@@ -29,18 +27,18 @@ export async function usageBelow(
   const used = new Map(known);
   const line = [...above, parent];
   for await (const { id, app } of childrenIn(store, parent)) {
-    // A link back, which only a foreign program could make, leads nowhere.
+    // Ignores a cycle, which only a foreign program could create.
     if (used.has(id) || line.includes(id)) continue;
     const child = await nullIfUnreadable(store.read(id));
     if (!child) continue;
-    // Our own hand nothing on: a list for each of hundreds, to find nobody, would take longer than all the rest.
+    // Our own sub-agents have none: listing the children of hundreds of sessions would take longer than all the rest.
     const below = app === APP ? [] : (await usageBelow(store, id, new Map(), line)).values();
     used.set(id, sumUsage([usageOf(child), ...below]));
   }
   return used;
 }
 
-/** Null if the session is gone by now, or cannot be read: what is shown of another one does not fail by it. */
+/** Null if the session is gone or unreadable, so that showing another one does not fail. */
 export async function nullIfUnreadable<T>(reading: Promise<T>): Promise<T | null> {
   try {
     return await reading;
@@ -52,7 +50,7 @@ export async function nullIfUnreadable<T>(reading: Promise<T>): Promise<T | null
 
 const COUNTS = ["inputTokens", "outputTokens", "cacheReadTokens", "cacheWriteTokens", "reasoningTokens"] as const;
 
-/** What is known of several, added up; costs within a currency. */
+/** Adds up usage; costs per currency. */
 export function sumUsage(usages: readonly Usage[]): Usage {
   const sum: { -readonly [K in keyof Usage]: Usage[K] } = {};
   const costs = new Map<string, number>();

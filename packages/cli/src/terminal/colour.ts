@@ -1,6 +1,6 @@
 import { styleText } from "node:util";
 
-/** The few styles of this program, by what they mean. */
+/** The styles of this program, named by what they mean. */
 const STYLES = {
   heading: "bold",
   faint: "dim",
@@ -12,7 +12,7 @@ const STYLES = {
 
 export type Style = keyof typeof STYLES;
 
-/** Styles a text if its stream is a terminal that shows colours; NO_COLOR and FORCE_COLOR have the last word. */
+/** Styles text if its stream is a terminal that shows colours; NO_COLOR and FORCE_COLOR override this. */
 export type Paint = (style: Style, text: string) => string;
 
 export function paintFor(stream: NodeJS.WriteStream): Paint {

@@ -1,17 +1,17 @@
 import { Lexer, type Token } from "marked";
 
-/** Lists in quotations in lists: deeper than anybody reads, and far from the end of the stack. */
+/** Lists in quotes in lists: deeper than anyone reads, and far from overflowing the stack. */
 const DEPTH_MAX = 32;
 /**
- * What the inline markup of one paragraph, and of a whole text, may cost: characters times marks. `marked` looks from
- * each mark over the rest of its paragraph, so a paragraph of marks costs the square of its length.
+ * The limit for inline markup in one paragraph, and in a whole text: characters times marks. From each mark, `marked`
+ * scans the rest of the paragraph, so a paragraph of marks takes quadratic time.
  */
 const PARAGRAPH_WORK_MAX = 1_500_000;
 const TEXT_WORK_MAX = 20_000_000;
 
 /**
- * Takes Markdown apart in bounded time, whatever a model wrote. Paragraphs with too many marks, and blocks that are
- * nested too deep, stay text as it was typed.
+ * Parses Markdown in bounded time, whatever a model wrote. Leaves paragraphs with too many marks, and blocks that are
+ * nested too deeply, as plain text.
  */
 export class BoundedLexer extends Lexer {
   #depth = 0;

@@ -1,17 +1,16 @@
 import { EXIT } from "../exit.ts";
 
-/** What to do with output that cannot be written, for a command that goes on all the same. */
+/** Handles output that cannot be written, for a command that continues regardless. */
 let lost: ((error: Error) => void) | null = null;
 
 /**
- * When the reader of our output goes away (`holdfast ls | head -1`), there is nobody left to talk to: end, quietly.
- * When it cannot be written (a full disk), end too, but say so: half a list is not to look like one. Unless
- * `outlivePipe` was called.
+ * Exits quietly when the reader of our output goes away (`holdfast ls | head -1`). If output cannot be written (a full
+ * disk), exits with an error message: half a list must not look complete. `outlivePipe` turns this off.
  */
 export function endWithPipe(): void {
   for (const stream of [process.stdout, process.stderr]) {
     stream.on("error", (error: NodeJS.ErrnoException) => {
-      // EIO: the terminal is gone, and its SIGHUP is on the way to its handler.
+      // EIO: the terminal is gone, and SIGHUP will follow.
       const isGone = error.code === "EPIPE" || error.code === "EIO";
       if (lost) {
         if (!isGone) lost(error);
@@ -28,8 +27,8 @@ export function endWithPipe(): void {
 }
 
 /**
- * For a command that has more to do than to talk: it goes on although nobody listens, and what it writes is dropped.
- * `onLost`: somebody listens, but the output could not be written (a full disk).
+ * For a command that does more than print: it continues even if nobody reads its output, which is dropped. `onLost` is
+ * called if the output has a reader but cannot be written (a full disk).
  */
 export function outlivePipe(onLost: (error: Error) => void = () => {}): void {
   lost = onLost;

@@ -1,26 +1,26 @@
-/** Where an escape sequence may begin: ESC, or the C1 form of DCS, SOS, CSI, OSC, PM or APC. */
-// biome-ignore lint/suspicious/noControlCharactersInRegex: they are what it is for.
+/** The possible starts of an escape sequence: ESC, or the C1 form of DCS, SOS, CSI, OSC, PM or APC. */
+// biome-ignore lint/suspicious/noControlCharactersInRegex: matching them is the point.
 const OPENER = /[\x1b\x90\x98\x9b\x9d-\x9f]/g;
 /**
- * What ends the content of OSC, DCS, SOS, PM and APC: BEL or ST. ESC ends it too, and is an end only if a backslash
- * follows.
+ * What ends the content of OSC, DCS, SOS, PM and APC: BEL or ST. ESC ends it too, but completes the sequence only if a
+ * backslash follows.
  */
-// biome-ignore lint/suspicious/noControlCharactersInRegex: they are what it is for.
+// biome-ignore lint/suspicious/noControlCharactersInRegex: matching them is the point.
 const STRING_END = /[\x07\x1b\x9c]/g;
 const NOT_PARAMETER = /[^0-?]/g;
 const NOT_INTERMEDIATE = /[^ -/]/g;
-/** What turns the direction of writing, or is not seen and stands in the way of a search. */
+/** Characters that change the writing direction, or that are invisible and get in the way of a search. */
 const UNSEEN = /[\p{Bidi_Control}\u{feff}\u{e0001}]+/gu;
 const LINE_ENDS = /\r+\n?|[\u{85}\u{2028}\u{2029}\v\f]/gu;
-// biome-ignore lint/suspicious/noControlCharactersInRegex: they are what it is for.
+// biome-ignore lint/suspicious/noControlCharactersInRegex: matching them is the point.
 const CONTROLS = /[\x00-\x08\x0e-\x1f\x7f-\x9f]/g;
-/** Is there anything to be done at all? Most texts are harmless, and some are long. */
-// biome-ignore lint/suspicious/noControlCharactersInRegex: they are what it is for.
+/** Quick check whether there is anything to do: most texts are harmless, and some are long. */
+// biome-ignore lint/suspicious/noControlCharactersInRegex: matching them is the point.
 const SUSPECT = /[\x00-\x08\x0b-\x1f\x7f-\x9f\u{2028}\u{2029}\p{Bidi_Control}\u{feff}\u{e0001}\p{Cs}]/u;
 
 /**
- * The same text, harmless wherever it is shown (C25): without escape sequences and without what turns the direction of
- * writing; other control characters are made visible. New lines and tabs stay.
+ * The same text, safe to show anywhere (C25): removes escape sequences and bidirectional controls, and makes other
+ * control characters visible. Keeps line breaks and tabs.
  */
 export function plain(text: string): string {
   if (!SUSPECT.test(text)) return text;
@@ -30,20 +30,20 @@ export function plain(text: string): string {
     .replace(CONTROLS, pictureOf);
 }
 
-/** Does `plain` take anything out, or turn it into something else? */
+/** Whether `plain` would leave the text unchanged. */
 export function isPlain(text: string): boolean {
   return !SUSPECT.test(text);
 }
 
-/** The same on one line: white space of any kind becomes one space. */
+/** The same on one line: any run of white space becomes one space. */
 export function plainLine(text: string): string {
   return plain(text).replace(/\s+/g, " ").trim();
 }
 
 /**
- * Takes escape sequences out, with their content. A string that does not end loses only its opener, so that nothing can
- * hide behind it. Linear in the text: every search starts where the one before it ended, and the end
- * of a string is looked for once, however many openers stand in front of it.
+ * Removes escape sequences with their content. An unterminated string loses only its opener, so that it cannot hide the
+ * text after it. Linear time: every search starts where the last one ended, and the end of a string is searched for
+ * once, however many openers precede it.
  */
 function withoutEscapes(text: string): string {
   let out = "";
@@ -66,7 +66,7 @@ function withoutEscapes(text: string): string {
       const last = indexFrom(NOT_INTERMEDIATE, text, at + 1);
       end = isBetween(text, last, "0", "~") ? last + 1 : last;
     }
-    // The C1 form of a sequence that does not end stays, to be shown as a control character.
+    // Keep the C1 form of an unterminated sequence: it is shown as a control character.
     if (end === -1) {
       at += 1;
       continue;
@@ -78,12 +78,12 @@ function withoutEscapes(text: string): string {
   return out + text.slice(done);
 }
 
-/** The character that makes the same opener behind ESC. */
+/** The character that, after ESC, makes the same opener. */
 function c1Kind(code: number): string {
   return String.fromCharCode(code - 0x40);
 }
 
-/** Where the next character of this class is; the length of the text if there is none. */
+/** The index of the next character of this class; the length of the text if there is none. */
 function indexFrom(global: RegExp, text: string, from: number): number {
   global.lastIndex = from;
   return global.exec(text)?.index ?? text.length;
@@ -93,7 +93,7 @@ function isBetween(text: string, at: number, first: string, last: string): boole
   return at < text.length && text[at]! >= first && text[at]! <= last;
 }
 
-/** `\r\n` is one line end, however many `\r` it has; each `\r` without a `\n` is one too. */
+/** `\r\n` is one line end, however many `\r` it has. Each `\r` without a `\n` is one too. */
 function lineEnds(found: string): string {
   return found.endsWith("\n") ? "\n" : "\n".repeat(found.length);
 }

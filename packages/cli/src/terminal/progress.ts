@@ -3,10 +3,12 @@ import { fit } from "./width.ts";
 const BAR_COLUMNS = 30;
 const REDRAW_MS = 100;
 
-/** How far a long work has come: a bar drawn over itself on a terminal, else one line for each step that is named. */
+/**
+ * Shows the progress of a long operation: on a terminal, a bar that is redrawn in place; otherwise, one line per step.
+ */
 export interface Progress {
   show(done: number, words: string): void;
-  /** A part of the work begins, or has come to its end. */
+  /** A part of the work starts or ends. */
   step(words: string): void;
   clear(): void;
 }

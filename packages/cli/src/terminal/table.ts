@@ -3,18 +3,15 @@ import { fit, pad, widthOf } from "./width.ts";
 export interface Column {
   readonly title: string;
   readonly align?: "left" | "right";
-  /**
-   * It gives way first when the lines do not fit: at least this many columns stay. Without it, it stays as wide as it
-   * is.
-   */
+  /** How far the column may shrink when the lines do not fit. Without it, the column keeps its width. */
   readonly shrinksTo?: number;
 }
 
 const GAP = 2;
 
 /**
- * Lines of a table that fit into `columnsMax` (undefined: any width will do). Cells are plain text on one line; `style`
- * sees each cell after it has been fitted.
+ * The lines of a table, fitted into `columnsMax` (undefined: no limit). Cells are plain text on one line; `style` gets
+ * each cell after fitting.
  */
 export function tableLines(
   columns: readonly Column[],
@@ -31,7 +28,7 @@ export function tableLines(
       .map(({ align }, i) => {
         const cell = fit(cells[i] ?? "", widths[i]!);
         const styled = style(cell, row, i);
-        // The last column is not filled up: nothing is gained by spaces at the end of a line.
+        // Do not pad the last column: trailing spaces are useless.
         if (i === columns.length - 1 && align !== "right") return styled;
         const filled = pad(cell, widths[i]!, align === "right" ? "right" : "left");
         return filled.replace(cell, () => styled);
@@ -47,7 +44,7 @@ export function tableLines(
   ];
 }
 
-/** Takes from the widest of the columns that may shrink, until all fit or none can give more. */
+/** Narrows the widest column that may shrink, until the table fits or none can shrink further. */
 function shrink(widths: number[], columns: readonly Column[], columnsMax: number): void {
   let over = widths.reduce((sum, width) => sum + width, 0) + GAP * (widths.length - 1) - columnsMax;
   while (over > 0) {

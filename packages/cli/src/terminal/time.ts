@@ -2,11 +2,11 @@ const MINUTE = 60_000;
 const HOUR = 60 * MINUTE;
 const DAY = 24 * HOUR;
 
-/** How long ago it was, as people say it; the day itself for what is older than a month. `at` is an ISO 8601 time. */
+/** How long ago a time was, in words; the date if it is more than a month ago. `at` is an ISO 8601 time. */
 export function ago(at: string, now: number): string {
   const ms = now - Date.parse(at);
   if (Number.isNaN(ms)) return "?";
-  // A clock that was set back is no reason to speak of the future.
+  // Includes the future, which can appear after a clock was set back.
   if (ms < MINUTE) return "just now";
   if (ms < HOUR) return words(ms / MINUTE, "min");
   if (ms < DAY) return words(ms / HOUR, "h");
@@ -14,7 +14,7 @@ export function ago(at: string, now: number): string {
   return at.slice(0, 10);
 }
 
-/** `90 s`, `10 min`, `36 h`, `7d`, `2 weeks`, in milliseconds; null if it is none. */
+/** Milliseconds in `90 s`, `10 min`, `36 h`, `7d`, `2 weeks`; null if it is not a duration. */
 export function durationMs(text: string): number | null {
   const match = /^(\d+(?:\.\d+)?)\s*(ms|s|sec|m|min|h|hours?|d|days?|w|weeks?)$/i.exec(text.trim());
   if (!match) return null;

@@ -1,24 +1,24 @@
 import { createRequire } from "node:module";
 
-/** Letters, marks and lines that take one column each: most texts are nothing else, and need no table. */
+/** Characters that take one column each. Most texts contain nothing else, and need no width table. */
 const NARROW = /^[ -~\u00a1-\u00ac\u00ae-\u02ff\u2010-\u2027\u2500-\u259f]*$/;
 /**
- * What belongs to the character before it, or joins it to the next: only there a character can be more than one code
- * point. (Half of a flag, a conjoining Jamo, a Brahmic vowel sign too.)
+ * Characters that belong to the one before, or join it to the next: only with these can a grapheme be more than one
+ * code point. (Also half of a flag, a conjoining Jamo, a Brahmic vowel sign.)
  */
 const JOINED = /[\p{M}\p{Cf}\p{Emoji_Modifier}\u{1f1e6}-\u{1f1ff}\u1100-\u11ff\ua960-\ua97f\ud7b0-\ud7ff]/u;
 
-/** Made when it is needed: that takes as long as loading a dozen modules. */
+/** Created on demand: it takes as long as loading a dozen modules. */
 let segmenter: Intl.Segmenter | null = null;
 
-/** The table of widths that Ink lays out by. Loaded when it is needed: that takes longer than many a command. */
+/** The width table that Ink uses. Loaded on demand: that takes longer than many commands. */
 let stringWidth: typeof import("string-width").default | null = null;
 
-/** Widths that were looked up: a text has few different characters, and each look takes its time. */
+/** Cache of widths: a text has few different characters, and each lookup is slow. */
 const known = new Map<string, number>();
 const KNOWN_MAX = 10_000;
 
-/** What a reader sees as one character each, with the columns that it takes. */
+/** The graphemes of a text, each with its width in columns. */
 export function* graphemes(text: string): Generator<readonly [grapheme: string, columns: number], void, undefined> {
   if (NARROW.test(text)) {
     for (const character of text) yield [character, 1];
@@ -30,7 +30,7 @@ export function* graphemes(text: string): Generator<readonly [grapheme: string, 
   }
 }
 
-/** How many columns of a terminal a line takes. It is to be plain: no control characters. */
+/** How many terminal columns a line takes. The line must be plain: no control characters. */
 export function widthOf(line: string): number {
   if (NARROW.test(line)) return line.length;
   let columns = 0;
@@ -38,7 +38,7 @@ export function widthOf(line: string): number {
   return columns;
 }
 
-/** The beginning of a line that fits into so many columns; `…` at its end if it was cut. */
+/** The start of a line that fits into `columnsMax`, ending in `…` if it was cut. */
 export function fit(line: string, columnsMax: number): string {
   if (line.length <= columnsMax && NARROW.test(line)) return line;
   if (columnsMax < 1) return "";
@@ -46,7 +46,7 @@ export function fit(line: string, columnsMax: number): string {
   let columns = 0;
   let keptBefore = "";
   for (const [grapheme, own] of graphemes(line.slice(0, columnsMax * 64))) {
-    // The last place that leaves room for the ellipsis.
+    // The last position that leaves room for the ellipsis.
     if (columns <= columnsMax - 1) keptBefore = kept;
     if (columns + own > columnsMax) return `${keptBefore}…`;
     kept += grapheme;
@@ -55,7 +55,7 @@ export function fit(line: string, columnsMax: number): string {
   return kept;
 }
 
-/** Filled up with spaces to so many columns. */
+/** Pads a line with spaces to a width in columns. */
 export function pad(line: string, columns: number, side: "left" | "right" = "left"): string {
   const missing = " ".repeat(Math.max(0, columns - widthOf(line)));
   return side === "left" ? line + missing : missing + line;

@@ -8,9 +8,9 @@ import { search } from "./files/search.ts";
 import { writeFile } from "./files/write.ts";
 import { runShell, type ShellContext, TIMEOUT_SECONDS, TIMEOUT_SECONDS_MAX } from "./shell/shell.ts";
 
-/** What the tools may know of the agent that runs them. One for each session. */
+/** What the tools know about the agent that runs them. One per session. */
 export interface ToolContext extends FileContext, ShellContext {
-  /** For a call that changes a file: the check that runs right before the change, and is told right after it. */
+  /** Returns the checks for a call that changes a file: one runs right before the change, one right after. */
   readonly watch?: (call: string, name: string, input: unknown) => Watch;
 }
 
@@ -25,11 +25,11 @@ export interface ToolInputs {
 
 export type ToolName = keyof ToolInputs;
 
-/** All of them return text, and throw an Error worded for the model. */
+/** All tools return text, and throw errors worded for the model. */
 export type Tools = { readonly [N in ToolName]: Tool<ToolInputs[N], string> };
 
 /**
- * Whether running a tool twice does no harm. Recorded with each start, so that a resumed turn knows what may be run
+ * Whether running a tool twice is harmless. Recorded with each start, so that a resumed turn knows what it may run
  * again (R5).
  */
 export const REPLAY: Readonly<Record<string, "safe" | "never">> = {
@@ -48,7 +48,7 @@ const path = (what: string) =>
     .min(1)
     .describe(`${what}; relative to the working folder, or absolute. Outside it, the user is asked first.`);
 
-/** The tools of one agent. They do what they are told: whether they may is decided before (permission/decide.ts). */
+/** The tools of one agent. They do not check permissions: permission/decide.ts does that first. */
 export function makeTools(context: ToolContext): Tools {
   return {
     read: tool({

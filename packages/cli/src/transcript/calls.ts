@@ -1,30 +1,29 @@
 import type { Entry, Interruption, OpenCall } from "holdfast";
 import type { CallState } from "./item.ts";
-import type { CallPart, ProgressPart, ResultPart, Said } from "./parts/index.ts";
+import type { PartOf, Said } from "./said.ts";
 
-/** A call, and all that is known of it. */
+/** A call, and everything known about it. */
 export interface FoundCall {
   readonly entry: Entry<unknown>;
-  readonly part: CallPart;
-  answer: { readonly entry: Entry<unknown>; readonly part: ResultPart } | null;
-  /** What was said of it while it ran. */
-  readonly progress: ProgressPart[];
+  readonly part: PartOf<"call">;
+  answer: { readonly entry: Entry<unknown>; readonly part: PartOf<"result"> } | null;
+  /** What was reported while it ran. */
+  readonly progress: PartOf<"progress">[];
   approved: boolean | null;
 }
 
 /** A result whose call is not recorded. */
 export interface Orphan {
   readonly entry: Entry<unknown>;
-  readonly part: ResultPart;
+  readonly part: PartOf<"result">;
 }
 
-/** How far to look back for an older call of the same id that has no result: ids that repeat come close together. */
+/** How far to look back for an older call with the same id and no result: repeated ids are close together. */
 const LOOK_BACK_MAX = 64;
 
 /**
- * Which result belongs to which call, for people: also one that came late is shown where its call stands, and what
- * really came of it counts more than what was
- * made up to close it. (What the model is shown is the library's to decide.)
+ * Which result belongs to which call, for people: a late result is shown with its call, and a real outcome counts more
+ * than one that Holdfast filled in. (The library decides what the model sees.)
  */
 export class Calls {
   /** By entry, in the order of its parts. */
@@ -34,7 +33,7 @@ export class Calls {
   readonly #byName = new Map<string, { readonly calls: FoundCall[]; from: number }>();
   readonly #byApproval = new Map<string, FoundCall>();
 
-  /** Answers the entries of whose calls something is known now that was not before. */
+  /** Returns the entries whose calls have changed. */
   add(entry: Entry<unknown>, { parts }: Said): Set<string> {
     const touched = new Set<string>();
     let index = 0;
@@ -61,8 +60,8 @@ export class Calls {
     return touched;
   }
 
-  #call(entry: Entry<unknown>, part: CallPart): void {
-    // ACP announces a call, and then asks permission for it.
+  #call(entry: Entry<unknown>, part: PartOf<"call">): void {
+    // ACP announces a call, then asks for permission.
     const announced = part.awaiting ? this.#byId.get(part.id)?.at(-1) : undefined;
     if (announced && announced.entry.id !== entry.id && !announced.answer && part.approval === undefined) return;
     const found: FoundCall = { entry, part, answer: null, progress: [], approved: null };
@@ -75,7 +74,7 @@ export class Calls {
     if (approval !== undefined && !this.#byApproval.has(approval)) this.#byApproval.set(approval, found);
   }
 
-  #result(entry: Entry<unknown>, part: ResultPart, index: number, touched: Set<string>): void {
+  #result(entry: Entry<unknown>, part: PartOf<"result">, index: number, touched: Set<string>): void {
     const found = this.#answeredBy(entry, part, index);
     if (!found) push(this.orphans, entry.id, { entry, part });
     else if (!found.answer || (found.answer.entry.synthetic !== undefined && entry.synthetic === undefined)) {
@@ -84,7 +83,7 @@ export class Calls {
     }
   }
 
-  #answeredBy({ call: place }: Entry<unknown>, part: ResultPart, index: number): FoundCall | null {
+  #answeredBy({ call: place }: Entry<unknown>, part: PartOf<"result">, index: number): FoundCall | null {
     const placed = place && index === 0 ? this.byEntry.get(place.message)?.[place.index] : undefined;
     if (placed) return placed;
     if (part.idless) return this.#oldestOpen(part.name);
@@ -111,7 +110,7 @@ export class Calls {
     return null;
   }
 
-  #progress(entry: Entry<unknown>, part: ProgressPart, touched: Set<string>): void {
+  #progress(entry: Entry<unknown>, part: PartOf<"progress">, touched: Set<string>): void {
     const found = this.#byId.get(part.call)?.at(-1);
     if (!found) {
       const { call: id, name = id, input } = part;
@@ -130,13 +129,13 @@ function push<T>(map: Map<string, T[]>, key: string, value: T): void {
   else map.set(key, [value]);
 }
 
-/** What only the process that runs the agent knows. */
+/** Known only to the process that runs the agent. */
 export interface Now {
-  /** Calls whose tool runs. */
+  /** Calls whose tool is running. */
   readonly running?: ReadonlySet<string>;
-  /** Calls that wait for a person. */
+  /** Calls that wait for approval. */
   readonly waiting?: ReadonlySet<string>;
-  /** By call: the session of the sub-agent that works on it. */
+  /** By call: the session of its sub-agent. */
   readonly children?: ReadonlyMap<string, string>;
 }
 
@@ -153,7 +152,7 @@ export class OpenOnes {
   }
 }
 
-/** Only another record can change what is known of it. */
+/** Only another record can change what is known about it. */
 export function isOver({ answer }: FoundCall): boolean {
   return answer !== null && answer.entry.synthetic !== "running";
 }
@@ -177,7 +176,7 @@ const OPEN: { readonly [S in OpenCall["state"]]: CallState } = {
   provider: "open",
 };
 
-/** What a repair says of a call, by the reason that it gives. */
+/** The state of a repaired call, by the repair's reason. */
 const CLOSED = new Map<string, CallState>([
   ["never-started", "not-run"],
   ["awaiting", "not-run"],

@@ -2,16 +2,16 @@ import type { Entry } from "holdfast";
 import { defined } from "../defined.ts";
 import type { FoundCall, Orphan } from "./calls.ts";
 import type { AnswerItem, CallItem, CallState, Item, ShownFile } from "./item.ts";
-import type { ProgressPart, Said } from "./parts/index.ts";
+import type { PartOf, Said } from "./said.ts";
 import { SUMMARY_HEAD } from "./summary.ts";
 
-/** A message, and what is in it. */
+/** A message and its parts. */
 export interface Shown {
   readonly entry: Entry<unknown>;
   readonly said: Said;
 }
 
-/** The calls that an entry makes, as they stand now. */
+/** The calls of an entry, in their current state. */
 export interface MadeCalls {
   readonly calls: readonly {
     readonly found: FoundCall;
@@ -21,10 +21,10 @@ export interface MadeCalls {
   readonly orphans: readonly Orphan[];
 }
 
-/** Without what all items of an entry share. */
+/** Without the members that all items of an entry share. */
 export type Bare<I extends Item = Item> = I extends unknown ? Omit<I, "id" | "at" | "turn"> : never;
 
-/** What is shown of an entry, or of several that are one message. */
+/** The items of an entry, or of several entries that form one message. */
 export function entryItems(group: readonly Shown[], made: MadeCalls): Item[] {
   const { entry, said } = group[0]!;
   const parts = group.length === 1 ? said.parts : group.flatMap((one) => one.said.parts);
@@ -51,7 +51,7 @@ function asideOf({ replacedBy, metadata, late }: Entry<unknown>): string | null 
   return late ? "arrived too late: not shown to the model" : null;
 }
 
-/** What anybody but the model said. */
+/** The items of a message that is not the model's. */
 function spokenItems(entry: Entry<unknown>, role: Said["role"], parts: Said["parts"], isChunked: boolean): Bare[] {
   const text = parts.flatMap((part) => (part.type === "text" ? [part.text] : [])).join(isChunked ? "" : "\n");
   const files = parts.flatMap((part) => (part.type === "file" ? [part.file] : []));
@@ -66,7 +66,7 @@ function assistantItems(entry: Entry<unknown>, parts: Said["parts"], isChunked: 
   const items: Bare[] = [];
   const model = modelOf(entry);
   const flags = { ...(model ? { model } : {}), ...(entry.incomplete ? { incomplete: true as const } : {}) };
-  // Words that somebody put in the place of others are not the model's (P3).
+  // Replacement text is not the model's own (P3).
   const isMadeUp = entry.synthetic !== undefined && !entry.incomplete;
   let next = 0;
   for (const piece of pieces(parts, isChunked ? "" : "\n\n")) {
@@ -78,7 +78,7 @@ function assistantItems(entry: Entry<unknown>, parts: Said["parts"], isChunked: 
       continue;
     }
     const call = made.calls[next];
-    // Not if it only says more of a call that stands elsewhere.
+    // Not if it only adds to a call in another message.
     if (call?.found.part.id !== piece.call) continue;
     items.push(callItem(call));
     next += 1;
@@ -88,7 +88,7 @@ function assistantItems(entry: Entry<unknown>, parts: Said["parts"], isChunked: 
 
 type Piece = { kind: AnswerItem["kind"]; text: string; files: ShownFile[] } | { kind: "traffic"; call: string };
 
-/** Neighbours of one kind as one. A file belongs to the answer beside it. */
+/** Joins neighbours of one kind. A file belongs to the answer next to it. */
 function pieces(parts: Said["parts"], betweenThoughts: string): Piece[] {
   const out: Piece[] = [];
   for (const part of parts) {
@@ -106,7 +106,7 @@ function pieces(parts: Said["parts"], betweenThoughts: string): Piece[] {
   return out;
 }
 
-/** The model's name as the adapter records it, or as an agent wrote it into the metadata. */
+/** The model's name, from the adapter's record or from the agent's metadata. */
 function modelOf({ model, metadata }: Entry<unknown>): string | null {
   const { provider, model: named } = metadata;
   if (typeof provider === "string" && typeof named === "string")
@@ -116,7 +116,7 @@ function modelOf({ model, metadata }: Entry<unknown>): string | null {
 
 function callItem({ found, state, child }: MadeCalls["calls"][number]): Bare<CallItem> {
   const { part, answer, entry } = found;
-  const progress: Partial<ProgressPart> = Object.assign({}, ...found.progress);
+  const progress: Partial<PartOf<"progress">> = Object.assign({}, ...found.progress);
   const isHidden = answer?.entry.metadata.hiddenFromUser === true;
   const output = isHidden ? undefined : (answer?.part.text ?? (progress.text || undefined));
   const files = isHidden ? [] : (answer?.part.files ?? []);

@@ -1,43 +1,44 @@
 import type { Metadata } from "holdfast";
-import type { ShownFile } from "./parts/file.ts";
+import type { PartOf } from "./said.ts";
 
-export type { ShownFile } from "./parts/file.ts";
+/** A file in a message, as shown to people. */
+export type ShownFile = PartOf<"file">["file"];
 
 /**
- * A conversation as people read it, whatever dialect it is in: plain data, which a screen, an export or a server can
- * show. Made by `itemsOf` from the entries of a session.
+ * A conversation as people read it, in any dialect: plain data for a screen, an export or a server. Made by `itemsOf`
+ * from a session's entries.
  */
 export type Item = PromptItem | AnswerItem | CallItem | NoteItem;
 
 interface Common {
-  /** Of the entry; parts of one entry have a number behind it. */
+  /** The entry's id, with a number for each part if there are several. */
   readonly id: string;
   readonly at: string;
   readonly turn: number;
-  /** It is not shown to the model: replaced, hidden, or late. In words. */
+  /** Why the model does not see it: replaced, hidden, or late. */
   readonly aside?: string;
   readonly metadata?: Metadata;
 }
 
-/** What a person asked. */
+/** A prompt. */
 export interface PromptItem extends Common {
   readonly kind: "prompt";
   readonly text: string;
   readonly files?: readonly ShownFile[];
 }
 
-/** What the model said, or thought. */
+/** An answer or a thought of the model. */
 export interface AnswerItem extends Common {
   readonly kind: "answer" | "reasoning";
   readonly text: string;
   readonly files?: readonly ShownFile[];
-  /** `provider/model`, where it is known. */
+  /** `provider/model`, if known. */
   readonly model?: string;
   /** The stream was cut off here. */
   readonly incomplete?: true;
 }
 
-/** A tool that the model called, and what came of it. */
+/** A tool call and its outcome. */
 export interface CallItem extends Common {
   readonly kind: "call";
   readonly call: string;
@@ -52,10 +53,10 @@ export interface CallItem extends Common {
   readonly child?: string;
 }
 
-/** `open`: recorded, and nothing else is known. `unknown`: it was started, and nobody knows what came of it. */
+/** `open`: recorded, and nothing else is known. `unknown`: started, with an unknown outcome. */
 export type CallState = "open" | "waiting" | "running" | "done" | "failed" | "denied" | "unknown" | "not-run";
 
-/** A system message, a boundary, a summary: what neither a person nor the model said. */
+/** A system message, a boundary or a summary: said by neither a person nor the model. */
 export interface NoteItem extends Common {
   readonly kind: "note";
   readonly text: string;

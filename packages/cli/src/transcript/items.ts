@@ -2,26 +2,24 @@ import type { Entry, Interruption, Reading } from "holdfast";
 import { Calls, isOver, type Now, OpenOnes, stateOf } from "./calls.ts";
 import { type Bare, entryItems, type MadeCalls, type Shown } from "./entry-items.ts";
 import type { Item } from "./item.ts";
-import { saidIn } from "./parts/index.ts";
-import { shapeOf } from "./parts/shape.ts";
+import { saidIn } from "./said.ts";
+import { shapeOf } from "./shape.ts";
 
 export type { Now } from "./calls.ts";
 
 export type Readable = Pick<Reading<unknown>, "entries" | "interruption" | "attributes">;
 
 /**
- * A conversation as people read it. Pure and total. What was made is kept with the entries: after one more record, the
- * items of all others are the very same objects, and cost
- * nothing but a look whether they are.
+ * A conversation as people read it. Pure and total. Items are cached with their entries: after one more record, all
+ * others are the same objects, and only an identity check each.
  *
- * What is hidden from the user is left out; what the model does not see is there, and says so (`aside`). Results stand
- * with their calls. What had been streamed when the process
- * died is at the end, as incomplete.
+ * Entries hidden from the user are left out; those the model does not see are included and marked (`aside`). Results
+ * are shown with their calls. Text that was streaming when the process died comes last, as incomplete.
  */
 export function itemsOf({ entries, interruption, attributes }: Readable, now: Now = {}): Item[] {
   const [first] = entries;
   const items = first ? knownFor(first, entries, attributes.dialect).items(entries, interruption, now) : [];
-  if (interruption) items.push(...unfinished(interruption, entries));
+  if (interruption) items.push(...unfinishedItems(interruption, entries));
   return items;
 }
 
@@ -36,19 +34,19 @@ function knownFor(first: Entry<unknown>, entries: readonly Entry<unknown>[], dia
 }
 
 /**
- * What was made of entries so far. It is added to while they only grow at their end, as they mostly do; else it is made
- * anew, of the items that are kept.
+ * The items of the entries so far. Extended while entries are only appended, as is usual; otherwise rebuilt from the
+ * cached items.
  */
 class Transcript {
   readonly #dialect: string;
   readonly #shown: Shown[] = [];
   readonly #calls = new Calls();
-  /** Entries that are shown as one: where each begins. */
+  /** The start of each group of entries that are shown as one. */
   readonly #starts: number[] = [];
   readonly #items: (readonly Item[])[] = [];
-  /** By entry: where those stand that make calls. */
+  /** By entry, the positions of those that make calls. */
   readonly #places = new Map<string, number>();
-  /** Those whose calls may still change without a record that says so. */
+  /** Those whose calls can change without a new record. */
   readonly #unsettled = new Set<number>();
 
   constructor(dialect: string) {
@@ -70,7 +68,7 @@ class Transcript {
     return this.#items.flat();
   }
 
-  /** Answers the places at which something may have changed. */
+  /** Returns the positions that may have changed. */
   #add(entries: readonly Entry<unknown>[]): Set<number> {
     const changed = new Set<number>();
     const before = this.#shown.length;
@@ -97,7 +95,7 @@ class Transcript {
     return changed;
   }
 
-  /** `liveTurn`: the turn in which calls may still be at work. */
+  /** `liveTurn`: the turn whose calls may still be running. */
   #make(place: number, open: OpenOnes, liveTurn: number | null, now: Now): void {
     const group = this.#shown.slice(this.#starts[place], this.#starts[place + 1] ?? this.#shown.length);
     const { entry, said } = group[0]!;
@@ -136,7 +134,7 @@ function kept(entry: Entry<unknown>, facts: readonly unknown[], make: () => Item
   return items;
 }
 
-/** ACP streams a message as chunks, each recorded by itself: how many of them, from here on, are one. */
+/** ACP streams a message as chunks, each recorded separately: the number of chunks, from here on, in this message. */
 function chunksFrom(shown: readonly Shown[], at: number): number {
   const first = shown[at]!;
   if (!isPlainChunk(first)) return 1;
@@ -162,8 +160,8 @@ function messageId({ message }: Entry<unknown>): unknown {
   return shapeOf(shape?.["update"])?.["messageId"] ?? shape?.["messageId"];
 }
 
-/** What was in flight, and is in no entry. */
-function unfinished(interruption: Interruption<unknown>, entries: readonly Entry<unknown>[]): Item[] {
+/** What was in flight and is not in an entry. */
+function unfinishedItems(interruption: Interruption<unknown>, entries: readonly Entry<unknown>[]): Item[] {
   const { draft, calls, lastAt: at, turn } = interruption;
   const items: Item[] = [];
   if (draft && entries.at(-1)?.id !== draft.id) {

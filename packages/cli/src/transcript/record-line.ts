@@ -3,7 +3,7 @@ import type { Paint } from "../terminal/colour.ts";
 import { plainLine } from "../terminal/plain.ts";
 import { fit } from "../terminal/width.ts";
 
-/** Enough for any line: what is behind it is not looked at. */
+/** Enough for any line; the rest is not read. */
 const CHARACTERS_MAX = 2000;
 
 export interface RecordLineOptions {
@@ -13,8 +13,7 @@ export interface RecordLineOptions {
 }
 
 /**
- * A record of a journal, on one line, for people. Takes nothing for granted: records of an unknown kind, or damaged
- * ones, are shown too.
+ * One line for people about a journal record. Records of an unknown kind and damaged ones are shown too.
  */
 export function recordLine(record: JournalRecord, { dialect, columns, paint }: RecordLineOptions): string {
   const head = `${plainLine(record.at).slice(11, 23)} ${String(record.seq).padStart(5)} `;

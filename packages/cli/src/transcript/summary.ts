@@ -1,5 +1,5 @@
 /**
- * What a summary begins with that takes the place of a conversation: in the user's role, since providers have no other
- * for it, but nobody's prompt.
+ * The first words of a summary that replaces a conversation. It has the user's role, since providers offer no other,
+ * but is not a prompt.
  */
 export const SUMMARY_HEAD = "[Summary of the conversation so far]";

@@ -4,12 +4,12 @@ import { plain, plainLine } from "../terminal/plain.ts";
 import type { CallItem, Item, ShownFile } from "./item.ts";
 import { callWords, stateWords } from "./words.ts";
 
-/** Lines of an output or of a thought that are shown unless all are asked for. */
+/** How many lines of an output or a thought are shown by default. */
 const LINES_MAX = 12;
-/** A line may have megabytes, and a message fifty of them (C28). */
+/** A line can have megabytes, and a message fifty of them (C28). */
 const CHARACTERS_MAX = 100_000;
 
-/** A conversation as lines for a terminal or a pager. Words keep their own line breaks: terminals and pagers wrap. */
+/** A conversation as lines for a terminal or a pager. Texts keep their line breaks: terminals and pagers wrap. */
 export function* transcriptLines(
   items: readonly Item[],
   paint: Paint,
@@ -34,14 +34,14 @@ function* itemLines(item: Item, paint: Paint, full: boolean): Generator<string, 
       if (item.incomplete) yield paint("warning", "… cut off here");
       return;
     case "reasoning":
-      yield* indented(item.text, paint, full, "~ ");
+      yield* indent(item.text, paint, full, "~ ");
       if (item.incomplete) yield paint("warning", "  … cut off here");
       return;
     case "call":
       yield* callLines(item, paint, full);
       return;
     case "note":
-      yield* indented(item.text, paint, full, "- ");
+      yield* indent(item.text, paint, full, "- ");
       return;
   }
 }
@@ -49,12 +49,12 @@ function* itemLines(item: Item, paint: Paint, full: boolean): Generator<string, 
 function* callLines(item: CallItem, paint: Paint, full: boolean): Generator<string, void, undefined> {
   const isBad = item.state === "failed" || item.state === "unknown" || item.state === "denied";
   yield `${paint("name", `* ${callWords(item)}`)}  ${paint(isBad ? "bad" : "faint", stateWords[item.state])}`;
-  if (full && item.input !== undefined) yield* indented(JSON.stringify(item.input, null, 2), paint, full);
+  if (full && item.input !== undefined) yield* indent(JSON.stringify(item.input, null, 2), paint, full);
   if (item.child !== undefined) yield paint("faint", `  sub-agent: session ${plainLine(item.child)}`);
-  if (item.output !== undefined && item.output !== "") yield* indented(item.output, paint, full);
+  if (item.output !== undefined && item.output !== "") yield* indent(item.output, paint, full);
 }
 
-function* indented(text: string, paint: Paint, full: boolean, mark = "  "): Generator<string, void, undefined> {
+function* indent(text: string, paint: Paint, full: boolean, mark = "  "): Generator<string, void, undefined> {
   const lines = linesOf(text, full);
   const shown = full ? lines : lines.slice(0, LINES_MAX);
   for (const [i, line] of shown.entries()) yield paint("faint", `${i === 0 ? mark : "  "}${line}`);

@@ -4,7 +4,7 @@ import type { Item } from "./item.ts";
 
 const COLUMNS = 80;
 
-/** What a conversation is called: its title, else the beginning of its first prompt; "" if it has neither. */
+/** The title of a conversation, else the beginning of its first prompt; "" if it has neither. */
 export function titleOf(title: string, items: readonly Item[]): string {
   const first = items.find((item) => item.kind === "prompt");
   return plainLine(title) || fit(plainLine(first?.text.slice(0, 1000) ?? ""), COLUMNS);

@@ -1,5 +1,5 @@
 import type { CallItem, CallState } from "./item.ts";
-import { parsedJson, printed, type Shape, shapeOf } from "./parts/shape.ts";
+import { parsedJson, printed, type Shape, shapeOf } from "./shape.ts";
 
 /** Longer ones are cut. */
 const LINE_MAX = 120;
@@ -22,7 +22,7 @@ export const stateWords: { readonly [S in CallState]: string } = {
   "not-run": "did not run",
 };
 
-/** Names that agents give to the same things, and the members in which they say on what. */
+/** Common names for the same tools, and the input members that name their target. */
 const FILES = new Set([
   "read",
   "write",
@@ -68,7 +68,7 @@ function member(input: Shape, names: readonly string[]): string | null {
   return null;
 }
 
-/** The short members first: long ones are contents. */
+/** Short members first: long ones are contents. */
 function generic(name: string, input: unknown): string {
   const shape = shapeOf(input);
   if (!shape)
@@ -87,9 +87,9 @@ function generic(name: string, input: unknown): string {
 // biome-ignore lint/suspicious/noControlCharactersInRegex: they are what is to be found.
 const HARMFUL = /[\u0000-\u001f\u007f-\u009f\u061c\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb]/g;
 
-/** White space as one space; control characters, and those that turn the direction of writing, are made visible. */
+/** Collapses white space; shows control characters and those that change the writing direction. */
 export function oneLine(text: string, max = LINE_MAX): string {
-  // Only the beginning is looked at: a text may have megabytes.
+  // Reads only the beginning: a text can have megabytes.
   const flat = text
     .slice(0, max * 4)
     .replaceAll(/\s+/g, " ")

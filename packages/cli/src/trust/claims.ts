@@ -1,8 +1,8 @@
 import { plainLine } from "../terminal/plain.ts";
 
 /**
- * What a journal claims without this user's consent: shown, so that a person knows what its author wanted, but not
- * obeyed. Pure.
+ * What a journal claims without this user's consent. It is shown, so that a person knows what the author wanted, but
+ * not obeyed. Pure.
  */
 export interface Claims {
   /** Rules it contains. */

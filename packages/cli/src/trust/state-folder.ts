@@ -13,7 +13,7 @@ export interface Surroundings {
 
 export const here: Surroundings = { env: process.env, platform: process.platform, home: homedir };
 
-/** Where the platform keeps what programs remember of a user; null if the user has no home. */
+/** The platform's folder for program state; null if the user has no home. */
 export function stateFolder({ env, platform, home }: Surroundings = here): string | null {
   const path = platform === "win32" ? win32 : posix;
   const given = env[platform === "win32" ? "LOCALAPPDATA" : "XDG_STATE_HOME"] ?? "";
@@ -24,10 +24,9 @@ export function stateFolder({ env, platform, home }: Surroundings = here): strin
 }
 
 /**
- * Tells this store apart from every other, also from one that is put in its place: of one on the disk, its real path
- * and its inode. (Not the device: its
- * number may change with every mount, and the user would lose what they allowed.) Of a database, its address without
- * the password. Null if the store is gone with its process. `storeUrl` is `store.url`.
+ * Identifies this store, even against one put in its place. On disk: real path and inode, but not the device, whose
+ * number may change with every mount, so that users would lose what they allowed. For a database: the address without
+ * the password. Null for a store in memory. `storeUrl` is `store.url`.
  */
 export function storeIdentity(storeUrl: string): string | null {
   if (/^memory:/i.test(storeUrl)) return null;
@@ -37,7 +36,7 @@ export function storeIdentity(storeUrl: string): string | null {
   return digest(["disk", place.kind, path, String(statSync(path, { bigint: true }).ino)]);
 }
 
-/** A digest of it would let others try passwords out; and a new password makes no other database. */
+/** A digest of the password would let others guess it; and a new password does not mean a different database. */
 function withoutPassword(address: string): string {
   const url = URL.parse(address);
   if (!url) return address;

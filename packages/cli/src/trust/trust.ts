@@ -6,13 +6,12 @@ import { findOwnFolder, makeOwnFolder, whyNotPrivate } from "../own-folder.ts";
 import { here, type Surroundings, stateFolder, storeIdentity } from "./state-folder.ts";
 
 /**
- * What this user has said of sessions, and what this user's agent has done in them: kept outside of the journal, since
- * a journal may have been written
- * by anybody. A session from elsewhere (a store that was sent, a copy, a backup, a shared database) brings words and
- * data, never authority.
+ * What this user has said about sessions, and what this user's agent has done in them. Kept outside the journal,
+ * because anyone may have written that. A session from elsewhere (a store someone sent, a copy, a backup, a shared
+ * database) brings words and data, never authority.
  */
 export class Trust {
-  /** Why something saved is ignored, for people. */
+  /** Why saved permissions are ignored, for people. */
   readonly warnings: string[] = [];
   readonly #root: string | null;
   readonly #names: readonly string[];
@@ -25,7 +24,7 @@ export class Trust {
     this.#names = ["holdfast", "trust", this.#store ?? ""];
   }
 
-  /** The same object for the same session. */
+  /** Returns the same object for the same session. */
   of(session: string): SessionTrust {
     const known = this.#sessions.get(session);
     if (known) return known;
@@ -34,7 +33,7 @@ export class Trust {
     return trust;
   }
 
-  /** The session is gone for good. */
+  /** Call this when a session is deleted for good. */
   forget(session: string): void {
     this.#sessions.delete(session);
     const folder = this.#folder();
@@ -79,7 +78,7 @@ export class Trust {
       }
       return null;
     } catch (error) {
-      // A home that is full or read-only stops no work: what cannot be kept counts for this process.
+      // A full or read-only home must not stop the work: what cannot be saved applies to this process only.
       if (error instanceof Error && "code" in error) return error.message;
       throw error;
     }
@@ -92,11 +91,11 @@ export class Trust {
 
 const ID = /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
 const FILE_BYTES_MAX = 4 * 1024 * 1024;
-/** Of each list: what is older is asked for again. */
+/** The maximum length of each list; for older entries the user is asked again. */
 const LIST_MAX = 1000;
 
 interface Kept {
-  /** Where this user works in the session; null: nowhere yet. */
+  /** Where this user works in the session; null if nowhere yet. */
   readonly folder: string | null;
   readonly allow: readonly string[];
   /** Digests of calls that this user approved. */
@@ -107,7 +106,7 @@ interface Kept {
 
 const NOTHING: Kept = { folder: null, allow: [], approved: [], processes: [] };
 
-/** What this user has said of one session. */
+/** What this user has said about one session. */
 export class SessionTrust {
   readonly #write: (kept: Kept) => string | null;
   #kept: Kept;
@@ -118,20 +117,17 @@ export class SessionTrust {
     this.#write = write;
   }
 
-  /**
-   * The folder that this user began or confirmed the session in; null for a session that this user has not worked with
-   * here.
-   */
+  /** The folder in which this user started or confirmed the session; null if this user has not worked with it here. */
   get folder(): string | null {
     return this.#kept.folder;
   }
 
-  /** Rules that this user gave "for the rest of the session". */
+  /** Rules this user gave "for the rest of the session". */
   get rules(): readonly string[] {
     return this.#kept.allow;
   }
 
-  /** Why the last change counts for this process only; null if it is kept. */
+  /** Why the last change applies to this process only; null if it is saved. */
   get unkept(): string | null {
     return this.#unkept;
   }
@@ -148,7 +144,7 @@ export class SessionTrust {
     if (!this.hasApproved(call)) this.#change({ approved: [...this.#kept.approved, digestOf(call)].slice(-LIST_MAX) });
   }
 
-  /** This user approved this very call: of this message, of this tool, with this input. */
+  /** Whether this user approved exactly this call: this message, tool and input. */
   hasApproved(call: JudgedCall): boolean {
     return this.#kept.approved.includes(digestOf(call));
   }
@@ -157,7 +153,7 @@ export class SessionTrust {
     this.#change({ processes: [...this.#kept.processes, nameOf(process)].slice(-LIST_MAX) });
   }
 
-  /** This user's agent started it, for this session. Others may know the pid and the start of any process, too. */
+  /** Whether this user's agent started it for this session. Anyone can learn the pid and start time of a process. */
   hasStarted(process: ToolProcess): boolean {
     return this.#kept.processes.includes(nameOf(process));
   }
@@ -180,7 +176,7 @@ function nameOf({ pid, started, group }: ToolProcess): string {
   return JSON.stringify([pid, started, group === true]);
 }
 
-/** The same text for the same JSON, regardless of the order of its members. */
+/** The same text for the same JSON, regardless of member order. */
 export function canonical(value: unknown): string {
   return (
     JSON.stringify(value, (_, member: unknown) =>

@@ -4,19 +4,19 @@ import { realPath } from "../tools/paths/real-path.ts";
 
 export interface Folders {
   readonly session: string;
-  /** What the journal says. */
+  /** The folder in the journal. */
   readonly journal: string | undefined;
-  /** Where this user has worked in the session before. */
+  /** Where this user has worked with the session before. */
   readonly known: string | null;
-  /** Where this user is now. */
+  /** The user's current folder. */
   readonly now: string;
-  /** This user wants to work in the current folder, regardless of the journal. */
+  /** The user wants to work in the current folder, regardless of the journal. */
   readonly isHere: boolean;
 }
 
 /**
- * The folder that tools work in. Never one that only the journal names: its author could choose any folder of this
- * user's. It counts if this user is in it, or has worked with this session there before. Throws CommandError
+ * The folder that tools work in. Never one that only the journal names: its author could pick any of this user's
+ * folders. It counts if the user is in it now, or has worked with this session there before. Throws CommandError
  * FOLDER_UNKNOWN.
  */
 export function folderFor({ session, journal, known, now, isHere }: Folders): string {
@@ -28,7 +28,7 @@ export function folderFor({ session, journal, known, now, isHere }: Folders): st
   throw new CommandError(EXIT.usage, "FOLDER_UNKNOWN", message);
 }
 
-/** Null if nobody can say. */
+/** Null if that cannot be determined. */
 function leadsTo(now: string, path: string): string | null {
   try {
     return realPath(now, path);

@@ -19,7 +19,7 @@ async function living(
   const call = { type: "tool_use", id: "toolu_1", name: "shell", input: { command: "npm test" } };
   await turn.append({ role: "assistant", content: [{ type: "text", text: "I <b>try</b>." }, call] });
   await turn.tool("toolu_1", () => "12 passed");
-  turn.draft().push({ text: "All is w" });
+  turn.request().draft.push({ text: "All is w" });
   await session.flush();
   return { id: session.id, session, [Symbol.asyncDispose]: () => store.close() };
 }

@@ -18,13 +18,13 @@ import { afterEach, describe, expect, test } from "vitest";
 import { place, treeOf } from "../../../holdfast/test/place.ts";
 import { answerHtml, isSafeLink } from "../../src/export/answer-html.ts";
 import type { Document } from "../../src/export/document.ts";
-import { exported } from "../../src/export/export.ts";
+import { exportSession } from "../../src/export/export.ts";
 import { type Format, formatFor, formats } from "../../src/export/format.ts";
 import { htmlOf } from "../../src/export/html.ts";
-import { fenced, markdownOf } from "../../src/export/markdown.ts";
+import { fence, markdownOf } from "../../src/export/markdown.ts";
 import { escapedHtml } from "../../src/export/markdown-html.ts";
 import { writeOutput } from "../../src/export/output-file.ts";
-import { redacted } from "../../src/export/redact.ts";
+import { redactDeep } from "../../src/export/redact.ts";
 import { makeExporter } from "../../src/screen/export-file.ts";
 import { titleForFork } from "../../src/store/session-id.ts";
 import type { Item } from "../../src/transcript/item.ts";
@@ -223,7 +223,7 @@ describe("Markdown", () => {
       expect(text).toContain("omitted here");
       expect([...text.matchAll(/the end/g)].length).toBe(2);
     }
-    expect(fenced("short", "text")).toBe("```text\nshort\n```\n");
+    expect(fence("short", "text")).toBe("```text\nshort\n```\n");
   });
 });
 
@@ -255,7 +255,7 @@ describe("a session", () => {
   }
 
   const all = async (store: Store, id: string, format: Format, redact = false): Promise<string> =>
-    (await Array.fromAsync(exported(store, id, { format, redact }))).join("");
+    (await Array.fromAsync(exportSession(store, id, { format, redact }))).join("");
 
   test("jsonl: the whole journal, byte for byte as it stands there: epochs that were left, and messages of any size (C28)", async () => {
     const { store, id, path } = await session();
@@ -304,7 +304,7 @@ describe("a session", () => {
     opened.push(store);
     const session = await store.create<AnthropicMessage>({ dialect: "anthropic" });
     const turn = await session.startTurn({ role: "user", content: "go" });
-    const draft = turn.draft();
+    const { draft } = turn.request();
     draft.push({ text: `it is ${KEY.slice(0, 30)}` });
     await session.flush();
     draft.push({ text: `${KEY.slice(30)}, as you see` });
@@ -358,10 +358,10 @@ describe("a session", () => {
 test("redacting keeps what is no text, also JSON in a text, and changes nothing where there is nothing", () => {
   const image = Buffer.alloc(600, 7).toString("base64");
   const value = { type: "image", data: image, signature: "sk-ant-x", n: 1, url: new URL("https://a.example/") };
-  expect(redacted(value)).toBe(value);
+  expect(redactDeep(value)).toBe(value);
   const call = { arguments: '{"password":"hunter2hunter2","n":12345678901234567890}' };
-  expect(redacted(call).arguments).not.toContain("hunter2");
-  expect(JSON.parse(redacted(call).arguments)).toHaveProperty("n");
+  expect(redactDeep(call).arguments).not.toContain("hunter2");
+  expect(JSON.parse(redactDeep(call).arguments)).toHaveProperty("n");
 });
 
 describe("the file", () => {

@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
 import { explainModelError, isWindowError } from "../../src/models/explain.ts";
-import { filesFound, filesListed, hasPassed, isCut, isPart } from "../../src/models/offline/evidence/output.ts";
+import { filesFound, hasPassed, isCut, isPart, parseListedFiles } from "../../src/models/offline/evidence/output.ts";
 import { failureIn } from "../../src/models/offline/failures.ts";
 import { jobOf } from "../../src/models/offline/tasks.ts";
 import { parseSlashCommand } from "../../src/screen/input/slash-commands.ts";
@@ -86,7 +86,7 @@ describe("a megabyte", () => {
     (piece) => {
       const answer = `${of(piece)}x`;
       expect([isCut(answer), isPart(answer), hasPassed(answer)]).toEqual([false, false, true]);
-      expect([...filesFound(answer), ...filesListed(answer, ".")].length).toBeGreaterThan(0);
+      expect([...filesFound(answer), ...parseListedFiles(answer, ".")].length).toBeGreaterThan(0);
     },
   );
 

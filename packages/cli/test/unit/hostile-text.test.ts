@@ -1,9 +1,9 @@
 import { credentials } from "holdfast";
 import { describe, expect, test } from "vitest";
 import { answerHtml } from "../../src/export/answer-html.ts";
-import { fenced } from "../../src/export/markdown.ts";
+import { fence } from "../../src/export/markdown.ts";
 import { escapedHtml } from "../../src/export/markdown-html.ts";
-import { redacted } from "../../src/export/redact.ts";
+import { redactDeep } from "../../src/export/redact.ts";
 import { applyKey, EDITOR, rowsOf, withText } from "../../src/screen/input/editor.ts";
 import { parseSlashCommand } from "../../src/screen/input/slash-commands.ts";
 import { cut, line, untab, wrap } from "../../src/screen/lines/line.ts";
@@ -74,8 +74,8 @@ const TARGETS: readonly [name: string, work: (text: string) => unknown][] = [
   ["markdownLines", (text) => markdownLines(text, 80)],
   ["answerHtml", answerHtml],
   ["escapedHtml", escapedHtml],
-  ["fenced", (text) => fenced(text, "text")],
-  ["export --redact", (text) => redacted({ text, arguments: JSON.stringify({ a: text }), password: text })],
+  ["fenced", (text) => fence(text, "text")],
+  ["export --redact", (text) => redactDeep({ text, arguments: JSON.stringify({ a: text }), password: text })],
   ["credentials", credentials],
   ["the editor", (text) => [rowsOf(text, 80), applyKey(withText(EDITOR, text), { name: "deleteWord" } as never, 80)]],
   ["slash commands", (text) => [parseSlashCommand(text), parseSlashCommand(`/quit${text}`)]],

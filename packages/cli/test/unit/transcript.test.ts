@@ -127,7 +127,7 @@ describe("a conversation as people read it", () => {
     const store = await storeAt(path);
     const session = await store.create<AiSdkMessage>({ dialect: "ai-sdk", intents: true });
     const turn = await session.startTurn(user("go"));
-    const draft = turn.draft();
+    const { draft } = turn.request();
     draft.push({ part: 0, reasoning: "thinking" });
     draft.push({ part: 1, text: "I was sayi" });
     draft.push({ part: 2, call: { id: "x", name: "write" }, input: '{"path":"a' });

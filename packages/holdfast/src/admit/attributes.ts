@@ -26,7 +26,7 @@ export interface Cleaning {
  * could show or find, even if it compiled, so that everything accepted is kept. Throws ATTRIBUTE_INVALID { member },
  * RECORD_NOT_JSON.
  */
-export function attributesGiven(given: Given, clean: Cleaning): Omit<SessionAttributes, "kind"> {
+export function admitAttributes(given: Given, clean: Cleaning): Omit<SessionAttributes, "kind"> {
   const { title, cwd, app, labels, parent } = given;
   return {
     ...(app === undefined ? {} : { app: textOf("app", app) }),

@@ -8,7 +8,7 @@ export function invalid(why: string, facts: Record<string, Json> = {}): Holdfast
 }
 
 /** The given id may be anything. */
-function named(id: unknown): string {
+function describeId(id: unknown): string {
   return typeof id === "string" ? id.slice(0, 80) : `(a value of the type ${typeof id})`;
 }
 
@@ -43,8 +43,8 @@ export function nothingToResume(session: string, turns: number): HoldfastError {
 }
 
 export function messageUnknown(session: string, id: unknown): HoldfastError {
-  const message = `Session ${session} has no message ${JSON.stringify(named(id))} in its current conversation. Nothing was changed.`;
-  return new HoldfastError("MESSAGE_UNKNOWN", message, { session, message: named(id) });
+  const message = `Session ${session} has no message ${JSON.stringify(describeId(id))} in its current conversation. Nothing was changed.`;
+  return new HoldfastError("MESSAGE_UNKNOWN", message, { session, message: describeId(id) });
 }
 
 export function messageIdTaken(id: string, why = "another message has this id"): HoldfastError {
@@ -54,15 +54,15 @@ export function messageIdTaken(id: string, why = "another message has this id"):
 }
 
 export function queueUnknown(id: unknown): HoldfastError {
-  const message = `The queue has no prompt ${JSON.stringify(named(id))}: it was delivered or withdrawn. Nothing was recorded.`;
-  return new HoldfastError("QUEUE_UNKNOWN", message, { id: named(id) });
+  const message = `The queue has no prompt ${JSON.stringify(describeId(id))}: it was delivered or withdrawn. Nothing was recorded.`;
+  return new HoldfastError("QUEUE_UNKNOWN", message, { id: describeId(id) });
 }
 
 export function callUnknown(call: unknown): HoldfastError {
   const message =
-    `No recorded message makes the call ${JSON.stringify(named(call))}, so nothing was recorded and no tool was run. Append the message first, ` +
+    `No recorded message makes the call ${JSON.stringify(describeId(call))}, so nothing was recorded and no tool was run. Append the message first, ` +
     "or pass name and input for a tool that starts while its message is still streaming.";
-  return new HoldfastError("CALL_UNKNOWN", message, { call: named(call) });
+  return new HoldfastError("CALL_UNKNOWN", message, { call: describeId(call) });
 }
 
 export function callTaken(call: string, why: string, facts: Record<string, Json> = {}): HoldfastError {

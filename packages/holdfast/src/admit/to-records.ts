@@ -51,7 +51,7 @@ export interface AdmittedMessages {
 
 /** Throws MESSAGE_UNFIT, MESSAGE_NOT_JSON. Later changes by the caller have no effect (R19). */
 export function admitMessages<M>(admission: Admission<M>, given: Given<M>): AdmittedMessages {
-  const { messages, queued } = readable("message", undefined, () => listed<M>(given));
+  const { messages, queued } = readable("message", undefined, () => toList<M>(given));
   if (messages.length === 0) throw unfit("the list of messages is empty");
   const isAlone = !Array.isArray(given);
   return toAdmitted(
@@ -65,7 +65,7 @@ export function toAdmitted(stored: readonly StoredMessage[], queued: string | nu
   return { stored, queued, isAnswer: stored.some(({ role }) => role === "assistant"), prompt: Math.max(0, prompt) };
 }
 
-function listed<M>(given: Given<M>): { messages: readonly M[]; queued: string | null } {
+function toList<M>(given: Given<M>): { messages: readonly M[]; queued: string | null } {
   if (isQueued<M>(given)) return { messages: [given.prompt], queued: given.id };
   return { messages: Array.isArray(given) ? [...given] : [given as M], queued: null };
 }

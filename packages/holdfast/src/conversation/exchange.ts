@@ -1,6 +1,6 @@
 import type { Dialect } from "../dialects/dialect.ts";
-import { answeredBy, type FoundCall, type FoundResult, OpenCalls, type Wanted } from "../dialects/order/open-calls.ts";
-import type { Reader } from "../dialects/order/pairing.ts";
+import { type FoundCall, type FoundResult, OpenCalls, type Wanted } from "../dialects/order/open-calls.ts";
+import { Pairer, type Reader } from "../dialects/order/pairing.ts";
 import { grown } from "../dialects/shape.ts";
 import { type Item, isShown } from "./item.ts";
 
@@ -24,28 +24,26 @@ export interface ExchangeCall<M> {
 /**
  * The live end of a conversation: the assistant's last consecutive messages, and everything after them. Only here can a
  * result still be placed: once the assistant speaks again, the past is frozen (R1). Updated record by record, so an
- * append costs the same at any length. It pairs message by message, as `pair` does for the view.
+ * append costs the same at any length.
  */
 export class Exchange<M> {
   #items: readonly Item<M>[] = NONE;
-  readonly #dialect: Dialect<M> & Pick<Reader<M>, "interleaved">;
+  readonly #dialect: Dialect<M>;
+  readonly #pairer: Pairer<ExchangeCall<M>>;
   /** The ids of all earlier calls made to the agent's tools. */
   readonly #past = new Set<string>();
   /** Withdrawn items that are still in the list; removed at the next read. */
   readonly #withdrawn = new Set<Item<M>>();
   #count = 0;
-  readonly #open = new OpenCalls<ExchangeCall<M>>();
-  readonly #provider = new OpenCalls<ExchangeCall<M>>();
   #calls: readonly ExchangeCall<M>[] = NONE;
   /** Built when needed: most exchanges have few calls and end soon. */
   #byId: Map<string, ExchangeCall<M>[]> | null = null;
-  #byMessage: Map<string, ExchangeCall<M>[]> | null = null;
   #byApproval: Map<string, ExchangeCall<M>> | null = null;
   #unheld: OpenCalls<ExchangeCall<M>> | null = null;
-  #closed = false;
 
-  constructor(dialect: Dialect<M>) {
+  constructor(dialect: Dialect<M> & Pick<Reader<M>, "interleaved">) {
     this.#dialect = dialect;
+    this.#pairer = new Pairer(dialect.interleaved);
   }
 
   get items(): readonly Item<M>[] {
@@ -58,7 +56,7 @@ export class Exchange<M> {
 
   /** Whether the assistant's next message starts another exchange. */
   get isClosed(): boolean {
-    return this.#closed;
+    return this.#pairer.isClosed;
   }
 
   /** In order. */
@@ -71,26 +69,22 @@ export class Exchange<M> {
     const isAssistants = item.role === "assistant";
     // Messages hidden from the model do not separate visible ones.
     const isSeen = isShown(item);
-    if (isAssistants && isSeen && this.#closed) this.#begin();
+    if (isSeen && this.#pairer.enter(item.role)) this.#begin();
     this.#items = grown(this.#items, item);
     this.#count += 1;
     if (!isSeen) return NONE;
     const { message, call: place } = item.entry;
     if (isAssistants) this.#addCalls(item);
-    else {
-      const { interleaved } = this.#dialect;
-      this.#closed ||= item.role === "tool" ? interleaved !== true : item.role !== "other";
-      if (this.#byApproval) this.#decide(message);
-    }
+    else if (this.#byApproval) this.#decide(message);
     const results: readonly FoundResult[] = this.#dialect.results(message);
     if (results.length === 0) return NONE;
     let replaced: readonly Item<M>[] = NONE;
-    const own = place && this.#placed().has(place.message) ? this.at(place.message, place.index) : undefined;
+    const isFree = item.from === "message" && !(place && this.#pairer.callsOf(place.message));
     for (let index = 0; index < results.length; index++) {
       const result = results[index]!;
-      const open = answeredBy(result, isAssistants, this.#open, this.#provider);
-      const call = own === undefined ? (open ?? (item.from === "message" ? this.#unheldBy(result) : null)) : own;
-      if (!call || (own !== undefined && (index > 0 || call.answer))) continue;
+      const open = this.#pairer.answered(result, index, isAssistants, place);
+      const call = open ?? (isFree ? this.#unheldBy(result) : null);
+      if (!call) continue;
       if (call.answer) {
         replaced = grown(replaced, call.answer);
         this.#withdrawn.add(call.answer);
@@ -102,7 +96,7 @@ export class Exchange<M> {
 
   /** The call that an id refers to: the newest one without a result (R9). */
   open(id: string): ExchangeCall<M> | null {
-    return this.#open.take(id) ?? this.#provider.take(id);
+    return this.#pairer.open(id);
   }
 
   /** The newest call whose result is in no message. */
@@ -116,7 +110,7 @@ export class Exchange<M> {
   }
 
   at(message: string, index: number): ExchangeCall<M> | null {
-    return this.#placed().get(message)?.[index] ?? null;
+    return this.#pairer.callsOf(message)?.[index] ?? null;
   }
 
   /**
@@ -141,47 +135,47 @@ export class Exchange<M> {
     return isKnown || this.#past.has(id);
   }
 
-  /** Starts a new exchange when the assistant speaks again. */
+  /** Forgets this exchange but keeps what is known about earlier ones. */
+  clear(): void {
+    this.#pairer.restart();
+    this.#forget();
+  }
+
   #begin(): void {
     for (let i = 0; i < this.#calls.length; i++) {
       const { call } = this.#calls[i]!;
       if (call.by === "agent") this.#past.add(call.id);
     }
-    this.clear();
+    this.#forget();
   }
 
-  /** Forgets this exchange but keeps what is known about earlier ones. */
-  clear(): void {
+  #forget(): void {
     this.#items = NONE;
     this.#withdrawn.clear();
     this.#count = 0;
-    this.#open.clear();
-    this.#provider.clear();
     this.#calls = NONE;
     this.#byId = null;
-    this.#byMessage = null;
     this.#byApproval = null;
     this.#unheld = null;
-    this.#closed = false;
   }
 
   #addCalls(item: Item<M>): void {
     const entry = this.#count;
-    const calls: readonly FoundCall[] = this.#dialect.calls(item.entry.message);
-    this.#byMessage?.set(item.entry.id, []);
-    for (let index = 0; index < calls.length; index++) {
-      const call = calls[index]!;
+    const made: readonly FoundCall[] = this.#dialect.calls(item.entry.message);
+    let calls: readonly ExchangeCall<M>[] = NONE;
+    for (let index = 0; index < made.length; index++) {
+      const call = made[index]!;
       const found: ExchangeCall<M> = { item, entry, index, call, answer: null, approved: null };
+      calls = grown(calls, found);
       this.#calls = grown(this.#calls, found);
-      (call.by === "provider" ? this.#provider : this.#open).add(found);
       this.#unheld?.add(found);
       if (this.#byId) addTo(this.#byId, call.id, found);
-      if (this.#byMessage) addTo(this.#byMessage, item.entry.id, found);
       if (call.approval !== undefined) {
         this.#byApproval ??= new Map();
         if (!this.#byApproval.has(call.approval)) this.#byApproval.set(call.approval, found);
       }
     }
+    this.#pairer.called(item.entry.id, calls);
   }
 
   /** The first decision counts. */
@@ -199,17 +193,6 @@ export class Exchange<M> {
       for (const found of this.#calls) addTo(this.#byId, found.call.id, found);
     }
     return this.#byId.get(id) ?? NONE;
-  }
-
-  #placed(): ReadonlyMap<string, readonly ExchangeCall<M>[]> {
-    if (!this.#byMessage) {
-      this.#byMessage = new Map();
-      for (const item of this.items) {
-        if (item.role === "assistant" && isShown(item)) this.#byMessage.set(item.entry.id, []);
-      }
-      for (const found of this.#calls) addTo(this.#byMessage, found.item.entry.id, found);
-    }
-    return this.#byMessage;
   }
 
   #unheldBy({ call, name, idless }: FoundResult): ExchangeCall<M> | null {

@@ -7,14 +7,14 @@ import type { Dialect } from "../dialects/dialect.ts";
 export function remembering<M>(dialect: Dialect<M>): Dialect<M> {
   return {
     ...dialect,
-    role: remembered((message) => dialect.role(message)),
-    text: remembered((message) => dialect.text(message)),
-    calls: remembered((message) => dialect.calls(message)),
-    results: remembered((message) => dialect.results(message)),
+    role: memoize((message) => dialect.role(message)),
+    text: memoize((message) => dialect.text(message)),
+    calls: memoize((message) => dialect.calls(message)),
+    results: memoize((message) => dialect.results(message)),
   };
 }
 
-function remembered<M, T>(ask: (message: M) => T): (message: M) => T {
+function memoize<M, T>(ask: (message: M) => T): (message: M) => T {
   const answers = new WeakMap<object, { readonly answer: T }>();
   return (message) => {
     if (typeof message !== "object" || message === null) return ask(message);

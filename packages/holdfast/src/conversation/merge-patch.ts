@@ -3,16 +3,16 @@ import type { Json } from "../journal/record.ts";
 
 /** JSON merge patch (RFC 7396): null removes a member, objects are merged, anything else replaces. */
 export function mergePatch(metadata: Metadata, patch: Metadata): Metadata {
-  return merged(metadata as Json, patch as Json) as Metadata;
+  return mergeValue(metadata as Json, patch as Json) as Metadata;
 }
 
-function merged(target: Json | undefined, patch: Json): Json {
+function mergeValue(target: Json | undefined, patch: Json): Json {
   if (!isObject(patch)) return patch;
   const result = new Map<string, Json>(isObject(target) ? (Object.entries(target) as [string, Json][]) : []);
   for (const [name, change] of Object.entries(patch)) {
     if (change === undefined) continue;
     if (change === null) result.delete(name);
-    else result.set(name, merged(result.get(name), change));
+    else result.set(name, mergeValue(result.get(name), change));
   }
   return Object.fromEntries(result);
 }

@@ -124,9 +124,9 @@ export class ToolStarts {
     const all: StartedCheckpoint[] = [];
     for (const [place, run] of this.#byPlace) {
       const [index] = place.split(" ", 1);
-      all.push({ ...saved(run), message: place.slice(index!.length + 1), index: Number(index) });
+      all.push({ ...toCheckpoint(run), message: place.slice(index!.length + 1), index: Number(index) });
     }
-    for (const { run } of this.#earlyStarts.values()) all.push({ ...saved(run), message: null });
+    for (const { run } of this.#earlyStarts.values()) all.push({ ...toCheckpoint(run), message: null });
     return all;
   }
 }
@@ -140,12 +140,12 @@ function again({ id, turn, call, message, index, name, value, error, ms, shown, 
   };
 }
 
-function saved({ at, seq, input, ...run }: ToolStart): Omit<StartedCheckpoint, "message"> {
+function toCheckpoint({ at, seq, input, ...run }: ToolStart): Omit<StartedCheckpoint, "message"> {
   return { ...run, startedAt: at, startedSeq: seq, ...defined({ input }) };
 }
 
 /** The position of a call: its message, and its index among that message's calls. */
-export interface Place {
+export interface CallPlace {
   readonly message: string;
   readonly index: number;
 }
@@ -154,14 +154,14 @@ export interface Place {
  * The calls that both messages make, keyed by their index in the first. Calls match by id; among several with one id,
  * by order (R9).
  */
-export function sameCalls<M>(dialect: Dialect<M>, was: Entry<M>, is: Entry<M>): Map<number, Place> {
+export function sameCalls<M>(dialect: Dialect<M>, was: Entry<M>, is: Entry<M>): Map<number, CallPlace> {
   const free = new Map<string, number[]>();
   for (const [index, { id }] of dialect.calls(is.message).entries()) {
     const list = free.get(id);
     if (list) list.push(index);
     else free.set(id, [index]);
   }
-  const same = new Map<number, Place>();
+  const same = new Map<number, CallPlace>();
   for (const [index, { id }] of dialect.calls(was.message).entries()) {
     const found = free.get(id)?.shift();
     if (found !== undefined) same.set(index, { message: is.id, index: found });

@@ -1,10 +1,11 @@
 import { wellFormedText } from "../text/well-formed.ts";
 import type { Dialect, Entry } from "./dialect.ts";
 import { BEGINNING } from "./order/merge-roles.ts";
-import type { FoundCall, FoundResult, Reader } from "./order/pairing.ts";
+import type { Reader } from "./order/pairing.ts";
 import { phrase } from "./order/phrase.ts";
 import { equal } from "./order/sameness.ts";
-import { isBlank, joinedText, mapped, type Shape, shapeOf, shapesOf, textOf, without } from "./shape.ts";
+import { acpReading, bareOf, CHUNKS, callIn, isEnd, isPrompt } from "./parts/acp.ts";
+import { isBlank, mapped, type Shape, shapeOf, shapesOf, textOf, without } from "./shape.ts";
 
 /**
  * What an ACP agent and its client say to each other: the parameters of a `session/prompt`, of a `session/update` (or
@@ -18,36 +19,11 @@ export interface AcpMessage {
   readonly toolCall?: object;
 }
 
-const CHUNKS = new Map<unknown, "user" | "assistant">([
-  ["user_message_chunk", "user"],
-  ["agent_message_chunk", "assistant"],
-  ["agent_thought_chunk", "assistant"],
-]);
-
-const OF_THE_AGENT = new Set<unknown>(["tool_call", "tool_call_update", "plan"]);
-
 export const acp: Dialect<AcpMessage> & Pick<Reader<AcpMessage>, "interleaved"> = {
   name: "acp",
   interleaved: true,
   check,
-  role: (message) => {
-    const shape = bareOf(message);
-    if (!shape) return "other";
-    if (isPrompt(shape)) return "user";
-    if (shape["sessionUpdate"] === "tool_call_update" && isEnd(shape)) return "tool";
-    const chunk = CHUNKS.get(shape["sessionUpdate"]);
-    return chunk ?? (OF_THE_AGENT.has(shape["sessionUpdate"]) || callIn(shape) ? "assistant" : "other");
-  },
-  text: (message) => {
-    const shape = bareOf(message);
-    const textIn = ({ type, text }: Shape): string | null => (type === "text" ? textOf(text) : null);
-    if (shape && isPrompt(shape)) return joinedText(shapesOf(shape["prompt"]), textIn, true);
-    const kind = shape?.["sessionUpdate"];
-    const content = shapeOf(shape?.["content"]);
-    return !content || !CHUNKS.has(kind) || kind === "agent_thought_chunk" ? "" : (textIn(content) ?? "");
-  },
-  calls: callsOf,
-  results: resultsOf,
+  ...acpReading,
   result: ({ id }, outcome) => {
     const { failed, text } = phrase(outcome);
     const content = text === "" ? [] : [{ type: "content", content: { type: "text", text } }];
@@ -64,14 +40,6 @@ function chunk(sessionUpdate: string, text: string): AcpMessage {
   return { sessionUpdate, content: { type: "text", text } } as AcpMessage;
 }
 
-/** Removes the envelope that names the session. */
-function bareOf(message: unknown): Shape | null {
-  const shape = shapeOf(message);
-  return shape && shape["sessionUpdate"] === undefined ? (shapeOf(shape["update"]) ?? shape) : shape;
-}
-
-const isPrompt = ({ sessionUpdate, prompt }: Shape): boolean => sessionUpdate === undefined && Array.isArray(prompt);
-
 function check(message: unknown): string | null {
   const shape = bareOf(message);
   if (!shape) return "it is neither a prompt, nor a session update, nor a request for permission";
@@ -87,42 +55,6 @@ function check(message: unknown): string | null {
     return textOf(shape["toolCallId"]) ? null : "toolCallId is missing";
   }
   return null;
-}
-
-/** The call that a message is about, with everything the message says about it. */
-function callIn(shape: Shape): Shape | null {
-  const { sessionUpdate, toolCall } = shape;
-  const call =
-    sessionUpdate === "tool_call" || sessionUpdate === "tool_call_update"
-      ? shape
-      : sessionUpdate === undefined
-        ? shapeOf(toolCall)
-        : null;
-  return call && textOf(call["toolCallId"]) ? call : null;
-}
-
-function isEnd({ status }: Shape): boolean {
-  return status === "completed" || status === "failed";
-}
-
-/**
- * A call is made where it is announced, or where permission for it is requested. An update alone makes no call: the
- * call may have been announced earlier.
- */
-function callsOf(message: unknown): FoundCall[] {
-  const shape = bareOf(message);
-  const call = shape && callIn(shape);
-  if (!call || shape["sessionUpdate"] === "tool_call_update") return [];
-  const id = textOf(call["toolCallId"]);
-  const name = textOf(call["name"]) || textOf(call["title"]) || textOf(call["kind"]) || id;
-  const asked = shape["sessionUpdate"] === undefined ? { awaiting: true } : {};
-  return [{ id, name, input: call["rawInput"], by: "agent", ...asked }];
-}
-
-function resultsOf(message: unknown): FoundResult[] {
-  const shape = bareOf(message);
-  const call = shape && callIn(shape);
-  return call && shape["sessionUpdate"] !== undefined && isEnd(call) ? [{ call: textOf(call["toolCallId"]) }] : [];
 }
 
 /**

@@ -2,16 +2,16 @@ import { isWellFormed } from "../text/well-formed.ts";
 import { decodeBytes, encodeBytes } from "./bytes.ts";
 import type { Dialect, Entry, View } from "./dialect.ts";
 import { BEGINNING } from "./order/merge-roles.ts";
-import { type FoundCall, type FoundResult, standIns } from "./order/pairing.ts";
 import { phrase } from "./order/phrase.ts";
 import { NAMELESS, type Plan, planned, type ShownCall } from "./order/plan.ts";
 import { equal, unmarked } from "./order/sameness.ts";
+import { aiSdkReading, isCall, isRequest, isResult, responsesIn, resultParts, roleOf } from "./parts/ai-sdk.ts";
 import {
   atOnce,
+  contentOf,
   grown,
   inputObject,
   isBlank,
-  joinedText,
   listOf,
   mapped,
   NONE,
@@ -21,7 +21,6 @@ import {
   sameItems,
   shapeOf,
   shapesOf,
-  textOf,
   without,
 } from "./shape.ts";
 
@@ -47,18 +46,7 @@ export const aiSdk: Dialect<AiSdkMessage> = {
   check,
   encode: encodeBytes,
   decode: (stored) => decodeBytes(stored) as AiSdkMessage,
-  role: roleOf,
-  text: (message) => {
-    const textIn = (part: Shape): string | null => (part["type"] === "text" ? textOf(part["text"]) : null);
-    return joinedText(partsOf(message), textIn, roleOf(message) !== "assistant");
-  },
-  calls: callsOf,
-  results: (message) => resultParts(message).map(foundResult),
-  approvals: (message) =>
-    (roleOf(message) === "tool" ? only(shapesOf(shapeOf(message)?.["content"]), isResponse) : NONE).map((part) => ({
-      approval: textOf(part["approvalId"]),
-      approved: part["approved"] === true,
-    })),
+  ...aiSdkReading,
   result: ({ id, name, denied }, outcome) => {
     const { failed, text, json } = phrase(outcome);
     const output = denied
@@ -91,58 +79,6 @@ function check(message: unknown): string | null {
     if (type === "text" && typeof shapeOf(part)?.["text"] !== "string") return `content[${index}] has no text`;
   }
   return null;
-}
-
-function partsOf(message: unknown): readonly Shape[] {
-  const content = shapeOf(message)?.["content"];
-  return typeof content === "string" ? [{ type: "text", text: content }] : shapesOf(content);
-}
-
-function roleOf(message: unknown): "system" | "user" | "assistant" | "tool" | "other" {
-  const role = shapeOf(message)?.["role"];
-  return role === "system" || role === "user" || role === "assistant" || role === "tool" ? role : "other";
-}
-
-const isCall = ({ type }: Shape): boolean => type === "tool-call";
-const isResult = ({ type }: Shape): boolean => type === "tool-result";
-const isRequest = ({ type }: Shape): boolean => type === "tool-approval-request";
-const isOpenRequest = (part: Shape): boolean => isRequest(part) && part["isAutomatic"] !== true;
-const isResponse = ({ type }: Shape): boolean => type === "tool-approval-response";
-
-function callsOf(message: unknown): FoundCall[] {
-  if (roleOf(message) !== "assistant") return [];
-  const parts = shapesOf(shapeOf(message)?.["content"]);
-  // A request that was answered automatically waits for nobody.
-  const requests = only(parts, isOpenRequest);
-  const asked =
-    requests.length > 0 ? new Map(requests.map((part) => [part["toolCallId"], textOf(part["approvalId"])])) : null;
-  const found: FoundCall[] = [];
-  let nextStandIn: ReturnType<typeof standIns> | null = null;
-  for (let i = 0; i < parts.length; i++) {
-    const part = parts[i]!;
-    if (!isCall(part)) continue;
-    const id = textOf(part["toolCallId"]);
-    const name = textOf(part["toolName"]);
-    const by = part["providerExecuted"] === true ? "provider" : "agent";
-    if (!id) nextStandIn ??= standIns();
-    const call = { id: id || nextStandIn!(name), name, input: part["input"], by } as const;
-    const approval = asked?.get(part["toolCallId"]);
-    const awaiting = approval === undefined ? null : ({ awaiting: true, approval } as const);
-    found.push(id && !awaiting ? call : { ...call, ...awaiting, ...(id ? null : { idless: true }) });
-  }
-  return found;
-}
-
-function resultParts(message: unknown): readonly Shape[] {
-  const role = roleOf(message);
-  return role === "tool" || role === "assistant" ? only(shapesOf(shapeOf(message)?.["content"]), isResult) : NONE;
-}
-
-function foundResult(part: Shape): FoundResult {
-  const call = textOf(part["toolCallId"]);
-  const name = textOf(part["toolName"]);
-  if (!call) return name ? { call, idless: true, name } : { call, idless: true };
-  return name ? { call, name } : { call };
 }
 
 /** A message or part without its cache marks, and without options that are empty then. */
@@ -204,8 +140,8 @@ function arrange(entries: readonly Entry<AiSdkMessage>[], view: View): AiSdkMess
       const last = out.at(-1);
       if (message && last?.role === "assistant") {
         // Once the list is ours, it grows in place: there may be many neighbours.
-        if ((last.content as unknown) !== made) made = [...partsOf(last)];
-        for (const part of partsOf(message)) made.push(part);
+        if ((last.content as unknown) !== made) made = [...contentOf(last)];
+        for (const part of contentOf(message)) made.push(part);
         out[out.length - 1] = joined(last, message, made);
       } else if (message) out.push(message);
       let found: readonly Found[] = NONE;
@@ -249,8 +185,7 @@ function approvalsIn(entries: readonly Entry<AiSdkMessage>[], others: readonly n
   const found = new Map<unknown, Found>();
   for (const at of others) {
     const { message } = entries[at]!;
-    if (roleOf(message) !== "tool") continue;
-    for (const part of partsOf(message).filter(isResponse)) {
+    for (const part of responsesIn(message)) {
       if (!found.has(part["approvalId"])) found.set(part["approvalId"], { at, part });
     }
   }
@@ -296,7 +231,7 @@ function sentOther(message: AiSdkMessage): AiSdkMessage | null {
   if (role !== "user" && role !== "system") return null;
   return withParts(
     message,
-    mapped(partsOf(message), (part) => (isEmpty(part) ? null : part)),
+    mapped(contentOf(message), (part) => (isEmpty(part) ? null : part)),
   );
 }
 
@@ -319,7 +254,7 @@ function sentAssistant(recorded: AiSdkMessage, at: number, plan: Plan): AiSdkMes
   const ids = only(shapesOf(message.content), isRequest).length > 0 ? new Map<unknown, string>() : null;
   let call = 0;
   let result = 0;
-  const parts = mapped(partsOf(message), (found) => {
+  const parts = mapped(contentOf(message), (found) => {
     if (stale && isSignedReasoning(found)) return null;
     const part = stale ? changedOptions(found, SIGNED) : found;
     if (isResult(part)) {

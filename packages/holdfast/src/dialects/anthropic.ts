@@ -2,19 +2,25 @@ import { defined } from "../defined.ts";
 import { beginningOf } from "../text/well-formed.ts";
 import type { Dialect, Entry, View } from "./dialect.ts";
 import { BEGINNING, MergedRoles } from "./order/merge-roles.ts";
-import { type FoundCall, type FoundResult, standIns } from "./order/pairing.ts";
 import { phrase } from "./order/phrase.ts";
 import { NAMELESS, type Plan, planned, type ShownCall } from "./order/plan.ts";
 import { equal, unmarked } from "./order/sameness.ts";
 import {
+  anthropicReading,
+  callerOf,
+  isCall,
+  isProviderResult,
+  isResult,
+  resultBlocks,
+  roleOf,
+} from "./parts/anthropic.ts";
+import {
   atOnce,
+  contentOf,
   inputObject,
   isBlank,
-  joinedText,
   listOf,
   mapped,
-  NONE,
-  only,
   quoted,
   type Shape,
   sameItems,
@@ -48,13 +54,7 @@ const MANNER = { speaks, needsIds: true, fit, idsUniqueIn: "conversation", toget
 export const anthropic: Dialect<AnthropicMessage> = {
   name: "anthropic",
   check,
-  role: roleOf,
-  text: (message) => {
-    const textIn = (block: Shape): string | null => (block["type"] === "text" ? textOf(block["text"]) : null);
-    return joinedText(blocksOf(message), textIn, roleOf(message) !== "assistant");
-  },
-  calls: callsOf,
-  results: (message) => resultBlocks(message).map(foundResult),
+  ...anthropicReading,
   result: ({ id }, outcome) => {
     const { failed, text } = phrase(outcome);
     const block = { type: "tool_result", tool_use_id: id, content: text, ...(failed ? { is_error: true } : {}) };
@@ -64,7 +64,7 @@ export const anthropic: Dialect<AnthropicMessage> = {
   boundary: (text) => ({ role: "user", content: text }),
   same: (a, b) => a === b || equal(unmarked(a, withoutMarks), unmarked(b, withoutMarks)),
   unsent: (step) =>
-    step.some((message) => blocksOf(message).some((block) => isReasoning(block) && isSpent(block, false)))
+    step.some((message) => contentOf(message).some((block) => isReasoning(block) && isSpent(block, false)))
       ? "A thinking block was recorded without its signature: no request will contain it, since the API refuses it. " +
         "Record the message as the API returned it; when streaming, include the signature_delta."
       : null,
@@ -88,68 +88,8 @@ function check(message: unknown): string | null {
   return null;
 }
 
-function blocksOf(message: unknown): readonly Shape[] {
-  const content = shapeOf(message)?.["content"];
-  return typeof content === "string" ? [{ type: "text", text: content }] : shapesOf(content);
-}
-
-/** A user message that holds results is not a prompt, whatever else it holds. */
-function roleOf(message: unknown): "system" | "user" | "assistant" | "tool" | "other" {
-  const shape = shapeOf(message);
-  const role = shape?.["role"];
-  if (role === "user") return holdsResults(shape!["content"]) ? "tool" : "user";
-  return role === "assistant" || role === "system" ? role : "other";
-}
-
-const isResult = ({ type }: Shape): boolean => type === "tool_result";
 const isEmpty = ({ type, text }: Shape): boolean => type === "text" && isBlank(text);
 const isReasoning = ({ type }: Shape): boolean => type === "thinking" || type === "redacted_thinking";
-const isCall = ({ type }: Shape): boolean =>
-  type === "tool_use" || type === "server_tool_use" || type === "mcp_tool_use";
-
-function holdsResults(content: unknown): boolean {
-  if (!Array.isArray(content)) return false;
-  for (let i = 0; i < content.length; i++) if (shapeOf(content[i])?.["type"] === "tool_result") return true;
-  return false;
-}
-
-/** The result of a server tool is in an assistant message (R8). */
-const isProviderResult = ({ type, tool_use_id }: Shape): boolean =>
-  typeof tool_use_id === "string" && typeof type === "string" && type.endsWith("_tool_result");
-
-function callsOf(message: unknown): FoundCall[] {
-  if (roleOf(message) !== "assistant") return [];
-  const blocks = shapesOf(shapeOf(message)?.["content"]);
-  const found: FoundCall[] = [];
-  let nextStandIn: ReturnType<typeof standIns> | null = null;
-  for (let i = 0; i < blocks.length; i++) {
-    const block = blocks[i]!;
-    if (!isCall(block)) continue;
-    const id = textOf(block["id"]);
-    const name = textOf(block["name"]);
-    const caller = callerOf(block);
-    const by = block["type"] === "tool_use" ? "agent" : "provider";
-    if (!id) nextStandIn ??= standIns();
-    const call = { id: id || nextStandIn!(name), name, input: block["input"], by } as const;
-    found.push(id && !caller ? call : { ...call, ...(id ? null : { idless: true }), ...(caller ? { caller } : null) });
-  }
-  return found;
-}
-
-/** In programmatic tool calling, the code execution that makes the call. */
-const callerOf = (block: Shape): string => textOf(shapeOf(block["caller"])?.["tool_id"]);
-
-function resultBlocks(message: unknown): readonly Shape[] {
-  const role = roleOf(message);
-  if (role !== "tool" && role !== "assistant") return NONE;
-  return only(shapesOf(shapeOf(message)?.["content"]), role === "tool" ? isResult : isProviderResult);
-}
-
-function foundResult(block: Shape): FoundResult {
-  const call = textOf(block["tool_use_id"]);
-  return call ? { call } : { call, idless: true };
-}
-
 /** Also drops null members such as `citations`: the API includes them in its answers but does not require them. */
 function withoutMarks(part: Shape): Shape {
   const empty = Object.keys(part).filter((name) => name === "cache_control" || part[name] === null);
@@ -218,7 +158,7 @@ function speaks(message: AnthropicMessage): boolean {
 }
 
 function spoken(message: AnthropicMessage): readonly Shape[] {
-  return mapped(blocksOf(message), (block) => (isResult(block) || isEmpty(block) ? null : block));
+  return mapped(contentOf(message), (block) => (isResult(block) || isEmpty(block) ? null : block));
 }
 
 /**
@@ -235,7 +175,7 @@ function wholeOf(message: AnthropicMessage, blocks: readonly Shape[]): Anthropic
 function assistantBlocks(message: AnthropicMessage, at: number, plan: Plan, callers: Set<string>): readonly Shape[] {
   let call = 0;
   let result = 0;
-  const blocks = mapped(blocksOf(message), (block) => {
+  const blocks = mapped(contentOf(message), (block) => {
     if (isResult(block) || isEmpty(block) || (isReasoning(block) && isSpent(block, plan.stale(at)))) return null;
     if (isProviderResult(block)) {
       const by = plan.answered(at, result++)?.call.by;

@@ -42,6 +42,60 @@ export interface Call {
   readonly approval?: string;
 }
 
+/** What a message consists of, whatever dialect it is in. Empty text is left out. */
+export type Part =
+  | { readonly type: "text"; readonly text: string }
+  | { readonly type: "reasoning"; readonly text: string }
+  | { readonly type: "file"; readonly file: FileContent }
+  | ({ readonly type: "call" } & Call)
+  | ResultPart
+  | ProgressPart
+  | ApprovalPart;
+
+/** A file in a message: its content (`data`), or where it is (`url`), or neither, if only the provider has it. */
+export interface FileContent {
+  readonly mediaType: string;
+  readonly name?: string;
+  /** Base64, without the prefix of a data URL. */
+  readonly data?: string;
+  readonly url?: string;
+  readonly bytes?: number;
+}
+
+/** What came of a call. */
+export interface ResultPart {
+  readonly type: "result";
+  readonly call: string;
+  /** It came without an id: `call` is a stand-in. */
+  readonly idless?: true;
+  readonly name?: string;
+  readonly text: string;
+  /** The same as JSON, where it is more than text. */
+  readonly json?: unknown;
+  readonly failed: boolean;
+  /** A person decided that the call must not run. */
+  readonly denied?: true;
+  readonly files: readonly FileContent[];
+}
+
+/** What is said about a call while it runs (ACP). */
+export interface ProgressPart {
+  readonly type: "progress";
+  readonly call: string;
+  readonly name?: string;
+  readonly input?: unknown;
+  readonly text: string;
+  readonly running: boolean;
+}
+
+/** What a person decided about a waiting call, by the id of the request. */
+export interface ApprovalPart {
+  readonly type: "approval";
+  readonly approval: string;
+  readonly approved: boolean;
+  readonly reason?: string;
+}
+
 /** What the view made by `arrange` is for. */
 export interface View {
   /**
@@ -88,6 +142,12 @@ export interface Dialect<M> {
   results(message: M): { readonly call: string }[];
   /** A person's decisions about waiting calls in this message, by the ids of the requests (R7). */
   approvals?(message: M): { readonly approval: string; readonly approved: boolean }[];
+  /**
+   * What the message consists of, in order, for an interface or an export that shows conversations of any dialect. The
+   * calls and results in it are those of `calls` and `results`. Optional, since the library itself does not need it:
+   * `partsOf` falls back on `text`, `calls`, `results` and `approvals`.
+   */
+  parts?(message: M): Part[];
   /**
    * A message that answers a call; `arrange` converts it to the kind that the call needs. Null if the outcome cannot be
    * phrased (a screenshot): then the call's step is left out. `denied`: a person decided that it must not run.

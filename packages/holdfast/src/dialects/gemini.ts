@@ -2,22 +2,31 @@ import { isWellFormed } from "../text/well-formed.ts";
 import { decodeBytes, encodeBytes } from "./bytes.ts";
 import type { Dialect, Entry, View } from "./dialect.ts";
 import { BEGINNING, MergedRoles } from "./order/merge-roles.ts";
-import { type FoundCall, type FoundResult, standIns } from "./order/pairing.ts";
 import { phrase } from "./order/phrase.ts";
 import { NAMELESS, type Plan, planned, type ShownCall } from "./order/plan.ts";
 import { equal } from "./order/sameness.ts";
 import {
+  callIn,
+  contentParts,
+  geminiReading,
+  isResult,
+  isThought,
+  providerCallIn,
+  providerResultIn,
+  ROLES,
+  resultIn,
+  roleOf,
+} from "./parts/gemini.ts";
+import {
   atOnce,
   inputObject,
   isBlank,
-  joinedText,
   listOf,
   mapped,
   quoted,
   type Shape,
   sameItems,
   shapeOf,
-  shapesOf,
   textOf,
   without,
 } from "./shape.ts";
@@ -38,13 +47,7 @@ export const gemini: Dialect<GeminiContent> = {
   check,
   encode: encodeBytes,
   decode: (stored) => decodeBytes(stored) as GeminiContent,
-  role: roleOf,
-  text: (content) => {
-    const textIn = (part: Shape): string | null => (part["thought"] === true ? null : textOf(part["text"]));
-    return joinedText(partsOf(content), textIn, roleOf(content) !== "assistant");
-  },
-  calls: callsOf,
-  results: resultsOf,
+  ...geminiReading,
   result: ({ id, name }, outcome) => {
     const { failed, text, json } = phrase(outcome);
     const response = failed ? { error: text } : { output: json };
@@ -77,78 +80,11 @@ function check(content: unknown): string | null {
 function bareOf(content: unknown): unknown {
   const shape = shapeOf(content);
   if (!shape) return content;
-  const parts = partsOf(content).map((part) => {
+  const parts = contentParts(content).map((part) => {
     const call = callIn(part);
     return call ? { ...part, functionCall: { ...call, args: call["args"] ?? {} } } : part;
   });
   return { ...shape, role: shape["role"] ?? "user", parts };
-}
-
-const ROLES = new Set<unknown>(["user", "model", "function", "tool"]);
-
-function partsOf(content: unknown): readonly Shape[] {
-  return shapesOf(shapeOf(content)?.["parts"]);
-}
-
-/** A missing role means the user's. User content that holds results is not a prompt, whatever else it holds. */
-function roleOf(content: unknown): "user" | "assistant" | "tool" | "other" {
-  const shape = shapeOf(content);
-  if (!shape || (shape["role"] !== undefined && !ROLES.has(shape["role"]))) return "other";
-  if (shape["role"] === "model") return "assistant";
-  return partsOf(content).some(isResult) ? "tool" : "user";
-}
-
-const callIn = (part: Shape): Shape | null => shapeOf(part["functionCall"]);
-const resultIn = (part: Shape): Shape | null => shapeOf(part["functionResponse"]);
-const isResult = (part: Shape): boolean => resultIn(part) !== null;
-const providerCallIn = (part: Shape): Shape | null => shapeOf(part["toolCall"]) ?? shapeOf(part["executableCode"]);
-const providerResultIn = (part: Shape): Shape | null =>
-  shapeOf(part["toolResponse"]) ?? shapeOf(part["codeExecutionResult"]);
-
-/** Code execution may lack an id; its result then follows it directly. */
-function providerName(part: Shape): string {
-  const server = shapeOf(part["toolCall"]) ?? shapeOf(part["toolResponse"]);
-  return server ? textOf(server["toolType"]) || "server tool" : "code execution";
-}
-
-function callsOf(content: unknown): FoundCall[] {
-  if (roleOf(content) !== "assistant") return [];
-  const nextStandIn = standIns();
-  const found: FoundCall[] = [];
-  for (const part of partsOf(content)) {
-    const call = callIn(part);
-    const server = call ? null : providerCallIn(part);
-    if (call) {
-      const id = textOf(call["id"]);
-      const name = textOf(call["name"]);
-      const idless = id ? {} : { idless: true as const };
-      found.push({ id: id || nextStandIn(name), name, input: call["args"] ?? {}, by: "agent", ...idless });
-    } else if (server) {
-      const name = providerName(part);
-      const input = server["args"] ?? server["code"];
-      found.push({ id: textOf(server["id"]) || nextStandIn(name), name, input, by: "provider" });
-    }
-  }
-  return found;
-}
-
-function resultsOf(content: unknown): FoundResult[] {
-  const role = roleOf(content);
-  const nextStandIn = standIns();
-  if (role === "assistant") {
-    return partsOf(content)
-      .filter(providerResultIn)
-      .map((part) => ({ call: textOf(providerResultIn(part)!["id"]) || nextStandIn(providerName(part)) }));
-  }
-  return partsOf(content)
-    .filter((part) => role === "tool" && isResult(part))
-    .map((part) => {
-      const result = resultIn(part)!;
-      const name = textOf(result["name"]);
-      const id = textOf(result["id"]);
-      const known = name ? { name } : {};
-      return id ? { call: id, ...known } : { call: nextStandIn(name), idless: true, ...known };
-    });
 }
 
 /**
@@ -158,7 +94,7 @@ function resultsOf(content: unknown): FoundResult[] {
 function arrange(entries: readonly Entry<GeminiContent>[], view: View): GeminiContent[] {
   const plan = planned(entries, view, gemini, MANNER);
   const turns = new MergedRoles<GeminiContent>();
-  const resultsAt = atOnce((at) => partsOf(entries[at]!.message).filter(isResult));
+  const resultsAt = atOnce((at) => contentParts(entries[at]!.message).filter(isResult));
   for (const { assistant, others, calls } of plan.exchanges) {
     for (const at of assistant) {
       const content = entries[at]!.message;
@@ -186,7 +122,7 @@ function speaks(content: GeminiContent): boolean {
 }
 
 function spoken(content: GeminiContent): readonly Shape[] {
-  return mapped(partsOf(content), (part) => (isResult(part) || isEmpty(part) ? null : part));
+  return mapped(contentParts(content), (part) => (isResult(part) || isEmpty(part) ? null : part));
 }
 
 /** A signature may be on a part without text. */
@@ -203,12 +139,12 @@ function wholeOf(content: GeminiContent, parts: readonly Shape[], role: string):
 
 function modelParts(content: GeminiContent, at: number, plan: Plan): readonly Shape[] {
   const stale = plan.stale(at);
-  const wasSigned = partsOf(content).some(({ thoughtSignature }) => thoughtSignature !== undefined);
+  const wasSigned = contentParts(content).some(({ thoughtSignature }) => thoughtSignature !== undefined);
   let needsSignature = plan.foreign(at) || (stale && wasSigned);
   let call = 0;
   let result = 0;
-  return mapped(partsOf(content), (recorded) => {
-    if (isResult(recorded) || (stale && recorded["thought"] === true)) return null;
+  return mapped(contentParts(content), (recorded) => {
+    if (isResult(recorded) || (stale && isThought(recorded))) return null;
     // A signature covers its part unchanged.
     const isBroken = "thoughtSignature" in recorded && !stale && !isWellFormed(recorded);
     const isSpent = isBroken || (stale && "thoughtSignature" in recorded);

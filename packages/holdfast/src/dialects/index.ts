@@ -9,10 +9,11 @@ import { openaiResponses } from "./openai-responses.ts";
 export type { AcpMessage } from "./acp.ts";
 export type { AiSdkMessage } from "./ai-sdk.ts";
 export type { AnthropicMessage } from "./anthropic.ts";
-export type { Call, Dialect, Entry, Metadata, Outcome, View } from "./dialect.ts";
+export type { Call, Dialect, Entry, Metadata, Outcome, Part, View } from "./dialect.ts";
 export type { GeminiContent } from "./gemini.ts";
 export type { OpenAIChatMessage } from "./openai-chat.ts";
 export type { OpenAIResponsesItem } from "./openai-responses.ts";
+export { partsOf } from "./parts/part.ts";
 
 export type DialectName = "ai-sdk" | "anthropic" | "openai-chat" | "openai-responses" | "gemini" | "acp";
 

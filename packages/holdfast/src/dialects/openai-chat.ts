@@ -1,16 +1,14 @@
 import { beginningOf } from "../text/well-formed.ts";
 import type { Dialect, Entry, View } from "./dialect.ts";
-import { type FoundCall, type FoundResult, standIns } from "./order/pairing.ts";
 import { markedText, phrase } from "./order/phrase.ts";
 import { ID_LENGTH_MAX, openaiName, type Plan, planned, type ShownCall } from "./order/plan.ts";
 import { equalButForNulls, unmarked } from "./order/sameness.ts";
+import { openaiChatReading, ROLES, roleOf } from "./parts/openai-chat.ts";
 import {
   inputText,
   isBlank,
-  joinedText,
   listOf,
   mapped,
-  parsedJson,
   quoted,
   type Shape,
   sameItems,
@@ -26,15 +24,6 @@ export interface OpenAIChatMessage {
   readonly content?: string | readonly { readonly type: string }[] | null;
 }
 
-const ROLES = new Map<unknown, "system" | "user" | "assistant" | "tool">([
-  ["system", "system"],
-  ["developer", "system"],
-  ["user", "user"],
-  ["assistant", "assistant"],
-  ["tool", "tool"],
-  ["function", "tool"],
-]);
-
 /** Parts that show that a message was made for another API. */
 const FOREIGN = new Set(["tool_use", "tool_result", "tool-call", "tool-result", "input_text", "output_text"]);
 
@@ -47,18 +36,7 @@ const MANNER = { speaks, needsIds: true, fit, idsUniqueIn: "conversation", toget
 export const openaiChat: Dialect<OpenAIChatMessage> = {
   name: "openai-chat",
   check,
-  role: roleOf,
-  text: (message) => {
-    if (roleOf(message) === "tool") return "";
-    const content = shapeOf(message)?.["content"];
-    if (typeof content === "string") return content;
-    const textIn = (part: Shape): string | null =>
-      part["type"] === "text" ? textOf(part["text"]) : part["type"] === "refusal" ? textOf(part["refusal"]) : null;
-    const text = joinedText(shapesOf(content), textIn, true);
-    return text || textOf(shapeOf(message)?.["refusal"]);
-  },
-  calls: callsOf,
-  results: resultsOf,
+  ...openaiChatReading,
   result: ({ id }, outcome) =>
     ({ role: "tool", tool_call_id: id, content: markedText(phrase(outcome)) }) as OpenAIChatMessage,
   incomplete: (text) => (isBlank(text) ? null : { role: "assistant", content: text }),
@@ -84,44 +62,6 @@ function check(message: unknown): string | null {
     if (FOREIGN.has(type)) return `content[${index}] is of the type "${type}", which belongs to another dialect`;
   }
   return null;
-}
-
-function roleOf(message: unknown): "system" | "user" | "assistant" | "tool" | "other" {
-  return ROLES.get(shapeOf(message)?.["role"]) ?? "other";
-}
-
-function callsOf(message: unknown): FoundCall[] {
-  const shape = shapeOf(message);
-  if (!shape || roleOf(message) !== "assistant") return [];
-  const nextStandIn = standIns();
-  const calls: FoundCall[] = shapesOf(shape["tool_calls"]).map((call) => {
-    const id = textOf(call["id"]);
-    const custom = shapeOf(call["custom"]);
-    const target = custom ?? shapeOf(call["function"]);
-    const name = textOf(target?.["name"]);
-    const input = custom ? custom["input"] : readInput(target?.["arguments"]);
-    return { id: id || nextStandIn(name), name, input, by: "agent", ...(id ? {} : { idless: true as const }) };
-  });
-  const legacy = shapeOf(shape["function_call"]);
-  if (legacy && calls.length === 0) {
-    const name = textOf(legacy["name"]);
-    calls.push({ id: nextStandIn(name), name, input: readInput(legacy["arguments"]), by: "agent", idless: true });
-  }
-  return calls;
-}
-
-function readInput(text: unknown): unknown {
-  const parsed = typeof text === "string" ? parsedJson(text) : undefined;
-  return parsed === undefined ? text : parsed;
-}
-
-function resultsOf(message: unknown): FoundResult[] {
-  const shape = shapeOf(message);
-  if (!shape || roleOf(message) !== "tool") return [];
-  const call = textOf(shape["tool_call_id"]);
-  if (call) return [{ call }];
-  const name = textOf(shape["name"]);
-  return [{ call: standIns()(name), idless: true, ...(name ? { name } : {}) }];
 }
 
 /**

@@ -1,18 +1,24 @@
 import { beginningOf } from "../text/well-formed.ts";
 import type { Dialect, Entry, View } from "./dialect.ts";
 import { idOf, repeatedIn, withIdOnce, withoutId } from "./openai-item-ids.ts";
-import { check, isMessage, OUTPUT_OF, OUTPUTS, ROLES } from "./openai-responses-items.ts";
-import { type FoundCall, type FoundResult, standIn } from "./order/pairing.ts";
-import { markedText, phrase } from "./order/phrase.ts";
+import { check, isMessage, OUTPUT_OF } from "./openai-responses-items.ts";
+import { markedText, phrase, saysError } from "./order/phrase.ts";
 import { groupsOf, ID_LENGTH_MAX, openaiName, type Plan, planned, type ShownCall } from "./order/plan.ts";
 import { equalButForNulls } from "./order/sameness.ts";
+import {
+  openaiResponsesReading,
+  PROVIDER_CALLS,
+  resultsOf,
+  roleOf,
+  textIn,
+  UNSPEAKABLE,
+} from "./parts/openai-responses.ts";
 import {
   inputText,
   isBlank,
   joinedText,
   listOf,
   mapped,
-  parsedJson,
   type Shape,
   shapeOf,
   shapesOf,
@@ -27,21 +33,6 @@ export interface OpenAIResponsesItem {
 }
 
 /**
- * Calls that require a screenshot or a list of tools: their outputs cannot express an error. Such a call is named after
- * its type.
- */
-const UNSPEAKABLE = new Set(["computer_call", "tool_search_call"]);
-
-/** Calls that the provider runs itself, and that hold their own result. */
-const PROVIDER_CALLS = new Set<unknown>([
-  "web_search_call",
-  "file_search_call",
-  "code_interpreter_call",
-  "image_generation_call",
-  "mcp_call",
-]);
-
-/**
  * Items that the API accepts only with their id: without the reasoning that the id refers to, they are not sent at all.
  */
 const NEEDS_ID = new Set<unknown>([
@@ -51,8 +42,6 @@ const NEEDS_ID = new Set<unknown>([
   "computer_call",
   "local_shell_call",
 ]);
-const UNFINISHED = new Set<unknown>(["in_progress", "searching", "interpreting", "generating", "calling", "queued"]);
-
 const NAME_LENGTH_MAX = 128;
 
 const fit = (id: string): string => beginningOf(id, ID_LENGTH_MAX);
@@ -61,14 +50,7 @@ const MANNER = { speaks, needsIds: true, fit, idsUniqueIn: "conversation", toget
 export const openaiResponses: Dialect<OpenAIResponsesItem> = {
   name: "openai-responses",
   check,
-  role: roleOf,
-  text: (item) => {
-    const content = isMessage(item) ? shapeOf(item)?.["content"] : undefined;
-    if (typeof content === "string") return content;
-    return joinedText(shapesOf(content), (part) => textIn(part), roleOf(item) !== "assistant");
-  },
-  calls: callsOf,
-  results: resultsOf,
+  ...openaiResponsesReading,
   result: ({ id, name }, outcome) =>
     UNSPEAKABLE.has(name)
       ? null
@@ -120,84 +102,6 @@ function unsent(step: readonly OpenAIResponsesItem[]): string | null {
 
 function isSealed(item: OpenAIResponsesItem): boolean {
   return textOf((item as Shape)["encrypted_content"]) !== "";
-}
-
-/** Everything the model made is the assistant's, including its provider's own results. */
-function roleOf(item: unknown): "system" | "user" | "assistant" | "tool" | "other" {
-  const shape = shapeOf(item);
-  if (!shape) return "other";
-  const { type, role, execution } = shape;
-  if (isMessage(item)) return ROLES.get(role) ?? "other";
-  if (type === "tool_search_output") return execution === "client" ? "tool" : "assistant";
-  // The output of a shell that the provider runs is in the response, with an id.
-  if (type === "shell_call_output" && typeof shape["id"] === "string") return "assistant";
-  if (OUTPUTS.has(type)) return "tool";
-  if (type === "mcp_approval_response") return "user";
-  if (type === "additional_tools" || type === "compaction_trigger") return "system";
-  // A reference points to what only the server has (R4).
-  return typeof type === "string" && type !== "item_reference" ? "assistant" : "other";
-}
-
-function textIn({ type, text, refusal }: Shape): string | null {
-  if (type === "refusal") return textOf(refusal);
-  return type === "input_text" || type === "output_text" || type === "text" ? textOf(text) : null;
-}
-
-function callsOf(item: unknown): FoundCall[] {
-  const shape = shapeOf(item);
-  if (!shape) return [];
-  const { type, environment, execution } = shape;
-  if (OUTPUT_OF.has(type)) {
-    const isHosted = shapeOf(environment)?.["type"] === "container_reference";
-    const isServers = type === "tool_search_call" && execution !== "client";
-    const id = textOf(shape["call_id"]) || (type === "local_shell_call" || isServers ? textOf(shape["id"]) : "");
-    const name = UNSPEAKABLE.has(textOf(type)) ? textOf(type) : textOf(shape["name"]) || textOf(type);
-    const caller = textOf(shapeOf(shape["caller"])?.["caller_id"]);
-    return [
-      {
-        id: id || standIn(name, 0),
-        name,
-        input: inputOf(shape),
-        ...(isHosted || isServers ? { by: "provider", atOnce: true } : { by: "agent" }),
-        ...(id ? {} : { idless: true }),
-        ...(caller ? { caller } : {}),
-      },
-    ];
-  }
-  const id = textOf(type === "program" ? shape["call_id"] : shape["id"]);
-  const name = textOf(shape["name"]) || textOf(type);
-  const found = { id, name, input: inputOf(shape), by: "provider" } as const;
-  if (type === "mcp_approval_request") return [{ ...found, awaiting: true }];
-  return id && (type === "program" || PROVIDER_CALLS.has(type)) ? [found] : [];
-}
-
-/** Where each kind of call holds its input, besides `arguments`, the only one that is JSON text. */
-const INPUTS = ["input", "action", "actions", "operation", "code", "queries", "revised_prompt"];
-
-function inputOf(item: Shape): unknown {
-  const { arguments: text } = item;
-  if (typeof text === "string") {
-    const parsed = parsedJson(text);
-    return parsed === undefined ? text : parsed;
-  }
-  if (text !== undefined && text !== null) return text;
-  const name = INPUTS.find((one) => item[one] !== undefined && item[one] !== null);
-  return name === undefined ? undefined : item[name];
-}
-
-function resultsOf(item: unknown): FoundResult[] {
-  const shape = shapeOf(item);
-  if (!shape) return [];
-  const { type } = shape;
-  if (OUTPUTS.has(type) || type === "program_output") {
-    const call = textOf(shape["call_id"]) || textOf(shape["id"]);
-    return [call ? { call } : { call, idless: true }];
-  }
-  if (type === "mcp_approval_response") return [{ call: textOf(shape["approval_request_id"]) }];
-  // The provider's call holds its own result, once there is one.
-  return PROVIDER_CALLS.has(type) && textOf(shape["id"]) && !UNFINISHED.has(shape["status"])
-    ? [{ call: textOf(shape["id"]) }]
-    : [];
 }
 
 /**
@@ -393,7 +297,7 @@ function sentOutput(entries: readonly Entry<OpenAIResponsesItem>[], shown: Shown
   }
   const told = output["output"];
   const text = typeof told === "string" ? told : joinedText(shapesOf(told), textIn, true);
-  const failed = text.startsWith("Error");
+  const failed = saysError(text);
   if (type === "shell_call_output") {
     const outcome = { type: "exit", exit_code: failed ? 1 : 0 };
     const stream = failed ? { stdout: "", stderr: text } : { stdout: text, stderr: "" };

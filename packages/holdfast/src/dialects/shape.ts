@@ -94,7 +94,8 @@ export function sameItems(list: readonly unknown[], other: readonly unknown[]): 
 
 /**
  * Tool input as the object that providers require, even if it was cut off in the stream, is null, or is not an object
- * (C30).
+ * (C30). Text and what it says, parsed, give the same object: `calls` parses some text, and the input of a call must
+ * not depend on the dialect that it is sent in.
  */
 export function inputObject(value: unknown): Shape {
   const shape = shapeOf(value);
@@ -103,7 +104,7 @@ export function inputObject(value: unknown): Shape {
   if (typeof value !== "string") return { unparsed: value };
   if (value.trim() === "") return {};
   const parsed = parsedJson(value);
-  return parsed === null ? {} : (shapeOf(parsed) ?? { unparsed: value });
+  return parsed === undefined ? { unparsed: value } : inputObject(parsed);
 }
 
 /** Half a character, or a NUL, escaped in JSON: models write such tool input. */
@@ -136,6 +137,15 @@ function isDeep(value: unknown, depth: number): boolean {
   for (const member of Object.values(value)) if (isDeep(member, depth + 1)) return true;
   return false;
 }
+
+/** Content is a string, or a list of parts that have a type. */
+export function contentOf(message: unknown): readonly Shape[] {
+  const content = shapeOf(message)?.["content"];
+  return typeof content === "string" ? [{ type: "text", text: content }] : shapesOf(content);
+}
+
+/** Null if it is not a part with text. */
+export const textIn = ({ type, text: words }: Shape): string | null => (type === "text" ? textOf(words) : null);
 
 /** The text of several parts, for people: adjacent pieces of one text are joined, anything else starts a new line. */
 export function joinedText(parts: readonly unknown[], textIn: (part: Shape) => string | null, apart: boolean): string {

@@ -48,11 +48,11 @@ export class Roster {
       try {
         const written = target[endsNow](ending);
         if (written === undefined) continue;
-        const settled = Promise.resolve(written).catch(failed);
+        const settled = Promise.resolve(written).catch(ignore);
         writing.set(target, settled);
         pending.push(settled);
       } catch {
-        failed();
+        ignore();
       }
     }
     return pending;
@@ -64,4 +64,4 @@ export class Roster {
  * or fails when it is next opened. What matters is that the other targets are still recorded, and that the process ends
  * as it would have.
  */
-function failed(): void {}
+function ignore(): void {}

@@ -5,11 +5,11 @@ import { Roster } from "./roster.ts";
 const roster = new Roster(
   () => {
     process.stdin.prependListener("end", gone);
-    process.stdin.prependListener("close", closed);
+    process.stdin.prependListener("close", onClose);
   },
   () => {
     process.stdin.off("end", gone);
-    process.stdin.off("close", closed);
+    process.stdin.off("close", onClose);
   },
 );
 
@@ -17,7 +17,7 @@ const roster = new Roster(
  * A terminal that disappears can cause an error (EIO) instead of an end. After an end, or if the host destroys the
  * stream itself, `close` adds nothing.
  */
-function closed(): void {
+function onClose(): void {
   if (process.stdin.errored) gone();
 }
 

@@ -136,17 +136,17 @@ function withQueue(row: SessionRow, record: Shape): SessionRow {
   const { queue = [] } = row;
   if (record["kind"] === "queue.put") {
     if (queue.includes(id)) return row;
-    return queued(row, queue.length < QUEUE_IDS_MAX ? [...queue, id] : queue, row.queued + 1);
+    return setQueue(row, queue.length < QUEUE_IDS_MAX ? [...queue, id] : queue, row.queued + 1);
   }
   if (queue.includes(id)) {
     const left = queue.filter((other) => other !== id);
-    return queued(row, left, row.queued - 1);
+    return setQueue(row, left, row.queued - 1);
   }
   // An input that is only counted; or one that was already taken, or whose record is lost.
-  return row.queued > queue.length ? queued(row, queue, row.queued - 1) : row;
+  return row.queued > queue.length ? setQueue(row, queue, row.queued - 1) : row;
 }
 
-function queued(row: SessionRow, queue: readonly string[], count: number): SessionRow {
+function setQueue(row: SessionRow, queue: readonly string[], count: number): SessionRow {
   const { queue: _, ...rest } = row;
   return queue.length > 0 ? { ...rest, queue, queued: count } : { ...rest, queued: count };
 }
@@ -165,7 +165,7 @@ function withEpoch(row: SessionRow, record: Shape, dialectNamed: Dialects): Sess
   const items = checkpoint["queue"];
   if (Array.isArray(items)) {
     const ids = items.map((item) => stringIn(shapeOf(item) ?? {}, "id")?.slice(0, QUEUE_ID_CHARS_MAX) ?? "");
-    next = queued(next, ids.slice(0, QUEUE_IDS_MAX), ids.length);
+    next = setQueue(next, ids.slice(0, QUEUE_IDS_MAX), ids.length);
   }
   const dialect = stringIn(checkpoint, "dialect");
   if (dialect !== undefined) next.dialect = dialect;
@@ -219,7 +219,7 @@ function textIn(row: SessionRow, record: Shape, dialectNamed: Dialects, by: "use
   const dialect = row.dialect === undefined ? null : dialectNamed(row.dialect);
   const stored = record["message"] as Json | undefined;
   if (!dialect || stored === undefined || shapeOf(record["metadata"])?.["hiddenFromUser"] === true) return "";
-  const short = shortened(stored, 0);
+  const short = shorten(stored, 0);
   const text = textOf(dialect, short, by) ?? (short === stored ? null : textOf(dialect, stored, by));
   return oneLine(text ?? "", PROMPT_CHARS_MAX);
 }
@@ -238,12 +238,12 @@ function textOf(dialect: Dialect<any>, stored: Json, by: "user" | "anybody"): st
 }
 
 /** The value with long strings cut; the same value if there are none. */
-function shortened(value: Json, depth: number): Json {
+function shorten(value: Json, depth: number): Json {
   if (typeof value === "string") return beginningOf(value, STRING_CHARS_MAX);
   if (typeof value !== "object" || value === null || depth > DEPTH_MAX) return value;
   let changed = false;
   const entries = Object.entries(value).map(([name, member]): [string, Json | undefined] => {
-    const short = member === undefined ? member : shortened(member, depth + 1);
+    const short = member === undefined ? member : shorten(member, depth + 1);
     if (short !== member) changed = true;
     return [name, short];
   });

@@ -4,7 +4,7 @@ import {
   either,
   nothing,
   type Piece,
-  repeated,
+  repeat,
   run,
   type Shape,
   sequence,
@@ -81,7 +81,7 @@ const OPAQUE = "A-Za-z0-9+/_.~\\-";
 const VALUE_END = upTo("\\s\"'`,;<>){}&|\\\\\\]");
 
 /** A value assigned to such a name is mostly not a secret but code, a type or a placeholder. */
-function assigned(value: string): number {
+function scoreAssigned(value: string): number {
   if (!/[A-Za-z]/.test(value) || !/[0-9@#$%^*~+]/.test(value)) return 0;
   if (/^(?:[$%*/.~]|-----|u?int\d|float\d|bigu?int|arn:|sha(?:256|384|512)[-:])|:\/\//i.test(value)) return 0;
   if (isPlaceholder(value) || isPath(value)) return 0;
@@ -117,7 +117,7 @@ const ASSIGNMENT: Shape = {
   keep: sequence(NAMES, ASSIGNED),
   secret: run(VALUE, VALUE_MIN, VALUE_MAX),
   behind: VALUE_END,
-  judge: assigned,
+  judge: scoreAssigned,
 };
 const LONG_ASSIGNMENT: Shape = {
   ...ASSIGNMENT,
@@ -133,7 +133,7 @@ const GIVEN: readonly Shape[] = [
   { ...ASSIGNMENT, keep: sequence(word("identified by"), run(" \\t", 1, 4), QUOTED), judge: strict },
 ];
 function strict(value: string): number {
-  return /[0-9]/.test(value) && /[A-Z]|[^A-Za-z0-9_.-]|[A-Za-z0-9]{16}/.test(value) ? assigned(value) : 0;
+  return /[0-9]/.test(value) && /[A-Z]|[^A-Za-z0-9_.-]|[A-Za-z0-9]{16}/.test(value) ? scoreAssigned(value) : 0;
 }
 
 const NAME = run("^\\s:\"'`<>()\\[\\]{}|\\\\", 1, 64);
@@ -151,7 +151,7 @@ const PLACES: readonly Shape[] = [
       run("\\s", 1, 4),
     ),
     secret: run("^\\s\"'`<>\\[\\]\\\\", 4, VALUE_MAX),
-    judge: assigned,
+    judge: scoreAssigned,
   },
   // .pgpass
   {
@@ -171,7 +171,7 @@ const PLACES: readonly Shape[] = [
     ),
     secret: run(VALUE, 4, VALUE_MAX),
     behind: VALUE_END,
-    judge: assigned,
+    judge: scoreAssigned,
   },
   // Signed URLs
   {
@@ -184,7 +184,7 @@ const PLACES: readonly Shape[] = [
     kind: "secret",
     keep: sequence(word("auth"), ASSIGNED),
     secret: sequence(run("A-Za-z0-9+/", 12, 512), run("=", 0, 2)),
-    judge: encoded,
+    judge: scoreEncoded,
   },
   {
     kind: "cookie",
@@ -213,7 +213,7 @@ const PLACES: readonly Shape[] = [
 ];
 
 /** `user:password` in base64. */
-function encoded(value: string): number {
+function scoreEncoded(value: string): number {
   const text = Buffer.from(value, "base64").toString("latin1");
   return /^[ -~]+:[ -~]+$/.test(text) ? all(value) : 0;
 }
@@ -289,7 +289,7 @@ const pemLine = (edge: string): Piece =>
 const PEM: Shape = {
   kind: "private-key",
   prefix: pemLine("BEGIN"),
-  secret: sequence(repeated(PEM_BODY, 0, PEM_MAX), either(pemLine("END"), nothing)),
+  secret: sequence(repeat(PEM_BODY, 0, PEM_MAX), either(pemLine("END"), nothing)),
   judge: keyChars,
 };
 

@@ -67,7 +67,7 @@ function firstOf(head: string): string {
  * and of which kind. Pure, total, linear in the length of the text; redacting twice changes nothing.
  */
 export function credentials(text: string): string {
-  return redacted(text, 0, whole).text;
+  return redactFrom(text, 0, whole).text;
 }
 
 /**
@@ -75,7 +75,7 @@ export function credentials(text: string): string {
  * result depends on what follows.
  */
 export function credentialsSoFar(text: string, from: number): { readonly text: string; readonly until: number } {
-  return redacted(text, from, beginning);
+  return redactFrom(text, from, beginning);
 }
 
 /**
@@ -85,7 +85,7 @@ export function credentialsSoFar(text: string, from: number): { readonly text: s
 export function credentialsCutOff(text: string, from: number): string {
   let out = "";
   for (let at = from; ; ) {
-    const { text: before, until } = redacted(text, at, beginning);
+    const { text: before, until } = redactFrom(text, at, beginning);
     out += before;
     if (until === text.length) return out;
     const found = wholeAt(text, until);
@@ -127,7 +127,7 @@ function hiddenFrom(text: string, at: number): number | null {
   return first;
 }
 
-function redacted(text: string, from: number, reading: Reading): { text: string; until: number } {
+function redactFrom(text: string, from: number, reading: Reading): { text: string; until: number } {
   const { heads } = reading;
   let out = "";
   let done = from;

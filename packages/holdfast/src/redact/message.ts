@@ -100,7 +100,7 @@ function ofJson(value: Json, redact: Redactor, depth: number, kept?: string): Js
   if (isTag(members)) return ofTag(members, redact, (inner) => ofJson(inner, redact, depth + 1));
   return eachMember(members, (member, name) => {
     if (name === kept) return member;
-    return typeof member === "string" ? ofNamed(name, member, redact) : ofJson(member, redact, depth + 1);
+    return typeof member === "string" ? redactNamed(name, member, redact) : ofJson(member, redact, depth + 1);
   });
 }
 
@@ -109,7 +109,7 @@ function ofText(value: string, redact: Redactor): string {
 }
 
 /** `{"password":"…"}`: the value alone does not show what it is. */
-function ofNamed(name: string, value: string, redact: Redactor): string {
+function redactNamed(name: string, value: string, redact: Redactor): string {
   if (BYTES.has(name) && value.length >= ENCODED_MIN && BASE64.test(value)) return value;
   const redacted = ofText(value, redact);
   if (redacted !== value || value.length > NAMED_MAX || !/^[\w.-]{1,64}$/.test(name)) return redacted;
@@ -133,7 +133,7 @@ function ofJsonText(json: string, redact: Redactor): string {
     if (COLON.test(json)) {
       key = { name: value, valueAt: COLON.lastIndex };
     } else {
-      const redacted = key?.valueAt === start ? ofNamed(key.name, value, redact) : ofText(value, redact);
+      const redacted = key?.valueAt === start ? redactNamed(key.name, value, redact) : ofText(value, redact);
       if (redacted !== value) {
         out += json.slice(done, start) + JSON.stringify(redacted);
         done = end;

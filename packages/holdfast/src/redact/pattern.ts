@@ -39,7 +39,7 @@ export const nothing: Piece = { full: "", open: NEVER, heads: [], openHeads: [] 
 
 /** A literal, character by character. */
 export function text(literal: string): Piece {
-  return characters(Array.from(literal, escaped));
+  return characters(Array.from(literal, escapeLiteral));
 }
 
 /** The same in upper, lower or mixed case. */
@@ -57,9 +57,9 @@ function characters(sources: readonly string[]): Piece {
 
 /** From `min` to `max` characters of a class, as many as there are. No shape starts with one. */
 export function run(characters: string, min: number, max: number): Piece {
-  return repeated(`[${characters}]`, min, max);
+  return repeat(`[${characters}]`, min, max);
 }
-export function repeated(source: string, min: number, max: number): Piece {
+export function repeat(source: string, min: number, max: number): Piece {
   return { full: `${source}{${min},${max}}`, open: `${source}{0,${max}}$`, heads: [source], openHeads: [source] };
 }
 
@@ -115,12 +115,12 @@ export const CONTEXT_CHARS = 64;
  * separate token. This is checked after the literal, because the literal is rarer.
  */
 export function beginning(literal: string, notAfter: string): Piece {
-  const source = escaped(literal);
+  const source = escapeLiteral(literal);
   const lineBreak = String.raw`(?<=\\[nrt]${source})`;
   const boundary = `(?:${lineBreak}|(?<![${notAfter}]${source})(?<!${MARKER}${source}))`;
   return sequence(text(literal), { ...nothing, full: boundary });
 }
 
-function escaped(literal: string): string {
+function escapeLiteral(literal: string): string {
   return literal.replaceAll(/[\\^$.*+?()[\]{}|/]/g, String.raw`\$&`);
 }

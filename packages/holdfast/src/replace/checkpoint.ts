@@ -10,11 +10,11 @@ import type {
   StartedCheckpoint,
   TurnCheckpoint,
 } from "../conversation/records.ts";
-import type { Place } from "../conversation/tool-starts.ts";
+import type { CallPlace } from "../conversation/tool-starts.ts";
 import { recordsStarts, type TurnState } from "../conversation/turn-state.ts";
 import { defined } from "../defined.ts";
 import type { Dialect, Entry } from "../dialects/dialect.ts";
-import { encoded } from "./retained.ts";
+import { encodeMessage } from "./retained.ts";
 
 /**
  * Everything besides the messages that a new epoch keeps, so that nothing before it is needed (S16). `kept`: the
@@ -24,7 +24,7 @@ import { encoded } from "./retained.ts";
 export function checkpointOf<M>(
   conversation: Conversation<M>,
   kept: readonly Item<M>[] = conversation.items,
-  moved: ReadonlyMap<string, Place> = new Map(),
+  moved: ReadonlyMap<string, CallPlace> = new Map(),
 ): Checkpoint {
   const { dialect, attributes, writer, turns, turn, toolStarts, draft, usage } = conversation;
   const ids = new Set<string | null>(kept.map(({ entry }) => entry.id)).add(null);
@@ -73,7 +73,7 @@ function storedPrompt<M>(dialect: Dialect<M>, entry: Entry<M>): TurnCheckpoint["
     id,
     turn,
     step,
-    message: encoded(dialect, message),
+    message: encodeMessage(dialect, message),
     first,
     ...(Object.keys(metadata).length === 0 ? {} : { metadata }),
     ...defined({ model, synthetic }),
@@ -84,7 +84,7 @@ function queuedItem<M>(conversation: Conversation<M>, of: string): QueuedItem {
   const { id, prompt, at: queuedAt, metadata, model } = conversation.queued(of)!;
   return {
     id,
-    prompt: encoded(conversation.dialect, prompt),
+    prompt: encodeMessage(conversation.dialect, prompt),
     queuedAt,
     ...(Object.keys(metadata).length === 0 ? {} : { metadata }),
     ...defined({ model }),

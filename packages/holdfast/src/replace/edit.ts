@@ -6,11 +6,11 @@ import type { EditRecord } from "../conversation/records.ts";
 import type { Entry } from "../dialects/dialect.ts";
 import { HoldfastError } from "../errors.ts";
 import type { Json } from "../journal/record.ts";
-import { settle, shownItem, unhidden } from "./retained.ts";
+import { settle, shownItem, unhide } from "./retained.ts";
 import { type Paired, pairsIn, requirePairs, stepSplit, stepsOf } from "./step-integrity.ts";
 
 /** The arguments of `edit`, copied during the call (R19). Throws RECORD_INVALID, MESSAGE_UNFIT, MESSAGE_NOT_JSON. */
-export function editGiven<M>(
+export function admitEdit<M>(
   ids: readonly string[],
   shown: readonly M[],
   options: { readonly reason: string; readonly now?: boolean },
@@ -48,14 +48,14 @@ export function editRecord<M>(
   requireShown(conversation, ids);
   const id = newId();
   const messages = shown.map((message) => ({ id: newId(), message }));
-  const items = unhidden(conversation.items, dialect);
+  const items = unhide(conversation.items, dialect);
   const made = messages.map(({ id: of, message }) => shownItem(conversation, of, id, message));
   const before = pairsIn(items, dialect);
   const gone = new Set(ids);
   requireSteps(items, gone);
   for (const result of resultsOf(items, before, gone, openIn(made, conversation), conversation)) gone.add(result);
 
-  const after = items.flatMap((item) => (gone.has(item.entry.id) ? [replaced(item, id)] : [item]));
+  const after = items.flatMap((item) => (gone.has(item.entry.id) ? [markReplaced(item, id)] : [item]));
   const first = after.findIndex(({ entry }) => gone.has(entry.id));
   after.splice(first, 0, ...made);
   settle(after, dialect);
@@ -145,7 +145,7 @@ function resultsOf<M>(
   return all;
 }
 
-function replaced<M>(item: Item<M>, replacedBy: string): Item<M> {
+function markReplaced<M>(item: Item<M>, replacedBy: string): Item<M> {
   const entry: Entry<M> = { ...item.entry, replacedBy };
   return { ...item, entry };
 }

@@ -3,10 +3,10 @@ import { invalid } from "../admit/refusals.ts";
 import type { Conversation } from "../conversation/conversation.ts";
 import type { Item } from "../conversation/item.ts";
 import type { Checkpoint, EpochRecord, SessionAttributes, SessionRecord } from "../conversation/records.ts";
-import { type Place, sameCalls } from "../conversation/tool-starts.ts";
+import { type CallPlace, sameCalls } from "../conversation/tool-starts.ts";
 import { defined } from "../defined.ts";
 import { HoldfastError } from "../errors.ts";
-import { type FoundCall, openCalls } from "../view/interruption.ts";
+import { openCalls, type UnansweredCall } from "../view/interruption.ts";
 import { liveRepair, type TurnActivity } from "../view/messages.ts";
 import { synthesizeResult } from "../view/repairs.ts";
 import { attributesRecord, checkpointOf, spreadOut } from "./checkpoint.ts";
@@ -19,14 +19,14 @@ import {
   retainedRecord,
   retainGiven,
   settle,
-  unhidden,
+  unhide,
 } from "./retained.ts";
 import { around, type Paired, pairsIn, placeOf, requirePairs, requireWholeSteps, stepsOf } from "./step-integrity.ts";
 
 const REASONS = ["compaction", "clear", "rewind", "import"] as const;
 
 /** The reason given to `replace`. Throws RECORD_INVALID, RECORD_NOT_JSON. */
-export function reasonGiven(options: { readonly reason: ReplaceOptions["reason"] }): ReplaceOptions["reason"] {
+export function checkReason(options: { readonly reason: ReplaceOptions["reason"] }): ReplaceOptions["reason"] {
   const wanted = reading("options", () => options?.reason);
   const reason = REASONS.find((one) => one === wanted);
   if (!reason) throw invalid(`the reason must be one of ${REASONS.join(", ")}`);
@@ -76,7 +76,7 @@ export function replacement<M>(
   const all = retainGiven(conversation, items, newId);
   const near = around(conversation, new Set(all.map(({ entry }) => entry.id)));
   const before = pairsIn(near, dialect);
-  const whole = pairsIn(unhidden(near, dialect), dialect);
+  const whole = pairsIn(unhide(near, dialect), dialect);
   const moved = movedCalls(conversation, all, options.renewed);
   const given = withWholeTail(
     conversation,
@@ -86,7 +86,7 @@ export function replacement<M>(
   );
   requireRunningCalls(conversation, before, given, moved, options.activity);
   requireWholeSteps(near, given);
-  requirePairs(whole, unhidden(given, dialect), dialect);
+  requirePairs(whole, unhide(given, dialect), dialect);
   const isPending = comeIntoForce(conversation, given);
   requirePairs(before, given, dialect);
   const carried = withResults(conversation, near, given, options, newId);
@@ -108,7 +108,7 @@ export function replacement<M>(
 }
 
 /** New positions of calls whose message was replaced, keyed by their old positions. */
-type MovedCalls = ReadonlyMap<string, Place>;
+type MovedCalls = ReadonlyMap<string, CallPlace>;
 
 /** Calls match by id; among several with one id in a message, by order (R9). */
 function movedCalls<M>(
@@ -116,7 +116,7 @@ function movedCalls<M>(
   given: readonly Retained<M>[],
   renewed: ReadonlyMap<string, string> = new Map(),
 ): MovedCalls {
-  const moved = new Map<string, Place>();
+  const moved = new Map<string, CallPlace>();
   if (renewed.size === 0) return moved;
   const entries = new Map(given.map(({ entry }) => [entry.id, entry]));
   for (const [old, id] of renewed) {
@@ -255,7 +255,7 @@ function withResults<M>(
     if (answer || !next || call.by === "provider" || frozen.has(placeOf(item, index))) continue;
     const { id, name, input } = call;
     const known = open.get(placeOf(item, index));
-    const found: FoundCall = known ?? { id, name, input, message: item.entry.id, index, state: "unrecorded" };
+    const found: UnansweredCall = known ?? { id, name, input, message: item.entry.id, index, state: "unrecorded" };
     const results =
       known && activity.kind === "active"
         ? liveRepair(conversation, known, activity.since)

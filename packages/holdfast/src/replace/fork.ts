@@ -5,7 +5,7 @@ import { HoldfastError } from "../errors.ts";
 import { synthesizeResultSaying } from "../view/repairs.ts";
 import { attributesRecord } from "./checkpoint.ts";
 import { epochRecords } from "./epoch.ts";
-import { changedStretch, madeUp, type Retained, retain, settle, unhidden } from "./retained.ts";
+import { changedStretch, madeUp, type Retained, retain, settle, unhide } from "./retained.ts";
 import { pairsIn, stepsOf } from "./step-integrity.ts";
 
 export interface ForkOptions {
@@ -30,7 +30,7 @@ export function forkRecords<M>(conversation: Conversation<M>, { from, at, title 
   const kept = at === undefined ? conversation.items : upTo(conversation, at);
   const retained = kept.map((item) => retain(item, dialect));
   settle(retained, dialect);
-  const carried = [...retained, ...unanswered(conversation, retained)];
+  const carried = [...retained, ...resultsForOpenCalls(conversation, retained)];
   const changed = changedStretch(conversation, carried);
   const turns = at === undefined ? conversation.turns : Math.max(0, ...kept.map(({ entry }) => entry.turn));
   const checkpoint: Checkpoint = {
@@ -61,7 +61,7 @@ function upTo<M>(conversation: Conversation<M>, at: string): Item<M>[] {
   }
   const kept = new Set(items.slice(0, items.indexOf(last) + 1).map(({ entry }) => entry.id));
   const steps = stepsOf(items);
-  const pairs = [...pairsIn(items, dialect), ...pairsIn(unhidden(items, dialect), dialect)];
+  const pairs = [...pairsIn(items, dialect), ...pairsIn(unhide(items, dialect), dialect)];
   for (let before = -1; before !== kept.size; ) {
     before = kept.size;
     for (const step of steps.values()) if (step.some((id) => kept.has(id))) for (const id of step) kept.add(id);
@@ -77,7 +77,7 @@ const FORKED =
   "The conversation was forked here, before there was a result. In the session that it was forked from, this call may have run, or may be running: check before repeating it.";
 
 /** A result for each call that could still have waited for one. */
-function unanswered<M>(conversation: Conversation<M>, carried: readonly Retained<M>[]): Retained<M>[] {
+function resultsForOpenCalls<M>(conversation: Conversation<M>, carried: readonly Retained<M>[]): Retained<M>[] {
   const { dialect } = conversation;
   return pairsIn(carried, dialect).flatMap(({ call, item, index, answer, isLast }) => {
     if (answer || !isLast || call.by === "provider") return [];

@@ -10,7 +10,7 @@ import { HoldfastError } from "../errors.ts";
 import { snapshot } from "../journal/lines/plain.ts";
 import type { Json } from "../journal/record.ts";
 import { repairedEntry } from "../view/repairs.ts";
-import { stepsOfGiven } from "../view/unsent.ts";
+import { stepsIn } from "../view/unsent.ts";
 
 /** A message or entry for a new epoch, copied when it was given (R19). */
 export interface Given<M> {
@@ -21,7 +21,7 @@ export interface Given<M> {
 }
 
 /** An entry of the conversation, with its recorded message. */
-export function asRecorded<M>(entry: Entry<M>): Given<M> {
+export function toGiven<M>(entry: Entry<M>): Given<M> {
   return { entry, stored: null };
 }
 
@@ -38,7 +38,7 @@ export function admitReplacement<M>(
       const entry = entryIn(one);
       if (!entry) return { entry, stored: admission.message(one as M, index) };
       const known = conversation.find(entry.id);
-      if (known && known.entry.message === entry.message) return asRecorded(entry);
+      if (known && known.entry.message === entry.message) return toGiven(entry);
       if (!known) assertId(entry.id);
       const metadata = entry.metadata === undefined ? {} : admission.metadata(entry.metadata);
       const { message, ...members } = { ...entry, metadata };
@@ -102,18 +102,19 @@ function retainEntry<M>(conversation: Conversation<M>, given: Entry<M>, stored: 
   const { dialect, turns } = conversation;
   const item = conversation.find(given.id);
   if (item) {
-    if (!stored || dialect.same(decoded(dialect, stored.stored), item.entry.message)) return retain(item, dialect);
+    if (!stored || dialect.same(decodeMessage(dialect, stored.stored), item.entry.message))
+      return retain(item, dialect);
     const message =
       `The entry ${given.id} was given with a message that differs from the one recorded under this id. Nothing was changed. ` +
       "Pass the new message itself, without the entry, or change it with `edit`.";
     throw new HoldfastError("MESSAGE_ID_TAKEN", message, { id: given.id });
   }
-  const { stored: message, redacted } = stored ?? { stored: encoded(dialect, given.message), redacted: false };
+  const { stored: message, redacted } = stored ?? { stored: encodeMessage(dialect, given.message), redacted: false };
   const entry: Entry<M> = {
     ...given,
     at: typeof given.at === "string" ? given.at : conversation.at,
     turn: typeof given.turn === "number" ? given.turn : turns,
-    message: decoded(dialect, message),
+    message: decodeMessage(dialect, message),
     metadata: given.metadata ?? {},
   };
   return { ...itemOf(dialect, entry, "message", redacted), stored: message, isNew: false };
@@ -131,8 +132,8 @@ function stepsOfNew<M>(
     if (given[from]!.entry) steps.push("");
     else {
       while (to < given.length && !given[to]!.entry) to += 1;
-      const messages = given.slice(from, to).map(({ stored }) => decoded(dialect, stored!.stored));
-      for (const step of stepsOfGiven(messages, dialect, (at) => ids[from + at]!)) steps.push(step);
+      const messages = given.slice(from, to).map(({ stored }) => decodeMessage(dialect, stored!.stored));
+      for (const step of stepsIn(messages, dialect, (at) => ids[from + at]!)) steps.push(step);
     }
   }
   return steps;
@@ -145,7 +146,7 @@ function retainMessage<M>(
   step: string,
 ): Retained<M> {
   const { dialect, head: seq, at, turns: turn } = conversation;
-  const entry: Entry<M> = { id, seq, at, turn, step, message: decoded(dialect, stored), metadata: {} };
+  const entry: Entry<M> = { id, seq, at, turn, step, message: decodeMessage(dialect, stored), metadata: {} };
   return { ...itemOf(dialect, entry, "message", redacted), stored, isNew: true };
 }
 
@@ -162,20 +163,20 @@ function itemOf<M>(dialect: Dialect<M>, entry: Entry<M>, from: Item<M>["from"], 
 /** A message shown by an edit, as it will be recorded: in a step of its own. */
 export function shownItem<M>(conversation: Conversation<M>, id: string, step: string, stored: Json): Item<M> {
   const { dialect, head: seq, at, turns: turn } = conversation;
-  const entry: Entry<M> = { id, seq, at, turn, step, message: decoded(dialect, stored), metadata: {} };
+  const entry: Entry<M> = { id, seq, at, turn, step, message: decodeMessage(dialect, stored), metadata: {} };
   return itemOf(dialect, entry, "edit", false);
 }
 
 /** Copies an entry that is already recorded, and so was already checked. */
 export function retain<M>(item: Item<M>, dialect: Dialect<M>): Retained<M> {
-  return { ...item, stored: encoded(dialect, item.entry.message), isNew: false };
+  return { ...item, stored: encodeMessage(dialect, item.entry.message), isNew: false };
 }
 
-export function encoded<M>(dialect: Dialect<M>, message: M): Json {
+export function encodeMessage<M>(dialect: Dialect<M>, message: M): Json {
   return dialect.encode ? dialect.encode(message) : (message as Json);
 }
 
-function decoded<M>(dialect: Dialect<M>, stored: Json): M {
+function decodeMessage<M>(dialect: Dialect<M>, stored: Json): M {
   return dialect.decode ? dialect.decode(stored) : (stored as M);
 }
 
@@ -190,7 +191,7 @@ export function settle<M>(items: Item<M>[], dialect: Dialect<M>): void {
  * Copies with all edits applied and nothing hidden. Hidden messages can be shown again and must then be complete:
  * hiding a pair must not separate a call from its result (R3).
  */
-export function unhidden<M>(items: readonly Item<M>[], dialect: Dialect<M>): Item<M>[] {
+export function unhide<M>(items: readonly Item<M>[], dialect: Dialect<M>): Item<M>[] {
   const all = items.map((item) => {
     const { hiddenFromModel: _, ...metadata } = item.entry.metadata;
     return { ...item, entry: { ...item.entry, metadata } };

@@ -135,14 +135,14 @@ export function requirePairs<M>(before: readonly Paired<M>[], after: readonly It
     if (answers.get(placeOf(answer.item, answer.index)) !== place) callers.push(item.entry.id);
   }
   if (results.length > 0) {
-    throw stepSplit(`${listed(results)} would be missing after its call, and a call is kept with its result`, results);
+    throw stepSplit(`${listIds(results)} would be missing after its call, and a call is kept with its result`, results);
   }
   if (callers.length > 0) {
-    throw stepSplit(`a result would lose its call in ${listed(callers)}, or be too far after it`, callers);
+    throw stepSplit(`a result would lose its call in ${listIds(callers)}, or be too far after it`, callers);
   }
 }
 
-function listed(ids: readonly string[]): string {
+function listIds(ids: readonly string[]): string {
   return [...new Set(ids)].join(", ");
 }
 

@@ -3,7 +3,7 @@ import type { SessionRecord } from "../conversation/records.ts";
 import { HoldfastError } from "../errors.ts";
 import type { JournalRecord } from "../journal/record.ts";
 import { type ReplaceOptions, replacement } from "./epoch.ts";
-import { asRecorded } from "./retained.ts";
+import { toGiven } from "./retained.ts";
 
 /** The seq of the previous epoch's first record: `undone` needs all records from there on. Throws UNDO_TOO_LATE. */
 export function undoFrom<M>({ undo }: Conversation<M>): number {
@@ -56,7 +56,7 @@ export function undoRecords<M>(
   const options = { ...by, reason: "rewind", changedFrom: since?.entry.id ?? null } as const;
   return replacement(
     conversation,
-    conversation.items.map(({ entry }) => asRecorded(entry)),
+    conversation.items.map(({ entry }) => toGiven(entry)),
     options,
     newId,
   );

@@ -18,13 +18,13 @@ import type { Holder, Journal, JournalStore, Recovery } from "../journal/contrac
 import { newId } from "../journal/id.ts";
 import type { JournalRecord, Json } from "../journal/record.ts";
 import type { Redactor } from "../redact/redactor.ts";
-import { editGiven, editRecord } from "../replace/edit.ts";
-import { type ReplaceOptions, reasonGiven, replacement } from "../replace/epoch.ts";
-import { admitReplacement, asRecorded, type Given } from "../replace/retained.ts";
+import { admitEdit, editRecord } from "../replace/edit.ts";
+import { checkReason, type ReplaceOptions, replacement } from "../replace/epoch.ts";
+import { admitReplacement, type Given, toGiven } from "../replace/retained.ts";
 import { undoFrom, undone, undoRecords } from "../replace/undo.ts";
 import { Sync, type SyncSession } from "../sync/sync.ts";
 import type { TurnActivity } from "../view/messages.ts";
-import { View } from "../view/reading.ts";
+import { LiveReading } from "../view/reading.ts";
 import { leaveTurn, planResume, repairForPrompt } from "../view/repairs.ts";
 import { Followers } from "./followers.ts";
 import { type Ending, endsNow, type Guarded, onClosed } from "./guarded.ts";
@@ -66,7 +66,7 @@ export class LiveSession<M> implements surface.Session<M>, Guarded {
   readonly #followers: Followers;
   readonly #admission: Admission<M>;
   readonly #context: SessionContext<M>;
-  readonly #view: View<M>;
+  readonly #view: LiveReading<M>;
   readonly #sync: Sync<M>;
   readonly #queue: Queue<M>;
   /** Serializes the calls that change the conversation. */
@@ -76,8 +76,6 @@ export class LiveSession<M> implements surface.Session<M>, Guarded {
   #turn: LiveTurn<M> | null = null;
   #closing: Promise<void> | null = null;
   #told: Ending | null = null;
-  #askedAt = 0;
-  #looks = 0;
 
   constructor(parts: SessionParts<M>) {
     const { journal, conversation, recovery, holder, redactor, opened, options } = parts;
@@ -96,24 +94,24 @@ export class LiveSession<M> implements surface.Session<M>, Guarded {
       admission: this.#admission,
       draftMs: options.draftMs ?? DRAFT_MS,
       draftBytes: options.draftBytes ?? DRAFT_BYTES,
-      askedAt: () => this.#askedAt,
+      messages: () => this.#view.copyMessages(),
       assertOpen: () => {
         if (this.#isClosed) throw sessionClosed(this.id);
       },
       turnOver: (turn) => this.#turnOver(turn),
     };
     this.#queue = new Queue(this.#context);
-    this.#view = new View(conversation, () => this.#activity());
+    this.#view = new LiveReading(conversation, () => this.#activity());
     this.#sync = new Sync({
       ...{ id: journal.id, conversation, admission: this.#admission, assertOpen: this.#context.assertOpen },
       messages: () => this.#view.shown,
-      looks: () => this.#looks,
       since: () => this.#log.since,
       append: (unit) => this.#log.append(unit),
       turn: () => this.#turn,
       openTurn: (number, unit) => this.#open(number, unit),
       adoptTurn: (number) => {
         this.#turn = new LiveTurn(this.#context, number);
+        this.#turn.begun();
       },
       epoch: (build) => this.#beginEpoch(build),
       empty: () => parts.fold(conversation.dialect),
@@ -122,9 +120,6 @@ export class LiveSession<M> implements surface.Session<M>, Guarded {
   }
 
   get messages(): readonly M[] {
-    this.#askedAt = this.#conversation.head;
-    this.#looks += 1;
-    this.#turn?.looked();
     return this.#view.messages;
   }
   get entries(): readonly Entry<M>[] {
@@ -198,7 +193,7 @@ export class LiveSession<M> implements surface.Session<M>, Guarded {
 
   async edit(ids: string[], shown: M[], options: { reason: string; now?: boolean }): Promise<void> {
     this.#assertOpen();
-    const given = editGiven(ids, shown, options, this.#admission);
+    const given = admitEdit(ids, shown, options, this.#admission);
     await this.#inOrder(() =>
       this.#append([editRecord(this.#conversation, given.ids, given.shown, given.options, newId)]),
     );
@@ -210,7 +205,7 @@ export class LiveSession<M> implements surface.Session<M>, Guarded {
   ): Promise<void> {
     this.#assertOpen();
     const { head, epochSeq } = this.#conversation;
-    const reason = reasonGiven(options);
+    const reason = checkReason(options);
     const given = admitReplacement(this.#conversation, items, this.#admission);
     await this.#inOrder(() => this.#replace(given, reason, { head, epochSeq }));
   }
@@ -391,7 +386,7 @@ export class LiveSession<M> implements surface.Session<M>, Guarded {
     const { items, epochSeq: current } = this.#conversation;
     if (current !== epochSeq) return [];
     const since = items.filter(({ entry, from }) => entry.seq > head && (from === "message" || from === "result"));
-    return since.map(({ entry }) => asRecorded(entry));
+    return since.map(({ entry }) => toGiven(entry));
   }
 
   async #undo(): Promise<void> {

@@ -1,7 +1,7 @@
 import { homedir, hostname } from "node:os";
 import process from "node:process";
 import { reading } from "../admit/admit.ts";
-import { attributesGiven, type Cleaning } from "../admit/attributes.ts";
+import { admitAttributes, type Cleaning } from "../admit/attributes.ts";
 import { Conversation } from "../conversation/conversation.ts";
 import { defined } from "../defined.ts";
 import type { Dialect } from "../dialects/dialect.ts";
@@ -95,7 +95,7 @@ class SessionStore implements surface.Store, Guarded {
     this.#assertOpen();
     const given = reading("options", () => ({ ...options }));
     const dialect = this.#dialectOf(given.dialect);
-    const attributes = attributesGiven({ app: this.#parts.app, ...given }, this.#cleaning);
+    const attributes = admitAttributes({ app: this.#parts.app, ...given }, this.#cleaning);
     const record = { kind: "session", dialect: dialect.name, ...attributes };
     return this.#begin(dialect, [record as unknown as NewRecord], given);
   }
@@ -190,7 +190,7 @@ class SessionStore implements surface.Store, Guarded {
     this.#assertOpen();
     const given = reading("options", () => ({ ...options }));
     const { at, dialect } = given;
-    const { title } = attributesGiven(given.title === undefined ? {} : { title: given.title }, this.#cleaning);
+    const { title } = admitAttributes(given.title === undefined ? {} : { title: given.title }, this.#cleaning);
     await this.#live.get(id)?.settled();
     const { records } = await this.#journals.read(id);
     const source = this.#fold<M>(records, dialect);

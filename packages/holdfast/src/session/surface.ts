@@ -72,7 +72,9 @@ export interface Store extends AsyncDisposable {
   /** The session that this process has open through this store, for switching back to it; null if it is not open. */
   // biome-ignore lint/suspicious/noExplicitAny: the type of the messages is the application's to say.
   live(id: string): Session<any> | null;
-  /** Reads the conversation without the lease; writes nothing. SESSION_NOT_FOUND, DIALECT_UNKNOWN, FORMAT_NEWER. */
+  /**
+   * Reads the conversation without the lease; writes nothing. Throws SESSION_NOT_FOUND, DIALECT_UNKNOWN, FORMAT_NEWER.
+   */
   read<M = unknown>(id: string): Promise<Reading<M>>;
   /**
    * Lists sessions newest first, page by page, even if a clock was wrong. Reads no transcripts (P7). Marks unreadable
@@ -187,7 +189,9 @@ export interface Session<M> extends Reading<M>, AsyncDisposable {
    * CALLS_OPEN if it would drop a call whose tool is running, STEP_SPLIT, MESSAGE_UNFIT, MESSAGE_NOT_JSON.
    */
   replace(items: (M | Entry<M>)[], options: { reason: "compaction" | "clear" | "rewind" | "import" }): Promise<void>;
-  /** Undoes the last `replace`, also after a restart, until the next turn. Keeps later records. UNDO_TOO_LATE. */
+  /**
+   * Undoes the last `replace`, also after a restart, until the next turn. Keeps later records. Throws UNDO_TOO_LATE.
+   */
   undo(): Promise<void>;
   /**
    * Queues a prompt. Pass the returned item to `startTurn`, or to `turn.append` to steer: it is delivered once. Throws
@@ -233,17 +237,18 @@ export interface Turn<M> extends AsyncDisposable {
   readonly signal: AbortSignal;
   /**
    * Records finished messages. Pass all items of one response together: they form one unit and one step (R3). Messages
-   * keep the position in which they are recorded, so record nothing between a request and its answer unless the answer
-   * is streamed into a draft (R1). Durable when it resolves, so calls are on disk before any tool runs. Throws
+   * keep the position in which they are recorded, except that the answer to an open `request` is placed where it was
+   * requested (R1). Durable when it resolves, so calls are on disk before any tool runs. Throws
    * TURN_ENDED, MESSAGE_UNFIT, MESSAGE_NOT_JSON, MESSAGE_ID_TAKEN, QUEUE_UNKNOWN, RECORD_TOO_LARGE, store errors.
    */
   append(message: M | M[] | Queued<M>, options?: AnswerOptions): Promise<Appended>;
   /**
-   * Starts a streamed message. Open it before you ask the model: anything recorded while the model answers (steering,
-   * results) is placed after the answer, which had not seen it (R1). A second draft discards the first, so a retry
-   * needs nothing else. Throws TURN_ENDED.
+   * Call it to ask the model: it returns the messages to send and the draft of the answer, both as of this instant.
+   * Anything recorded while the model answers (steering, results) is placed after the answer, which had not seen it
+   * (R1). An assistant message that is appended takes the draft's place. A second request discards the draft of the
+   * first, so a retry needs nothing else. Records nothing. Throws TURN_ENDED, SESSION_CLOSED.
    */
-  draft(): Draft<M>;
+  request(): TurnRequest<M>;
   /**
    * Records the start, runs the tool, records its outcome (R5, R6). Whatever the tool throws is its outcome. Rejects if
    * the store failed (then `run` was not called, or its outcome is in doubt) or there is nothing to run: CALL_UNKNOWN,
@@ -261,7 +266,7 @@ export interface Turn<M> extends AsyncDisposable {
   toolStarted(callId: string, options?: ToolOptions): Promise<void>;
   /**
    * Records the process that a started call runs in, for `process` of the call after a crash. Durable when it resolves;
-   * a later one replaces an earlier one. Also after the turn ends. CALL_UNKNOWN if this turn runs no such tool.
+   * a later one replaces an earlier one. Also after the turn ends. Throws CALL_UNKNOWN if this turn runs no such tool.
    */
   toolProcess(callId: string, process: ToolProcess): Promise<void>;
   /** Records only the outcome, also after the turn ends. `shown`: what the model sees instead. Throws CALL_UNKNOWN. */
@@ -275,6 +280,17 @@ export interface Turn<M> extends AsyncDisposable {
   /** Keeps what was produced and records who stopped the turn. A second end of any kind has no effect. */
   abort(why: { by: string; reason?: string }): Promise<void>;
   fail(error: unknown): Promise<void>;
+}
+
+/** What the model is asked with, and the draft of its answer. */
+export interface TurnRequest<M> {
+  /**
+   * The messages at the time of the request, accepted by the provider unchanged (P4). The array is the caller's: changes
+   * to it have no effect on the session. The messages in it are frozen.
+   */
+  readonly messages: M[];
+  /** Push the answer into it as it streams, if it does, and commit it when it is complete. */
+  readonly draft: Draft<M>;
 }
 
 export interface ToolOptions {

@@ -1,6 +1,6 @@
 import type { Disk } from "../disk/disk.ts";
 
-/** For a person who keeps a store in a place whose locks and syncs cannot be trusted; null if they can. `store`: its folder or file. */
+/** The warning for a store on a file system whose locks and syncs cannot be trusted; null if they can. `store`: its path. */
 export function networkWarning(disk: Disk, folder: string, store: string = folder): string | null {
   const network = disk.networkKind(folder);
   if (network === null) return null;

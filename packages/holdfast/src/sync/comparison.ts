@@ -3,7 +3,7 @@ import { type Item, isShown } from "../conversation/item.ts";
 import { SYNCED } from "../conversation/records.ts";
 import type { Dialect, Entry } from "../dialects/dialect.ts";
 import { originalOf } from "../view/arrange.ts";
-import { stepsOfGiven } from "../view/unsent.ts";
+import { stepsIn } from "../view/unsent.ts";
 import { type GivenArray, type Held, TAIL_MAX } from "./given-array.ts";
 
 /** A message of the application's array, and what is recorded for it. */
@@ -160,7 +160,7 @@ export function slotsOfArranged<M>(
   const { array } = comparison;
   if (view.length === 0) return null;
   const messages = array.objects.map((_, at) => comparison.stored(at));
-  const steps = stepsOfGiven(messages, dialect, String);
+  const steps = stepsIn(messages, dialect, String);
   const entries = messages.map((message, at) => {
     return { id: String(at), seq: at, at: "", turn: 0, step: steps[at]!, message, metadata: {} };
   });

@@ -1,6 +1,6 @@
 import type { Conversation } from "../conversation/conversation.ts";
 import type { Entry } from "../dialects/dialect.ts";
-import { arranged } from "../view/arrange.ts";
+import { arrangeView } from "../view/arrange.ts";
 import { openCalls } from "../view/interruption.ts";
 import { messagesOf } from "../view/messages.ts";
 import {
@@ -32,8 +32,6 @@ export interface Difference<M> {
 export interface Surroundings<M> {
   /** What the model is shown. */
   messages(): readonly M[];
-  /** How often the application has read the messages. */
-  looks(): number;
   hasOpenTurn(): boolean;
 }
 
@@ -46,8 +44,6 @@ export class RecordedArray<M> {
   #epoch = 0;
   /** Items with a greater seq were recorded by other calls. */
   #seq = 0;
-  /** How often the application had read the messages at the last sync. */
-  #looks = -1;
 
   constructor(conversation: Conversation<M>, around: Surroundings<M>) {
     this.#conversation = conversation;
@@ -69,11 +65,6 @@ export class RecordedArray<M> {
   /** Items with a greater seq were recorded outside the array. */
   get seenSeq(): number {
     return this.#slots ? this.#seq : this.#conversation.head;
-  }
-
-  /** All of it is recorded now. `looks`: how often the application had read the messages when the array was given. */
-  synced(looks: number): void {
-    this.#looks = looks;
   }
 
   /** The array starts with these slots. */
@@ -162,11 +153,10 @@ export class RecordedArray<M> {
 
   /**
    * Whether it is the last sync's array, changed by the application, rather than one loaded since from what the session
-   * shows. True if nobody has read the messages since; or if some of its messages are the same objects and none of the
-   * others is frozen, as the session's are; or if it has dropped too much to be all of what is shown.
+   * shows. True if some of its messages are the same objects and none of the others is frozen, as the session's are; or
+   * if it has dropped too much to be all of what is shown.
    */
   #isOfThisArray({ slots, matches }: Difference<M>, { objects }: GivenArray<M>): boolean {
-    if (this.#around.looks() === this.#looks) return true;
     let known = 0;
     let isShared = false;
     let isFrozen = false;
@@ -180,9 +170,8 @@ export class RecordedArray<M> {
 
   /** Whether it starts with the very objects that the session shows: it was loaded again, after an edit for example. */
   #isLoadedAgain({ objects }: GivenArray<M>): boolean {
-    if (this.#around.looks() === this.#looks) return false;
     const view = this.#around.messages();
-    return view.length <= objects.length && view.every((message, at) => message === objects[at]);
+    return view.length > 0 && view.length <= objects.length && view.every((message, at) => message === objects[at]);
   }
 
   /** "once arranged": it may differ in messages that the model is not shown. */
@@ -217,7 +206,7 @@ export class RecordedArray<M> {
    */
   #closingSlots(known: number, comparison: Comparison<M>): Slot<M>[] {
     const { array } = comparison;
-    const isPossible = this.#around.looks() !== this.#looks && !this.#around.hasOpenTurn() && known < array.length;
+    const isPossible = !this.#around.hasOpenTurn() && known < array.length;
     if (!isPossible || array.role(known) !== "tool" || openCalls(this.#conversation).length === 0) return [];
     const made = messagesOf(this.#conversation, { kind: "idle" }).slice(this.#withoutRepairs().length);
     const slots: Slot<M>[] = [];
@@ -231,7 +220,7 @@ export class RecordedArray<M> {
   }
 
   #withoutRepairs(): readonly M[] {
-    return arranged(this.#conversation, { next: "model", made: [], without: new Set() });
+    return arrangeView(this.#conversation, { next: "model", made: [], without: new Set() });
   }
 
   /** What other calls have recorded since. */

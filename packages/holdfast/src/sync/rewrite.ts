@@ -1,7 +1,7 @@
 import type { StoredMessage } from "../admit/admit.ts";
 import { type Item, isShown } from "../conversation/item.ts";
 import type { Dialect, Entry } from "../dialects/dialect.ts";
-import { encoded, type Given } from "../replace/retained.ts";
+import { encodeMessage, type Given } from "../replace/retained.ts";
 import { around, pairsIn, stepsOf } from "../replace/step-integrity.ts";
 import { type Comparison, type Slot, slotOf } from "./comparison.ts";
 import type { GivenArray } from "./given-array.ts";
@@ -108,7 +108,7 @@ function renewal<M>(
 ): Given<M> {
   const { id, message } = entry!;
   const redacted = find(id)?.redacted ?? false;
-  const form = stored ?? { stored: encoded(dialect, message), redacted, role: dialect.role(message) };
+  const form = stored ?? { stored: encodeMessage(dialect, message), redacted, role: dialect.role(message) };
   const made = fresh(form, entry!);
   renewed.add(id, made.id);
   return { entry: made, stored: form };

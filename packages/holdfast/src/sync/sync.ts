@@ -7,7 +7,7 @@ import { defined } from "../defined.ts";
 import type { Entry } from "../dialects/dialect.ts";
 import { isHoldfastError } from "../errors.ts";
 import { newId } from "../journal/id.ts";
-import { asRecorded, type Given } from "../replace/retained.ts";
+import { type Given, toGiven } from "../replace/retained.ts";
 import { Comparison, droppedFrom, slotOf } from "./comparison.ts";
 import { planEdits } from "./edits.ts";
 import { epochOfArray, type Replace, storedIn, turnNow, type WrittenEpoch } from "./epoch.ts";
@@ -25,8 +25,6 @@ export interface SyncSession<M> {
   /** Throws SESSION_CLOSED. */
   assertOpen(): void;
   messages(): readonly M[];
-  /** How often the application has read them. */
-  looks(): number;
   /** Every record of this writer has a greater seq. */
   since(): number;
   append(unit: readonly SessionRecord[]): Promise<unknown>;
@@ -95,7 +93,6 @@ export class Sync<M> {
     this.#session = session;
     this.#recorded = new RecordedArray(session.conversation, {
       messages: () => session.messages(),
-      looks: () => session.looks(),
       hasOpenTurn: () => this.#openTurn() !== null,
     });
   }
@@ -123,7 +120,6 @@ export class Sync<M> {
     const comparison = new Comparison(admission, array, key);
     const isFirst = conversation.turn === null && conversation.items.length === 0;
     const wasKnown = recorded.isKnown;
-    const looks = this.#session.looks();
     const difference = recorded.recognise(comparison);
     // Objects that this session handed out are its own; objects that merely have equal content may be anyone's.
     if (difference === null && !wasKnown) for (const object of recorded.handedOut()) own(object, id);
@@ -154,7 +150,6 @@ export class Sync<M> {
         if (at >= shared) own(array.objects[at], id);
       }
     }
-    recorded.synced(looks);
     return { appended, epoch: epoch || steps.some(({ kind }) => kind === "import") };
   }
 
@@ -191,7 +186,7 @@ export class Sync<M> {
         return this.#added(step, array, ids);
       }
       case "import": {
-        const entries = conversation.items.map(({ entry }) => asRecorded(entry));
+        const entries = conversation.items.map(({ entry }) => toGiven(entry));
         const added = storedIn(array, step).map((stored): Given<M> => ({ entry: this.#fresh(stored), stored }));
         await this.#session.epoch((replaced) => replaced([...entries, ...added], { reason: "import" }));
         const ids = added.map(({ entry }) => entry!.id);

@@ -15,7 +15,7 @@ const IS_PLAIN = /^[\x20-\x7E]*$/;
 
 export function tokensOf(text: string): Token[] {
   return Array.from(text.matchAll(WORD), ({ 0: word, index }) => ({
-    word: folded(word),
+    word: foldCase(word),
     from: index,
     to: index + word.length,
   }));
@@ -25,7 +25,7 @@ export function tokensOf(text: string): Token[] {
  * Ignores case, and diacritics on Latin letters. On other letters a diacritic makes a different letter, unless it is a
  * separate character. Greek has two letters for a small sigma.
  */
-function folded(word: string): string {
+function foldCase(word: string): string {
   const lower = word.toLowerCase();
   if (IS_PLAIN.test(lower)) return lower;
   const whole = lower.replaceAll("ς", "σ").replace(DIACRITICS, "");

@@ -20,7 +20,7 @@ export function isWellFormed(value: unknown): boolean {
  * `session.messages`. Returns the same value if it already qualifies.
  */
 export function wellFormed<T>(value: T): T {
-  return isFit(value, 0) ? value : (fitted(value, 0) as T);
+  return isFit(value, 0) ? value : (mendValue(value, 0) as T);
 }
 
 export function isWellFormedText(text: string): boolean {
@@ -53,11 +53,11 @@ function isFit(value: unknown, depth: number): boolean {
   return true;
 }
 
-function fitted(value: unknown, depth: number): unknown {
+function mendValue(value: unknown, depth: number): unknown {
   if (typeof value === "string") return wellFormedText(value);
   if (typeof value !== "object" || value === null || depth > DEPTH_MAX) return value;
   if (Array.isArray(value)) {
-    const items = value.map((item) => fitted(item, depth + 1));
+    const items = value.map((item) => mendValue(item, depth + 1));
     return items.every((item, index) => item === value[index]) ? value : items;
   }
   if (!isPlain(value)) return value;
@@ -69,7 +69,7 @@ function fitted(value: unknown, depth: number): unknown {
     // Two names may differ only in their halves: keep both members.
     while (names.has(name) || (name !== given && Object.hasOwn(value, name))) name += REPLACEMENT;
     names.add(name);
-    const next = fitted(member, depth + 1);
+    const next = mendValue(member, depth + 1);
     isSame &&= name === given && next === member;
     return [name, next];
   });

@@ -14,7 +14,7 @@ export interface ViewParts<M> {
 }
 
 /** The conversation as the model sees it: the visible entries, arranged by the dialect (P4, R1). */
-export function arranged<M>(conversation: Conversation<M>, { next, made, without }: ViewParts<M>): readonly M[] {
+export function arrangeView<M>(conversation: Conversation<M>, { next, made, without }: ViewParts<M>): readonly M[] {
   const { items, dialect, changed } = conversation;
   const entries: Entry<M>[] = [];
   for (let i = 0; i < items.length; i++) {
@@ -59,6 +59,6 @@ export function endsWithAnswer<M>(conversation: Conversation<M>): boolean {
   const shown = exchange.items.filter(isShown).map(({ entry }) => entry);
   // If the live end has nothing to send, the end is what comes before it.
   const messages = dialect.arrange(shown, { changedAt: null, next: "model" });
-  const last = messages.at(-1) ?? arranged(conversation, { next: "model", made: [], without: new Set() }).at(-1);
+  const last = messages.at(-1) ?? arrangeView(conversation, { next: "model", made: [], without: new Set() }).at(-1);
   return last !== undefined && dialect.role(last) === "assistant";
 }

@@ -44,7 +44,7 @@ export interface Interruption<M> {
 }
 
 /** A call without a result, and its position. */
-export interface FoundCall extends OpenCall {
+export interface UnansweredCall extends OpenCall {
   readonly index: number;
   /** The seq of its start. */
   readonly startedSeq?: number;
@@ -66,10 +66,10 @@ export function howOf<M>({ ended, suspended, signal }: TurnState<M>): How {
 }
 
 /** The calls without a result at the end of the conversation, in order. */
-export function openCalls<M>({ exchange, toolStarts, turn }: Conversation<M>): FoundCall[] {
+export function openCalls<M>({ exchange, toolStarts, turn }: Conversation<M>): UnansweredCall[] {
   const isRecorded = turn !== null && recordsStarts(turn);
   const waiting = new Set(turn?.suspended?.calls);
-  const found: FoundCall[] = [];
+  const found: UnansweredCall[] = [];
   for (const { item, index, call, answer, approved } of exchange.calls) {
     if (answer) continue;
     const { id, name, input, by, awaiting } = call;
@@ -101,7 +101,7 @@ export function openCalls<M>({ exchange, toolStarts, turn }: Conversation<M>): F
 }
 
 /** Drops the members that are internal to this room. */
-export function openCall({ index: _index, startedSeq: _seq, approved: _approved, ...call }: FoundCall): OpenCall {
+export function openCall({ index: _index, startedSeq: _seq, approved: _approved, ...call }: UnansweredCall): OpenCall {
   return call;
 }
 
@@ -139,7 +139,11 @@ export function interruptionOf<M>(conversation: Conversation<M>): Interruption<M
 /** How a turn that did not complete ends: the rows of the table in SESSIONS.md. */
 export type End = "completed" | "answered" | "draft" | "draft behind an answer" | "cut";
 
-export function endOf<M>(conversation: Conversation<M>, open: readonly FoundCall[], draft: DraftContent | null): End {
+export function endOf<M>(
+  conversation: Conversation<M>,
+  open: readonly UnansweredCall[],
+  draft: DraftContent | null,
+): End {
   const { turn, dialect } = conversation;
   if (!turn || howOf(turn).kind === "completed") return "completed";
   // What counts is how the request would end, not what is recorded (R2).

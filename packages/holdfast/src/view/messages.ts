@@ -1,7 +1,7 @@
 import type { Conversation } from "../conversation/conversation.ts";
 import type { RepairEntry } from "../conversation/records.ts";
-import { arranged } from "./arrange.ts";
-import { type FoundCall, howOf, openCalls } from "./interruption.ts";
+import { arrangeView } from "./arrange.ts";
+import { howOf, openCalls, type UnansweredCall } from "./interruption.ts";
 import type { How } from "./model-words.ts";
 import { runningWords } from "./model-words.ts";
 import { repairedEntry, synthesizeResult, synthesizeResultSaying } from "./repairs.ts";
@@ -34,14 +34,14 @@ export function messagesOf<M>(conversation: Conversation<M>, activity: TurnActiv
   }
   // After a completed turn a prompt comes next; otherwise the model may be asked with these messages.
   const next = activity.kind === "idle" && how.kind === "completed" ? "prompt" : "model";
-  return arranged(conversation, { next, made, without });
+  return arrangeView(conversation, { next, made, without });
 }
 
 /**
  * A person has yet to decide, or has approved and the SDK will run it: the SDK looks for decided calls without a
  * result.
  */
-function isLeftOpen({ state, approved }: FoundCall): boolean {
+function isLeftOpen({ state, approved }: UnansweredCall): boolean {
   return state === "awaiting" || (approved === true && state !== "outcome-unknown");
 }
 
@@ -57,7 +57,7 @@ export function liveRepairs<M>(conversation: Conversation<M>, since: number): Re
 /** Also recorded when the model continues while a tool still runs: the model has seen these words. */
 export function liveRepair<M>(
   { dialect }: Conversation<M>,
-  call: FoundCall,
+  call: UnansweredCall,
   since: number,
 ): ReturnType<typeof synthesizeResultSaying> {
   const isRunning = call.startedSeq !== undefined && call.startedSeq > since;

@@ -88,12 +88,13 @@ export interface ToolNames {
 
 function toolWords({ started, ended }: ToolNames): string {
   const parts: string[] = [];
-  if (started.length > 0) parts.push(` Started, with an unknown outcome: ${listed(started)}. Check before repeating.`);
-  if (ended.length > 0) parts.push(` Run to its end, but the call is not recorded: ${listed(ended)}.`);
+  if (started.length > 0)
+    parts.push(` Started, with an unknown outcome: ${listNames(started)}. Check before repeating.`);
+  if (ended.length > 0) parts.push(` Run to its end, but the call is not recorded: ${listNames(ended)}.`);
   return parts.join("");
 }
 
-function listed(names: readonly string[]): string {
+function listNames(names: readonly string[]): string {
   const shown = names.slice(0, NAMES_MAX).map((name) => nameWords(name) || "a tool without a name");
   const rest = names.length - shown.length;
   return rest > 0 ? `${shown.join(", ")}, and ${rest} more` : shown.join(", ");

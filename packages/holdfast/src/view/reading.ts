@@ -13,8 +13,8 @@ import { unsentIn } from "./unsent.ts";
 export interface Reading<M> {
   readonly id: string;
   /**
-   * For the model: always accepted by its provider unchanged (P4), and only appended to (R1). Frozen: copy it before
-   * you change it.
+   * For the model: always accepted by its provider unchanged (P4), and only appended to (R1). Frozen. Reading has no
+   * effect: to ask the model, call `turn.request()`.
    */
   readonly messages: readonly M[];
   /**
@@ -44,7 +44,7 @@ export interface Reading<M> {
 }
 
 /** The public view of a conversation. Everything is computed on demand and cached until the conversation changes. */
-export class View<M> implements Omit<Reading<M>, "id" | "recovery" | "holder"> {
+export class LiveReading<M> implements Omit<Reading<M>, "id" | "recovery" | "holder"> {
   readonly #conversation: Conversation<M>;
   readonly #activity: () => TurnActivity;
   readonly #cache = new Map<string, { readonly version: string; readonly value: unknown }>();
@@ -60,6 +60,12 @@ export class View<M> implements Omit<Reading<M>, "id" | "recovery" | "holder"> {
   /** The messages without defensive copies, for comparison. */
   get shown(): readonly M[] {
     return this.#kept("messages", () => messagesOf(this.#conversation, this.#activity()));
+  }
+  /** For a caller that may change the array. V8 copies an array that is not frozen far faster than a frozen one. */
+  copyMessages(): M[] {
+    const { shown } = this;
+    const messages = this.#handedOut(shown);
+    return messages === shown ? this.#kept("unfrozen messages", () => [...shown]).slice() : [...messages];
   }
   get entries(): readonly Entry<M>[] {
     return this.#handedOut(
@@ -115,7 +121,7 @@ export function readingOf<M>(
   // The lease holder works on the open turn, so that turn is running, not interrupted.
   const isRunning = found.holder !== null && turn !== null && turn.ended === null && turn.suspended === null;
   const activity: TurnActivity = isRunning ? { kind: "active", since: 0 } : { kind: "idle" };
-  const view = new View(conversation, () => activity);
+  const view = new LiveReading(conversation, () => activity);
   return {
     id,
     recovery: found.recovery,

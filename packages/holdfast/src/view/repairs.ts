@@ -4,12 +4,12 @@ import type { Dialect, Entry, Outcome } from "../dialects/dialect.ts";
 import {
   type End,
   endOf,
-  type FoundCall,
   howOf,
   interruptionOf,
   type OpenCall,
   openCall,
   openCalls,
+  type UnansweredCall,
 } from "./interruption.ts";
 import { boundaryWords, goOnWords, type How, resultWords } from "./model-words.ts";
 
@@ -102,7 +102,7 @@ export function repairForPrompt<M>(conversation: Conversation<M>): RepairEntry[]
 /** What to record before the turn continues: repairs, and the outcomes that the application supplies. */
 export interface ResumePlan {
   readonly entries: RepairEntry[];
-  readonly outcomes: { readonly call: FoundCall; readonly outcome: Outcome }[];
+  readonly outcomes: { readonly call: UnansweredCall; readonly outcome: Outcome }[];
 }
 
 export function planResume<M>(
@@ -113,7 +113,7 @@ export function planResume<M>(
   const how: How = turn ? howOf(turn) : { kind: "completed" };
   const open = openCalls(conversation);
   const entries: RepairEntry[] = [];
-  const outcomes: { call: FoundCall; outcome: Outcome }[] = [];
+  const outcomes: { call: UnansweredCall; outcome: Outcome }[] = [];
   const ending = repairsForEnd(conversation, open, draft === "keep" ? "keep" : "R", how);
   // After the model's words no call can get a result any more (R1), and without one its step would be left out.
   const isFrozen = ending.some(({ incomplete }) => incomplete);
@@ -127,7 +127,10 @@ export function planResume<M>(
   return { entries, outcomes };
 }
 
-function decide(call: FoundCall, calls: NonNullable<ResumeOptions["calls"]>): "close" | "keep" | "leave" | Outcome {
+function decide(
+  call: UnansweredCall,
+  calls: NonNullable<ResumeOptions["calls"]>,
+): "close" | "keep" | "leave" | Outcome {
   if (call.state === "provider") return "leave";
   if (typeof calls === "function") return calls(openCall(call));
   const row = CALL_REPAIRS[call.state][calls];
@@ -138,14 +141,14 @@ function decide(call: FoundCall, calls: NonNullable<ResumeOptions["calls"]>): "c
 /**
  * The result that says how far a call got. None if the dialect cannot phrase it: then the call's step is left out (R8).
  */
-export function synthesizeResult<M>(dialect: Dialect<M>, call: FoundCall, how: How): RepairEntry[] {
+export function synthesizeResult<M>(dialect: Dialect<M>, call: UnansweredCall, how: How): RepairEntry[] {
   return synthesizeResultSaying(dialect, call, resultWords(call.state, how), call.state);
 }
 
 /** Its id depends only on the call, so it is the same before and after it is recorded (R1). */
 export function synthesizeResultSaying<M>(
   dialect: Dialect<M>,
-  call: FoundCall,
+  call: UnansweredCall,
   words: string,
   synthetic: string,
 ): RepairEntry[] {
@@ -159,7 +162,7 @@ export function synthesizeResultSaying<M>(
 
 function repairsForEnd<M>(
   conversation: Conversation<M>,
-  open: readonly FoundCall[],
+  open: readonly UnansweredCall[],
   row: "P" | "R" | "keep",
   how: How,
 ): RepairEntry[] {

@@ -20,7 +20,7 @@ export function unsentIn<M>(items: readonly Item<M>[], { unsent }: Dialect<M>): 
  * if the first of them is not sent without another, because nothing else shows what it led to. Any other message is a
  * step of its own.
  */
-export function stepsOfGiven<M>(
+export function stepsIn<M>(
   messages: readonly M[],
   { role, unsent }: Dialect<M>,
   idOf: (at: number) => string,

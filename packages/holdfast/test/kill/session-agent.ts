@@ -60,7 +60,7 @@ const scripts = {
   /** C2. */
   async streams({ session }: Stage) {
     const turn = await session.startTurn(user("tell me"));
-    const draft = turn.draft();
+    const { draft } = turn.request();
     draft.push({ text: "words that " });
     draft.push({ text: "were shown" });
     await shownForLong();
@@ -70,18 +70,18 @@ const scripts = {
   /** C36: the second attempt has words of its own. */
   async retries({ session }: Stage) {
     const turn = await session.startTurn(user("tell me"));
-    turn.draft().push({ text: "wrong words" });
+    turn.request().draft.push({ text: "wrong words" });
     await shownForLong();
-    turn.draft().push({ text: "right words" });
+    turn.request().draft.push({ text: "right words" });
     await shownForLong();
     await here();
   },
   /** C36: the second attempt has none yet. */
   async retriesInSilence({ session }: Stage) {
     const turn = await session.startTurn(user("tell me"));
-    turn.draft().push({ text: "wrong words" });
+    turn.request().draft.push({ text: "wrong words" });
     await shownForLong();
-    turn.draft();
+    turn.request();
     await here();
   },
   /** C3. */

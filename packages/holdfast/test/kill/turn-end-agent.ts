@@ -41,7 +41,7 @@ export const ways = {
     const found = session.interruption;
     const turn = found ? await session.resumeTurn() : await session.startTurn(PROMPT);
     for (;;) {
-      const draft = turn.draft();
+      const { draft } = turn.request();
       const answer = reply(session.messages, asked);
       draft.push({ text: "words" });
       const isLast = !makesCall(answer);

@@ -76,6 +76,14 @@ describe("walks over JSON", () => {
     expect(inputObject(7)).toEqual({ unparsed: 7 });
   });
 
+  test("text and what it says give the same input, also if it was encoded twice", () => {
+    expect(inputObject("[1]")).toEqual(inputObject([1]));
+    expect(inputObject('"words"')).toEqual({ unparsed: "words" });
+    expect(inputObject(JSON.stringify('{"a":1}'))).toEqual({ a: 1 });
+    expect(inputText(JSON.stringify('{"a":1}'))).toBe('{"a":1}');
+    expect(inputObject('"  "')).toEqual({});
+  });
+
   test("equality: lists of other lengths, and bytes", () => {
     expect(equal([1], [1, 2])).toBe(false);
     expect(equal([1], { 0: 1 })).toBe(false);

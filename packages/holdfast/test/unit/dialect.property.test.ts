@@ -3,7 +3,7 @@ import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import type { Entry, View } from "../../src/dialects/dialect.ts";
 import { pair } from "../../src/dialects/order/pairing.ts";
-import { stepsOfGiven } from "../../src/view/unsent.ts";
+import { stepsIn } from "../../src/view/unsent.ts";
 import { holds, seedOf } from "../seed.ts";
 import { entry, frozen, oddHappenings, spoken, views } from "./dialect-conversations.ts";
 import { modelVoices, type Voice, voices } from "./dialect-voices.ts";
@@ -13,7 +13,7 @@ const named = (list: readonly Voice[]) => list.map((voice) => [voice.dialect.nam
 
 /** As an application would give it back. */
 function again({ dialect }: Voice, view: readonly unknown[]): Entry<unknown>[] {
-  const steps = stepsOfGiven(view, dialect, (at) => `s${at}`);
+  const steps = stepsIn(view, dialect, (at) => `s${at}`);
   return view.map((message, at) => entry(message, at, { step: steps[at]! }));
 }
 
@@ -80,7 +80,10 @@ describe.each(named(voices))("%s", (_, voice) => {
   test("C29: arranging what is arranged changes nothing", () => {
     holds(
       fc.property(oddHappenings, views, (conversation, view) => {
-        const once = arrange(frozen(spoken(voice, conversation)), view);
+        const entries = frozen(spoken(voice, conversation));
+        // Of calls without an id, a view cannot say which one waits. It is not sent before that one has its result.
+        if (waits(voice, entries) && hasCallWithoutId(voice, entries)) return;
+        const once = arrange(entries, view);
         const twice = arrange(frozen(again(voice, once)), { ...view, changedAt: null });
         expect(twice).toEqual(once);
       }),
@@ -121,6 +124,10 @@ describe.each(named(voices))("%s", (_, voice) => {
     );
   });
 });
+
+function hasCallWithoutId({ dialect }: Voice, entries: readonly Entry<unknown>[]): boolean {
+  return entries.some(({ message }) => dialect.calls(message).some((call) => "idless" in call));
+}
 
 function waits({ dialect }: Voice, entries: readonly Entry<unknown>[]): boolean {
   const { exchanges } = pair(entries, dialect);

@@ -19,7 +19,7 @@ import type { Dialect, Entry } from "../../src/dialects/dialect.ts";
 import { dialects } from "../../src/dialects/index.ts";
 import { pair } from "../../src/dialects/order/pairing.ts";
 import { wellFormed } from "../../src/text/well-formed.ts";
-import { stepsOfGiven } from "../../src/view/unsent.ts";
+import { stepsIn } from "../../src/view/unsent.ts";
 import { entry } from "./dialect-conversations.ts";
 
 /** The examples of the validators: what a provider accepts stays accepted, and what it refuses is mended, wherever an arrangement can do that. */
@@ -117,7 +117,7 @@ const benches: readonly Bench[] = [
 function entriesOf({ dialect, list }: Bench, request: unknown): Entry<unknown>[] | null {
   const found = Array.isArray(request) ? request : (request as Record<string, unknown>)[list];
   if (!Array.isArray(found)) return null;
-  const steps = stepsOfGiven(found, dialect, (at) => `s${at}`);
+  const steps = stepsIn(found, dialect, (at) => `s${at}`);
   return found.map((message, at) => entry(message, at, { step: steps[at]! }));
 }
 

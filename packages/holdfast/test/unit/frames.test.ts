@@ -146,6 +146,13 @@ describe("frames of a packed segment", () => {
     expect(read(copy)).toEqual(expected);
   });
 
+  test("a checksum flag that flipped costs nothing: the lines have their own checksums", () => {
+    const bytes = Buffer.from(whole);
+    bytes[starts[1]! + 4]! ^= 0b100;
+    const frames = [...readFrames(new MemoryFile(bytes).file)];
+    expect(frames.map(({ bytes: read }, i) => read?.equals(plains[i]!))).toEqual(plains.map(() => true));
+  });
+
   test("a table with a wrong plain size costs that frame", () => {
     const copy = Buffer.from(whole);
     copy.writeUInt32LE(plains[0]!.length + 1, whole.length - table.length + 12);

@@ -74,7 +74,7 @@ test.each(Array.from({ length: 20 }, (_, n) => n))(
     await Promise.all(all);
     all.length = 0;
     expect(ran.sort()).toEqual(["a", "b"]);
-    const draft = turn.draft();
+    const { draft } = turn.request();
     for (let n = 0; n < 5; n++) {
       draft.push({ text: `${n}` });
       await someTicks();
@@ -151,7 +151,7 @@ test("R17: told that the process ends, it answers a promise, and then all is the
     const ending = { signal: "SIGTERM" };
     if (n % 2 === 0) {
       const turn = await starting;
-      turn.draft().push({ text: "Once upon" });
+      turn.request().draft.push({ text: "Once upon" });
     }
     await Promise.all([store, session].map((one) => (one as unknown as Guarded)[endsNow](ending)));
     await starting;
@@ -166,7 +166,7 @@ test("closed in the middle of everything, all that was called before is recorded
   for (let n = 0; n < 30; n++) {
     const { store, session } = await begin();
     const turn = await session.startTurn(user("go"));
-    const draft = turn.draft();
+    const { draft } = turn.request();
     draft.push({ text: "words" });
     const ids: string[] = [];
     const all = [
@@ -206,7 +206,7 @@ test("R19: what is changed after a call that waits changes nothing of what it re
   // The store is behind from here on.
   const all: Promise<unknown>[] = [session.note("n", 1)];
   all.push(turn.append(says("one"), { ...given[0]!, id: "m1" }));
-  all.push(turn.draft().commit(says("two"), { ...given[1]!, id: "m2" }));
+  all.push(turn.request().draft.commit(says("two"), { ...given[1]!, id: "m2" }));
   all.push(session.enqueue(user("later"), { ...given[2]!, id: "q1" }));
   all.push(turn.end());
   all.push(session.startTurn(user("next"), { ...given[3]!, id: "m3" }));

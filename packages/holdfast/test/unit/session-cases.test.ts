@@ -120,7 +120,7 @@ test("C38: compaction after a restart, with a tool that had ended before its cal
   await using store = await openStore(path);
   const session = await store.create<M>({ dialect: "anthropic", intents: true });
   const turn = await session.startTurn(user("question"));
-  turn.draft().push({ part: 0, text: "I will look" });
+  turn.request().draft.push({ part: 0, text: "I will look" });
   await turn.toolStarted("a", { name: "work", input: {} });
   await turn.toolEnded("a", { value: "A" });
   await session.close();
@@ -142,7 +142,7 @@ test("R1, R18: a draft that is kept closes the calls before it, also those that 
   await turn.tool("b", () => "done by b");
   await turn.toolStarted("a", { replay: "safe" });
   expect(JSON.stringify(session.messages), "the model is asked while a still runs").toContain("done by b");
-  turn.draft().push({ part: 0, text: "meanwhile" });
+  turn.request().draft.push({ part: 0, text: "meanwhile" });
   await session.flush();
   await session.close();
   const next = await store.resume<M>(session.id, { intents: true });
@@ -280,7 +280,7 @@ test("C34, R9: a tool that ended while the response was still streamed does not 
   await using store = await openStore(somewhere());
   const session = await store.create<Record<string, unknown>>({ dialect: "openai-responses", intents: true });
   const turn = await session.startTurn({ type: "message", role: "user", content: "x" });
-  const draft = turn.draft();
+  const { draft } = turn.request();
   draft.push({ text: "I" });
   await turn.toolStarted("c1", { name: "work", input: {} });
   await turn.toolEnded("c1", { value: "early" });
@@ -298,7 +298,7 @@ test("C34, R9: a tool that ended while the response was still streamed does not 
 test("C38, R9: a tool that ended before its call was recorded is not forgotten by a compaction", async () => {
   const { store, session, path } = await talk();
   const turn = await session.startTurn(user("go"));
-  const draft = turn.draft();
+  const { draft } = turn.request();
   draft.push({ text: "I" });
   await turn.toolStarted("early", { name: "work", input: {} });
   await turn.toolEnded("early", { value: "already done" });

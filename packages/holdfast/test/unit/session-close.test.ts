@@ -51,7 +51,7 @@ describe("closing a session", () => {
     const store = await openStore(somewhere());
     const session = await store.create<M>({ dialect: "anthropic" });
     const turn = await session.startTurn(user("x"), { id: "p" });
-    const draft = turn.draft();
+    const { draft } = turn.request();
     draft.push({ text: "words" });
     const closing = session.close();
     const before = [
@@ -135,7 +135,7 @@ describe("closing a session", () => {
       const store = await openStoreWith((options) => openFolderStore(path, { ...options, disk: disk.disk }));
       const session = await store.create<M>({ dialect: "anthropic", draftMs: 60_000 });
       const turn = await session.startTurn(user("x"));
-      const draft = turn.draft();
+      const { draft } = turn.request();
       draft.push({ text: "Once" });
       await session.flush();
       draft.push({ text: " upon" });
@@ -157,10 +157,10 @@ describe("closing a session", () => {
       const session = await store.create({ dialect: "anthropic", draftMs: 3_600_000 });
       for (let n = 0; n < 3; n++) {
         const turn = await session.startTurn({ role: "user", content: "x" });
-        turn.draft().push({ text: "a" });
-        turn.draft().push({ text: "b" });
+        turn.request().draft.push({ text: "a" });
+        turn.request().draft.push({ text: "b" });
         if (n === 0) await turn.append({ role: "assistant", content: "c" });
-        if (n === 0) turn.draft().push({ text: "d" });
+        if (n === 0) turn.request().draft.push({ text: "d" });
         if (n === 0) await turn.end();
         if (n === 1) await turn.suspend({ reason: "?" });
       }

@@ -59,7 +59,7 @@ describe("all at once", () => {
     const { store, session } = await begin();
     const turn = await session.startTurn(user("go"), { id: "p" });
     await turn.append(calls("a", "b", "c"), { id: "m" });
-    const draft = turn.draft();
+    const { draft } = turn.request();
     const all: Promise<unknown>[] = [];
     for (const id of ["a", "b", "c"]) all.push(turn.tool(id, () => sleep(1, id)));
     for (let n = 0; n < 10; n++) {
@@ -286,7 +286,7 @@ describe("tools", () => {
     expect(await codeOf(turn.tool("call_0", () => 1, { name: "work", input: {} })), "nothing is streamed").toBe(
       "CALL_TAKEN",
     );
-    const draft = turn.draft();
+    const { draft } = turn.request();
     draft.push({ part: 0, call: { id: "call_0", name: "work" }, input: "{}" });
     const gate = Promise.withResolvers<string>();
     const running = turn.tool("call_0", () => gate.promise, { name: "work", input: {}, replay: "safe", child: "kid" });

@@ -61,7 +61,7 @@ async function drafts(session: Session<M>): Promise<Record<string, unknown>[]> {
 test("R10: deltas are coalesced, by part, and counted", async () => {
   const { session, store } = await begin({}, 1 << 20);
   const turn = await session.startTurn(user("x"));
-  const draft = turn.draft();
+  const { draft } = turn.request();
   for (const text of ["a", "b", "c"]) draft.push({ text });
   draft.push({ part: 1, call: { id: "c1", name: "work" } });
   draft.push({ part: 2, call: { id: "c2", name: "work" } });
@@ -88,7 +88,7 @@ test("R10: deltas are coalesced, by part, and counted", async () => {
 test("R10: not more than draftBytes wait", async () => {
   const { session, store } = await begin({}, 10);
   const turn = await session.startTurn(user("x"));
-  const draft = turn.draft();
+  const { draft } = turn.request();
   for (let i = 0; i < 4; i++) draft.push({ text: "12345678901" });
   expect((await drafts(session)).map(({ n }) => n)).toEqual([0, 1, 2, 3]);
   await store.close();
@@ -97,7 +97,7 @@ test("R10: not more than draftBytes wait", async () => {
 test("C12: stop in the middle of text: the text stays, marked incomplete, also when a tool call had begun after it", async () => {
   const { session, store } = await begin();
   const turn = await session.startTurn(user("tell me"));
-  const draft = turn.draft();
+  const { draft } = turn.request();
   draft.push({ reasoning: "hm" });
   draft.push({ part: 1, text: "Once upon" });
   draft.push({ part: 2, call: { id: "c", name: "work" }, input: '{"half' });
@@ -122,12 +122,13 @@ test("C12: stop in the middle of text: the text stays, marked incomplete, also w
 test("with resumeTurn the request is the one that died, or keeps the words on demand", async () => {
   const { session, store } = await begin();
   const turn = await session.startTurn(user("tell me"));
-  const request = session.messages;
-  turn.draft().push({ text: "Once upon" });
+  const { messages: request, draft } = turn.request();
+  draft.push({ text: "Once upon" });
   await turn.fail(new Error("network"));
   const again = await session.resumeTurn();
-  expect(session.messages).toEqual(request);
-  again.draft().push({ text: "Twice upon" });
+  const retried = again.request();
+  expect(retried.messages).toEqual(request);
+  retried.draft.push({ text: "Twice upon" });
   await again.fail(new Error("network"));
   await session.resumeTurn({ draft: "keep" });
   expect(session.messages.slice(0, request.length)).toEqual(request);
@@ -139,10 +140,10 @@ test("with resumeTurn the request is the one that died, or keeps the words on de
 test("C36: a stream that failed and was retried: the failed attempt's words never come back", async () => {
   const { session, store, path } = await begin();
   const turn = await session.startTurn(user("tell me"));
-  const first = turn.draft();
+  const { draft: first } = turn.request();
   first.push({ text: "the wrong words" });
   await session.flush();
-  const second = turn.draft();
+  const { draft: second } = turn.request();
   first.push({ text: " and more of them" });
   await expect(first.commit(says("the wrong words"))).rejects.toMatchObject({ code: "DRAFT_DISCARDED" });
   await session.flush();
@@ -157,7 +158,7 @@ test("C36: a stream that failed and was retried: the failed attempt's words neve
 test("an answer that is appended takes the place of the draft", async () => {
   const { session, store } = await begin();
   const turn = await session.startTurn(user("tell me"));
-  const draft = turn.draft();
+  const { draft } = turn.request();
   draft.push({ text: "half" });
   await turn.append(says("whole"));
   draft.push({ text: " a word" });
@@ -169,11 +170,11 @@ test("an answer that is appended takes the place of the draft", async () => {
 test("a discarded draft is gone, and commit gives the message the draft's id", async () => {
   const { session, store } = await begin();
   const turn = await session.startTurn(user("tell me"));
-  const draft = turn.draft();
+  const { draft } = turn.request();
   draft.push({ text: "x" });
   await session.flush();
   await draft.discard("changed my mind");
-  const next = turn.draft();
+  const { draft: next } = turn.request();
   expect(await next.commit(says("hello"))).toMatchObject({ id: next.id, ids: [next.id] });
   expect(session.entries.at(-1)?.id).toBe(next.id);
   await turn.end();
@@ -190,7 +191,7 @@ describe("the beginning of a secret is never written in the clear, whatever flus
   test.each(ways)("%s", async (_name, flush) => {
     const { session, store } = await begin({ redact: "credentials" });
     const turn = await session.startTurn(user("x"));
-    const draft = turn.draft();
+    const { draft } = turn.request();
     draft.push({ text: `the key is ${secret.slice(0, 12)}` });
     await flush(session);
     expect(JSON.stringify(await drafts(session))).not.toContain("a1B2");
@@ -206,7 +207,7 @@ describe("the beginning of a secret is never written in the clear, whatever flus
   test("a turn that is aborted in the middle of it", async () => {
     const { session, store } = await begin({ redact: "credentials" });
     const turn = await session.startTurn(user("x"));
-    turn.draft().push({ text: `the key is ${secret.slice(0, 12)}` });
+    turn.request().draft.push({ text: `the key is ${secret.slice(0, 12)}` });
     await turn.abort({ by: "user" });
     expect(session.interruption!.draft!.text).toBe("the key is [redacted:cut-off]");
     await store.close();
@@ -216,7 +217,7 @@ describe("the beginning of a secret is never written in the clear, whatever flus
 test("redaction holds back what may be the beginning of a secret", async () => {
   const { session, store } = await begin({ redact: "credentials" });
   const turn = await session.startTurn(user("x"));
-  const draft = turn.draft();
+  const { draft } = turn.request();
   const secret = `ghp_${"a1B2".repeat(9)}`;
   draft.push({ text: `token ${secret.slice(0, 12)}` });
   draft.push({ text: `${secret.slice(12)} there` });
@@ -235,7 +236,7 @@ test("P8: what is pushed while a write fails comes behind what was not written: 
   const store = await openStoreWith((options) => openFolderStore(here.path, { ...options, disk: disk.disk }));
   const session = await store.create<M>({ dialect: "anthropic", draftMs: 60_000, draftBytes: 20 });
   const turn = await session.startTurn(user("x"));
-  const draft = turn.draft();
+  const { draft } = turn.request();
   disk.countdown = 1;
   // Reaches the limit: it is handed over, and refused.
   draft.push({ text: "twenty characters of" });

@@ -63,7 +63,7 @@ export const LIFE: Step[] = [
   [
     "stream",
     async (life) => {
-      life.draft = life.turn.draft();
+      life.draft = life.turn.request().draft;
       life.draft.push({ text: "I will " });
       await life.session.flush();
     },
@@ -98,7 +98,7 @@ export const LIFE: Step[] = [
   [
     "stream again",
     async (life) => {
-      life.draft = life.turn.draft();
+      life.draft = life.turn.request().draft;
       life.draft.push({ text: "Once upon" });
       await life.session.flush();
     },

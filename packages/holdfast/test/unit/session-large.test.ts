@@ -202,7 +202,7 @@ describe("what is taken in can be brought along", () => {
     await using store = await openStore("memory:");
     const session = await store.create<Made>({ dialect: "openai-chat", draftMs: 1 });
     const turn = await session.startTurn(user("go"));
-    const draft = turn.draft();
+    const { draft } = turn.request();
     draft.push({ part: 0, text: "the beginning" });
     draft.push({ part: 1, text: "x".repeat(9 * MIB) });
     await turn.toolStarted("early", { name: "read", input: { text: "y".repeat(9 * MIB) } });

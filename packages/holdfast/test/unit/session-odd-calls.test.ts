@@ -87,7 +87,7 @@ describe.each(voices.map((voice) => [voice.dialect.name, voice] as const))("%s",
     const { after } = await lived(voice, [callOf("a")], async (session) => {
       const { turn } = session;
       await turn!.tool("a", () => "ok");
-      turn!.draft();
+      turn!.request();
       await turn!.toolStarted("__proto__", { name: "constructor", input: {} });
     });
     expect(JSON.stringify(after)).toContain("constructor");

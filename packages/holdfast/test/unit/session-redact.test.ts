@@ -43,11 +43,11 @@ async function busy(store: Store): Promise<Session<M>> {
   const queued = await session.enqueue(user(HIDDEN), { metadata: { why: HIDDEN } });
   const turn = await session.startTurn(queued, { id: "p" });
   await session.patch("p", { more: { why: HIDDEN } });
-  const first = turn.draft();
+  const { draft: first } = turn.request();
   for (const piece of ["a key: ", SECRET.slice(0, 9), SECRET.slice(9), " and so on"]) first.push({ text: piece });
   await session.flush();
   await first.discard(HIDDEN);
-  const draft = turn.draft();
+  const { draft } = turn.request();
   draft.push({ text: HIDDEN });
   await draft.commit([says(HIDDEN), calls("a", "b", "c", "d")], { metadata: { why: HIDDEN } });
   await turn.tool("a", () => ({ out: HIDDEN }), { input: { given: HIDDEN } });
@@ -65,7 +65,7 @@ async function busy(store: Store): Promise<Session<M>> {
   await resumed.abort({ by: HIDDEN, reason: HIDDEN });
   await session.replace([user(HIDDEN), ...session.entries.slice(-2)], { reason: "compaction" });
   const failing = await session.startTurn(user("next"));
-  failing.draft().push({ text: HIDDEN });
+  failing.request().draft.push({ text: HIDDEN });
   (session as unknown as Guarded)[endsNow]({ signal: "uncaughtException", error: HIDDEN });
   await failing.fail(new Error(HIDDEN));
   const last = await session.startTurn(user(`a needle ${HIDDEN}`));
@@ -135,7 +135,7 @@ describe("R15 with redaction: what was recorded is compared, not what was given"
     const two = [says(HIDDEN), says("more")];
     const appended = await turn.append(two, { id: "x", usage: { outputTokens: 1 } });
     expect(await turn.append(two, { id: "x", usage: { outputTokens: 1 } })).toEqual(appended);
-    const draft = turn.draft();
+    const { draft } = turn.request();
     draft.push({ text: "wor" });
     const committed = await draft.commit(says(HIDDEN));
     expect(await draft.commit(says(HIDDEN)), "a retry").toEqual(committed);

@@ -88,7 +88,7 @@ const WAYS: Way[] = [
   {
     name: "commit",
     data: () => [answer("kept answer"), options()],
-    call: ({ turn }, given, chosen) => turn.draft().commit(given, chosen),
+    call: ({ turn }, given, chosen) => turn.request().draft.commit(given, chosen),
   },
   {
     name: "sync",

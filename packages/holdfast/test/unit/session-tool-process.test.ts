@@ -76,7 +76,7 @@ test("R7b, R9: a tool that starts while the model still speaks keeps its process
   for (const isRecorded of [false, true]) {
     const { store, session, path } = await begin();
     const turn = await session.startTurn(user("go"));
-    const draft = turn.draft();
+    const { draft } = turn.request();
     draft.push({ call: { id: "a", name: "work" } });
     await turn.toolStarted("a", { name: "work", input: {} });
     await turn.toolProcess("a", GROUP);
@@ -88,7 +88,7 @@ test("R7b, R9: a tool that starts while the model still speaks keeps its process
 test("R7b, R9: said when the call of an early tool has been recorded meanwhile, it is that call's", async () => {
   const { store, session, path } = await begin();
   const turn = await session.startTurn(user("go"));
-  const draft = turn.draft();
+  const { draft } = turn.request();
   await turn.toolStarted("a", { name: "work", input: {} });
   await draft.commit(calls("a"));
   await turn.toolProcess("a", GROUP);

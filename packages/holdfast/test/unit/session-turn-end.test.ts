@@ -59,7 +59,7 @@ async function kindsOf(store: Store, id: string): Promise<string[]> {
 describe.each(["commit", "append"] as const)("%s with end", (how) => {
   const answer = async (session: Session<M>, message: M, options: object): Promise<{ id: string; seq: number }> => {
     const turn = session.turn!;
-    return how === "append" ? turn.append(message, options) : turn.draft().commit(message, options);
+    return how === "append" ? turn.append(message, options) : turn.request().draft.commit(message, options);
   };
 
   test("records the answer and the end in one write, and says where the answer stands", async () => {
@@ -134,7 +134,7 @@ describe.each(["commit", "append"] as const)("%s with end", (how) => {
     const session = await store.create<M>(OPTIONS);
     const turn = await session.startTurn(user("go"));
     const { seq } = await turn.append(says("Done."), { id: "a1" });
-    turn.draft().push({ text: "words that nobody wants" });
+    turn.request().draft.push({ text: "words that nobody wants" });
     expect(await turn.append(says("Done."), { id: "a1", end: true, usage: { outputTokens: 1 } })).toMatchObject({
       id: "a1",
       seq,
@@ -175,7 +175,7 @@ test("words that were being streamed are gone with a turn that ends with another
   const session = await store.create<M>({ ...OPTIONS, draftMs: 0 });
   const turn = await session.startTurn(user("go"));
   await turn.append(calls("a"));
-  const draft = turn.draft();
+  const { draft } = turn.request();
   draft.push({ text: "Half an" });
   const result = { role: "user", content: [{ type: "tool_result", tool_use_id: "a", content: "x" }] };
   await turn.append(result as never, { end: true });

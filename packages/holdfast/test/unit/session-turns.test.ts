@@ -61,7 +61,7 @@ describe.each(stores)("a session in the %s store", (_name, url) => {
     const store = await openStore(address);
     const session = await store.create<M>({ dialect: "anthropic", title: "one", intents: true, labels: { a: "b" } });
     const turn = await session.startTurn(user("do three things"));
-    const draft = turn.draft();
+    const { draft } = turn.request();
     draft.push({ text: "I wi" });
     draft.push({ text: "ll." });
     await draft.commit(calls("a", "b", "c"), { model: "m1", usage: { inputTokens: 5, outputTokens: 7 } });
@@ -131,7 +131,7 @@ describe("turns", () => {
     for (const use of [turn.append(says("late")), turn.toolStarted("x"), turn.suspend({ reason: "?" })]) {
       expect(await codeOf(use)).toBe("TURN_ENDED");
     }
-    expect(() => turn.draft()).toThrowError(expect.objectContaining({ code: "TURN_ENDED" }));
+    expect(() => turn.request()).toThrowError(expect.objectContaining({ code: "TURN_ENDED" }));
     expect(await codeOf(session.resumeTurn())).toBe("NOTHING_TO_RESUME");
     await store.close();
     expect(await codeOf(session.startTurn(user("x")))).toBe("SESSION_CLOSED");
@@ -279,8 +279,7 @@ describe("turns", () => {
     const turn = await session.startTurn(user("go"));
     await turn.append(calls("a", "b"));
     await Promise.all([turn.toolStarted("a"), turn.toolStarted("b")]);
-    const seen = session.messages;
-    const draft = turn.draft();
+    const { messages: seen, draft } = turn.request();
     draft.push({ text: "while they run" });
     await draft.commit(says("while they run, I think"));
     await turn.toolEnded("a", { value: "A" });
@@ -296,8 +295,7 @@ describe("turns", () => {
     await turn.append(calls("a", "b"));
     await turn.tool("a", () => "result of a");
     await turn.toolStarted("b");
-    const seen = session.messages;
-    const draft = turn.draft();
+    const { messages: seen, draft } = turn.request();
     draft.push({ text: "I" });
     await turn.append(user("hurry up"), { id: "steer" });
     await turn.toolEnded("b", { value: "result of b" });
@@ -319,30 +317,29 @@ describe("turns", () => {
     await next.close();
   });
 
-  test("R1: a retry of the stream asks what was asked before; a new look at the messages asks anew", async () => {
+  test("R1: a request after steering shows it to the model, and the answer stands behind it", async () => {
     const { session, store } = await begin();
     const turn = await session.startTurn(user("go"));
-    const seen = session.messages;
-    turn.draft().push({ text: "one" });
+    const first = turn.request();
+    first.draft.push({ text: "one" });
     await turn.append(user("hurry up"));
-    await turn.draft().commit(says("two"));
-    expect(session.messages.slice(0, seen.length)).toEqual(seen);
-    expect(textOf(session.messages)).toMatch(/two.*hurry up/);
-    turn.draft().push({ text: "three" });
-    await turn.append(user("more"));
-    expect(textOf(session.messages)).toMatch(/hurry up.*more/);
-    await turn.draft().commit(says("four"));
-    expect(textOf(session.messages)).toMatch(/hurry up.*more.*four/);
+    const second = turn.request();
+    expect(textOf(first.messages)).not.toContain("hurry up");
+    expect(textOf(second.messages)).toContain("hurry up");
+    await expect(first.draft.commit(says("one"))).rejects.toMatchObject({ code: "DRAFT_DISCARDED" });
+    await second.draft.commit(says("two"));
+    expect(session.messages.slice(0, second.messages.length)).toEqual(second.messages);
+    expect(textOf(session.messages)).toMatch(/hurry up.*two/);
     await store.close();
   });
 
-  test("R1: a draft that is opened early does not keep from the model what it was shown", async () => {
+  test("R1: a request made too early is made again, and the model sees the result that came in between", async () => {
     const { session, store } = await begin();
     const turn = await session.startTurn(user("go"));
     await turn.append(calls("a"));
-    const draft = turn.draft();
+    turn.request();
     await turn.tool("a", () => "result of a");
-    const seen = session.messages;
+    const { messages: seen, draft } = turn.request();
     draft.push({ text: "I" });
     await draft.commit(says("I see it"));
     expect(session.messages.slice(0, seen.length)).toEqual(seen);

@@ -48,7 +48,7 @@ const WAYS: [name: string, way: Way, passes: string[]][] = [
   ["sync that rewrites", (session, bad, good) => session.sync([good, bad], { rewrite: "epoch" }), []],
   ["append", (_session, bad, _good, turn) => turn!.append(bad), ["a list in a list"]],
   ["append of several", (_session, bad, good, turn) => turn!.append([good, bad]), []],
-  ["commit", (_session, bad, _good, turn) => turn!.draft().commit(bad), ["a list in a list"]],
+  ["commit", (_session, bad, _good, turn) => turn!.request().draft.commit(bad), ["a list in a list"]],
   ["enqueue", (session, bad) => session.enqueue(bad), []],
   ["replace", (session, bad, good) => session.replace([good, bad], { reason: "compaction" }), []],
   [

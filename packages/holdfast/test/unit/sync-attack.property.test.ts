@@ -316,18 +316,24 @@ class Agent {
   }
 
   /** The model sees the array: it may hold what a view joined, or an outcome that no message holds. */
-  #isShown({ messages }: Session<Made>): boolean {
+  #isShown({ messages, entries }: Session<Made>): boolean {
+    // What was signed may be sent in another way behind a change.
+    return [null, "0"].some((changedAt) => {
+      const wanted = this.#view(this.#array, changedAt);
+      return this.#equal(messages, wanted) || this.#equal(this.#view(shown(entries), changedAt), wanted);
+    });
+  }
+
+  /** What the model is shown of these messages. */
+  #view(messages: readonly Made[], changedAt: string | null): Made[] {
     const { dialect } = this.#voice;
     let step = 0;
-    const entries = this.#array.map((message, at): Entry<Made> => {
-      if (at > 0 && !(dialect.role(message) === "assistant" && dialect.role(this.#array[at - 1]) === "assistant"))
+    const entries = messages.map((message, at): Entry<Made> => {
+      if (at > 0 && !(dialect.role(message) === "assistant" && dialect.role(messages[at - 1]!) === "assistant"))
         step += 1;
       return { id: `${at}`, seq: at, at: "", turn: 0, step: `${step}`, message, metadata: {} };
     });
-    // What was signed may be sent in another way behind a change.
-    return [null, "0"].some((changedAt) =>
-      this.#equal(messages, dialect.arrange(entries, { changedAt, next: "model" }) as Made[]),
-    );
+    return dialect.arrange(entries, { changedAt, next: "model" }) as Made[];
   }
 
   #equal(recorded: readonly Made[], array: readonly Made[]): boolean {

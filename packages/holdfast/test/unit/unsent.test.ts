@@ -1,7 +1,7 @@
 import { openStore, type Session, type Store } from "holdfast";
 import { afterEach, describe, expect, test, vi } from "vitest";
 import { openaiResponses } from "../../src/dialects/openai-responses.ts";
-import { stepsOfGiven } from "../../src/view/unsent.ts";
+import { stepsIn } from "../../src/view/unsent.ts";
 
 // biome-ignore lint/suspicious/noExplicitAny: items as the API gives them.
 type Item = any;
@@ -76,7 +76,7 @@ describe("what is recorded and will not be sent is said, and why", () => {
     const emitted = vi.spyOn(process, "emitWarning").mockImplementation(() => undefined);
     const session = await begun();
     const turn = await session.startTurn(user);
-    const draft = turn.draft();
+    const { draft } = turn.request();
     await draft.commit([sealed, said, call]);
     await turn.append(output);
     expect(session.warnings).toEqual([]);
@@ -107,7 +107,7 @@ describe("a conversation that the application gives as it would send it keeps it
   });
 
   test("steps: what is not sent by itself, and the assistant's items behind it", () => {
-    expect(stepsOfGiven(items, openaiResponses, String)).toEqual(["0", "1", "1", "1", "4", "5", "5"]);
-    expect(stepsOfGiven<Item>([user, said, call], openaiResponses, String)).toEqual(["0", "1", "2"]);
+    expect(stepsIn(items, openaiResponses, String)).toEqual(["0", "1", "1", "1", "4", "5", "5"]);
+    expect(stepsIn<Item>([user, said, call], openaiResponses, String)).toEqual(["0", "1", "2"]);
   });
 });

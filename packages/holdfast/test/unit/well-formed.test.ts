@@ -131,7 +131,7 @@ describe.each(voices.map((voice) => [voice.dialect.name, voice] as const))("%s",
   test("a stream that was killed between two halves, and words of whoever stopped the turn", async () => {
     const { store, session } = await begun(voice);
     const turn = await session.startTurn(voice.user("go"));
-    const draft = turn.draft();
+    const { draft } = turn.request();
     draft.push({ text: `half of it: ${HIGH}` });
     await session.flush();
     await turn.abort({ by: `Ann ${HIGH}`, reason: `because ${LOW}` });
@@ -146,7 +146,7 @@ describe.each(voices.map((voice) => [voice.dialect.name, voice] as const))("%s",
   test("two halves that came in two pieces are one character", async () => {
     const { store, session } = await begun(voice);
     const turn = await session.startTurn(voice.user("go"));
-    const draft = turn.draft();
+    const { draft } = turn.request();
     draft.push({ text: `one ${HIGH}` });
     await session.flush();
     draft.push({ text: `${LOW} smile` });

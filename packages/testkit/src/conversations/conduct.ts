@@ -1,12 +1,12 @@
 import { setTimeout as sleep } from "node:timers/promises";
-import type { Interruption, OpenCall, Outcome, ResumeOptions, Turn } from "holdfast";
+import type { Draft, Interruption, OpenCall, Outcome, ResumeOptions, Turn } from "holdfast";
 import type { Op } from "./events.ts";
 import { extras } from "./extras.ts";
 import { FLAW_MS } from "./job.ts";
 import { respond } from "./model.ts";
 import { tell } from "./recorder.ts";
 import { type PlacedCall, pause, type Stage, typed, type Work } from "./stage.ts";
-import { openDraft, recordWhole, stream } from "./stream.ts";
+import { type Attempt, recordWhole, stream } from "./stream.ts";
 import { runCalls } from "./tools.ts";
 import type { Message, ModelCall } from "./voices.ts";
 
@@ -16,7 +16,7 @@ const RESPONSES_MAX = 7;
 export async function liveTurn(stage: Stage, isFirst: boolean): Promise<void> {
   await extras(stage, null);
   const begun = await begin(stage, isFirst);
-  const work: Work = { turn: begun.turn, isPast: false, isAsking: false, responses: 0, left: [], leftIn: -1 };
+  const work: Work = { turn: begun.turn, isPast: false, responses: 0, left: [], leftIn: -1 };
   if (begun.open.length > 0) await runCalls(stage, work, begun.open);
   for (let nth = 0; !work.isPast && nth < RESPONSES_MAX; nth++) {
     await extras(stage, work);
@@ -29,27 +29,42 @@ export async function liveTurn(stage: Stage, isFirst: boolean): Promise<void> {
 
 /** Asks the model, records its response, and runs its calls. True if this was the final answer. */
 async function respondOnce(stage: Stage, work: Work, nth: number): Promise<boolean> {
-  const { session, job, voice, recorder, random } = stage;
-  const view = job.flaw === "sends-entries" ? session.entries.map(({ message }) => message) : session.messages;
-  tell({ e: "asked", view, settled: work.turn.open.length === 0 && work.leftIn !== work.responses });
-  work.responses++;
-  // A draft records when the answer was requested; for a plain append, nobody knows.
-  const draft = random.chance(0.8) ? openDraft(stage, work, null) : null;
-  work.isAsking = draft === null;
+  const { job, voice, recorder, random } = stage;
+  const nthOfAll = work.responses++;
+  const { view, draft } = request(stage, work, nthOfAll);
+  const isStreamed = random.chance(0.8);
+  if (isStreamed) recorder.announce({ do: "draft", draft: draft.id }).ok();
   await pause(stage, 10);
   const mark = (kind: string): string => recorder.mark(kind);
   const repeatsIds = job.voice === "openai-chat" && job.seed % 2 === 0;
   const step = respond({ seed: job.seed, view, nth, serial: recorder.serial(), mark, repeatsIds });
+  /** The request is made again. The answer is signed for what the model is sent now. */
+  const retry = (): Attempt => {
+    const again = request(stage, work, nthOfAll);
+    recorder.announce({ do: "draft", draft: again.draft.id }).ok();
+    return { draft: again.draft, messages: voice.step(step, again.view) };
+  };
   const messages = voice.step(step, view);
-  const calls = draft
-    ? await stream(stage, work, step, messages, draft)
+  const calls = isStreamed
+    ? await stream(stage, work, step, { draft, messages }, retry)
     : await recordWhole(stage, work, step, messages);
-  work.isAsking = false;
   if (calls === null || step.calls.length === 0) return true;
   if (calls.length === 0) return false;
   if (random.chance(0.1)) return suspend(stage, work, calls);
   await runCalls(stage, work, calls);
   return false;
+}
+
+/** What the model is asked with. `nth`: the number of responses before this one. */
+function request(
+  { session, job }: Stage,
+  { turn, leftIn }: Work,
+  nth: number,
+): { readonly view: readonly Message[]; readonly draft: Draft<Message> } {
+  const { messages, draft } = turn.request();
+  const view = job.flaw === "sends-entries" ? session.entries.map(({ message }) => message) : messages;
+  tell({ e: "asked", view, settled: turn.open.length === 0 && leftIn !== nth });
+  return { view, draft };
 }
 
 /** Some calls need a person's approval: the others run, then the turn waits (R7). */

@@ -27,8 +27,6 @@ export interface Work {
   readonly turn: Turn<Message>;
   /** It was stopped or suspended: whatever arrives now is late. */
   isPast: boolean;
-  /** The model has been asked, and its answer is not recorded yet. */
-  isAsking: boolean;
   /** The number of responses so far: a tool called by an earlier one is late. */
   responses: number;
   /** Tools still running when the model was asked again, and the response that called the last of them. */

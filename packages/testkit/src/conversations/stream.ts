@@ -33,6 +33,12 @@ function placed({ calls }: Step, messages: readonly Message[], id: string): Plac
   });
 }
 
+/** The draft of an answer, and the answer as it will be recorded. */
+export interface Attempt {
+  readonly draft: Draft<Message>;
+  readonly messages: Message[];
+}
+
 /**
  * Streams a response to the user, and records it when it is complete. Returns the calls to run; null if the user
  * stopped it.
@@ -41,14 +47,14 @@ export async function stream(
   stage: Stage,
   work: Work,
   step: Step,
-  messages: Message[],
-  asked: Draft<Message>,
+  attempt: Attempt,
+  retry: () => Attempt,
 ): Promise<PlacedCall[] | null> {
   const { random, recorder, job } = stage;
   const { turn } = work;
   const tokens = 1 + random.below(1000);
   const usage = { inputTokens: tokens };
-  let draft = asked;
+  let { draft, messages } = attempt;
   using _beats = beats();
   // A stream that fails midway, and is requested again.
   while (random.chance(0.15)) {
@@ -59,8 +65,13 @@ export async function stream(
     } else if (random.chance(0.5)) {
       const failed = draft;
       await recorder.try({ do: "discard", draft: failed.id }, () => failed.discard("the stream broke off"));
-      draft = openDraft(stage, work, null);
-    } else draft = openDraft(stage, work, draft);
+      ({ draft, messages } = retry());
+    } else {
+      // A second request discards the draft of the first (R10).
+      const discarding = recorder.announce({ do: "discard", draft: draft.id });
+      ({ draft, messages } = retry());
+      discarding.ok();
+    }
   }
   if (step.reasoning !== null) draft.push({ part: 0, reasoning: step.reasoning });
   if (step.text !== null) await speak(stage, work, draft, step.text, 1);
@@ -80,15 +91,6 @@ export async function stream(
   await recorder.try(op, () => draft.commit(messages, { usage }));
   await end?.();
   return end ? others : placed(step, messages, id);
-}
-
-/** Opening a second draft discards the first: a retry needs nothing else (R10). */
-export function openDraft({ recorder }: Stage, { turn }: Work, before: Draft<Message> | null): Draft<Message> {
-  const discarding = before ? recorder.announce({ do: "discard", draft: before.id }) : null;
-  const draft = turn.draft();
-  discarding?.ok();
-  recorder.announce({ do: "draft", draft: draft.id }).ok();
-  return draft;
 }
 
 async function speak(stage: Stage, work: Work, draft: Draft<Message>, text: string, share: number): Promise<void> {

@@ -66,8 +66,6 @@ async function leaveRunning(stage: Stage, work: Work, placed: PlacedCall): Promi
     resolve();
     act(stage, placed);
     await pause(stage, SLOW_MS);
-    // While the model answers, nothing may be recorded that it did not see: its signature would no longer match (R1).
-    while (work.isAsking) await sleep(2);
   };
   work.leftIn = work.responses;
   work.left.push(runByTool(stage, work, newRun(stage, work, placed), take).finally(resolve));

@@ -58,7 +58,7 @@ In the chat, /help lists commands and keys. Esc stops a turn; Ctrl+D quits. Ever
 }
 
 /**
- * React loads its slow development build unless NODE_ENV says otherwise at load time. Tools still see the user's own
+ * React loads its slow development build unless NODE_ENV is set when it loads. Tools still see the user's own
  * environment.
  */
 export async function loadScreen(): Promise<typeof import("../../screen/run-chat.ts")> {
@@ -71,7 +71,6 @@ export async function loadScreen(): Promise<typeof import("../../screen/run-chat
   }
 }
 
-/** A screen needs a terminal. */
 export function needTerminal(name: string): void {
   const { stdin, stdout, env } = process;
   const why = whyNoScreen(stdin.isTTY, stdout.isTTY, env["TERM"]);
@@ -83,7 +82,7 @@ export function needTerminal(name: string): void {
   );
 }
 
-/** Null if a screen is possible. */
+/** Why no screen is possible; null if one is. */
 export function whyNoScreen(isIn: boolean, isOut: boolean, term: string | undefined): string | null {
   if (!isIn) return "Standard input is not a terminal";
   if (!isOut) return "Standard output is not a terminal";

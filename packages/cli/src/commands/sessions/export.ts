@@ -44,7 +44,7 @@ export function register(program: Command): void {
     });
 }
 
-/** Respects backpressure: an export may have gigabytes. */
+/** Respects backpressure: an export can be gigabytes long. */
 async function print(pieces: AsyncIterable<string>): Promise<void> {
   // Only JSON needs escaping: the readable formats are already safe for a terminal.
   const shown = (piece: string): string => (process.stdout.isTTY ? harmlessJson(piece) : piece);

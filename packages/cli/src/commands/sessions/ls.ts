@@ -84,7 +84,7 @@ export function register(program: Command): void {
           const unreadable = await unreadableIn(store);
           tellUnreadable(unreadable.map(({ id, unreadable: why }) => ({ id, why: why! })));
         },
-        // A new user has no store: that is an empty list, not an error. Say where we looked.
+        // A new user has no store yet: that is an empty list, not an error. Say where we looked.
         (place) => void (options.json || process.stdout.write(`No sessions: there is no store in ${place} yet.\n`)),
       ),
     );

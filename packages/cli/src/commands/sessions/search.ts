@@ -93,7 +93,7 @@ function cutWords(ids: readonly string[]): string {
   return `holdfast: Only the first eight million characters of a message are searched, and ${which} a longer one.\n`;
 }
 
-/** Says where we looked: that is half of the answer. */
+/** Says where it looked: that is half of the answer. */
 function nothingFound(place: string): void {
   process.stderr.write(`Nothing found in ${place}.\n`);
   process.exitCode = EXIT.failed;

@@ -55,8 +55,8 @@ export function register(program: Command): void {
 }
 
 /**
- * Each entry has at least one record, so the last `lines` records lie within the last `lines` entries. A journal may be
- * long.
+ * A journal may be long, so reading starts at the `lines`-th entry from its end. Entries can share a record (a repair
+ * or an edit), so fewer records than asked for may be shown.
  */
 async function whereToBegin(
   store: Store,

@@ -48,7 +48,7 @@ export function register(program: Command): void {
         const counts = new Map<Finding["health"], number>();
         for (const [done, id] of ids.entries()) {
           progress.show(done, "sessions read");
-          const finding = await verified(store, id);
+          const finding = await verifySession(store, id);
           counts.set(finding.health, (counts.get(finding.health) ?? 0) + 1);
           if (!options.json && finding.health === "whole" && given.length === 0) continue;
           progress.clear();
@@ -61,7 +61,7 @@ export function register(program: Command): void {
     );
 }
 
-async function verified(store: Store, id: string): Promise<Finding> {
+async function verifySession(store: Store, id: string): Promise<Finding> {
   try {
     const found = await store.verify(id);
     return { id, health: verifiedHealth(found), found };

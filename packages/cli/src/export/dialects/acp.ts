@@ -1,7 +1,5 @@
 import type { ShownFile } from "../../transcript/item.ts";
-import { fileWords, type Writer } from "./writer.ts";
-
-type Block = { readonly type: string; readonly [member: string]: unknown };
+import { type Block, fileWords, type Writer } from "./writer.ts";
 
 const text = (words: string): Block => ({ type: "text", text: words });
 const chunk = (sessionUpdate: string, content: Block): unknown => ({ sessionUpdate, content });

@@ -1,20 +1,18 @@
 import type { ShownFile } from "../../transcript/item.ts";
 import type { ModelResult } from "./steps.ts";
-import { fileWords, type Writer } from "./writer.ts";
-
-type Part = { readonly type: string; readonly [member: string]: unknown };
+import { type Block, fileWords, type Writer } from "./writer.ts";
 
 /**
- * Reasoning is kept as text without a provider's marks: the SDK's packages leave out what their provider would refuse.
+ * Reasoning is kept as text without a provider's marks: the SDK's packages drop what their provider would refuse.
  */
 export const aiSdkWriter: Writer = {
   user: (parts) => [
-    { role: "user", content: parts.map((part): Part => (part.type === "text" ? part : filePart(part.file))) },
+    { role: "user", content: parts.map((part): Block => (part.type === "text" ? part : filePart(part.file))) },
   ],
   model: (parts) => [
     {
       role: "assistant",
-      content: parts.map((part): Part => {
+      content: parts.map((part): Block => {
         if (part.type === "text" || part.type === "reasoning") return part;
         if (part.type === "file") return filePart(part.file);
         return { type: "tool-call", toolCallId: part.id, toolName: part.name, input: part.input };
@@ -34,14 +32,14 @@ export const aiSdkWriter: Writer = {
   ],
 };
 
-function outputOf({ text, json, failed, denied, files }: ModelResult): Part {
+function outputOf({ text, json, failed, denied, files }: ModelResult): Block {
   if (denied) return { type: "execution-denied", reason: text };
   if (failed) return { type: "error-text", value: text };
   if (files.length > 0) return { type: "content", value: [{ type: "text", text }, ...files.map(resultFile)] };
   return json === undefined ? { type: "text", value: text } : { type: "json", value: json };
 }
 
-function resultFile(file: ShownFile): Part {
+function resultFile(file: ShownFile): Block {
   const { mediaType, data, url, name } = file;
   const filename = name ? { filename: name } : {};
   if (data) return { type: "file", data: { type: "data", data }, mediaType, ...filename };
@@ -50,7 +48,7 @@ function resultFile(file: ShownFile): Part {
   return { type: "text", text: fileWords(file) };
 }
 
-function filePart(file: ShownFile): Part {
+function filePart(file: ShownFile): Block {
   const { mediaType, data, url, name } = file;
   const filename = name ? { filename: name } : {};
   if (data) return { type: "file", data, mediaType, ...filename };

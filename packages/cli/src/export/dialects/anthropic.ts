@@ -1,7 +1,5 @@
 import type { ShownFile } from "../../transcript/item.ts";
-import { fileWords, isRaster, isWeb, textIn, type Writer } from "./writer.ts";
-
-type Block = { readonly type: string; readonly [member: string]: unknown };
+import { type Block, fileWords, isRaster, isWeb, textIn, type Writer } from "./writer.ts";
 
 const text = (words: string): Block => ({ type: "text", text: words });
 
@@ -23,7 +21,7 @@ export const anthropicWriter: Writer = {
     {
       role: "user",
       content: calls.map(({ id, result }) => {
-        // The API takes nothing but text in an error.
+        // An error can contain only text.
         const files = result.failed ? [] : result.files.map(fileBlock);
         const content = files.length > 0 ? [text(result.text), ...files] : result.text;
         return { type: "tool_result", tool_use_id: id, content, ...(result.failed ? { is_error: true } : {}) };

@@ -1,16 +1,14 @@
 import type { ShownFile } from "../../transcript/item.ts";
 import type { ModelResult } from "./steps.ts";
-import { fileWords, type Writer } from "./writer.ts";
+import { type Block, fileWords, type Writer } from "./writer.ts";
 
-type Part = { readonly [member: string]: unknown };
-
-/** Reasoning is left out: thoughts are bound to the signatures of the model that had them. */
+/** Reasoning is left out: thoughts are bound to the signatures of the model that produced them. */
 export const geminiWriter: Writer = {
   user: (parts) => [
     { role: "user", parts: parts.map((part) => (part.type === "text" ? { text: part.text } : filePart(part.file))) },
   ],
   model: (parts) => {
-    const made = parts.flatMap((part): Part[] => {
+    const made = parts.flatMap((part): Block[] => {
       if (part.type === "text") return [{ text: part.text }];
       if (part.type === "file") return [filePart(part.file)];
       if (part.type === "reasoning") return [];
@@ -33,7 +31,7 @@ export const geminiWriter: Writer = {
   ],
 };
 
-function responseOf({ failed, text, json, files }: ModelResult): Part {
+function responseOf({ failed, text, json, files }: ModelResult): Block {
   if (failed) return { error: text };
   const words = [text, ...files.filter(({ data, mediaType }) => !data || !TAKEN.test(mediaType)).map(fileWords)]
     .filter((one) => one !== "")
@@ -41,10 +39,10 @@ function responseOf({ failed, text, json, files }: ModelResult): Part {
   return { output: json === undefined ? words : json };
 }
 
-/** What the API takes; it refuses a request with anything else. */
+/** What the API accepts; it refuses a request with anything else. */
 const TAKEN = /^(?:image\/(?:png|jpeg|webp|heic|heif)$|audio\/|video\/|text\/|application\/pdf$)/;
 
-function filePart(file: ShownFile): Part {
+function filePart(file: ShownFile): Block {
   const { mediaType, data, url } = file;
   if (!TAKEN.test(mediaType)) return { text: fileWords(file) };
   if (data) return { inlineData: { mimeType: mediaType, data } };

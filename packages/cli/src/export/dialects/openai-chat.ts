@@ -1,9 +1,7 @@
 import type { ShownFile } from "../../transcript/item.ts";
-import { callsIn, dataUrl, fileWords, isRaster, isWeb, markedText, type Writer } from "./writer.ts";
+import { callsIn, dataUrl, fileWords, inputText, isRaster, isWeb, markedText, type Writer } from "./writer.ts";
 
-type Part = { readonly type: string; readonly [member: string]: unknown };
-
-const text = (words: string): Part => ({ type: "text", text: words });
+const text = (words: string): unknown => ({ type: "text", text: words });
 
 /** Reasoning is left out: this API has no place for it. */
 export const openaiChatWriter: Writer = {
@@ -22,12 +20,12 @@ export const openaiChatWriter: Writer = {
     const calls = callsIn(parts).map(({ id, name, input }) => ({
       id,
       type: "function",
-      function: { name, arguments: JSON.stringify(input) },
+      function: { name, arguments: inputText(input) },
     }));
     const content = words.length > 0 ? words.join("\n") : null;
     return [{ role: "assistant", content, ...(calls.length > 0 ? { tool_calls: calls } : {}) }];
   },
-  // It takes nothing but text in a result.
+  // A result can contain only text.
   results: (calls) =>
     calls.map(({ id, result }) => {
       const content = [markedText(result), ...result.files.map(fileWords)].filter((words) => words !== "").join("\n");
@@ -35,7 +33,7 @@ export const openaiChatWriter: Writer = {
     }),
 };
 
-function filePart(file: ShownFile): Part {
+function filePart(file: ShownFile): unknown {
   const { mediaType, data, url, name } = file;
   if (isRaster(mediaType) && data) return { type: "image_url", image_url: { url: dataUrl(file) } };
   if (mediaType.startsWith("image/") && isWeb(url)) return { type: "image_url", image_url: { url } };

@@ -1,13 +1,11 @@
 import type { ShownFile } from "../../transcript/item.ts";
 import type { ModelPart } from "./steps.ts";
-import { dataUrl, fileWords, isRaster, isWeb, markedText, type Writer } from "./writer.ts";
+import { type Block, dataUrl, fileWords, inputText, isRaster, isWeb, markedText, type Writer } from "./writer.ts";
 
-type Part = { readonly type: string; readonly [member: string]: unknown };
-
-const input = (words: string): Part => ({ type: "input_text", text: words });
+const input = (words: string): Block => ({ type: "input_text", text: words });
 const message = (role: string, content: unknown): unknown => ({ type: "message", role, content });
 
-/** Reasoning is left out: the API takes back only what it has encrypted itself. */
+/** Reasoning is left out: the API accepts only what it encrypted itself. */
 export const openaiResponsesWriter: Writer = {
   user: (parts) => {
     const [only] = parts;
@@ -33,12 +31,12 @@ export const openaiResponsesWriter: Writer = {
 function items(part: ModelPart): unknown[] {
   if (part.type === "reasoning") return [];
   if (part.type === "call") {
-    return [{ type: "function_call", call_id: part.id, name: part.name, arguments: JSON.stringify(part.input) }];
+    return [{ type: "function_call", call_id: part.id, name: part.name, arguments: inputText(part.input) }];
   }
   return [message("assistant", part.type === "text" ? part.text : fileWords(part.file))];
 }
 
-function filePart(file: ShownFile): Part {
+function filePart(file: ShownFile): Block {
   const { mediaType, data, url, name } = file;
   if (isRaster(mediaType) && data) return { type: "input_image", image_url: dataUrl(file), detail: "auto" };
   if (mediaType.startsWith("image/") && isWeb(url)) return { type: "input_image", image_url: url, detail: "auto" };

@@ -1,48 +1,38 @@
-import { defined } from "../../defined.ts";
-import type { ShownFile } from "../../transcript/item.ts";
-import { saidIn } from "../../transcript/parts/index.ts";
-import type { CallPart, Part, ResultPart } from "../../transcript/parts/part.ts";
-import { inputObject, type Shape } from "../../transcript/parts/shape.ts";
+import type { Part } from "holdfast";
+import { type PartOf, saidIn } from "../../transcript/said.ts";
 
-/** A conversation in no dialect: what a person said, and what the model did about it, each call with its result. */
+/** A conversation in no dialect: what a person said, and what the model did, each call with its result. */
 export type Step =
   | { readonly kind: "user" | "system"; readonly parts: readonly SpokenPart[] }
   | { readonly kind: "model"; readonly parts: readonly ModelPart[] };
 
-export type SpokenPart =
-  | { readonly type: "text"; readonly text: string }
-  | { readonly type: "file"; readonly file: ShownFile };
-export type ModelPart = SpokenPart | { readonly type: "reasoning"; readonly text: string } | ModelCall;
+export type SpokenPart = PartOf<"text" | "file">;
+export type ModelPart = SpokenPart | PartOf<"reasoning"> | ModelCall;
 
 export interface ModelCall {
   readonly type: "call";
   /** Unique in the conversation. */
   readonly id: string;
   readonly name: string;
-  readonly input: Shape;
+  /** As recorded: the target dialect's `arrange` converts it to what the provider requires. */
+  readonly input: unknown;
   readonly result: ModelResult;
 }
 
-export interface ModelResult {
-  readonly text: string;
-  readonly json?: unknown;
-  readonly failed: boolean;
-  readonly denied?: true;
-  readonly files: readonly ShownFile[];
-}
+export type ModelResult = Pick<PartOf<"result">, "text" | "json" | "failed" | "denied" | "files">;
 
 type Open = { -readonly [K in keyof ModelCall]: ModelCall[K] | (K extends "result" ? null : never) } & {
   readonly known: string;
-  readonly by: CallPart["by"];
+  readonly by: PartOf<"call">["by"];
 };
 
-/** What a call without a result is answered with: providers refuse one that has none. */
+/** The result of a call that has none: providers refuse a call without a result. */
 const NO_RESULT: ModelResult = { text: "No result is recorded.", failed: true, files: [] };
 
 /**
- * The messages that the model would be shown, as steps. A step ends where results come: what the assistant says then,
- * it says knowing them. Calls of the provider's own are
- * shown as calls like others, since no other provider has them; one that was not finished is left out.
+ * The messages that the model would see, as steps. A step ends at its results: what the assistant says next, it says
+ * knowing them. A provider's own calls become ordinary calls, since no other provider has them; unfinished ones are
+ * left out.
  */
 export function stepsOf(messages: readonly unknown[], dialect: string): Step[] {
   return new Builder(dialect === "acp").build(messages.map((message) => saidIn(message, dialect)));
@@ -56,7 +46,7 @@ class Builder {
   readonly #ids = new Set<string>();
   readonly #isChunked: boolean;
   #parts: (Exclude<ModelPart, ModelCall> | Open)[] = [];
-  /** The model's steps since somebody else spoke. */
+  /** The model's steps since the last message from someone else. */
   readonly #since: (Exclude<ModelPart, ModelCall> | Open)[][] = [];
   #isAnswered = false;
 
@@ -88,7 +78,7 @@ class Builder {
         id: this.#newId(known),
         known,
         name: name || "tool",
-        input: inputObject(input),
+        input: input ?? {},
         result: null,
         by,
       });
@@ -101,8 +91,7 @@ class Builder {
     const spoken: SpokenPart[] = [];
     for (const part of parts) {
       if (part.type === "result") this.#result(part);
-      else if (part.type === "file" || (part.type === "text" && part.text.trim() !== ""))
-        spoken.push(part as SpokenPart);
+      else if (part.type === "file" || (part.type === "text" && part.text.trim() !== "")) spoken.push(part);
     }
     if (spoken.length === 0 || role === "other") return;
     this.#endTurn();
@@ -110,15 +99,16 @@ class Builder {
     this.#steps.push({ kind, parts: spoken });
   }
 
-  #result({ call, text, json, failed, denied, files }: ResultPart): void {
-    const open = this.#openCall(call);
+  #result(result: PartOf<"result">): void {
+    const open = this.#openCall(result.call);
     if (!open) return;
-    // What is said from here on is said knowing it, unless the provider ran its own tool while a call of the agent's waits.
+    // The model knows the result of what it says next, unless the provider ran its own tool while the agent's call
+    // waits.
     this.#isAnswered ||= open.by === "agent" || !this.#parts.some(waitsForAgent);
-    open.result = { text, ...defined({ json }), failed, ...(denied ? { denied } : {}), files };
+    open.result = result;
   }
 
-  /** Of several with one id, the newest step's first. */
+  /** If several share an id, one in the newest step comes first. */
   #openCall(call: string): Open | null {
     for (const step of [this.#parts, ...this.#since.toReversed()]) {
       for (const part of step) if (part.type === "call" && part.known === call && part.result === null) return part;
@@ -132,7 +122,7 @@ class Builder {
     this.#isAnswered = false;
   }
 
-  /** Until somebody else speaks, a call may still get its result: ACP's agents speak while their tools run. */
+  /** Until someone else speaks, a call can still get its result: ACP agents speak while their tools run. */
   #endTurn(): void {
     this.#endStep();
     for (const step of this.#since.splice(0)) {

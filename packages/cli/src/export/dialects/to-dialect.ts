@@ -18,9 +18,8 @@ const WRITERS: Readonly<Record<DialectName, Writer>> = {
 };
 
 /**
- * The conversation as the model would be shown it, in another dialect: accepted by its provider, each call with its
- * result, ids kept unless they repeat. In its own dialect, the very
- * messages.
+ * The conversation as the model would see it, in another dialect. The provider accepts it, every call has its result,
+ * and ids are kept unless they repeat. In the session's own dialect, the messages themselves.
  */
 export function toDialect(
   reading: Pick<Reading<unknown>, "messages" | "attributes">,
@@ -29,15 +28,18 @@ export function toDialect(
   const { dialect } = reading.attributes;
   if (dialect === name) return reading.messages;
   const steps = stepsOf(reading.messages, dialect);
-  // A client that loads a session expects a prompt first; the other dialects see to that themselves.
+  // A client that loads a session expects a prompt first. The other dialects ensure that themselves.
   if (name === "acp" && steps[0]?.kind === "model") {
     steps.unshift({ kind: "user", parts: [{ type: "text", text: "(The conversation starts here.)" }] });
   }
   const next = steps.at(-1)?.kind === "model" && !callsIn(lastParts(steps)).length ? "prompt" : "model";
   const writer = WRITERS[name];
   const entries = steps.flatMap((step, index) => written(step, writer).map((message) => ({ message, step: index })));
-  // Made by another model than the one that it is for: so that marks of a provider that are not there are not expected.
-  return dialects[name].arrange(entries.map(entryOf), { changedAt: null, model: "here", next });
+  // The target is another model, so the provider's own marks are not required.
+  return dialects[name].arrange(
+    entries.map(({ message, step }, index) => entryOf(message, index, step)),
+    { changedAt: null, model: "here", next },
+  );
 }
 
 function lastParts(steps: readonly Step[]): Extract<Step, { kind: "model" }>["parts"] {
@@ -56,15 +58,8 @@ function written(step: Step, writer: Writer): unknown[] {
   return [...writer.model(step.parts), ...(calls.length > 0 ? writer.results(calls) : [])];
 }
 
-function entryOf({ message, step }: { message: unknown; step: number }, index: number): Entry<unknown> {
-  return {
-    id: `${index}`,
-    seq: index + 1,
-    at: "1970-01-01T00:00:00.000Z",
-    turn: 1,
-    step: `${step}`,
-    message,
-    metadata: {},
-    model: "elsewhere",
-  };
+/** A message arranged outside its session. */
+export function entryOf(message: unknown, index: number, step = index): Entry<unknown> {
+  const at = "1970-01-01T00:00:00.000Z";
+  return { id: `${index}`, seq: index + 1, at, turn: 1, step: `${step}`, message, metadata: {}, model: "elsewhere" };
 }

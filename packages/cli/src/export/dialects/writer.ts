@@ -1,14 +1,17 @@
 import type { ShownFile } from "../../transcript/item.ts";
 import type { ModelCall, ModelPart, SpokenPart } from "./steps.ts";
 
+/** A part of a message to write. */
+export type Block = { readonly [member: string]: unknown };
+
 /**
- * How a step is said in a dialect. What the provider wants of order, ids and emptiness, the dialect's own `arrange`
- * sees to.
+ * How a step is written in a dialect. The dialect's own `arrange` takes care of the provider's rules for order, ids and
+ * empty messages.
  */
 export interface Writer {
   user(parts: readonly SpokenPart[]): unknown[];
   /**
-   * Without it, the text is said in the user's role: not every model of that provider takes a system message in a
+   * Without it, the text gets the user's role: not every model of that provider accepts a system message within a
    * conversation.
    */
   system?(text: string): unknown[];
@@ -19,7 +22,10 @@ export interface Writer {
 export const callsIn = (parts: readonly ModelPart[]): ModelCall[] =>
   parts.filter((part): part is ModelCall => part.type === "call");
 
-/** In the place of a file that a provider would refuse. */
+/** Tool input for an API that expects JSON text. Text is kept: it may be truncated JSON. */
+export const inputText = (input: unknown): string => (typeof input === "string" ? input : JSON.stringify(input));
+
+/** Replaces a file that a provider would refuse. */
 export function fileWords({ mediaType, name, bytes, url }: ShownFile): string {
   const size = bytes === undefined ? "" : `, ${bytes} bytes`;
   return `[File${name ? ` ${name}` : ""}: ${mediaType}${size}${url ? `, ${url}` : ""}]`;
@@ -27,7 +33,7 @@ export function fileWords({ mediaType, name, bytes, url }: ShownFile): string {
 
 export const isWeb = (url: string | undefined): url is string => url !== undefined && /^https?:\/\//i.test(url);
 
-/** Rasters that all providers take. */
+/** Image types that all providers accept. */
 export const isRaster = (type: string): boolean => /^image\/(png|jpeg|gif|webp)$/.test(type);
 
 export const dataUrl = ({ mediaType, data }: ShownFile): string => `data:${mediaType};base64,${data}`;

@@ -133,7 +133,7 @@ function diffOf(old: string, fresh: string): string {
   ].join("\n");
 }
 
-/** Each with its line end; none for an empty text. */
+/** Lines with their line ends; none for an empty text. */
 function linesOf(text: string): string[] {
   return text.match(/[^\n]*\n|[^\n]+$/gu) ?? [];
 }
@@ -145,7 +145,7 @@ export interface ShownLine {
   readonly kind: "short" | "title" | "block" | "added" | "removed";
 }
 
-/** All of a request, line by line: a label and a text, or a label and the lines of its text below it. */
+/** All lines of a request: a label and a text, or a label with the lines of its text below it. */
 export function approvalLines({ parts }: Pick<PermissionAsk, "parts">): ShownLine[] {
   return parts.flatMap((part): ShownLine[] => {
     const { label, text } = part;

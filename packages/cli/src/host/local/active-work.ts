@@ -1,16 +1,16 @@
-/** What a chat is at work on: one thing at a time, which can be stopped at any instant, also before it has a turn. */
+/** What a chat is working on: one thing at a time, which can be stopped at any moment, even before it has a turn. */
 export class ActiveWork {
   #now: PromiseWithResolvers<void> | null = null;
   #halt = new AbortController();
-  /** Prompts that wait in the queue are not begun by themselves. */
+  /** Queued prompts do not start by themselves. */
   isPaused = false;
 
-  /** Resolves when nothing is at work any more; null if nothing is. */
+  /** Resolves when the work is done; null if there is none. */
   get finished(): Promise<void> | null {
     return this.#now?.promise ?? null;
   }
 
-  /** Fires when somebody stops what is at work now. */
+  /** Fires when someone stops the current work. */
   get signal(): AbortSignal {
     return this.#halt.signal;
   }
@@ -25,7 +25,7 @@ export class ActiveWork {
     this.startNext();
   }
 
-  /** Another thing, right behind the last one: what was stopped before is not this one. */
+  /** Starts the next piece of work: a stop of the previous one does not apply to it. */
   startNext(): void {
     this.#halt = new AbortController();
   }

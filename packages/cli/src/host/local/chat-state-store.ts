@@ -9,13 +9,13 @@ import { applyStreamPart, changedItems, withOutput, withoutOutput, withRecorded 
 
 /** The current state of a conversation, and its subscribers. */
 export class ChatStateStore {
-  /** Calls whose tools run. */
+  /** Calls whose tools are running. */
   readonly running = new Set<string>();
-  /** By call: the session of the sub-agent that works on it, or did. */
+  /** The session of each call's sub-agent, also after it has ended. */
   readonly children = new Map<string, string>();
-  /** By session: what sub-agents have used. */
+  /** What sub-agents used, by session. */
   #below: ReadonlyMap<string, Usage> = new Map();
-  /** Calls of sub-agents that were denied in this turn. */
+  /** Denied calls of sub-agents in this turn. */
   deniedBelow = 0;
   readonly #listeners = new Set<(event: ChatEvent) => void>();
   readonly #session: () => Session<ModelMessage>;
@@ -36,31 +36,30 @@ export class ChatStateStore {
   }
 
   /**
-   * What is told of sub-agents that were begun by other processes is in the store. A list of it may fail over another
-   * session, which is not in the way of this one.
+   * Loads sub-agents started by other processes from the store. The list may fail because of another session, which
+   * must not affect this one.
    */
   async loadChildren(store: Store): Promise<void> {
     const { id } = this.#session();
     for (const [call, child] of (await nullIfUnreadable(childrenOf(store, id))) ?? []) this.children.set(call, child);
     const found = await nullIfUnreadable(usageBelow(store, id, this.#below));
-    // What was told meanwhile is newer.
+    // What was reported meanwhile is newer.
     this.#below = new Map([...(found ?? []), ...this.#below]);
     this.refresh();
   }
 
-  /** Another turn begins. */
   startTurn(): void {
     this.deniedBelow = 0;
   }
 
-  /** How many calls of this turn were denied, those of its sub-agents with them. */
+  /** The number of calls denied in this turn, including those of sub-agents. */
   deniedIn(turn: number): number {
     const isDenied = (item: ChatState["items"][number]): boolean =>
       item.kind === "call" && item.turn === turn && item.state === "denied";
     return this.#state.items.filter(isDenied).length + this.deniedBelow;
   }
 
-  /** What the agent tells while it works. */
+  /** Turns what the agent reports into state and events. */
   agentEvents(): AgentEvents {
     return {
       started: (call, name, input) => {
@@ -98,7 +97,7 @@ export class ChatStateStore {
         this.refresh();
         this.emit({ type: "usage", usage: this.state.usage });
       },
-      // Whoever watches sees that it goes on, and with what. It is no output of the call: nobody is told.
+      // Shows the user what a sub-agent is doing. It is not output of the call, so it emits no event.
       startedBelow: (call, words) => this.update(withOutput(this.state, call, `${words}\n`)),
       usedBelow: (session, usage) => {
         this.#below = new Map([...this.#below, [session, usage]]);
@@ -108,7 +107,6 @@ export class ChatStateStore {
     };
   }
 
-  /** A part of the stream, as it comes. */
   showPart(part: TextStreamPart<ToolSet>): void {
     const said = applyStreamPart(this.#state, part);
     if (said) {
@@ -159,7 +157,7 @@ export class ChatStateStore {
       try {
         listener(event);
       } catch (error) {
-        // A screen that fails must not stop the work; that it failed must not be silent either.
+        // A failing listener must not stop the work, but its failure must not be silent either.
         process.emitWarning(error instanceof Error ? error : String(error));
       }
     }

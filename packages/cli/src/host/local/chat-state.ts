@@ -9,12 +9,12 @@ import type { Item } from "../../transcript/item.ts";
 import { itemsOf, type Now } from "../../transcript/items.ts";
 import type { ChatEvent, ChatState, InterruptedCall, InterruptionShown, LiveAnswer } from "../host.ts";
 
-/** Only the end of a tool's output is shown while it runs. */
+/** While a tool runs, only this much of its output is shown, from the end. */
 const OUTPUT_CHARACTERS_MAX = 16_384;
 
 const NOTHING: LiveAnswer = { text: "", reasoning: "", calls: [] };
 
-/** The state of a conversation that nothing has happened in yet. */
+/** The state of a chat that has just been opened. */
 export function firstState(
   session: Session<ModelMessage>,
   { cwd, model, maxTokens }: { readonly cwd: string; readonly model: string; readonly maxTokens: number },
@@ -41,7 +41,7 @@ export function firstState(
   return withRecorded(now, session, {});
 }
 
-/** What the journal says. Items that have not changed are the same objects as before. */
+/** Updates the state from the journal. Unchanged items stay the same objects. */
 export function withRecorded(
   state: ChatState,
   session: Session<ModelMessage>,
@@ -57,7 +57,7 @@ export function withRecorded(
   };
 }
 
-/** Items that are new, or that changed. An item that was rebuilt because its neighbour changed has not. */
+/** New or changed items. An item that was only rebuilt because its neighbour changed does not count. */
 export function changedItems(before: readonly Item[], after: readonly Item[]): Item[] {
   const known = new Map(before.map((item) => [item.id, item]));
   return after.filter((item) => {
@@ -66,7 +66,7 @@ export function changedItems(before: readonly Item[], after: readonly Item[]): I
   });
 }
 
-/** What a part of the stream adds to what is being said, and what to tell of it; null if it is not of that kind. */
+/** Applies a part of the stream to the live answer, with the event to emit; null for other kinds of parts. */
 export function applyStreamPart(
   state: ChatState,
   part: TextStreamPart<ToolSet>,
@@ -108,7 +108,7 @@ export function withoutOutput(state: ChatState, call: string): ChatState {
   return { ...state, outputs };
 }
 
-/** What the last process left in flight, as plain data. */
+/** The interruption as plain data. */
 export function describeInterruption(
   { turn, lastAt, resumes, how, prompt, answered, draft, calls }: Interruption<ModelMessage>,
   processes: ReadonlyMap<string, ProcessStatus>,
@@ -123,7 +123,7 @@ export function describeInterruption(
     text: draft?.text ?? "",
     calls: calls.map(({ id, name, input, state }): InterruptedCall => {
       const found = processes.get(id);
-      // The command waits for its process to be recorded: without that it never began.
+      // A command starts only after its process is recorded: without that record it never began.
       if (found?.kind === "not-begun") return { call: id, name, input, state: "never-started" };
       if (found?.pid === undefined) return { call: id, name, input, state };
       const exitCode = defined({ exitCode: found.exitCode });
@@ -132,7 +132,7 @@ export function describeInterruption(
   };
 }
 
-/** The folder of a session may have been moved or removed since the session began. */
+/** The folder may have been moved or removed since the session was created. */
 function missingFolderLines(cwd: string): string[] {
   if (existsSync(cwd)) return [];
   return [`The folder of this session, ${cwd}, does not exist. Tools will not work until it does.`];

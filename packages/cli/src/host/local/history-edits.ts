@@ -9,7 +9,7 @@ import { messageText } from "./chat-state.ts";
 
 const AS_IT_WAS = "The conversation was not compacted and is unchanged.";
 
-/** A summary that a person has asked for. No turn fails with it: there is none to be finished. */
+/** Compacts at a person's request. No turn fails with it, so there is none to finish. */
 export async function compactOnRequest(
   session: Session<ModelMessage>,
   model: ResolvedModel,
@@ -25,7 +25,7 @@ export async function compactOnRequest(
   }
 }
 
-/** What stood before this prompt, and what it asked. */
+/** The entries before this prompt, and its text. */
 export function splitBeforePrompt(
   { entries }: Pick<Session<ModelMessage>, "entries">,
   message: string,

@@ -31,9 +31,9 @@ import { completeAnsweredTurn, endTurn, resumeTurn } from "./turn-lifecycle.ts";
 type Message = ModelMessage;
 
 export interface ChatFacts {
-  /** Begun here, and nothing has happened in it yet. */
+  /** Created here, and still unused. */
   readonly isNew?: boolean;
-  /** The model that the journal names and this user has not chosen. */
+  /** The model in the journal, if this user did not choose it. */
   readonly foreignModel?: string | null;
 }
 
@@ -48,12 +48,12 @@ export class LocalChat implements Chat {
   #agent: AgentRuntime;
   #model: ResolvedModel;
   #turn: Turn<Message> | null = null;
-  /** The turns at work, one after the other, until nothing is left to do. */
+  /** The running turns, one after the other, until nothing is left to do. */
   readonly #work = new ActiveWork();
   /** Nothing can be recorded until the session is reopened. */
   #isBroken = false;
   #reopening: Promise<void> | null = null;
-  /** Begun here, and nothing has happened in it yet. */
+  /** Created here, and still unused. */
   #isUnused: boolean;
   #closing: Promise<void> | null = null;
 
@@ -83,7 +83,7 @@ export class LocalChat implements Chat {
     return this.#states.state;
   }
 
-  /** What the last process left in flight, and the state of its tools. Completes a turn that only lacked its end. */
+  /** Loads what the last process left in flight and its tools' state. Completes a turn that only lacked its end. */
   async inspect(): Promise<void> {
     await completeAnsweredTurn(this.#session);
     const { interruption } = this.#session;
@@ -93,7 +93,7 @@ export class LocalChat implements Chat {
     this.#states.update({
       status: interruption ? "interrupted" : "idle",
       interruption: interruption && describeInterruption(interruption, found),
-      // The provider's own count is better, once there is one.
+      // Prefer the provider's own count, once there is one.
       window: { ...this.#states.state.window, usedTokens: usedTokens || estimateTokens(this.#session.messages) },
     });
   }
@@ -123,16 +123,16 @@ export class LocalChat implements Chat {
     await this.#ensureOpen();
     this.#isUnused = false;
     this.#work.isPaused = false;
-    // Behind those that wait already: prompts are delivered in their order (C9).
+    // Queue after waiting prompts: prompts are delivered in order (C9).
     if (this.#work.finished || this.#session.queue.length > 0 || this.#isUndecided()) {
       const { id } = await this.#session.enqueue(message);
       this.#states.emitRecorded({ type: "queued", id, text });
-      // Nothing runs, or it was the last moment of the turn that ran: nobody else would begin it.
+      // If nothing is running, or the turn ended just now, nobody else would start it.
       if (this.#isUndecided()) this.#states.emit({ type: "notice", level: "warning", text: `Queued. ${UNDECIDED}` });
       else if (!this.#work.finished) await this.resumeQueue();
       return "queued";
     }
-    // The name its answers use: else each prompt looks like a model change, and signed reasoning is dropped (R4).
+    // The name its answers carry: otherwise each prompt looks like a model change and drops signed reasoning (R4).
     await this.#start(() => this.#session.startTurn(message, { model: this.#model.model.modelId }));
     return "started";
   }
@@ -189,7 +189,7 @@ export class LocalChat implements Chat {
     }
     this.#prompts.answer(ask, word !== "deny", "user", reason);
     if (word !== "always") return;
-    // The rule speaks for others of its kind too.
+    // The rule also covers other open questions of its kind.
     for (const other of this.#states.state.asks) {
       if (this.#agent.decide(other.name, other.input).verdict === "allow") this.#prompts.answer(other, true, "rules");
     }
@@ -208,7 +208,7 @@ export class LocalChat implements Chat {
     await this.#assertIdle();
     if (this.#session.messages.length === 0)
       throw new CommandError(EXIT.usage, "NOTHING_TO_COMPACT", "Nothing to compact: the conversation is empty.");
-    // What is queued already waits on; a prompt that comes meanwhile is begun behind it.
+    // Prompts already queued keep waiting; a prompt that arrives meanwhile starts afterwards.
     this.#work.isPaused = true;
     await this.#start(async (signal) => {
       this.#states.update({ isCompacting: true }, { type: "compacting" });
@@ -257,10 +257,10 @@ export class LocalChat implements Chat {
     this.#work.stop("close");
     this.#prompts.withdraw();
     try {
-      // Tools end first, and that is recorded. A store failure has been reported, or its close reports it.
+      // Tools end first, and that is recorded. A store failure was already reported, or closing reports it.
       await Promise.allSettled([this.#turn?.abort({ by: "close" }), finished]);
       if (!this.#isBroken) await this.#session.close();
-      // Nobody has said anything in it: it would only be in the way.
+      // An unused session would only clutter the list.
       if (this.#isUnused) {
         await this.#services.store.delete(this.id);
         this.#services.trust.forget(this.id);
@@ -270,7 +270,7 @@ export class LocalChat implements Chat {
     }
   }
 
-  /** Reopens the session after a store failure: records are there, and the turn can be finished (P8). */
+  /** Reopens the session after a store failure. Its records are intact, and the turn can be finished (P8). */
   async #ensureOpen(): Promise<void> {
     if (this.#closing) throw new CommandError(EXIT.usage, "SESSION_CLOSED", "This chat is closed.");
     if (!this.#isBroken) return;
@@ -290,21 +290,21 @@ export class LocalChat implements Chat {
     this.#states.update({ failure: null }, { type: "changed" });
   }
 
-  /** For what cannot be done while a turn runs. */
+  /** Throws while a turn is running, or waits for a person. */
   async #assertIdle(): Promise<void> {
     await this.#ensureOpen();
     if (this.#work.finished) throw new CommandError(EXIT.usage, "TURN_OPEN", "A turn is running: stop it first.");
     if (this.#isUndecided()) throw new CommandError(EXIT.usage, "TURN_OPEN", UNDECIDED);
   }
 
-  /** A turn waits for a person who has neither answered nor left it: nothing else may take its place. */
+  /** A turn waits for a person who has neither answered nor left it, so nothing may replace it. */
   #isUndecided(): boolean {
     const { interruption } = this.#session;
     const isShown = this.state.interruption !== null;
     return !this.#work.finished && interruption !== null && isShown && isAwaitingPerson(interruption);
   }
 
-  /** Starts a turn, or work that must not run beside one (`start` then returns null). Rejects if `start` does. */
+  /** Starts a turn, or work that must not run during one (`start` then returns null). Rejects if `start` does. */
   async #start(start: (stopped: AbortSignal) => Promise<Turn<Message> | null>, resumed = false): Promise<void> {
     this.#work.start();
     try {
@@ -323,7 +323,7 @@ export class LocalChat implements Chat {
     return turn;
   }
 
-  /** Works on this turn, and on those that are queued behind it. */
+  /** Runs this turn, then the queued ones. */
   async #runTurns(first: Turn<Message> | null, isResumed: boolean): Promise<void> {
     let turn = first;
     let resumed = isResumed;
@@ -358,18 +358,18 @@ export class LocalChat implements Chat {
       });
       for (;;) {
         await this.#makeStoppable(turn);
-        // With the inputs that the tools would get: the rules decide on those.
+        // With the inputs that the tools would get, because the rules judge those.
         const waiting = openApprovals(this.#agent.durable.messages());
         const result: TurnResult =
           waiting.length > 0
             ? { kind: "waiting", approvals: waiting, calls: [] }
             : await runTurn(await this.#agent.prepareTurn(turn, this.#model));
-        // The process was told to end, and that is recorded with its turn: do nothing more.
+        // The process was told to end, and the turn's record says so: do nothing more.
         if (this.#services.ending.aborted) await new Promise<never>(() => {});
         this.#states.update({ live: null, isCompacting: false });
         this.#states.refresh();
         if (result.kind !== "waiting") {
-          // What is queued behind a failure was meant to follow its success.
+          // Prompts queued behind a failed turn assumed that it would succeed.
           if (result.kind === "failed" || result.kind === "limit") this.#work.isPaused = true;
           const facts = { stoppedBy: this.#work.stoppedBy, model: this.#model.name, inspect: () => this.inspect() };
           await endTurn(this.#session, turn, result, this.#states, facts);
@@ -385,14 +385,14 @@ export class LocalChat implements Chat {
     }
   }
 
-  /** From here on `stop` finds it; one that came before stops it now. */
+  /** From here on, `stop` finds the turn; an earlier stop takes effect now. */
   async #makeStoppable(turn: Turn<Message>): Promise<void> {
     this.#turn = turn;
     const by = this.#work.stoppedBy;
     if (by !== null) await turn.abort({ by });
   }
 
-  /** A person decides each call; the turn waits, even for another process (R7, C37). Null if nobody decided. */
+  /** A person decides on each call; the turn waits, even across processes (R7, C37). Null if nobody decided. */
   async #getPermission(turn: Turn<Message>, approvals: readonly Approval[]): Promise<Turn<Message> | null> {
     const decide = (name: string, input: unknown) => this.#agent.decide(name, input);
     const { answers, undecided: open, denied } = applyRules(approvals, decide, this.#services.asks);
@@ -417,14 +417,14 @@ export class LocalChat implements Chat {
     const goesOn = undecided.length > 0 ? await this.#session.resumeTurn({ calls: () => "keep" }) : turn;
     for (const { toolCallId, input } of approvals)
       if (answers.get(toolCallId)?.approved) this.#agent.approve(goesOn, toolCallId, input);
-    // Before the answer: an approval without what it is for would allow nothing.
+    // Record this before the answer: an approval that does not say what it covers would allow nothing.
     await this.#agent.approvals.record(selectApproved(answers));
     await goesOn.append(buildApprovalMessage(approvals, answers));
     this.#states.refresh();
     return goesOn;
   }
 
-  /** The turn is taken up when all of them are answered; withdrawn, it waits on. */
+  /** Resumes the turn when all questions are answered; if they are withdrawn, the turn keeps waiting. */
   #askAgain(asks: readonly PermissionAsk[]): void {
     const asked = this.#start(async () => {
       if (!(await this.#prompts.askAhead(asks))) {
@@ -438,24 +438,24 @@ export class LocalChat implements Chat {
         await this.#agent.inspectCalls(this.#session.interruption?.calls ?? []),
       );
     }, true);
-    // Nobody waits for this: the chat tells of it by its state, as it does of a failed store.
+    // Nobody awaits this: the chat's state reports the failure, as for a failed store.
     asked.catch((error: unknown) => {
       this.#prompts.forgetAhead();
       if (!isStoreFailure(error)) this.#states.update({ failure: explainFailure(error, this.#model.name) });
     });
   }
 
-  /** Null if there is nobody left to ask. */
+  /** Null if the work was stopped or the questions were withdrawn. */
   async #suspendAndAsk(turn: Turn<Message>, asks: readonly PermissionAsk[]): ReturnType<PermissionPrompts["ask"]> {
     await turn.suspend({ reason: "permission", calls: asks.map(({ call }) => call) });
     this.#turn = null;
     return this.#work.signal.aborted ? null : this.#prompts.ask(asks);
   }
 
-  /** The store failed: nothing unrecorded is acted on. `finish` or a prompt reopens the session. */
+  /** The store failed: do not act on anything unrecorded. `finish` or a prompt reopens the session. */
   async #breakOff(error: unknown): Promise<void> {
     this.#isBroken = true;
-    // A prompt that could not be recorded began no turn: there is none to be finished.
+    // A prompt that could not be recorded started no turn, so there is none to finish.
     const isOpen = this.#turn !== null || this.#session.turn !== null || this.#session.interruption !== null;
     try {
       await this.#session.close();
@@ -470,7 +470,7 @@ export class LocalChat implements Chat {
     );
   }
 
-  /** In the middle of a turn, or between two. */
+  /** During a turn, or between two. */
   async #failTurn(error: unknown): Promise<void> {
     const denied = this.#states.deniedIn(this.#turn?.number ?? 0);
     await this.#breakOff(error);
@@ -478,7 +478,7 @@ export class LocalChat implements Chat {
   }
 
   async #afterReplace(reason: "compaction" | "clear" | "rewind" | "undo"): Promise<void> {
-    // What the provider counted was another conversation.
+    // The provider counted the tokens of the old conversation.
     this.#states.update({ window: { ...this.#states.state.window, usedTokens: 0 } });
     await this.inspect();
     this.#states.update({ canUndo: reason !== "undo", failure: null });

@@ -23,25 +23,25 @@ import { folderFor } from "../../trust/work-folder.ts";
 import type { Chat, ChatOptions, Host, NewChat } from "../host.ts";
 import { type ChatFacts, LocalChat } from "./local-chat.ts";
 
-/** A preview shows this many of the newest items. */
+/** The number of newest items in a preview. */
 const PEEK_ITEMS = 40;
 
 export interface LocalHostOptions {
   readonly config: Config;
-  /** Who decides on a call that no rule allows: a person, who is asked through `Chat`; or nobody, and it is denied. */
+  /** Who decides on a call that no rule allows: a person, asked through `Chat`, or nobody, and it is denied. */
   readonly asks: "person" | "nobody";
 }
 
-/** Opens the store, and runs the agent in this process. */
+/** Opens the store and runs the agent in this process. */
 export async function openLocalHost({ config, asks }: LocalHostOptions): Promise<LocalHost> {
-  // A rule that means nothing to us may mean a lot to the user: nothing is done until it is right.
+  // A rule we cannot parse may matter to the user: do nothing until it is fixed.
   for (const kind of ["allow", "ask", "deny"] as const) {
     for (const rule of config[kind]) {
       const wrong = checkRule(rule, kind, process.platform);
       if (wrong !== null) throw new CommandError(EXIT.usage, "RULE_INVALID", `${wrong} Nothing was touched.`);
     }
   }
-  // What the SDK would print in the middle of an answer; it is for those who look for a fault.
+  // The SDK would print these in the middle of an answer; they are for debugging.
   if (!config.debug) globalThis.AI_SDK_LOG_WARNINGS = false;
   const store = await openStore(config.store, { app: APP, ...redaction(config) });
   return new LocalHost(store, config, asks);
@@ -56,9 +56,9 @@ export class LocalHost implements Host {
   readonly #services: Services;
   readonly #chats = new Map<string, Promise<LocalChat>>();
   readonly #unguard: () => void;
-  /** Sessions that `latest` would have opened, had it been able to. */
+  /** Sessions that `latest` could not open, and why. */
   readonly #passedOver: string[] = [];
-  /** Instructions of folders that are not followed. */
+  /** Messages about instruction files that are ignored. */
   readonly #notFollowed = new Set<string>();
 
   constructor(store: Store, config: Config, asks: "person" | "nobody") {
@@ -78,18 +78,16 @@ export class LocalHost implements Host {
       outputs: outputsIn(store.url),
       trust: new Trust(store.url),
     };
-    // SIGTERM and SIGHUP are recorded first; then the tools' processes are ended; then the process ends by that signal,
-    // as its parent expects (C6).
+    // On SIGTERM and SIGHUP: record it, end the tools' processes, then end by that signal, as the parent expects (C6).
     const unguard = guard(store);
     const undo = (["SIGTERM", "SIGHUP"] as const).map((signal) => {
       let isEnding = false;
       const listener = (): void => {
-        // It stays while it works: a terminal that is closed sends SIGHUP twice, and the second one would end the
-        // process before its tools.
+        // Keep the listener: a closing terminal sends SIGHUP twice, and the second would end us before our tools.
         if (isEnding) return;
         isEnding = true;
         ending.abort(new DOMException(signal, "AbortError"));
-        // A database has no way to record it inside the call.
+        // A database cannot record it synchronously.
         void Promise.allSettled([endProcesses(), unguard.written()]).then(() => {
           process.off(signal, listener);
           unguard();
@@ -128,7 +126,7 @@ export class LocalHost implements Host {
   }
 
   async create({ cwd, title, labels, model: name }: NewChat): Promise<Chat> {
-    // First: a session that no model can work in is not begun.
+    // Resolve the model first: do not create a session that no model can work in.
     const model = await this.#services.model(name ?? this.#services.config.model);
     const session = await this.#store.create<ModelMessage>({
       dialect: "ai-sdk",
@@ -171,7 +169,7 @@ export class LocalHost implements Host {
       ...named,
       ...defined({ at }),
     });
-    // What was allowed in the other one was allowed there; but where this user works, they work in this one too.
+    // Permissions stay with the source, but the user works in the same folder here.
     const { folder } = this.#services.trust.of(id);
     if (folder !== null) this.#services.trust.of(session.id).workIn(folder);
     return this.#opened(session, {});
@@ -187,7 +185,7 @@ export class LocalHost implements Host {
     }
   }
 
-  /** `now`: where this user is. */
+  /** `now`: the user's current folder. */
   async #opened(
     session: Session<ModelMessage>,
     { model: wanted, here = false }: ChatOptions,
@@ -203,8 +201,8 @@ export class LocalHost implements Host {
       const known = trust.folder;
       const { cwd: journal } = session.attributes;
       const folder = folderFor({ session: session.id, journal, known, now, isHere: here });
-      // A model decides who is sent this user's files: the journal's word counts only where this user has worked with
-      // it.
+      // The model decides who receives this user's files: follow the journal only if this user has worked with the
+      // session here.
       const last = typeof notes["model"] === "string" ? notes["model"] : null;
       const model = await this.#services.model(wanted ?? (known === null ? null : last) ?? this.#services.config.model);
       trust.workIn(folder);
@@ -240,7 +238,7 @@ export class LocalHost implements Host {
   }
 }
 
-/** A store in memory keeps nothing: what its tools print goes with the machine's other temporary files. */
+/** A store in memory keeps nothing, so its tool outputs go to a temporary folder. */
 function outputsIn(url: string): (session: string) => string {
   let temporary: string | undefined;
   return (session) => {

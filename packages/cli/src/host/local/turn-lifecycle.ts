@@ -6,20 +6,20 @@ import type { AgentRuntime } from "../../agent/runtime.ts";
 import { explainFailure, isStoreFailure, stepLimitError } from "../failures.ts";
 import type { ChatStateStore } from "./chat-state-store.ts";
 
-/** Ends a turn that was cut off between its answer and its end. The model is not asked again. */
+/** Ends a turn that was interrupted between its answer and its end. Does not ask the model again. */
 export async function completeAnsweredTurn(session: Session<ModelMessage>): Promise<void> {
   if (!session.interruption?.answered) return;
   try {
     await session.endTurn();
   } catch (error) {
-    // What is on a full disk can still be read, and `resumeTurn` completes it later.
+    // A full disk can still be read, and `resumeTurn` completes the turn later.
     if (!isStoreFailure(error)) throw error;
   }
 }
 
 /**
- * Goes on with the interrupted turn, behind the commands that outlived its agent (R7b). Null if it was stopped while it
- * waited for them, or if the turn had been answered and is completed now.
+ * Resumes the interrupted turn after the commands that outlived its agent have ended (R7b). Null if it was stopped
+ * during that wait, or if the turn already had its answer and is completed now.
  */
 export async function resumeTurn(
   session: Session<ModelMessage>,
@@ -45,7 +45,7 @@ export async function resumeTurn(
     state.emit({ type: "notice", level: "info", text });
   };
   let turn: Turn<ModelMessage> | null = null;
-  // To wait is work already: it is seen, and can be stopped.
+  // Waiting counts as running: it is visible and can be stopped.
   state.update({ status: "running" }, { type: "changed" });
   try {
     const isOver = await agent.settleCommands(calls, { ...wanted, waits });
@@ -56,7 +56,7 @@ export async function resumeTurn(
   return turn;
 }
 
-/** Records how the turn ended, and tells of it. Throws what the store says. */
+/** Records how the turn ended, and emits the event. Throws store errors. */
 export async function endTurn(
   session: Session<ModelMessage>,
   turn: Turn<ModelMessage>,
@@ -72,7 +72,7 @@ export async function endTurn(
       state.emitRecorded({ type: "turn.ended", outcome: "completed", denied });
       return;
     case "aborted": {
-      // `stop` has recorded it; if something else fired the signal, this does.
+      // `stop` has already recorded it; this covers any other cause of the signal.
       await turn.abort({ by: facts.stoppedBy ?? "user" });
       const how = session.interruption?.how;
       state.update({ status: "idle" });

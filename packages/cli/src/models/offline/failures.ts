@@ -1,12 +1,13 @@
 /**
- * Prompts that make the model fail, for tests and demonstrations: "fail: 500", "fail: cut after 3 words", "hang". With "…, then: <task>" it fails until the turn was interrupted once, and does the task when it is resumed:
- * so it is still a function of the messages.
+ * Prompts that make the model fail, for tests and demonstrations: "fail: 500", "fail: cut after 3 words", "hang". With
+ * "…, then: <task>" it fails until the turn has been interrupted once, and does the task when resumed, so it is still a
+ * function of the messages.
  */
 export interface Failure {
   readonly kind: "status" | "cut" | "error" | "unreachable" | "hang" | "empty" | "refuse" | "malformed";
-  /** Of the HTTP answer. */
+  /** The HTTP status. */
   readonly status: number;
-  /** Words that are streamed before it fails. */
+  /** How many words to stream before failing. */
   readonly words: number;
 }
 
@@ -22,7 +23,7 @@ export function failureIn(prompt: string): { readonly failure: Failure; readonly
   return { failure: { kind, status, words }, task };
 }
 
-/** What comes before ", then:", without a full stop, and what comes behind it. */
+/** The part before ", then:", without a full stop, and the part after it. */
 function partsOf(prompt: string): { readonly said: string; readonly task: string } {
   const then = /(?<!\s)\s*,?(?<!\s)\s*\bthen\s*:/i.exec(prompt);
   const task = then ? prompt.slice(then.index + then[0].length).trim() : "";
@@ -48,7 +49,7 @@ const STATUS_WORDS: Readonly<Record<number, string>> = {
   503: "overloaded (this failure was asked for)",
 };
 
-/** As a provider's package throws it, so that retries and explanations are those of a real one. */
+/** The error that a provider's package would throw, so that retries and explanations work as with a real one. */
 export async function statusError(status: number, words?: string): Promise<Error> {
   const { APICallError } = await import("ai");
   return new APICallError({

@@ -13,14 +13,15 @@ import { streamOf } from "./stream.ts";
 export interface OfflineOptions {
   /** Before each delta. */
   readonly delayMs?: number;
-  /** More than this is refused, as a provider does. */
+  /** Larger requests are refused, as by a provider. */
   readonly windowTokens?: number;
 }
 
 const CHARACTERS_PER_TOKEN = 4;
 
 /**
- * The model that needs neither key nor network: a pure function of the messages it is sent. It understands a few kinds of task (docs/guides/offline-model.md), and works through them with the agent's tools by what those answer.
+ * The model that needs neither key nor network: a pure function of the messages it is sent. It understands a few kinds
+ * of task (docs/guides/offline-model.md), and works through them with the agent's tools, guided by their results.
  */
 export function offlineModel({ delayMs = 0, windowTokens = 32_000 }: OfflineOptions = {}): LanguageModelV4 {
   const prepare = async (
@@ -30,7 +31,7 @@ export function offlineModel({ delayMs = 0, windowTokens = 32_000 }: OfflineOpti
     const reply = replyTo(options);
     const usage = usageOf(options, reply);
     const tokens = usage.inputTokens.total ?? 0;
-    // A summary is what helps against a full window: it is never refused.
+    // Never refuse a summary: it is what helps when the window is full.
     if (tokens > windowTokens && !reply.isSummary) throw await windowError(tokens, windowTokens);
     if (reply.failure?.kind === "status") throw await statusError(reply.failure.status);
     if (reply.failure?.kind === "unreachable") throw brokenConnection("ECONNREFUSED");
@@ -43,7 +44,7 @@ export function offlineModel({ delayMs = 0, windowTokens = 32_000 }: OfflineOpti
     supportedUrls: {},
     doGenerate: async (options) => {
       const { reply, usage } = await prepare(options);
-      // As long as it would take to stream it.
+      // As long as streaming it would take.
       if (delayMs > 0) await setTimeout(delayMs * deltasOf(reply), undefined, signalOf(options));
       if (reply.failure?.kind === "hang") await never(options.abortSignal);
       if (reply.failure && reply.failure.kind !== "refuse" && reply.failure.kind !== "empty") {
@@ -60,7 +61,7 @@ export function offlineModel({ delayMs = 0, windowTokens = 32_000 }: OfflineOpti
   };
 }
 
-/** More than this it need not be: a summary is long, and nobody watches it come. */
+/** A limit for long summaries, which nobody watches being streamed. */
 const DELTAS_MAX = 60;
 
 function deltasOf({ reasoning, text }: Reply): number {
@@ -88,7 +89,7 @@ function finishOf({ calls, failure }: Reply): LanguageModelV4FinishReason {
   return calls.length > 0 ? { unified: "tool-calls", raw: "tool_use" } : { unified: "stop", raw: "end_turn" };
 }
 
-/** Guessed from the characters: good enough to see a window fill. */
+/** Estimated from the number of characters: good enough to watch a window fill up. */
 function usageOf({ prompt, tools }: LanguageModelV4CallOptions, reply: Reply): LanguageModelV4Usage {
   const input = tokensOf(JSON.stringify(prompt)) + tokensOf(JSON.stringify(tools ?? []));
   const reasoning = tokensOf(reply.reasoning);
@@ -103,10 +104,10 @@ function tokensOf(text: string): number {
   return Math.ceil(text.length / CHARACTERS_PER_TOKEN);
 }
 
-/** Until it is aborted. */
+/** Waits until it is aborted. */
 function never(signal: AbortSignal | undefined): Promise<never> {
   return new Promise((_, reject) => {
-    // A promise alone keeps no process alive: a server that hangs has an open connection.
+    // A promise alone does not keep the process alive; a hanging server's open connection would.
     const alive = setInterval(() => {}, 60_000);
     signal?.addEventListener("abort", () => {
       clearInterval(alive);

@@ -1,13 +1,12 @@
 import { createHash } from "node:crypto";
 import type { LanguageModelV4CallOptions, LanguageModelV4Prompt } from "@ai-sdk/provider";
-import { type Job, type Step, settled } from "./evidence/job.ts";
+import { type Job, type Step, settle } from "./evidence/job.ts";
 import type { Known, Wanted } from "./evidence/known.ts";
 import { writeProgress } from "./evidence/progress.ts";
 import { readTalk, type Talk } from "./evidence/talk.ts";
 import { type Failure, failureIn } from "./failures.ts";
 import { jobOf } from "./tasks.ts";
 
-/** What the model answers. */
 export interface Reply {
   readonly reasoning: string;
   readonly text: string;
@@ -20,18 +19,18 @@ export interface MadeCall extends Wanted {
   readonly id: string;
 }
 
-/** A task that has taken so many calls is given up: something is wrong that more of them will not mend. */
+/** After this many calls the task is abandoned: something is wrong that more calls will not fix. */
 const CALLS_MAX = 3_000;
 
-/** Summaries in a row without anything achieved in between. */
+/** Summaries in a row without progress between them. */
 const IDLE_MAX = 12;
 
-/** A pure function of the request: the same messages and tools, the same answer. */
+/** A pure function of the request: the same messages and tools give the same answer. */
 export function replyTo({ prompt, tools, toolChoice }: LanguageModelV4CallOptions): Reply {
   const talk = readTalk(prompt);
   if (talk.isSummaryAsked) return said(summaryOf(talk), "I sum up what matters for going on.", true);
   const offered = toolChoice?.type === "none" ? [] : (tools ?? []).map(({ name }) => name);
-  const failure = failureAsked(talk);
+  const failure = requestedFailure(talk);
   if (failure)
     return {
       ...said("This answer is about to fail, since the prompt asks for it. It never gets to its end.", ""),
@@ -64,7 +63,7 @@ function said(text: string, reasoning: string, isSummary = false): Reply {
 
 const PARALLEL_MAX = 8;
 
-/** Where results had to be summed up, fewer at once: else the same ones would not fit into the window again. */
+/** Fewer calls at once after each summary: otherwise the same results would overflow the window again. */
 function known({ calls, carried }: Talk, tools: ReadonlySet<string> | null): Known {
   return { calls, tools, parallelMax: Math.max(1, PARALLEL_MAX >> (carried?.summaries ?? 0)) };
 }
@@ -73,12 +72,12 @@ type Answer = Extract<Step, { kind: "answer" }>;
 
 interface Work {
   readonly answers: readonly Answer[];
-  /** The first task that is not through; null: all are. */
+  /** The next step of the first unfinished task; null if all are finished. */
   readonly step: Step | null;
   readonly tasks: readonly { readonly text: string; readonly progress: Step["progress"] }[];
 }
 
-/** The prompts one after the other, each by what is known since the one before it was through. */
+/** Works through the prompts in order; each one considers only the calls made since the previous one was finished. */
 function work(talk: Talk, past: Known): Work {
   const answers: Answer[] = [];
   const tasks: { text: string; progress: Step["progress"] }[] = [];
@@ -93,7 +92,7 @@ function work(talk: Talk, past: Known): Work {
     }
     const job = taskOf(text);
     const isLast = index === talk.prompts.length - 1;
-    const now = isLast ? job.next(past, from, before) : settled(job, past, from, before);
+    const now = isLast ? job.next(past, from, before) : settle(job, past, from, before);
     tasks.push({ text, progress: now.progress });
     if (now.kind === "call") step = now;
     else {
@@ -110,9 +109,9 @@ function taskOf(prompt: string): Job {
   return jobOf(asked ? asked.task : prompt);
 }
 
-function failureAsked(talk: Talk): Failure | null {
+function requestedFailure(talk: Talk): Failure | null {
   const asked = failureIn(talk.prompts.at(-1) ?? "");
-  // With a task behind it, the failure is over when somebody has resumed the turn.
+  // A failure followed by a task ends once the turn has been resumed.
   return asked && !(asked.task !== "" && talk.interruptions > 0) ? asked.failure : null;
 }
 
@@ -122,7 +121,7 @@ function resumedWords({ calls, interruptions }: Talk): string {
   return `This turn was interrupted ${times}, and ${doubt === 0 ? "nothing is in doubt" : `${doubt} of my calls came to an unknown end`}. I go by what is known. `;
 }
 
-/** For people first; the last line is for this model, so that the work goes on behind the summary. */
+/** For people, except the last line: it lets this model continue the work after the summary. */
 function summaryOf(talk: Talk): string {
   const { answers, step, tasks } = work(talk, known(talk, null));
   const doubt = talk.calls.filter(({ outcome }) => outcome.kind === "unknown");
@@ -147,7 +146,7 @@ function summaryOf(talk: Talk): string {
   return lines.join("\n");
 }
 
-/** Different in each request of a conversation, since it grows; the same if the same request is made again. */
+/** Different in each request of a conversation, since it grows; the same if a request is repeated. */
 function callIds(prompt: LanguageModelV4Prompt, count: number): string[] {
   const digest = createHash("sha256").update(JSON.stringify(prompt)).digest("hex").slice(0, 16);
   return Array.from({ length: count }, (_, index) => `call_${digest}_${index + 1}`);

@@ -10,10 +10,10 @@ export interface StreamOptions {
   readonly signal: AbortSignal | undefined;
 }
 
-/** Without a delay, the event loop gets its turn after this many parts: screens and signals must not wait for the end of a story. */
+/** Without a delay, yields to the event loop after this many parts, so that screens and signals need not wait. */
 const PARTS_PER_TURN = 64;
 
-/** The reply as a provider streams it. Ends with an error when it is aborted, as a broken fetch does. */
+/** Streams the reply like a provider. If aborted, ends with an error, like a broken fetch. */
 export function streamOf(reply: Reply, options: StreamOptions): ReadableStream<LanguageModelV4StreamPart> {
   const { delayMs, signal } = options;
   const parts = partsOf(reply, options);
@@ -31,7 +31,7 @@ export function streamOf(reply: Reply, options: StreamOptions): ReadableStream<L
         else if (next.value === "hang") await setTimeout(2 ** 31 - 1, undefined, { signal: either });
         else controller.enqueue(next.value);
       } catch (error) {
-        // The timer's own error says less than the reason of the abort.
+        // The reason of the abort says more than the timer's own error.
         controller.error(signal?.aborted ? signal.reason : error);
       }
     },
@@ -64,7 +64,7 @@ function* failing({ text, failure }: Reply): Generator<LanguageModelV4StreamPart
     case "cut":
       throw brokenConnection("UND_ERR_SOCKET");
     case "malformed":
-      // The provider packages hand on what they could not parse, and read on.
+      // Provider packages pass on what they could not parse, and continue.
       yield { type: "error", error: new SyntaxError("Unexpected token in the stream (this failure was asked for)") };
       return;
     case "error":
@@ -101,17 +101,17 @@ function* calling({ calls }: Reply): Generator<LanguageModelV4StreamPart> {
   }
 }
 
-/** A word and the white space behind it. */
+/** Words, each with the white space before it. */
 function words(text: string): string[] {
   return text.match(/\s*\S+|\s+$/g) ?? [];
 }
 
 const PIECE_CHARACTERS = 24;
 
-/** An input comes in this many pieces at most, which are longer then: nobody waits for megabytes in small ones. */
+/** The most pieces for one input; larger inputs get longer pieces, so that megabytes do not take forever. */
 const PIECES_MAX = 400;
 
-/** Never half a character. */
+/** Never splits a character. */
 function pieces(text: string): string[] {
   const characters = Math.max(PIECE_CHARACTERS, Math.ceil(text.length / PIECES_MAX));
   const out: string[] = [];

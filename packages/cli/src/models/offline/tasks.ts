@@ -8,49 +8,51 @@ import { renameJob } from "./kinds/rename.ts";
 import { stepsJob } from "./kinds/steps.ts";
 import { helpText, sayJob, story, thinkThought } from "./kinds/words.ts";
 
-/** What a prompt asks for. Always something: what is not understood is answered with what would be. */
+/** What a prompt asks for. A prompt that is not understood is answered with a list of those that are. */
 export function jobOf(prompt: string): Job {
   const text = prompt.trim().replace(/^please[,\s]+/i, "");
-  return delegated(text) ?? numbered(text) ?? single(text) ?? lineByLine(text) ?? sayJob("help", helpText(text));
+  return (
+    parseDelegation(text) ?? parseNumbered(text) ?? single(text) ?? lineByLine(text) ?? sayJob("help", helpText(text))
+  );
 }
 
-/** A task that stands by itself, in the order in which the forms are tried. */
+/** A single task. The forms are tried in this order. */
 function single(text: string): Job | null {
   return (
-    fixed(text) ??
-    renamed(text) ??
-    counted(text) ??
-    (changesOnLines(text) ? null : changed(text)) ??
-    commanded(text) ??
+    parseFix(text) ??
+    parseRename(text) ??
+    parseCount(text) ??
+    (changesOnLines(text) ? null : parseChange(text)) ??
+    parseCommand(text) ??
     told(text) ??
     thought(text) ??
-    looked(text) ??
+    parseLook(text) ??
     read(text)
   );
 }
 
-/** Several lines, and each is a task. */
+/** Several lines, each of them a task. */
 function lineByLine(text: string): Job | null {
   const lines = text.split("\n").filter((line) => line.trim() !== "");
   const jobs = lines.map((line) => single(line.trim()));
   return lines.length > 1 && jobs.every((job) => job !== null) ? stepsJob(jobs) : null;
 }
 
-/** Text of several lines that follows "write a.txt:" is the file's, unless each line is a change of its own. */
+/** Lines that follow "write a.txt:" are the file's content, unless each line is a task of its own. */
 function changesOnLines(text: string): boolean {
   const lines = text.split("\n").filter((line) => line.trim() !== "");
   return lines.length > 1 && lines.every((line) => single(line.trim()) !== null);
 }
 
-function numbered(text: string): Job | null {
+function parseNumbered(text: string): Job | null {
   const steps = itemsOf(text);
   if (steps.length < 2) return null;
   return stepsJob(
-    steps.map((step) => delegated(step) ?? single(step) ?? sayJob(step, `I do not know how to do this: ${step}`)),
+    steps.map((step) => parseDelegation(step) ?? single(step) ?? sayJob(step, `I do not know how to do this: ${step}`)),
   );
 }
 
-/** "1. a 2. b", on one line or on several. Numbers must count up from 1, so that other numbers stay text. */
+/** "1. a 2. b", on one or several lines. Numbers must count up from 1, so that other numbers stay text. */
 function itemsOf(text: string): string[] {
   const marks: { readonly start: number; readonly end: number }[] = [];
   for (const found of text.matchAll(/(^|[\s:;])(\d+)[.)]\s+/g)) {
@@ -65,7 +67,7 @@ function itemsOf(text: string): string[] {
   );
 }
 
-function delegated(text: string): Job | null {
+function parseDelegation(text: string): Job | null {
   const found = /^delegate(?:\s+in parallel)?\s*:\s*([\s\S]+)$/i.exec(text);
   if (!found) return null;
   const items = itemsOf(found[1]!);
@@ -73,7 +75,7 @@ function delegated(text: string): Job | null {
   return delegateJob(items.length > 1 ? items : lines.length > 1 ? lines : [found[1]!.trim()]);
 }
 
-function fixed(text: string): Job | null {
+function parseFix(text: string): Job | null {
   if (!/^fix\b.*\b(tests?|checks?)\b/i.test(text)) return null;
   return fixJob((/`([^`]+)`/.exec(text)?.[1] ?? namedCommand(text))?.trim() ?? "npm test");
 }
@@ -88,7 +90,7 @@ function namedCommand(text: string): string | null {
   return null;
 }
 
-function renamed(text: string): Job | null {
+function parseRename(text: string): Job | null {
   const [head] = /^(?:rename|replace)\s+/i.exec(text) ?? [];
   if (head === undefined) return null;
   const rest = withoutEnd(text.slice(head.length));
@@ -102,10 +104,10 @@ function renamed(text: string): Job | null {
   return renameJob(old, name, path(place[1]!));
 }
 
-function counted(text: string): Job | null {
+function parseCount(text: string): Job | null {
   const found =
     /^count (?:the |all )*(?:words|lines)(?: and (?:words|lines))? (?:in|of) (?:the )?(?:files in )?(?:folder )?(\S+)(?: (?:in)?to (\S+))?$/i.exec(
-      spaced(text),
+      collapseSpaces(text),
     );
   if (!found) return null;
   const folder = path(withoutEnd(found[1]!));
@@ -113,7 +115,7 @@ function counted(text: string): Job | null {
   return countJob(folder, report);
 }
 
-function changed(text: string): Job | null {
+function parseChange(text: string): Job | null {
   const change = changeOf(text);
   return change && changeJob(change);
 }
@@ -131,7 +133,10 @@ function changeOf(text: string): Change | null {
     : null;
 }
 
-/** "edit a.txt: replace "x" with "y"": the old text ends at the first quote behind which the new one begins, the new text at the last quote. */
+/**
+ * "edit a.txt: replace "x" with "y"": the old text ends at the first quote that is followed by the new text, the new
+ * text at the last quote.
+ */
 function quotedChange(text: string): Change | null {
   const head = /^(?:edit|in)\s+(\S+?):?\s+replace\s+(["'`])/i.exec(text);
   if (!head) return null;
@@ -146,11 +151,11 @@ function quotedChange(text: string): Change | null {
 }
 
 function wordChange(text: string): Change | null {
-  const found = /^(?:edit|in) (\S+?):? replace (\S+) (?:with|by) (\S+)$/i.exec(spaced(text));
+  const found = /^(?:edit|in) (\S+?):? replace (\S+) (?:with|by) (\S+)$/i.exec(collapseSpaces(text));
   return found && { kind: "replace", path: path(found[1]!), old: found[2]!, new: withoutEnd(found[3]!) };
 }
 
-function commanded(text: string): Job | null {
+function parseCommand(text: string): Job | null {
   const found = /^(?:run|execute)\b:?\s+([\s\S]+)$/i.exec(text);
   if (!found) return null;
   let rest = found[1]!.trim();
@@ -185,8 +190,8 @@ function thought(text: string): Job | null {
   );
 }
 
-function looked(text: string): Job | null {
-  const listed = /^(?:list|ls)(?:\.*| (?:the )?(?:files in )?(?:folder )?(\S+))$/i.exec(spaced(text));
+function parseLook(text: string): Job | null {
+  const listed = /^(?:list|ls)(?:\.*| (?:the )?(?:files in )?(?:folder )?(\S+))$/i.exec(collapseSpaces(text));
   if (listed) {
     const folder = listed[1] ? path(withoutEnd(listed[1])) : ".";
     return lookJob(`list ${folder}`, { name: "list", input: { path: folder } });
@@ -214,12 +219,12 @@ function path(text: string): string {
   return plainPath(bare(text));
 }
 
-/** With one space between words. An expression that allows any number of them, in several places, takes very long to fail. */
-function spaced(text: string): string {
+/** Collapses white space to single spaces. A pattern with many variable gaps is very slow to fail. */
+function collapseSpaces(text: string): string {
   return text.trim().replace(/\s+/g, " ");
 }
 
-/** Without the full stop, and without blanks at the end; `.` and `..` stay. */
+/** Removes the full stop and blanks at the end, but keeps `.` and `..`. */
 function withoutEnd(text: string): string {
   const trimmed = text.trimEnd();
   let end = trimmed.length;
@@ -229,12 +234,12 @@ function withoutEnd(text: string): string {
   return trimmed.slice(0, end);
 }
 
-/** Without quotes around it. */
+/** Removes surrounding quotes. */
 function bare(text: string): string {
   return /^(["'`])([\s\S]+)\1$/.exec(text.trim())?.[2] ?? text.trim();
 }
 
-/** A block of code is taken without its fence; on one line, \n is a line break. */
+/** Removes the fence of a code block. On a single line, \n means a line break. */
 function content(text: string): string {
   const fenced = /^\s*```[^\n]*\n([\s\S]*?)\n?```\s*$/.exec(text);
   if (fenced) return `${fenced[1]!}\n`;

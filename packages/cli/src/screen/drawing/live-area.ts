@@ -14,7 +14,7 @@ export interface Size {
   readonly rows: number;
 }
 
-/** The live part of the screen, and where the terminal's cursor stands in it. */
+/** The live part of the screen, and the position of the terminal's cursor in it. */
 export interface LiveArea {
   readonly lines: readonly Line[];
   readonly cursor: { readonly x: number; readonly y: number } | null;
@@ -24,11 +24,11 @@ export interface LiveContent {
   readonly state: ChatState;
   /** Rows of the streamed answer that may still change. */
   readonly answer: readonly Line[];
-  /** Calls that have not ended. */
+  /** Items from the first unfinished call on. */
   readonly pending: readonly Item[];
   readonly editor: Editor;
   readonly panel: Panel | null;
-  /** In the panel; -1: none, since something else is being written. */
+  /** The selected choice in the panel; negative if none (WRITING, APPEARING). */
   readonly selected: number;
   readonly status: StatusFacts;
   readonly now: number;
@@ -37,14 +37,14 @@ export interface LiveContent {
 const PROMPT = "❯ ";
 const OUTPUT_ROWS = 3;
 /**
- * A terminal that is made narrower breaks what is wider, and nobody can know into how many rows: what is redrawn
- * stays short where it can.
+ * A terminal that gets narrower breaks wider rows into an unknown number of rows: keep redrawn rows short where
+ * possible.
  */
 const RULE_COLUMNS = 60;
-/** From here on a long question leaves room for the queue. */
+/** From this height on, a long question leaves room for the queue. */
 const ROOMY_ROWS = 18;
 
-/** Longer rows are hard to read, however wide the screen is. */
+/** Longer rows are hard to read, even on a wide screen. */
 export function textColumns(columns: number): number {
   return Math.min(columns, 120);
 }
@@ -60,21 +60,21 @@ export function answerRowsMax({ rows }: Size): number {
 }
 
 /**
- * How many rows may be redrawn. Not the last one: the terminal would scroll. Nor the first one, but in a very low
- * window: what is erased from there on, tmux keeps in its scrollback.
+ * How many rows may be redrawn. Not the last one, or the terminal scrolls. Nor the first one, except in a very low
+ * window: tmux keeps what is erased from there on in its scrollback.
  */
 export function liveRowsMax({ rows }: Size): number {
   return Math.max(4, Math.min(5, rows - 1), rows - 2);
 }
 
-/** What is less urgent gives way. */
+/** Lays out the live part; less urgent parts give way. */
 export function layOutLiveArea(shown: LiveContent, size: Size): LiveArea {
   const { columns } = size;
   const height = liveRowsMax(size);
   const status = statusLine(shown.state, shown.status, columns);
   const editor = editorPart(shown, columns, Math.max(1, Math.min(10, Math.floor(height / 3))));
-  // The panel of an interruption shows the queue itself; a question does not, and a prompt that is given meanwhile must
-  // not seem lost.
+  // The panel of an interruption shows the queue itself. A question does not, and a prompt queued meanwhile must not
+  // seem lost.
   const isAsking = shown.panel !== null && shown.state.asks.length > 0;
   const queue = shown.panel === null || isAsking ? queuePart(shown.state, columns, !isAsking) : [];
   const hints = suggestionPart(shown, columns).slice(0, Math.max(0, height - editor.lines.length - 3));
@@ -104,7 +104,7 @@ function answerPart({ state, answer }: LiveContent, columns: number): readonly L
   return [BLANK, line("∴ thinking", { dim: true }), ...rows.slice(-4).map((row) => [span("  "), ...row])];
 }
 
-/** Calls whose input is being streamed, that wait, and that run, with the end of what they say. */
+/** Calls whose input is being streamed, that are waiting or running, with the end of their output. */
 function workPart({ state, pending, status }: LiveContent, columns: number): Line[] {
   const rows: Line[] = [];
   const recorded = new Set(pending.map((item) => (item.kind === "call" ? item.call : "")));
@@ -122,7 +122,7 @@ function workPart({ state, pending, status }: LiveContent, columns: number): Lin
     );
   }
   for (const item of pending) {
-    // What it is asked about stands in the panel.
+    // The panel shows the call that needs an answer.
     if (item.kind !== "call" || item.call === state.asks[0]?.call) continue;
     const shown = stateNow(item, state);
     const mark = shown === "running" ? spinner(status.frame) : undefined;
@@ -133,8 +133,8 @@ function workPart({ state, pending, status }: LiveContent, columns: number): Lin
 }
 
 /**
- * While a turn works, an outcome that is not known is on its way into the journal; when the turn was broken off, it
- * never came there. A word on a call is recorded with those on its neighbours.
+ * While a turn is running, an unknown outcome is about to be recorded; once the turn is interrupted, it never will be.
+ * The answer to one call is recorded together with those to its neighbours.
  */
 function stateNow({ call, state }: CallItem, { status, asks }: ChatState): CallState | "answered" {
   if (status === "interrupted") return state === "running" ? "unknown" : state;
@@ -146,7 +146,7 @@ function panelPart({ panel, selected, now }: LiveContent, columns: number, rowsM
   if (panel === null) return [];
   const choices = choiceLines(panel, selected, columns);
   if (rowsMax < choices.length + 2) {
-    // In a low window what it is about goes before the choices: nobody is to choose blindly.
+    // In a low window, what the panel is about comes before the choices: nobody should choose blindly.
     const about = panel.lines(columns, Math.max(2, rowsMax - 1), now).map((row) => cut(row, columns));
     if (rowsMax < 2) return about.slice(0, 2).slice(-1);
     return [...about.slice(0, Math.max(2, rowsMax - 1)).slice(1 - rowsMax), choiceLine(panel, selected, columns)];
@@ -155,7 +155,7 @@ function panelPart({ panel, selected, now }: LiveContent, columns: number, rowsM
   return [BLANK, ...about.map((row) => cut(row, columns)), ...choices].slice(-Math.max(1, rowsMax));
 }
 
-/** `canTakeBack`: the arrows are not somebody else's now. */
+/** `canTakeBack`: the arrow keys are not used for something else. */
 function queuePart({ queue }: ChatState, columns: number, canTakeBack: boolean): Line[] {
   if (queue.length === 0) return [];
   const shown = queue.slice(0, 3).map(({ text }) => line(`  queued: ${excerpt(text, columns - 12)}`, { dim: true }));

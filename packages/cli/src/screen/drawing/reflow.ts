@@ -3,32 +3,28 @@ import { widthOf } from "../../terminal/index.ts";
 import type { Picture } from "./renderer.ts";
 
 /**
- * Does this terminal rewrap rows when it is made narrower? All that are in use do, but for these two, which cut
- * them off.
+ * Whether this terminal rewraps rows when it gets narrower. All common ones do, except these two, which cut them off.
  */
 export function doesReflow(env: Readonly<Record<string, string | undefined>>): boolean {
   return env["XTERM_VERSION"] === undefined && env["TERM"] !== "linux";
 }
 
-/**
- * How many rows more than before stand between the top of the live part and its cursor, now that the screen has so many
- * columns.
- */
+/** How many more rows than before are between the top of the live part and its cursor, at this width. */
 export function countExtraRows({ live, cursor }: Pick<Picture, "live" | "cursor">, columns: number): number {
   if (cursor === null || columns < 1) return 0;
   const above = live.split("\n").slice(0, cursor.y);
   return rowsIn(above.join("\n"), columns) - Math.max(1, above.length) + Math.floor(cursor.x / columns);
 }
 
-/** How many rows it takes on a screen with so many columns. */
+/** How many rows the text takes at this width. */
 export function rowsIn(live: string, columns: number): number {
   const rows = live.split("\n").map((row) => Math.ceil(widthOf(stripVTControlCharacters(row)) / columns));
   return rows.reduce((sum, own) => sum + Math.max(1, own), 0);
 }
 
 /**
- * Empties the rows from so many above the cursor to the last of the screen, one by one, and comes back: what is erased
- * at one stroke from the first row on, tmux keeps in its scrollback.
+ * Clears the rows from `above` the cursor to the end of the screen, one by one, and returns: if they were erased at
+ * once from the first row on, tmux would keep them in its scrollback.
  */
 export function wipeRows(above: number, rows: number): string {
   const up = above > 0 ? `\u001b[${above}A` : "";

@@ -4,19 +4,19 @@ import { headLines, type Level, noticeLines, ruleLine } from "../lines/notices.t
 import { answerRowsMax, type LiveArea, type LiveContent, layOutLiveArea, type Size, textColumns } from "./live-area.ts";
 import { pendingItems, Scrollback } from "./scrollback.ts";
 
-/** Deltas come by the thousand: the screen follows at this pace. */
+/** Deltas arrive by the thousand: the screen follows at this pace. */
 const FRAME_MS = 33;
 const SPIN_MS = 120;
 
-/** What the terminal shows: what is written once, and what is redrawn. Replaced, never changed. */
+/** What the terminal shows: what is written once, and what is redrawn. Immutable. */
 export interface Picture {
-  /** Pieces of the scrollback, oldest first; it only grows. */
+  /** Pieces of the scrollback, oldest first; only ever appended to. */
   readonly written: readonly string[];
   readonly live: string;
   readonly cursor: { readonly x: number; readonly y: number } | null;
 }
 
-/** Makes pictures, at its own pace, of what `content` says. */
+/** Draws pictures of `content` at its own pace. */
 export class Renderer {
   readonly #content: (renderer: Renderer) => { readonly area: LiveArea; readonly active: boolean };
   readonly #colour: boolean;
@@ -24,7 +24,7 @@ export class Renderer {
   #picture: Picture = { written: [], live: "", cursor: null };
   #size: Size;
   #scrollback = new Scrollback();
-  /** Rows that wait for the next picture. */
+  /** Rows waiting for the next picture. */
   #rows: Line[] = [];
   #failure: ChatState["failure"] = null;
   #ended = false;
@@ -46,7 +46,7 @@ export class Renderer {
     return this.#size;
   }
 
-  /** A count that grows while something runs. */
+  /** A counter that advances while something runs. */
   get frame(): number {
     return this.#frame;
   }
@@ -56,7 +56,7 @@ export class Renderer {
     return () => this.#listeners.delete(listener);
   };
 
-  /** Into the scrollback. */
+  /** Adds rows to the scrollback. */
   write(rows: readonly Line[]): void {
     this.#rows.push(...rows);
     this.drawSoon();
@@ -66,7 +66,7 @@ export class Renderer {
     this.write(noticeLines(level, text, textColumns(this.#size.columns)));
   }
 
-  /** Another conversation comes onto the screen. */
+  /** Shows another conversation. */
   open(state: ChatState, resumed: boolean, behindAnother: boolean): void {
     const { columns } = this.#size;
     this.#scrollback = new Scrollback();
@@ -84,13 +84,13 @@ export class Renderer {
     this.draw();
   }
 
-  /** The live part of a conversation; what is finished of it goes into the scrollback. */
+  /** Lays out the live part of a conversation, and moves what is finished into the scrollback. */
   conversation(shown: Omit<LiveContent, "answer" | "pending">): LiveArea {
     const { state } = shown;
     const { finished, live } = this.#scrollback.step(state, textColumns(this.#size.columns), answerRowsMax(this.#size));
     this.#rows.push(...finished);
     const { failure } = state;
-    // Not by its words: the same may happen twice in a row, and is told twice.
+    // Compared by identity: the same failure may occur twice in a row, and is then shown twice.
     if (failure !== null && failure !== this.#failure) {
       this.#rows.push(...noticeLines("error", failure.message, textColumns(this.#size.columns)));
     }
@@ -112,10 +112,7 @@ export class Renderer {
     for (const listener of this.#listeners) listener();
   }
 
-  /**
-   * The live part goes; what was written stays in the terminal, and so do the words of an answer that nobody stays to
-   * see the end of.
-   */
+  /** Removes the live part. What was written stays in the terminal, including the part of an answer streamed so far. */
   end(state: ChatState | null): void {
     this.draw();
     this.#ended = true;
@@ -125,7 +122,7 @@ export class Renderer {
     for (const listener of this.#listeners) listener();
   }
 
-  /** With the rows that waited for it. */
+  /** Appends the waiting rows. */
   #written(): readonly string[] {
     const { written } = this.#picture;
     const rows = this.#rows.splice(0);
@@ -136,7 +133,7 @@ export class Renderer {
     return lines.map((row) => ansiOf(row, this.#colour)).join("\n");
   }
 
-  /** Only while there is something to wait for: a screen that stands still costs nothing. */
+  /** Runs only while something is active: an idle screen costs nothing. */
   #spin(active: boolean): void {
     if (active === (this.#spinning !== null)) return;
     if (this.#spinning !== null) clearInterval(this.#spinning);

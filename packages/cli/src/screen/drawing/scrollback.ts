@@ -4,27 +4,26 @@ import { cutOffLine, itemLines, reasoningLines } from "../lines/item-lines.ts";
 import { BLANK, type Line, line } from "../lines/line.ts";
 import { advanceStream, EMPTY_STREAM, finishStream, type MarkdownStream } from "../lines/markdown-stream.ts";
 
-/** So many items of a conversation are written out when it is opened; the rest is a command away. */
+/** How many items are written out when a conversation is opened; `holdfast show` shows the rest. */
 const ITEMS_MAX = 60;
 
 /**
- * What of a conversation stands in the terminal's scrollback, where nothing can be changed any more. Each step takes
- * the state of the chat and answers the rows to add: items that are finished, and the finished part of the
- * answer that is being streamed. An answer that was written out while it was streamed is not written again when it is
- * recorded.
+ * The part of a conversation in the terminal's scrollback, which can no longer change. Each step takes the state of the
+ * chat and returns the rows to add: finished items, and the finished part of the streamed answer. An answer that was
+ * written while it streamed is not written again when it is recorded.
  */
 export class Scrollback {
-  /** By id, with the state that a call was written out in. */
+  /** By id, with the state in which a call was written. */
   readonly #written = new Map<string, CallState | null>();
   #stream: MarkdownStream = EMPTY_STREAM;
   /** The streamed text that `#stream` has seen. */
   #streamed = "";
-  /** What was told as streamed when an answer was recorded: until the next one begins, that may still be it. */
+  /** The streamed text when an answer was recorded: the state may still hold it until the next answer starts. */
   #recorded = "";
-  /** The thoughts that were written out before their record came. */
+  /** Reasoning that was written before it was recorded. */
   #thought = "";
 
-  /** The end of the conversation as it was when it was opened. */
+  /** The end of the conversation, as it was when it was opened. */
   open(state: ChatState, columns: number): Line[] {
     const finished = state.items.slice(0, pendingAt(state));
     const skipped = finished.slice(0, -ITEMS_MAX);
@@ -47,14 +46,14 @@ export class Scrollback {
     return { finished, live };
   }
 
-  /** The answer that is being streamed, as far as it has come, when nobody stays for the rest. */
+  /** The part of the answer streamed so far, when the person leaves. */
   breakOff(state: ChatState, columns: number): Line[] {
     const text = state.live?.text ?? "";
     if (text === "" || text === this.#recorded || !text.startsWith(this.#streamed)) return [];
     return [...(this.#stream.begun ? [] : [BLANK]), ...finishStream(this.#stream, text, columns), cutOffLine()];
   }
 
-  /** A call that was written out before anybody knew its end is written again with it, as after an interruption. */
+  /** A call written before its outcome was known is written again with it, for example after an interruption. */
   #isNew(item: Item): boolean {
     const before = this.#written.get(item.id);
     if (before === undefined) return true;
@@ -67,7 +66,7 @@ export class Scrollback {
     if (item.kind !== "answer") return itemLines(item, columns);
     const { taken } = this.#stream;
     if (taken > item.text.length && this.#streamed.startsWith(item.text)) {
-      // Several texts of one message were streamed as one: this one is written out, and the next goes on behind it.
+      // Several texts of one message were streamed as one: this one is already written, and the next one follows it.
       this.#streamed = this.#streamed.slice(item.text.length);
       this.#stream = { ...this.#stream, taken: taken - item.text.length };
       return item.incomplete ? [cutOffLine()] : [];
@@ -86,7 +85,7 @@ export class Scrollback {
     const text = state.live?.text ?? "";
     if (text === "" || text === this.#recorded) return [];
     if (!text.startsWith(this.#streamed)) {
-      // The request is made again: what stands in the scrollback cannot be taken back, but it can be called void.
+      // The request is retried. The scrollback cannot be changed, but the text can be marked as void.
       if (this.#stream.begun) finished.push(line("… cut off: retrying the request", { dim: true }));
       this.#forget();
     }
@@ -111,7 +110,7 @@ export class Scrollback {
   }
 }
 
-/** The first item that still changes: a call of the last turn. What follows waits for it, so that the order holds. */
+/** The first item that may still change: a call of the last turn. Later items wait for it, to keep the order. */
 function pendingAt(state: ChatState): number {
   const working = state.status === "running" || state.status === "waiting";
   const prompt = state.items.findLastIndex(({ kind }) => kind === "prompt");
@@ -120,8 +119,8 @@ function pendingAt(state: ChatState): number {
 }
 
 /**
- * While a turn works, an outcome that is not known is one that is being recorded. After its end only a tool that has
- * not stopped yet has one to come.
+ * While a turn is running, an unknown outcome is about to be recorded. After it ends, only a tool that has not stopped
+ * yet can still change.
  */
 function mayChange({ state }: CallItem, working: boolean): boolean {
   if (state === "running") return true;
@@ -136,7 +135,7 @@ function isFinal(state: CallState): boolean {
   return state === "done" || state === "failed" || state === "denied" || state === "not-run";
 }
 
-/** Items that are shown in the live part, since they may still change. */
+/** Items that are not in the scrollback yet, because they or an earlier call may still change. */
 export function pendingItems(state: ChatState): readonly Item[] {
   return state.items.slice(pendingAt(state));
 }

@@ -2,16 +2,16 @@ import { graphemes, widthOf } from "../../terminal/index.ts";
 import type { Item } from "../../transcript/item.ts";
 import type { Key } from "./keys.ts";
 
-/** The text that is being written, and what was sent before. */
+/** The text being written, and what was sent before. */
 export interface Editor {
   readonly text: string;
-  /** In characters of `text`, always between two that a reader sees. */
+  /** Offset in `text`, always on a grapheme boundary. */
   readonly cursor: number;
   /** What was sent, oldest first. */
   readonly history: readonly string[];
-  /** Where in the history we are; its length: at what is being written. */
+  /** The position in the history; its length means the text being written. */
   readonly at: number;
-  /** What was being written when the history was entered. */
+  /** The text that was being written when the history was entered. */
   readonly draft: string;
 }
 
@@ -22,22 +22,20 @@ export function withText(editor: Editor, text: string): Editor {
   return { ...editor, text: harmless, cursor: harmless.length };
 }
 
-/** What was asked in this conversation can be asked again. */
+/** Makes the prompts of this conversation the history. */
 export function withHistory(editor: Editor, items: readonly Item[]): Editor {
   const history = items.flatMap((item) => (item.kind === "prompt" ? [clean(item.text)] : [])).slice(-500);
   return { ...editor, history, at: history.length, draft: "" };
 }
 
-/** Sent: empty again, and remembered. */
+/** Clears the text and adds it to the history. */
 export function markSent(editor: Editor): Editor {
   const last = editor.history.at(-1);
   const history = editor.text === last ? editor.history : [...editor.history, editor.text].slice(-500);
   return { text: "", cursor: 0, history, at: history.length, draft: "" };
 }
 
-/**
- * What a key does to the text; null if it is none of the editor's keys. `columns`: what a row holds, for up and down.
- */
+/** Applies a key to the text; null if the editor does not handle it. `columns` is the row width, for up and down. */
 export function applyKey(editor: Editor, key: Key, columns: number): Editor | null {
   switch (key.name) {
     case "text":
@@ -63,7 +61,7 @@ export function applyKey(editor: Editor, key: Key, columns: number): Editor | nu
       return { ...editor, cursor: lineEnd(editor.text, editor.cursor) };
     case "killToEnd": {
       const end = lineEnd(editor.text, editor.cursor);
-      // At the end of a line it joins the next one to it, as everywhere.
+      // At the end of a line, join the next one, as other editors do.
       return remove(editor, editor.cursor, end === editor.cursor ? end + 1 : end);
     }
     case "killToStart": {
@@ -81,20 +79,20 @@ export function applyKey(editor: Editor, key: Key, columns: number): Editor | nu
   }
 }
 
-/** A backslash before Enter means a new line: answers the text with it, or null. */
+/** A backslash before Enter means a new line. Returns the text with it, or null. */
 export function continueLine(editor: Editor): Editor | null {
   if (editor.text[editor.cursor - 1] !== "\\") return null;
   const text = `${editor.text.slice(0, editor.cursor - 1)}\n${editor.text.slice(editor.cursor)}`;
   return { ...editor, text };
 }
 
-/** One row of the editor: a piece of the text, from `start`. */
+/** One row of the editor: a piece of the text, starting at `start`. */
 export interface Row {
   readonly start: number;
   readonly text: string;
 }
 
-/** Text as rows of at most `columns`, cut anywhere: what was typed is shown as it is. */
+/** Splits text into rows of at most `columns`, anywhere: typed text is shown as it is. */
 export function rowsOf(text: string, columns: number): Row[] {
   const rows: Row[] = [];
   let offset = 0;
@@ -118,7 +116,7 @@ export function rowsOf(text: string, columns: number): Row[] {
   return rows;
 }
 
-/** Where the cursor stands, in rows and columns. A row that is full has its end on the next one. */
+/** The cursor's row and column. The end of a full row is at the start of the next one. */
 export function cursorAt(rows: readonly Row[], cursor: number, columns: number): { row: number; column: number } {
   const row = Math.max(
     0,
@@ -130,7 +128,7 @@ export function cursorAt(rows: readonly Row[], cursor: number, columns: number):
 }
 
 function clean(text: string): string {
-  // Control characters have no place in a prompt; a tab is four spaces, so that its width is the same everywhere.
+  // Control characters do not belong in a prompt. A tab becomes four spaces, so that its width is the same everywhere.
   return text
     .replace(/\r\n?/gu, "\n")
     .replaceAll("\t", "    ")
@@ -187,7 +185,7 @@ function lineEnd(text: string, cursor: number): number {
   return end === -1 ? text.length : end;
 }
 
-/** To the row above or below, as near to the same column as it has one; null if there is none. */
+/** Moves to the row above or below, as close to the same column as possible; null if there is no such row. */
 function vertical(editor: Editor, columns: number, by: 1 | -1): Editor | null {
   const rows = rowsOf(editor.text, columns);
   const { row, column } = cursorAt(rows, editor.cursor, columns);

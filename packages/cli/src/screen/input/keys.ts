@@ -1,6 +1,6 @@
 import type { Key as InkKey } from "ink";
 
-/** What a person pressed, whatever the terminal sent for it. */
+/** A key, independent of what the terminal sent for it. */
 export type Key =
   | { readonly name: "text"; readonly text: string }
   | { readonly name: "paste"; readonly text: string }
@@ -31,7 +31,7 @@ export type KeyName =
   | "suspend"
   | "redraw";
 
-/** By the letter that is held with Ctrl; as control characters they are 1 (A) to 26 (Z). */
+/** By the letter pressed with Ctrl; the control characters are 1 (A) to 26 (Z). */
 const CONTROLS: Readonly<Record<string, KeyName>> = {
   a: "home",
   b: "left",
@@ -53,8 +53,8 @@ const CONTROLS: Readonly<Record<string, KeyName>> = {
 };
 
 /**
- * What Ink tells of one piece of input. Several keys that came at once, as from a script or a slow line, are one piece:
- * they are taken apart here.
+ * The keys in one piece of input from Ink. Keys that arrive at once, as from a script or a slow connection, are one
+ * piece and are split here.
  */
 export function keysOf(input: string, key: InkKey): Key[] {
   if (key.eventType === "release") return [];
@@ -103,7 +103,7 @@ function split(input: string): Key[] {
     if (name !== undefined) keys.push({ name });
   }
   flush();
-  // Typed before the screen was there: the terminal has made a new line of Enter. Ctrl+J comes alone.
+  // The input was typed before the screen was ready, so the terminal turned Enter into a newline. Ctrl+J comes alone.
   if (keys.length > 1 && keys.at(-1)!.name === "newline") keys[keys.length - 1] = { name: "enter" };
   return keys;
 }

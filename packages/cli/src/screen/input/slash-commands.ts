@@ -1,4 +1,4 @@
-/** What can be said to the screen itself, and not to the model. */
+/** Commands for the screen itself, not for the model. */
 export const COMMANDS = [
   { name: "help", argument: "", does: "keys and commands" },
   { name: "sessions", argument: "", does: "switch to another session; this one keeps running" },
@@ -25,19 +25,19 @@ export function parseSlashCommand(text: string): Parsed {
   const match = /^\/([a-z]+)(?:[ \t]([^\n]*))?$/iu.exec(text.trim());
   if (match === null) return { kind: "prompt" };
   const said = match[1]!.toLowerCase();
-  // As other programs call it.
+  // Other programs call it exit.
   const name = said === "exit" ? "quit" : said;
   const known = COMMANDS.find((one) => one.name === name);
   if (known === undefined) return { kind: "unknown", name };
   return { kind: "command", name: known.name, argument: (match[2] ?? "").trim() };
 }
 
-/** The command that was meant, perhaps: a letter more, less, wrong or in the wrong place. */
+/** The command that was probably meant: one letter is extra, missing, wrong or swapped. */
 export function guessCommand(name: string): CommandName | null {
   return COMMANDS.find((one) => isSlip(name, one.name) || isSlip(one.name, name))?.name ?? null;
 }
 
-/** Does one slip of the hand make `a` of `b`, which is not shorter? */
+/** Whether `a` is `b` with one letter missing, wrong or swapped. */
 function isSlip(a: string, b: string): boolean {
   let at = 0;
   while (at < a.length && a[at] === b[at]) at++;
@@ -46,13 +46,15 @@ function isSlip(a: string, b: string): boolean {
   return rest === wanted.slice(1) || rest.slice(1) === wanted.slice(1) || rest === swapped + wanted.slice(2);
 }
 
-/** Commands that begin like this. */
+/** Commands that start with this text. */
 export function matchCommands(text: string): readonly (typeof COMMANDS)[number][] {
   if (!/^\/[a-z]*$/u.test(text)) return [];
   return COMMANDS.filter(({ name }) => name.startsWith(text.slice(1)));
 }
 
-/** What Tab makes of it: as much as all of them share, and a space behind the only one. */
+/**
+ * What Tab completes: the prefix that all matches share; a single match in full, plus a space if it takes an argument.
+ */
 export function completeCommand(text: string): string {
   const found = matchCommands(text);
   if (found.length === 0) return text;

@@ -8,7 +8,7 @@ const REASONING_ROWS_MAX = 6;
 const OUTPUT_ROWS_MAX = 6;
 const FAINT: Style = { dim: true };
 
-/** A recorded item as it stands in the scrollback, with the blank line before it. */
+/** A recorded item as shown in the scrollback, with a blank line before it. */
 export function itemLines(item: Item, columns: number): Line[] {
   const rows = bodyOf(item, columns);
   if (item.aside !== undefined) {
@@ -54,7 +54,7 @@ export function cutOffLine(): Line {
   return line("… cut off here", { italic: true, colour: "yellow" });
 }
 
-/** Thoughts are shown in brief: the record has all of them. */
+/** Shows reasoning in brief: the record has all of it. */
 export function reasoningLines(text: string, columns: number): Line[] {
   const clean = untab(plain(text)).trim();
   if (clean === "") return [];
@@ -64,10 +64,10 @@ export function reasoningLines(text: string, columns: number): Line[] {
     .flatMap((one) =>
       wrap(line(one, { dim: true, italic: true }), columns, { first: [span("  ")], rest: [span("  ")] }),
     );
-  return headed(rows, REASONING_ROWS_MAX, "∴ thought", columns);
+  return withTitle(rows, REASONING_ROWS_MAX, "∴ thought", columns);
 }
 
-function headed(rows: Line[], rowsMax: number, title: string, columns: number): Line[] {
+function withTitle(rows: Line[], rowsMax: number, title: string, columns: number): Line[] {
   const shown = rows.length <= rowsMax ? rows : rows.slice(0, rowsMax - 1);
   const more = rows.length - shown.length;
   return [line(title, FAINT), ...shown, ...(more > 0 ? [cut(line(`  … ${more} more lines`, FAINT), columns)] : [])];
@@ -100,7 +100,7 @@ function callLines(item: CallItem, columns: number): Line[] {
   return [...rows, ...outputHead(item.output, columns, OUTPUT_ROWS_MAX)];
 }
 
-/** The beginning of what a tool answered: each line cut, not wrapped. */
+/** The start of a tool's output; each line is cut, not wrapped. */
 export function outputHead(output: string, columns: number, rowsMax: number): Line[] {
   const all = trimmedLines(output);
   const shown = all.length <= rowsMax ? all : all.slice(0, rowsMax - 1);
@@ -111,7 +111,7 @@ export function outputHead(output: string, columns: number, rowsMax: number): Li
   ];
 }
 
-/** The end of what a running tool says. */
+/** The end of a running tool's output. */
 export function outputTail(output: string, columns: number, rowsMax: number): Line[] {
   return trimmedLines(output)
     .slice(-rowsMax)

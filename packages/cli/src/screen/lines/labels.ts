@@ -29,23 +29,23 @@ export const CALL_STATES: Record<
   "not-run": { mark: "–", words: "did not run", colour: "grey" },
 };
 
-/** A folder as people write it. */
+/** A folder in short form, with ~ for the home folder. */
 export function folderWords(cwd: string, columns: number, home: string | null = homeFolder()): string {
   const short =
     home === null ? cwd : cwd === home ? "~" : cwd.startsWith(`${home}/`) ? `~${cwd.slice(home.length)}` : cwd;
   const harmless = plainLine(short);
   if (harmless.length <= columns) return harmless;
-  // The end of a path says more than its beginning.
+  // The end of a path says more than its start.
   return `…${harmless.slice(harmless.length - columns + 1)}`;
 }
 
-/** How people know a session: its title, else its first prompt. */
+/** The name people know a session by: its title, or else its first prompt. */
 export function chatName({ title, items, id }: Pick<ChatState, "title" | "items" | "id">, columns: number): string {
   const first = items.find((item) => item.kind === "prompt");
   return excerpt(title || (first?.kind === "prompt" ? first.text : "") || shortId(id), columns);
 }
 
-/** The beginning of a text, on one line. */
+/** The start of a text, on one line. */
 export function excerpt(text: string, columns: number): string {
   return fit(plainLine(text.slice(0, columns * 8)), columns);
 }
@@ -61,9 +61,7 @@ export function elapsedWords(ms: number): string {
   return `${Math.floor(seconds / 60)}:${String(seconds % 60).padStart(2, "0")}`;
 }
 
-/**
- * The first letters of an id that tell it from others at a glance. A UUIDv7 begins with the time: its end differs more.
- */
+/** The start of an id, to recognize it by. Of a UUIDv7, this is its timestamp. */
 export function shortId(id: string): string {
   return id.slice(0, 13);
 }

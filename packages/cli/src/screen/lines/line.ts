@@ -18,7 +18,7 @@ export interface Span {
   readonly style?: Style;
 }
 
-/** One row of the screen, or one that is still to be wrapped. */
+/** One row of the screen, or a line that is yet to be wrapped. */
 export type Line = readonly Span[];
 
 export const BLANK: Line = [];
@@ -50,12 +50,12 @@ const COLOURS: Record<Colour, number> = {
   grey: 90,
 };
 
-/** With the escape sequences of its styles; `colour: false` leaves out the colours only (NO_COLOR). */
+/** Adds escape sequences for the styles; `colour: false` leaves out only the colours (NO_COLOR). */
 export function ansiOf(spans: Line, colour: boolean): string {
-  return spans.map(({ text, style }) => styled(text, style, colour)).join("");
+  return spans.map(({ text, style }) => applyStyle(text, style, colour)).join("");
 }
 
-function styled(text: string, style: Style | undefined, colour: boolean): string {
+function applyStyle(text: string, style: Style | undefined, colour: boolean): string {
   if (style === undefined || text === "") return text;
   let before = "";
   let after = "";
@@ -73,7 +73,7 @@ function styled(text: string, style: Style | undefined, colour: boolean): string
   return before + text + after;
 }
 
-/** The beginning of a line that fits; `…` at its end if it was cut. */
+/** The start of a line that fits, ending in `…` if it was cut. */
 export function cut(spans: Line, columns: number): Line {
   if (lineWidth(spans) <= columns) return spans;
   const kept: Span[] = [];
@@ -93,7 +93,7 @@ export function cut(spans: Line, columns: number): Line {
   return kept;
 }
 
-/** Tabs to the next stop of four columns, since nobody can wrap what has no width of its own. */
+/** Expands tabs to stops of four columns: a tab has no width of its own, so it cannot be wrapped. */
 export function untab(text: string): string {
   if (!text.includes("\t")) return text;
   let column = 0;
@@ -107,15 +107,15 @@ export function untab(text: string): string {
 }
 
 export interface WrapOptions {
-  /** In front of the first row. */
+  /** Before the first row. */
   readonly first?: Line;
-  /** In front of each further row. */
+  /** Before each further row. */
   readonly rest?: Line;
-  /** Cut anywhere, and keep every space: for code. */
+  /** Break anywhere and keep every space: for code. */
   readonly hard?: true;
 }
 
-/** One line as rows of at most `columns`, broken between words, or within a word that is wider than a row. */
+/** Wraps a line into rows of at most `columns`, between words, or within a word that is wider than a row. */
 export function wrap(spans: Line, columns: number, options: WrapOptions = {}): Line[] {
   const first = options.first ?? BLANK;
   const rest = options.rest ?? BLANK;
@@ -135,7 +135,7 @@ export function wrap(spans: Line, columns: number, options: WrapOptions = {}): L
     for (const piece of options.hard ? [text] : words(text)) {
       const width = widthOf(piece);
       if (used + width <= limit) {
-        // A row that was wrapped does not begin with the space between two words.
+        // A wrapped row does not start with the space between two words.
         if (empty && rows.length > 0 && !options.hard && piece.trim() === "") continue;
         row.push(span(piece, style));
         used += width;
@@ -173,15 +173,15 @@ function words(text: string): string[] {
 }
 
 function trimmedEnd(row: readonly Span[], hard: boolean): Line {
-  const kept = merged(row);
+  const kept = mergeSpans(row);
   const last = kept.at(-1);
   if (hard || last === undefined) return kept;
   const text = last.text.trimEnd();
   return text === last.text ? kept : [...kept.slice(0, -1), span(text, last.style)];
 }
 
-/** Neighbours of one style become one span: fewer escape sequences. */
-function merged(row: readonly Span[]): Span[] {
+/** Merges neighbours of the same style, for fewer escape sequences. */
+function mergeSpans(row: readonly Span[]): Span[] {
   const out: Span[] = [];
   for (const one of row) {
     if (one.text === "") continue;

@@ -2,26 +2,26 @@ import type { Token, Tokens } from "marked";
 import { BLANK, type Line, lineText, type Style } from "./line.ts";
 import { blockLines, blocksOf, toReadable } from "./markdown.ts";
 
-/** A line that has not ended yet is taken as it stands when it is longer than this. */
+/** An unfinished line longer than this is processed without waiting for its end. */
 const LINE_CHARS_MAX = 4_000;
-/** Rows of code do not change once they are complete: they need not wait for the end of their block. */
+/** A complete row of code no longer changes, so it need not wait for the end of its block. */
 const CODE_LINES_MAX = 8;
 
 /**
- * Markdown that is still being streamed, cut into what is finished and what may still change. Blocks are finished when
- * another one has begun; a block that is long is finished piece by piece, so that the cost of each step does
- * not grow with the length of the answer. A value: each step answers the next one.
+ * Markdown that is still being streamed, split into what is finished and what may still change. A block is finished
+ * when the next one starts. A long block is finished piece by piece, so that the cost of a step does not grow with the
+ * length of the answer. Immutable: each step returns the next value.
  */
 export interface MarkdownStream {
-  /** How much of the text has been taken in, in characters. */
+  /** How many characters of the text have been processed. */
   readonly taken: number;
-  /** Taken in, made readable, and not finished. */
+  /** Processed and readable, but not finished. */
   readonly pending: string;
-  /** What the rest of a cut block must begin with to be read as what it is. */
+  /** What the rest of a split block must start with to be parsed correctly. */
   readonly prefix: string;
-  /** The next rows go on with the block of the last ones: no blank line between. */
+  /** The next rows continue the last block: no blank line between them. */
   readonly joined: boolean;
-  /** Were any rows finished? */
+  /** Whether any rows are finished. */
   readonly begun: boolean;
 }
 
@@ -29,13 +29,13 @@ export const EMPTY_STREAM: MarkdownStream = { taken: 0, pending: "", prefix: "",
 
 export interface StreamStep {
   readonly stream: MarkdownStream;
-  /** Rows that do not change any more. */
+  /** Rows that no longer change. */
   readonly finished: readonly Line[];
-  /** Rows of what may still change. */
+  /** Rows that may still change. */
   readonly live: readonly Line[];
 }
 
-/** `text` is all that was streamed so far, `rowsMax` what may stay unfinished. */
+/** `text` is everything streamed so far; `rowsMax`, how many rows may stay unfinished. */
 export function advanceStream(
   before: MarkdownStream,
   text: string,
@@ -43,7 +43,7 @@ export function advanceStream(
   rowsMax: number,
   style: Style = {},
 ): StreamStep {
-  const taken = endOfTaken(text, before.taken);
+  const taken = findTakenEnd(text, before.taken);
   let stream: MarkdownStream = {
     ...before,
     taken,
@@ -79,7 +79,7 @@ export function advanceStream(
   return { stream, finished, live: rowsOf(tokens, stream, columns, style) };
 }
 
-/** All that is left, as rows that do not change any more. */
+/** The rest of the text, as rows that no longer change. */
 export function finishStream(
   before: MarkdownStream,
   text: string,
@@ -90,7 +90,7 @@ export function finishStream(
   return rowsOf(blocksOf(all.trimEnd()), before, columns, style);
 }
 
-function endOfTaken(text: string, from: number): number {
+function findTakenEnd(text: string, from: number): number {
   const end = text.lastIndexOf("\n") + 1;
   const taken = Math.max(from, end);
   if (text.length - taken <= LINE_CHARS_MAX) return taken;
@@ -98,7 +98,7 @@ function endOfTaken(text: string, from: number): number {
   return space > taken ? space + 1 : taken;
 }
 
-/** How many blocks cannot change any more: not the last one, and none that reaches into a line that has not ended. */
+/** How many blocks can no longer change: not the last one, and none that reaches into an unfinished line. */
 function settledIn(tokens: readonly Token[], length: number): number {
   const last = tokens.findLastIndex((token) => token.type !== "space");
   let end = 0;
@@ -113,14 +113,14 @@ function lengthOf(tokens: readonly { readonly raw: string }[]): number {
   return tokens.reduce((sum, { raw }) => sum + raw.length, 0);
 }
 
-/** `length` counts the prefix too, which was never pending. */
+/** `length` includes the prefix, which was never pending. */
 function skip(stream: MarkdownStream, length: number): { readonly pending: string } {
   return { pending: stream.pending.slice(Math.max(0, length - stream.prefix.length)) };
 }
 
 function rowsOf(tokens: readonly Token[], stream: MarkdownStream, columns: number, style: Style): Line[] {
   const first = tokens.findIndex((token) => token.type !== "space");
-  // Nothing but the end of a block whose code has been written out.
+  // Only the end of a block whose code is already written.
   const emptied = stream.prefix !== "" && tokens[first]?.type === "code" && (tokens[first] as Tokens.Code).text === "";
   const shown = emptied ? tokens.slice(first + 1) : tokens;
   const rows = blockLines(shown, columns, style);
@@ -129,7 +129,7 @@ function rowsOf(tokens: readonly Token[], stream: MarkdownStream, columns: numbe
   return own.length > 0 && apart ? [BLANK, ...own] : own;
 }
 
-/** How many rows come from the prefix: the name of the language, or the head of a table with its rule. */
+/** How many rows come from the prefix: the language name, or the table head with its rule. */
 function prefixRows(tokens: readonly Token[], rows: readonly Line[]): number {
   const first = tokens.find((token) => token.type !== "space");
   if (first?.type === "code") return (first as Tokens.Code).lang?.trim() ? 1 : 0;
@@ -140,11 +140,11 @@ function prefixRows(tokens: readonly Token[], rows: readonly Line[]): number {
 interface Piece {
   readonly text: string;
   readonly prefix: string;
-  /** The block goes on behind it. */
+  /** The block continues after it. */
   readonly joined: boolean;
 }
 
-/** The part of an open block that can be finished now; null if it cannot be cut. */
+/** The part of an open block that can be finished now; null if it cannot be split. */
 function pieceOf(open: Token, stream: MarkdownStream): Piece | null {
   const whole = stream.prefix + stream.pending;
   const lineEnd = whole.lastIndexOf("\n") + 1;
@@ -164,7 +164,7 @@ function pieceOf(open: Token, stream: MarkdownStream): Piece | null {
     return head === null ? null : { text: whole.slice(0, upTo), prefix: head[0], joined: true };
   }
   if (open.type === "list") {
-    // Before its last item, which may still grow: what is cut off is read as a list again.
+    // Split before the last item, which may still grow. The rest is parsed as a list again.
     const tokens = blocksOf(whole);
     const at = tokens.findLastIndex((token) => token.type === "list");
     const items = (tokens[at] as Tokens.List | undefined)?.items ?? [];
@@ -176,7 +176,7 @@ function pieceOf(open: Token, stream: MarkdownStream): Piece | null {
   return upTo > 0 ? { text: whole.slice(0, upTo), prefix: "", joined: true } : null;
 }
 
-/** Does this code end with the fence that it began with? */
+/** Whether this code ends with the fence that it started with. */
 function isClosed(code: string, fence: string): boolean {
   const last = code.trimEnd().split("\n").at(-1)!.trim();
   return last.startsWith(fence) && last.replaceAll(fence[0]!, "") === "";

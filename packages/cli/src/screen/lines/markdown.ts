@@ -3,29 +3,29 @@ import { plain, widthOf } from "../../terminal/index.ts";
 import { BoundedLexer } from "../../terminal/markdown-lexer.ts";
 import { BLANK, type Line, line, lineWidth, type Span, type Style, span, untab, wrap } from "./line.ts";
 
-/** Blocks of a text, with the blank lines between them as blocks of their own. The `raw` of all is the text. */
+/** The blocks of a text, including the blank space between them. Their `raw` texts add up to the text. */
 export function blocksOf(text: string): Token[] {
   return new BoundedLexer({ gfm: true }).lex(text);
 }
 
-/** What `blocksOf` can be given: harmless (C25), and of the same length in `raw` afterwards. */
+/** Prepares text for `blocksOf`: harmless (C25), and of the same length in `raw` afterwards. */
 export function toReadable(text: string): string {
   return untab(plain(text));
 }
 
-/** A whole text for the terminal. */
+/** Lays out a whole text for the terminal. */
 export function markdownLines(text: string, columns: number, style: Style = {}): Line[] {
   return blockLines(blocksOf(toReadable(text).trim()), columns, style);
 }
 
-/** Blocks with one blank line between them. */
+/** Lays out blocks, with a blank line between them. */
 export function blockLines(tokens: readonly Token[], columns: number, style: Style = {}): Line[] {
   const out: Line[] = [];
   for (const token of tokens) {
     const rows = oneBlock(token, columns, style);
     if (rows.length === 0) continue;
     if (out.length > 0) out.push(BLANK);
-    // Not all at once: there may be more rows than a call takes arguments.
+    // Not in one push: there may be more rows than a call can have arguments.
     for (const row of rows) out.push(row);
   }
   return out;
@@ -88,7 +88,7 @@ function listRows(list: Tokens.List, columns: number, style: Style): Line[] {
   });
 }
 
-/** The words of an item stand close to the list within it, unlike the blocks of a text. */
+/** Unlike the blocks of a text, those of a tight item have no blank line between them. */
 function itemRows(item: Tokens.ListItem, columns: number, style: Style): Line[] {
   const out: Line[] = [];
   let box: Token | null = null;
@@ -108,7 +108,7 @@ function itemRows(item: Tokens.ListItem, columns: number, style: Style): Line[] 
   return out;
 }
 
-/** What stands within a paragraph, as lines: one more for each line break. */
+/** The inline content of a paragraph, as lines split at line breaks. */
 function inlineLines(tokens: readonly Token[] | undefined, style: Style = {}): Line[] {
   const lines: Span[][] = [[]];
   for (const { text, style: own } of (tokens ?? []).flatMap((token) => spansOf(token, style))) {
@@ -136,8 +136,7 @@ function spansOf(token: Token, style: Style): Span[] {
     case "link": {
       const { href, text } = token as Tokens.Link;
       const words = inner({ ...style, underline: true, colour: "blue" });
-      // Where a link leads is never hidden behind its words. `mailto:` of an address that is spelled out says nothing
-      // new.
+      // Always show where a link leads, unless its text already says so; `mailto:` adds nothing to an address.
       const told = text === href || `mailto:${text}` === href || href === "";
       return told ? words : [...words, span(` (${href})`, { ...style, dim: true })];
     }
@@ -157,7 +156,7 @@ function spansOf(token: Token, style: Style): Span[] {
 const GAP = 3;
 const NARROWEST = 4;
 
-/** A table whose columns give way to each other until it fits; cells wrap. */
+/** A table whose columns shrink until it fits; cells wrap. */
 function tableRows(table: Tokens.Table, columns: number, style: Style): Line[] {
   const cell = (one: Tokens.TableCell, of: Style): Line =>
     inlineLines(one.tokens, of).flatMap((row, i) => (i > 0 ? [span(" "), ...row] : row));
@@ -174,7 +173,7 @@ function tableRows(table: Tokens.Table, columns: number, style: Style): Line[] {
 
 function shrink(widths: number[], room: number): void {
   const sum = (): number => widths.reduce((total, width) => total + width, 0);
-  // The widest give way first, one column at a time and all at once: only how wide the widest may be is looked for.
+  // Shrink the widest columns first: search for the largest width limit that fits.
   let [low, high] = [NARROWEST, widths.reduce((most, width) => Math.max(most, width), NARROWEST)];
   if (sum() <= room) return;
   const cutTo = (most: number): number => widths.reduce((total, width) => total + Math.min(width, most), 0);

@@ -17,7 +17,7 @@ export function noticeLines(level: Level, text: string, columns: number): Line[]
   return [BLANK, ...wrap(line(plainLine(text), style), columns, { first: [span(mark, style)], rest: [span("  ")] })];
 }
 
-/** The header of a conversation when it comes onto the screen. */
+/** The header of a conversation, written when it is shown. */
 export function headLines(state: ChatState, columns: number, resumed: boolean): Line[] {
   const facts = [shortId(state.id), plainLine(state.model), folderWords(state.cwd, 60)].join(" · ");
   const rows: Line[] = [
@@ -34,7 +34,7 @@ export function headLines(state: ChatState, columns: number, resumed: boolean): 
   return rows;
 }
 
-/** Between two conversations in one scrollback. */
+/** Separates two conversations in one scrollback. */
 export function ruleLine(columns: number): Line {
   return line("━".repeat(Math.min(columns, 60)), { colour: "grey" });
 }

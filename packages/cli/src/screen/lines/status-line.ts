@@ -6,11 +6,11 @@ import { cut, type Line, lineWidth, type Span, span } from "./line.ts";
 const SPINNER = ["⠋", "⠙", "⠹", "⠸", "⠼", "⠴", "⠦", "⠧", "⠇", "⠏"];
 
 export interface StatusFacts {
-  /** A count that grows while something runs. */
+  /** A counter that advances while something runs. */
   readonly frame: number;
   /** How long the turn has been running. */
   readonly elapsedMs: number;
-  /** Something else that is under way, such as a compaction. */
+  /** Another operation in progress, such as a compaction. */
   readonly busy: string | null;
   /** What the next key would do. */
   readonly hint: string;
@@ -22,7 +22,7 @@ export function spinner(frame: number): string {
   return SPINNER[frame % SPINNER.length]!;
 }
 
-/** One row: the state, then where we are. Drops what does not fit, least important first. */
+/** One row: the state, then where we are. Leaves out details that do not fit. */
 export function statusLine(state: ChatState, facts: StatusFacts, columns: number): Line {
   const spans: Span[] = stateSpans(state, facts);
   if (facts.hint !== "") spans.push(span(` · ${facts.hint}`, { dim: true }));

@@ -3,12 +3,9 @@ import type { PermissionAsk } from "../../host/host.ts";
 import { visibleLine } from "../../terminal/visible.ts";
 import { BLANK, cut, type Line, line, lineText, type Style, span, wrap } from "../lines/line.ts";
 
-/** A longer line is laid out in pieces: only those that are shown cost anything. */
+/** A longer line is laid out in pieces, so that only the pieces shown cost time. */
 const PIECE_CHARS = 400;
-/**
- * Each row begins with so many characters that are not of the text; the first one of a short line with its label as
- * well.
- */
+/** How many characters come before the text on each row. A short line's first row also has its label. */
 const FRONT_CHARS = 4;
 const EDGE = [span("  │ ", { colour: "grey" })];
 const LABEL = [span("    ")];
@@ -21,7 +18,7 @@ const STYLES: Readonly<Record<ShownLine["kind"], Style | undefined>> = {
   removed: { colour: "red" },
 };
 
-/** A part of a line that is laid out at once. */
+/** A part of a line that is laid out as a unit. */
 interface Piece {
   readonly line: ShownLine;
   readonly text: string;
@@ -29,13 +26,13 @@ interface Piece {
   readonly isLast: boolean;
 }
 
-/** All of a request, for the scrollback. */
+/** The full request, for the scrollback. */
 export function allRows(ask: PermissionAsk, columns: number): Line[] {
   const head = cut(line(`Allow ${visibleLine(ask.name)}? Full request:`, { bold: true }), columns);
   return [BLANK, head, ...piecesOf(ask).flatMap((piece) => rowsOf(piece, columns))];
 }
 
-/** All of a request if it fits into so many rows; else its beginning and its end, and exactly how much is not shown. */
+/** The full request if it fits; otherwise its start and its end, and exactly how much is hidden. */
 export function excerptRows(ask: PermissionAsk, columns: number, rowsMax: number): Line[] {
   const pieces = piecesOf(ask);
   if (pieces.length <= rowsMax) {
@@ -53,13 +50,13 @@ export function excerptRows(ask: PermissionAsk, columns: number, rowsMax: number
 
 interface LaidOut {
   readonly rows: readonly Line[];
-  /** Of these pieces something is shown; `whole`: lines that are shown to their end. */
+  /** How many pieces are shown at least in part. `whole`: how many lines they complete. */
   readonly pieces: number;
   readonly whole: number;
   readonly chars: number;
 }
 
-/** As many rows as fit, from the beginning or from the end. */
+/** As many rows as fit, from the start or from the end. */
 function laidOut(pieces: readonly Piece[], columns: number, rowsMax: number, isFromEnd: boolean): LaidOut {
   let rows: Line[] = [];
   let [taken, whole, chars] = [0, 0, 0];
@@ -72,13 +69,13 @@ function laidOut(pieces: readonly Piece[], columns: number, rowsMax: number, isF
     rows = isFromEnd ? [...fit, ...rows] : [...rows, ...fit];
     taken += 1;
     chars += piece.text.length - textChars(hidden, piece, isFromEnd);
-    // A line counts once, where it is shown to its end, or from its beginning if it is laid out from the end.
+    // A line counts once: where its end is shown or, when laying out from the end, its start.
     if (hidden.length === 0 && (isFromEnd ? piece.isFirst : piece.isLast)) whole += 1;
   }
   return { rows, pieces: taken, whole, chars };
 }
 
-/** How much of the text is on these rows: without what stands in front of it. */
+/** How much of the text is on these rows, not counting what comes before it. */
 function textChars(rows: readonly Line[], { line: { kind, label }, isFirst }: Piece, isFromStart: boolean): number {
   const labelChars = kind === "short" && isFirst && isFromStart && rows.length > 0 ? label.length : 0;
   return rows.reduce((sum, row) => sum + lineText(row).length - FRONT_CHARS, -labelChars);

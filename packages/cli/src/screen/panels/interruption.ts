@@ -71,11 +71,11 @@ export function summarizeInterruption(
   return rows;
 }
 
-/** All of it, for the scrollback. */
+/** The full details, for the scrollback. */
 export function interruptionDetails(found: InterruptionShown, columns: number): Line[] {
   const rows: Line[] = [BLANK, line(`── turn ${found.turn}, cut off at ${found.at}`, FAINT)];
   rows.push(...wrap(line(`${howWords(found.how)}.`, WARNING), columns));
-  // Each approval also counts as a resume, so this alone is no cause for alarm.
+  // Each approval also counts as a resume, so a high number is no cause for alarm.
   if (found.resumes > 0) rows.push(line(`It had been resumed ${found.resumes} times.`, FAINT));
   rows.push(BLANK, line("Prompt:", FAINT));
   rows.push(
@@ -111,7 +111,7 @@ function fact(name: string, words: string, columns: number): Line {
   return cut([span(`  ${name}: `, FAINT), span(words)], columns);
 }
 
-/** The end says where it stopped. */
+/** The end of the text shows where it stopped. */
 function lastWords(text: string, columns: number): string {
   const all = plainLine(text.slice(-columns * 4));
   return all.length <= columns ? all : `…${all.slice(-Math.max(1, columns - 1))}`;

@@ -6,23 +6,23 @@ import { cut, type Line, line, span, wrap } from "../lines/line.ts";
 import { excerptRows } from "./approval-rows.ts";
 import { summarizeInterruption } from "./interruption.ts";
 
-/** What a person may decide now. */
+/** A decision that the person can make now. */
 export interface Panel {
-  /** What it is about: a selection holds as long as this is the same. */
+  /** What the panel is about: the selection is kept as long as this stays the same. */
   readonly about: string;
   readonly choices: readonly Choice[];
-  /** The choice that Enter means before any other key; default: the first. */
+  /** The choice that Enter takes if no other key was pressed. Default: the first. */
   readonly initial?: number;
-  /** Something runs if it is allowed: keys that were typed before it was shown are no answer. */
+  /** Allowing it runs something, so keys typed before it appeared do not count as an answer. */
   readonly isQuestion?: true;
-  /** What stands above the choices. */
+  /** The lines above the choices. */
   readonly lines: (columns: number, rowsMax: number, now: number) => Line[];
 }
 
 export interface Choice {
-  /** Chooses it, with Enter behind it. */
+  /** Chooses it, followed by Enter. */
   readonly key: string;
-  /** The same in full. */
+  /** The same as a full word. */
   readonly word?: string;
   readonly label: string;
   readonly act: Act;
@@ -143,7 +143,7 @@ function waiting(queue: ChatState["queue"], columns: number): Line[] {
 
 /** Instead of a choice: the person is typing something else. */
 export const WRITING = -1;
-/** Instead of a choice: the question has only just appeared, and a key may have been meant for something else. */
+/** Instead of a choice: the question has just appeared, and a key may have been meant for something else. */
 export const APPEARING = -2;
 
 function howToChoose(selected: number): string | null {
@@ -165,7 +165,7 @@ export function choiceLines(panel: Panel, selected: number, columns: number): Li
   return [...rows, line(`  ${how}`, { dim: true })].map((row) => cut(row, columns));
 }
 
-/** The choices on a single row, for lack of room: the selected one, and the letters of the others. */
+/** The choices on one row, for small windows: the selected one, and the letters of the others. */
 export function choiceLine(panel: Panel, selected: number, columns: number): Line {
   const chosen = panel.choices[selected];
   if (!chosen) return cut(line(`  ${howToChoose(selected)}`, { dim: true }), columns);

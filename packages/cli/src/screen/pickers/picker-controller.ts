@@ -14,7 +14,7 @@ const PAGE = 200;
 const SESSIONS_MAX = 2_000;
 const PREVIEW_ITEMS = 8;
 
-/** The list that is open, if one is, with what it shows of the selected row. */
+/** The open list, if any, with the preview of the selected row. */
 export class PickerController {
   readonly #host: Host;
   readonly #now: () => number;
@@ -41,7 +41,7 @@ export class PickerController {
     this.#peek();
   }
 
-  /** All sessions, a page at a time: the first can be chosen before the last has come. */
+  /** Lists all sessions, a page at a time: the first can be chosen before the last is loaded. */
   async sessions(current: string | undefined): Promise<void> {
     this.#peeked.clear();
     this.#picker = openPicker("sessions", "Sessions", [], true);
@@ -58,7 +58,7 @@ export class PickerController {
     } while (after !== undefined);
   }
 
-  /** The prompts of this conversation, the latest first. */
+  /** Lists the prompts of this conversation, latest first. */
   rewind({ items }: ChatState): void {
     const rows = items
       .filter((item) => item.kind === "prompt" && item.aside === undefined)
@@ -84,7 +84,7 @@ export class PickerController {
     if (found === undefined) return [];
     if (typeof found === "string") return [line(found, { colour: "yellow" })];
     const rows = found.slice(-PREVIEW_ITEMS).flatMap((item) => itemLines(item, previewColumns(columns)));
-    // The blank line before the first item separates it from nothing.
+    // Drop the blank line before the first item.
     return rows.slice(1);
   }
 

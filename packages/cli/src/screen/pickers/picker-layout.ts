@@ -2,10 +2,10 @@ import { pad } from "../../terminal/index.ts";
 import { BLANK, cut, type Line, line, lineWidth, type Span, span } from "../lines/line.ts";
 import { type Picker, type PickerRow, passing } from "./picker.ts";
 
-/** From here on the preview stands beside the list, else below it. */
+/** From this width on, the preview is beside the list; otherwise, below it. */
 const WIDE_COLUMNS = 120;
 
-/** What the terminal's cursor stands at: the end of the filter. */
+/** The cursor is at the end of the filter. */
 export interface PickerLayout {
   readonly lines: Line[];
   readonly cursor: { readonly x: number; readonly y: number };

@@ -5,19 +5,19 @@ export interface Picker {
   readonly kind: "sessions" | "rewind";
   readonly title: string;
   readonly rows: readonly PickerRow[];
-  /** More rows are on their way. */
+  /** More rows are being loaded. */
   readonly loading: boolean;
   readonly filter: string;
-  /** In the rows that pass the filter. */
+  /** Index into the rows that match the filter. */
   readonly selected: number;
 }
 
 export interface PickerRow {
   readonly id: string;
   readonly title: string;
-  /** What stands at the right. */
+  /** Shown on the right. */
   readonly detail: string;
-  /** In a colour of its own, before the title. */
+  /** Shown before the title, in its own colour. */
   readonly mark: string;
   readonly urgent: boolean;
 }
@@ -31,7 +31,7 @@ export function openPicker(kind: Picker["kind"], title: string, rows: readonly P
   return { kind, title, rows, loading, filter: "", selected: 0 };
 }
 
-/** All words of the filter must be there, in any order. */
+/** The rows that contain all words of the filter, in any order. */
 export function passing(picker: Picker): readonly PickerRow[] {
   const words = picker.filter.toLowerCase().split(/\s+/u).filter(Boolean);
   if (words.length === 0) return picker.rows;
@@ -67,7 +67,7 @@ export function pickKey(picker: Picker, key: Key, pageRows: number): Picked {
       return row === undefined ? to(picker.selected) : { kind: "chosen", id: row.id };
     }
     case "escape":
-      // First the filter, then the list itself: nobody loses the list by wiping a word.
+      // Clear the filter first, then close the list: clearing a word should not lose the list.
       return picker.filter === "" ? { kind: "cancelled" } : filtered("");
     case "interrupt":
     case "endOfInput":
@@ -85,7 +85,7 @@ export function pickKey(picker: Picker, key: Key, pageRows: number): Picked {
   }
 }
 
-/** More rows came, or the same with another state: what was selected stays selected. */
+/** Replaces the rows and keeps the selection. */
 export function withRows(picker: Picker, rows: readonly PickerRow[], loading: boolean): Picker {
   const chosen = passing(picker)[picker.selected]?.id;
   const next = { ...picker, rows, loading };

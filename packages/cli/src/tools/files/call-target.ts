@@ -5,40 +5,36 @@ import { isOwn, type OwnStore } from "../paths/own-store.ts";
 import { PATH_TOOLS, realPath } from "../paths/real-path.ts";
 import { readWhole } from "./regular-file.ts";
 
-/**
- * What stood at the real path of a call when somebody looked. `identity` is the file system and the number of the file
- * in it.
- */
+/** What was at the real path of a call when it was inspected. `identity` is the device and inode number. */
 export type Target =
   | { readonly kind: "none" }
   | {
       readonly kind: "file";
       readonly identity: string;
       /**
-       * For a call that changes the file: its size, and the digest of its bytes (the time of its last change if they
+       * For a call that changes the file: its size, and the digest of its bytes (its change time if it is too large or
        * cannot be read).
        */
       readonly bytes?: number;
       readonly version?: string;
     }
   | { readonly kind: "folder" | "other"; readonly identity: string }
-  /** Nobody could look. */
+  /** The path could not be inspected. */
   | { readonly kind: "unknown"; readonly why: string };
 
-/** What a call is about, at one moment. */
+/** What a call refers to, at one moment. */
 export interface TargetSnapshot {
   /**
-   * Where the path of the call leads, links followed; for a command the working folder. Null: the call has no path, or
-   * nobody can say where it leads.
+   * The real path of the call; for a command, the working folder. Null: the call has no path, or it cannot be resolved.
    */
   readonly path: string | null;
   readonly target: Target;
-  /** SHA-256 of the tool's name, its input, the real path and the target: another one means another call. */
+  /** SHA-256 of the tool's name, its input, the real path and the target. A different digest means a different call. */
   readonly digest: string;
 }
 
 export interface FileSnapshot extends TargetSnapshot {
-  /** The bytes of a file that is to be edited. */
+  /** The content of a file that the call changes; null if it was not read. */
   readonly bytes: Buffer | null;
 }
 
@@ -50,7 +46,7 @@ interface Call {
 const BYTES_MAX = 64 * 1024 * 1024;
 const NONE: Target = { kind: "none" };
 
-/** Looks at what a call is about. Never throws for what it finds. */
+/** Inspects what a call refers to. Never throws because of what it finds. */
 export async function inspectTarget(cwd: string, call: Call, own: OwnStore | null): Promise<FileSnapshot> {
   const given = pathOf(call);
   let path: string | null = null;
@@ -59,7 +55,7 @@ export async function inspectTarget(cwd: string, call: Call, own: OwnStore | nul
   if (given !== null) {
     try {
       path = realPath(cwd, given);
-      // A file of the open store must not be opened and closed here: that would give its lock away (S13, S21).
+      // Opening and closing a file of the open store would release its lock (S13, S21).
       if (own && isOwn(own, path)) target = { kind: "unknown", why: "it belongs to the agent's own store" };
       else ({ target, bytes } = await targetAt(path, call.name === "write" || call.name === "edit"));
     } catch (error) {
@@ -75,7 +71,7 @@ export function digestOf({ name, input }: Call, path: string | null, target: Tar
   return createHash("sha256").update(text).digest("hex");
 }
 
-/** Members in one order, regardless of how the object was made. */
+/** Sorts members, so that their order does not change the digest. */
 function canonical(value: unknown): unknown {
   if (Array.isArray(value)) return value.map(canonical);
   if (typeof value !== "object" || value === null) return value;
@@ -107,7 +103,7 @@ async function targetAt(path: string, isChanged: boolean): Promise<{ target: Tar
   return { target: { kind: "file", identity, bytes: Number(found.size), version }, bytes };
 }
 
-/** A file that may be written to, but not read. */
+/** For a file that may be written but not read. */
 function unlessSystem(error: unknown): null {
   if (error instanceof Error && "code" in error) return null;
   throw error;

@@ -38,7 +38,7 @@ export async function editFile(
       if (text === null) throw new Error(`${shown} is not UTF-8 text. Nothing was changed.`);
       const edited = replaceText(text, input, shown);
       await replaceFile(path, Buffer.from(edited.text, "utf8"), async (now) => {
-        // Another process's change must not be lost.
+        // Do not overwrite another process's change.
         if (now?.ino !== found.ino || now.mtimeMs !== found.mtimeMs || now.size !== found.size)
           throw new Error(
             `${shown} was changed by another process during this edit. Nothing was changed. Read it again.`,
@@ -61,7 +61,7 @@ export function replaceText(
 ): { readonly text: string; readonly places: number; readonly line: number } {
   if (old === "") throw new Error("The old text is empty. Nothing was changed. Use write to create a file.");
   if (old === fresh) throw new Error("The old and the new text are the same. Nothing was changed.");
-  // A model sees and writes plain line ends, whatever the file has.
+  // A model sees and writes plain line endings, even if the file has CRLF.
   const isForeign = !text.includes(old) && text.includes("\r\n") && !old.includes("\r\n");
   const from = isForeign ? old.replaceAll("\n", "\r\n") : old;
   const to = isForeign || isOfWindows(text) ? fresh.replaceAll(/\r?\n/gu, "\r\n") : fresh;
@@ -76,7 +76,7 @@ export function replaceText(
   return { text: pieces.join(to), places, line: lineAt(pieces[0]!) };
 }
 
-/** Every line ends so. */
+/** Whether every line ends in CRLF. */
 function isOfWindows(text: string): boolean {
   return text.includes("\r\n") && !/(?:^|[^\r])\n/u.test(text);
 }
@@ -103,7 +103,7 @@ function placesOf(pieces: readonly string[], old: string): string {
   return at.join(", ") + (pieces.length - 1 > at.length ? ", …" : "");
 }
 
-/** Of what follows this text. */
+/** The line number of the text that follows. */
 function lineAt(before: string): number {
   return before.split("\n").length;
 }

@@ -13,9 +13,9 @@ const LINE_CHARS_MAX = 2000;
 const CHUNK_BYTES = 256 * 1024;
 
 interface Limits {
-  /** Lines are counted to here, once all that was asked for has been read. */
+  /** How far to count lines once the requested ones have been read. */
   readonly countedBytesMax: number;
-  /** A line is looked for to here. */
+  /** How far to look for the requested lines. */
   readonly searchedBytesMax: number;
 }
 
@@ -27,7 +27,7 @@ interface ReadInput {
   readonly limit?: number | undefined;
 }
 
-/** The text itself, without line numbers, so that `edit` can be given what stands here. */
+/** Returns the exact text, without line numbers, so that it can be passed to `edit`. */
 export async function readText(
   { cwd, own }: Pick<FileContext, "cwd" | "own">,
   input: ReadInput,
@@ -64,7 +64,7 @@ async function pageOf(
   const chunk = new Uint8Array(CHUNK_BYTES);
   let read = 0;
   for (let isFirst = true; ; isFirst = false) {
-    // On to the end, since its lines are counted, unless that is far away: some files have none.
+    // Read to the end to count the lines, within limits: some files have no end.
     signal?.throwIfAborted();
     if (page.isFull && read > countedBytesMax) return page.end(shown, false);
     if (read > searchedBytesMax) return page.end(shown, false);
@@ -80,7 +80,7 @@ async function pageOf(
   return page.end(shown, true);
 }
 
-/** The lines from `offset` on, as many as fit; the others are counted. */
+/** Keeps the lines from `offset` on, as many as fit, and counts the others. */
 class Page {
   readonly #offset: number;
   readonly #limit: number;
@@ -109,12 +109,12 @@ class Page {
     if (text !== "") this.#endsWithLineEnd = text.endsWith("\n");
   }
 
-  /** All that was asked for is there: what follows is only counted. */
+  /** All requested lines have been read; the rest are only counted. */
   get isFull(): boolean {
     return this.#isFull;
   }
 
-  /** `isCounted`: it was read to its end. */
+  /** `isCounted`: the file was read to its end. */
   end(shown: string, isCounted: boolean): string {
     if (this.#lineChars > 0) this.#finishLine();
     const count = this.#count;
@@ -143,7 +143,7 @@ class Page {
     const isFull =
       this.#isFull || this.#lines.length >= this.#limit || this.#chars + this.#line.length > RESULT_CHARS_MAX;
     if (this.#count >= this.#offset) {
-      // Pages have no holes: behind a line that found no room, a shorter one is not shown.
+      // Pages have no gaps: after a line that did not fit, no shorter one is shown.
       this.#isFull = isFull;
       if (!isFull) this.#keep();
     }

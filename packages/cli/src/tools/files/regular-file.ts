@@ -2,14 +2,11 @@ import { Buffer } from "node:buffer";
 import { closeSync, constants, fstatSync, openSync, readSync, type Stats, statSync } from "node:fs";
 import { type FileHandle, open, stat } from "node:fs/promises";
 
-/**
- * Opening must not wait for the other end of a pipe that has come into the place of the file just now, nor follow a
- * link that has.
- */
+/** If the file has just been replaced, opening must not block on a pipe or follow a link. */
 const FLAGS = constants.O_RDONLY | (constants.O_NONBLOCK ?? 0) | (constants.O_NOFOLLOW ?? 0);
 const CHUNK_BYTES = 256 * 1024;
 
-/** A folder, a device, a pipe or a socket. Looked at before it is opened: to open some devices has effects. */
+/** Refuses a folder, device, pipe or socket. Checked before opening too, because opening some devices has effects. */
 function assertRegular(found: Stats, shown: string): void {
   if (found.isDirectory()) throw Object.assign(new Error("is a folder"), { code: "EISDIR" });
   if (!found.isFile()) throw new Error(`${shown} is not a regular file but a device, pipe or socket. It was not read.`);
@@ -28,7 +25,7 @@ export async function openRegular(path: string, shown: string): Promise<FileHand
 }
 
 /**
- * All of a file; null if it is longer than this, whatever its size is said to be: files of the kernel have none, and
+ * Reads a whole file; null if it is longer than `bytesMax`. Ignores the reported size: kernel files report none, and
  * some have no end.
  */
 export async function readWhole(path: string, shown: string, bytesMax: number): Promise<Buffer | null> {
@@ -47,7 +44,7 @@ export async function readWhole(path: string, shown: string, bytesMax: number): 
   }
 }
 
-/** The same inside the call, for a thread; null also if it is no file, or `isRefused`. Throws what the system says. */
+/** The synchronous version, for a worker thread. Also null if it is not a file or is refused. Throws system errors. */
 export function readWholeSync(path: string, bytesMax: number, isRefused: (found: Stats) => boolean): Buffer | null {
   const before = statSync(path);
   if (!before.isFile() || before.size > bytesMax || isRefused(before)) return null;

@@ -8,12 +8,12 @@ import { notText } from "./text-file.ts";
 export interface SearchTask {
   readonly pattern: string;
   readonly files: readonly string[];
-  /** What each file is called in the result. */
+  /** The name of each file in the result. */
   readonly names: readonly string[];
   readonly own: OwnStore | null;
 }
 
-/** What was found since the last one. */
+/** What was found since the last report. */
 export interface SearchReport {
   readonly lines: readonly string[];
   readonly searched: number;
@@ -25,7 +25,7 @@ export interface SearchReport {
 const LINES_MAX = 500;
 const LINE_CHARS_MAX = 400;
 const FILE_BYTES_MAX = 8 * 1024 * 1024;
-/** Of a longer line only the beginning is searched: it is data, not text, and patterns take their time with it. */
+/** Only the start of a longer line is searched: it is data, not text, and slow to match. */
 const SEARCHED_CHARS_MAX = 20_000;
 
 function run({ pattern, files, names, own }: SearchTask, tell: (report: SearchReport) => void): void {
@@ -57,14 +57,14 @@ function run({ pattern, files, names, own }: SearchTask, tell: (report: SearchRe
   tell({ lines: [], searched: files.length, skipped, isCut: false, isDone: true });
 }
 
-/** Null: it is no text, too large, gone, or another name of a file of the store. */
+/** Null if the file is not text, too large, gone, or another name of a store file. */
 function textOf(file: string, isOwn: (found: Stats) => boolean): string | null {
   try {
     const bytes = readWholeSync(file, FILE_BYTES_MAX, isOwn);
     if (bytes === null || notText(bytes.subarray(0, 8192))) return null;
     return bytes.toString("utf8").replaceAll("\0", "\uFFFD");
   } catch (error) {
-    // It is counted among those that were skipped.
+    // Counted as skipped.
     if (error instanceof Error) return null;
     throw error;
   }

@@ -30,15 +30,15 @@ export async function search(
   assertNotOwn(own, root, shown);
   try {
     const found = await stat(root);
-    // One that waits for the other end of a pipe could not even be ended.
+    // A worker that waits for the other end of a pipe could not even be terminated.
     if (!found.isDirectory() && !found.isFile())
       throw new Error(`${shown} is not a regular file but a device, pipe or socket. It was not searched.`);
     const walked = found.isDirectory() ? await walk(root, FILES_MAX, { passOver, own, signal }) : alone(root);
     const files = walked.entries.filter(({ kind }) => kind === "file").map(({ path }) => path);
     const names = files.map((path) => oneLine(shownPath(cwd, path)));
     const task = { pattern: input.pattern, files, names, own: own ?? null };
-    const report = await searched(task, timeoutSeconds, signal);
-    return phrased(report, walked, files.length, timeoutSeconds);
+    const report = await runSearch(task, timeoutSeconds, signal);
+    return describeFindings(report, walked, files.length, timeoutSeconds);
   } catch (error) {
     throw describeSystemError(error, shown);
   }
@@ -61,8 +61,8 @@ interface Searched extends SearchReport {
   readonly isLate: boolean;
 }
 
-/** In a thread of its own: a pattern that would take for ever is ended, and the agent goes on meanwhile. */
-async function searched(task: SearchTask, timeoutSeconds: number, signal?: AbortSignal): Promise<Searched> {
+/** Searches in a worker thread, so that a pattern that takes forever can be stopped and does not block the agent. */
+async function runSearch(task: SearchTask, timeoutSeconds: number, signal?: AbortSignal): Promise<Searched> {
   signal?.throwIfAborted();
   const extension = import.meta.url.endsWith(".ts") ? "ts" : "js";
   const worker = new Worker(new URL(`./search-worker.${extension}`, import.meta.url), { workerData: task });
@@ -82,12 +82,13 @@ async function searched(task: SearchTask, timeoutSeconds: number, signal?: Abort
   } finally {
     clearTimeout(timer);
     signal?.removeEventListener("abort", stop);
-    // A thread that waits in the kernel, for a disk that does not answer, cannot be ended: it is not waited for either.
+    // A thread blocked in the kernel, for example on a disk that does not respond, cannot be terminated: do not wait
+    // for it.
     await Promise.race([worker.terminate(), pause(TERMINATION_MS, undefined, { ref: false })]);
   }
 }
 
-function phrased(report: Searched, walked: Walked, files: number, timeoutSeconds: number): string {
+function describeFindings(report: Searched, walked: Walked, files: number, timeoutSeconds: number): string {
   const { lines, searched: count, isCut, skipped, isLate } = report;
   const said = [
     ...(isCut

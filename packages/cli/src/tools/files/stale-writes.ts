@@ -6,9 +6,8 @@ import { realPath } from "../paths/real-path.ts";
 import { readWhole } from "./regular-file.ts";
 
 /**
- * Whether a write that was started, and of which no end is known, would undo what somebody has made of its file since:
- * it was changed after the start, and to something else. The same bytes once more do no harm; others in the place of a
- * person's would.
+ * Whether repeating a write with an unknown outcome would undo someone's work: the file has changed since the write
+ * started, and its content is not what the write would produce.
  */
 export async function isStaleWrite(
   cwd: string,
@@ -26,7 +25,7 @@ export async function isStaleWrite(
     const expected = Buffer.from(content);
     return size !== expected.length || (await readWhole(real, path, size))?.equals(expected) !== true;
   } catch (error) {
-    // There is no such file, or nobody can look: then there is nothing that could be undone.
+    // The file does not exist or cannot be read: there is nothing to undo.
     if (error instanceof Error) return false;
     throw error;
   }

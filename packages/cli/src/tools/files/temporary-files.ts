@@ -7,10 +7,10 @@ const HOST = createHash("sha256").update(hostname()).digest("hex").slice(0, 8);
 const OWN = randomBytes(4).toString("hex");
 let count = 0;
 
-/** Names of files that are being written, and will have another one: by which machine, process and life of it. */
+/** Names of files being written, before their rename: they identify the machine, the process and its run. */
 export const TEMPORARY = /^\.holdfast-([0-9a-f]{8})-(\d+)-([0-9a-f]{8})-\d+\.tmp$/u;
 
-/** Beside the file. No other process has the same: else it would rename what this one has half written. */
+/** A name in the same folder, unique to this process: another one must not rename a half-written file. */
 export function temporaryFor(path: string): string {
   count += 1;
   return join(dirname(path), `.holdfast-${HOST}-${process.pid}-${OWN}-${count}.tmp`);
@@ -19,8 +19,8 @@ export function temporaryFor(path: string): string {
 const swept = new Set<string>();
 
 /**
- * Removes what killed agents of this machine have left behind. Once for each folder: this process leaves nothing while
- * it lives. No write fails by it.
+ * Removes files left by killed agents of this machine. Once per folder is enough: this process leaves none while it
+ * lives. Never makes a write fail.
  */
 export async function sweepTemporary(folder: string): Promise<void> {
   if (swept.has(folder)) return;
@@ -29,7 +29,7 @@ export async function sweepTemporary(folder: string): Promise<void> {
     if (isLeft(name)) await rm(join(folder, name), { force: true }).catch(unlessSystem(undefined));
 }
 
-/** A folder that may be written to, but not read; another user's file in a folder for all, as /tmp is. */
+/** For a folder that may be written but not read, or another user's file in a shared folder such as /tmp. */
 function unlessSystem<T>(otherwise: T): (error: unknown) => T {
   return (error) => {
     if (error instanceof Error && "code" in error) return otherwise;
@@ -45,7 +45,7 @@ function isLeft(name: string): boolean {
     process.kill(Number(pid), 0);
     return false;
   } catch (error) {
-    // Somebody else's process is one that lives.
+    // Any other error (EPERM) means that the process exists.
     return error instanceof Error && "code" in error && error.code === "ESRCH";
   }
 }

@@ -8,13 +8,13 @@ const IMAGES: readonly [kind: string, magic: readonly number[]][] = [
   ["a PDF document", [0x25, 0x50, 0x44, 0x46, 0x2d]],
 ];
 
-/** What the beginning of a file shows it to be, if that is not text. */
+/** The kind of file, judged by its first bytes; null if it may be text. */
 export function notText(beginning: Uint8Array): string | null {
   for (const [kind, magic] of IMAGES) if (magic.every((byte, at) => beginning[at] === byte)) return kind;
   return beginning.includes(0) ? "a binary file" : null;
 }
 
-/** Null: the bytes are not UTF-8, and would be others if they were written back. */
+/** Null if the bytes are not UTF-8: writing the text back would change them. */
 export function decodedExactly(bytes: Uint8Array): string | null {
   const text = Buffer.from(bytes).toString("utf8");
   return Buffer.from(text, "utf8").equals(bytes) ? text : null;

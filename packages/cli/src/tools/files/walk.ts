@@ -9,24 +9,24 @@ const NAMES_MAX = 100_000;
 const IGNORED: ReadonlySet<string> = new Set([".git", "node_modules"]);
 
 export interface Walked {
-  /** Breadth first, sorted by name in each folder: what is near comes before what is deep. */
+  /** Breadth first, sorted by name in each folder, so that nearby entries come first. */
   readonly entries: readonly { readonly path: string; readonly kind: "file" | "folder" | "link" | "other" }[];
-  /** There were more than could be taken. */
+  /** There are more entries than the limit. */
   readonly isCut: boolean;
-  /** How many were passed over, since reading them needs a word. */
+  /** How many were skipped because reading them needs approval or they belong to the store. */
   readonly passed: number;
-  /** Folders that could not be looked into. */
+  /** How many folders could not be read. */
   readonly closed: number;
 }
 
 export interface WalkOptions {
   readonly passOver: (path: string) => boolean;
-  /** The store's own files are not even named. */
+  /** The store's own files are not even listed. */
   readonly own?: OwnStore | null | undefined;
   readonly signal?: AbortSignal | undefined;
 }
 
-/** Symbolic links are named, and not followed: what they lead to may be outside of what was allowed. */
+/** Lists symbolic links but does not follow them: they may lead outside what was allowed. */
 export async function walk(root: string, max: number, { passOver, own, signal }: WalkOptions): Promise<Walked> {
   const entries: { path: string; kind: "file" | "folder" | "link" | "other" }[] = [];
   const folders = [root];
@@ -54,7 +54,7 @@ export async function walk(root: string, max: number, { passOver, own, signal }:
   return { entries, isCut, passed, closed };
 }
 
-/** Of a folder with very many names the first ones that the system gives, so that nobody waits for all of them. */
+/** Stops at `NAMES_MAX`, in the order the system returns, so that a huge folder does not take too long. */
 async function childrenOf(
   folder: string,
   isRoot: boolean,
@@ -69,7 +69,7 @@ async function childrenOf(
     }
     return { entries: entries.sort((a, b) => (a.name < b.name ? -1 : 1)), isCut };
   } catch (error) {
-    // One folder that is gone or closed does not hide the others.
+    // A folder that is gone or unreadable does not hide the others.
     if (isRoot) throw error;
     return null;
   }
@@ -81,7 +81,7 @@ function kindOf(entry: Dirent): "file" | "folder" | "link" | "other" {
   return entry.isFile() ? "file" : "other";
 }
 
-/** What a result says of what it does not show. */
+/** What a result says about the entries that it does not show. */
 export function notes({ passed, closed }: Walked): string[] {
   return [
     ...(passed > 0
@@ -91,7 +91,7 @@ export function notes({ passed, closed }: Walked): string[] {
   ];
 }
 
-/** A name on one line: file names may hold line ends and escape sequences. */
+/** A path on one line: file names may contain line breaks and escape sequences. */
 export function oneLine(path: string): string {
   return path.replaceAll(/\p{Cc}/gu, "\uFFFD");
 }

@@ -36,7 +36,7 @@ export async function writeFile(
 
 const queues = new Map<string, Promise<unknown>>();
 
-/** The model may call for several changes of one file in one breath: each sees what the one before it made. */
+/** The model may request several changes to one file at once. Running them in order lets each see the one before. */
 export async function oneAtATime<T>(path: string, work: () => Promise<T>): Promise<T> {
   const before = queues.get(path);
   const mine = before ? before.then(work, work) : work();
@@ -49,9 +49,9 @@ export async function oneAtATime<T>(path: string, work: () => Promise<T>): Promi
 }
 
 /**
- * Whoever reads it sees the old bytes or the new ones, also after a crash. Answers whether there was none. `check` is
- * asked at the last moment what it thinks of the file that is to be replaced, and may throw. `path` is a real
- * path: if a part of it has become a link since, nothing is written.
+ * Replaces a file atomically: readers see the old bytes or the new ones, even after a crash. Returns whether the file
+ * is new. `check` gets the current file right before the rename, and may throw. `path` is a real path: if part of it
+ * has become a link since, nothing is written.
  */
 export async function replaceFile(
   path: string,
@@ -67,9 +67,9 @@ export async function replaceFile(
   try {
     await file.writeFile(bytes);
     if (before) await keepOwner(file, before);
-    // Behind the owner: to change that takes away bits of the mode.
+    // After chown, which clears some mode bits.
     if (mode !== null) await file.chmod(mode);
-    // Before the rename, else a power cut could leave the name with nothing behind it.
+    // Before the rename: otherwise a power cut could leave the name pointing at an empty file.
     await file.sync();
     await file.close();
     file = null;
@@ -85,7 +85,7 @@ export async function replaceFile(
   return before === null;
 }
 
-/** What root writes for a user stays the user's. Somebody else cannot give a file away, and need not. */
+/** A file that root replaces stays its owner's. Other users cannot change the owner, and need not. */
 async function keepOwner(file: FileHandle, { uid, gid }: Stats): Promise<void> {
   const made = await file.stat();
   if (made.uid === uid && made.gid === gid) return;
@@ -94,18 +94,18 @@ async function keepOwner(file: FileHandle, { uid, gid }: Stats): Promise<void> {
   });
 }
 
-/** The new name is to survive a power cut, as what is recorded of it does. */
+/** The new name must survive a power cut, because the record of the write does. */
 async function syncFolder(path: string): Promise<void> {
   if (process.platform === "win32") return;
   const folder = await open(path, "r").catch((error: unknown) => {
-    // A folder that may be written to, but not read.
+    // A folder that may be written but not read.
     if (hasCode(error, "EACCES")) return null;
     throw error;
   });
   try {
     await folder?.sync();
   } catch (error) {
-    // Some file systems of others know no such thing.
+    // Some file systems do not support syncing a folder.
     if (!hasCode(error, "EINVAL", "ENOTSUP", "EBADF")) throw error;
   } finally {
     await folder?.close();

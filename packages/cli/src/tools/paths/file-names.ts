@@ -1,7 +1,7 @@
 /**
- * The names in a path, as a file system may take them that does not tell them apart: without case (`.ENV`, `.ſsh`),
- * without characters that nobody sees (`.g\u200Cit`), and as Windows reads them (`.git.`, `.env::$DATA`, `GIT~1`).
- * For guards: to take two names for one asks once too often at worst.
+ * Splits a path into names, folded so that any two names some file system treats as equal compare equal: case (`.ENV`,
+ * `.ſsh`), invisible characters (`.g\u200Cit`) and Windows forms (`.git.`, `.env::$DATA`, `GIT~1`). For guards only:
+ * confusing two names costs at most one needless question.
  */
 export function foldedNames(path: string): string[] {
   return path
@@ -19,14 +19,16 @@ export function foldedNames(path: string): string[] {
 const COPY =
   /(?:~|#|\.(?:bak|backup|old|orig|original|save|saved|copy|tmp|temp|new|sw[a-p]|\d+|gz|bz2|xz|zst|zip|tar|tgz|enc|disabled|off)|[ ._-]*\(?(?:copy|backup|bak|old|\d+)\)?)$/u;
 
-/** A name, and what it may be a copy of: `id_rsa.bak`, `.netrc~`, `#auth.json#`, `.id_rsa.swp`, `kubeconfig (1)`. */
+/**
+ * A name and the names it may be a copy of: `id_rsa.bak`, `.netrc~`, `#auth.json#`, `.id_rsa.swp`, `kubeconfig (1)`.
+ */
 export function originalsOf(name: string): string[] {
   const all = [name];
   for (let here = name.replace(/^(?:#|\.#|copy of )/u, ""); ; ) {
     if (!all.includes(here)) all.push(here);
     const next = here.replace(COPY, "");
     if (next === here || next === "") break;
-    // An editor puts a dot before the name of what it keeps.
+    // Vim puts a dot before the name of a swap file.
     if (/\.sw[a-p]$/u.test(here) && next.startsWith(".")) all.push(next.slice(1));
     here = next;
   }

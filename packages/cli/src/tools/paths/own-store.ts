@@ -4,17 +4,17 @@ import { onDisk } from "../../store/address.ts";
 import { isInside, realPath } from "./real-path.ts";
 
 /**
- * The files of the agent's own store. Its tools run in the process that has the store open, and a lock of the operating
- * system is given away when any descriptor of its file is closed in that process (S13, S21): so no tool opens
- * one of them, whatever the rules allow. Plain data, so that a thread can be given it.
+ * The files of the agent's own store. Tools run in the process that has the store open, and closing any descriptor of a
+ * locked file in that process releases the operating system's lock (S13, S21). So no tool opens these files, whatever
+ * the rules allow. Plain data, so that it can be sent to a worker thread.
  */
 export interface OwnStore {
-  /** Everything in these is the store's … */
+  /** Everything in these folders belongs to the store, except `outputs`. */
   readonly folders: readonly string[];
-  /** … but for what its tools have printed. */
+  /** What the tools have printed. */
   readonly outputs: string;
   readonly files: readonly string[];
-  /** Each file in these carries a lock. */
+  /** Each file in these folders carries a lock. */
   readonly locks: readonly string[];
 }
 
@@ -53,8 +53,8 @@ function inTruth(path: string): string {
 }
 
 /**
- * Refuses a path (a real one) that is the store's, or in it: by its name, by what it is (a file system may not tell
- * upper from lower case, or show a folder in two places), or by another name of the same file.
+ * Refuses a real path that belongs to the store: by its name, by its identity (the file system may ignore case, or show
+ * a folder in two places), or by another name of the same file.
  */
 export function assertNotOwn(own: OwnStore | null | undefined, path: string, shown: string): void {
   if (!own || !isOwn(own, path)) return;
@@ -63,12 +63,12 @@ export function assertNotOwn(own: OwnStore | null | undefined, path: string, sho
 
 export function isOwn(own: OwnStore, path: string): boolean {
   if (isNamed(own, path)) return true;
-  // A link in its place leads to what is none of the outputs.
+  // If `outputs` is a link, what it leads to is not tool output.
   const outputs = isLink(own.outputs) ? null : identityOf(own.outputs);
   const folders = identitiesOf(own.folders);
   for (let here = path; ; here = dirname(here)) {
     const identity = identityOf(here);
-    // What its tools have printed; but not a second name of a file that carries a lock.
+    // Tool output is allowed, unless it is a second name of one of the store's files.
     if (identity !== null && identity === outputs) break;
     if (identity !== null && folders.has(identity)) return true;
     if (here === dirname(here)) break;
@@ -77,7 +77,7 @@ export function isOwn(own: OwnStore, path: string): boolean {
   return found !== null && new OwnFiles(own).has(found);
 }
 
-/** The same for what a walk meets in a folder that is not the store's. */
+/** The same check for an entry that a walk finds in a folder outside the store. */
 export function isOwnEntry(own: OwnStore, path: string, isFolder: boolean): boolean {
   if (isNamed(own, path)) return true;
   const identity = isFolder ? identityOf(path) : null;
@@ -89,7 +89,7 @@ function isNamed({ folders, files, outputs }: OwnStore, path: string): boolean {
   return files.includes(path) || folders.some((folder) => isInside(folder, path));
 }
 
-/** Files of the store by what they are. Of those that have one name only, a name elsewhere is none of the store's. */
+/** The store's files, by identity. A file outside the store that has only one name cannot be one of its locks. */
 export class OwnFiles {
   readonly #own: OwnStore;
   readonly #files: ReadonlySet<string>;
@@ -129,7 +129,7 @@ function isLink(path: string): boolean {
   }
 }
 
-/** Null if nothing is there, or it may not be looked at: then it cannot be opened either. */
+/** Null if the file does not exist or cannot be examined: then it cannot be opened either. */
 function statOf(path: string): Stats | null {
   try {
     return statSync(path);

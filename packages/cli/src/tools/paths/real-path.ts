@@ -5,12 +5,12 @@ import { isAbsolute, join, parse, relative, resolve, sep } from "node:path";
 export const PATH_TOOLS: ReadonlySet<string> = new Set(["read", "write", "edit", "list", "search"]);
 
 const LINKS_MAX = 40;
-/** No system call takes a longer path; and each folder of it is looked at. */
+/** No system call accepts a longer path, and resolving examines each folder in it. */
 const PATH_CHARS_MAX = process.platform === "win32" ? 32_767 : 4096;
 
 /**
- * Where a path leads in truth: every symbolic link is followed, also one that leads to nothing yet (a write would make
- * it there), and `..` goes up from where a link led. The rest of a path that does not exist stays as it is.
+ * Resolves a path: follows every symbolic link, even one whose target does not exist yet (a write would create it), and
+ * applies `..` after following the link before it. Keeps the part of a path that does not exist as it is.
  */
 export function realPath(cwd: string, path: string): string {
   if (path.includes("\0")) throw new Error("A path cannot contain a NUL character.");
@@ -42,7 +42,7 @@ export function realPath(cwd: string, path: string): string {
   return here;
 }
 
-/** A real path was judged, and is used a moment later: somebody may have put a link into it since. */
+/** Throws if a symbolic link was put into a real path between the permission check and its use. */
 export function assertReal(path: string): void {
   if (realPath(parse(path).root, path) === path) return;
   throw new Error(`${path} now leads elsewhere: a symbolic link was just added to it. Nothing was done. Check again.`);
@@ -52,7 +52,7 @@ function linkTarget(path: string): string | null {
   try {
     return lstatSync(path).isSymbolicLink() ? readlinkSync(path) : null;
   } catch (error) {
-    // What does not exist, or may not be looked at, cannot be followed by the tool either.
+    // If the path does not exist or cannot be examined, the tool cannot follow it either.
     if (error instanceof Error) return null;
     throw error;
   }
@@ -63,7 +63,7 @@ export function isInside(folder: string, path: string): boolean {
   return way === "" || (way !== ".." && !way.startsWith(`..${sep}`) && !isAbsolute(way));
 }
 
-/** As it is shown: relative where it is inside of the working folder. */
+/** The path as shown: relative if it is inside the working folder. */
 export function shownPath(cwd: string, path: string): string {
   return isInside(cwd, path) ? relative(cwd, path) || "." : path;
 }

@@ -1,15 +1,15 @@
 import { foldedNames } from "./file-names.ts";
 
 /**
- * In these, everything. Of a repository: its hooks and settings; of CI, editors and agents: what they run or obey when
- * the folder is opened or pushed.
+ * Folders in which every file counts: a repository's hooks and settings, and what CI, editors and agents run or obey
+ * when the folder is opened or pushed.
  */
 const FOLDERS: ReadonlySet<string> = new Set(
   `.git .husky .githooks .vscode .vscode-server .idea .fleet .zed .devcontainer .circleci .buildkite .woodpecker .teamcity .semaphore .cursor .claude .codex .gemini .windsurf
   .clinerules .roo .continue .mvn .bundle .direnv launchagents launchdaemons autostart`.split(/\s+/u),
 );
 
-/** One folder in another. */
+/** A name that counts only inside a certain folder. */
 const WITHIN: readonly (readonly [folder: string, name: string])[] = [
   [".github", "workflows"],
   [".github", "actions"],
@@ -28,7 +28,6 @@ const WITHIN: readonly (readonly [folder: string, name: string])[] = [
 ];
 
 const NAMES: ReadonlySet<string> = new Set(
-  // CI.
   `.gitlab-ci.yml .gitlab-ci.yaml .travis.yml .drone.yml .drone.yaml .woodpecker.yml .woodpecker.yaml .appveyor.yml appveyor.yml azure-pipelines.yml azure-pipelines.yaml
   bitbucket-pipelines.yml jenkinsfile cloudbuild.yaml cloudbuild.yml buildspec.yml .cirrus.yml wercker.yml .builds.yml dagger.json
   lefthook.yml lefthook.yaml .lefthook.yml .pre-commit-config.yaml .huskyrc .devcontainer.json .code-workspace
@@ -42,8 +41,7 @@ const NAMES: ReadonlySet<string> = new Set(
 );
 
 /**
- * Whether another program runs or obeys a file by itself: what is written there is carried out later, and nobody is
- * asked then.
+ * Whether another program runs or obeys this file by itself. Anything written there is executed later, without asking.
  */
 export function isRunLater(path: string): boolean {
   const names = foldedNames(path);

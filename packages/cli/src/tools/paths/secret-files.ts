@@ -1,6 +1,6 @@
 import { foldedNames, originalsOf } from "./file-names.ts";
 
-/** Names of files, each with what is taken for the same. */
+/** Names of files that hold secrets. */
 const NAMES = new RegExp(
   `^(?:${[
     String.raw`.+\.env|\.envrc`,
@@ -12,12 +12,12 @@ const NAMES = new RegExp(
     String.raw`.+\.(?:pem|key|p12|p8|pk8|pkcs8|pkcs12|pfx|ppk|keystore|jks|bcfks|kdbx?|kbx|age|agekey|gpg|pgp|ovpn)|(?:secret|private)[-_.]?(?:key)?\.asc|age[-_.]?keys?\.txt`,
     String.raw`\.dev\.vars(?:\..+)?|\.flaskenv|.+\.keyring|cookies\.sqlite|login data`,
     String.raw`ssh_host_.+_key|.+\.keychain(?:-db)?|key[34]\.db|logins\.json|wallet\.dat`,
-    // What was typed, passwords too.
+    // Histories: people type passwords too.
     String.raw`\.\w+_history|\.lesshst|\.viminfo`,
   ].join("|")})$`,
   "u",
 );
-/** `.env`, `.env.local`, `.env~`, `.env-prod`; `id_rsa`, `old_id_rsa.2024`: whatever stands beside it. */
+/** `.env`, `.env.local`, `.env~`, `.env-prod`; `id_rsa`, `old_id_rsa.2024`: no letter or digit may follow. */
 const VARIABLES = /^\.env(?![a-z0-9])/u;
 const SSH_KEY = /(?:^|[^a-z0-9])id_(?:rsa|dsa|ecdsa|ed25519|xmss)(?![a-z0-9])/u;
 const NO_KEY = /\.(?:pub|[cm]?[jt]sx?|py|go|rs|java|rb|php|c|h|cpp|cs|swift|kt|md|html?)$/u;
@@ -26,27 +26,27 @@ const EXAMPLES =
 const FOLDERS: ReadonlySet<string> = new Set(
   ".ssh .gnupg .aws .kube .azure .gcloud .oci .password-store .keychain .gem .m2 .sops".split(" "),
 );
-/** Our own is not secret, but says what the agent may do: it must not be for the agent to change. */
+/** Holdfast's own folder is not secret, but it holds the permissions: the agent must not change them. */
 const BELOW_CONFIG: ReadonlySet<string> = new Set(
   "gh hub glab gcloud op holdfast rclone doctl containers sops age configstore".split(" "),
 );
-/** Of a repository: the address of its remote may hold a token. */
+/** Files in `.git` that may hold a token, for example in the address of a remote. */
 const OF_GIT: ReadonlySet<string> = new Set(["config", "config.worktree", "credentials"]);
 
-/** No file system has a longer name, and to look for copies in it would cost more than its length. */
+/** No file system has longer names, and finding the originals of one takes more than linear time. */
 const NAME_CHARS_MAX = 1000;
-/** Nor does any system take a longer path. */
+/** No system accepts a longer path. */
 const PATH_CHARS_MAX = 40_000;
 
 /**
- * Whether a file or a folder, by its name alone, is likely to hold what is nobody else's business, or a copy of it.
- * Asking once too often does less harm than once too little.
+ * Whether a file or folder, judged by its name alone, probably holds secrets or a copy of some. One question too many
+ * does less harm than one too few.
  */
 export function isSecret(path: string): boolean {
   if (path.length > PATH_CHARS_MAX) return true;
   const names = foldedNames(path);
   const last = names.at(-1) ?? "";
-  // Where processes show what they have, their variables among it.
+  // /proc shows the environment variables of processes.
   if (names[0] === "" && names[1] === "proc") return true;
   if (last.length > NAME_CHARS_MAX || isSecretName(last)) return true;
   const originals = originalsOf(last);

@@ -5,38 +5,38 @@ import { EXPANDED, simpleCommands } from "./shell-words.ts";
 import { isJoinedBy } from "./wildcard.ts";
 
 /**
- * How the rules for the shell read a simple command, given by its words.
+ * How shell rules match a simple command, given as its words.
  *
- * A rule that allows errs on the side of asking: word for word; `*` within a word stays in its folder; a last `*`
- * stands for more words. No `*` stands for an option, or for a word that the shell may turn into one: `-*` does, and
- * a last `**` stands for anything.
+ * A rule that allows asks when in doubt. It matches word for word; `*` inside a word stays in its folder; a final `*`
+ * matches more words. No `*` matches an option, or a word that the shell may expand to one: `-*` does, and a final `**`
+ * matches anything.
  *
- * A rule that denies or asks errs on the side of denying: it names longer commands too, by any path of the program, in
- * upper and lower case, with options and their values between its words and its own options in any place. It looks
- * into commands that run others.
+ * A rule that denies or asks matches when in doubt. It also matches longer commands, any path of the program, upper and
+ * lower case, options and their values between its words, and its own options in any position. It looks into commands
+ * that run others.
  */
 type Words = readonly string[];
 
-/** `maybe`: nobody can tell. Then only a rule that gives the whole command allows it. */
+/** `maybe`: it cannot be determined. Then only a rule that gives the whole command allows it. */
 export type Match = "yes" | "maybe" | "no";
 
 const WILD = `${EXPANDED}*`;
 const REST = WILD + WILD;
 
-/** The words of the commands of a pattern; `EXPANDED*` in them is a wildcard. Empty if it cannot be taken apart. */
+/** The words of a pattern's commands, with `EXPANDED*` as the wildcard. Empty if the pattern cannot be parsed. */
 export function patternCommands(pattern: string, isLiteral: boolean): readonly Words[] {
   if (isLiteral) return simpleCommands(pattern.slice(1)) ?? [];
-  // A lone wildcard may stand for the command, too.
+  // A lone wildcard also matches the program.
   return /^\s*\*{1,2}\s*$/u.test(pattern) ? [[WILD]] : (simpleCommands(pattern) ?? []);
 }
 
-/** `shell`, `shell(*)`, `*`: it names all commands. */
+/** Whether a rule matches all commands: `shell`, `shell(*)`, `*`. */
 export function namesEveryCommand({ tool, pattern, commands }: Rule): boolean {
   if (tool !== "shell" && tool !== "*") return false;
   return pattern === null || commands[0]?.[0] === WILD;
 }
 
-/** One simple command. Whether all commands of a line are allowed is for the caller to ask. */
+/** Judges one simple command. The caller checks that every command of a line is allowed. */
 export function allowsCommand(rule: Rule, words: Words): boolean {
   const [pattern, ...more] = rule.commands;
   if (pattern === undefined || more.length > 0) return false;
@@ -49,7 +49,7 @@ export function allowsCommand(rule: Rule, words: Words): boolean {
   return last !== WILD || !words.slice(fixed.length).some(mayBeOption);
 }
 
-/** `..`, also as what the shell finds for `.?` or `.*`. */
+/** Whether a word contains `..`, or something the shell may expand to it (`.?`, `.*`). */
 function leadsUp(word: string): boolean {
   if (/(?:^|[/=:])\.\.(?:\/|$)/u.test(word)) return true;
   return word.split("/").some((name) => {
@@ -58,7 +58,7 @@ function leadsUp(word: string): boolean {
   });
 }
 
-/** Within a word a wildcard stays inside of a folder: `rm build/*` is not `rm build/../src`. */
+/** A wildcard inside a word stays inside its folder: `rm build/*` does not match `rm build/../src`. */
 function allowsWord(wanted: string, word: string): boolean {
   if (wanted.startsWith(WILD) && mayBeOption(word)) return false;
   if (wanted === word || wanted === WILD) return true;
@@ -68,46 +68,44 @@ function allowsWord(wanted: string, word: string): boolean {
   return slashes(wanted) === slashes(word) && !leadsUp(word) && !word.includes(`${EXPANDED}~`);
 }
 
-/** `+` too: `vim +!sh`, `less +!sh`. A wildcard of the shell finds a file that is called like an option. */
+/** Includes `+` (`vim +!sh`, `less +!sh`) and shell wildcards, which may match a file named like an option. */
 function mayBeOption(word: string): boolean {
   return /^(?:[-+]|\0[*?[])/u.test(word);
 }
 
-/** Those that change what the words of later commands mean: the folder, the variables, the names. */
+/** Commands that change what later commands mean: the folder, the variables, the names. */
 const CHANGES_SHELL: ReadonlySet<string> = new Set(
   "cd chdir pushd popd export readonly unset alias unalias set shopt enable hash declare typeset local read getopts trap eval . source exec".split(
     " ",
   ),
 );
 
-/**
- * Whether a command of a line changes what those behind it mean: `cd / && rm build/x` is not what `rm build/*` names.
- */
+/** Whether a command changes what later ones in the line mean: `rm build/*` does not cover `cd / && rm build/x`. */
 export function changesMeaning(commands: readonly Words[], { cwd }: Pick<Places, "cwd">): boolean {
   return commands.slice(0, -1).some((words) => {
     const at = words.findIndex((word) => word !== "command" && word !== "builtin");
     const [name = "", ...args] = words.slice(Math.max(at, 0));
     if (!CHANGES_SHELL.has(name)) return false;
-    // Models like to go where they are.
+    // Models often cd to the folder they are in.
     return !(name === "cd" && args.length === 1 && (args[0] === "." || args[0] === cwd));
   });
 }
 
-/** Commands that run others, which they are given as words or as a text. */
+/** Commands that run other commands, given as words or as text. */
 const RUNNERS: ReadonlySet<string> = new Set(
   "env command builtin exec eval nohup nice ionice chrt taskset time timeout setsid stdbuf unbuffer sudo doas su runuser xargs parallel watch entr sh bash dash zsh ksh fish busybox toybox trap chroot unshare nsenter ssh script flock strace ltrace gdb find npx bunx".split(
     " ",
   ),
 );
 
-/** Longer ones are not looked into: what they hide would take too long to find. */
+/** Longer commands are not searched: it would take too long. */
 const WORDS_MAX = 1000;
 const WORD_CHARS_MAX = 4096;
 const DEPTH_MAX = 4;
 
 /**
- * Whether a rule that denies or asks names a command of this line, or all of its own commands stand in it. Null: the
- * line cannot be taken apart, and only its text is compared.
+ * Whether each command of a rule that denies or asks matches some command of this line. `commands` is null if the line
+ * cannot be parsed: then only its text is compared.
  */
 export function forbidsLine(rule: Rule, line: string, commands: readonly Words[] | null, places: Places): boolean {
   if (namesEveryCommand(rule) || line.trim() === rule.pattern!.trim()) return true;
@@ -117,7 +115,7 @@ export function forbidsLine(rule: Rule, line: string, commands: readonly Words[]
   );
 }
 
-/** Whether a rule that denies or asks names this command, or one that it runs. */
+/** Whether a rule that denies or asks matches this command, or one that it runs. */
 export function forbidsCommand(rule: Rule, words: Words, places: Places): Match {
   if (namesEveryCommand(rule)) return "yes";
   const found = rule.commands.map((one) => forbids({ ...rule, words: one }, words, places));
@@ -145,7 +143,8 @@ function forbids(rule: Forbidden, words: Words, places: Places, depth = 0): Matc
 }
 
 /**
- * Whether words of a command, or a text in them, are a command that the rule names: `env git push`, `sh -c 'git push'`.
+ * Whether the words of a command, or text in them, are a command that the rule matches: `env git push`, `sh -c 'git
+ * push'`.
  */
 function runs(rule: Forbidden, words: Words, places: Places, depth: number): boolean {
   return words.slice(1).some((word, at) => {
@@ -158,8 +157,8 @@ function runs(rule: Forbidden, words: Words, places: Places, depth: number): boo
 }
 
 /**
- * The pattern's words in their order, with options and the value of each between them; its options anywhere. `from`:
- * where the command begins in these words.
+ * Matches the pattern's words in order, with options and their values between them, and its options anywhere. `from` is
+ * where the command starts in `words`.
  */
 function matches(pattern: Words, words: Words, places: Places, from = 0): Match {
   if (!fits(pattern[0]!, words[from] ?? "", places, true)) return "no";
@@ -170,7 +169,7 @@ function matches(pattern: Words, words: Words, places: Places, from = 0): Match 
   if (place === "no") return "no";
   const rest = words.slice(from + 1);
   if (options.every((option) => hasOption(option, rest, places))) return place;
-  // `-f` and `--force` may be the same.
+  // `-f` and `--force` may mean the same.
   const has = (form: RegExp, all: Words): boolean => all.some((word) => form.test(word));
   const isOtherForm =
     (has(SHORT, options) && has(LONG, rest)) || (has(LONG, options) && has(SHORT, rest)) || rest.some(isWild);
@@ -181,7 +180,7 @@ const SHORT = /^-[^-]/u;
 const LONG = /^--./u;
 
 function inOrder(wanted: Words, words: Words, places: Places, from: number): Match {
-  // The first options may say what the next word means: git -c alias.p=push p.
+  // Leading options may define what the next word means: git -c alias.p=push p.
   const isRenamed = wanted.length > 0 && wanted[0] !== WILD && words[from]?.startsWith("-");
   let strict = passWild(wanted, new Set([0]));
   let loose = strict;
@@ -194,21 +193,21 @@ function inOrder(wanted: Words, words: Words, places: Places, from: number): Mat
     strict = step(wanted, strict, word, isOption || isBehindOption, places);
     loose = step(wanted, loose, word, hadOption, places);
     isBehindOption = isOption;
-    // No way to read it is left; `loose` has all that `strict` has.
+    // No reading is left: `loose` contains everything in `strict`.
     if (loose.size === 0) break;
   }
   if (strict.has(wanted.length)) return "yes";
   return loose.has(wanted.length) || isRenamed ? "maybe" : "no";
 }
 
-/** How many of the wanted words have been found, in every way that this can be read. */
+/** How many of the wanted words have been found, for every possible reading. */
 function step(wanted: Words, before: Set<number>, word: string, mayPass: boolean, places: Places): Set<number> {
   const after = new Set<number>();
   for (const found of before) {
-    // A rule names longer commands too.
+    // A rule also matches longer commands.
     if (found === wanted.length) after.add(found);
     if (mayPass || isWildcard(wanted[found])) after.add(found);
-    // What the shell finds may be several words.
+    // A shell wildcard may expand to several words.
     for (let at = found; at < wanted.length && fits(wanted[at]!, word, places, false); at++) {
       after.add(at + 1);
       if (!isWild(word)) break;
@@ -226,12 +225,12 @@ function isWildcard(word: string | undefined): boolean {
   return word === WILD || word === REST;
 }
 
-/** Of a command: the shell will put something else in its place. */
+/** Whether the shell will expand this word of a command. */
 function isWild(word: string): boolean {
   return /\0[*?[]/u.test(word);
 }
 
-/** `-rf` also as `-fr`, `-r -f`, `-vrf`; `--force` also as `--forc` and `--force=x`. */
+/** `-rf` also matches `-fr`, `-r -f` and `-vrf`; `--force` also matches `--forc` and `--force=x`. */
 function hasOption(option: string, words: Words, places: Places): boolean {
   if (words.some((word) => fits(option, word, places, false))) return true;
   if (LONG.test(option)) {
@@ -253,7 +252,7 @@ function programOf(word: string): string {
   return word.slice(word.lastIndexOf("/") + 1);
 }
 
-/** Whether a word may be what a rule that denies wants: by any way to write the same path. */
+/** Whether a word may be what a denying rule wants, in any spelling of the same path. */
 function fits(wanted: string, word: string, places: Places, isProgram: boolean): boolean {
   if (isWildcard(wanted)) return true;
   if (word.length > WORD_CHARS_MAX) return word.slice(0, 1) === wanted.slice(0, 1) || wanted.startsWith(WILD);
@@ -274,12 +273,12 @@ function formsOf(word: string, { cwd, home }: Places): string[] {
   return [word, normal, ...inside];
 }
 
-/** Whether there is a text that both wildcards fit. */
+/** Whether some text matches both wildcard patterns. */
 function canBeSame(wanted: string, word: string): boolean {
   if (!isWild(word) && !/\0[?[]/u.test(wanted)) return isJoinedBy(wanted.split(WILD), word);
   const one = tokens(wanted);
   const other = tokens(word);
-  // open[at]: what stands before `at` of the second fits what was seen of the first.
+  // open[at]: the part of the second before `at` matches what has been read of the first.
   let open = close(other, [true]);
   for (const token of one) {
     const next: boolean[] = [];
@@ -293,13 +292,13 @@ function canBeSame(wanted: string, word: string): boolean {
   return open[other.length] === true;
 }
 
-/** A wildcard may stand for nothing. */
+/** A wildcard may match nothing. */
 function close(tokens: readonly (string | null)[], open: boolean[]): boolean[] {
   for (const [at, token] of tokens.entries()) if (open[at] && token === null) open[at + 1] = true;
   return open;
 }
 
-/** Characters, and null for any number of them: a class (`[a-z]`) is taken for that, with all behind it. */
+/** Characters, and null for any number of them. A class (`[a-z]`) and everything after it count as one null. */
 function tokens(word: string): (string | null)[] {
   const all: (string | null)[] = [];
   for (let at = 0; at < word.length; at++) {

@@ -15,22 +15,21 @@ import { simpleCommands, trimmedLine } from "./shell-words.ts";
 export { checkRule } from "./rules.ts";
 
 /**
- * What the agent may do by itself. The first of these that applies decides: a rule that denies, a rule that asks, a
- * guarded file, a rule that allows, the default.
+ * What the agent may do without asking. The first of these that applies decides: a rule that denies, a rule that asks,
+ * a guarded file, a rule that allows, the default.
  *
- * By default the agent may read, list and search inside its working folder, and read what its own commands printed; it
- * asks about everything else. Guarded are files that look like secrets, the store, the configuration, and for writing
- * the files that make other programs run something (hooks, workflows, start files): only a rule that names that very
- * file allows those, and not `*`. Paths are judged by where they lead.
+ * By default the agent may read, list and search inside its working folder, and read the output of its own commands; it
+ * asks about everything else. Guarded files are those that look like secrets, the store, the configuration, saved
+ * approvals and, for writing, files that make other programs run something (hooks, workflows, startup files): only a
+ * rule that names the very file allows them, not `*`. Paths are judged by where they lead.
  *
- * Each command of a line must be allowed. A line that cannot be taken apart into simple commands, or in which a command
- * changes what the next ones mean (`cd`), is allowed only by its exact text, by `shell` and by `*`. If any rule denies
- * or asks about commands, `shell`, `shell(*)` and `*` allow only commands that are known to run no others
- * (leaf-commands.ts): anything else could run the denied one. How words are compared: command-rules.ts.
+ * Each command of a line must be allowed. A line in which a command changes what later ones mean (`cd`) is allowed only
+ * by its exact text, `shell`, `shell(*)` or `*`; one that cannot be parsed into simple commands, not by `shell(*)`. If
+ * any rule denies or asks about commands, `shell`, `shell(*)` and `*` allow only commands known to run no others
+ * (leaf-commands.ts): anything else could run the denied one. command-rules.ts defines how words are compared.
  *
- * Rules for the shell judge commands, not what they do: `shell(npm *)` runs whatever package.json says, and a command
- * that may read files may read all of them. On Windows, where cmd.exe reads a line in other ways, no rule looks at
- * words.
+ * Shell rules judge commands, not their effects: `shell(npm *)` runs anything in package.json, and a command that may
+ * read files may read all of them. On Windows, where cmd.exe parses lines differently, no rule looks at words.
  */
 export interface Policy {
   readonly allow: readonly string[];
@@ -44,41 +43,41 @@ export interface RequestedCall {
 }
 
 export interface PolicyContext {
-  /** The folder that the agent works in; a real path. */
+  /** The agent's working folder; a real path. */
   readonly cwd: string;
   readonly policy: Policy;
-  /** The address of the store: the agent does not touch its own journal unasked. */
+  /** The address of the store: the agent does not touch its own journal without asking. */
   readonly store?: string;
-  /** The file of the configuration: the agent does not give itself more unasked. */
+  /** The configuration file: the agent does not extend its own permissions without asking. */
   readonly config?: string;
-  /** Where it is kept what the user allowed: the same. */
+  /** Where the user's approvals are stored: guarded for the same reason. */
   readonly state?: string;
-  /** Where the whole output of commands is kept: the agent may read what its tools have printed. */
+  /** Where this session's command outputs are kept: the agent may read them. */
   readonly outputs?: string;
-  /** Where those of all sessions are, which may be beside the store: what others have printed is asked for. */
+  /** Where the outputs of all sessions are, possibly beside the store: those of other sessions need approval. */
   readonly allOutputs?: string;
   readonly home?: string;
-  /** Of this machine, unless told. */
+  /** Default: this machine's platform. */
   readonly platform?: string;
-  /** Whether a file has a second name elsewhere (a hard link); by the file system, unless told. */
+  /** Whether a file has a second name elsewhere (a hard link). Default: ask the file system. */
   readonly hasOtherName?: (path: string) => boolean;
-  /** Where a path leads; that of the file system, unless told. */
+  /** Resolves a path. Default: on the file system. */
   readonly realPath?: (cwd: string, path: string) => string;
 }
 
 export interface Decision {
   readonly verdict: "allow" | "ask" | "deny";
-  /** The rule that decided; none if it was the default, or a guarded file. */
+  /** The rule that decided; absent for the default or a guarded file. */
   readonly rule?: string;
-  /** The rule that would allow exactly this, for `--allow`. */
+  /** The rule that would allow exactly this call, for `--allow`. */
   readonly suggestion: string;
-  /** What it would do, on one line. */
+  /** What the call would do, on one line. */
   readonly summary: string;
-  /** For the model, if it is not to run: because a rule denies it, or because nobody is there to be asked. */
+  /** For the model, if the call does not run: a rule denies it, or nobody is there to ask. */
   readonly denial: string;
 }
 
-/** Answers for every call, whatever its input; never throws. */
+/** Decides any call, whatever its input; never throws. */
 export function decide(call: RequestedCall, context: PolicyContext): Decision {
   const facts = new CallFacts(call, context);
   const { verdict, rule } = verdictOf(facts, context);
@@ -92,11 +91,13 @@ export function decide(call: RequestedCall, context: PolicyContext): Decision {
   };
 }
 
-/** What a search or a listing leaves out, by real paths: what a rule forbids or asks for, and what is guarded. */
+/**
+ * Whether a search or listing skips a real path: a rule denies it or asks about it, or it is guarded and not allowed.
+ */
 export function makeSearchFilter(context: PolicyContext): (path: string) => boolean {
   const { policy } = context;
   const { allow } = policy;
-  // Once, and not for each file: where the store and the configuration are in truth.
+  // Resolve the store and the configuration once, not for each file.
   const inTruth = (path: string | null): string | null =>
     path && leadsTo(context.realPath ?? realPath, context.cwd, path);
   const store = inTruth(placeOf(context.store));
@@ -119,7 +120,7 @@ export function makeSearchFilter(context: PolicyContext): (path: string) => bool
     });
 }
 
-/** For the model, when a person has said no. */
+/** The result for the model when a person has said no. */
 export function refusal(reason?: string): string {
   const why = reason === undefined || reason.trim() === "" ? "." : `: ${reason.trim()}`;
   return `The user did not allow this call: it did not run${why} Do not try to achieve the same by other means; continue without it, or ask what to do instead.`.replace(
@@ -128,12 +129,12 @@ export function refusal(reason?: string): string {
   );
 }
 
-/** As it is typed: in quotes for a shell. */
+/** As typed in a shell, in quotes. */
 export function allowFlag(suggestion: string): string {
   return `--allow '${suggestion.replaceAll("'", `'\\''`)}'`;
 }
 
-/** In the place of a home that is not there: no path leads to it, so no rule with ~ means any. */
+/** Stands in for a missing home folder: no path leads to it, so rules with ~ match nothing. */
 const NOWHERE = "/\0";
 
 /** A call, with everything that rules look at. */
@@ -141,14 +142,14 @@ class CallFacts {
   readonly name: string;
   readonly input: unknown;
   readonly places: Places;
-  /** Where the path leads in truth; null if the tool has none, or it cannot be said. */
+  /** Where the path really leads; null if the tool has none, or it cannot be resolved. */
   readonly path: string | null = null;
-  /** The path as it was given, made absolute. */
+  /** The given path, made absolute. */
   readonly given: string | null = null;
   readonly command: string | null = null;
-  /** Of the command; null if it cannot be taken apart. */
+  /** The simple commands of the line; null if it cannot be parsed. */
   readonly commands: readonly (readonly string[])[] | null = null;
-  /** The words of each command mean what they say. */
+  /** The line is parsed, and no command changes what later ones mean. */
   readonly isClear: boolean = false;
   readonly isWindows: boolean;
   readonly isGuarded: boolean = false;
@@ -182,7 +183,7 @@ class CallFacts {
     if (this.isOwnOutput) return;
     const isWriting = name === "write" || name === "edit";
     const place = placeOf(store);
-    // By its name and by where that leads: the folder of a store may be a link.
+    // By name and by real path: the store's folder may be a link.
     const stores = [place, allOutputs ?? null, config ?? null, state ?? null].flatMap((own) =>
       own === null ? [] : [own, leadsTo(real, cwd, own) ?? own],
     );
@@ -199,13 +200,13 @@ class CallFacts {
   }
 }
 
-/** Somebody who prepares a store can put a second name of another file of this user among the outputs. */
+/** Someone who prepares a store could put a hard link to another of this user's files among the outputs. */
 function hasOtherName(path: string): boolean {
   try {
     const found = lstatSync(path, { throwIfNoEntry: false });
     return found?.isFile() === true && found.nlink > 1;
   } catch (error) {
-    // Nobody can look at it: then it is not known to be an output.
+    // It cannot be examined, so it is not known to be an output.
     if (error instanceof Error) return true;
     throw error;
   }
@@ -220,7 +221,7 @@ function leadsTo(real: (cwd: string, path: string) => string, cwd: string, path:
   try {
     return real(cwd, path);
   } catch (error) {
-    // Nobody can say where it leads: no rule allows that, and the tool will say what is wrong.
+    // It cannot be resolved: no rule allows it, and the tool will report what is wrong.
     if (error instanceof Error) return null;
     throw error;
   }
@@ -231,14 +232,14 @@ function textOf(input: unknown, member: string): string | null {
   return typeof value === "string" ? value : null;
 }
 
-/** Where the store is on the disk; null if it is elsewhere, or there is none. */
+/** The store's path on disk; null if it is elsewhere, or there is no store. */
 function placeOf(store: string | undefined): string | null {
   return store === undefined ? null : (onDisk(store)?.path ?? null);
 }
 
 /**
- * A database has files beside it that begin with its name. Names are compared as a file system may take them that
- * ignores case.
+ * Includes the files beside a database, which start with its name. Compares names as a file system that ignores case
+ * would.
  */
 function isOfStore(path: readonly string[], place: string): boolean {
   const own = foldedPlace(place);
@@ -250,7 +251,7 @@ function isOfStore(path: readonly string[], place: string): boolean {
 const PLACES_MAX = 64;
 const foldedPlaces = new Map<string, readonly string[]>();
 
-/** The same few places are compared with every file of a search. */
+/** Cached: the same few places are compared with every file of a search. */
 function foldedPlace(place: string): readonly string[] {
   const known = foldedPlaces.get(place);
   if (known) return known;
@@ -308,14 +309,14 @@ function isForShell({ tool }: Rule): boolean {
   return tool === "shell" || tool === "*";
 }
 
-/** The first rule that names any part of the call. */
+/** The first rule that matches any part of the call. */
 function forbidding(rules: readonly string[], facts: CallFacts): string | null {
   return rules.find((text) => forbids(text, facts)) ?? null;
 }
 
 function forbids(text: string, facts: CallFacts): boolean {
   const rule = parseRule(text);
-  // A rule that was meant to forbid, and cannot be read, forbids all that it could have meant.
+  // A denying rule that cannot be parsed denies everything it could have meant.
   if (!rule) {
     const tool = /^\s*([A-Za-z_][\w.:/-]*)\s*\(/u.exec(text)?.[1];
     return tool === undefined || tool === facts.name;
@@ -324,13 +325,13 @@ function forbids(text: string, facts: CallFacts): boolean {
   if (rule.tool !== facts.name) return false;
   if (rule.pattern === null) return true;
   const { command, commands, path, given, places, name } = facts;
-  // On Windows its words cannot be compared, so any command may be the one.
+  // On Windows words cannot be compared, so any command may match.
   if (name === "shell") return command === null || facts.isWindows || forbidsLine(rule, command, commands, places);
-  // By the name that was used, and by where that leads.
+  // By the given name and by where it leads.
   return [path, given].some((one) => one !== null && namesPath(rule, name, one, places, true));
 }
 
-/** For all tools but the shell. */
+/** For all tools except the shell. */
 function allows(rule: Rule | null, facts: CallFacts): boolean {
   if (!rule) return false;
   if (rule.tool === "*") return !facts.isGuarded;
@@ -342,18 +343,18 @@ function allows(rule: Rule | null, facts: CallFacts): boolean {
   return (rule.isExact || !isGuarded) && namesPath(rule, name, path, places, false);
 }
 
-/** Never the bare name of a tool that looks at paths or commands: that would allow all of them. */
+/** Never suggests the bare name of a tool with paths or commands: that would allow all of them. */
 function suggestionFor({ name, path, given, command, isWindows }: CallFacts, cwd: string): string {
   const place = path ?? given;
-  const text = command === null ? (place === null ? null : ruled(shownPath(cwd, place))) : trimmedLine(command);
+  const text = command === null ? (place === null ? null : escapeHome(shownPath(cwd, place))) : trimmedLine(command);
   if (text === null) return name;
   const isLine = command !== null && isWindows;
   const needsMark = isLine || text === "" || text.includes("*") || text.startsWith("=") || text !== text.trim();
   return `${name}(${needsMark ? "=" : ""}${text})`;
 }
 
-/** A name that begins so is not the home folder. */
-function ruled(path: string): string {
+/** Keeps a name that starts with ~ from meaning the home folder. */
+function escapeHome(path: string): string {
   return path.startsWith("~") ? `./${path}` : path;
 }
 
@@ -366,7 +367,7 @@ function summaryOf({ name, path, command, input }: CallFacts, cwd: string): stri
       : path !== null
         ? `${name} ${shownPath(cwd, path)}${aside(name, input)}`
         : `${name} ${asJson(input)}`;
-  // What a model wrote must not move the cursor of who reads it.
+  // Text from a model must not move the reader's cursor.
   const line = what
     .replaceAll(/[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]+/gu, " ")
     .replaceAll(/ +/gu, " ")

@@ -5,9 +5,9 @@ import { trimmedLine } from "./shell-words.ts";
 import { isJoinedBy } from "./wildcard.ts";
 
 /**
- * A rule of permission. `*`: everything. `read`: every call of that tool; as a permission, only inside of the working
- * folder. `write(src/**)`: on these paths. `shell(npm *)`: these commands (command-rules.ts). `read(=a*b)`,
- * `shell(=…)`: exactly this path, exactly this command line, without wildcards.
+ * A permission rule. `*`: everything. `read`: every call of that tool; if it allows, only inside the working folder.
+ * `write(src/**)`: these paths. `shell(npm *)`: these commands (command-rules.ts). `read(=a*b)`, `shell(=…)`: exactly
+ * this path or command line, without wildcards.
  */
 export interface Rule {
   readonly text: string;
@@ -15,13 +15,13 @@ export interface Rule {
   readonly tool: string;
   readonly pattern: string | null;
   readonly isExact: boolean;
-  /** By its `=`: not one character more or less. */
+  /** Written with `=`: matches character for character. */
   readonly isLiteral?: true;
-  /** Of a pattern for the shell: the words of its commands; empty if it cannot be taken apart. */
+  /** For a shell pattern: the words of its commands; empty if it cannot be parsed. */
   readonly commands: readonly (readonly string[])[];
 }
 
-/** Null if it is none. */
+/** Null if the text is not a valid rule. */
 export function parseRule(text: string): Rule | null {
   const [, tool, , pattern] = /^([A-Za-z_][\w.:/-]*|\*)\s*(\(([\s\S]*)\))?$/u.exec(text.trim()) ?? [];
   if (tool === undefined) return null;
@@ -37,7 +37,7 @@ export function parseRule(text: string): Rule | null {
 }
 
 const TOOLS: ReadonlySet<string> = new Set(["*", ...PATH_TOOLS, "shell", "task"]);
-/** These touch what is in a folder, too. */
+/** Tools that also touch everything in a folder. */
 const TREE_TOOLS: ReadonlySet<string> = new Set(["list", "search"]);
 
 /** What is wrong with a rule; null if it is valid. */
@@ -45,14 +45,14 @@ export function checkRule(text: string, kind: "allow" | "ask" | "deny", platform
   const rule = parseRule(text);
   if (rule && platform === "win32" && isUnreadableOnWindows(rule, kind))
     return `The rule ${JSON.stringify(text)} does not work on Windows: cmd.exe splits and expands a command line differently from these rules, so they would allow or miss the wrong commands. Use shell for all commands, or shell(=...) with --allow for exactly one line.`;
-  // A slip in the name of a tool would leave a rule that forbids without effect, and nobody would know.
+  // A typo in a tool's name would silently disable a denying rule.
   if (rule && !TOOLS.has(rule.tool))
     return `The rule ${JSON.stringify(text)} names an unknown tool. The tools are ${[...TOOLS].slice(1).join(", ")}; * is all of them.`;
   if (rule) return null;
   return `${JSON.stringify(text)} is not a valid permission rule. A rule is a tool (read), a tool with paths (write(src/**)), the shell with one simple command (shell(npm *)), or * for everything.`;
 }
 
-/** By words, that is; an exact line that is denied is run with one more blank. */
+/** Whether a rule depends on parsing words. An exact line that is denied could be run with one more space. */
 export function isUnreadableOnWindows({ tool, pattern, isLiteral }: Rule, kind: "allow" | "ask" | "deny"): boolean {
   return tool === "shell" && pattern !== null && !(isLiteral && kind === "allow");
 }
@@ -63,8 +63,8 @@ export interface Places {
 }
 
 /**
- * Whether a rule names this path, and nothing less than all that the tool would touch there. `isBroad`: for rules that
- * forbid, in doubt yes.
+ * Whether a rule covers this path and everything the tool would touch there. `isBroad`: match when in doubt, for rules
+ * that deny or ask.
  */
 export function namesPath(rule: Rule, tool: string, path: string, { cwd, home }: Places, isBroad: boolean): boolean {
   const given = rule.isExact ? literal(rule.pattern!, cwd, home) : pathPattern(rule.pattern!, cwd, home);
@@ -78,14 +78,14 @@ export function namesPath(rule: Rule, tool: string, path: string, { cwd, home }:
 }
 
 const DEEP = "**";
-/** Of a name: the texts between its wildcards. */
+/** The parts of a name between its wildcards. */
 type Segment = readonly string[] | typeof DEEP;
 
 function segments(path: string): string[] {
   return path.split(sep).filter((name) => name !== "");
 }
 
-function based(pattern: string, cwd: string, home: string): { base: string[]; names: string[] } {
+function splitBase(pattern: string, cwd: string, home: string): { base: string[]; names: string[] } {
   const names = pattern.split(sep === "/" ? "/" : /[/\\]/u);
   if (names[0] === "~") return { base: segments(home), names: names.slice(1) };
   if (names[0] === "") return { base: [], names };
@@ -93,13 +93,13 @@ function based(pattern: string, cwd: string, home: string): { base: string[]; na
 }
 
 function literal(pattern: string, cwd: string, home: string): Segment[] {
-  const { base, names } = based(pattern, cwd, home);
+  const { base, names } = splitBase(pattern, cwd, home);
   return normal([...base, ...names].map((name) => [name]));
 }
 
-/** Null: `..` behind a wildcard leads nobody knows where. */
+/** Null if `..` follows a wildcard: where it leads is unknown. */
 function pathPattern(pattern: string, cwd: string, home: string): Segment[] | null {
-  const { base, names } = based(pattern.trim(), cwd, home);
+  const { base, names } = splitBase(pattern.trim(), cwd, home);
   const firstWild = names.findIndex((name) => name.includes("*"));
   if (firstWild >= 0 && names.slice(firstWild).includes("..")) return null;
   const parsed = names.map((name): Segment => (name === DEEP ? DEEP : name.split("*")));
@@ -116,7 +116,7 @@ function normal(given: readonly Segment[]): Segment[] {
   return all;
 }
 
-/** `open[i]`: the pattern from its start up to the i-th segment fits the names so far. */
+/** `open[i]`: the first i segments of the pattern match the names so far. */
 function matches(pattern: readonly Segment[], names: readonly string[]): boolean {
   const passDeep = (open: boolean[]): boolean[] => {
     for (const [at, segment] of pattern.entries()) if (open[at] && segment === DEEP) open[at + 1] = true;

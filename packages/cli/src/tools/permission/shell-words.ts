@@ -1,6 +1,6 @@
 /**
- * Stands before a character that the shell would expand (`*`, `?`, `[`, `~`), so that `'*'` and `*` are different
- * words. No command can hold it.
+ * Marks a character that the shell would expand (`*`, `?`, `[`, `~`), so that `'*'` and `*` are different words. A NUL
+ * cannot occur in a command.
  */
 export const EXPANDED = "\0";
 
@@ -8,12 +8,12 @@ const RESERVED: ReadonlySet<string> = new Set(
   "! case do done elif else esac fi for function if in select then time until while [[ ]] coproc".split(" "),
 );
 
-/** A longer line is not taken apart: rules compare the words of each command with all others. */
+/** Longer lines are not parsed: rules compare the words of each command with all others. */
 const LINE_CHARS_MAX = 262_144;
 
 /**
- * A command line without the blanks at both ends that `sh` skips. Other white space, such as a no-break space, is part
- * of a word there: ` ./run` may be another program than `./run`.
+ * A command line without the blanks at both ends that `sh` skips. `sh` treats other white space, such as a no-break
+ * space, as part of a word: ` ./run` may be a different program from `./run`.
  */
 export function trimmedLine(line: string): string {
   const isBlank = (at: number): boolean => line[at] === " " || line[at] === "\t" || line[at] === "\n";
@@ -23,15 +23,15 @@ export function trimmedLine(line: string): string {
   while (end > start && isBlank(end - 1)) end--;
   let slashes = 0;
   while (end - slashes > start && line[end - slashes - 1] === "\\") slashes++;
-  // An escaped blank is part of a word, too.
+  // An escaped blank is also part of a word.
   return line.slice(start, slashes % 2 === 1 && end < line.length ? end + 1 : end);
 }
 
 /**
- * The simple commands that a command line is made of, each as its words, if it is nothing but such: joined by `;`,
- * `&&`, `||`, `|` and line ends. Null for everything whose doing cannot be read off its words: substitutions,
- * variables, redirections (but for those to /dev/null and to another stream), groups, loops, assignments, background,
- * comments, half a quote; and for a line that is too long to be judged. Those who judge must not guess.
+ * Parses a command line into simple commands, each a list of words, joined by `;`, `&&`, `||`, `|` and line breaks.
+ * Null for anything whose effect cannot be read off its words: substitutions, variables, redirections (except to
+ * /dev/null or another stream), groups, loops, assignments, background jobs, comments, unclosed quotes; and for lines
+ * that are too long. A permission check must not guess.
  */
 export function simpleCommands(line: string): string[][] | null {
   const reader = new Reader(line);
@@ -56,7 +56,7 @@ class Reader {
     return this.#endCommand() ? this.#commands : null;
   }
 
-  /** False: this is not simple. */
+  /** False: the line is not simple. */
   #step(): boolean {
     const char = this.#line[this.#at]!;
     this.#at += 1;
@@ -145,7 +145,7 @@ class Reader {
     return next === "\n" || this.#quote(next);
   }
 
-  /** To nowhere, or to another stream: it touches no file. */
+  /** Accepts only redirections to /dev/null or another stream: they touch no file. */
   #redirection(): boolean {
     const isNumber = this.#word !== null && !this.#isQuoted && /^\d$/u.test(this.#word);
     if (isNumber) {
@@ -164,7 +164,7 @@ class Reader {
     this.#word = null;
     this.#isQuoted = false;
     if (word === null) return true;
-    // What is run must be named, not found out by the shell.
+    // The program must be named literally, not expanded by the shell.
     const isFirst = this.#words.length === 0;
     if (isFirst && (word.includes(EXPANDED) || word === "")) return false;
     if (isFirst && !isQuoted && RESERVED.has(word)) return false;

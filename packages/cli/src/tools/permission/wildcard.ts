@@ -1,6 +1,6 @@
 /**
- * Whether a text is these pieces in this order, with anything between them. In linear time, whatever the text: it may
- * come from a model.
+ * Whether a text consists of these pieces in order, with anything between them. Linear time for any text, because the
+ * text may come from a model.
  */
 export function isJoinedBy(pieces: readonly string[], text: string): boolean {
   const first = pieces[0] ?? "";

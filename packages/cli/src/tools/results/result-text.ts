@@ -1,9 +1,9 @@
-/** What a tool answers at most, in characters; what the model reads is paid for at every step from then on. */
+/** The longest tool result, in characters: every later step sends it again, at a cost. */
 export const RESULT_CHARS_MAX = 32 * 1024;
 
 /**
- * The beginning and the end, around what was left out. Half a character at a cut is dropped. `rest`: where the whole
- * is.
+ * Joins the start and the end around a note on what was left out. Drops half characters at the cuts. `rest` says where
+ * the whole text is.
  */
 export function joinEnds(head: string, tail: string, leftOut: number, unit: string, rest: string): string {
   const first = head.replace(/[\uD800-\uDBFF]$/u, "");

@@ -1,10 +1,6 @@
-/** The variables of a process. */
 export type Environment = Readonly<Record<string, string | undefined>>;
 
-/**
- * What commands see of the agent's variables: what a shell and the usual tools to build need. Names end in `*` where
- * many begin so.
- */
+/** The variables that commands inherit: what a shell and common build tools need. `*` at the end matches any suffix. */
 const PASSED = `
   PATH HOME USER LOGNAME SHELL PWD LANG LANGUAGE LC_* TERM COLORTERM TERM_PROGRAM COLUMNS LINES TZ TMPDIR TMP TEMP XDG_* EDITOR VISUAL HOSTNAME
   NO_COLOR FORCE_COLOR CLICOLOR CLICOLOR_FORCE CI DEBIAN_FRONTEND SOURCE_DATE_EPOCH MAKEFLAGS MAKELEVEL
@@ -32,11 +28,10 @@ const SECRET = /PASS|PWD|SECRET|TOKEN|KEY|COOKIE|CREDENTIAL|AUTH/u;
 const BEGINNINGS = PASSED.filter((name) => name.endsWith("*")).map((name) => name.slice(0, -1));
 
 /**
- * What a command sees of the agent's own variables: those that are known to hold no key, and those that the user names
- * (`pass`). A command that prints its environment would put a key into the conversation, and with it into the journal
- * and
- * to the provider. A list of what may pass: nobody knows the names of all keys. No wall: a command runs as the user,
- * and reaches what the user reaches.
+ * The variables that a command inherits from the agent: those known to hold no key, and those the user names in `pass`.
+ * A command that prints its environment would otherwise put keys into the conversation, the journal and the request to
+ * the provider. This is an allowlist because nobody knows the names of all keys. It is not a sandbox: a command runs as
+ * the user and can reach what the user can.
  */
 export function commandEnvironment(env: Environment, pass: readonly string[] = []): Environment {
   const named = new Set(pass.map(upper));
@@ -44,24 +39,24 @@ export function commandEnvironment(env: Environment, pass: readonly string[] = [
     Object.entries(env).filter(([name, value]) => {
       const wanted = upper(name);
       if (named.has(wanted)) return true;
-      // A list of folders is no address, whatever their names are.
+      // PATH is a list of folders, so it holds no credentials, whatever the folders are called.
       if (wanted === "PATH") return true;
       const isOfGroup = BEGINNINGS.some((beginning) => wanted.startsWith(beginning)) && !SECRET.test(wanted);
-      // Of a proxy the scheme may be left out: me:secret@proxy:3128.
+      // A proxy address may lack its scheme: me:secret@proxy:3128.
       if (wanted.endsWith("_PROXY") && wanted !== "NO_PROXY" && value?.includes("@")) return false;
       return (NAMES.has(wanted) || isOfGroup) && !hasCredentials(value ?? "");
     }),
   );
 }
 
-/** Windows does not tell upper from lower case in names. */
+/** Windows ignores the case of variable names. */
 function upper(name: string): string {
   return name.toUpperCase();
 }
 
 /**
- * An address of a proxy, of a store or of a registry with a user or a password in it; that of a database may name its
- * user. One pass over the value, whatever it holds.
+ * Whether a value contains an address with a user or a password, or a secret setting. The address of a database may
+ * name its user. Takes linear time.
  */
 function hasCredentials(value: string): boolean {
   return hasUser(value) || hasSecretMember(value);
@@ -69,7 +64,7 @@ function hasCredentials(value: string): boolean {
 
 const SCHEME_CHARS_MAX = 64;
 
-/** `scheme://user@` and `scheme://user:password@`; the password may hold any character. */
+/** `scheme://user@` and `scheme://user:password@`. The password may contain any character. */
 function hasUser(value: string): boolean {
   for (let at = value.indexOf("://"); at >= 0; at = value.indexOf("://", at + 3)) {
     const scheme = /[a-z][a-z0-9+.-]*$/iu.exec(value.slice(Math.max(0, at - SCHEME_CHARS_MAX), at))?.[0];
@@ -84,7 +79,7 @@ function hasUser(value: string): boolean {
   return false;
 }
 
-/** `?password=`, `password = `, `API_KEY=`: a name before an equals sign. */
+/** `?password=`, `password = `, `API_KEY=`: a secret name before an equals sign. */
 function hasSecretMember(value: string): boolean {
   const before = value.split("=").slice(0, -1);
   return before.some((text) => {

@@ -3,21 +3,21 @@ import { closeSync, constants, fstatSync, lstatSync, openSync, readdirSync, read
 import { join } from "node:path";
 import { joinEnds, RESULT_CHARS_MAX, withoutNul } from "../results/result-text.ts";
 
-/** Where the output of a command is kept, and the status that it ended with. */
+/** The files that hold a command's output and its exit status. */
 export interface OutputFiles {
   readonly log: string;
   readonly exit: string;
 }
 
-/** The pid is part of the name, since servers repeat their call ids (R9). */
+/** The name includes the pid because servers reuse call ids (R9). */
 export function outputFiles(outputs: string, call: string, pid: number): OutputFiles {
   const name = `${safeName(call)}.${pid}`;
   return { log: join(outputs, `${name}.log`), exit: join(outputs, `${name}.exit`) };
 }
 
 /**
- * Those of a process that is in the journal. By its pid, if they have another name: where ids repeat, a tool may know
- * its call by the id that the model was shown (R9).
+ * The output files of a process in the journal. Falls back to finding them by pid alone: where ids repeat, a tool may
+ * know its call by the id that the model saw (R9).
  */
 export function filesOfProcess(outputs: string, call: string, pid: number): OutputFiles {
   const own = outputFiles(outputs, call, pid);
@@ -33,18 +33,17 @@ export function filesOfProcess(outputs: string, call: string, pid: number): Outp
   return newest ? { log: newest.log, exit: newest.log.replace(/log$/u, "exit") } : own;
 }
 
-/** Ids of calls may be any text; two of them never get the same name. */
+/** A file name for a call id, which may be any text. Distinct ids get distinct names. */
 export function safeName(call: string): string {
   if (/^[A-Za-z0-9_][A-Za-z0-9_-]{0,79}$/u.test(call)) return call;
   const hash = createHash("sha256").update(call).digest("hex").slice(0, 16);
   return `${call.replaceAll(/[^A-Za-z0-9_]+/gu, "-").slice(0, 40)}~${hash}`;
 }
 
-/** Longer than any status. */
 const EXIT_BYTES_MAX = 32;
 
 /**
- * What the wrapper wrote when the command had ended; `not-begun`: the agent was gone before it let the command begin.
+ * The status that the wrapper wrote when the command ended. `not-begun`: the agent died before it released the command.
  */
 export function exitOf({ exit }: OutputFiles): number | "not-begun" | null {
   const text = withFile(exit, (fd, size) => (size > EXIT_BYTES_MAX ? null : textAt(fd, 0, size)));
@@ -52,12 +51,12 @@ export function exitOf({ exit }: OutputFiles): number | "not-begun" | null {
   return text !== null && /^\d{1,3}\n$/u.test(text) ? Number(text) : null;
 }
 
-/** The beginning and the end of the log: however long it is, only these are read. Empty if there is none. */
+/** The log; of a long one, only the start and the end are read. Empty if there is no log. */
 export function outputOf({ log }: OutputFiles, max: number = RESULT_CHARS_MAX): string {
   const text = withFile(log, (fd, size) => {
     if (size <= max) return withoutNul(textAt(fd, 0, size));
     const half = Math.floor(max / 2);
-    // Cut where a character begins.
+    // Drop partial characters at the cuts.
     const head = textAt(fd, 0, half).replace(/(?<!\uFFFD)\uFFFD+$/u, "");
     const tail = textAt(fd, size - half, half).replace(/^\uFFFD+/u, "");
     return withoutNul(joinEnds(head, tail, size - 2 * half, "bytes", `the full output is in ${log}`));
@@ -65,14 +64,14 @@ export function outputOf({ log }: OutputFiles, max: number = RESULT_CHARS_MAX): 
   return text ?? "";
 }
 
-/** No link, no pipe, and no second name of a file elsewhere: a store may have been prepared by somebody else. */
+/** Not a link, pipe or second name of another file: the store may have been prepared by someone else. */
 function isPlainFile(found: Stats): boolean {
   return found.isFile() && found.nlink <= 1;
 }
 
 const FLAGS = constants.O_RDONLY | (constants.O_NOFOLLOW ?? 0) | (constants.O_NONBLOCK ?? 0);
 
-/** Null if there is no plain file of this name. */
+/** Null if there is no plain file at this path. */
 function withFile<T>(path: string, read: (fd: number, size: number) => T): T | null {
   const before = lstatSync(path, { throwIfNoEntry: false });
   if (!before || !isPlainFile(before)) return null;
@@ -80,7 +79,7 @@ function withFile<T>(path: string, read: (fd: number, size: number) => T): T | n
   try {
     fd = openSync(path, FLAGS);
   } catch (error) {
-    // It was removed, or became a link, since it was looked at.
+    // The file was removed, or replaced by a link, after lstat.
     if (["ENOENT", "ELOOP"].includes((error as NodeJS.ErrnoException).code ?? "")) return null;
     throw error;
   }

@@ -2,15 +2,15 @@ import { closeSync, fstatSync, openSync, readSync } from "node:fs";
 import { StringDecoder } from "node:string_decoder";
 
 const LOOK_MS = 100;
-/** At most this much is told at a time: of a flood, people are shown the end. */
+/** The most to report at a time: of a flood of output, people see the end. */
 const TOLD_BYTES_MAX = 64 * 1024;
 
 export interface Tail {
-  /** Tells what came last, and stops. */
+  /** Reports the remaining output and stops. */
   end(): void;
 }
 
-/** Tells what a command writes to its log, for as long as it runs. `each` is called after each look. */
+/** Follows a command's log while it runs. Calls `each` with the size of the log after every look. */
 export function tail(log: string, tell: (text: string) => void, each: (size: number) => void): Tail {
   const fd = openSync(log, "r");
   const bytes = new Uint8Array(TOLD_BYTES_MAX);
@@ -41,7 +41,7 @@ export function tail(log: string, tell: (text: string) => void, each: (size: num
     try {
       look();
     } catch {
-      // Whoever watches has failed, or the log is gone. The command has not: it goes on, unwatched.
+      // The listener failed or the log is gone. The command keeps running, without being followed.
       isWatched = false;
     }
   };

@@ -3,11 +3,11 @@ import { readdirSync, readFileSync } from "node:fs";
 import { setTimeout as passed } from "node:timers/promises";
 import type { ToolProcess } from "holdfast";
 
-/** How long a group may take to end by itself before it is killed. */
+/** How long a group gets to exit before it is killed. */
 const GRACE_MS = 3000;
 const LOOK_MS = 25;
 
-/** A process, told apart from every other that has or will have its pid. */
+/** A process, distinguishable from any other with the same pid, past or future. */
 interface Member {
   readonly pid: number;
   readonly group: number;
@@ -15,8 +15,8 @@ interface Member {
 }
 
 /**
- * When this pid started, in a form that no later process of the same pid has; null if there is none that runs, or
- * nobody can say.
+ * When this process started, in a form that no later process with the same pid shares; null if it is not running or
+ * cannot be determined.
  */
 export async function identify(pid: number): Promise<string | null> {
   if (!Number.isSafeInteger(pid) || pid <= 0) return null;
@@ -24,20 +24,20 @@ export async function identify(pid: number): Promise<string | null> {
   return (await table()).find((one) => one.pid === pid)?.started ?? null;
 }
 
-/** The very process that was recorded, not another that came to have its pid. */
+/** Whether the recorded process itself is running, not a later one with the same pid. */
 export async function isRunning(recorded: ToolProcess): Promise<boolean> {
   return (await identify(recorded.pid)) === recorded.started;
 }
 
-/** Those of a process group that run; what has ended and waits for its parent does not count. */
+/** The running members of a process group, without zombies. */
 export async function membersOf(group: number): Promise<Member[]> {
   return (await table()).filter((one) => one.group === group);
 }
 
 /**
- * Ends the recorded process and its group: SIGTERM, and SIGKILL for what is still there after a grace. Only if the
- * recorded process itself, or one of `known` (others of its group), still runs: as long as one of them does, its
- * group is the one that was recorded. Answers whether there was anything to end.
+ * Ends the recorded process and its group: SIGTERM, then SIGKILL for what is left after the grace period. Does so only
+ * if the recorded process or one of `known` (other members) is still running: otherwise the group may be someone
+ * else's. Returns whether there was anything to end.
  */
 export async function stopGroup(
   recorded: ToolProcess,
@@ -50,7 +50,7 @@ export async function stopGroup(
     return members.some((one) => known.some((other) => other.pid === one.pid && other.started === one.started));
   };
   if (pid <= 1 || !(await isOurs())) return false;
-  // Seen before the first signal: they stand for the group when its leader has ended.
+  // Taken before the first signal: these members identify the group once its leader has exited.
   const before = await membersOf(pid);
   await send(recorded, "SIGTERM");
   const end = performance.now() + graceMs;
@@ -68,7 +68,7 @@ export async function stopGroup(
   return true;
 }
 
-/** The group as it is now; nobody, if none of those that were in it is. */
+/** The group's current members; empty if none of the earlier members is among them. */
 async function stillThere({ pid, group }: ToolProcess, before: readonly Member[]): Promise<Member[]> {
   const now = group ? await membersOf(pid) : (await table()).filter((one) => one.pid === pid);
   const isContinued = now.some((one) => before.some((other) => other.pid === one.pid && other.started === one.started));
@@ -83,7 +83,7 @@ async function send({ pid, group }: ToolProcess, signal: "SIGTERM" | "SIGKILL"):
   try {
     process.kill(group ? -pid : pid, signal);
   } catch (error) {
-    // It has ended meanwhile.
+    // It has already exited.
     if (!(error instanceof Error && "code" in error && error.code === "ESRCH")) throw error;
   }
 }
@@ -96,7 +96,7 @@ interface Started {
 
 const ours = new Set<Started>();
 
-/** From now on `endProcesses` ends it. */
+/** Registers a process for `endProcesses`. */
 export function keepTrack(process: ToolProcess): { leftBehind(known: readonly Member[]): void; forget(): void } {
   const started: Started = { process, known: [] };
   ours.add(started);
@@ -111,8 +111,8 @@ export function keepTrack(process: ToolProcess): { leftBehind(known: readonly Me
 }
 
 /**
- * Ends every process group that this agent started and that still runs, what commands left in the background too. For
- * the agent's own end: SIGTERM, SIGHUP, close.
+ * Ends every process group that this agent started and that is still running, including what commands left in the
+ * background. Called when the agent itself ends: SIGTERM, SIGHUP, close.
  */
 export async function endProcesses(options: { readonly graceMs?: number } = {}): Promise<void> {
   const all = [...ours];
@@ -133,7 +133,7 @@ async function table(): Promise<Member[]> {
   });
 }
 
-/** There are no process groups: each process counts as its own. */
+/** Windows has no process groups: each process counts as its own group. */
 async function windowsTable(): Promise<Member[]> {
   const command =
     'Get-Process | ForEach-Object { try { "$($_.Id) $($_.StartTime.ToUniversalTime().Ticks)" } catch {} }';
@@ -145,7 +145,7 @@ async function windowsTable(): Promise<Member[]> {
 }
 
 function output(command: string, given: readonly string[]): Promise<string> {
-  // Times are compared as text, so they are asked for in one language and one zone.
+  // Start times are compared as text, so the locale and the time zone are fixed.
   const env = { ...process.env, LC_ALL: "C", TZ: "UTC" };
   return new Promise((resolve) => {
     execFile(command, given, { env, maxBuffer: 16 * 1024 * 1024, windowsHide: true }, (_error, stdout) =>
@@ -156,11 +156,11 @@ function output(command: string, given: readonly string[]): Promise<string> {
 
 let bootId: string | null = null;
 
-/** The pid alone comes again soon, the tick of its start does not before the next boot. Null if it has ended. */
+/** Identifies a process by boot and start tick, because pids are soon reused. Null if it has exited. */
 function procStat(pid: number): Member | null {
   try {
     const stat = readFileSync(`/proc/${pid}/stat`, "utf8");
-    // The name, in brackets, may hold anything.
+    // The process name, in parentheses, may contain anything.
     const fields = stat.slice(stat.lastIndexOf(")") + 2).split(" ");
     const [state, , group] = fields;
     if (state === "Z" || state === "X") return null;

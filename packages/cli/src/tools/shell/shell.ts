@@ -14,14 +14,14 @@ import { endedResult, LEFT, printedResult } from "./surviving-commands.ts";
 
 export const TIMEOUT_SECONDS = 120;
 export const TIMEOUT_SECONDS_MAX = 3600;
-/** A command that prints without end is ended before it fills the disk. */
+/** A command that prints without end is stopped before it fills the disk. */
 const LOG_BYTES_MAX = 256 * 1024 * 1024;
 
 /**
- * Waits for a line on fd 3 before the command ($1) begins. If the agent dies first the pipe is closed, and the command
- * never begins: so the process of every command that began is in the journal (R7b). The status is written
- * to $2.<pid>.exit when it has ended, whoever is there to see it; into a file that it makes itself (`set -C`), not
- * through a link that lies there.
+ * Waits for a line on fd 3 before it runs the command ($1). If the agent dies first, the pipe closes and the command
+ * never starts: so the process of every command that started is in the journal (R7b). When the command ends, writes its
+ * status to $2.<pid>.exit, even if the agent is gone. `set -C` makes it create the file, so it never writes through a
+ * link.
  */
 const GATED = `
 tell() { rm -f "$1.$$.tmp"; (set -C; printf '%s\\n' "$2" > "$1.$$.tmp") && mv -f "$1.$$.tmp" "$1.$$.exit"; }
@@ -36,7 +36,7 @@ exit "$code"
 /** How long a shell may take to notice that its gate is closed. */
 const AT_GATE_MS = 2000;
 
-/** No terminal and nobody to answer: programs are told so, or they would wait. */
+/** There is no terminal and nobody to answer: without these, programs would wait for input. */
 const UNATTENDED = { TERM: "dumb", PAGER: "cat", GIT_PAGER: "cat", GIT_TERMINAL_PROMPT: "0" };
 
 interface ShellInput {
@@ -44,24 +44,26 @@ interface ShellInput {
   readonly timeoutSeconds?: number | undefined;
 }
 
-/** What the shell tool may know of the agent that runs it. */
+/** What the shell tool knows about the agent that runs it. */
 export interface ShellContext {
-  /** The folder that the agent works in; an absolute, real path. */
+  /** The agent's working folder; an absolute, real path. */
   readonly cwd: string;
   /**
-   * Where the whole output of a command is kept: `<call>.<pid>.log`, and `.exit` when it has ended. Made with 0700 on
-   * demand.
+   * The folder for complete outputs: `<call>.<pid>.log`, and `.exit` once the command has ended. Created with mode 0700
+   * on demand.
    */
   readonly outputs: string;
-  /** Records the process group of a call, durably; the command begins only after it (R7b). */
+  /** Durably records the process group of a call. The command starts only afterwards (R7b). */
   readonly process: (call: string, process: ToolProcess) => Promise<void>;
-  /** What a running command prints, for people. */
+  /** Receives what a running command prints, for display. */
   readonly output: (call: string, text: string) => void;
-  /** The variables of its commands (`commandEnvironment`). */
+  /** The environment for commands (`commandEnvironment`). */
   readonly env: Environment;
 }
 
-/** Runs the command to its end. Throws, in words, if it was stopped, took too long, or could not begin. */
+/**
+ * Runs a command until it ends. Throws an error worded for the model if it was stopped, timed out or could not start.
+ */
 export async function runShell(
   context: ShellContext,
   call: string,
@@ -85,7 +87,7 @@ export async function runShell(
   const timer = setTimeout(() => stopping.stop(`took longer than ${seconds} s and was stopped`), seconds * 1000);
   const abort = (): void => stopping.stop("was stopped");
   signal?.addEventListener("abort", abort, { once: true });
-  // It may have fired while the shell was started, and does not tell it twice.
+  // The signal may have fired while the shell was starting, before the listener was added.
   if (signal?.aborted) abort();
   let background: Awaited<ReturnType<typeof membersOf>> = [];
   try {
@@ -109,10 +111,12 @@ export async function runShell(
   }
 }
 
-/** Ends the group, once, for the first reason that there is. */
+/** Ends the group once, and keeps the first reason. */
 class Stopping {
   readonly #process: ToolProcess;
-  /** At the gate it ends by itself when that is closed, and writes down that it never began: it must live to do so. */
+  /**
+   * At the gate, the shell exits by itself when the gate closes. It must live to record that the command never started.
+   */
   #isAtGate: boolean;
   why: string | null = null;
   done: Promise<unknown> = Promise.resolve();
@@ -128,7 +132,6 @@ class Stopping {
     if (!this.#isAtGate) this.done = stopGroup(this.#process);
   }
 
-  /** It begins now. */
   begin(): void {
     this.#isAtGate = false;
   }
@@ -137,14 +140,14 @@ class Stopping {
 interface AtGate {
   readonly process: ToolProcess;
   readonly files: OutputFiles;
-  /** Null where there is none: the command runs already. */
+  /** Null on Windows, which has no gate: the command is already running. */
   readonly gate: Writable | null;
   readonly exit: Promise<{ readonly code: number | null; readonly by: string | null }>;
 }
 
 /**
- * Durable first, then the gate: else a command could run that nobody finds again. False if it was stopped meanwhile.
- * Throws what the store says: then the command did not run.
+ * Records the process durably before it opens the gate: otherwise a command could run that nobody can find again.
+ * Returns false if it was stopped in the meantime. Throws the store's error: then the command did not run.
  */
 async function letBegin(context: ShellContext, call: string, waiting: AtGate, stopping: Stopping): Promise<boolean> {
   const { process: started, gate } = waiting;
@@ -152,8 +155,8 @@ async function letBegin(context: ShellContext, call: string, waiting: AtGate, st
     await context.process(call, started);
   } catch (error) {
     gate?.destroy();
-    // It writes down that it never began, and ends by itself: its process may be recorded after all (a sync that
-    // failed), and would look as if it had.
+    // Give the shell time to record that the command never started: its process may be in the journal despite the error
+    // (a failed sync), which would look as if the command had run.
     if (gate) await Promise.race([waiting.exit, passed(AT_GATE_MS, undefined, { ref: false })]);
     await stopGroup(started);
     throw error;
@@ -168,31 +171,31 @@ async function letBegin(context: ShellContext, call: string, waiting: AtGate, st
   return true;
 }
 
-/** Throws, in words, if there is no such process in the end: then the command did not run. */
+/** Throws an error worded for the model if the process could not be started: then the command did not run. */
 async function spawnAtGate(context: ShellContext, call: string, command: string): Promise<AtGate> {
   const unnamed = join(context.outputs, `${safeName(call)}.${randomBytes(6).toString("hex")}.new`);
   let child: ChildProcess | null = null;
   try {
     mkdirSync(context.outputs, { recursive: true, mode: 0o700 });
-    // Looked at when the session was opened, and again here: what is written next is found by its name.
+    // Checked when the session was opened, and again here, because the files created next are found by name.
     if (lstatSync(context.outputs).isSymbolicLink()) throw new Error(`${context.outputs} is a symbolic link`);
     child = spawnInto(unnamed, context, call, command);
     const exit = exitOf(child);
     await once(child, "spawn");
-    return await named(child, unnamed, outputFiles(context.outputs, call, child.pid!), exit);
+    return await nameOutputs(child, unnamed, outputFiles(context.outputs, call, child.pid!), exit);
   } catch (error) {
     child?.kill("SIGKILL");
     if (child) rmSync(unnamed, { force: true });
     const said = error instanceof Error ? error.message : String(error);
-    // Of a folder that is gone, the system says that there is no such program.
+    // If the working folder is gone, the system reports that the program does not exist.
     const why = existsSync(context.cwd) ? said : `the folder ${context.cwd} no longer exists`;
     throw new Error(`The command could not start: ${why}. It did not run.`, { cause: error });
   }
 }
 
 /**
- * In a process group of its own, so that it can be ended as a whole and outlives the agent. What it prints goes
- * straight to its log: nothing of that is lost with the agent.
+ * Starts the command in its own process group, so that it can be ended as a whole and outlives the agent. Its output
+ * goes straight to the log, so none is lost if the agent dies.
  */
 function spawnInto(
   file: string,
@@ -217,10 +220,15 @@ function spawnInto(
   }
 }
 
-/** Its files are found by its pid, and itself by the time of its start. */
-async function named(child: ChildProcess, log: string, files: OutputFiles, exit: AtGate["exit"]): Promise<AtGate> {
+/** Names the log after the pid, and identifies the process by its start time. */
+async function nameOutputs(
+  child: ChildProcess,
+  log: string,
+  files: OutputFiles,
+  exit: AtGate["exit"],
+): Promise<AtGate> {
   const pid = child.pid!;
-  // Of an earlier process that had this pid.
+  // Left by an earlier process with this pid.
   rmSync(files.exit, { force: true });
   renameSync(log, files.log);
   const started = await identify(pid);
@@ -230,7 +238,7 @@ async function named(child: ChildProcess, log: string, files: OutputFiles, exit:
     return { process: { pid, started }, files, gate: null, exit };
   }
   const gate = child.stdio[3] as Writable;
-  // A shell that was killed at the gate: its exit says so.
+  // The shell was killed at the gate: its exit status says so.
   gate.on("error", () => gate.destroy());
   return { process: { pid, started, group: true }, files, gate, exit };
 }

@@ -6,34 +6,33 @@ import { isRunning, membersOf } from "./process-groups.ts";
 
 export { endProcesses, identify, isRunning, stopGroup } from "./process-groups.ts";
 
-/** A command whose agent died: what is known of it now (R7b). */
+/** What is known about a command whose agent died (R7b). */
 export interface FoundCommand {
   /**
-   * `not-begun`: it is known that the command never ran. `unknown`: it was killed too, or its traces are gone: nobody
-   * can say how far it came.
+   * `not-begun`: the command certainly never ran. `unknown`: it was killed as well, or its traces are gone, so how far
+   * it got is unknown.
    */
   readonly kind: "running" | "ended" | "not-begun" | "unknown";
   readonly running: boolean;
   readonly pid?: number;
-  /** Of one that has ended. */
+  /** Set if it has ended. */
   readonly exitCode?: number;
-  /** What it has printed so far, bounded for the model. */
+  /** What it has printed so far, shortened for the model. */
   readonly output: string;
   /**
-   * For the model. Of one that has ended: the very text that the call would have been answered with. Otherwise what is
-   * known, in words.
+   * For the model. If the command has ended: exactly the result that the call would have returned. Otherwise, what is
+   * known about it.
    */
   readonly shown: string;
 }
 
-/** What people are told of it. */
+/** The part that is shown to people. */
 export type ProcessStatus = Pick<FoundCommand, "kind" | "running" | "pid" | "exitCode">;
 
 /**
- * Looks for the command of a call by the process that was recorded for it. Without one, the command never began: it
- * waits until its process is recorded (shell.ts). On Windows there is no such gate, so then nothing is known.
- * `isOurs: false`: this user's agent did not start that process, whatever the journal says. Then only what the command
- * left behind is looked at.
+ * Finds the command of a call by its recorded process. Without a record the command never started, because it waits for
+ * the record (shell.ts); except on Windows, which has no such gate. `isOurs: false` means that this user's agent did
+ * not start the process, whatever the journal says: then only the files that the command left are examined.
  */
 export async function findCommand(
   outputs: string,
@@ -48,13 +47,14 @@ export async function findCommand(
   }
   const { pid } = recorded;
   const files = filesOfProcess(outputs, call, pid);
-  // In this order: one that ends in between has written its status by the time that it is seen to be gone.
+  // In this order: a command that ends in between has written its status before its process disappears.
   const running = isOurs && (await isRunning(recorded));
   const exitCode = exitOf(files);
   if (exitCode === "not-begun") return { kind: "not-begun", running: false, pid, output: "", shown: NOT_BEGUN };
   const output = outputOf(files);
   if (exitCode !== null) {
-    // The status is there a moment before the wrapper itself has ended: what is in its group then is its own.
+    // The status appears just before the wrapper exits. Wait for that: until then, its own helpers (mv) are in the
+    // group.
     for (let tries = 0; isOurs && tries < 200 && (await isRunning(recorded)); tries++) await passed(5);
     const background = isOurs && (await membersOf(pid)).some((one) => one.pid !== pid);
     return {
@@ -67,7 +67,7 @@ export async function findCommand(
     };
   }
   if (!isOurs) return { kind: "unknown", running: false, pid, output, shown: `${FOREIGN} ${printedResult(output)}` };
-  // Its shell alone may have been killed, by the system that was short of memory.
+  // The shell alone may have been killed, for example by the OOM killer.
   const isLeft = !running && recorded.group === true && (await membersOf(pid)).length > 0;
   const words = running ? RUNNING : isLeft ? `${LOST} ${LEFT}` : LOST;
   return { kind: running ? "running" : "unknown", running, pid, output, shown: `${words} ${printedResult(output)}` };
@@ -81,10 +81,12 @@ const LOST =
 const FOREIGN =
   "The journal says that the command started, in a process that this agent did not start. Whether it is still running is unknown. Check what it has done before you repeat it.";
 
-/** Of a command whose shell is gone. */
+/** For a command whose shell is gone. */
 export const LEFT = "Processes of its group may still be running.";
 
-/** Until the command has ended. Rejects with the signal's reason if that fires first: the command goes on. */
+/**
+ * Waits until the command has ended. Rejects with the signal's reason if the signal fires first; the command runs on.
+ */
 export async function waitForCommand(
   outputs: string,
   call: string,
@@ -102,7 +104,7 @@ export async function waitForCommand(
   }
 }
 
-/** A command that has ended by itself. */
+/** The result of a command that ended by itself. */
 export function endedResult(
   output: string,
   { exitCode, background }: { exitCode: number; background: boolean },

@@ -27,19 +27,6 @@ export interface Answerable {
   readonly answer: unknown;
 }
 
-/** The call that a result in a message answers, if any. `isAssistants`: the message is the assistant's. */
-export function answeredBy<T extends Answerable>(
-  result: FoundResult,
-  isAssistants: boolean,
-  open: OpenCalls<T>,
-  provider: OpenCalls<T>,
-): T | null {
-  const exact = result.idless ? null : (open.take(result.call) ?? provider.take(result.call));
-  if (exact) return exact;
-  const isGuessed = !isAssistants && !open.knows(result) && !provider.knows(result);
-  return isGuessed ? open.guess(result) : null;
-}
-
 /** Most exchanges have few calls: up to this many, a linear search is faster than an index. */
 const FEW = 8;
 
@@ -70,6 +57,12 @@ export class OpenCalls<T extends Answerable> {
   clear(): void {
     this.#calls = NONE;
     this.#index = null;
+  }
+
+  /** Takes over the calls of another list, which is empty afterwards. */
+  absorb(other: OpenCalls<T>): void {
+    for (let i = 0; i < other.#calls.length; i++) this.add(other.#calls[i]!);
+    other.clear();
   }
 
   /** Whether a result has an id that a call has or had: then it is a second result, not one that lost its id. */

@@ -1,19 +1,12 @@
 import type { Dialect, Entry } from "../dialect.ts";
 import { grown, NONE } from "../shape.ts";
-import { answeredBy, type FoundCall, type FoundResult, OpenCalls } from "./open-calls.ts";
+import { type Answerable, type FoundCall, type FoundResult, OpenCalls } from "./open-calls.ts";
 
 export type { FoundCall, FoundResult };
 
-/**
- * Which result answers which call. This is the only place that decides it, for `arrange` and for everything that asks
- * which calls are open.
- * A conversation consists of exchanges: one or more consecutive assistant messages, and what others said after them. A
- * result counts if it is in its call's own exchange, and the first one counts: once the assistant has spoken again, the
- * past is frozen, and later results are late (R1). Results of the provider's own calls may come in a later exchange
- * (R8).
- */
+/** Which result answers which call, in a list of entries. */
 export interface Pairing {
-  readonly exchanges: readonly Exchange[];
+  readonly exchanges: readonly PairedExchange[];
   /** By entry and index. */
   readonly calls: readonly (readonly PairedCall[] | undefined)[];
   /**
@@ -22,7 +15,7 @@ export interface Pairing {
   readonly answers: readonly (readonly (PairedCall | undefined)[] | undefined)[];
 }
 
-export interface Exchange {
+export interface PairedExchange {
   /** Indices into the list of entries. */
   readonly assistant: readonly number[];
   readonly others: readonly number[];
@@ -37,13 +30,13 @@ export interface PairedCall {
   /** The index of the entry that makes the call, and the index of the call in that entry. */
   readonly entry: number;
   readonly index: number;
-  answer: Place | null;
+  answer: ResultPlace | null;
   /** The id that is sent (plan.ts). Null: it is not sent, or that is not decided yet. */
   id: string | null;
 }
 
 /** A result: the index of its entry, and its index in that entry. */
-export interface Place {
+export interface ResultPlace {
   readonly entry: number;
   readonly index: number;
 }
@@ -70,17 +63,106 @@ export interface Reader<M> extends Pick<Dialect<M>, "role" | "calls" | "results"
   readonly interleaved?: boolean;
 }
 
-/** Works for every dialect, including the application's own, in linear time. */
+/**
+ * Decides which result answers which call, message by message: live, at resume, and in views. This is the only place
+ * that decides it. Works for every dialect, including the application's own; a message costs the same at any length.
+ * A conversation consists of exchanges: one or more consecutive assistant messages, and what others said after them. A
+ * result counts if it is in its call's own exchange, and the first one counts: once the assistant has spoken again, the
+ * past is frozen, and later results are late (R1). Results of the provider's own calls may come in a later exchange
+ * (R8).
+ */
+export class Pairer<C extends Answerable> {
+  readonly #isInterleaved: boolean;
+  readonly #open = new OpenCalls<C>();
+  /** The provider's calls of this exchange, and of earlier ones. */
+  readonly #provider = new OpenCalls<C>();
+  readonly #earlier = new OpenCalls<C>();
+  /** The ids of this exchange's assistant messages, and their calls. */
+  #messages: readonly string[] = NONE;
+  #calls: readonly (readonly C[])[] = NONE;
+  #byMessage: Map<string, readonly C[]> | null = null;
+  #isClosed = false;
+
+  constructor(isInterleaved = false) {
+    this.#isInterleaved = isInterleaved;
+  }
+
+  /** Whether the assistant's next message starts another exchange. */
+  get isClosed(): boolean {
+    return this.#isClosed;
+  }
+
+  /** Call it first for every message that the model is shown. Returns whether the message starts an exchange. */
+  enter(role: ReturnType<Dialect<never>["role"]>): boolean {
+    if (role !== "assistant") {
+      this.#isClosed ||= role === "tool" ? !this.#isInterleaved : role !== "other";
+      return false;
+    }
+    if (!this.#isClosed) return false;
+    this.#earlier.absorb(this.#provider);
+    this.restart();
+    return true;
+  }
+
+  /** Forgets this exchange, not the ones before it. */
+  restart(): void {
+    this.#open.clear();
+    this.#provider.clear();
+    this.#messages = NONE;
+    this.#calls = NONE;
+    this.#byMessage = null;
+    this.#isClosed = false;
+  }
+
+  /** The calls that a message of the assistant's makes. */
+  called(message: string, calls: readonly C[]): void {
+    for (let i = 0; i < calls.length; i++) {
+      const one = calls[i]!;
+      (one.call.by === "agent" ? this.#open : this.#provider).add(one);
+    }
+    this.#messages = grown(this.#messages, message);
+    this.#calls = grown(this.#calls, calls);
+    this.#byMessage?.set(message, calls);
+  }
+
+  /** The calls of a message of this exchange; undefined if it is not the assistant's, or not in this exchange. */
+  callsOf(message: string): readonly C[] | undefined {
+    if (!this.#byMessage) {
+      this.#byMessage = new Map();
+      for (let i = 0; i < this.#messages.length; i++) this.#byMessage.set(this.#messages[i]!, this.#calls[i]!);
+    }
+    return this.#byMessage.get(message);
+  }
+
+  /** The call of this exchange that an id refers to: the newest one without a result (R9). */
+  open(id: string): C | null {
+    return this.#open.take(id) ?? this.#provider.take(id);
+  }
+
+  /** The call that a message's result answers, if any. `made`: the one call that the message was made for. */
+  answered(result: FoundResult, index: number, isAssistants: boolean, made: Entry<unknown>["call"]): C | null {
+    const own = made && this.callsOf(made.message);
+    if (own) {
+      const call = index === 0 ? own[made.index] : undefined;
+      return call && !call.answer ? call : null;
+    }
+    const exact = result.idless ? null : (this.open(result.call) ?? this.#earlier.take(result.call));
+    if (exact || isAssistants || this.#knows(result)) return exact;
+    return this.#open.guess(result);
+  }
+
+  #knows(result: FoundResult): boolean {
+    return this.#open.knows(result) || this.#provider.knows(result) || this.#earlier.knows(result);
+  }
+}
+
+/** In linear time. */
 export function pair<M>(entries: readonly Entry<M>[], dialect: Reader<M>): Pairing {
-  const exchanges: Exchange[] = [];
-  const called: (PairedCall[] | undefined)[] = new Array(entries.length);
+  const called: (readonly PairedCall[] | undefined)[] = new Array(entries.length);
   const answers: ((PairedCall | undefined)[] | undefined)[] = new Array(entries.length);
-  const provider = new OpenCalls<PairedCall>();
-  const open = new OpenCalls<PairedCall>();
-  let current: Made<Exchange> = { assistant: NONE, others: NONE, calls: NONE };
-  const places = new Places(entries, current);
-  let closed = false;
-  exchanges.push(current);
+  const pairer = new Pairer<PairedCall>(dialect.interleaved);
+  let current: Made<PairedExchange> = { assistant: NONE, others: NONE, calls: NONE };
+  const exchanges: PairedExchange[] = [current];
 
   for (let at = 0; at < entries.length; at++) {
     const entry = entries[at]!;
@@ -92,37 +174,20 @@ export function pair<M>(entries: readonly Entry<M>[], dialect: Reader<M>): Pairi
     }
     const role = dialect.role(entry.message);
     const isAssistants = role === "assistant";
-    if (isAssistants) {
-      if (closed) {
-        current = { assistant: NONE, others: NONE, calls: NONE };
-        closed = false;
-        exchanges.push(current);
-        open.clear();
-        places.begin(current);
-      }
-      current.assistant = grown(current.assistant, at);
-      places.add(at);
-      const calls = dialect.calls(entry.message);
-      if (calls.length > 0) {
-        const exchange = exchanges.length - 1;
-        const found: PairedCall[] = new Array(calls.length);
-        for (let index = 0; index < calls.length; index++) {
-          const one = { call: calls[index]!, exchange, entry: at, index, answer: null, id: null };
-          (one.call.by === "agent" ? open : provider).add(one);
-          found[index] = one;
-          current.calls = grown(current.calls, one);
-        }
-        called[at] = found;
-      }
-    } else {
-      current.others = grown(current.others, at);
-      closed ||= role === "tool" ? dialect.interleaved !== true : role !== "other";
+    if (pairer.enter(role)) {
+      current = { assistant: NONE, others: NONE, calls: NONE };
+      exchanges.push(current);
     }
-    const own = entry.call ? places.of(entry.call.message) : -1;
-    const isPlaced = own >= 0;
+    if (isAssistants) {
+      current.assistant = grown(current.assistant, at);
+      const made = dialect.calls(entry.message);
+      const calls: readonly PairedCall[] = made.length === 0 ? NONE : pairedCalls(made, exchanges.length - 1, at);
+      pairer.called(entry.id, calls);
+      for (let index = 0; index < calls.length; index++) current.calls = grown(current.calls, calls[index]!);
+      if (calls.length > 0) called[at] = calls;
+    } else current.others = grown(current.others, at);
     for (let index = 0; index < results.length; index++) {
-      const result = results[index]!;
-      const call = isPlaced ? openAt(called, own, entry.call, index) : answeredBy(result, isAssistants, open, provider);
+      const call = pairer.answered(results[index]!, index, isAssistants, entry.call);
       if (!call) continue;
       call.answer = { entry: at, index };
       const of = answers[at] ?? new Array(results.length);
@@ -133,40 +198,9 @@ export function pair<M>(entries: readonly Entry<M>[], dialect: Reader<M>): Pairi
   return { exchanges, calls: called, answers };
 }
 
-function openAt(
-  called: readonly (readonly PairedCall[] | undefined)[],
-  own: number,
-  place: Entry<unknown>["call"],
-  index: number,
-): PairedCall | null {
-  // A result made for one call answers only that call.
-  const call = index === 0 ? called[own]?.[place!.index] : undefined;
-  return call && !call.answer ? call : null;
-}
-
-/** The positions of an exchange's messages, by id. Rarely needed. */
-class Places {
-  readonly #entries: readonly Entry<unknown>[];
-  #exchange: Exchange;
-  #byId: Map<string, number> | null = null;
-
-  constructor(entries: readonly Entry<unknown>[], exchange: Exchange) {
-    this.#entries = entries;
-    this.#exchange = exchange;
-  }
-
-  add(at: number): void {
-    this.#byId?.set(this.#entries[at]!.id, at);
-  }
-
-  begin(exchange: Exchange): void {
-    this.#exchange = exchange;
-    this.#byId = null;
-  }
-
-  /** -1 if it is not in this exchange. */
-  of(id: string): number {
-    this.#byId ??= new Map(this.#exchange.assistant.map((at) => [this.#entries[at]!.id, at]));
-    return this.#byId.get(id) ?? -1;
-  }
+function pairedCalls(calls: readonly FoundCall[], exchange: number, entry: number): PairedCall[] {
+  const found: PairedCall[] = new Array(calls.length);
+  for (let index = 0; index < calls.length; index++)
+    found[index] = { call: calls[index]!, exchange, entry, index, answer: null, id: null };
+  return found;
 }

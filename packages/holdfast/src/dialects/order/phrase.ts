@@ -27,9 +27,14 @@ export function phrase(outcome: Outcome): Phrase {
   return { failed: false, text, json: value === undefined ? null : text };
 }
 
-/** For dialects that have no error flag. */
+/** For dialects that have no error flag: like most agents, they start the text of an error with the word. */
 export function markedText({ failed, text }: Phrase): string {
-  return failed && !text.startsWith("Error") ? `Error: ${text}` : text;
+  return failed && !saysError(text) ? `Error: ${text}` : text;
+}
+
+/** Whether text carries that mark. */
+export function saysError(text: string): boolean {
+  return /^Error\b/.test(text);
 }
 
 function errorText(error: unknown): string {

@@ -1,6 +1,6 @@
 import { beginningOf, wellFormedText } from "../../text/well-formed.ts";
 import type { Entry, View } from "../dialect.ts";
-import { type Exchange, type PairedCall, pair, type Reader } from "./pairing.ts";
+import { type PairedCall, type PairedExchange, pair, type Reader } from "./pairing.ts";
 
 /**
  * What a view shows, before a dialect phrases it: which steps, which result for which call, and under which id.
@@ -114,7 +114,7 @@ export function planned<M>(entries: readonly Entry<M>[], view: View, dialect: Re
  * A provider's call may continue while the calls that it makes are answered: whether every exchange from this one on
  * makes such calls. Computed once, from the end, on demand.
  */
-function callersOf(exchanges: readonly Exchange[]): (id: string, from: number) => boolean {
+function callersOf(exchanges: readonly PairedExchange[]): (id: string, from: number) => boolean {
   let since: Map<string, number> | null = null;
   return (id, from) => {
     if (!since) {
@@ -132,7 +132,7 @@ function callersOf(exchanges: readonly Exchange[]): (id: string, from: number) =
 }
 
 /** By entry; looked up only where a step is left out. */
-function exchangesOf(exchanges: readonly Exchange[]): (at: number) => number {
+function exchangesOf(exchanges: readonly PairedExchange[]): (at: number) => number {
   let numbers: number[] | null = null;
   return (at) => {
     if (!numbers) {

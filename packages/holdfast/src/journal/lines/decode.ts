@@ -33,13 +33,13 @@ export function decodeLine(bytes: Buffer, start: number, end: number, text?: str
   if (crc < 0 || crc32(new Uint8Array(bytes.buffer, bytes.byteOffset + start, covered - start)) !== crc) return null;
   const isLong = last - start >= CAREFUL_BYTES_MIN;
   if (isLong && !isJson(bytes, start, last)) return null;
-  const value = parsed(text !== undefined && last === end ? text : bytes.toString("utf8", start, last));
+  const value = parseJson(text !== undefined && last === end ? text : bytes.toString("utf8", start, last));
   if (!isLong && last - start >= DEEP_BYTES_MIN && isNestedTooDeep(value)) return null;
   return isRecord(value) ? withoutMalformed(value) : null;
 }
 
 /** Undefined if it is not JSON. */
-function parsed(text: string): unknown {
+function parseJson(text: string): unknown {
   try {
     return JSON.parse(text);
   } catch (error) {

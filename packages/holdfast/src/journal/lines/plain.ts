@@ -23,7 +23,7 @@ export function isSnapshot(value: unknown): boolean {
  * for values that JSON would change or that cannot be read.
  */
 export function snapshot<T>(value: T, path: string): T {
-  return isSnapshot(value) ? value : copied(value, path, refuse).copy;
+  return isSnapshot(value) ? value : copyPlain(value, path, refuse).copy;
 }
 
 /**
@@ -31,7 +31,7 @@ export function snapshot<T>(value: T, path: string): T {
  * `isPlain`: there were none.
  */
 export function snapshotAround<T>(value: T, path: string): { readonly copy: T; readonly isPlain: boolean } {
-  return isSnapshot(value) ? { copy: value, isPlain: true } : copied(value, path, leave);
+  return isSnapshot(value) ? { copy: value, isPlain: true } : copyPlain(value, path, leave);
 }
 
 /** What to do with a value that JSON would change. */
@@ -53,7 +53,7 @@ class Flaw extends Error {
   }
 }
 
-function copied<T>(value: T, path: string, onFlaw: OnFlaw): { copy: T; isPlain: boolean } {
+function copyPlain<T>(value: T, path: string, onFlaw: OnFlaw): { copy: T; isPlain: boolean } {
   let isPlain = true;
   const found: OnFlaw = (why) => {
     isPlain = false;

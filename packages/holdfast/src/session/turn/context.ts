@@ -11,8 +11,8 @@ export interface SessionContext<M> {
   readonly admission: Admission<M>;
   readonly draftMs: number;
   readonly draftBytes: number;
-  /** The newest record when the application last read the messages: the model may have been asked with them. */
-  askedAt(): number;
+  /** What the model is asked with now, in an array of the caller's own. */
+  messages(): M[];
   /** Throws SESSION_CLOSED. */
   assertOpen(): void;
   /** The turn has ended, in any way. */

@@ -45,16 +45,14 @@ export class LiveDraft<M> implements Draft<M> {
     return this.#state === "open";
   }
 
-  /** Whether anything was streamed. */
-  get hasBegun(): boolean {
-    return this.#hasBegun;
+  /** Open, and no message that would replace it is being written. */
+  get isUnanswered(): boolean {
+    return this.isOpen && this.#successors === 0;
   }
-  #hasBegun = false;
 
   push(delta: Delta): void {
     const given = this.isOpen ? readDelta(delta) : null;
     if (!given) return;
-    this.#hasBegun = true;
     const part = Number.isSafeInteger(given.part) ? (given.part as number) : 0;
     const { call } = given;
     if (call) {

@@ -15,12 +15,12 @@ import { unsentIn } from "../../view/unsent.ts";
 import type {
   AnswerOptions,
   Appended,
-  Draft,
   OpenCall,
   Queued,
   ToolOptions,
   ToolProcess,
   Turn,
+  TurnRequest,
   Usage,
 } from "../surface.ts";
 import type { SessionContext } from "./context.ts";
@@ -45,6 +45,14 @@ function warnOnce(text: string): void {
   process.emitWarning(text, { type: "HoldfastWarning", code: "HOLDFAST_UNSENT" });
 }
 
+/** The newest record when the model was asked, and what it was shown for calls without a result. */
+interface Asked {
+  /** The array of a sync may grow by items of a response that has begun already. */
+  readonly by: "request" | "sync";
+  readonly head: number;
+  readonly entries: readonly RepairEntry[];
+}
+
 /** A turn that this process works on. */
 export class LiveTurn<M> implements Turn<M> {
   readonly number: number;
@@ -52,8 +60,7 @@ export class LiveTurn<M> implements Turn<M> {
   readonly #controller = new AbortController();
   readonly #tools: Tools<M>;
   #draft: LiveDraft<M> | null = null;
-  /** What the model was shown for calls without a result when the draft began, and the newest record at that time. */
-  #asked: { readonly head: number; readonly entries: readonly RepairEntry[] } | null = null;
+  #asked: Asked | null = null;
   #over: Promise<void> | null = null;
   #wasAborted = false;
 
@@ -64,8 +71,7 @@ export class LiveTurn<M> implements Turn<M> {
   }
 
   get prompt(): Entry<M> {
-    this.begun();
-    return handedOut(this.#prompt!);
+    return handedOut((this.#prompt ?? this.#context.conversation.turn?.prompt)!);
   }
   #prompt: Entry<M> | null = null;
 
@@ -100,7 +106,7 @@ export class LiveTurn<M> implements Turn<M> {
   }
 
   append(message: M | M[] | Queued<M>, options: AnswerOptions = {}): Promise<Appended> {
-    return this.#take(message, options, null);
+    return this.#take(message, options, "requested");
   }
 
   /** Like `append`, for messages already admitted (sync). `draft`: the one that they finish. */
@@ -112,8 +118,7 @@ export class LiveTurn<M> implements Turn<M> {
     this.#assertOpen("the message");
     const open = draft === undefined ? null : this.#draft?.id === draft.id ? this.#draft : null;
     if (draft !== undefined && !open?.isOpen) throw draftGone();
-    const chosen = open ? { id: open.id, ...options } : options;
-    const appended = this.#context.log.inLine(() => this.#append(admitted, chosen, open));
+    const appended = this.#context.log.inLine(() => this.#append(admitted, options, open));
     return options.end ? this.#endWith(appended) : appended;
   }
 
@@ -138,12 +143,20 @@ export class LiveTurn<M> implements Turn<M> {
     this.#context.turnOver(this);
   }
 
-  draft(): Draft<M> {
+  request(): TurnRequest<M> {
+    this.#assertOpen("the request");
+    this.#ask("request");
+    return { messages: this.#context.messages(), draft: this.#openDraft() };
+  }
+
+  /** For sync: the model was asked with the array, and its answer has begun to grow there. */
+  draft(): LiveDraft<M> {
     this.#assertOpen("the draft");
-    // A retry sends the same request again; a new request reads the messages first.
-    const { head } = this.#asked ?? { head: -1 };
-    const isRetry = this.#isAskedSinceAnswer() && this.#context.askedAt() <= head;
-    if (!isRetry) this.#ask();
+    if (!this.#isRequestedSinceAnswer()) this.#ask("sync");
+    return this.#openDraft();
+  }
+
+  #openDraft(): LiveDraft<M> {
     void this.#draft?.discard("another draft took its place");
     const { draftMs, draftBytes, admission } = this.#context;
     const { redactor } = admission;
@@ -260,11 +273,6 @@ export class LiveTurn<M> implements Turn<M> {
     this.#controller.abort(error);
   }
 
-  /** The application read the messages: until the stream begins, those are what the model is asked with. */
-  looked(): void {
-    if (this.#draft?.isOpen && !this.#draft.hasBegun) this.#ask();
-  }
-
   /** Hands over the buffered draft. Rejects if it was not written. */
   async flushDraft(): Promise<void> {
     const error = (await this.#draft?.flush()) ?? null;
@@ -277,17 +285,13 @@ export class LiveTurn<M> implements Turn<M> {
   }
 
   /** Synchronous if nothing waits, because every extra tick is measurable. */
-  #take(given: M | M[] | Queued<M>, options: AnswerOptions, draft: LiveDraft<M> | null): Promise<Appended> {
+  #take(given: M | M[] | Queued<M>, options: AnswerOptions, draft: LiveDraft<M> | "requested"): Promise<Appended> {
     try {
       this.#assertOpen("the message");
       const { admission, log } = this.#context;
       const admitted = admitMessages(admission, given);
       const end = reading("options", () => options?.end === true);
-      const chosen = {
-        ...(draft ? { id: draft.id } : {}),
-        ...admitOptions(admission, options),
-        ...(end ? { end } : {}),
-      };
+      const chosen = { ...admitOptions(admission, options), ...(end ? { end } : {}) };
       const appended = log.isBehind
         ? log.inLine(() => this.#append(admitted, chosen, draft))
         : this.#append(admitted, chosen, draft);
@@ -310,11 +314,17 @@ export class LiveTurn<M> implements Turn<M> {
     return over.then(() => appended);
   }
 
-  async #append(admitted: AdmittedMessages, options: AnswerOptions, draft: LiveDraft<M> | null): Promise<Appended> {
+  async #append(
+    admitted: AdmittedMessages,
+    options: AnswerOptions,
+    finishes: LiveDraft<M> | "requested" | null,
+  ): Promise<Appended> {
     const { conversation, admission, log } = this.#context;
     const { end = false } = options;
     this.#context.assertOpen();
-    const items = toRecords(conversation, admission, admitted, { ...options, turn: this.number });
+    const draft = finishes === "requested" ? this.#draftAnsweredBy(admitted) : finishes;
+    const id = draft ? { id: draft.id } : {};
+    const items = toRecords(conversation, admission, admitted, { ...id, ...options, turn: this.number });
     const ended = end ? [this.#ended({ outcome: "completed" })] : [];
     if (items.known && !end) {
       await log.journal.flush();
@@ -344,35 +354,44 @@ export class LiveTurn<M> implements Turn<M> {
   }
 
   /**
-   * The model has continued without the results of some calls: from here on the past is frozen, with the words it saw.
-   * For a streamed answer, the draft knows when it was requested; the model had not seen anything recorded since (R1).
+   * An answer that is appended, not committed, is the answer to the open request: it takes the draft's place and id.
+   * The items of one response may be appended one by one, so only the first does.
    */
-  #repairs(isStreamed: boolean): SessionRecord[] {
+  #draftAnsweredBy({ isAnswer }: AdmittedMessages): LiveDraft<M> | null {
+    return isAnswer && this.#draft?.isUnanswered ? this.#draft : null;
+  }
+
+  /**
+   * The model has continued without the results of some calls: from here on the past is frozen, with the words it saw.
+   * An answer with a draft was requested when the draft began; the model had not seen anything recorded since (R1).
+   */
+  #repairs(hasDraft: boolean): SessionRecord[] {
     const { items, epochSeq } = this.#context.conversation;
-    const asked = isStreamed && this.#asked && this.#asked.head >= epochSeq ? this.#asked : null;
+    const asked = hasDraft && this.#asked && this.#asked.head >= epochSeq ? this.#asked : null;
     const last = items.at(-1);
     if (asked && last && last.entry.seq > asked.head && last.role !== "assistant") {
       return [{ kind: "repair", turn: this.number, asked: asked.head, entries: [...asked.entries] }];
     }
     // Items of one response may arrive one by one while tools run. Anything after the next request is another response.
-    const isAnother = this.#context.conversation.exchange.isClosed || this.#isAskedSinceAnswer();
+    const isAnother = this.#context.conversation.exchange.isClosed || this.#isRequestedSinceAnswer();
     const entries = isAnother ? this.#repairsForOpenCalls() : [];
     return entries.length > 0 ? [{ kind: "repair", turn: this.number, entries }] : [];
   }
 
-  #ask(): void {
-    this.#asked = { head: this.#context.conversation.head, entries: this.#repairsForOpenCalls() };
+  #ask(by: Asked["by"]): void {
+    this.#asked = { by, head: this.#context.conversation.head, entries: this.#repairsForOpenCalls() };
   }
 
-  /** What `messages` shows for calls without a result. */
+  /** What the messages show for calls without a result. */
   #repairsForOpenCalls(): RepairEntry[] {
     const { conversation, log } = this.#context;
     return liveRepairs(conversation, log.since);
   }
 
-  #isAskedSinceAnswer(): boolean {
+  #isRequestedSinceAnswer(): boolean {
+    if (this.#asked?.by !== "request") return false;
     const last = this.#context.conversation.items.findLast((item) => item.role === "assistant" && isShown(item));
-    return this.#context.askedAt() >= Math.max(last?.entry.seq ?? 0, this.prompt.seq);
+    return this.#asked.head >= (last?.entry.seq ?? 0);
   }
 
   /** Warns about content that was recorded and will not be sent. */

@@ -1,6 +1,6 @@
 import { createHash } from "node:crypto";
 import {
-  denied,
+  describeDenial,
   FAILED_MAX,
   has,
   isChangeOf,
@@ -15,43 +15,44 @@ import {
 import { isPart } from "./output.ts";
 import type { PastCall } from "./talk.ts";
 
-/** A change of a file that is to come true. */
+/** A change to a file that is to be made. */
 export type Change =
   | { readonly kind: "write"; readonly path: string; readonly content: string }
   | { readonly kind: "append"; readonly path: string; readonly line: string }
   | { readonly kind: "replace"; readonly path: string; readonly old: string; readonly new: string };
 
 export type ChangeStatus =
-  /** `changed`: by us. */
+  /** `changed`: by this task, not before it. */
   | { readonly state: "reached"; readonly to: number; readonly changed: boolean }
   | { readonly state: "hopeless"; readonly why: string; readonly to: number }
-  /** `goal`: what the file will hold when a change that is in doubt took effect; a digest, for summaries. */
+  /** `goal`: a digest of what the file will contain if a change in doubt took effect; for summaries. */
   | { readonly state: "ask"; readonly calls: readonly Wanted[]; readonly goal?: string };
 
 export interface ChangeOptions {
   /** Calls before this index belong to earlier steps. */
   readonly from: number;
-  /** Look at the file afterwards even if the tool said that it is done. */
+  /** Read the file afterwards even if the tool reported success. */
   readonly checks?: boolean;
-  /** From a summary: the file has been changed already if its text has this digest. */
+  /** From a summary: if the file's text has this digest, the change has been made. */
   readonly goal?: string | undefined;
 }
 
 /**
- * How far a change has come, and what to do next. A change that was tried and whose outcome is not known is made again only after a look at the file has shown that it did not take effect:
- * writing is idempotent, appending and replacing are not.
+ * How far a change has got, and what to do next. A change with an unknown outcome is retried only once the file shows
+ * that it did not take effect: writing is idempotent, appending and replacing are not.
  */
 export function checkChange(known: Known, change: Change, { from, checks = false, goal }: ChangeOptions): ChangeStatus {
   const mine = known.calls.slice(from).filter((call) => isChangeOf(call, change.path));
   const refused = mine.find(({ outcome }) => outcome.kind === "denied");
-  if (refused) return { state: "hopeless", why: denied(refused.outcome.text), to: known.calls.indexOf(refused) + 1 };
+  if (refused)
+    return { state: "hopeless", why: describeDenial(refused.outcome.text), to: known.calls.indexOf(refused) + 1 };
   const tries = mine.filter(mayHaveRun);
   const last = tries.at(-1);
   const to = last ? known.calls.indexOf(last) + 1 : from;
   if (last && isDone(last) && !checks) return { state: "reached", to, changed: true };
   if (wasInterruptedTooOften(mine)) return { state: "hopeless", why: "it was interrupted too often", to };
   if (!last && change.kind === "write" && goal === undefined) {
-    return asked(known, { name: "write", input: { path: change.path, content: change.content } }, from);
+    return ask(known, { name: "write", input: { path: change.path, content: change.content } }, from);
   }
   if (!has(known, "read")) return withoutLooking(known, change, last, to);
   const found = lookAt(known, change.path, from);
@@ -71,16 +72,16 @@ export function checkChange(known: Known, change: Change, { from, checks = false
   return next(known, change, text, found.to);
 }
 
-/** The change, given what the file holds now; null: it is not there. */
+/** The change, given the file's current text; null if there is no file. */
 function next(known: Known, change: Change, text: string | null, to: number): ChangeStatus {
   const { path } = change;
   switch (change.kind) {
     case "write":
-      return asked(known, { name: "write", input: { path, content: change.content } }, to);
+      return ask(known, { name: "write", input: { path, content: change.content } }, to);
     case "append": {
       if (text !== null && isPart(text)) return { state: "hopeless", why: "the file is too long for me", to };
       const before = text === null || text === "" || text.endsWith("\n") ? (text ?? "") : `${text}\n`;
-      return asked(known, { name: "write", input: { path, content: `${before}${change.line}\n` } }, to);
+      return ask(known, { name: "write", input: { path, content: `${before}${change.line}\n` } }, to);
     }
     case "replace": {
       if (text === null) return { state: "hopeless", why: "there is no such file", to };
@@ -88,12 +89,12 @@ function next(known: Known, change: Change, text: string | null, to: number): Ch
         if (change.new !== "" && text.includes(change.new)) return { state: "reached", to, changed: false };
         return { state: "hopeless", why: `"${oneLine(change.old)}" is not in it`, to };
       }
-      // Whether such a change took effect cannot be told by whether the old text is still there. The whole text can be compared.
+      // The old text may still be there after such a change, so write and compare the whole text.
       if (change.new.includes(change.old)) {
         if (isPart(text)) return { state: "hopeless", why: "the file is too long for me", to };
-        return asked(known, { name: "write", input: { path, content: text.replaceAll(change.old, change.new) } }, to);
+        return ask(known, { name: "write", input: { path, content: text.replaceAll(change.old, change.new) } }, to);
       }
-      return asked(known, { name: "edit", input: { path, old: change.old, new: change.new, all: true } }, to);
+      return ask(known, { name: "edit", input: { path, old: change.old, new: change.new, all: true } }, to);
     }
   }
 }
@@ -107,25 +108,25 @@ function withoutLooking(known: Known, change: Change, last: PastCall | undefined
   if (change.kind === "append") return { state: "hopeless", why: "I cannot read what is in it", to };
   const { path } = change;
   return change.kind === "write"
-    ? asked(known, { name: "write", input: { path, content: change.content } }, to)
-    : asked(known, { name: "edit", input: { path, old: change.old, new: change.new, all: true } }, to);
+    ? ask(known, { name: "write", input: { path, content: change.content } }, to)
+    : ask(known, { name: "edit", input: { path, old: change.old, new: change.new, all: true } }, to);
 }
 
-function asked(known: Known, wanted: Wanted, to: number): ChangeStatus {
+function ask(known: Known, wanted: Wanted, to: number): ChangeStatus {
   if (!has(known, wanted.name)) return { state: "hopeless", why: `there is no tool "${wanted.name}"`, to };
   return { state: "ask", calls: [wanted] };
 }
 
 const isDone = ({ outcome }: PastCall): boolean => outcome.kind === "done" || outcome.kind === "forgotten";
 
-/** By what the file holds after the call. */
+/** Judged by the file's text after the call. */
 function tookEffect({ name, input }: PastCall, text: string | null): boolean {
   if (text === null) return false;
   if (name === "write") return typeof input["content"] === "string" && sameText(text, input["content"]);
   return typeof input["old"] === "string" && !text.includes(input["old"]) && !isPart(text);
 }
 
-/** Of an edit only that it was tried: whether it took effect shows in what is left of the old text. */
+/** For an edit, only that it was tried: whether the old text is gone shows whether it took effect. */
 function goalOf({ name, input }: PastCall): string {
   return name === "write" && typeof input["content"] === "string" ? digest(input["content"]) : "tried";
 }

@@ -1,13 +1,11 @@
 import type { Known, Wanted } from "./known.ts";
 import type { Progress } from "./progress.ts";
 
-/** A task, understood. What it does next is asked anew for each request, by what is known then. */
+/** A task that was understood. Each request computes its next step from what is known then. */
 export interface Job {
   /** On one line. */
   readonly title: string;
-  /**
-   * `from`: calls before this index belong to earlier tasks. `before`: what a summary carried over.
-   */
+  /** `from`: calls before this index belong to earlier tasks. `before`: progress from a summary. */
   next(known: Known, from: number, before: Progress): Step;
 }
 
@@ -16,25 +14,23 @@ export type Step = (
       readonly kind: "call";
       readonly calls: readonly Wanted[];
       readonly thought: string;
-      /** Said before the calls. */
+      /** Text before the calls. */
       readonly text?: string;
     }
   | {
       readonly kind: "answer";
       readonly text: string;
       readonly thought?: string;
-      /** The calls before this index are done with. */
+      /** Calls before this index are finished with. */
       readonly to: number;
     }
 ) & {
-  /** For a summary: enough to go on behind it. */
+  /** For a summary: enough to continue after it. */
   readonly progress: Progress;
 };
 
-/**
- * Where a task stands that others come after: it was through at the first instant at which it had an answer, whatever was called later.
- */
-export function settled(job: Job, known: Known, from: number, before: Progress): Step {
+/** The state of a task that others follow: it was done as soon as it had an answer, whatever was called later. */
+export function settle(job: Job, known: Known, from: number, before: Progress): Step {
   for (let end = from; end < known.calls.length; end++) {
     const then = job.next({ ...known, calls: known.calls.slice(0, end) }, from, before);
     if (then.kind === "answer") return { ...then, to: end };
@@ -42,7 +38,7 @@ export function settled(job: Job, known: Known, from: number, before: Progress):
   return job.next(known, from, before);
 }
 
-/** As many as may be made at once, each once. */
+/** The distinct calls, as many as may be made at once. */
 export function batch(known: Known, calls: readonly Wanted[]): Wanted[] {
   const seen = new Set<string>();
   return calls

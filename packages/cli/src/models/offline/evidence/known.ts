@@ -2,41 +2,44 @@ import { textRead } from "./output.ts";
 import { samePath } from "./path.ts";
 import type { PastCall } from "./talk.ts";
 
-/** A call that is to be made. */
+/** A call to make. */
 export interface Wanted {
   readonly name: string;
   readonly input: Readonly<Record<string, unknown>>;
 }
 
-/** What has been found out so far, and what may be called. The past is asked, never kept: the same messages give the same answers. */
+/**
+ * What is known so far, and which tools there are. Derived from the messages and never stored: the same messages give
+ * the same answers.
+ */
 export interface Known {
   readonly calls: readonly PastCall[];
-  /** The tools that the request offers; null: any (a summary is asked for, and nothing is called). */
+  /** The tools that the request offers; null: any (a summary is requested, and nothing is called). */
   readonly tools: ReadonlySet<string> | null;
-  /** So many calls at once. */
+  /** How many calls may be made at once. */
   readonly parallelMax: number;
 }
 
-/** Where a question stands: answered at an index of the calls, hopeless, or to be asked. */
+/** The state of a question: answered by the call before index `to`, hopeless, or yet to be asked. */
 export type Finding =
   | { readonly state: "known"; readonly text: string; readonly to: number }
   | { readonly state: "missing"; readonly to: number }
   | { readonly state: "hopeless"; readonly why: string; readonly to: number }
   | { readonly state: "ask"; readonly calls: readonly Wanted[] };
 
-/** A call that is interrupted again and again is given up: something kills the agent each time. */
+/** A call that keeps being interrupted is abandoned: something kills the agent each time. */
 const INTERRUPTED_MAX = 60;
-/** The same call that fails is not made more often than this. */
+/** How often the same call may fail. */
 export const FAILED_MAX = 2;
 
-/** Asking again would come to the same. */
+/** Asking again would have the same result. */
 export const FORGOTTEN = "what it answers does not fit into my window";
 
 export function has(known: Known, tool: string): boolean {
   return known.tools === null || known.tools.has(tool);
 }
 
-/** A tool that only looks: asked again until it has answered. */
+/** For read-only tools: asks again until there is an answer. */
 export function look(known: Known, wanted: Wanted, matches: (call: PastCall) => boolean, from: number): Finding {
   if (!has(known, wanted.name)) return { state: "hopeless", why: `there is no tool "${wanted.name}"`, to: from };
   let interrupted = 0;
@@ -46,10 +49,10 @@ export function look(known: Known, wanted: Wanted, matches: (call: PastCall) => 
     if (call.name !== wanted.name || !matches(call)) continue;
     const { kind, text } = call.outcome;
     if (kind === "done") return { state: "known", text, to: at + 1 };
-    if (kind === "denied") return { state: "hopeless", why: denied(text), to: at + 1 };
+    if (kind === "denied") return { state: "hopeless", why: describeDenial(text), to: at + 1 };
     if (kind === "failed" && isMissing(text)) return { state: "missing", to: at + 1 };
     if (kind === "failed" && ++failed >= FAILED_MAX) return { state: "hopeless", why: oneLine(text), to: at + 1 };
-    // Of a file less can be read at once; of these there is only the whole.
+    // A file can be read in smaller parts; these results cannot.
     if (kind === "forgotten" && (wanted.name === "list" || wanted.name === "search")) {
       return { state: "hopeless", why: FORGOTTEN, to: at + 1 };
     }
@@ -60,7 +63,7 @@ export function look(known: Known, wanted: Wanted, matches: (call: PastCall) => 
   return { state: "ask", calls: [wanted] };
 }
 
-/** The text of a file as it is now: a read counts only if nothing tried to change the file after it. */
+/** The current text of a file: a read counts only if nothing tried to change the file after it. */
 export function lookAt(known: Known, path: string, from: number): Finding {
   const changedAt = known.calls.findLastIndex((call) => isChangeOf(call, path) && mayHaveRun(call));
   const found = look(
@@ -86,8 +89,8 @@ export function wasInterruptedTooOften(calls: readonly PastCall[]): boolean {
   return calls.length >= INTERRUPTED_MAX;
 }
 
-/** Of the reason its first sentence: the rest is advice to a model, not to people. */
-export function denied(reason: string): string {
+/** Only the first sentence of the reason: the rest is advice for a model. */
+export function describeDenial(reason: string): string {
   const [first] = oneLine(reason.replace(/^This call did not run: /, "")).split(/\.(?: |$)/, 1);
   return first ? `it was not allowed (${first})` : "it was not allowed";
 }
@@ -97,12 +100,12 @@ export function oneLine(text: string): string {
   return line.length > 160 ? `${line.slice(0, 160)}…` : line;
 }
 
-/** What a tool says of a path that is not there. */
+/** Whether a tool reports that a path does not exist. */
 function isMissing(text: string): boolean {
   return /ENOENT|no such file|does not exist/i.test(text);
 }
 
-/** Two texts of a file: tools differ in whether they show the last line break. */
+/** Compares two texts of a file, ignoring the last line break, which not all tools show. */
 export function sameText(a: string, b: string): boolean {
   return a === b || a.replace(/\n$/, "") === b.replace(/\n$/, "");
 }

@@ -1,24 +1,25 @@
 import type { LanguageModelV4ToolResultOutput } from "@ai-sdk/provider";
 
 /**
- * What is known of a call. `unknown`: it may have taken effect. `not-run`: it certainly did not, and may be made again. `forgotten`: it was done, but what it answered was left out of the conversation since.
+ * What is known about a call. `unknown`: it may have taken effect. `not-run`: it certainly did not, and may be retried.
+ * `forgotten`: it succeeded, but its result is no longer in the conversation.
  */
 export interface Outcome {
   readonly kind: "done" | "failed" | "denied" | "not-run" | "unknown" | "forgotten";
   readonly text: string;
 }
 
-/** A call that nobody answered: nothing is known of it. */
+/** A call without a result: nothing is known about it. */
 export const UNANSWERED: Outcome = { kind: "unknown", text: "" };
 
-/** The words of Holdfast's repair (view/model-words.ts): they only stand in results that the journal does not have. */
+/** The words of Holdfast's repairs (view/model-words.ts): they occur only in results that are not in the journal. */
 const NOT_RUN = /^Not run( yet)?: /;
 const UNKNOWN =
   /^(Started, then .*: outcome unknown|Was running when .*may have taken effect|No result was recorded: .*This call may have run|Still running: there is no result)/s;
 const DENIED = /^This call was not approved|^(Denied|Permission denied by)\b/;
-/** The agent shortens old results when it asks for a summary. */
+/** The agent shortens old results when it requests a summary. */
 const SHORTENED = /\n\[shortened\]$/;
-/** The tool itself was stopped in mid-work, and says so. */
+/** The tool was stopped before it finished, and says so. */
 const STOPPED = /^(The operation was aborted|This operation was aborted|Stopped\b|Aborted\b)/i;
 
 export function outcomeOf(output: LanguageModelV4ToolResultOutput): Outcome {
@@ -27,18 +28,18 @@ export function outcomeOf(output: LanguageModelV4ToolResultOutput): Outcome {
       return { kind: "denied", text: output.reason ?? "" };
     case "error-text":
     case "error-json":
-      return classified(textOf(output.value), "failed");
+      return classify(textOf(output.value), "failed");
     case "text":
     case "json":
-      return classified(textOf(output.value), "done");
+      return classify(textOf(output.value), "done");
     case "content":
-      return classified(output.value.map((part) => (part.type === "text" ? part.text : "")).join("\n"), "done");
+      return classify(output.value.map((part) => (part.type === "text" ? part.text : "")).join("\n"), "done");
   }
 }
 
-function classified(text: string, otherwise: "done" | "failed"): Outcome {
+function classify(text: string, otherwise: "done" | "failed"): Outcome {
   if (SHORTENED.test(text)) return { kind: "forgotten", text };
-  // What a tool answered in order is its own words, whatever they look like: only errors are read for repairs.
+  // A successful result is the tool's own text, whatever it looks like: only errors can be repairs.
   if (otherwise === "done") return { kind: "done", text };
   if (NOT_RUN.test(text)) return { kind: "not-run", text };
   if (UNKNOWN.test(text) || STOPPED.test(text)) return { kind: "unknown", text };
@@ -46,7 +47,7 @@ function classified(text: string, otherwise: "done" | "failed"): Outcome {
   return { kind: "failed", text };
 }
 
-/** Tools may answer an object: its text is in one of these members. */
+/** A tool may return an object with its text in one of these members. */
 const TEXTS = ["content", "text", "output", "stdout", "result"];
 
 function textOf(value: unknown): string {

@@ -1,41 +1,41 @@
 import { plainPath } from "./path.ts";
 
-/** What the agent's tools answer (src/tools), read back: they answer text for a model, and this is one. */
+/** Parses the results of the agent's tools (src/tools), which are text for a model. */
 
-/** The tool did not show all of it. */
+/** Whether the tool left something out. */
 export function isPart(text: string): boolean {
   return /\n\[Lines \d+ to \d+ of \d+[^\]\n]*\]$|\n\[… \d+ \w+ left out here; .*\]\n/.test(text);
 }
 
-/** The text of a file, of which `read` says in words that it is empty; null: it is not text. */
+/** The text of a file; "" if `read` reports that it is empty, null if it is not text. */
 export function textRead(answer: string): string | null {
   if (/^\[[^\n]* is empty\.\]$/.test(answer)) return "";
   return /^\[[^\n]* This tool shows text only\.\]$/.test(answer) ? null : answer;
 }
 
-/** The files that `list` names: one on each line, from the folder that was listed; other things end with a mark, notes stand in brackets. */
-export function filesListed(answer: string, folder: string): string[] {
+/** The files in a `list` result, with their folder. Other entries end with a mark; notes are in brackets. */
+export function parseListedFiles(answer: string, folder: string): string[] {
   const home = plainPath(folder);
   const names = answer.split("\n").filter((line) => line.trim() !== "" && !/[/@]$|^\[.*\]$/.test(line));
-  return sorted(names.map((name) => (home === "." ? name : `${home}/${name}`)));
+  return sortPaths(names.map((name) => (home === "." ? name : `${home}/${name}`)));
 }
 
-/** The files that `search` names, as path:line: text, from the working folder. */
+/** The files in a `search` result, which has path:line: text, relative to the working folder. */
 export function filesFound(answer: string): string[] {
-  return sorted(answer.split("\n").flatMap((line) => /^(.+?):\d+:/.exec(line)?.[1] ?? []));
+  return sortPaths(answer.split("\n").flatMap((line) => /^(.+?):\d+:/.exec(line)?.[1] ?? []));
 }
 
-/** There is more than the tool showed. */
+/** Whether there is more than the tool showed. */
 export function isCut(answer: string): boolean {
   return /only the first \d+ /.test(lastNote(answer));
 }
 
-/** `shell` tells the exit status in its last line, if it is not 0. */
+/** `shell` reports the exit status in its last line, if it is not 0. */
 export function hasPassed(answer: string): boolean {
   return !/\[exit status [1-9]/.test(lastNote(answer.trimEnd()));
 }
 
-/** What stands in brackets at the very end; empty if nothing does. */
+/** The note in brackets at the very end; empty if there is none. */
 function lastNote(answer: string): string {
   if (!answer.endsWith("]")) return "";
   const line = answer.slice(answer.lastIndexOf("\n") + 1, -1);
@@ -49,6 +49,6 @@ export function countOf(text: string): { readonly lines: number; readonly words:
   return { lines, words: text.split(/\s+/).filter((word) => word !== "").length };
 }
 
-function sorted(paths: readonly string[]): string[] {
+function sortPaths(paths: readonly string[]): string[] {
   return [...new Set(paths)].sort();
 }

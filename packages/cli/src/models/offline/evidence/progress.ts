@@ -1,32 +1,35 @@
-/** What a summary carries of the work, so that it goes on behind it: the part of the summary that the model reads again. */
+/** The part of a summary that records progress, which the model reads to continue the work. */
 export interface SavedProgress {
-  /** The prompts at work, in the user's words, and how far each has come. */
+  /** The prompts in progress, in the user's words, and how far each has got. */
   readonly tasks: readonly { readonly text: string; readonly progress: Progress }[];
-  /** The last message that it tells of, since the newest ones may stand behind it once more: the last call, how many messages came after that, and a digest of the last one's words. */
+  /**
+   * The last message that it covers, since the newest ones may be repeated after it: the last call, the number of
+   * messages after that, and a digest of the last one's text.
+   */
   readonly through: { readonly call: string; readonly since: number; readonly last: string };
-  /** How often the turn at work was interrupted. */
+  /** How often the current turn was interrupted. */
   readonly interruptions: number;
-  /** Calls that were made before it, and summaries, this one included. */
+  /** How many calls came before it. `summaries` includes this one. */
   readonly made: number;
   readonly summaries: number;
-  /** How many summaries in a row told the same: nothing was achieved between them. */
+  /** How many summaries in a row were the same: nothing was achieved between them. */
   readonly idle: number;
-  /** The last prompt had been answered. */
+  /** Whether the last prompt was answered, or its turn left. */
   readonly isOver: boolean;
 }
 
-/** How far a task has come, by whatever its kind calls it. */
+/** How far a task has got; each kind of task has its own members. */
 export type Progress = { readonly [name: string]: unknown };
 
 const OPEN = "<offline-progress>";
 const CLOSE = "</offline-progress>";
 
 export function writeProgress(carried: SavedProgress): string {
-  // The closing mark must not occur in what it encloses.
+  // The closing mark must not occur in the content.
   return `${OPEN}${JSON.stringify(carried).replaceAll("<", "\\u003c")}${CLOSE}`;
 }
 
-/** The last one in the text; null if there is none, or it is not whole. */
+/** The last one in the text; null if there is none, or it is damaged. */
 export function readProgress(text: string): SavedProgress | null {
   const end = text.lastIndexOf(CLOSE);
   const start = end < 0 ? -1 : text.lastIndexOf(OPEN, end);
@@ -47,7 +50,7 @@ export function readProgress(text: string): SavedProgress | null {
       isOver: value.isOver === true,
     };
   } catch {
-    // Somebody shortened the summary: then it is a text like any other.
+    // Someone shortened the summary: treat it as ordinary text.
     return null;
   }
 }

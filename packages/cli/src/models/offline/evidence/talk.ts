@@ -3,7 +3,7 @@ import type { LanguageModelV4Message, LanguageModelV4Prompt } from "@ai-sdk/prov
 import { type Outcome, outcomeOf, UNANSWERED } from "./outcome.ts";
 import { readProgress, type SavedProgress } from "./progress.ts";
 
-/** A call that was made since the task was stated, and what is known of it. */
+/** A call made since the task was stated, and what is known about it. */
 export interface PastCall {
   readonly id: string;
   readonly name: string;
@@ -11,30 +11,32 @@ export interface PastCall {
   readonly outcome: Outcome;
 }
 
-/** What the messages come to. */
+/** What the messages say. */
 export interface Talk {
-  /** The prompts that are at work: the last one, and those before it that nobody has answered or left (steering). */
+  /** The prompts in progress: the last one, and those before it that were neither answered nor left (steering). */
   readonly prompts: readonly string[];
   /** The calls since the first of those. */
   readonly calls: readonly PastCall[];
-  /** What a summary tells of the work before. */
+  /** What a summary says about earlier work. */
   readonly carried: SavedProgress | null;
-  /** How often the turn at work was interrupted. */
+  /** How often the current turn was interrupted. */
   readonly interruptions: number;
-  /** The last message asks for a summary of the conversation. */
+  /** The last message, or the system prompt, asks for a summary of the conversation. */
   readonly isSummaryAsked: boolean;
-  /** The assistant has answered them. */
+  /** The assistant has answered the prompts, or the turn was left. */
   readonly isOver: boolean;
-  /** Where the messages end: a summary tells of all up to here. */
+  /** Where the messages end: a summary covers everything up to here. */
   readonly through: SavedProgress["through"];
 }
 
-/** Holdfast's boundaries (view/model-words.ts), and what a dialect puts before a conversation that begins with the assistant. */
+/**
+ * Holdfast's boundaries (view/model-words.ts), and a dialect's words before a conversation that the assistant starts.
+ */
 const LEFT = /^\[The turn before this was interrupted: [\s\S]*\]$/;
 const GO_ON = /^\[This turn was interrupted: [\s\S]*Go on with the task from here\.\]$/;
 const BEGINNING = "(The conversation starts here.)";
 const SUMMARY = /^\[Summary of the conversation so far\]/;
-/** A prompt that only means: the task before this one. */
+/** A prompt that only means: continue the previous task. */
 const CONTINUE = /^(please\s+)?(continue|go on|carry on|keep going|resume|finish( it| the task)?|proceed)[.!\s]*$/i;
 const SUMMARISE =
   /^\W*(please\s+)?(summari[sz]e\b|compact\b|(write|give|create|provide|make)\s(?!\S+:).{0,40}\bsummary\b)/i;
@@ -45,7 +47,7 @@ interface Reading {
   calls: PastCall[];
   carried: SavedProgress | null;
   interruptions: number;
-  /** The assistant answered without calling anything, or the turn was left: the next prompt begins anew. */
+  /** The assistant answered without a call, or the turn was left: the next prompt starts a new task. */
   isOver: boolean;
 }
 
@@ -63,14 +65,14 @@ export function readTalk(prompt: LanguageModelV4Prompt): Talk {
   return { prompts, calls, carried, interruptions, isOver, isSummaryAsked: asksAt !== null, through };
 }
 
-/** The newest messages may stand behind a summary that tells of them already. */
+/** Drops messages after a summary that the summary already covers. */
 function withoutCovered(messages: readonly LanguageModelV4Message[]): readonly LanguageModelV4Message[] {
   const summaryAt = messages.findLastIndex((message) => carriedOf(message) !== null);
   if (summaryAt < 0) return messages;
   const behind = messages.slice(summaryAt + 1);
   const { call, since, last } = carriedOf(messages[summaryAt]!)!.through;
   const called = call === "" ? -1 : behind.findLastIndex((message) => idsIn(message).includes(call));
-  // Without that call among them, nothing that it tells of has calls.
+  // If that call is not among them, no message that the summary covers has calls.
   const firstCall = behind.findIndex((message) => idsIn(message).length > 0);
   const plain = firstCall < 0 ? behind : behind.slice(0, firstCall);
   const end = called < 0 ? plain.findLastIndex((message) => digestOf(message) === last) : called + since;
@@ -81,7 +83,10 @@ function carriedOf(message: LanguageModelV4Message): SavedProgress | null {
   return message.role === "user" ? readProgress(textsOf(message).join("\n")) : null;
 }
 
-/** By what nobody shortens: the last call, and how many messages came after it. Without a call among the newest, by the words of the last. */
+/**
+ * Identified by what is never shortened: the last call, and the number of messages after it. Without a recent call, by
+ * the text of the last message.
+ */
 function endOf(messages: readonly LanguageModelV4Message[]): SavedProgress["through"] {
   const at = messages.findLastIndex((message) => idsIn(message).length > 0);
   const call = at < 0 ? "" : idsIn(messages[at]!).at(-1)!;
@@ -138,7 +143,7 @@ function userSaid(reading: Reading, said: string): void {
     reading.isOver = true;
     return;
   }
-  // Behind a summary the prompt of the turn at work stands once more.
+  // After a summary, the prompt of the current turn is repeated.
   if (reading.carried && !reading.isOver && reading.calls.length === 0 && reading.prompts.includes(text)) return;
   if (CONTINUE.test(text) && reading.prompts.length > 0) {
     reading.isOver = false;
@@ -186,7 +191,7 @@ function textsOf(message: Extract<LanguageModelV4Message, { role: "user" }>): st
   return message.content.flatMap((part) => (part.type === "text" ? [part.text] : []));
 }
 
-/** A call that was cut off, or is not JSON, has no input to go by. */
+/** A call that was cut off or is not JSON has no usable input. */
 function inputOf(input: unknown): Record<string, unknown> {
   return typeof input === "object" && input !== null ? (input as Record<string, unknown>) : {};
 }

@@ -1,7 +1,7 @@
 import { type Change, checkChange } from "../evidence/change.ts";
 import { batch, type Job, type Step, several } from "../evidence/job.ts";
 import {
-  denied,
+  describeDenial,
   FAILED_MAX,
   has,
   type Known,
@@ -14,19 +14,19 @@ import { hasPassed } from "../evidence/output.ts";
 
 export interface Command {
   readonly command: string;
-  /** A file that is there when the command has done its work: so it can be checked. */
+  /** A file that exists once the command has done its work, to check it by. */
   readonly makes?: string;
-  /** Running it twice does no harm. */
+  /** Running it twice is harmless. */
   readonly repeatable: boolean;
 }
 
 type Ran =
   | { readonly state: "ran"; readonly text: string; readonly passed: boolean; readonly to: number }
   | { readonly state: "hopeless"; readonly why: string; readonly to: number }
-  /** `tried`: it may have run already. */
+  /** `tried`: it may already have run. */
   | { readonly state: "ask"; readonly calls: readonly Wanted[]; readonly tried?: boolean };
 
-/** Commands that only look, or come to the same when they are run twice. */
+/** Commands that only read, or have the same effect when run twice. */
 const HARMLESS =
   /^(ls|cat|grep|wc|head|tail|find|echo|printf|true|false|test|sleep|seq|pwd|date|mkdir -p|touch|sort|diff|stat|node --test|node --check|npm (run )?(-s )?(test|check|lint|build)|npx (vitest|tsc))\b/;
 
@@ -35,7 +35,10 @@ export function isRepeatable(command: string): boolean {
   return command.split(/&&|\|\||[;|]/).every((part) => HARMLESS.test(part.trim()));
 }
 
-/** "run npm test". In doubt it is run again only if that does no harm, or a look at what it makes shows that it did not run. */
+/**
+ * "run npm test". If the outcome is unknown, runs it again only if the file that it `makes` is missing or, without one,
+ * if repeating is harmless.
+ */
 export function runJob(command: Command): Job {
   return {
     title: `run ${command.command}`,
@@ -68,9 +71,9 @@ function runOf(known: Known, wanted: Command, from: number, isInDoubt = false): 
     .slice(from)
     .filter(({ call }) => call.name === "shell" && call.input["command"] === command);
   const refused = mine.find(({ call }) => call.outcome.kind === "denied");
-  if (refused) return { state: "hopeless", why: denied(refused.call.outcome.text), to: refused.to };
+  if (refused) return { state: "hopeless", why: describeDenial(refused.call.outcome.text), to: refused.to };
   const tries = mine.filter(({ call }) => call.outcome.kind !== "not-run");
-  // The first one that came to an end: a later one is another step's.
+  // The first one that ended: later ones belong to other steps.
   const first = tries.find(({ call }) => call.outcome.kind !== "unknown");
   if (first) {
     const { kind, text } = first.call.outcome;
@@ -84,7 +87,7 @@ function runOf(known: Known, wanted: Command, from: number, isInDoubt = false): 
   return { state: "ask", calls: [{ name: "shell", input: { command } }] };
 }
 
-/** It may have run, and nobody knows what came of it. */
+/** The command may have run, with an unknown outcome. */
 function inDoubt(known: Known, { command, makes, repeatable }: Command, to: number): Ran {
   const again: Ran = { state: "ask", calls: [{ name: "shell", input: { command } }], tried: true };
   if (makes !== undefined && has(known, "read")) {
@@ -102,7 +105,8 @@ function inDoubt(known: Known, { command, makes, repeatable }: Command, to: numb
 const ROUNDS_MAX = 6;
 
 /**
- * "fix the failing test: run `node check.js`": runs the check, changes what it complains about, and runs it again. It understands complaints of the form `path: expected "a" but found "b"`.
+ * "fix the failing test: run `node check.js`": runs the check, fixes what it reports, and runs it again. Understands
+ * reports of the form `path: expected "a" but found "b"`.
  */
 export function fixJob(command: string): Job {
   return {
@@ -140,7 +144,7 @@ export function fixJob(command: string): Job {
   };
 }
 
-/** What is changed after the next run of the check belongs to what that one finds. */
+/** Changes after the next run of the check belong to that run's findings. */
 function untilNextRun(known: Known, command: string, from: number): Known {
   const end = known.calls.findIndex(
     ({ name, input }, at) => at >= from && name === "shell" && input["command"] === command,
@@ -166,7 +170,7 @@ function repair(known: Known, changes: readonly Change[], from: number) {
   return { calls, fixed, to, why };
 }
 
-/** One for each file: changes of one file do not run at the same time. */
+/** One per file: changes to the same file do not run at the same time. */
 function complaintsIn(text: string): Change[] {
   const changes = new Map<string, Change>();
   for (const found of text.matchAll(/^\s*(\S+?)(?::\d+)*:\s*expected "(.+?)" but found "(.+?)"/gm)) {
@@ -181,7 +185,7 @@ function passedText(command: string, fixed: readonly string[]): string {
   return `\`${command}\` passes now. Changed: ${[...new Set(fixed)].map((path) => `\`${path}\``).join(", ")}.`;
 }
 
-/** "delegate: <task>": a sub-agent for each task, all at once. */
+/** "delegate: <task>": one sub-agent per task, all at once. */
 export function delegateJob(prompts: readonly string[]): Job {
   return {
     title: `delegate ${several(prompts.length, "task")}`,
@@ -210,7 +214,7 @@ export function delegateJob(prompts: readonly string[]): Job {
   };
 }
 
-/** Null: it is to be asked. A sub-agent goes by what it finds, as this model does: asking it again is safe. */
+/** Null: still to be asked. Asking a sub-agent again is safe: like this model, it acts on what it finds. */
 function askOf(known: Known, prompt: string, from: number): { readonly text: string; readonly to: number } | null {
   if (!has(known, "task")) return { text: "Not done: there is no tool to delegate with.", to: from };
   let failed = 0;
@@ -220,7 +224,7 @@ function askOf(known: Known, prompt: string, from: number): { readonly text: str
     if (name !== "task" || input["prompt"] !== prompt) continue;
     const to = at + 1;
     if (outcome.kind === "done" || outcome.kind === "forgotten") return { text: outcome.text.slice(0, 2_000), to };
-    if (outcome.kind === "denied") return { text: `Not done: ${denied(outcome.text)}.`, to };
+    if (outcome.kind === "denied") return { text: `Not done: ${describeDenial(outcome.text)}.`, to };
     if (outcome.kind === "failed" && ++failed >= FAILED_MAX) {
       return { text: `Not done: ${oneLine(outcome.text)}`, to };
     }

@@ -1,12 +1,11 @@
 import { checkChange } from "../evidence/change.ts";
 import { batch, type Job, type Step, several, stringsIn } from "../evidence/job.ts";
 import { FORGOTTEN, has, type Known, look, lookAt, type Wanted } from "../evidence/known.ts";
-import { countOf, filesListed, isPart } from "../evidence/output.ts";
+import { countOf, isPart, parseListedFiles } from "../evidence/output.ts";
 import { samePath } from "../evidence/path.ts";
 import type { Progress } from "../evidence/progress.ts";
 import { sameLook } from "./files.ts";
 
-/** What is counted in each file. */
 interface Row {
   readonly lines: number;
   readonly words: number;
@@ -19,7 +18,7 @@ export function countJob(folder: string, report: string): Job {
     next(known, from, before): Step {
       const listed = filesIn(known, folder, from, before);
       if (listed.state === "ask") {
-        // What was counted already is kept, whatever became of the list.
+        // Keep what is already counted, even if the list is lost.
         const { rows, left } = tally(known, filesRead(known, folder, report, from), from, before);
         const progress = Object.keys({ ...rows, ...left }).length > 0 ? { ...before, rows, left } : before;
         return { kind: "call", calls: listed.calls, thought: `First I see what is in ${folder}.`, progress };
@@ -28,7 +27,7 @@ export function countJob(folder: string, report: string): Job {
         const text = `I could not see what is in ${folder}: ${listed.why}.`;
         return { kind: "answer", text, to: listed.to, progress: { ...before, hopeless: listed.why } };
       }
-      // The report is not counted: after an interruption it may be there already.
+      // Do not count the report: after an interruption it may already exist.
       const files = listed.files.filter((path) => !samePath(path, report));
       return count(known, files, report, from, listed.to, before);
     },
@@ -37,9 +36,9 @@ export function countJob(folder: string, report: string): Job {
 
 interface Tally {
   readonly rows: Readonly<Record<string, Row>>;
-  /** Those that cannot be counted, and why. */
+  /** Files that cannot be counted, and why. */
   readonly left: Readonly<Record<string, string>>;
-  /** What is still to be read. */
+  /** Reads that are still to be made. */
   readonly calls: readonly Wanted[];
   readonly to: number;
 }
@@ -64,7 +63,7 @@ function tally(known: Known, files: readonly string[], from: number, before: Pro
   return { rows, left, calls, to };
 }
 
-/** Those of the folder that were read for this task. */
+/** The files in the folder that were read for this task. */
 function filesRead(known: Known, folder: string, report: string, from: number): string[] {
   const paths = known.calls
     .slice(from)
@@ -129,9 +128,9 @@ function filesIn(known: Known, folder: string, from: number, before: Progress): 
   if (!has(known, "list")) return { state: "hopeless", why: 'there is no tool "list"', to: from };
   const wanted: Wanted = { name: "list", input: { path: folder } };
   const found = look(known, wanted, ({ input }) => sameLook(input, wanted.input), from);
-  // Left out of what is summed up; behind the summary there is room for it once more.
+  // It was left out of the summary request; after the summary there is room for it again.
   if (found.state === "hopeless" && found.why === FORGOTTEN) return { state: "ask", calls: [wanted] };
   if (found.state === "missing") return { state: "hopeless", why: "there is no such folder", to: found.to };
   if (found.state !== "known") return found;
-  return { state: "known", files: filesListed(found.text, folder), to: found.to };
+  return { state: "known", files: parseListedFiles(found.text, folder), to: found.to };
 }

@@ -62,7 +62,7 @@ function thoughtOf(change: Change, calls: readonly Wanted[]): string {
     : `Now I ${titleOf(change)}.`;
 }
 
-/** "read a.txt and b.txt": all of them at once. */
+/** "read a.txt and b.txt": all at once. */
 export function readJob(paths: readonly string[]): Job {
   return {
     title: `read ${paths.join(", ")}`,
@@ -100,7 +100,7 @@ function rowOf(path: string, found: Exclude<ReturnType<typeof lookAt>, { state: 
   return `- \`${path}\`: ${several(lines, "line")}, ${several(words, "word")}. It begins: ${oneLine(found.text.slice(0, 120))}`;
 }
 
-/** "list src" and "search for x in src": one look, and what it showed. */
+/** "list src" and "search for x in src": one call, and its result. */
 export function lookJob(title: string, wanted: Wanted): Job {
   return {
     title,

@@ -11,12 +11,13 @@ import {
   mayHaveRun,
   type Wanted,
 } from "../evidence/known.ts";
-import { filesFound, filesListed, isCut, isPart } from "../evidence/output.ts";
+import { filesFound, isCut, isPart, parseListedFiles } from "../evidence/output.ts";
 import type { Progress } from "../evidence/progress.ts";
 import { sameLook } from "./files.ts";
 
 /**
- * "rename X to Y in src": every occurrence of the text. Finds the files, reads them in parallel, changes them in parallel, looks whether it came true, and sums up.
+ * "rename X to Y in src": every occurrence of the text. Finds the files, reads and changes them in parallel, checks the
+ * result, and reports.
  */
 export function renameJob(old: string, name: string, folder: string): Job {
   return {
@@ -25,7 +26,7 @@ export function renameJob(old: string, name: string, folder: string): Job {
       const found = findFiles(known, old, folder, from, before);
       if (found.state === "ask") {
         const thought = `First I look where "${old}" occurs in ${folder}.`;
-        // Enough is known of the search not to make it again: it does not name all files.
+        // Do not search again: the search does not name all files.
         const progress = found.calls[0]?.name === "list" ? { ...before, listing: true } : before;
         return { kind: "call", calls: found.calls, thought, progress };
       }
@@ -56,14 +57,14 @@ function change(
   const untouched = new Set(stringsIn(before["untouched"]));
   const failed = { ...(before["failed"] as Record<string, string> | undefined) };
   const goals = { ...(before["goals"] as Record<string, string> | undefined) };
-  /** Read and to be changed: so much is kept over a summary that the file need not be read again. */
+  /** Read and ready to be changed. Summaries keep this, so that the file need not be read again. */
   const ready = new Set<string>();
   const wasReady = new Set(stringsIn(before["ready"]));
   const reads: Wanted[] = [];
   const edits: Wanted[] = [];
   let to = foundTo;
   for (const path of files) {
-    // A few files from reading to checking, then the next ones: what is in hand must fit into the window.
+    // A few files at a time, from reading to checking: what is in progress must fit into the window.
     if (reads.length + edits.length >= known.parallelMax) break;
     if (changed.has(path) || untouched.has(path) || path in failed) continue;
     const isTried = known.calls.slice(from).some((call) => isChangeOf(call, path) && mayHaveRun(call));
@@ -127,13 +128,13 @@ type Found =
   | { readonly state: "hopeless"; readonly why: string; readonly to: number }
   | { readonly state: "ask"; readonly calls: readonly Wanted[] };
 
-/** Where it occurs; all files of the folder, if the search shows only the first lines, or cannot be asked. */
+/** The files that contain the text; or all files of the folder, if the search was cut off or is not available. */
 function findFiles(known: Known, old: string, folder: string, from: number, before: Progress): Found {
   const carried = stringsIn(before["files"]);
   if (carried.length > 0) return { state: "known", files: carried, to: from };
   if (typeof before["hopeless"] === "string") return { state: "hopeless", why: before["hopeless"], to: from };
   if (has(known, "search") && before["listing"] !== true) {
-    const found = firstAnswer(known, { name: "search", input: { pattern: escaped(old), path: folder } }, from);
+    const found = firstAnswer(known, { name: "search", input: { pattern: escapeRegExp(old), path: folder } }, from);
     if (found.state === "ask") return found;
     if (found.state === "missing") return { state: "hopeless", why: "there is no such folder", to: found.to };
     const isAll = found.state === "known" ? !isCut(found.text) : found.why !== FORGOTTEN;
@@ -142,10 +143,10 @@ function findFiles(known: Known, old: string, folder: string, from: number, befo
   }
   const found = firstAnswer(known, { name: "list", input: { path: folder } }, from);
   if (found.state === "missing") return { state: "hopeless", why: "there is no such folder", to: found.to };
-  return found.state === "known" ? { ...found, files: filesListed(found.text, folder) } : found;
+  return found.state === "known" ? { ...found, files: parseListedFiles(found.text, folder) } : found;
 }
 
-/** A later answer would not name what is changed already. */
+/** The first answer, because a later one would not name files that are already changed. */
 function firstAnswer(known: Known, wanted: Wanted, from: number): Finding {
   const at = known.calls.findIndex(
     ({ name, input, outcome }, index) =>
@@ -155,7 +156,7 @@ function firstAnswer(known: Known, wanted: Wanted, from: number): Finding {
   return look(known, wanted, ({ input }) => sameLook(input, wanted.input), from);
 }
 
-function escaped(text: string): string {
+function escapeRegExp(text: string): string {
   return text.replace(/[.*+?^${}()|[\]\\]/g, "\\$&");
 }
 

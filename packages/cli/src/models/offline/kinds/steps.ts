@@ -1,7 +1,7 @@
-import { type Job, type Step, settled } from "../evidence/job.ts";
+import { type Job, type Step, settle } from "../evidence/job.ts";
 import type { Progress } from "../evidence/progress.ts";
 
-/** "1. write a.txt: x 2. run …": one after the other, with a list of what is done. */
+/** "1. write a.txt: x 2. run …": one after the other, with a list of what was done. */
 export function stepsJob(steps: readonly Job[]): Job {
   return {
     title: `work through ${steps.length} steps`,
@@ -13,7 +13,7 @@ export function stepsJob(steps: readonly Job[]): Job {
       for (const [index, step] of steps.entries()) {
         if (index < told.length) continue;
         const isLast = index === steps.length - 1;
-        const now = isLast ? step.next(known, at, inner) : settled(step, known, at, inner);
+        const now = isLast ? step.next(known, at, inner) : settle(step, known, at, inner);
         if (now.kind === "call") {
           return {
             kind: "call",

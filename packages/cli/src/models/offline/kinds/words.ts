@@ -31,7 +31,7 @@ export function helpText(prompt: string): string {
     "",
     `I did not understand "${prompt.replace(/\s+/g, " ").slice(0, 80)}". What I can do:`,
     "",
-    // A text with a backtick in it stands between two of them.
+    // Text that contains a backtick needs two around it.
     ...ABILITIES.map((ability) => (ability.includes("`") ? `- \`\` ${ability} \`\`` : `- \`${ability}\``)),
     "",
     "For real work, name a real model: `--model anthropic/…`, `openai/…`, `google/…`, or `compatible/…` with `--base-url`.",
@@ -95,7 +95,7 @@ const COLOURS = [
   "Ничего не потеряно.",
 ];
 
-/** Markdown with headings, lists, code, emoji and wide characters; exactly so many lines, or about so many words. */
+/** Markdown with headings, lists, code, emoji and wide characters: exactly `count` lines, or about `count` words. */
 export function story(count: number, unit: "lines" | "words"): string {
   const lines: string[] = [];
   let words = 0;
@@ -104,7 +104,7 @@ export function story(count: number, unit: "lines" | "words"): string {
     lines.push(line);
     words += line.split(/\s+/).filter((word) => word !== "").length;
   }
-  // A block of code that the end would leave open is closed.
+  // Close a code block that would stay open at the end.
   const isOpen = lines.filter((line) => line.startsWith("```")).length % 2 === 1;
   if (isOpen) lines[lines.length - 1] = lines.at(-1) === "```ts" ? "" : "```";
   return lines.join("\n");

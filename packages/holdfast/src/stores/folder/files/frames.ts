@@ -180,7 +180,8 @@ function unpack(file: DiskFile, position: number, packedSize: number, size: numb
   if (size > RECORD_BYTES_MAX || packedSize > PACKED_BYTES_MAX || frameHeader(file, position)?.size !== size)
     return null;
   try {
-    const room = Math.max(MIN_CHUNK_BYTES, size);
+    // With one byte to spare, Node stops at the frame's end: a flipped checksum flag leaves bytes behind it.
+    const room = Math.max(MIN_CHUNK_BYTES, size + 1);
     const bytes = zstdDecompressSync(readAt(file, position, packedSize), { maxOutputLength: room, chunkSize: room });
     return bytes.length === size ? bytes : null;
   } catch (error) {

@@ -1,17 +1,13 @@
-/** Reading what others wrote: whatever it is, these answer. */
+/** Reads data written by others; never throws. */
 export type Shape = { readonly [member: string]: unknown };
 
 export function shapeOf(value: unknown): Shape | null {
   return typeof value === "object" && value !== null && !Array.isArray(value) ? (value as Shape) : null;
 }
 
-/** The objects of a list; whatever else is in it is passed over. */
+/** The objects of a list; anything else in it is skipped. */
 export function shapesOf(value: unknown): readonly Shape[] {
   return Array.isArray(value) ? value.filter((item): item is Shape => shapeOf(item) !== null) : [];
-}
-
-export function textOf(value: unknown): string {
-  return typeof value === "string" ? value : "";
 }
 
 /** Undefined if it is not JSON. */
@@ -32,17 +28,7 @@ export function printed(value: unknown, indent?: number): string {
   try {
     return JSON.stringify(value, null, indent) ?? String(value);
   } catch {
-    // Cycles and BigInt: JSON gives up on them, and they are not worth more than this here.
+    // JSON cannot express cycles and BigInt.
     return "(a value that cannot be printed)";
   }
-}
-
-/** Tool input as the object that providers want. */
-export function inputObject(value: unknown): Shape {
-  const parsed = typeof value === "string" ? parsedJson(value) : value;
-  const shape = shapeOf(parsed);
-  if (shape) return shape;
-  return value === null || value === undefined || (typeof value === "string" && value.trim() === "")
-    ? {}
-    : { input: value };
 }

@@ -1,19 +1,10 @@
-import { shapeOf, textOf } from "./shape.ts";
-
-/** A file in a message, as people are shown it. */
-export interface ShownFile {
-  readonly mediaType: string;
-  readonly name?: string;
-  /** Base64, without the prefix of a data URL. */
-  readonly data?: string;
-  readonly url?: string;
-  readonly bytes?: number;
-}
+import type { FileContent } from "../dialect.ts";
+import { shapeOf, textOf } from "../shape.ts";
 
 const DATA_URL = /^data:([^,;]*)((?:;[^,;]*)*),/;
 
 /** A file from whatever its API calls data: base64, a data URL, an address, bytes. */
-export function fileOf(data: unknown, mediaType: unknown, name?: unknown): ShownFile {
+export function fileOf(data: unknown, mediaType: unknown, name?: unknown): FileContent {
   const named = textOf(name) ? { name: textOf(name) } : {};
   const type = textOf(mediaType);
   const base64 = base64Of(data);
@@ -37,7 +28,7 @@ function base64Of(data: unknown): string | null {
   return Buffer.from(data.buffer, data.byteOffset, data.byteLength).toString("base64");
 }
 
-function addressed(address: string, type: string, named: { name?: string }): ShownFile {
+function addressed(address: string, type: string, named: { name?: string }): FileContent {
   const found = DATA_URL.exec(address.slice(0, 1000));
   if (found) {
     const content = address.slice(found[0].length);
@@ -58,7 +49,7 @@ function percentDecoded(content: string): string {
   }
 }
 
-function embedded(data: string, type: string, named: { name?: string }): ShownFile {
+function embedded(data: string, type: string, named: { name?: string }): FileContent {
   const padding = data.endsWith("==") ? 2 : data.endsWith("=") ? 1 : 0;
   const bytes = Math.max(0, Math.floor((data.length * 3) / 4) - padding);
   return { mediaType: fullType(type) ?? typeByBytes(data) ?? (type || UNKNOWN), ...named, data, bytes };

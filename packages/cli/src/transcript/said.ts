@@ -1,0 +1,35 @@
+import { type DialectName, dialects, type Part, partsOf } from "holdfast";
+import { printed, type Shape, shapeOf } from "./shape.ts";
+
+export type PartOf<T extends Part["type"]> = Extract<Part, { type: T }>;
+
+/** A message in a neutral form. */
+export interface Said {
+  readonly role: "system" | "user" | "assistant" | "tool" | "other";
+  readonly parts: readonly Part[];
+  /** It makes, answers or approves calls. */
+  readonly isTraffic: boolean;
+}
+
+/** A recorded message never changes, so each is read once while it is in memory. */
+const known = new WeakMap<object, { readonly dialect: string; readonly said: Said }>();
+
+/** Works for any message. One in an application's own dialect is shown as it is. */
+export function saidIn(message: unknown, dialect: string): Said {
+  const shape = shapeOf(message);
+  if (!shape) return { role: "other", parts: [{ type: "text", text: printed(message) }], isTraffic: false };
+  const kept = known.get(shape);
+  if (kept?.dialect === dialect) return kept.said;
+  const said = read(shape, dialect);
+  known.set(shape, { dialect, said });
+  return said;
+}
+
+function read(message: Shape, name: string): Said {
+  if (!Object.hasOwn(dialects, name))
+    return { role: "other", parts: [{ type: "text", text: printed(message, 2) }], isTraffic: false };
+  const dialect = dialects[name as DialectName];
+  const parts = partsOf(message, dialect);
+  const isTraffic = parts.some(({ type }) => type !== "text" && type !== "reasoning" && type !== "file");
+  return { role: dialect.role(message), parts, isTraffic };
+}
