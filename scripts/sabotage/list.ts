@@ -82,8 +82,8 @@ export const sabotages: readonly Sabotage[] = [
   {
     name: "no fsync: acknowledge when the bytes are written",
     file: "stores/folder/journal.ts",
-    find: "this.#inFlight = this.#writer.sync().then(",
-    replace: "this.#inFlight = Promise.resolve().then(",
+    find: "return this.#writer.sync();",
+    replace: "return Promise.resolve();",
     look: SIMULATION,
   },
   {
@@ -174,8 +174,8 @@ export const sabotages: readonly Sabotage[] = [
   {
     name: "two writers: under `process` a writer never looks",
     file: "stores/folder/journal.ts",
-    find: "    if (!this.#parts.lease.isSure) {",
-    replace: "    if (this.#ended) {",
+    find: "if (!this.#parts.lease.isSure) this.#writer",
+    replace: "if (this.isEnded) this.#writer",
     look: ["unit/fence"],
   },
   {
@@ -250,23 +250,23 @@ export const sabotages: readonly Sabotage[] = [
   },
   {
     name: "a loop of appends keeps the background sync from its turn",
-    file: "stores/folder/journal.ts",
-    find: "performance.now() - this.#unsyncedSince > BACKGROUND_MS;",
-    replace: "performance.now() - this.#unsyncedSince > 1e9;",
+    file: "stores/commit-queue.ts",
+    find: "performance.now() - this.#unsyncedSince <= BACKGROUND_MS)",
+    replace: "performance.now() - this.#unsyncedSince <= 1e9)",
     look: UNIT,
   },
   {
     name: "trust after a failed fsync: the journal goes on",
-    file: "stores/folder/journal.ts",
-    find: "        this.#inFlight = null;\n        this.#fail(error);",
+    file: "stores/commit-queue.ts",
+    find: "        this.#inFlight = null;\n        this.fail(error);",
     replace: "        void error;\n        this.#synced(covers);",
     look: SIMULATION,
   },
   {
     name: "a sync acknowledges what was written after it was issued",
-    file: "stores/folder/journal.ts",
+    file: "stores/commit-queue.ts",
     find: "() => this.#synced(covers),",
-    replace: "() => this.#synced(Math.max(covers, this.#ledger.head)),",
+    replace: "() => this.#synced(Math.max(covers, this.ledger.head)),",
     look: SIMULATION,
   },
   {
@@ -350,14 +350,14 @@ export const sabotages: readonly Sabotage[] = [
   },
   {
     name: "`closed` before the sync that it speaks of",
-    file: "stores/folder/journal.ts",
-    find: "    await this.#durableAt(this.#ledger.head, undefined);\n    try {\n      this.#writer.put",
-    replace: "    this.#ledger.setDurable(this.#ledger.head);\n    try {\n      this.#writer.put",
+    file: "stores/commit-queue.ts",
+    find: "    await this.#durableAt(this.ledger.head, undefined);\n    let isClosed",
+    replace: "    this.ledger.setDurable(this.ledger.head);\n    let isClosed",
     look: SIMULATION,
   },
   {
     name: "no sync in the background",
-    file: "stores/folder/journal.ts",
+    file: "stores/commit-queue.ts",
     find: "    this.#timer = setTimeout(() => {",
     replace: "    this.#timer = setTimeout(() => {\n      if (this.#timer) return;",
     look: UNIT,
@@ -379,8 +379,8 @@ export const sabotages: readonly Sabotage[] = [
   {
     name: "readers heal",
     file: "stores/folder/store.ts",
-    find: "    const { records, recovery } = epoch;\n",
-    replace: "    const { records, recovery } = epoch;\n    heal(this.#disk, folder, epoch);\n",
+    find: "    const { recovery } = await judgeEnd(epoch.recovery,",
+    replace: "    heal(this.#disk, folder, epoch);\n    const { recovery } = await judgeEnd(epoch.recovery,",
     look: UNIT,
   },
   {

@@ -38,8 +38,8 @@ export const postgresSabotages: readonly Sabotage[] = [
     name: "postgres: an append whose answer is lost is not sent again",
     room,
     file: "journal.ts",
-    find: "if (this.#failure || performance.now() + pauseMs > until)",
-    replace: "if (this.#failure || cause || performance.now() + pauseMs > until)",
+    find: "if (this.failure || performance.now() + pauseMs > until)",
+    replace: "if (this.failure || cause || performance.now() + pauseMs > until)",
     look: NETWORK,
   },
   {

@@ -6,35 +6,36 @@
  */
 
 export { defined } from "./defined.ts";
-export {
-  type Appended as JournalAppended,
-  type AppendOptions as JournalAppendOptions,
-  type Capabilities,
-  type Damage,
-  type Durability,
-  type FollowOptions,
-  type Holder,
-  type Journal,
-  type JournalStore,
-  type Listed,
-  type ListHints,
-  type ListOptions,
-  type Opened,
-  type Recovery,
-  rowIn,
-  type Snapshot,
-  type Summariser,
-  type Verification,
-  type WriterOptions,
+export type {
+  Appended as JournalAppended,
+  AppendOptions as JournalAppendOptions,
+  Capabilities,
+  Damage,
+  Durability,
+  FollowOptions,
+  Holder,
+  Journal,
+  JournalStore,
+  Listed,
+  ListHints,
+  ListOptions,
+  Opened,
+  Recovery,
+  Snapshot,
+  Summariser,
+  Verification,
+  WriterOptions,
+  Written,
 } from "./journal/contract.ts";
 export { crcIn, startAfter } from "./journal/cursor.ts";
 export { assertId } from "./journal/id.ts";
 export { Ledger, type Prepared } from "./journal/ledger.ts";
-export { assertEpoch, assertFormat, closedRecord, openedRecord, segmentRecord } from "./journal/lifecycle.ts";
-export { Account, type Line, recordOf, type Segment } from "./journal/lines/account.ts";
+export { assertEpoch, closedRecord, openedRecord, segmentRecord } from "./journal/lifecycle.ts";
+export { Account, type Line, recordOf, recordsOf, type Segment } from "./journal/lines/account.ts";
 export { decodeLine, TRAILER_BYTES, TRAILER_START } from "./journal/lines/decode.ts";
 export { assertFollows, lineOf, nothingToAdopt, segmentAt, type VerbatimLine } from "./journal/lines/verbatim.ts";
-export { aheadAfter, aheadOf, OrderClock, stampOf } from "./journal/order.ts";
+export { RowFold } from "./journal/list-row.ts";
+export { OrderClock } from "./journal/order.ts";
 export { cursorOf, FORMAT_MAJOR, FORMAT_MINOR, type NewRecord, RECORD_BYTES_MAX } from "./journal/record.ts";
 export {
   cursorStale,
@@ -46,10 +47,12 @@ export {
   storeClosed,
 } from "./journal/refusals.ts";
 export type { TextBehind, TextChange, TextFound, TextMark, TextQuery, TextTables } from "./journal/texts.ts";
+export { judgeEnd, verificationOf } from "./journal/verification.ts";
 export { openStoreWith } from "./session/store.ts";
+export { CommitQueue } from "./stores/commit-queue.ts";
 export { defaultAddress } from "./stores/default-address.ts";
 export { type FolderStoreOptions, openFolderStore } from "./stores/folder/store.ts";
-export { tellAll } from "./stores/listeners.ts";
+export { JournalBase, type JournalBaseParts, unitOf } from "./stores/journal-base.ts";
 export { Memory, type MemoryStoreOptions, openMemoryStore } from "./stores/memory/store.ts";
 export { type JournalStoreOptions, openJournalStore } from "./stores/open.ts";
 export { listCursor, newestFirst, parseListCursor } from "./stores/page.ts";

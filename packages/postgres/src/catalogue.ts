@@ -1,16 +1,15 @@
 import type { Json } from "holdfast";
-import type { Listed, ListHints, ListOptions, Summariser } from "holdfast/store";
 import {
-  aheadAfter,
-  aheadOf,
-  type Line,
+  type Listed,
+  type ListHints,
+  type ListOptions,
   listCursor,
   newestFirst,
   type OrderClock,
   parseListCursor,
+  RowFold,
   recordOf,
-  rowIn,
-  stampOf,
+  type Summariser,
 } from "holdfast/store";
 import type { Database, Row } from "./database.ts";
 import { codeOf } from "./failure.ts";
@@ -140,30 +139,13 @@ export class Catalogue {
     const together = await this.#lines.together(stretches);
     const carried: Found[] = [];
     for (const { row, newest } of behind) {
-      let found = this.#applyLines(row, together.get(row.place) ?? []);
-      if (!together.has(row.place))
-        for await (const lines of this.#lines.read(row.place, row.head + 1, newest))
-          found = this.#applyLines(found, lines);
-      carried.push(found);
+      const fold = new RowFold(row, this.#summariser);
+      const known = together.get(row.place);
+      const chunks = known ? [known] : this.#lines.read(row.place, row.head + 1, newest);
+      for await (const lines of chunks) for (const line of lines) fold.add(line.seq, recordOf(line));
+      carried.push({ ...row, ...fold.row });
     }
     return carried;
-  }
-
-  #applyLines(row: Found, lines: readonly Line[]): Found {
-    let { at, head, closed, summary } = row;
-    let ahead = aheadOf(row.stamp, at);
-    for (const line of lines) {
-      head = line.seq;
-      const record = recordOf(line);
-      if (!record) continue;
-      at = record.at;
-      ahead = aheadAfter(ahead, record);
-      closed = record.kind === "closed";
-      const carried = rowIn(record, this.#summariser);
-      if (carried !== undefined) summary = carried;
-      else if (this.#summariser) summary = this.#summariser.add(summary, record);
-    }
-    return { ...row, at, stamp: stampOf(at, ahead), head, closed, summary };
   }
 
   /**

@@ -1,19 +1,17 @@
-import { type HoldfastError, isHoldfastError, type JournalRecord } from "holdfast";
+import { type HoldfastError, isHoldfastError } from "holdfast";
 import {
   assertEpoch,
   closedRecord,
   type Durability,
-  type FollowOptions,
-  type Journal,
   type JournalAppended,
   type JournalAppendOptions,
-  journalClosed,
-  type Ledger,
+  JournalBase,
+  type JournalBaseParts,
   type NewRecord,
   notSupported,
   type Segment,
   segmentRecord,
-  tellAll,
+  unitOf,
 } from "holdfast/store";
 import type { Batcher, Write } from "./batch.ts";
 import type { Catalogue } from "./catalogue.ts";
@@ -30,37 +28,23 @@ const BATCH_BYTES = 1024 * 1024;
 const PAUSE_MS = 20;
 const PAUSE_MS_MAX = 1000;
 
-export interface JournalParts {
-  readonly id: string;
+export interface JournalParts extends JournalBaseParts {
   readonly url: string;
   readonly lease: Lease;
   readonly leases: Leases;
-  readonly ledger: Ledger;
   readonly batcher: Batcher;
   readonly lines: Lines;
   readonly catalogue: Catalogue;
   readonly database: Database;
-  readonly durability: Durability;
-  readonly opened: NewRecord;
-  /** This writer created the session. */
-  readonly created: boolean;
   /** The newest segment. */
   readonly segment: Segment;
   /** The newest segment has another format: this writer starts a new one (S16). */
   readonly startSegment: boolean;
   /** How long to retry an append while the server is away. */
   readonly patienceMs: number;
-  readonly follow: (options: FollowOptions) => AsyncIterable<JournalRecord>;
   readonly onAcknowledged: (head: number) => void;
   /** Returns the lease. `isAway`: the server did not answer just now. */
   readonly release: (isAway: boolean) => Promise<void>;
-}
-
-/** What the journal restores if a batch is not written. */
-interface State {
-  readonly segment: Segment;
-  readonly isOpened: boolean;
-  readonly needsSegment: boolean;
 }
 
 /**
@@ -69,11 +53,8 @@ interface State {
  * answer comes, it is sent again with the same expected head, which cannot write it twice (S25). If it fails, nothing
  * after it is written either, and the journal continues from before it.
  */
-export class PostgresJournal implements Journal {
-  readonly id: string;
+export class PostgresJournal extends JournalBase {
   readonly #parts: JournalParts;
-  readonly #ledger: Ledger;
-  readonly #listeners = new Set<(error: HoldfastError) => void>();
   /** By key: appends without an answer yet. */
   readonly #keys = new Map<string, Promise<JournalAppended>>();
   /** Not sent yet; units are added to the last one. */
@@ -82,48 +63,37 @@ export class PostgresJournal implements Journal {
   #working: Promise<void> | null = null;
   /** The state up to the newest acknowledged record. */
   #acknowledged: HeadState;
-  #state: State;
-  #wrote: boolean;
+  #segment: Segment;
+  /** The newest segment has another format. */
+  #needsSegment: boolean;
   #isBuilding = false;
   #timer: NodeJS.Timeout | null = null;
   #tidying: Promise<void> | null = null;
-  #failure: HoldfastError | null = null;
-  #isFailureReported = false;
-  #closing: Promise<void> | null = null;
 
   constructor(parts: JournalParts) {
-    this.id = parts.id;
+    super(parts);
     this.#parts = parts;
-    this.#ledger = parts.ledger;
     this.#acknowledged = headStateOf(parts.ledger);
-    this.#state = { segment: parts.segment, isOpened: false, needsSegment: parts.startSegment };
-    this.#wrote = parts.created;
+    this.#segment = parts.segment;
+    this.#needsSegment = parts.startSegment;
   }
 
-  get head(): number {
+  override get head(): number {
     // An epoch starts after everything appended before it.
-    return this.#isBuilding ? this.#ledger.head : this.#acknowledged.head;
+    return this.#isBuilding ? this.ledger.head : this.#acknowledged.head;
   }
-  get at(): string {
+  override get at(): string {
     return this.#acknowledged.at;
-  }
-  get durable(): number {
-    return this.#ledger.durable;
-  }
-  get failure(): HoldfastError | null {
-    return this.#failure;
   }
 
   append(records: NewRecord | readonly NewRecord[], options: JournalAppendOptions = {}): Promise<JournalAppended> {
-    const { key, durability = this.#parts.durability } = options;
+    const { key, durability = this.durability } = options;
     try {
-      this.#assertOpen();
-      const known = key === undefined ? undefined : (this.#keys.get(key) ?? this.#ledger.find(key));
+      this.assertOpen();
+      const known = key === undefined ? undefined : (this.#keys.get(key) ?? this.ledger.find(key));
       if (known) return Promise.resolve(known);
-      const unit = Array.isArray(records) ? (records as readonly NewRecord[]) : [records as NewRecord];
-      // Reject a bad unit before writing anything for it.
-      if (!this.#state.isOpened || this.#state.needsSegment) this.#ledger.prepare(unit, key);
-      this.#addOpening();
+      const unit = unitOf(records);
+      this.start(unit, key);
       const appended = this.#add(unit, durability, key);
       if (key !== undefined) {
         this.#keys.set(key, appended);
@@ -146,23 +116,23 @@ export class PostgresJournal implements Journal {
 
   async flush(): Promise<void> {
     await this.#working;
-    if (this.#failure) throw this.#report(this.#failure);
+    this.assertNotFailed();
     await this.#makeDurable();
   }
 
   epoch(build: () => readonly NewRecord[]): Promise<JournalAppended> {
     try {
-      this.#assertOpen();
+      this.assertOpen();
       const records = this.#build(build);
       // Reject a bad unit before writing anything for it.
-      this.#ledger.prepareSegment([{ kind: "segment" }, ...records]);
-      this.#addOpened();
+      this.ledger.prepareSegment([{ kind: "segment" }, ...records]);
+      this.startEpoch(records);
       const batch = this.#currentBatch();
-      const prepared = this.#ledger.prepareSegment([this.#nextSegment(batch, true), ...records]);
-      batch.add(this.#ledger, prepared);
-      this.#ledger.forgetOldKeys();
+      const prepared = this.ledger.prepareSegment([this.#nextSegment(batch, true), ...records]);
+      batch.add(this.ledger, prepared);
+      this.ledger.forgetOldKeys();
       // The store adds the header: the caller gets the range of its own records.
-      const appended = { seq: prepared.seq + 1, last: prepared.last, at: this.#ledger.at };
+      const appended = { seq: prepared.seq + 1, last: prepared.last };
       this.#send();
       return batch.wait(appended, "power");
     } catch (error) {
@@ -170,37 +140,17 @@ export class PostgresJournal implements Journal {
     }
   }
 
-  follow(options: FollowOptions = {}): AsyncIterable<JournalRecord> {
-    return this.#parts.follow(options);
+  protected rejectWaiting(failure: HoldfastError): boolean {
+    const batches = this.#batches.splice(0);
+    for (const batch of batches) batch.reject(failure);
+    return batches.length > 0;
   }
 
-  onFailure(listener: (error: HoldfastError) => void): () => void {
-    this.#listeners.add(listener);
-    return () => this.#listeners.delete(listener);
+  protected inDoubt(cause: unknown): HoldfastError {
+    return outcomeUnknown(this.id, this.ledger.durable, cause);
   }
 
-  close(): Promise<void> {
-    this.#closing ??= this.#close();
-    return this.#closing;
-  }
-
-  [Symbol.asyncDispose](): Promise<void> {
-    return this.close();
-  }
-
-  /** Accepts no more appends, and rejects pending ones. */
-  fail(failure: HoldfastError): HoldfastError {
-    if (this.#failure) return this.#failure;
-    this.#failure = failure;
-    for (const batch of this.#batches.splice(0)) {
-      this.#isFailureReported = true;
-      batch.reject(failure);
-    }
-    tellAll(this.#listeners, failure);
-    return failure;
-  }
-
-  async #close(): Promise<void> {
+  protected async end(): Promise<void> {
     const { release } = this.#parts;
     let isAway = false;
     try {
@@ -209,7 +159,7 @@ export class PostgresJournal implements Journal {
       if (this.#timer) clearTimeout(this.#timer);
       this.#timer = null;
       await this.#tidying;
-      if (!this.#failure && this.#wrote) {
+      if (!this.failure && this.hasWritten) {
         // The `closed` mark covers everything before it, so that must be durable first.
         await this.#makeDurable();
         await this.#writeClosed();
@@ -218,9 +168,8 @@ export class PostgresJournal implements Journal {
       isAway = true;
       throw error;
     } finally {
-      await release(isAway || this.#failure !== null);
+      await release(isAway || this.failure !== null);
     }
-    if (this.#failure && !this.#isFailureReported) throw this.#report(this.#failure);
   }
 
   async #writeClosed(): Promise<void> {
@@ -238,22 +187,24 @@ export class PostgresJournal implements Journal {
   #currentBatch(): WriteBatch {
     const last = this.#batches.at(-1);
     if (last && last.bytes < BATCH_BYTES) return last;
-    const rewindLedger = this.#ledger.mark();
-    const state = this.#state;
-    const batch = new WriteBatch(this.#ledger, () => {
+    const rewindLedger = this.ledger.mark();
+    const [segment, needsSegment, isStarted] = [this.#segment, this.#needsSegment, this.isStarted];
+    const batch = new WriteBatch(this.ledger, () => {
       rewindLedger();
-      this.#state = state;
+      this.#segment = segment;
+      this.#needsSegment = needsSegment;
+      this.isStarted = isStarted;
     });
     this.#batches.push(batch);
     return batch;
   }
 
   #add(unit: readonly NewRecord[], durability: Durability, key?: string): Promise<JournalAppended> {
-    const prepared = this.#ledger.prepare(unit, key);
+    const prepared = this.ledger.prepare(unit, key);
     const batch = this.#currentBatch();
-    batch.add(this.#ledger, prepared);
+    batch.add(this.ledger, prepared);
     this.#send();
-    return batch.wait({ seq: prepared.seq, last: prepared.last, at: this.#ledger.at }, durability);
+    return batch.wait({ seq: prepared.seq, last: prepared.last }, durability);
   }
 
   #build(build: () => readonly NewRecord[]): readonly NewRecord[] {
@@ -267,31 +218,26 @@ export class PostgresJournal implements Journal {
     }
   }
 
-  /** The records that every writer writes before its first one. */
-  #addOpening(): void {
-    if (this.#state.needsSegment) {
+  protected writeOpened(isEpoch: boolean): void {
+    // An epoch starts a segment itself.
+    if (this.#needsSegment && !isEpoch) {
       const batch = this.#currentBatch();
-      batch.add(this.#ledger, this.#ledger.prepareSegment([this.#nextSegment(batch, false)]));
+      batch.add(this.ledger, this.ledger.prepareSegment([this.#nextSegment(batch, false)]));
     }
-    this.#addOpened();
-  }
-
-  #addOpened(): void {
-    if (this.#state.isOpened) return;
-    const prepared = this.#ledger.prepare([this.#parts.opened]);
+    const prepared = this.ledger.prepare([this.opened]);
     const batch = this.#currentBatch();
-    batch.add(this.#ledger, prepared);
+    batch.add(this.ledger, prepared);
     batch.opens = true;
-    this.#state = { ...this.#state, isOpened: true };
   }
 
   #nextSegment(batch: WriteBatch, isEpoch: boolean): NewRecord {
-    const number = this.#state.segment.number + 1;
-    const epoch = isEpoch ? number : this.#state.segment.epoch;
-    const segment = { number, epoch, first: this.#ledger.head + 1 };
-    this.#state = { ...this.#state, segment, needsSegment: false };
+    const number = this.#segment.number + 1;
+    const epoch = isEpoch ? number : this.#segment.epoch;
+    const segment = { number, epoch, first: this.ledger.head + 1 };
+    this.#segment = segment;
+    this.#needsSegment = false;
     batch.segments.push(segment);
-    const keys = isEpoch ? { keys: this.#ledger.keysToCarry() } : {};
+    const keys = isEpoch ? { keys: this.ledger.keysToCarry() } : {};
     return segmentRecord({ session: this.id, segment: number, epoch, ...keys });
   }
 
@@ -316,8 +262,7 @@ export class PostgresJournal implements Journal {
       await this.#put(batch.write(this.#parts.lease));
     } catch (error) {
       if (isHoldfastError(error, "LEASE_LOST", "SYNC_FAILED", "FILE_REPLACED")) {
-        this.#isFailureReported = true;
-        batch.reject(error);
+        batch.reject(this.told(error));
         this.fail(error);
         return;
       }
@@ -327,10 +272,9 @@ export class PostgresJournal implements Journal {
       for (const one of [batch, ...behind]) one.reject(error);
       return;
     }
-    this.#wrote = true;
     this.#acknowledged = batch.headState;
-    if (batch.durability !== "process") this.#ledger.setDurable(batch.headState.head);
-    batch.resolve();
+    if (batch.durability !== "process") this.ledger.setDurable(batch.headState.head);
+    batch.resolve(this.ledger);
     this.#parts.onAcknowledged(batch.headState.head);
   }
 
@@ -355,8 +299,8 @@ export class PostgresJournal implements Journal {
           throw database.failure(error, "append to the journal");
         }
       }
-      if (this.#failure || performance.now() + pauseMs > until)
-        throw outcomeUnknown(this.id, this.#ledger.durable, cause);
+      if (this.failure || performance.now() + pauseMs > until)
+        throw outcomeUnknown(this.id, this.ledger.durable, cause);
       await database.pause(pauseMs);
     }
   }
@@ -376,7 +320,7 @@ export class PostgresJournal implements Journal {
       }
       throw found?.isOurs && found.head < head ? headMovedBack(this.id, head, found.head) : leaseLost(this.id);
     } catch (error) {
-      if (isHoldfastError(error, "STORE_IO")) throw outcomeUnknown(this.id, this.#ledger.durable, error);
+      if (isHoldfastError(error, "STORE_IO")) throw outcomeUnknown(this.id, this.ledger.durable, error);
       throw error;
     }
   }
@@ -384,13 +328,13 @@ export class PostgresJournal implements Journal {
   /** A synchronous commit brings everything before it to the disk. */
   async #makeDurable(): Promise<void> {
     const { head } = this;
-    if (this.#ledger.durable >= head) return;
+    if (this.ledger.durable >= head) return;
     await this.#parts.leases.sync();
-    this.#ledger.setDurable(head);
+    this.ledger.setDurable(head);
   }
 
   #background(): void {
-    if (this.#timer || this.#closing || this.#failure) return;
+    if (this.#timer || this.isClosing || this.failure) return;
     if (!this.#parts.catalogue.isBehind(this.#parts.lease.place, this.head) && this.durable >= this.head) return;
     this.#timer = setTimeout(() => {
       this.#timer = null;
@@ -403,7 +347,7 @@ export class PostgresJournal implements Journal {
 
   /** Never rejects: the row is derived, and the next append retries what is not yet durable. */
   async #tidy(): Promise<void> {
-    if (this.#failure || this.#closing) return;
+    if (this.failure || this.isClosing) return;
     try {
       await this.#parts.catalogue.save(this.#parts.lease.place, this.#acknowledged, false);
       await this.#makeDurable();
@@ -411,15 +355,5 @@ export class PostgresJournal implements Journal {
     } catch (error) {
       if (!isHoldfastError(error)) throw error;
     }
-  }
-
-  #report(failure: HoldfastError): HoldfastError {
-    this.#isFailureReported = true;
-    return failure;
-  }
-
-  #assertOpen(): void {
-    if (this.#closing) throw journalClosed(this.id);
-    if (this.#failure) throw this.#report(this.#failure);
   }
 }

@@ -10,28 +10,28 @@ import type {
   ListOptions,
   NewRecord,
   Opened,
-  Recovery,
   Snapshot,
   Verification,
   WriterOptions,
 } from "holdfast/store";
 import {
   Account,
-  assertFormat,
   assertId,
   FORMAT_MAJOR,
   FORMAT_MINOR,
+  judgeEnd,
   Ledger,
   notSupported,
   OrderClock,
   openedRecord,
-  recordOf,
+  recordsOf,
   type Segment,
   segmentRecord,
   sessionExists,
   sessionNotFound,
   storeClosed,
   type VerbatimLine,
+  verificationOf,
 } from "holdfast/store";
 import pg from "pg";
 import { adoptSession } from "./adopt.ts";
@@ -201,19 +201,13 @@ export class PostgresStore implements JournalStore {
 
   async read(id: string): Promise<Snapshot> {
     const account = await this.#readEpoch(await this.#find(id));
-    return { id, records: account.records, recovery: await this.#recovery(id, account) };
+    const { recovery } = await judgeEnd(account.recovery(), () => this.#isHeld(id));
+    return { id, records: account.records, recovery };
   }
 
   async *history(id: string, from = 1): AsyncGenerator<JournalRecord> {
     const { place, head, segments } = await this.#find(id);
-    const headers = new Set(segments.map(({ first }) => first));
-    for await (const lines of this.#lines.read(place, Math.max(1, from), head)) {
-      for (const line of lines) {
-        const record = recordOf(line);
-        if (record && headers.has(record.seq)) assertFormat(record);
-        if (record) yield record;
-      }
-    }
+    yield* recordsOf(this.#lines.read(place, Math.max(1, from), head), segments);
   }
 
   async *follow(id: string, options: FollowOptions = {}): AsyncGenerator<JournalRecord> {
@@ -265,17 +259,8 @@ export class PostgresStore implements JournalStore {
     const account = new Account(segmentsOf(found), { keep: false });
     await this.#lines.each(found.place, 1, found.head, (line) => account.take(line));
     account.end(found.head);
-    const beingWritten = account.recovery().unclean && (await this.#leases.holder(id)) !== null;
-    const recovery = account.recovery();
-    return {
-      id,
-      records: account.count,
-      bytes: account.bytes,
-      segments: segmentsOf(found).length,
-      beingWritten,
-      ...recovery,
-      unclean: recovery.unclean && !beingWritten,
-    };
+    const counts = { records: account.count, bytes: account.bytes, segments: segmentsOf(found).length };
+    return verificationOf(id, counts, account.recovery(), () => this.#isHeld(id));
   }
 
   async pack(): Promise<never> {
@@ -405,10 +390,8 @@ export class PostgresStore implements JournalStore {
     this.#direct?.tell(id, head);
   }
 
-  async #recovery(id: string, account: Account): Promise<Recovery> {
-    const recovery = account.recovery();
-    const beingWritten = recovery.unclean && (await this.#leases.holder(id)) !== null;
-    return beingWritten ? { ...recovery, unclean: false } : recovery;
+  async #isHeld(id: string): Promise<boolean> {
+    return (await this.#leases.holder(id)) !== null;
   }
 
   async #find(id: string): Promise<SessionRow> {

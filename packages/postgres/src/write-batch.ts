@@ -1,5 +1,5 @@
 import type { Json } from "holdfast";
-import type { Durability, JournalAppended, Ledger, Prepared, Segment } from "holdfast/store";
+import type { Durability, JournalAppended, Ledger, Prepared, Segment, Written } from "holdfast/store";
 import type { Write } from "./batch.ts";
 import type { Lease } from "./leases.ts";
 
@@ -27,6 +27,7 @@ export class WriteBatch {
   durability: Durability = "process";
   #count = 0;
   readonly #chunks: Buffer[] = [];
+  readonly #written: Written[] = [];
   readonly #waiting: {
     readonly appended: JournalAppended;
     readonly resolve: (appended: JournalAppended) => void;
@@ -44,7 +45,8 @@ export class WriteBatch {
     this.#chunks.push(Buffer.from(prepared.bytes));
     this.bytes += prepared.bytes.length;
     this.#count += prepared.last - prepared.seq + 1;
-    ledger.commit(prepared);
+    ledger.stage(prepared);
+    if (ledger.hasListeners) this.#written.push(copyOf(prepared));
     this.headState = headStateOf(ledger);
   }
 
@@ -60,13 +62,20 @@ export class WriteBatch {
     return { lease, head, count: this.#count, lines: bytes.subarray(0, -1), durability, segments, opens };
   }
 
-  resolve(): void {
+  /** The batch is written. */
+  resolve(ledger: Ledger): void {
+    for (const written of this.#written) ledger.tell(written);
     for (const { appended, resolve } of this.#waiting) resolve(appended);
   }
 
   reject(error: unknown): void {
     for (const { reject } of this.#waiting) reject(error);
   }
+}
+
+/** Later changes by the caller do not affect it. The records are encoded, so they are JSON. */
+function copyOf({ seq, at, records }: Written): Written {
+  return { seq, at, records: JSON.parse(JSON.stringify(records)) as Written["records"] };
 }
 
 export function headStateOf({ head, at, stamp, row }: Ledger): HeadState {

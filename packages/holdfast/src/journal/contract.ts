@@ -182,8 +182,19 @@ export interface Appended {
   readonly seq: number;
   /** Seq of the unit's last record. */
   readonly last: number;
-  /** When the unit was written, if the store writes after the call has returned. */
-  readonly at?: string;
+}
+
+/** Records that a journal has written as one unit, or as the first records of a segment. */
+export interface Written {
+  /** Seq of the first record; the others follow without a gap. */
+  readonly seq: number;
+  /** When they were written. */
+  readonly at: string;
+  /**
+   * As passed to the journal, or a copy if it wrote them after the call had returned. Its own records are here too:
+   * `opened`, `segment` (before the records of an epoch) and `closed`.
+   */
+  readonly records: readonly NewRecord[];
 }
 
 export interface FollowOptions {
@@ -233,6 +244,12 @@ export interface Journal extends AsyncDisposable {
   epoch(build: () => readonly NewRecord[]): Promise<Appended>;
   /** Yields every record once, in order; this writer's own records once they are acknowledged. */
   follow(options?: FollowOptions): AsyncIterable<JournalRecord>;
+  /**
+   * Calls `listener` with everything this journal writes from now on, its own records included: in order, as soon as it
+   * is written, and before the append that wrote it resolves. A refused append is not reported; one whose outcome is
+   * unknown may be. The listener must not call the journal. Returns a function that unsubscribes.
+   */
+  onWritten(listener: (written: Written) => void): () => void;
   /** Calls `listener` as soon as the journal fails in the background. Returns a function that unsubscribes. */
   onFailure(listener: (error: HoldfastError) => void): () => void;
   /**

@@ -1,7 +1,8 @@
 import { HoldfastError } from "../errors.ts";
-import { type Appended, rowIn, type Summariser } from "./contract.ts";
+import { type Appended, rowIn, type Summariser, type Written } from "./contract.ts";
 import { Encoder } from "./lines/encode.ts";
 import { assertPlain } from "./lines/plain.ts";
+import { tellAll } from "./listeners.ts";
 import { aheadAfter, OrderClock, stampOf } from "./order.ts";
 import type { JournalRecord, Json, NewRecord } from "./record.ts";
 
@@ -16,7 +17,7 @@ const ROW_EVERY_BYTES = 32 * 1024;
 const UNADDED_MAX = 256;
 
 /** A unit that is encoded but does not count yet. `bytes` is valid until the next unit is prepared. */
-export interface Prepared extends Appended {
+export interface Prepared extends Appended, Written {
   readonly bytes: Buffer;
   readonly key: string | undefined;
   readonly mark: number | undefined;
@@ -53,6 +54,7 @@ export class Ledger {
   #ahead = 0;
   #atMs = Number.NaN;
   #at = "";
+  readonly #listeners = new Set<(written: Written) => void>();
 
   /** `clock`: one for all sessions of a store, so that they sort correctly. */
   constructor(options: {
@@ -133,14 +135,35 @@ export class Ledger {
     return this.#encode(records, { mark: this.#head + records.length, key: undefined, born: true });
   }
 
+  /** The unit is written: it counts from now on, and listeners hear of it. */
   commit(prepared: Prepared): void {
+    this.stage(prepared);
+    this.tell(prepared);
+  }
+
+  /** Counts a unit that the store writes later. Once it is written, the store calls `tell`. */
+  stage(prepared: Prepared): void {
     this.#head = prepared.last;
-    this.#lastAt = this.#at;
+    this.#lastAt = prepared.at;
     this.#ahead = prepared.ahead;
     this.#row = prepared.row;
     this.#bytesSinceRow = (prepared.carries ? 0 : this.#bytesSinceRow) + prepared.bytes.length;
     if (prepared.mark !== undefined) this.#marked = prepared.mark;
     if (prepared.key !== undefined) this.#keys.set(prepared.key, { seq: prepared.seq, last: prepared.last });
+  }
+
+  /** `Journal.onWritten` */
+  onWritten(listener: (written: Written) => void): () => void {
+    this.#listeners.add(listener);
+    return () => this.#listeners.delete(listener);
+  }
+
+  get hasListeners(): boolean {
+    return this.#listeners.size > 0;
+  }
+
+  tell(written: Written): void {
+    if (this.#listeners.size > 0) tellAll(this.#listeners, written);
   }
 
   /**
@@ -217,7 +240,7 @@ export class Ledger {
       summary: this.#summariser ? summary : undefined,
     });
     const last = seq + records.length - 1;
-    return { seq, last, bytes, key: options.key, mark: options.mark, row, ahead, carries: carried };
+    return { seq, last, at, records, bytes, key: options.key, mark: options.mark, row, ahead, carries: carried };
   }
 
   #add(row: Json, record: Parameters<Summariser["add"]>[1]): Json {

@@ -277,6 +277,30 @@ describe("what stands in the journal, and no writer of ours wrote", () => {
   });
 });
 
+/** The real disk, without space for a write of this size. */
+function fullAt(bytes: number): Disk {
+  const bound = <T extends object>(target: T, name: PropertyKey): unknown => {
+    const value: unknown = Reflect.get(target, name);
+    return typeof value === "function" ? value.bind(target) : value;
+  };
+  const small = (file: DiskFile): DiskFile =>
+    new Proxy(file, {
+      get(target, name) {
+        if (name !== "write") return bound(target, name);
+        return (given: Uint8Array) => {
+          if (given.length >= bytes) throw Object.assign(new Error("no space"), { code: "ENOSPC" });
+          return target.write(given);
+        };
+      },
+    });
+  return new Proxy(nodeDisk, {
+    get(target, name) {
+      if (name !== "open") return bound(target, name);
+      return (...given: Parameters<Disk["open"]>) => small(target.open(...given));
+    },
+  });
+}
+
 describe("writers write nothing that readers do not read", () => {
   test("a unit of more than 256 MiB", async () => {
     using here = place();
@@ -293,6 +317,22 @@ describe("writers write nothing that readers do not read", () => {
     await journal.append({ kind: "goes on" });
     await journal.close();
     expect((await store.read(id)).records.map(({ kind }) => kind)).toEqual(["segment", "opened", "goes on", "closed"]);
+  });
+
+  test("an epoch may be larger than a unit, also as a writer's first records: only the disk refuses it", async () => {
+    using here = place();
+    const disk = fullAt(1024 * 1024);
+    await using store = await openFolderStore(here.path, { disk });
+    const id = newId();
+    await (await store.create(id, [])).close();
+    const { journal } = await store.open(id);
+    const large = { kind: "message", text: "x".repeat(60 * 1024 * 1024) };
+    await expect(journal.epoch(() => [{ kind: "epoch" }, large, large, large, large, large])).rejects.toMatchObject({
+      code: "STORE_FULL",
+    });
+    await journal.close();
+    const kinds = (await store.read(id)).records.map(({ kind }) => kind);
+    expect(kinds).toEqual(["segment", "closed", "opened", "closed"]);
   });
 
   test("a row of somebody else's summariser that is nested too deep, or is no JSON", async () => {

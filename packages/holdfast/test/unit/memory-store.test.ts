@@ -34,7 +34,7 @@ test("P9: a damaged line costs that record, is reported with its place, and its 
   const { records, recovery } = await store.read(id);
   expect(records.map((record) => record.seq)).toEqual([5, 6, 8, 9]);
   const offset = session.lines[4]!.length + session.lines[5]!.length;
-  expect(recovery.damaged).toEqual([{ segment: "2", offset, bytes: line.length, seq: 7, why: "corrupt" }]);
+  expect(recovery.damaged).toEqual([{ segment: "000002", offset, bytes: line.length, seq: 7, why: "corrupt" }]);
   expect((await store.verify(id)).damaged).toEqual(recovery.damaged);
   const opened = await store.open(id);
   expect(opened.recovery).toEqual(recovery);

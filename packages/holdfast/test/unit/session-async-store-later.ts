@@ -102,6 +102,10 @@ class LaterJournal implements Journal {
     return this.#inner.follow(...given);
   }
 
+  onWritten(...given: Parameters<Journal["onWritten"]>): () => void {
+    return this.#inner.onWritten(...given);
+  }
+
   onFailure(listener: (error: HoldfastError) => void): () => void {
     return this.#inner.onFailure(listener);
   }

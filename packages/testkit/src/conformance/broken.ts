@@ -11,6 +11,7 @@ import { brokenRecords } from "./broken/records.ts";
 import { brokenVariants } from "./broken/variants.ts";
 import type { BrokenStore } from "./broken/wrap.ts";
 import { brokenWriting } from "./broken/writing.ts";
+import { brokenWritten } from "./broken/written.ts";
 
 export { goodVariants } from "./broken/variants.ts";
 export type { BrokenStore } from "./broken/wrap.ts";
@@ -20,6 +21,7 @@ export const brokenStores: readonly BrokenStore[] = [
   ...brokenReading,
   ...brokenRecords,
   ...brokenWriting,
+  ...brokenWritten,
   ...brokenKeys,
   ...brokenEpochs,
   ...brokenFollowing,

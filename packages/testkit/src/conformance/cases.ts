@@ -16,6 +16,7 @@ import { reading } from "./cases/reading.ts";
 import { size } from "./cases/size.ts";
 import { synchronous } from "./cases/synchronous.ts";
 import { units } from "./cases/units.ts";
+import { written } from "./cases/written.ts";
 
 /** The contract of a store (`JournalStore` of holdfast), as cases. */
 export const conformanceCases: readonly Case[] = [
@@ -23,6 +24,7 @@ export const conformanceCases: readonly Case[] = [
   ...appending,
   ...synchronous,
   ...units,
+  ...written,
   ...badRecords,
   ...keys,
   ...epochs,

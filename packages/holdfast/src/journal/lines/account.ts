@@ -40,6 +40,21 @@ function bytesOf(line: Line): Buffer {
   return text.length * 3 > scratch.length ? Buffer.from(text) : scratch.subarray(0, scratch.write(text));
 }
 
+/** The whole records of a database's lines, for `history`. Throws FORMAT_NEWER if a header calls for it. */
+export async function* recordsOf(
+  chunks: AsyncIterable<readonly Line[]> | Iterable<readonly Line[]>,
+  segments: readonly Segment[],
+): AsyncGenerator<JournalRecord> {
+  const headers = new Set(segments.map(({ first }) => first));
+  for await (const lines of chunks) {
+    for (const line of lines) {
+      const record = recordOf(line);
+      if (record && headers.has(record.seq)) assertFormat(record);
+      if (record) yield record;
+    }
+  }
+}
+
 /**
  * What the lines of a journal mean when a database stores them in rows. A commit is there as a whole or not at all, so
  * nothing is ever torn (S6, S7). A line that is not whole was durable once and is damaged, regardless of the marks. It

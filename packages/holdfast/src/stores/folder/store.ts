@@ -13,6 +13,7 @@ import type { VerbatimLine } from "../../journal/lines/verbatim.ts";
 import { OrderClock } from "../../journal/order.ts";
 import type { JournalRecord, NewRecord } from "../../journal/record.ts";
 import { sessionExists, sessionNotFound, storeClosed } from "../../journal/refusals.ts";
+import { judgeEnd } from "../../journal/verification.ts";
 import { assertPath } from "../address.ts";
 import { type Lease, Leases } from "../lease.ts";
 import { adoptSession } from "./care/adopt.ts";
@@ -184,9 +185,8 @@ class FolderStore implements contract.JournalStore {
     const folder = this.#folderOf(id);
     const epoch = await this.#reading(id, folder, () => readEpoch(this.#disk, folder));
     if (!epoch) throw sessionNotFound(id);
-    const { records, recovery } = epoch;
-    const beingWritten = recovery.unclean && this.#leases.holder(id) !== null;
-    return { id, records, recovery: beingWritten ? { ...recovery, unclean: false, cutBytes: 0 } : recovery };
+    const { recovery } = await judgeEnd(epoch.recovery, () => this.#leases.holder(id) !== null);
+    return { id, records: epoch.records, recovery };
   }
 
   async *history(id: string, from = 1): AsyncGenerator<JournalRecord> {

@@ -1,17 +1,11 @@
-import type { Damage, FollowOptions, Recovery } from "../../journal/contract.ts";
-import type { Segment } from "../../journal/lines/account.ts";
+import type { FollowOptions } from "../../journal/contract.ts";
+import { Account, type Line, recordsOf, type Segment } from "../../journal/lines/account.ts";
 import { decodeLine } from "../../journal/lines/decode.ts";
 import { segmentAt, type VerbatimLine } from "../../journal/lines/verbatim.ts";
 import { cursorOf, type JournalRecord } from "../../journal/record.ts";
 import { cursorStale } from "../../journal/refusals.ts";
 
 const NEWLINE = 0x0a;
-
-/** What a reader finds from a given line on. */
-export interface Found {
-  readonly records: readonly JournalRecord[];
-  readonly damaged: Damage[];
-}
 
 /**
  * One journal: its exact lines, each with its newline. Line i has seq i + 1, because a unit is added as a whole and
@@ -40,10 +34,6 @@ export class MemorySession {
   /** The line that starts the current epoch. */
   get epochAt(): number {
     return this.segments.at(-1) ?? 0;
-  }
-  /** The newest whole record. */
-  get last(): JournalRecord | undefined {
-    return this.backwards().next().value;
   }
 
   /** Keeps a copy: the encoder's bytes are valid only until the next record is encoded. */
@@ -82,28 +72,17 @@ export class MemorySession {
     for (const resume of [...this.#waiting]) resume();
   }
 
-  /** Everything from line `from` on. */
-  readFrom(from: number): Found {
-    const records: JournalRecord[] = [];
-    const damaged: Damage[] = [];
-    for (let i = from; i < this.lines.length; i++) {
-      const record = this.#decode(i);
-      if (record) records.push(record);
-      else damaged.push(this.#damage(i));
-    }
-    return { records, damaged };
+  /** All lines, or those of the current epoch. */
+  read(what: "all" | "epoch"): Account {
+    const segments = what === "all" ? this.#segments() : this.#segments().slice(-1);
+    const account = new Account(segments, { keep: what === "epoch" });
+    account.add(this.#linesFrom(segments[0]?.first ?? 1));
+    account.end(this.head);
+    return account;
   }
 
-  recovery(damaged: Damage[], leased: boolean): Recovery {
-    return { unclean: !leased && this.last?.kind !== "closed", cutBytes: 0, damaged, missing: [] };
-  }
-
-  *history(from: number): Generator<JournalRecord> {
-    const end = this.lines.length;
-    for (let i = Math.max(0, from - 1); i < end; i++) {
-      const record = this.#decode(i);
-      if (record) yield record;
-    }
+  history(from: number): AsyncGenerator<JournalRecord> {
+    return recordsOf([this.#linesFrom(Math.max(1, from))], this.#segments());
   }
 
   async *follow(after: FollowOptions["after"], signal: AbortSignal): AsyncGenerator<JournalRecord> {
@@ -151,11 +130,11 @@ export class MemorySession {
     return line ? decodeLine(line, 0, line.length - 1) : null;
   }
 
-  #damage(i: number): Damage {
-    let segment = this.segments.length;
-    while (segment > 1 && this.segments[segment - 1]! > i) segment--;
-    let offset = 0;
-    for (let line = this.segments[segment - 1]!; line < i; line++) offset += this.lines[line]!.length;
-    return { segment: String(segment), offset, bytes: this.lines[i]!.length, seq: i + 1, why: "corrupt" };
+  #segments(): Segment[] {
+    return this.segments.map((start, i) => ({ number: i + 1, epoch: i + 1, first: start + 1 }));
+  }
+
+  #linesFrom(seq: number): Line[] {
+    return this.lines.slice(seq - 1).map((line, i) => ({ seq: seq + i, bytes: line.subarray(0, -1) }));
   }
 }

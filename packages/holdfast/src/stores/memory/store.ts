@@ -16,13 +16,14 @@ import type {
 } from "../../journal/contract.ts";
 import { assertId } from "../../journal/id.ts";
 import { Ledger } from "../../journal/ledger.ts";
-import { assertFormat, openedRecord, segmentRecord } from "../../journal/lifecycle.ts";
+import { openedRecord, segmentRecord } from "../../journal/lifecycle.ts";
 import { assertFollows, nothingToAdopt, type VerbatimLine } from "../../journal/lines/verbatim.ts";
 import { OrderClock } from "../../journal/order.ts";
 import type { JournalRecord, NewRecord } from "../../journal/record.ts";
 import { notSupported, sessionBusy, sessionExists, sessionNotFound, storeClosed } from "../../journal/refusals.ts";
+import { judgeEnd, verificationOf } from "../../journal/verification.ts";
 import { MemoryJournal } from "./journal.ts";
-import { listSessions, placeOf } from "./list.ts";
+import { listSessions, rowOf } from "./list.ts";
 import { Memory } from "./memory.ts";
 import { MemorySession } from "./session.ts";
 
@@ -94,14 +95,12 @@ class MemoryStore implements JournalStore {
   async open(id: string, options: WriterOptions = {}): Promise<Opened> {
     const session = this.#session(id);
     this.#assertFree(id);
-    const { records, damaged } = session.readFrom(session.epochAt);
-    const recovery = session.recovery(damaged, false);
+    const account = session.read("epoch");
+    const { records } = account;
+    const recovery = account.recovery();
     const ledger = this.#ledger();
-    for (const record of records) {
-      if (record.kind === "segment") assertFormat(record);
-      ledger.absorb(record);
-    }
-    ledger.skipTo(session.head + 1);
+    for (const record of records) ledger.absorb(record);
+    ledger.skipTo(account.next);
     ledger.setDurable(session.head);
     session.acknowledge(session.head);
     const journal = this.#lend(session, ledger, options, { created: false, unclean: recovery.unclean });
@@ -109,9 +108,9 @@ class MemoryStore implements JournalStore {
   }
 
   async read(id: string): Promise<Snapshot> {
-    const session = this.#session(id);
-    const { records, damaged } = session.readFrom(session.epochAt);
-    return { id, records, recovery: session.recovery(damaged, this.#memory.leases.has(id)) };
+    const account = this.#session(id).read("epoch");
+    const { recovery } = await judgeEnd(account.recovery(), () => this.#memory.leases.has(id));
+    return { id, records: account.records, recovery };
   }
 
   async *history(id: string, from = 1): AsyncGenerator<JournalRecord> {
@@ -154,16 +153,9 @@ class MemoryStore implements JournalStore {
 
   async verify(id: string): Promise<Verification> {
     const session = this.#session(id);
-    const { records, damaged } = session.readFrom(0);
-    const beingWritten = this.#memory.leases.has(id);
-    return {
-      id,
-      ...session.recovery(damaged, beingWritten),
-      records: records.length,
-      bytes: session.lines.reduce((sum, line) => sum + line.length, 0),
-      segments: session.segments.length,
-      beingWritten,
-    };
+    const account = session.read("all");
+    const counts = { records: account.count, bytes: account.bytes, segments: session.segments.length };
+    return verificationOf(id, counts, account.recovery(), () => this.#memory.leases.has(id));
   }
 
   async pack(): Promise<never> {
@@ -185,7 +177,8 @@ class MemoryStore implements JournalStore {
     if (this.#memory.sessions.has(id)) throw sessionExists(id);
     session.acknowledge(session.head);
     this.#memory.sessions.set(id, session);
-    this.#memory.note(placeOf(session).stamp);
+    const row = rowOf(session);
+    if (row) this.#memory.note(row.stamp);
   }
 
   async gc(options: { readonly graceMs?: number } = {}): Promise<{ readonly removed: readonly string[] }> {
@@ -219,7 +212,8 @@ class MemoryStore implements JournalStore {
     const { id } = session;
     const app = options.app ?? this.#app;
     const { leases } = this.#memory;
-    const journal = new MemoryJournal({
+    const journal: MemoryJournal = new MemoryJournal({
+      id,
       session,
       ledger,
       durability: this.#durability,

@@ -6,12 +6,13 @@ import { nodeDisk, whyNotWritable } from "../../disk/node-disk.ts";
 import type * as contract from "../../journal/contract.ts";
 import { assertId } from "../../journal/id.ts";
 import { Ledger } from "../../journal/ledger.ts";
-import { assertFormat, openedRecord } from "../../journal/lifecycle.ts";
-import { Account, recordOf } from "../../journal/lines/account.ts";
+import { openedRecord } from "../../journal/lifecycle.ts";
+import { Account, recordsOf } from "../../journal/lines/account.ts";
 import type { VerbatimLine } from "../../journal/lines/verbatim.ts";
 import { OrderClock } from "../../journal/order.ts";
 import { FORMAT_MAJOR, FORMAT_MINOR, type JournalRecord, type NewRecord } from "../../journal/record.ts";
 import { notSupported, sessionExists, sessionNotFound, storeClosed } from "../../journal/refusals.ts";
+import { judgeEnd, verificationOf } from "../../journal/verification.ts";
 import { assertPath } from "../address.ts";
 import { type Lease, Leases } from "../lease.ts";
 import { networkWarning } from "../network-warning.ts";
@@ -180,23 +181,15 @@ class SqliteStore implements contract.JournalStore {
 
   async read(id: string): Promise<contract.Snapshot> {
     const [account, { damaged }] = await this.#readEpoch(await this.#find(id));
-    const { records } = account;
-    const recovery = { ...account.recovery(), damaged: [...account.damaged, ...damaged] };
-    const beingWritten = recovery.unclean && this.#leases.holder(id) !== null;
-    return { id, records, recovery: beingWritten ? { ...recovery, unclean: false } : recovery };
+    const found = { ...account.recovery(), damaged: [...account.damaged, ...damaged] };
+    const { recovery } = await judgeEnd(found, () => this.#leases.holder(id) !== null);
+    return { id, records: account.records, recovery };
   }
 
   async *history(id: string, from = 1): AsyncGenerator<JournalRecord> {
     const { session, segments, last } = await this.#find(id);
-    const headers = new Set(segments.map((segment) => segment.first));
     const extent = { key: session.key, from: Math.max(1, from), to: last };
-    for await (const lines of readChunks(this.#reads, extent)) {
-      for (const line of lines) {
-        const record = recordOf(line);
-        if (record && headers.has(record.seq)) assertFormat(record);
-        if (record) yield record;
-      }
-    }
+    yield* recordsOf(readChunks(this.#reads, extent), segments);
   }
 
   async *follow(id: string, options: contract.FollowOptions = {}): AsyncGenerator<JournalRecord> {
@@ -257,18 +250,9 @@ class SqliteStore implements contract.JournalStore {
     const [account, { segments, damaged }] = await this.#readAll(found, 1, { keep: false });
     const catalogued = await this.#reads.readAlone("verify a session", (rows) => damageOf(rows, found.session));
     if (!(await this.#isWhole())) catalogued.push(damagedPart("database"));
-    const recovery = account.recovery();
-    const beingWritten = recovery.unclean && this.#leases.holder(id) !== null;
-    return {
-      id,
-      records: account.count,
-      bytes: account.bytes,
-      segments: segments.length,
-      beingWritten,
-      ...recovery,
-      damaged: [...recovery.damaged, ...damaged, ...catalogued],
-      unclean: recovery.unclean && !beingWritten,
-    };
+    const recovery = { ...account.recovery(), damaged: [...account.damaged, ...damaged, ...catalogued] };
+    const counts = { records: account.count, bytes: account.bytes, segments: segments.length };
+    return verificationOf(id, counts, recovery, () => this.#leases.holder(id) !== null);
   }
 
   async pack(): Promise<never> {
@@ -335,9 +319,9 @@ class SqliteStore implements contract.JournalStore {
       created: found.created,
       startSegment: found.startSegment,
       follow: (followOptions) => this.follow(id, followOptions),
-      onAcknowledged: () => this.#followers.wake(id),
       onClose: () => this.#live.delete(id),
     });
+    journal.onAcknowledged(() => this.#followers.wake(id));
     this.#live.set(id, journal);
     return journal;
   }

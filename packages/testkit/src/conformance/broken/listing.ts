@@ -189,10 +189,9 @@ export const brokenListing: readonly BrokenStore[] = [
       async list(options) {
         const page = await store.list(options);
         const sessions = page.sessions.map((listed) => {
-          const newest = memory.sessions
-            .get(listed.id)
-            ?.readFrom(0)
-            .records.findLast(({ summary }) => summary !== undefined);
+          const newest = [...(memory.sessions.get(listed.id)?.backwards() ?? [])].find(
+            ({ summary }) => summary !== undefined,
+          );
           return { ...listed, summary: newest?.summary ?? null };
         });
         return { ...page, sessions };

@@ -53,7 +53,7 @@ export const brokenReading: readonly BrokenStore[] = [
     name: "shows a session only when something was appended to it",
     open: stores((store, memory) => {
       const appended = (id: string) =>
-        (memory.sessions.get(id)?.readFrom(0).records ?? []).some(({ kind }) => kind === "opened");
+        [...(memory.sessions.get(id)?.backwards() ?? [])].some(({ kind }) => kind === "opened");
       return {
         has: async (id) => (await store.has(id)) && appended(id),
         async list(options) {

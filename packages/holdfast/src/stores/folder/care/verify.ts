@@ -1,6 +1,7 @@
 import type { Disk } from "../../../disk/disk.ts";
 import type { Verification } from "../../../journal/contract.ts";
 import { assertFormat } from "../../../journal/lifecycle.ts";
+import { verificationOf } from "../../../journal/verification.ts";
 import { Account } from "../files/epoch.ts";
 import { chainSegments, readSegment } from "../files/segment.ts";
 
@@ -30,7 +31,6 @@ export async function verifySession(
     closed = tail.cut === null && scan.records[tail.keep - 1]?.kind === "closed";
     cutBytes = tail.cut === null ? 0 : scan.end - tail.cut;
   }
-  const beingWritten = !closed && isHeld();
-  const recovery = account.recovery(!closed && !beingWritten, beingWritten ? 0 : cutBytes);
-  return { id, records, bytes, segments: chain.length, beingWritten, ...recovery };
+  const recovery = account.recovery(!closed, cutBytes);
+  return verificationOf(id, { records, bytes, segments: chain.length }, recovery, isHeld);
 }

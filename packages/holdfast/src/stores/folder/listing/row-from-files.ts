@@ -6,25 +6,19 @@ import { type Listed, rowIn, type Summariser } from "../../../journal/contract.t
 import { decodeLine } from "../../../journal/lines/decode.ts";
 import { Scan } from "../../../journal/lines/scan.ts";
 import { decideTail } from "../../../journal/lines/tail.ts";
-import { aheadAfter, stampOf } from "../../../journal/order.ts";
-import { type JournalRecord, type Json, RECORD_BYTES_MAX } from "../../../journal/record.ts";
+import { type ListRow, RowFold } from "../../../journal/list-row.ts";
+import { type JournalRecord, RECORD_BYTES_MAX } from "../../../journal/record.ts";
 import { isClaimed } from "../files/claim.ts";
 import { plainSizeOf, readFrames } from "../files/frames.ts";
 import { feedFrame, type SegmentBytes } from "../files/scan-file.ts";
 import { listSegments, openSource, segmentName, tailsOf } from "../files/segment.ts";
 
 /** A session in the catalogue: what a list shows, and the state of the files it came from. */
-export interface Row {
+export interface Row extends ListRow {
   readonly id: string;
   readonly segment: number;
   readonly size: number;
   readonly mtimeMs: number;
-  readonly at: string;
-  /** The sort key of lists. */
-  readonly stamp: string;
-  readonly head: number;
-  readonly closed: boolean;
-  readonly summary: Json;
   /** It is about to change in a way that `isFresh` does not detect. Never in the catalogue. */
   readonly isPassing?: true;
   /** It could not be read: the rest is what was known before. Never in the catalogue. */
@@ -116,11 +110,8 @@ function lookAt(disk: Disk, folder: string, id: string, summariser: Summariser |
         segment: newest.number,
         size,
         mtimeMs,
-        at: last.at,
-        stamp: stampOf(last.at, records.reduce(aheadAfter, 0)),
-        head: last.seq,
+        ...rowOf(records, summariser),
         closed,
-        summary: summarise(records, summariser),
         ...(closed && isTakenOver ? { isPassing: true } : {}),
       };
     } finally {
@@ -134,14 +125,10 @@ function withoutRow(folder: string, why: string): HoldfastError {
   return new HoldfastError("JOURNAL_UNREADABLE", `The session in ${folder} cannot be listed: ${why}`, { path: folder });
 }
 
-function summarise(records: readonly JournalRecord[], summariser: Summariser | undefined): Json {
-  let row: Json = null;
-  for (const record of records) {
-    const carried = rowIn(record, summariser);
-    if (carried !== undefined) row = carried;
-    else if (summariser) row = summariser.add(row, record);
-  }
-  return row;
+function rowOf(records: readonly JournalRecord[], summariser: Summariser | undefined): ListRow {
+  const fold = new RowFold(null, summariser);
+  for (const record of records) fold.add(record.seq, record);
+  return fold.row;
 }
 
 /**

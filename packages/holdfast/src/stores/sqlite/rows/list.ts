@@ -1,7 +1,7 @@
-import { type Listed, type ListOptions, rowIn, type Summariser } from "../../../journal/contract.ts";
+import type { Listed, ListOptions, Summariser } from "../../../journal/contract.ts";
 import { isId } from "../../../journal/id.ts";
 import { recordOf } from "../../../journal/lines/account.ts";
-import { aheadAfter, aheadOf, stampOf } from "../../../journal/order.ts";
+import { RowFold } from "../../../journal/list-row.ts";
 import type { Json } from "../../../journal/record.ts";
 import { listCursor, newestFirst, type Place, parseListCursor } from "../../page.ts";
 import { isIoError, orNull } from "../database/failure.ts";
@@ -125,25 +125,14 @@ function current(rows: Rows, row: SessionRow, summariser: Summariser | undefined
 }
 
 function carryOn(rows: Rows, row: Row, summariser: Summariser | undefined): Row {
-  let { at, head, closed, summary } = row;
-  let ahead = aheadOf(row.stamp, at);
+  const fold = new RowFold(row, summariser);
   const last = newestSeq(rows, row.key);
-  for (let from = head + 1; from <= last; ) {
+  for (let from = row.head + 1; from <= last; ) {
     const { lines, next } = readSome(rows, row.key, from, last);
-    for (const line of lines) {
-      head = line.seq;
-      const record = recordOf(line);
-      if (!record) continue;
-      at = record.at;
-      ahead = aheadAfter(ahead, record);
-      closed = record.kind === "closed";
-      const carried = rowIn(record, summariser);
-      if (carried !== undefined) summary = carried;
-      else if (summariser) summary = summariser.add(summary, record);
-    }
+    for (const line of lines) fold.add(line.seq, recordOf(line));
     from = next;
   }
-  return { ...row, at, stamp: head === row.head ? row.stamp : stampOf(at, ahead), head, closed, summary };
+  return { ...row, ...fold.row };
 }
 
 /** A missing member counts as null. */

@@ -1,0 +1,354 @@
+import { HoldfastError, isHoldfastError } from "../errors.ts";
+import type { Appended, AppendOptions, Durability } from "../journal/contract.ts";
+import { closedRecord } from "../journal/lifecycle.ts";
+import type { NewRecord } from "../journal/record.ts";
+import { flushAtExit } from "./exit.ts";
+import { JournalBase, type JournalBaseParts, unitOf } from "./journal-base.ts";
+
+/** Unsynced bytes wait less than a second (S10). */
+const BACKGROUND_MS = 900;
+
+interface Waiter {
+  readonly last: number;
+  readonly resolve: () => void;
+  readonly reject: (error: HoldfastError) => void;
+}
+
+/**
+ * The writer of one session in a store that writes inside the call, and syncs later. Who waits for what (S10): assigning
+ * the seq, encoding and writing are one synchronous step, so journal order is seq order. One sync runs at a time, and it
+ * acknowledges what was written before it was issued. Under `process`, a written record is acknowledged at once, and
+ * synced in the background within a second.
+ */
+export abstract class CommitQueue extends JournalBase {
+  #waiters: Waiter[] = [];
+  /** Callbacks that wait for the current sync to end. */
+  readonly #quiet: (() => void)[] = [];
+  /** Keyed appends that are not written yet. */
+  readonly #later = new Map<string, Promise<Appended>>();
+  readonly #followers = new Set<() => void>();
+  readonly #stopExit: () => void;
+  /** Appends that were written after their call, and whose caller has not been told. */
+  #landing = 0;
+  #inFlight: Promise<void> | null = null;
+  #isRequested = false;
+  #timer: NodeJS.Timeout | null = null;
+  #unsyncedSince = 0;
+  #acknowledged: number;
+
+  constructor(parts: JournalBaseParts) {
+    super(parts);
+    this.#acknowledged = parts.ledger.head;
+    this.#stopExit = flushAtExit(this);
+  }
+
+  /** Every record up to here has been acknowledged: what followers in this process may see (S19). */
+  get acknowledged(): number {
+    return this.#acknowledged;
+  }
+
+  /** Calls back when more has been acknowledged, and when the journal is closed. */
+  onAcknowledged(listener: () => void): () => void {
+    this.#followers.add(listener);
+    return () => this.#followers.delete(listener);
+  }
+
+  append(records: NewRecord | readonly NewRecord[], options?: AppendOptions): Promise<Appended> {
+    try {
+      const appended = this.#write(records, options?.key);
+      const durability = options?.durability ?? this.durability;
+      return appended instanceof Promise ? this.land(appended, durability) : this.reach(appended, durability);
+    } catch (error) {
+      return Promise.reject(error);
+    }
+  }
+
+  appendSync(records: NewRecord | readonly NewRecord[], options?: AppendOptions): Appended {
+    // Writes that wait go first, and one of them may have the same key.
+    this.writeWaiting();
+    this.assertOpen();
+    const key = options?.key;
+    const known = key === undefined ? undefined : this.ledger.find(key);
+    const appended = known ?? this.putNow(unitOf(records), key);
+    if ((options?.durability ?? this.durability) !== "process" || this.#isOverdue()) this.flushSync();
+    else this.#acknowledgeWritten();
+    return appended;
+  }
+
+  async flush(): Promise<void> {
+    await this.allWritten();
+    this.assertNotFailed();
+    if (this.isBehind) await this.#durableAt(this.ledger.head, undefined);
+  }
+
+  flushSync(): void {
+    if (!this.isEnded) this.writeWaiting();
+    this.assertNotFailed();
+    if (this.isEnded) return;
+    try {
+      this.syncNow();
+    } catch (error) {
+      throw this.told(this.fail(error));
+    }
+  }
+
+  /** Writes one unit now; a promise if it has to wait for its turn. */
+  protected abstract put(unit: readonly NewRecord[], key: string | undefined): Appended | Promise<Appended>;
+
+  /** Writes one unit now. */
+  protected abstract putNow(unit: readonly NewRecord[], key: string | undefined): Appended;
+
+  /** Writes `closed`. Throws STORE_FULL or STORE_IO if there is no space for it. */
+  protected abstract putClosed(closed: NewRecord): void | Promise<void>;
+
+  /** Calls `onIssue`; resolves when everything that was written before that is on stable storage. */
+  protected abstract issueSync(onIssue: () => void): Promise<void>;
+
+  /** The same, inside the call. */
+  protected abstract issueSyncNow(): void;
+
+  /** After a sync: is what was synced still this writer's (S12)? Throws if not. */
+  protected abstract assertSynced(): void;
+
+  /** The same, before records are acknowledged that no sync has confirmed. */
+  protected abstract assertWritten(): void;
+
+  /** Called once, while the lease is still held: releases it. `isClosed`: `closed` is written. */
+  protected abstract release(isClosed: boolean): void;
+
+  /** Something that this writer wrote is not known to be durable. */
+  protected get isBehind(): boolean {
+    return this.hasWritten && this.ledger.head > this.ledger.durable;
+  }
+
+  /** The store has other work for the background. */
+  protected get isUntidy(): boolean {
+    return false;
+  }
+
+  protected tidy(): void {}
+
+  /** Resolves when no write waits for its turn. */
+  protected allWritten(): Promise<void> | undefined {
+    return undefined;
+  }
+
+  /** Writes what waits for its turn; blocks until it is done. */
+  protected writeWaiting(): void {}
+
+  /** Called after each sync in the background, while no sync is running. */
+  protected afterSync(): void {}
+
+  protected get isSyncing(): boolean {
+    return this.#inFlight !== null;
+  }
+
+  /** Calls `run` now, or when the current sync has ended. */
+  protected whenQuiet(run: () => void): void {
+    if (this.#inFlight) this.#quiet.push(run);
+    else run();
+  }
+
+  /** Answers an append that is written. */
+  protected reach(appended: Appended, durability: Durability): Promise<Appended> {
+    if (durability !== "process" || this.#isOverdue()) return this.#durableAt(appended.last, appended);
+    this.#acknowledgeWritten();
+    return Promise.resolve(appended);
+  }
+
+  /**
+   * Answers a write that waited for its turn. It ran outside its caller's call: it is acknowledged only when the caller
+   * is told.
+   */
+  protected async land(later: Promise<Appended>, durability: Durability): Promise<Appended> {
+    this.#landing++;
+    let appended: Appended;
+    try {
+      appended = await later;
+    } finally {
+      this.#landing--;
+    }
+    return this.reach(appended, durability);
+  }
+
+  /** Throws SYNC_FAILED, or what `assertSynced` throws. */
+  protected syncNow(): void {
+    if (!this.isBehind) return;
+    try {
+      this.issueSyncNow();
+      this.assertSynced();
+    } catch (error) {
+      throw error instanceof HoldfastError ? error : this.inDoubt(error);
+    }
+    this.#settleUpTo(this.ledger.head);
+  }
+
+  /** Settles those that wait for what is durable now. A repeated key can wait for less than the entries before it. */
+  protected settle(): void {
+    const { durable } = this.ledger;
+    const waiting = this.#waiters.filter(({ last }) => last > durable);
+    if (waiting.length < this.#waiters.length) {
+      for (const { last, resolve } of this.#waiters) if (last <= durable) resolve();
+      this.#waiters = waiting;
+    }
+    this.#noteAcknowledged();
+  }
+
+  protected rejectWaiting(failure: HoldfastError): boolean {
+    const waiting = this.#waiters.splice(0);
+    for (const { reject } of waiting) reject(failure);
+    for (const run of this.#quiet.splice(0)) run();
+    return waiting.length > 0;
+  }
+
+  protected async end(): Promise<void> {
+    let isClosed = false;
+    try {
+      await this.allWritten();
+      if (!this.failure && this.hasWritten) isClosed = await this.#writeClosed();
+    } finally {
+      while (this.#inFlight) await this.#inFlight;
+      this.#clearTimer();
+      this.#stopExit();
+      this.release(isClosed);
+      for (const wake of this.#followers) wake();
+    }
+  }
+
+  /**
+   * Syncs everything, writes the mark that says so, and syncs that (S7). Returns false if there was no space for the
+   * mark.
+   */
+  async #writeClosed(): Promise<boolean> {
+    await this.#durableAt(this.ledger.head, undefined);
+    let isClosed = true;
+    try {
+      await this.putClosed(closedRecord());
+    } catch (error) {
+      // A full disk keeps out the mark, not the records: the next writer finds an unclean end with all of them.
+      if (!isHoldfastError(error, "STORE_FULL", "STORE_IO")) throw error;
+      isClosed = false;
+    }
+    await this.#durableAt(this.ledger.head, undefined);
+    return isClosed;
+  }
+
+  /** The synchronous step of every append. */
+  #write(records: NewRecord | readonly NewRecord[], key: string | undefined): Appended | Promise<Appended> {
+    this.assertOpen();
+    if (key === undefined) return this.put(unitOf(records), key);
+    const known = this.ledger.find(key) ?? this.#later.get(key);
+    if (known) return known;
+    const appended = this.put(unitOf(records), key);
+    if (appended instanceof Promise) {
+      this.#later.set(key, appended);
+      const forget = (): boolean => this.#later.delete(key);
+      appended.then(forget, forget);
+    }
+    return appended;
+  }
+
+  /** Resolves with `value`: one promise per append, not two. */
+  #durableAt<T>(seq: number, value: T): Promise<T> {
+    if (seq <= this.ledger.durable) return Promise.resolve(value);
+    if (this.failure) return Promise.reject(this.told(this.failure));
+    return new Promise((resolve, reject) => {
+      this.#waiters.push({ last: seq, resolve: () => resolve(value), reject });
+      this.#request();
+    });
+  }
+
+  /** In a microtask, so that the appends of one tick share one sync. */
+  #request(): void {
+    if (this.#isRequested || this.#inFlight) return;
+    this.#isRequested = true;
+    queueMicrotask(() => {
+      this.#isRequested = false;
+      if (!this.failure && !this.#inFlight && this.isBehind) this.#sync();
+    });
+  }
+
+  #sync(): void {
+    let covers = 0;
+    const onIssue = (): void => {
+      covers = this.ledger.head;
+    };
+    this.#inFlight = this.issueSync(onIssue).then(
+      () => this.#synced(covers),
+      (error) => {
+        this.#inFlight = null;
+        this.fail(error);
+      },
+    );
+  }
+
+  #synced(covers: number): void {
+    this.#inFlight = null;
+    if (this.failure) return;
+    try {
+      this.assertSynced();
+    } catch (error) {
+      this.fail(error);
+      return;
+    }
+    this.#settleUpTo(covers);
+    for (const run of this.#quiet.splice(0)) run();
+    this.afterSync();
+    if (this.failure || this.isEnded) return;
+    if (this.#waiters.length > 0) this.#sync();
+    else this.#unsynced();
+  }
+
+  #settleUpTo(durable: number): void {
+    this.ledger.setDurable(durable);
+    if (!this.isUntidy) this.#clearTimer();
+    this.settle();
+  }
+
+  /** Under `process`, acknowledges what is written. A sync checks whose it is; here, nothing else does. */
+  #acknowledgeWritten(): void {
+    try {
+      this.assertWritten();
+    } catch (error) {
+      throw this.told(this.fail(error));
+    }
+    this.#unsynced();
+  }
+
+  #unsynced(): void {
+    this.#noteAcknowledged();
+    if (this.#timer !== null || this.isClosing || !(this.isBehind || this.isUntidy)) return;
+    this.#unsyncedSince = performance.now();
+    this.#timer = setTimeout(() => {
+      this.#timer = null;
+      if (this.failure || this.isEnded) return;
+      this.tidy();
+      if (!this.#inFlight && this.isBehind) this.#sync();
+      else this.#unsynced();
+    }, BACKGROUND_MS);
+    this.#timer.unref();
+  }
+
+  #clearTimer(): void {
+    if (this.#timer) clearTimeout(this.#timer);
+    this.#timer = null;
+  }
+
+  /**
+   * A caller that never yields keeps the timer from firing: then an append waits for the sync itself, which lets the
+   * timer fire.
+   */
+  #isOverdue(): boolean {
+    if (this.#timer === null || performance.now() - this.#unsyncedSince <= BACKGROUND_MS) return false;
+    this.#unsyncedSince = performance.now();
+    return true;
+  }
+
+  #noteAcknowledged(): void {
+    const isAll = this.#waiters.length === 0 && this.#landing === 0;
+    const acknowledged = isAll ? this.ledger.head : this.ledger.durable;
+    if (acknowledged <= this.#acknowledged) return;
+    this.#acknowledged = acknowledged;
+    for (const wake of this.#followers) wake();
+  }
+}
