@@ -19,7 +19,8 @@ const textsOf = (records: readonly JournalRecord[]) =>
 /** Everything that reads, and that everything that writes is refused; as JSON, since a process of somebody else's does it. */
 const LOOK = `
   const [address, id] = process.argv.slice(1);
-  const { openJournalStore, newId } = await import(${JSON.stringify(new URL("../../src/index.ts", import.meta.url).href)});
+  const { newId } = await import(${JSON.stringify(new URL("../../src/index.ts", import.meta.url).href)});
+  const { openJournalStore } = await import(${JSON.stringify(new URL("../../src/store.ts", import.meta.url).href)});
   const texts = (records) => records.filter(({ kind }) => kind === "note").map(({ text }) => text);
   const refused = (promise) => promise.then(() => "went well", ({ code, message }) => code + (/read-only|permission denied/.test(message) ? "" : message));
   let said;

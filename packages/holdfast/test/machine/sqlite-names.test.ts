@@ -36,7 +36,7 @@ async function inContainer(
   end: "close" | "die",
 ): Promise<string> {
   const program = `
-    const { openSqliteStore } = await import(${JSON.stringify(new URL("../../src/index.ts", import.meta.url).href)});
+    const { openSqliteStore } = await import(${JSON.stringify(new URL("../../src/store.ts", import.meta.url).href)});
     try {
       const store = await openSqliteStore(${JSON.stringify(seen)});
       const has = await store.has("${id}");

@@ -139,7 +139,8 @@ test.each(["exit", "process.exit()", "the end of a worker"])(
     using here = place();
     const file = join(here.path, "store.db");
     const left = `
-      const { newId, openSqliteStore } = await import(${JSON.stringify(new URL("../../src/index.ts", import.meta.url).href)});
+      const { newId } = await import(${JSON.stringify(new URL("../../src/index.ts", import.meta.url).href)});
+      const { openSqliteStore } = await import(${JSON.stringify(new URL("../../src/store.ts", import.meta.url).href)});
       const store = await openSqliteStore(${JSON.stringify(file)}, { durability: "process" });
       const journal = await store.create(newId(), [{ kind: "note", text: "a" }]);
       globalThis.kept = [store, journal];`;

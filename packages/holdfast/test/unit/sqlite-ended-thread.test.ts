@@ -24,7 +24,7 @@ test("a thread that is ended without closing the store is no longer one of its u
   const file = join(here.path, "store.db");
   const id = newId();
   const source = new URL(
-    `data:text/javascript,${encodeURIComponent(THREAD.replaceAll('"holdfast"', JSON.stringify(import.meta.resolve("holdfast"))))}`,
+    `data:text/javascript,${encodeURIComponent(THREAD.replaceAll('"holdfast/store"', JSON.stringify(import.meta.resolve("holdfast/store"))))}`,
   );
   const thread = new Worker(source, { workerData: { file, id }, execArgv: ["--conditions=holdfast-source"] });
   await new Promise((resolve, reject) => {

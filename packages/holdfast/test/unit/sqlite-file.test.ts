@@ -166,7 +166,8 @@ test.each([
   // Root may do everything, so the one who tries is nobody.
   const asNobody = process.getuid?.() === 0 ? { uid: 65534, gid: 65534 } : {};
   const program = `
-    const { newId, openSqliteStore } = await import(${JSON.stringify(new URL("../../src/index.ts", import.meta.url).href)});
+    const { newId } = await import(${JSON.stringify(new URL("../../src/index.ts", import.meta.url).href)});
+      const { openSqliteStore } = await import(${JSON.stringify(new URL("../../src/store.ts", import.meta.url).href)});
     const said = await openSqliteStore(${JSON.stringify(file)})
       .then((store) => store.create(newId(), []))
       .then(() => "it went well", ({ code, message }) => (message.includes("read-only") ? "read-only" : code));

@@ -1,3 +1,4 @@
+import { crc32 } from "node:zlib";
 import { type BrokenStore, journals, over, stores } from "./wrap.ts";
 
 /** Faults in closing. */
@@ -51,10 +52,10 @@ export const brokenClosing: readonly BrokenStore[] = [
     name: "writes `closed` at each close",
     open: journals((journal, memory) => ({
       async close() {
-        const line = memory.sessions.get(journal.id)?.lines.at(-1);
-        const closed = memory.leases.has(journal.id);
+        const isClosed = !memory.leases.has(journal.id);
         await journal.close();
-        if (!closed && line) memory.sessions.get(journal.id)?.lines.push(line);
+        const lines = memory.sessions.get(journal.id)?.lines;
+        if (isClosed && lines) lines.push(nextLine(lines.at(-1)!, lines.length + 1));
       },
     })),
   },
@@ -103,3 +104,10 @@ export const brokenClosing: readonly BrokenStore[] = [
     }),
   },
 ];
+
+/** The same record once more, as the next one. */
+function nextLine(line: Buffer, seq: number): Buffer {
+  const text = line.toString("utf8");
+  const body = text.slice(0, text.lastIndexOf(',"crc":"')).replace(/"seq":\d+/, `"seq":${seq}`);
+  return Buffer.from(`${body},"crc":"${crc32(body).toString(16).padStart(8, "0")}"}\n`);
+}
