@@ -5,7 +5,7 @@ import { defineConfig } from "vitest/config";
 
 const conditions = ["holdfast-source", "node", "default"];
 
-/** One project per layer of proof (DESIGN.md, section 8): each can be run by itself with `npx vitest run --project <layer>`. */
+/** One project per layer of proof (DESIGN.md, section 8). Run one with `npx vitest run --project <layer>`. */
 const layer = (name: string, timeoutMs: number, globalSetup: string[] = [], retry = 0) => ({
   extends: true as const,
   test: {
@@ -30,7 +30,7 @@ export default defineConfig({
   ssr: { resolve: { conditions } },
   test: {
     env: { XDG_STATE_HOME: state },
-    // Many tests wait for processes and disks, so that two files at once do well even on two cores, where the default is one.
+    // Many tests wait for processes and disks, so two files at a time pay off, also on two cores (default: one).
     maxWorkers: Math.max(2, availableParallelism() - 1),
     projects: [
       layer("unit", 30_000),
@@ -39,7 +39,8 @@ export default defineConfig({
       layer("kill", 170_000, compiled),
       layer("corpus", 60_000),
       layer("machine", 170_000),
-      // What a screen shows is looked at from outside, while it changes: on a busy machine a look can come too late. The report names what was tried again.
+      // Screens are read from outside while they change: on a busy machine a look can come too late. The report names
+      // each retry.
       layer("end-to-end", 170_000, compiled, 1),
     ],
   },

@@ -57,7 +57,10 @@ export class Bench {
     return new ReferenceFile(this.path("reference"));
   }
 
-  /** A session of a million records, open, made when it is first asked for. What is seen on the way there goes to `ages`. */
+  /**
+   * A session of a million records, open, made when it is first asked for. What is seen on the way there goes to
+   * `ages`.
+   */
   async longSession(ages: AgePoint[]): Promise<LongSession> {
     if (this.#long) return this.#long;
     const root = this.path("long");
@@ -74,7 +77,10 @@ export class Bench {
     return this.#long;
   }
 
-  /** Starts a task of child.ts. Children find compiled code in a cache, as installed packages need no stripping of types. */
+  /**
+   * Starts a task of child.ts. Children find compiled code in a cache, as installed packages need no stripping of
+   * types.
+   */
   spawnChild(task: readonly string[]): ChildProcess {
     return spawn(process.execPath, ["--conditions=holdfast-source", join(import.meta.dirname, "child.ts"), ...task], {
       stdio: ["pipe", "pipe", "inherit"],

@@ -7,8 +7,8 @@ import { makeEntries } from "./messages.ts";
 import { streamed } from "./stream.ts";
 
 /**
- * What must be measured in a process of its own: memory, the event loop, and the other end of a follower. Says what it found as JSON on the last
- * line of its output.
+ * What must be measured in a process of its own: memory, the event loop, and the other end of a follower. Says what it
+ * found as JSON on the last line of its output.
  */
 const [task, root = "", id = "", count = "0"] = process.argv.slice(2);
 
@@ -109,7 +109,10 @@ function parseFile(path: string, kept: unknown[]): void {
   fs.closeSync(fd);
 }
 
-/** Loading modules takes memory that is given back before the work begins: the peak is counted from here on, where the kernel can. */
+/**
+ * Loading modules takes memory that is given back before the work begins: the peak is counted from here on, where the
+ * kernel can.
+ */
 function resetPeak(): void {
   if (process.platform === "linux") fs.writeFileSync("/proc/self/clear_refs", "5");
 }

@@ -5,8 +5,8 @@ import { quantile } from "./statistics.ts";
 export type Side = { readonly sync: (entry: Entry) => void } | { readonly awaited: (entry: Entry) => Promise<unknown> };
 
 /**
- * Runs both sides on every message, one after the other, and times each alone. Which goes first alternates: the second one finds the message
- * in the processor's cache. Returns the microseconds of each side.
+ * Runs both sides on every message, one after the other, and times each alone. Which goes first alternates: the second
+ * one finds the message in the processor's cache. Returns the microseconds of each side.
  */
 export async function interleave(
   sides: readonly [Side, Side],

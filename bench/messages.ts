@@ -41,8 +41,8 @@ export function makeConversation(count: number, dialect: Spoken): Entry[] {
 }
 
 /**
- * Sizes are ±50 % around their means, about one in twenty has text outside Latin-1 (which V8 keeps in two bytes per character, and JSON in up
- * to three). Every tool result answers the call right before it.
+ * Sizes are ±50 % around their means, about one in twenty has text outside Latin-1 (which V8 keeps in two bytes per
+ * character, and JSON in up to three). Every tool result answers the call right before it.
  */
 function entriesOf(dialect: Spoken, count: number, kindOf: (i: number) => Kind): Entry[] {
   const random = randomFrom(1);

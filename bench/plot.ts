@@ -8,8 +8,8 @@ const BAD = "#cf222e";
 const COLOURS = ["#0969da", "#6e7781", "#bc4c00", "#8250df"];
 
 /**
- * Every figure as a share of what it may be: the limit is the line at 1, and left of it is good. A bar from the best to the worst round, and
- * a dot at the median.
+ * Every figure as a share of what it may be: the limit is the line at 1, and left of it is good. A bar from the best to
+ * the worst round, and a dot at the median.
  */
 export function ratiosPlot(figures: readonly Figure[], caption: string): string {
   const [left, right, top, step] = [520, 800, 60, 26];

@@ -1,7 +1,9 @@
 import * as fs from "node:fs";
 import type { Entry } from "./messages.ts";
 
-/** What anybody would write first, and what the journal is measured against: JSON.stringify and a write to an open file. */
+/**
+ * What anybody would write first, and what the journal is measured against: JSON.stringify and a write to an open file.
+ */
 export class ReferenceFile {
   readonly #fd: number;
 

@@ -16,8 +16,8 @@ export interface Streamed {
 }
 
 /**
- * An answer of the model's that comes in 200 deltas per second, words and a growing tool input: gathered, as any agent does; and with a `root`, recorded as a
- * draft in a store there.
+ * An answer of the model's that comes in 200 deltas per second, words and a growing tool input: gathered, as any agent
+ * does; and with a `root`, recorded as a draft in a store there.
  */
 export async function streamed(root: string, seconds: number): Promise<Streamed> {
   const recorder = root === "" ? null : await record(root);

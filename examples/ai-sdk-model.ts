@@ -11,7 +11,10 @@ const USAGE = {
   outputTokens: { total: 42, text: 42, reasoning: 0 },
 };
 
-/** A stand-in for a model of the AI SDK, so that the example needs no key and no network. It reads what it is told of calls that were cut off, as a real model would. */
+/**
+ * A stand-in for a model of the AI SDK, so that the example needs no key and no network. It reads what it is told of
+ * calls that were cut off, as a real model would.
+ */
 export const planner: Model = {
   specificationVersion: "v4",
   provider: "examples",

@@ -39,8 +39,8 @@ if (found) {
   console.log(`turn ${found.turn} was cut off (${found.how.kind})`);
   for (const call of found.calls) console.log(`  ${call.name}: ${call.state}`);
 }
-// `resume` runs the calls that are safe to run, and tells the model how far each of the others got. It answers null if the
-// model had answered: then the turn is over, and there is nothing to ask.
+// `resume` runs the calls that are safe to run, and tells the model how far each of the others got. It answers null if
+// the model had answered: then the turn is over, and there is nothing to ask.
 const turn = found
   ? await agent.resume(tools)
   : await session.startTurn({ role: "user", content: "Tell everybody about the release." });

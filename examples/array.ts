@@ -1,5 +1,6 @@
-// An agent that keeps an array of messages, and has no place for hooks: it hands the array over whenever it has changed.
-// Start it, `kill -9` it while it speaks, and start it again: node --conditions=holdfast-source examples/array.ts
+// An agent that keeps an array of messages, and has no place for hooks: it hands the array over whenever it has
+// changed. Start it, `kill -9` it while it speaks, and start it again: node --conditions=holdfast-source
+// examples/array.ts
 import { setTimeout as sleep } from "node:timers/promises";
 import { openStore } from "holdfast";
 import { ask, type Block, callsIn, type Message } from "./model.ts";
@@ -16,7 +17,8 @@ const found = session.interruption;
 if (found && !found.answered) {
   console.log(`turn ${found.turn} was cut off (${found.how.kind})`);
   if (found.draft) console.log(`  it was saying: ${found.draft.text}`);
-  // Without recorded starts nobody knows whether a tool ran: the calls are "unrecorded", and the model is told to check.
+  // Without recorded starts nobody knows whether a tool ran: the calls are "unrecorded", and the model is told to
+  // check.
   for (const call of found.calls) console.log(`  ${call.name}: ${call.state}`);
 } else {
   messages.push({ role: "user", content: "Tell everybody about the release." });
@@ -26,7 +28,8 @@ if (found && !found.answered) {
 
 for (;;) {
   const answer = await stream(messages);
-  // An answer without calls ends the turn, in the same write. By reference this costs what is new, however long the array is.
+  // An answer without calls ends the turn, in the same write. By reference this costs what is new, however long the
+  // array is.
   await session.sync(messages);
   const calls = callsIn(answer);
   if (calls.length === 0) break;

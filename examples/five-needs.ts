@@ -29,7 +29,8 @@ for (const { id, title } of (await store.list({ cwd: ".", app: "five-needs", sta
   console.log("1 saved in mid-session");
 }
 
-// 2. "Autosave in mid-turn, and on SIGHUP" (Reasonix #3772): there is nothing to call. Streamed words are at risk for 200 ms.
+// 2. "Autosave in mid-turn, and on SIGHUP" (Reasonix #3772): there is nothing to call. Streamed words are at risk for
+// 200 ms.
 {
   const session = await create("autosave");
   using _ = guard(session); // SIGTERM and SIGHUP: also what the last 200 ms brought.
@@ -43,7 +44,8 @@ for (const { id, title } of (await store.list({ cwd: ".", app: "five-needs", sta
   assert.equal(session.interruption?.draft?.text, "Once upon a time");
 }
 
-// 3. "Cancel keeps what the iteration produced" (goose #7827): the messages, the words, and what a tool came to afterwards.
+// 3. "Cancel keeps what the iteration produced" (goose #7827): the messages, the words, and what a tool came to
+// afterwards.
 {
   const session = await create("cancel");
   const turn = await session.startTurn(user("Build it."));
@@ -57,7 +59,8 @@ for (const { id, title } of (await store.list({ cwd: ".", app: "five-needs", sta
   console.log("3 cancelled, and nothing lost");
 }
 
-// 4. "Do not clobber metadata" (goose #7785): a patch changes what it names. Nothing ever replaces a conversation on interrupt.
+// 4. "Do not clobber metadata" (goose #7785): a patch changes what it names. Nothing ever replaces a conversation on
+// interrupt.
 {
   const session = await create("metadata");
   const turn = await session.startTurn(user("Hi."), { id: "m1", metadata: { rating: 5, pinned: true } });
@@ -67,7 +70,8 @@ for (const { id, title } of (await store.list({ cwd: ".", app: "five-needs", sta
   console.log("4 metadata is patched");
 }
 
-// 5. "Hooks per message, and swapping sessions without writing twice" (zot): a turn belongs to its session, shown or not.
+// 5. "Hooks per message, and swapping sessions without writing twice" (zot): a turn belongs to its session, shown or
+// not.
 {
   const [here, there] = [await create("here"), await create("there")];
   const turn = await here.startTurn(user("Think hard."));

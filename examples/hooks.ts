@@ -19,7 +19,8 @@ const store = await openStore("./agent-data", { app: "hooks", recordsToolStarts:
 const session =
   (await store.resumeLatest<Message>({ cwd: ".", app: "hooks" })) ??
   (await store.create<Message>({ dialect: "anthropic", cwd: "." }));
-// SIGTERM and SIGHUP are recorded before they end the process. Nothing is lost without it, but then they look like a SIGKILL.
+// SIGTERM and SIGHUP are recorded before they end the process. Nothing is lost without it, but then they look like a
+// SIGKILL.
 guard(session);
 
 // What was in flight when the last process died. Null if its turn was completed, or there was none.
@@ -30,8 +31,8 @@ if (found) {
   if (found.draft) console.log(`  it was saying: ${found.draft.text}`);
 }
 
-// `resumeTurn` closes what was left open, and says so to the model: which calls never started, and which may have taken effect.
-// A turn that has its answer is not resumed: there is nothing left to ask. `startTurn` records its end.
+// `resumeTurn` closes what was left open, and says so to the model: which calls never started, and which may have taken
+// effect. A turn that has its answer is not resumed: there is nothing left to ask. `startTurn` records its end.
 const turn =
   found && !found.answered
     ? await session.resumeTurn()

@@ -1,6 +1,8 @@
 import { setTimeout as sleep } from "node:timers/promises";
 
-/** A stand-in for a model, so that the examples need no key and no network. Messages have the shape of Anthropic's API. */
+/**
+ * A stand-in for a model, so that the examples need no key and no network. Messages have the shape of Anthropic's API.
+ */
 export interface Message {
   readonly role: "user" | "assistant";
   readonly content: string | readonly Block[];

@@ -4,8 +4,9 @@ import { join } from "node:path";
 import { rolldown } from "rolldown";
 
 /**
- * The command as it is installed: the modules of packages/cli and of the packages of this repository that it needs, in a few files. Node takes longer to find and link two hundred small files than
- * the command takes to do its work. What others wrote stays outside, and so does the testkit, whose processes are started from its own files.
+ * The command as it is installed: the modules of packages/cli and of the packages of this repository that it needs, in
+ * a few files. Node takes longer to find and link two hundred small files than the command takes to do its work. What
+ * others wrote stays outside, and so does the testkit, whose processes are started from its own files.
  */
 
 const root = join(import.meta.dirname, "..");
@@ -47,7 +48,8 @@ export async function bundle(): Promise<readonly string[]> {
 if (import.meta.main) {
   const files = new Set(await bundle());
   for (const name of readdirSync(bundleFolder)) if (!files.has(name)) rmSync(join(bundleFolder, name));
-  // In a fresh clone `npm ci` finds no bundle, and so links no command: without this, `npx holdfast` does not work there.
+  // In a fresh clone `npm ci` finds no bundle, and so links no command: without this, `npx holdfast` does not work
+  // there.
   if (!existsSync(join(root, "node_modules/.bin/holdfast")))
     execFileSync("npm", ["rebuild", "--silent", "--ignore-scripts", "@holdfast/cli"], {
       cwd: root,

@@ -7,7 +7,10 @@ import { makeProgram } from "../packages/cli/src/main.ts";
 import { KEYS } from "../packages/cli/src/screen/help-lines.ts";
 import { COMMANDS } from "../packages/cli/src/screen/input/slash-commands.ts";
 
-/** Writes the tables of docs/CLI.md out of the code: `node --conditions=holdfast-source scripts/cli-reference.ts`. A test says when that is due. */
+/**
+ * Writes the tables of docs/CLI.md out of the code: `node --conditions=holdfast-source scripts/cli-reference.ts`. A
+ * test says when that is due.
+ */
 export const document = join(import.meta.dirname, "../docs/CLI.md");
 
 /** The document with its tables as the code has them. */

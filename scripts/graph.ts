@@ -15,7 +15,10 @@ export interface Graph {
 
 const IMPORT = /(?:^|[;\s}])(?:from|import)\s*\(?\s*"(\.[^"]+)"/g;
 
-/** The room of a source file: the first folder below `src`. A file in `src` itself is a door of its package, not a room. Null for other files. */
+/**
+ * The room of a source file: the first folder below `src`. A file in `src` itself is a door of its package, not a room.
+ * Null for other files.
+ */
 export function roomOf(path: string): string | null {
   return /^(packages\/[^/]+)\/src\/([^/]+)\/.+\.tsx?$/.exec(path)?.slice(1).join("/") ?? null;
 }

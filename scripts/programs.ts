@@ -1,7 +1,8 @@
 import { spawnSync } from "node:child_process";
 
 /**
- * Programs that are no npm packages and that some tests want: a terminal, a pooler. Where they are missing and may be installed (Debian, as root), they are; where not, those tests say `not run`, and this says so first.
+ * Programs that are no npm packages and that some tests want: a terminal, a pooler. Where they are missing and may be
+ * installed (Debian, as root), they are; where not, those tests say `not run`, and this says so first.
  */
 const PROGRAMS = [
   { name: "tmux", probe: ["-V"], wanted: "the screens, in a real terminal" },

@@ -1,4 +1,7 @@
-/** A terminal's output over time as an animated SVG: no script in it, only CSS, so that it plays wherever images are shown. Pure. */
+/**
+ * A terminal's output over time as an animated SVG: no script in it, only CSS, so that it plays wherever images are
+ * shown. Pure.
+ */
 
 /** What came, and when. */
 export interface Chunk {
@@ -90,7 +93,8 @@ function runSvg({ text, column, slot, style }: Run, row: number): string {
     : "";
   const words = text.trim();
   if (words === "") return ground;
-  // Not all that show it keep spaces at the beginning. The length is given, so that columns stand under each other in any font.
+  // Not all that show it keep spaces at the beginning. The length is given, so that columns stand under each other in
+  // any font.
   const left = round((column + text.length - text.trimStart().length) * CELL.width);
   const length = round([...words].length * CELL.width);
   return `${ground}<text class="${["a", `k${slot}`, ...classes].join(" ")}" x="${left}" y="${row * CELL.height + 14}" textLength="${length}">${escaped(words)}</text>`;

@@ -11,8 +11,13 @@ export interface Violation {
 
 const LIBRARY = "packages/holdfast/src/";
 const LINES_MAX = 500;
+const COLUMNS_MAX = 120;
+const COMMENT = /^\s*(?:\/\/|\*|\/\*\*)/;
 
-/** What each room of the library may import: itself, and the rooms below it. Data flows down this list: a room knows nothing of those behind it. */
+/**
+ * What each room of the library may import: itself, and the rooms below it. Data flows down this list: a room knows
+ * nothing of those behind it.
+ */
 const BASE = ["errors.ts", "defined.ts", "journal/", "dialects/", "text/"];
 const ROOMS: readonly (readonly [room: string, below: readonly string[]])[] = [
   ["journal/", ["errors.ts", "defined.ts"]],
@@ -62,6 +67,10 @@ export function checkFile(path: string, text: string): Violation[] {
 
   if (/\.tsx?$/.test(path) && path.includes("/src/") && lines.length > LINES_MAX) {
     add(0, `a source file has at most ${LINES_MAX} lines; this one has ${lines.length}: split it`);
+  }
+  for (const [at, line] of lines.entries()) {
+    if (/\.tsx?$/.test(path) && COMMENT.test(line) && [...line].length > COLUMNS_MAX)
+      found.push({ path, line: at + 1, rule: `a comment is at most ${COLUMNS_MAX} columns wide: wrap it` });
   }
   if (/\.test\.ts$/.test(path)) {
     for (const match of text.matchAll(/\b(?:test|it|describe)\.(?:only|skip|todo|fails)\b/g)) {

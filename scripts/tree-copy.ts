@@ -4,7 +4,9 @@ import { join } from "node:path";
 
 const COPIED = ["packages", "docs", "scripts", "package.json", "tsconfig.base.json", "vitest.config.ts", "README.md"];
 
-/** A copy of the repository whose sources may be changed. The installed packages are linked. Disposing of it removes it. */
+/**
+ * A copy of the repository whose sources may be changed. The installed packages are linked. Disposing of it removes it.
+ */
 export class TreeCopy implements Disposable {
   readonly root: string;
 

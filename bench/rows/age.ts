@@ -10,8 +10,8 @@ import { p50Note } from "./append.ts";
 const YOUNG = 1000;
 
 /**
- * Append at record 1,000,000 against record 1,000, interleaved; and on the way there, how long an append takes at each age. The old
- * session is kept for the row that opens it.
+ * Append at record 1,000,000 against record 1,000, interleaved; and on the way there, how long an append takes at each
+ * age. The old session is kept for the row that opens it.
  */
 export async function ageRow(bench: Bench, results: Results): Promise<void> {
   const long = await bench.longSession(results.ages);

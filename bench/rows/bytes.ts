@@ -31,7 +31,9 @@ export async function bytesRow(bench: Bench, results: Results): Promise<void> {
   });
 }
 
-/** All that this process has handed to the kernel, where the kernel counts that; else what is in the session's files. */
+/**
+ * All that this process has handed to the kernel, where the kernel counts that; else what is in the session's files.
+ */
 function bytesWritten(root: string, id: string): number {
   if (process.platform !== "linux") return sizeOfSession(root, id);
   const match = /^wchar: (\d+)$/m.exec(fs.readFileSync("/proc/self/io", "utf8"));

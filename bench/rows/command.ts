@@ -9,7 +9,10 @@ import { median } from "../statistics.ts";
 const SESSIONS = 1000;
 const PER_ROUND = 5;
 
-/** How long the command takes to start, to answer and to end, against a Node that does nothing. Warm: what Node compiled is kept, as on a user's machine from the second time on. */
+/**
+ * How long the command takes to start, to answer and to end, against a Node that does nothing. Warm: what Node compiled
+ * is kept, as on a user's machine from the second time on.
+ */
 export async function commandRow(bench: Bench, results: Results): Promise<void> {
   await bundle();
   const store = bench.path("sessions");

@@ -7,8 +7,8 @@ import { quantile } from "../statistics.ts";
 const TIMES_PER_ROUND = 100;
 
 /**
- * How long after a writer in another process called `append` a follower has the record. Both read the system's one monotonic clock, so
- * the two times can be compared.
+ * How long after a writer in another process called `append` a follower has the record. Both read the system's one
+ * monotonic clock, so the two times can be compared.
  */
 export async function followRow(bench: Bench, results: Results): Promise<void> {
   const root = bench.path("follow");

@@ -94,7 +94,10 @@ function readAll(sessions: string): void {
   }
 }
 
-/** Both in turn, `perRound` times; the ratio of a round is that of the medians. `prepare` comes before each of ours, untimed. */
+/**
+ * Both in turn, `perRound` times; the ratio of a round is that of the medians. `prepare` comes before each of ours,
+ * untimed.
+ */
 async function inTurn(
   rounds: number,
   perRound: number,

@@ -13,7 +13,10 @@ interface Opening {
   readonly records: number;
 }
 
-/** A session of 1 GB whose live context is 1,000 records, against one that holds only those. Each opening in a new process. */
+/**
+ * A session of 1 GB whose live context is 1,000 records, against one that holds only those. Each opening in a new
+ * process.
+ */
 export async function openLongRow(bench: Bench, results: Results): Promise<void> {
   const { root, id, store, journal } = await bench.longSession(results.ages);
   await journal.epoch(() => epochOf(bench.entries, LIVE));

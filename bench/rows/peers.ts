@@ -6,7 +6,10 @@ import { compareP50, type Side } from "../interleave.ts";
 import type { Entry } from "../messages.ts";
 import { p50Note } from "./append.ts";
 
-/** How others keep sessions, against the same reference: a row per message in SQLite, and the whole file anew for each message. */
+/**
+ * How others keep sessions, against the same reference: a row per message in SQLite, and the whole file anew for each
+ * message.
+ */
 export async function peersRow(bench: Bench, results: Results): Promise<void> {
   const reference = bench.reference();
   const compare = async (what: string, side: Side, against: Side, perRound: number): Promise<number> => {

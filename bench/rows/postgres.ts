@@ -30,7 +30,10 @@ async function withServer(work: (url: string, raw: pg.Pool) => Promise<void>): P
   }
 }
 
-/** Appends to 1, 8 and 64 sessions, each as soon as its last one is acknowledged, against an INSERT of the same message by as many callers over as many connections. */
+/**
+ * Appends to 1, 8 and 64 sessions, each as soon as its last one is acknowledged, against an INSERT of the same message
+ * by as many callers over as many connections.
+ */
 export async function postgresAppendRow(bench: Bench, { figures }: Results): Promise<void> {
   await withServer(async (url, raw) => {
     await raw.query("CREATE TABLE raw (session integer, seq integer, line text NOT NULL, PRIMARY KEY (session, seq))");
@@ -93,7 +96,10 @@ interface Opening {
   readonly records: number;
 }
 
-/** `store.resume` and the first look at `messages`, against a SELECT of the same lines and their parse. Each in a new process that is connected. */
+/**
+ * `store.resume` and the first look at `messages`, against a SELECT of the same lines and their parse. Each in a new
+ * process that is connected.
+ */
 export async function postgresResumeRow(bench: Bench, { figures }: Results): Promise<void> {
   await withServer(async (url) => {
     for (const dialect of ["anthropic", "ai-sdk"] as const) {
@@ -172,7 +178,10 @@ export async function postgresFollowRow(bench: Bench, { figures }: Results): Pro
   });
 }
 
-/** A page of 50 of 10,000 sessions: the first, one in the middle, and one of those that a filter finds; against a raw SELECT of a page of rows. No record is read, which is asserted: the lines are gone. */
+/**
+ * A page of 50 of 10,000 sessions: the first, one in the middle, and one of those that a filter finds; against a raw
+ * SELECT of a page of rows. No record is read, which is asserted: the lines are gone.
+ */
 export async function postgresListRow(bench: Bench, { figures, peers }: Results): Promise<void> {
   await withServer(async (url, raw) => {
     const count = bench.size(10_000, 2000);

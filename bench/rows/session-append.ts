@@ -14,9 +14,10 @@ interface Plan {
 }
 
 /**
- * `turn.append` against an append of the same record to a journal that no session stands before: what checking, encoding and folding a message
- * cost. Calls, results and answers in turns of ten; starts and ends of turns are not timed. Beside the sync of `power`,
- * which is the default, little of this can be seen; under `process` it is most of what is there.
+ * `turn.append` against an append of the same record to a journal that no session stands before: what checking,
+ * encoding and folding a message cost. Calls, results and answers in turns of ten; starts and ends of turns are not
+ * timed. Beside the sync of `power`, which is the default, little of this can be seen; under `process` it is most of
+ * what is there.
  */
 export async function sessionAppendRow(bench: Bench, { figures }: Results): Promise<void> {
   for (const durability of ["power", "process"] as const) {

@@ -22,8 +22,9 @@ interface Cut {
 }
 
 /**
- * A conversation of 10,000 messages that was cut off with 1,000 open calls, against one of a quarter of both: the fold, what was in flight, what is recorded before the next prompt, and
- * what the model sees. Without the disk, which would hide it.
+ * A conversation of 10,000 messages that was cut off with 1,000 open calls, against one of a quarter of both: the fold,
+ * what was in flight, what is recorded before the next prompt, and what the model sees. Without the disk, which would
+ * hide it.
  */
 export async function sessionRepairRow(bench: Bench, { figures }: Results): Promise<void> {
   const messages = makeConversation(MESSAGES, "anthropic").map(({ message }) => message as AnthropicMessage);
@@ -90,7 +91,8 @@ const CUTS: readonly (readonly [where: string, cut: Cutting])[] = [
     },
   ],
   [
-    // What damage leaves, or a program that did not record them. Only the live end is closed; the steps of the others are not shown.
+    // What damage leaves, or a program that did not record them. Only the live end is closed; the steps of the others
+    // are not shown.
     "all over",
     (messages) => {
       const kept = messages.filter((_, i) => i % ONE_IN !== 2);

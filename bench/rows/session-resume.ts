@@ -11,7 +11,10 @@ interface Opening {
 
 const MESSAGES = 10_000;
 
-/** `store.resume` and the first look at `messages`, against reading and parsing the same bytes. Each in a new process, with warm files. */
+/**
+ * `store.resume` and the first look at `messages`, against reading and parsing the same bytes. Each in a new process,
+ * with warm files.
+ */
 export async function sessionResumeRow(bench: Bench, { figures }: Results): Promise<void> {
   for (const dialect of ["anthropic", "ai-sdk"] as const) {
     const { root, id } = await makeSession(bench.path("resume"), dialect, MESSAGES);

@@ -4,8 +4,8 @@ import { median } from "../statistics.ts";
 import type { Streamed } from "../stream.ts";
 
 /**
- * How late the event loop is while an answer streams in, recorded as a draft, against the same stream that nobody records. Both at the same
- * time, in a process each: what else the machine does is done to both.
+ * How late the event loop is while an answer streams in, recorded as a draft, against the same stream that nobody
+ * records. Both at the same time, in a process each: what else the machine does is done to both.
  */
 export async function sessionStreamRow(bench: Bench, { figures }: Results): Promise<void> {
   const seconds = bench.size(60, 6);

@@ -7,7 +7,10 @@ import { quantile } from "../statistics.ts";
 const MESSAGES = 10_000;
 const PER_ROUND = 200;
 
-/** `session.sync` of an array in which nothing is new, which agents call after every step; and, for comparison, a loop that looks at every message of it. */
+/**
+ * `session.sync` of an array in which nothing is new, which agents call after every step; and, for comparison, a loop
+ * that looks at every message of it.
+ */
 export async function sessionSyncRow(bench: Bench, { figures, peers }: Results): Promise<void> {
   await using store = await sessionStore(bench.path("sync"));
   await using session = await store.create<unknown>({ dialect: "anthropic" });

@@ -136,7 +136,8 @@ async function judge(
         tests: tests.length,
       };
     }
-    // The test needs others of its file to have run before, so its failure tells nothing. From now on the file runs as a whole.
+    // The test needs others of its file to have run before, so its failure tells nothing. From now on the file runs as
+    // a whole.
     whole.add(witness.file);
   }
 }

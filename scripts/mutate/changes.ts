@@ -3,7 +3,9 @@ import { execFileSync } from "node:child_process";
 /** The lines of each file that differ from a commit, by the numbers that they have now. */
 export type Changes = ReadonlyMap<string, ReadonlySet<number>>;
 
-/** What the working tree changed since it parted from `base`; files that git does not know yet are changed as a whole. */
+/**
+ * What the working tree changed since it parted from `base`; files that git does not know yet are changed as a whole.
+ */
 export function changesSince(root: string, base: string): Changes {
   const git = (...parameters: string[]): string => {
     try {

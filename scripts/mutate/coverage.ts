@@ -54,8 +54,9 @@ export function coverageOf(tests: readonly TestEnd[], hits: readonly Hits[], pro
 }
 
 /**
- * The tests that can notice a mutant: the fastest layer first, and the fastest file first in each. A module is loaded once for all tests, so
- * what runs at that time counts for all of them. `whole` are files whose tests do not pass one by one.
+ * The tests that can notice a mutant: the fastest layer first, and the fastest file first in each. A module is loaded
+ * once for all tests, so what runs at that time counts for all of them. `whole` are files whose tests do not pass one
+ * by one.
  */
 export function testsFor(
   mutant: Mutant,

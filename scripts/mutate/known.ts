@@ -12,7 +12,9 @@ export interface KnownMutant {
   readonly after: string;
   /** Which one, if the same text stands more than once in the same function. */
   readonly nth?: number;
-  /** Equivalent: nothing can tell it from the original. Harmless: something can, and nobody who uses the library minds. */
+  /**
+   * Equivalent: nothing can tell it from the original. Harmless: something can, and nobody who uses the library minds.
+   */
   readonly verdict: "equivalent" | "harmless";
   /** One sentence. */
   readonly reason: string;

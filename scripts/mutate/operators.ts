@@ -9,8 +9,8 @@ export interface Edit {
 }
 
 /**
- * What each operator does, and how often it is drawn. The weights resemble the faults that people make and reviews miss: most are
- * conditions, forgotten calls and awaits, and bounds.
+ * What each operator does, and how often it is drawn. The weights resemble the faults that people make and reviews
+ * miss: most are conditions, forgotten calls and awaits, and bounds.
  */
 export const OPERATORS = {
   negate: { weight: 24, does: "negates a condition" },
@@ -157,7 +157,8 @@ function emptyLiteral(node: SyntaxNode, parent: SyntaxNode | undefined): Edit[] 
   if (type === "ObjectExpression" && hasMembers(node["properties"])) return change("{}");
   if (type !== "Literal" || isKey(node, parent) || isFixedString(parent)) return [];
   if (typeof value === "boolean") return change(String(!value));
-  // A string with a space in it is prose or SQL: without the one nothing is lost, and without the other nothing works at all.
+  // A string with a space in it is prose or SQL: without the one nothing is lost, and without the other nothing works
+  // at all.
   return typeof value === "string" && value !== "" && !/\s/.test(value) ? change('""') : [];
 }
 

@@ -3,8 +3,8 @@ import { join } from "node:path";
 import { threadId } from "node:worker_threads";
 
 /**
- * What probed sources call. This file is copied next to them and runs in the tests' processes, also in those that tests start and
- * kill: these write each new hit at once.
+ * What probed sources call. This file is copied next to them and runs in the tests' processes, also in those that tests
+ * start and kill: these write each new hit at once.
  */
 
 interface State {
@@ -30,7 +30,10 @@ export function probe(number: number): void {
   if (!state.collects) write([number]);
 }
 
-/** From now on hits belong to this test of this file; `name` is null between the tests. Child processes are told by their environment. */
+/**
+ * From now on hits belong to this test of this file; `name` is null between the tests. Child processes are told by
+ * their environment.
+ */
 export function beginTest(file: string, name: string | null): void {
   if (state.collects) {
     const hits: number[] = [];

@@ -17,7 +17,10 @@ export interface RunResult {
 
 const START_LIMITS: RunLimits = { silenceMs: 120_000, totalMs: 120_000 };
 
-/** A test runner in a process group of its own, so that it can be killed with the workers and programs that its tests have started. */
+/**
+ * A test runner in a process group of its own, so that it can be killed with the workers and programs that its tests
+ * have started.
+ */
 export class RunnerProcess implements Disposable {
   readonly #child: ChildProcess;
   readonly #messages: FromRunner[] = [];

@@ -2,7 +2,10 @@ import { rmSync } from "node:fs";
 import { join, relative, sep } from "node:path";
 import { BaseSequencer, createVitest, type TestSpecification } from "vitest/node";
 
-/** The process that runs the tests of one copy of the tree. Transformed modules stay in memory; each run gets new workers. */
+/**
+ * The process that runs the tests of one copy of the tree. Transformed modules stay in memory; each run gets new
+ * workers.
+ */
 
 /** A test file, and which of its tests; all of them if no names are given. */
 export interface TestSelection {

@@ -18,7 +18,10 @@ import { insertProbes, type Probe } from "./probes.ts";
 import type { TestEnd, TestSelection } from "./runner.ts";
 import { type RunLimits, RunnerProcess, type RunResult } from "./runner-process.ts";
 
-/** What a test has hit; `name` is null for what ran between the tests of a file, and `file` for a process that did not know its test. */
+/**
+ * What a test has hit; `name` is null for what ran between the tests of a file, and `file` for a process that did not
+ * know its test.
+ */
 export interface Hits {
   readonly file: string | null;
   readonly name: string | null;

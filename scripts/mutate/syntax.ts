@@ -22,7 +22,9 @@ export function parse(file: string, text: string): Source {
   return { text, program: program as unknown as SyntaxNode, comments };
 }
 
-/** Calls `visit` with every node that exists at run time, outermost first. Types and declarations of types are left out. */
+/**
+ * Calls `visit` with every node that exists at run time, outermost first. Types and declarations of types are left out.
+ */
 export function walk(
   node: SyntaxNode,
   visit: (node: SyntaxNode, ancestors: readonly SyntaxNode[]) => void,
@@ -67,7 +69,9 @@ export function bare(node: SyntaxNode): SyntaxNode {
   return isWrapper && isNode(inner) ? bare(inner) : node;
 }
 
-/** The names of the classes and functions around a place, such as `FolderJournal.append`; empty at the top of a module. */
+/**
+ * The names of the classes and functions around a place, such as `FolderJournal.append`; empty at the top of a module.
+ */
 export function enclosingName(ancestors: readonly SyntaxNode[]): string {
   return ancestors.flatMap((node) => nameOf(node) ?? []).join(".");
 }

@@ -7,7 +7,8 @@ const root = join(import.meta.dirname, "../../..");
 
 /** Before tests that run the command: makes what is installed anew, if a source is newer. */
 export async function setup(): Promise<void> {
-  // The laboratory starts its processes from files of its own, so `torture` needs them compiled. The store in a database is loaded when it is needed.
+  // The laboratory starts its processes from files of its own, so `torture` needs them compiled. The store in a
+  // database is loaded when it is needed.
   for (const name of ["testkit", "postgres"]) compile(name);
   const command = join(bundleFolder, "bin.js");
   if (timeOf(command) > newestOf("holdfast", "adapters", "cli")) return;

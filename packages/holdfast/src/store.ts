@@ -1,8 +1,8 @@
 /**
  * Stores and their journals: for tools that work below sessions, and for authors of stores. `JournalStore` defines what
- * a store promises; the conformance suite of `@holdfast/testkit` tests it. `openStoreWith` puts sessions on it. The parts
- * that every store shares (`Ledger`, `Account`, `OrderClock`, refusals and the like) may change in a minor version,
- * unlike the rest of the library.
+ * a store promises; the conformance suite of `@holdfast/testkit` tests it. `openStoreWith` puts sessions on it. The
+ * parts that every store shares (`Ledger`, `Account`, `OrderClock`, refusals and the like) may change in a minor
+ * version, unlike the rest of the library.
  */
 
 export { defined } from "./defined.ts";

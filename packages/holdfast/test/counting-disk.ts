@@ -1,6 +1,8 @@
 import { type Disk, type DiskFile, nodeDisk } from "holdfast/disk";
 
-/** The real disk, with a count of what was asked of it: what a promise about cost is proven with, instead of a clock. */
+/**
+ * The real disk, with a count of what was asked of it: what a promise about cost is proven with, instead of a clock.
+ */
 export class CountingDisk {
   /** Bytes read, by the file's path. */
   readonly read = new Map<string, number>();

@@ -2,7 +2,10 @@ import { chmodSync, existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, 
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 
-/** What these tests prove does not depend on the disk, and memory spares them thousands of syncs. TMPDIR chooses another place. */
+/**
+ * What these tests prove does not depend on the disk, and memory spares them thousands of syncs. TMPDIR chooses another
+ * place.
+ */
 const BASE = process.env["TMPDIR"] === undefined && existsSync("/dev/shm") ? "/dev/shm" : tmpdir();
 
 /** A folder of its own for one test, gone when the test is over. */

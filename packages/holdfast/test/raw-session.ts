@@ -3,7 +3,10 @@ import { join } from "node:path";
 import { crc32 } from "node:zlib";
 import { newId } from "holdfast";
 
-/** The line of a record whose members are given as JSON text: what no writer of ours would write, with a right checksum all the same. */
+/**
+ * The line of a record whose members are given as JSON text: what no writer of ours would write, with a right checksum
+ * all the same.
+ */
 export function rawLine(
   seq: number,
   body: string,
@@ -23,7 +26,9 @@ export function putSession(root: string, bodies: readonly string[], at?: string)
   return id;
 }
 
-/** The records of a conversation of one turn, as JSON text without the envelope, with a place for what is wrong with it. */
+/**
+ * The records of a conversation of one turn, as JSON text without the envelope, with a place for what is wrong with it.
+ */
 export function turnBodies(
   wrong: {
     readonly session?: string;

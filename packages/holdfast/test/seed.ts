@@ -3,8 +3,8 @@ import { fileURLToPath } from "node:url";
 import fc from "fast-check";
 
 /**
- * The seed of a test file's random tests: HOLDFAST_SEED, or a new one. It is printed with the command that repeats the run, also when all
- * passes, so that a failure that shows elsewhere (a crash, a time-out) can be repeated too.
+ * The seed of a test file's random tests: HOLDFAST_SEED, or a new one. It is printed with the command that repeats the
+ * run, also when all passes, so that a failure that shows elsewhere (a crash, a time-out) can be repeated too.
  */
 export function seedOf(testFile: string, layer: string): number {
   const given = process.env["HOLDFAST_SEED"];
@@ -16,8 +16,8 @@ export function seedOf(testFile: string, layer: string): number {
 }
 
 /**
- * Checks a property with the seed of its file. A failure is reported by fast-check with seed, path and the smallest counterexample. HOLDFAST_EFFORT=50
- * makes fifty times as many runs.
+ * Checks a property with the seed of its file. A failure is reported by fast-check with seed, path and the smallest
+ * counterexample. HOLDFAST_EFFORT=50 makes fifty times as many runs.
  */
 export function holds<Ts>(property: fc.IProperty<Ts>, seed: number, runs: number): void {
   fc.assert(property, { seed, numRuns: runs * Number(process.env["HOLDFAST_EFFORT"] ?? 1) });

@@ -2,7 +2,10 @@ import { appendFileSync, existsSync } from "node:fs";
 import { setTimeout as sleep } from "node:timers/promises";
 import { jsonSchema, type LanguageModel, type ToolSet, tool } from "ai";
 
-/** The agent of the guide's server: beside it as `agent.ts`. It waits where the test says so, until the test lets it go on. */
+/**
+ * The agent of the guide's server: beside it as `agent.ts`. It waits where the test says so, until the test lets it go
+ * on.
+ */
 
 type Model = Extract<LanguageModel, { specificationVersion: "v4" }>;
 type Prompt = Parameters<Model["doStream"]>[0]["prompt"];

@@ -3,7 +3,9 @@ import { expect, test } from "vitest";
 import { place } from "../../../holdfast/test/place.ts";
 import { blocks, compilable } from "./guide.ts";
 
-/** What the blocks take for granted: the reader's model and tools, and from the second block on what the first one made. */
+/**
+ * What the blocks take for granted: the reader's model and tools, and from the second block on what the first one made.
+ */
 const READERS = `
 import type { LanguageModel, ToolSet } from "ai";
 declare const model: LanguageModel;

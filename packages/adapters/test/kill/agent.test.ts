@@ -197,7 +197,8 @@ test("C4: killed again and again, it comes to its end, and runs nothing twice th
     url: server.url,
     effects,
     asks: true,
-    // A life that resumes makes six writes until both tools have started: with fewer than seven it would come no further.
+    // A life that resumes makes six writes until both tools have started: with fewer than seven it would come no
+    // further.
     killAfter: 8,
     counts: "records",
   };

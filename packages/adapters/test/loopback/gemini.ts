@@ -1,7 +1,10 @@
 import { signPart, validateGemini } from "@holdfast/testkit";
 import { type Body, event, pieces, type Speech } from "./server.ts";
 
-/** `POST /v1beta/models/…:streamGenerateContent?alt=sse`. The first call of an answer is signed, as with models that think. */
+/**
+ * `POST /v1beta/models/…:streamGenerateContent?alt=sse`. The first call of an answer is signed, as with models that
+ * think.
+ */
 export const gemini: Speech = {
   base: "/v1beta",
   events: ({ reasoning = "", text = "", calls = [] }, _body, id) => {

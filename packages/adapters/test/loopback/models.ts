@@ -2,7 +2,10 @@ import type { LanguageModel } from "ai";
 
 export type ProviderName = "anthropic" | "openai-responses" | "openai-chat" | "gemini";
 
-/** A model of each real package, at an address. Loaded when it is asked for: a process that is to be killed should start fast. */
+/**
+ * A model of each real package, at an address. Loaded when it is asked for: a process that is to be killed should start
+ * fast.
+ */
 export const models: Record<ProviderName, (baseURL: string) => Promise<LanguageModel>> = {
   anthropic: async (baseURL) => {
     const { createAnthropic } = await import("@ai-sdk/anthropic");

@@ -20,7 +20,11 @@ export type Reply =
   | Answer
   /** Refused before anything is streamed. */
   | { readonly status: number; readonly headers?: Readonly<Record<string, string>>; readonly message?: string }
-  /** The answer, of which only so many events are sent: then the connection is cut, or an event comes that is no JSON, or an error of the provider's, or nothing for as long as the client waits. "garbled": the next event is no JSON, and the rest follows. */
+  /**
+   * The answer, of which only so many events are sent: then the connection is cut, or an event comes that is no JSON,
+   * or an error of the provider's, or nothing for as long as the client waits. "garbled": the next event is no JSON,
+   * and the rest follows.
+   */
   | {
       readonly answer: Answer;
       readonly after: number;
@@ -31,7 +35,10 @@ export type Reply =
 export interface Speech {
   /** What its package is given as `baseURL`. */
   readonly base: string;
-  /** Server-sent events, one text for each. `id`: one for this answer to this request, for the provider to make its own of. */
+  /**
+   * Server-sent events, one text for each. `id`: one for this answer to this request, for the provider to make its own
+   * of.
+   */
   events(answer: Answer, body: Body, id: string): string[];
   /** The event by which it tells of a failure in mid-stream. */
   failure(): string;

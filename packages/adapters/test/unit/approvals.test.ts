@@ -310,7 +310,10 @@ test("an id that the SDK makes is an approval's once, right after it has asked, 
   expect(approvals.newId()).not.toBe(first);
 });
 
-/** The SDK puts the results of approved calls behind the others; the session, like the provider's rules, in the order of the calls. */
+/**
+ * The SDK puts the results of approved calls behind the others; the session, like the provider's rules, in the order of
+ * the calls.
+ */
 function sorted(prompts: unknown): unknown {
   return JSON.parse(JSON.stringify(prompts), (_, value: unknown) => {
     if (!Array.isArray(value)) return value;

@@ -6,7 +6,9 @@ import { begun, everyWay, outline, PROMPT, recordsOf } from "../agents.ts";
 import { add, fails, say, scenarios } from "../scenarios.ts";
 import { promptOf, scripted } from "../scripted-model.ts";
 
-/** What is recorded is what the SDK itself would send next: for each thing that a response can hold, in all ways to run. */
+/**
+ * What is recorded is what the SDK itself would send next: for each thing that a response can hold, in all ways to run.
+ */
 
 describe.each(everyWay)("%s", (name, start) => {
   test.each(Object.entries(scenarios))(

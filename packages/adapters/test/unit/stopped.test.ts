@@ -16,7 +16,10 @@ const STEPS: Content[][] = [
   [text("Done.")],
 ];
 
-/** So many instants apart are the runs: each way to run and to stop begins at another, and together they come to them all. */
+/**
+ * So many instants apart are the runs: each way to run and to stop begins at another, and together they come to them
+ * all.
+ */
 const APART = 8;
 
 class Instants {

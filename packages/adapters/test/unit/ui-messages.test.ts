@@ -40,7 +40,10 @@ async function shownOf(stream: ReadableStream<UIMessageChunk>, message?: UIMessa
   return plain(last!);
 }
 
-/** Without members that are undefined, and without what the journal does not hold: ids of reasoning, sources, texts with nothing in them. */
+/**
+ * Without members that are undefined, and without what the journal does not hold: ids of reasoning, sources, texts with
+ * nothing in them.
+ */
 function plain(message: UIMessage): UIMessage {
   const { parts, ...rest } = JSON.parse(JSON.stringify(message)) as UIMessage;
   const kept = parts.filter((part) => !part.type.startsWith("source-") && !(part.type === "text" && part.text === ""));
@@ -112,7 +115,10 @@ describe("as the SDK shows it", () => {
     },
   );
 
-  /** Of calls that are no calls the journal holds what can be sent: an object. And the SDK takes what objects inherit for a tool. */
+  /**
+   * Of calls that are no calls the journal holds what can be sent: an object. And the SDK takes what objects inherit
+   * for a tool.
+   */
   function withRecordedInputs(message: UIMessage): UIMessage {
     const parts = message.parts.map((part) => {
       if (!("toolCallId" in part)) return part;

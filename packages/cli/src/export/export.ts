@@ -66,8 +66,8 @@ async function* journalLines(store: Store, id: string, redact: boolean): AsyncGe
 }
 
 /**
- * A streamed secret is in pieces, none of which looks like one, so a draft's texts are removed: the finished message has
- * them.
+ * A streamed secret is in pieces, none of which looks like one, so a draft's texts are removed: the finished message
+ * has them.
  */
 function withoutPieces<T extends { readonly [member: string]: unknown }>(draft: T): T {
   const parts = shapesOf(draft["parts"]).map((part) => {

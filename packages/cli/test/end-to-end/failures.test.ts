@@ -155,7 +155,8 @@ describe("failure in the user's face, kindly", () => {
   test("a store of which the disk is full: reading still works", async () => {
     using home = temporaryHome();
     const [id] = await speakIn(home.store, { prompt: "one" });
-    // A limit of the shell's on the size of files stands for a disk that takes no more; Node ignores its signal, and the write fails.
+    // A limit of the shell's on the size of files stands for a disk that takes no more; Node ignores its signal, and
+    // the write fails.
     const limited = join(home.path, "limited.sh");
     writeFileSync(limited, '#!/bin/sh\nulimit -f 0\nexec "$@"\n', { mode: 0o755 });
     const { spawnSync } = await import("node:child_process");

@@ -17,7 +17,8 @@ import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { type Ended, type Home, temporaryHome } from "../command.ts";
 
 /**
- * What users get: all packages, packed as npm would publish them and unpacked as npm would install them, beside nothing but what they say that they depend on. (packages/holdfast has a test of the library alone, with the README's
+ * What users get: all packages, packed as npm would publish them and unpacked as npm would install them, beside nothing
+ * but what they say that they depend on. (packages/holdfast has a test of the library alone, with the README's
  * program.)
  */
 
@@ -57,7 +58,8 @@ beforeAll(() => {
     execFileSync("tar", ["-xzf", join(place, tarballs[index]!), "-C", modules(name), "--strip-components=1"]);
   }
   installed = new Map(names.map((name) => [name, manifestIn(modules(name))]));
-  // Of others, what the packages declare; `npm install x.tgz` would want a registry. What is linked finds its own dependencies where it really is.
+  // Of others, what the packages declare; `npm install x.tgz` would want a registry. What is linked finds its own
+  // dependencies where it really is.
   const declared = [...installed.values()].flatMap(({ dependencies = {} }) => Object.keys(dependencies));
   // The types of Node are the program's own to install: the READMEs say so.
   for (const name of [...declared, "@types/node"]) {

@@ -2,7 +2,10 @@ import { writeSync } from "node:fs";
 import { type AnthropicMessage, openStore } from "holdfast";
 import { runShell } from "../../src/tools/shell/shell.ts";
 
-/** An agent that runs one command by the real tool in a real session, and waits to be killed where it is told to: `processes-agent.ts <job>`. */
+/**
+ * An agent that runs one command by the real tool in a real session, and waits to be killed where it is told to:
+ * `processes-agent.ts <job>`.
+ */
 export interface Job {
   readonly address: string;
   readonly cwd: string;

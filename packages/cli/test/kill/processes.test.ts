@@ -9,7 +9,10 @@ import { membersOf } from "../../src/tools/shell/process-groups.ts";
 import { findCommand, isRunning, stopGroup, waitForCommand } from "../../src/tools/shell/surviving-commands.ts";
 import type { Job, Said } from "./processes-agent.ts";
 
-/** R7b: an agent is killed with SIGKILL while its tool runs a command. What became of the command is found out, and is true. */
+/**
+ * R7b: an agent is killed with SIGKILL while its tool runs a command. What became of the command is found out, and is
+ * true.
+ */
 
 const seed = seedOf(import.meta.url, "kill");
 const program = programBeside(import.meta.url, "processes-agent");

@@ -1,6 +1,9 @@
 import { openStore } from "holdfast";
 
-/** Records messages in a session for ever, and says on standard output which ones it was promised (P1): `<store> <session>`. */
+/**
+ * Records messages in a session for ever, and says on standard output which ones it was promised (P1): `<store>
+ * <session>`.
+ */
 const [url, id] = process.argv.slice(2);
 const store = await openStore(url!);
 const session = await store.resume(id!);

@@ -1,4 +1,7 @@
-/** A program of somebody else's, on the packages as they are installed from npm: packed.test.ts compiles it there as strictly as can be, and runs it. */
+/**
+ * A program of somebody else's, on the packages as they are installed from npm: packed.test.ts compiles it there as
+ * strictly as can be, and runs it.
+ */
 import { durable } from "@holdfast/adapters/ai-sdk";
 import type { Chat, Host, Item } from "@holdfast/cli/host";
 import { validateAiSdk } from "@holdfast/testkit";

@@ -1,7 +1,10 @@
 import { spawn } from "node:child_process";
 import { renameSync, writeFileSync } from "node:fs";
 
-/** Stands between the terminal and the command: outlives what ends the command, and writes down how it ended. Arguments: the file for that, and the command. */
+/**
+ * Stands between the terminal and the command: outlives what ends the command, and writes down how it ended. Arguments:
+ * the file for that, and the command.
+ */
 
 const [file, ...command] = process.argv.slice(2);
 for (const signal of ["SIGHUP", "SIGINT", "SIGTERM"] as const) process.on(signal, () => undefined);

@@ -30,7 +30,9 @@ export interface WaitStatus {
 
 type Wanted = RegExp | string | ((screen: string) => boolean);
 
-/** The command in a real terminal: keys in, the screen's text out. One tmux server for each, so that none sees another. */
+/**
+ * The command in a real terminal: keys in, the screen's text out. One tmux server for each, so that none sees another.
+ */
 export class Terminal implements AsyncDisposable {
   readonly #socket: string;
   readonly #folder: string;
@@ -162,7 +164,9 @@ export class Terminal implements AsyncDisposable {
     return JSON.parse(readFileSync(path, "utf8"));
   }
 
-  /** Everything that was started here is gone when it resolves: nobody writes into a folder that is about to be removed. */
+  /**
+   * Everything that was started here is gone when it resolves: nobody writes into a folder that is about to be removed.
+   */
   async [Symbol.asyncDispose](): Promise<void> {
     const own = join(this.#folder, "status.pid");
     const status = join(this.#folder, "status");

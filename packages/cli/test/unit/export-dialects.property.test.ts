@@ -30,7 +30,10 @@ import { saidIn } from "../../src/transcript/said.ts";
 const seed = seedOf(import.meta.url, "unit");
 const names = Object.keys(dialects) as DialectName[];
 
-/** As the sessions layer shows it: repaired, and with a prompt behind it, unless it ends with results and the model is asked as it stands. */
+/**
+ * As the sessions layer shows it: repaired, and with a prompt behind it, unless it ends with results and the model is
+ * asked as it stands.
+ */
 function shown({ dialect }: Voice, entries: readonly Entry<unknown>[], prompted: boolean): readonly unknown[] {
   const repaired = [...entries];
   for (const { call, answer } of pair(repaired, dialect).exchanges.at(-1)!.calls) {

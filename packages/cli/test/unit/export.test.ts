@@ -57,7 +57,10 @@ const documentWith = (...items: Item[]): Document => ({
 const html = (document: Document): string => [...htmlOf(document)].join("");
 const markdown = (document: Document): string => [...markdownOf(document)].join("");
 
-/** Every tag of a page, with its attributes. Good enough where all else is escaped: a tag that is not known here fails the test. */
+/**
+ * Every tag of a page, with its attributes. Good enough where all else is escaped: a tag that is not known here fails
+ * the test.
+ */
 function tagsOf(page: string): string[] {
   return [...page.replace(/<style>.*?<\/style>/s, "").matchAll(/<[^>]*>/g)].map(([tag]) => tag);
 }

@@ -31,7 +31,10 @@ async function until(chat: Chat, status: Chat["state"]["status"]): Promise<void>
   while (chat.state.status !== status) await chat.settled();
 }
 
-/** One call is asked about and approved; `meanwhile` happens while the question stands. Answers the request, and what the model is told. */
+/**
+ * One call is asked about and approved; `meanwhile` happens while the question stands. Answers the request, and what
+ * the model is told.
+ */
 async function approved(
   stage: Stage,
   calls: readonly (readonly [name: string, input: object])[],

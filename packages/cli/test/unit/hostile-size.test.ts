@@ -10,8 +10,10 @@ import { decide } from "../../src/tools/permission/decide.ts";
 import { commandEnvironment } from "../../src/tools/shell/environment.ts";
 
 /**
- * A model, a server, a stored prompt or a variable can be a megabyte long, and made of whatever is hardest to read. Each of these took minutes to years at this size, since an expression in
- * it went back over the text from every character; now they end within the usual time limit of a test. Nothing is timed: what grows with the square again does not end.
+ * A model, a server, a stored prompt or a variable can be a megabyte long, and made of whatever is hardest to read.
+ * Each of these took minutes to years at this size, since an expression in it went back over the text from every
+ * character; now they end within the usual time limit of a test. Nothing is timed: what grows with the square again
+ * does not end.
  */
 const MEGABYTE = 1_000_000;
 const of = (piece: string): string => piece.repeat(Math.ceil(MEGABYTE / piece.length));

@@ -17,8 +17,10 @@ import { simpleCommands } from "../../src/tools/permission/shell-words.ts";
 import { callWords } from "../../src/transcript/words.ts";
 
 /**
- * What parses or prints text that a model, a file or a command made takes time that grows with the text, not with its square. The work is done by the engine's regular expressions, where steps cannot be counted: so the
- * time of the processor for a text eight times as long is compared, and has to be far from 64 times as much. `plain` itself is counted (plain-cost.test.ts).
+ * What parses or prints text that a model, a file or a command made takes time that grows with the text, not with its
+ * square. The work is done by the engine's regular expressions, where steps cannot be counted: so the time of the
+ * processor for a text eight times as long is compared, and has to be far from 64 times as much. `plain` itself is
+ * counted (plain-cost.test.ts).
  */
 
 const PIECES = [

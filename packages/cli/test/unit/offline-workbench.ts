@@ -149,7 +149,10 @@ export interface Disturbance {
 
 const STEPS_MAX = 400;
 
-/** Works on the prompt until the model answers without a call. Disturbed: processes die and the conversation is summed up, at random, and the library's words stand where something is missing. */
+/**
+ * Works on the prompt until the model answers without a call. Disturbed: processes die and the conversation is summed
+ * up, at random, and the library's words stand where something is missing.
+ */
 export function drive(bench: Workbench, prompt: string, disturbance?: Disturbance): Driven {
   let messages: LanguageModelV4Prompt = [user(prompt)];
   const ids: string[] = [];
@@ -221,7 +224,9 @@ function killed(
   return messages;
 }
 
-/** As src/agent/compaction.ts does it: the summary, the prompt if it is not among the newest, and the newest messages. */
+/**
+ * As src/agent/compaction.ts does it: the summary, the prompt if it is not among the newest, and the newest messages.
+ */
 function summedUp(
   messages: LanguageModelV4Prompt,
   prompt: string,

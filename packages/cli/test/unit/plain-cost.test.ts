@@ -4,17 +4,23 @@ import { holds, seedOf } from "../../../holdfast/test/seed.ts";
 import { plain } from "../../src/terminal/plain.ts";
 
 /**
- * Every screen and every export goes through `plain`, so its cost must grow with the text alone. Counted in characters that its searches pass over, not in time.
+ * Every screen and every export goes through `plain`, so its cost must grow with the text alone. Counted in characters
+ * that its searches pass over, not in time.
  */
 
 const seed = seedOf(import.meta.url, "unit");
 const COUNTED = 20_000;
 const MEGABYTE = 1_000_000;
 
-/** A search for one character of a class, or for a run of them: it looks at each character once. Any other expression can go back, and then characters cannot be counted. */
+/**
+ * A search for one character of a class, or for a run of them: it looks at each character once. Any other expression
+ * can go back, and then characters cannot be counted.
+ */
 const SEARCH = /^(?:\\r\+\\n\?\|)?\[(?:\\.|[^\]\\])*\]\+?$/;
 
-/** Characters that all searches together have looked at. A search that finds nothing has looked at the rest of the text. */
+/**
+ * Characters that all searches together have looked at. A search that finds nothing has looked at the rest of the text.
+ */
 function lookedAt(text: string): number {
   let characters = 0;
   const { exec } = RegExp.prototype;
@@ -51,7 +57,8 @@ describe("a megabyte takes a few looks at each character", () => {
     { name: "combining marks", text: "\u0301\x1b" },
   ])("$name: $text", ({ text }) => {
     const of = (length: number): string => `${text.repeat(Math.ceil(length / text.length))}x`;
-    // Five passes: is there anything to do, escapes (with up to two searches at an opener), line ends, direction, controls.
+    // Five passes: is there anything to do, escapes (with up to two searches at an opener), line ends, direction,
+    // controls.
     expect(lookedAt(of(COUNTED))).toBeLessThan(8 * COUNTED);
     // Counting takes longer than `plain` itself, and without the line above, this would take an hour.
     if (text.length === 1) expect(plain(of(MEGABYTE)).length).toBeLessThanOrEqual(MEGABYTE + 1);

@@ -23,8 +23,9 @@ import { Trust } from "../../src/trust/trust.ts";
 import { asResolved, call, config, scripted, text } from "./host-stage.ts";
 
 /**
- * The agent's store inside of the folder that it works in, and rules that allow everything. A lock is given away when any descriptor of its file is closed in the process that holds it (S13, S21), so the tools, which run in
- * that process, must not open the store's files: whatever they are called.
+ * The agent's store inside of the folder that it works in, and rules that allow everything. A lock is given away when
+ * any descriptor of its file is closed in the process that holds it (S13, S21), so the tools, which run in that
+ * process, must not open the store's files: whatever they are called.
  */
 
 let folder: string;

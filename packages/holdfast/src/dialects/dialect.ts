@@ -4,8 +4,8 @@ import type { Json } from "../journal/record.ts";
 export type Outcome<T = unknown> = { value: T; error?: undefined } | { error: unknown; value?: undefined };
 
 /**
- * Any part of an SDK's message. It is `any` so that the SDK's own types go in and come out without a cast, also those of
- * new kinds of parts, and Holdfast depends on no SDK. To have the parts checked too, name the SDK's type:
+ * Any part of an SDK's message. It is `any` so that the SDK's own types go in and come out without a cast, also those
+ * of new kinds of parts, and Holdfast depends on no SDK. To have the parts checked too, name the SDK's type:
  * `create<MessageParam>(…)`.
  */
 // biome-ignore lint/suspicious/noExplicitAny: see above.

@@ -328,8 +328,8 @@ export interface Turn<M> extends AsyncDisposable {
 /** What the model is asked with, and the draft of its answer. */
 export interface TurnRequest<M> {
   /**
-   * The messages at the time of the request, accepted by the provider unchanged (P4). The array is the caller's: changes
-   * to it have no effect on the session. The messages in it are frozen.
+   * The messages at the time of the request, accepted by the provider unchanged (P4). The array is the caller's:
+   * changes to it have no effect on the session. The messages in it are frozen.
    */
   readonly messages: M[];
   /** Push the answer into it as it streams, if it does, and commit it when it is complete. */

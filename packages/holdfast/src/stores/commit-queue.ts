@@ -15,10 +15,10 @@ interface Waiter {
 }
 
 /**
- * The writer of one session in a store that writes inside the call, and syncs later. Who waits for what (S10): assigning
- * the seq, encoding and writing are one synchronous step, so journal order is seq order. One sync runs at a time, and it
- * acknowledges what was written before it was issued. Under `process`, a written record is acknowledged at once, and
- * synced in the background within a second.
+ * The writer of one session in a store that writes inside the call, and syncs later. Who waits for what (S10):
+ * assigning the seq, encoding and writing are one synchronous step, so journal order is seq order. One sync runs at a
+ * time, and it acknowledges what was written before it was issued. Under `process`, a written record is acknowledged at
+ * once, and synced in the background within a second.
  */
 export abstract class CommitQueue extends JournalBase {
   #waiters: Waiter[] = [];

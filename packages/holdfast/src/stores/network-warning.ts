@@ -1,6 +1,9 @@
 import type { Disk } from "../disk/disk.ts";
 
-/** The warning for a store on a file system whose locks and syncs cannot be trusted; null if they can. `store`: its path. */
+/**
+ * The warning for a store on a file system whose locks and syncs cannot be trusted; null if they can. `store`: its
+ * path.
+ */
 export function networkWarning(disk: Disk, folder: string, store: string = folder): string | null {
   const network = disk.networkKind(folder);
   if (network === null) return null;

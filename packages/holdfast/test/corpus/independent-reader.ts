@@ -1,5 +1,6 @@
-// A reader of Holdfast journals, written from docs/FORMAT.md alone: it imports nothing of Holdfast. "§" cites that page, and
-// "§5.2" the second of the numbered steps of section 5; "ASSUMED" marks the places where the page leaves a choice.
+// A reader of Holdfast journals, written from docs/FORMAT.md alone: it imports nothing of Holdfast. "§" cites that
+// page, and "§5.2" the second of the numbered steps of section 5; "ASSUMED" marks the places where the page leaves a
+// choice.
 import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { crc32, zstdDecompressSync } from "node:zlib";
@@ -17,11 +18,14 @@ export interface Reading {
 
 type Damaged = Reading["damaged"][number];
 type Rec = NonNullable<ReturnType<typeof whole>>;
-/** A record, or, without `rec`, a stray: `takes` a number or not. Each ends where the next one begins, line ends included. */
+/**
+ * A record, or, without `rec`, a stray: `takes` a number or not. Each ends where the next one begins, line ends
+ * included.
+ */
 type Item = { start: number; end: number; rec: Rec | null; takes: boolean; why: Damaged["why"] };
 /**
- * `header`: its first record, if that is of kind `segment`. `sealed`: it is packed or has a tail, whatever comes behind it.
- * `begin`: N of the segment before it (§4), or Infinity. `base`: B, if that segment was not read (§5.1).
+ * `header`: its first record, if that is of kind `segment`. `sealed`: it is packed or has a tail, whatever comes behind
+ * it. `begin`: N of the segment before it (§4), or Infinity. `base`: B, if that segment was not read (§5.1).
  */
 type Segment = {
   name: string;
@@ -117,7 +121,8 @@ function salvage(text: Buffer, ended: boolean): { start: number; end: number; re
   const aside: number[] = [];
   for (let at = text.indexOf(BEGIN), next = 0; at !== -1 && tries < MAX_TRIES; at = text.indexOf(BEGIN, next)) {
     next = at + 1;
-    // Step 3. ASSUMED: a record "ends there" if this one begins where it ends. So the byte before is a `}`, and that decides.
+    // Step 3. ASSUMED: a record "ends there" if this one begins where it ends. So the byte before is a `}`, and that
+    // decides.
     if (isOneOf(":,[", text, at - 1)) aside.push(at);
     else
       next = stops.find((stop) => stop > at && stop - at < MAX_LINE && tries < MAX_TRIES && attempt(at, stop)) ?? next;
@@ -157,7 +162,10 @@ function split(bytes: Buffer, base: number): Item[] {
   return items;
 }
 
-/** The header of the zstd frame that `file` has at `at` (RFC 8878, 3.1.1.1): its content size and where its blocks begin; null if it has none, or none with a size. */
+/**
+ * The header of the zstd frame that `file` has at `at` (RFC 8878, 3.1.1.1): its content size and where its blocks
+ * begin; null if it has none, or none with a size.
+ */
 function frameAt(file: Buffer, at: number): { plain: number; blocks: number; checksum: number } | null {
   const descriptor = file[at + 4] ?? 8;
   if (file.indexOf(FRAME, at) !== at || (descriptor & 8) !== 0) return null;
@@ -194,7 +202,10 @@ function unpackFrame(file: Buffer, from: number, to: number, plain: number): Buf
   }
 }
 
-/** §7: the plain bytes of each frame, null where it is a stray: by the table, or, if that does not fit the file, by what the frames say. */
+/**
+ * §7: the plain bytes of each frame, null where it is a stray: by the table, or, if that does not fit the file, by what
+ * the frames say.
+ */
 function* framesOf(file: Buffer): Generator<{ plain: number; bytes: Buffer | null }> {
   const count = file.length < 16 ? 0 : file.readUInt32LE(file.length - 8);
   const table = file.length - count * 8 - 16; // magic, size, the pairs, the count, "hfst"
@@ -301,7 +312,9 @@ function firstOf(items: Item[]): { rec: Rec | null; strays: number } {
   return { rec: first?.rec ?? null, strays: before.filter((item) => item.takes).length };
 }
 
-/** §4: the number that a segment with these items begins with, or a lower one, `next`, that one behind it begins with. */
+/**
+ * §4: the number that a segment with these items begins with, or a lower one, `next`, that one behind it begins with.
+ */
 function beginOf(items: Item[], next: number): number {
   const { rec, strays } = firstOf(items);
   const begin = (rec?.seq ?? next) - (rec?.kind !== "segment" && strays > 0 ? 1 : 0);
@@ -440,8 +453,8 @@ export function readSession(folder: string): Reading {
     const most = (behind?.begin ?? Number.POSITIVE_INFINITY) - 1;
     tellSeqs(behind && Number.isFinite(most) ? most - previous : pending.length);
     taken = Math.min(previous + pending.length, most);
-    // §5.5; D is that of the records behind the tear, too. ASSUMED: each sealed segment needs this step, not the newest alone,
-    // and the seqs that the segments behind it begin with are not missing.
+    // §5.5; D is that of the records behind the tear, too. ASSUMED: each sealed segment needs this step, not the newest
+    // alone, and the seqs that the segments behind it begin with are not missing.
     const mark = Math.min(markOf(all), most);
     if (mark <= taken) continue;
     missing.push({ from: taken + 1, to: mark });

@@ -1,5 +1,5 @@
-// Random session folders: what writers of FORMAT.md leave behind, and what damage, other writers and strangers make of it.
-// Nothing here imports Holdfast. "§" cites FORMAT.md.
+// Random session folders: what writers of FORMAT.md leave behind, and what damage, other writers and strangers make of
+// it. Nothing here imports Holdfast. "§" cites FORMAT.md.
 import { constants, crc32, zstdCompressSync } from "node:zlib";
 import fc from "fast-check";
 

@@ -1,4 +1,5 @@
-// Reads a session folder twice: by the store, and by the reader that was written from FORMAT.md alone. "§" cites that page.
+// Reads a session folder twice: by the store, and by the reader that was written from FORMAT.md alone. "§" cites that
+// page.
 import { cpSync, mkdirSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { HoldfastError, type JournalRecord } from "holdfast";
@@ -37,7 +38,10 @@ export interface Readings {
 
 const keyOf = ({ seq, kind, crc }: { seq: number; kind: string; crc: string }) => `${seq} ${kind} ${crc}`;
 
-/** Reads a folder in both ways: as it is, with records that the store has appended to a copy, and with older epochs packed. */
+/**
+ * Reads a folder in both ways: as it is, with records that the store has appended to a copy, and with older epochs
+ * packed.
+ */
 export async function readTwice(folder: Folder): Promise<Readings[]> {
   using here = place();
   const original = join(here.path, "original");
@@ -92,8 +96,8 @@ async function appendTo(root: string): Promise<void> {
 }
 
 /**
- * The seq of the first record that was appended: `opened`, or the header before it. It need not stand right behind the old records, since a
- * new segment may bring some to life that did not count before (§4, N).
+ * The seq of the first record that was appended: `opened`, or the header before it. It need not stand right behind the
+ * old records, since a new segment may bring some to life that did not count before (§4, N).
  */
 function firstNewSeq(after: Reading, folder: Folder): number {
   const keys = "refused" in after ? [] : after.records;

@@ -4,8 +4,8 @@ import { type Disk, type DiskFile, nodeDisk } from "holdfast/disk";
 import { type Journal, openFolderStore } from "holdfast/store";
 
 /**
- * A writer in a thread of its own that stands still before one of its calls to the disk, in the middle of whatever it does, until it is told to go on.
- * Its locks keep nobody out: what happens then is the fence's business alone.
+ * A writer in a thread of its own that stands still before one of its calls to the disk, in the middle of whatever it
+ * does, until it is told to go on. Its locks keep nobody out: what happens then is the fence's business alone.
  */
 
 export interface Job {

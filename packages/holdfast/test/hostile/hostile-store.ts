@@ -20,8 +20,10 @@ import { newId, openStore, type Store } from "holdfast";
 import { encodeFrameTable } from "../../src/stores/folder/files/frames.ts";
 
 /**
- * Stores that somebody hostile, or an accident, has been at: each file of a session, and of the store, in turn replaced by each thing that can be in its place. Seeded, so that a failure can be repeated.
- * Whoever reads such a store must not hang, not die, not run out of memory; must say what is wrong in a typed error; and must read everything else as if nothing were wrong.
+ * Stores that somebody hostile, or an accident, has been at: each file of a session, and of the store, in turn replaced
+ * by each thing that can be in its place. Seeded, so that a failure can be repeated. Whoever reads such a store must
+ * not hang, not die, not run out of memory; must say what is wrong in a typed error; and must read everything else as
+ * if nothing were wrong.
  */
 
 /** What is replaced. */
@@ -107,7 +109,9 @@ function sparse(path: string, bytes: number, content: Buffer = Buffer.alloc(0)):
   closeSync(file);
 }
 
-/** A server that ends without closing leaves its socket. The name is relative: there are no longer ones than 107 bytes. */
+/**
+ * A server that ends without closing leaves its socket. The name is relative: there are no longer ones than 107 bytes.
+ */
 function socket(path: string): void {
   const program = `require("net").createServer().listen(${JSON.stringify(basename(path))}, () => process.exit())`;
   execFileSync(process.execPath, ["-e", program], { cwd: dirname(path) });

@@ -16,7 +16,10 @@ const SILENCE_MS = 90_000;
 /** Enough for any session that a writer makes, and far too little for what hostile ones would take. */
 const HEAP_MB = 640;
 
-/** Runs a program of this repository with little memory, as another user if this one is root, and kills it when it hangs. */
+/**
+ * Runs a program of this repository with little memory, as another user if this one is root, and kills it when it
+ * hangs.
+ */
 export function runLimited(
   program: string,
   args: readonly string[],

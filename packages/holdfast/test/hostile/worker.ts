@@ -1,7 +1,10 @@
 import { openStore } from "holdfast";
 import { openFolderStore } from "holdfast/store";
 
-/** Does everything that can be done with a store, says how each went, one JSON object to a line, and ends. A line before each: what was being done when it hung or died. */
+/**
+ * Does everything that can be done with a store, says how each went, one JSON object to a line, and ends. A line before
+ * each: what was being done when it hung or died.
+ */
 
 interface Job {
   readonly root: string;

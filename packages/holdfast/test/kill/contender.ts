@@ -7,7 +7,10 @@ import { isHoldfastError } from "holdfast";
 import { type Disk, nodeDisk } from "holdfast/disk";
 import { type Journal, type JournalStore, openFolderStore } from "holdfast/store";
 
-/** One of several processes that want to write to the same session. Tells each record that was acknowledged, until it is killed. */
+/**
+ * One of several processes that want to write to the same session. Tells each record that was acknowledged, until it is
+ * killed.
+ */
 export interface Contender {
   readonly root: string;
   readonly id: string;
@@ -26,7 +29,9 @@ export interface Acknowledged {
 const weak: Partial<Disk> = { hardLock: async () => null, isHardLocked: () => false };
 const none: Partial<Disk> = { ...weak, lock: () => ({ release: () => {} }), isLocked: () => false };
 
-/** Opens, reads and closes every file of the store, again and again: what a backup or a search in the same process does. */
+/**
+ * Opens, reads and closes every file of the store, again and again: what a backup or a search in the same process does.
+ */
 function readEverything(root: string): never {
   const bytes = Buffer.alloc(64 * 1024);
   for (;;) {

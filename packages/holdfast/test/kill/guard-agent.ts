@@ -4,7 +4,9 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { guard } from "../../src/guard/guard.ts";
 import { type Manner, openTargets, type Target } from "./guard-target.ts";
 
-/** An agent at work under a guard: `guard-agent.ts <job>`. It says on stdout what it has done, one JSON value a line. */
+/**
+ * An agent at work under a guard: `guard-agent.ts <job>`. It says on stdout what it has done, one JSON value a line.
+ */
 export interface Job {
   readonly folder: string;
   readonly ids: readonly string[];
@@ -104,7 +106,10 @@ const hosts = {
     });
     await work();
   },
-  /** As signal-exit 3 and 4 do (Ink has it): its listener ends the process, unless it finds another listener than its own. */
+  /**
+   * As signal-exit 3 and 4 do (Ink has it): its listener ends the process, unless it finds another listener than its
+   * own.
+   */
   async signalExit() {
     const listener = () => {
       if (process.listeners("SIGTERM").length !== 1) return;

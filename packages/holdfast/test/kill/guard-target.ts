@@ -32,7 +32,10 @@ class SessionTarget implements Target {
   }
 }
 
-/** For what a folder store does not do (no synchronous way, failing): as much of a session as the guard sees, over a real journal. */
+/**
+ * For what a folder store does not do (no synchronous way, failing): as much of a session as the guard sees, over a
+ * real journal.
+ */
 class JournalTarget implements Guarded, Target {
   readonly #journal: Journal;
   readonly #manner: Manner;

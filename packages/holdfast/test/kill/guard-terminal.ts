@@ -8,8 +8,9 @@ export function whyNot(program: string, ...args: string[]): string | null {
 }
 
 /**
- * Python's `pty`, since Node cannot open a terminal: the agent leads a session on a terminal of its own, and when the terminal is closed it is the kernel that sends SIGHUP. Its parent
- * is this program, which passes on what the agent said, and then how it ended.
+ * Python's `pty`, since Node cannot open a terminal: the agent leads a session on a terminal of its own, and when the
+ * terminal is closed it is the kernel that sends SIGHUP. Its parent is this program, which passes on what the agent
+ * said, and then how it ended.
  */
 export const TERMINAL_PY = `
 import json, os, pty, signal, sys

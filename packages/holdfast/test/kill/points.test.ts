@@ -17,7 +17,10 @@ import { seedOf } from "../seed.ts";
 
 const seed = seedOf(import.meta.url, "kill");
 
-/** Some records first, or a torn end; then the point, and others in the lives after it; then another life, whose reopening is checked twice. */
+/**
+ * Some records first, or a torn end; then the point, and others in the lives after it; then another life, whose
+ * reopening is checked twice.
+ */
 function livesThrough(point: NamedPoint, ...again: NamedPoint[]): LifePlan[] {
   const before: Record<NamedPoint["finds"], LifePlan[]> = {
     nothing: [],

@@ -9,7 +9,10 @@ import type { Job, Said } from "./session-agent.ts";
 
 type M = AnthropicMessage;
 
-/** Agents that say where they stand, and are killed there with SIGKILL; then the session is looked at, and goes on, here or in another process. */
+/**
+ * Agents that say where they stand, and are killed there with SIGKILL; then the session is looked at, and goes on, here
+ * or in another process.
+ */
 const program = programBeside(import.meta.url, "session-agent");
 const caches = temporaryPlace();
 const spawn = { env: { NODE_COMPILE_CACHE: join(caches.path, "compile-cache") } };

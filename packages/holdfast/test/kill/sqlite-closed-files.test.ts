@@ -36,8 +36,9 @@ async function heard(child: ChildProcess): Promise<Map<string, number>> {
 }
 
 /**
- * SQLite's locks are POSIX locks, and any `close` of a file drops those that the process has on it. On its own, SQLite then deletes the log under
- * a process that still uses it, or lets two write to it at once: without FlagLock these tests end with a database that is destroyed.
+ * SQLite's locks are POSIX locks, and any `close` of a file drops those that the process has on it. On its own, SQLite
+ * then deletes the log under a process that still uses it, or lets two write to it at once: without FlagLock these
+ * tests end with a database that is destroyed.
  */
 describe("P1: files of an SQLite store that other code of the process opens, reads and closes", () => {
   const closers = ["this thread", "the thread pool", "a worker"];

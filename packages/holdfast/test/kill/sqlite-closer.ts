@@ -7,11 +7,12 @@ import { newId } from "holdfast";
 import { openSqliteStore } from "holdfast/store";
 
 /**
- * A process that writes to an SQLite store, and in which other code opens, reads and closes every file of the store meanwhile, as a search
- * tool, a backup or a hash of the folder does. Each `close` gives away the POSIX locks that the process has on that file.
+ * A process that writes to an SQLite store, and in which other code opens, reads and closes every file of the store
+ * meanwhile, as a search tool, a backup or a hash of the folder does. Each `close` gives away the POSIX locks that the
+ * process has on that file.
  *
- * `<file> <durability> <lives> <appends> <closer>`: opens the store so many times, and appends so many notes to a new session each time (0: until
- * its input ends). Writes `<id> <number>` to descriptor 3 when a note is acknowledged.
+ * `<file> <durability> <lives> <appends> <closer>`: opens the store so many times, and appends so many notes to a new
+ * session each time (0: until its input ends). Writes `<id> <number>` to descriptor 3 when a note is acknowledged.
  */
 
 function* filesOf(folder: string): Generator<string> {

@@ -3,7 +3,10 @@ import type { AnthropicMessage, Session, Store } from "holdfast";
 import { type DiskFile, nodeDisk } from "holdfast/disk";
 import { openFolderStore, openStoreWith } from "holdfast/store";
 
-/** Agents that are killed at one write to the journal: as programs of their own, and again in the test, which carries on. */
+/**
+ * Agents that are killed at one write to the journal: as programs of their own, and again in the test, which carries
+ * on.
+ */
 
 type M = AnthropicMessage;
 

@@ -8,8 +8,9 @@ import { expect, test } from "vitest";
 import type { Acknowledged, Contender } from "./contender.ts";
 
 /**
- * P1, P6: several processes want to write to one session, and in each of them a thread opens, reads and closes every file of the store without end, which gives POSIX locks away.
- * All are killed in the end. Everything that anybody was told is there, once, in the order in which it was told.
+ * P1, P6: several processes want to write to one session, and in each of them a thread opens, reads and closes every
+ * file of the store without end, which gives POSIX locks away. All are killed in the end. Everything that anybody was
+ * told is there, once, in the order in which it was told.
  */
 
 const PROCESSES = 3;

@@ -11,14 +11,15 @@ import { ballast } from "./ballast.ts";
 const BLOCK = 4096;
 
 /**
- * ext4 in a sparse file on a small tmpfs. When that is full, ext4 still has space and takes every write; its writeback fails, and fsync says so
- * (with ENOSPC, which is a failed fsync all the same: S9).
+ * ext4 in a sparse file on a small tmpfs. When that is full, ext4 still has space and takes every write; its writeback
+ * fails, and fsync says so (with ENOSPC, which is a failed fsync all the same: S9).
  */
 async function failingDisk(machine: Machine): Promise<{ disk: LoopDisk; below: string }> {
   const below = await machine.tmpfs("below", mib(40));
   const disk = await machine.ext4("disk", mib(64), { on: below, mkfs: ["-b", String(BLOCK), "-J", "size=4"] });
   await disk.mount();
-  // ext4's own log must be there in full, or it is the log that fails, and the file system with it. Renames fill it, and take no blocks.
+  // ext4's own log must be there in full, or it is the log that fails, and the file system with it. Renames fill it,
+  // and take no blocks.
   const [one, other] = [join(disk.path, "one"), join(disk.path, "other")];
   writeFileSync(one, "");
   const folder = openSync(disk.path, "r");
@@ -31,8 +32,9 @@ async function failingDisk(machine: Machine): Promise<{ disk: LoopDisk; below: s
 }
 
 /**
- * Appends until the file ends where a block does. The loop device takes a write that was cut short for a whole one (measured on Linux 6.18): one
- * that begins in a block that is there and goes on in blocks that are not would be confirmed without being stored.
+ * Appends until the file ends where a block does. The loop device takes a write that was cut short for a whole one
+ * (measured on Linux 6.18): one that begins in a block that is there and goes on in blocks that are not would be
+ * confirmed without being stored.
  */
 async function alignEnd(journal: Journal, file: string): Promise<void> {
   const pad = async (chars: number): Promise<number> => {

@@ -17,8 +17,9 @@ import { seedOf } from "../seed.ts";
 import { needs } from "./allowed.ts";
 
 /**
- * P9: one unreadable, giant or hostile file costs what is in it. Everything is done to stores that somebody has been at, by a process with little memory, as a user who may not do everything: it does not hang, does not die, says what is wrong in typed
- * errors, and reads everything else as if nothing were wrong.
+ * P9: one unreadable, giant or hostile file costs what is in it. Everything is done to stores that somebody has been
+ * at, by a process with little memory, as a user who may not do everything: it does not hang, does not die, says what
+ * is wrong in typed errors, and reads everything else as if nothing were wrong.
  */
 
 const seed = seedOf(import.meta.url, "machine");

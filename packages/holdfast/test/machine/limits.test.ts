@@ -19,8 +19,8 @@ const program = programBeside(import.meta.resolve("../../../testkit/src/kill/ind
 const noShell = process.platform === "win32" ? "needs a POSIX shell" : null;
 
 /**
- * `ulimit -f` needs no root: the kernel cuts the write that crosses the limit short, and answers the next with EFBIG. (Node ignores SIGXFSZ, so that it
- * lives to hear of it.) The limit counts blocks of 512 bytes.
+ * `ulimit -f` needs no root: the kernel cuts the write that crosses the limit short, and answers the next with EFBIG.
+ * (Node ignores SIGXFSZ, so that it lives to hear of it.) The limit counts blocks of 512 bytes.
  */
 describe.each(["folder", "sqlite"])("C19: a short write, then EFBIG (%s)", (module) => {
   test("the unit is taken back, the session goes on, and nothing is there twice", async (context) => {
@@ -46,7 +46,8 @@ describe.each(["folder", "sqlite"])("C19: a short write, then EFBIG (%s)", (modu
       if (answer.e !== "ack") refused.push(answer);
     }
     expect(refused).toHaveLength(3);
-    // SQLite takes EFBIG for an I/O error, and does not say which. Both mean: nothing was written, and the journal goes on.
+    // SQLite takes EFBIG for an I/O error, and does not say which. Both mean: nothing was written, and the journal goes
+    // on.
     const code = module === "folder" ? "STORE_FULL" : "STORE_IO";
     for (const answer of refused) expect(answer).toMatchObject({ e: "refused", code });
     writer.kill();

@@ -6,8 +6,8 @@ import { needs } from "./allowed.ts";
 const seed = seedOf(import.meta.url, "machine");
 
 /**
- * Nothing that ext4 had not written to its device comes back; that a store without syncs is caught by this, a test of testkit shows. What this
- * cannot show: a device that confirms a flush and has not done it (S23).
+ * Nothing that ext4 had not written to its device comes back; that a store without syncs is caught by this, a test of
+ * testkit shows. What this cannot show: a device that confirms a flush and has not done it (S23).
  */
 describe("C8: every append that resolved under `power` is there after a real power cut", () => {
   test.for([

@@ -16,7 +16,10 @@ const note = (text: string) => ({ kind: "note", text });
 const textsOf = (records: readonly JournalRecord[]) =>
   records.filter((record) => record.kind === "note").map((record) => record["text"]);
 
-/** Everything that reads, and that everything that writes is refused; as JSON, since a process of somebody else's does it. */
+/**
+ * Everything that reads, and that everything that writes is refused; as JSON, since a process of somebody else's does
+ * it.
+ */
 const LOOK = `
   const [address, id] = process.argv.slice(1);
   const { newId } = await import(${JSON.stringify(new URL("../../src/index.ts", import.meta.url).href)});

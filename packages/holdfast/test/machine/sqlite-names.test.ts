@@ -25,8 +25,9 @@ async function twoNames(machine: Machine): Promise<{ readonly file: string; read
 }
 
 /**
- * A process in a container of its own, which sees `seen` and not the folder `hidden`. Opens the store under that name, appends a note to the session, or
- * makes it, and closes the store or is killed. Says what it found, or why it was refused.
+ * A process in a container of its own, which sees `seen` and not the folder `hidden`. Opens the store under that name,
+ * appends a note to the session, or makes it, and closes the store or is killed. Says what it found, or why it was
+ * refused.
  */
 async function inContainer(
   seen: string,

@@ -14,10 +14,10 @@ import {
 import { describe, expect, test } from "vitest";
 
 /**
- * The folder store on a simulated disk that fails (C19): each fault once and for ever, from every step on that can meet it. Every failure is a
- * HoldfastError at the call that met it; a refused append is written once when it is tried again, and one in doubt is there or not after
- * reopening; nothing acknowledged is lost, also by a power cut afterwards. A failure names its seed, its step and the command that
- * repeats it.
+ * The folder store on a simulated disk that fails (C19): each fault once and for ever, from every step on that can meet
+ * it. Every failure is a HoldfastError at the call that met it; a refused append is written once when it is tried
+ * again, and one in doubt is there or not after reopening; nothing acknowledged is lost, also by a power cut
+ * afterwards. A failure names its seed, its step and the command that repeats it.
  */
 const promises: Readonly<Record<FaultName, string>> = {
   EIO: "P8, C19: an I/O error at any step is a typed error, and the session goes on or is opened again",
@@ -84,7 +84,10 @@ test("P1, S9: what is appended behind a `closed` that never reached the disk sur
   const sizeOf = (disk: SimulatedDisk): number =>
     [...disk.tree()].find(([path]) => path.endsWith("/000001.jsonl"))?.[1]?.length ?? 0;
   const id = sessionId(1);
-  /** A session whose second record is so long that the file ends with it, and a page too: `closed` comes to a block of its own. */
+  /**
+   * A session whose second record is so long that the file ends with it, and a page too: `closed` comes to a block of
+   * its own.
+   */
   const written = async (pad: number) => {
     const disk = new SimulatedDisk();
     const store = await open(disk);

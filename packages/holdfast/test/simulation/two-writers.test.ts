@@ -5,8 +5,9 @@ import { type Durability, type JournalStore, openFolderStore } from "holdfast/st
 import { expect, test } from "vitest";
 
 /**
- * P1, P6 on the simulated disk, with locks that keep nobody out: three processes open one session, append, begin epochs and close, all at once, and then the power is cut, or all are
- * killed. What any of them was told is there, once, and in its order.
+ * P1, P6 on the simulated disk, with locks that keep nobody out: three processes open one session, append, begin epochs
+ * and close, all at once, and then the power is cut, or all are killed. What any of them was told is there, once, and
+ * in its order.
  */
 
 const ID = "0199a000-0000-7000-8000-000000000001";

@@ -30,7 +30,8 @@ const NASTY_OBJECTS: unknown[] = [
 ];
 
 const text = fc.oneof(fc.string({ unit: "binary" }), fc.string(), fc.constantFrom(...NASTY_TEXTS));
-// No backslash in a name: after `{"a":0,"\\":0}`, JSON.parse takes the name in `{"a":0,"\n":0}` for a backslash, too (nodejs/node#63785).
+// No backslash in a name: after `{"a":0,"\\":0}`, JSON.parse takes the name in `{"a":0,"\n":0}` for a backslash, too
+// (nodejs/node#63785).
 export const plainName = fc.string().filter((one) => !one.includes("\\"));
 const name = fc.oneof(plainName, fc.constantFrom(...NASTY_NAMES));
 const number = fc.oneof(fc.integer(), fc.double({ noNaN: true, noDefaultInfinity: true }).map(withoutNegativeZero));

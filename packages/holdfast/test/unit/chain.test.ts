@@ -69,7 +69,8 @@ describe("P9: a block of another journal, as a misdirected write leaves it", () 
 });
 
 test("C20: a pasted line and a gap that nobody noticed: what is shown does not depend on what comes later", () => {
-  // Line 4 was taken out, and something else put in its place: the next line of ours is enough to tell, and so is the next append.
+  // Line 4 was taken out, and something else put in its place: the next line of ours is enough to tell, and so is the
+  // next append.
   expectOwn([...owns(1, 3), other(1000), own(5)], [1, 2, 3, 5]);
   expectOwn([...owns(1, 3), ...others(1000, 1020), own(7)], [1, 2, 3, 7]);
 });

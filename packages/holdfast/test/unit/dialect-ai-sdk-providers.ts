@@ -147,8 +147,8 @@ const google = createGoogleGenerativeAI(settings);
 (globalThis as Made).AI_SDK_LOG_WARNINGS = false;
 
 /**
- * The body of the request that the SDK and the provider's package make of these messages. They are frozen, as those of a session are. Rejects with what the SDK threw if it
- * made none.
+ * The body of the request that the SDK and the provider's package make of these messages. They are frozen, as those of
+ * a session are. Rejects with what the SDK threw if it made none.
  */
 export async function bodyOf(
   { model, tools, options }: Provider,
@@ -288,7 +288,8 @@ function blockOf(part: Made): Made {
 }
 
 /**
- * Calls that go back without the reasoning that led to them, as it came. The validator goes by the ids of items, of which this package sends only those of reasoning.
+ * Calls that go back without the reasoning that led to them, as it came. The validator goes by the ids of items, of
+ * which this package sends only those of reasoning.
  */
 function withoutReasoning(input: readonly Made[], responses: readonly (readonly Made[])[]): Violation[] {
   const found: Violation[] = [];

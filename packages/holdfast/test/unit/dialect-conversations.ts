@@ -18,7 +18,10 @@ const plainCall: fc.Arbitrary<MadeCall> = fc.record({
   input: fc.constantFrom("whole", "whole", "cut", "null"),
 });
 
-/** Text that is not Unicode; ids and names that no provider takes, that a model made up, or that are members of every object. */
+/**
+ * Text that is not Unicode; ids and names that no provider takes, that a model made up, or that are members of every
+ * object.
+ */
 const oddText = fc.oneof(plainText, fc.constantFrom("half \ud83d", "\ude00", "\0"));
 const oddCall: fc.Arbitrary<MadeCall> = fc.record({
   id: fc.constantFrom("call_0", "call_1", "__proto__", "constructor", "a b", "half \ud83d", "half \ude00", null),

@@ -7,8 +7,9 @@ import { Book } from "./fold-book.ts";
 import { stepsOf } from "./steps.ts";
 
 /**
- * How a conversation is paired, folded and shown takes time that grows with its length, and not with its square. Steps are counted (steps.ts), at a length and at
- * twice that. In the first release, 8,000 calls of an ACP agent took seconds at the start of a turn.
+ * How a conversation is paired, folded and shown takes time that grows with its length, and not with its square. Steps
+ * are counted (steps.ts), at a length and at twice that. In the first release, 8,000 calls of an ACP agent took seconds
+ * at the start of a turn.
  */
 const stepOf = (of: Partial<MadeStep>): MadeStep => ({
   reasoning: "none",

@@ -7,7 +7,10 @@ import { isWellFormed, wellFormed } from "../../src/text/well-formed.ts";
 import { type MadeStep, type Voice, voices } from "./dialect-voices.ts";
 import { Book } from "./fold-book.ts";
 
-/** Deep nesting, members called `__proto__`, and the like: what JSON can carry goes in and out as it was, or is refused with a code; no walk runs out of stack. */
+/**
+ * Deep nesting, members called `__proto__`, and the like: what JSON can carry goes in and out as it was, or is refused
+ * with a code; no walk runs out of stack.
+ */
 
 // biome-ignore lint/suspicious/noExplicitAny: each voice has messages of its own.
 type M = any;

@@ -9,9 +9,9 @@ import { entry } from "./dialect-conversations.ts";
 import { told } from "./provider-judges.ts";
 
 /**
- * Reasoning of OpenAI Responses goes with the item that it led to, or not at all. A response may end after its reasoning alone (no
- * tokens were left), or be recorded item by item and lose its end with the process; then the model is asked again, and another
- * response stands right behind. Judged at every record, by what the responses really were.
+ * Reasoning of OpenAI Responses goes with the item that it led to, or not at all. A response may end after its
+ * reasoning alone (no tokens were left), or be recorded item by item and lose its end with the process; then the model
+ * is asked again, and another response stands right behind. Judged at every record, by what the responses really were.
  */
 const seed = seedOf(import.meta.url, "unit");
 

@@ -10,7 +10,10 @@ import { openaiResponses } from "../../src/dialects/openai-responses.ts";
 import { entry } from "./dialect-conversations.ts";
 import { told } from "./provider-judges.ts";
 
-/** One sample of everything that a provider or a person, and not the agent, may answer: which call it is, with which input, and where it stands in a request. */
+/**
+ * One sample of everything that a provider or a person, and not the agent, may answer: which call it is, with which
+ * input, and where it stands in a request.
+ */
 
 // biome-ignore lint/suspicious/noExplicitAny: messages as the APIs have them.
 type Message = any;

@@ -34,7 +34,10 @@ export interface Voice {
   system(text: string): unknown;
   step(step: MadeStep, serial: number): unknown[];
   result(call: MadeCall, text: string, failed: boolean): unknown;
-  /** What of a view has to stay as it is when the conversation goes on: its messages, or the blocks of which they are joined. */
+  /**
+   * What of a view has to stay as it is when the conversation goes on: its messages, or the blocks of which they are
+   * joined.
+   */
   atoms(view: readonly unknown[]): unknown[];
 }
 

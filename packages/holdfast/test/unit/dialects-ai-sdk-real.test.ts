@@ -10,14 +10,16 @@ import { bodyOf, type Known, type Provider, providers, response } from "./dialec
 import { entry, type Happening, happenings, spoken } from "./dialect-conversations.ts";
 
 /**
- * The `ai-sdk` dialect, judged by what the real packages send (P4): its messages go through `generateText` into each provider's package, and the request that comes out is
- * judged by the validator of that provider's API. The SDK lets much pass that a provider then refuses, and throws at some things that no provider would see.
+ * The `ai-sdk` dialect, judged by what the real packages send (P4): its messages go through `generateText` into each
+ * provider's package, and the request that comes out is judged by the validator of that provider's API. The SDK lets
+ * much pass that a provider then refuses, and throws at some things that no provider would see.
  *
  * Stated exceptions, each the package's own doing:
- * - A system message that is not at the beginning: @ai-sdk/google throws, and @ai-sdk/anthropic moves the first one to the top, which changes what signatures are
- *   bound to. It is not judged there. The SDK itself refuses system messages unless it is told not to, and Holdfast makes none (R2).
- * - An approval that is pending: `ai` throws MissingToolResultsError, whatever its documentation says. The session closes such a call when a prompt follows (R7); without
- *   one there is nothing to ask the model.
+ * - A system message that is not at the beginning: @ai-sdk/google throws, and @ai-sdk/anthropic moves the first one to
+ *   the top, which changes what signatures are bound to. It is not judged there. The SDK itself refuses system messages
+ *   by default, and Holdfast makes none (R2).
+ * - A pending approval: `ai` throws MissingToolResultsError, whatever its documentation says. The session closes such a
+ *   call when a prompt follows (R7); without one there is nothing to ask the model.
  * - With `store: true`, @ai-sdk/openai sends references to what its server has (R4): not judged.
  */
 const seed = seedOf(import.meta.url, "unit");

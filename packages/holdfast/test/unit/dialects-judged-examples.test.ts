@@ -22,7 +22,10 @@ import { wellFormed } from "../../src/text/well-formed.ts";
 import { stepsIn } from "../../src/view/unsent.ts";
 import { entry } from "./dialect-conversations.ts";
 
-/** The examples of the validators: what a provider accepts stays accepted, and what it refuses is mended, wherever an arrangement can do that. */
+/**
+ * The examples of the validators: what a provider accepts stays accepted, and what it refuses is mended, wherever an
+ * arrangement can do that.
+ */
 interface Bench {
   // biome-ignore lint/suspicious/noExplicitAny: each dialect has messages of its own.
   readonly dialect: Dialect<any>;
@@ -31,7 +34,10 @@ interface Bench {
   // biome-ignore lint/suspicious/noExplicitAny: each validator has options of its own.
   readonly validate: (request: unknown, options?: any) => Violation[];
   readonly list: string;
-  /** What only the application can set right, by its name: it sent something else than it got, or what no message can say. */
+  /**
+   * What only the application can set right, by its name: it sent something else than it got, or what no message can
+   * say.
+   */
   readonly beyond: readonly string[];
 }
 

@@ -9,8 +9,9 @@ import { type Voice, voices } from "./dialect-voices.ts";
 import { judges, type ProviderJudge, told } from "./provider-judges.ts";
 
 /**
- * What the dialects arrange, judged by validators that others wrote from the providers' documents (P4). Conversations are lived: the model speaks where
- * it can be asked, and signs what it has seen. Then they are cut anywhere, repaired as the sessions layer repairs, and go on with a prompt.
+ * What the dialects arrange, judged by validators that others wrote from the providers' documents (P4). Conversations
+ * are lived: the model speaks where it can be asked, and signs what it has seen. Then they are cut anywhere, repaired
+ * as the sessions layer repairs, and go on with a prompt.
  */
 const seed = seedOf(import.meta.url, "unit");
 

@@ -43,8 +43,8 @@ export const codeOf = (act: () => unknown): string => {
 };
 
 /**
- * A session without a journal: what is written is folded as if it had been read. It does what the sessions layer does: closes calls before the model is asked again,
- * and tells of interruptions before a prompt.
+ * A session without a journal: what is written is folded as if it had been read. It does what the sessions layer does:
+ * closes calls before the model is asked again, and tells of interruptions before a prompt.
  */
 export class Life {
   readonly voice: Voice;

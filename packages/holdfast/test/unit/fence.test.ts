@@ -7,8 +7,9 @@ import { type Job, names, type Said, type Work, withoutLocks } from "../fence/pa
 import { place } from "../place.ts";
 
 /**
- * P1, P6: two writers do no harm, whatever happened to the locks. One writer stands still before each of its calls to the disk in turn; another one takes the
- * session over, writes, and is acknowledged; then the first one goes on. Everything that anybody was told is there, once, and nothing is damaged.
+ * P1, P6: two writers do no harm, whatever happened to the locks. One writer stands still before each of its calls to
+ * the disk in turn; another one takes the session over, writes, and is acknowledged; then the first one goes on.
+ * Everything that anybody was told is there, once, and nothing is damaged.
  */
 
 let worker: Worker;

@@ -7,7 +7,10 @@ import { messagesOf } from "../../src/view/messages.ts";
 import { planResume, repairForPrompt } from "../../src/view/repairs.ts";
 import { Book } from "./fold-book.ts";
 
-/** How often the functions of a dialect are called, and with how many entries: that grows with the conversation, and not with its square. */
+/**
+ * How often the functions of a dialect are called, and with how many entries: that grows with the conversation, and not
+ * with its square.
+ */
 class Meter {
   readonly dialect: Dialect<unknown>;
   calls = 0;
@@ -50,7 +53,10 @@ const asks = (ids: readonly string[]) => ({
   tool_calls: ids.map((id) => ({ id, type: "function", function: { name: "read", arguments: "{}" } })),
 });
 
-/** `turns` with a call and its result each; then `open` messages in a row that call, whose tools have started and of which every other one has ended. */
+/**
+ * `turns` with a call and its result each; then `open` messages in a row that call, whose tools have started and of
+ * which every other one has ended.
+ */
 function journal(turns: number, open: number): Book {
   const book = new Book(openaiChat as never, { intents: true });
   for (let turn = 0; turn < turns; turn++) {

@@ -10,8 +10,9 @@ import { Book } from "./fold-book.ts";
 import { judges, told } from "./provider-judges.ts";
 
 /**
- * R1, C35, P4: sessions as they are lived. A model answers what it was sent, and signs it; tools start, end, and hold their results back; processes die; people stop, steer, hide, edit and
- * change the model. Every request is judged by its provider's rules, and what one request held, all later ones begin with, unless the application changed the past.
+ * R1, C35, P4: sessions as they are lived. A model answers what it was sent, and signs it; tools start, end, and hold
+ * their results back; processes die; people stop, steer, hide, edit and change the model. Every request is judged by
+ * its provider's rules, and what one request held, all later ones begin with, unless the application changed the past.
  */
 const seed = seedOf(import.meta.url, "unit");
 
@@ -293,7 +294,9 @@ class Life {
   }
 }
 
-/** What the application has changed of the past: what is hidden and replaced, and how often the model was another one. */
+/**
+ * What the application has changed of the past: what is hidden and replaced, and how often the model was another one.
+ */
 function pastOf({ conversation }: Book): string {
   const models = conversation.items.filter(isShown).flatMap(({ entry }) => entry.model ?? []);
   const switches = models.filter((one, at) => at > 0 && one !== models[at - 1]).length;

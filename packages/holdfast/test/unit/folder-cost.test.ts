@@ -6,7 +6,9 @@ import { expect, test } from "vitest";
 import { CountingDisk } from "../counting-disk.ts";
 import { place } from "../place.ts";
 
-/** Promises about cost, proven by counting what is asked of the disk; how long it takes is measured in `npm run bench`. */
+/**
+ * Promises about cost, proven by counting what is asked of the disk; how long it takes is measured in `npm run bench`.
+ */
 
 const titles: Summariser = {
   add: (row, record) => (record.kind === "session" ? { title: String(record["title"]) } : row),

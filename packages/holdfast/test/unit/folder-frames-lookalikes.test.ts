@@ -9,7 +9,9 @@ import { place } from "../place.ts";
 
 const MAGIC = Buffer.from([0x28, 0xb5, 0x2f, 0xfd]);
 
-/** Bytes that zstd cannot shorten, so that what looks like the beginning of a frame is still there when they are packed. */
+/**
+ * Bytes that zstd cannot shorten, so that what looks like the beginning of a frame is still there when they are packed.
+ */
 function withLookalikes(count: number): Buffer {
   const noise = (i: number): Buffer => createHash("shake256", { outputLength: 200 }).update(`${count} ${i}`).digest();
   return Buffer.concat([...Array.from({ length: count }, (_, i) => [noise(i), MAGIC]).flat(), noise(count)]);

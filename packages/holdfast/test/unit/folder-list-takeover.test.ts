@@ -7,8 +7,9 @@ import { expect, test } from "vitest";
 import { place } from "../place.ts";
 
 /**
- * Lists that are made while a session is taken over: before every single call that the new writer makes to the disk, another process lists. Then the writer is killed. Whatever those lists
- * put into the catalogue, the next list shows what the session holds.
+ * Lists that are made while a session is taken over: before every single call that the new writer makes to the disk,
+ * another process lists. Then the writer is killed. Whatever those lists put into the catalogue, the next list shows
+ * what the session holds.
  */
 test.each([
   ["was killed", "killed"],

@@ -6,7 +6,10 @@ import { openFolderStore } from "holdfast/store";
 import { expect, test } from "vitest";
 import { place, treeOf } from "../place.ts";
 
-/** Locks that keep nobody out: what is left when every lock was given away (decision 6). Each disk is a process of its own. */
+/**
+ * Locks that keep nobody out: what is left when every lock was given away (decision 6). Each disk is a process of its
+ * own.
+ */
 const lostLocks = (): Disk => ({
   ...nodeDisk,
   lock: () => ({ release() {} }),

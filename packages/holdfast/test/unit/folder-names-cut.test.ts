@@ -7,8 +7,8 @@ import { expect, test } from "vitest";
 import { place } from "../place.ts";
 
 /**
- * A disk that loses its power while it packs: removals wait in memory until their folder is synced, and at one of these syncs only those that `keeps` says
- * are kept (GUARANTEES: any subset of the names that were not synced).
+ * A disk that loses its power while it packs: removals wait in memory until their folder is synced, and at one of these
+ * syncs only those that `keeps` says are kept (GUARANTEES: any subset of the names that were not synced).
  */
 class PowerCut extends Error {}
 

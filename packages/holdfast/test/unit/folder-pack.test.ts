@@ -99,7 +99,8 @@ describe("S17: packed segments", () => {
     bytes[bytes.length + at]! ^= 1;
     writeFileSync(path, bytes);
     const left = await keys(store, id);
-    // The size of a frame is in the table alone: if that was hit, the frame does not fit it, and is reported as damaged.
+    // The size of a frame is in the table alone: if that was hit, the frame does not fit it, and is reported as
+    // damaged.
     expect(left.length === records.length || (await store.verify(id)).damaged.length > 0).toBe(true);
     expect(left.length).toBeGreaterThan(records.length / 2);
     await store.close();

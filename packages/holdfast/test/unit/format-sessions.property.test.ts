@@ -8,7 +8,10 @@ import { voices } from "./dialect-voices.ts";
 import { anyRecords } from "./fold-arbitraries.ts";
 import { Book, type Written } from "./fold-book.ts";
 
-/** P10: FORMAT.md, section 10, says all that the fold does about entries, open calls, drafts and turns. The other reader follows that page, and imports nothing of ours. */
+/**
+ * P10: FORMAT.md, section 10, says all that the fold does about entries, open calls, drafts and turns. The other reader
+ * follows that page, and imports nothing of ours.
+ */
 
 const seed = seedOf(import.meta.url, "unit");
 const voice = voices.find(({ dialect }) => dialect.name === "anthropic")!;

@@ -8,7 +8,10 @@ import { randomOf } from "../hostile/hostile-store.ts";
 
 const MIB = 1024 * 1024;
 
-/** A packed segment in memory that counts what is read of it, and refuses to be read in pieces that are larger than any frame. */
+/**
+ * A packed segment in memory that counts what is read of it, and refuses to be read in pieces that are larger than any
+ * frame.
+ */
 class MemoryFile {
   read_ = 0;
   readonly bytes: Buffer;

@@ -18,7 +18,8 @@ test("P6: a hard lock that is given up while it is asked for is free at once, al
   // The program gets the lock meanwhile, and this process does not hear of it.
   spawnSync("sleep", ["0.3"]);
   unwanted.abort();
-  // In the same turn of the event loop, as somebody who blocks. It waits: a killed program may have the file for an instant.
+  // In the same turn of the event loop, as somebody who blocks. It waits: a killed program may have the file for an
+  // instant.
   const fd = openSync(path, "r");
   const { status } = spawnSync("flock", ["-w", "5", "-x", "3"], { stdio: ["ignore", "ignore", "ignore", fd] });
   expect(status).toBe(0);

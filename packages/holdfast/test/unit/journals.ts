@@ -2,7 +2,10 @@ import { crc32 } from "node:zlib";
 import { type Scan, scanBytes } from "../../src/journal/lines/scan.ts";
 import type { JournalRecord } from "../../src/journal/record.ts";
 
-/** Lines made here, not by the encoder: what scan and tail are tested with does not rest on the code that it is to be read back from. */
+/**
+ * Lines made here, not by the encoder: what scan and tail are tested with does not rest on the code that it is to be
+ * read back from.
+ */
 
 export const AT = "2026-11-15T02:30:00.123Z";
 

@@ -1,6 +1,9 @@
 import { openers } from "../conformance/openers.ts";
 
-/** A process of its own that begins a turn in a session and then does nothing, until it is killed: `list-holder.ts <store> <path> <id>`. */
+/**
+ * A process of its own that begins a turn in a session and then does nothing, until it is killed: `list-holder.ts
+ * <store> <path> <id>`.
+ */
 const [kind, path, id] = process.argv.slice(2) as [keyof typeof openers, string, string];
 const store = await openers[kind](path, {});
 const { journal } = await store.open(id);

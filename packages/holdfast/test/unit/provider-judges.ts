@@ -17,7 +17,10 @@ type Made = any;
 export interface ProviderJudge {
   /** A response as it comes from a model that has seen this view. */
   signed(step: unknown[], view: readonly unknown[]): unknown[];
-  /** `steps`: the responses as they came. `paused`: the view may end with a call that the provider has not finished with; `waiting` (the same, if not given): or a person. */
+  /**
+   * `steps`: the responses as they came. `paused`: the view may end with a call that the provider has not finished
+   * with; `waiting` (the same, if not given): or a person.
+   */
   judge(
     view: readonly unknown[],
     steps?: readonly (readonly unknown[])[],

@@ -19,7 +19,10 @@ const SHARDS = [
   ...["]", ".", "/", "--token ", "a1B2c3D4", "abcdefgh", "[redacted:secret]", "[redacted:", "é", "😀", "ya29.", "1//0"],
 ];
 
-/** Where one sample ends and the next begins without a break, the shapes say what belongs to what: those secrets are not asked for. */
+/**
+ * Where one sample ends and the next begins without a break, the shapes say what belongs to what: those secrets are not
+ * asked for.
+ */
 const BREAKS = [" ", "\n", '" "', "\n\n", ", "];
 
 export interface Redactable {

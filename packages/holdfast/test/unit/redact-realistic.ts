@@ -1,8 +1,9 @@
 import { noise } from "./redact-samples.ts";
 
 /**
- * What agents come across: credentials of many issuers as they stand in files, logs and command lines, and texts that only look like them. All made up, and put together here, so that no file of this repository
- * holds anything that a scanner would take for a key. Each is in the form in which it leaks, not in the form that is easiest to find.
+ * What agents come across: credentials of many issuers as they stand in files, logs and command lines, and texts that
+ * only look like them. All made up, and put together here, so that no file of this repository holds anything that a
+ * scanner would take for a key. Each is in the form in which it leaks, not in the form that is easiest to find.
  */
 
 const HEX = "0123456789abcdef";

@@ -64,7 +64,8 @@ describe("credentials", () => {
     );
   });
 
-  // Each is a megabyte. With work that is not linear (a quantifier without a bound, a run that is looked at from each of its places) any of these takes minutes, and the test its time-out.
+  // Each is a megabyte. With work that is not linear (a quantifier without a bound, a run that is looked at from each
+  // of its places) any of these takes minutes, and the test its time-out.
   const pieces = [
     ...["eyJ", "sk-", "sk-ant-", "token=", "token:a", "secret_access_key", "bearer ", "-", "-----BEGIN ", "://a:", "@"],
     ...["authorization:", "AKIA", "glpat-a ", "--token ", "xoxb-1", "hooks.slack.com/services/", 'password"', "1//0"],

@@ -6,7 +6,10 @@ import { type MadeCall, type MadeStep, modelVoices, type Voice } from "./dialect
 import { Book } from "./fold-book.ts";
 import { judges, told } from "./provider-judges.ts";
 
-/** The table of SESSIONS.md, row by row: records in; what the interruption says, and what is sent with a new prompt (P) and with `resumeTurn` (R), judged by the providers' rules. */
+/**
+ * The table of SESSIONS.md, row by row: records in; what the interruption says, and what is sent with a new prompt (P)
+ * and with `resumeTurn` (R), judged by the providers' rules.
+ */
 
 const callOf = (id: string, name = "read"): MadeCall => ({ id, name, input: "whole" });
 const stepOf = (of: Partial<MadeStep>): MadeStep => ({

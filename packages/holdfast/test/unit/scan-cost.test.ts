@@ -4,8 +4,8 @@ import { decideTail } from "../../src/journal/lines/tail.ts";
 import { bytesOf, line, nuls, withoutNewline } from "./journals.ts";
 
 /**
- * S4: what a scan costs grows with the bytes, whatever they are. Counted in bytes that are searched, checksummed and turned into text, not in
- * time: four times the input may take hardly more than four times the steps.
+ * S4: what a scan costs grows with the bytes, whatever they are. Counted in bytes that are searched, checksummed and
+ * turned into text, not in time: four times the input may take hardly more than four times the steps.
  */
 
 const steps = vi.hoisted(() => ({ bytes: 0 }));

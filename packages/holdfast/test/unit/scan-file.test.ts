@@ -10,8 +10,9 @@ import { type SegmentBytes, scanPlain } from "../../src/stores/folder/files/scan
 import { bytesOf, line, withoutNewline } from "./journals.ts";
 
 /**
- * S4: what it costs to read a segment grows with its bytes, whatever they are, and no more than two records of it are in memory. Counted in bytes that are read, searched and moved, and in the size
- * of buffers: not in time. Whoever goes beyond the budget is stopped, so that a test fails and does not hang.
+ * S4: what it costs to read a segment grows with its bytes, whatever they are, and no more than two records of it are
+ * in memory. Counted in bytes that are read, searched and moved, and in the size of buffers: not in time. Whoever goes
+ * beyond the budget is stopped, so that a test fails and does not hang.
  */
 
 const steps = { bytes: 0, budget: Number.POSITIVE_INFINITY, largest: 0 };

@@ -14,7 +14,10 @@ import {
   withoutNewline,
 } from "./journals.ts";
 
-/** C20: what damage costs, and that it is reported with its place. What the damage means is decided elsewhere (tail.test.ts). */
+/**
+ * C20: what damage costs, and that it is reported with its place. What the damage means is decided elsewhere
+ * (tail.test.ts).
+ */
 
 const one = line(1, { text: "one" });
 const two = line(2, { text: "zwei: ü, 😀" });

@@ -114,7 +114,8 @@ describe.each(onDisk)("the index file (%s store)", (kind) => {
     ["zeroed in place", (path) => writeFileSync(path, Buffer.alloc(Math.max(65_536, statSync(path).size)))],
     ["in the middle of it garbage", (path) => overwriteMiddle(path)],
   ];
-  // A file that is mapped into memory may not be cut short under those who have it open, whoever they are: the kernel ends them. So the shared-memory file is deleted here.
+  // A file that is mapped into memory may not be cut short under those who have it open, whoever they are: the kernel
+  // ends them. So the shared-memory file is deleted here.
   const whileOpen = (harm: (path: string) => void) => (path: string) =>
     path.endsWith("-shm") ? rmSync(path) : harm(path);
 

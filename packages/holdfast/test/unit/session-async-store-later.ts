@@ -12,7 +12,8 @@ import {
 type Wait = () => Promise<void>;
 
 /**
- * A store as one behind a network is: it writes in the order of the calls, but later, and its answers come out of step. `wait` says how much later; there is no way to write inside a call.
+ * A store as one behind a network is: it writes in the order of the calls, but later, and its answers come out of step.
+ * `wait` says how much later; there is no way to write inside a call.
  */
 export async function openLaterStore(
   options: Parameters<typeof openMemoryStore>[0],

@@ -29,7 +29,10 @@ async function begin(
   return { store, session, path: here.path };
 }
 
-/** What another process would find if this one were killed now: a copy of the journal as it is on disk, without its lease (S13). */
+/**
+ * What another process would find if this one were killed now: a copy of the journal as it is on disk, without its
+ * lease (S13).
+ */
 async function found(path: string, id: string): Promise<Interruption<M> | null> {
   using copy = place();
   cpSync(join(path, "sessions"), join(copy.path, "sessions"), { recursive: true });

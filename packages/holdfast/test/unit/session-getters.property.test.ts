@@ -3,7 +3,9 @@ import { type AnthropicMessage, type Draft, isHoldfastError, openStore, type Ses
 import { expect, test } from "vitest";
 import { seedOf } from "../seed.ts";
 
-/** Two sessions do the same. In one of them everything that can be read is read after every step: the records are equal. */
+/**
+ * Two sessions do the same. In one of them everything that can be read is read after every step: the records are equal.
+ */
 const seed = seedOf(import.meta.url, "unit");
 
 type M = AnthropicMessage;

@@ -6,7 +6,10 @@ import { place } from "../place.ts";
 import { voices } from "./dialect-voices.ts";
 import type { Made } from "./sync-agents.ts";
 
-/** Names and ids that every object has already: whoever looks them up in a plain object finds something that nobody put there. */
+/**
+ * Names and ids that every object has already: whoever looks them up in a plain object finds something that nobody put
+ * there.
+ */
 const NAMES = ["constructor", "__proto__", "toString", "hasOwnProperty", "valueOf"];
 
 const silent = { reasoning: "none", text: null, after: null, provider: "none" } as const;

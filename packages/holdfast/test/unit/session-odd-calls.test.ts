@@ -3,7 +3,10 @@ import { describe, expect, test } from "vitest";
 import { type MadeCall, type MadeStep, type Voice, voices } from "./dialect-voices.ts";
 import { judges, told } from "./provider-judges.ts";
 
-/** Calls in numbers, under names and with ids that a fast path or a plain object would stumble over: at the append, and at every resume after it. */
+/**
+ * Calls in numbers, under names and with ids that a fast path or a plain object would stumble over: at the append, and
+ * at every resume after it.
+ */
 
 // biome-ignore lint/suspicious/noExplicitAny: each voice has messages of its own.
 type M = any;

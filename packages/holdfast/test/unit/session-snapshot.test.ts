@@ -6,8 +6,9 @@ import { openLaterStore } from "./session-async-store-later.ts";
 import type { Made } from "./sync-agents.ts";
 
 /**
- * R19: whatever is handed over is read once, inside the call. What the caller does to it afterwards changes nothing that is stored or shown, on a store that writes inside the call and on one that writes later; and a value that cannot be
- * read is a typed error, with nothing recorded.
+ * R19: whatever is handed over is read once, inside the call. What the caller does to it afterwards changes nothing
+ * that is stored or shown, on a store that writes inside the call and on one that writes later; and a value that cannot
+ * be read is a typed error, with nothing recorded.
  */
 
 interface Scene {

@@ -3,7 +3,10 @@ import { describe, expect, test } from "vitest";
 import { voices } from "./dialect-voices.ts";
 import { type Made, Speaker } from "./sync-agents.ts";
 
-/** What is no message of the dialect is refused, wherever messages come in, with its place and what it is; and nothing is recorded. */
+/**
+ * What is no message of the dialect is refused, wherever messages come in, with its place and what it is; and nothing
+ * is recorded.
+ */
 
 /** As LangChain makes them: no role, and a class of their own. */
 class BaseMessage {

@@ -6,8 +6,8 @@ import { FlagLock } from "../../src/stores/sqlite/database/flag-lock.ts";
 
 /**
  * Another process that uses a FlagLock:
- * - `count <folder> <times>`: adds one to the number in a file, so many times, in steps that would lose numbers if two did it at once; and closes
- *   the files of the lock all the time, so that no POSIX lock on them lasts;
+ * - `count <folder> <times>`: adds one to the number in a file this many times, in steps that lose numbers if two
+ *   processes interleave; and closes the files of the lock all the time, so that no POSIX lock on them lasts;
  * - `die <folder>`: is killed inside a use.
  */
 const [task, folder, times] = process.argv.slice(2) as [string, string, string];

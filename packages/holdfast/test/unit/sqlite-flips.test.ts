@@ -121,7 +121,8 @@ describe("P9, C22: one flipped bit in a place that matters", () => {
     const { id } = known[3]!;
     const reported: string[][] = [];
     for (const at of placesOf(whole, id)) {
-      // In the table the types of `trashed` and `written` stand directly before the id: 0 is null, and 8 is the number 0.
+      // In the table the types of `trashed` and `written` stand directly before the id: 0 is null, and 8 is the number
+      // 0.
       if (whole[at - 1] !== 0 || whole[at - 2] !== 0) continue;
       const bytes = flipped(whole, at - 2, 3);
       expect(await examine(file, bytes, known)).toEqual([]);

@@ -20,8 +20,9 @@ export type Faults = string[];
 const FOLLOW_MS = 400;
 
 /**
- * Looks at a store whose file has one bit flipped, from all sides. Whatever the bit is part of: every error is a typed one; no session shows under
- * another id, or with records of another; nothing that is missing goes unsaid; and the sessions that are not affected go on.
+ * Looks at a store whose file has one bit flipped, from all sides. Whatever the bit is part of: every error is a typed
+ * one; no session shows under another id, or with records of another; nothing that is missing goes unsaid; and the
+ * sessions that are not affected go on.
  */
 export async function examine(file: string, bytes: Buffer, known: readonly Known[]): Promise<Faults> {
   for (const ending of ["-wal", "-shm", "-search", "-search-wal", "-search-shm"])

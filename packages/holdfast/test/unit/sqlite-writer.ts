@@ -7,10 +7,12 @@ import { HandledDisk } from "./handled-disk.ts";
  * Another process that has to do with an SQLite store, told by its parent:
  * - `hold <file>`: takes the write lock, says so, and gives it back when it is told to;
  * - `append <file> <id> <count>`: opens the session, and appends that many notes, as fast as it can;
- * - `append-for-ever <file> <id> <durability>`: the same without end; writes the number of each note to descriptor 3, before it is tried and
- *   after it is acknowledged. A write, not a message: Node queues messages, and SIGKILL would take those that it has not sent yet;
+ * - `append-for-ever <file> <id> <durability>`: the same without end; writes the number of each note to descriptor 3,
+ *   before the append and after its acknowledgement. A write, not a message: Node queues messages, and SIGKILL loses
+ *   those that are not sent yet;
  * - `append-and-die <file> <id>`: appends a note, and is killed with it in the log;
- * - `exit <file> <id>`: appends a note that nobody waits for, ends without closing anything, and says how often the log was synced at the end.
+ * - `exit <file> <id>`: appends a note without waiting, exits without closing anything, and reports how often the log
+ *   was synced.
  */
 const [task, file, id, argument] = process.argv.slice(2);
 const say = (message: unknown): void => {

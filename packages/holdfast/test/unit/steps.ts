@@ -1,7 +1,10 @@
 import { type Profiler, Session } from "node:inspector/promises";
 
 const session = new Session();
-/** From the beginning on: V8 counts the blocks of a function only if it counted when the function was compiled, which is when it is first called. */
+/**
+ * From the beginning on: V8 counts the blocks of a function only if it counted when the function was compiled, which is
+ * when it is first called.
+ */
 const isCounting = (async () => {
   session.connect();
   await session.post("Profiler.enable");
@@ -9,8 +12,9 @@ const isCounting = (async () => {
 })();
 
 /**
- * How many steps a piece of work takes: how often V8 entered a function or a block of our source (its own counts, exact and the same on every machine),
- * and how many items the methods of arrays that look at items by themselves went over. No clock is asked.
+ * How many steps a piece of work takes: how often V8 entered a function or a block of our source (its own counts, exact
+ * and the same on every machine), and how many items the methods of arrays that look at items by themselves went over.
+ * No clock is asked.
  */
 export async function stepsOf(run: () => unknown): Promise<number> {
   await isCounting;

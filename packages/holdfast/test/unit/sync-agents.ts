@@ -35,7 +35,9 @@ export class Speaker {
   step = (step: Partial<MadeStep>): Made[] => this.voice.step({ ...SILENT, ...step }, this.#serial++);
 }
 
-/** The same message with a cache mark, as agents move one along with the conversation; as it is where there are none. */
+/**
+ * The same message with a cache mark, as agents move one along with the conversation; as it is where there are none.
+ */
 export function marked({ dialect }: Voice, message: Made): Made {
   const { content } = message;
   const parts = typeof content === "string" ? [{ type: "text", text: content }] : content;

@@ -8,8 +8,10 @@ import { type Made, Speaker } from "./sync-agents.ts";
 import { CrashingStore } from "./sync-crash-disk.ts";
 
 /**
- * R14, P1, P3, P5: agents that do to their array whatever they like: trim, strip, drop, move, repeat, clone, freeze and write into messages, and are killed at any write of the sync that follows. The array is what is recorded, once; what had
- * been acknowledged is there, as it was or as the array has it; and of every tool that ran the result is there, or the interruption names it.
+ * R14, P1, P3, P5: agents that do to their array whatever they like: trim, strip, drop, move, repeat, clone, freeze and
+ * write into messages, and are killed at any write of the sync that follows. The array is what is recorded, once; what
+ * had been acknowledged is there, as it was or as the array has it; and of every tool that ran the result is there, or
+ * the interruption names it.
  */
 const seed = seedOf(import.meta.url, "unit");
 
@@ -63,7 +65,9 @@ class Agent {
   #session: Session<Made>;
   #array: Made[] = [];
   #count = 0;
-  /** Calls whose tool has run, and what it said; null if it runs still. Of those that the array had at the last sync. */
+  /**
+   * Calls whose tool has run, and what it said; null if it runs still. Of those that the array had at the last sync.
+   */
   readonly #ran = new Map<string, string | null>();
   /** Recorded beside the array, and not in it. */
   #steered: string[] = [];
@@ -349,7 +353,8 @@ class Agent {
       Made[],
     ];
     const { dialect } = this.#voice;
-    // A view leaves out the ids of items whose past has changed, and members that the API does not know; an agent may go on with what a view shows.
+    // A view leaves out the ids of items whose past has changed, and members that the API does not know; an agent may
+    // go on with what a view shows.
     const bare = (message: Made): Made => {
       if (dialect.name === "openai-responses") return withoutId(message);
       return dialect.name === "anthropic" || dialect.name === "gemini" ? withoutNote(message) : message;
@@ -378,7 +383,10 @@ function withoutNote({ note: _note, ...rest }: Made): Made {
   return rest;
 }
 
-/** What the application has said, in its own words: without what it has changed or left out, what was made up, and outcomes that no message holds. */
+/**
+ * What the application has said, in its own words: without what it has changed or left out, what was made up, and
+ * outcomes that no message holds.
+ */
 function shown(entries: readonly Entry<Made>[], withLate = false): Made[] {
   const isMade = (synthetic: string | undefined): boolean =>
     synthetic !== undefined && synthetic !== "changed by the application";

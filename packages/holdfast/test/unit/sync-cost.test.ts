@@ -3,7 +3,10 @@ import { type Journal, type JournalStore, openMemoryStore, openStoreWith } from 
 import { describe, expect, test } from "vitest";
 import { inArray, judged, type Made, Speaker, spoken } from "./sync-agents.ts";
 
-/** P7, R14 c: what a sync costs is what is new in the array, also where the application changes what is old. Counted, not timed. */
+/**
+ * P7, R14 c: what a sync costs is what is new in the array, also where the application changes what is old. Counted,
+ * not timed.
+ */
 
 const MESSAGES = 1000;
 
@@ -100,7 +103,10 @@ describe.each(spoken)("%s", (_name, voice) => {
     readonly calls: number;
   }
 
-  /** Bytes and comparisons of a step: those of its five messages. What is asked of the dialect for the first time is asked of all messages, and remembered. */
+  /**
+   * Bytes and comparisons of a step: those of its five messages. What is asked of the dialect for the first time is
+   * asked of all messages, and remembered.
+   */
   function expectNew({ bytes, records, same, calls: asked }: Cost, isFirst: boolean): void {
     expect(bytes).toBeLessThan(4096);
     expect(records).toBeLessThan(12);

@@ -10,7 +10,10 @@ import type { Made } from "./sync-agents.ts";
 const CHANGES_DISK = ["makeFolder", "rename", "remove", "removeFolder"];
 const CHANGES_FILE = ["write", "writeAt", "truncate"];
 
-/** Stores on the real disk that keep what a kill would leave behind: before each change of the disk, a copy of all sessions. */
+/**
+ * Stores on the real disk that keep what a kill would leave behind: before each change of the disk, a copy of all
+ * sessions.
+ */
 export class CrashingStore implements AsyncDisposable {
   readonly #places: (Disposable & { path: string })[] = [];
   readonly #stores: Store[] = [];

@@ -4,7 +4,8 @@ import { inArray, judged, type Made, Speaker, spoken } from "./sync-agents.ts";
 import { CrashingStore } from "./sync-crash-disk.ts";
 
 /**
- * P1, P5, R14 g: a sync that changes what is recorded, killed at each of its writes. What had been acknowledged is there, as it was or as the array has it now; a call whose tool ran has its result, or the interruption names it.
+ * P1, P5, R14 g: a sync that changes what is recorded, killed at each of its writes. What had been acknowledged is
+ * there, as it was or as the array has it now; a call whose tool ran has its result, or the interruption names it.
  */
 
 describe.each(spoken)("a rewriting sync, killed at every write, in %s", (name, voice) => {
@@ -13,7 +14,10 @@ describe.each(spoken)("a rewriting sync, killed at every write, in %s", (name, v
   const call = (id: string, text: string | null = null): Made[] =>
     step({ text, calls: [{ id, name: "read", input: "whole" }] });
 
-  /** The same message with something else in it than at first, as some agents send it back. Other members are no part of what Anthropic is sent. */
+  /**
+   * The same message with something else in it than at first, as some agents send it back. Other members are no part of
+   * what Anthropic is sent.
+   */
   const stripped = (message: Made): Made =>
     name === "anthropic"
       ? { ...message, content: [{ type: "text", text: "hm" }, ...message.content] }

@@ -3,7 +3,8 @@ import { expect, test } from "vitest";
 import type { Made } from "./sync-agents.ts";
 
 /**
- * R14 b: what a round trip through an SDK, a gateway or a database of the application's own adds to a message or takes from it, without a change of what it says. Such an array is the recorded one: no epoch, whichever form came first.
+ * R14 b: what a round trip through an SDK, a gateway or a database of the application's own adds to a message or takes
+ * from it, without a change of what it says. Such an array is the recorded one: no epoch, whichever form came first.
  */
 interface Drift {
   readonly dialect: string;

@@ -7,8 +7,9 @@ import type { Voice } from "./dialect-voices.ts";
 import { judged, type Made, marked, Speaker, said, signed, spoken, World } from "./sync-agents.ts";
 
 /**
- * An agent that keeps an array, syncs it at any moment and in any condition (clones, cache marks that moved, a message that still grows), and is killed at any moment. Whatever was
- * synced is there, once; and what is shown is accepted by the provider, signatures over what the model was asked with included.
+ * An agent that keeps an array, syncs it at any moment and in any condition (clones, cache marks that moved, a message
+ * that still grows), and is killed at any moment. Whatever was synced is there, once; and what is shown is accepted by
+ * the provider, signatures over what the model was asked with included.
  */
 const seed = seedOf(import.meta.url, "unit");
 

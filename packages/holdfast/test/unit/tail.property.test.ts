@@ -29,8 +29,9 @@ function records(scan: Scan, tail: Tail): Scan["records"] {
 }
 
 /**
- * What is found after healing. A whole record behind a fragment can be found only once its line has an end (scan.test.ts), so the newline that
- * healing adds may bring one back that had been given up for damaged. That is no business of these tests.
+ * What is found after healing. A whole record behind a fragment can be found only once its line has an end
+ * (scan.test.ts), so the newline that healing adds may bring one back that had been given up for damaged. That is no
+ * business of these tests.
  */
 function found(after: Scan, tail: Tail): Scan["records"] {
   const givenUp = (at: number): boolean => tail.damaged.some(({ offset, end }) => offset <= at && at < end);

@@ -91,7 +91,9 @@ interface Note {
 }
 
 /**
- * The oracle: acknowledged (with `power`) ⊆ recovered ⊆ attempted, in order, each once and whole, an acknowledged one at its seq; and no record of a writer after one of its replacement. Returns what is wrong, and how much was looked at.
+ * The oracle: acknowledged (with `power`) ⊆ recovered ⊆ attempted, in order, each once and whole, an acknowledged one
+ * at its seq; and no record of a writer after one of its replacement. Returns what is wrong, and how much was looked
+ * at.
  */
 export async function judge(
   store: JournalStore,

@@ -31,7 +31,10 @@ export interface StormReceipt {
   readonly faults: readonly string[];
 }
 
-/** Workers append without end, while they, the backends that they speak to, and the server are killed; then all that they said is compared with what is there, and with what one saw who followed. */
+/**
+ * Workers append without end, while they, the backends that they speak to, and the server are killed; then all that
+ * they said is compared with what is there, and with what one saw who followed.
+ */
 export async function storm(server: Server, options: StormOptions): Promise<StormReceipt> {
   const roll = dice(options.seed);
   await using store = await openPostgresStore(server.url, { monthsAhead: 0, ...OPTIONS });

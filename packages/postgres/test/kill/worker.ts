@@ -5,8 +5,9 @@ import type { JournalStore } from "holdfast/store";
 import { openPostgresStore } from "../../src/index.ts";
 
 /**
- * A process that appends to sessions without end: `worker.ts <url> <options> <life> <id> …`. What it does it says, one JSON in each line, written at once, so that a SIGKILL takes nothing of it: `{opened}`, `{attempt}` before an append, `{ack}` after
- * it, `{failed}`. A session that it loses, or that another one has, it opens again.
+ * A process that appends to sessions without end: `worker.ts <url> <options> <life> <id> …`. What it does it says, one
+ * JSON in each line, written at once, so that a SIGKILL takes nothing of it: `{opened}`, `{attempt}` before an append,
+ * `{ack}` after it, `{failed}`. A session that it loses, or that another one has, it opens again.
  */
 const [url, options, life, ...ids] = process.argv.slice(2);
 /** Every third append is of durability `process`. */

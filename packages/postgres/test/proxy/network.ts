@@ -69,7 +69,8 @@ export class Network {
   }
 
   /**
-   * From now on what these connections ask (`all`: and what new ones do) is kept on its way. What is returned lets it go on to the server, when whoever asked may be gone: a statement that comes late, a second time.
+   * From now on what these connections ask (`all`: and what new ones do) is kept on its way. What is returned lets it
+   * go on to the server, when whoever asked may be gone: a statement that comes late, a second time.
    */
   holdRequests(all = false): () => void {
     const held = new Set(this.#links);

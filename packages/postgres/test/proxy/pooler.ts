@@ -15,7 +15,8 @@ interface Backend {
 }
 
 /**
- * A pooler in transaction mode, as small as one can be: every transaction goes to another backend than the one before. The server must trust whoever comes (`pg_hba.conf`).
+ * A pooler in transaction mode, as small as one can be: every transaction goes to another backend than the one before.
+ * The server must trust whoever comes (`pg_hba.conf`).
  */
 export class Pooler {
   readonly #listening: NetServer;

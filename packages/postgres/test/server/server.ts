@@ -14,7 +14,10 @@ export interface Server {
   readonly folder: string;
   /** Of the database `postgres`, as its superuser, over a connection of its own. */
   query(text: string, values?: unknown[]): Promise<Record<string, unknown>[]>;
-  /** Kills the postmaster with SIGKILL, and starts the server again with what is on its disk: on the same port, or on another one. */
+  /**
+   * Kills the postmaster with SIGKILL, and starts the server again with what is on its disk: on the same port, or on
+   * another one.
+   */
   crash(port?: number): Promise<void>;
   stop(): Promise<void>;
 }
@@ -90,7 +93,9 @@ export async function startServer(
   };
 }
 
-/** Its user is made by the first of several that start at once on a machine without one; the others find it half made. */
+/**
+ * Its user is made by the first of several that start at once on a machine without one; the others find it half made.
+ */
 async function initialised(instance: EmbeddedPostgres): Promise<void> {
   for (let tries = 1; ; tries++) {
     try {
@@ -102,7 +107,10 @@ async function initialised(instance: EmbeddedPostgres): Promise<void> {
   }
 }
 
-/** The old server's processes go when they find that their parent is gone; until then its memory is in use, and a new one does not start. */
+/**
+ * The old server's processes go when they find that their parent is gone; until then its memory is in use, and a new
+ * one does not start.
+ */
 async function started(make: () => EmbeddedPostgres): Promise<EmbeddedPostgres> {
   for (let tries = 1; ; tries++) {
     const instance = make();
@@ -117,7 +125,8 @@ async function started(make: () => EmbeddedPostgres): Promise<EmbeddedPostgres> 
 }
 
 /**
- * Below those that are given to whoever connects: one of these could be taken while the server starts, and whoever calls a server that is away, again and again, could be connected to himself.
+ * Below those that are given to whoever connects: one of these could be taken while the server starts, and whoever
+ * calls a server that is away, again and again, could be connected to himself.
  */
 export async function freePort(): Promise<number> {
   for (;;) {

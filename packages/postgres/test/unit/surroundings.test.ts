@@ -359,7 +359,8 @@ test("a connection that the server ends in the moment in which it is handed over
   const uncaught: unknown[] = [];
   const ended = new Promise<void>((resolve) => {
     pool.once("acquire", (client) => {
-      // The server's last words in one packet with those that it is ready: before whoever waits for the connection has it.
+      // The server's last words in one packet with those that it is ready: before whoever waits for the connection has
+      // it.
       process.nextTick(() => {
         try {
           client.emit("error", new Error("terminating connection"));

@@ -5,7 +5,10 @@ import { Log } from "../../src/kill/log.ts";
 import { judge, judgeEpoch, type View, viewOf } from "../../src/kill/oracle.ts";
 import type { Attempt } from "../../src/kill/pipe.ts";
 
-/** A journal as a perfect store would have written it: the attempts in order, from seq 2 on, behind the store's own first record. */
+/**
+ * A journal as a perfect store would have written it: the attempts in order, from seq 2 on, behind the store's own
+ * first record.
+ */
 function journalOf(...attempts: readonly Attempt[]): JournalRecord[] {
   const records = [{ kind: "segment" }, ...attempts.flatMap(recordsOf)];
   return records.map((record, i) => ({

@@ -55,8 +55,9 @@ export function mutantsOf(list: readonly Item[], edits: Edits): Mutant[] {
 }
 
 /**
- * Every mutant is refused, but for those that are named with the reason why the provider accepts them: `drop 0 2.1` stands
- * for `drop 0` and `drop 2.1`. A name that is not accepted is an error too, so that the list says what the validator does.
+ * Every mutant is refused, but for those that are named with the reason why the provider accepts them: `drop 0 2.1`
+ * stands for `drop 0` and `drop 2.1`. A name that is not accepted is an error too, so that the list says what the
+ * validator does.
  */
 export function expectRefused(
   mutants: readonly Mutant[],

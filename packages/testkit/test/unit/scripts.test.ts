@@ -65,6 +65,7 @@ describe("the rules of the layers notice", () => {
       /may import only/,
     ],
     ["a focused test", "packages/holdfast/test/unit/x.test.ts", ["test", "only('x', () => {})"].join("."), /focused/],
+    ["a wide comment", "packages/cli/src/x.ts", `// ${"word ".repeat(30)}`, /120 columns/],
     ["a long file", `${LIBRARY}journal/x.ts`, "\n".repeat(600), /at most 500 lines/],
   ];
   test.each(bad)("%s", (_what, path, text, rule) => {

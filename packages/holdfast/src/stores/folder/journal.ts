@@ -25,7 +25,9 @@ export interface JournalParts extends JournalBaseParts {
   readonly onClose: (closed: boolean) => void;
 }
 
-/** The writer of one session in a folder store. Its own: segments, which grow to a limit, and files that may be gone. */
+/**
+ * The writer of one session in a folder store. Its own: segments, which grow to a limit, and files that may be gone.
+ */
 export class FolderJournal extends CommitQueue {
   readonly #parts: JournalParts;
   readonly #writer: SegmentWriter;
