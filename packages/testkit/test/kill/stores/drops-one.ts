@@ -28,7 +28,7 @@ function forgetful(journal: Journal): Journal {
 /** The same object with some of its methods replaced; the rest keep their private state. */
 function overriding<T extends object>(target: T, methods: Partial<T>): T {
   const copy = {} as T;
-  for (const name of [...Reflect.ownKeys(target), ...Reflect.ownKeys(Object.getPrototypeOf(target))]) {
+  for (const name of membersOf(target)) {
     const get = (): unknown => {
       const value = methods[name as keyof T] ?? Reflect.get(target, name, target);
       // Not `bind`: V8 takes a bound function for no function in `await using`.
@@ -37,4 +37,12 @@ function overriding<T extends object>(target: T, methods: Partial<T>): T {
     Object.defineProperty(copy, name, { get, configurable: true });
   }
   return copy;
+}
+
+function membersOf(target: object): Set<string | symbol> {
+  const names = new Set<string | symbol>();
+  for (let at = target; at !== Object.prototype; at = Object.getPrototypeOf(at)) {
+    for (const name of Reflect.ownKeys(at)) names.add(name);
+  }
+  return names;
 }
