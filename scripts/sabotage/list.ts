@@ -483,7 +483,7 @@ export const sabotages: readonly Sabotage[] = [
   },
   {
     name: "an epoch that is still to come is believed in",
-    file: "stores/folder/files/epoch.ts",
+    file: "stores/folder/files/read-epoch.ts",
     find: "(epoch as number) >= 1 && (epoch as number) <= number",
     replace: "(epoch as number) >= 1",
     look: UNIT,

@@ -13,7 +13,7 @@ export const postgresSabotages: readonly Sabotage[] = [
   {
     name: "postgres: the fence is not compared when one line is appended",
     room,
-    file: "batch.ts",
+    file: "statement-batcher.ts",
     find: "WHERE h.place = $1 AND h.owner = $2 AND h.fence = $3 AND",
     replace: "WHERE h.place = $1 AND $2::uuid IS NOT NULL AND $3::bigint IS NOT NULL AND",
     look: SCHEMA,
@@ -21,7 +21,7 @@ export const postgresSabotages: readonly Sabotage[] = [
   {
     name: "postgres: the fence is not compared when several lines are appended",
     room,
-    file: "batch.ts",
+    file: "statement-batcher.ts",
     find: "h.owner = $1 AND h.fence = g.fence AND",
     replace: "$1::uuid IS NOT NULL AND",
     look: SCHEMA,
@@ -29,7 +29,7 @@ export const postgresSabotages: readonly Sabotage[] = [
   {
     name: "postgres: the head is not compared",
     room,
-    file: "batch.ts",
+    file: "statement-batcher.ts",
     find: "AND h.fence = $3 AND h.head = $4 AND",
     replace: "AND h.fence = $3 AND",
     look: NETWORK,
@@ -69,7 +69,7 @@ export const postgresSabotages: readonly Sabotage[] = [
   {
     name: "postgres: one session that is refused takes the others of its statement with it",
     room,
-    file: "batch.ts",
+    file: "statement-batcher.ts",
     find: "if (chosen.length > 1 && !isPassing(error))",
     replace: "if (chosen.length > 1000 && !isPassing(error))",
     look: SCHEMA,
@@ -77,7 +77,7 @@ export const postgresSabotages: readonly Sabotage[] = [
   {
     name: "postgres: each session has a statement of its own",
     room,
-    file: "batch.ts",
+    file: "statement-batcher.ts",
     find: "(chosen.length < SESSIONS_MAX && bytes",
     replace: "(chosen.length < SESSIONS_MAX - 255 && bytes",
     look: SURROUNDINGS,

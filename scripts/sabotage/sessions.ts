@@ -49,10 +49,10 @@ export const sessionSabotages: readonly Sabotage[] = [
   },
   {
     name: "sync: the end of a turn is a write of its own, behind its answer",
-    file: "sync/plan.ts",
+    file: "sync/new-messages.ts",
     find: 'if (last?.kind === "append") steps[steps.length - 1] = { ...last, end: true };\n    else steps.push',
     replace: "void last;\n    steps.push",
-    look: ["unit/sync-plan"],
+    look: ["unit/sync-new-messages"],
   },
   {
     name: "session: what Holdfast refuses inside a tool is told to the model",
@@ -141,7 +141,7 @@ export const sessionSabotages: readonly Sabotage[] = [
   },
   {
     name: "sync: what is new is appended behind the epoch that drops what it replaces",
-    file: "sync/epoch.ts",
+    file: "sync/array-epoch.ts",
     find: "      this.#step(step);\n",
     replace: "      return;\n",
     look: ["unit/sync-crash"],

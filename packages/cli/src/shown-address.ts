@@ -25,7 +25,7 @@ function withoutParameters(text: string): string {
   const parts = text.split("&").map((part, index) => {
     const start = index > 0 ? 0 : part.search(/[?#]/) + 1;
     const end = start === 0 && index === 0 ? -1 : part.indexOf("=", start);
-    return end >= 0 && SECRET.test(decoded(part.slice(start, end))) ? `${part.slice(0, end)}=…` : part;
+    return end >= 0 && SECRET.test(decodeName(part.slice(start, end))) ? `${part.slice(0, end)}=…` : part;
   });
   return parts.join("&");
 }
@@ -39,7 +39,7 @@ function withoutKeywords(text: string): string {
   );
 }
 
-function decoded(name: string): string {
+function decodeName(name: string): string {
   try {
     return decodeURIComponent(name);
   } catch {

@@ -15,7 +15,7 @@ import type { Database, Row } from "./database.ts";
 import { codeOf } from "./failure.ts";
 import { holderOf, isFree } from "./leases.ts";
 import type { Lines } from "./lines.ts";
-import type { HeadState } from "./write-batch.ts";
+import type { HeadState } from "./session-batch.ts";
 
 const heldOf = (schema: string): string => `NOT (${isFree(schema)}) AS held`;
 

@@ -7,7 +7,7 @@ import type { SessionRows } from "./session-rows.ts";
 const POLL_MS = 1000;
 
 /** Followers of this store's sessions, in this process. */
-export class Followers {
+export class PostgresFollowers {
   readonly #wakes = new Map<Wake, string>();
 
   add(id: string, wake: Wake): void {
@@ -27,7 +27,7 @@ export class Followers {
 export interface FollowSource {
   readonly sessions: SessionRows;
   readonly lines: Lines;
-  readonly followers: Followers;
+  readonly followers: PostgresFollowers;
   /** How far followers may see, if the session's writer is in this store. */
   readonly acknowledged: (id: string) => number;
 }

@@ -13,13 +13,13 @@ import {
   segmentRecord,
   unitOf,
 } from "holdfast/store";
-import type { Batcher, Write } from "./batch.ts";
 import type { Catalogue } from "./catalogue.ts";
 import type { Database } from "./database.ts";
 import { headMovedBack, isPassing, leaseLost, outcomeUnknown } from "./failure.ts";
 import type { Lease, Leases } from "./leases.ts";
 import type { Lines } from "./lines.ts";
-import { type HeadState, headStateOf, WriteBatch } from "./write-batch.ts";
+import { type HeadState, headStateOf, WriteBatch } from "./session-batch.ts";
+import type { Batcher, Write } from "./statement-batcher.ts";
 
 /** How long the catalogue row, and records written with `process`, may lag behind (S10, S20). */
 const BACKGROUND_MS = 900;

@@ -4,7 +4,7 @@ import { differs, jsonb, newestStamp } from "./catalogue.ts";
 import type { Database } from "./database.ts";
 import { type Lease, type Leases, newHolder } from "./leases.ts";
 import { PLACE_TABLES } from "./schema.ts";
-import type { HeadState } from "./write-batch.ts";
+import type { HeadState } from "./session-batch.ts";
 
 /** Where a session is stored, and its newest seq. */
 export interface SessionRow {

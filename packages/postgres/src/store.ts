@@ -35,19 +35,19 @@ import {
 } from "holdfast/store";
 import pg from "pg";
 import { adoptSession } from "./adopt.ts";
-import { Batcher } from "./batch.ts";
 import { Catalogue } from "./catalogue.ts";
 import type { Database } from "./database.ts";
 import { Direct, PoolerDetected, poolerWarning } from "./direct.ts";
-import { Followers, followSession } from "./follow.ts";
+import { followSession, PostgresFollowers } from "./follow.ts";
 import { PostgresJournal } from "./journal.ts";
 import { displayName, type Lease, Leases, lockKey } from "./leases.ts";
 import { Lines } from "./lines.ts";
 import type { PostgresStoreOptions } from "./open.ts";
 import { MONTHS_AHEAD, makePartitions } from "./schema.ts";
 import { Texts } from "./search.ts";
+import { headStateOf } from "./session-batch.ts";
 import { newestSegment, type SessionRow, SessionRows, segmentsOf } from "./session-rows.ts";
-import { headStateOf } from "./write-batch.ts";
+import { Batcher } from "./statement-batcher.ts";
 
 const WEEK_MS = 7 * 24 * 3600 * 1000;
 const FORMAT = `${FORMAT_MAJOR}.${FORMAT_MINOR}`;
@@ -84,7 +84,7 @@ export class PostgresStore implements JournalStore {
   readonly #catalogue: Catalogue;
   readonly #clock: OrderClock;
   readonly #batcher: Batcher;
-  readonly #followers = new Followers();
+  readonly #followers = new PostgresFollowers();
   readonly #live = new Map<string, PostgresJournal>();
   /** Operations that are taking a lease, or have taken one and are not finished. */
   readonly #underWay = new Set<Promise<unknown>>();

@@ -2,7 +2,7 @@ import { createHash } from "node:crypto";
 import { bytesWords } from "../terminal/bytes.ts";
 import { plain, plainLine } from "../terminal/plain.ts";
 import type { AnswerItem, CallItem, Item, ShownFile } from "../transcript/item.ts";
-import { printed } from "../transcript/shape.ts";
+import { print } from "../transcript/shape.ts";
 import { callWords, stateWords } from "../transcript/words.ts";
 import { answerHtml, escapeHtml, isSafeLink, verbatim } from "./answer-html.ts";
 import { type Document, timeWords } from "./document.ts";
@@ -102,7 +102,7 @@ function callHtml(item: CallItem): string {
   const { name, input, state, output, files, child, by } = item;
   const parts: string[] = [];
   if (child) parts.push(`<p>Sub-agent session: <code>${line(child)}</code></p>`);
-  if (input !== undefined && input !== null) parts.push(`<p>Input</p>\n${code(printed(input, 2))}`);
+  if (input !== undefined && input !== null) parts.push(`<p>Input</p>\n${code(print(input, 2))}`);
   if (output !== undefined && output !== "") parts.push(`<p>Result</p>\n${code(output)}`);
   if (parts.length === 0) parts.push("<p>Nothing else is recorded.</p>");
   const who = by === "provider" ? "Provider tool" : "Tool";

@@ -1,7 +1,7 @@
 import { bytesWords } from "../terminal/bytes.ts";
 import { plain, plainLine } from "../terminal/plain.ts";
 import type { CallItem, Item, ShownFile } from "../transcript/item.ts";
-import { printed } from "../transcript/shape.ts";
+import { print } from "../transcript/shape.ts";
 import { callWords, stateWords } from "../transcript/words.ts";
 import { type Document, timeWords } from "./document.ts";
 import { escapedHtml } from "./markdown-html.ts";
@@ -51,7 +51,7 @@ function callText({ name, input, state, output, files, child, by }: CallItem, as
   const lines = [`**${who}:** ${codeSpan(callWords({ name, input }))} — ${stateWords[state]}${aside}\n`];
   if (child) lines.push(`Sub-agent session: ${codeSpan(child)}\n`);
   const isPlain = typeof input === "string";
-  if (input !== undefined && input !== null) lines.push(fence(printed(input, 2), isPlain ? "text" : "json"));
+  if (input !== undefined && input !== null) lines.push(fence(print(input, 2), isPlain ? "text" : "json"));
   if (output !== undefined && output !== "") lines.push(fence(output, "text"));
   return lines.join("\n") + filesText(files);
 }

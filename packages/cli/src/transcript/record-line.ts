@@ -36,9 +36,9 @@ function wordsOf(record: JournalRecord, dialect: Dialect<unknown> | null): strin
     case "message":
       return messageWords(record, dialect);
     case "queue.put":
-      return spoken(record["prompt"], dialect)?.text ?? text("prompt");
+      return describeSaid(record["prompt"], dialect)?.text ?? text("prompt");
     case "draft":
-      return record["discarded"] === undefined ? streamed(record["parts"]) : `discarded: ${text("discarded")}`;
+      return record["discarded"] === undefined ? describeDraft(record["parts"]) : `discarded: ${text("discarded")}`;
     case "tool.started":
       return `${text("name")} ${text("call")} ${text("input")}`;
     case "tool.ended":
@@ -80,7 +80,7 @@ function wordsOf(record: JournalRecord, dialect: Dialect<unknown> | null): strin
 }
 
 function messageWords(record: JournalRecord, dialect: Dialect<unknown> | null): string {
-  const said = spoken(record["message"], dialect);
+  const said = describeSaid(record["message"], dialect);
   if (!said) return JSON.stringify(record["message"] ?? null).slice(0, CHARACTERS_MAX);
   const { role, text, calls, results } = said;
   const parts = [text.slice(0, CHARACTERS_MAX)];
@@ -89,7 +89,7 @@ function messageWords(record: JournalRecord, dialect: Dialect<unknown> | null): 
   return `${record["carried"] === true ? "(carried) " : ""}${role}: ${parts.filter((part) => part !== "").join(" ")}`;
 }
 
-function spoken(stored: unknown, dialect: Dialect<unknown> | null) {
+function describeSaid(stored: unknown, dialect: Dialect<unknown> | null) {
   if (!dialect || stored === undefined) return null;
   const message = dialect.decode ? dialect.decode(stored as never) : stored;
   return {
@@ -100,7 +100,7 @@ function spoken(stored: unknown, dialect: Dialect<unknown> | null) {
   };
 }
 
-function streamed(parts: unknown): string {
+function describeDraft(parts: unknown): string {
   if (!Array.isArray(parts)) return "";
   return parts
     .map(

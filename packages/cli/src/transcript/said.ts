@@ -1,5 +1,5 @@
 import { type DialectName, dialects, type Part, partsOf } from "holdfast";
-import { printed, type Shape, shapeOf } from "./shape.ts";
+import { print, type Shape, shapeOf } from "./shape.ts";
 
 export type PartOf<T extends Part["type"]> = Extract<Part, { type: T }>;
 
@@ -17,7 +17,7 @@ const known = new WeakMap<object, { readonly dialect: string; readonly said: Sai
 /** Works for any message. One in an application's own dialect is shown as it is. */
 export function saidIn(message: unknown, dialect: string): Said {
   const shape = shapeOf(message);
-  if (!shape) return { role: "other", parts: [{ type: "text", text: printed(message) }], isTraffic: false };
+  if (!shape) return { role: "other", parts: [{ type: "text", text: print(message) }], isTraffic: false };
   const kept = known.get(shape);
   if (kept?.dialect === dialect) return kept.said;
   const said = read(shape, dialect);
@@ -27,7 +27,7 @@ export function saidIn(message: unknown, dialect: string): Said {
 
 function read(message: Shape, name: string): Said {
   if (!Object.hasOwn(dialects, name))
-    return { role: "other", parts: [{ type: "text", text: printed(message, 2) }], isTraffic: false };
+    return { role: "other", parts: [{ type: "text", text: print(message, 2) }], isTraffic: false };
   const dialect = dialects[name as DialectName];
   const parts = partsOf(message, dialect);
   const isTraffic = parts.some(({ type }) => type !== "text" && type !== "reasoning" && type !== "file");

@@ -21,7 +21,7 @@ export function parsedJson(json: string): unknown {
 }
 
 /** For people: strings as they are, anything else as JSON; never throws. */
-export function printed(value: unknown, indent?: number): string {
+export function print(value: unknown, indent?: number): string {
   if (typeof value === "string") return value;
   if (value === undefined) return "";
   if (ArrayBuffer.isView(value) || value instanceof ArrayBuffer) return `(${value.byteLength} bytes)`;

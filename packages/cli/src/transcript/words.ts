@@ -1,5 +1,5 @@
 import type { CallItem, CallState } from "./item.ts";
-import { parsedJson, printed, type Shape, shapeOf } from "./shape.ts";
+import { parsedJson, print, type Shape, shapeOf } from "./shape.ts";
 
 /** Longer ones are cut. */
 const LINE_MAX = 120;
@@ -72,12 +72,12 @@ function member(input: Shape, names: readonly string[]): string | null {
 function generic(name: string, input: unknown): string {
   const shape = shapeOf(input);
   if (!shape)
-    return input === undefined || input === null || input === "" ? name : `${name} ${printed(input).slice(0, 1000)}`;
+    return input === undefined || input === null || input === "" ? name : `${name} ${print(input).slice(0, 1000)}`;
   const members = Object.entries(shape).filter(([, value]) => value !== undefined);
   if (members.length === 0) return name;
   const told = members.map(
     ([key, value]) =>
-      `${key}: ${typeof value === "string" ? JSON.stringify(value.slice(0, 200)) : printed(value).slice(0, 200)}`,
+      `${key}: ${typeof value === "string" ? JSON.stringify(value.slice(0, 200)) : print(value).slice(0, 200)}`,
   );
   const [only] = members;
   if (members.length === 1 && typeof only![1] === "string") return `${name} ${only![1].slice(0, 1000)}`;

@@ -1,6 +1,6 @@
 import { defined } from "../defined.ts";
 import type { Dialect, Metadata, Outcome } from "../dialects/dialect.ts";
-import { quoted } from "../dialects/shape.ts";
+import { quote } from "../dialects/shape.ts";
 import { HoldfastError, isHoldfastError } from "../errors.ts";
 import { snapshot, snapshotAround } from "../journal/lines/plain.ts";
 import type { Json } from "../journal/record.ts";
@@ -236,7 +236,7 @@ export function found(value: unknown): string {
     const names = Object.keys(value);
     const shown = names
       .slice(0, NAMES_MAX)
-      .map((name) => quoted(name))
+      .map((name) => quote(name))
       .join(", ");
     const members =
       names.length === 0 ? "without members" : `with the members ${shown}${names.length > NAMES_MAX ? ", …" : ""}`;

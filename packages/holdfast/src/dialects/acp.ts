@@ -5,7 +5,7 @@ import type { Reader } from "./order/pairing.ts";
 import { phrase } from "./order/phrase.ts";
 import { equal } from "./order/sameness.ts";
 import { acpReading, bareOf, CHUNKS, callIn, isEnd, isPrompt } from "./parts/acp.ts";
-import { isBlank, mapped, type Shape, shapeOf, shapesOf, textOf, without } from "./shape.ts";
+import { isBlank, mapItems, type Shape, shapeOf, shapesOf, textOf, without } from "./shape.ts";
 
 /**
  * What an ACP agent and its client say to each other: the parameters of a `session/prompt`, of a `session/update` (or
@@ -90,11 +90,11 @@ function arrange(entries: readonly Entry<AcpMessage>[]): AcpMessage[] {
       const isEnded = shape["sessionUpdate"] !== undefined && isEnd(call);
       const sent = sentId(id, ids);
       known.set(id, { id: sent, since: [], ended: isEnded, turn: turns.length - 1 });
-      turn.updates.push(withId(announced(shape, call, id), sent));
+      turn.updates.push(withId(announce(shape, call, id), sent));
     } else if (!seen.ended && (seen.turn === turns.length - 1 || (seen.turn === turns.length - 2 && !turn.hasAgent))) {
       seen.since.push(call);
       seen.ended = isEnd(call) && shape["sessionUpdate"] !== undefined;
-      if (seen.ended) turns[seen.turn]!.updates.push(withId(ended(call, seen.since), seen.id));
+      if (seen.ended) turns[seen.turn]!.updates.push(withId(endUpdate(call, seen.since), seen.id));
     }
   }
   return withBeginning(turns.flatMap(({ updates }) => updates));
@@ -152,14 +152,14 @@ function isShown(shape: Shape): boolean {
   return !CHUNKS.has(sessionUpdate) || (block !== null && !(block["type"] === "text" && block["text"] === ""));
 }
 
-function announced(message: Shape, call: Shape, id: string): AcpMessage {
+function announce(message: Shape, call: Shape, id: string): AcpMessage {
   const settled = withoutTerminals(call);
   const title = textOf(call["title"]) || textOf(call["name"]) || textOf(call["kind"]) || id;
   if (message["sessionUpdate"] === "tool_call" && call["title"] === title) return settled as AcpMessage;
   return { ...settled, sessionUpdate: "tool_call", title } as AcpMessage;
 }
 
-function ended(update: Shape, since: readonly Shape[]): AcpMessage {
+function endUpdate(update: Shape, since: readonly Shape[]): AcpMessage {
   // Once for all of it: an agent may report on a call thousands of times.
   const settled = withoutTerminals(Object.fromEntries(since.flatMap((said) => Object.entries(said))));
   const isAll = update["sessionUpdate"] === "tool_call_update" && equal(settled, update);
@@ -169,7 +169,9 @@ function ended(update: Shape, since: readonly Shape[]): AcpMessage {
 function withoutTerminals(call: Shape): Shape {
   const { content } = call;
   if (!Array.isArray(content)) return call;
-  const kept = mapped(content as readonly unknown[], (item) => (shapeOf(item)?.["type"] === "terminal" ? null : item));
+  const kept = mapItems(content as readonly unknown[], (item) =>
+    shapeOf(item)?.["type"] === "terminal" ? null : item,
+  );
   if (kept === content) return call;
   return kept.length > 0 ? { ...call, content: kept } : without(call, "content");
 }

@@ -3,8 +3,8 @@ import { decodeBytes, encodeBytes } from "./bytes.ts";
 import type { Dialect, Entry, SdkPart, View } from "./dialect.ts";
 import { BEGINNING } from "./order/merge-roles.ts";
 import { phrase } from "./order/phrase.ts";
-import { NAMELESS, type Plan, planned, type ShownCall } from "./order/plan.ts";
-import { equal, unmarked } from "./order/sameness.ts";
+import { NAMELESS, type Plan, planView, type ShownCall } from "./order/plan.ts";
+import { equal, stripMarks } from "./order/sameness.ts";
 import { aiSdkReading, isCall, isRequest, isResult, responsesIn, resultParts, roleOf } from "./parts/ai-sdk.ts";
 import {
   atOnce,
@@ -13,10 +13,10 @@ import {
   inputObject,
   isBlank,
   listOf,
-  mapped,
+  mapItems,
   NONE,
   only,
-  quoted,
+  quote,
   type Shape,
   sameItems,
   shapeOf,
@@ -61,7 +61,7 @@ export const aiSdk: Dialect<AiSdkMessage> = {
   },
   incomplete: (text) => (isBlank(text) ? null : { role: "assistant", content: text }),
   boundary: (text) => ({ role: "user", content: text }),
-  same: (a, b) => a === b || equal(unmarked(a, withoutMarks), unmarked(b, withoutMarks)),
+  same: (a, b) => a === b || equal(stripMarks(a, withoutMarks), stripMarks(b, withoutMarks)),
   arrange,
 };
 
@@ -69,7 +69,7 @@ function check(message: unknown): string | null {
   const shape = shapeOf(message);
   if (!shape) return "a message must be an object with a role and content";
   const { role, content } = shape;
-  if (roleOf(message) === "other") return `role is ${quoted(role)}`;
+  if (roleOf(message) === "other") return `role is ${quote(role)}`;
   if (typeof content === "string" && role !== "tool") return null;
   if (!Array.isArray(content) || role === "system") return "content is not valid for that role";
   for (const [index, part] of content.entries()) {
@@ -121,7 +121,7 @@ function changedOptions(part: Shape, names: readonly string[]): Shape {
  * call, in call order, preceded by the approvals that were given.
  */
 function arrange(entries: readonly Entry<AiSdkMessage>[], view: View): AiSdkMessage[] {
-  const plan = planned(entries, view, aiSdk, MANNER);
+  const plan = planView(entries, view, aiSdk, MANNER);
   const out: AiSdkMessage[] = [];
   /** The content of the last message, if it was joined here. */
   let made: Shape[] = [];
@@ -142,7 +142,7 @@ function arrange(entries: readonly Entry<AiSdkMessage>[], view: View): AiSdkMess
         // Once the list is ours, it grows in place: there may be many neighbours.
         if ((last.content as unknown) !== made) made = [...contentOf(last)];
         for (const part of contentOf(message)) made.push(part);
-        out[out.length - 1] = joined(last, message, made);
+        out[out.length - 1] = joinMessages(last, message, made);
       } else if (message) out.push(message);
       let found: readonly Found[] = NONE;
       for (const request of message ? only(shapesOf(message.content), isRequest) : NONE) {
@@ -171,7 +171,7 @@ function arrange(entries: readonly Entry<AiSdkMessage>[], view: View): AiSdkMess
 }
 
 /** Not every provider package joins them, and Gemini refuses a call after another turn of the model. */
-function joined(first: AiSdkMessage, second: AiSdkMessage, content: readonly Shape[]): AiSdkMessage {
+function joinMessages(first: AiSdkMessage, second: AiSdkMessage, content: readonly Shape[]): AiSdkMessage {
   return { ...first, ...second, content: content as never };
 }
 
@@ -231,7 +231,7 @@ function sentOther(message: AiSdkMessage): AiSdkMessage | null {
   if (role !== "user" && role !== "system") return null;
   return withParts(
     message,
-    mapped(contentOf(message), (part) => (isEmpty(part) ? null : part)),
+    mapItems(contentOf(message), (part) => (isEmpty(part) ? null : part)),
   );
 }
 
@@ -254,7 +254,7 @@ function sentAssistant(recorded: AiSdkMessage, at: number, plan: Plan): AiSdkMes
   const ids = only(shapesOf(message.content), isRequest).length > 0 ? new Map<unknown, string>() : null;
   let call = 0;
   let result = 0;
-  const parts = mapped(contentOf(message), (found) => {
+  const parts = mapItems(contentOf(message), (found) => {
     if (stale && isSignedReasoning(found)) return null;
     const part = stale ? changedOptions(found, SIGNED) : found;
     if (isResult(part)) {
@@ -282,7 +282,7 @@ function isAnothers({ call, entry, answer }: ShownCall, plan: Plan): boolean {
 /** The SDK throws on a request for a missing call. */
 function sentRequests(parts: readonly Shape[], ids: ReadonlyMap<unknown, string>): readonly Shape[] {
   const spent = new Set<unknown>();
-  return mapped(parts, (part) => {
+  return mapItems(parts, (part) => {
     if (!isRequest(part)) return part;
     const id = ids.get(part["toolCallId"]);
     if (id === undefined || spent.has(part["approvalId"])) return null;
@@ -329,7 +329,7 @@ function sentOutput(output: Shape): Shape {
   const { type, value } = output;
   if (type === "error-text" && isBlank(value)) return { ...output, value: "failed without a message" };
   if (type !== "content" || !Array.isArray(value)) return output;
-  const kept = mapped(value as readonly unknown[], (item) => {
+  const kept = mapItems(value as readonly unknown[], (item) => {
     const shape = shapeOf(item);
     return shape?.["type"] === "text" && isBlank(shape["text"]) ? null : item;
   });

@@ -3,8 +3,8 @@ import { beginningOf } from "../text/well-formed.ts";
 import type { Dialect, Entry, SdkPart, View } from "./dialect.ts";
 import { BEGINNING, MergedRoles } from "./order/merge-roles.ts";
 import { phrase } from "./order/phrase.ts";
-import { NAMELESS, type Plan, planned, type ShownCall } from "./order/plan.ts";
-import { equal, unmarked } from "./order/sameness.ts";
+import { NAMELESS, type Plan, planView, type ShownCall } from "./order/plan.ts";
+import { equal, stripMarks } from "./order/sameness.ts";
 import {
   anthropicReading,
   callerOf,
@@ -20,8 +20,8 @@ import {
   inputObject,
   isBlank,
   listOf,
-  mapped,
-  quoted,
+  mapItems,
+  quote,
   type Shape,
   sameItems,
   shapeOf,
@@ -62,7 +62,7 @@ export const anthropic: Dialect<AnthropicMessage> = {
   },
   incomplete: (text) => (isBlank(text) ? null : { role: "assistant", content: text }),
   boundary: (text) => ({ role: "user", content: text }),
-  same: (a, b) => a === b || equal(unmarked(a, withoutMarks), unmarked(b, withoutMarks)),
+  same: (a, b) => a === b || equal(stripMarks(a, withoutMarks), stripMarks(b, withoutMarks)),
   unsent: (step) =>
     step.some((message) => contentOf(message).some((block) => isReasoning(block) && isSpent(block, false)))
       ? "A thinking block was recorded without its signature: no request will contain it, since the API refuses it. " +
@@ -75,7 +75,7 @@ function check(message: unknown): string | null {
   const shape = shapeOf(message);
   if (!shape) return "a message must be an object with a role and content";
   const { role, content } = shape;
-  if (role !== "user" && role !== "assistant" && role !== "system") return `role is ${quoted(role)}`;
+  if (role !== "user" && role !== "assistant" && role !== "system") return `role is ${quote(role)}`;
   if (typeof content === "string") return null;
   if (!Array.isArray(content)) return "content is neither a string nor a list of blocks";
   for (let index = 0; index < content.length; index++) {
@@ -106,7 +106,7 @@ function withoutMarks(part: Shape): Shape {
  * exception to R1, while the user is still speaking.
  */
 function arrange(entries: readonly Entry<AnthropicMessage>[], view: View): AnthropicMessage[] {
-  const plan = planned(entries, view, anthropic, MANNER);
+  const plan = planView(entries, view, anthropic, MANNER);
   const turns = new MergedRoles<AnthropicMessage>();
   const callers = new Set<string>();
   const resultsAt = atOnce((at) => resultBlocks(entries[at]!.message));
@@ -158,7 +158,7 @@ function speaks(message: AnthropicMessage): boolean {
 }
 
 function spoken(message: AnthropicMessage): readonly Shape[] {
-  return mapped(contentOf(message), (block) => (isResult(block) || isEmpty(block) ? null : block));
+  return mapItems(contentOf(message), (block) => (isResult(block) || isEmpty(block) ? null : block));
 }
 
 /**
@@ -175,7 +175,7 @@ function wholeOf(message: AnthropicMessage, blocks: readonly Shape[]): Anthropic
 function assistantBlocks(message: AnthropicMessage, at: number, plan: Plan, callers: Set<string>): readonly Shape[] {
   let call = 0;
   let result = 0;
-  const blocks = mapped(contentOf(message), (block) => {
+  const blocks = mapItems(contentOf(message), (block) => {
     if (isResult(block) || isEmpty(block) || (isReasoning(block) && isSpent(block, plan.stale(at)))) return null;
     if (isProviderResult(block)) {
       const by = plan.answered(at, result++)?.call.by;
@@ -257,7 +257,7 @@ function resultContent({ content, is_error }: Shape): unknown {
   const nothing = is_error === true ? "failed without a message" : undefined;
   if (typeof content === "string") return isBlank(content) ? nothing : content;
   if (!Array.isArray(content)) return nothing;
-  const kept = mapped(content as readonly unknown[], (item) => {
+  const kept = mapItems(content as readonly unknown[], (item) => {
     const block = shapeOf(item);
     return !block || isEmpty(block) || (is_error === true && block["type"] !== "text") ? null : item;
   });

@@ -14,17 +14,19 @@ const DEPTH_MAX = 1000;
 
 /** Returns the same value if there was nothing to encode. */
 export function encodeBytes(value: unknown): Json {
-  return encoded(value, []) as Json;
+  return encodeValue(value, []) as Json;
 }
 
-function encoded(value: unknown, ancestors: object[]): unknown {
+function encodeValue(value: unknown, ancestors: object[]): unknown {
   if (typeof value !== "object" || value === null) return value;
   if (value instanceof URL) return { [TAG]: "URL", href: value.href };
   const bytes = bytesOf(value);
   if (bytes) return bytes;
   if (ancestors.length > DEPTH_MAX || ancestors.includes(value)) return value;
   ancestors.push(value);
-  const out = Array.isArray(value) ? eachItem(value, encoded, ancestors) : eachMember(value, encoded, ancestors);
+  const out = Array.isArray(value)
+    ? eachItem(value, encodeValue, ancestors)
+    : eachMember(value, encodeValue, ancestors);
   ancestors.pop();
   return isPlain(value) && Object.hasOwn(value, TAG) ? { [TAG]: "object", of: out } : out;
 }
@@ -40,15 +42,15 @@ function bytesOf(value: object): Json | null {
 
 /** The inverse. Anything that is not a well-formed tag is left unchanged. */
 export function decodeBytes(stored: unknown): unknown {
-  return decoded(stored, 0);
+  return decodeValue(stored, 0);
 }
 
-function decoded(value: unknown, depth: number): unknown {
+function decodeValue(value: unknown, depth: number): unknown {
   if (typeof value !== "object" || value === null || depth > DEPTH_MAX) return value;
-  if (Array.isArray(value)) return eachItem(value, decoded, depth + 1);
-  if (!Object.hasOwn(value, TAG)) return eachMember(value, decoded, depth + 1);
+  if (Array.isArray(value)) return eachItem(value, decodeValue, depth + 1);
+  if (!Object.hasOwn(value, TAG)) return eachMember(value, decodeValue, depth + 1);
   const { [TAG]: tag, base64, href, of } = value as { [member: string]: unknown };
-  if (tag === "object" && typeof of === "object" && of !== null) return eachMember(of, decoded, depth + 1);
+  if (tag === "object" && typeof of === "object" && of !== null) return eachMember(of, decodeValue, depth + 1);
   if (tag === "URL" && typeof href === "string" && URL.canParse(href)) return new URL(href);
   if (typeof base64 !== "string") return value;
   const bytes = Buffer.from(base64, "base64");

@@ -3,7 +3,7 @@ import { decodeBytes, encodeBytes } from "./bytes.ts";
 import type { Dialect, Entry, SdkPart, View } from "./dialect.ts";
 import { BEGINNING, MergedRoles } from "./order/merge-roles.ts";
 import { phrase } from "./order/phrase.ts";
-import { NAMELESS, type Plan, planned, type ShownCall } from "./order/plan.ts";
+import { NAMELESS, type Plan, planView, type ShownCall } from "./order/plan.ts";
 import { equal } from "./order/sameness.ts";
 import {
   callIn,
@@ -22,8 +22,8 @@ import {
   inputObject,
   isBlank,
   listOf,
-  mapped,
-  quoted,
+  mapItems,
+  quote,
   type Shape,
   sameItems,
   shapeOf,
@@ -64,7 +64,7 @@ function check(content: unknown): string | null {
   const shape = shapeOf(content);
   if (!shape) return "a content must be an object with a role and parts";
   const { role, parts } = shape;
-  if (role !== undefined && !ROLES.has(role)) return `role is ${quoted(role)}`;
+  if (role !== undefined && !ROLES.has(role)) return `role is ${quote(role)}`;
   if (!Array.isArray(parts)) return "parts is not a list";
   for (const [index, part] of parts.entries()) {
     const found = shapeOf(part);
@@ -92,7 +92,7 @@ function bareOf(content: unknown): unknown {
  * order, and nothing else. What the user said goes in the next turn.
  */
 function arrange(entries: readonly Entry<GeminiContent>[], view: View): GeminiContent[] {
-  const plan = planned(entries, view, gemini, MANNER);
+  const plan = planView(entries, view, gemini, MANNER);
   const turns = new MergedRoles<GeminiContent>();
   const resultsAt = atOnce((at) => contentParts(entries[at]!.message).filter(isResult));
   for (const { assistant, others, calls } of plan.exchanges) {
@@ -122,7 +122,7 @@ function speaks(content: GeminiContent): boolean {
 }
 
 function spoken(content: GeminiContent): readonly Shape[] {
-  return mapped(contentParts(content), (part) => (isResult(part) || isEmpty(part) ? null : part));
+  return mapItems(contentParts(content), (part) => (isResult(part) || isEmpty(part) ? null : part));
 }
 
 /** A signature may be on a part without text. */
@@ -143,7 +143,7 @@ function modelParts(content: GeminiContent, at: number, plan: Plan): readonly Sh
   let needsSignature = plan.foreign(at) || (stale && wasSigned);
   let call = 0;
   let result = 0;
-  return mapped(contentParts(content), (recorded) => {
+  return mapItems(contentParts(content), (recorded) => {
     if (isResult(recorded) || (stale && isThought(recorded))) return null;
     // A signature covers its part unchanged.
     const isBroken = "thoughtSignature" in recorded && !stale && !isWellFormed(recorded);

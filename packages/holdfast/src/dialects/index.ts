@@ -40,6 +40,6 @@ export const dialects: Readonly<Record<DialectName, Dialect<any>>> = {
 
 /** Null if no built-in dialect has that name: it may be the application's own. */
 // biome-ignore lint/suspicious/noExplicitAny: the type of the messages is the application's to say.
-export function dialectNamed(name: string): Dialect<any> | null {
+export function findDialect(name: string): Dialect<any> | null {
   return Object.hasOwn(dialects, name) ? dialects[name as DialectName] : null;
 }

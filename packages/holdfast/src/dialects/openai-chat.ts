@@ -1,15 +1,15 @@
 import { beginningOf } from "../text/well-formed.ts";
 import type { Dialect, Entry, SdkPart, View } from "./dialect.ts";
 import { markedText, phrase } from "./order/phrase.ts";
-import { ID_LENGTH_MAX, openaiName, type Plan, planned, type ShownCall } from "./order/plan.ts";
-import { equalButForNulls, unmarked } from "./order/sameness.ts";
+import { ID_LENGTH_MAX, openaiName, type Plan, planView, type ShownCall } from "./order/plan.ts";
+import { equalButForNulls, stripMarks } from "./order/sameness.ts";
 import { openaiChatReading, ROLES, roleOf } from "./parts/openai-chat.ts";
 import {
   inputText,
   isBlank,
   listOf,
-  mapped,
-  quoted,
+  mapItems,
+  quote,
   type Shape,
   sameItems,
   shapeOf,
@@ -50,7 +50,7 @@ function check(message: unknown): string | null {
   const shape = shapeOf(message);
   if (!shape) return "a message must be an object with a role and content";
   const { role, content } = shape;
-  if (!ROLES.has(role)) return `role is ${quoted(role)}`;
+  if (!ROLES.has(role)) return `role is ${quote(role)}`;
   if (typeof content === "string") return null;
   if (content === null || content === undefined) {
     if (role === "assistant") return null;
@@ -77,7 +77,7 @@ function withoutMarks(part: Shape): Shape {
 
 /** The part of a message that is sent, without marks: the SDK's own runner adds and drops the rest. */
 function bareOf(message: unknown): unknown {
-  const bare = shapeOf(unmarked(message, withoutMarks));
+  const bare = shapeOf(stripMarks(message, withoutMarks));
   if (!bare) return message;
   const { tool_calls, content, audio, ...rest } = bare;
   const calls = shapesOf(tool_calls);
@@ -97,7 +97,7 @@ function withoutParsed(call: Shape): Shape {
 
 /** After each message with calls, before anything else, a tool message for each call, in call order. */
 function arrange(entries: readonly Entry<OpenAIChatMessage>[], view: View): OpenAIChatMessage[] {
-  const plan = planned(entries, view, openaiChat, MANNER);
+  const plan = planView(entries, view, openaiChat, MANNER);
   const out: OpenAIChatMessage[] = [];
   for (const { assistant, others, calls } of plan.exchanges) {
     const answers = Map.groupBy(calls, ({ entry }) => entry);
@@ -125,7 +125,7 @@ function speaks(message: OpenAIChatMessage): boolean {
 function sentOther(message: OpenAIChatMessage): OpenAIChatMessage | null {
   const role = roleOf(message);
   if (role !== "user" && role !== "system") return null;
-  const content = filled(message.content);
+  const content = fillContent(message.content);
   return content === null
     ? null
     : content === message.content
@@ -134,10 +134,10 @@ function sentOther(message: OpenAIChatMessage): OpenAIChatMessage | null {
 }
 
 /** Content without empty text; null if nothing is left. */
-function filled(content: unknown): string | readonly SdkPart[] | null {
+function fillContent(content: unknown): string | readonly SdkPart[] | null {
   if (typeof content === "string") return isBlank(content) ? null : content;
   if (!Array.isArray(content)) return null;
-  const parts = mapped(content as readonly SdkPart[], (part) => {
+  const parts = mapItems(content as readonly SdkPart[], (part) => {
     const shape = shapeOf(part);
     return !shape || (shape["type"] === "text" && isBlank(shape["text"])) ? null : part;
   });
@@ -149,7 +149,7 @@ function sentAssistant(message: OpenAIChatMessage, at: number, plan: Plan): Open
   let sent: Shape = withSignedReasoning(recorded, plan.stale(at));
   const calls = recorded["tool_calls"];
   if (calls !== undefined) {
-    const shown = mapped(shapesOf(calls), (call, index) => sentCall(call, plan.called(at, index)));
+    const shown = mapItems(shapesOf(calls), (call, index) => sentCall(call, plan.called(at, index)));
     // The API refuses an empty list.
     if (shown.length === 0) sent = without(sent, "tool_calls");
     else if (!sameItems(listOf(calls), shown)) sent = { ...sent, tool_calls: shown };
@@ -163,7 +163,7 @@ function sentAssistant(message: OpenAIChatMessage, at: number, plan: Plan): Open
     const fits = text === legacy["arguments"] && name === legacy["name"];
     if (!fits) sent = { ...sent, function_call: { ...legacy, name, arguments: text } };
   }
-  const content = filled(recorded["content"]);
+  const content = fillContent(recorded["content"]);
   const isCalling = sent["tool_calls"] !== undefined || shapeOf(sent["function_call"]) !== null;
   if (!isCalling && content === null && isBlank(sent["refusal"]) && !shapeOf(sent["audio"])) return null;
   // Beside calls, a refusal or audio, null and an empty string are valid; an empty list is not.
@@ -201,7 +201,7 @@ function sentAnswer(
 ): OpenAIChatMessage {
   const { message } = entries[shown.answer!.entry]!;
   const recorded = message as unknown as Shape;
-  const content = filled(recorded["content"]) ?? "";
+  const content = fillContent(recorded["content"]) ?? "";
   const role = isLegacy ? "function" : "tool";
   const name = openaiName(shown.call.name, NAME_LENGTH_MAX);
   const fits = isLegacy ? recorded["name"] === name : recorded["tool_call_id"] === shown.id;

@@ -1,4 +1,4 @@
-import { quoted, type Shape, shapeOf, textOf } from "./shape.ts";
+import { quote, type Shape, shapeOf, textOf } from "./shape.ts";
 
 /** The items of the Responses API, and what each requires. */
 
@@ -19,7 +19,7 @@ export function check(item: unknown): string | null {
   if (!shape) return "an item must be an object with a type or a role";
   const { type, role, content } = shape;
   if (isMessage(item)) {
-    if (!ROLES.has(role)) return `role is ${quoted(role)}`;
+    if (!ROLES.has(role)) return `role is ${quote(role)}`;
     if (typeof content === "string") return null;
     if (!Array.isArray(content)) return "content is neither a string nor a list of parts";
     for (const [index, part] of content.entries()) {
@@ -53,7 +53,7 @@ const OTHER_IDS = new Set(["local_shell_call", "local_shell_call_output", "tool_
 
 function checkTyped(item: Shape, type: string): string | null {
   if (FOREIGN_TYPES.has(type) || type.endsWith("_result"))
-    return `its type is ${quoted(type)}, which belongs to another SDK`;
+    return `its type is ${quote(type)}, which belongs to another SDK`;
   if (type === "mcp_approval_response" && !textOf(item["approval_request_id"])) return "approval_request_id is missing";
   const isBound = OUTPUT_OF.has(type) || OUTPUTS.has(type);
   if (isBound && !OTHER_IDS.has(type) && !textOf(item["call_id"])) {

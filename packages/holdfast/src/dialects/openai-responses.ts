@@ -3,7 +3,7 @@ import type { Dialect, Entry, SdkPart, View } from "./dialect.ts";
 import { idOf, repeatedIn, withIdOnce, withoutId } from "./openai-item-ids.ts";
 import { check, isMessage, OUTPUT_OF } from "./openai-responses-items.ts";
 import { markedText, phrase, saysError } from "./order/phrase.ts";
-import { groupsOf, ID_LENGTH_MAX, openaiName, type Plan, planned, type ShownCall } from "./order/plan.ts";
+import { groupsOf, ID_LENGTH_MAX, openaiName, type Plan, planView, type ShownCall } from "./order/plan.ts";
 import { equalButForNulls } from "./order/sameness.ts";
 import {
   openaiResponsesReading,
@@ -18,7 +18,7 @@ import {
   isBlank,
   joinedText,
   listOf,
-  mapped,
+  mapItems,
   type Shape,
   shapeOf,
   shapesOf,
@@ -115,7 +115,7 @@ function isSealed(item: OpenAIResponsesItem): boolean {
  * id is not sent.
  */
 function arrange(entries: readonly Entry<OpenAIResponsesItem>[], view: View): OpenAIResponsesItem[] {
-  const plan = planned(entries, view, openaiResponses, MANNER);
+  const plan = planView(entries, view, openaiResponses, MANNER);
   const out: OpenAIResponsesItem[] = [];
   const sent: Sent = {
     entries: new Set(),
@@ -146,7 +146,7 @@ function arrange(entries: readonly Entry<OpenAIResponsesItem>[], view: View): Op
       if (role === "tool" || role === "other" || !isSent(message, at, plan)) continue;
       // An approval is sent with the request that it is for.
       const answered = plan.answered(at, 0);
-      if (!answered || sent.entries.has(answered.entry)) out.push(withIdOnce(filled(message), sent.ids));
+      if (!answered || sent.entries.has(answered.entry)) out.push(withIdOnce(fillItem(message), sent.ids));
     }
   }
   return out;
@@ -221,12 +221,12 @@ function sentItems(
 const isOurs = ({ call, answer }: ShownCall): boolean => call.by === "agent" && answer !== null;
 
 function speaks(item: OpenAIResponsesItem): boolean {
-  return isMessage(item) && roleOf(item) !== "other" && filled(item) !== EMPTY;
+  return isMessage(item) && roleOf(item) !== "other" && fillItem(item) !== EMPTY;
 }
 
 /** Whether it is not empty and, if it answers a call, that call is there and this is its first answer. */
 function isSent(item: OpenAIResponsesItem, at: number, plan: Plan): boolean {
-  if (filled(item) === EMPTY) return false;
+  if (fillItem(item) === EMPTY) return false;
   const [result] = resultsOf(item);
   return result === undefined || plan.answered(at, 0)?.call.by === "provider";
 }
@@ -234,12 +234,12 @@ function isSent(item: OpenAIResponsesItem, at: number, plan: Plan): boolean {
 const EMPTY = {} as OpenAIResponsesItem;
 
 /** A message without empty text. */
-function filled(item: OpenAIResponsesItem): OpenAIResponsesItem {
+function fillItem(item: OpenAIResponsesItem): OpenAIResponsesItem {
   if (!isMessage(item)) return item;
   const { content } = item as Shape;
   if (typeof content === "string") return isBlank(content) ? EMPTY : item;
   if (!Array.isArray(content)) return EMPTY;
-  const parts = mapped(content as readonly unknown[], (part) => {
+  const parts = mapItems(content as readonly unknown[], (part) => {
     const shape = shapeOf(part);
     const text = shape ? textIn(shape) : "";
     return text !== null && isBlank(text) ? null : part;
@@ -273,7 +273,7 @@ function withFollowers(
 }
 
 function sentItem(item: OpenAIResponsesItem, at: number, plan: Plan, loose: boolean): OpenAIResponsesItem {
-  const full = filled(item) as Shape;
+  const full = fillItem(item) as Shape;
   const bare = (loose && !NEEDS_ID.has(full["type"]) ? withoutId(full as OpenAIResponsesItem) : full) as Shape;
   const shown = plan.called(at, 0);
   if (!shown || shown.call.by === "provider") return bare as OpenAIResponsesItem;

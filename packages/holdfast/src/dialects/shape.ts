@@ -39,7 +39,7 @@ export function textOf(value: unknown): string {
 }
 
 /** A short string in quotation marks; for anything else its type, since the value may be large or not valid in JSON. */
-export function quoted(value: unknown): string {
+export function quote(value: unknown): string {
   return typeof value === "string" && value.length <= 64 ? JSON.stringify(value) : `of the type ${typeof value}`;
 }
 
@@ -55,7 +55,7 @@ export function without(shape: Shape, ...names: string[]): Shape {
 }
 
 /** Returns the same list if nothing changed: recorded messages are passed on untouched wherever possible. */
-export function mapped<T>(items: readonly T[], change: (item: T, index: number) => T | null): readonly T[] {
+export function mapItems<T>(items: readonly T[], change: (item: T, index: number) => T | null): readonly T[] {
   let out: T[] | null = null;
   for (let index = 0; index < items.length; index++) {
     const item = items[index]!;

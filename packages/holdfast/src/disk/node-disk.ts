@@ -6,7 +6,7 @@ import { errnoOf } from "../errors.ts";
 import type { Disk, DiskFile, DiskLock, DiskStat, FileKind, OpenMode } from "./disk.ts";
 import { assertStoreFile } from "./file-rules.ts";
 import { hardLock, isHardLocked } from "./hard-lock.ts";
-import { FUSE, isNetworkMount, mountKind, NETWORK_KINDS } from "./network.ts";
+import { FUSE, isNetworkMount, mountKind, NETWORK_KINDS } from "./network-kinds.ts";
 
 const { O_RDONLY, O_RDWR, O_APPEND, O_CREAT, O_EXCL } = fs.constants;
 /** Windows has no such flag; `stat` before `open` is the best available there. */

@@ -21,7 +21,7 @@ export function segmentRecord(header: {
    * Where the journal continues from: the previous segment, and how many of its bytes count. Set if the last writer did
    * not close that segment.
    */
-  readonly after?: Place;
+  readonly after?: SegmentPlace;
   /** The keys that outlive the previous epoch (`Ledger.keysToCarry`), if this segment starts a new one. */
   readonly keys?: Json;
 }): NewRecord {
@@ -39,13 +39,13 @@ export function segmentRecord(header: {
 }
 
 /** A position in a journal of several segments. */
-export interface Place {
+export interface SegmentPlace {
   readonly segment: number;
   readonly bytes: number;
 }
 
 /** The position that the header of segment `number` gives as the end of what precedes it, if any. */
-export function placeBefore(header: JournalRecord, number: number): Place | null {
+export function placeBefore(header: JournalRecord, number: number): SegmentPlace | null {
   const after = header["after"];
   if (typeof after !== "object" || after === null || Array.isArray(after)) return null;
   const { segment, bytes } = after as Readonly<Record<string, unknown>>;

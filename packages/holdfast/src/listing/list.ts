@@ -48,7 +48,7 @@ export async function listSessions(
  * or waits for a person, then the others, each newest first. All have content, no parent session, and no writer as far
  * as a list can tell. The caller may still find one busy, and then tries the next.
  */
-export async function* latest(
+export async function* unfinishedFirst(
   store: JournalStore,
   query: { readonly cwd?: string; readonly app?: string },
   realPath: (path: string) => string,

@@ -5,7 +5,7 @@ import { admitAttributes, type Cleaning } from "../admit/attributes.ts";
 import { Conversation } from "../conversation/conversation.ts";
 import { defined } from "../defined.ts";
 import type { Dialect } from "../dialects/dialect.ts";
-import { type DialectName, dialectNamed } from "../dialects/index.ts";
+import { type DialectName, findDialect } from "../dialects/index.ts";
 import { realPath } from "../disk/node-disk.ts";
 import { HoldfastError, isHoldfastError } from "../errors.ts";
 import type { Holder, Journal, JournalStore, Recovery, Verification } from "../journal/contract.ts";
@@ -13,7 +13,7 @@ import { newId } from "../journal/id.ts";
 import type { JournalRecord, NewRecord } from "../journal/record.ts";
 import { storeClosed } from "../journal/refusals.ts";
 import { sessionSummariser } from "../listing/fold-row.ts";
-import { latest, listSessions } from "../listing/list.ts";
+import { listSessions, unfinishedFirst } from "../listing/list.ts";
 import { type Redactor, redactorOf } from "../redact/redactor.ts";
 import { forkRecords } from "../replace/fork.ts";
 import { type OnIncomplete, SearchIndex } from "../search/search-index.ts";
@@ -47,7 +47,7 @@ export async function openStoreWith(
 ): Promise<surface.Store> {
   const own = new Map((options.dialects ?? []).map((dialect) => [dialect.name, dialect]));
   // biome-ignore lint/suspicious/noExplicitAny: the type of the messages is the application's to say.
-  const lookup = (name: string): Dialect<any> | null => own.get(name) ?? dialectNamed(name);
+  const lookup = (name: string): Dialect<any> | null => own.get(name) ?? findDialect(name);
   const redactor = redactorOf(options.redact);
   const { durability, app } = options;
   const journals = await open({
@@ -129,7 +129,7 @@ class SessionStore implements surface.Store, Guarded {
     this.#assertOpen();
     const { onPassedOver = warnOf, ...opening } = reading("options", () => ({ ...options }));
     const passedOver: { readonly id: string; readonly error: HoldfastError }[] = [];
-    for await (const id of latest(this.#journals, query, realPath)) {
+    for await (const id of unfinishedFirst(this.#journals, query, realPath)) {
       let session: surface.Session<M>;
       try {
         session = await this.resume<M>(id, opening);

@@ -3,7 +3,7 @@ import { HoldfastError } from "../errors.ts";
 import type { Listed, ListOptions } from "../journal/contract.ts";
 
 /** Sorts rows newest first, and rows of the same instant by id, so that a page can continue after any of them. */
-export function newestFirst(a: Place, b: Place): number {
+export function newestFirst(a: ListPlace, b: ListPlace): number {
   const [one, other] = [a.stamp ?? a.at, b.stamp ?? b.at];
   if (one !== other) return one < other ? 1 : -1;
   return a.id === b.id ? 0 : a.id < b.id ? 1 : -1;
@@ -39,9 +39,9 @@ export function pageOf(
 }
 
 /** A session's position in lists. */
-export type Place = Pick<Listed, "at" | "stamp" | "id">;
+export type ListPlace = Pick<Listed, "at" | "stamp" | "id">;
 
-export function listCursor({ at, stamp, id }: Place): string {
+export function listCursor({ at, stamp, id }: ListPlace): string {
   return `${stamp ?? at}_${id}`;
 }
 

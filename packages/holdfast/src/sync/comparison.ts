@@ -151,7 +151,7 @@ const NEW_MAX = 32;
  * received a view, added to it, and stored all of it. Where the dialect joins neighbours, the view may have joined
  * messages that are separate in the array.
  */
-export function slotsOfArranged<M>(
+export function arrangedSlots<M>(
   view: readonly M[],
   items: readonly Item<M>[],
   comparison: Comparison<M>,
@@ -175,7 +175,7 @@ export function slotsOfArranged<M>(
   // Its last message may still be joined with the next one.
   if (!isShown(array.length, view.length - 1)) return null;
   for (let end = array.length; end > Math.max(0, array.length - NEW_MAX); end--) {
-    if (isShown(end, view.length)) return anchored(end, items, comparison);
+    if (isShown(end, view.length)) return anchor(end, items, comparison);
   }
   return null;
 }
@@ -184,7 +184,7 @@ export function slotsOfArranged<M>(
 export const JOINED_MAX = 64;
 
 /** Adds the entries of messages that were recorded unchanged. */
-function anchored<M>(end: number, items: readonly Item<M>[], comparison: Comparison<M>): Slot<M>[] {
+function anchor<M>(end: number, items: readonly Item<M>[], comparison: Comparison<M>): Slot<M>[] {
   let next = 0;
   return comparison.array.objects.slice(0, end).map((object, at) => {
     const ahead = items.slice(next, next + JOINED_MAX);

@@ -4,12 +4,12 @@ import { arrangeView } from "../view/arrange.ts";
 import { openCalls } from "../view/interruption.ts";
 import { messagesOf } from "../view/messages.ts";
 import {
+  arrangedSlots,
   type Comparison,
   droppedFrom,
   JOINED_MAX,
   type Slot,
   slotOf,
-  slotsOfArranged,
   slotsOfItems,
   slotsOfOthers,
   slotsOfView,
@@ -187,8 +187,8 @@ export class RecordedArray<M> {
       ],
       "as recorded": [[false, () => slotsOfItems(items, comparison)]],
       "once arranged": [
-        [isCut, () => slotsOfArranged(view, items, comparison, dialect)],
-        [false, () => bare && slotsOfArranged(bare, items, comparison, dialect)],
+        [isCut, () => arrangedSlots(view, items, comparison, dialect)],
+        [false, () => bare && arrangedSlots(bare, items, comparison, dialect)],
       ],
     };
     for (const [holdsRepairs, find] of ways[how]) {

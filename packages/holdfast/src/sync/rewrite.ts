@@ -6,7 +6,7 @@ import { around, pairsIn, stepsOf } from "../replace/step-integrity.ts";
 import { type Comparison, type Slot, slotOf } from "./comparison.ts";
 import type { GivenArray } from "./given-array.ts";
 import { add, gapsIn, placesOf } from "./match.ts";
-import type { TurnNow } from "./plan.ts";
+import type { TurnNow } from "./new-messages.ts";
 
 /** A new epoch that starts as the array does. */
 export interface Rewrite<M> {

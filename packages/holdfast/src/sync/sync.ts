@@ -8,12 +8,12 @@ import type { Entry } from "../dialects/dialect.ts";
 import { isHoldfastError } from "../errors.ts";
 import { newId } from "../journal/id.ts";
 import { type Given, toGiven } from "../replace/retained.ts";
+import { epochOfArray, type Replace, storedIn, turnNow, type WrittenEpoch } from "./array-epoch.ts";
 import { Comparison, droppedFrom, slotOf } from "./comparison.ts";
 import { planEdits } from "./edits.ts";
-import { epochOfArray, type Replace, storedIn, turnNow, type WrittenEpoch } from "./epoch.ts";
 import { GivenArray, type SyncOptions } from "./given-array.ts";
+import { planNew, type SyncStep } from "./new-messages.ts";
 import { own, ownerOf, syncForeign, syncRewrite } from "./owners.ts";
-import { planNew, type SyncStep } from "./plan.ts";
 import { type Difference, RecordedArray } from "./recorded-array.ts";
 import { resumeUnit, startUnit } from "./units.ts";
 

@@ -4,13 +4,13 @@
  * the same value if there are no bytes.
  */
 export function handedOut<T>(value: T): T {
-  return copied(value) as T;
+  return copyMessage(value) as T;
 }
 
 /** Values known to hold no bytes: they are frozen and stay so. */
 const plain = new WeakSet<object>();
 
-function copied(value: unknown): unknown {
+function copyMessage(value: unknown): unknown {
   if (typeof value !== "object" || value === null || plain.has(value)) return value;
   if (value instanceof Uint8Array) return Buffer.isBuffer(value) ? Buffer.from(value) : value.slice();
   if (value instanceof ArrayBuffer) return value.slice();
@@ -18,7 +18,7 @@ function copied(value: unknown): unknown {
   if (!Object.isFrozen(value)) return value;
   let copy: Record<string, unknown> | unknown[] | null = null;
   for (const [name, member] of Object.entries(value)) {
-    const own = copied(member);
+    const own = copyMessage(member);
     if (own === member) continue;
     copy ??= Array.isArray(value) ? [...value] : { ...value };
     Object.defineProperty(copy, name, { value: own, enumerable: true, writable: true, configurable: true });

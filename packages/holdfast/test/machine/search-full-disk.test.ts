@@ -3,7 +3,7 @@ import { Machine, mib, whyNoMounts } from "@holdfast/testkit/machine";
 import { newId } from "holdfast";
 import { openFolderStore } from "holdfast/store";
 import { expect, test } from "vitest";
-import { dialectNamed } from "../../src/dialects/index.ts";
+import { findDialect } from "../../src/dialects/index.ts";
 import { SearchIndex } from "../../src/search/search-index.ts";
 import { needs } from "./allowed.ts";
 import { ballast } from "./ballast.ts";
@@ -21,7 +21,7 @@ test("C19: a disk that is full before the index is: everything is found all the 
     await journal.append({ kind: "message", id: `m${i}`, turn: 1, step: `m${i}`, message }, { durability: "process" });
   }
   const held = ballast(place, 3_000_000);
-  const index = new SearchIndex(store, { dialectNamed, delayMs: 0 });
+  const index = new SearchIndex(store, { dialectNamed: findDialect, delayMs: 0 });
   index.note(id);
   await index.settled();
   expect(index.failure, "the index did not fit").toMatchObject({ why: "place" });
@@ -34,7 +34,7 @@ test("C19: a disk that is full before the index is: everything is found all the 
   await index.close();
 
   held.drop();
-  const later = new SearchIndex(store, { dialectNamed });
+  const later = new SearchIndex(store, { dialectNamed: findDialect });
   expect(await Array.fromAsync(later.search("needle"))).toHaveLength(500);
   await later.close();
 });

@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
 import type { Entry } from "../../src/dialects/dialect.ts";
-import { dialectNamed, dialects } from "../../src/dialects/index.ts";
+import { dialects, findDialect } from "../../src/dialects/index.ts";
 import { pair } from "../../src/dialects/order/pairing.ts";
 import { entry } from "./dialect-conversations.ts";
 
@@ -72,9 +72,9 @@ describe("dialectNamed", () => {
   test("each by its name, and null for any other", () => {
     for (const [name, dialect] of Object.entries(dialects)) {
       expect(dialect.name).toBe(name);
-      expect(dialectNamed(name)).toBe(dialect);
+      expect(findDialect(name)).toBe(dialect);
     }
-    expect(dialectNamed("cobol")).toBeNull();
-    expect(dialectNamed("toString")).toBeNull();
+    expect(findDialect("cobol")).toBeNull();
+    expect(findDialect("toString")).toBeNull();
   });
 });

@@ -26,7 +26,7 @@ import { afterEach, describe, expect, test, vi } from "vitest";
 import { hasSchema, makeDatabaseFile, removeDatabase } from "../../src/disk/database-file.ts";
 import { diskFailure, isForbidden, isFull, isGeneral } from "../../src/disk/failure.ts";
 import { assertStoreFile } from "../../src/disk/file-rules.ts";
-import { FUSE, isNetworkMount, mountKind, NETWORK_KINDS } from "../../src/disk/network.ts";
+import { FUSE, isNetworkMount, mountKind, NETWORK_KINDS } from "../../src/disk/network-kinds.ts";
 import { needs } from "../machine/allowed.ts";
 import { place } from "../place.ts";
 

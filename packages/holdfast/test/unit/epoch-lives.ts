@@ -3,7 +3,7 @@ import { Conversation } from "../../src/conversation/conversation.ts";
 import { isShown } from "../../src/conversation/item.ts";
 import type { SessionRecord } from "../../src/conversation/records.ts";
 import type { Dialect, Entry } from "../../src/dialects/dialect.ts";
-import { dialectNamed } from "../../src/dialects/index.ts";
+import { findDialect } from "../../src/dialects/index.ts";
 import { HoldfastError } from "../../src/errors.ts";
 import type { JournalRecord, Json } from "../../src/journal/record.ts";
 import { replacement } from "../../src/replace/epoch.ts";
@@ -68,7 +68,7 @@ export class Life {
   }
 
   empty(): Conversation<unknown> {
-    return new Conversation<unknown>(dialectNamed as never);
+    return new Conversation<unknown>(findDialect as never);
   }
 
   readonly #admission: Admission<unknown>;

@@ -12,16 +12,16 @@ import {
   openSqliteStore,
 } from "holdfast/store";
 import { describe, expect, test } from "vitest";
-import { dialectNamed } from "../../src/dialects/index.ts";
+import { findDialect } from "../../src/dialects/index.ts";
 import { realPath } from "../../src/disk/node-disk.ts";
 import { type HoldfastError, isHoldfastError } from "../../src/errors.ts";
 import { sessionSummariser } from "../../src/listing/fold-row.ts";
-import { latest, listSessions } from "../../src/listing/list.ts";
+import { listSessions, unfinishedFirst } from "../../src/listing/list.ts";
 import type { ListQuery, Summary } from "../../src/session/surface.ts";
 import { CountingDisk } from "../counting-disk.ts";
 import { place } from "../place.ts";
 
-const summariser = sessionSummariser(dialectNamed);
+const summariser = sessionSummariser(findDialect);
 const asIs = (path: string): string => path;
 const START = Date.parse("2026-11-15T00:00:00.000Z");
 
@@ -268,7 +268,7 @@ describe.each(names)("list of a %s store", (name) => {
     const inUse = await begin(store, { cwd: "/one" }, ...prompt(1, "x"), end(1, "completed"));
     await begin(store, { cwd: "/one" }, ...prompt(1, "x"));
     await (await begin(store, { cwd: "/one" })).close();
-    const all = (query: { cwd?: string; app?: string }) => Array.fromAsync(latest(store, query, asIs));
+    const all = (query: { cwd?: string; app?: string }) => Array.fromAsync(unfinishedFirst(store, query, asIs));
     expect(await all({ cwd: "/one" })).toEqual([recent, old]);
     expect(await all({ cwd: "/one", app: "x" })).toEqual([recent]);
     expect(await all({})).toEqual([recent, old, elsewhere]);
@@ -293,7 +293,7 @@ describe.each(names)("list of a %s store", (name) => {
     // More than fit into a page of the store.
     const done: string[] = [];
     for (let i = 0; i < 70; i++) done.unshift(await finished(store, `done ${i}`));
-    const all = await Array.fromAsync(latest(store, {}, asIs));
+    const all = await Array.fromAsync(unfinishedFirst(store, {}, asIs));
     expect(all).toEqual([left.id, waiting.id, cut.id, ...done, old]);
   });
 
@@ -312,9 +312,9 @@ describe.each(names)("list of a %s store", (name) => {
     const today = await at(START + DAY + 600_000);
     const first = await begin(today, {}, ...prompt(1, "today"));
     await first.close();
-    expect(await Array.fromAsync(latest(today, {}, asIs))).toEqual([first.id, ended]);
+    expect(await Array.fromAsync(unfinishedFirst(today, {}, asIs))).toEqual([first.id, ended]);
     const second = await finished(today, "finished today");
-    expect(await Array.fromAsync(latest(today, {}, asIs))).toEqual([first.id, second, ended]);
+    expect(await Array.fromAsync(unfinishedFirst(today, {}, asIs))).toEqual([first.id, second, ended]);
     expect((await listSessions(today, {}, asIs)).sessions.map(({ id }) => id)).toEqual([second, first.id, ended]);
     const { at: time } = (await listSessions(today, {}, asIs)).sessions[0]!;
     expect(time < new Date(START + DAY + 1_800_000).toISOString()).toBe(true);
@@ -377,7 +377,9 @@ test("cwd is found by its real path", async () => {
   const id = await finished(subject.store, "a", { cwd: realPath(join(here.path, "project")) });
   const found = await listSessions(subject.store, { cwd: join(here.path, "link") }, realPath);
   expect(found.sessions.map((session) => session.id)).toEqual([id]);
-  expect(await Array.fromAsync(latest(subject.store, { cwd: join(here.path, "link") }, realPath))).toEqual([id]);
+  expect(await Array.fromAsync(unfinishedFirst(subject.store, { cwd: join(here.path, "link") }, realPath))).toEqual([
+    id,
+  ]);
 });
 
 test("rows that another program made are shown as far as they can be", async () => {
@@ -405,12 +407,12 @@ describe.each(["folder", "sqlite"] as const)("a second process with a %s store",
       const [said] = await Promise.race([once(child, "message"), once(child, "exit")]);
       expect(said).toBe("ready");
       expect(await list()).toMatchObject([{ id: made.id, title: "Hello from afar", status: "running", turns: 1 }]);
-      expect(await Array.fromAsync(latest(store, { cwd: "/work" }, asIs))).toEqual([]);
+      expect(await Array.fromAsync(unfinishedFirst(store, { cwd: "/work" }, asIs))).toEqual([]);
       const gone = once(child, "exit");
       child.kill("SIGKILL");
       await gone;
       expect(await list()).toMatchObject([{ id: made.id, title: "Hello from afar", status: "interrupted" }]);
-      expect(await Array.fromAsync(latest(store, { cwd: "/work" }, asIs))).toEqual([made.id]);
+      expect(await Array.fromAsync(unfinishedFirst(store, { cwd: "/work" }, asIs))).toEqual([made.id]);
     } finally {
       child.kill("SIGKILL");
     }

@@ -5,7 +5,7 @@ import { openStore, type SearchHit, type Store, type Summary } from "holdfast";
 import { type Disk, nodeDisk } from "holdfast/disk";
 import { openSqliteStore } from "holdfast/store";
 import { describe, expect, test, vi } from "vitest";
-import { dialectNamed } from "../../src/dialects/index.ts";
+import { findDialect } from "../../src/dialects/index.ts";
 import { sessionSummariser } from "../../src/listing/fold-row.ts";
 import { TEXT_CHARS_MAX } from "../../src/search/texts.ts";
 import { openStoreWith } from "../../src/session/store.ts";
@@ -105,7 +105,7 @@ describe("a row for lists that is no row", () => {
     for (let i = 0; i < 2; i++)
       expect((await store.list()).sessions).toMatchObject([{ id, title: "hello world", turns: 1, status: "idle" }]);
     await using file = await openSqliteStore(join(here.path, "other.db"), {
-      summariser: sessionSummariser(dialectNamed),
+      summariser: sessionSummariser(findDialect),
     });
     const session = await store.resume(id);
     await session.rename("a title");

@@ -1,7 +1,7 @@
 import { newId } from "holdfast";
 import { describe, expect, test } from "vitest";
 import type { Dialect } from "../../src/dialects/dialect.ts";
-import { dialectNamed } from "../../src/dialects/index.ts";
+import { findDialect } from "../../src/dialects/index.ts";
 import { append, attributes, found, hitsOf, type SearchSite, said, session } from "./search-stores.ts";
 
 /** What a search finds, in whatever store. */
@@ -300,7 +300,7 @@ export function describeSearch(kind: string, newSite: () => SearchSite): void {
       } as Partial<Dialect<unknown>> as Dialect<unknown>;
       let known = false;
       const index = site.index(store, {
-        dialectNamed: (name) => (name === "own" ? (known ? own : null) : dialectNamed(name)),
+        dialectNamed: (name) => (name === "own" ? (known ? own : null) : findDialect(name)),
       });
       expect(await found(index, "needle")).toEqual([""]);
       known = true;

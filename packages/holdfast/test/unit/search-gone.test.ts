@@ -2,7 +2,7 @@ import { DatabaseSync } from "node:sqlite";
 import { setTimeout as sleep } from "node:timers/promises";
 import { openMemoryStore } from "holdfast/store";
 import { expect, test } from "vitest";
-import { dialectNamed } from "../../src/dialects/index.ts";
+import { findDialect } from "../../src/dialects/index.ts";
 import type { TextTables } from "../../src/journal/texts.ts";
 import { SearchIndex } from "../../src/search/search-index.ts";
 import { SCHEMA, Tables } from "../../src/search/tables.ts";
@@ -36,7 +36,7 @@ test("an index inside a store that answers later has forgotten a deleted session
     hits: async (...query) => tables.hits(...query),
   };
   Object.assign(store, { texts: answersLater });
-  const index = new SearchIndex(store, { dialectNamed });
+  const index = new SearchIndex(store, { dialectNamed: findDialect });
   const id = await session(store, [said("m", "a walrus")]);
   expect(await found(index, "walrus")).toEqual(["m"]);
   await store.delete(id);

@@ -1,5 +1,5 @@
 import { openFolderStore } from "holdfast/store";
-import { dialectNamed } from "../../src/dialects/index.ts";
+import { findDialect } from "../../src/dialects/index.ts";
 import { SearchIndex } from "../../src/search/search-index.ts";
 
 /**
@@ -13,7 +13,7 @@ let messages = 0;
 const index = new SearchIndex(store, {
   dialectNamed: (name) => {
     if (task === "die" && ++messages === Number(argument)) process.kill(process.pid, "SIGKILL");
-    return dialectNamed(name);
+    return findDialect(name);
   },
 });
 for (let round = 0; round < (task === "die" ? 1 : Number(argument)); round++) {

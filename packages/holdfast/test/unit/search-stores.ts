@@ -8,7 +8,7 @@ import {
   openMemoryStore,
   openSqliteStore,
 } from "holdfast/store";
-import { dialectNamed } from "../../src/dialects/index.ts";
+import { findDialect } from "../../src/dialects/index.ts";
 import { SearchIndex, type SearchIndexOptions } from "../../src/search/search-index.ts";
 import type { SearchHit } from "../../src/session/surface.ts";
 import { place } from "../place.ts";
@@ -52,7 +52,7 @@ export class Site implements SearchSite {
   }
 
   index(store: JournalStore, options: Partial<SearchIndexOptions> = {}): SearchIndex {
-    const index = new SearchIndex(store, { dialectNamed, delayMs: 0, ...options });
+    const index = new SearchIndex(store, { dialectNamed: findDialect, delayMs: 0, ...options });
     this.#open.push(index);
     return index;
   }

@@ -1,12 +1,12 @@
 import { describe, expect, test } from "vitest";
 import type { SessionRecord } from "../../src/conversation/records.ts";
 import type { Dialect } from "../../src/dialects/dialect.ts";
-import { dialectNamed } from "../../src/dialects/index.ts";
+import { findDialect } from "../../src/dialects/index.ts";
 import type { Json, NewRecord } from "../../src/journal/record.ts";
 import { sessionSummariser } from "../../src/listing/fold-row.ts";
 import { rowOf } from "../../src/listing/row.ts";
 
-const summariser = sessionSummariser(dialectNamed);
+const summariser = sessionSummariser(findDialect);
 const AT = "2026-11-15T02:30:00.123Z";
 
 /** Each step goes through JSON, as if the row had been written and read: so it is all the state there is. */

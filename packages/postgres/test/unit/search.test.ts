@@ -1,7 +1,7 @@
 import type { JournalStore } from "holdfast/store";
 import pg from "pg";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { dialectNamed } from "../../../holdfast/src/dialects/index.ts";
+import { findDialect } from "../../../holdfast/src/dialects/index.ts";
 import { SearchIndex, type SearchIndexOptions } from "../../../holdfast/src/search/search-index.ts";
 import { describeSearch } from "../../../holdfast/test/unit/search-cases.ts";
 import { clock, found, type SearchSite, said, session } from "../../../holdfast/test/unit/search-stores.ts";
@@ -29,7 +29,7 @@ class PostgresSite implements SearchSite {
   }
 
   index(store: JournalStore, options: Partial<SearchIndexOptions> = {}): SearchIndex {
-    const index = new SearchIndex(store, { dialectNamed, delayMs: 0, ...options });
+    const index = new SearchIndex(store, { dialectNamed: findDialect, delayMs: 0, ...options });
     this.#open.push(index);
     return index;
   }

@@ -8,12 +8,12 @@ import { type JournalRecord, type Json, newId } from "holdfast";
 import { type ListOptions, lineOf, type VerbatimLine } from "holdfast/store";
 import pg from "pg";
 import { afterAll, beforeAll, describe, expect, onTestFinished, test, vi } from "vitest";
-import { Batcher } from "../../src/batch.ts";
 import { Database } from "../../src/database.ts";
 import { openPostgresStore } from "../../src/index.ts";
 import { Leases } from "../../src/leases.ts";
 import { makePool } from "../../src/pools.ts";
 import { MIGRATION_LOCK } from "../../src/schema.ts";
+import { Batcher } from "../../src/statement-batcher.ts";
 import { Network } from "../proxy/network.ts";
 import { freePort, type Server, startServer } from "../server/server.ts";
 

@@ -34,7 +34,7 @@ export function toDialect(
   }
   const next = steps.at(-1)?.kind === "model" && !callsIn(lastParts(steps)).length ? "prompt" : "model";
   const writer = WRITERS[name];
-  const entries = steps.flatMap((step, index) => written(step, writer).map((message) => ({ message, step: index })));
+  const entries = steps.flatMap((step, index) => writeStep(step, writer).map((message) => ({ message, step: index })));
   // The target is another model, so the provider's own marks are not required.
   return dialects[name].arrange(
     entries.map(({ message, step }, index) => entryOf(message, index, step)),
@@ -47,7 +47,7 @@ function lastParts(steps: readonly Step[]): Extract<Step, { kind: "model" }>["pa
   return last?.kind === "model" ? last.parts : [];
 }
 
-function written(step: Step, writer: Writer): unknown[] {
+function writeStep(step: Step, writer: Writer): unknown[] {
   if (step.kind === "user") return writer.user(step.parts);
   if (step.kind === "system") {
     const text = step.parts.flatMap((part) => (part.type === "text" ? [part.text] : [])).join("\n");

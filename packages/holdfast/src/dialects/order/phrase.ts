@@ -23,7 +23,7 @@ export function phrase(outcome: Outcome): Phrase {
   if (typeof value === "string") return { failed: false, text: value, json: value };
   const json = jsonText(value);
   if (json !== null) return { failed: false, text: json, json: JSON.parse(json) as Json };
-  const text = value === undefined ? "" : printed(value);
+  const text = value === undefined ? "" : print(value);
   return { failed: false, text, json: value === undefined ? null : text };
 }
 
@@ -45,11 +45,11 @@ function errorText(error: unknown): string {
 
 function messageOf(error: unknown): string | null {
   const shape = shapeOf(error);
-  if (!shape) return jsonText(error) ?? printed(error);
+  if (!shape) return jsonText(error) ?? print(error);
   const { message, name } = read(shape);
   if (typeof message === "string" && message !== "") return message;
   if (error instanceof Error && typeof name === "string") return name;
-  return jsonText(error) ?? printed(error);
+  return jsonText(error) ?? print(error);
 }
 
 /** A custom error may have a getter that throws. */
@@ -71,7 +71,7 @@ function jsonText(value: unknown): string | null {
   }
 }
 
-function printed(value: unknown): string {
+function print(value: unknown): string {
   if (ArrayBuffer.isView(value) || value instanceof ArrayBuffer) return `(${value.byteLength} bytes)`;
   try {
     return String(value);

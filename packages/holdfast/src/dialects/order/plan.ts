@@ -54,7 +54,7 @@ export interface Manner<M> {
   together(entries: readonly Entry<M>[], at: number, next: number): boolean;
 }
 
-export function planned<M>(entries: readonly Entry<M>[], view: View, dialect: Reader<M>, manner: Manner<M>): Plan {
+export function planView<M>(entries: readonly Entry<M>[], view: View, dialect: Reader<M>, manner: Manner<M>): Plan {
   const { exchanges, calls: called, answers } = pair(entries, dialect);
   const last = exchanges.length - 1;
   // Before a prompt, among the entries or after them, nothing may stay open.

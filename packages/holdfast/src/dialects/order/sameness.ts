@@ -56,7 +56,7 @@ function viewOf(value: object): Buffer | null {
  * A message with its content as a list of parts without cache marks. Moving a mark to the last message turns its
  * content into a list, so a string and a list of that one text are the same.
  */
-export function unmarked(message: unknown, plain: (part: Shape) => Shape): unknown {
+export function stripMarks(message: unknown, plain: (part: Shape) => Shape): unknown {
   const shape = shapeOf(message);
   if (!shape) return message;
   const { content } = shape;

@@ -20,10 +20,10 @@ export interface Segment {
 
 /** The record of a line whose checksum and seq are right; null otherwise. */
 export function recordOf(line: Line): JournalRecord | null {
-  return decoded(line, bytesOf(line));
+  return decodeAt(line, bytesOf(line));
 }
 
-function decoded({ seq, text }: Line, bytes: Buffer): JournalRecord | null {
+function decodeAt({ seq, text }: Line, bytes: Buffer): JournalRecord | null {
   const record = decodeLine(bytes, 0, bytes.length, text);
   return record?.seq === seq ? record : null;
 }
@@ -117,7 +117,7 @@ export class Account {
     }
     const encoded = bytesOf(line);
     const bytes = encoded.length + 1;
-    const record = decoded(line, encoded);
+    const record = decodeAt(line, encoded);
     if (line.seq === this.#segments[this.#segment]?.first) {
       if (record) assertFormat(record);
       this.format = record?.["format"] ?? null;

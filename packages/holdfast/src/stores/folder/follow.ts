@@ -54,7 +54,7 @@ export async function* followSession(source: FollowSource, options: FollowOption
   try {
     let last = await startAfter(source.id, options.after ?? 0, (seq) => crcAt(source, seq));
     let given = 0;
-    let place: Place | null = null;
+    let place: ReadPlace | null = null;
     while (!signal?.aborted) {
       if (source.live() !== live) {
         unlisten?.();
@@ -85,7 +85,7 @@ function identityOf(disk: Disk, folder: string): string {
   return stat ? `${stat.dev}:${stat.ino}` : "gone";
 }
 
-interface Place {
+interface ReadPlace {
   readonly number: number;
   readonly offset: number;
   /**
@@ -97,14 +97,14 @@ interface Place {
 
 interface Look {
   readonly records: readonly JournalRecord[];
-  readonly place: Place;
+  readonly place: ReadPlace;
   /** There is more to read without waiting. */
   readonly more: boolean;
 }
 
 async function lookFurther(
   source: FollowSource,
-  place: Place | null,
+  place: ReadPlace | null,
   last: number,
   given: number,
   live: LiveWriter | undefined,
@@ -140,7 +140,7 @@ async function lookFurther(
  * From the segment where the follower is, or has to start. Most polls find nothing newer, and need not read its header
  * again.
  */
-async function chainFrom(disk: Disk, folder: string, place: Place | null, last: number): Promise<readonly Link[]> {
+async function chainFrom(disk: Disk, folder: string, place: ReadPlace | null, last: number): Promise<readonly Link[]> {
   if (!place) return chainSegments(disk, folder, beginsAtOrBefore(last + 1));
   const newest = listSegments(disk, folder).at(-1);
   if (newest?.number === place.number) return [{ ...newest, header: null, begins: null, isLost: false }];

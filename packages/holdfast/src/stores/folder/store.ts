@@ -23,8 +23,8 @@ import { collectGarbage, moveToTrash } from "./care/trash.ts";
 import { verifySession } from "./care/verify.ts";
 import { replaced } from "./files/claim.ts";
 import { createAtomically } from "./files/create-atomically.ts";
-import { type EpochFiles, readEpoch } from "./files/epoch.ts";
 import { readHistory } from "./files/history.ts";
+import { type EpochFiles, readEpoch } from "./files/read-epoch.ts";
 import { chainSegments, listSegments, segmentName } from "./files/segment.ts";
 import { assertWritable } from "./files/writable.ts";
 import { followSession } from "./follow.ts";
@@ -32,7 +32,7 @@ import { FolderJournal, type JournalParts } from "./journal.ts";
 import { Catalogue } from "./listing/catalogue.ts";
 import { Listing } from "./listing/listing.ts";
 import { warningsOf } from "./warnings.ts";
-import { type Place, SegmentWriter } from "./writer.ts";
+import { type SegmentEnd, SegmentWriter } from "./writer.ts";
 
 export interface FolderStoreOptions {
   /** What `append` waits for by default. Default `power`. */
@@ -314,7 +314,7 @@ class FolderStore implements contract.JournalStore {
     id: string,
     ledger: Ledger,
     lease: Lease,
-    place: Place,
+    place: SegmentEnd,
     begin: Pick<JournalParts, "opened" | "beforeFirst" | "startSegment" | "created">,
   ): FolderJournal {
     this.#assertOpen();

@@ -3,7 +3,7 @@ import type { Disk, DiskFile, DiskStat } from "../../disk/disk.ts";
 import { diskFailure } from "../../disk/failure.ts";
 import { errnoOf, HoldfastError } from "../../errors.ts";
 import type { Ledger, Prepared } from "../../journal/ledger.ts";
-import { type Place as SegmentPlace, segmentRecord } from "../../journal/lifecycle.ts";
+import { type SegmentPlace, segmentRecord } from "../../journal/lifecycle.ts";
 import { type NewRecord, SEGMENT_BYTES_MAX } from "../../journal/record.ts";
 import type { Lease } from "../lease.ts";
 import { setTailsAside } from "./care/heal.ts";
@@ -12,7 +12,7 @@ import { createAtomically } from "./files/create-atomically.ts";
 import { segmentName } from "./files/segment.ts";
 
 /** Where a writer continues. */
-export interface Place {
+export interface SegmentEnd {
   readonly folder: string;
   readonly session: string;
   /** The newest segment. */
@@ -50,7 +50,7 @@ export class SegmentWriter {
   /** The number this writer has claimed for its next segment. */
   #claimed: number | null = null;
 
-  constructor(disk: Disk, ledger: Ledger, lease: Lease, place: Place) {
+  constructor(disk: Disk, ledger: Ledger, lease: Lease, place: SegmentEnd) {
     this.#disk = disk;
     this.#ledger = ledger;
     this.#lease = lease;

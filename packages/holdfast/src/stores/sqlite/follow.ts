@@ -22,7 +22,7 @@ const LOOK_MS = 1;
 const LOOK_AGAIN_MS = 15;
 
 /** The followers of a store, and the one watch they all share. */
-export class Followers {
+export class SqliteFollowers {
   readonly #disk: Disk;
   readonly #folder: string;
   readonly #wakes = new Map<Wake, string>();
@@ -71,7 +71,7 @@ export class Followers {
 
 export interface FollowSource {
   readonly database: Reads;
-  readonly followers: Followers;
+  readonly followers: SqliteFollowers;
   /** What followers may see of a session whose writer is in this process. */
   readonly acknowledged: (id: string) => number;
 }

@@ -22,7 +22,7 @@ import { orNull, sqliteFailure } from "./database/failure.ts";
 import { assertSqliteVersion, openDatabase } from "./database/open-database.ts";
 import { ReadOnlyDatabase, withoutWriting } from "./database/read-only.ts";
 import { Wal } from "./database/wal.ts";
-import { Followers, followSession } from "./follow.ts";
+import { followSession, SqliteFollowers } from "./follow.ts";
 import { SqliteJournal } from "./journal.ts";
 import { damagedPart, damageOf, findSession, isKnown } from "./rows/catalogue.ts";
 import { listSessions, type Soundness } from "./rows/list.ts";
@@ -111,7 +111,7 @@ class SqliteStore implements contract.JournalStore {
   /** `#comeFirst` has checked all sessions. */
   #hasLooked = false;
   readonly #leases: Leases;
-  readonly #followers: Followers;
+  readonly #followers: SqliteFollowers;
   readonly #live = new Map<string, SqliteJournal>();
   /** Aborts when the store is closed, which ends its followers. */
   readonly #ending = new AbortController();
@@ -126,7 +126,7 @@ class SqliteStore implements contract.JournalStore {
     this.#reads = reads;
     this.#clock = OrderClock.of(options.clock);
     this.#leases = Leases.besideFile(disk, file);
-    this.#followers = new Followers(disk, file);
+    this.#followers = new SqliteFollowers(disk, file);
     const network = networkWarning(disk, dirname(file), file);
     this.warnings = network === null ? reads.warnings : [...reads.warnings, network];
     const onDoubt = (error: unknown): void => {

@@ -8,8 +8,8 @@ import { FORMAT_MAJOR, FORMAT_MINOR } from "../../../journal/record.ts";
 import type { ClosedAt } from "../../lease.ts";
 import { claimNext, isClaimed, replaced } from "../files/claim.ts";
 import { createAtomically, removeStray, TEMPORARY } from "../files/create-atomically.ts";
-import { type EpochFiles, readEpoch } from "../files/epoch.ts";
 import { readAt } from "../files/frames.ts";
+import { type EpochFiles, readEpoch } from "../files/read-epoch.ts";
 import { listSegments, tailName, tailsOf } from "../files/segment.ts";
 
 const CHUNK_BYTES = 1024 * 1024;

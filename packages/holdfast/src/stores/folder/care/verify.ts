@@ -2,7 +2,7 @@ import type { Disk } from "../../../disk/disk.ts";
 import type { Verification } from "../../../journal/contract.ts";
 import { assertFormat } from "../../../journal/lifecycle.ts";
 import { verificationOf } from "../../../journal/verification.ts";
-import { Account } from "../files/epoch.ts";
+import { DamageAccount } from "../files/read-epoch.ts";
 import { chainSegments, readSegment } from "../files/segment.ts";
 
 /** Reads every byte of a session and heals nothing. Null if it is not a session. */
@@ -14,7 +14,7 @@ export async function verifySession(
 ): Promise<Verification | null> {
   const chain = await chainSegments(disk, folder);
   if (chain.length === 0) return null;
-  const account = new Account();
+  const account = new DamageAccount();
   let records = 0;
   let bytes = 0;
   let closed = false;

@@ -1,7 +1,7 @@
 import type { Disk } from "../../../disk/disk.ts";
 import { assertFormat } from "../../../journal/lifecycle.ts";
 import type { JournalRecord } from "../../../journal/record.ts";
-import { keep } from "./epoch.ts";
+import { keep } from "./read-epoch.ts";
 import { chainSegments, type Link, readSegment } from "./segment.ts";
 
 /** Yields all records from seq `from` on, one segment in memory at a time. Writes nothing. */

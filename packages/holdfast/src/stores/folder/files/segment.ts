@@ -1,7 +1,7 @@
 import { join } from "node:path";
 import type { Disk, DiskFile } from "../../../disk/disk.ts";
 import { errnoOf } from "../../../errors.ts";
-import { type Place, placeBefore } from "../../../journal/lifecycle.ts";
+import { placeBefore, type SegmentPlace } from "../../../journal/lifecycle.ts";
 import { decodeLine } from "../../../journal/lines/decode.ts";
 import type { Scan } from "../../../journal/lines/scan.ts";
 import { decideTail, type TailContext, type Tail as Verdict } from "../../../journal/lines/tail.ts";
@@ -116,7 +116,7 @@ export async function chainSegments(
   isFirst: (link: Link) => boolean = () => false,
 ): Promise<Link[]> {
   const chain: Link[] = [];
-  let place: Place | null = null;
+  let place: SegmentPlace | null = null;
   for (const segment of listSegments(disk, folder).reverse()) {
     if (place && segment.number > place.segment) continue;
     const isNamed = place?.segment === segment.number && !segment.packed;

@@ -2,7 +2,7 @@ import { join } from "node:path";
 import type { Disk } from "../../../disk/disk.ts";
 import { HoldfastError } from "../../../errors.ts";
 import { SEGMENT_BYTES_MAX } from "../../../journal/record.ts";
-import { assertEpochFormat } from "./epoch.ts";
+import { assertEpochFormat } from "./read-epoch.ts";
 import { listSegments } from "./segment.ts";
 
 /**

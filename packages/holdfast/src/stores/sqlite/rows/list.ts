@@ -3,7 +3,7 @@ import { isId } from "../../../journal/id.ts";
 import { recordOf } from "../../../journal/lines/account.ts";
 import { RowFold } from "../../../journal/list-row.ts";
 import type { Json } from "../../../journal/record.ts";
-import { listCursor, newestFirst, type Place, parseListCursor } from "../../page.ts";
+import { type ListPlace, listCursor, newestFirst, parseListCursor } from "../../page.ts";
 import { isIoError, orNull } from "../database/failure.ts";
 import { allSessions } from "./catalogue.ts";
 import { newestSeq, readSome } from "./reader.ts";
@@ -11,7 +11,7 @@ import type { Rows } from "./rows.ts";
 import { type SessionRow, sessionOf, type TableRow } from "./session-row.ts";
 
 /** Later than any time. */
-const START: Place = { at: "\uffff", id: "" };
+const START: ListPlace = { at: "\uffff", id: "" };
 
 export interface Page {
   readonly sessions: readonly Listed[];
@@ -61,11 +61,11 @@ export function listSessions(
 function quickPage(
   rows: Rows,
   summariser: Summariser | undefined,
-  after: Place,
+  after: ListPlace,
   fits: (row: Row) => boolean,
   limit: number,
 ): Row[] | null {
-  const stale = unsettled(rows).map(sessionOf);
+  const stale = findUnsettled(rows).map(sessionOf);
   const moved: Row[] = [];
   for (const row of stale) {
     if (!row) return null;
@@ -95,7 +95,7 @@ function carefulPage(rows: Rows, summariser: Summariser | undefined, fits: (row:
 }
 
 /** One unreadable page must not stop the other sessions from being listed: then each is read by itself. */
-function unsettled(rows: Rows): TableRow[] {
+function findUnsettled(rows: Rows): TableRow[] {
   try {
     return rows.unsettled();
   } catch (error) {

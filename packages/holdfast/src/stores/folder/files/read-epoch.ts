@@ -33,7 +33,7 @@ export async function readEpoch(disk: Disk, folder: string): Promise<EpochFiles 
   if (last.header) assertFormat(last.header);
   const first = await epochStart(disk, folder, chain);
 
-  const account = new Account();
+  const account = new DamageAccount();
   let records: JournalRecord[] = [];
   let tail: Tail | undefined;
   let size = 0;
@@ -114,7 +114,7 @@ function tooDamaged(segment: string): HoldfastError {
 }
 
 /** Damage and gaps, across several segments. */
-export class Account {
+export class DamageAccount {
   readonly #damaged: Damage[] = [];
   readonly #missing: { from: number; to: number }[] = [];
 

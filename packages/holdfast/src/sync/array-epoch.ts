@@ -7,7 +7,7 @@ import type { JournalRecord } from "../journal/record.ts";
 import type { ReplaceOptions } from "../replace/epoch.ts";
 import type { Given } from "../replace/retained.ts";
 import type { GivenArray } from "./given-array.ts";
-import { isAnswer, planNew, type SyncStep, type TurnNow } from "./plan.ts";
+import { isAnswer, planNew, type SyncStep, type TurnNow } from "./new-messages.ts";
 import { planRewrite, type Rewrite, type RewriteParts, tornApart } from "./rewrite.ts";
 import { appendUnit, resumeUnit, startUnit, type Unit } from "./units.ts";
 

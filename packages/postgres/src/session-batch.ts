@@ -1,7 +1,7 @@
 import type { Json } from "holdfast";
 import type { Durability, JournalAppended, Ledger, Prepared, Segment, Written } from "holdfast/store";
-import type { Write } from "./batch.ts";
 import type { Lease } from "./leases.ts";
+import type { Write } from "./statement-batcher.ts";
 
 /** The state of a journal at its head, as in its catalogue row. */
 export interface HeadState {

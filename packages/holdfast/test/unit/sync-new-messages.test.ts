@@ -1,7 +1,7 @@
 import { describe, expect, test } from "vitest";
 import { anthropic } from "../../src/dialects/anthropic.ts";
 import { openaiResponses } from "../../src/dialects/openai-responses.ts";
-import { planNew, type TurnNow } from "../../src/sync/plan.ts";
+import { planNew, type TurnNow } from "../../src/sync/new-messages.ts";
 import type { Made } from "./sync-agents.ts";
 
 const user = { role: "user", content: "u" };
