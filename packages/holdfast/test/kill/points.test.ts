@@ -65,16 +65,27 @@ describe.each([
       survives(names.map((name) => points.find((point) => point.name === name)!)),
     );
 
-  async function survives([point, ...again]: readonly NamedPoint[]): Promise<void> {
+  /** With some seeds a step does not happen: an empty tail, for example, is not written to. Then the next seed is used. */
+  async function survives(points: readonly NamedPoint[]): Promise<void> {
+    const names = points.map(({ name }) => name);
+    let reached: readonly string[] = [];
+    for (let tries = 0; tries < 4 && !names.every((name) => reached.includes(name)); tries++)
+      reached = await pointsReached(points, seed + tries);
+    expect(reached).toEqual(expect.arrayContaining(names));
+  }
+
+  async function pointsReached(
+    [point, ...again]: readonly NamedPoint[],
+    trialSeed: number,
+  ): Promise<readonly string[]> {
     // A store for each: in SQLite the log is everybody's, and another session's writer might have emptied it.
     using own = temporaryPlace(place.path);
     const spec = specIn(own.path);
     await using store = await openSpec(spec);
-    const trial = new Trial(store, spec, worker, newId(), seed);
+    const trial = new Trial(store, spec, worker, newId(), trialSeed);
     for (const plan of livesThrough(point!, ...again)) await trial.run(plan);
     expect(trial.findings.faults).toEqual([]);
-    const reached = [...trial.findings.points.keys()];
-    expect(reached).toEqual(expect.arrayContaining([point!, ...again].map(({ name }) => name)));
     expect(trial.findings.kills).toBeGreaterThanOrEqual(2);
+    return [...trial.findings.points.keys()];
   }
 });
