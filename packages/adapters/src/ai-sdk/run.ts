@@ -133,7 +133,7 @@ export class RunState {
 
   /**
    * Takes the draft before asking the provider: records written meanwhile then come after the answer (R1). A request
-   * that the SDK sends again keeps its draft, because the model still has not seen them.
+   * that the SDK sends again keeps its place, because the model still has not seen them.
    */
   async ask(kind: ModelRequest["kind"], params: ModelParams, model: ModelRequest["model"]): Promise<ModelRequest> {
     const turn = this.live();
@@ -141,9 +141,21 @@ export class RunState {
     for (const { call, outcome, shown } of resultsIn(params.prompt, turn.open)) {
       await this.#recording(turn.toolEnded(call, outcome, shown));
     }
-    const draft = this.#asked?.isRejected ? this.#asked.draft : turn.request().draft;
+    const draft = this.#draftOf(this.#asked) ?? turn.request().draft;
     this.#asked = { turn, draft, kind, params, model, isRejected: false, isAnswered: false };
     return this.#asked;
+  }
+
+  /** The draft for sending a request again; null if that request is over, or there was none. */
+  #draftOf(asked: ModelRequest | null): Draft<ModelMessage> | null {
+    if (!asked || asked.isAnswered) return null;
+    if (asked.isRejected) return asked.draft;
+    try {
+      return asked.draft.restart();
+    } catch (error) {
+      if (isHoldfastError(error, "DRAFT_DISCARDED")) return null;
+      throw error;
+    }
   }
 
   /** Records the answer before any of its tools runs. Never rejects. */

@@ -249,6 +249,26 @@ describe.each(everyWay)("%s", (_, start) => {
   });
 });
 
+test.each(streamingWays)(
+  "%s, R1: what is said while an answer breaks off and is streamed again stands behind it",
+  async (_, start) => {
+    await using here = await begun();
+    const { session } = here;
+    const agent = durable(session);
+    const parts: LanguageModelV4StreamPart[] = [
+      { type: "text-start", id: "1" },
+      { type: "text-delta", id: "1", delta: "Do" },
+    ];
+    const broken = async () => {
+      await session.turn!.append({ role: "user", content: "hurry" });
+      return { stream: streamOf([...parts, { type: "error" as const, error: new Error("overloaded") }]) };
+    };
+    const { run } = start(agent, { model: scripted(broken, [text("Done.")]), streamRetries: 1, maxRetries: 1 });
+    expect(await agent.finish(run)).toEqual({ kind: "completed" });
+    expect(JSON.stringify(session.messages)).toMatch(/Done\..*hurry/);
+  },
+);
+
 test.each(streamingWays)("%s: of several errors in a stream, the first is what it failed with", async (_, start) => {
   await using here = await begun();
   const agent = durable(here.session);

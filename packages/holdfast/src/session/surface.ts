@@ -371,4 +371,9 @@ export interface Draft<M> {
   commit(message: M | M[], options?: AnswerOptions): Promise<Appended>;
   /** Discards the draft: its text never reappears. */
   discard(reason?: string): Promise<void>;
+  /**
+   * For a request that is sent again with the same messages, after its stream broke off: discards this draft, and
+   * returns another with the same place in the conversation. Throws DRAFT_DISCARDED if it was discarded or committed.
+   */
+  restart(): Draft<M>;
 }

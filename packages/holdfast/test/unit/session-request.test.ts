@@ -74,6 +74,27 @@ describe("the answer to a request", () => {
     await store.close();
   });
 
+  test("R1: after a restart it stands where it was first requested, and nothing of the first stream is left", async () => {
+    const { store, session, turn } = await begin();
+    const { draft } = turn.request();
+    draft.push({ text: "I wr" });
+    await session.flush();
+    await turn.append(user("hurry up"));
+    const again = draft.restart();
+    expect(again.id).not.toBe(draft.id);
+    again.push({ text: "I think" });
+    await again.commit(says("I think"));
+    expect(JSON.stringify(session.messages)).toMatch(/go.*I think.*hurry up/);
+    expect(JSON.stringify(session.messages)).not.toContain("I wr");
+    expect(() => draft.restart()).toThrow(expect.objectContaining({ code: "DRAFT_DISCARDED" }));
+    expect(() => again.restart()).toThrow(expect.objectContaining({ code: "DRAFT_DISCARDED" }));
+    const { draft: last } = turn.request();
+    await turn.end();
+    expect(() => last.restart()).toThrow(expect.objectContaining({ code: "DRAFT_DISCARDED" }));
+    expect((await store.read<M>(session.id)).messages).toEqual(session.messages);
+    await store.close();
+  });
+
   test("has the draft's id when it is appended; a commit of the same answer then finds it recorded", async () => {
     const { store, session, turn } = await begin();
     const { draft } = turn.request();

@@ -20,6 +20,8 @@ export interface DraftContext<M> {
   /** Hands a record over without waiting for a sync. Never throws or rejects: it returns the error, or null. */
   write(piece: DraftPiece): Promise<unknown>;
   commit(draft: LiveDraft<M>, message: M | M[], options: AnswerOptions): Promise<Appended>;
+  /** Opens another draft for the same request. */
+  restart(): LiveDraft<M>;
 }
 
 /** Buffers streamed text and writes it every 200 ms or 8 KB. Nothing waits, so recording never slows a stream. */
@@ -76,6 +78,11 @@ export class LiveDraft<M> implements Draft<M> {
     if (!this.isOpen) return;
     this.stop();
     if (this.#n > 0) await this.#context.write({ id: this.id, n: this.#n, discarded: reason });
+  }
+
+  restart(): LiveDraft<M> {
+    if (!this.isUnanswered) throw draftGone();
+    return this.#context.restart();
   }
 
   /** Hands over the buffered text, except a possible start of a secret. Never rejects: returns the error, or null. */

@@ -166,6 +166,7 @@ export class LiveTurn<M> implements Turn<M> {
       redactor,
       write: (piece) => this.#writeDraft(piece),
       commit: (committed, message, options) => this.#take(message, options, committed),
+      restart: () => this.#openDraft(),
     });
     this.#draft = draft;
     return draft;
