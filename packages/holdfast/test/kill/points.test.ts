@@ -65,7 +65,9 @@ describe.each([
       survives(names.map((name) => points.find((point) => point.name === name)!)),
     );
 
-  /** With some seeds a step does not happen: an empty tail, for example, is not written to. Then the next seed is used. */
+  /**
+   * With some seeds a step does not happen: an empty tail, for example, is not written to. Then the next seed is used.
+   */
   async function survives(points: readonly NamedPoint[]): Promise<void> {
     const names = points.map(({ name }) => name);
     let reached: readonly string[] = [];
