@@ -7,8 +7,8 @@ import { Book } from "./fold-book.ts";
 import { judges, told } from "./provider-judges.ts";
 
 /**
- * The resume table (view/repairs.ts), row by row: records in; what the interruption says, and what is sent with a new prompt (P)
- * and with `resumeTurn` (R), judged by the providers' rules.
+ * The resume table (view/repairs.ts), row by row: records in; what the interruption says, and what is sent with a new
+ * prompt (P) and with `resumeTurn` (R), judged by the providers' rules.
  */
 
 const callOf = (id: string, name = "read"): MadeCall => ({ id, name, input: "whole" });
