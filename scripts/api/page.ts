@@ -80,7 +80,8 @@ export function apiPage(format: (declarations: readonly string[]) => string[]): 
 const INTRODUCTION =
   "The whole public interface, made from the source by `npm run api`. A test fails if the two differ. The " +
   "[guide](guides/adopt-in-an-hour.md) explains how the parts work together, and [ERRORS](ERRORS.md) what each code " +
-  "means. R1, P3 and the like are rules: the P's are in [GUARANTEES](GUARANTEES.md).";
+  "means. Numbers such as P3 are guarantees, defined in [GUARANTEES](GUARANTEES.md); R1, S6 and C34 are rules, defined " +
+  "in [RULES](RULES.md).";
 
 function contents(points: readonly EntryPoint[]): string {
   const anchors = new Anchors();

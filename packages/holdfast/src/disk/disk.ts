@@ -1,6 +1,6 @@
 /**
  * The only access to a file system. The folder store touches a disk only through this interface, so that a simulated
- * disk can replace the real one (STORAGE.md, S22), and so that tests can count its steps, fail them and kill the
+ * disk can replace the real one (docs/RULES.md, S22), and so that tests can count its steps, fail them and kill the
  * process at them.
  *
  * Everything except `sync` happens inside the call. Errors are system errors with a `code` (`ENOSPC`, `EIO`, `ENOENT`,

@@ -7,5 +7,8 @@ import type { Disk } from "../disk/disk.ts";
 export function networkWarning(disk: Disk, folder: string, store: string = folder): string | null {
   const network = disk.networkKind(folder);
   if (network === null) return null;
-  return `${store} is on a network file system (${network}): its locks and syncs are unreliable, so P1 and P6 are not promised there.`;
+  return (
+    `${store} is on a network file system (${network}), whose locks and syncs are unreliable: ` +
+    "acknowledged records may not survive a crash, and two processes may write to one session. Move the store to a local disk."
+  );
 }

@@ -136,7 +136,7 @@ export function interruptionOf<M>(conversation: Conversation<M>): Interruption<M
   return { turn: number, startedAt, lastAt, resumes, prompt, answered, how, draft, calls };
 }
 
-/** How a turn that did not complete ends: the rows of the table in SESSIONS.md. */
+/** How a turn that did not complete ends: the rows of the table in repairs.ts. */
 export type End = "completed" | "answered" | "draft" | "draft behind an answer" | "cut";
 
 export function endOf<M>(

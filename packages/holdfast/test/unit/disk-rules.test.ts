@@ -396,7 +396,10 @@ describe("S14: which file systems are warned of", () => {
     using here = place();
     expect(nodeDisk.networkKind(here.path)).toBeNull();
     await using store = await openFolderStore(here.path, { disk: { ...nodeDisk, networkKind: () => "fuse.sshfs" } });
-    expect(store.warnings).toEqual([expect.stringContaining("network file system (fuse.sshfs)")]);
+    expect(store.warnings).toEqual([
+      `${here.path} is on a network file system (fuse.sshfs), whose locks and syncs are unreliable: ` +
+        "acknowledged records may not survive a crash, and two processes may write to one session. Move the store to a local disk.",
+    ]);
   });
 });
 

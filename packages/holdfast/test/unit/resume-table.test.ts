@@ -7,8 +7,8 @@ import { Book } from "./fold-book.ts";
 import { judges, told } from "./provider-judges.ts";
 
 /**
- * The table of SESSIONS.md, row by row: records in; what the interruption says, and what is sent with a new prompt (P)
- * and with `resumeTurn` (R), judged by the providers' rules.
+ * The resume table (view/repairs.ts), row by row: records in; what the interruption says, and what is sent with a new
+ * prompt (P) and with `resumeTurn` (R), judged by the providers' rules.
  */
 
 const callOf = (id: string, name = "read"): MadeCall => ({ id, name, input: "whole" });
@@ -451,7 +451,7 @@ describe.each(modelVoices.map((voice) => [voice.dialect.name, voice] as const))(
   });
 });
 
-test("the tables of the code are those of SESSIONS.md", () => {
+test("the tables of the code are those of this file", () => {
   const no = { incomplete: false, boundary: false };
   const boundary = { incomplete: false, boundary: true };
   const both = { incomplete: true, boundary: true };

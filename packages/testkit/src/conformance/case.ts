@@ -5,7 +5,7 @@ import type { Trial } from "./trial.ts";
 export interface Case {
   /** Unique among all cases. */
   readonly name: string;
-  /** The promises, rules and cases of the documents that it tests (`P1`, `S6`, `C23`). */
+  /** The guarantees and rules that it tests (`P1`, `S6`, `C23`): docs/GUARANTEES.md, docs/RULES.md. */
   readonly promises: readonly string[];
   /** Whether the case applies to a store with these capabilities. */
   readonly needs: (capabilities: SubjectCapabilities) => boolean;

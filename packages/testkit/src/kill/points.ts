@@ -30,7 +30,7 @@ const at = (
 };
 
 /**
- * Steps of the folder store at which a death must do no harm, in the words of STORAGE.md. Names begin with `before`,
+ * Steps of the folder store at which a death must do no harm. Names begin with `before`,
  * `during` or `after`.
  */
 export const folderPoints: readonly NamedPoint[] = [

@@ -6,7 +6,7 @@ import { type ProfileName, profileNames } from "./workload.ts";
 
 const HELP = `npm run simulate -- [options]
 
-Runs the folder store on a simulated disk (STORAGE.md, S22): a power cut and a SIGKILL before every step that changes the disk and
+Runs the folder store on a simulated disk: a power cut and a SIGKILL before every step that changes the disk and
 before every step of the recovery, and every fault, once and permanently. Exits with 1 at the first seed that fails.
 
   --states <n>     continue with further seeds until this many states are checked (default 20000)

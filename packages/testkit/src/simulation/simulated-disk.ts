@@ -24,7 +24,8 @@ export interface SimulatedDiskOptions extends MachineOptions {
 /**
  * A disk in memory that can lose its power, under the real folder store. One object is one process's view of a machine.
  *
- * The model (STORAGE.md, S22):
+ * The model (docs/RULES.md, S22):
+ *
  * - A file has durable pages of 4 KiB, dirty pages, and a size. Reads see the newest bytes.
  * - A power cut keeps, for each dirty page separately, the durable bytes (zeros beyond the durable size), the newest
  *   bytes, any content in between (the kernel writes back when it likes), or a mix of these by sectors of 512 bytes.

@@ -3,7 +3,7 @@ import { PAGE_BYTES, SECTOR_BYTES } from "../../src/simulation/file-content.ts";
 import { SimulatedDisk } from "../../src/simulation/simulated-disk.ts";
 import { everySurvival, extremeNames, extremes } from "../../src/simulation/survival.ts";
 
-/** The model of STORAGE.md, S22: one test for each of its sentences about power cuts. */
+/** The model of S22 (docs/RULES.md): one test for each of its sentences about power cuts. */
 
 const repeat = (letter: string, count: number): Uint8Array => Buffer.from(letter.repeat(count));
 const text = (disk: SimulatedDisk, path: string): string | null => {

@@ -2,7 +2,7 @@ import { describe, expect, test } from "vitest";
 import { SimulatedDisk } from "../../src/simulation/simulated-disk.ts";
 import { everySurvival, extremes } from "../../src/simulation/survival.ts";
 
-/** The model of STORAGE.md, S22: what a power cut does to names. */
+/** The model of S22 (docs/RULES.md): what a power cut does to names. */
 
 /** The sets of paths that a power cut now can leave, each as one string. */
 function outcomes(disk: SimulatedDisk): Set<string> {

@@ -65,7 +65,9 @@ export interface Reader<M> extends Pick<Dialect<M>, "role" | "calls" | "results"
 
 /**
  * Decides which result answers which call, message by message: live, at resume, and in views. This is the only place
- * that decides it. Works for every dialect, including the application's own; a message costs the same at any length.
+ * that decides it; `open-calls` holds the search by id. Works for every dialect, including the application's own; a
+ * message costs the same at any length.
+ *
  * A conversation consists of exchanges: one or more consecutive assistant messages, and what others said after them. A
  * result counts if it is in its call's own exchange, and the first one counts: once the assistant has spoken again, the
  * past is frozen, and later results are late (R1). Results of the provider's own calls may come in a later exchange

@@ -21,8 +21,8 @@ export interface BirthOptions {
 }
 
 /**
- * Creates a file that is there whole or not at all (S15): written under another name, synced, renamed, and the name
- * synced. Anyone who sees the name sees all the bytes, even after a power cut.
+ * Creates a file that is there whole or not at all (S15): written under another name, synced, given its name, which is
+ * then synced. Anyone who sees the name sees all the bytes, even after a power cut.
  *
  * Throws STORE_FULL, STORE_IO or STORE_FORBIDDEN while the name does not exist, and SYNC_FAILED when it exists but may
  * not last.
