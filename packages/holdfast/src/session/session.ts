@@ -56,7 +56,7 @@ export interface SessionParts<M> {
 }
 
 /** A session open for writing in this process. It performs effects in order; the pure modules decide the rules. */
-export class LiveSession<M> implements surface.Session<M>, Guarded {
+export class LiveSession<M> extends LiveReading<M> implements surface.Session<M>, Guarded {
   readonly id: string;
   readonly recovery: Recovery;
   readonly holder: Holder;
@@ -66,7 +66,6 @@ export class LiveSession<M> implements surface.Session<M>, Guarded {
   readonly #followers: Followers;
   readonly #admission: Admission<M>;
   readonly #context: SessionContext<M>;
-  readonly #view: LiveReading<M>;
   readonly #sync: Sync<M>;
   readonly #queue: Queue<M>;
   /** Serializes the calls that change the conversation. */
@@ -79,6 +78,7 @@ export class LiveSession<M> implements surface.Session<M>, Guarded {
 
   constructor(parts: SessionParts<M>) {
     const { journal, conversation, recovery, holder, redactor, opened, options } = parts;
+    super(conversation, () => this.#activity());
     this.id = journal.id;
     this.recovery = recovery;
     this.holder = holder;
@@ -94,17 +94,16 @@ export class LiveSession<M> implements surface.Session<M>, Guarded {
       admission: this.#admission,
       draftMs: options.draftMs ?? DRAFT_MS,
       draftBytes: options.draftBytes ?? DRAFT_BYTES,
-      messages: () => this.#view.copyMessages(),
+      messages: () => this.copyMessages(),
       assertOpen: () => {
         if (this.#isClosed) throw sessionClosed(this.id);
       },
       turnOver: (turn) => this.#turnOver(turn),
     };
     this.#queue = new Queue(this.#context);
-    this.#view = new LiveReading(conversation, () => this.#activity());
     this.#sync = new Sync({
       ...{ id: journal.id, conversation, admission: this.#admission, assertOpen: this.#context.assertOpen },
-      messages: () => this.#view.shown,
+      messages: () => this.shown,
       since: () => this.#log.since,
       append: (unit) => this.#log.append(unit),
       turn: () => this.#turn,
@@ -119,30 +118,6 @@ export class LiveSession<M> implements surface.Session<M>, Guarded {
     this.#stopListening = journal.onFailure((error) => this.#turn?.stop(error));
   }
 
-  get messages(): readonly M[] {
-    return this.#view.messages;
-  }
-  get entries(): readonly Entry<M>[] {
-    return this.#view.entries;
-  }
-  get interruption(): surface.Interruption<M> | null {
-    return this.#view.interruption;
-  }
-  get queue(): readonly surface.Queued<M>[] {
-    return this.#view.queue;
-  }
-  get usage(): surface.Usage {
-    return this.#view.usage;
-  }
-  get usageByTurn(): ReadonlyMap<number, surface.Usage> {
-    return this.#view.usageByTurn;
-  }
-  get attributes(): surface.Attributes {
-    return this.#view.attributes;
-  }
-  get warnings(): readonly string[] {
-    return this.#view.warnings;
-  }
   get turn(): LiveTurn<M> | null {
     return this.#turn?.isRecorded && !this.#turn.isOver ? this.#turn : null;
   }

@@ -43,8 +43,14 @@ export interface Reading<M> {
   readonly warnings: readonly string[];
 }
 
+/** What a conversation shows. */
+const SHOWN = [
+  ...(["messages", "entries", "interruption", "queue"] as const),
+  ...(["usage", "usageByTurn", "attributes", "warnings"] as const),
+];
+
 /** The public view of a conversation. Everything is computed on demand and cached until the conversation changes. */
-export class LiveReading<M> implements Omit<Reading<M>, "id" | "recovery" | "holder"> {
+export class LiveReading<M> implements Pick<Reading<M>, (typeof SHOWN)[number]> {
   readonly #conversation: Conversation<M>;
   readonly #activity: () => TurnActivity;
   readonly #cache = new Map<string, { readonly version: string; readonly value: unknown }>();
@@ -58,11 +64,11 @@ export class LiveReading<M> implements Omit<Reading<M>, "id" | "recovery" | "hol
     return this.#handedOut(this.shown);
   }
   /** The messages without defensive copies, for comparison. */
-  get shown(): readonly M[] {
+  protected get shown(): readonly M[] {
     return this.#kept("messages", () => messagesOf(this.#conversation, this.#activity()));
   }
   /** For a caller that may change the array. V8 copies an array that is not frozen far faster than a frozen one. */
-  copyMessages(): M[] {
+  protected copyMessages(): M[] {
     const { shown } = this;
     const messages = this.#handedOut(shown);
     return messages === shown ? this.#kept("unfrozen messages", () => [...shown]).slice() : [...messages];
@@ -122,33 +128,8 @@ export function readingOf<M>(
   const isRunning = found.holder !== null && turn !== null && turn.ended === null && turn.suspended === null;
   const activity: TurnActivity = isRunning ? { kind: "active", since: 0 } : { kind: "idle" };
   const view = new LiveReading(conversation, () => activity);
-  return {
-    id,
-    recovery: found.recovery,
-    holder: found.holder,
-    get messages() {
-      return view.messages;
-    },
-    get entries() {
-      return view.entries;
-    },
-    get interruption() {
-      return view.interruption;
-    },
-    get queue() {
-      return view.queue;
-    },
-    get usage() {
-      return view.usage;
-    },
-    get usageByTurn() {
-      return view.usageByTurn;
-    },
-    get attributes() {
-      return view.attributes;
-    },
-    get warnings() {
-      return view.warnings;
-    },
-  };
+  const reading = { id, recovery: found.recovery, holder: found.holder };
+  // Its own members, so that `{ ...reading }` and JSON have them.
+  for (const name of SHOWN) Object.defineProperty(reading, name, { get: () => view[name], enumerable: true });
+  return reading as Reading<M>;
 }

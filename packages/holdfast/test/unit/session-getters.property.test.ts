@@ -141,3 +141,13 @@ test.each([
 ])("reading changes nothing: %s", async (_what, names) => {
   expect(await live(names, true)).toEqual(await live(names, false));
 });
+
+test("what `store.read` returns can be copied and printed with all its members", async () => {
+  await using store = await openStore("memory:");
+  const session = await store.create({ dialect: "anthropic" });
+  await session.startTurn({ role: "user", content: "go" });
+  const reading = await store.read(session.id);
+  const members = ["id", "recovery", "holder", "messages", "entries", "interruption", "queue", "usage", "usageByTurn"];
+  expect(Object.keys({ ...reading })).toEqual([...members, "attributes", "warnings"]);
+  expect(JSON.parse(JSON.stringify(reading))).toMatchObject({ messages: [{ role: "user", content: "go" }] });
+});
