@@ -40,7 +40,6 @@ export function recordModel(given: LanguageModel, run: RunState): Model {
           return { ...result, content: result.content.map((part) => ids.of(part)) };
         } catch (error) {
           asked.error = error;
-          asked.isRejected = true;
           throw error;
         }
       },
@@ -62,7 +61,6 @@ export function recordModel(given: LanguageModel, run: RunState): Model {
           return { ...result, stream: result.stream.pipeThrough(watched) };
         } catch (error) {
           asked.error = error;
-          asked.isRejected = true;
           throw error;
         }
       },

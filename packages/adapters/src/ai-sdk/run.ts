@@ -1,3 +1,4 @@
+import { isDeepStrictEqual } from "node:util";
 import type { LanguageModelMiddleware, LanguageModelUsage, ModelMessage, ToolSet } from "ai";
 import { type Draft, errorKind, isHoldfastError, type OpenCall, type Session, type Turn, type Usage } from "holdfast";
 import type { Approvals, Scope } from "./approvals.ts";
@@ -18,8 +19,6 @@ export interface ModelRequest {
   readonly model: { readonly provider: string; readonly modelId: string };
   /** The error that its stream ended with. */
   error?: unknown;
-  /** It failed before any of the answer arrived. The SDK may send it again, with the same messages. */
-  isRejected: boolean;
   /** The answer is on disk. */
   isAnswered: boolean;
 }
@@ -133,7 +132,7 @@ export class RunState {
 
   /**
    * Takes the draft before asking the provider: records written meanwhile then come after the answer (R1). A request
-   * that the SDK sends again keeps its place, because the model still has not seen them.
+   * that is sent again with the same messages keeps its place, because the model still has not seen them.
    */
   async ask(kind: ModelRequest["kind"], params: ModelParams, model: ModelRequest["model"]): Promise<ModelRequest> {
     const turn = this.live();
@@ -141,15 +140,17 @@ export class RunState {
     for (const { call, outcome, shown } of resultsIn(params.prompt, turn.open)) {
       await this.#recording(turn.toolEnded(call, outcome, shown));
     }
-    const draft = this.#draftOf(this.#asked) ?? turn.request().draft;
-    this.#asked = { turn, draft, kind, params, model, isRejected: false, isAnswered: false };
+    const draft = this.#draftOf(this.#asked, params) ?? turn.request().draft;
+    this.#asked = { turn, draft, kind, params, model, isAnswered: false };
     return this.#asked;
   }
 
-  /** The draft for sending a request again; null if that request is over, or there was none. */
-  #draftOf(asked: ModelRequest | null): Draft<ModelMessage> | null {
-    if (!asked || asked.isAnswered) return null;
-    if (asked.isRejected) return asked.draft;
+  /**
+   * The draft for sending a request again; null if that request is over, or there was none. An application may also use
+   * its settings again after a failure, with messages that the failed request lacked: that is another request.
+   */
+  #draftOf(asked: ModelRequest | null, { prompt }: ModelParams): Draft<ModelMessage> | null {
+    if (!asked || asked.isAnswered || !isDeepStrictEqual(asked.params.prompt, prompt)) return null;
     try {
       return asked.draft.restart();
     } catch (error) {

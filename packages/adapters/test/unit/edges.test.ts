@@ -249,6 +249,19 @@ describe.each(everyWay)("%s", (_, start) => {
   });
 });
 
+test("R1: settings used again after a failure: the answer stands behind what it was asked with", async () => {
+  await using here = await begun();
+  const { session } = here;
+  const agent = durable(session);
+  const model = scripted(() => Promise.reject(new Error("down")), [text("Done.")]);
+  const { messages: _messages, ...settings } = agent.wrap({ model, maxRetries: 0 });
+  await expect(generateText({ ...settings, messages: agent.messages() })).rejects.toThrow("down");
+  await session.turn!.append({ role: "user", content: "hurry" });
+  await generateText({ ...settings, messages: agent.messages() });
+  expect(JSON.stringify(model.prompts.at(-1))).toContain("hurry");
+  expect(JSON.stringify(session.messages)).toMatch(/hurry.*Done\./);
+});
+
 test.each(streamingWays)(
   "%s, R1: what is said while an answer breaks off and is streamed again stands behind it",
   async (_, start) => {
