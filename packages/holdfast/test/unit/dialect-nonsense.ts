@@ -9,6 +9,7 @@ const NAMES = [
   ...["response", "inlineData", "fileData", "data", "mimeType", "source", "media_type", "image_url", "file", "url"],
   ...["sessionUpdate", "update", "prompt", "rawInput", "rawOutput", "title", "entries", "resource", "blob", "uri"],
   ...["reasoning_content", "summary", "error", "is_error", "result", "results", "action", "approve", "input_audio"],
+  ...["toString", "valueOf", "toJSON", "length"],
 ];
 
 const WORDS = [

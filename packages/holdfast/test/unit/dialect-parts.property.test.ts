@@ -97,3 +97,13 @@ test("what drifted: a decision counts where the SDK reads it, and a call that is
     ]);
   }
 });
+
+test("an address that is no text is no address: a member named toString does no harm", () => {
+  const data = { type: "url", url: { toString: 1 } };
+  const message = { role: "user", content: [{ type: "file", mediaType: "image/png", data }] };
+  expect(partsOf(message, dialects["ai-sdk"])).toEqual([{ type: "file", file: { mediaType: "image/png" } }]);
+  const linked = { type: "file", mediaType: "image/png", data: { type: "url", url: new URL("https://a.example/b") } };
+  expect(partsOf({ role: "user", content: [linked] }, dialects["ai-sdk"])).toEqual([
+    { type: "file", file: { mediaType: "image/png", url: "https://a.example/b" } },
+  ]);
+});

@@ -12,7 +12,8 @@ export function fileOf(data: unknown, mediaType: unknown, name?: unknown): FileC
   if (data instanceof URL || typeof data === "string") return addressed(String(data), type, named);
   const shape = shapeOf(data);
   if (shape?.["type"] === "data") return fileOf(shape["data"], type, name);
-  if (shape?.["type"] === "url") return addressed(String(shape["url"] ?? ""), type, named);
+  if (shape?.["type"] === "url")
+    return fileOf(shape["url"] instanceof URL ? shape["url"] : textOf(shape["url"]), type, name);
   if (shape?.["type"] === "text") {
     return embedded(Buffer.from(textOf(shape["text"])).toString("base64"), type || "text/plain", named);
   }
