@@ -26,6 +26,20 @@ export const sessionSabotages: readonly Sabotage[] = [
     look: SESSIONS,
   },
   {
+    name: "session: one tool started here is taken for the promise to record every start",
+    file: "session/turn/tools.ts",
+    find: '    if (options.replay === "safe") record.replay = "safe";',
+    replace: '    record.intents = true;\n    if (options.replay === "safe") record.replay = "safe";',
+    look: SESSIONS,
+  },
+  {
+    name: "session: results between responses that were appended together leave their place",
+    file: "conversation/transcript.ts",
+    find: 'item.role === "assistant" || this.#answer?.step === item.entry.step;',
+    replace: 'item.role === "assistant";',
+    look: SESSIONS,
+  },
+  {
     name: "session: a session in another dialect than the named one is opened",
     file: "session/store.ts",
     find: 'if (typeof given === "string" && dialect !== given) throw otherDialect(dialect, given);',

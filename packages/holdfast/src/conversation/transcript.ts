@@ -74,7 +74,9 @@ export class Transcript<M> {
     if (item.role !== "assistant" && item.entry.late !== true && this.#isLate(item)) {
       item.entry = Object.freeze({ ...item.entry, late: true as const });
     }
-    const at = item.role === "assistant" ? this.#placeOf(item.entry) : null;
+    // A unit that was requested may hold several responses, with the results between them.
+    const isPlaced = item.role === "assistant" || this.#answer?.step === item.entry.step;
+    const at = isPlaced ? this.#placeOf(item.entry) : null;
     if (at === null) this.#push(item);
     else this.#insert(item, at);
     return item;

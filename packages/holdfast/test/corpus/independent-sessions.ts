@@ -564,7 +564,7 @@ export class SessionReader {
       if (this.#isLate(item.message)) item.late = true;
     }
     if (!item.hidden && item.metadata.hiddenFromModel === true) this.#isPending = true;
-    if (from === "message" && roleOf(item.message) === "assistant") {
+    if (from === "message" && (roleOf(item.message) === "assistant" || this.#answer?.step === item.step)) {
       const step = item.step === item.id ? -1 : this.items.findLastIndex((one) => one.step === item.step);
       const answer: { at: number; step: string | null } | null = this.#answer;
       const isAnswer = answer !== null && (answer.step === null || answer.step === item.step);

@@ -27,3 +27,21 @@ test("P3, R5: a call of an earlier turn that has lost its result is not said nev
   await session.startTurn(user("and now?"));
   expect(JSON.stringify(session.messages)).not.toMatch(/never started/);
 });
+
+test.each([
+  [true, "never-started"],
+  [false, "unrecorded"],
+])(
+  "R5: only the promise counts, not that one tool was started here: recordsToolStarts %s, %s",
+  async (given, state) => {
+    await using store = await openStore("memory:", { recordsToolStarts: given });
+    const session = await store.create<M>({ dialect: "openai-chat" });
+    const turn = await session.startTurn(user("work"));
+    await turn.append({ role: "assistant", content: null, tool_calls: [work("a"), work("b")] } as M);
+    await turn.tool("a", () => "done");
+    await turn.abort({ by: "user" });
+    expect(session.interruption?.calls).toMatchObject([{ id: "b", state }]);
+    await session.close();
+    expect((await store.read<M>(session.id)).interruption?.calls).toMatchObject([{ id: "b", state }]);
+  },
+);

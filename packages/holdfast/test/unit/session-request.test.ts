@@ -95,6 +95,36 @@ describe("the answer to a request", () => {
     await store.close();
   });
 
+  test("R1: with the steps and results that follow it in one append, all of it stands before what was said since", async () => {
+    const { store, session, turn } = await begin();
+    const { messages, draft } = turn.request();
+    await turn.append(user("hurry up"));
+    const result = { type: "tool_result", tool_use_id: "a", content: "result of a" };
+    const steps: M[] = [calls("a"), { role: "user", content: [result as never] }, says("I think")];
+    expect((await turn.append(steps)).id).toBe(draft.id);
+    expect(session.messages).toEqual([...messages, ...steps, user("hurry up")]);
+    expect((await store.read<M>(session.id)).messages).toEqual(session.messages);
+    await turn.append(user("and now?"));
+    expect(JSON.stringify(session.messages)).toMatch(/I think.*hurry up.*and now/);
+    await store.close();
+  });
+
+  test("R1: appended together with words before it, it has seen them: all of it stands where it is appended", async () => {
+    const { store, session, turn } = await begin();
+    const { draft } = turn.request();
+    draft.push({ text: "I wr" });
+    await session.flush();
+    await turn.append(user("hurry up"));
+    const { ids } = await turn.append([user("this first"), says("I think")]);
+    expect(ids).not.toContain(draft.id);
+    expect(JSON.stringify(session.messages)).toMatch(/go.*hurry up.*this first.*I think/);
+    await expect(draft.commit(says("late"))).rejects.toMatchObject({ code: "DRAFT_DISCARDED" });
+    await turn.abort({ by: "user" });
+    expect(session.interruption?.draft).toBeNull();
+    expect((await store.read<M>(session.id)).messages).toEqual(session.messages);
+    await store.close();
+  });
+
   test("has the draft's id when it is appended; a commit of the same answer then finds it recorded", async () => {
     const { store, session, turn } = await begin();
     const { draft } = turn.request();

@@ -44,14 +44,14 @@ export class Tools<M> {
   }
 
   /** `isStreaming`: a streaming message may make the call. Throws CALL_UNKNOWN, CALL_TAKEN, and store errors. */
-  async start(callId: string, given: ToolOptions, flags: { intents: boolean; isStreaming: boolean }): Promise<Running> {
+  async start(callId: string, given: ToolOptions, isStreaming: boolean): Promise<Running> {
     const { log, admission } = this.#context;
     const options = reading("options", () => ({ ...given }));
     const input = options.input === undefined ? undefined : admission.value(options.input).value;
     // The message that makes the call may still be on its way to a store that answers later.
     if (log.isBehind) await log.caughtUp();
     this.#context.assertOpen();
-    const call = this.#callToStart(callId, options, flags.isStreaming);
+    const call = this.#callToStart(callId, options, isStreaming);
     const place = call ? { message: call.item.entry.id, index: call.index } : null;
     const name = call?.call.name ?? options.name!;
     const record: ToolStarted = {
@@ -65,7 +65,6 @@ export class Tools<M> {
     if (input !== undefined) record.input = input;
     if (options.replay === "safe") record.replay = "safe";
     if (options.child !== undefined) record.child = options.child;
-    if (flags.intents) record.intents = true;
     const running: Running = { call: callId, name, startedMs: performance.now(), place };
     this.#running.add(running);
     try {

@@ -180,7 +180,7 @@ export class LiveTurn<M> implements Turn<M> {
     const { journal } = this.#context.log;
     // Stopped in the middle of a batch: calls that have not started do not start, and the model will be told.
     if (this.#wasAborted && !journal.failure) return { error: this.signal.reason };
-    const running = await this.#start(callId, options, true);
+    const running = await this.#start(callId, options);
     // The outcome could not be recorded, so the tool does not run either (P8).
     if (journal.failure) throw journal.failure;
     let outcome: Outcome<T>;
@@ -213,7 +213,7 @@ export class LiveTurn<M> implements Turn<M> {
   }
 
   async toolStarted(callId: string, options: ToolOptions = {}): Promise<void> {
-    await this.#start(callId, options, false);
+    await this.#start(callId, options);
   }
 
   toolProcess(callId: string, process: ToolProcess): Promise<void> {
@@ -356,10 +356,11 @@ export class LiveTurn<M> implements Turn<M> {
 
   /**
    * An answer that is appended, not committed, is the answer to the open request: it takes the draft's place and id.
-   * The items of one response may be appended one by one, so only the first does.
+   * The items of one response may be appended one by one, so only the first does. An answer that comes with messages
+   * before it has seen those, so it stays behind them.
    */
-  #draftAnsweredBy({ isAnswer }: AdmittedMessages): LiveDraft<M> | null {
-    return isAnswer && this.#draft?.isUnanswered ? this.#draft : null;
+  #draftAnsweredBy({ stored }: AdmittedMessages): LiveDraft<M> | null {
+    return stored[0]?.role === "assistant" && this.#draft?.isUnanswered ? this.#draft : null;
   }
 
   /**
@@ -420,9 +421,9 @@ export class LiveTurn<M> implements Turn<M> {
     }
   }
 
-  async #start(callId: string, options: ToolOptions, intents: boolean): ReturnType<Tools<M>["start"]> {
+  async #start(callId: string, options: ToolOptions): ReturnType<Tools<M>["start"]> {
     this.#assertOpen(`the start of ${JSON.stringify(callId)}`);
-    return this.#tools.start(callId, options, { intents, isStreaming: this.#draft?.isOpen === true });
+    return this.#tools.start(callId, options, this.#draft?.isOpen === true);
   }
 
   #ended(members: Omit<TurnEnded, "kind" | "turn">): TurnEnded {
