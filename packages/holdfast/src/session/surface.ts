@@ -369,7 +369,10 @@ export interface Draft<M> {
    * DRAFT_DISCARDED. If there is no space for the message, the draft stays open.
    */
   commit(message: M | M[], options?: AnswerOptions): Promise<Appended>;
-  /** Discards the draft: its text never reappears. */
+  /**
+   * Discards the draft: its text never reappears. The request is over: an answer appended later goes where it is
+   * appended. To send the request again, use `restart`.
+   */
   discard(reason?: string): Promise<void>;
   /**
    * For a request that is sent again with the same messages, after its stream broke off: discards this draft, and

@@ -107,3 +107,26 @@ test("an address that is no text is no address: a member named toString does no 
     { type: "file", file: { mediaType: "image/png", url: "https://a.example/b" } },
   ]);
 });
+
+test("anthropic: a document made of blocks, and a search result, keep their text and images", () => {
+  const words = (text: string) => ({ type: "text", text });
+  const image = { type: "image", source: { type: "base64", media_type: "image/png", data: "iVBORw0KGgo=" } };
+  const content = [
+    { type: "document", title: "notes", source: { type: "content", content: [words("one"), image, words("two")] } },
+    { type: "document", source: { type: "content", content: "three" } },
+    { type: "search_result", source: "https://a.example", title: "found", content: [words("four")] },
+  ];
+  const textFile = (text: string) => ({
+    mediaType: "text/plain",
+    data: Buffer.from(text).toString("base64"),
+    bytes: text.length,
+  });
+  expect(
+    partsOf({ role: "user", content }, dialects.anthropic).map((part) => part.type === "file" && part.file),
+  ).toEqual([
+    { ...textFile("one\ntwo"), name: "notes" },
+    { mediaType: "image/png", data: "iVBORw0KGgo=", bytes: 8 },
+    textFile("three"),
+    { ...textFile("four"), name: "found" },
+  ]);
+});

@@ -77,7 +77,8 @@ function partsOf(message: unknown): Part[] {
   return contentOf(message).flatMap((block): Part[] => {
     if (isCall(block)) return next.call();
     if (isAnswer(block)) return next.result(readResult(block));
-    if (isFile(block)) return file(sourceFile(block));
+    if (isFile(block)) return sourceFiles(block).flatMap(file);
+    if (block["type"] === "search_result") return file(textFile(block["content"], block["title"]));
     return block["type"] === "thinking" ? reasoning(textOf(block["thinking"])) : text(textIn(block) ?? "");
   });
 }
@@ -91,12 +92,25 @@ function readResult({ content, is_error }: Shape): ResultContent {
   if (inner) return { text: printed(inner), json: inner, failed };
   const blocks = shapesOf(content);
   const texts = blocks.filter((block) => !isFile(block)).map((block) => textIn(block) ?? printed(withoutSeals(block)));
-  return { text: texts.join("\n"), failed, files: blocks.filter(isFile).map(sourceFile) };
+  return { text: texts.join("\n"), failed, files: blocks.filter(isFile).flatMap(sourceFiles) };
 }
 
 /** What only the provider can read says nothing to people. */
 function withoutSeals(block: Shape): Shape {
   return Object.fromEntries(Object.entries(block).filter(([name]) => !name.startsWith("encrypted_")));
+}
+
+/** A document may consist of blocks of text and images. */
+function sourceFiles(block: Shape): FileContent[] {
+  const source = shapeOf(block["source"]);
+  if (source?.["type"] !== "content") return [sourceFile(block)];
+  const { content } = source;
+  return [textFile(content, block["title"]), ...shapesOf(content).filter(isFile).map(sourceFile)];
+}
+
+function textFile(content: unknown, name: unknown): FileContent {
+  const words = contentOf({ content }).flatMap((block) => textIn(block) ?? []);
+  return fileOf({ type: "text", text: words.join("\n") }, "text/plain", name);
 }
 
 function sourceFile(block: Shape): FileContent {
