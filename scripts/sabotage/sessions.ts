@@ -92,8 +92,8 @@ export const sessionSabotages: readonly Sabotage[] = [
   {
     name: "session: an appended answer does not take the place of the request's draft",
     file: "session/turn/turn.ts",
-    find: "return isAnswer && this.#draft?.isUnanswered ? this.#draft : null;",
-    replace: "return isAnswer && this.#draft?.isUnanswered ? null : null;",
+    find: 'return stored[0]?.role === "assistant" && this.#draft?.isUnanswered ? this.#draft : null;',
+    replace: 'return stored[0]?.role === "assistant" && this.#draft?.isUnanswered ? null : null;',
     look: ["unit/session-request"],
   },
   {
@@ -106,8 +106,10 @@ export const sessionSabotages: readonly Sabotage[] = [
   {
     name: "session: to read the messages is to ask the model",
     file: "session/session.ts",
-    find: "  get messages(): readonly M[] {\n",
-    replace: "  get messages(): readonly M[] {\n    if (this.#turn && !this.#turn.isOver) this.#turn.request();\n",
+    find: "  get turn(): LiveTurn<M> | null {\n",
+    replace:
+      "  override get messages(): readonly M[] {\n    if (this.#turn && !this.#turn.isOver) this.#turn.request();\n" +
+      "    return super.messages;\n  }\n\n  get turn(): LiveTurn<M> | null {\n",
     look: ["unit/session-getters", "unit/session-request"],
   },
   {
