@@ -307,6 +307,8 @@ export abstract class CommitQueue extends JournalBase {
 
   /** Under `process`, acknowledges what is written. A sync checks whose it is; here, nothing else does. */
   #acknowledgeWritten(): void {
+    // A write that waited for its turn may have been followed by a failure before its caller could be told.
+    this.assertNotFailed();
     try {
       this.assertWritten();
     } catch (error) {
