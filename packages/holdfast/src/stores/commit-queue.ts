@@ -324,7 +324,8 @@ export abstract class CommitQueue extends JournalBase {
     this.#timer = setTimeout(() => {
       this.#timer = null;
       if (this.failure || this.isEnded) return;
-      this.tidy();
+      // Closing leaves everything tidy, and says that the session is closed.
+      if (!this.isClosing) this.tidy();
       if (!this.#inFlight && this.isBehind) this.#sync();
       else this.#unsynced();
     }, BACKGROUND_MS);
