@@ -33,7 +33,7 @@ function run(): void {
   const rows: string[] = [];
   let missed = 0;
   using workshop = new Workshop(root);
-  const broken = workshop.failures([...new Set(chosen.flatMap(({ look }) => look))]);
+  const broken = workshop.failures([...new Set(chosen.flatMap(({ look }) => look))], 900_000);
   if (broken.length > 0) {
     console.error(`Without any sabotage these fail already, so nothing could be told: ${broken.join("; ")}`);
     process.exitCode = 1;

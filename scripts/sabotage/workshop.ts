@@ -31,13 +31,13 @@ export class Workshop implements Disposable {
   }
 
   /** The names of the tests that fail. */
-  failures(look: readonly string[]): string[] {
+  failures(look: readonly string[], timeoutMs = 300_000): string[] {
     const report = join(this.#root, "report.json");
     rmSync(report, { force: true });
     const vitest = join(this.#root, "node_modules/vitest/vitest.mjs");
     const parameters = ["run", ...look, "--bail=3", "--reporter=json", `--outputFile=${report}`];
     try {
-      execFileSync(process.execPath, [vitest, ...parameters], { cwd: this.#root, stdio: "ignore", timeout: 300_000 });
+      execFileSync(process.execPath, [vitest, ...parameters], { cwd: this.#root, stdio: "ignore", timeout: timeoutMs });
       return [];
     } catch {
       return failedTests(report);

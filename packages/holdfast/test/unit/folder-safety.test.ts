@@ -147,18 +147,29 @@ describe("C24: names and modes", () => {
 });
 
 describe("C16: no append ever goes to a file that has been unlinked or replaced without the writer noticing", () => {
-  const harms: [name: string, harm: (path: string) => void, code: string][] = [
-    ["unlinked", (path) => unlinkSync(path), "FILE_REPLACED"],
-    ["replaced by a copy", replaceByCopy, "FILE_REPLACED"],
-    ["written to by somebody else", (path) => appendFileSync(path, "hello\n"), "FILE_REPLACED"],
-    ["its folder moved away", (path) => renameSync(join(path, ".."), `${join(path, "..")}-moved`), "FILE_REPLACED"],
+  const harms: [name: string, harm: (path: string) => void, code: string, why: RegExp][] = [
+    ["unlinked", (path) => unlinkSync(path), "FILE_REPLACED", /is gone/],
+    ["replaced by a copy", replaceByCopy, "FILE_REPLACED", /was replaced by another file/],
+    [
+      "written to by somebody else",
+      (path) => appendFileSync(path, "hello\n"),
+      "FILE_REPLACED",
+      /was changed by another/,
+    ],
+    [
+      "its folder moved away",
+      (path) => renameSync(join(path, ".."), `${join(path, "..")}-moved`),
+      "FILE_REPLACED",
+      /is gone/,
+    ],
     [
       "the lease removed",
       (path) => rmSync(path.replace("/sessions/", "/leases/").replace(/\/000001.jsonl$/, "")),
       "LEASE_LOST",
+      /lease/i,
     ],
   ];
-  test.each(harms)("%s", async (_name, harm, code) => {
+  test.each(harms)("%s", async (_name, harm, code, why) => {
     using here = place();
     await using store = await openFolderStore(here.path);
     const id = newId();
@@ -170,6 +181,7 @@ describe("C16: no append ever goes to a file that has been unlinked or replaced 
     expect(await codeOf(journal.append({ kind: "in doubt" }))).toBe(code);
     expect(failures).toEqual([code]);
     expect(journal.failure?.code).toBe(code);
+    expect(journal.failure?.message).toMatch(why);
     expect(await codeOf(journal.append({ kind: "more" })), "and it takes no more appends").toBe(code);
     expect(await codeOf(journal.flush())).toBe(code);
     await journal.close();
