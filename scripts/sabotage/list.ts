@@ -174,7 +174,7 @@ export const sabotages: readonly Sabotage[] = [
   {
     name: "two writers: under `process` a writer never looks",
     file: "stores/folder/journal.ts",
-    find: "if (!this.#parts.lease.isSure) this.#writer",
+    find: "if (this.isBehind && !this.#parts.lease.isSure) this.#writer",
     replace: "if (this.isEnded) this.#writer",
     look: ["unit/fence"],
   },

@@ -91,7 +91,7 @@ export class PostgresJournal extends JournalBase {
     try {
       this.assertOpen();
       const known = key === undefined ? undefined : (this.#keys.get(key) ?? this.ledger.find(key));
-      if (known) return Promise.resolve(known);
+      if (known) return this.#again(known, durability);
       const unit = unitOf(records);
       this.start(unit, key);
       const appended = this.#add(unit, durability, key);
@@ -205,6 +205,13 @@ export class PostgresJournal extends JournalBase {
     batch.add(this.ledger, prepared);
     this.#send();
     return batch.wait({ seq: prepared.seq, last: prepared.last }, durability);
+  }
+
+  /** Answers a repeated key. The first append with it may have asked for less than this one. */
+  async #again(known: JournalAppended | Promise<JournalAppended>, durability: Durability): Promise<JournalAppended> {
+    const appended = await known;
+    if (durability !== "process" && this.ledger.durable < appended.last) await this.#makeDurable();
+    return appended;
   }
 
   #build(build: () => readonly NewRecord[]): readonly NewRecord[] {

@@ -14,6 +14,8 @@ export class Log<M> {
   #unit: readonly SessionRecord[] | null = null;
   /** Units that the store writes after the call: it is not known yet whether they are written. */
   readonly #unanswered = new Set<Promise<unknown>>();
+  /** What a dialect threw while a unit was folded, by the unit's last seq. Its caller receives it. */
+  readonly #faults = new Map<number, unknown>();
   #openedAt: number | null = null;
   /** The calls that wait for the conversation to catch up; null if there are none. */
   #line: Promise<void> | null = null;
@@ -66,13 +68,13 @@ export class Log<M> {
   append(unit: readonly SessionRecord[], durability?: Durability): Promise<Appended> {
     this.#unit = unit;
     const appended = this.journal.append(unit as readonly NewRecord[], durability ? { durability } : undefined);
-    if (this.#unit === null) return appended;
+    if (this.#unit === null) return this.#faults.size === 0 ? appended : appended.then((done) => this.#whole(done));
     this.#unit = null;
     return this.#answered(appended);
   }
 
   appendSync(unit: readonly SessionRecord[]): Appended {
-    return this.journal.appendSync(unit as readonly NewRecord[]);
+    return this.#whole(this.journal.appendSync(unit as readonly NewRecord[]));
   }
 
   /** Starts a new epoch. `build` runs at the instant it begins, with everything before it in the conversation. */
@@ -86,11 +88,18 @@ export class Log<M> {
     return () => this.#taps.delete(listener);
   }
 
-  #answered<T>(answer: Promise<T>): Promise<T> {
+  #answered(answer: Promise<Appended>): Promise<Appended> {
     this.#unanswered.add(answer);
     const forget = (): boolean => this.#unanswered.delete(answer);
     answer.then(forget, forget);
-    return answer;
+    return answer.then((done) => this.#whole(done));
+  }
+
+  /** Throws what the dialect threw while this unit was folded. */
+  #whole(done: Appended): Appended {
+    const fault = this.#faults.get(done.last);
+    if (!this.#faults.delete(done.last)) return done;
+    throw fault;
   }
 
   #fold({ records, seq: first, at }: Written): void {
@@ -100,7 +109,13 @@ export class Log<M> {
       // Changes the caller makes later must not affect what is stored (R19).
       const folded = frozenInside({ ...records[i], seq, at }) as JournalRecord;
       if (folded.kind === "opened") this.#openedAt ??= seq;
-      this.#conversation.add(folded);
+      try {
+        this.#conversation.add(folded);
+      } catch (error) {
+        // Thrown from here, it would end the process, and the rest of the unit would be missing.
+        const last = first + records.length - 1;
+        if (!this.#faults.has(last)) this.#faults.set(last, error);
+      }
       if (this.#taps.size > 0) for (const listener of this.#taps) listener(folded);
     }
   }

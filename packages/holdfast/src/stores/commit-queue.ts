@@ -307,6 +307,8 @@ export abstract class CommitQueue extends JournalBase {
 
   /** Under `process`, acknowledges what is written. A sync checks whose it is; here, nothing else does. */
   #acknowledgeWritten(): void {
+    // A write that waited for its turn may have been followed by a failure before its caller could be told.
+    this.assertNotFailed();
     try {
       this.assertWritten();
     } catch (error) {
@@ -322,7 +324,8 @@ export abstract class CommitQueue extends JournalBase {
     this.#timer = setTimeout(() => {
       this.#timer = null;
       if (this.failure || this.isEnded) return;
-      this.tidy();
+      // Closing leaves everything tidy, and says that the session is closed.
+      if (!this.isClosing) this.tidy();
       if (!this.#inFlight && this.isBehind) this.#sync();
       else this.#unsynced();
     }, BACKGROUND_MS);

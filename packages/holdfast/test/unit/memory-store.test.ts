@@ -77,3 +77,12 @@ test("an epoch whose first record is no `epoch`, and an append without records, 
   expect(await codeOf(journal.append([]))).toBe("RECORD_INVALID");
   expect((await store.read(id)).records).toHaveLength(4);
 });
+
+test("every call of close waits until the journals are closed", async () => {
+  const { memory, store, id } = await twoNotes();
+  const first = store.close();
+  await store.close();
+  const { recovery } = await (await openMemoryStore({ memory })).open(id);
+  expect(recovery.unclean).toBe(false);
+  await first;
+});

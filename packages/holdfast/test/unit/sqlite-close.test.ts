@@ -2,9 +2,11 @@ import { fork, spawnSync } from "node:child_process";
 import { once } from "node:events";
 import { closeSync, existsSync, openSync, statSync } from "node:fs";
 import { join } from "node:path";
+import { DatabaseSync } from "node:sqlite";
+import { setImmediate as tick } from "node:timers/promises";
 import { isHoldfastError, type JournalRecord, newId } from "holdfast";
 import { openSqliteStore } from "holdfast/store";
-import { expect, test } from "vitest";
+import { expect, test, vi } from "vitest";
 import { place } from "../place.ts";
 import { HandledDisk } from "./handled-disk.ts";
 
@@ -174,4 +176,36 @@ test("the last one out moves the log to the database and removes it; whoever is 
   expect([existsSync(`${file}-wal`), existsSync(`${file}-shm`)]).toEqual([false, false]);
   await using store = await openSqliteStore(file);
   expect((await store.list()).sessions).toHaveLength(2);
+});
+
+test("S20: the background does not save the row of a journal that is closing: it would say that it is not closed", async () => {
+  using here = place();
+  const file = join(here.path, "store.db");
+  await using store = await openSqliteStore(file);
+  const id = newId();
+  const other = new DatabaseSync(file);
+  vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout"] });
+  try {
+    const journal = await store.create(id, []);
+    await journal.append(note("a"));
+    const closedWritten = new Promise<void>((resolve) => {
+      journal.onWritten(({ records }) => {
+        if (records[0]?.kind !== "closed") return;
+        // Another program writes: the row of the closed session waits for its turn.
+        other.exec("BEGIN IMMEDIATE");
+        resolve();
+      });
+    });
+    const closing = journal.close();
+    await closedWritten;
+    await tick();
+    other.exec("ROLLBACK");
+    // The instant at which the background would work.
+    vi.advanceTimersByTime(1000);
+    await closing;
+  } finally {
+    vi.useRealTimers();
+    other.close();
+  }
+  expect((await store.list()).sessions).toMatchObject([{ id, closed: true }]);
 });

@@ -25,6 +25,37 @@ async function refusalOf(promise: Promise<unknown>): Promise<HoldfastError> {
 }
 
 describe("P8, S9: a failed sync", () => {
+  test("is not followed by an acknowledgement: an append that waited for its turn is rejected, also under `process`", async () => {
+    using here = place();
+    const file = join(here.path, "store.db");
+    const handled = new HandledDisk();
+    await using store = await openSqliteStore(file, { disk: handled.disk, durability: "process" });
+    const journal = await store.create(newId(), []);
+    await journal.append(note("safe"));
+    await journal.flush();
+    const followed: unknown[] = [];
+    const following = (async () => {
+      for await (const found of journal.follow()) if (found.kind === "note") followed.push(found["text"]);
+    })();
+    const other = new DatabaseSync(file);
+    other.exec("BEGIN IMMEDIATE");
+    const waiting = refusalOf(journal.append(note("waits for its turn")));
+    other.exec("ROLLBACK");
+    other.close();
+
+    // Writes what waits, and then its own record, whose sync fails: all within this call.
+    handled.failing = true;
+    const failed = expect.objectContaining({ code: "SYNC_FAILED" });
+    expect(() => journal.appendSync(note("in doubt"), { durability: "power" })).toThrow(failed);
+    handled.failing = false;
+    expect(await waiting).toEqual(failed);
+    for (let i = 0; i < 5; i++) await new Promise((resolve) => setImmediate(resolve));
+    expect(followed).toEqual(["safe"]);
+    await journal.close();
+    await store.close();
+    await following;
+  });
+
   test("rejects what waits, ends every journal of the store, and reopening moves the log to safer ground", async () => {
     using here = place();
     const file = join(here.path, "store.db");

@@ -66,7 +66,8 @@ class MemoryStore implements JournalStore {
   readonly #app: string;
   readonly #journals = new Set<Journal>();
   /** Aborts when the store is closed, which ends its followers. */
-  readonly #closing = new AbortController();
+  readonly #ending = new AbortController();
+  #closing: Promise<void> | null = null;
 
   constructor(options: MemoryStoreOptions) {
     this.#memory = options.memory ?? new Memory();
@@ -119,7 +120,7 @@ class MemoryStore implements JournalStore {
 
   async *follow(id: string, options: FollowOptions = {}): AsyncGenerator<JournalRecord> {
     const session = this.#session(id);
-    const ends = this.#closing.signal;
+    const ends = this.#ending.signal;
     const signal = options.signal ? AbortSignal.any([options.signal, ends]) : ends;
     yield* session.follow(options.after, signal);
   }
@@ -190,16 +191,19 @@ class MemoryStore implements JournalStore {
     return { removed };
   }
 
-  async close(): Promise<void> {
-    if (this.#closing.signal.aborted) return;
-    const closing = [...this.#journals].map((journal) => journal.close());
-    this.#closing.abort();
-    const failed = (await Promise.allSettled(closing)).find((result) => result.status === "rejected");
-    if (failed) throw failed.reason;
+  close(): Promise<void> {
+    this.#closing ??= this.#close();
+    return this.#closing;
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
     await this.close();
+  }
+
+  async #close(): Promise<void> {
+    const results = await Promise.allSettled([...this.#journals].map((journal) => journal.close()));
+    this.#ending.abort();
+    for (const result of results) if (result.status === "rejected") throw result.reason;
   }
 
   /** The lease, and the journal that holds it. */
@@ -256,6 +260,6 @@ class MemoryStore implements JournalStore {
   }
 
   #assertOpen(): void {
-    if (this.#closing.signal.aborted) throw storeClosed(URL);
+    if (this.#closing) throw storeClosed(URL);
   }
 }

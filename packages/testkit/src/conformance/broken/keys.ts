@@ -64,6 +64,24 @@ export const brokenKeys: readonly BrokenStore[] = [
     })),
   },
   {
+    name: "answers a repeated key at once, whatever durability it asks for",
+    open: journals((journal) => {
+      const answers = new Map<string, Promise<Appended>>();
+      return {
+        append(unit, options = {}) {
+          const { key } = options;
+          if (key === undefined) return journal.append(unit, options);
+          const known = answers.get(key);
+          if (known) return known;
+          const appended = journal.append(unit, options);
+          answers.set(key, appended);
+          appended.catch(() => answers.delete(key));
+          return appended;
+        },
+      };
+    }),
+  },
+  {
     name: "takes the key of a refused append",
     open: journals((journal) => {
       const taken = new Map<string, Appended>();

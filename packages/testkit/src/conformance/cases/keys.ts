@@ -3,7 +3,7 @@ import { newId } from "holdfast";
 import type { JournalAppended } from "holdfast/store";
 import { type Case, conformanceCase } from "../case.ts";
 import { countFrom, epoch, note, notes, seqsOf, textsOf } from "../notes.ts";
-import { all, refusal } from "../trial.ts";
+import { all, later, refusal } from "../trial.ts";
 
 /** How many keys survive an epoch (AppendOptions). */
 const KEYS_BEYOND = 256;
@@ -56,6 +56,19 @@ export const keys: readonly Case[] = [
     assert.deepEqual(results[1], results[0]);
     assert.deepEqual(results[3], results[0]);
     assert.deepEqual(textsOf(await all(store.history(id))), ["a", "b"]);
+  }),
+
+  conformanceCase("key: a repeated key waits for the durability that it asks for", ["S11b", "P1"], async (trial) => {
+    const store = await trial.open();
+    const journal = await store.create(newId(), []);
+    const first = await journal.append(note("a"), { key: "k", durability: "process" });
+    await journal.append(note("a"), { key: "k", durability: "power" });
+    assert.ok(journal.durable >= first.last, "written and not durable");
+    // The same while the first append is in flight.
+    const flying = later(journal.append(note("b"), { key: "l", durability: "process" }));
+    const { last } = await journal.append(note("b"), { key: "l", durability: "power" });
+    assert.ok(journal.durable >= last, "in flight and not durable");
+    await flying;
   }),
 
   conformanceCase("key: known after closing and opening again", ["S11b"], async (trial) => {

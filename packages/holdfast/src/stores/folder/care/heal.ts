@@ -75,7 +75,8 @@ export function heal(disk: Disk, folder: string, epoch: EpochFiles): Healed {
     const { size } = epoch;
     const head = next - 1;
     if (epoch.last.tail) return { durable: head, end: epoch.last.tail.offset, beforeFirst };
-    if (!epoch.recovery.unclean || (cut === null && !unended && durableEnd >= size)) {
+    const isClosed = !epoch.recovery.unclean && durable >= head - 1;
+    if (isClosed || (cut === null && !unended && durableEnd >= size)) {
       // After the last mark there is at most `closed`, which nobody was promised; but records appended after it will be
       // promised. Read its bytes now: once the cache is dropped, they may be gone.
       const kept = readRange(disk, path, durableEnd, size);
