@@ -1,7 +1,9 @@
 import { execFile } from "node:child_process";
+import { setTimeout as sleep } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
 import { describeConformance, type Place, type Step, type SubjectOptions } from "@holdfast/testkit";
 import type { JournalStore } from "holdfast/store";
+import pg from "pg";
 import { afterAll, beforeAll, describe, test } from "vitest";
 import { openPostgresStore } from "../../src/index.ts";
 import { type Server, startServer } from "../server/server.ts";
@@ -17,6 +19,18 @@ beforeAll(async () => {
 });
 afterAll(() => server.stop());
 
+/** A server on a busy machine takes a moment to notice that a client is gone. */
+async function connectionsEnd(app: string): Promise<void> {
+  const client = new pg.Client(server.url);
+  await client.connect();
+  try {
+    const ask = () => client.query("SELECT 1 FROM pg_stat_activity WHERE application_name = $1", [app]);
+    while ((await ask()).rowCount !== 0) await sleep(10);
+  } finally {
+    await client.end();
+  }
+}
+
 /** A schema of its own. */
 class SchemaPlace implements Place {
   readonly #schema = `place_${process.pid}_${++places}`;
@@ -29,14 +43,16 @@ class SchemaPlace implements Place {
     return openPostgresStore(this.#url, { connections: 2, monthsAhead: 0, ...options });
   }
 
-  writeAndDie(id: string, steps: readonly Step[]): Promise<void> {
-    const args = ["--conditions=holdfast-source", WRITER, this.#url, id, JSON.stringify(steps)];
-    return new Promise((resolve, reject) => {
+  async writeAndDie(id: string, steps: readonly Step[]): Promise<void> {
+    const app = `dies_${id}`;
+    const args = ["--conditions=holdfast-source", WRITER, this.#url, id, JSON.stringify(steps), app];
+    await new Promise<void>((resolve, reject) => {
       execFile(process.execPath, args, (error, _, stderr) => {
         if (error?.signal === "SIGKILL") resolve();
         else reject(new Error(`the writer was not killed but ended by itself: ${error?.message ?? ""} ${stderr}`));
       });
     });
+    await connectionsEnd(app);
   }
 
   /** It goes with the server. */
