@@ -183,7 +183,7 @@ export const sabotages: readonly Sabotage[] = [
     file: "stores/folder/files/create-atomically.ts",
     find: "    disk.link(temporary, path);",
     replace: "    disk.rename(temporary, path);",
-    look: ["unit/fence"],
+    look: ["unit/create-atomically"],
   },
   {
     name: "two writers: both go on where the last one closed",

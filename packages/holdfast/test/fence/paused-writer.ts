@@ -41,6 +41,7 @@ const works = {
   "begin a segment": { before: createSmall, during: (journal: Journal) => appendAll(journal, ["a1", "a2"]) },
   close: { before: create, during: (journal: Journal) => journal.close() },
   "open after a kill": { before: nothing, during: open },
+  "open and append after a kill": { before: nothing, during: openAndAppend },
   "go on after a kill": { before: open, during: (journal: Journal) => appendAll(journal, ["a1", "a2"]) },
   "open after a close": { before: nothing, during: open },
   "go on after a close": { before: open, during: (journal: Journal) => appendAll(journal, ["a1", "a2"]) },
@@ -92,6 +93,9 @@ async function open(first: Job | Journal, second?: Job): Promise<Journal> {
   const job = second ?? (first as Job);
   const store = await openFolderStore(job.root, options(job));
   return (await store.open(job.id)).journal;
+}
+async function openAndAppend(_: Journal, job: Job): Promise<void> {
+  await appendAll(await open(job), ["a1", "a2"]);
 }
 
 const options = (job: Job) => ({ disk: pausing, durability: job.durability, catalogue: false as const });
