@@ -1,7 +1,7 @@
 import { Worker } from "node:worker_threads";
 import { isHoldfastError, type JournalRecord, newId } from "holdfast";
 import { nodeDisk } from "holdfast/disk";
-import { openFolderStore } from "holdfast/store";
+import { type Journal, openFolderStore } from "holdfast/store";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { type Job, names, type Said, type Work, withoutLocks } from "../fence/paused-writer.ts";
 import { place } from "../place.ts";
@@ -51,6 +51,7 @@ async function takeOver(
   using here = place();
   const id = newId();
   const told = new Set<string>();
+  let old: Journal | null = null;
   if (work.includes(" after a ")) {
     // A disk of its own: the process that it stands for is dead when the others come.
     const victim = await openFolderStore(here.path, { disk: { ...disk }, catalogue: false });
@@ -59,7 +60,8 @@ async function takeOver(
       await journal.append({ kind: "message", n });
       told.add(n);
     }
-    if (!work.endsWith("kill")) await journal.close();
+    if (work.endsWith("kill")) old = journal;
+    else await journal.close();
   }
   const job: Job = { root: here.path, id, durability, work, pauseAt, gate: gate.buffer };
   const said: Said[] = [];
@@ -78,6 +80,13 @@ async function takeOver(
   if (typeof first === "object") return false;
 
   const where = `${work}, ${durability}, before call ${pauseAt}`;
+  // The one that was taken for dead is not: it goes on until it notices.
+  await old?.append({ kind: "message", n: "v2" }).then(
+    () => told.add("v2"),
+    (error: unknown) => {
+      if (!isHoldfastError(error, ...LOST)) throw error;
+    },
+  );
   await using second = await openFolderStore(here.path, { disk, durability, catalogue: false });
   const opened = await second.open(id);
   const before = numbers(opened.records);
