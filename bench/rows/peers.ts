@@ -7,8 +7,8 @@ import type { Entry } from "../messages.ts";
 import { p50Note } from "./append.ts";
 
 /**
- * How others keep sessions, against the same reference: a row per message in SQLite, and the whole file anew for each
- * message.
+ * Other ways to store sessions, against the same reference: a row per message in SQLite, and rewriting the whole file
+ * for each message.
  */
 export async function peersRow(bench: Bench, results: Results): Promise<void> {
   const reference = bench.reference();

@@ -3,8 +3,8 @@ import type { LanguageModel } from "ai";
 export type ProviderName = "anthropic" | "openai-responses" | "openai-chat" | "gemini";
 
 /**
- * A model of each real package, at an address. Loaded when it is asked for: a process that is to be killed should start
- * fast.
+ * A model from each real provider package, at the given address. Imported on demand, so that a process that will be
+ * killed starts fast.
  */
 export const models: Record<ProviderName, (baseURL: string) => Promise<LanguageModel>> = {
   anthropic: async (baseURL) => {

@@ -9,7 +9,7 @@ import type { Item } from "../transcript/item.ts";
 export interface Host {
   /** The store's address, for people. */
   readonly store: string;
-  /** What this store cannot promise, and what was skipped or ignored, in words for a person. */
+  /** Human-readable warnings: what this store cannot guarantee, and what was skipped or ignored. */
   readonly warnings: readonly string[];
   list(query?: ListQuery): Promise<{ readonly sessions: readonly Summary[]; readonly next?: string }>;
   /** The end of a conversation, for previews; does not open the session. */

@@ -262,7 +262,7 @@ export interface Journal extends AsyncDisposable {
 export interface JournalStore extends AsyncDisposable {
   readonly url: string;
   readonly capabilities: Capabilities;
-  /** What this location cannot guarantee (a network file system, say), in words for a person. */
+  /** Human-readable warnings: what this location cannot guarantee, for example on a network file system. */
   readonly warnings: readonly string[];
   /**
    * Where the layer above may keep its own search index. The index is derived and may be deleted at any time. Null: in

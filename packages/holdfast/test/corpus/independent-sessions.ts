@@ -1,7 +1,7 @@
 /**
- * A reader of the records of sessions by FORMAT.md, section 10, for the dialect `anthropic`, by the one who wrote that
- * section. It imports nothing of Holdfast. Slow and simple: whatever can be found anew from the entries is found anew,
- * so that it shares no idea with the fold that it is compared with.
+ * Reads session records as FORMAT.md, section 10, describes them, for the dialect `anthropic`. By the author of that
+ * section. It imports nothing from Holdfast, and is slow and simple: it keeps no state that it can derive from the
+ * entries, so that it shares no idea with the fold that it is compared with.
  */
 // biome-ignore lint/suspicious/noExplicitAny: what stands in a journal can be anything.
 type Any = any;

@@ -116,7 +116,7 @@ export class Pairer<C extends Answerable> {
     this.#isClosed = false;
   }
 
-  /** The calls that a message of the assistant's makes. */
+  /** Adds the calls of an assistant message. */
   called(message: string, calls: readonly C[]): void {
     for (let i = 0; i < calls.length; i++) {
       const one = calls[i]!;
