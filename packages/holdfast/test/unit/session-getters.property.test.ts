@@ -2,6 +2,7 @@ import fc from "fast-check";
 import { type AnthropicMessage, type Draft, isHoldfastError, openStore, type Session, type Store } from "holdfast";
 import { expect, test } from "vitest";
 import { seedOf } from "../seed.ts";
+import { calls, says, user } from "./anthropic-messages.ts";
 
 /**
  * Two sessions do the same. In one of them everything that can be read is read after every step: the records are equal.
@@ -9,13 +10,6 @@ import { seedOf } from "../seed.ts";
 const seed = seedOf(import.meta.url, "unit");
 
 type M = AnthropicMessage;
-
-const user = (text: string): M => ({ role: "user", content: text });
-const says = (text: string): M => ({ role: "assistant", content: [{ type: "text", text } as never] });
-const calls = (...ids: string[]): M => ({
-  role: "assistant",
-  content: ids.map((id) => ({ type: "tool_use", id, name: "work", input: {} })) as never,
-});
 
 interface Life {
   readonly session: Session<M>;

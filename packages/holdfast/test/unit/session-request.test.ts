@@ -9,15 +9,9 @@ import {
   type Turn,
 } from "holdfast";
 import { describe, expect, test } from "vitest";
+import { calls, says, user } from "./anthropic-messages.ts";
 
 type M = AnthropicMessage;
-
-const user = (text: string): M => ({ role: "user", content: text });
-const says = (text: string): M => ({ role: "assistant", content: [{ type: "text", text } as never] });
-const calls = (...ids: string[]): M => ({
-  role: "assistant",
-  content: ids.map((id) => ({ type: "tool_use", id, name: "work", input: { id } })) as never,
-});
 
 async function begin(): Promise<{ store: Store; session: Session<M>; turn: Turn<M> }> {
   const store = await openStore("memory:", { recordsToolStarts: true });

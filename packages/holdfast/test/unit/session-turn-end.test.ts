@@ -12,19 +12,13 @@ import { openFolderStore, openStoreWith } from "holdfast/store";
 import { afterEach, describe, expect, test } from "vitest";
 import { endsNow, type Guarded } from "../../src/session/guarded.ts";
 import { place } from "../place.ts";
+import { calls, says, user } from "./anthropic-messages.ts";
 import { openLaterStore } from "./session-async-store-later.ts";
 import { FailingDisk } from "./session-failures-disk.ts";
 
 /** The answer of a turn and its end, in one unit. */
 
 type M = AnthropicMessage;
-
-const user = (text: string): M => ({ role: "user", content: text });
-const says = (text: string): M => ({ role: "assistant", content: [{ type: "text", text } as never] });
-const calls = (...ids: string[]): M => ({
-  role: "assistant",
-  content: ids.map((id) => ({ type: "tool_use", id, name: "work", input: { id } })) as never,
-});
 
 const unhandled: unknown[] = [];
 process.on("unhandledRejection", (error) => unhandled.push(error));

@@ -3,15 +3,10 @@ import { type AnthropicMessage, isHoldfastError, openStore, type Session, type S
 import { openFolderStore } from "holdfast/store";
 import { afterEach, describe, expect, test } from "vitest";
 import { place } from "../place.ts";
+import { calls, says, user } from "./anthropic-messages.ts";
 
 type M = AnthropicMessage;
 
-const user = (text: string): M => ({ role: "user", content: text });
-const says = (text: string): M => ({ role: "assistant", content: [{ type: "text", text } as never] });
-const calls = (...ids: string[]): M => ({
-  role: "assistant",
-  content: ids.map((id) => ({ type: "tool_use", id, name: "work", input: { id } })) as never,
-});
 const textOf = (messages: readonly M[]): string => JSON.stringify(messages);
 
 const stores: [name: string, url: (path: string) => string][] = [
