@@ -37,10 +37,10 @@ export class LiveDraft<M> implements Draft<M> {
   /** Messages being written that will replace the draft: nothing is written until it is known whether they succeed. */
   #successors = 0;
 
-  constructor(id: string, host: DraftContext<M>) {
+  constructor(id: string, context: DraftContext<M>) {
     this.id = id;
-    this.#context = host;
-    this.#heldBack = host.redactor ? new Map() : null;
+    this.#context = context;
+    this.#heldBack = context.redactor ? new Map() : null;
   }
 
   get isOpen(): boolean {

@@ -38,8 +38,8 @@ export class Tools<M> {
   readonly #turn: number;
   readonly #running = new Set<Running>();
 
-  constructor(host: SessionContext<M>, turn: number) {
-    this.#context = host;
+  constructor(context: SessionContext<M>, turn: number) {
+    this.#context = context;
     this.#turn = turn;
   }
 

@@ -64,10 +64,10 @@ export class LiveTurn<M> implements Turn<M> {
   #over: Promise<void> | null = null;
   #wasAborted = false;
 
-  constructor(host: SessionContext<M>, number: number) {
-    this.#context = host;
+  constructor(context: SessionContext<M>, number: number) {
+    this.#context = context;
     this.number = number;
-    this.#tools = new Tools(host, number);
+    this.#tools = new Tools(context, number);
   }
 
   get prompt(): Entry<M> {

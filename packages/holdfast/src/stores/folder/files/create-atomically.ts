@@ -10,7 +10,7 @@ export const TEMPORARY = ".tmp";
 /** Errors for a second name on file systems where a file can have only one (FAT, some FUSE mounts). */
 const ONE_NAME_ONLY = new Set(["EPERM", "ENOTSUP", "EOPNOTSUPP", "ENOSYS", "EMLINK"]);
 
-export interface BirthOptions {
+export interface NamingOptions {
   /** Checks the bytes before they get the name; may throw. */
   readonly check?: (temporary: string) => void;
   /**
@@ -32,7 +32,7 @@ export function createAtomically(
   folder: string,
   name: string,
   write: (put: (bytes: Uint8Array) => void) => void,
-  options: BirthOptions = {},
+  options: NamingOptions = {},
 ): void {
   // A unique name: a replaced writer that does not know it yet may be doing the same.
   const temporary = join(folder, `${name}.${newId().slice(-12)}${TEMPORARY}`);
