@@ -11,8 +11,8 @@ import type { SessionContext } from "./turn/context.ts";
 export class Queue<M> {
   readonly #context: SessionContext<M>;
 
-  constructor(host: SessionContext<M>) {
-    this.#context = host;
+  constructor(context: SessionContext<M>) {
+    this.#context = context;
   }
 
   async put(prompt: M, options: AppendOptions): Promise<Queued<M>> {
