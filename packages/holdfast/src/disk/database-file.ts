@@ -6,6 +6,14 @@ import { assertStoreFile } from "./file-rules.ts";
 /** Suffixes of the files SQLite keeps next to a database. */
 const SIDE_ENDINGS = ["-wal", "-shm", "-journal"];
 
+/** Opens a database; SQLite never waits for its locks. Throws SQLite's errors. */
+export function openWithoutWaiting(url: URL, readOnly: boolean): DatabaseSync {
+  const database = new DatabaseSync(url, { timeout: 0, readOnly });
+  // Deno ignores `timeout` if `readOnly` is set: each probe of a lock would block this process for five seconds.
+  if (readOnly) database.exec("PRAGMA busy_timeout=0");
+  return database;
+}
+
 /** The database and the files SQLite keeps next to it. */
 export function databaseFiles(path: string): string[] {
   return [path, ...SIDE_ENDINGS.map((ending) => path + ending)];

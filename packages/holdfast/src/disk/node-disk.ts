@@ -1,8 +1,9 @@
 import * as fs from "node:fs";
 import { basename, dirname, join, resolve } from "node:path";
-import { DatabaseSync } from "node:sqlite";
+import type { DatabaseSync } from "node:sqlite";
 import { pathToFileURL } from "node:url";
 import { errnoOf } from "../errors.ts";
+import { openWithoutWaiting } from "./database-file.ts";
 import type { Disk, DiskFile, DiskLock, DiskStat, FileKind, OpenMode } from "./disk.ts";
 import { assertStoreFile } from "./file-rules.ts";
 import { hardLock, isHardLocked } from "./hard-lock.ts";
@@ -86,6 +87,8 @@ export const nodeDisk: Disk = {
 
   watch(path, onChange) {
     const watcher = fs.watch(path, { persistent: false }, () => onChange());
+    // Deno ignores `persistent`, and the watcher would keep the process alive.
+    watcher.unref();
     // The folder may disappear (a deleted session); watchers also poll, so they find out.
     watcher.on("error", () => onChange());
     return () => watcher.close();
@@ -176,7 +179,7 @@ function isLocked(path: string): boolean {
 function transaction(path: string, mode: "rw" | "ro", statements: string): DatabaseSync | null {
   const url = pathToFileURL(path);
   url.searchParams.set("mode", mode);
-  const database = new DatabaseSync(url, { timeout: 0, readOnly: mode === "ro" });
+  const database = openWithoutWaiting(url, mode === "ro");
   try {
     database.exec(statements);
     return database;
@@ -195,10 +198,43 @@ const SQLITE_BUSY = 5;
 const SQLITE_CORRUPT = 11;
 const SQLITE_NOTADB = 26;
 
+/**
+ * SQLite's own words for its result codes (`sqlite3_errstr`). Deno reports errors of `exec` and of opening a database
+ * without the code.
+ */
+const SQLITE_WORDS: ReadonlyMap<string, number> = new Map([
+  ["access permission denied", 3],
+  ["database is locked", SQLITE_BUSY],
+  ["database table is locked", 6],
+  ["out of memory", 7],
+  ["attempt to write a readonly database", 8],
+  ["disk I/O error", 10],
+  ["database disk image is malformed", SQLITE_CORRUPT],
+  ["database or disk is full", 13],
+  ["unable to open database file", 14],
+  ["locking protocol", 15],
+  ["string or blob too big", 18],
+  ["authorization denied", 23],
+  ["file is not a database", SQLITE_NOTADB],
+]);
+/** The code of everything that SQLite describes in words of the moment (`no such table: x`). */
+const SQLITE_ERROR = 1;
+
+/** The result code of a node:sqlite error, extended where the runtime says so; undefined for other errors. */
+export function sqliteErrcode(error: unknown): number | undefined {
+  if (!(error instanceof Error)) return undefined;
+  const { errcode, code, message } = error as { errcode?: unknown; code?: unknown; message: string };
+  if (typeof errcode === "number") return errcode;
+  if (code !== "ERR_SQLITE_ERROR") return undefined;
+  // Deno adds the path of a database that it cannot open.
+  const words = [...SQLITE_WORDS.keys()].find((words) => message === words || message.startsWith(`${words}: `));
+  return words === undefined ? SQLITE_ERROR : SQLITE_WORDS.get(words);
+}
+
 /** The primary result code of a node:sqlite error, or undefined. */
 export function sqliteCode(error: unknown): number | undefined {
-  if (!(error instanceof Error) || !("errcode" in error) || typeof error.errcode !== "number") return undefined;
-  return error.errcode & 0xff;
+  const errcode = sqliteErrcode(error);
+  return errcode === undefined ? undefined : errcode & 0xff;
 }
 
 class NodeFile implements DiskFile {

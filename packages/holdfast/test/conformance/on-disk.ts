@@ -9,17 +9,29 @@ import { openers } from "./openers.ts";
 
 const WRITER = fileURLToPath(new URL("writer-that-dies.ts", import.meta.url));
 
-/** A store on a real disk, whose writers can be killed because they are processes. */
+/** What each store on a disk must support. */
+const capabilities: Record<keyof typeof openers, SubjectCapabilities> = {
+  folder: { durability: "power", lease: "kernel", sync: true, shared: true, pack: true, dies: true },
+  sqlite: { durability: "power", lease: "kernel", sync: true, shared: true, pack: false, dies: true },
+};
+
+/** The command that runs a TypeScript program on the sources. */
+const onSources = [process.execPath, "--conditions=holdfast-source"];
+
+/**
+ * A store on a real disk, whose writers can be killed because they are processes. `runtime` is the command that runs
+ * them.
+ */
 export function subjectOnDisk(
   kind: keyof typeof openers,
   name: string,
-  capabilities: SubjectCapabilities,
   options: Record<string, unknown> = {},
+  runtime: readonly string[] = onSources,
 ): Subject {
   return {
     name,
-    capabilities,
-    fresh: async () => new DiskPlace(kind, await mkdtemp(join(tmpdir(), "holdfast-conformance-")), options),
+    capabilities: capabilities[kind],
+    fresh: async () => new DiskPlace(kind, await mkdtemp(join(tmpdir(), "holdfast-conformance-")), options, runtime),
   };
 }
 
@@ -27,11 +39,18 @@ class DiskPlace implements Place {
   readonly #kind: keyof typeof openers;
   readonly #folder: string;
   readonly #options: Record<string, unknown>;
+  readonly #runtime: readonly string[];
 
-  constructor(kind: keyof typeof openers, folder: string, options: Record<string, unknown>) {
+  constructor(
+    kind: keyof typeof openers,
+    folder: string,
+    options: Record<string, unknown>,
+    runtime: readonly string[],
+  ) {
     this.#kind = kind;
     this.#folder = folder;
     this.#options = options;
+    this.#runtime = runtime;
   }
 
   open(options: SubjectOptions = {}): Promise<JournalStore> {
@@ -39,16 +58,10 @@ class DiskPlace implements Place {
   }
 
   writeAndDie(id: string, steps: readonly Step[]): Promise<void> {
-    const args = [
-      "--conditions=holdfast-source",
-      WRITER,
-      this.#kind,
-      join(this.#folder, "store"),
-      id,
-      JSON.stringify(steps),
-    ];
+    const [program, ...flags] = this.#runtime as [string, ...string[]];
+    const args = [...flags, WRITER, this.#kind, join(this.#folder, "store"), id, JSON.stringify(steps)];
     return new Promise((resolve, reject) => {
-      execFile(process.execPath, args, (error, _, stderr) => {
+      execFile(program, args, (error, _, stderr) => {
         if (error?.signal === "SIGKILL") resolve();
         else reject(new Error(`the writer was not killed but ended by itself: ${error?.message ?? ""} ${stderr}`));
       });

@@ -15,10 +15,7 @@ import { openSource, type Segment, type Source } from "../files/segment.ts";
 const FRAME_BYTES = 64 * 1024;
 const CHUNK_BYTES = 1024 * 1024;
 const NEWLINE = 0x0a;
-/**
- * Without the checksum, most flipped bits come out as wrong bytes (S17). The content size is always included, because
- * the input is passed as a whole.
- */
+/** Without the checksum, most flipped bits come out as wrong bytes (S17). */
 const PARAMETERS = {
   [constants.ZSTD_c_compressionLevel]: 6,
   [constants.ZSTD_c_checksumFlag]: 1,
@@ -72,7 +69,8 @@ function syncFile(disk: Disk, path: string): void {
 function writeFrames(source: Source, put: (bytes: Uint8Array) => void): void {
   const frames: { packedSize: number; size: number }[] = [];
   for (const lines of wholeLines(source)) {
-    const packed = zstdCompressSync(lines, { params: PARAMETERS });
+    // Node knows the size of an input that is passed as a whole; Deno must be told, or the frame does not declare it.
+    const packed = zstdCompressSync(lines, { params: PARAMETERS, pledgedSrcSize: lines.length });
     put(packed);
     frames.push({ packedSize: packed.length, size: lines.length });
   }

@@ -181,12 +181,22 @@ function unpack(file: DiskFile, position: number, packedSize: number, size: numb
     return null;
   try {
     // With one byte to spare, Node stops at the frame's end: a flipped checksum flag leaves bytes behind it.
-    const room = Math.max(MIN_CHUNK_BYTES, size + 1);
-    const bytes = zstdDecompressSync(readAt(file, position, packedSize), { maxOutputLength: room, chunkSize: room });
-    return bytes.length === size ? bytes : null;
+    const bytes = decompress(readAt(file, position, packedSize), Math.max(MIN_CHUNK_BYTES, size + 1));
+    return bytes?.length === size ? bytes : null;
   } catch (error) {
-    // The frame's checksum or structure is broken: its lines are lost, those of other frames are not (P9).
+    // The disk cannot read it.
     if (error instanceof Error && "code" in error) return null;
+    throw error;
+  }
+}
+
+/** Null if the frame's checksum or structure is broken: its lines are lost, those of other frames are not (P9). */
+function decompress(packed: Buffer, room: number): Buffer | null {
+  try {
+    return zstdDecompressSync(packed, { maxOutputLength: room, chunkSize: room });
+  } catch (error) {
+    // Only the bytes can be at fault. The error has a `code` in Node and Bun, and none in Deno.
+    if (error instanceof Error) return null;
     throw error;
   }
 }

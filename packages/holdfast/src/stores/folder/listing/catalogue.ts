@@ -1,7 +1,7 @@
 import { DatabaseSync } from "node:sqlite";
 import { hasSchema, makeDatabaseFile, removeDatabase } from "../../../disk/database-file.ts";
 import type { Disk } from "../../../disk/disk.ts";
-import { sqliteCode } from "../../../disk/node-disk.ts";
+import { sqliteCode, sqliteErrcode } from "../../../disk/node-disk.ts";
 import { errnoOf } from "../../../errors.ts";
 import { isNestedTooDeep } from "../../../journal/lines/json-text.ts";
 import type { Json } from "../../../journal/record.ts";
@@ -111,8 +111,7 @@ export class Catalogue {
 
 /** There is no space to write it, or even to share it with other processes. */
 function isFull(error: unknown): boolean {
-  if (sqliteCode(error) === SQLITE_FULL) return true;
-  return sqliteCode(error) !== undefined && (error as { errcode: number }).errcode === SQLITE_IOERR_SHMSIZE;
+  return sqliteCode(error) === SQLITE_FULL || sqliteErrcode(error) === SQLITE_IOERR_SHMSIZE;
 }
 
 function versionOf(database: DatabaseSync): number {

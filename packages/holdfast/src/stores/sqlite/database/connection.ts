@@ -1,5 +1,6 @@
-import { DatabaseSync } from "node:sqlite";
+import type { DatabaseSync } from "node:sqlite";
 import { pathToFileURL } from "node:url";
+import { openWithoutWaiting } from "../../../disk/database-file.ts";
 import type { Disk, DiskStat } from "../../../disk/disk.ts";
 import { HoldfastError } from "../../../errors.ts";
 
@@ -47,7 +48,7 @@ export class Connection {
 }
 
 export function connect(file: string, mode: Mode): DatabaseSync {
-  return new DatabaseSync(urlOf(file, mode), { timeout: 0, readOnly: mode !== "rw" });
+  return openWithoutWaiting(urlOf(file, mode), mode !== "rw");
 }
 
 /** `immutable`: reads the file as it is, without locks and without its log. */

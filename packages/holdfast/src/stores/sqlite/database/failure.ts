@@ -1,5 +1,5 @@
 import { diskFailure } from "../../../disk/failure.ts";
-import { sqliteCode } from "../../../disk/node-disk.ts";
+import { sqliteCode, sqliteErrcode } from "../../../disk/node-disk.ts";
 import { type ErrorCode, errnoOf, HoldfastError } from "../../../errors.ts";
 import type { Ledger } from "../../../journal/ledger.ts";
 
@@ -90,16 +90,18 @@ export function sqliteFailure(error: unknown, what: string, path: string, safety
   return isSqliteError(error) ? inWords(error, what, path, safety) : diskFailure(error, what, path, safety);
 }
 
-export interface SqliteError extends Error {
-  readonly errcode: number;
-}
-
-export function isSqliteError(error: unknown): error is SqliteError {
+export function isSqliteError(error: unknown): error is Error {
   return sqliteCode(error) !== undefined;
 }
 
-function inWords(error: SqliteError, what: string, path: string, safety: string): HoldfastError {
-  const { errcode, message } = error;
+/** A commit may be in the file. So it may if the runtime does not say which I/O error it was. */
+function isInDoubt(errcode: number): boolean {
+  return (errcode & 0xff) === IOERR && !NOTHING_WRITTEN.has(errcode);
+}
+
+function inWords(error: Error, what: string, path: string, safety: string): HoldfastError {
+  const errcode = sqliteErrcode(error) ?? ERROR;
+  const { message } = error;
   const fail = (ours: ErrorCode, why: string, advice: string): HoldfastError =>
     new HoldfastError(
       ours,
@@ -107,7 +109,7 @@ function inWords(error: SqliteError, what: string, path: string, safety: string)
       { path, sqlite: errcode },
       error,
     );
-  switch (sqliteCode(error)) {
+  switch (errcode & 0xff) {
     case FULL:
       return fail("STORE_FULL", "there is no space left", "Free some space, and try again.");
     case PERM:
@@ -130,7 +132,7 @@ function inWords(error: SqliteError, what: string, path: string, safety: string)
         "Copy the file first; then `sqlite3 <file> .recover` recovers what can be recovered.",
       );
     case IOERR:
-      if (NOTHING_WRITTEN.has(errcode)) return fail("STORE_IO", "the disk reported an error", "Check the disk.");
+      if (!isInDoubt(errcode)) return fail("STORE_IO", "the disk reported an error", "Check the disk.");
       return fail(
         "SYNC_FAILED",
         "the disk did not confirm the write, so it is in doubt",
@@ -147,10 +149,10 @@ function inWords(error: SqliteError, what: string, path: string, safety: string)
 /**
  * An error of an append or a new epoch. If it is not certain that nothing was written, it counts as a failed sync (S9).
  */
-export function writeFailure(error: SqliteError, session: string, ledger: Ledger, path: string): HoldfastError {
-  const code = sqliteCode(error);
-  if (code === CONSTRAINT) return seqTaken(session, ledger, error);
-  if (code === IOERR && !NOTHING_WRITTEN.has(error.errcode)) return syncFailed(session, ledger, error);
+export function writeFailure(error: Error, session: string, ledger: Ledger, path: string): HoldfastError {
+  const errcode = sqliteErrcode(error) ?? ERROR;
+  if ((errcode & 0xff) === CONSTRAINT) return seqTaken(session, ledger, error);
+  if (isInDoubt(errcode)) return syncFailed(session, ledger, error);
   return inWords(
     error,
     "append to the journal",
