@@ -37,6 +37,7 @@ export default defineConfig({
       layer("conformance", 60_000),
       layer("simulation", 170_000),
       layer("kill", 170_000, compiled),
+      layer("runtimes", 170_000, [...compiled, "packages/holdfast/test/runtimes/install.ts"]),
       layer("corpus", 60_000),
       layer("machine", 170_000),
       // Screens are read from outside while they change: on a busy machine a look can come too late. The report names

@@ -86,9 +86,14 @@ export const nodeDisk: Disk = {
   isHardLocked,
 
   watch(path, onChange) {
-    const watcher = fs.watch(path, { persistent: false }, () => onChange());
-    // Deno ignores `persistent`, and the watcher would keep the process alive.
-    watcher.unref();
+    const watcher = fs.watch(path, { persistent: false }, () => {
+      onChange();
+      setImmediate(release);
+    });
+    // Deno ignores `persistent`, and waits for the next event as if `unref` had not been called: a follower that is
+    // still open would keep the process alive.
+    const release = (): unknown => watcher.unref();
+    release();
     // The folder may disappear (a deleted session); watchers also poll, so they find out.
     watcher.on("error", () => onChange());
     return () => watcher.close();

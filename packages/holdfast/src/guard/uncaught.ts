@@ -5,9 +5,32 @@ import { Roster } from "./roster.ts";
 /** Enough to recognise an error; a message can contain a whole response. */
 const WORDS_CHARS_MAX = 2_000;
 
+/** Bun ends the process for a rejection that nobody handles, as Node does, but does not tell the monitor. */
+const IS_BUN = process.versions["bun"] !== undefined;
+/** Marks this listener in other copies of this module too. */
+const RETHROWS = Symbol.for("holdfast.rethrowsRejections");
+/** What a rejection was rethrown for, so that it is recorded as what it is. */
+let rejection: { readonly reason: unknown } | null = null;
+
+/** If only guards listen, the rejection ends the process all the same, as an exception. A host that listens decides. */
+const rethrow = Object.assign(
+  (reason: unknown): void => {
+    if (process.listeners("unhandledRejection").some((listener) => !(RETHROWS in listener))) return;
+    rejection = { reason };
+    throw reason;
+  },
+  { [RETHROWS]: true },
+);
+
 const roster = new Roster(
-  () => process.prependListener("uncaughtExceptionMonitor", heard),
-  () => process.off("uncaughtExceptionMonitor", heard),
+  () => {
+    process.prependListener("uncaughtExceptionMonitor", heard);
+    if (IS_BUN) process.on("unhandledRejection", rethrow);
+  },
+  () => {
+    process.off("uncaughtExceptionMonitor", heard);
+    process.off("unhandledRejection", rethrow);
+  },
 );
 
 /**
@@ -15,7 +38,9 @@ const roster = new Roster(
  * throw: that would exit with status 7.
  */
 function heard(error: unknown, origin: NodeJS.UncaughtExceptionOrigin): void {
-  roster.tell(Object.freeze({ signal: origin, error: wordsOf(error) }));
+  const isRejection = rejection !== null && rejection.reason === error;
+  rejection = null;
+  roster.tell(Object.freeze({ signal: isRejection ? "unhandledRejection" : origin, error: wordsOf(error) }));
 }
 
 /** Notifies `target` of an uncaught error until the returned function is called. */

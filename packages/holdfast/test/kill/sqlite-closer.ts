@@ -12,8 +12,10 @@ import { openSqliteStore } from "holdfast/store";
  * process has on that file.
  *
  * `<file> <durability> <lives> <appends> <closer>`: opens the store so many times, and appends so many notes to a new
- * session each time (0: until its input ends). Writes `<id> <number>` to descriptor 3 when a note is acknowledged.
+ * session each time (0: until its input ends). Writes `<id> <number>` to descriptor 3, or to the one that
+ * HOLDFAST_REPORTS_FD names, when a note is acknowledged.
  */
+const REPORTS_FD = Number(process.env["HOLDFAST_REPORTS_FD"] ?? 3);
 
 function* filesOf(folder: string): Generator<string> {
   for (const entry of readdirSync(folder, { recursive: true, withFileTypes: true }))
@@ -81,7 +83,7 @@ for (let life = 0; life < Number(lives); life++) {
     if (closer === "this thread") readAll(folder);
     // Of different sizes, so that they take one page or several.
     await journal.append({ kind: "note", i, fill: "x".repeat((i % 5) * 1500) });
-    writeSync(3, `${id} ${i}\n`);
+    writeSync(REPORTS_FD, `${id} ${i}\n`);
     if (i % 10 === 0) await new Promise((resolve) => setImmediate(resolve));
   }
 }

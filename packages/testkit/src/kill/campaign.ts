@@ -1,6 +1,6 @@
 import { randomUUID } from "node:crypto";
 import { availableParallelism } from "node:os";
-import { warmWorker } from "./life.ts";
+import { type Worker, warmWorker } from "./life.ts";
 import type { Fault } from "./oracle.ts";
 import { planSession } from "./plan.ts";
 import { type KillSteps, stepsOf } from "./points.ts";
@@ -16,6 +16,8 @@ export interface CampaignOptions {
   readonly lanes?: number;
   /** Run only the session with this number, as a fault names it. */
   readonly only?: number;
+  /** How to start the writers. Default: on this runtime. */
+  readonly worker?: Worker;
   /** Disk steps to kill at. Default: those of the folder and the SQLite store. */
   readonly steps?: KillSteps;
   readonly onKill?: (receipt: Receipt) => void;
@@ -70,7 +72,7 @@ export const emptyReceipt = (): Receipt => ({
 export async function runCampaign(options: CampaignOptions): Promise<Receipt> {
   const receipt = emptyReceipt();
   const steps = options.steps ?? stepsOf(options.store.module);
-  const worker = await warmWorker(options.store);
+  const worker = options.worker ?? (await warmWorker(options.store));
   await using store = await openSpec(options.store);
   let next = options.only ?? 0;
 

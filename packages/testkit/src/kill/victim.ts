@@ -2,13 +2,18 @@ import { type ChildProcess, spawn } from "node:child_process";
 import { extname } from "node:path";
 import type { Readable, Writable } from "node:stream";
 import { fileURLToPath } from "node:url";
-import { type LabEvent, Lines } from "./pipe.ts";
+import { type LabEvent, Lines, REPORTS_FD } from "./pipe.ts";
 
 /** A process that is silent for longer than this is stuck: generous, for busy machines. */
 const SILENCE_MS = 30_000;
 const STDERR_CHARS_MAX = 20_000;
 
 export interface SpawnOptions {
+  /**
+   * The command that runs a program (`["bun"]`, `["deno", "run", "-A"]`). Default: this runtime, which also gets what it
+   * needs to run a program from its source.
+   */
+  readonly runtime?: readonly string[];
   /** Runs it under a shell that first does this (`ulimit -f 64`). */
   readonly shell?: string;
   readonly uid?: number;
@@ -33,14 +38,14 @@ export class Victim<E extends { readonly e: string } = LabEvent> implements Asyn
 
   /** Starts `program` (a path) with one argument, which it finds as JSON in `process.argv[2]`. */
   constructor(program: string, argument: unknown, options: SpawnOptions = {}) {
-    const node = [process.execPath, ...(extname(program) === ".ts" ? ["--conditions=holdfast-source"] : []), program];
-    const command = [...node, JSON.stringify(argument)];
+    const own = [process.execPath, ...(extname(program) === ".ts" ? ["--conditions=holdfast-source"] : [])];
+    const command = [...(options.runtime ?? own), program, JSON.stringify(argument)];
     const [file, ...args] = options.shell
       ? ["/bin/sh", "-c", `${options.shell}; exec "$@"`, "sh", ...command]
       : command;
     this.#child = spawn(file!, args, {
-      stdio: ["pipe", "ignore", "pipe", "pipe"],
-      env: { ...process.env, ...options.env },
+      stdio: options.runtime ? "pipe" : ["pipe", "ignore", "pipe", "pipe"],
+      env: { ...process.env, ...(options.runtime ? { [REPORTS_FD]: "1" } : {}), ...options.env },
       ...(options.uid === undefined ? {} : { uid: options.uid }),
       ...(options.gid === undefined ? {} : { gid: options.gid }),
     });
@@ -59,7 +64,7 @@ export class Victim<E extends { readonly e: string } = LabEvent> implements Asyn
       this.#stderr = (this.#stderr + text).slice(-STDERR_CHARS_MAX);
     });
     const lines = new Lines<E>();
-    (this.#child.stdio[3] as Readable).setEncoding("utf8").on("data", (chunk: string) => {
+    (this.#child.stdio[options.runtime ? 1 : 3] as Readable).setEncoding("utf8").on("data", (chunk: string) => {
       for (const event of lines.take(chunk)) {
         this.events.push(event);
         for (const listener of [...this.#listeners]) listener(event);

@@ -1,0 +1,157 @@
+import { spawn } from "node:child_process";
+import { join } from "node:path";
+import {
+  type Command,
+  type LabEvent,
+  openSpec,
+  type Refusal,
+  runCampaign,
+  type StoreSpec,
+  temporaryPlace,
+  Victim,
+  type WorkerJob,
+} from "@holdfast/testkit/kill";
+import { newId } from "holdfast";
+import { openSqliteStore } from "holdfast/store";
+import { describe, expect, test } from "vitest";
+import type { Runtime } from "../../../../scripts/runtimes.ts";
+import { place } from "../place.ts";
+import { seedOf } from "../seed.ts";
+import { builtWorker, everyRuntime, needsRuntime, thisNode } from "./run.ts";
+
+const seed = seedOf(import.meta.url, "runtimes");
+const others = everyRuntime.slice(1);
+
+describe.each(everyRuntime)("$name: SIGKILL while it writes", (runtime) => {
+  test.for([
+    { module: "folder", durability: "power", kills: 16 },
+    { module: "folder", durability: "process", kills: 8 },
+    { module: "sqlite", durability: "power", kills: 12 },
+  ] as const)(
+    "P1: $module, $durability: acknowledged ⊆ recovered ⊆ attempted, as Node reads it",
+    async ({ module, durability, kills }, context) => {
+      needsRuntime(context, runtime);
+      using here = temporaryPlace();
+      const store = { module, place: here.path, durability, segmentBytesMax: 256 * 1024 };
+      const worker = { program: builtWorker, spawn: { runtime: runtime.command } };
+      const receipt = await runCampaign({ store, seed, kills, worker });
+      expect(receipt.faults).toEqual([]);
+      expect(receipt.kills).toBeGreaterThanOrEqual(kills);
+      expect(receipt.acknowledged).toBeGreaterThan(0);
+      expect(receipt.recovered).toBeGreaterThanOrEqual(receipt.acknowledged);
+    },
+  );
+});
+
+/** A process on a runtime that does what it is told. */
+async function puppet({ command }: Runtime, store: StoreSpec, session: string): Promise<Victim> {
+  const victim = new Victim(builtWorker, { store, session } satisfies WorkerJob, { runtime: command });
+  await victim.until("answer");
+  return victim;
+}
+
+async function ask<K extends LabEvent["e"]>(
+  victim: Victim,
+  command: Command,
+  answer: K,
+): Promise<Extract<LabEvent, { e: K }>> {
+  const from = victim.events.length;
+  victim.say(command);
+  return victim.until(answer, () => true, from);
+}
+
+describe.each(others.flatMap((other) => [[thisNode, other] as const, [other, thisNode] as const]))(
+  "P6: one writer, $0.name and $1.name",
+  (holds, comes) => {
+    test.for(["folder", "sqlite"])("%s: refused by name, and free when the holder is killed", async (module, context) => {
+      needsRuntime(context, holds);
+      needsRuntime(context, comes);
+      using here = temporaryPlace();
+      const store: StoreSpec = { module, place: here.path, durability: "power" };
+      const id = newId();
+      await using holder = await puppet(holds, store, id);
+      await using comer = await puppet(comes, store, id);
+      await ask(holder, { do: "create", attemptId: 1 }, "opened");
+      const attempt = { id: 2, kind: "append", parts: 2, chars: 300 } as const;
+      await ask(holder, { do: "append", attempt }, "ack");
+
+      const told = (await ask(comer, { do: "open" }, "answer")).value as Refusal;
+      expect(told).toMatchObject({
+        code: "SESSION_BUSY",
+        facts: { sameProcess: false, holder: { pid: holder.pid } },
+      });
+      expect((await ask(comer, { do: "holder" }, "answer")).value).toMatchObject({ pid: holder.pid });
+      // What is acknowledged is there for the other runtime, while its writer lives.
+      const read = (await ask(comer, { do: "read" }, "answer")).value as { records: number };
+      expect(read.records).toBeGreaterThanOrEqual(3);
+
+      holder.kill();
+      await holder.died;
+      expect(await ask(comer, { do: "open" }, "opened")).toMatchObject({ made: false, unclean: true, damaged: 0 });
+      await ask(comer, { do: "append", attempt: { ...attempt, id: 3 } }, "ack");
+      await ask(comer, { do: "close" }, "closed");
+
+      // And the runtime that lost it can have it again, after an orderly end.
+      await using again = await puppet(holds, store, id);
+      expect(await ask(again, { do: "open" }, "opened")).toMatchObject({ unclean: false, damaged: 0 });
+      await ask(again, { do: "close" }, "closed");
+      await using lab = await openSpec(store);
+      expect(await lab.verify(id)).toMatchObject({ damaged: [], missing: [], unclean: false });
+    });
+  },
+);
+
+/**
+ * Any `close` of a file in a process drops the POSIX locks that the process has on it. Holdfast's own flags keep the
+ * processes apart then, and a second connection keeps SQLite from deleting the log: that depends on how a runtime
+ * closes databases.
+ */
+describe.each(everyRuntime)("$name: P1: an SQLite store whose files other code opens and closes", (runtime) => {
+  test.for(["this thread", "a worker"])("closed by %s: nothing acknowledged is lost", async (closer, context) => {
+    needsRuntime(context, runtime);
+    using here = place();
+    const file = join(here.path, "store.db");
+    const stays = writer(runtime, file, ["1", "0", closer]);
+    const comers = [writer(thisNode, file, ["4", "10", "nobody"]), writer(runtime, file, ["4", "10", closer])];
+    const acknowledged = await Promise.all(comers.map(({ ended }) => ended));
+    stays.end();
+    acknowledged.push(await stays.ended);
+    await using store = await openSqliteStore(file);
+    const lost: string[] = [];
+    for (const [id, last] of acknowledged.flatMap((map) => [...map])) {
+      const found = new Set((await store.read(id)).records.map(({ i }) => i));
+      for (let i = 1; i <= last; i++) if (!found.has(i)) lost.push(`${i} of ${id}`);
+    }
+    expect(lost).toEqual([]);
+    expect(acknowledged.map((map) => map.size)).toEqual([4, 4, 1]);
+  });
+});
+
+interface Writer {
+  /** The highest number that was acknowledged, by session. */
+  readonly ended: Promise<Map<string, number>>;
+  end(): void;
+}
+
+/** `sqlite-closer.ts` of the layer `kill`, on a runtime. */
+function writer({ command }: Runtime, file: string, args: readonly string[]): Writer {
+  const [runtime, ...flags] = command as [string, ...string[]];
+  const program = join(import.meta.dirname, "../kill/sqlite-closer.ts");
+  const child = spawn(runtime, [...flags, program, file, "power", ...args], {
+    stdio: ["pipe", "pipe", "inherit"],
+    env: { ...process.env, HOLDFAST_REPORTS_FD: "1" },
+  });
+  let said = "";
+  child.stdout.setEncoding("utf8").on("data", (text: string) => {
+    said += text;
+  });
+  const ended = new Promise<Map<string, number>>((resolve, reject) => {
+    child.once("error", reject);
+    child.once("close", (code, signal) => {
+      if (code !== 0) return reject(new Error(`${runtime} ended with ${code ?? signal}`));
+      const lines = said.split("\n").slice(0, -1);
+      resolve(new Map(lines.map((line) => line.split(" ")).map(([id, i]) => [id!, Number(i)])));
+    });
+  });
+  return { ended, end: () => child.stdin.end() };
+}
