@@ -19,7 +19,7 @@ let checked = 0;
 for (const path of new Set(files)) {
   const check = path.endsWith("package.json")
     ? checkManifest
-    : path === "package-lock.json"
+    : path.endsWith("package-lock.json")
       ? checkLockFile
       : /\.tsx?$/.test(path)
         ? checkFile

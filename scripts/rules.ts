@@ -135,7 +135,7 @@ function lineOf(text: string, index: number): number {
 export function checkManifest(path: string, text: string): Violation[] {
   const manifest = JSON.parse(text) as Record<string, Record<string, string> | undefined>;
   const found: Violation[] = [];
-  for (const field of ["dependencies", "devDependencies", "overrides"]) {
+  for (const field of ["dependencies", "devDependencies", "optionalDependencies", "overrides"]) {
     for (const [name, version] of Object.entries(manifest[field] ?? {})) {
       if (!/^\d+\.\d+\.\d+(?:-[\w.]+)?$/.test(version))
         found.push({ path, line: 1, rule: `${field}: ${name} ${version} is not an exact version` });

@@ -7,6 +7,12 @@ import { Roster } from "./roster.ts";
  */
 const WAIT_MS_MAX = 5_000;
 
+/**
+ * Deno still catches a signal for a moment after its last listener is gone, so one that the guard raises can come back to
+ * it. Within this time, it is not a new one.
+ */
+const ECHO_MS = process.versions["deno"] === undefined ? 0 : 1_000;
+
 /** One signal, and the targets to notify of it. */
 class SignalWatch {
   readonly #signal: NodeJS.Signals;
@@ -17,6 +23,7 @@ class SignalWatch {
   #listening = false;
   /** Waiting for pending writes before ending the process. */
   #raising = false;
+  #raisedAt = Number.NEGATIVE_INFINITY;
 
   constructor(signal: NodeJS.Signals) {
     this.#signal = signal;
@@ -39,6 +46,7 @@ class SignalWatch {
     // (kernel and shell), and the first is still being handled.
     if (!this.#listening || this.#raising) return;
     const alone = process.listenerCount(this.#signal) === 1;
+    if (alone && performance.now() - this.#raisedAt < ECHO_MS) return this.#raise();
     const pending = this.roster.tell(Object.freeze({ signal: this.#signal }));
     if (!alone) this.#stepAside();
     else if (pending.length === 0) this.#raise();
@@ -64,6 +72,7 @@ class SignalWatch {
   /** With no listener the signal has its default effect, and the parent sees which signal ended the process. */
   #raise(): void {
     this.#raising = false;
+    this.#raisedAt = performance.now();
     this.#stop();
     try {
       process.kill(process.pid, this.#signal);

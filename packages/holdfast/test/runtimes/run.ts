@@ -8,6 +8,7 @@ import { type Runtime, runtimes } from "../../../../scripts/runtimes.ts";
 export const everyRuntime: readonly Runtime[] = runtimes();
 /** Node 24: the one that runs these tests, and with which sessions of other runtimes are read. */
 export const thisNode = everyRuntime[0]!;
+export const otherRuntimes = everyRuntime.slice(1);
 
 /** The laboratory's worker, built. */
 export const builtWorker = join(import.meta.dirname, "../../../testkit/dist/kill/worker.js");
