@@ -133,8 +133,13 @@ describe.concurrent("holdfast resume", () => {
       await home.run(["run", "think about rivers"]);
       const killed = home.start(["run", "--allow", "shell", "run sleep 300"]);
       await new Promise<void>((resolve) => {
-        killed.stderr.on("data", (text) => /sleep 300/.test(String(text)) && resolve());
-        killed.stdout.on("data", (text) => /sleep 300/.test(String(text)) && resolve());
+        let said = "";
+        const hear = (text: Buffer): void => {
+          said += text;
+          if (said.includes("sleep 300")) resolve();
+        };
+        killed.stderr.on("data", hear);
+        killed.stdout.on("data", hear);
       });
       killed.kill("SIGTERM");
       await new Promise((resolve) => killed.on("close", resolve));

@@ -9,7 +9,8 @@ describe.concurrent("chat in a real terminal", () => {
     using home = temporaryHome();
     await using terminal = await chat(context, home);
     await terminal.say("tell me a story of 10000 lines");
-    const all = await terminal.untilAll("(line 9992)", /^ready\b/m);
+    await terminal.until("(line 9992)", /^ready\b/m);
+    const all = await terminal.all();
     const numbers = [...all.matchAll(/\(line (\d+)\)/g)].map(([, number]) => Number(number));
     expect(numbers).toHaveLength(1500);
     expect(numbers).toEqual(numbers.toSorted((a, b) => a - b));
@@ -26,7 +27,7 @@ describe.concurrent("chat in a real terminal", () => {
     await terminal.type("typed meanwhile");
     await terminal.until("❯ typed meanwhile", /^. working /mu);
     await terminal.keys("Escape");
-    await terminal.until("stopped by user", "❯ typed meanwhile", /^ready\b/m);
+    await terminal.untilAll("stopped by user", "❯ typed meanwhile", /^ready\b/m);
   });
 
   for (const [columns, rows] of [
@@ -64,7 +65,7 @@ describe.concurrent("chat in a real terminal", () => {
     expect(readFileSync(join(home.work, "a.txt"), "utf8")).toBe("one\n");
     // With the arrows too.
     await terminal.keys("Down", "Up", "Enter");
-    await terminal.until(/⊘ write b\.txt {2}denied/);
+    await terminal.untilAll(/⊘ write b\.txt {2}denied/);
     await terminal.until(/^(ready|\? waiting)\b/m);
     expect(existsSync(join(home.work, "b.txt"))).toBe(false);
   });
@@ -82,7 +83,7 @@ describe.concurrent("chat in a real terminal", () => {
     await terminal.until("queued: y");
     await answerable(terminal);
     await terminal.keys("Enter");
-    await terminal.until(/⊘ write a\.txt {2}denied/);
+    await terminal.untilAll(/⊘ write a\.txt {2}denied/);
     expect(existsSync(join(home.work, "a.txt"))).toBe(false);
   });
 
@@ -103,7 +104,7 @@ describe.concurrent("chat in a real terminal", () => {
     );
     expect(whole.match(/x/g)).toHaveLength(3_000);
     await terminal.say("no");
-    await terminal.until(/⊘ shell/);
+    await terminal.untilAll(/⊘ shell/);
   });
 
   test("the folder of a write is swapped for a link while the question stands: yes does not write through it", async (context) => {
@@ -131,7 +132,7 @@ describe.concurrent("chat in a real terminal", () => {
     await terminal.say("a");
     await answered(terminal, "✓ write a.txt");
     await terminal.say("write a.txt: again");
-    await terminal.until((screen) => (screen.match(/✓ write a\.txt/g) ?? []).length === 2, /^ready\b/m);
+    await terminal.untilAll((all) => (all.match(/✓ write a\.txt/g) ?? []).length === 2, /^ready\b/m);
     expect(readFileSync(join(home.work, "a.txt"), "utf8")).toBe("again\n");
   });
 
@@ -147,7 +148,7 @@ describe.concurrent("chat in a real terminal", () => {
     await terminal.keys("Up");
     await terminal.until((screen) => screen.includes("❯ taken back 日本") && !screen.includes("queued: taken"));
     await terminal.keys("C-u", "Escape");
-    await terminal.until(/stopped by user; everything produced so far is saved/);
+    await terminal.untilAll(/stopped by user; everything produced so far is saved/);
     await terminal.until(/1 prompt is queued:\n {2}queued: read a\.txt/);
     await terminal.say("s");
     await answered(terminal, "a.txt: 1 line");

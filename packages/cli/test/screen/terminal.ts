@@ -9,7 +9,7 @@ import { bin } from "../command.ts";
 const run = promisify(execFile);
 const POLL_MS = 40;
 /** Only what never comes takes this long, however busy the machine is. Shorter than the limit of a test, to say what. */
-const WAIT_MS_MAX = 150_000;
+const WAIT_MS_MAX = 100_000;
 
 /** Why no terminal can be driven here, or null. */
 export const whyNoTerminal: string | null = spawnSync("tmux", ["-V"]).error ? "not run: tmux is missing" : null;
@@ -117,14 +117,15 @@ export class Terminal implements AsyncDisposable {
   }
 
   /**
-   * Waits until the screen shows all of this at once; answers the screen. Name everything that the test expects of it:
-   * a look can catch the terminal in the middle of a frame, with one half of it drawn.
+   * Waits until the screen shows all of this at once; answers the screen. For what stays there: the question, the
+   * editor, the status line. Name everything that the test expects of it: a look can catch the terminal in the middle of
+   * a frame, with one half of it drawn.
    */
   until(...wanted: readonly Wanted[]): Promise<string> {
     return this.#until(wanted, () => this.screen());
   }
 
-  /** The same, with what has scrolled away. */
+  /** The same, with what has scrolled away. For what the conversation shows: more may come before anybody looks. */
   untilAll(...wanted: readonly Wanted[]): Promise<string> {
     return this.#until(wanted, () => this.all());
   }
