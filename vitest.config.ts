@@ -25,13 +25,13 @@ const state = mkdtempSync(join(tmpdir(), "holdfast-state-"));
 process.once("exit", () => rmSync(state, { recursive: true, force: true }));
 
 const layers = [
-  layer("unit", 170_000),
-  layer("conformance", 170_000),
-  layer("simulation", 170_000),
-  layer("kill", 170_000, compiled),
-  layer("corpus", 170_000),
-  layer("machine", 170_000),
-  layer("end-to-end", 170_000, compiled),
+  layer("unit", 300_000),
+  layer("conformance", 300_000),
+  layer("simulation", 300_000),
+  layer("kill", 300_000, compiled),
+  layer("corpus", 300_000),
+  layer("machine", 300_000),
+  layer("end-to-end", 300_000, compiled),
 ];
 
 /** `--mode short` or `--mode long` selects a tier (scripts/test-tiers.ts). */

@@ -9,8 +9,8 @@ const SHORT_LAYERS: readonly string[] = ["unit", "corpus", "conformance"];
 
 /** The share of the other layers that is in the short tier: simulated crashes, real kills, a real terminal. */
 export const SHORT_FILES: readonly string[] = [
-  "packages/holdfast/test/simulation/crash.test.ts",
-  "packages/holdfast/test/kill/points.test.ts",
+  "packages/holdfast/test/simulation/crash-sample.test.ts",
+  "packages/holdfast/test/kill/campaign-sample.test.ts",
   "packages/cli/test/end-to-end/chat-interrupted.test.ts",
 ];
 
