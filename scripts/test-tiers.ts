@@ -1,6 +1,6 @@
 /**
- * Which tests run when. `npm test` runs the short tier, `npm run test:long` the long one; a test file is in one of them.
- * Without a tier (`npx vitest run`) everything runs.
+ * Which tests run when. `npm test` runs the short tier, `npm run test:long` the long one; each test file is in one of
+ * them. Without a tier (`npx vitest run`) everything runs.
  */
 export type Tier = "short" | "long";
 

@@ -8,7 +8,7 @@ import { bin } from "../command.ts";
 
 const run = promisify(execFile);
 const POLL_MS = 40;
-/** Only what never comes takes this long, however busy the machine is. Shorter than the limit of a test, to say what. */
+/** Only what never comes takes this long. Shorter than the limit of a test, so that the error says what is missing. */
 const WAIT_MS_MAX = 100_000;
 
 /** Why no terminal can be driven here, or null. */
@@ -118,8 +118,7 @@ export class Terminal implements AsyncDisposable {
 
   /**
    * Waits until the screen shows all of this at once; answers the screen. For what stays there: the question, the
-   * editor, the status line. Name everything that the test expects of it: a look can catch the terminal in the middle of
-   * a frame, with one half of it drawn.
+   * editor, the status line. Name everything that the test expects of it: a look can catch a frame that is half drawn.
    */
   until(...wanted: readonly Wanted[]): Promise<string> {
     return this.#until(wanted, () => this.screen());
