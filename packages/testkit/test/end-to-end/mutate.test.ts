@@ -121,7 +121,7 @@ describe("npm run mutate", () => {
   test("kills what a test notices, shows what none does, and ends what hangs", async () => {
     using fixture = new Fixture();
     const json = join(fixture.place, "verdicts.json");
-    const { code, output } = await fixture.run(["--file", SOURCE, "--count", "all", "--patience", "4", "--json", json]);
+    const { code, output } = await fixture.run(["--file", SOURCE, "--count", "all", "--patience", "10", "--json", json]);
     const { judged } = JSON.parse(readFileSync(json, "utf8")) as {
       judged: { mutant: { id: string; after: string }; verdict: string; by: string; tests: number }[];
     };
