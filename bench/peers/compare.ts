@@ -67,10 +67,12 @@ async function enter(run: Run, contender: Contender): Promise<Entrant> {
 async function grow(run: Run, entrants: readonly Entrant[]): Promise<void> {
   const { plan } = run;
   const growing = new Map<Entrant, WorkerClient>();
+  const folders: string[] = [];
   try {
     for (const entrant of entrants) {
-      const worker = start(run, entrant);
-      growing.set(entrant, worker);
+      const folder = makeFolder(run, entrant);
+      folders.push(folder);
+      growing.set(entrant, start(run, entrant, folder));
       await attempt(run, entrant, growing, { task: "begin", warmUpTurns: 50, warmUpMs: plan.roundMs });
     }
     for (const age of plan.ages) {
@@ -90,6 +92,8 @@ async function grow(run: Run, entrants: readonly Entrant[]): Promise<void> {
     }
   } finally {
     for (const worker of growing.values()) await worker.stop();
+    // Gigabytes, of those that store everything again and again.
+    for (const folder of folders) fs.rmSync(folder, { recursive: true, force: true });
   }
 }
 
@@ -218,7 +222,7 @@ async function drop(entrant: Entrant, growing: Map<Entrant, WorkerClient>): Prom
   growing.delete(entrant);
 }
 
-function start(run: Run, entrant: Entrant, folder = makeFolder(run, entrant)): WorkerClient {
+function start(run: Run, entrant: Entrant, folder: string): WorkerClient {
   const home = join(run.folder, "home");
   fs.mkdirSync(home, { recursive: true });
   return new WorkerClient({ key: entrant.contender.key, cache: entrant.cache, folder, home });

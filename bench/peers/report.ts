@@ -17,8 +17,10 @@ const GROUPS: readonly { readonly survives: Survives; readonly name: string }[] 
 
 /** What is shown on the terminal. */
 export function comparisonLines(comparison: Comparison): string[] {
-  const tables = tablesOf(comparison).flatMap(({ title, note, rows }) => [title, ...align(rows), note, ""]);
-  return [...tables, ...better(comparison).map((line) => plain(line)), "", ...failedLines(comparison)];
+  const tables = tablesOf(comparison).flatMap(({ title, note, rows }) => {
+    return [title, ...align(rows.map((row) => row.map(plain))), plain(note), ""];
+  });
+  return [...tables, "Where another store is better", ...better(comparison).map(plain), "", ...failedLines(comparison)];
 }
 
 /** docs/bench/peers.md. */
@@ -107,7 +109,7 @@ function tablesOf(comparison: Comparison): Table[] {
 function grouped({ peers }: Comparison, head: readonly string[], jobs: readonly Job[]): string[][] {
   const groups = GROUPS.flatMap(({ survives, name }) => {
     const own = peers.filter((peer) => peer.survives === survives);
-    return own.length > 0 ? [[`(${name})`, ...jobs.map(() => "")], ...own.map((peer) => rowOf(peer, jobs))] : [];
+    return own.length > 0 ? [[`*${name}*`, ...jobs.map(() => "")], ...own.map((peer) => rowOf(peer, jobs))] : [];
   });
   return [[...head], ...groups];
 }
@@ -151,7 +153,7 @@ function markdownTable(rows: readonly (readonly string[])[]): string {
 }
 
 function plain(markdown: string): string {
-  return markdown.replaceAll("**", "");
+  return markdown.replaceAll(/[*`]/g, "");
 }
 
 /** Prose wraps at 120 columns; tables and headings stay as they are. */

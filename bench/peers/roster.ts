@@ -61,7 +61,7 @@ export const roster: readonly Contender[] = [
   },
   {
     key: "whole-file",
-    name: "the whole file per message",
+    name: "Whole file per message",
     survives: "kill",
     packages: {},
     driven: "our own 10 lines: all messages as one JSON file, written to a second file and renamed",

@@ -88,6 +88,9 @@ process.on("message", (request: Request) => {
   );
 });
 
+// No worker outlives its parent.
+process.on("disconnect", () => process.exit());
+
 /** For making what is read later: nothing is timed, so nothing has to be synced either. */
 async function openUntimed(): Promise<PeerStore> {
   return (await load(key === "holdfast" ? "holdfast-unsynced" : key))(folder);
