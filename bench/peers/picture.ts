@@ -80,7 +80,7 @@ function columnsOf({ plan }: Comparison): readonly Column[] {
       title: "Store a message",
       under: `in a conversation of ${number(age)}`,
       unit: "µs",
-      of: (peer) => peer.append[age],
+      of: ({ append }) => storedAt(append, age),
     },
     {
       title: "Resume a conversation",
@@ -95,6 +95,15 @@ function columnsOf({ plan }: Comparison): readonly Column[] {
       of: (peer) => (peer.readsLike ? undefined : peer.listMs),
     },
   ];
+}
+
+/** Of a store that did not get to this age: more than at the last age that it got to. */
+function storedAt(append: PeerResult["append"], age: number): Cell | undefined {
+  const reached = Object.keys(append)
+    .map(Number)
+    .filter((other) => other <= age && "rounds" in append[other]!);
+  const last = Math.max(...reached);
+  return reached.length === 0 || last === age ? append[age] : { over: middleOf(append[last])! };
 }
 
 /** The value that fills a column: the largest that is not many times Holdfast's own. */
