@@ -3,7 +3,7 @@ import { join } from "node:path";
 import type { Machine } from "../machine.ts";
 import { median } from "../statistics.ts";
 import { TooSlow, WorkerClient } from "./client.ts";
-import type { Cell, Comparison, PeerResult, Plan } from "./comparison.ts";
+import { type Cell, type Comparison, type PeerResult, type Plan, turnsAt } from "./comparison.ts";
 import { install } from "./install.ts";
 import type { Read, Request } from "./protocol.ts";
 import { type Contender, roster } from "./roster.ts";
@@ -46,12 +46,13 @@ export async function compare(run: Run): Promise<Comparison> {
 }
 
 async function enter(run: Run, contender: Contender): Promise<Entrant> {
-  const { key, name, survives, packages, driven, readsLike = null } = contender;
+  const { key, name, survives, packages, overrides, driven, readsLike = null } = contender;
+  const versions = { ...packages, ...overrides };
   const none: Cell = { none: "not measured" };
   const byAge = (): Record<number, Cell> => Object.fromEntries(run.plan.ages.map((age) => [age, none]));
   const bySize = (): Record<number, Cell> => Object.fromEntries(run.plan.resumes.map((size) => [size, none]));
   const result: Entrant["result"] = {
-    ...{ key, name, survives, versions: packages, driven, readsLike },
+    ...{ key, name, survives, versions, driven, readsLike },
     ...{ append: byAge(), bytes: byAge(), resumeMs: bySize(), resumeMB: bySize(), listMs: none, errors: [] },
   };
   let cache = "";
@@ -73,7 +74,7 @@ async function grow(run: Run, entrants: readonly Entrant[]): Promise<void> {
       const folder = makeFolder(run, entrant);
       folders.push(folder);
       growing.set(entrant, start(run, entrant, folder));
-      await attempt(run, entrant, growing, { task: "begin", warmUpTurns: 50, warmUpMs: plan.roundMs });
+      await attempt(run, entrant, growing, { task: "begin", warmUpTurns: 200, warmUpMs: plan.roundMs });
     }
     for (const age of plan.ages) {
       for (const [entrant] of growing) {
@@ -98,12 +99,13 @@ async function grow(run: Run, entrants: readonly Entrant[]): Promise<void> {
 }
 
 async function measureAt(run: Run, age: number, growing: Map<Entrant, WorkerClient>): Promise<void> {
-  const { rounds, turnsPerRound, roundMs } = run.plan;
+  const { rounds, roundMs } = run.plan;
+  const turns = turnsAt(age, run.plan);
   const found = new Map<Entrant, { us: number[]; bytes: number[] }>();
   for (let round = 0; round < rounds; round++) {
     run.say(`at ${age.toLocaleString("en")} messages, round ${round + 1} of ${rounds}`);
     for (const entrant of rotate([...growing.keys()], round)) {
-      const answer = await attempt(run, entrant, growing, { task: "measure", turns: turnsPerRound, forMs: roundMs });
+      const answer = await attempt(run, entrant, growing, { task: "measure", turns, forMs: roundMs });
       if (!answer) continue;
       const own = found.get(entrant) ?? { us: [], bytes: [] };
       own.us.push(median(answer.us));

@@ -1,4 +1,5 @@
 import type { Machine } from "../machine.ts";
+import { PER_TURN } from "../messages.ts";
 import { median } from "../statistics.ts";
 import type { Survives } from "./roster.ts";
 
@@ -41,6 +42,7 @@ export interface Plan {
   /** Sizes of a session at which appends are measured, rising. */
   readonly ages: readonly number[];
   readonly rounds: number;
+  /** At most: see `turnsAt`. */
   readonly turnsPerRound: number;
   /** A round ends after this time, with at least one turn. */
   readonly roundMs: number;
@@ -80,6 +82,12 @@ export const QUICK: Plan = {
   readMs: 30_000,
   onceMs: 3000,
 };
+
+/** How many turns of a round are measured at this age: few at a young one, which would be another age after many. */
+export function turnsAt(age: number, { rounds, turnsPerRound }: Plan): number {
+  const third = Math.floor(age / 3 / PER_TURN / rounds);
+  return Math.max(2, Math.min(turnsPerRound, third));
+}
 
 /** The median, or what it is known to be above; null if there is none. */
 export function middleOf(cell: Cell | undefined): number | null {

@@ -12,8 +12,11 @@ interface Column {
 }
 
 const [LEFT, COLUMN, BAR, ROW, WIDTH] = [196, 208, 118, 25, 836] as const;
-/** Of what Holdfast takes. A longer bar is cut, or the others could not be seen. */
-const LONGEST = 12;
+/**
+ * A bar is cut, or the others could not be seen, if it is this many times as long as the shortest of Holdfast's and
+ * clearly longer than the longest. What is about as long as one of Holdfast's is never cut.
+ */
+const LONGEST = { ofShortest: 12, ofLongest: 1.5 };
 /** The length of session that all stores reach. */
 const AGE = 1000;
 
@@ -106,16 +109,16 @@ function storedAt(append: PeerResult["append"], age: number): Cell | undefined {
   return reached.length === 0 || last === age ? append[age] : { over: middleOf(append[last])! };
 }
 
-/** The value that fills a column: the largest that is not many times Holdfast's own. */
+/** The value that fills a column: the largest that is not cut. */
 function longestOf(column: Column, peers: readonly PeerResult[]): number {
   const valuesOf = (some: readonly PeerResult[]): number[] =>
     some.flatMap((peer) => {
       const value = middleOf(column.of(peer));
       return value === null ? [] : [value];
     });
-  const ours = Math.min(...valuesOf(peers.filter(isOurs)));
-  const shown = valuesOf(peers).filter((value) => !(value > ours * LONGEST));
-  return Math.max(...shown, 0);
+  const ours = valuesOf(peers.filter(isOurs));
+  const limit = Math.max(Math.min(...ours) * LONGEST.ofShortest, Math.max(...ours) * LONGEST.ofLongest);
+  return Math.max(0, ...valuesOf(peers).filter((value) => !(value > limit)));
 }
 
 function bar(peer: PeerResult, column: Column, longest: number, x: number, y: number): string[] {

@@ -1,7 +1,7 @@
 import { machineLines } from "../machine.ts";
 import { align } from "../report.ts";
 import { type Comparison, middleOf, type PeerResult } from "./comparison.ts";
-import { isOurs, type Survives } from "./roster.ts";
+import { isOurs, roster, type Survives } from "./roster.ts";
 import { amount, cellWords, isClearlyLess, type Job, jobsOf } from "./words.ts";
 
 interface Table {
@@ -67,16 +67,16 @@ function tablesOf(comparison: Comparison): Table[] {
   const storing = writes.filter((job) => job.unit === "µs");
   const stopped = comparison.peers.flatMap(({ name, append }) => {
     const cell = plan.ages.map((age) => append[age]!).find((cell) => "none" in cell && cell.none.startsWith("stopped"));
-    return cell && "none" in cell ? [`${name}: ${cell.none}.`] : [];
+    return cell && "none" in cell ? [`- ${name}: ${cell.none}.`] : [];
   });
   return [
     {
       title: "Store a message",
       note: [
-        "The time of a turn, divided by its ten messages, when the session has this many. Each message is acknowledged " +
-          "before the next one.",
-        ...stopped,
-      ].join(" "),
+        "The time of a turn, divided by its ten messages, when the session has this many and up to a third more (at " +
+          "100: up to twice as many). Each message is acknowledged before the next one.",
+        ...(stopped.length > 0 ? ["", ...stopped] : []),
+      ].join("\n"),
       rows: grouped(comparison, ["store", ...ages], storing),
     },
     {
@@ -99,7 +99,10 @@ function tablesOf(comparison: Comparison): Table[] {
     },
     {
       title: `List ${number(plan.sessions)} sessions of ten messages`,
-      note: "In a new process: open the store, and have title and time of every session.",
+      note: [
+        "In a new process: open the store, and have title and time of every session.",
+        ...roster.flatMap(({ name, noList }) => (noList ? [`${name}: ${noList}.`] : [])),
+      ].join(" "),
       rows: flat(comparison, ["store", "time"], [jobs.at(-1)!]),
     },
   ];

@@ -4,7 +4,7 @@ import { makeConversation } from "../../../../bench/messages.ts";
 import { readOptions } from "../../../../bench/options.ts";
 import { compare } from "../../../../bench/peers/compare.ts";
 import type { Cell, Comparison, PeerResult } from "../../../../bench/peers/comparison.ts";
-import { FULL, QUICK } from "../../../../bench/peers/comparison.ts";
+import { FULL, QUICK, turnsAt } from "../../../../bench/peers/comparison.ts";
 import { cacheFolderOf, defaultCache, manifestOf } from "../../../../bench/peers/install.ts";
 import { peersPicture } from "../../../../bench/peers/picture.ts";
 import { comparisonLines, comparisonPage, failedLines } from "../../../../bench/peers/report.ts";
@@ -85,6 +85,10 @@ test("both plans have the age that the picture shows, and the full one grows to 
     expect(ages).toEqual(ages.toSorted((a, b) => a - b));
     expect(ages.every((age) => age % PER_TURN === 0)).toBe(true);
   }
+  // A young session must not be another age after it was measured.
+  for (const age of [1000, 10_000]) expect(turnsAt(age, FULL) * FULL.rounds * PER_TURN).toBeLessThanOrEqual(age / 3);
+  expect(turnsAt(100, FULL) * FULL.rounds * PER_TURN).toBeLessThanOrEqual(100);
+  expect(turnsAt(100_000, FULL)).toBe(FULL.turnsPerRound);
   expect(FULL.ages.at(-1)).toBe(100_000);
   expect(FULL.resumes.at(-1)).toBe(100_000);
   expect(FULL.sessions).toBe(10_000);
@@ -190,6 +194,15 @@ test("a peer that cannot be installed is reported, and the run goes on", async (
   ]);
   expect(said.join("\n")).toContain("pi FAILED: install");
   expect(found.peers[0]).toMatchObject({ append: { 100: { none: "not measured" } }, listMs: { none: "not measured" } });
+});
+
+test("a bar that is about as long as one of Holdfast's is not cut", () => {
+  const slowDisk = comparison([
+    peer("holdfast", [rounds(20), rounds(20)], rounds(1), rounds(1)),
+    peer("holdfast-power", [rounds(4000), rounds(4000)], NONE, NONE),
+    peer("sqlite-full", [rounds(4100), rounds(4100)], NONE, NONE),
+  ]);
+  expect(peersPicture(slowDisk)).not.toContain('class="cut"');
 });
 
 test("the picture has a bar for each figure, cuts the long ones, and can be read in the dark", () => {
