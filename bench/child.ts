@@ -1,5 +1,6 @@
 import * as fs from "node:fs";
 import { join } from "node:path";
+import { DatabaseSync } from "node:sqlite";
 import { setTimeout as sleep } from "node:timers/promises";
 import { openStore } from "holdfast";
 import { openFolderStore, openJournalStore } from "holdfast/store";
@@ -41,6 +42,16 @@ const tasks: Record<string, () => Promise<unknown>> = {
     // In a database the next one would have to make sure first that this one is dead.
     if (root.startsWith("postgres:")) await store.close();
     return found;
+  },
+  /** What anybody would write to read the messages out of a table in SQLite. */
+  rows: async () => {
+    const database = new DatabaseSync(root, { readOnly: true });
+    return measured(async () => {
+      const kept: unknown[] = [];
+      const select = database.prepare("SELECT message FROM messages WHERE session = ? ORDER BY id");
+      for (const { message } of select.iterate("session")) kept.push(JSON.parse(message as string));
+      return { records: kept.length, kept };
+    });
   },
   /** What anybody would write to read the same lines out of a database, who is connected already. */
   select: async () => {
