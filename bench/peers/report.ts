@@ -101,7 +101,9 @@ function tablesOf(comparison: Comparison): Table[] {
       title: `List ${number(plan.sessions)} sessions of ten messages`,
       note: [
         "In a new process: open the store, and have title and time of every session.",
-        ...roster.flatMap(({ name, noList }) => (noList ? [`${name}: ${noList}.`] : [])),
+        ...roster.flatMap(({ key, name, noList }) => {
+          return noList && comparison.peers.some((peer) => peer.key === key) ? [`${name}: ${noList}.`] : [];
+        }),
       ].join(" "),
       rows: flat(comparison, ["store", "time"], [jobs.at(-1)!]),
     },
