@@ -1,8 +1,10 @@
 import * as fs from "node:fs";
 import { join } from "node:path";
+import { DatabaseSync } from "node:sqlite";
 import { setTimeout as sleep } from "node:timers/promises";
 import { openStore } from "holdfast";
 import { openFolderStore, openJournalStore } from "holdfast/store";
+import { peakBytes, resetPeak } from "./kernel.ts";
 import { makeEntries } from "./messages.ts";
 import { streamed } from "./stream.ts";
 
@@ -40,6 +42,16 @@ const tasks: Record<string, () => Promise<unknown>> = {
     // In a database the next one would have to make sure first that this one is dead.
     if (root.startsWith("postgres:")) await store.close();
     return found;
+  },
+  /** What anybody would write to read the messages out of a table in SQLite. */
+  rows: async () => {
+    const database = new DatabaseSync(root, { readOnly: true });
+    return measured(async () => {
+      const kept: unknown[] = [];
+      const select = database.prepare("SELECT message FROM messages WHERE session = ? ORDER BY id");
+      for (const { message } of select.iterate("session")) kept.push(JSON.parse(message as string));
+      return { records: kept.length, kept };
+    });
   },
   /** What anybody would write to read the same lines out of a database, who is connected already. */
   select: async () => {
@@ -107,19 +119,4 @@ function parseFile(path: string, kept: unknown[]): void {
     filled -= start;
   }
   fs.closeSync(fd);
-}
-
-/**
- * Loading modules takes memory that is given back before the work begins: the peak is counted from here on, where the
- * kernel can.
- */
-function resetPeak(): void {
-  if (process.platform === "linux") fs.writeFileSync("/proc/self/clear_refs", "5");
-}
-
-function peakBytes(): number {
-  if (process.platform !== "linux") return process.resourceUsage().maxRSS * 1024;
-  const match = /^VmHWM:\s+(\d+) kB$/m.exec(fs.readFileSync("/proc/self/status", "utf8"));
-  if (!match) throw new Error("/proc/self/status does not say how much memory was used");
-  return Number(match[1]) * 1024;
 }

@@ -1,3 +1,4 @@
+import type { DialectName } from "holdfast";
 import type { NewRecord } from "holdfast/store";
 import { randomFrom } from "./statistics.ts";
 
@@ -19,7 +20,7 @@ const LATIN =
   'const result = await store.open(id); if (!result.ok) { throw new Error("not found"); }\n return { status: 200, body };\n';
 const NOT_LATIN = "файл и его проверка 文件和它的测试 読み込み ✓ → “done” 🙂 ";
 
-export type Spoken = "ai-sdk" | "anthropic";
+export type Spoken = DialectName;
 type Kind = "prompt" | "call" | "result" | "answer";
 
 /** Messages in equal parts of three kinds, whatever their order would mean to a model. */
@@ -66,8 +67,8 @@ function entriesOf(dialect: Spoken, count: number, kindOf: (i: number) => Kind):
     if (kind === "call") callId = `call_${Math.floor(random() * 1e12).toString(36)}`;
     const content = (bytes: number): string => text(Math.max(1, bytes), words);
     const shape = (): unknown => {
-      if (kind === "prompt") return { role: "user", content: content(target - 35) };
-      if (kind === "answer") return { role: "assistant", content: [{ type: "text", text: content(target - 65) }] };
+      if (kind === "prompt") return shapes.prompt(content(target - 35));
+      if (kind === "answer") return shapes.answer(content(target - 65));
       if (kind === "result") return shapes.result(callId, content(target - 135));
       const input = { path: "src/index.ts", text: content((target - 190) / 2) };
       return shapes.call(callId, input, content((target - 190) / 2));
@@ -80,12 +81,22 @@ function entriesOf(dialect: Spoken, count: number, kindOf: (i: number) => Kind):
   });
 }
 
-/** An assistant's message with one call, and the message that answers it. */
-const SHAPES: Record<
-  Spoken,
-  { call(id: string, input: object, text: string): unknown; result(id: string, value: string): unknown }
-> = {
+/** A prompt, an assistant's message with one call, the message that answers it, and the last answer of a turn. */
+interface Shapes {
+  prompt(text: string): unknown;
+  call(id: string, input: object, text: string): unknown;
+  result(id: string, value: string): unknown;
+  answer(text: string): unknown;
+}
+
+const PLAIN = {
+  prompt: (content: string) => ({ role: "user", content }),
+  answer: (text: string) => ({ role: "assistant", content: [{ type: "text", text }] }),
+};
+
+const SHAPES: Record<Spoken, Shapes> = {
   "ai-sdk": {
+    ...PLAIN,
     call: (toolCallId, input, text) => ({
       role: "assistant",
       content: [
@@ -99,6 +110,7 @@ const SHAPES: Record<
     }),
   },
   anthropic: {
+    ...PLAIN,
     call: (id, input, text) => ({
       role: "assistant",
       content: [
@@ -110,6 +122,60 @@ const SHAPES: Record<
       role: "user",
       content: [{ type: "tool_result", tool_use_id, content }],
     }),
+  },
+  "openai-chat": {
+    prompt: PLAIN.prompt,
+    call: (id, input, content) => ({
+      role: "assistant",
+      content,
+      tool_calls: [{ id, type: "function", function: { name: "edit", arguments: JSON.stringify(input) } }],
+    }),
+    result: (tool_call_id, content) => ({ role: "tool", tool_call_id, content }),
+    answer: (content) => ({ role: "assistant", content }),
+  },
+  // A call is an item of its own, so its text is one more argument.
+  "openai-responses": {
+    prompt: PLAIN.prompt,
+    call: (call_id, input, why) => ({
+      type: "function_call",
+      call_id,
+      name: "edit",
+      arguments: JSON.stringify({ ...input, why }),
+    }),
+    result: (call_id, output) => ({ type: "function_call_output", call_id, output }),
+    answer: (text) => ({
+      type: "message",
+      role: "assistant",
+      status: "completed",
+      content: [{ type: "output_text", text, annotations: [] }],
+    }),
+  },
+  gemini: {
+    prompt: (text) => ({ role: "user", parts: [{ text }] }),
+    call: (id, args, text) => ({ role: "model", parts: [{ text }, { functionCall: { id, name: "edit", args } }] }),
+    result: (id, output) => ({
+      role: "user",
+      parts: [{ functionResponse: { id, name: "edit", response: { output } } }],
+    }),
+    answer: (text) => ({ role: "model", parts: [{ text }] }),
+  },
+  acp: {
+    prompt: (text) => ({ prompt: [{ type: "text", text }] }),
+    call: (toolCallId, rawInput, title) => ({
+      sessionUpdate: "tool_call",
+      toolCallId,
+      title,
+      kind: "edit",
+      status: "pending",
+      rawInput,
+    }),
+    result: (toolCallId, text) => ({
+      sessionUpdate: "tool_call_update",
+      toolCallId,
+      status: "completed",
+      content: [{ type: "content", content: { type: "text", text } }],
+    }),
+    answer: (text) => ({ sessionUpdate: "agent_message_chunk", content: { type: "text", text } }),
   },
 };
 

@@ -15,6 +15,11 @@ export class ReferenceFile {
     fs.writeSync(this.#fd, `${JSON.stringify(entry.message)}\n`);
   };
 
+  readonly writeAndSyncNow = (entry: Entry): void => {
+    this.write(entry);
+    fs.fdatasyncSync(this.#fd);
+  };
+
   readonly writeAndSync = (entry: Entry): Promise<void> => {
     this.write(entry);
     return this.#sync();

@@ -11,10 +11,12 @@ import { openEpochRow, openLongRow } from "./rows/open.ts";
 import { peersRow } from "./rows/peers.ts";
 import { postgresAppendRow, postgresFollowRow, postgresListRow, postgresResumeRow } from "./rows/postgres.ts";
 import { sessionAppendRow } from "./rows/session-append.ts";
+import { sessionReadRow } from "./rows/session-read.ts";
 import { sessionRepairRow } from "./rows/session-repair.ts";
-import { sessionResumeRow } from "./rows/session-resume.ts";
+import { sessionResumeLongRow, sessionResumeRow } from "./rows/session-resume.ts";
 import { sessionStreamRow } from "./rows/session-stream.ts";
 import { sessionSyncRow } from "./rows/session-sync.ts";
+import { startRow } from "./rows/start.ts";
 
 /** One row of the table, or a few that share what they need. */
 export interface Row {
@@ -69,13 +71,16 @@ export const rows: readonly Row[] = [
   { name: "follow", measure: followRow },
   { name: "session-append", measure: sessionAppendRow },
   { name: "session-stream", measure: sessionStreamRow },
+  { name: "session-read", measure: sessionReadRow },
   { name: "session-resume", measure: sessionResumeRow },
+  { name: "session-resume-long", measure: sessionResumeLongRow },
   { name: "session-sync", measure: sessionSyncRow },
   { name: "session-repair", measure: sessionRepairRow },
   { name: "postgres-append", measure: postgresAppendRow },
   { name: "postgres-resume", measure: postgresResumeRow },
   { name: "postgres-follow", measure: postgresFollowRow },
   { name: "postgres-list", measure: postgresListRow },
+  { name: "start", measure: startRow },
   { name: "command", measure: commandRow },
   { name: "peers", measure: peersRow },
 ];

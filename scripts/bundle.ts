@@ -1,53 +1,123 @@
 import { execFileSync } from "node:child_process";
 import { chmodSync, existsSync, readdirSync, rmSync } from "node:fs";
 import { join } from "node:path";
-import { rolldown } from "rolldown";
+import { type OutputOptions, type Plugin, rolldown } from "rolldown";
 
 /**
- * The command as it is installed: the modules of packages/cli and of the packages of this repository that it needs, in
- * a few files. Node takes longer to find and link two hundred small files than the command takes to do its work. What
- * others wrote stays outside, and so does the testkit, whose processes are started from its own files.
+ * The library and the command as they are installed: the modules of this repository in a few files. Node takes longer
+ * to find and link two hundred small files than the command takes to do its work.
  */
 
 const root = join(import.meta.dirname, "..");
+const library = join(root, "packages/holdfast");
 const cli = join(root, "packages/cli");
-export const bundleFolder = join(cli, "bundle");
+export const libraryFolder = join(library, "bundle");
+export const commandFolder = join(cli, "bundle");
 
-const OUTSIDE = [
-  /^node:/,
-  /^commander$/,
-  /^(?:ai|ink|marked|react|string-width|zod)(?:\/|$)/,
-  /^@ai-sdk\//,
-  /^@holdfast\/testkit/,
-];
+const SOURCES = { tsconfig: join(root, "tsconfig.base.json"), platform: "node" } as const;
+// A module that one command loads late may be loaded early by another: that is as it should be.
+const CHECKS = { ineffectiveDynamicImport: false };
 
-/** Answers the names of its files. Others that are there stay: somebody may be running them. */
-export async function bundle(): Promise<readonly string[]> {
+/**
+ * The library: all of it in one file, except rare stores, and an entry of a few lines for
+ * each name in `exports`. Returns the names of its files.
+ */
+export async function bundleLibrary(): Promise<readonly string[]> {
+  const src = join(library, "src");
+  const entries = { index: join(src, "index.ts"), store: join(src, "store.ts"), disk: join(src, "disk/index.ts") };
   const build = await rolldown({
+    ...SOURCES,
+    input: entries,
+    checks: CHECKS,
+    plugins: [builtins],
+    transform: { target: "node24" },
+    treeshake: { propertyReadSideEffects: false },
+  });
+  // An application opens one store, so the rarer ones are files of their own.
+  const stores = ["sqlite", "memory"].map((name) => ({ name, folder: join(src, "stores", name, "/") }));
+  const apart = [...stores.map(({ folder }) => folder), ...Object.values(entries)];
+  return write(build, {
+    dir: libraryFolder,
+    chunkFileNames: "[name].js",
+    // Comments and white space are half of the text. Names stay, for the traces of errors.
+    minify: { mangle: false, compress: false, codegen: true },
+    sourcemap: true,
+    sourcemapExcludeSources: true,
+    codeSplitting: {
+      groups: [
+        ...stores.map(({ name, folder }) => ({ name, test: (id: string) => id.startsWith(folder) })),
+        { name: "holdfast", priority: 1, test: (id) => !apart.some((path) => id.startsWith(path)) },
+      ],
+    },
+  });
+}
+
+/**
+ * The command, with the packages of this repository that it needs. What others wrote stays outside, and so does the
+ * testkit, whose processes are started from its own files. Returns the names of its files; others that are there stay,
+ * because somebody may be running them.
+ */
+export async function bundleCommand(): Promise<readonly string[]> {
+  const build = await rolldown({
+    ...SOURCES,
     input: { bin: join(cli, "src/bin.ts"), "search-worker": join(cli, "src/tools/files/search-worker.ts") },
-    platform: "node",
-    // A module that one command loads late may be loaded early by another: that is as it should be.
-    checks: { ineffectiveDynamicImport: false },
-    external: OUTSIDE,
-    tsconfig: join(root, "tsconfig.base.json"),
+    checks: CHECKS,
+    external: [
+      /^node:/,
+      /^commander$/,
+      /^(?:ai|ink|marked|react|string-width|zod)(?:\/|$)/,
+      /^@ai-sdk\//,
+      /^@holdfast\/testkit/,
+    ],
     resolve: { conditionNames: ["holdfast-source", "node", "import", "default"] },
     transform: { target: "node24", jsx: "react-jsx" },
   });
   // No folders: the modules look for what stands beside them, and for package.json above them.
-  const { output } = await build.write({
-    dir: bundleFolder,
-    format: "esm",
-    entryFileNames: "[name].js",
-    chunkFileNames: "[name]-[hash].js",
-  });
+  const files = await write(build, { dir: commandFolder, chunkFileNames: "[name]-[hash].js" });
+  chmodSync(join(commandFolder, "bin.js"), 0o755);
+  return files;
+}
+
+async function write(build: Awaited<ReturnType<typeof rolldown>>, options: OutputOptions): Promise<readonly string[]> {
+  const { output } = await build.write({ format: "esm", entryFileNames: "[name].js", ...options });
   await build.close();
-  chmodSync(join(bundleFolder, "bin.js"), 0o755);
   return output.map(({ fileName }) => fileName);
 }
 
+/**
+ * An `import` of one of Node's own modules makes Node load everything that the module exports, streams and workers
+ * included; `process.getBuiltinModule` loads what is used. `node:crypto`, which takes the longest, is loaded when one
+ * of its functions is called.
+ */
+const builtins: Plugin = {
+  name: "builtins",
+  resolveId: (id) => (id.startsWith("node:") ? { id: `\0${id}`, moduleSideEffects: false } : null),
+  async load(id) {
+    if (!id.startsWith("\0node:")) return null;
+    const name = id.slice(1);
+    const module = (await import(name)) as Readonly<Record<string, unknown>>;
+    const names = Object.keys(module).filter((member) => member !== "default" && /^[A-Za-z_]\w*$/.test(member));
+    const late = (member: string): string =>
+      `export function ${member}(...args) { return (builtin ??= process.getBuiltinModule("${name}")).${member}(...args); }`;
+    const early = (member: string): string =>
+      `const $${member} = builtin.${member}; export { $${member} as ${member} };`;
+    if (name === "node:crypto")
+      return ["let builtin;", ...names.filter((member) => typeof module[member] === "function").map(late)].join("\n");
+    return [
+      `const builtin = process.getBuiltinModule("${name}");`,
+      ...names.map(early),
+      "export default builtin;",
+    ].join("\n");
+  },
+};
+
 if (import.meta.main) {
-  const files = new Set(await bundle());
-  for (const name of readdirSync(bundleFolder)) if (!files.has(name)) rmSync(join(bundleFolder, name));
+  for (const [folder, names] of [
+    [libraryFolder, await bundleLibrary()],
+    [commandFolder, await bundleCommand()],
+  ] as const) {
+    for (const name of readdirSync(folder)) if (!names.includes(name)) rmSync(join(folder, name));
+  }
   // In a fresh clone `npm ci` finds no bundle, and so links no command: without this, `npx holdfast` does not work
   // there.
   if (!existsSync(join(root, "node_modules/.bin/holdfast")))

@@ -82,7 +82,7 @@ export async function powerInFlight(bench: Bench, results: Results): Promise<voi
   results.figures.push({
     row: "in-flight",
     what: `power append, ${IN_FLIGHT} in flight, throughput`,
-    bound: { atLeast: 0.6 },
+    bound: { atLeast: 0.8 },
     unit: "×",
     rounds: ratios,
     note: `${median(rates[0]).toFixed(1)}k against ${median(rates[1]).toFixed(1)}k messages/s`,

@@ -1,6 +1,6 @@
 import { spawnSync } from "node:child_process";
 import { join } from "node:path";
-import { bundle, bundleFolder } from "../../scripts/bundle.ts";
+import { bundleCommand, commandFolder } from "../../scripts/bundle.ts";
 import type { Bench } from "../bench.ts";
 import type { Results } from "../figure.ts";
 import { sessionStore } from "../sessions.ts";
@@ -14,10 +14,10 @@ const PER_ROUND = 5;
  * is kept, as on a user's machine from the second time on.
  */
 export async function commandRow(bench: Bench, results: Results): Promise<void> {
-  await bundle();
+  await bundleCommand();
   const store = bench.path("sessions");
   await fill(store);
-  const command = join(bundleFolder, "bin.js");
+  const command = join(commandFolder, "bin.js");
   const env = { PATH: process.env["PATH"], HOME: bench.path("home"), HOLDFAST_STORE: store, HOLDFAST_CONFIG: "" };
   const run = (...args: string[]): number => {
     const start = performance.now();

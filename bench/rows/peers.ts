@@ -51,7 +51,8 @@ export async function peersRow(bench: Bench, results: Results): Promise<void> {
   reference.close();
 }
 
-function openTable(path: string, mode: "NORMAL" | "FULL"): DatabaseSync {
+/** A table with a row per message, as many would make it. */
+export function openTable(path: string, mode: "NORMAL" | "FULL"): DatabaseSync {
   const database = new DatabaseSync(path);
   database.exec(`PRAGMA journal_mode=WAL; PRAGMA synchronous=${mode};
     CREATE TABLE messages (id INTEGER PRIMARY KEY, session TEXT NOT NULL, message TEXT NOT NULL);

@@ -1,74 +1,71 @@
-import { newId } from "holdfast";
-import { type Durability, openFolderStore } from "holdfast/store";
+import { setTimeout as sleep } from "node:timers/promises";
+import type { Durability } from "holdfast/store";
 import type { Bench } from "../bench.ts";
-import type { Results } from "../figure.ts";
-import { interleave } from "../interleave.ts";
-import { type Entry, makeConversation } from "../messages.ts";
+import type { Figure, Results } from "../figure.ts";
+import { interleave, type Side } from "../interleave.ts";
+import { makeConversation } from "../messages.ts";
 import { eachTurn, sessionStore } from "../sessions.ts";
-import { quantile } from "../statistics.ts";
+import { median, quantile } from "../statistics.ts";
 import { p50Note } from "./append.ts";
 
-interface Plan {
-  readonly rounds: number;
-  readonly perRound: number;
-}
+/** A new session checks its files at every append until its lock is sure, which takes a tenth of a second. */
+const LOCK_MS = 500;
+/** Above this, a sync is left to the thread pool, so that is what it is compared with. */
+const FAST_SYNC_US = 1000;
 
 /**
- * `turn.append` against an append of the same record to a journal that no session stands before: what checking,
- * encoding and folding a message cost. Calls, results and answers in turns of ten; starts and ends of turns are not
- * timed. Beside the sync of `power`, which is the default, little of this can be seen; under `process` it is most of
- * what is there.
+ * `turn.append`, awaited, against what anybody would write: `JSON.stringify` and a write, and for `power` a sync too.
+ * Calls, results and answers in turns of ten; starts and ends of turns are not timed.
  */
 export async function sessionAppendRow(bench: Bench, { figures }: Results): Promise<void> {
-  for (const durability of ["power", "process"] as const) {
-    const plan =
-      durability === "power"
-        ? { rounds: bench.size(7, 3), perRound: bench.size(900, 300) }
-        : { rounds: bench.size(15, 7), perRound: bench.size(6000, 3000) };
-    figures.push({
-      row: "session-append",
-      what: `turn.append, ${durability}, against the journal's own, p50`,
-      bound: { atMost: 1.4 },
-      unit: "×",
-      ...(await compare(bench, durability, plan)),
-    });
-  }
+  const reference = bench.reference();
+  figures.push({
+    ...(await compare(bench, "process", { sync: reference.write }, { rounds: bench.size(15, 7), turns: 600 })),
+    what: "turn.append, process, against stringify and write, p50",
+    bound: { atMost: 1.6 },
+  });
+  const plan = { rounds: bench.size(9, 3), turns: bench.size(90, 30) };
+  const blocking = await compare(bench, "power", { sync: reference.writeAndSyncNow }, plan);
+  const isFast = blocking.referenceUs < FAST_SYNC_US;
+  const awaited = { awaited: reference.writeAndSync };
+  figures.push({
+    ...(isFast ? blocking : await compare(bench, "power", awaited, plan)),
+    what: `turn.append, power, against stringify, write and ${isFast ? "sync" : "an awaited sync"}, p50`,
+    bound: { atMost: 1.15 },
+  });
+  reference.close();
 }
 
 async function compare(
   bench: Bench,
   durability: Durability,
-  plan: Plan,
-): Promise<{ readonly rounds: number[]; readonly note: string }> {
-  const entries = makeConversation(3000, "anthropic").map((entry) => {
-    const { id, turn, message } = entry.record;
-    return { ...entry, record: { kind: "message", id, turn, step: id, message } as Entry["record"] };
-  });
-  const root = bench.path("session");
-  await using sessions = await sessionStore(root, durability);
-  await using journals = await openFolderStore(bench.path("journal"), { durability });
+  reference: Side,
+  plan: { readonly rounds: number; readonly turns: number },
+): Promise<Pick<Figure, "row" | "unit" | "rounds" | "note"> & { readonly referenceUs: number }> {
+  const entries = makeConversation(plan.turns * 10, "anthropic");
+  await using store = await sessionStore(bench.path("session"), durability);
   const ratios: number[] = [];
   const p50Us: [number[], number[]] = [[], []];
-  // The first round warms both up. Each has new sessions: a context does not grow without end.
+  // The first round warms both up. Each has a new session: a context does not grow without end.
   for (let round = -1; round < plan.rounds; round++) {
-    await using session = await sessions.create<unknown>({ dialect: "anthropic" });
-    await using journal = await journals.create(newId(), []);
-    const own = (entry: Entry) => journal.append(entry.record);
+    await using session = await store.create<unknown>({ dialect: "anthropic" });
+    await sleep(LOCK_MS);
     const times: [number[], number[]] = [[], []];
-    const messages = Array.from({ length: plan.perRound }, (_, i) => entries[i % entries.length]!);
-    await eachTurn(session, messages, async (turn, rest) => {
-      const both = await interleave(
-        [{ awaited: (entry) => turn.append(entry.message) }, { awaited: own }],
-        rest,
-        0,
-        rest.length,
-      );
+    await eachTurn(session, entries, async (turn, rest) => {
+      const ours: Side = { awaited: (entry) => turn.append(entry.message) };
+      const both = await interleave([ours, reference], rest, 0, rest.length);
       for (const which of [0, 1] as const) times[which].push(...both[which]);
     });
-    if (session.entries.length !== plan.perRound) throw new Error(`${session.entries.length} messages were folded`);
+    if (session.entries.length !== entries.length) throw new Error(`${session.entries.length} messages were recorded`);
     if (round < 0) continue;
     for (const which of [0, 1] as const) p50Us[which].push(quantile(times[which], 0.5));
     ratios.push(p50Us[0].at(-1)! / p50Us[1].at(-1)!);
   }
-  return { rounds: ratios, note: p50Note(p50Us) };
+  return {
+    row: "session-append",
+    unit: "×",
+    rounds: ratios,
+    note: p50Note(p50Us),
+    referenceUs: median(p50Us[1]),
+  };
 }

@@ -1,23 +1,27 @@
 import { spawnSync } from "node:child_process";
 import { existsSync, readdirSync, statSync } from "node:fs";
 import { join } from "node:path";
-import { bundle, bundleFolder } from "../../../scripts/bundle.ts";
+import { bundleCommand, bundleLibrary, commandFolder, libraryFolder } from "../../../scripts/bundle.ts";
 
 const root = join(import.meta.dirname, "../../..");
 
-/** Before tests that run the command: makes what is installed anew, if a source is newer. */
+/** Before tests that run what is installed: rebuilds it if a source is newer. */
 export async function setup(): Promise<void> {
   // The laboratory starts its processes from files of its own, so `torture` needs them compiled. The store in a
   // database is loaded when it is needed.
   for (const name of ["testkit", "postgres"]) compile(name);
-  const command = join(bundleFolder, "bin.js");
-  if (timeOf(command) > newestOf("holdfast", "adapters", "cli")) return;
+  await refresh(join(libraryFolder, "index.js"), ["holdfast"], bundleLibrary);
+  await refresh(join(commandFolder, "bin.js"), ["holdfast", "adapters", "cli"], bundleCommand);
+}
+
+/** Files that are no longer made stay in place: another test may be running them. */
+async function refresh(made: string, from: readonly string[], bundle: () => Promise<unknown>): Promise<void> {
+  if (timeOf(made) > newestOf(...from)) return;
   try {
-    // What is there is left in place: somebody may be running it.
     await bundle();
   } catch (error) {
-    // A source that cannot be read is for `npm run build` to complain of: others go on with what there was.
-    if (!existsSync(command)) throw error;
+    // `npm run build` reports a source that cannot be compiled; these tests go on with the last good bundle.
+    if (!existsSync(made)) throw error;
     console.error(error);
   }
 }

@@ -13,6 +13,7 @@ import {
 } from "node:fs";
 import { tmpdir } from "node:os";
 import { basename, dirname, join, resolve } from "node:path";
+import { pathToFileURL } from "node:url";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { type Ended, type Home, temporaryHome } from "../command.ts";
 
@@ -87,6 +88,19 @@ describe("each package", () => {
       expect(readFileSync(modules(name, "LICENSE"), "utf8"), name).toBe(license);
       expect(readFileSync(modules(name, "README.md"), "utf8"), name).toMatch(new RegExp(`^# ${name}\n`));
       expect(version, "all have one version").toBe(installed.get("holdfast")!.version);
+    }
+  });
+
+  test("of the library is one file behind its entries, which export what the sources do", async () => {
+    const scripts = files("holdfast").filter((path) => /^(?:bundle|dist)\/.*\.js$/.test(path));
+    const entries = ["disk", "index", "store"];
+    // The stores that few applications open are apart, with what a bundler needs for that.
+    const shipped = [...entries, "holdfast", "memory", "sqlite", "rolldown-runtime"].map((name) => `bundle/${name}.js`);
+    expect(scripts.sort()).toEqual(shipped.sort());
+    const sources = [await import("holdfast/disk"), await import("holdfast"), await import("holdfast/store")];
+    for (const [index, name] of entries.entries()) {
+      const entry: object = await import(pathToFileURL(modules("holdfast", "bundle", `${name}.js`)).href);
+      expect(Object.keys(entry).sort(), name).toEqual(Object.keys(sources[index]!).sort());
     }
   });
 

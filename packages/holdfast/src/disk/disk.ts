@@ -91,8 +91,11 @@ export interface DiskFile {
   /** Describes the open file, regardless of its current name. */
   stat(): DiskStat;
   truncate(size: number): void;
-  /** fdatasync: content and size written before the call are durable when it resolves. */
-  sync(): Promise<void>;
+  /**
+   * fdatasync: content and size written before the call are durable when it resolves. `isAlone`: one caller waits for
+   * it, and nothing else, so it may happen inside the call.
+   */
+  sync(isAlone?: boolean): Promise<void>;
   syncNow(): void;
   close(): void;
 }

@@ -8,6 +8,7 @@ import type { Disk, DiskFile, DiskLock, DiskStat, FileKind, OpenMode } from "./d
 import { assertStoreFile } from "./file-rules.ts";
 import { hardLock, isHardLocked } from "./hard-lock.ts";
 import { FUSE, isNetworkMount, mountKind, NETWORK_KINDS } from "./network-kinds.ts";
+import { SyncPace } from "./sync-pace.ts";
 
 const { O_RDONLY, O_RDWR, O_APPEND, O_CREAT, O_EXCL } = fs.constants;
 /** Windows has no such flag; `stat` before `open` is the best available there. */
@@ -245,6 +246,7 @@ export function sqliteCode(error: unknown): number | undefined {
 class NodeFile implements DiskFile {
   readonly path: string;
   readonly #fd: number;
+  readonly #pace = new SyncPace();
 
   constructor(path: string, fd: number) {
     this.path = path;
@@ -266,8 +268,21 @@ class NodeFile implements DiskFile {
   truncate(size: number): void {
     fs.ftruncateSync(this.#fd, size);
   }
-  sync(): Promise<void> {
-    return new Promise((resolve, reject) => fs.fdatasync(this.#fd, (error) => (error ? reject(error) : resolve())));
+  sync(isAlone = false): Promise<void> {
+    const start = performance.now();
+    const mayBlock = isAlone && this.#pace.mayBlock(start);
+    return new Promise((resolve, reject) => {
+      const done = (error: Error | null): void => {
+        this.#pace.took(performance.now() - start, mayBlock);
+        if (error) reject(error);
+        else resolve();
+      };
+      if (!mayBlock) fs.fdatasync(this.#fd, done);
+      else {
+        fs.fdatasyncSync(this.#fd);
+        done(null);
+      }
+    });
   }
   syncNow(): void {
     fs.fdatasyncSync(this.#fd);

@@ -8,8 +8,8 @@ import { Roster } from "./roster.ts";
 const WAIT_MS_MAX = 5_000;
 
 /**
- * Deno still catches a signal for a moment after its last listener is gone, so one that the guard raises can come back to
- * it. Within this time, it is not a new one.
+ * Deno still catches a signal for a moment after its last listener is gone, so one that the guard raises can come back
+ * to it. Within this time, it is not a new one.
  */
 const ECHO_MS = process.versions["deno"] === undefined ? 0 : 1_000;
 

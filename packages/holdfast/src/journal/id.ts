@@ -7,6 +7,11 @@ const ID_BYTES = 16;
 /** Random bytes for many ids: fetching them costs ten times as much as the rest. Filled when the first id is made. */
 const pool = Buffer.allocUnsafe(256 * ID_BYTES);
 let used = pool.length;
+/** The characters of the id being made. Its hyphens stay in place. */
+const text = Buffer.from("00000000-0000-0000-0000-000000000000");
+/** Where the digits of each byte go. */
+const PLACES = [0, 2, 4, 6, 9, 11, 14, 16, 19, 21, 24, 26, 28, 30, 32, 34] as const;
+const HEX = Buffer.from("0123456789abcdef");
 
 /** A UUIDv7: sorts by creation time. */
 export function newId(nowMs: number = Date.now()): string {
@@ -14,13 +19,18 @@ export function newId(nowMs: number = Date.now()): string {
     randomFillSync(pool);
     used = 0;
   }
-  const bytes = pool.subarray(used, used + ID_BYTES);
+  const at = used;
   used += ID_BYTES;
-  bytes.writeUIntBE(nowMs, 0, 6);
-  bytes[6] = (bytes[6]! & 0x0f) | 0x70;
-  bytes[8] = (bytes[8]! & 0x3f) | 0x80;
-  const hex = bytes.toString("hex");
-  return `${hex.slice(0, 8)}-${hex.slice(8, 12)}-${hex.slice(12, 16)}-${hex.slice(16, 20)}-${hex.slice(20)}`;
+  pool.writeUIntBE(nowMs, at, 6);
+  pool[at + 6] = (pool[at + 6]! & 0x0f) | 0x70;
+  pool[at + 8] = (pool[at + 8]! & 0x3f) | 0x80;
+  // For 32 digits, a loop costs less than a native call for them and six strings to cut them apart.
+  for (let i = 0; i < ID_BYTES; i++) {
+    const byte = pool[at + i]!;
+    text[PLACES[i]!] = HEX[byte >> 4]!;
+    text[PLACES[i]! + 1] = HEX[byte & 15]!;
+  }
+  return text.toString("latin1");
 }
 
 /** Only a UUID in canonical lower case is ever used as a path or a key (C24). */

@@ -101,8 +101,11 @@ export abstract class CommitQueue extends JournalBase {
   /** Writes `closed`. Throws STORE_FULL or STORE_IO if there is no space for it. */
   protected abstract putClosed(closed: NewRecord): void | Promise<void>;
 
-  /** Calls `onIssue`; resolves when everything that was written before that is on stable storage. */
-  protected abstract issueSync(onIssue: () => void): Promise<void>;
+  /**
+   * Calls `onIssue`; resolves when everything that was written before that is on stable storage. `isAlone`: one caller
+   * waits for it.
+   */
+  protected abstract issueSync(onIssue: () => void, isAlone: boolean): Promise<void>;
 
   /** The same, inside the call. */
   protected abstract issueSyncNow(): void;
@@ -273,7 +276,7 @@ export abstract class CommitQueue extends JournalBase {
     const onIssue = (): void => {
       covers = this.ledger.head;
     };
-    this.#inFlight = this.issueSync(onIssue).then(
+    this.#inFlight = this.issueSync(onIssue, this.#waiters.length === 1).then(
       () => this.#synced(covers),
       (error) => {
         this.#inFlight = null;

@@ -3,8 +3,6 @@ import { HoldfastError } from "../errors.ts";
 import type { Durability, JournalStore, Summariser } from "../journal/contract.ts";
 import { assertPath, invalidAddress } from "./address.ts";
 import { openFolderStore } from "./folder/store.ts";
-import { openMemoryStore } from "./memory/store.ts";
-import { openSqliteStore } from "./sqlite/store.ts";
 
 export interface JournalStoreOptions {
   /** What `append` waits for by default. Default `power`. */
@@ -47,10 +45,13 @@ export async function openJournalStore(
     case "sqlite": {
       const path = text.slice("sqlite:".length).replace(/^\/\/(?=\/)/, "");
       assertPath(path, "file", text);
+      const { openSqliteStore } = await import("./sqlite/store.ts");
       return openSqliteStore(path, options);
     }
-    case "memory":
+    case "memory": {
+      const { openMemoryStore } = await import("./memory/store.ts");
       return openMemoryStore(options);
+    }
     case "postgres":
     case "postgresql":
       return (await postgres()).openPostgresStore(text, options);

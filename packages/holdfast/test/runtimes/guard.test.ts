@@ -88,27 +88,24 @@ describe.each(everyRuntime)("$name: what guard promises", (runtime) => {
     ["folder", "sqlite"].map((kind) => [signal, kind] as const),
   );
 
-  test.for(signals)(
-    "C6: %s is recorded once in a %s store, and ends the process",
-    async ([signal, kind], context) => {
-      needsRuntime(context, runtime);
-      using here = place();
-      const path = join(here.path, "store");
-      await using agent = startAgent(runtime, kind === "folder" ? path : `sqlite:${path}`, "plain");
-      const id = await agent.ready;
-      agent.kill(signal);
-      expect(await agent.died).toEqual({ code: null, signal });
-      expect(agent.stderr()).toBe("");
-      const records = await recordsOf(agent);
-      // Deno delivers the signal that ends the process a moment later: the agent may append once more meanwhile.
+  test.for(signals)("C6: %s is recorded once in a %s store, and ends the process", async ([signal, kind], context) => {
+    needsRuntime(context, runtime);
+    using here = place();
+    const path = join(here.path, "store");
+    await using agent = startAgent(runtime, kind === "folder" ? path : `sqlite:${path}`, "plain");
+    const id = await agent.ready;
+    agent.kill(signal);
+    expect(await agent.died).toEqual({ code: null, signal });
+    expect(agent.stderr()).toBe("");
+    const records = await recordsOf(agent);
+    // Deno delivers the signal that ends the process a moment later: the agent may append once more meanwhile.
     if (!runtime.name.startsWith("deno")) expect(records.at(-1)).toMatchObject({ kind: "signal", signal });
-      expect(signalsIn(records)).toEqual([{ signal }]);
-      expectNothingLost(agent, records);
-      await using store = await openStore(agent.address);
-      await using session = await store.resume(id);
-      expect(session.interruption?.how).toEqual({ kind: "signal", signal });
-    },
-  );
+    expect(signalsIn(records)).toEqual([{ signal }]);
+    expectNothingLost(agent, records);
+    await using store = await openStore(agent.address);
+    await using session = await store.resume(id);
+    expect(session.interruption?.how).toEqual({ kind: "signal", signal });
+  });
 
   test("R17: a host that listens drains, and exits with its own status", async (context) => {
     needsRuntime(context, runtime);

@@ -1,7 +1,7 @@
 import { writeSync } from "node:fs";
 
 /**
- * What a process under test reports to the laboratory, one line of JSON each, on a descriptor of its own. Each line reaches
+ * What a process under test reports to the laboratory, one line of JSON each, on its own descriptor. Each line reaches
  * the kernel inside the call, so SIGKILL loses nothing that was reported: `attempt` before the attempt, `ack` after its
  * promise has resolved.
  */
@@ -49,8 +49,8 @@ export interface Attempt {
 }
 
 /**
- * The name of the variable with the descriptor for reports. Default: 3. On runtimes other than Node it is 1, because Deno
- * writes to no other descriptor that it inherits.
+ * The name of the variable with the descriptor for reports. Default: 3. On runtimes other than Node it is 1, because
+ * Deno writes to no other descriptor that it inherits.
  */
 export const REPORTS_FD = "HOLDFAST_REPORTS_FD";
 

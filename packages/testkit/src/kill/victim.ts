@@ -10,8 +10,8 @@ const STDERR_CHARS_MAX = 20_000;
 
 export interface SpawnOptions {
   /**
-   * The command that runs a program (`["bun"]`, `["deno", "run", "-A"]`). Default: this runtime, which also gets what it
-   * needs to run a program from its source.
+   * The command that runs a program (`["bun"]`, `["deno", "run", "-A"]`). Default: this runtime, which also gets what
+   * it needs to run a program from its source.
    */
   readonly runtime?: readonly string[];
   /** Runs it under a shell that first does this (`ulimit -f 64`). */

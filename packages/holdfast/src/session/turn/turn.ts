@@ -11,7 +11,6 @@ import { handedOut } from "../../view/handed-out.ts";
 import { openCalls } from "../../view/interruption.ts";
 import { liveRepairs } from "../../view/messages.ts";
 import { reasonWords } from "../../view/model-words.ts";
-import { unsentIn } from "../../view/unsent.ts";
 import type {
   AnswerOptions,
   Appended,
@@ -396,12 +395,14 @@ export class LiveTurn<M> implements Turn<M> {
     return this.#asked.head >= (last?.entry.seq ?? 0);
   }
 
-  /** Warns about content that was recorded and will not be sent. */
+  /** Warns about content of a step that was recorded and will not be sent. */
   #warn(ids: readonly string[]): void {
     const { conversation } = this.#context;
-    if (!conversation.dialect.unsent) return;
+    const { unsent } = conversation.dialect;
+    if (!unsent) return;
     const recorded = ids.flatMap((id) => conversation.find(id) ?? []);
-    for (const why of unsentIn(recorded, conversation.dialect)) warnOnce(why);
+    const why = recorded[0]?.role === "assistant" ? unsent(recorded.map(({ entry }) => entry.message)) : null;
+    if (why !== null) warnOnce(why);
   }
 
   #draftRecord(piece: DraftPiece): SessionRecord {

@@ -95,9 +95,9 @@ export class FolderJournal extends CommitQueue {
     this.#put(this.ledger.prepare([opened]));
   }
 
-  protected issueSync(onIssue: () => void): Promise<void> {
+  protected issueSync(onIssue: () => void, isAlone: boolean): Promise<void> {
     onIssue();
-    return this.#writer.sync();
+    return this.#writer.sync(isAlone);
   }
 
   protected issueSyncNow(): void {

@@ -103,9 +103,9 @@ export class SegmentWriter {
     this.#ledger.commit(prepared);
   }
 
-  /** Resolves when everything written before the call is on stable storage. */
-  sync(): Promise<void> {
-    return this.#file!.sync();
+  /** Resolves when everything written before the call is on stable storage. `isAlone`: one caller waits for it. */
+  sync(isAlone: boolean): Promise<void> {
+    return this.#file!.sync(isAlone);
   }
 
   syncNow(): void {
