@@ -46,7 +46,10 @@ class SignalWatch {
     // (kernel and shell), and the first is still being handled.
     if (!this.#listening || this.#raising) return;
     const alone = process.listenerCount(this.#signal) === 1;
-    if (alone && performance.now() - this.#raisedAt < ECHO_MS) return this.#raise();
+    if (alone && performance.now() - this.#raisedAt < ECHO_MS) {
+      this.#raise();
+      return;
+    }
     const pending = this.roster.tell(Object.freeze({ signal: this.#signal }));
     if (!alone) this.#stepAside();
     else if (pending.length === 0) this.#raise();
