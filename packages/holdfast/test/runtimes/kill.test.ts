@@ -115,6 +115,7 @@ describe.each(everyRuntime)("$name: P1: an SQLite store whose files other code o
     const stays = writer(runtime, file, ["1", "0", closer]);
     const comers = [writer(thisNode, file, ["4", "10", "nobody"]), writer(runtime, file, ["4", "10", closer])];
     const acknowledged = await Promise.all(comers.map(({ ended }) => ended));
+    await stays.began;
     stays.end();
     acknowledged.push(await stays.ended);
     await using store = await openSqliteStore(file);
@@ -129,6 +130,8 @@ describe.each(everyRuntime)("$name: P1: an SQLite store whose files other code o
 });
 
 interface Writer {
+  /** Something is acknowledged, or it has ended. */
+  readonly began: Promise<void>;
   /** The highest number that was acknowledged, by session. */
   readonly ended: Promise<Map<string, number>>;
   end(): void;
@@ -144,6 +147,10 @@ function writer({ command }: Runtime, file: string, args: readonly string[]): Wr
     env: { ...process.env, HOLDFAST_REPORTS_FD: "1" },
   });
   let said = "";
+  const began = new Promise<void>((resolve) => {
+    child.stdout!.once("data", () => resolve());
+    child.once("close", () => resolve());
+  });
   child.stdout!.setEncoding("utf8").on("data", (text: string) => {
     said += text;
   });
@@ -155,5 +162,5 @@ function writer({ command }: Runtime, file: string, args: readonly string[]): Wr
       resolve(new Map(lines.map((line) => line.split(" ")).map(([id, i]) => [id!, Number(i)])));
     });
   });
-  return { ended, end: () => child.stdin?.end() };
+  return { began, ended, end: () => child.stdin?.end() };
 }
