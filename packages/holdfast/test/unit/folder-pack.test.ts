@@ -2,6 +2,7 @@ import { execFileSync } from "node:child_process";
 import { existsSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { newId } from "holdfast";
+import { type Disk, nodeDisk } from "holdfast/disk";
 import { type JournalStore, openFolderStore } from "holdfast/store";
 import { describe, expect, test } from "vitest";
 import { place } from "../place.ts";
@@ -60,6 +61,33 @@ describe("S17: packed segments", () => {
     expect(descriptor & 0b100, "the checksum flag").not.toBe(0);
     expect(descriptor & 0b11100000, "the content size, or a single segment").not.toBe(0);
     await store.close();
+  });
+
+  test("a copy that lacks its end does not replace the segment", async () => {
+    using here = place();
+    const { store, id, folder, plain, records } = await packedSession(here.path);
+    await store.close();
+    rmSync(join(folder, "000001.jsonl.zst"));
+    writeFileSync(join(folder, "000001.jsonl"), plain);
+    // It loses all writes of the copy but the first: a whole frame.
+    const disk: Disk = {
+      ...nodeDisk,
+      open: (path, mode) => {
+        const file = nodeDisk.open(path, mode);
+        if (mode !== "create") return file;
+        const write = file.write.bind(file);
+        let writes = 0;
+        file.write = (bytes) => (writes++ === 0 ? write(bytes) : bytes.length);
+        return file;
+      },
+    };
+    const faulty = await openFolderStore(here.path, { disk });
+    await expect(faulty.pack(id)).rejects.toThrow(/000001\.jsonl/);
+    await faulty.close();
+    expect(readFileSync(join(folder, "000001.jsonl")).equals(plain)).toBe(true);
+    const again = await openFolderStore(here.path);
+    expect(await keys(again, id)).toEqual(records);
+    await again.close();
   });
 
   test("both present: the plain one counts; packing again removes it", async () => {
