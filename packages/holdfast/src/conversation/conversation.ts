@@ -91,6 +91,10 @@ export class Conversation<M> {
   get isWellFormed(): boolean {
     return this.#said.isWellFormed;
   }
+  /** What the model is shown, if the conversation is regular (order/regular.ts). */
+  get regular(): readonly M[] | null {
+    return this.#said.regular;
+  }
   get exchange(): Exchange<M> {
     return this.#said.exchange;
   }

@@ -1,8 +1,10 @@
 import type { Dialect, Entry, Metadata, Outcome } from "../dialects/dialect.ts";
+import { regularOrder } from "../dialects/index.ts";
+import type { RegularOrder } from "../dialects/order/regular.ts";
 import type { Json } from "../journal/record.ts";
 import { isWellFormed } from "../text/well-formed.ts";
 import { Exchange } from "./exchange.ts";
-import type { Item } from "./item.ts";
+import { type Item, isShown } from "./item.ts";
 import { remembering } from "./memoized-dialect.ts";
 import { mergePatch } from "./merge-patch.ts";
 import { PendingEdits } from "./pending-edits.ts";
@@ -14,6 +16,15 @@ type Stamped<R> = R & { readonly seq: number; readonly at: string };
 type Made<M> = { -readonly [K in keyof Entry<M>]: Entry<M>[K] };
 
 const EMPTY: Metadata = Object.freeze({});
+
+interface Regularity<M> {
+  /** Null: not regular. */
+  order: RegularOrder<M> | null;
+  readonly shown: M[];
+  /** How many items were looked at. */
+  count: number;
+  model?: string | undefined;
+}
 
 /** Everything said in this epoch, in order, and its live end. */
 export class Transcript<M> {
@@ -34,6 +45,8 @@ export class Transcript<M> {
   #exchange: Exchange<M>;
   /** From this index on, the live end must be recomputed when it is next needed. */
   #staleFrom = Number.POSITIVE_INFINITY;
+  /** What is known of the items' regularity; null until it is asked for, and after a change of the past. */
+  #regular: Regularity<M> | null = null;
   /** Where to insert the next answer, if not at the end. Its first message sets the step. */
   #answer: { at: number; step: string | null } | null = null;
 
@@ -61,6 +74,27 @@ export class Transcript<M> {
     }
     this.#unread = [];
     return this.#isWellFormed;
+  }
+
+  /**
+   * What the model is shown, if the conversation is regular: nothing is changed, moved or left out. Null if it is not,
+   * or not known to be, or a call waits for its result. Each item is looked at once.
+   */
+  get regular(): readonly M[] | null {
+    const { items } = this;
+    this.#regular ??= { order: regularOrder(this.#dialect), shown: [], count: 0 };
+    const known = this.#regular;
+    const { shown } = known;
+    for (; known.order && known.count < items.length; known.count++) {
+      const item = items[known.count]!;
+      if (!isShown(item)) continue;
+      const { model = known.model } = item.entry;
+      // Reasoning of another model, and behind redacted text, is not sent.
+      const isAnothers = known.model !== undefined && model !== known.model;
+      known.model = model;
+      if (isAnothers || item.redacted || !known.order.pass(item.entry, shown)) known.order = null;
+    }
+    return known.order?.isSettled && !this.changed.saved() ? shown : null;
   }
 
   find(id: string): Item<M> | null {
@@ -207,6 +241,7 @@ export class Transcript<M> {
       if (reason === SYNCED) item.superseded = true;
     }
     this.items.splice(place, 0, ...items);
+    this.#regular = null;
     this.changed.note();
     if (now) this.settle();
   }
@@ -272,11 +307,13 @@ export class Transcript<M> {
     for (let from = to; from < items.length; from++) if (!this.#gone.has(items[from]!)) items[to++] = items[from]!;
     items.length = to;
     this.#gone.clear();
+    this.#regular = null;
   }
 
   /** What is shown has changed from this index on. */
   #reindex(from: number): void {
     this.#staleFrom = Math.min(this.#staleFrom, from);
+    this.#regular = null;
   }
 
   /** Recomputes the live end: from its own start, if nothing before that changed. */
