@@ -12,7 +12,7 @@ import type * as records from "./records.ts";
 import { deepFreeze } from "./snapshot.ts";
 import { sameCalls, ToolStarts } from "./tool-starts.ts";
 import { Transcript } from "./transcript.ts";
-import { endTurn, resumeTurn, type TurnState, turnFrom, type Writer } from "./turn-state.ts";
+import { addWriter, endTurn, isWriterOf, resumeTurn, type TurnState, turnFrom, type Writer } from "./turn-state.ts";
 import { addUsage, type Usage } from "./usage.ts";
 
 export interface Queued<M> {
@@ -177,7 +177,7 @@ export class Conversation<M> {
     if (known) this.#apply(known);
     else if ((record as JournalRecord).must === true && !isKnownKind(record.kind)) throw mustKnow(record.kind);
     const turn = this.#turn;
-    if (turn && !turn.ended && turn.writers.has(this.#writer)) turn.lastAt = at;
+    if (turn && !turn.ended && isWriterOf(turn, this.#writer)) turn.lastAt = at;
   }
 
   get #said(): Transcript<M> {
@@ -248,7 +248,7 @@ export class Conversation<M> {
 
   #lose(): void {
     this.#writer = { intents: false };
-    this.#turn?.writers.add(this.#writer);
+    if (this.#turn) addWriter(this.#turn, this.#writer);
   }
 
   #opened(record: JournalRecord): void {
@@ -306,7 +306,7 @@ export class Conversation<M> {
     const turn = this.#turn;
     if (record.kind === "signal") {
       // Another process may receive a signal while the turn of a dead one is pending.
-      if (!turn || turn.ended || !turn.writers.has(this.#writer)) return;
+      if (!turn || turn.ended || !isWriterOf(turn, this.#writer)) return;
       turn.signal = { signal: record.signal, ...(record.error === undefined ? {} : { error: record.error }) };
       return;
     }
@@ -338,6 +338,7 @@ export class Conversation<M> {
       lastAt: at,
       resumes: 0,
       writers: new Set([this.#writer]),
+      writer: this.#writer,
       prompt: this.#lostPrompt(record),
       ended: null,
       suspended: null,
@@ -357,7 +358,7 @@ export class Conversation<M> {
     if (!item) return;
     this.#prompted(item.entry);
     if (carried) return;
-    this.#turn?.writers.add(this.#writer);
+    if (this.#turn) addWriter(this.#turn, this.#writer);
     if (item.role !== "assistant") return;
     // An answer replaces any draft (R10).
     this.#drafts.drop();
