@@ -87,6 +87,10 @@ export class Conversation<M> {
   get items(): readonly Item<M>[] {
     return this.#said.items;
   }
+  /** Whether a message may hold bytes: only decoding produces them. */
+  get mayHoldBytes(): boolean {
+    return this.#transcript?.mayHoldBytes === true;
+  }
   /** Whether every message can be sent unchanged. */
   get isWellFormed(): boolean {
     return this.#said.isWellFormed;

@@ -10,7 +10,7 @@ import { mergePatch } from "./merge-patch.ts";
 import { PendingEdits } from "./pending-edits.ts";
 import type * as records from "./records.ts";
 import { SYNCED } from "./records.ts";
-import { deepFreeze } from "./snapshot.ts";
+import { deepFreeze, freezeWellFormed } from "./snapshot.ts";
 
 type Stamped<R> = R & { readonly seq: number; readonly at: string };
 type Made<M> = { -readonly [K in keyof Entry<M>]: Entry<M>[K] };
@@ -38,6 +38,7 @@ export class Transcript<M> {
   /** Messages not yet checked for unpaired surrogates. */
   #unread: M[] = [];
   #isWellFormed = true;
+  #mayHoldBytes = false;
   /** Retained messages are shown as the epoch says, not as their metadata says. */
   readonly #isPending: boolean;
   /** For repeated passes over everything; null until something changes the past. */
@@ -67,7 +68,12 @@ export class Transcript<M> {
     return this.#exchange;
   }
 
-  /** Whether all of it can be sent unchanged. Each message is checked once, and only on demand. */
+  /** Whether the dialect decoded any message to something else than was stored. */
+  get mayHoldBytes(): boolean {
+    return this.#mayHoldBytes;
+  }
+
+  /** Whether all of it can be sent unchanged. Each message is checked once. */
   get isWellFormed(): boolean {
     for (let i = 0; i < this.#unread.length && this.#isWellFormed; i++) {
       this.#isWellFormed = isWellFormed(this.#unread[i]);
@@ -254,9 +260,11 @@ export class Transcript<M> {
   }
 
   entryOf(record: Omit<Stamped<records.MessageRecord>, "kind">): Entry<M> {
-    const { id, seq, turn, step, model, synthetic, incomplete, late, replacedBy, call, value } = record;
+    const { id, seq, turn, model, synthetic, incomplete, late, replacedBy, call, value } = record;
     const message = this.decoded(record.message);
     const metadata = this.#patched(id, record.metadata ?? EMPTY);
+    // One string instead of two equal ones: a conversation has many.
+    const step = record.step === id ? id : record.step;
     const entry: Made<M> = { id, seq, at: record.first ?? record.at, turn, step, message, metadata };
     if (model !== undefined) entry.model = model;
     if (synthetic !== undefined) entry.synthetic = synthetic;
@@ -270,7 +278,18 @@ export class Transcript<M> {
 
   decoded(stored: Json): M {
     const { decode } = this.#dialect;
-    return deepFreeze(decode ? decode(stored) : (stored as M));
+    if (!decode) return this.#frozen(stored as M);
+    const message = decode(stored);
+    this.#mayHoldBytes ||= (message as unknown) !== stored;
+    return this.#frozen(message);
+  }
+
+  /** What was read from the journal is checked in the same pass; what was just recorded, when it is needed. */
+  #frozen(message: M): M {
+    if (!this.#isWellFormed) return deepFreeze(message);
+    if (Object.isFrozen(message)) this.#unread.push(message);
+    else this.#isWellFormed = freezeWellFormed(message);
+    return message;
   }
 
   /** A late result is hidden from the model. Other text in the same message is not. */
@@ -332,7 +351,7 @@ export class Transcript<M> {
     if (record.shown !== undefined) return this.decoded(record.shown);
     const outcome: Outcome = record.error === undefined ? { value: record.value } : { error: record.error };
     const message = this.#dialect.result(call ?? { id: record.call, name: record.name }, outcome);
-    return message === null ? null : deepFreeze(message);
+    return message === null ? null : this.#frozen(message);
   }
 
   /** Applies patches that arrived before their message (C31). */
@@ -354,7 +373,6 @@ export class Transcript<M> {
     // stay visible.
     if (isToBe && !hidden) this.changed.note();
     const role = this.#dialect.role(entry.message);
-    if (this.#isWellFormed) this.#unread.push(entry.message);
     return { entry, from, role, hidden, redacted: flags.redacted === true };
   }
 

@@ -186,12 +186,21 @@ describe.each(voices.map((voice) => [voice.dialect.name, voice] as const))("%s",
           expect(exact(messagesOf(book.conversation, activity))).toBe(exact(messagesOf(slow.conversation, activity)));
       }
     };
-    const said = fc.tuple(rounds, blows).map(([turns, all]) =>
-      struck(wellOrdered(voice, turns), all).map(({ id, step, message, call }): Written => {
+    const marks = fc.array(
+      fc.record({ at: fc.nat(12), model: fc.constantFrom(undefined, "a", "b"), redacted: fc.boolean() }),
+      { maxLength: 3 },
+    );
+    const said = fc.tuple(rounds, blows, marks).map(([turns, all, marked]) => {
+      const records = struck(wellOrdered(voice, turns), all).map(({ id, step, message, call }): Written => {
         const stored = dialect.encode ? dialect.encode(message) : message;
         return { kind: "message", id, turn: 1, step, message: stored, ...(call ? { call } : {}) };
-      }),
-    );
+      });
+      for (const { at, model, redacted } of marked) {
+        const record = records[at];
+        if (record) Object.assign(record, model ? { model } : {}, redacted ? { redacted } : {});
+      }
+      return records;
+    });
     const mixed = fc.tuple(said, anyRecords(voice), fc.array(fc.nat(40), { maxLength: 6 })).map(([some, any, at]) => {
       const out = [...some];
       for (const [i, place] of at.entries()) if (any[i]) out.splice(place % (out.length + 1), 0, any[i]!);
