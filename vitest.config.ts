@@ -2,21 +2,20 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { availableParallelism, tmpdir } from "node:os";
 import { join } from "node:path";
 import { defineConfig } from "vitest/config";
+import { filesOf } from "./scripts/test-tiers.ts";
 
 const conditions = ["holdfast-source", "node", "default"];
 
-/** One project per layer of proof (DESIGN.md, section 8). Run one with `npx vitest run --project <layer>`. */
-const layer = (name: string, timeoutMs: number, globalSetup: string[] = [], retry = 0) => ({
-  extends: true as const,
-  test: {
-    name,
-    include: [`packages/*/test/${name}/**/*.test.ts`],
-    testTimeout: timeoutMs,
-    hookTimeout: timeoutMs,
-    globalSetup,
-    retry,
-  },
-});
+/**
+ * One project per layer of proof (docs/TESTING.md). Run one with `npx vitest run --project <layer>`. The time is what a
+ * test takes if it hangs: no test that works comes near it, however busy the machine is. No test gets a second try.
+ */
+const layer =
+  (name: string, timeoutMs: number, globalSetup: string[] = []) =>
+  (tier: string) => ({
+    extends: true as const,
+    test: { name, ...filesOf(name, tier), testTimeout: timeoutMs, hookTimeout: timeoutMs, globalSetup, retry: 0 },
+  });
 
 /** Layers whose tests run the compiled command. */
 const compiled = ["packages/cli/test/build.ts"];
@@ -25,23 +24,24 @@ const compiled = ["packages/cli/test/build.ts"];
 const state = mkdtempSync(join(tmpdir(), "holdfast-state-"));
 process.once("exit", () => rmSync(state, { recursive: true, force: true }));
 
-export default defineConfig({
+const layers = [
+  layer("unit", 300_000),
+  layer("conformance", 300_000),
+  layer("simulation", 300_000),
+  layer("kill", 300_000, compiled),
+  layer("corpus", 300_000),
+  layer("machine", 300_000),
+  layer("end-to-end", 300_000, compiled),
+];
+
+/** `--mode short` or `--mode long` selects a tier (scripts/test-tiers.ts). */
+export default defineConfig(({ mode }) => ({
   resolve: { conditions },
   ssr: { resolve: { conditions } },
   test: {
     env: { XDG_STATE_HOME: state },
     // Many tests wait for processes and disks, so two files at a time pay off, also on two cores (default: one).
     maxWorkers: Math.max(2, availableParallelism() - 1),
-    projects: [
-      layer("unit", 30_000),
-      layer("conformance", 60_000),
-      layer("simulation", 170_000),
-      layer("kill", 170_000, compiled),
-      layer("corpus", 60_000),
-      layer("machine", 170_000),
-      // Screens are read from outside while they change: on a busy machine a look can come too late. The report names
-      // each retry.
-      layer("end-to-end", 170_000, compiled, 1),
-    ],
+    projects: layers.map((inTier) => inTier(mode)).filter(({ test }) => test.include.length > 0),
   },
-});
+}));

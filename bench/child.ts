@@ -4,6 +4,7 @@ import { DatabaseSync } from "node:sqlite";
 import { setTimeout as sleep } from "node:timers/promises";
 import { openStore } from "holdfast";
 import { openFolderStore, openJournalStore } from "holdfast/store";
+import { peakBytes, resetPeak } from "./kernel.ts";
 import { makeEntries } from "./messages.ts";
 import { streamed } from "./stream.ts";
 
@@ -118,19 +119,4 @@ function parseFile(path: string, kept: unknown[]): void {
     filled -= start;
   }
   fs.closeSync(fd);
-}
-
-/**
- * Loading modules takes memory that is given back before the work begins: the peak is counted from here on, where the
- * kernel can.
- */
-function resetPeak(): void {
-  if (process.platform === "linux") fs.writeFileSync("/proc/self/clear_refs", "5");
-}
-
-function peakBytes(): number {
-  if (process.platform !== "linux") return process.resourceUsage().maxRSS * 1024;
-  const match = /^VmHWM:\s+(\d+) kB$/m.exec(fs.readFileSync("/proc/self/status", "utf8"));
-  if (!match) throw new Error("/proc/self/status does not say how much memory was used");
-  return Number(match[1]) * 1024;
 }

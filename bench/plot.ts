@@ -114,7 +114,7 @@ function svg(width: number, height: number, parts: readonly string[]): string {
   return `${[head, `<rect width="${width}" height="${height}" fill="#ffffff"/>`, ...parts, "</svg>"].join("\n")}\n`;
 }
 
-function escapeXml(words: string): string {
+export function escapeXml(words: string): string {
   return words.replaceAll("&", "&amp;").replaceAll("<", "&lt;").replaceAll(">", "&gt;");
 }
 

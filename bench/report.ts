@@ -50,7 +50,7 @@ export function numberWords(value: number, unit: Unit): string {
   return `${value.toFixed(value < 10 ? 2 : 1)} ${unit}`;
 }
 
-function align(rows: readonly (readonly string[])[]): string[] {
+export function align(rows: readonly (readonly string[])[]): string[] {
   const widths = rows[0]!.map((_, column) => Math.max(...rows.map((row) => row[column]!.length)));
   return rows.map((row) =>
     row

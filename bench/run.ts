@@ -1,9 +1,12 @@
 import * as fs from "node:fs";
 import { join } from "node:path";
-import { parseArgs } from "node:util";
 import { Bench } from "./bench.ts";
 import { middleOf, passes, type Results } from "./figure.ts";
 import { describeMachine, type Machine, machineLines } from "./machine.ts";
+import { type Options, readOptions } from "./options.ts";
+import { defaultCache } from "./peers/install.ts";
+import { roster } from "./peers/roster.ts";
+import { runPeers } from "./peers/run.ts";
 import { agePlot, ratiosPlot } from "./plot.ts";
 import { missedLines, tableLines } from "./report.ts";
 import { rows } from "./rows.ts";
@@ -20,30 +23,25 @@ the ratios with the figures that they must reach. Exits 1 when one is missed, an
   --no-write       do not write docs/bench/
   --dir <folder>   where to measure (default: the temporary folder); it should be on the disk that matters
   --help
+
+npm run bench -- --peers [options]
+
+Compares Holdfast with other stores instead: time to store a message while the session grows, bytes written, time and memory to
+resume, time to list. Needs the network the first time. Takes about 15 minutes (--quick: about 4). Exits 1 when a peer could
+not be installed or failed, and says which.
+
+  --only <peer>    one peer, or several; writes no documents unless --write
+                   (${roster.map((contender) => contender.key).join(", ")})
+  --cache <folder> where the peers are installed from npm (default: ${defaultCache(process.env)})
+  --quick, --write, --no-write, --dir as above; the documents are docs/bench/peers.*
 `;
-
-type Options = ReturnType<typeof readOptions>;
-
-function readOptions() {
-  const { values } = parseArgs({
-    options: {
-      quick: { type: "boolean", default: false },
-      only: { type: "string", multiple: true, default: [] },
-      write: { type: "boolean" },
-      dir: { type: "string" },
-      help: { type: "boolean", default: false },
-    },
-    allowNegative: true,
-  });
-  return values;
-}
 
 process.exitCode = await main();
 
 async function main(): Promise<number> {
   let options: Options;
   try {
-    options = readOptions();
+    options = readOptions(process.argv.slice(2));
   } catch (error) {
     // An option that does not exist: the words of parseArgs are for the user, its stack is not.
     if (!(error instanceof TypeError)) throw error;
@@ -54,7 +52,7 @@ async function main(): Promise<number> {
     console.log(HELP);
     return 0;
   }
-  return run(options);
+  return options.peers ? runPeers(options, progress) : run(options);
 }
 
 async function run(options: Options): Promise<number> {

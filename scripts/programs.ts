@@ -2,7 +2,8 @@ import { spawnSync } from "node:child_process";
 
 /**
  * Programs that are no npm packages and that some tests want: a terminal, a pooler. Where they are missing and may be
- * installed (Debian, as root), they are; where not, those tests say `not run`, and this says so first.
+ * installed (Debian, as root), they are; where not, those tests say `not run`, and this says so first. Arguments: the
+ * names of those that are wanted now; all of them without any.
  */
 const PROGRAMS = [
   { name: "tmux", probe: ["-V"], wanted: "the screens, in a real terminal" },
@@ -14,7 +15,8 @@ const INSTALL_MS = 60_000;
 const isMissing = ({ name, probe }: (typeof PROGRAMS)[number]): boolean =>
   spawnSync(name, probe, { stdio: "ignore" }).error !== undefined;
 
-const missing = PROGRAMS.filter(isMissing);
+const names = process.argv.slice(2);
+const missing = PROGRAMS.filter((program) => names.length === 0 || names.includes(program.name)).filter(isMissing);
 if (missing.length > 0 && process.getuid?.() === 0) {
   const packages = missing.map(({ name }) => name);
   const env = { ...process.env, DEBIAN_FRONTEND: "noninteractive" };

@@ -1,7 +1,7 @@
-import * as fs from "node:fs";
 import type { Bench } from "../bench.ts";
 import type { Results } from "../figure.ts";
 import { sizeOfSession } from "../fixtures.ts";
+import { bytesHandedOver } from "../kernel.ts";
 
 /** Bytes that reach the kernel per byte of message, from the first append to the end of the last background sync. */
 export async function bytesRow(bench: Bench, results: Results): Promise<void> {
@@ -35,8 +35,5 @@ export async function bytesRow(bench: Bench, results: Results): Promise<void> {
  * All that this process has handed to the kernel, where the kernel counts that; else what is in the session's files.
  */
 function bytesWritten(root: string, id: string): number {
-  if (process.platform !== "linux") return sizeOfSession(root, id);
-  const match = /^wchar: (\d+)$/m.exec(fs.readFileSync("/proc/self/io", "utf8"));
-  if (!match) throw new Error("/proc/self/io does not say how much was written");
-  return Number(match[1]);
+  return bytesHandedOver() ?? sizeOfSession(root, id);
 }

@@ -52,7 +52,10 @@ function writeModule(bench: Bench, text: string): string {
   return path;
 }
 
-/** Runs Node with both lists of arguments in turn. The figure of a round is by how much the median of the first is longer. */
+/**
+ * Runs Node with both lists of arguments in turn. The figure of a round is by how much the median of the first is
+ * longer.
+ */
 function inTurn(
   rounds: number,
   ours: readonly string[],

@@ -118,7 +118,8 @@ export class RunnerProcess implements Disposable {
   }
 }
 
-function killGroup(pid: number): void {
+/** Kills a runner, its workers, and what its tests have started. */
+export function killGroup(pid: number): void {
   try {
     // Windows has no process groups, but it knows who started whom.
     if (process.platform === "win32") execFileSync("taskkill", ["/pid", String(pid), "/t", "/f"], { stdio: "ignore" });

@@ -1,4 +1,4 @@
-import { rmSync } from "node:fs";
+import { spawn } from "node:child_process";
 import { join, relative, sep } from "node:path";
 import { BaseSequencer, createVitest, type TestSpecification } from "vitest/node";
 
@@ -53,7 +53,11 @@ class GivenOrder extends BaseSequencer {
   }
 }
 
-const { root, scratch, layers, bail, setup } = JSON.parse(process.argv[2]!) as RunnerOptions;
+// First of all: a campaign that dies while vitest starts must be noticed too. It may have died even before this line.
+process.on("disconnect", endAlone);
+if (!process.connected) endAlone();
+
+const { root, layers, bail, setup } = JSON.parse(process.argv[2]!) as RunnerOptions;
 const say = (message: FromRunner): void => {
   process.send?.(message);
 };
@@ -93,7 +97,6 @@ const projects = new Map(vitest.projects.map((project) => [project.name, project
 process.on("message", (message: ToRunner) => {
   void (message.kind === "list" ? list() : run(message.changed, message.tests));
 });
-process.on("disconnect", endAlone);
 say({ kind: "ready" });
 
 async function list(): Promise<void> {
@@ -123,10 +126,13 @@ function textOf(error: unknown): string {
   return typeof message === "string" ? message : String(error);
 }
 
-/** The campaign has died, and could not clean up. */
+/**
+ * The campaign has died, and could not clean up. A process outside of this group does: first it kills the group, with
+ * the workers and what the tests have started, because they would write into folders that are being removed.
+ */
 function endAlone(): void {
-  for (const folder of [root, scratch]) rmSync(folder, { recursive: true, force: true, maxRetries: 5 });
-  // With the workers, and what the tests have started. This process leads its group.
-  if (process.platform !== "win32") process.kill(-process.pid, "SIGKILL");
-  process.exit();
+  spawn(process.execPath, [join(import.meta.dirname, "remove-sandbox.ts"), String(process.pid), process.argv[2]!], {
+    detached: true,
+    stdio: "ignore",
+  }).unref();
 }

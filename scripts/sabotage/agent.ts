@@ -103,8 +103,8 @@ export const agentSabotages: readonly Sabotage[] = [
   {
     name: "agent: a call runs by the approval id of another one",
     room: cli,
-    file: "agent/runtime.ts",
-    find: "        this.#assertMayRun(name, input, approved);\n",
+    file: "agent/open-calls.ts",
+    find: " && canonical(call.input) === given",
     replace: "",
     look: TRUST,
   },

@@ -82,7 +82,7 @@ export const sabotages: readonly Sabotage[] = [
   {
     name: "no fsync: acknowledge when the bytes are written",
     file: "stores/folder/journal.ts",
-    find: "return this.#writer.sync();",
+    find: "return this.#writer.sync(isAlone);",
     replace: "return Promise.resolve();",
     look: SIMULATION,
   },

@@ -26,9 +26,9 @@ export const sqliteSabotages: readonly Sabotage[] = [
   {
     name: "sqlite: no keeper, so that a connection that is left takes the log along",
     file: "stores/sqlite/database/connection.ts",
-    find: '      sqlite.prepare("SELECT count(*) FROM keeper.sqlite_schema").get();\n',
-    replace: "",
-    look: ["unit/sqlite-close"],
+    find: 'urlOf(file, "ro").href',
+    replace: '":memory:"',
+    look: ["unit/sqlite-close", "unit/sqlite-ended-thread"],
   },
   {
     name: "sqlite: an index is believed against the table and the journal",

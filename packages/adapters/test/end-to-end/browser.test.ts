@@ -197,7 +197,7 @@ test("a page that is reloaded in mid-stream takes up the running answer: both pa
     second.messages.map(({ role }) => role),
     "the step that is recorded is there",
   ).toEqual(["user", "assistant"]);
-  await vi.waitFor(() => expect(textOf(second.messages.at(-1)!)).toMatch(/^I look first\.That $/), 10_000);
+  await vi.waitFor(() => expect(textOf(second.messages.at(-1)!)).toMatch(/^I look first\.That $/), 60_000);
   server.release();
   await Promise.all([sent, resumed]);
   const { page: third, resumed: late } = await server.load(id);
@@ -213,7 +213,7 @@ test("the server is killed in mid-stream: the reloaded page has what was recorde
   const { page } = await server.load(id);
   const sent = page.sendMessage({ text: "Please look." });
   await server.says("speaking");
-  await vi.waitFor(() => expect(textOf(page.messages.at(-1)!)).toContain("That"), 10_000);
+  await vi.waitFor(() => expect(textOf(page.messages.at(-1)!)).toContain("That"), 60_000);
   const answer = page.messages.at(-1)!.id;
   await server.kill();
   await sent;
@@ -263,8 +263,8 @@ test("an approval is given to a server that knows of it from its disk alone, and
   await resumed;
   expect(again.shown).toEqual(page.shown);
   await again.addToolApprovalResponse({ id: part.approval.id, approved: true });
-  await vi.waitFor(() => expect(textOf(again.messages.at(-1)!)).toContain("all is well"), 10_000);
-  await vi.waitFor(() => expect(again.status).toBe("ready"), 10_000);
+  await vi.waitFor(() => expect(textOf(again.messages.at(-1)!)).toContain("all is well"), 60_000);
+  await vi.waitFor(() => expect(again.status).toBe("ready"), 60_000);
   expect(again.messages).toHaveLength(2);
   expect(again.shown).toEqual(plain(await server.transcript(id)));
   expect(server.lines("effects")).toHaveLength(1);

@@ -74,7 +74,10 @@ describe.each(streamingWays)("%s", (_, start) => {
       const { run } = start(agent, { model, abortSignal: controller.signal });
       const outcome = agent.finish(run);
       await shown.promise;
-      await vi.waitFor(async () => expect((await recordsOf(session)).some(({ kind }) => kind === "draft")).toBe(true));
+      await vi.waitFor(
+        async () => expect((await recordsOf(session)).some(({ kind }) => kind === "draft")).toBe(true),
+        60_000,
+      );
       if (by === "turn.abort") await session.turn!.abort({ by: "user" });
       else controller.abort();
       expect(await outcome).toEqual({ kind: "aborted" });
@@ -310,13 +313,13 @@ describe.each(everyWay)("%s", (way, start) => {
     const { run } = start(agent, { model, tools, abortSignal: controller.signal });
     const outcome = agent.finish(run);
     await running.promise;
-    await vi.waitFor(async () => expect(outline(await recordsOf(session))).toContain("tool.ended a"));
+    await vi.waitFor(async () => expect(outline(await recordsOf(session))).toContain("tool.ended a"), 60_000);
     controller.abort();
     await session.turn!.abort({ by: "user" });
     const second = await session.startTurn(NEXT);
     release.resolve("late, but done");
     expect(await outcome).toEqual({ kind: "aborted" });
-    await vi.waitFor(async () => expect(outline(await recordsOf(session))).toContain("tool.ended b"));
+    await vi.waitFor(async () => expect(outline(await recordsOf(session))).toContain("tool.ended b"), 60_000);
     const late = (await recordsOf(session)).find(({ kind, call }) => kind === "tool.ended" && call === "b");
     expect(late).toMatchObject({ turn: 1, value: "late, but done" });
     expect(session.turn).toBe(second);
@@ -340,7 +343,7 @@ describe.each(everyWay)("%s", (way, start) => {
     await running.promise;
     await session.turn!.abort({ by: "user" });
     expect(await outcome).toEqual({ kind: "aborted" });
-    await vi.waitFor(async () => expect(outline(await recordsOf(session))).toContain("tool.ended a"));
+    await vi.waitFor(async () => expect(outline(await recordsOf(session))).toContain("tool.ended a"), 60_000);
     const ended = (await recordsOf(session)).find(({ kind }) => kind === "tool.ended");
     expect(ended).toMatchObject({ turn: 1, error: expect.stringContaining("stopped by user") });
   });
@@ -369,7 +372,7 @@ describe.each(everyWay)("%s", (way, start) => {
     const model = scripted([call("a", "streams")]);
     const { run } = start(agent, { model, tools, abortSignal: controller.signal });
     expect(await agent.finish(run)).toEqual({ kind: "aborted" });
-    await vi.waitFor(async () => expect(outline(await recordsOf(session))).toContain("tool.ended a"));
+    await vi.waitFor(async () => expect(outline(await recordsOf(session))).toContain("tool.ended a"), 60_000);
     expect(isClosed).toBe(true);
     const ended = (await recordsOf(session)).filter(({ kind }) => kind === "tool.ended");
     // `generateText` hears it out.
@@ -407,7 +410,7 @@ describe.each(everyWay)("%s", (way, start) => {
     expect(await agent.finish(start(agent, { model: scripted([call("a", "free")]), tools }).run)).toEqual({
       kind: "aborted",
     });
-    await vi.waitFor(async () => expect(outline(await recordsOf(session))).toContain("tool.ended a"));
+    await vi.waitFor(async () => expect(outline(await recordsOf(session))).toContain("tool.ended a"), 60_000);
     expect(ran).toEqual([]);
   });
 

@@ -98,8 +98,8 @@ describe.each(everyWay)("%s", (_, start) => {
       const model = scripted([call("a0", "tries"), call("b", "waits")], [call("a1", "tries")], [text("I give up.")]);
       await expect(agent.finish(start(agent, { model, tools }).run)).rejects.toMatchObject({ code });
       expect(model.prompts).toHaveLength(1);
-      await vi.waitFor(() => expect(stopped, "what runs beside it is told to stop").toMatchObject({ code }));
-      await vi.waitFor(async () => expect(outline(await recordsOf(session))).toContain("tool.ended b"));
+      await vi.waitFor(() => expect(stopped, "what runs beside it is told to stop").toMatchObject({ code }), 60_000);
+      await vi.waitFor(async () => expect(outline(await recordsOf(session))).toContain("tool.ended b"), 60_000);
       expect(turn.signal.reason, "the turn's signal fires").toMatchObject({ code });
       expect(session.turn).toBe(null);
       const ended = outline(await recordsOf(session)).filter((line) => line === "tool.ended a0");
@@ -178,7 +178,7 @@ describe.each(everyWay)("%s", (_, start) => {
       },
     });
     expect(await agent.finish(start(agent, { model: insists(), tools: { tries } }).run)).toEqual({ kind: "aborted" });
-    await vi.waitFor(async () => expect(outline(await recordsOf(session))).toContain("tool.ended a0"));
+    await vi.waitFor(async () => expect(outline(await recordsOf(session))).toContain("tool.ended a0"), 60_000);
     expect(session.interruption).toMatchObject({ how: { kind: "aborted", by: "user" } });
   });
 

@@ -123,7 +123,7 @@ describe.each(everyWay.map(([name, start], n) => [name, start, n] as const))("%s
         await vi.waitFor(async () => {
           const ended = outline(await recordsOf(session)).filter((line) => line.startsWith("tool.ended"));
           expect(ended.length, what).toBeGreaterThanOrEqual(ran.length);
-        });
+        }, 60_000);
 
         await session.close();
         session = await store.resume<ModelMessage>(session.id);

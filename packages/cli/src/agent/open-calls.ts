@@ -1,6 +1,8 @@
 import type { ModelMessage } from "ai";
 import { dialects, type Entry, type OpenCall, type Outcome, type Session, type Turn } from "holdfast";
+import type { Decision } from "../tools/permission/decide.ts";
 import type { FoundCommand } from "../tools/shell/surviving-commands.ts";
+import { canonical } from "../trust/trust.ts";
 
 /** What is known about an open call beyond the journal, and whether the rules allow it. */
 export interface OpenCallFacts {
@@ -53,6 +55,22 @@ export function isApproved(
   return entries.some((entry) =>
     approvals!(entry.message).some(({ approval, approved }) => approved && isOurs(approval)),
   );
+}
+
+/**
+ * The SDK runs calls that the messages say were approved, matched by approval id. Messages come from the journal, whose
+ * author may have reused an id. So each call is checked again when it runs: either the rules allow it, or it is among
+ * those that this user approved. Compares inputs, not ids: where ids repeat, the tool may get a different one (R9).
+ */
+export function assertMayRun(
+  { name, input }: { readonly name: string; readonly input: unknown },
+  { verdict, denial }: Pick<Decision, "verdict" | "denial">,
+  approved: readonly Pick<OpenCall, "name" | "input">[],
+): void {
+  if (verdict === "allow") return;
+  const given = canonical(input);
+  if (verdict === "ask" && approved.some((call) => call.name === name && canonical(call.input) === given)) return;
+  throw new Error(denial);
 }
 
 /** A call that needs a decision. */

@@ -35,7 +35,7 @@ import { ApprovalGuard } from "./approval-guard.ts";
 import type { AgentEvents } from "./events.ts";
 import { buildInstructions } from "./instructions.ts";
 import type { TurnRun, Verdict } from "./loop.ts";
-import { isApproved, type OpenCallFacts } from "./open-calls.ts";
+import { assertMayRun, isApproved, type OpenCallFacts } from "./open-calls.ts";
 import type { Services } from "./services.ts";
 import { DELEGATE, processesBelow } from "./subagent-sessions.ts";
 
@@ -289,20 +289,6 @@ export class AgentRuntime {
     return tools;
   }
 
-  /**
-   * The SDK runs calls that the messages say were approved, matched by approval id. Messages come from the journal,
-   * whose author may have reused an id. So each call is checked again when it runs: either the rules allow it, or this
-   * user approved it. Compares inputs, not ids: where ids repeat, the tool may get a different one (R9).
-   */
-  #assertMayRun(name: string, input: unknown, approved: readonly OpenCall[]): void {
-    const { verdict, denial } = this.decide(name, input);
-    if (verdict === "allow") return;
-    const given = canonical(input);
-    const isSame = (call: OpenCall): boolean => call.name === name && canonical(call.input) === given;
-    if (verdict === "ask" && approved.some(isSame)) return;
-    throw new Error(denial);
-  }
-
   /** The adapter records the start before it calls this, and the outcome afterwards. */
   #reporting(name: string, tool: ToolSet[string], approved: readonly OpenCall[]): ToolSet[string] {
     const { execute } = tool;
@@ -311,7 +297,7 @@ export class AgentRuntime {
     return {
       ...tool,
       execute: async (input: unknown, options: { toolCallId: string }) => {
-        this.#assertMayRun(name, input, approved);
+        assertMayRun({ name, input }, this.decide(name, input), approved);
         events.started(options.toolCallId, name, input);
         try {
           await this.approvals.watch(options.toolCallId, { name, input }).check();

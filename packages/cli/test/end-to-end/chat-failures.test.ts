@@ -15,8 +15,7 @@ describe.concurrent("failure in the user's face, kindly", () => {
       ...["--model", "compatible/x", "--base-url", `http://127.0.0.1:${port}/v1`],
     ]);
     await terminal.say("think about rivers");
-    const screen = await terminal.until(/✗ The server of compatible\/x does not respond/, 60_000);
-    expect(screen).toContain(`127.0.0.1:${port}`);
+    await terminal.until(/✗ The server of compatible\/x does not respond/, `127.0.0.1:${port}`);
     await terminal.until(/you asked: think about rivers\n▸ f {2}finish it/);
   });
 
@@ -55,11 +54,13 @@ describe.concurrent("failure in the user's face, kindly", () => {
     await using third = await inTerminal(context, home, ["resume"]);
     await third.until(/▸ .*think about rivers/);
     await third.keys("Enter");
-    const screen = await third.until(/✗ .* is being written by holdfast/);
-    expect(screen).toContain(`process ${await first.pid()} on`);
-    expect(screen.replaceAll(/\s+/g, " ")).toContain('continue in a copy with "holdfast fork');
-    // The list stays, to choose another one.
-    await third.until(/▸ .*think about rivers/);
+    await third.until(
+      /✗ .* is being written by holdfast/,
+      `process ${await first.pid()} on`,
+      (screen) => screen.replaceAll(/\s+/g, " ").includes('continue in a copy with "holdfast fork'),
+      // The list stays, to choose another one.
+      /▸ .*think about rivers/,
+    );
   });
 
   test("C20: a damaged session opens with what was skipped", async (context) => {
@@ -72,9 +73,7 @@ describe.concurrent("failure in the user's face, kindly", () => {
     const at = journal.indexOf("I thought about rivers");
     writeFileSync(path, `${journal.slice(0, at)}X${journal.slice(at + 1)}`);
     await using terminal = await chat(context, home, ["--continue"]);
-    const all = await terminal.all();
-    expect(all).toMatch(/^! [\d.]+ \w+ at \d+ of \S+: damaged/m);
-    expect(all).toContain("❯ think about lakes");
+    await terminal.untilAll(/^! [\d.]+ \w+ at \d+ of \S+: damaged/m, "❯ think about lakes");
   });
 
   test("no key, and a provider that does not exist: said before a screen is opened, with what to do", async (context) => {
@@ -102,7 +101,7 @@ describe.concurrent("failure in the user's face, kindly", () => {
         ...["--model", "compatible/nosuch", "--base-url", `http://127.0.0.1:${port}/v1`],
       ]);
       await terminal.say("think about rivers");
-      await terminal.until(/✗ [\s\S]*nosuch[\s\S]*The turn failed, just now\.[\s\S]*▸ f {2}finish it/);
+      await terminal.until(/✗ [\s\S]*nosuch[\s\S]*The turn failed, [\s\S]*▸ f {2}finish it/);
       await terminal.say("/model offline");
       await terminal.until("Now using offline/offline.");
       await terminal.say("f");
@@ -134,17 +133,22 @@ describe.concurrent("holdfast resume", () => {
       await home.run(["run", "think about rivers"]);
       const killed = home.start(["run", "--allow", "shell", "run sleep 300"]);
       await new Promise<void>((resolve) => {
-        killed.stderr.on("data", (text) => /sleep 300/.test(String(text)) && resolve());
-        killed.stdout.on("data", (text) => /sleep 300/.test(String(text)) && resolve());
+        let said = "";
+        const hear = (text: Buffer): void => {
+          said += text;
+          if (said.includes("sleep 300")) resolve();
+        };
+        killed.stderr.on("data", hear);
+        killed.stdout.on("data", hear);
       });
       killed.kill("SIGTERM");
       await new Promise((resolve) => killed.on("close", resolve));
       await home.run(["run", "think about lakes 日本"]);
       await using terminal = await inTerminal(context, home, ["resume"], { columns, rows });
-      const list = await terminal.until(
+      await terminal.until(
         /▸ interrupted run sleep 300[\s\S]*think about lakes 日本[\s\S]*think about rivers/,
+        "Sessions  3",
       );
-      expect(list).toContain("Sessions  3");
       await terminal.type("riv");
       await terminal.until(/Sessions {2}1 of 3\nfilter: riv\n▸ think about rivers/);
       await terminal.until("I thought about rivers");

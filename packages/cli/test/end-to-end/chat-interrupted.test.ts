@@ -19,10 +19,12 @@ describe.concurrent("chat after an unclean death", () => {
       expect(await terminal.ended()).toEqual({ code: null, signal: "SIGKILL" });
     }
     await using terminal = await chat(context, home, ["--continue", ...allow]);
-    const screen = await terminal.until(/The last process was killed in mid-turn, just now\./);
-    expect(screen).toMatch(/you asked: 1\. write a\.txt: one 2\. run sleep 300/);
-    expect(screen).toMatch(/• shell sleep 300 {2}still running as process \d+/);
-    expect(screen).toContain("queued: think about rivers");
+    await terminal.until(
+      "The last process was killed in mid-turn, ",
+      /you asked: 1\. write a\.txt: one 2\. run sleep 300/,
+      /• shell sleep 300 {2}still running as process \d+/,
+      "queued: think about rivers",
+    );
     await terminal.say("s");
     await terminal.until(/── turn 1, cut off at [\s\S]*"command": "sleep 300"/);
     await terminal.say("k");
@@ -41,7 +43,7 @@ describe.concurrent("chat after an unclean death", () => {
       await terminal.ended();
     }
     await using terminal = await chat(context, home, ["--continue"]);
-    expect(await terminal.screen()).toMatch(/it said: …/);
+    await terminal.until("it said: …");
     await terminal.say("s");
     // Of what was seen, all but the last 200 ms is promised: some lines of it.
     await terminal.untilAll(/Streamed so far:[\s\S]*Far out at sea[\s\S]*… cut off here/);
@@ -64,10 +66,8 @@ describe.concurrent("chat after an unclean death", () => {
         await terminal.until(/waiting for you write a\.txt: one/);
         await terminal.keys("Enter");
       }
-      await terminal.until(/^\? waiting\b/m);
-      const screen = await terminal.until("This approval was pending when the last process ended.");
-      expect(questionOn(screen)).toBe(before);
-      await answerable(terminal);
+      await terminal.untilAll(/^\? waiting\b/m, "This approval was pending when the last process ended.");
+      expect(questionOn(await answerable(terminal))).toBe(before);
       await terminal.say("y");
       await answered(terminal, "✓ write a.txt");
       expect(readFileSync(join(home.work, "a.txt"), "utf8")).toBe("one\n");
@@ -140,7 +140,7 @@ describe.concurrent("chat after an unclean death", () => {
 async function killedAtQuestion(context: TestContext, home: Home, prompt: string): Promise<string> {
   await using terminal = await chat(context, home);
   await terminal.say(prompt);
-  const screen = await terminal.until(/Allow \w+\?/);
+  const screen = await answerable(terminal);
   await terminal.signal("SIGKILL");
   await terminal.ended();
   return questionOn(screen);

@@ -88,10 +88,13 @@ describe("holdfast demo", () => {
       env: { PATH: process.env["PATH"], HOLDFAST_CONFIG: "", ...home.env, ...env },
     });
     let heard = "";
+    let isStopped = false;
     child.stdout.on("data", (text: Buffer) => {
       heard += text;
-      // In the worst moment: the command of a dead agent still runs.
-      if (/while the command is running/.test(heard)) process.kill(-child.pid!, "SIGINT");
+      // In the worst moment: the command of a dead agent still runs. Once: the group may be gone at the next words.
+      if (isStopped || !/while the command is running/.test(heard)) return;
+      isStopped = true;
+      process.kill(-child.pid!, "SIGINT");
     });
     const { signal, stderr } = await ended(child);
     expect({ signal, stderr }).toEqual({ signal: "SIGINT", stderr: "" });

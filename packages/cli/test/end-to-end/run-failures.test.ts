@@ -29,13 +29,17 @@ test.concurrent("C19: a full disk in mid-turn: no tool runs after it, kind words
   const disk = await machine.tmpfs("full", 1024 * 1024);
   using home = temporaryHome();
   const env = { HOLDFAST_STORE: join(disk, "store") };
-  const commands = Array.from({ length: 12 }, (_, n) => `${n + 1}. run sleep 0.05; echo line ${n} >> log.txt`);
+  // The third waits until the disk is full.
+  const commands = Array.from({ length: 12 }, (_, n) => {
+    return `${n + 1}. run ${n === 2 ? "until test -e go; do sleep 0.05; done; " : ""}echo line ${n} >> log.txt`;
+  });
   const run = startRun(home, ["--allow", "shell", commands.join("\n")], env);
   const { session } = await run.until("session");
   await run.until("tool.ended");
   await run.until("tool.ended");
   const ballast = join(disk, "ballast");
   fill(ballast);
+  writeFileSync(join(home.work, "go"), "");
   const ended = await run.ended;
   expect(ended.code).toBe(5);
   expect(ended.stderr).not.toMatch(/ at .*:\d+:\d+/);

@@ -1,6 +1,6 @@
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
-import { existsSync, mkdirSync, readFileSync, rmdirSync, statSync, symlinkSync } from "node:fs";
+import { existsSync, mkdirSync, readFileSync, rmdirSync, statSync, symlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "vitest";
 import { bin, type Home, temporaryHome } from "../command.ts";
@@ -43,7 +43,10 @@ async function killedWaiting(home: Home): Promise<string> {
   // Known by its title among all that run here.
   const terminal = atTerminal(home, ["run", "--title", home.path, `run ${COMMAND}`]);
   await eventually(() => terminal.screen().includes("Allow it?"));
-  for (const pid of processesWith(home.path)) process.kill(pid, "SIGKILL");
+  // The command alone: without its terminal it would be hung up before it is killed.
+  const [command, ...others] = processesWith(`${bin}\0run\0--title\0${home.path}`);
+  expect(others).toEqual([]);
+  process.kill(command!, "SIGKILL");
   await terminal.ended;
   const { id, status } = await only(home);
   expect(status).toBe("waiting");
@@ -142,10 +145,13 @@ test.concurrent("at a terminal: no is a no, and always counts for the session, a
 test.concurrent("at a terminal: all of the command is shown, with its control characters; what was typed before the question is no answer, and Enter is a no", async () => {
   using home = temporaryHome();
   const hidden = `echo harmless\u001b[2K\u202e; ${COMMAND} # ${"x".repeat(300)} the end`;
-  const terminal = atTerminal(home, ["run", `run ${hidden}`]);
-  terminal.type("y\r");
-  await eventually(() => terminal.screen().includes("The agent wants to use shell:"));
+  const gate = "until test -e go; do sleep 0.05; done";
+  const terminal = atTerminal(home, ["run", "--allow", `shell(${gate})`, `1. run ${gate} 2. run ${hidden}`]);
+  await eventually(() => processesWith(gate).length > 0);
   terminal.type("y\ryes\r");
+  // The terminal echoes it: it waits to be read.
+  await eventually(() => terminal.screen().includes("yes\r\n"));
+  writeFileSync(join(home.work, "go"), "");
   await eventually(() => terminal.screen().includes("Allow it?"));
   expect(terminal.screen()).toContain(
     `command: echo harmless<U+001B>[2K<U+202E>; ${COMMAND} # ${"x".repeat(300)} the end`,

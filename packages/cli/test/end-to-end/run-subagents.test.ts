@@ -78,7 +78,8 @@ test("C7, C38: near the end of the window the agent compacts by itself; killed i
   for (const instant of ["compacting", "replaced"] as const) {
     using home = temporaryHome();
     pages(home);
-    const run = startRun(home, [...WINDOW, COUNT]);
+    // Slow enough that the turn still runs when the signal arrives.
+    const run = startRun(home, [...WINDOW, COUNT], { HOLDFAST_OFFLINE_DELAY_MS: "15" });
     const { session } = await run.until("session");
     await run.until(instant);
     run.child.kill("SIGKILL");

@@ -25,9 +25,9 @@ export async function chat(
   return terminal;
 }
 
-/** Waits until this has been said, and the turn has ended. */
+/** Waits until this has been said, and the turn has ended. What was said may have scrolled away by then. */
 export async function answered(terminal: Terminal, said: string): Promise<string> {
-  return await terminal.until((screen) => screen.includes(said) && /^ready\b/m.test(screen));
+  return await terminal.untilAll(said, /^ready\b/m);
 }
 
 /** Waits until the question that stands on the screen takes an answer. */

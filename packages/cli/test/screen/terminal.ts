@@ -8,7 +8,8 @@ import { bin } from "../command.ts";
 
 const run = promisify(execFile);
 const POLL_MS = 40;
-const WAIT_MS_MAX = 60_000;
+/** Only what never comes takes this long. Shorter than the limit of a test, so that the error says what is missing. */
+const WAIT_MS_MAX = 100_000;
 
 /** Why no terminal can be driven here, or null. */
 export const whyNoTerminal: string | null = spawnSync("tmux", ["-V"]).error ? "not run: tmux is missing" : null;
@@ -110,29 +111,32 @@ export class Terminal implements AsyncDisposable {
     return (await this.#tmux("display-message", "-p", `#{${name}}`)).trim();
   }
 
-  /** Waits until the screen shows it; answers the screen. */
-  until(what: Wanted, msMax?: number): Promise<string> {
-    return this.#until(what, () => this.screen(), msMax);
+  /** Waits until the cursor stands in this column. */
+  async untilCursorIn(column: number): Promise<void> {
+    await this.#until([(found) => found === `${column}`], () => this.fact("cursor_x"));
   }
 
-  /** The same, with what has scrolled away. */
-  untilAll(what: Wanted): Promise<string> {
-    return this.#until(what, () => this.all());
+  /**
+   * Waits until the screen shows all of this at once; answers the screen. For what stays there: the question, the
+   * editor, the status line. Name everything that the test expects of it: a look can catch a frame that is half drawn.
+   */
+  until(...wanted: readonly Wanted[]): Promise<string> {
+    return this.#until(wanted, () => this.screen());
   }
 
-  async #until(what: Wanted, look: () => Promise<string>, msMax = WAIT_MS_MAX): Promise<string> {
-    const shows =
-      typeof what === "function"
-        ? what
-        : typeof what === "string"
-          ? (screen: string) => screen.includes(what)
-          : (screen: string) => what.test(screen);
+  /** The same, with what has scrolled away. For what the conversation shows: more may come before anybody looks. */
+  untilAll(...wanted: readonly Wanted[]): Promise<string> {
+    return this.#until(wanted, () => this.all());
+  }
+
+  async #until(wanted: readonly Wanted[], look: () => Promise<string>): Promise<string> {
     let screen = "";
-    for (const end = Date.now() + msMax; Date.now() < end; await pause(POLL_MS)) {
+    for (const end = Date.now() + WAIT_MS_MAX; Date.now() < end; await pause(POLL_MS)) {
       screen = await look();
-      if (shows(screen)) return screen;
+      if (wanted.every((what) => shows(screen, what))) return screen;
     }
-    throw new Error(`The screen does not show ${String(what)}:\n${screen}`);
+    const missing = wanted.filter((what) => !shows(screen, what));
+    throw new Error(`The screen does not show ${missing.map(String).join(", nor ")}:\n${screen}`);
   }
 
   /** The process of the command itself. */
@@ -182,6 +186,11 @@ export class Terminal implements AsyncDisposable {
   async #tmux(...args: string[]): Promise<string> {
     return (await run("tmux", ["-S", this.#socket, "-u", ...args], { maxBuffer: 1 << 28 })).stdout;
   }
+}
+
+function shows(screen: string, what: Wanted): boolean {
+  if (typeof what === "function") return what(screen);
+  return typeof what === "string" ? screen.includes(what) : what.test(screen);
 }
 
 async function untilTrue(

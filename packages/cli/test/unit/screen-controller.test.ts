@@ -60,7 +60,7 @@ class Person {
   }
 
   async sees(text: string): Promise<void> {
-    await vi.waitFor(() => expect(`${this.all}\n${this.live}`).toContain(text));
+    await vi.waitFor(() => expect(`${this.all}\n${this.live}`).toContain(text), 60_000);
   }
 }
 
@@ -152,7 +152,7 @@ describe("stopping and leaving", () => {
     expect(person.live).toMatch(/^. stopping · offline/mu);
     chat.become({ status: "idle" });
     stopped.resolve();
-    await vi.waitFor(() => expect(person.live).toMatch(/^ready/m));
+    await vi.waitFor(() => expect(person.live).toMatch(/^ready/m), 60_000);
   });
 
   test("Ctrl+D leaves when nothing is written, else it deletes", async () => {
@@ -299,13 +299,13 @@ test("word from another session is shown, and goes away when one goes there", as
   const person = new Person(here, other).say("/sessions");
   await person.sees("the other");
   person.type("other").press("enter");
-  await vi.waitFor(() => expect(person.all).toContain("holdfast the other"));
+  await vi.waitFor(() => expect(person.all).toContain("holdfast the other"), 60_000);
   here.become({}, { type: "permission.asked", ask: ASKING.asks![0]! });
   await person.sees('"here" needs approval');
   person.say("/sessions");
   await person.sees("Sessions  2");
   person.type("here").press("enter");
-  await vi.waitFor(() => expect(person.live).not.toContain("needs approval"));
+  await vi.waitFor(() => expect(person.live).not.toContain("needs approval"), 60_000);
 });
 
 test("a question that was left behind unanswered is not forgotten", async () => {
@@ -322,12 +322,12 @@ test("a chat that has nothing to do is given back when one goes to another; one 
   const person = new Person(idle, other).say("/sessions");
   await person.sees("the other");
   person.type("other").press("enter");
-  await vi.waitFor(() => expect(idle.told).toEqual(["close"]));
+  await vi.waitFor(() => expect(idle.told).toEqual(["close"]), 60_000);
   other.become({ status: "running" });
   person.say("/sessions");
   await person.sees("Sessions  2");
   person.type("idle").press("enter");
-  await vi.waitFor(() => expect(person.all).toContain("holdfast idle"));
+  await vi.waitFor(() => expect(person.all).toContain("holdfast idle"), 60_000);
   expect(other.told).toEqual([]);
 });
 
@@ -344,9 +344,9 @@ test("the model that was named at the start is for the session that is taken fro
   const environment = { host, colour: false, now: Date.now, exportTo: async () => "out.md", model: "openai/x" };
   const controller = new Controller(environment, { columns: 80, rows: 24 });
   controller.pick();
-  await vi.waitFor(() => expect(controller.renderer.picture.live).toContain("0199aaaa"));
+  await vi.waitFor(() => expect(controller.renderer.picture.live).toContain("0199aaaa"), 60_000);
   controller.key({ name: "enter" });
-  await vi.waitFor(() => expect(open).toHaveBeenCalledWith("0199aaaa-0000", { model: "openai/x" }));
+  await vi.waitFor(() => expect(open).toHaveBeenCalledWith("0199aaaa-0000", { model: "openai/x" }), 60_000);
 });
 
 test("/rewind puts the prompt back to be edited", async () => {

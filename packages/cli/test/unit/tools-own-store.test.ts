@@ -18,6 +18,8 @@ import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import type { Services } from "../../src/agent/services.ts";
 import { LocalChat } from "../../src/host/local/local-chat.ts";
 import { sessionOutputs } from "../../src/store/output-folders.ts";
+import { walk } from "../../src/tools/files/walk.ts";
+import { ownStore } from "../../src/tools/paths/own-store.ts";
 import { decide } from "../../src/tools/permission/decide.ts";
 import { Trust } from "../../src/trust/trust.ts";
 import { asResolved, call, config, scripted, text } from "./host-stage.ts";
@@ -160,6 +162,15 @@ describe.each(stores)("the store is %s in the working folder", (kind, urlOf) => 
     rmSync(join(work, "database.txt"), { force: true });
     expect(taken(url, agent.id)).toBe("SESSION_BUSY");
   });
+});
+
+test("a walk does not even name the store's files, whatever the rules would allow", async () => {
+  const url = join(work, "store");
+  await using agent = await agentIn(url);
+  expect(existsSync(join(url, "leases", agent.id))).toBe(true);
+  const { entries, passed } = await walk(work, 1000, { passOver: () => false, own: ownStore(url) });
+  expect(entries.map(({ path }) => relative(work, path))).toEqual(["a.txt"]);
+  expect(passed).toBe(1);
 });
 
 test("what the agent's own commands have printed can be read, though it lies in the store's folder", async () => {

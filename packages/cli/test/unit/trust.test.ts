@@ -17,6 +17,7 @@ import { join } from "node:path";
 import type { ModelMessage } from "ai";
 import { openStore } from "holdfast";
 import { afterEach, beforeEach, expect, test } from "vitest";
+import { assertMayRun } from "../../src/agent/open-calls.ts";
 import { sessionOutputs } from "../../src/store/output-folders.ts";
 import { decide } from "../../src/tools/permission/decide.ts";
 import { exitOf, filesOfProcess, outputOf } from "../../src/tools/shell/output-files.ts";
@@ -197,6 +198,19 @@ test.each([
     expect(readdirSync(stage.work)).not.toContain(no);
   },
 );
+
+test("a call may run if the rules allow it, or if this user approved a call with the same input", () => {
+  const call = { name: "shell", input: { command: "ls", timeoutSeconds: 3 } };
+  const ask = { verdict: "ask", denial: "not approved" } as const;
+  const others = [
+    { ...call, input: { command: "ls" } },
+    { ...call, name: "write" },
+  ];
+  expect(() => assertMayRun(call, ask, others)).toThrow("not approved");
+  expect(() => assertMayRun(call, { ...ask, verdict: "deny" }, [call])).toThrow("not approved");
+  assertMayRun(call, ask, [...others, { ...call, input: { timeoutSeconds: 3, command: "ls" } }]);
+  assertMayRun(call, { ...ask, verdict: "allow" }, []);
+});
 
 test("an approval that only the journal has runs nothing; the claim is shown", async () => {
   await using stage = new Stage();

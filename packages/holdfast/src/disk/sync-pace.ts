@@ -9,8 +9,9 @@ const HELD_MS = 10;
 
 /**
  * Where the next sync of a file runs. On the calling thread it takes half the time, because no other thread has to wake
- * up, but it blocks the event loop. So it runs there while the disk is fast, and in the thread pool otherwise; the first
- * ones always do. A disk that stalls blocks the event loop for one sync, and is then given more time to prove itself.
+ * up, but it blocks the event loop. So it runs there while the disk is fast, and in the thread pool otherwise; the
+ * first ones always do. A disk that stalls blocks the event loop for one sync, and is then given more time to prove
+ * itself.
  */
 export class SyncPace {
   #fast = 0;

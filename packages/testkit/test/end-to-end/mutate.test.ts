@@ -73,11 +73,8 @@ class Fixture implements Disposable {
       if (!name.startsWith(".")) symlinkSync(join(ROOT, "node_modules", name), join(modules, name), "junction");
   }
 
-  /** Runs the command; `onOutput` sees everything that it has printed so far. */
-  run(
-    parameters: readonly string[],
-    onOutput: (output: string, kill: (signal: NodeJS.Signals) => void) => void = () => {},
-  ) {
+  /** Runs the command, with this signal at the moment that `isMoment` recognises by what was printed so far. */
+  run(parameters: readonly string[], signal?: NodeJS.Signals, isMoment: (output: string) => boolean = () => false) {
     const command = join(ROOT, "scripts/mutate.ts");
     const child = spawn(process.execPath, [command, "--root", this.root, "--jobs", "1", ...parameters], {
       env: { ...process.env, TMPDIR: this.scratch },
@@ -87,11 +84,18 @@ class Fixture implements Disposable {
     for (const stream of [child.stdout, child.stderr]) {
       stream.setEncoding("utf8").on("data", (text: string) => {
         output += text;
-        onOutput(output, (signal) => child.kill(signal));
       });
     }
+    const looking = setInterval(() => {
+      if (!isMoment(output)) return;
+      clearInterval(looking);
+      child.kill(signal);
+    }, 10);
     return new Promise<{ code: number | null; output: string }>((done) => {
-      child.on("close", (code) => done({ code, output }));
+      child.on("close", (code) => {
+        clearInterval(looking);
+        done({ code, output });
+      });
     });
   }
 
@@ -117,7 +121,7 @@ describe("npm run mutate", () => {
   test("kills what a test notices, shows what none does, and ends what hangs", async () => {
     using fixture = new Fixture();
     const json = join(fixture.place, "verdicts.json");
-    const { code, output } = await fixture.run(["--file", SOURCE, "--count", "all", "--patience", "4", "--json", json]);
+    const { code, output } = await fixture.run(["--file", SOURCE, "--count", "all", "--patience", "10", "--json", json]);
     const { judged } = JSON.parse(readFileSync(json, "utf8")) as {
       judged: { mutant: { id: string; after: string }; verdict: string; by: string; tests: number }[];
     };
@@ -148,25 +152,28 @@ describe("npm run mutate", () => {
     expect(fixture.processes()).toEqual([]);
   });
 
+  const everything = ["--file", SOURCE, "--count", "all", "--patience", "4"];
+  const expectNothingLeft = (fixture: Fixture): Promise<void> =>
+    vi.waitFor(() => {
+      expect(readdirSync(fixture.scratch)).toEqual([]);
+      expect(fixture.processes()).toEqual([]);
+    }, 60_000);
+
   test.each(["SIGINT", "SIGKILL"] as const)("leaves nothing behind after %s", async (signal) => {
     using fixture = new Fixture();
-    let isKilled = false;
-    const { code, output } = await fixture.run(
-      ["--file", SOURCE, "--count", "all", "--patience", "4"],
-      (text, kill) => {
-        if (isKilled || !/^2\/\d+ /m.test(text)) return;
-        isKilled = true;
-        kill(signal);
-      },
-    );
+    const { code, output } = await fixture.run(everything, signal, (text) => /^2\/\d+ /m.test(text));
     if (signal === "SIGINT") {
       expect(output).toMatch(/Stopping[\s\S]*\njournal\/queue.ts +\d+ /);
       expect(code).toBe(130);
     }
-    await vi.waitFor(() => {
-      expect(readdirSync(fixture.scratch)).toEqual([]);
-      expect(fixture.processes()).toEqual([]);
-    }, 10_000);
+    await expectNothingLeft(fixture);
+  });
+
+  test("leaves nothing behind after SIGKILL while its test runner starts", async (context) => {
+    if (!existsSync("/proc/self/cmdline")) context.skip("not run: this system does not list processes in /proc");
+    using fixture = new Fixture();
+    await fixture.run(everything, "SIGKILL", () => fixture.processes().length > 0);
+    await expectNothingLeft(fixture);
   });
 
   test("wrong parameters are told, and end with 2", async () => {

@@ -13,7 +13,7 @@ export interface SearchTask {
   readonly own: OwnStore | null;
 }
 
-/** What was found since the last report. */
+/** What was found since the last report. The first report comes before the search. */
 export interface SearchReport {
   readonly lines: readonly string[];
   readonly searched: number;
@@ -35,6 +35,7 @@ function run({ pattern, files, names, own }: SearchTask, tell: (report: SearchRe
   let found = 0;
   let chars = 0;
   let skipped = 0;
+  tell({ lines: [], searched: 0, skipped, isCut: false, isDone: false });
   for (const [at, file] of files.entries()) {
     const text = textOf(file, isOwn);
     if (text === null) skipped += 1;

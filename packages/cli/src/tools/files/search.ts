@@ -11,6 +11,8 @@ import { notes, oneLine, type Walked, walk } from "./walk.ts";
 
 const FILES_MAX = 50_000;
 const TIMEOUT_SECONDS = 20;
+/** How long the thread may take to start. */
+const STARTING_SECONDS = 60;
 const TERMINATION_MS = 1000;
 
 interface SearchInput {
@@ -67,10 +69,19 @@ async function runSearch(task: SearchTask, timeoutSeconds: number, signal?: Abor
   const extension = import.meta.url.endsWith(".ts") ? "ts" : "js";
   const worker = new Worker(new URL(`./search-worker.${extension}`, import.meta.url), { workerData: task });
   const { promise, resolve, reject } = Promise.withResolvers<Searched>();
+  let hasBegun = false;
   let report: SearchReport = { lines: [], searched: 0, isCut: false, skipped: 0, isDone: false };
   const stop = (): void => reject(new Error("The search was stopped."));
-  const timer = setTimeout(() => resolve({ ...report, isLate: true }), timeoutSeconds * 1000);
+  // Reports that are already here are read first: on a busy machine the timer can come before them.
+  const late = (): void => void setImmediate(() => resolve({ ...report, isLate: true }));
+  let timer = setTimeout(late, (STARTING_SECONDS + timeoutSeconds) * 1000);
   worker.on("message", (said: SearchReport) => {
+    // The first report says that the search has begun: starting a thread can take longer than searching.
+    if (!hasBegun) {
+      hasBegun = true;
+      clearTimeout(timer);
+      timer = setTimeout(late, timeoutSeconds * 1000);
+    }
     report = { ...said, lines: [...report.lines, ...said.lines] };
     if (said.isDone) resolve({ ...report, isLate: false });
   });

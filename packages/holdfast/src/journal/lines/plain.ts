@@ -44,7 +44,9 @@ export function charsOfSnapshot(value: object): number | undefined {
   return Mark.charsOf(value);
 }
 
-/** Counted for the quotation marks around a string, for any other scalar, and for what surrounds a member or an item. */
+/**
+ * Counted for the quotation marks around a string, for any other scalar, and for what surrounds a member or an item.
+ */
 export const CHARS_OF = { quotes: 2, scalar: 8, braces: 2, member: 4, item: 2 } as const;
 
 /** Of the copy being made. */
