@@ -148,7 +148,8 @@ export function storedRecord(record: JournalRecord | SessionRecord): SessionReco
  */
 function isWholeMessage(record: JournalRecord): boolean {
   const { id, turn, step, message: said, model } = record as Partial<MessageRecord>;
-  if (typeof id !== "string" || typeof step !== "string" || said === undefined || count(turn) === undefined) return false;
+  if (typeof id !== "string" || typeof step !== "string" || said === undefined || count(turn) === undefined)
+    return false;
   if (model !== undefined && typeof model !== "string") return false;
   const { metadata, redacted, carried, first, synthetic, call } = record as Partial<MessageRecord>;
   const { incomplete, late, replacedBy, hidden } = record as Partial<MessageRecord>;
