@@ -55,7 +55,7 @@ const REGULAR = new Map<Dialect<any>, () => RegularOrder<any>>([
   [acp, () => new RegularAcp()],
 ]);
 
-/** Recognises regular conversations of a built-in dialect. Null for others, also for an altered copy of a built-in one. */
+/** Recognises regular conversations of a built-in dialect. Null for any other, such as an altered copy of one. */
 export function regularOrder<M>(dialect: Dialect<M>): RegularOrder<M> | null {
   return REGULAR.get(dialect)?.() ?? null;
 }
