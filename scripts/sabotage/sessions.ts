@@ -193,9 +193,23 @@ export const sessionSabotages: readonly Sabotage[] = [
   {
     name: "session: bytes are handed out as they are held",
     file: "view/reading.ts",
-    find: "return this.#conversation.dialect.decode ? handedOut(value) : value;",
-    replace: "return this.#conversation.dialect.decode === undefined ? handedOut(value) : value;",
+    find: "return this.#conversation.mayHoldBytes ? handedOut(value) : value;",
+    replace: "return this.#conversation.mayHoldBytes ? value : handedOut(value);",
     look: ["unit/session-snapshot"],
+  },
+  {
+    name: "session: reasoning of another model counts as regular",
+    file: "conversation/transcript.ts",
+    find: "if (isAnothers || item.redacted || !known.order.pass(item.entry, shown)) known.order = null;",
+    replace: "if (!known.order.pass(item.entry, shown)) known.order = null;",
+    look: ["unit/view-regular"],
+  },
+  {
+    name: "session: a change of the past leaves the view of a regular conversation as it was",
+    file: "conversation/transcript.ts",
+    find: "this.#staleFrom = Math.min(this.#staleFrom, from);\n    this.#regular = null;",
+    replace: "this.#staleFrom = Math.min(this.#staleFrom, from);",
+    look: ["unit/view-regular"],
   },
   {
     name: "session: a queue that does not fit into a record stays in it",

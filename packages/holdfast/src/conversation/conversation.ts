@@ -12,7 +12,7 @@ import type * as records from "./records.ts";
 import { deepFreeze } from "./snapshot.ts";
 import { sameCalls, ToolStarts } from "./tool-starts.ts";
 import { Transcript } from "./transcript.ts";
-import { endTurn, resumeTurn, type TurnState, turnFrom, type Writer } from "./turn-state.ts";
+import { addWriter, endTurn, isWriterOf, resumeTurn, type TurnState, turnFrom, type Writer } from "./turn-state.ts";
 import { addUsage, type Usage } from "./usage.ts";
 
 export interface Queued<M> {
@@ -87,9 +87,17 @@ export class Conversation<M> {
   get items(): readonly Item<M>[] {
     return this.#said.items;
   }
+  /** Whether a message may hold bytes: only decoding produces them. */
+  get mayHoldBytes(): boolean {
+    return this.#transcript?.mayHoldBytes === true;
+  }
   /** Whether every message can be sent unchanged. */
   get isWellFormed(): boolean {
     return this.#said.isWellFormed;
+  }
+  /** What the model is shown, if the conversation is regular (order/regular.ts). */
+  get regular(): readonly M[] | null {
+    return this.#said.regular;
   }
   get exchange(): Exchange<M> {
     return this.#said.exchange;
@@ -173,7 +181,7 @@ export class Conversation<M> {
     if (known) this.#apply(known);
     else if ((record as JournalRecord).must === true && !isKnownKind(record.kind)) throw mustKnow(record.kind);
     const turn = this.#turn;
-    if (turn && !turn.ended && turn.writers.has(this.#writer)) turn.lastAt = at;
+    if (turn && !turn.ended && isWriterOf(turn, this.#writer)) turn.lastAt = at;
   }
 
   get #said(): Transcript<M> {
@@ -244,7 +252,7 @@ export class Conversation<M> {
 
   #lose(): void {
     this.#writer = { intents: false };
-    this.#turn?.writers.add(this.#writer);
+    if (this.#turn) addWriter(this.#turn, this.#writer);
   }
 
   #opened(record: JournalRecord): void {
@@ -302,7 +310,7 @@ export class Conversation<M> {
     const turn = this.#turn;
     if (record.kind === "signal") {
       // Another process may receive a signal while the turn of a dead one is pending.
-      if (!turn || turn.ended || !turn.writers.has(this.#writer)) return;
+      if (!turn || turn.ended || !isWriterOf(turn, this.#writer)) return;
       turn.signal = { signal: record.signal, ...(record.error === undefined ? {} : { error: record.error }) };
       return;
     }
@@ -334,6 +342,7 @@ export class Conversation<M> {
       lastAt: at,
       resumes: 0,
       writers: new Set([this.#writer]),
+      writer: this.#writer,
       prompt: this.#lostPrompt(record),
       ended: null,
       suspended: null,
@@ -353,7 +362,7 @@ export class Conversation<M> {
     if (!item) return;
     this.#prompted(item.entry);
     if (carried) return;
-    this.#turn?.writers.add(this.#writer);
+    if (this.#turn) addWriter(this.#turn, this.#writer);
     if (item.role !== "assistant") return;
     // An answer replaces any draft (R10).
     this.#drafts.drop();

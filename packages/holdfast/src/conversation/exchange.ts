@@ -30,8 +30,9 @@ export class Exchange<M> {
   #items: readonly Item<M>[] = NONE;
   readonly #dialect: Dialect<M>;
   readonly #pairer: Pairer<ExchangeCall<M>>;
-  /** The ids of all earlier calls made to the agent's tools. */
-  readonly #past = new Set<string>();
+  /** The ids of all earlier calls made to the agent's tools. A set of them is made when one is looked for: rarely. */
+  readonly #pastIds: string[] = [];
+  #past: Set<string> | null = null;
   /** Withdrawn items that are still in the list; removed at the next read. */
   readonly #withdrawn = new Set<Item<M>>();
   #count = 0;
@@ -132,7 +133,9 @@ export class Exchange<M> {
       if (answer?.from !== "repair") return false;
       isKnown = true;
     }
-    return isKnown || this.#past.has(id);
+    if (isKnown) return true;
+    this.#past ??= new Set(this.#pastIds);
+    return this.#past.has(id);
   }
 
   /** Forgets this exchange but keeps what is known about earlier ones. */
@@ -144,7 +147,9 @@ export class Exchange<M> {
   #begin(): void {
     for (let i = 0; i < this.#calls.length; i++) {
       const { call } = this.#calls[i]!;
-      if (call.by === "agent") this.#past.add(call.id);
+      if (call.by !== "agent") continue;
+      this.#pastIds.push(call.id);
+      this.#past?.add(call.id);
     }
     this.#forget();
   }

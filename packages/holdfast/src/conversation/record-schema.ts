@@ -1,6 +1,6 @@
 import type { JournalRecord } from "../journal/record.ts";
 import { type Clean, flag, list, number, object, only, record, shape, some, text } from "./record-shape.ts";
-import type { Checkpoint, SessionRecord } from "./records.ts";
+import type { Checkpoint, MessageRecord, SessionRecord } from "./records.ts";
 
 type Kind = SessionRecord["kind"];
 
@@ -138,7 +138,33 @@ const SHAPES: { readonly [K in Kind]: Clean } = {
  * unknown kind, or lacks what its kind requires.
  */
 export function storedRecord(record: JournalRecord | SessionRecord): SessionRecord | null {
+  if (record.kind === "message" && isWholeMessage(record as JournalRecord)) return record as SessionRecord;
   return isKnownKind(record.kind) ? ((SHAPES[record.kind](record) as SessionRecord | undefined) ?? null) : null;
+}
+
+/**
+ * A message with all that it needs, and none of the members that few messages have. Most records are such, and to read
+ * members by their names in the source is far faster than by names in a table.
+ */
+function isWholeMessage(record: JournalRecord): boolean {
+  const { id, turn, step, message: said, model } = record as Partial<MessageRecord>;
+  if (typeof id !== "string" || typeof step !== "string" || said === undefined || count(turn) === undefined)
+    return false;
+  if (model !== undefined && typeof model !== "string") return false;
+  const { metadata, redacted, carried, first, synthetic, call } = record as Partial<MessageRecord>;
+  const { incomplete, late, replacedBy, hidden } = record as Partial<MessageRecord>;
+  return (
+    metadata === undefined &&
+    redacted === undefined &&
+    carried === undefined &&
+    first === undefined &&
+    synthetic === undefined &&
+    call === undefined &&
+    incomplete === undefined &&
+    late === undefined &&
+    replacedBy === undefined &&
+    hidden === undefined
+  );
 }
 
 export function isKnownKind(kind: string): kind is Kind {

@@ -1,4 +1,5 @@
 import { isSnapshot } from "../journal/lines/plain.ts";
+import { isWellFormed, isWellFormedText } from "../text/well-formed.ts";
 
 /**
  * A deep, frozen copy of plain JSON, as it would be read back from the journal: undefined members are omitted. A
@@ -54,4 +55,28 @@ export function deepFreeze<T>(value: T, depth = 0): T {
     if (typeof member === "object") deepFreeze(member, depth + 1);
   }
   return Object.freeze(value);
+}
+
+/** The same, and whether all texts in it can be sent unchanged (`isWellFormed`), in one pass. */
+export function freezeWellFormed(value: unknown, depth = 0): boolean {
+  if (typeof value !== "object" || value === null || depth > DEPTH_MAX) return true;
+  if (Object.isFrozen(value)) return isWellFormed(value);
+  let isFit = true;
+  if (Array.isArray(value)) {
+    for (let i = 0; i < value.length; i++) {
+      const item: unknown = value[i];
+      if (!(typeof item === "string" ? isWellFormedText(item) : freezeWellFormed(item, depth + 1))) isFit = false;
+    }
+    Object.freeze(value);
+    return isFit;
+  }
+  const prototype = Object.getPrototypeOf(value);
+  if (prototype !== null && prototype !== Object.prototype && Object.getPrototypeOf(prototype) !== null) return true;
+  for (const name in value) {
+    const member: unknown = (value as Record<string, unknown>)[name];
+    if (!isWellFormedText(name)) isFit = false;
+    if (typeof member === "string" ? !isWellFormedText(member) : !freezeWellFormed(member, depth + 1)) isFit = false;
+  }
+  Object.freeze(value);
+  return isFit;
 }

@@ -1,19 +1,30 @@
 import type { Dialect, Entry, Metadata, Outcome } from "../dialects/dialect.ts";
+import { regularOrder } from "../dialects/index.ts";
+import type { RegularOrder } from "../dialects/order/regular.ts";
 import type { Json } from "../journal/record.ts";
 import { isWellFormed } from "../text/well-formed.ts";
 import { Exchange } from "./exchange.ts";
-import type { Item } from "./item.ts";
+import { type Item, isShown } from "./item.ts";
 import { remembering } from "./memoized-dialect.ts";
 import { mergePatch } from "./merge-patch.ts";
 import { PendingEdits } from "./pending-edits.ts";
 import type * as records from "./records.ts";
 import { SYNCED } from "./records.ts";
-import { deepFreeze } from "./snapshot.ts";
+import { deepFreeze, freezeWellFormed } from "./snapshot.ts";
 
 type Stamped<R> = R & { readonly seq: number; readonly at: string };
 type Made<M> = { -readonly [K in keyof Entry<M>]: Entry<M>[K] };
 
 const EMPTY: Metadata = Object.freeze({});
+
+interface Regularity<M> {
+  /** Null: not regular. */
+  order: RegularOrder<M> | null;
+  readonly shown: M[];
+  /** How many items were looked at. */
+  count: number;
+  model?: string | undefined;
+}
 
 /** Everything said in this epoch, in order, and its live end. */
 export class Transcript<M> {
@@ -27,6 +38,7 @@ export class Transcript<M> {
   /** Messages not yet checked for unpaired surrogates. */
   #unread: M[] = [];
   #isWellFormed = true;
+  #mayHoldBytes = false;
   /** Retained messages are shown as the epoch says, not as their metadata says. */
   readonly #isPending: boolean;
   /** For repeated passes over everything; null until something changes the past. */
@@ -34,6 +46,8 @@ export class Transcript<M> {
   #exchange: Exchange<M>;
   /** From this index on, the live end must be recomputed when it is next needed. */
   #staleFrom = Number.POSITIVE_INFINITY;
+  /** What is known of the items' regularity; null until it is asked for, and after a change of the past. */
+  #regular: Regularity<M> | null = null;
   /** Where to insert the next answer, if not at the end. Its first message sets the step. */
   #answer: { at: number; step: string | null } | null = null;
 
@@ -54,13 +68,39 @@ export class Transcript<M> {
     return this.#exchange;
   }
 
-  /** Whether all of it can be sent unchanged. Each message is checked once, and only on demand. */
+  /** Whether the dialect decoded any message to something else than was stored. */
+  get mayHoldBytes(): boolean {
+    return this.#mayHoldBytes;
+  }
+
+  /** Whether all of it can be sent unchanged. Each message is checked once. */
   get isWellFormed(): boolean {
     for (let i = 0; i < this.#unread.length && this.#isWellFormed; i++) {
       this.#isWellFormed = isWellFormed(this.#unread[i]);
     }
     this.#unread = [];
     return this.#isWellFormed;
+  }
+
+  /**
+   * What the model is shown, if the conversation is regular: nothing is changed, moved or left out. Null if it is not,
+   * or not known to be, or a call waits for its result. Each item is looked at once.
+   */
+  get regular(): readonly M[] | null {
+    const { items } = this;
+    this.#regular ??= { order: regularOrder(this.#dialect), shown: [], count: 0 };
+    const known = this.#regular;
+    const { shown } = known;
+    for (; known.order && known.count < items.length; known.count++) {
+      const item = items[known.count]!;
+      if (!isShown(item)) continue;
+      const { model = known.model } = item.entry;
+      // Reasoning of another model, and behind redacted text, is not sent.
+      const isAnothers = known.model !== undefined && model !== known.model;
+      known.model = model;
+      if (isAnothers || item.redacted || !known.order.pass(item.entry, shown)) known.order = null;
+    }
+    return known.order?.isSettled && !this.changed.saved() ? shown : null;
   }
 
   find(id: string): Item<M> | null {
@@ -207,6 +247,7 @@ export class Transcript<M> {
       if (reason === SYNCED) item.superseded = true;
     }
     this.items.splice(place, 0, ...items);
+    this.#regular = null;
     this.changed.note();
     if (now) this.settle();
   }
@@ -219,9 +260,11 @@ export class Transcript<M> {
   }
 
   entryOf(record: Omit<Stamped<records.MessageRecord>, "kind">): Entry<M> {
-    const { id, seq, turn, step, model, synthetic, incomplete, late, replacedBy, call, value } = record;
+    const { id, seq, turn, model, synthetic, incomplete, late, replacedBy, call, value } = record;
     const message = this.decoded(record.message);
     const metadata = this.#patched(id, record.metadata ?? EMPTY);
+    // One string instead of two equal ones: a conversation has many.
+    const step = record.step === id ? id : record.step;
     const entry: Made<M> = { id, seq, at: record.first ?? record.at, turn, step, message, metadata };
     if (model !== undefined) entry.model = model;
     if (synthetic !== undefined) entry.synthetic = synthetic;
@@ -235,7 +278,18 @@ export class Transcript<M> {
 
   decoded(stored: Json): M {
     const { decode } = this.#dialect;
-    return deepFreeze(decode ? decode(stored) : (stored as M));
+    if (!decode) return this.#frozen(stored as M);
+    const message = decode(stored);
+    this.#mayHoldBytes ||= (message as unknown) !== stored;
+    return this.#frozen(message);
+  }
+
+  /** What was read from the journal is checked in the same pass; what was just recorded, when it is needed. */
+  #frozen(message: M): M {
+    if (!this.#isWellFormed) return deepFreeze(message);
+    if (Object.isFrozen(message)) this.#unread.push(message);
+    else this.#isWellFormed = freezeWellFormed(message);
+    return message;
   }
 
   /** A late result is hidden from the model. Other text in the same message is not. */
@@ -272,11 +326,13 @@ export class Transcript<M> {
     for (let from = to; from < items.length; from++) if (!this.#gone.has(items[from]!)) items[to++] = items[from]!;
     items.length = to;
     this.#gone.clear();
+    this.#regular = null;
   }
 
   /** What is shown has changed from this index on. */
   #reindex(from: number): void {
     this.#staleFrom = Math.min(this.#staleFrom, from);
+    this.#regular = null;
   }
 
   /** Recomputes the live end: from its own start, if nothing before that changed. */
@@ -295,7 +351,7 @@ export class Transcript<M> {
     if (record.shown !== undefined) return this.decoded(record.shown);
     const outcome: Outcome = record.error === undefined ? { value: record.value } : { error: record.error };
     const message = this.#dialect.result(call ?? { id: record.call, name: record.name }, outcome);
-    return message === null ? null : deepFreeze(message);
+    return message === null ? null : this.#frozen(message);
   }
 
   /** Applies patches that arrived before their message (C31). */
@@ -317,7 +373,6 @@ export class Transcript<M> {
     // stay visible.
     if (isToBe && !hidden) this.changed.note();
     const role = this.#dialect.role(entry.message);
-    if (this.#isWellFormed) this.#unread.push(entry.message);
     return { entry, from, role, hidden, redacted: flags.redacted === true };
   }
 

@@ -17,6 +17,8 @@ export interface TurnState<M> {
   prompt: Entry<M>;
   /** The writers that worked on it. */
   readonly writers: Set<Writer>;
+  /** The one of them that was last seen: nearly every record is its own. */
+  writer: Writer;
   ended: Omit<TurnEnded, "kind" | "turn"> | null;
   suspended: { readonly reason: string; readonly calls?: readonly string[] } | null;
   signal: { readonly signal: string; readonly error?: string } | null;
@@ -27,10 +29,20 @@ export function recordsStarts<M>({ writers }: TurnState<M>): boolean {
   return true;
 }
 
+export function isWriterOf<M>(turn: TurnState<M>, writer: Writer): boolean {
+  return turn.writer === writer || turn.writers.has(writer);
+}
+
+export function addWriter<M>(turn: TurnState<M>, writer: Writer): void {
+  if (turn.writer === writer) return;
+  turn.writers.add(writer);
+  turn.writer = writer;
+}
+
 /** Resumes the turn, however it had ended. */
 export function resumeTurn<M>(turn: TurnState<M>, n: number, writer: Writer): void {
   turn.resumes = n;
-  turn.writers.add(writer);
+  addWriter(turn, writer);
   turn.ended = null;
   turn.suspended = null;
   turn.signal = null;
@@ -57,6 +69,7 @@ export function turnFrom<M>(saved: TurnCheckpoint, writer: Writer, prompt: Entry
     resumes,
     prompt,
     writers: new Set(intents ? [writer] : [writer, { intents: false }]),
+    writer,
     ended: ended ?? null,
     suspended: suspended ?? null,
     signal: signal ?? null,

@@ -3,6 +3,7 @@ import type { Dialect, Entry, SdkPart } from "./dialect.ts";
 import { BEGINNING } from "./order/merge-roles.ts";
 import type { Reader } from "./order/pairing.ts";
 import { phrase } from "./order/phrase.ts";
+import { RegularOrder } from "./order/regular.ts";
 import { equal } from "./order/sameness.ts";
 import { acpReading, bareOf, CHUNKS, callIn, isEnd, isPrompt } from "./parts/acp.ts";
 import { isBlank, mapItems, type Shape, shapeOf, shapesOf, textOf, without } from "./shape.ts";
@@ -174,4 +175,57 @@ function withoutTerminals(call: Shape): Shape {
   );
   if (kept === content) return call;
   return kept.length > 0 ? { ...call, content: kept } : without(call, "content");
+}
+
+/** Each call is announced, and ends in the same turn without further reports. */
+export class RegularAcp extends RegularOrder<AcpMessage> {
+  /** The turn in which a call was announced; null if it has ended. */
+  readonly #announced = new Map<string, number | null>();
+  #turn = 0;
+  #hasAgent = false;
+  #hasBegun = false;
+
+  /** A call that did not end stays open. */
+  override get isSettled(): boolean {
+    return true;
+  }
+
+  pass({ message }: Entry<AcpMessage>, out: AcpMessage[]): boolean {
+    const shape = bareOf(message);
+    if (!shape) return true;
+    const role = acp.role(message);
+    if (role === "user" && this.#hasAgent) {
+      this.#turn += 1;
+      this.#hasAgent = false;
+    }
+    this.#hasAgent ||= role === "assistant";
+    if (callIn(shape)) return this.#passCall(shape, out);
+    const updates = isPrompt(shape) ? chunksOf(shape["prompt"]) : [shape];
+    for (const update of updates) {
+      if (!isShown(update)) continue;
+      const kind = update["sessionUpdate"];
+      if (CHUNKS.has(kind) && !this.#hasBegun) {
+        if (kind !== "user_message_chunk") return false;
+        this.#hasBegun = true;
+      }
+      out.push(update as AcpMessage);
+    }
+    return true;
+  }
+
+  #passCall(call: Shape, out: AcpMessage[]): boolean {
+    const { sessionUpdate, title, content } = call;
+    const id = textOf(call["toolCallId"]);
+    if (!this.#hasBegun) return false;
+    if (Array.isArray(content) && withoutTerminals(call) !== call) return false;
+    if (sessionUpdate === "tool_call") {
+      if (this.#announced.has(id) || typeof title !== "string" || title === "") return false;
+      this.#announced.set(id, isEnd(call) ? null : this.#turn);
+    } else {
+      if (sessionUpdate !== "tool_call_update" || this.#announced.get(id) !== this.#turn || !isEnd(call)) return false;
+      this.#announced.set(id, null);
+    }
+    out.push(call as AcpMessage);
+    return true;
+  }
 }

@@ -4,6 +4,7 @@ import type { Dialect, Entry, SdkPart, View } from "./dialect.ts";
 import { BEGINNING } from "./order/merge-roles.ts";
 import { phrase } from "./order/phrase.ts";
 import { NAMELESS, type Plan, planView, type ShownCall } from "./order/plan.ts";
+import { RegularOrder } from "./order/regular.ts";
 import { equal, stripMarks } from "./order/sameness.ts";
 import { aiSdkReading, isCall, isRequest, isResult, responsesIn, resultParts, roleOf } from "./parts/ai-sdk.ts";
 import {
@@ -335,4 +336,56 @@ function sentOutput(output: Shape): Shape {
   });
   if (kept.length === 0) return NOTHING;
   return kept === value ? output : { ...output, value: kept };
+}
+
+/** Without approvals and the provider's calls. */
+export class RegularAiSdk extends RegularOrder<AiSdkMessage> {
+  #hasBegun = false;
+
+  pass(entry: Entry<AiSdkMessage>, out: AiSdkMessage[]): boolean {
+    const { message } = entry;
+    const role = roleOf(message);
+    if (role === "other" || !this.#passContent(entry, role)) return false;
+    this.last = role;
+    this.#hasBegun ||= role === "user";
+    out.push(message);
+    return true;
+  }
+
+  #passContent(entry: Entry<AiSdkMessage>, role: "system" | "user" | "assistant" | "tool"): boolean {
+    const { content } = entry.message;
+    // Only results may follow a call; the user begins, and neighbours are joined.
+    if (role !== "tool" && !this.isSettled) return false;
+    if (role === "assistant" && (!this.#hasBegun || this.last === "assistant")) return false;
+    if (typeof content === "string") return role !== "tool" && !isBlank(content);
+    if (!Array.isArray(content)) return false;
+    for (let i = 0; i < content.length; i++) {
+      const part = shapeOf(content[i]);
+      if (!part) return false;
+      const isFit =
+        role === "tool"
+          ? this.#passResult(entry, part, i)
+          : role === "assistant"
+            ? this.#passPart(entry, part)
+            : !isEmpty(part);
+      if (!isFit) return false;
+    }
+    return content.length > 0 && !(role === "assistant" && isReasoning(content[content.length - 1]));
+  }
+
+  #passPart(entry: Entry<AiSdkMessage>, part: Shape): boolean {
+    if (isResult(part) || isRequest(part)) return false;
+    if (!isCall(part)) return !isEmpty(part);
+    const { toolCallId, toolName, input, providerExecuted } = part;
+    if (providerExecuted === true || typeof toolName !== "string" || toolName === "" || !shapeOf(input)) return false;
+    return this.calls(entry, toolCallId, toolName);
+  }
+
+  #passResult(entry: Entry<AiSdkMessage>, part: Shape, index: number): boolean {
+    if (!isResult(part)) return false;
+    const call = this.answers(entry, index);
+    const output = shapeOf(part["output"]);
+    if (!call || !output || sentOutput(output) !== output) return false;
+    return part["toolCallId"] === call.id && part["toolName"] === call.name;
+  }
 }

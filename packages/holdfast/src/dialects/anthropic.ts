@@ -4,6 +4,7 @@ import type { Dialect, Entry, SdkPart, View } from "./dialect.ts";
 import { BEGINNING, MergedRoles } from "./order/merge-roles.ts";
 import { phrase } from "./order/phrase.ts";
 import { NAMELESS, type Plan, planView, type ShownCall } from "./order/plan.ts";
+import { hasOnly, RegularOrder } from "./order/regular.ts";
 import { equal, stripMarks } from "./order/sameness.ts";
 import {
   anthropicReading,
@@ -294,4 +295,62 @@ function withFewMarks(messages: AnthropicMessage[]): AnthropicMessage[] {
     if (kept !== (content as unknown)) messages[i] = { ...messages[i]!, content: kept as never };
   }
   return messages;
+}
+
+/** Without cache marks, whose number depends on what follows, and without the provider's calls. */
+export class RegularAnthropic extends RegularOrder<AnthropicMessage> {
+  pass(entry: Entry<AnthropicMessage>, out: AnthropicMessage[]): boolean {
+    const { message } = entry;
+    if (!shapeOf(message) || !hasOnly(message, "role", "content")) return false;
+    const { role, content } = message;
+    const isAssistants = role === "assistant";
+    if (!isAssistants && role !== "user") return false;
+    // Neighbours of one role are joined, and the user begins.
+    if (isAssistants ? this.last === null || this.last === "assistant" : this.last === "user") return false;
+    const isFit =
+      typeof content === "string"
+        ? this.isSettled && !isBlank(content)
+        : Array.isArray(content) &&
+          (isAssistants ? this.#passAssistant(entry, content) : this.#passUser(entry, content));
+    this.last = isAssistants ? "assistant" : "user";
+    if (isFit) out.push(message);
+    return isFit;
+  }
+
+  #passAssistant(entry: Entry<AnthropicMessage>, blocks: readonly unknown[]): boolean {
+    if (!this.isSettled) return false;
+    for (let i = 0; i < blocks.length; i++) {
+      const block = shapeOf(blocks[i]);
+      if (!block || block["cache_control"] !== undefined) return false;
+      const { type } = block;
+      if (type === "tool_use") {
+        const { id, name, input, caller } = block;
+        if (typeof id !== "string" || fit(id) !== id || typeof name !== "string" || name === "") return false;
+        if (name.length > NAME_LENGTH_MAX || !shapeOf(input) || caller !== undefined) return false;
+        if (!this.calls(entry, id, name)) return false;
+        continue;
+      }
+      // The calls come last.
+      if (!this.isSettled) return false;
+      if (type === "text" ? isBlank(block["text"]) : !isReasoning(block) || isSpent(block, false)) return false;
+      if (type !== "text" && i === blocks.length - 1) return false;
+    }
+    return blocks.length > 0;
+  }
+
+  /** All results in one message, first of all. */
+  #passUser(entry: Entry<AnthropicMessage>, blocks: readonly unknown[]): boolean {
+    for (let i = 0; i < blocks.length; i++) {
+      const block = shapeOf(blocks[i]);
+      if (!block || block["cache_control"] !== undefined) return false;
+      if (isResult(block)) {
+        const { tool_use_id, content } = block;
+        const call = this.answers(entry, i);
+        if (!call || call.id !== tool_use_id || resultContent(block) !== content) return false;
+        if (Array.isArray(content) && shapesOf(content).some((inner) => inner["cache_control"] !== undefined))
+          return false;
+      } else if (!this.isSettled || isEmpty(block)) return false;
+    }
+    return this.isSettled && blocks.length > 0;
+  }
 }

@@ -4,6 +4,7 @@ import type { Dialect, Entry, SdkPart, View } from "./dialect.ts";
 import { BEGINNING, MergedRoles } from "./order/merge-roles.ts";
 import { phrase } from "./order/phrase.ts";
 import { NAMELESS, type Plan, planView, type ShownCall } from "./order/plan.ts";
+import { hasOnly, RegularOrder } from "./order/regular.ts";
 import { equal } from "./order/sameness.ts";
 import {
   callIn,
@@ -183,4 +184,61 @@ function responsePart({ answer, call, id }: ShownCall, results: readonly Shape[]
   const name = call.name || NAMELESS;
   const fits = result["name"] === name && textOf(result["id"]) === id && result["response"] === response;
   return fits ? found : { ...found, functionResponse: { ...withId(result, id), name, response } };
+}
+
+/** Without the provider's calls. Calls may lack ids: then the results have none either. */
+export class RegularGemini extends RegularOrder<GeminiContent> {
+  pass(entry: Entry<GeminiContent>, out: GeminiContent[]): boolean {
+    const { message } = entry;
+    if (!shapeOf(message) || !hasOnly(message, "role", "parts")) return false;
+    const { role, parts } = message;
+    if ((role !== "model" && role !== "user") || !Array.isArray(parts) || parts.length === 0) return false;
+    const isFit = role === "model" ? this.#passModel(entry, parts) : this.#passUser(entry, parts);
+    if (isFit) out.push(message);
+    return isFit;
+  }
+
+  #passModel(entry: Entry<GeminiContent>, parts: readonly unknown[]): boolean {
+    if (!this.isSettled || this.last === null || this.last === "assistant") return false;
+    this.last = "assistant";
+    // They are unique in each exchange.
+    this.ids.clear();
+    for (let i = 0; i < parts.length; i++) {
+      const part = shapeOf(parts[i]);
+      if (!part || isResult(part) || providerCallIn(part) || providerResultIn(part)) return false;
+      const call = callIn(part);
+      if (!call) {
+        if (isEmpty(part)) return false;
+        continue;
+      }
+      const { name, args } = call;
+      const id = textOf(call["id"]);
+      // A stand-in for a missing id contains the sign.
+      if (typeof name !== "string" || name === "" || id.includes("#")) return false;
+      if (args !== undefined && !shapeOf(args)) return false;
+      if (id === "") this.awaits(entry, id, name);
+      else if (!this.calls(entry, id, name)) return false;
+    }
+    return true;
+  }
+
+  /** All responses in one turn, and nothing else in it. */
+  #passUser(entry: Entry<GeminiContent>, parts: readonly unknown[]): boolean {
+    if (this.last === "user") return false;
+    const isAnswer = !this.isSettled;
+    this.last = isAnswer ? "tool" : "user";
+    for (let i = 0; i < parts.length; i++) {
+      const part = shapeOf(parts[i]);
+      if (!part) return false;
+      const result = resultIn(part);
+      if (!isAnswer) {
+        if (result || isEmpty(part)) return false;
+        continue;
+      }
+      const call = result && this.answers(entry, i);
+      if (!call || result["name"] !== call.name || textOf(result["id"]) !== call.id) return false;
+      if (!shapeOf(result["response"])) return false;
+    }
+    return this.isSettled;
+  }
 }

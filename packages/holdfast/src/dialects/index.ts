@@ -1,10 +1,11 @@
-import { type AcpMessage, acp } from "./acp.ts";
-import { type AiSdkMessage, aiSdk } from "./ai-sdk.ts";
-import { type AnthropicMessage, anthropic } from "./anthropic.ts";
+import { type AcpMessage, acp, RegularAcp } from "./acp.ts";
+import { type AiSdkMessage, aiSdk, RegularAiSdk } from "./ai-sdk.ts";
+import { type AnthropicMessage, anthropic, RegularAnthropic } from "./anthropic.ts";
 import type { Dialect } from "./dialect.ts";
-import { type GeminiContent, gemini } from "./gemini.ts";
-import { type OpenAIChatMessage, openaiChat } from "./openai-chat.ts";
-import { type OpenAIResponsesItem, openaiResponses } from "./openai-responses.ts";
+import { type GeminiContent, gemini, RegularGemini } from "./gemini.ts";
+import { type OpenAIChatMessage, openaiChat, RegularOpenAIChat } from "./openai-chat.ts";
+import { type OpenAIResponsesItem, openaiResponses, RegularOpenAIResponses } from "./openai-responses.ts";
+import type { RegularOrder } from "./order/regular.ts";
 
 export type { AcpMessage } from "./acp.ts";
 export type { AiSdkMessage } from "./ai-sdk.ts";
@@ -42,4 +43,19 @@ export const dialects: Readonly<Record<DialectName, Dialect<any>>> = {
 // biome-ignore lint/suspicious/noExplicitAny: the type of the messages is the application's to say.
 export function findDialect(name: string): Dialect<any> | null {
   return Object.hasOwn(dialects, name) ? dialects[name as DialectName] : null;
+}
+
+// biome-ignore lint/suspicious/noExplicitAny: the type of the messages is the application's to say.
+const REGULAR = new Map<Dialect<any>, () => RegularOrder<any>>([
+  [aiSdk, () => new RegularAiSdk()],
+  [anthropic, () => new RegularAnthropic()],
+  [openaiChat, () => new RegularOpenAIChat()],
+  [openaiResponses, () => new RegularOpenAIResponses()],
+  [gemini, () => new RegularGemini()],
+  [acp, () => new RegularAcp()],
+]);
+
+/** Recognises regular conversations of a built-in dialect. Null for any other, such as an altered copy of one. */
+export function regularOrder<M>(dialect: Dialect<M>): RegularOrder<M> | null {
+  return REGULAR.get(dialect)?.() ?? null;
 }

@@ -2,6 +2,7 @@ import { beginningOf } from "../text/well-formed.ts";
 import type { Dialect, Entry, SdkPart, View } from "./dialect.ts";
 import { markedText, phrase } from "./order/phrase.ts";
 import { ID_LENGTH_MAX, openaiName, type Plan, planView, type ShownCall } from "./order/plan.ts";
+import { RegularOrder } from "./order/regular.ts";
 import { equalButForNulls, stripMarks } from "./order/sameness.ts";
 import { openaiChatReading, ROLES, roleOf } from "./parts/openai-chat.ts";
 import {
@@ -209,4 +210,46 @@ function sentAnswer(
     return message;
   const key = isLegacy ? { name } : { tool_call_id: shown.id };
   return { ...without(recorded, "tool_call_id", "name"), role, ...key, content } as unknown as OpenAIChatMessage;
+}
+
+/** With calls of functions only. */
+export class RegularOpenAIChat extends RegularOrder<OpenAIChatMessage> {
+  pass(entry: Entry<OpenAIChatMessage>, out: OpenAIChatMessage[]): boolean {
+    const { message } = entry;
+    const role = roleOf(message);
+    const isFit =
+      role === "tool"
+        ? this.#passAnswer(entry)
+        : role === "assistant"
+          ? this.isSettled && this.#passAssistant(entry)
+          : role !== "other" && this.isSettled && sentOther(message) === message;
+    if (isFit) out.push(message);
+    return isFit;
+  }
+
+  #passAssistant(entry: Entry<OpenAIChatMessage>): boolean {
+    const { content, tool_calls, function_call } = entry.message as unknown as Shape;
+    if (shapeOf(function_call)) return false;
+    if (tool_calls === undefined || Array.isArray(content)) {
+      const filled = fillContent(content);
+      if (filled === null || filled !== content) return false;
+    }
+    if (tool_calls === undefined) return true;
+    if (!Array.isArray(tool_calls)) return false;
+    for (let i = 0; i < tool_calls.length; i++) {
+      const call = shapeOf(tool_calls[i]);
+      const target = shapeOf(call?.["function"]);
+      if (!call || !target || shapeOf(call["custom"])) return false;
+      const { name, arguments: text } = target;
+      if (openaiName(name, NAME_LENGTH_MAX) !== name || inputText(text) !== text) return false;
+      if (textOf(call["id"]).length > ID_LENGTH_MAX || !this.calls(entry, call["id"], name)) return false;
+    }
+    return tool_calls.length > 0;
+  }
+
+  #passAnswer(entry: Entry<OpenAIChatMessage>): boolean {
+    const { role, tool_call_id, content } = entry.message as unknown as Shape;
+    const call = role === "tool" ? this.answers(entry, 0) : null;
+    return call !== null && call.id === tool_call_id && (fillContent(content) ?? "") === content;
+  }
 }

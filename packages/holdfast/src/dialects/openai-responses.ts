@@ -4,6 +4,7 @@ import { idOf, repeatedIn, withIdOnce, withoutId } from "./openai-item-ids.ts";
 import { check, isMessage, OUTPUT_OF } from "./openai-responses-items.ts";
 import { markedText, phrase, saysError } from "./order/phrase.ts";
 import { groupsOf, ID_LENGTH_MAX, openaiName, type Plan, planView, type ShownCall } from "./order/plan.ts";
+import { RegularOrder } from "./order/regular.ts";
 import { equalButForNulls } from "./order/sameness.ts";
 import {
   openaiResponsesReading,
@@ -314,3 +315,59 @@ function sentOutput(entries: readonly Entry<OpenAIResponsesItem>[], shown: Shown
   const isRich = type === "function_call_output" || type === "custom_tool_call_output";
   return { type, ...base, output: isRich && Array.isArray(told) ? told : text } as OpenAIResponsesItem;
 }
+
+/** Messages, reasoning and calls of functions, each item id once. */
+export class RegularOpenAIResponses extends RegularOrder<OpenAIResponsesItem> {
+  readonly #itemIds = new Set<string>();
+  /** The step of the last item, if that is the assistant's. */
+  #step: string | null = null;
+  /** The last item is reasoning, which is sent only with the next item of its step. */
+  #isLedOn = false;
+
+  override get isSettled(): boolean {
+    return super.isSettled && !this.#isLedOn;
+  }
+
+  pass(entry: Entry<OpenAIResponsesItem>, out: OpenAIResponsesItem[]): boolean {
+    const item = shapeOf(entry.message);
+    if (!item || !this.#passItem(entry, item)) return false;
+    const id = textOf(item["id"]);
+    if (id !== "") {
+      if (this.#itemIds.has(id)) return false;
+      this.#itemIds.add(id);
+    }
+    out.push(entry.message);
+    return true;
+  }
+
+  #passItem(entry: Entry<OpenAIResponsesItem>, item: Shape): boolean {
+    const { type } = item;
+    if (type === "function_call_output") {
+      const call = this.#isLedOn ? null : this.answers(entry, 0);
+      this.#step = null;
+      return call !== null && call.id === item["call_id"] && item["caller"] === undefined;
+    }
+    const isWords = isMessage(item);
+    const role = roleOf(item);
+    if (isWords ? role === "other" || fillItem(entry.message) !== entry.message : !REGULAR.has(type)) return false;
+    if (role !== "assistant") {
+      this.#step = null;
+      return this.isSettled;
+    }
+    // The items of a response come before all outputs.
+    if (!this.isSettled && entry.step !== this.#step) return false;
+    this.#step = entry.step;
+    this.#isLedOn = type === "reasoning";
+    if (type === "reasoning") return isSealed(entry.message);
+    return isWords || this.#passCall(entry, item);
+  }
+
+  #passCall(entry: Entry<OpenAIResponsesItem>, item: Shape): boolean {
+    const { call_id, name, arguments: text, caller, environment } = item;
+    if (caller !== undefined || environment !== undefined || openaiName(name, NAME_LENGTH_MAX) !== name) return false;
+    if (inputText(text) !== text || textOf(call_id).length > ID_LENGTH_MAX) return false;
+    return this.calls(entry, call_id, name);
+  }
+}
+
+const REGULAR = new Set<unknown>(["function_call", "reasoning"]);

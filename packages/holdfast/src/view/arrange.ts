@@ -16,6 +16,10 @@ export interface ViewParts<M> {
 /** The conversation as the model sees it: the visible entries, arranged by the dialect (P4, R1). */
 export function arrangeView<M>(conversation: Conversation<M>, { next, made, without }: ViewParts<M>): readonly M[] {
   const { items, dialect, changed } = conversation;
+  if (made.length === 0 && without.size === 0 && conversation.isWellFormed) {
+    const { regular } = conversation;
+    if (regular) return deepFreeze([...regular]);
+  }
   const entries: Entry<M>[] = [];
   for (let i = 0; i < items.length; i++) {
     const item = items[i]!;

@@ -102,9 +102,8 @@ export class LiveReading<M> implements Pick<Reading<M>, (typeof SHOWN)[number]> 
     return this.#kept("warnings", () => Object.freeze(unsentIn(items, dialect)));
   }
 
-  /** Only a dialect that decodes can produce bytes. */
   #handedOut<T>(value: T): T {
-    return this.#conversation.dialect.decode ? handedOut(value) : value;
+    return this.#conversation.mayHoldBytes ? handedOut(value) : value;
   }
 
   #kept<T>(name: string, make: () => T): T {

@@ -44,8 +44,10 @@ function callsOf(message: unknown): FoundCall[] {
     const custom = shapeOf(call["custom"]);
     const target = custom ?? shapeOf(call["function"]);
     const name = textOf(target?.["name"]);
-    const input = custom ? custom["input"] : readInput(target?.["arguments"]);
-    return { id: id || nextStandIn(name), name, input, by: "agent", ...(id ? {} : { idless: true as const }) };
+    const found = callOf(id || nextStandIn(name), name, () =>
+      custom ? custom["input"] : readInput(target?.["arguments"]),
+    );
+    return id ? found : { ...found, idless: true };
   });
   const legacy = shapeOf(shape["function_call"]);
   if (legacy && calls.length === 0) {
@@ -53,6 +55,18 @@ function callsOf(message: unknown): FoundCall[] {
     calls.push({ id: nextStandIn(name), name, input: readInput(legacy["arguments"]), by: "agent", idless: true });
   }
   return calls;
+}
+
+/** Few look at the input, and parsing it costs more than the rest of the call. */
+function callOf(id: string, name: string, read: () => unknown): FoundCall {
+  return {
+    id,
+    name,
+    get input() {
+      return read();
+    },
+    by: "agent",
+  };
 }
 
 /** Tool input that is JSON text; text that is not JSON, as it is. */

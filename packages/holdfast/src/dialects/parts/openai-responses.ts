@@ -71,7 +71,10 @@ function callsOf(item: unknown): FoundCall[] {
       {
         id: id || standIn(name, 0),
         name,
-        input: inputOf(shape),
+        // Few look at it, and parsing it costs more than the rest of the call.
+        get input() {
+          return inputOf(shape);
+        },
         ...(isHosted || isServers ? { by: "provider", atOnce: true } : { by: "agent" }),
         ...(id ? {} : { idless: true }),
         ...(caller ? { caller } : {}),

@@ -152,6 +152,10 @@ interface Accounts {
 function account(scan: Scan, keep: number, kept: number, start: number, limit: number): Accounts {
   const damaged: (Stray & { seq?: number })[] = [];
   const missing: { from: number; to: number }[] = [];
+  const { records } = scan;
+  // Numbers only grow: if as many were used as there are records, none is missing.
+  const isWhole = keep > 0 && records[0]!.seq > start && records[keep - 1]!.seq === start + keep;
+  if (isWhole && kept === 0) return { damaged, missing };
   let stray = 0;
   let previous = start;
   for (let i = 0; i <= keep; i++) {
