@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from "node:timers/promises";
 import type { Journal, JournalStore } from "holdfast/store";
 import type { Bench } from "../bench.ts";
 import type { Figure, Results } from "../figure.ts";
@@ -42,6 +43,7 @@ async function appendFigure(
 ): Promise<Figure> {
   await using store = await plan.store(bench);
   const journal = await store.create(bench.id(), []);
+  await sureLock();
   const reference = bench.reference();
   const ours = { awaited: (entry: Entry) => journal.append(entry.record) };
   const { ratios, p50Us } = await compareP50([ours, against(reference)], bench.entries, sizes);
@@ -96,6 +98,11 @@ async function keepInFlight(journal: Journal, entries: readonly Entry[]): Promis
     while (next < entries.length) await journal.append(entries[next++]!.record);
   };
   await Promise.all(Array.from({ length: IN_FLIGHT }, caller));
+}
+
+/** A new session checks its files at every append until its lock is sure, which takes a tenth of a second. */
+export function sureLock(): Promise<void> {
+  return sleep(500);
 }
 
 export function p50Note([ours, theirs]: readonly [number[], number[]]): string {

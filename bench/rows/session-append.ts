@@ -1,4 +1,3 @@
-import { setTimeout as sleep } from "node:timers/promises";
 import type { Durability } from "holdfast/store";
 import type { Bench } from "../bench.ts";
 import type { Figure, Results } from "../figure.ts";
@@ -6,10 +5,8 @@ import { interleave, type Side } from "../interleave.ts";
 import { makeConversation } from "../messages.ts";
 import { eachTurn, sessionStore } from "../sessions.ts";
 import { median, quantile } from "../statistics.ts";
-import { p50Note } from "./append.ts";
+import { p50Note, sureLock } from "./append.ts";
 
-/** A new session checks its files at every append until its lock is sure, which takes a tenth of a second. */
-const LOCK_MS = 500;
 /** Above this, a sync is left to the thread pool, so that is what it is compared with. */
 const FAST_SYNC_US = 1000;
 
@@ -49,7 +46,7 @@ async function compare(
   // The first round warms both up. Each has a new session: a context does not grow without end.
   for (let round = -1; round < plan.rounds; round++) {
     await using session = await store.create<unknown>({ dialect: "anthropic" });
-    await sleep(LOCK_MS);
+    await sureLock();
     const times: [number[], number[]] = [[], []];
     await eachTurn(session, entries, async (turn, rest) => {
       const ours: Side = { awaited: (entry) => turn.append(entry.message) };
