@@ -3,7 +3,7 @@ import { once } from "node:events";
 import { closeSync, mkdirSync, openSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { nodeDisk } from "holdfast/disk";
-import { describe, expect, test } from "vitest";
+import { describe, expect, test, vi } from "vitest";
 import { isBusy } from "../../src/stores/sqlite/database/failure.ts";
 import { FlagLock, type Use } from "../../src/stores/sqlite/database/flag-lock.ts";
 import { place } from "../place.ts";
@@ -103,28 +103,53 @@ test("others are known, also when their POSIX lock is lost, until they close", (
   first.close();
 });
 
+/** The flags as they would be if the parent process of this one had the slot. */
+function flagsOfParent(folder: string): string {
+  const first = FlagLock.open(nodeDisk, folder);
+  const slot = readFileSync(join(folder, "flags"), "latin1");
+  first.close();
+  const start = readFileSync(`/proc/${process.ppid}/stat`, "latin1").split(") ")[1]!.split(" ")[19]!;
+  return slot.replace(/"pid":\d+/, `"pid":${process.ppid}`).replace(/"start":"\d+"/, `"start":"${start}"`);
+}
+
+/** Does a new user find somebody else there? */
+function isSharedWith(folder: string, flags: string): boolean {
+  writeFileSync(join(folder, "flags"), flags, "latin1");
+  const lock = FlagLock.open(nodeDisk, folder);
+  const isShared = lock.use("alone", () => lock.isShared());
+  lock.close();
+  return isShared;
+}
+
 test("a process of an earlier boot does not live on in one that has its number and its start by chance", (context) => {
   if (process.platform !== "linux") context.skip("not run: reads /proc");
   using here = place();
   const folder = locksIn(here.path);
-  const flags = join(folder, "flags");
   const boot = readFileSync("/proc/sys/kernel/random/boot_id", "latin1").trim();
-  const first = FlagLock.open(nodeDisk, folder);
-  const slot = readFileSync(flags, "latin1");
-  expect(slot).toContain(`"boot":"${boot}"`);
-  first.close();
-  // As it stood when the power was cut, and the parent process of this one had the slot.
-  const start = readFileSync(`/proc/${process.ppid}/stat`, "latin1").split(") ")[1]!.split(" ")[19]!;
-  const ofParent = slot.replace(/"pid":\d+/, `"pid":${process.ppid}`).replace(/"start":"\d+"/, `"start":"${start}"`);
-  const second = (of: string): boolean => {
-    writeFileSync(flags, of, "latin1");
-    const lock = FlagLock.open(nodeDisk, folder);
-    const isShared = lock.use("alone", () => lock.isShared());
-    lock.close();
-    return isShared;
-  };
-  expect(second(ofParent)).toBe(true);
-  expect(second(ofParent.replace(boot, boot.replace(/[0-9a-f]/g, "0")))).toBe(false);
+  // As it stood when the power was cut.
+  const flags = flagsOfParent(folder);
+  expect(flags).toContain(`"boot":"${boot}"`);
+  expect(isSharedWith(folder, flags)).toBe(true);
+  expect(isSharedWith(folder, flags.replace(boot, boot.replace(/[0-9a-f]/g, "0")))).toBe(false);
+});
+
+test.for([
+  ["EPERM", "runs as another user", true],
+  ["ESRCH", "is gone", false],
+] as const)("a process that answers a signal with %s %s", ([code, _, isRunning], context) => {
+  if (process.platform !== "linux") context.skip("not run: reads /proc");
+  using here = place();
+  const folder = locksIn(here.path);
+  const flags = flagsOfParent(folder);
+  const kill = vi.spyOn(process, "kill").mockImplementation(() => {
+    throw Object.assign(new Error(code), { code });
+  });
+  try {
+    expect(isSharedWith(folder, flags)).toBe(isRunning);
+    expect(kill).toHaveBeenCalledWith(process.ppid, 0);
+  } finally {
+    kill.mockRestore();
+  }
 });
 
 test("once closed it makes no file any more, not even for a hard lock that waits for its turn", async () => {

@@ -5,7 +5,8 @@ import { DatabaseSync } from "node:sqlite";
 import { type HoldfastError, isHoldfastError, type JournalRecord, newId } from "holdfast";
 import { nodeDisk } from "holdfast/disk";
 import { openSqliteStore } from "holdfast/store";
-import { describe, expect, test } from "vitest";
+import { describe, expect, test, vi } from "vitest";
+import { Database } from "../../src/stores/sqlite/database/database.ts";
 import { place } from "../place.ts";
 import { HandledDisk } from "./handled-disk.ts";
 
@@ -310,4 +311,39 @@ describe("S12: is it still my file?", () => {
     expect(journal.failure?.code).toBe("LEASE_LOST");
     expect((await store.verify(id)).damaged).toHaveLength(1);
   });
+});
+
+test("a session is not opened for writing before the use of the store is recorded in the database file", async () => {
+  using here = place();
+  const recorded = Promise.withResolvers<void>();
+  const recordUse = vi.spyOn(Database.prototype, "recordUse").mockReturnValue(recorded.promise);
+  try {
+    const store = await openSqliteStore(join(here.path, "store.db"));
+    let isCreated = false;
+    const created = store.create(newId(), []).then(() => {
+      isCreated = true;
+    });
+    await vi.waitFor(() => expect(recordUse).toHaveBeenCalled());
+    for (let i = 0; i < 20; i++) await new Promise(setImmediate);
+    expect(isCreated).toBe(false);
+    recorded.resolve();
+    await created;
+    await store.close();
+  } finally {
+    recordUse.mockRestore();
+  }
+});
+
+test("P1: a connection syncs to the platter on macOS too, and refuses pages that cannot be right", async () => {
+  using here = place();
+  const exec = vi.spyOn(DatabaseSync.prototype, "exec");
+  const store = await openSqliteStore(join(here.path, "store.db"));
+  const connections = new Set(exec.mock.contexts as DatabaseSync[]);
+  exec.mockRestore();
+  const settings = (sqlite: DatabaseSync): unknown[] =>
+    ["fullfsync", "checkpoint_fullfsync", "cell_size_check", "synchronous"].map(
+      (name) => sqlite.prepare(`PRAGMA main.${name}`).get()?.[name],
+    );
+  expect([...connections].filter(({ isOpen }) => isOpen).map(settings)).toContainEqual([1, 1, 1, 1]);
+  await store.close();
 });
