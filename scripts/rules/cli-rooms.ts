@@ -63,7 +63,7 @@ export const CLI_ROOMS: PackageRooms = {
     "demo/": ["host/", "store/", "terminal/", "tools/shell/", "transcript/"],
 
     // One file for each command; what they need is loaded when they run.
-    "commands/": ["config.ts", "demo/", "failure.ts", "store/", "terminal/"],
+    "commands/": ["config.ts", "demo/", "failure.ts", "store/", "terminal/", "tools/permission/", "trust/"],
     "commands/agent/": ["config.ts", "run/", "screen/"],
     "commands/sessions/": ["commands/", "export/", "failure.ts", "store/", "terminal/", "transcript/", "trust/"],
     "commands/store/": ["commands/", "copy/", "failure.ts", "store/", "terminal/", "trust/"],

@@ -1,6 +1,7 @@
 import type { Store } from "holdfast";
 import type { Config } from "../config.ts";
 import type { ResolvedModel } from "../models/resolve.ts";
+import type { ProjectRules } from "../trust/project-rules.ts";
 import type { Trust } from "../trust/trust.ts";
 
 /** Shared by all conversations of a host. */
@@ -16,4 +17,6 @@ export interface Services {
   readonly outputs: (session: string) => string;
   /** What this user has allowed and approved in this store's sessions. */
   readonly trust: Trust;
+  /** The user's rules for single projects. */
+  readonly rules: ProjectRules;
 }

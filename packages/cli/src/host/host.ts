@@ -76,8 +76,11 @@ export interface Chat {
   stop(by?: string): Promise<void>;
   /** Starts the prompts that are still queued, for example after a restart or a stop. */
   resumeQueue(): Promise<void>;
-  /** Answers a call that waits for permission. `always` allows this kind of call for the rest of the session. */
-  answer(call: string, word: "allow" | "always" | "deny", reason?: string): Promise<void>;
+  /**
+   * Answers a call that waits for permission. `always` and `project` also add `rule`: for the rest of the session, or
+   * for this project. The model is told the reason of a denial.
+   */
+  answer(call: string, answer: ApprovalAnswer, reason?: string): Promise<void>;
   setModel(model: string): Promise<void>;
   /** Rejects if `stop` stops it; the conversation is then unchanged. */
   compact(): Promise<void>;
@@ -133,14 +136,17 @@ export interface LiveAnswer {
  * approval is for the call with this digest: a call that would do something else when it runs fails instead.
  */
 export interface PermissionAsk {
+  /** Unique among the open questions of a chat. For a sub-agent's call: its session and its id. */
   readonly call: string;
+  /** The sub-agent that asks; absent for the chat's own agent. */
+  readonly agent?: { readonly session: string; readonly call: string; readonly task: string };
   readonly name: string;
   readonly input: unknown;
   /** What it would do, shortened to one line, for lists. Show `parts` to the person who decides. */
   readonly summary: string;
-  /** The rule that "always" adds, in the form `--allow` takes. */
-  readonly rule: string;
-  /** `rule`, for people. */
+  /** The rule that "always" adds, in the form `--allow` takes; null if no rule can allow this call. */
+  readonly rule: string | null;
+  /** What that rule allows, for people. */
   readonly always: string;
   /** The agent's working folder. */
   readonly cwd: string;
@@ -152,6 +158,22 @@ export interface PermissionAsk {
   readonly digest: string;
   /** The whole request as text, with control characters made visible. */
   readonly parts: readonly ShownPart[];
+  /** The possible answers, the same on every surface. */
+  readonly choices: readonly ApprovalChoice[];
+}
+
+export type ApprovalAnswer = "allow" | "always" | "project" | "deny";
+
+/** One answer to a question: a person types its key or its word. */
+export interface ApprovalChoice {
+  readonly key: string;
+  readonly word: string;
+  readonly label: string;
+  readonly answer: ApprovalAnswer;
+  /** Ask for a reason first, which the model is told. */
+  readonly asksWhy?: true;
+  /** What an empty line means. */
+  readonly isDefault?: true;
 }
 
 export interface ShownPart {

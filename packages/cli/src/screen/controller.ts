@@ -13,7 +13,7 @@ import type { Level } from "./lines/notices.ts";
 import { OpenChats } from "./open-chats.ts";
 import { allRows } from "./panels/approval-rows.ts";
 import { interruptionDetails } from "./panels/interruption.ts";
-import { type Act, APPEARING, type Panel, panelOf, WRITING } from "./panels/panel.ts";
+import { type Act, APPEARING, type Panel, panelOf, WRITING, whyPanel } from "./panels/panel.ts";
 import { pickKey } from "./pickers/picker.ts";
 import { PickerController } from "./pickers/picker-controller.ts";
 import { layOutPicker } from "./pickers/picker-layout.ts";
@@ -42,6 +42,8 @@ export class Controller {
   #selection = { about: "", at: 0 };
   /** The question on the screen, since when, and whether the line was started before it. */
   #question = { about: "", since: 0, isTypedAhead: false };
+  /** The call that the person is denying, while typing the reason. */
+  #why: string | null = null;
   /** The next Ctrl+C quits. */
   #armed = false;
   #busy: string | null = null;
@@ -171,6 +173,7 @@ export class Controller {
   #pressPanel(key: Key): boolean {
     const panel = this.#panel();
     if (panel === null) return false;
+    if (this.#why !== null) return this.#pressWhy(key, this.#why);
     const { choices, about } = panel;
     const at = this.#selectedIn(panel);
     if (at < 0) return false;
@@ -185,10 +188,32 @@ export class Controller {
     return true;
   }
 
+  /** The person types why a call is denied. */
+  #pressWhy(key: Key, call: string): boolean {
+    if (key.name === "escape") {
+      this.#why = null;
+      this.#editor = withText(this.#editor, "");
+      return true;
+    }
+    if (key.name !== "enter") return false;
+    const more = continueLine(this.#editor);
+    const reason = this.#editor.text.trim();
+    if (more !== null) this.#editor = more;
+    else if (reason !== "") {
+      this.#why = null;
+      this.#editor = withText(this.#editor, "");
+      this.#try(() => this.#chats.current!.answer(call, "deny", reason));
+    }
+    return true;
+  }
+
   #act(act: Act, chat: Chat): void {
     switch (act.do) {
       case "answer":
-        this.#try(() => chat.answer(act.call, act.word));
+        this.#try(() => chat.answer(act.call, act.answer));
+        return;
+      case "askWhy":
+        this.#why = act.call;
         return;
       case "finish":
         this.#try(() => chat.finish(defined({ processes: act.processes })));
@@ -324,6 +349,10 @@ export class Controller {
 
   #panel(): Panel | null {
     const { state } = this.#chats;
+    const denied = state?.asks.find(({ call }) => call === this.#why);
+    if (denied !== undefined) return whyPanel(denied);
+    // It was withdrawn meanwhile.
+    this.#why = null;
     return state === null ? null : panelOf(state, this.#later);
   }
 

@@ -50,7 +50,8 @@ export class ScriptedChat implements Chat {
     this.#tell(`finish ${options?.processes ?? ""}`.trim());
   stop = (by?: string): Promise<void> => this.#tell(`stop ${by}`);
   resumeQueue = (): Promise<void> => this.#tell("resumeQueue");
-  answer = (call: string, word: string): Promise<void> => this.#tell(`answer ${call} ${word}`);
+  answer = (call: string, word: string, reason = ""): Promise<void> =>
+    this.#tell(`answer ${call} ${word} ${reason}`.trim());
   setModel = (model: string): Promise<void> => this.#tell(`model ${model}`);
   compact = (): Promise<void> => this.#tell("compact");
   clear = (): Promise<void> => this.#tell("clear");

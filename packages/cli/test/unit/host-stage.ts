@@ -1,6 +1,6 @@
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
-import { join } from "node:path";
+import { dirname, join } from "node:path";
 import type { ModelMessage } from "ai";
 import type { MockLanguageModelV4 } from "ai/test";
 import { openStore, type Store } from "holdfast";
@@ -12,6 +12,7 @@ import { LocalChat } from "../../src/host/local/local-chat.ts";
 import { LocalHost } from "../../src/host/local/local-host.ts";
 import type { ResolvedModel } from "../../src/models/resolve.ts";
 import { APP } from "../../src/store/app.ts";
+import { ProjectRules } from "../../src/trust/project-rules.ts";
 import { Trust } from "../../src/trust/trust.ts";
 
 export { call, scripted, text } from "../../../adapters/test/scripted-model.ts";
@@ -34,6 +35,8 @@ export const config: Config = {
 export class Stage implements AsyncDisposable {
   readonly folder = mkdtempSync(join(tmpdir(), "holdfast-host-"));
   readonly work = mkdtempSync(join(tmpdir(), "holdfast-work-"));
+  /** The rules of this user's projects. */
+  readonly rules = join(mkdtempSync(join(tmpdir(), "holdfast-config-")), "rules.json");
   readonly #open: { close(): Promise<void> }[] = [];
 
   /** As a process would open it. */
@@ -68,6 +71,7 @@ export class Stage implements AsyncDisposable {
       outputs: () => join(this.folder, "outputs"),
       ending: new AbortController().signal,
       trust: new Trust(store.url),
+      rules: new ProjectRules(this.rules),
     };
     const session = options.id
       ? await store.resume<ModelMessage>(options.id, { app: APP })
@@ -81,7 +85,7 @@ export class Stage implements AsyncDisposable {
 
   async [Symbol.asyncDispose](): Promise<void> {
     for (const one of this.#open.reverse()) await one.close();
-    for (const path of [this.folder, this.work]) rmSync(path, { recursive: true, force: true });
+    for (const path of [this.folder, this.work, dirname(this.rules)]) rmSync(path, { recursive: true, force: true });
   }
 }
 

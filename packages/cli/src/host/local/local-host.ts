@@ -5,7 +5,7 @@ import type { ModelMessage } from "ai";
 import { guard, type ListQuery, openStore, type Session, type Store, type Summary } from "holdfast";
 import { foreignInstructions } from "../../agent/instructions.ts";
 import type { Services } from "../../agent/services.ts";
-import type { Config } from "../../config.ts";
+import { type Config, rulesPath } from "../../config.ts";
 import { defined } from "../../defined.ts";
 import { CommandError, EXIT } from "../../exit.ts";
 import { type ResolvedModel, resolveModel } from "../../models/resolve.ts";
@@ -18,6 +18,7 @@ import { checkRule } from "../../tools/permission/decide.ts";
 import { endProcesses } from "../../tools/shell/surviving-commands.ts";
 import type { Item } from "../../transcript/item.ts";
 import { itemsOf } from "../../transcript/items.ts";
+import { ProjectRules, RULE_KINDS } from "../../trust/project-rules.ts";
 import { Trust } from "../../trust/trust.ts";
 import { folderFor } from "../../trust/work-folder.ts";
 import type { Chat, ChatOptions, Host, NewChat } from "../host.ts";
@@ -35,8 +36,9 @@ export interface LocalHostOptions {
 /** Opens the store and runs the agent in this process. */
 export async function openLocalHost({ config, asks }: LocalHostOptions): Promise<LocalHost> {
   // A rule we cannot parse may matter to the user: do nothing until it is fixed.
-  for (const kind of ["allow", "ask", "deny"] as const) {
-    for (const rule of config[kind]) {
+  const rules = new ProjectRules(rulesPath());
+  for (const kind of RULE_KINDS) {
+    for (const rule of [...config[kind], ...[...rules.load().values()].flatMap((set) => set[kind])]) {
       const wrong = checkRule(rule, kind, process.platform);
       if (wrong !== null) throw new CommandError(EXIT.usage, "RULE_INVALID", `${wrong} Nothing was touched.`);
     }
@@ -77,6 +79,7 @@ export class LocalHost implements Host {
       ending: ending.signal,
       outputs: outputsIn(store.url),
       trust: new Trust(store.url),
+      rules: new ProjectRules(rulesPath()),
     };
     // On SIGTERM and SIGHUP: record it, end the tools' processes, then end by that signal, as the parent expects (C6).
     const unguard = guard(store);

@@ -166,7 +166,7 @@ function queuePart({ queue }: ChatState, columns: number, canTakeBack: boolean):
 }
 
 function editorPart(
-  { editor, state }: LiveContent,
+  { editor, state, panel }: LiveContent,
   columns: number,
   rowsMax: number,
 ): { lines: Line[]; cursor: { x: number; y: number } } {
@@ -177,10 +177,11 @@ function editorPart(
   const first = Math.max(0, Math.min(at.row - Math.floor(rowsMax / 2), rows.length - rowsMax));
   const shown = rows.slice(first, first + rowsMax);
   const lead = (i: number): Span => (first + i === 0 ? span(PROMPT, { bold: true, colour: "cyan" }) : span("  "));
-  const empty =
+  const usual =
     state.status === "running" || state.isCompacting
       ? "type the next prompt: it will be queued"
       : "type a prompt, or /help";
+  const empty = panel?.placeholder ?? usual;
   const lines = shown.map(
     (row, i): Line => [lead(i), editor.text === "" ? span(empty, { dim: true }) : span(plain(row.text))],
   );

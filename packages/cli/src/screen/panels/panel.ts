@@ -1,8 +1,9 @@
-import type { ChatState, PermissionAsk } from "../../host/host.ts";
+import { questionWords, VIEW } from "../../host/approval/approval-request.ts";
+import type { ApprovalAnswer, ChatState, PermissionAsk } from "../../host/host.ts";
 import { plainLine } from "../../terminal/index.ts";
 import { visibleLine } from "../../terminal/visible.ts";
 import { excerpt } from "../lines/labels.ts";
-import { cut, type Line, line, span, wrap } from "../lines/line.ts";
+import { BLANK, cut, type Line, line, span, wrap } from "../lines/line.ts";
 import { excerptRows } from "./approval-rows.ts";
 import { summarizeInterruption } from "./interruption.ts";
 
@@ -15,6 +16,8 @@ export interface Panel {
   readonly initial?: number;
   /** Allowing it runs something, so keys typed before it appeared do not count as an answer. */
   readonly isQuestion?: true;
+  /** Shown in the empty editor. */
+  readonly placeholder?: string;
   /** The lines above the choices. */
   readonly lines: (columns: number, rowsMax: number, now: number) => Line[];
 }
@@ -29,7 +32,8 @@ export interface Choice {
 }
 
 export type Act =
-  | { readonly do: "answer"; readonly call: string; readonly word: "allow" | "always" | "deny" }
+  | { readonly do: "answer"; readonly call: string; readonly answer: ApprovalAnswer }
+  | { readonly do: "askWhy"; readonly call: string }
   | { readonly do: "finish"; readonly processes?: "wait" | "stop" }
   | { readonly do: "leave" }
   | { readonly do: "show" }
@@ -50,29 +54,50 @@ export function panelOf(state: ChatState, later: ReadonlySet<string>): Panel | n
 }
 
 function askPanel(ask: PermissionAsk, others: number): Panel {
-  const { call } = ask;
+  const { call, choices } = ask;
   return {
     about: `ask:${call}:${ask.digest}`,
     isQuestion: true,
-    initial: 2,
+    placeholder: "type a letter; other text is queued as a prompt",
+    initial: choices.findIndex(({ isDefault }) => isDefault),
     choices: [
-      { key: "y", word: "yes", label: "allow once", act: { do: "answer", call, word: "allow" } },
-      {
-        ...{ key: "a", word: "always", label: `always in this session (${ask.always})` },
-        act: { do: "answer", call, word: "always" },
-      },
-      { key: "n", word: "no", label: "deny", act: { do: "answer", call, word: "deny" } },
-      { key: "v", word: "view", label: "view the full request", act: { do: "showAll", ask } },
+      ...choices.map(
+        ({ key, word, label, answer, asksWhy }): Choice => ({
+          ...{ key, word, label },
+          act: asksWhy ? { do: "askWhy", call } : { do: "answer", call, answer },
+        }),
+      ),
+      { ...VIEW, act: { do: "showAll", ask } },
     ],
     lines: (columns, rowsMax) => {
-      const more = others > 0 ? ` (${others} more waiting)` : "";
       const head: Line = [
         span("? ", { colour: "yellow", bold: true }),
-        span(`Allow ${visibleLine(ask.name)}?${more}`, { bold: true }),
+        span(questionWords(ask), { bold: true }),
+        span(others > 0 ? ` (${others} more waiting)` : "", { bold: true }),
       ];
       if (rowsMax < 3) return [cut(head, columns), cut(line(`  ${plainLine(ask.summary)}`), columns)];
       return [cut(head, columns), ...excerptRows(ask, columns, rowsMax - 1)];
     },
+  };
+}
+
+/** The person denies a call and types the reason into the editor. */
+export function whyPanel({ name, call, summary }: PermissionAsk): Panel {
+  return {
+    about: `why:${call}`,
+    choices: [],
+    placeholder: "type the reason",
+    lines: (columns) => [
+      cut(
+        [
+          span("? ", { colour: "yellow", bold: true }),
+          span(`Deny ${visibleLine(name)}: what should the agent know or do instead?`, { bold: true }),
+        ],
+        columns,
+      ),
+      cut(line(`  ${plainLine(summary)}`, { dim: true }), columns),
+      cut(line("  Enter denies it and tells the agent · Esc goes back", { dim: true }), columns),
+    ],
   };
 }
 
@@ -161,6 +186,7 @@ export function choiceLines(panel: Panel, selected: number, columns: number): Li
       span(`  ${label}`, on ? { bold: true } : {}),
     ];
   });
+  if (panel.choices.length === 0) return [];
   const how = howToChoose(selected) ?? "letter or arrows, then Enter";
   return [...rows, line(`  ${how}`, { dim: true })].map((row) => cut(row, columns));
 }
@@ -168,6 +194,7 @@ export function choiceLines(panel: Panel, selected: number, columns: number): Li
 /** The choices on one row, for small windows: the selected one, and the letters of the others. */
 export function choiceLine(panel: Panel, selected: number, columns: number): Line {
   const chosen = panel.choices[selected];
+  if (panel.choices.length === 0) return BLANK;
   if (!chosen) return cut(line(`  ${howToChoose(selected)}`, { dim: true }), columns);
   const others = panel.choices.flatMap(({ key }) => (key === chosen.key ? [] : [key])).join(", ");
   const what = span(`▸ ${chosen.key}  ${chosen.label}`, { colour: "cyan", bold: true });
