@@ -22,8 +22,13 @@ export interface Host {
    * folder.
    */
   open(id: string, options?: ChatOptions): Promise<Chat>;
-  /** Opens the latest session in this folder that is not in use; null if there is none. */
+  /**
+   * Opens the latest session in this folder, an unfinished one first; null if there is none. Throws SESSION_BUSY if
+   * another process has the latest one open: opening an older one instead would surprise.
+   */
   latest(cwd: string, options?: ChatOptions): Promise<Chat | null>;
+  /** The last session of this folder that nobody has open, if it is unfinished. Opens nothing. */
+  unfinished(cwd: string): Promise<UnfinishedSession | null>;
   /**
    * Creates a session with the conversation up to and including the step of this message (default: all of it). The
    * source may be in use.
@@ -31,6 +36,18 @@ export interface Host {
   fork(id: string, at?: string): Promise<Chat>;
   /** Stops every turn (recorded as aborted by "close"), ends the tools' processes, and closes the store. */
   close(): Promise<void>;
+}
+
+/** A session that was left in mid-turn, waiting for a person, or with queued prompts. */
+export interface UnfinishedSession {
+  readonly id: string;
+  readonly title: string;
+  readonly cwd: string;
+  readonly status: "interrupted" | "waiting" | "queued";
+  /** When it was last written to. */
+  readonly at: string;
+  readonly queue: readonly string[];
+  readonly interruption: InterruptionShown | null;
 }
 
 export interface ChatOptions {
@@ -101,6 +118,8 @@ export interface ChatState {
   /** `provider/name` */
   readonly model: string;
   readonly status: "idle" | "running" | "waiting" | "interrupted";
+  /** What lists say about the last turn while no turn is running; null if it completed. */
+  readonly unfinished: "interrupted" | "waiting" | null;
   /** Recorded items of the current epoch, oldest first. */
   readonly items: readonly Item[];
   /** What is being streamed and is not recorded as a message yet. */

@@ -1,5 +1,5 @@
 import { defined } from "../defined.ts";
-import type { Chat, ChatEvent, ChatState } from "../host/host.ts";
+import type { Chat, ChatEvent, ChatState, InterruptionShown, UnfinishedSession } from "../host/host.ts";
 import { bindCommands, type Commands } from "./command-actions.ts";
 import { editorColumns, type LiveArea, liveRowsMax, type Size, textColumns } from "./drawing/live-area.ts";
 import { Renderer } from "./drawing/renderer.ts";
@@ -13,6 +13,7 @@ import type { Level } from "./lines/notices.ts";
 import { OpenChats } from "./open-chats.ts";
 import { allRows } from "./panels/approval-rows.ts";
 import { interruptionDetails } from "./panels/interruption.ts";
+import { offerPanel, offerState } from "./panels/offer.ts";
 import { type Act, APPEARING, type Panel, panelOf, WRITING, whyPanel } from "./panels/panel.ts";
 import { pickKey } from "./pickers/picker.ts";
 import { PickerController } from "./pickers/picker-controller.ts";
@@ -42,6 +43,8 @@ export class Controller {
   #selection = { about: "", at: 0 };
   /** The question on the screen, since when, and whether the line was started before it. */
   #question = { about: "", since: 0, isTypedAhead: false };
+  /** The unfinished session that the person is asked about, until another chat is shown. */
+  #offer: UnfinishedSession | null = null;
   /** The call that the person is denying, while typing the reason. */
   #why: string | null = null;
   /** The next Ctrl+C quits. */
@@ -83,14 +86,23 @@ export class Controller {
   /** Shows a conversation. */
   show(chat: Chat, resumed: boolean): void {
     const before = this.#chats.current;
+    const isOffered = this.#offer !== null;
+    this.#offer = null;
     this.#chats.show(chat);
     this.#editor = withHistory(this.#editor, chat.state.items);
     this.renderer.open(chat.state, resumed, before !== null);
     if (before !== null) this.#try(() => this.#chats.closeIfIdle(before));
-    else for (const words of this.#environment.host.warnings) this.renderer.notice("warning", words);
+    else if (!isOffered) for (const words of this.#environment.host.warnings) this.renderer.notice("warning", words);
     const { asks, interruption } = chat.state;
     if (asks.length > 0 && interruption !== null)
       this.renderer.notice("info", "This approval was pending when the last process ended. Nothing has run since.");
+    this.renderer.draw();
+  }
+
+  /** Before anything else: asks whether to continue the session that was left unfinished here. */
+  offer(found: UnfinishedSession): void {
+    this.#offer = found;
+    for (const words of this.#environment.host.warnings) this.renderer.notice("warning", words);
     this.renderer.draw();
   }
 
@@ -117,7 +129,19 @@ export class Controller {
     if (this.#pickers.picker !== null) this.#pressPicker(key);
     else if (key.name === "interrupt") this.#interrupt(armed);
     else if (this.#chats.current !== null) this.#press(key);
+    else if (this.#offer !== null) this.#pressOffer(key);
     this.renderer.draw();
+  }
+
+  /** Only the listed keys choose; what is typed stays in the line for the chat that follows. */
+  #pressOffer(key: Key): void {
+    if (this.#busy !== null || this.#pressPanel(key)) return;
+    const { text } = this.#editor;
+    if (key.name === "endOfInput" && text === "") this.leave();
+    else if (key.name === "enter" && text.trim() !== "") {
+      const words = "Choose first: clear the line, then Enter continues the session, or n starts a new one.";
+      this.renderer.notice("info", `${words} Nothing was sent.`);
+    } else if (key.name !== "enter") this.#edit(key);
   }
 
   #press(key: Key): void {
@@ -163,8 +187,8 @@ export class Controller {
     }
     this.#pickers.close();
     if (picked.kind === "chosen") this.#commands.chosen(kind, picked.id);
-    // Without a conversation behind the list there is nothing to go back to.
-    else if (this.#chats.current === null) this.leave();
+    // Without anything behind the list there is nothing to go back to.
+    else if (this.#chats.current === null && this.#offer === null) this.leave();
   }
 
   /**
@@ -184,8 +208,31 @@ export class Controller {
     }
     if (key.name !== "enter") return false;
     this.#editor = withText(this.#editor, "");
-    this.#act(choices[at]!.act, this.#chats.current!);
+    const { act } = choices[at]!;
+    if (this.#chats.current === null) this.#actOnOffer(act);
+    else this.#act(act, this.#chats.current);
     return true;
+  }
+
+  #actOnOffer(act: Act): void {
+    if (act.do === "show") this.#showInterruption(act.interruption);
+    if (act.do === "listSessions") this.#commands.run("sessions", "");
+    if (act.do === "startNew")
+      this.#during("starting", async () => this.show(await this.#environment.startNew(), false));
+    if (act.do === "continue")
+      this.#during("opening", async () => {
+        const chat = await this.#chats.open(act.id, this.#environment.model);
+        this.show(chat, true);
+        const { status, interruption, queue } = chat.state;
+        // What to do with a process that still runs is for the person to say.
+        if (status === "interrupted" && !interruption?.calls.some(({ process }) => process?.running))
+          await chat.finish();
+        else if (status === "idle" && queue.length > 0) await chat.resumeQueue();
+      });
+  }
+
+  #showInterruption(found: InterruptionShown): void {
+    this.renderer.write(interruptionDetails(found, textColumns(this.renderer.size.columns)));
   }
 
   /** The person types why a call is denied. */
@@ -222,7 +269,7 @@ export class Controller {
         chat.leave();
         return;
       case "show":
-        this.renderer.write(interruptionDetails(chat.state.interruption!, textColumns(this.renderer.size.columns)));
+        this.#showInterruption(act.interruption);
         return;
       case "showAll":
         this.renderer.write(allRows(act.ask, textColumns(this.renderer.size.columns)));
@@ -349,6 +396,7 @@ export class Controller {
 
   #panel(): Panel | null {
     const { state } = this.#chats;
+    if (state === null && this.#offer !== null) return offerPanel(this.#offer);
     const denied = state?.asks.find(({ call }) => call === this.#why);
     if (denied !== undefined) return whyPanel(denied);
     // It was withdrawn meanwhile.
@@ -385,7 +433,7 @@ export class Controller {
   }
 
   #liveArea(): LiveArea {
-    const { state } = this.#chats;
+    const state = this.#chats.state ?? (this.#offer && offerState(this.#offer));
     const { columns } = this.renderer.size;
     const panel = this.#panel();
     if (panel !== null) this.#notice(panel);

@@ -1,6 +1,7 @@
 import type { Config } from "../config.ts";
 import { defined } from "../defined.ts";
 import { CommandError, EXIT } from "../exit.ts";
+import type { Chat } from "../host/host.ts";
 import { type LocalHost, openLocalHost } from "../host/local/local-host.ts";
 import { assertStore } from "../store/open.ts";
 import { resolveId } from "../store/session-id.ts";
@@ -26,7 +27,7 @@ export async function runChat(options: ChatCommandOptions, config: Config): Prom
   try {
     const begin = await beginning(host, options);
     const left = await runScreen({
-      ...{ host, begin, exportTo: makeExporter(host.sessions) },
+      ...{ host, begin, startNew: () => startNew(host, options), exportTo: makeExporter(host.sessions) },
       ...defined({ model: options.model }),
     });
     words = leavingWords(left);
@@ -66,6 +67,11 @@ async function beginning(host: LocalHost, options: ChatCommandOptions): Promise<
       `No free session in this folder (${plainLine(cwd)}). Drop --continue to start one, or choose one with "holdfast resume".`,
     );
   }
-  const title = defined({ title: options.title });
-  return { chat: await host.create({ cwd, ...model, ...title }), resumed: false };
+  // Whoever names a new session wants one.
+  const offer = options.title === undefined ? await host.unfinished(cwd) : null;
+  return offer === null ? { chat: await startNew(host, options), resumed: false } : { offer };
+}
+
+function startNew(host: LocalHost, { model, title }: ChatCommandOptions): Promise<Chat> {
+  return host.create({ cwd: process.cwd(), ...defined({ model, title }) });
 }

@@ -65,7 +65,14 @@ function choicesFor({ rule }: Question, project: string | null): ApprovalChoice[
     { key: "a", word: "always", label: "always in this session", answer: "always" },
     ...(project === null
       ? []
-      : [{ key: "p", word: "project", label: `always in ${shownFolder(project)}`, answer: "project" } as const]),
+      : [
+          {
+            key: "p",
+            word: "project",
+            label: `always in this project (${shownFolder(project)})`,
+            answer: "project",
+          } as const,
+        ]),
   ];
   return [
     { key: "y", word: "yes", label: "allow once", answer: "allow" },

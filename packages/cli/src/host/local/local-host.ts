@@ -10,6 +10,7 @@ import { defined } from "../../defined.ts";
 import { CommandError, EXIT } from "../../exit.ts";
 import { type ResolvedModel, resolveModel } from "../../models/resolve.ts";
 import { APP } from "../../store/app.ts";
+import { newestHere, unfinishedHere } from "../../store/latest-here.ts";
 import { redaction } from "../../store/open.ts";
 import { sessionOutputs } from "../../store/output-folders.ts";
 import { titleForFork } from "../../store/session-id.ts";
@@ -21,7 +22,8 @@ import { itemsOf } from "../../transcript/items.ts";
 import { ProjectRules, RULE_KINDS } from "../../trust/project-rules.ts";
 import { Trust } from "../../trust/trust.ts";
 import { folderFor } from "../../trust/work-folder.ts";
-import type { Chat, ChatOptions, Host, NewChat } from "../host.ts";
+import type { Chat, ChatOptions, Host, NewChat, UnfinishedSession } from "../host.ts";
+import { describeInterruption, messageText, unfinishedStatus } from "./chat-state.ts";
 import { type ChatFacts, LocalChat } from "./local-chat.ts";
 
 /** The number of newest items in a preview. */
@@ -159,7 +161,30 @@ export class LocalHost implements Host {
         onPassedOver: (id, { message }) => this.#passedOver.push(`Session ${id} was skipped: ${message}`),
       },
     );
+    const newest = await newestHere(this.#store, { cwd, app: APP });
+    if (newest !== null && newest.id !== session?.id && (await this.#isOpen(newest.id))) {
+      await session?.close();
+      // Throws with the name of its holder.
+      return this.open(newest.id, options);
+    }
     return session && this.#opened(session, options, cwd);
+  }
+
+  async #isOpen(id: string): Promise<boolean> {
+    const reading = await nullIfUnreadable(this.#store.read(id));
+    return reading !== null && reading.holder !== null;
+  }
+
+  async unfinished(cwd: string): Promise<UnfinishedSession | null> {
+    const found = await nullIfUnreadable(unfinishedHere<ModelMessage>(this.#store, { cwd, app: APP }));
+    if (!found) return null;
+    const { session, reading } = found;
+    const { interruption } = reading;
+    // Processes are looked for when the session is opened.
+    const shown = interruption && describeInterruption(interruption, new Map());
+    const status = unfinishedStatus(interruption) ?? "queued";
+    const queue = reading.queue.map(({ prompt }) => messageText(prompt));
+    return { id: session.id, title: session.title, cwd, status, at: session.at, queue, interruption: shown };
   }
 
   async fork(id: string, at?: string): Promise<Chat> {

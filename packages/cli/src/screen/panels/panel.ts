@@ -1,5 +1,5 @@
 import { questionWords, VIEW } from "../../host/approval/approval-request.ts";
-import type { ApprovalAnswer, ChatState, PermissionAsk } from "../../host/host.ts";
+import type { ApprovalAnswer, ChatState, InterruptionShown, PermissionAsk } from "../../host/host.ts";
 import { plainLine } from "../../terminal/index.ts";
 import { visibleLine } from "../../terminal/visible.ts";
 import { excerpt } from "../lines/labels.ts";
@@ -36,7 +36,10 @@ export type Act =
   | { readonly do: "askWhy"; readonly call: string }
   | { readonly do: "finish"; readonly processes?: "wait" | "stop" }
   | { readonly do: "leave" }
-  | { readonly do: "show" }
+  | { readonly do: "show"; readonly interruption: InterruptionShown }
+  | { readonly do: "continue"; readonly id: string }
+  | { readonly do: "startNew" }
+  | { readonly do: "listSessions" }
   | { readonly do: "showAll"; readonly ask: PermissionAsk }
   | { readonly do: "sendQueue" }
   | { readonly do: "withdrawQueue" }
@@ -118,7 +121,7 @@ function interruptionPanel(state: ChatState): Panel {
     choices: [
       ...finish,
       { key: "l", label: "leave it: the model is told when you send your next prompt", act: { do: "leave" } },
-      { key: "s", label: "show it", act: { do: "show" } },
+      { key: "s", label: "show it", act: { do: "show", interruption: found } },
     ],
     lines: (columns, rowsMax, now) => [
       ...summarizeInterruption(found, columns, rowsMax - state.queue.length, now, state.failure !== null),

@@ -3,13 +3,6 @@ import { ago, plainLine } from "../../terminal/index.ts";
 import { folderWords, shortId } from "../lines/labels.ts";
 import type { PickerRow } from "./picker.ts";
 
-const MARKS: Record<Summary["status"], string> = {
-  interrupted: "interrupted",
-  waiting: "waiting for you",
-  running: "running",
-  idle: "",
-};
-
 /**
  * Sessions to choose from: those that need attention first, then the newest. Sub-agents' sessions are reached through
  * their parents.
@@ -22,8 +15,8 @@ export function sessionRows(sessions: readonly Summary[], now: number, current?:
     id: one.id,
     title: plainLine(one.title) || "(no title)",
     mark: [
-      one.unreadable ? "unreadable" : MARKS[one.status],
-      one.queued > 0 ? `${one.queued} queued` : "",
+      one.unreadable ? "unreadable" : one.status === "idle" ? "" : one.status,
+      one.queued > 0 ? "queued" : "",
       one.id === current ? "here" : "",
     ]
       .filter((word) => word !== "")
