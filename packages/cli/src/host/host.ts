@@ -12,6 +12,8 @@ export interface Host {
   /** Human-readable warnings: what this store cannot guarantee, and what was skipped or ignored. */
   readonly warnings: readonly string[];
   list(query?: ListQuery): Promise<{ readonly sessions: readonly Summary[]; readonly next?: string }>;
+  /** Searches titles and messages of all sessions, newest sessions first. */
+  search(text: string): AsyncIterable<{ readonly session: string; readonly excerpt: string }>;
   /** The end of a conversation, for previews; does not open the session. */
   peek(id: string): Promise<readonly Item[]>;
   /** Creates a session. Closing it deletes it if nothing has happened in it. */

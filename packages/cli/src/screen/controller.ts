@@ -60,7 +60,12 @@ export class Controller {
       active: this.#busy !== null || this.#chats.state?.status === "running",
     }));
     this.#chats = new OpenChats(environment.host, (event, current) => this.#heard(event, current), environment.now);
-    this.#pickers = new PickerController(environment.host, environment.now, () => this.renderer.drawSoon());
+    this.#pickers = new PickerController(
+      environment.host,
+      environment.now,
+      () => this.renderer.drawSoon(),
+      (error) => this.renderer.notice("error", errorWords(error)),
+    );
     this.#commands = bindCommands({
       environment,
       chats: this.#chats,

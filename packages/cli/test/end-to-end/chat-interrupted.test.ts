@@ -48,7 +48,7 @@ describe.concurrent("chat after an unclean death", () => {
     // Of what was seen, all but the last 200 ms is promised: some lines of it.
     await terminal.untilAll(/Streamed so far:[\s\S]*Far out at sea[\s\S]*… cut off here/);
     await terminal.say("l");
-    await terminal.until(/^ready\b/m);
+    await terminal.until(/^idle\b/m);
     await terminal.say("think about rivers");
     await answered(terminal, "I thought about rivers");
   });
@@ -63,7 +63,7 @@ describe.concurrent("chat after an unclean death", () => {
       const before = await killedAtQuestion(context, home, "write a.txt: one");
       await using terminal = await inTerminal(context, home, args);
       if (how === "the picker") {
-        await terminal.until(/waiting for you write a\.txt: one/);
+        await terminal.until(/waiting write a\.txt: one/);
         await terminal.keys("Enter");
       }
       await terminal.untilAll(/^\? waiting\b/m, "This approval was pending when the last process ended.");
@@ -131,7 +131,7 @@ describe.concurrent("chat after an unclean death", () => {
     await terminal.until(/Allow edit\?$/m);
     await answerable(terminal);
     await terminal.say("y");
-    await terminal.until(/^ready\b/m);
+    await terminal.until(/^idle\b/m);
     expect(files.filter((file) => readFileSync(file, "utf8").includes("newName"))).toHaveLength(2);
   });
 });

@@ -13,7 +13,7 @@ export class ScriptedChat implements Chat {
     this.id = id;
     this.state = {
       ...{ id, title: "", cwd: "/tmp/x", model: "offline/offline", status: "idle", items: [], live: null, outputs: {} },
-      ...{ asks: [], queue: [], interruption: null, usage: {}, window: { usedTokens: 0, maxTokens: 0 }, failure: null },
+      ...{ unfinished: null, asks: [], queue: [], interruption: null, usage: {}, window: { usedTokens: 0, maxTokens: 0 }, failure: null },
       ...{ damage: [], canUndo: false, isCompacting: false },
       ...change,
     };
@@ -82,6 +82,8 @@ export function scriptedHost(...chats: ScriptedChat[]): Host {
         ...{ id, title, cwd, at: "2026-11-15T10:00:00.000Z", turns: 1, queued: 0, status: "idle" as const },
       })),
     }),
+    search: async function* () {},
+    unfinished: async () => null,
     peek: async () => [],
     create: async () => chats[0]!,
     open,

@@ -12,6 +12,8 @@ const ASKING: Partial<ChatState> = {
   asks: [asking({ call: "c1", name: "write", input: {}, summary: "write a.txt", rule: "write(a.txt)" })],
 };
 
+const startNew = (): Promise<never> => Promise.reject(new Error("nothing was offered"));
+
 class Person {
   readonly controller: Controller;
   /** Ahead of the clock. */
@@ -23,6 +25,7 @@ class Person {
       colour: false,
       now: () => Date.now() + this.#aheadMs,
       exportTo: async () => "out.md",
+      startNew: async () => chats.at(-1)!,
     };
     this.controller = new Controller(environment, { columns: 80, rows: 24 });
     if (chats[0] !== undefined) this.controller.show(chats[0], false);
@@ -152,7 +155,7 @@ describe("stopping and leaving", () => {
     expect(person.live).toMatch(/^. stopping · offline/mu);
     chat.become({ status: "idle" });
     stopped.resolve();
-    await vi.waitFor(() => expect(person.live).toMatch(/^ready/m), 60_000);
+    await vi.waitFor(() => expect(person.live).toMatch(/^idle/m), 60_000);
   });
 
   test("Ctrl+D leaves when nothing is written, else it deletes", async () => {
@@ -199,7 +202,7 @@ describe("while the conversation is summed up", () => {
 test("a server that says nothing: how long it has been silent is seen; while a tool runs, that is no wonder", () => {
   const chat = new ScriptedChat("s1", { status: "running" });
   let now = 0;
-  const environment = { host: scriptedHost(chat), colour: false, now: () => now, exportTo: async () => "out.md" };
+  const environment = { host: scriptedHost(chat), colour: false, now: () => now, exportTo: async () => "out.md", startNew };
   const controller = new Controller(environment, { columns: 80, rows: 24 });
   controller.show(chat, false);
   const seenAt = (ms: number): string => {
@@ -230,7 +233,7 @@ test("a server that says nothing: how long it has been silent is seen; while a t
 test("how long a turn has worked is not counted anew from each question on", () => {
   const chat = new ScriptedChat("s1");
   let now = 0;
-  const environment = { host: scriptedHost(chat), colour: false, now: () => now, exportTo: async () => "out.md" };
+  const environment = { host: scriptedHost(chat), colour: false, now: () => now, exportTo: async () => "out.md", startNew };
   const controller = new Controller(environment, { columns: 80, rows: 24 });
   controller.show(chat, false);
   chat.become({ status: "running" }, { type: "turn.started", turn: 1, prompt: "go" });
@@ -239,7 +242,7 @@ test("how long a turn has worked is not counted anew from each question on", () 
   chat.become({ status: "running", asks: [] });
   now = 65_000;
   controller.renderer.draw();
-  expect(controller.renderer.picture.live).toContain("working 1:05");
+  expect(controller.renderer.picture.live).toContain("running 1:05");
   controller.leave();
 });
 
@@ -341,7 +344,7 @@ test("where a screen cannot be drawn, it is said why", () => {
 test("the model that was named at the start is for the session that is taken from the list", async () => {
   const host = scriptedHost(new ScriptedChat("0199aaaa-0000", { title: "one" }));
   const open = vi.spyOn(host, "open");
-  const environment = { host, colour: false, now: Date.now, exportTo: async () => "out.md", model: "openai/x" };
+  const environment = { host, colour: false, now: Date.now, exportTo: async () => "out.md", startNew, model: "openai/x" };
   const controller = new Controller(environment, { columns: 80, rows: 24 });
   controller.pick();
   await vi.waitFor(() => expect(controller.renderer.picture.live).toContain("0199aaaa"), 60_000);

@@ -8,7 +8,7 @@ import { pendingItems, Scrollback } from "../../src/screen/drawing/scrollback.ts
 import { EDITOR, withText } from "../../src/screen/input/editor.ts";
 import { type Line, lineText, lineWidth } from "../../src/screen/lines/line.ts";
 import { panelOf } from "../../src/screen/panels/panel.ts";
-import { openPicker, passing, pickKey, withRows } from "../../src/screen/pickers/picker.ts";
+import { openPicker, pickKey, withRows } from "../../src/screen/pickers/picker.ts";
 import { layOutPicker } from "../../src/screen/pickers/picker-layout.ts";
 import { sessionRows } from "../../src/screen/pickers/session-rows.ts";
 import type { CallState, Item } from "../../src/transcript/item.ts";
@@ -20,7 +20,7 @@ const NOW = Date.parse(AT) + 90_000;
 
 const BASE: ChatState = {
   ...{ id: "0199aaaa-0000-7000-8000-000000000000", title: "", cwd: "/tmp/x", model: "offline/offline", status: "idle" },
-  ...{ items: [], live: null, outputs: {}, asks: [], queue: [], interruption: null, usage: {}, failure: null },
+  ...{ unfinished: null, items: [], live: null, outputs: {}, asks: [], queue: [], interruption: null, usage: {}, failure: null },
   ...{ window: { usedTokens: 10, maxTokens: 1000 }, damage: [], canUndo: false, isCompacting: false },
 };
 
@@ -137,7 +137,7 @@ describe("the live part", () => {
           expect(view.cursor!.y).toBeGreaterThanOrEqual(0);
           expect(view.cursor!.y).toBeLessThan(view.lines.length);
           expect(view.cursor!.x).toBeLessThan(columns);
-          expect(lineText(view.lines.at(-1)!)).toMatch(/^(ready|. working|\? waiting|! interrupted)/u);
+          expect(lineText(view.lines.at(-1)!)).toMatch(/^(idle|queued|. running|\? waiting|! interrupted)/u);
         },
       ),
       seed,
@@ -234,7 +234,7 @@ describe("the live part", () => {
         ?.choices.map(({ key }) => key)
         .join("") ?? "";
     expect(keys(BASE)).toBe("");
-    expect(keys(states[2]!)).toBe("yanv");
+    expect(keys(states[2]!)).toBe("yapntv");
     expect(keys(states[3]!)).toBe("fkls");
     expect(keys({ ...states[3]!, interruption: { ...states[3]!.interruption!, calls: [] } })).toBe("fls");
     expect(keys({ ...BASE, status: "interrupted", failure: { code: "STORE_FULL", message: "full" } })).toBe("fl");
@@ -277,7 +277,7 @@ describe("the list of sessions", () => {
     const type = (text: string) => {
       const picked = pickKey(picker, { name: "text", text }, 5);
       if (picked.kind === "open") picker = picked.picker;
-      return passing(picker).map(({ title }) => title);
+      return picker.matches.map(({ title }) => title);
     };
     expect(type("work ")).toEqual(["at work"]);
     expect(type("run")).toEqual(["at work"]);
@@ -287,12 +287,9 @@ describe("the list of sessions", () => {
     expect(cleared).toMatchObject({ kind: "open", picker: { filter: "" } });
     expect(pickKey(openPicker("sessions", "", []), { name: "escape" }, 5).kind).toBe("cancelled");
     const second = { ...openPicker("sessions", "", sessionRows(sessions, NOW)), selected: 1 };
-    const more = withRows(
-      second,
-      sessionRows([summary("0005", "also broken", "interrupted"), ...sessions], NOW),
-      false,
-    );
-    expect(passing(more)[more.selected]!.title).toBe("newest");
+    const rows = sessionRows([summary("0005", "also broken", "interrupted"), ...sessions], NOW);
+    const more = withRows(second, { rows, loading: false });
+    expect(more.matches[more.selected]!.title).toBe("newest");
   });
 
   test("it fits into any screen", () => {

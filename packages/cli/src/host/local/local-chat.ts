@@ -48,6 +48,8 @@ export class LocalChat implements Chat {
   /** Nothing can be recorded until the session is reopened. */
   #isBroken = false;
   #reopening: Promise<void> | null = null;
+  /** How full the window was before the last compact, clear or rewind, for its undo. */
+  #tokensBefore: number | null = null;
   /** Created here, and still unused. */
   #isUnused: boolean;
   #closing: Promise<void> | null = null;
@@ -215,31 +217,29 @@ export class LocalChat implements Chat {
     this.#work.isPaused = true;
     await this.#start(async (signal) => {
       this.#states.update({ isCompacting: true }, { type: "compacting" });
-      await compactOnRequest(this.#session, this.#model, signal).finally(() =>
-        this.#states.update({ isCompacting: false }),
+      await this.#replace("compaction", () =>
+        compactOnRequest(this.#session, this.#model, signal).finally(() =>
+          this.#states.update({ isCompacting: false }),
+        ),
       );
-      await this.#afterReplace("compaction");
       return null;
     });
   }
 
   async clear(): Promise<void> {
     await this.#assertIdle();
-    await this.#session.replace([], { reason: "clear" });
-    await this.#afterReplace("clear");
+    await this.#replace("clear", () => this.#session.replace([], { reason: "clear" }));
   }
 
   async undo(): Promise<void> {
     await this.#assertIdle();
-    await this.#session.undo();
-    await this.#afterReplace("undo");
+    await this.#replace("undo", () => this.#session.undo());
   }
 
   async rewind(message: string): Promise<string> {
     await this.#assertIdle();
     const { kept, prompt } = splitBeforePrompt(this.#session, message);
-    await this.#session.replace(kept, { reason: "rewind" });
-    await this.#afterReplace("rewind");
+    await this.#replace("rewind", () => this.#session.replace(kept, { reason: "rewind" }));
     return prompt;
   }
 
@@ -467,11 +467,19 @@ export class LocalChat implements Chat {
     this.#states.emit({ type: "turn.ended", outcome: "failed", error: this.#states.state.failure!, denied });
   }
 
-  async #afterReplace(reason: "compaction" | "clear" | "rewind" | "undo"): Promise<void> {
-    // The provider counted the tokens of the old conversation.
-    this.#states.update({ window: { ...this.#states.state.window, usedTokens: 0 } });
+  /** Replaces the conversation, with the right figure for how full the window is. */
+  async #replace(reason: "compaction" | "clear" | "rewind" | "undo", work: () => Promise<unknown>): Promise<void> {
+    const { usedTokens: before } = this.#states.state.window;
+    // What the provider counts beyond the messages: the instructions and the tools.
+    const rest = Math.max(0, before - estimateTokens(this.#session.messages));
+    await work();
+    const restored = reason === "undo" ? this.#tokensBefore : null;
+    this.#tokensBefore = reason === "undo" ? null : before;
+    const { messages } = this.#session;
+    const usedTokens = restored ?? (messages.length === 0 ? 0 : rest + estimateTokens(messages));
+    this.#states.update({ window: { ...this.#states.state.window, usedTokens } });
     await this.inspect();
     this.#states.update({ canUndo: reason !== "undo", failure: null });
-    this.#states.emitRecorded({ type: "replaced", reason, items: this.#session.messages.length });
+    this.#states.emitRecorded({ type: "replaced", reason, items: messages.length });
   }
 }

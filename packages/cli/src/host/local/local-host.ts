@@ -2,7 +2,7 @@ import { mkdtempSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { ModelMessage } from "ai";
-import { guard, type ListQuery, openStore, type Session, type Store, type Summary } from "holdfast";
+import { guard, type ListQuery, openStore, type SearchHit, type Session, type Store, type Summary } from "holdfast";
 import { foreignInstructions } from "../../agent/instructions.ts";
 import type { Services } from "../../agent/services.ts";
 import { type Config, rulesPath } from "../../config.ts";
@@ -124,6 +124,10 @@ export class LocalHost implements Host {
 
   list(query?: ListQuery): Promise<{ sessions: readonly Summary[]; next?: string }> {
     return this.#store.list(query);
+  }
+
+  search(text: string): AsyncIterable<SearchHit> {
+    return this.#store.search(text, { limit: Number.MAX_SAFE_INTEGER });
   }
 
   async peek(id: string): Promise<readonly Item[]> {

@@ -1,6 +1,6 @@
-import { pad } from "../../terminal/index.ts";
+import { fit, pad } from "../../terminal/index.ts";
 import { BLANK, cut, type Line, line, lineWidth, type Span, span } from "../lines/line.ts";
-import { type Picker, type PickerRow, passing } from "./picker.ts";
+import type { Picker, PickerRow } from "./picker.ts";
 
 /** From this width on, the preview is beside the list; otherwise, below it. */
 const WIDE_COLUMNS = 120;
@@ -19,7 +19,7 @@ export function layOutPicker(picker: Picker, preview: readonly Line[], columns: 
     cut([span(picker.title, { bold: true, colour: "cyan" }), span(countWords(picker), { dim: true })], columns),
     cut([span("filter: ", { dim: true }), span(picker.filter)], columns),
   ];
-  const foot: Line[] = [cut(line("↑↓ choose · Enter select · type to filter · Esc back", { dim: true }), columns)];
+  const foot: Line[] = [cut(line("↑↓ choose · Enter select · type to search titles and texts · Esc back", { dim: true }), columns)];
   const room = Math.max(1, rowsMax - head.length - foot.length - 1);
   const body =
     columns >= WIDE_COLUMNS && preview.length > 0
@@ -55,9 +55,9 @@ function beside(picker: Picker, preview: readonly Line[], columns: number, room:
 }
 
 function listRows(picker: Picker, columns: number, room: number): Line[] {
-  const rows = passing(picker);
+  const rows = picker.matches;
   if (rows.length === 0) {
-    const words = picker.loading ? "  …" : picker.filter === "" ? "  nothing here" : "  no match";
+    const words = picker.loading || picker.searching ? "  …" : picker.filter === "" ? "  nothing here" : "  no match";
     return [cut(line(words, { dim: true }), columns)];
   }
   const first = Math.max(0, Math.min(picker.selected - Math.floor(room / 2), rows.length - room));
@@ -66,7 +66,8 @@ function listRows(picker: Picker, columns: number, room: number): Line[] {
 
 function rowLine(row: PickerRow, on: boolean, columns: number): Line {
   const mark: Span[] = row.mark === "" ? [] : [span(`${row.mark} `, { colour: row.urgent ? "yellow" : "green" })];
-  const detail = span(`  ${row.detail}`, { dim: true });
+  const words = row.isByText ? fit(row.detail, Math.floor(columns / 2)) : row.detail;
+  const detail = span(`  ${words}`, row.isByText ? { colour: "yellow" } : { dim: true });
   const detailWidth = lineWidth([detail]);
   const whole: Span[] = [
     span(on ? "▸ " : "  ", { colour: "cyan", bold: true }),
@@ -80,8 +81,10 @@ function rowLine(row: PickerRow, on: boolean, columns: number): Line {
 }
 
 function countWords(picker: Picker): string {
-  const all = picker.rows.length;
-  const shown = passing(picker).length;
-  const more = picker.loading ? "+" : "";
-  return picker.filter === "" ? `  ${all}${more}` : `  ${shown} of ${all}${more}`;
+  const all = `${picker.rows.length.toLocaleString("en")}${picker.loading ? "+" : ""}`;
+  if (picker.filter === "") return `  ${all}`;
+  const count = picker.matches.filter(({ isByText }) => isByText).length;
+  const byText = count > 0 ? `, ${count.toLocaleString("en")} by their text` : "";
+  const words = picker.searching ? `${byText}, searching …` : byText;
+  return `  ${picker.matches.length.toLocaleString("en")} of ${all}${words}`;
 }
