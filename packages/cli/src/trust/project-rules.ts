@@ -194,8 +194,9 @@ function realOf(path: string): string {
   return lstatSync(path, { throwIfNoEntry: false })?.isSymbolicLink() ? realpathSync(path) : path;
 }
 
-const LOCK_MS_MAX = 3_000;
+const LOCK_MS_MAX = 2_000;
 const LOCK_POLL_MS = 20;
+const PID_MAX = 0x7f_ff_ff_ff;
 
 /** Runs this while no other process does. A lock whose process died is removed. */
 function locked(lock: string, work: () => void): void {
@@ -222,7 +223,7 @@ function isHeld(lock: string): boolean {
   try {
     const pid = Number(readFileSync(lock, "utf8"));
     // Its writer may not have written its pid yet.
-    if (!Number.isSafeInteger(pid) || pid <= 0) return Date.now() - statSync(lock).mtimeMs < LOCK_MS_MAX;
+    if (!Number.isInteger(pid) || pid <= 0 || pid > PID_MAX) return Date.now() - statSync(lock).mtimeMs < LOCK_MS_MAX;
     process.kill(pid, 0);
     return true;
   } catch (error) {

@@ -156,7 +156,7 @@ test.concurrent("at a terminal: all of the command is shown, with its control ch
   expect(terminal.screen()).toContain(
     `command: echo harmless<U+001B>[2K<U+202E>; ${COMMAND} # ${"x".repeat(300)} the end`,
   );
-  expect(terminal.screen()).toContain("(exactly this command)");
+  expect(terminal.screen()).toContain('"always" allows: exactly this command');
   terminal.type("\r");
   expect(await terminal.ended).toBe(7);
   expect(ran(home)).toBe("");
@@ -197,7 +197,7 @@ test.concurrent("at a terminal: a path that is swapped for a link while the ques
   expect(existsSync(join(precious, "a.txt"))).toBe(false);
 });
 
-test.concurrent("at a terminal: Ctrl+C at the question leaves it waiting and ends by SIGINT; the end of input is a no", async () => {
+test.concurrent("at a terminal: Ctrl+C at the question leaves it waiting and ends by SIGINT; so does the end of input, with exit 7", async () => {
   using home = temporaryHome();
   const first = atTerminal(home, ["run", `run ${COMMAND}`]);
   await eventually(() => first.screen().includes("Enter: n)"));
@@ -210,6 +210,7 @@ test.concurrent("at a terminal: Ctrl+C at the question leaves it waiting and end
   second.type("\x04");
   expect(await second.ended).toBe(7);
   expect(second.screen()).not.toMatch(/\n\s+at /);
+  expect((await only(home)).status).toBe("waiting");
   expect(ran(home)).toBe("");
 });
 

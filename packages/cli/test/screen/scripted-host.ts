@@ -13,7 +13,15 @@ export class ScriptedChat implements Chat {
     this.id = id;
     this.state = {
       ...{ id, title: "", cwd: "/tmp/x", model: "offline/offline", status: "idle", items: [], live: null, outputs: {} },
-      ...{ unfinished: null, asks: [], queue: [], interruption: null, usage: {}, window: { usedTokens: 0, maxTokens: 0 }, failure: null },
+      ...{
+        unfinished: null,
+        asks: [],
+        queue: [],
+        interruption: null,
+        usage: {},
+        window: { usedTokens: 0, maxTokens: 0 },
+        failure: null,
+      },
       ...{ damage: [], canUndo: false, isCompacting: false },
       ...change,
     };

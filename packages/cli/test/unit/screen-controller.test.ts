@@ -74,11 +74,11 @@ describe("what waits for a word", () => {
     expect(chat.told).toEqual(["prompt add a test, and then yes", "prompt yes, but later"]);
   });
 
-  test("y, yes, a, always, n and no do what they say, in any case", () => {
+  test("y, yes, a, always, p, project, n and no do what they say, in any case", () => {
     const chat = new ScriptedChat("s1", ASKING);
     const person = new Person(chat);
-    for (const word of ["y", "yes", "YES", "a", "always", "n", "no", "No"]) person.say(word);
-    const words = ["allow", "allow", "allow", "always", "always", "deny", "deny", "deny"];
+    for (const word of ["y", "yes", "YES", "a", "always", "p", "Project", "n", "no", "No"]) person.say(word);
+    const words = ["allow", "allow", "allow", "always", "always", "project", "project", "deny", "deny", "deny"];
     expect(chat.told).toEqual(words.map((word) => `answer c1 ${word}`));
   });
 
@@ -88,7 +88,7 @@ describe("what waits for a word", () => {
     expect(person.live).toMatch(/▸ n {2}deny/);
     person.type("a");
     expect(person.live).toMatch(/▸ a {2}always/);
-    person.press("enter").press("enter").press("up", "up", "enter").press("down", "down", "enter");
+    person.press("enter").press("enter").press("up", "up", "up", "enter").press("down", "down", "down", "enter");
     expect(chat.told).toEqual(["answer c1 always", "answer c1 deny", "answer c1 allow", "answer c1 deny"]);
   });
 
@@ -119,7 +119,7 @@ describe("what waits for a word", () => {
   test("the next question is not answered by a key that was pressed twice", () => {
     const second = asking({ call: "c2", name: "shell", input: { command: "rm -rf x" } });
     const chat = new ScriptedChat("s1", { ...ASKING, asks: [...ASKING.asks!, second] });
-    const person = new Person(chat).press("up", "up").press("enter");
+    const person = new Person(chat).press("up", "up", "up").press("enter");
     chat.become({ asks: [second] });
     person.press("enter", "up", "up", "enter");
     expect(chat.told).toEqual(["answer c1 allow"]);
@@ -202,7 +202,13 @@ describe("while the conversation is summed up", () => {
 test("a server that says nothing: how long it has been silent is seen; while a tool runs, that is no wonder", () => {
   const chat = new ScriptedChat("s1", { status: "running" });
   let now = 0;
-  const environment = { host: scriptedHost(chat), colour: false, now: () => now, exportTo: async () => "out.md", startNew };
+  const environment = {
+    host: scriptedHost(chat),
+    colour: false,
+    now: () => now,
+    exportTo: async () => "out.md",
+    startNew,
+  };
   const controller = new Controller(environment, { columns: 80, rows: 24 });
   controller.show(chat, false);
   const seenAt = (ms: number): string => {
@@ -233,7 +239,13 @@ test("a server that says nothing: how long it has been silent is seen; while a t
 test("how long a turn has worked is not counted anew from each question on", () => {
   const chat = new ScriptedChat("s1");
   let now = 0;
-  const environment = { host: scriptedHost(chat), colour: false, now: () => now, exportTo: async () => "out.md", startNew };
+  const environment = {
+    host: scriptedHost(chat),
+    colour: false,
+    now: () => now,
+    exportTo: async () => "out.md",
+    startNew,
+  };
   const controller = new Controller(environment, { columns: 80, rows: 24 });
   controller.show(chat, false);
   chat.become({ status: "running" }, { type: "turn.started", turn: 1, prompt: "go" });
@@ -344,7 +356,14 @@ test("where a screen cannot be drawn, it is said why", () => {
 test("the model that was named at the start is for the session that is taken from the list", async () => {
   const host = scriptedHost(new ScriptedChat("0199aaaa-0000", { title: "one" }));
   const open = vi.spyOn(host, "open");
-  const environment = { host, colour: false, now: Date.now, exportTo: async () => "out.md", startNew, model: "openai/x" };
+  const environment = {
+    host,
+    colour: false,
+    now: Date.now,
+    exportTo: async () => "out.md",
+    startNew,
+    model: "openai/x",
+  };
   const controller = new Controller(environment, { columns: 80, rows: 24 });
   controller.pick();
   await vi.waitFor(() => expect(controller.renderer.picture.live).toContain("0199aaaa"), 60_000);

@@ -20,7 +20,17 @@ const NOW = Date.parse(AT) + 90_000;
 
 const BASE: ChatState = {
   ...{ id: "0199aaaa-0000-7000-8000-000000000000", title: "", cwd: "/tmp/x", model: "offline/offline", status: "idle" },
-  ...{ unfinished: null, items: [], live: null, outputs: {}, asks: [], queue: [], interruption: null, usage: {}, failure: null },
+  ...{
+    unfinished: null,
+    items: [],
+    live: null,
+    outputs: {},
+    asks: [],
+    queue: [],
+    interruption: null,
+    usage: {},
+    failure: null,
+  },
   ...{ window: { usedTokens: 10, maxTokens: 1000 }, damage: [], canUndo: false, isCompacting: false },
 };
 
@@ -175,7 +185,7 @@ describe("the live part", () => {
     const ask = asking({ name: "write", input: { path: "x", content }, rule: "write(x)" });
     const panel = panelOf({ ...BASE, status: "waiting", asks: [ask] }, new Set())!;
     const shownIn = (rows: number): number => text(panel.lines(80, rows, NOW)).match(/line \d+;/g)!.length;
-    expect([shownIn(14), shownIn(50), shownIn(200)]).toEqual([7, 43, 60]);
+    expect([shownIn(14), shownIn(50), shownIn(200)]).toEqual([6, 42, 60]);
     for (const rows of [14, 50, 200]) expect(text(panel.lines(80, rows, NOW))).toContain("line 59;");
   });
 
@@ -206,7 +216,7 @@ describe("the live part", () => {
       const [, hidden, lines] = /… v shows (\d+) more characters, on (\d+) lines?/.exec(body.join("\n"))!;
       const shown = body
         .filter((row) => !row.includes("… "))
-        .map((row) => row.replace(/^ {2}(?:│| |command:|runs in:) /, ""));
+        .map((row) => row.replace(/^ {2}(?:│| |command:|runs in:|"always" allows:) /, ""));
       const all = asked.parts.reduce((sum, part) => sum + part.text.replaceAll("\n", "").length, 0);
       expect(shown.map((row) => row.replace(/^ {2}command:$/, "")).join("").length + Number(hidden)).toBe(all);
       expect(Number(lines)).toBeGreaterThan(0);

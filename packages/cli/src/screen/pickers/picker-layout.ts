@@ -19,7 +19,9 @@ export function layOutPicker(picker: Picker, preview: readonly Line[], columns: 
     cut([span(picker.title, { bold: true, colour: "cyan" }), span(countWords(picker), { dim: true })], columns),
     cut([span("filter: ", { dim: true }), span(picker.filter)], columns),
   ];
-  const foot: Line[] = [cut(line("↑↓ choose · Enter select · type to search titles and texts · Esc back", { dim: true }), columns)];
+  const foot: Line[] = [
+    cut(line("↑↓ choose · Enter select · type to search titles and texts · Esc back", { dim: true }), columns),
+  ];
   const room = Math.max(1, rowsMax - head.length - foot.length - 1);
   const body =
     columns >= WIDE_COLUMNS && preview.length > 0

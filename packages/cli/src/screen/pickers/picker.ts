@@ -115,7 +115,10 @@ export function pickKey(picker: Picker, key: Key, pageRows: number): Picked {
 }
 
 /** Replaces rows or hits, and keeps the selection. */
-export function withRows(picker: Picker, change: Partial<Pick<Picker, "rows" | "loading" | "hits" | "searching">>): Picker {
+export function withRows(
+  picker: Picker,
+  change: Partial<Pick<Picker, "rows" | "loading" | "hits" | "searching">>,
+): Picker {
   const chosen = picker.matches[picker.selected]?.id;
   const next = { ...picker, ...change };
   const matches = matching(next);
