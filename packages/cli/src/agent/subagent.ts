@@ -13,13 +13,16 @@ import { type AgentRole, AgentRuntime } from "./runtime.ts";
 import type { Services } from "./services.ts";
 import { findChild } from "./subagent-sessions.ts";
 
-/** Gets decisions on the calls of a sub-agent that works on this task. Null if nobody decided. */
+/**
+ * Gets decisions on the calls of a sub-agent that works on this task. If nobody decides: `stopped` by a person, or
+ * `left` for the next process.
+ */
 export type GetPermission = (
   agent: AgentRuntime,
   turn: Turn<ModelMessage>,
   approvals: readonly Approval[],
   task: string,
-) => Promise<Turn<ModelMessage> | null>;
+) => Promise<Turn<ModelMessage> | "stopped" | "left">;
 
 /** A conversation's agent, which can delegate work to sub-agents. */
 export function createAgent(
@@ -81,7 +84,7 @@ async function delegate(delegator: Delegator, delegated: Delegation): Promise<st
   return answer ?? parked.park(delegated.call);
 }
 
-/** Null if it was stopped while it waited for a person. */
+/** Null if it waits for a person, and this process ends first. */
 async function workInSession(
   session: Session<ModelMessage>,
   { services, parent, model, events, permit }: Delegator,
@@ -128,9 +131,12 @@ async function workInSession(
           const waits: Turn<ModelMessage> = turn;
           // A turn that waits cannot be stopped: it just goes on waiting.
           turn = null;
-          turn = await permit(agent, waits, result.approvals, prompt);
-          if (turn === null) return null;
-          break;
+          const decided = await permit(agent, waits, result.approvals, prompt);
+          if (decided === "left") return null;
+          turn = decided === "stopped" ? await session.resumeTurn({ calls: () => "keep" }) : decided;
+          if (decided !== "stopped") break;
+          await turn.abort({ by: BY });
+          throw subagentStopped();
         }
         default:
           await turn.abort({ by: BY });

@@ -2,11 +2,13 @@ import type { ModelMessage } from "ai";
 import type { Turn } from "holdfast";
 import type { Approval } from "../../agent/open-calls.ts";
 import type { AgentRuntime } from "../../agent/runtime.ts";
+import type { GetPermission } from "../../agent/subagent.ts";
 import { CommandError, EXIT } from "../../exit.ts";
 import { askedBelow } from "../approval/approval-request.ts";
 import { getPermission } from "../approval/get-permission.ts";
 import type { PermissionPrompts } from "../approval/permission-prompts.ts";
 import type { ApprovalAnswer } from "../host.ts";
+import type { ActiveWork } from "./active-work.ts";
 import type { ChatStateStore } from "./chat-state-store.ts";
 
 interface Asked {
@@ -55,19 +57,19 @@ function allowInProject(states: ChatStateStore, agent: AgentRuntime, rule: strin
   allowInSession(states, agent, rule);
 }
 
-/** A sub-agent asks through the chat, while the turn that started it is running. Null if nobody decided. */
-export function getPermissionBelow(
+/** A sub-agent asks through the chat, while the turn that started it is running. */
+export async function getPermissionBelow(
   { states, prompts, agent }: Asked,
   turn: Turn<ModelMessage>,
   approvals: readonly Approval[],
-  { task, asks, stopped }: { readonly task: string; readonly asks: "person" | "nobody"; readonly stopped: AbortSignal },
-): Promise<Turn<ModelMessage> | null> {
-  return getPermission(agent, turn, approvals, {
+  { task, asks, work }: { readonly task: string; readonly asks: "person" | "nobody"; readonly work: ActiveWork },
+): ReturnType<GetPermission> {
+  const goesOn = await getPermission(agent, turn, approvals, {
     asks,
     takeAnswered: (questions) => questions,
     denied: (call, decision) => states.agentEvents().denied(call, decision, true),
     ask: async (asked) => {
-      if (stopped.aborted) return null;
+      if (work.signal.aborted) return null;
       // Agents may use the same call ids.
       const own = new Map(asked.map((ask) => [`${agent.session.id}/${ask.call}`, ask]));
       const answers = await prompts.askBelow(
@@ -78,4 +80,6 @@ export function getPermissionBelow(
       return new Map([...answers].map(([call, answer]) => [own.get(call)!.call, answer]));
     },
   });
+  // Only a person ends the wait; if the chat is closed or the store fails, the question is asked again later.
+  return goesOn ?? (work.stoppedBy === null || work.stoppedBy === "close" ? "left" : "stopped");
 }

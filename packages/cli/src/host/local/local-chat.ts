@@ -83,7 +83,7 @@ export class LocalChat implements Chat {
   #createAgent(session: Session<Message>): AgentRuntime {
     const { asks } = this.#services;
     return createAgent(session, this.#services, this.#states.agentEvents(), (below, turn, approvals, task) =>
-      getPermissionBelow(this.#asked(below), turn, approvals, { task, asks, stopped: this.#work.signal }),
+      getPermissionBelow(this.#asked(below), turn, approvals, { task, asks, work: this.#work }),
     );
   }
 
