@@ -53,6 +53,30 @@ describe.concurrent("chat after an unclean death", () => {
     await answered(terminal, "I thought about rivers");
   });
 
+  test("plain holdfast says that the last session here was interrupted, before anything else; Enter continues it", async (context) => {
+    using home = temporaryHome();
+    {
+      await using terminal = await chat(context, home, ["--allow", "shell"]);
+      await terminal.say("run echo $$ > pid; echo begun; exec sleep 300");
+      await terminal.until(/shell .* running\n {2}│ begun/);
+      await terminal.signal("SIGKILL");
+      await terminal.ended();
+      process.kill(Number(readFileSync(join(home.work, "pid"), "utf8")), "SIGKILL");
+    }
+    await using terminal = await inTerminal(context, home, []);
+    await terminal.until(
+      "A session here was interrupted just now, in `echo $$ > pid; echo begun; exec sleep 300`.",
+      "you asked: run echo $$ > pid; echo begun; exec sleep 300",
+      /▸ c {2}continue it\n {2}n {2}start a new session/,
+      "❯ Enter continues it, n starts a new session",
+      /^! interrupted\b/m,
+    );
+    expect((await home.run(["ls"])).stdout).toMatch(/interrupted .* run echo /);
+    await terminal.keys("Enter");
+    await terminal.untilAll(/✗ shell echo [\s\S]*^idle\b/m);
+    expect(await prompts(home)).toEqual(["run echo $$ > pid; echo begun; exec sleep 300"]);
+  });
+
   for (const [how, args] of [
     ["--continue", ["chat", "--continue"]],
     ["--resume latest", ["chat", "--resume", "latest"]],

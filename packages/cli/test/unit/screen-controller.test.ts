@@ -1,7 +1,7 @@
 import { stripVTControlCharacters } from "node:util";
 import { describe, expect, test, vi } from "vitest";
 import { whyNoScreen } from "../../src/commands/agent/chat.ts";
-import type { ChatState } from "../../src/host/host.ts";
+import type { ChatState, UnfinishedSession } from "../../src/host/host.ts";
 import { Controller } from "../../src/screen/controller.ts";
 import type { KeyName } from "../../src/screen/input/keys.ts";
 import { asking } from "../screen/ask.ts";
@@ -19,7 +19,9 @@ class Person {
   /** Ahead of the clock. */
   #aheadMs = 0;
 
-  constructor(...chats: ScriptedChat[]) {
+  constructor(...given: readonly (ScriptedChat | { offer: UnfinishedSession; chats: ScriptedChat[] })[]) {
+    const chats = given.flatMap((one) => (one instanceof ScriptedChat ? [one] : one.chats));
+    const offer = given.flatMap((one) => (one instanceof ScriptedChat ? [] : [one.offer]))[0];
     const environment = {
       host: scriptedHost(...chats),
       colour: false,
@@ -28,7 +30,8 @@ class Person {
       startNew: async () => chats.at(-1)!,
     };
     this.controller = new Controller(environment, { columns: 80, rows: 24 });
-    if (chats[0] !== undefined) this.controller.show(chats[0], false);
+    if (offer !== undefined) this.controller.offer(offer);
+    else if (chats[0] !== undefined) this.controller.show(chats[0], false);
     this.waits();
   }
 
@@ -196,6 +199,84 @@ describe("while the conversation is summed up", () => {
     expect(chat.told).toEqual(["stop user"]);
     chat.become({ status: "running" });
     await person.sees("compacting 0:0");
+  });
+});
+
+describe("no, and why", () => {
+  test("t asks for the reason and denies with it; Esc goes back to the question", () => {
+    const chat = new ScriptedChat("s1", ASKING);
+    const person = new Person(chat).say("t");
+    expect(person.live).toContain("Deny write: what should the agent know or do instead?");
+    person.type("oh").press("escape");
+    expect(person.live).toContain("? Allow write?");
+    expect(chat.told).toEqual([]);
+    person.say("tell").press("enter").say("y").waits();
+    // What is typed there is the reason, whatever it is.
+    expect(chat.told).toEqual(["answer c1 deny y"]);
+  });
+
+  test("the question is gone while the reason is typed: it goes nowhere, and stays in the line", () => {
+    const chat = new ScriptedChat("s1", ASKING);
+    const person = new Person(chat).say("t").type("because");
+    chat.become({ asks: [], status: "running" });
+    person.waits();
+    expect(person.live).toContain("❯ because");
+    expect(chat.told).toEqual([]);
+  });
+});
+
+describe("an unfinished session is offered before anything else", () => {
+  const INTERRUPTED: UnfinishedSession = {
+    ...{ id: "s1", title: "", cwd: "/tmp/x", status: "interrupted", at: new Date().toISOString(), queue: [] },
+    interruption: {
+      ...{ turn: 1, at: new Date().toISOString(), resumes: 0, how: { kind: "killed" }, prompt: "run the tests" },
+      ...{ answered: false, text: "" },
+      calls: [{ call: "c", name: "shell", input: { command: "npm test" }, state: "outcome-unknown" }],
+    },
+  };
+  const left = { status: "interrupted", interruption: INTERRUPTED.interruption } as const;
+
+  function offered(found = INTERRUPTED): { person: Person; old: ScriptedChat; fresh: ScriptedChat } {
+    const [old, fresh] = [new ScriptedChat("s1", left), new ScriptedChat("s2")];
+    const person = new Person({ offer: found, chats: [old, fresh] });
+    return { person, old, fresh };
+  }
+
+  test("it says what was left; Enter continues it", async () => {
+    const { person, old } = offered();
+    expect(person.live).toContain("A session here was interrupted just now, in `npm test`.");
+    expect(person.live).toContain("you asked: run the tests");
+    expect(person.live).toContain("Enter continues it, n starts a new session");
+    expect(person.live).toMatch(/^! interrupted/m);
+    person.press("enter");
+    await vi.waitFor(() => expect(old.told).toEqual(["finish"]), 60_000);
+  });
+
+  test("n starts a new session, and nothing happens to the other", async () => {
+    const { person, old } = offered();
+    person.say("n");
+    await person.sees("new session");
+    expect(old.told).toEqual([]);
+  });
+
+  test("keys from before it appeared do not choose; other text is not sent anywhere, and stays in the line", async () => {
+    const { person, old, fresh } = offered();
+    person.say("fix the bug");
+    await person.sees("Choose first");
+    expect(person.live).toContain("❯ fix the bug");
+    const { person: hasty, old: other } = offered();
+    hasty.press("escape");
+    expect([...old.told, ...fresh.told, ...other.told]).toEqual([]);
+    person.press("killToStart").say("n");
+    await person.sees("new session");
+  });
+
+  test("a process that still runs: what happens to it is for the person to say", async () => {
+    const call = { ...left.interruption!.calls[0]!, process: { pid: 7, running: true } };
+    const old = new ScriptedChat("s1", { ...left, interruption: { ...left.interruption!, calls: [call] } });
+    const person = new Person({ offer: INTERRUPTED, chats: [old] }).press("enter");
+    await person.sees("stop process 7 first");
+    expect(old.told).toEqual([]);
   });
 });
 

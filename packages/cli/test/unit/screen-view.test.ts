@@ -302,6 +302,49 @@ describe("the list of sessions", () => {
     expect(more.matches[more.selected]!.title).toBe("newest");
   });
 
+  test("hits in the text of a session come after those in its title, with an excerpt and their own count", () => {
+    const filtered = pickKey(
+      openPicker("sessions", "Sessions", sessionRows(sessions, NOW)),
+      { name: "text", text: "new" },
+      5,
+    );
+    if (filtered.kind !== "open") throw new Error("it is open");
+    const hits = new Map([
+      [sessions[0]!.id, "something new"],
+      [sessions[3]!.id, "… nothing new here …"],
+    ]);
+    const found = withRows(filtered.picker, { hits, searching: false });
+    expect(found.matches.map(({ title, isByText }) => [title, isByText === true])).toEqual([
+      ["newest", false],
+      ["at work", true],
+    ]);
+    const seen = text(layOutPicker(found, [], 100, 20).lines);
+    expect(seen).toContain("2 of 3, 1 by their text");
+    expect(seen).toContain("… nothing new here …");
+    expect(text(layOutPicker({ ...found, searching: true }, [], 100, 20).lines)).toContain("searching …");
+  });
+
+  test("ten thousand sessions: what a row says is put together once, however many keys are pressed", () => {
+    let read = 0;
+    const rows = Array.from({ length: 10_000 }, (_, i) => ({
+      ...{ id: `id-${i}`, mark: "", urgent: false },
+      title: `number ${i}`,
+      get detail() {
+        read++;
+        return "detail";
+      },
+    }));
+    let picker = openPicker("sessions", "Sessions", rows);
+    for (const key of [..."number 9999"]) {
+      const picked = pickKey(picker, { name: "text", text: key }, 5);
+      if (picked.kind === "open") picker = picked.picker;
+      layOutPicker(picker, [], 100, 20);
+    }
+    expect(picker.matches.map(({ title }) => title)).toEqual(["number 9999"]);
+    // Once for each row, and for the rows that were drawn.
+    expect(read).toBeLessThan(11_000);
+  });
+
   test("it fits into any screen", () => {
     holds(
       fc.property(

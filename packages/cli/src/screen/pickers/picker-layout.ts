@@ -63,12 +63,23 @@ function listRows(picker: Picker, columns: number, room: number): Line[] {
     return [cut(line(words, { dim: true }), columns)];
   }
   const first = Math.max(0, Math.min(picker.selected - Math.floor(room / 2), rows.length - room));
-  return rows.slice(first, first + room).map((row, i) => rowLine(row, first + i === picker.selected, columns));
+  return rows
+    .slice(first, first + room)
+    .map((row, i) => rowLine(row, first + i === picker.selected, columns, picker.filter));
 }
 
-function rowLine(row: PickerRow, on: boolean, columns: number): Line {
+/** The part of an excerpt around the first word of the filter. */
+function aroundHit(excerpt: string, filter: string, columns: number): string {
+  const [word = ""] = filter.trim().toLowerCase().split(/\s+/u);
+  const at = excerpt.toLowerCase().indexOf(word);
+  // Some words before it, at a word boundary.
+  const from = at <= columns / 2 ? 0 : excerpt.lastIndexOf(" ", at - Math.floor(columns / 3)) + 1;
+  return fit(`${from > 0 ? "…" : ""}${excerpt.slice(from)}`, columns);
+}
+
+function rowLine(row: PickerRow, on: boolean, columns: number, filter: string): Line {
   const mark: Span[] = row.mark === "" ? [] : [span(`${row.mark} `, { colour: row.urgent ? "yellow" : "green" })];
-  const words = row.isByText ? fit(row.detail, Math.floor(columns / 2)) : row.detail;
+  const words = row.isByText ? aroundHit(row.detail, filter, Math.floor(columns / 2)) : row.detail;
   const detail = span(`  ${words}`, row.isByText ? { colour: "yellow" } : { dim: true });
   const detailWidth = lineWidth([detail]);
   const whole: Span[] = [
