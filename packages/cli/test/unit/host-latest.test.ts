@@ -1,9 +1,11 @@
+import { cpSync, rmSync } from "node:fs";
 import type { ModelMessage } from "ai";
-import type { Store } from "holdfast";
+import { openStore, type Store } from "holdfast";
 import { expect, test } from "vitest";
+import { LocalHost } from "../../src/host/local/local-host.ts";
 import { offerWords } from "../../src/screen/panels/offer.ts";
 import { APP } from "../../src/store/app.ts";
-import { Stage } from "./host-stage.ts";
+import { config, Stage } from "./host-stage.ts";
 
 type Left = "completed" | "killed" | "waiting" | "queued" | "stopped";
 
@@ -101,4 +103,21 @@ test("--continue does not open an older session in silence: it says who has the 
   await other.close();
   // Nobody has it open any more: an unfinished one comes first.
   expect((await host.latest(stage.work))!.id).toBe(older);
+});
+
+test("a session of a killed process that is open again is interrupted, not running: in lists as on the screen", async () => {
+  await using stage = new Stage();
+  const dying = await stage.store();
+  const left = await dying.create<ModelMessage>({ dialect: "ai-sdk", app: APP, cwd: stage.work });
+  await left.startTurn({ role: "user", content: "go" });
+  // As SIGKILL leaves it: a copy of its files, taken in mid-turn.
+  const copy = `${stage.folder}-copy`;
+  cpSync(stage.folder, copy, { recursive: true });
+  const host = new LocalHost(await openStore(copy, { app: APP, recordsToolStarts: true }), config, "person");
+  const chat = await host.open(left.id, { here: true });
+  expect(chat.state).toMatchObject({ status: "interrupted", unfinished: "interrupted" });
+  expect((await host.list()).sessions.map(({ status }) => status)).toEqual(["interrupted"]);
+  await host.close();
+  await dying.close();
+  rmSync(copy, { recursive: true });
 });

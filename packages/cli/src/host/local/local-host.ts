@@ -22,6 +22,7 @@ import { itemsOf } from "../../transcript/items.ts";
 import { ProjectRules, RULE_KINDS } from "../../trust/project-rules.ts";
 import { Trust } from "../../trust/trust.ts";
 import { folderFor } from "../../trust/work-folder.ts";
+import { isStoreFailure } from "../failures.ts";
 import type { Chat, ChatOptions, Host, NewChat, UnfinishedSession } from "../host.ts";
 import { describeInterruption, messageText, unfinishedStatus } from "./chat-state.ts";
 import { type ChatFacts, LocalChat } from "./local-chat.ts";
@@ -248,6 +249,7 @@ export class LocalHost implements Host {
         const { model, ...facts } = await look();
         const chat = new LocalChat(session, model, this.#services, () => this.#chats.delete(id), facts);
         if (session.attributes.notes["model"] !== model.name) await session.note("model", model.name);
+        else await markOpened(session, model.name);
         await chat.restore();
         for (const words of await foreignInstructions(chat.state.cwd)) this.#notFollowed.add(words);
         return chat;
@@ -265,6 +267,20 @@ export class LocalHost implements Host {
     chat.catch(() => {
       if (this.#chats.get(id) === chat) this.#chats.delete(id);
     });
+  }
+}
+
+/**
+ * The turn of a process that was killed counts as running in lists as long as its session is open and nothing tells that
+ * another process has it. The first record of this process tells.
+ */
+async function markOpened(session: Session<ModelMessage>, model: string): Promise<void> {
+  if (session.interruption?.how.kind !== "killed") return;
+  try {
+    await session.note("model", model);
+  } catch (error) {
+    // On a full disk the session can still be read.
+    if (!isStoreFailure(error)) throw error;
   }
 }
 
