@@ -25,12 +25,16 @@ export async function findChild(store: Store, parent: string, call: string, mess
   return null;
 }
 
-/** Whether the sub-agent of a call waits for a person, and nothing else of it is in flight. */
-export async function isWaitingBelow(store: Store, parent: string, { id, name, message }: OpenCall): Promise<boolean> {
+/** The calls on which the sub-agent of a call waits for a person; none if anything else of it is in flight. */
+export async function callsWaitingBelow(
+  store: Store,
+  parent: string,
+  { id, name, message }: OpenCall,
+): Promise<readonly OpenCall[]> {
   const child = name === DELEGATE ? await findChild(store, parent, id, message ?? undefined) : null;
   const reading = child === null ? null : await nullIfUnreadable(store.read(child));
   const { how, calls = [] } = reading?.interruption ?? {};
-  return how?.kind === "suspended" && calls.every(({ state }) => state === "awaiting");
+  return how?.kind === "suspended" && calls.every(({ state }) => state === "awaiting") ? calls : [];
 }
 
 /**

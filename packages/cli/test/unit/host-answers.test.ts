@@ -204,6 +204,23 @@ test("R7: a chat is closed while a sub-agent waits: the next one asks the same q
   expect(again.state.items.at(-1)).toMatchObject({ kind: "answer", text: "the whole" });
 });
 
+test("opening a chat runs nothing by itself, although a rule allows by now what a sub-agent waited for", async () => {
+  await using stage = new Stage();
+  const chat = await stage.chat([delegated("c0"), BELOW], { asks: "person" });
+  await chat.prompt("go");
+  await until(chat, "waiting");
+  await chat.close();
+  await chat.store.close();
+  const config = { allow: ["write"] };
+  const again = await stage.chat([[text("the part")], [text("the whole")]], { asks: "person", id: chat.id, config });
+  await again.settled();
+  expect(again.state.status).toBe("interrupted");
+  expect(existsSync(join(stage.work, "a.txt"))).toBe(false);
+  await again.finish();
+  await until(again, "idle");
+  expect(existsSync(join(stage.work, "a.txt"))).toBe(true);
+});
+
 test("a person stops the turn while a sub-agent waits: its call does not run, and the model is told that it was stopped", async () => {
   await using stage = new Stage();
   const chat = await stage.chat([delegated("c0"), BELOW, [text("and now")]], { asks: "person" });

@@ -6,7 +6,7 @@ import { type Approval, openApprovals, resumeInterrupted } from "../../agent/ope
 import type { AgentRuntime } from "../../agent/runtime.ts";
 import type { Services } from "../../agent/services.ts";
 import { createAgent } from "../../agent/subagent.ts";
-import { isWaitingBelow } from "../../agent/subagent-sessions.ts";
+import { callsWaitingBelow } from "../../agent/subagent-sessions.ts";
 import { CommandError, EXIT } from "../../exit.ts";
 import type { ResolvedModel } from "../../models/resolve.ts";
 import { APP } from "../../store/app.ts";
@@ -116,11 +116,15 @@ export class LocalChat implements Chat {
     else if (await this.#isWaitingBelow(interruption)) await this.finish();
   }
 
-  /** Only sub-agents that wait for a person were left open: they ask as soon as they are resumed. */
+  /** Only sub-agents that wait for a person were left open: they ask when they are resumed, before anything runs. */
   async #isWaitingBelow({ how, calls }: Interruption<Message>): Promise<boolean> {
     const isStopped = how.kind === "failed" || (how.kind === "aborted" && how.by !== "close");
     if (isStopped || calls.length === 0) return false;
-    for (const call of calls) if (!(await isWaitingBelow(this.#services.store, this.id, call))) return false;
+    for (const call of calls) {
+      const waiting = await callsWaitingBelow(this.#services.store, this.id, call);
+      // If rules allow all of them by now, they would run without a word of the person's.
+      if (!waiting.some(({ name, input }) => this.#agent.decide(name, input).verdict === "ask")) return false;
+    }
     return true;
   }
 
