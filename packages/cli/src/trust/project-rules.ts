@@ -2,6 +2,7 @@ import { randomBytes } from "node:crypto";
 import {
   closeSync,
   fsyncSync,
+  linkSync,
   lstatSync,
   mkdirSync,
   openSync,
@@ -29,14 +30,16 @@ const NONE: RuleSet = { allow: [], ask: [], deny: [] };
  */
 export class ProjectRules {
   readonly path: string | null;
+  readonly #patienceMs: number;
   #known: { readonly stamp: string; readonly projects: ReadonlyMap<string, RuleSet> } = {
     stamp: "",
     projects: new Map(),
   };
 
-  /** `path`: the file; null if this user has no configuration. */
-  constructor(path: string | null) {
+  /** `path`: the file; null if this user has no configuration. `patienceMs`: how long to wait for another process. */
+  constructor(path: string | null, patienceMs = PATIENCE_MS) {
     this.path = path;
+    this.#patienceMs = patienceMs;
   }
 
   /** Rules by folder. Throws CommandError CONFIG_INVALID. */
@@ -94,7 +97,7 @@ export class ProjectRules {
     mkdirSync(dirname(this.path), { recursive: true, mode: 0o700 });
     const path = realOf(this.path);
     // Two processes may change the file at once: a rule that one of them removed must not come back.
-    locked(`${path}.lock`, () => {
+    locked(`${path}.lock`, this.#patienceMs, () => {
       const projects = new Map(this.load());
       const { stamp } = this.#known;
       const next = change(projects.get(folder) ?? NONE);
@@ -194,22 +197,23 @@ function realOf(path: string): string {
   return lstatSync(path, { throwIfNoEntry: false })?.isSymbolicLink() ? realpathSync(path) : path;
 }
 
-const LOCK_MS_MAX = 2_000;
+/** A change takes milliseconds; a busy machine may take longer. */
+const PATIENCE_MS = 10_000;
 const LOCK_POLL_MS = 20;
 const PID_MAX = 0x7f_ff_ff_ff;
 
 /** Runs this while no other process does. A lock whose process died is removed. */
-function locked(lock: string, work: () => void): void {
-  const end = Date.now() + LOCK_MS_MAX;
+function locked(lock: string, patienceMs: number, work: () => void): void {
+  const end = Date.now() + patienceMs;
   for (;;) {
     try {
       writeFileSync(lock, String(process.pid), { flag: "wx", mode: 0o600 });
       break;
     } catch (error) {
       if ((error as NodeJS.ErrnoException).code !== "EEXIST") throw error;
-      if (!isHeld(lock)) rmSync(lock, { force: true });
-      else if (Date.now() > end) throw busy(`Another process is changing your rules and holds ${lock}.`);
-      else Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, LOCK_POLL_MS);
+      if (removeIfDead(lock)) continue;
+      if (Date.now() > end) throw busy(`Another process is changing your rules and holds ${lock}.`);
+      Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, LOCK_POLL_MS);
     }
   }
   try {
@@ -219,18 +223,47 @@ function locked(lock: string, work: () => void): void {
   }
 }
 
-function isHeld(lock: string): boolean {
+/** Whether the lock was removed because its process is dead. Moved away first: another process may do the same. */
+function removeIfDead(lock: string): boolean {
+  const holder = holderOf(lock);
+  if (holder === null ? !isOld(lock) : isAlive(holder)) return false;
+  const moved = `${lock}.${randomBytes(6).toString("hex")}`;
+  try {
+    renameSync(lock, moved);
+    // It was another lock by then, of a process that is alive: give it back.
+    if (holderOf(moved) !== holder) linkSync(moved, lock);
+  } catch (error) {
+    const { code } = error as NodeJS.ErrnoException;
+    if (code !== "ENOENT" && code !== "EEXIST") throw error;
+  } finally {
+    rmSync(moved, { force: true });
+  }
+  return true;
+}
+
+/** Its process died before it wrote its pid. */
+function isOld(lock: string): boolean {
+  const found = statSync(lock, { throwIfNoEntry: false });
+  return found !== undefined && Date.now() - found.mtimeMs > PATIENCE_MS;
+}
+
+/** The process that holds the lock; null if that is not known, or nobody does any more. */
+function holderOf(lock: string): number | null {
   try {
     const pid = Number(readFileSync(lock, "utf8"));
-    // Its writer may not have written its pid yet.
-    if (!Number.isInteger(pid) || pid <= 0 || pid > PID_MAX) return Date.now() - statSync(lock).mtimeMs < LOCK_MS_MAX;
+    return Number.isInteger(pid) && pid > 0 && pid <= PID_MAX ? pid : null;
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === "ENOENT") return null;
+    throw error;
+  }
+}
+
+function isAlive(pid: number): boolean {
+  try {
     process.kill(pid, 0);
     return true;
   } catch (error) {
-    const { code } = error as NodeJS.ErrnoException;
-    if (code === "ESRCH" || code === "ENOENT") return false;
-    if (code === "EPERM") return true;
-    throw error;
+    return (error as NodeJS.ErrnoException).code !== "ESRCH";
   }
 }
 

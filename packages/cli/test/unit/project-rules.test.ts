@@ -11,6 +11,7 @@ import {
   rmSync,
   statSync,
   symlinkSync,
+  utimesSync,
   writeFileSync,
 } from "node:fs";
 import { tmpdir } from "node:os";
@@ -171,9 +172,14 @@ test("the lock of a process that died does not block; that of a living one does 
   put('{"version":1,"projects":{}}');
   writeFileSync(`${file}.lock`, String(spawnSync("true").pid));
   expect(rules().add(project, "allow", ["write"])).toEqual(["write"]);
+  writeFileSync(`${file}.lock`, "");
+  utimesSync(`${file}.lock`, 0, 0);
+  expect(rules().add(project, "allow", ["read"])).toEqual(["read"]);
   writeFileSync(`${file}.lock`, String(process.ppid));
-  expect(() => rules().add(project, "allow", ["edit"])).toThrow(/holds .*rules\.json\.lock\. Nothing was changed/);
-  expect(rules().of(project).allow).toEqual(["write"]);
+  expect(() => new ProjectRules(file, 50).add(project, "allow", ["edit"])).toThrow(
+    /holds .*rules\.json\.lock\. Nothing was changed/,
+  );
+  expect(rules().of(project).allow).toEqual(["write", "read"]);
 });
 
 test("the agent may not change the rules by a wildcard: only a rule that names the very file allows that", () => {
