@@ -2,7 +2,7 @@ import { existsSync, mkdirSync, readFileSync, realpathSync, rmdirSync, symlinkSy
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
 import { temporaryHome } from "../command.ts";
-import { answerable, answered, chat, inTerminal } from "../screen/chat.ts";
+import { answerable, answered, chat, inTerminal, stopped } from "../screen/chat.ts";
 
 describe.concurrent("chat in a real terminal", () => {
   test("a reply of 10,000 lines: all of it, once, in order", async (context) => {
@@ -27,7 +27,8 @@ describe.concurrent("chat in a real terminal", () => {
     await terminal.type("typed meanwhile");
     await terminal.until("❯ typed meanwhile", /^. running /mu);
     await terminal.keys("Escape");
-    await terminal.untilAll("stopped by user", "❯ typed meanwhile", /^idle\b/m);
+    await terminal.until("❯ typed meanwhile");
+    await stopped(terminal);
   });
 
   for (const [columns, rows] of [
@@ -95,7 +96,7 @@ describe.concurrent("chat in a real terminal", () => {
     const screen = await answerable(terminal);
     expect(screen).toMatch(/… v shows \d+ more characters, on 1 line/);
     expect(screen.replaceAll(/\n */g, "")).toContain("<U+200B>; rm precious");
-    expect(screen).toContain("(exactly this command)");
+    expect(screen).toContain('"always" allows: exactly this command');
     await terminal.say("v");
     const all = await terminal.untilAll("Allow shell? Full request:");
     const whole = all.slice(
@@ -163,7 +164,7 @@ describe.concurrent("chat in a real terminal", () => {
     await terminal.say("tell me a story of 4000 lines");
     await terminal.untilAll(/line 10\)/);
     await terminal.keys("Escape");
-    await answered(terminal, "stopped by user");
+    await stopped(terminal);
     const { stdout } = await home.run(["show", "latest"]);
     expect(stdout).toContain("line 10)");
     const all = await terminal.all();
@@ -353,7 +354,7 @@ describe.concurrent("chat in a real terminal", () => {
     }
     await terminal.untilAll("Chapter 4:");
     await terminal.keys("Escape");
-    const said = (await answered(terminal, "stopped by user")) && (await terminal.all());
+    const said = (await stopped(terminal)) && (await terminal.all());
     const headings = said.match(/Chapter \d+:/g)!;
     expect(headings).toEqual([...new Set(headings)]);
     const sentences = said.replaceAll(/\s+/g, " ").match(/\(line \d+\)/g)!;
@@ -370,8 +371,7 @@ describe.concurrent("chat in a real terminal", () => {
     await terminal.resize(40, 10);
     await terminal.untilAll("Chapter 4:");
     await terminal.keys("Escape");
-    await terminal.untilAll("stopped by user");
-    const all = await terminal.until(/^idle\b/m).then(() => terminal.all());
+    const all = await stopped(terminal).then(() => terminal.all());
     expect(all).not.toMatch(/running \d|type the next prompt/);
     expect(all.match(/^─+$/gm)).toHaveLength(1);
     expect(all.match(/Chapter 2:/g)).toHaveLength(1);

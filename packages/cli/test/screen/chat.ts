@@ -30,6 +30,11 @@ export async function answered(terminal: Terminal, said: string): Promise<string
   return await terminal.untilAll(said, /^idle\b/m);
 }
 
+/** Waits until the turn was stopped. What the model did not finish is said in the same word as in a list. */
+export async function stopped(terminal: Terminal): Promise<string> {
+  return await terminal.untilAll("stopped by user", /^! interrupted\b/m);
+}
+
 /** Waits until the question that stands on the screen takes an answer. */
 export async function answerable(terminal: Terminal): Promise<string> {
   return await terminal.until(/^\? Allow[\s\S]*▸ n {2}deny/m);
