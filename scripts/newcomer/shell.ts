@@ -42,11 +42,16 @@ export class Shell implements AsyncDisposable {
 
   /** Types a command, and waits for the next prompt. */
   async enter(command: string): Promise<Answer> {
-    await this.#tmux("clear-history");
+    return this.ended(await this.start(command));
+  }
+
+  /** Types a command. Answers the number of the prompt at which it was typed. */
+  async start(command: string): Promise<number> {
     await this.type("clear", "Enter");
     const before = await this.#prompt();
+    await this.#tmux("clear-history");
     await this.type(command, "Enter");
-    return this.ended(before);
+    return before;
   }
 
   /** Waits for the end of a command that was typed after the given prompt. */
