@@ -379,13 +379,15 @@ describe("opening", () => {
   test("works where the system tells nothing about processes", () => {
     using here = place();
     const { folder } = locksIn(here.path);
-    const disk: Disk = {
+    const withoutProc = (error: Error): Disk => ({
       ...nodeDisk,
       open: (path, mode) => {
-        if (path.startsWith("/proc")) throw failed("ENOENT");
+        if (path.startsWith("/proc")) throw error;
         return nodeDisk.open(path, mode);
       },
-    };
+    });
+    expect(() => FlagLock.open(withoutProc(new TypeError("a fault")), folder)).toThrow("a fault");
+    const disk = withoutProc(failed("ENOENT"));
     const [first, second] = [FlagLock.open(disk, folder), FlagLock.open(disk, folder)];
     first.use("write", () => expect(can(second, "write")).toBe(false));
     expect(first.use("alone", () => first.isShared())).toBe(true);
@@ -518,10 +520,20 @@ describe("a flag that stays up", () => {
       50,
     ],
     ["its owner runs, without its lock: after three seconds", slotOf({ flag: 3 }), {}, 3001],
-    ["its owner runs, and has its lock: never", slotOf({ flag: 3 }), { isLocked: () => true }, null],
-    ["its owner runs, and has its hard lock: never", slotOf({ flag: 3 }), { isHardLocked: () => true }, null],
-    ["its owner is elsewhere, and has its lock: never", slotOf({ flag: 3, host: "x" }), { isLocked: () => true }, null],
-    ["somebody else lowers it just now: left to them", slotOf({ flag: 3, pid: NOBODY }), { lock: () => null }, null],
+    ["its owner runs, and has its lock: never", slotOf({ flag: 3 }), { isLocked: (): boolean => true }, null],
+    ["its owner runs, and has its hard lock: never", slotOf({ flag: 3 }), { isHardLocked: (): boolean => true }, null],
+    [
+      "its owner is elsewhere, and has its lock: never",
+      slotOf({ flag: 3, host: "x" }),
+      { isLocked: (): boolean => true },
+      null,
+    ],
+    [
+      "somebody else lowers it just now: left to them",
+      slotOf({ flag: 3, pid: NOBODY }),
+      { lock: (): null => null },
+      null,
+    ],
   ] as const)("%s", ([_, owner, disk, expected], context) => {
     if (process.platform !== "linux") context.skip("not run: reads /proc");
     const lock = "lock" in disk ? { lock: (path: string) => (path.endsWith("/0") ? null : nodeDisk.lock(path)) } : {};
