@@ -239,6 +239,9 @@ describe("the owner of a journal", () => {
   test("is in the first header that is whole", () => {
     const rows = told();
     expect(ownerOf(rows.rows, 2)).toBe(ID);
+    // It is known where the first one is.
+    rows.segments.delete(2);
+    expect(ownerOf(rows.rows, 2)).toBe(ID);
     rows.setLine(2, 1, null);
     expect(ownerOf(rows.rows, 2)).toBeNull();
     rows.segments.set(2, [
