@@ -211,7 +211,7 @@ describe("what verify says about the catalogue", () => {
     ["the index by id cannot be read", (rows) => rows.damaged.add("keyOf"), ["sessions_by_id"]],
     ["the index by time lacks it", (rows) => rows.drop(rows.byTime, 2), ["sessions_by_time"]],
     ["the index by time cannot be read", (rows) => rows.damaged.add("isTimed"), ["sessions_by_time"]],
-    ["the index of open sessions lacks it", (rows) => rows.open.delete(2), ["sessions_open"]],
+    ["the index of open sessions lacks it", (rows) => rows.openKeys.delete(2), ["sessions_open"]],
     [
       "the index of open sessions has it, and it is closed",
       (rows) => rows.setRow(2, { closed: true }),

@@ -1,6 +1,7 @@
+import { newestFirst } from "../../src/stores/page.ts";
 import { corrupt } from "../../src/stores/sqlite/database/failure.ts";
 import type { IndexEntry, Rows } from "../../src/stores/sqlite/rows/rows.ts";
-import type { TableRow } from "../../src/stores/sqlite/rows/session-row.ts";
+import { type SessionRow, sessionOf, type TableRow } from "../../src/stores/sqlite/rows/session-row.ts";
 import { AT, type LineMembers, line, withoutNewline } from "./journals.ts";
 
 export interface ToldSegment {
@@ -16,9 +17,11 @@ export class ToldRows {
   readonly byTime: IndexEntry[] = [];
   readonly lines = new Map<number, Map<number, Buffer>>();
   readonly segments = new Map<number, ToldSegment[]>();
-  readonly open = new Set<number>();
+  readonly openKeys = new Set<number>();
   /** Calls that meet a damaged page: at once, or after everything else if they walk. */
   readonly damaged = new Set<string>();
+  /** The table and its indexes agree, as far as counting shows. */
+  sound = true;
   /** Calls that read more than one row. */
   readonly walks: string[] = [];
 
@@ -34,7 +37,7 @@ export class ToldRows {
     this.byId.push({ key, id, at: null });
     this.byTime.push({ key, id, at: written.at });
     this.segments.set(key, [{ number: 1, epoch: 1, first: 1 }]);
-    if (!written.closed) this.open.add(key);
+    if (!written.closed) this.openKeys.add(key);
     this.setLine(key, 1, { kind: "segment", session: id, segment: 1, epoch: 1 });
     for (const [i, record] of records.entries()) this.setLine(key, i + 2, record);
   }
@@ -58,7 +61,7 @@ export class ToldRows {
   tableRow = (key: number): TableRow | null => this.#read("tableRow", () => this.table.get(key) ?? null);
   isTimed = (key: number, at: string, id: string): boolean =>
     this.#read("isTimed", () => this.byTime.some((one) => one.key === key && one.at === at && one.id === id));
-  isOpen = (key: number): boolean => this.#read("isOpen", () => this.open.has(key));
+  isOpen = (key: number): boolean => this.#read("isOpen", () => this.openKeys.has(key));
   readLine = (key: number, seq: number): Buffer | null =>
     this.#read("readLine", () => this.lines.get(key)?.get(seq) ?? null);
   readSegments = (key: number): ToldSegment[] => this.#read("readSegments", () => this.segments.get(key) ?? []);
@@ -73,6 +76,21 @@ export class ToldRows {
       end: true,
     }));
   linesAround = (): Iterable<never> => [];
+
+  isSound = (): boolean => this.#read("isSound", () => this.sound);
+  open = (): TableRow[] => this.#read("open", () => [...this.openKeys].map((key) => this.table.get(key)!));
+  unsettled = (): TableRow[] =>
+    this.#read("unsettled", () => this.open().filter(({ key, head }) => this.newestSeq(key) > (head ?? 0)));
+  /** Newest first, as the index by time says. */
+  listed = function* (this: ToldRows, stamp: string, id: string): Generator<SessionRow | null> {
+    const entries = this.byTime.filter((one) => newestFirst(one as never, { at: stamp, id }) > 0);
+    for (const { key } of entries.sort((a, b) => newestFirst(a as never, b as never))) {
+      this.walks.push(`listed ${key}`);
+      const row = this.table.get(key);
+      yield row?.isTrashed === false ? sessionOf(row) : null;
+    }
+    if (this.damaged.has("listed")) throw corrupt("listed");
+  };
 
   keysInTable = (id: string): Iterable<number> =>
     this.#walk("keysInTable", () => [...this.table.values()].filter((row) => row.id === id).map(({ key }) => key));
