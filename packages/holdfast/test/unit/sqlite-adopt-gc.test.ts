@@ -35,3 +35,38 @@ test("an adoption whose first lines gc has taken fails as a whole, and succeeds 
   await store.adopt!(id, whole());
   expect(await store.verify(id)).toMatchObject({ records: lines.length, damaged: [], missing: [] });
 });
+
+test.each([1, 2, 511, 512, 513, 1024, 1025])("a session of %i lines is adopted as a whole", async (count) => {
+  using here = place();
+  await using store = await openSqliteStore(join(here.path, "store.db"));
+  await using memory = await openMemoryStore();
+  const id = newId();
+  const notes = Array.from({ length: count - 1 }, (_, i) => ({ kind: "note", text: `${i}` }));
+  await memory.create(id, notes);
+  const records = await Array.fromAsync(memory.history(id));
+  expect(records).toHaveLength(count);
+  async function* lines() {
+    yield records.map((record) => lineOf(record)!);
+  }
+  await store.adopt!(id, lines());
+  expect(await Array.fromAsync(store.history(id))).toEqual(records);
+  expect(await store.verify(id)).toMatchObject({ records: count, damaged: [], missing: [] });
+  expect((await store.list()).sessions).toMatchObject([{ id, head: count, closed: false }]);
+});
+
+test("lines that are out of order are refused, and nothing of them is seen; gc removes what was copied", async () => {
+  using here = place();
+  await using store = await openSqliteStore(join(here.path, "store.db"), { clock: () => 1_900_000_000_000 });
+  const id = newId();
+  const lines = await linesOf(id);
+  async function* reversed() {
+    yield lines.slice(0, 600);
+    yield lines.slice(0, 1);
+  }
+  async function* none() {}
+  for (const given of [reversed, none])
+    await expect(store.adopt!(id, given())).rejects.toMatchObject({ code: "RECORD_INVALID", facts: { session: id } });
+  expect([await store.has(id), (await store.list()).sessions, await store.holder(id)]).toEqual([false, [], null]);
+  expect((await store.gc({ graceMs: 0 })).removed).toEqual([id, id]);
+  expect((await store.gc({ graceMs: 0 })).removed).toEqual([]);
+});

@@ -421,6 +421,58 @@ describe("a file that cannot be opened", () => {
   });
 });
 
+describe("what a refused name leaves behind", () => {
+  /** A database that was moved without its log, which holds records. */
+  async function movedWithoutLog(folder: string): Promise<{ readonly to: string; close(): Promise<void> }> {
+    const [from, to] = [join(folder, "from.db"), join(folder, "to.db")];
+    const database = await openDatabase(nodeDisk, from);
+    await database.recordUse();
+    renameSync(from, to);
+    return { to, close: () => database.close(false) };
+  }
+  const logs = (file: string): boolean[] => ["-wal", "-shm"].map((ending) => nodeDisk.stat(file + ending) !== null);
+
+  test("no log, if there was none", async () => {
+    using here = place();
+    const { to, close } = await movedWithoutLog(here.path);
+    expect((await refusalOf(openDatabase(nodeDisk, to))).code).toBe("PATH_UNSAFE");
+    expect(logs(to)).toEqual([false, false]);
+    await close();
+  });
+
+  test("the log that was there", async () => {
+    using here = place();
+    const { to, close } = await movedWithoutLog(here.path);
+    writeFileSync(`${to}-wal`, "");
+    expect((await refusalOf(openDatabase(nodeDisk, to))).code).toBe("PATH_UNSAFE");
+    expect(logs(to)[0]).toBe(true);
+    await close();
+  });
+
+  test("a log in which somebody has written meanwhile", async () => {
+    using here = place();
+    const { to, close } = await movedWithoutLog(here.path);
+    const removed: string[] = [];
+    let isRefused = false;
+    const disk: Disk = {
+      ...nodeDisk,
+      stat: (path) => {
+        const found = nodeDisk.stat(path);
+        // The last thing that is looked at before it is refused.
+        isRefused ||= path.endsWith("from.db-wal");
+        return isRefused && path === `${to}-wal` && found ? { ...found, size: 99 } : found;
+      },
+      remove: (path) => {
+        removed.push(path);
+        nodeDisk.remove(path);
+      },
+    };
+    expect((await refusalOf(openDatabase(disk, to))).code).toBe("PATH_UNSAFE");
+    expect(removed).toEqual([]);
+    await close();
+  });
+});
+
 describe("an open database", () => {
   const flagOf = (file: string): number => readFileSync(`${file}-locks/flags`)[0]!;
 
