@@ -40,7 +40,7 @@ test.each([
   expect(await store.holder(id)).toMatchObject({ app });
   await journal.append(note("a"));
   await journal.close();
-  expect((await store.read(id)).records.find(({ kind }) => kind === "opened")).toMatchObject({ app });
+  expect((await store.read(id)).records.find(({ kind }) => kind === "opened")).toMatchObject({ writer: { app } });
   expect(await store.holder(id)).toBeNull();
 });
 
