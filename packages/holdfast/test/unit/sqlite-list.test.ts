@@ -19,7 +19,8 @@ const counting: Summariser = {
   carries: () => false,
 } as unknown as Summariser;
 
-const IDS = [newId(), newId(), newId(), newId()];
+/** Sessions of the same instant are sorted by their ids. */
+const IDS = [newId(), newId(), newId(), newId()].sort();
 
 /** Four sessions that rest, the first one the oldest. */
 function told(): ToldRows {

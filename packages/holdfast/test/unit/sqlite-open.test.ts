@@ -560,6 +560,13 @@ describe("an open database", () => {
     };
     expect(await database.retry("work", busyFor(3))).toBe("done");
     expect(tries).toBe(4);
+    // This process is not blocked meanwhile.
+    let isFree = false;
+    setImmediate(() => {
+      isFree = true;
+    });
+    expect(await database.retry("work", () => (isFree ? "done" : busyFor(1e9)()))).toBe("done");
+    tries = 0;
     let nowMs = 0;
     vi.spyOn(performance, "now").mockImplementation(() => (nowMs += 100));
     tries = 0;
