@@ -94,6 +94,15 @@ describe("finding a session", () => {
     expect(findSession(rows.rows, ID)).toEqual(found);
   });
 
+  test("the first session of a database is found like any other, and one of which little is left", () => {
+    const rows = told();
+    rows.drop(rows.byId, 1);
+    expect(findSession(rows.rows, OTHER)).toEqual({ ...found, key: 1, id: OTHER });
+    withoutRow(rows);
+    rows.damaged.add("newestSeq");
+    expect(findSession(rows.rows, ID)).toMatchObject({ key: 2, head: 0, closed: false });
+  });
+
   test("the index by id leads to the key of another session", () => {
     const rows = told();
     rows.drop(rows.byId, 2);
