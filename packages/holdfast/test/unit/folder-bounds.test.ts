@@ -574,6 +574,9 @@ describe("C22: the catalogue", () => {
     ["of another version", (path) => change(path, "PRAGMA user_version=77")],
     ["with a table without types", (path) => change(path, `${WITHOUT_TYPES}; UPDATE sessions SET head = 'many'`)],
     ["with a column that is none", (path) => change(path, "UPDATE sessions SET size = -1")],
+    ["with a seq that is none", (path) => change(path, "UPDATE sessions SET head = -1")],
+    ["with a seq that is no exact number", (path) => change(path, "UPDATE sessions SET head = 9007199254740992")],
+    ["with a segment that is none", (path) => change(path, "UPDATE sessions SET segment = -1")],
     ["with a summary that is no JSON", (path) => change(path, "UPDATE sessions SET summary = '{\"rec'")],
     [
       "with a summary that is nested too deep",
@@ -581,8 +584,10 @@ describe("C22: the catalogue", () => {
     ],
     [
       "with a summary of a megabyte and more",
-      (path) => change(path, `UPDATE sessions SET summary = '"${"x".repeat(1_100_000)}"'`),
+      (path) => change(path, `UPDATE sessions SET summary = '{"title":"${"x".repeat(1_100_000)}"}'`),
     ],
+    ["with a summary that is a list", (path) => change(path, "UPDATE sessions SET summary = '[1]'")],
+    ["with a summary that is a text", (path) => change(path, `UPDATE sessions SET summary = '"title"'`)],
     ["with a trigger", (path) => change(path, "CREATE TRIGGER t AFTER INSERT ON sessions BEGIN SELECT 1; END")],
     ["with a table of somebody else's", (path) => change(path, "CREATE TABLE others (a)")],
     [

@@ -1,9 +1,12 @@
+import { getEventListeners } from "node:events";
 import { appendFileSync, cpSync, readFileSync, truncateSync } from "node:fs";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { type JournalRecord, newId } from "holdfast";
+import { type Disk, nodeDisk } from "holdfast/disk";
 import { openFolderStore } from "holdfast/store";
 import { expect, test } from "vitest";
+import { followSession } from "../../src/stores/folder/follow.ts";
 import { CountingDisk } from "../counting-disk.ts";
 import { place } from "../place.ts";
 
@@ -204,3 +207,57 @@ test("P6: a follower that was given a record of a writer that was replaced is to
   await expect(followed.next()).rejects.toMatchObject({ code: "CURSOR_STALE" });
   await expect(replaced.close()).rejects.toMatchObject({ code: "LEASE_LOST" });
 });
+
+test.each(["aborts", "leaves the loop", "follows a session that is deleted", "has a cursor that is no longer valid"])(
+  "a follower that %s leaves no watch and no listener behind",
+  async (how) => {
+    using here = place();
+    await using store = await openFolderStore(here.path);
+    const id = newId();
+    const journal = await store.create(id, []);
+    await journal.append({ kind: "message" });
+    await journal.close();
+    const left = { watches: 0, listeners: 0 };
+    const disk: Disk = {
+      ...nodeDisk,
+      watch: (path, onChange) => {
+        left.watches++;
+        const stop = nodeDisk.watch(path, onChange);
+        return () => {
+          left.watches--;
+          stop();
+        };
+      },
+    };
+    const writers = [1, 2].map(() => ({
+      acknowledged: Number.POSITIVE_INFINITY,
+      onAcknowledged: () => {
+        left.listeners++;
+        return () => left.listeners--;
+      },
+    }));
+    let looks = 0;
+    // The writer in this process changes, as it does when a session is closed and opened again.
+    const live = () => writers[Math.min(1, Math.floor(looks++ / 3))];
+    const stop = new AbortController();
+    const after = how.includes("cursor") ? "2-00000000" : 0;
+    const source = { disk, id, folder: join(here.path, "sessions", id), live };
+    const seen: number[] = [];
+    const following = (async () => {
+      for await (const { seq } of followSession(source, { signal: stop.signal, after })) {
+        expect(left).toEqual({ watches: 1, listeners: 1 });
+        expect(getEventListeners(stop.signal, "abort")).toHaveLength(1);
+        seen.push(seq);
+        if (how === "leaves the loop" && seq === 2) break;
+        if (seq < 4) continue;
+        if (how === "aborts") stop.abort();
+        else await store.delete(id);
+      }
+    })();
+    if (after === 0) await following;
+    else await expect(following).rejects.toMatchObject({ code: "CURSOR_STALE" });
+    expect(seen).toEqual(after !== 0 ? [] : how === "leaves the loop" ? [1, 2] : [1, 2, 3, 4]);
+    expect(left).toEqual({ watches: 0, listeners: 0 });
+    expect(getEventListeners(stop.signal, "abort")).toEqual([]);
+  },
+);
