@@ -232,10 +232,11 @@ test.each(Object.keys(operations))("P8: any one call of the disk fails: %s", asy
       const { code, message, facts } = error as HoldfastError;
       expect(["STORE_IO", "SYNC_FAILED"], where).toContain(code);
       expect(message, where).toMatch(/^\S( ?\S)+\.$/);
-      const doing = /^Could not ([^:]*): the disk reported an error \(EIO, (.*)\)\. /.exec(message);
-      if (!doing) continue;
-      said.add(doing[1]!);
-      expect(facts, where).toEqual({ path: doing[2], errno: "EIO" });
+      expect(facts["errno"] ?? "EIO", where).toBe("EIO");
+      if (!message.startsWith("Could not")) continue;
+      const [, doing, path] = /^Could not ([^:]*): the disk reported an error \(EIO, (.*)\)\. /.exec(message) ?? [];
+      said.add(doing!);
+      expect(facts, where).toEqual({ path, errno: "EIO" });
     }
     // Unless it could not be removed, or looked at before it is removed.
     const isLeft = failed !== null && /^(stat|remove) .*\.tmp$/.test(failed);

@@ -252,3 +252,15 @@ test("a long segment is read in turns with the rest of the process, plain and pa
   expect(packed.messages).toBe(20);
   expect(packed.turns).toBeGreaterThanOrEqual(20);
 });
+
+test("S17: a segment whose last line has no newline is packed with that line", async () => {
+  using here = place();
+  await using store = await openFolderStore(here.path, { catalogue: false });
+  const { id, path } = await smallSession(store, here.path);
+  const records = await keys(store, id);
+  truncateSync(path, statSync(path).size - 1);
+  expect(await keys(store, id)).toEqual(records);
+  expect((await store.pack(id)).segments).toBe(1);
+  expect(await keys(store, id)).toEqual(records);
+  expect(await store.verify(id)).toMatchObject({ damaged: [], missing: [] });
+});

@@ -347,3 +347,52 @@ test("a segment that shrinks while it is healed is an error of the disk, and doe
   await using store = await openFolderStore(here.path, { disk, catalogue: false });
   await expect(store.open(id)).rejects.toMatchObject({ code: "STORE_IO", facts: { errno: "EIO" } });
 });
+
+test("a segment is read the same wherever its tail begins, also inside its header", async () => {
+  using here = place();
+  const { id, folder, path } = await leftOpen(here.path, 2);
+  const whole = readFileSync(path);
+  await using store = await openFolderStore(here.path, { catalogue: false });
+  const expected = await Array.fromAsync(store.history(id));
+  const [row] = (await store.list()).sessions;
+  for (let offset = 0; offset <= whole.length; offset++) {
+    const tail = join(folder, `000001.jsonl.tail-${offset}`);
+    // What a writer that lost its lease has appended does not count.
+    writeFileSync(path, Buffer.concat([whole.subarray(0, offset), Buffer.from("x\nlate\n")]));
+    writeFileSync(tail, whole.subarray(offset));
+    expect(await Array.fromAsync(store.history(id)), `at ${offset}`).toEqual(expected);
+    expect(await store.verify(id), `at ${offset}`).toMatchObject({ damaged: [], missing: [], bytes: whole.length });
+    expect((await store.list()).sessions, `at ${offset}`).toEqual([row]);
+    rmSync(tail);
+  }
+});
+
+test("C20: damage at the end of a segment that is followed by another one is damage, and cuts nothing off", async () => {
+  using here = place();
+  await using store = await openFolderStore(here.path, { catalogue: false, segmentBytesMax: 600 });
+  const id = newId();
+  const journal = await store.create(id, []);
+  for (let n = 0; n < 12; n++) await journal.append({ kind: "message", n }, { durability: "process" });
+  await journal.flush();
+  for (let n = 12; n < 24; n++) await journal.append({ kind: "message", n });
+  await journal.close();
+  const folder = join(here.path, "sessions", id);
+  const segments = readdirSync(folder).filter((name) => name.endsWith(".jsonl"));
+  expect(segments.length).toBeGreaterThan(2);
+  for (const name of segments.sort().slice(0, -1)) {
+    const path = join(folder, name);
+    const whole = readFileSync(path);
+    const last = JSON.parse(whole.toString().trimEnd().split("\n").at(-1)!) as { n: number };
+    writeFileSync(path, Buffer.concat([whole.subarray(0, -5), Buffer.from("xxxx\n")]));
+    expect(await messages(store, id), name).toEqual(
+      Array.from({ length: 24 }, (_, n) => n).filter((n) => n !== last.n),
+    );
+    expect(await store.verify(id), name).toMatchObject({
+      cutBytes: 0,
+      unclean: false,
+      damaged: [{ segment: name, why: "corrupt" }],
+      missing: [],
+    });
+    writeFileSync(path, whole);
+  }
+});
