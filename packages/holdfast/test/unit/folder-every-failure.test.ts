@@ -1,7 +1,6 @@
 import { appendFileSync, cpSync, existsSync, mkdirSync, readdirSync, utimesSync } from "node:fs";
 import { join } from "node:path";
 import { HoldfastError, newId } from "holdfast";
-import { type Disk, type DiskFile, nodeDisk } from "holdfast/disk";
 import {
   type Journal,
   type JournalStore,
@@ -11,6 +10,7 @@ import {
   type VerbatimLine,
 } from "holdfast/store";
 import { expect, test } from "vitest";
+import { AnyCallFails } from "../any-call-fails.ts";
 import { place } from "../place.ts";
 
 /**
@@ -18,60 +18,6 @@ import { place } from "../place.ts";
  * calls. Whatever failed: the error is worded, no descriptor and no lease stays behind, no temporary file either, and
  * the sessions hold what was acknowledged.
  */
-
-class FailingDisk {
-  /** How many calls from now on succeed. */
-  left = Number.POSITIVE_INFINITY;
-  /** The call that failed, and its path. */
-  failed: string | null = null;
-  /** The paths of files that are open now. */
-  readonly open: string[] = [];
-
-  readonly disk: Disk = {
-    ...nodeDisk,
-    open: (path, mode) => {
-      this.#call("open", path);
-      const file = nodeDisk.open(path, mode);
-      this.open.push(path);
-      return this.#file(file);
-    },
-    stat: (path) => this.#call("stat", path) ?? nodeDisk.stat(path),
-    list: (path) => this.#call("list", path) ?? nodeDisk.list(path),
-    makeFolder: (path) => this.#call("makeFolder", path) ?? nodeDisk.makeFolder(path),
-    rename: (from, to) => this.#call("rename", from) ?? nodeDisk.rename(from, to),
-    link: (from, to) => this.#call("link", from) ?? nodeDisk.link(from, to),
-    remove: (path) => this.#call("remove", path) ?? nodeDisk.remove(path),
-    removeFolder: (path) => this.#call("removeFolder", path) ?? nodeDisk.removeFolder(path),
-    syncFolder: (path) => this.#call("syncFolder", path) ?? nodeDisk.syncFolder(path),
-    // It comes a while after the session is open, and is no part of what is tested here.
-    hardLock: async () => null,
-  };
-
-  #file(file: DiskFile): DiskFile {
-    const call = (name: string): undefined => this.#call(name, file.path);
-    return {
-      path: file.path,
-      read: (...given) => call("read") ?? file.read(...given),
-      write: (bytes) => call("write") ?? file.write(bytes),
-      writeAt: (...given) => call("writeAt") ?? file.writeAt(...given),
-      stat: () => call("file.stat") ?? file.stat(),
-      truncate: (size) => call("truncate") ?? file.truncate(size),
-      sync: async () => call("sync") ?? file.sync(),
-      syncNow: () => call("syncNow") ?? file.syncNow(),
-      close: () => {
-        file.close();
-        this.open.splice(this.open.indexOf(file.path), 1);
-      },
-    };
-  }
-
-  #call(name: string, path: string): undefined {
-    if (this.left-- > 0) return;
-    this.left = Number.POSITIVE_INFINITY;
-    this.failed = `${name} ${path}`;
-    throw Object.assign(new Error(`EIO: i/o error, ${name}`), { code: "EIO", syscall: name });
-  }
-}
 
 const IDS = { closed: newId(), torn: newId(), deleted: newId(), unborn: newId(), incoming: newId(), other: newId() };
 
@@ -98,7 +44,11 @@ async function fill(root: string): Promise<void> {
 type Acknowledged = Map<string, number[]>;
 
 interface Operation {
-  readonly run: (store: JournalStore, acknowledged: Acknowledged) => Promise<unknown>;
+  readonly run: (
+    store: JournalStore,
+    acknowledged: Acknowledged,
+    reopen: () => Promise<JournalStore>,
+  ) => Promise<unknown>;
   /** What its failures say was being done. */
   readonly says: readonly string[];
 }
@@ -138,6 +88,10 @@ const WRITING = ["append to the journal", "check a session", "open a journal", "
 const LEASING = "take the lease of a session";
 
 const operations: Readonly<Record<string, Operation>> = {
+  "open the store": {
+    run: async (_store, _known, reopen) => (await reopen()).close(),
+    says: ["check the store", "create the folder for leases", "open the store"],
+  },
   "create a session": {
     run: (store, known) => write(store.create(IDS.other, []), known),
     says: [...WRITING, "create a session", LEASING, "write a new file"],
@@ -211,15 +165,16 @@ test.each(Object.keys(operations))("P8: any one call of the disk fails: %s", asy
   for (let calls = 0; ; calls++) {
     using here = place();
     cpSync(image.path, here.path, { recursive: true, preserveTimestamps: true });
-    const failing = new FailingDisk();
-    const store = await openFolderStore(here.path, { disk: failing.disk, segmentBytesMax: 400, catalogue: false });
+    const failing = new AnyCallFails("EIO");
+    const open = () => openFolderStore(here.path, { disk: failing.disk, segmentBytesMax: 400, catalogue: false });
+    const store = await open();
     const acknowledged: Acknowledged = new Map([
       [IDS.closed, [0, 1]],
       [IDS.torn, [0, 1]],
     ]);
     failing.left = calls;
     const failures: unknown[] = [];
-    await run(store, acknowledged).catch((error) => failures.push(error));
+    await run(store, acknowledged, open).catch((error) => failures.push(error));
     const { failed } = failing;
     failing.left = Number.POSITIVE_INFINITY;
     await store.close().catch((error) => failures.push(error));

@@ -1,10 +1,10 @@
-import { readdirSync } from "node:fs";
+import { readdirSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { newId } from "holdfast";
-import { type Disk, type DiskFile, nodeDisk } from "holdfast/disk";
+import { type Disk, type DiskFile, type DiskStat, nodeDisk } from "holdfast/disk";
 import { openFolderStore } from "holdfast/store";
 import { expect, test } from "vitest";
-import { place } from "../place.ts";
+import { place, treeOf } from "../place.ts";
 
 /** When a new segment is started, and what happens if it cannot be. */
 
@@ -154,6 +154,7 @@ test("a session whose last writer had no space for the next segment goes on, in 
 interface Fault {
   readonly write: (file: DiskFile, bytes: Uint8Array) => number;
   readonly truncate?: () => never;
+  readonly stat?: () => never;
 }
 
 async function appendWith(root: string, fault: Fault) {
@@ -163,6 +164,7 @@ async function appendWith(root: string, fault: Fault) {
       ? {
           write: (bytes) => (isFaulty ? fault.write(file, bytes) : file.write(bytes)),
           ...(fault.truncate ? { truncate: fault.truncate } : {}),
+          stat: () => (isFaulty && fault.stat ? fault.stat() : file.stat()),
         }
       : {},
   );
@@ -180,6 +182,10 @@ async function appendWith(root: string, fault: Fault) {
 
 const half = (file: DiskFile, bytes: Uint8Array): number => file.write(bytes.subarray(0, 40));
 
+const broken = (): never => {
+  throw Object.assign(new Error("EIO: i/o error"), { code: "EIO" });
+};
+
 test("S11: a write of which only a part arrived is taken back, and the next append takes its place", async () => {
   using here = place();
   const { store, journal, refused } = await appendWith(here.path, { write: half });
@@ -193,16 +199,7 @@ test("S11: a write of which only a part arrived is taken back, and the next appe
 });
 
 test.each<[what: string, fault: Fault, more: number]>([
-  [
-    "the disk cannot cut it off",
-    {
-      write: half,
-      truncate: () => {
-        throw Object.assign(new Error("EIO: i/o error, ftruncate"), { code: "EIO" });
-      },
-    },
-    40,
-  ],
+  ["the disk cannot cut it off", { write: half, truncate: broken }, 40],
   [
     "another program has written too",
     {
@@ -231,3 +228,96 @@ test.each<[what: string, fault: Fault, more: number]>([
     expect(records.flatMap((record) => (record.kind === "message" ? [record["n"]] : []))).toEqual([0, 2]);
   },
 );
+
+test("S11: a failed write after which the file cannot be looked at fails the journal", async () => {
+  using here = place();
+  const { store, journal, refused } = await appendWith(here.path, { write: broken, stat: broken });
+  expect(refused).toMatchObject({ code: "FILE_REPLACED", facts: { foundBytes: null } });
+  expect(journal.failure).toBe(refused);
+  await store.close();
+});
+
+test("segments are started within one tick, too, and belong to the epoch they continue", async () => {
+  using here = place();
+  await using store = await openFolderStore(here.path, { segmentBytesMax: 1000, durability: "process" });
+  const journal = await store.create(newId(), []);
+  for (let n = 0; n < 5; n++) journal.appendSync({ kind: "message", n, text: "x".repeat(1000) });
+  expect(segmentsOf(here.path, journal.id)).toHaveLength(5);
+  await journal.close();
+  const headers = (await Array.fromAsync(store.history(journal.id))).filter(({ kind }) => kind === "segment");
+  expect(headers.map((header) => [header["segment"], header["epoch"]])).toEqual([1, 2, 3, 4, 5].map((n) => [n, 1]));
+});
+
+test("a journal that is closed at its limit ends with `closed`, in the same segment", async () => {
+  using here = place();
+  await using store = await openFolderStore(here.path, { segmentBytesMax: 1000, durability: "process" });
+  const journal = await store.create(newId(), []);
+  journal.appendSync({ kind: "message", text: "x".repeat(1000) });
+  await journal.close();
+  expect(segmentsOf(here.path, journal.id)).toEqual(["000001.jsonl"]);
+  const { records, recovery } = await store.read(journal.id);
+  expect(records.at(-1)?.kind).toBe("closed");
+  expect(recovery.unclean).toBe(false);
+});
+
+test.each(["power", "process"] as const)(
+  "P6: a writer that finds its next segment claimed by another writes nothing more, and acknowledges nothing: %s",
+  async (durability) => {
+    using here = place();
+    const store = await openFolderStore(here.path, { segmentBytesMax: 1000, durability });
+    const journal = await store.create(newId(), []);
+    const folder = join(here.path, "sessions", journal.id);
+    journal.appendSync({ kind: "message", n: 0, text: "x".repeat(1000) });
+    writeFileSync(join(folder, "000002.claim"), "");
+    const before = treeOf(folder);
+    await expect(journal.append({ kind: "message", n: 1 })).rejects.toMatchObject({
+      code: "LEASE_LOST",
+      facts: { path: folder },
+    });
+    expect(treeOf(folder)).toEqual(before);
+    expect(journal.failure?.code).toBe("LEASE_LOST");
+    await store.close();
+  },
+);
+
+test.each<[what: string, change: (stat: DiskStat) => DiskStat | null, words: string]>([
+  ["gone", () => null, "is gone"],
+  ["on another device", (stat) => ({ ...stat, dev: stat.dev + 1 }), "was replaced by another file"],
+  ["another file", (stat) => ({ ...stat, ino: stat.ino + 1 }), "was replaced by another file"],
+  ["longer", (stat) => ({ ...stat, size: stat.size + 1 }), "was changed by another program"],
+  ["shorter", (stat) => ({ ...stat, size: stat.size - 1 }), "was changed by another program"],
+])("S12: a file that is %s after a sync is no longer this writer's", async (_what, change, words) => {
+  using here = place();
+  let isChanged = false;
+  const stat: Disk["stat"] = (path) => {
+    const found = nodeDisk.stat(path);
+    return isChanged && found && path.endsWith(".jsonl") ? change(found) : found;
+  };
+  const store = await openFolderStore(here.path, { disk: { ...nodeDisk, stat } });
+  const journal = await store.create(newId(), []);
+  await journal.append({ kind: "message" });
+  isChanged = true;
+  const path = join(here.path, "sessions", journal.id, "000001.jsonl");
+  const failure = await journal.append({ kind: "message" }).catch((error) => error);
+  const expectedBytes = statSync(path).size;
+  const seen = change(nodeDisk.stat(path)!);
+  expect(failure).toMatchObject({ code: "FILE_REPLACED", message: expect.stringContaining(`${path} ${words}`) });
+  expect(failure.facts).toEqual({ path, expectedBytes, foundBytes: seen?.size ?? null });
+  await store.close();
+});
+
+test("P8: a sync that fails names the records in doubt", async () => {
+  using here = place();
+  let isFailing = false;
+  const disk = withFiles((file) => ({ sync: async () => (isFailing ? broken() : file.sync()) }));
+  const store = await openFolderStore(here.path, { disk });
+  const journal = await store.create(newId(), []);
+  const { last } = await journal.append({ kind: "message" });
+  isFailing = true;
+  await expect(journal.append([{ kind: "message" }, { kind: "message" }])).rejects.toMatchObject({
+    code: "SYNC_FAILED",
+    facts: { session: journal.id, durable: last, from: last + 1, to: last + 2 },
+    message: expect.stringContaining(`records ${last + 1} to ${last + 2}`),
+  });
+  await store.close();
+});
