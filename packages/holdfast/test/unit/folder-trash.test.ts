@@ -1,4 +1,4 @@
-import { existsSync, mkdirSync, readdirSync, writeFileSync } from "node:fs";
+import { existsSync, mkdirSync, readdirSync, utimesSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { newId } from "holdfast";
 import { type Disk, nodeDisk } from "holdfast/disk";
@@ -143,3 +143,21 @@ test("a folder without a segment is removed as a whole; one with a segment is no
   expect(existsSync(folder)).toBe(false);
   expect(removeUnborn(nodeDisk, folder), "somebody else was faster").toBe(true);
 });
+
+test.each(["sessions", "incoming"])(
+  "S18: what never became a session is removed from %s after exactly a day",
+  async (parent) => {
+    using here = place();
+    let now = NOW;
+    await using store = await openFolderStore(here.path, { clock: () => now });
+    const folder = join(here.path, parent, newId());
+    mkdirSync(folder, { recursive: true });
+    utimesSync(folder, NOW / 1000, NOW / 1000);
+    now += 24 * 3600 * 1000 - 1;
+    await store.gc();
+    expect(existsSync(folder)).toBe(true);
+    now += 1;
+    await store.gc();
+    expect(existsSync(folder)).toBe(false);
+  },
+);
