@@ -93,6 +93,21 @@ test("the README's program and the examples, on the packed package: killed three
   });
 });
 
+test("importing the package loads no store; if its files were replaced since, opening one says so", () => {
+  using here = place();
+  install(here.path);
+  const bundle = join(here.path, "node_modules/holdfast/bundle");
+  const program = `
+    import { readdirSync, rmSync } from "node:fs";
+    import { openStore } from "holdfast";
+    for (const name of readdirSync(${JSON.stringify(bundle)}))
+      if (name.startsWith("sessions-")) rmSync(${JSON.stringify(`${bundle}/`)} + name);
+    try { await openStore("store"); } catch (error) { console.log(error.code, error.message); }`;
+  writeFileSync(join(here.path, "upgraded.mjs"), program);
+  const said = execFileSync(process.execPath, ["upgraded.mjs"], { cwd: here.path, encoding: "utf8" });
+  expect(said).toMatch(/^LIBRARY_REPLACED .*Restart the program\.\n$/);
+});
+
 test("the package has no dependency, and ships what its exports name", () => {
   const manifest = JSON.parse(readFileSync(join(ROOT, "packages/holdfast/package.json"), "utf8")) as {
     dependencies?: object;
