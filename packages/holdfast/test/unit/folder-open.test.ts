@@ -13,6 +13,7 @@ import { type HoldfastError, newId } from "holdfast";
 import { type Disk, nodeDisk } from "holdfast/disk";
 import { type Journal, type JournalStore, lineOf, openFolderStore } from "holdfast/store";
 import { describe, expect, test } from "vitest";
+import { SEGMENT_BYTES_MAX } from "../../src/journal/record.ts";
 import { AnyCallFails } from "../any-call-fails.ts";
 import { place } from "../place.ts";
 
@@ -198,4 +199,53 @@ describe("what another process does between the first look and the lease", () =>
     await expect(store.open(id)).rejects.toMatchObject({ code: "SESSION_NOT_FOUND" });
     expect(await store.holder(id)).toBeNull();
   });
+});
+
+test("a newest segment that no writer can have left is read, and not written to", async () => {
+  using here = place();
+  await using store = await openFolderStore(here.path, { catalogue: false });
+  const id = await session(store);
+  const path = segmentOf(here.path, id);
+  const { length } = readFileSync(path);
+  truncateSync(path, SEGMENT_BYTES_MAX + 1);
+  const refused = { code: "JOURNAL_UNREADABLE", facts: { session: id, segment: "000001.jsonl" } };
+  await expect(store.open(id)).rejects.toMatchObject({
+    ...refused,
+    facts: { ...refused.facts, bytes: SEGMENT_BYTES_MAX + 1 },
+    message: expect.stringContaining("someone has changed it"),
+  });
+  expect(await store.holder(id)).toBeNull();
+  // Where a tail says where it ends, what is behind that does not matter.
+  writeFileSync(`${path}.tail-${length}`, "");
+  const { journal } = await store.open(id);
+  await journal.append({ kind: "message", n: 1 });
+  await journal.close();
+  expect(await messages(store, id)).toEqual([0, 1]);
+
+  const { journal: again } = await store.open(id);
+  await again.epoch(() => [{ kind: "epoch", reason: "clear" }]);
+  await again.close();
+  await store.pack(id);
+  rmSync(join(here.path, "sessions", id, "000003.jsonl"));
+  await expect(store.open(id)).rejects.toMatchObject({
+    code: "JOURNAL_UNREADABLE",
+    facts: { session: id, segment: "000002.jsonl.zst" },
+    message: expect.stringContaining("zstdcat"),
+  });
+});
+
+test("a store tells what its location cannot promise", async () => {
+  using here = place();
+  const warningsOn = async (disk: Partial<Disk>): Promise<readonly string[]> => {
+    await using store = await openFolderStore(here.path, { disk: { ...nodeDisk, ...disk }, catalogue: false });
+    return store.warnings;
+  };
+  expect(await warningsOn({ networkKind: () => null })).toEqual([]);
+  expect(await warningsOn({ networkKind: () => "nfs" })).toEqual([expect.stringContaining("nfs")]);
+  // As on Windows, where files have no owner.
+  const stat: Disk["stat"] = (path) => {
+    const { owner: _owner, ...found } = nodeDisk.stat(path) ?? {};
+    return "kind" in found ? found : null;
+  };
+  expect(await warningsOn({ networkKind: () => null, stat })).toEqual([]);
 });
