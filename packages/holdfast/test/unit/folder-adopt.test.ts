@@ -1,7 +1,7 @@
 import { existsSync, mkdirSync, readdirSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { newId } from "holdfast";
-import { nodeDisk } from "holdfast/disk";
+import { type Disk, nodeDisk } from "holdfast/disk";
 import { lineOf, openFolderStore, openMemoryStore, type VerbatimLine } from "holdfast/store";
 import { expect, test } from "vitest";
 import { SEGMENT_BYTES_MAX } from "../../src/journal/record.ts";
@@ -102,4 +102,30 @@ test.each(["ENOTEMPTY", "EEXIST"])("a session that was created meanwhile stays: 
   const id = newId();
   await expect(store.adopt!(id, all(await linesOf(id)))).rejects.toMatchObject({ code: "SESSION_EXISTS" });
   expect(readdirSync(join(here.path, "incoming"))).toEqual([]);
+});
+
+test("a large session is written in pieces, and is not held in memory as a whole", async () => {
+  using here = place();
+  const id = newId();
+  const memory = await openMemoryStore();
+  const journal = await memory.create(id, []);
+  const text = "x".repeat(300_000);
+  for (let n = 0; n < 20; n++) await journal.append({ kind: "message", n, text });
+  await journal.close();
+  const records = await Array.fromAsync(memory.history(id));
+  const writes: number[] = [];
+  const open: Disk["open"] = (path, mode) => {
+    const file = nodeDisk.open(path, mode);
+    const write = file.write.bind(file);
+    return Object.assign(file, {
+      write: (bytes: Uint8Array) => {
+        if (path.includes("incoming")) writes.push(bytes.length);
+        return write(bytes);
+      },
+    });
+  };
+  await using store = await openFolderStore(here.path, { disk: { ...nodeDisk, open } });
+  await store.adopt!(id, all(records.map((record) => lineOf(record)!)));
+  expect(Math.max(...writes)).toBeLessThan(2 * 1024 * 1024);
+  expect(await Array.fromAsync(store.history(id))).toEqual(records);
 });

@@ -17,7 +17,7 @@ import { SEGMENT_BYTES_MAX } from "../../src/journal/record.ts";
 import { AnyCallFails } from "../any-call-fails.ts";
 import { place } from "../place.ts";
 
-/** How a writer starts: what it says of itself, what is durable by then, and what may go wrong with its first append. */
+/** How a writer starts: what it says of itself, what is durable by then, what can go wrong with its first append. */
 
 async function session(store: JournalStore): Promise<string> {
   const journal = await store.create(newId(), [{ kind: "session" }]);
