@@ -396,3 +396,23 @@ test("C20: damage at the end of a segment that is followed by another one is dam
     writeFileSync(path, whole);
   }
 });
+
+test("P9: without its tail, a segment ends where the next one says, and what was in the tail is reported", async () => {
+  using here = place();
+  const { id, path, tail } = await withTail(here.path);
+  await using store = await openFolderStore(here.path, { catalogue: false });
+  const before = await Array.fromAsync(store.history(id));
+  const lost = readFileSync(tail, "utf8")
+    .trimEnd()
+    .split("\n")
+    .map((text) => (JSON.parse(text) as { seq: number }).seq);
+  rmSync(tail);
+  // Bytes behind that end do not count, whoever wrote them.
+  appendFileSync(path, "late");
+  for (const isPacked of [false, true]) {
+    if (isPacked) await store.pack(id);
+    expect(await Array.fromAsync(store.history(id))).toEqual(before.filter(({ seq }) => !lost.includes(seq)));
+    const { damaged, missing } = await store.verify(id);
+    expect([damaged, missing]).toEqual([[], [{ from: lost[0], to: lost.at(-1) }]]);
+  }
+});
