@@ -287,7 +287,7 @@ export const agentSabotages: readonly Sabotage[] = [
   {
     name: "approval: what was typed before a question answers it",
     room: cli,
-    file: "screen/controller.ts",
+    file: "screen/panels/panel-selection.ts",
     find: 'if (text !== "" && this.#question.isTypedAhead) return WRITING;',
     replace: "",
     look: ["packages/cli/test/unit/screen-controller"],

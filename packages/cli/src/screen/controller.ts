@@ -4,26 +4,26 @@ import { bindCommands, type Commands } from "./command-actions.ts";
 import { editorColumns, type LiveArea, liveRowsMax, type Size, textColumns } from "./drawing/live-area.ts";
 import { Renderer } from "./drawing/renderer.ts";
 import type { ScreenEnvironment } from "./environment.ts";
-import { applyKey, continueLine, EDITOR, type Editor, markSent, withHistory, withText } from "./input/editor.ts";
+import { applyKey, continueLine, type Editor, markSent, wholeText, withBefore, withText } from "./input/editor.ts";
 import type { Key } from "./input/keys.ts";
-import { completeCommand, guessCommand, parseSlashCommand } from "./input/slash-commands.ts";
+import { guessCommand, parseSlashCommand } from "./input/slash-commands.ts";
+import { userCommandIn } from "./input/user-command.ts";
+import { InputLine } from "./input-line.ts";
 import { elapsedWords, errorWords } from "./lines/labels.ts";
 import { BLANK } from "./lines/line.ts";
-import type { Level } from "./lines/notices.ts";
-import { OpenChats } from "./open-chats.ts";
+import { type Level, REPLACED } from "./lines/notices.ts";
+import { continueUnfinished, OpenChats } from "./open-chats.ts";
 import { allRows } from "./panels/approval-rows.ts";
 import { interruptionDetails } from "./panels/interruption.ts";
 import { offerPanel, offerState } from "./panels/offer.ts";
-import { type Act, APPEARING, type Panel, panelOf, WRITING, whyPanel } from "./panels/panel.ts";
+import { type Act, type Panel, panelOf, whyPanel } from "./panels/panel.ts";
+import { PanelSelection } from "./panels/panel-selection.ts";
 import { pickKey } from "./pickers/picker.ts";
 import { PickerController } from "./pickers/picker-controller.ts";
 import { layOutPicker } from "./pickers/picker-layout.ts";
 
 /** A model thinks for a while before its first word; after this long, tell the person who is waiting. */
 const SILENT_MS = 20_000;
-
-/** A key that comes sooner than this after a question appeared was typed before the person saw it. */
-const APPEARING_MS = 250;
 
 /** Keys and events in, pictures out. Pure functions decide and lay out; this class handles what happens over time. */
 export class Controller {
@@ -32,17 +32,14 @@ export class Controller {
   readonly #chats: OpenChats;
   readonly #pickers: PickerController;
   readonly #commands: Commands;
+  readonly #line: InputLine;
   readonly #later = new Set<string>();
+  readonly #selection: PanelSelection;
   /** Chats that are being stopped. */
   readonly #stopping = new Set<string>();
   /** Queued prompts that are being withdrawn. */
   readonly #taken = new Set<string>();
   readonly #left = Promise.withResolvers<Chat | null>();
-  #editor: Editor = EDITOR;
-  /** The selected choice, kept as long as the panel is about the same thing. */
-  #selection = { about: "", at: 0 };
-  /** The question on the screen, since when, and whether the line was started before it. */
-  #question = { about: "", since: 0, isTypedAhead: false };
   /** The unfinished session that the person is asked about, until another chat is shown. */
   #offer: UnfinishedSession | null = null;
   /** The call that the person is denying, while typing the reason. */
@@ -57,8 +54,10 @@ export class Controller {
     this.#environment = environment;
     this.renderer = new Renderer(size, environment.colour, () => ({
       area: this.#liveArea(),
-      active: this.#busy !== null || this.#chats.state?.status === "running",
+      active:
+        this.#busy !== null || this.#line.userCommands.running !== null || this.#chats.state?.status === "running",
     }));
+    this.#selection = new PanelSelection(environment.now, () => this.renderer.drawSoon());
     this.#chats = new OpenChats(environment.host, (event, current) => this.#heard(event, current), environment.now);
     this.#pickers = new PickerController(
       environment.host,
@@ -66,6 +65,8 @@ export class Controller {
       () => this.renderer.drawSoon(),
       (error) => this.renderer.notice("error", errorWords(error)),
     );
+    const { host, now } = environment;
+    this.#line = new InputLine({ host, now, renderer: this.renderer, pickers: this.#pickers });
     this.#commands = bindCommands({
       environment,
       chats: this.#chats,
@@ -73,7 +74,9 @@ export class Controller {
       renderer: this.renderer,
       show: (chat, resumed) => this.show(chat, resumed),
       during: (words, work) => this.#during(words, work),
-      put: (text) => this.#putBefore(text),
+      put: (text) => {
+        this.#editor = withBefore(this.#editor, text);
+      },
       leave: () => this.leave(),
     });
   }
@@ -94,7 +97,7 @@ export class Controller {
     const isOffered = this.#offer !== null;
     this.#offer = null;
     this.#chats.show(chat);
-    this.#editor = withHistory(this.#editor, chat.state.items);
+    this.#line.opened(chat.state);
     this.renderer.open(chat.state, resumed, before !== null);
     if (before !== null) this.#try(() => this.#chats.closeIfIdle(before));
     else if (!isOffered) for (const words of this.#environment.host.warnings) this.renderer.notice("warning", words);
@@ -135,6 +138,7 @@ export class Controller {
     else if (key.name === "interrupt") this.#interrupt(armed);
     else if (this.#chats.current !== null) this.#press(key);
     else if (this.#offer !== null) this.#pressOffer(key);
+    if (this.#chats.state !== null) this.#line.look(this.#chats.state);
     this.renderer.draw();
   }
 
@@ -149,15 +153,35 @@ export class Controller {
     } else if (key.name !== "enter") this.#edit(key);
   }
 
+  /** Lets `edit` change the whole text of the line, as another program does. */
+  async editText(edit: (text: string) => Promise<string>): Promise<void> {
+    if (this.#chats.current !== null && this.#pickers.picker === null) await this.#line.edit(edit);
+    this.renderer.draw();
+  }
+
+  get #editor(): Editor {
+    return this.#line.editor;
+  }
+
+  set #editor(editor: Editor) {
+    this.#line.editor = editor;
+  }
+
   #press(key: Key): void {
     if (this.#pressPanel(key)) return;
     const empty = this.#editor.text === "";
     switch (key.name) {
       case "escape":
-        this.#stopTurn();
+        this.#escape();
+        return;
+      case "searchHistory":
+        this.#line.search(this.#chats.state!);
+        return;
+      case "paste":
+        this.#line.paste(key, this.#chats.state!, editorColumns(this.renderer.size.columns));
         return;
       case "tab":
-        this.#complete();
+        this.#line.complete();
         return;
       case "enter":
         this.#enter();
@@ -168,15 +192,19 @@ export class Controller {
         return;
       case "up":
         if (!empty || !this.#takeBack()) this.#edit(key);
+        if (this.#editor.at === 0) this.#line.loadOlder(this.#chats.state!);
         return;
       default:
         this.#edit(key);
     }
   }
 
-  #complete(): void {
-    const text = completeCommand(this.#editor.text);
-    if (text !== this.#editor.text) this.#editor = withText(this.#editor, text);
+  /** Stops what runs. Twice: clears the line, which the history keeps; on an empty one, goes back to a prompt. */
+  #escape(): void {
+    const isTwice = this.#line.isSecondEscape();
+    if (this.#line.userCommands.stop() || this.#stopTurn() || !isTwice) return;
+    if (this.#editor.text === "") this.#commands.run("rewind", "");
+    else this.#editor = markSent(this.#editor);
   }
 
   #edit(key: Key): void {
@@ -191,7 +219,8 @@ export class Controller {
       return;
     }
     this.#pickers.close();
-    if (picked.kind === "chosen") this.#commands.chosen(kind, picked.id);
+    if (picked.kind === "chosen" && kind === "history") this.#line.recall(Number(picked.id));
+    else if (picked.kind === "chosen") this.#commands.chosen(kind, picked.id);
     // Without anything behind the list there is nothing to go back to.
     else if (this.#chats.current === null && this.#offer === null) this.leave();
   }
@@ -203,12 +232,12 @@ export class Controller {
     const panel = this.#panel();
     if (panel === null) return false;
     if (this.#why !== null) return this.#pressWhy(key, this.#why);
-    const { choices, about } = panel;
-    const at = this.#selectedIn(panel);
+    const { choices } = panel;
+    const at = this.#selection.indexIn(panel, this.#editor.text);
     if (at < 0) return false;
     const by = key.name === "up" ? -1 : key.name === "down" || key.name === "tab" ? 1 : 0;
     if (by !== 0 && this.#editor.text === "") {
-      this.#selection = { about, at: (at + by + choices.length) % choices.length };
+      this.#selection.move(panel, at + by);
       return true;
     }
     if (key.name !== "enter") return false;
@@ -228,11 +257,7 @@ export class Controller {
       this.#during("opening", async () => {
         const chat = await this.#chats.open(act.id, this.#environment.model);
         this.show(chat, true);
-        const { status, interruption, queue } = chat.state;
-        // What to do with a process that still runs is for the person to say.
-        if (status === "interrupted" && !interruption?.calls.some(({ process }) => process?.running))
-          await chat.finish();
-        else if (status === "idle" && queue.length > 0) await chat.resumeQueue();
+        await continueUnfinished(chat);
       });
   }
 
@@ -249,7 +274,7 @@ export class Controller {
     }
     if (key.name !== "enter") return false;
     const more = continueLine(this.#editor);
-    const reason = this.#editor.text.trim();
+    const reason = wholeText(this.#editor).trim();
     if (more !== null) this.#editor = more;
     else if (reason !== "") {
       this.#why = null;
@@ -286,7 +311,7 @@ export class Controller {
         this.#try(async () => {
           const { queue } = chat.state;
           for (const { id } of queue) await chat.withdraw(id);
-          this.#putBefore(queue.map(({ text }) => text).join("\n"));
+          this.#editor = withBefore(this.#editor, queue.map(({ text }) => text).join("\n"));
         });
         return;
       case "later":
@@ -301,7 +326,8 @@ export class Controller {
       return;
     }
     this.#armed = true;
-    if (!this.#stopTurn() && this.#editor.text !== "") this.#editor = markSent(this.#editor);
+    if (this.#line.userCommands.stop() || this.#stopTurn()) return;
+    if (this.#editor.text !== "") this.#editor = markSent(this.#editor);
   }
 
   #stopTurn(): boolean {
@@ -313,12 +339,6 @@ export class Controller {
     return true;
   }
 
-  /** Puts text before what was typed in the meantime. */
-  #putBefore(text: string): void {
-    const { text: typed } = this.#editor;
-    this.#editor = withText(this.#editor, typed === "" ? text : `${text}\n${typed}`);
-  }
-
   /** Moves the last queued prompt back into the editor. */
   #takeBack(): boolean {
     const chat = this.#chats.current!;
@@ -327,17 +347,21 @@ export class Controller {
     this.#taken.add(last.id);
     this.#try(async () => {
       await chat.withdraw(last.id).finally(() => this.#taken.delete(last.id));
-      this.#putBefore(last.text);
+      this.#editor = withBefore(this.#editor, last.text);
     });
     return true;
   }
 
   #enter(): void {
     const more = continueLine(this.#editor);
-    const { text } = this.#editor;
+    const text = wholeText(this.#editor);
     const parsed = parseSlashCommand(text);
+    const command = userCommandIn(text);
     if (more !== null) this.#editor = more;
-    else if (parsed.kind === "unknown") this.renderer.notice("warning", unknownWords(parsed.name));
+    else if (command !== null) {
+      this.#editor = markSent(this.#editor);
+      this.#try(() => this.#line.userCommands.run(command, this.#chats.state!.cwd));
+    } else if (parsed.kind === "unknown") this.renderer.notice("warning", unknownWords(parsed.name));
     else if (text.trim() !== "") {
       this.#editor = markSent(this.#editor);
       if (parsed.kind === "command") this.#commands.run(parsed.name, parsed.argument);
@@ -409,39 +433,11 @@ export class Controller {
     return state === null ? null : panelOf(state, this.#later);
   }
 
-  /** The choice that Enter would take; WRITING or APPEARING if none. */
-  #selectedIn(panel: Panel): number {
-    const { about, choices, initial = 0 } = panel;
-    const { text } = this.#editor;
-    if (panel.isQuestion) {
-      if (this.#question.about !== about || this.#environment.now() - this.#question.since < APPEARING_MS)
-        return APPEARING;
-      if (text !== "" && this.#question.isTypedAhead) return WRITING;
-    }
-    const word = text.trim().toLowerCase();
-    if (text !== "") return choices.findIndex((choice) => choice.key === word || choice.word === word);
-    return this.#selection.about === about ? Math.min(this.#selection.at, choices.length - 1) : initial;
-  }
-
-  /**
-   * Remembers when a question appeared. Text that is in the line by then, or typed in the first moment, was not meant
-   * for it.
-   */
-  #notice({ about, isQuestion }: Panel): void {
-    if (!isQuestion) return;
-    const hasText = this.#editor.text !== "";
-    if (this.#question.about !== about) {
-      this.#question = { about, since: this.#environment.now(), isTypedAhead: hasText };
-      setTimeout(() => this.renderer.drawSoon(), APPEARING_MS).unref();
-    } else if (!hasText) this.#question.isTypedAhead = false;
-    else if (this.#environment.now() - this.#question.since < APPEARING_MS) this.#question.isTypedAhead = true;
-  }
-
   #liveArea(): LiveArea {
     const state = this.#chats.state ?? (this.#offer && offerState(this.#offer));
     const { columns } = this.renderer.size;
     const panel = this.#panel();
-    if (panel !== null) this.#notice(panel);
+    if (panel !== null) this.#selection.see(panel, this.#editor.text);
     const isStopping = state !== null && this.#stopping.has(state.id);
     const behind: LiveArea =
       state === null
@@ -449,12 +445,13 @@ export class Controller {
         : this.renderer.conversation({
             state,
             editor: this.#editor,
+            candidates: this.#line.candidates,
             panel,
-            selected: panel === null ? 0 : this.#selectedIn(panel),
+            selected: panel === null ? 0 : this.#selection.indexIn(panel, this.#editor.text),
             status: {
               frame: this.renderer.frame,
               elapsedMs: this.#chats.elapsedMs(state.id),
-              busy: isStopping ? "stopping" : this.#busy,
+              busy: isStopping ? "stopping" : (this.#busy ?? this.#line.userCommands.running),
               hint: this.#armed ? "Ctrl+C again to quit" : isStopping ? "" : hintOf(state, this.#chats.silentMs(state)),
               elsewhere: this.#chats.elsewhere,
             },
@@ -495,10 +492,3 @@ function noticeOf(event: ChatEvent): { readonly level: Level; readonly text: str
   if (event.type !== "turn.ended" || event.outcome !== "aborted") return null;
   return { level: "info", text: `stopped by ${event.by ?? "someone"}; everything produced so far is saved` };
 }
-
-const REPLACED = {
-  compaction: "The conversation was compacted.",
-  clear: "The conversation was cleared.",
-  rewind: "Rewound to before that prompt.",
-  undo: "Undone: the previous conversation is back.",
-};

@@ -9,7 +9,7 @@ import { watchHangup } from "./hangup.ts";
 
 export interface ScreenOptions {
   readonly host: Host;
-  /** What to start with: a chat, the question whether to continue an unfinished one, or null for the list of sessions. */
+  /** What to start with: a chat, the offer to continue an unfinished one, or null for the list of sessions. */
   readonly begin: { readonly chat: Chat; readonly resumed: boolean } | { readonly offer: UnfinishedSession } | null;
   /** Creates a session, after such a question. */
   readonly startNew: () => Promise<Chat>;

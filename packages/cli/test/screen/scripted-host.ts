@@ -93,6 +93,7 @@ export function scriptedHost(...chats: ScriptedChat[]): Host {
     search: async function* () {},
     unfinished: async () => null,
     peek: async () => [],
+    prompts: async () => ["asked before"],
     create: async () => chats[0]!,
     open,
     latest: async () => chats[0] ?? null,
