@@ -3,7 +3,7 @@ import type { ApprovalAnswer, ChatState, InterruptionShown, PermissionAsk } from
 import { plainLine } from "../../terminal/index.ts";
 import { visibleLine } from "../../terminal/visible.ts";
 import { excerpt } from "../lines/labels.ts";
-import { BLANK, cut, type Line, line, span, wrap } from "../lines/line.ts";
+import { BLANK, cut, type Line, line, lineWidth, type Span, span, wrap } from "../lines/line.ts";
 import { excerptRows } from "./approval-rows.ts";
 import { summarizeInterruption } from "./interruption.ts";
 
@@ -61,7 +61,7 @@ function askPanel(ask: PermissionAsk, others: number): Panel {
   return {
     about: `ask:${call}:${ask.digest}`,
     isQuestion: true,
-    placeholder: "type a letter; other text is queued as a prompt",
+    placeholder: "letter + Enter; a prompt is queued",
     initial: choices.findIndex(({ isDefault }) => isDefault),
     choices: [
       ...choices.map(
@@ -91,15 +91,15 @@ export function whyPanel({ name, call, summary }: PermissionAsk): Panel {
     choices: [],
     placeholder: "type the reason",
     lines: (columns) => [
-      cut(
-        [
-          span("? ", { colour: "yellow", bold: true }),
-          span(`Deny ${visibleLine(name)}: what should the agent know or do instead?`, { bold: true }),
-        ],
-        columns,
-      ),
+      ...wrap(line(`Deny ${visibleLine(name)}: what should the agent know or do instead?`, { bold: true }), columns, {
+        first: [span("? ", { colour: "yellow", bold: true })],
+        rest: [span("  ")],
+      }),
       cut(line(`  ${plainLine(summary)}`, { dim: true }), columns),
-      cut(line("  Enter denies it and tells the agent · Esc goes back", { dim: true }), columns),
+      ...wrap(line("Enter denies it and tells the agent · Esc goes back", { dim: true }), columns, {
+        first: [span("  ")],
+        rest: [span("  ")],
+      }),
     ],
   };
 }
@@ -192,6 +192,23 @@ export function choiceLines(panel: Panel, selected: number, columns: number): Li
   if (panel.choices.length === 0) return [];
   const how = howToChoose(selected) ?? "letter or arrows, then Enter";
   return [...rows, line(`  ${how}`, { dim: true })].map((row) => cut(row, columns));
+}
+
+/** The choices by their words, a few on each row: for a question in a low window, which needs the rows itself. */
+export function choiceWords(panel: Panel, selected: number, columns: number): Line[] {
+  const rows: Span[][] = [[]];
+  for (const [i, { key, word = key }] of panel.choices.entries()) {
+    const spans = [
+      span(i === selected ? "▸ " : "  ", { colour: "cyan", bold: true }),
+      span(key, { colour: "cyan", bold: true }),
+      span(` ${word} `, i === selected ? { bold: true } : {}),
+    ];
+    if (lineWidth([...rows.at(-1)!, ...spans]) > columns) rows.push([]);
+    rows.at(-1)!.push(...spans);
+  }
+  return [...rows, line(`  ${howToChoose(selected) ?? "letter or arrows, then Enter"}`, { dim: true })].map((row) =>
+    cut(row, columns),
+  );
 }
 
 /** The choices on one row, for small windows: the selected one, and the letters of the others. */
