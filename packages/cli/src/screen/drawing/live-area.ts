@@ -151,7 +151,7 @@ function stateNow({ call, state }: CallItem, { status, asks }: ChatState): CallS
 function panelPart({ panel, selected, now }: LiveContent, columns: number, rowsMax: number): Line[] {
   if (panel === null) return [];
   const all = choiceLines(panel, selected, columns);
-  const isCramped = panel.isQuestion === true && rowsMax - all.length - 1 < QUESTION_ROWS_MIN;
+  const isCramped = panel.hasShortChoices === true && rowsMax - all.length - 1 < QUESTION_ROWS_MIN;
   const choices = isCramped ? choiceWords(panel, selected, columns) : all;
   if (rowsMax < choices.length + 2) {
     // In a low window, what the panel is about comes before the choices: nobody should choose blindly.

@@ -16,6 +16,8 @@ export interface Panel {
   readonly initial?: number;
   /** Allowing it runs something, so keys typed before it appeared do not count as an answer. */
   readonly isQuestion?: true;
+  /** In a low window the choices give way to what the panel is about. */
+  readonly hasShortChoices?: true;
   /** Shown in the empty editor. */
   readonly placeholder?: string;
   /** The lines above the choices. */
@@ -61,6 +63,7 @@ function askPanel(ask: PermissionAsk, others: number): Panel {
   return {
     about: `ask:${call}:${ask.digest}`,
     isQuestion: true,
+    hasShortChoices: true,
     placeholder: "letter + Enter; a prompt is queued",
     initial: choices.findIndex(({ isDefault }) => isDefault),
     choices: [
