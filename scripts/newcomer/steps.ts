@@ -27,7 +27,7 @@ export async function followReadme(hour: Hour, inClone: boolean): Promise<void> 
   const count = `npx holdfast run --allow 'write(reports/**)' "count words in docs/guides to reports/words.md"`;
   await hour.types(count, { sees: [/reports\/words\.md/] });
   await hour.types(`${count} # killed`, {
-    typed: `${killedIn(run)}; holdfast ls --status interrupted`,
+    typed: `${killedIn(count.replace("npx ", ""))}; holdfast ls --status interrupted`,
     sees: [/interrupted/],
   });
   await hour.types("npx holdfast run --continue --finish --allow 'write(reports/**)'", {
