@@ -227,7 +227,7 @@ describe.concurrent("chat in a real terminal", () => {
     await terminal.until("Unknown command /exprot. Did you mean /export?");
     await terminal.keys("C-u");
     await terminal.say("/help");
-    await terminal.until(/\/sessions +switch to another session/);
+    await terminal.untilAll(/\/sessions +switch to another session/);
     await terminal.say("/model nosuch/x");
     await terminal.until('Unknown provider "nosuch"');
     await terminal.say("think about rivers");
