@@ -19,6 +19,14 @@ const SOURCES = { tsconfig: join(root, "tsconfig.base.json"), platform: "node" }
 const CHECKS = { ineffectiveDynamicImport: false };
 
 /**
+ * An older Node can parse the library, but lacks functions that its first lines use: this says so before they run. It
+ * is added after minification, on a line of its own, because Node prints the line that throws.
+ */
+const NODE_CHECK =
+  'if (!process.versions.bun && !process.versions.deno && parseInt(process.versions.node) < 24)\n' +
+  '  throw new Error("holdfast needs Node.js 24 or newer, Bun or Deno, but this is Node.js " + process.versions.node + ".");';
+
+/**
  * The library: all of it in one file, except rare stores, and an entry of a few lines for
  * each name in `exports`. Returns the names of its files.
  */
@@ -39,6 +47,7 @@ export async function bundleLibrary(): Promise<readonly string[]> {
   return write(build, {
     dir: libraryFolder,
     chunkFileNames: "[name].js",
+    postBanner: ({ name }) => (name === "holdfast" ? NODE_CHECK : ""),
     // Comments and white space are half of the text. Names stay, for the traces of errors.
     minify: { mangle: false, compress: false, codegen: true },
     sourcemap: true,

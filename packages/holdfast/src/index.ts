@@ -43,6 +43,7 @@ export type {
   Store,
   StoreOptions,
   Summary,
+  TrashedSession,
   SyncOptions,
   ToolOptions,
   ToolProcess,
