@@ -23,7 +23,7 @@ const CHECKS = { ineffectiveDynamicImport: false };
  * is added after minification, on a line of its own, because Node prints the line that throws.
  */
 const NODE_CHECK =
-  'if (!process.versions.bun && !process.versions.deno && parseInt(process.versions.node) < 24)\n' +
+  "if (!process.versions.bun && !process.versions.deno && parseInt(process.versions.node) < 24)\n" +
   '  throw new Error("holdfast needs Node.js 24 or newer, Bun or Deno, but this is Node.js " + process.versions.node + ".");';
 
 /**

@@ -28,20 +28,23 @@ async function speak(store: Store, prompt: string): Promise<string> {
   return session.id;
 }
 
-test.each(["folder", "sqlite", "memory"])("the trash of a %s store has titles, and restore undoes delete", async (kind) => {
-  const folder = temporaryFolder();
-  const url = kind === "folder" ? folder : kind === "sqlite" ? `sqlite:${join(folder, "s.db")}` : "memory:";
-  await using store = await openStore(url, { durability: "process" });
-  const id = await speak(store, "hello there");
-  await store.delete(id);
-  expect(await store.trashed()).toEqual([
-    { id, title: "hello there", app: "holdfast", turns: 1, queued: 0, trashedAt: expect.stringMatching(/^\d{4}-/) },
-  ]);
-  await store.restore(id);
-  expect(await store.trashed()).toEqual([]);
-  expect((await store.read(id)).messages).toEqual([{ role: "user", content: "hello there" }]);
-  await expect(store.restore(id)).rejects.toMatchObject({ code: "SESSION_EXISTS" });
-});
+test.each(["folder", "sqlite", "memory"])(
+  "the trash of a %s store has titles, and restore undoes delete",
+  async (kind) => {
+    const folder = temporaryFolder();
+    const url = kind === "folder" ? folder : kind === "sqlite" ? `sqlite:${join(folder, "s.db")}` : "memory:";
+    await using store = await openStore(url, { durability: "process" });
+    const id = await speak(store, "hello there");
+    await store.delete(id);
+    expect(await store.trashed()).toEqual([
+      { id, title: "hello there", app: "holdfast", turns: 1, queued: 0, trashedAt: expect.stringMatching(/^\d{4}-/) },
+    ]);
+    await store.restore(id);
+    expect(await store.trashed()).toEqual([]);
+    expect((await store.read(id)).messages).toEqual([{ role: "user", content: "hello there" }]);
+    await expect(store.restore(id)).rejects.toMatchObject({ code: "SESSION_EXISTS" });
+  },
+);
 
 test("garbage collection takes a session out of reach before it removes the first file", async () => {
   const folder = temporaryFolder();
