@@ -7,6 +7,7 @@ import { register as registerRun } from "./commands/agent/run.ts";
 import { register as registerCompletion } from "./commands/completion.ts";
 import { register as registerConfig } from "./commands/config.ts";
 import { register as registerDemo } from "./commands/demo.ts";
+import { fitHelp, formatItem } from "./commands/help-text.ts";
 import { register as registerExport } from "./commands/sessions/export.ts";
 import { register as registerFork } from "./commands/sessions/fork.ts";
 import { register as registerLs } from "./commands/sessions/ls.ts";
@@ -30,6 +31,7 @@ import { withoutPasswords } from "./shown-address.ts";
 import { paintFor } from "./terminal/colour.ts";
 import { endWithPipe } from "./terminal/pipe.ts";
 import { plain } from "./terminal/plain.ts";
+import { wrapWords } from "./terminal/wrap-words.ts";
 import { version } from "./version.ts";
 
 /**
@@ -96,8 +98,14 @@ export function makeProgram(): Command {
     .helpOption("-h, --help", "show help")
     .helpCommand("help [command]", "show help for a command")
     .showSuggestionAfterError()
-    .configureHelp({ showGlobalOptions: true })
-    .configureOutput({ outputError: (text, write) => write(withoutPasswords(text.replace(/^error: /, "holdfast: "))) })
+    .configureHelp({ showGlobalOptions: true, formatItem })
+    .configureOutput({
+      writeOut: (text) => process.stdout.write(fitHelp(text, process.stdout.columns)),
+      outputError: (text, write) => {
+        const words = withoutPasswords(text.replace(/^error: /, "holdfast: "));
+        write(wrapWords(words, process.stderr.columns, 2).join("\n"));
+      },
+    })
     .showHelpAfterError("Try --help.")
     .exitOverride();
   program.addHelpText("after", () => `\n${[...SHORTHAND, ...EXAMPLES, "", ...exitCodeLines()].join("\n")}`);

@@ -105,8 +105,9 @@ function unknownCommand(words: readonly string[], commands: readonly string[]): 
 export function similarTo(word: string, commands: readonly string[]): string | null {
   const given = word.slice(0, 40).toLowerCase();
   let best: string | null = null;
-  let least = given.length <= 3 ? 1.5 : 2.5;
-  for (const command of commands) {
+  let least = given.length <= 5 ? 1.5 : 2.5;
+  // Hidden commands have a dash in their names.
+  for (const command of commands.filter((name) => !name.includes("-"))) {
     const distance = command.startsWith(given) && given.length > 1 ? 1 : distanceOf(given, command);
     if (distance >= least) continue;
     least = distance;

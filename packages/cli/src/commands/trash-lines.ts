@@ -20,7 +20,12 @@ export function trashLines(
     plainLine(cwd ?? ""),
   ]);
   return tableLines(
-    [{ title: "session" }, { title: "deleted" }, { title: "title", shrinksTo: 12 }, { title: "folder", shrinksTo: 4 }],
+    [
+      { title: "session" },
+      { title: "deleted" },
+      { title: "title", shrinksTo: 12 },
+      { title: "folder", shrinksTo: 8, isExtra: true },
+    ],
     rows,
     columns,
     (text, row, column) =>

@@ -48,6 +48,12 @@ In the chat, /help lists commands and keys. Esc stops a turn; Ctrl+D quits. Ever
     .action(async (prompt: string | undefined, options: Options, command: Command) => {
       if (prompt?.trim() === "")
         throw new CommandError(EXIT.usage, "USAGE", "The prompt is empty. Nothing was touched.");
+      if (prompt !== undefined && options.resume === true)
+        throw new CommandError(
+          EXIT.usage,
+          "USAGE",
+          "With a prompt, --resume needs the id of a session. Nothing was touched.",
+        );
       if (options.title !== undefined && (options.resume !== undefined || options.continue))
         throw new CommandError(
           EXIT.usage,

@@ -137,9 +137,9 @@ function listText(
     [
       { title: "session" },
       { title: "status" },
-      { title: "written" },
+      { title: "written", isExtra: true },
       { title: "title", shrinksTo: 16 },
-      { title: "folder", shrinksTo: 8 },
+      { title: "folder", shrinksTo: 8, isExtra: true },
     ],
     rows,
     columns,

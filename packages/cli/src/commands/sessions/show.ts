@@ -79,7 +79,7 @@ async function print(shown: Shown, full: boolean, usesPager: boolean): Promise<v
   const isTerminal = stdout.isTTY === true && env["TERM"] !== "dumb";
   const paint = paintFor(stdout);
   const markdown = isTerminal ? await markdownFor(paint) : null;
-  const layout: Layout = { paint, full, columns: isTerminal ? stdout.columns || 80 : undefined, markdown };
+  const layout: Layout = { paint, full, columns: stdout.isTTY ? stdout.columns || 80 : undefined, markdown };
   const command = isTerminal && usesPager ? pagerCommand(shown.pager, env) : null;
   await page(() => linesOf(shown, layout), { command, stdout, env });
 }

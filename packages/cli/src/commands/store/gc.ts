@@ -28,7 +28,11 @@ export function register(program: Command): void {
     .description(
       "Permanently deletes sessions that have been in the trash for a week, leftovers of unfinished work, and saved tool outputs whose session is gone. Lists the sessions and asks first. Never touches sessions listed by holdfast ls --all.",
     )
-    .option("--older-than <age>", "minimum time in the trash, such as 12h, 7d or 0s (default: 7d)", ageOf, WEEK_MS)
+    .addOption(
+      new Option("--older-than <age>", "minimum time in the trash, such as 12h, 7d or 0s")
+        .argParser(ageOf)
+        .default(WEEK_MS, "7d"),
+    )
     .option("-y, --yes", "delete without asking; required in scripts")
     .addOption(new Option("--dry-run", "only list what would be deleted").conflicts("yes"))
     .option("--json", "print JSON")
