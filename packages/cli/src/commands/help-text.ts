@@ -21,7 +21,7 @@ export function formatItem(term: string, termWidth: number, description: string,
  * they can be copied.
  */
 export function fitHelp(text: string, columns: number | undefined): string {
-  if (columns === undefined) return text;
+  if (!columns) return text;
   return text
     .split("\n")
     .flatMap((line) => (widthOf(line) <= columns ? [line] : fitLine(line, columns)))

@@ -24,7 +24,8 @@ export function tableLines(
   const widths = columns.map(({ title }, i) =>
     rows.reduce((widest, row) => Math.max(widest, widthOf(row[i] ?? "")), widthOf(title)),
   );
-  if (columnsMax !== undefined) {
+  // A terminal that does not know its size says 0.
+  if (columnsMax) {
     const least = widths.map((width, i) => Math.min(width, columns[i]!.shrinksTo ?? width));
     const needed = least.reduce((sum, width) => sum + width, 0) + GAP * (columns.length - 1);
     const extra = needed > columnsMax ? columns.findLastIndex(({ isExtra }) => isExtra) : -1;

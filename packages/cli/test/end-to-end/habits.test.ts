@@ -90,9 +90,11 @@ describe("the trash", () => {
     await (await child.startTurn({ role: "user", content: "sub" })).end();
     await child.close();
     const other = await speak(store, { prompt: "another" });
+    expect(await home.run(["search", "another"])).toMatchObject({ code: 0 });
     expect((await home.run(["trash"])).stdout).toBe(`The trash of ${home.store} is empty.\n`);
     const removed = await home.run(["rm", parent, other]);
     expect(removed.stdout.split("\n").slice(-2)[0]).toBe(`To undo: holdfast restore ${short(parent)} ${short(other)}`);
+    expect(await home.run(["search", "another"])).toMatchObject({ code: 1, stdout: "" });
     const listed = (await home.run(["trash"])).stdout;
     expect(listed.split("\n").map((line) => line.split(/ {2,}/)[0])).toEqual([
       "session",
@@ -113,6 +115,7 @@ describe("the trash", () => {
       { id: other, restored: true, agents: [] },
     ]);
     expect(json((await home.run(["ls", "--json"])).stdout)).toHaveLength(2);
+    expect(await home.run(["search", "another"])).toMatchObject({ code: 0 });
   });
 
   test("restore refuses what is not there, what is ambiguous, and never replaces a session", async () => {

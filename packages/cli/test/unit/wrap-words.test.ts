@@ -11,6 +11,7 @@ test("wraps between words, keeps the indent, and breaks only a word that is wide
   expect(wrapWords("abcdefghij kl", 4)).toEqual(["abcd", "efgh", "ij", "kl"]);
   expect(wrapWords("a\n\nb", 4)).toEqual(["a", "", "b"]);
   expect(wrapWords("one two three", undefined)).toEqual(["one two three"]);
+  expect(wrapWords("one two three", 0), "a terminal that does not know its size").toEqual(["one two three"]);
   expect(wrapWords("日本語日本語", 5)).toEqual(["日本", "語日", "本語"]);
 });
 

@@ -40,7 +40,7 @@ Examples:
   holdfast chat
   holdfast chat "explain src/index.ts"
   holdfast chat --continue
-  holdfast chat --resume 0199 --model anthropic/claude-sonnet-4-5
+  holdfast chat --resume 5f2a91c0 --model anthropic/claude-sonnet-4-5
   holdfast chat --allow 'write(src/**)' --allow 'shell(npm test)'
 
 In the chat, /help lists commands and keys. Esc stops a turn; Ctrl+D quits. Everything is saved.`,

@@ -62,14 +62,16 @@ export function register(program: Command): void {
           const shown = hits.slice(0, limit);
           const summaries = await summariesOf(store, new Set(shown.map(({ session }) => session)));
           const paint = paintFor(process.stdout);
-          const columns = process.stdout.columns ?? Number.POSITIVE_INFINITY;
+          const columns = process.stdout.columns || Number.POSITIVE_INFINITY;
           const short = shortIds([...new Set(shown.map(({ session }) => session))]);
           let last = "";
           for (const { session, excerpt } of shown) {
             if (session !== last) {
               const about = summaries.get(session);
               const words = about ? `  ${plainLine(about.title)} (${ago(about.at, Date.now())})` : "";
-              process.stdout.write(`${last === "" ? "" : "\n"}${paint("name", short.get(session)!)}${fit(words, columns - short.get(session)!.length)}\n`);
+              process.stdout.write(
+                `${last === "" ? "" : "\n"}${paint("name", short.get(session)!)}${fit(words, columns - short.get(session)!.length)}\n`,
+              );
             }
             process.stdout.write(`  ${fit(plainLine(excerpt), columns - 2)}\n`);
             last = session;
