@@ -205,7 +205,7 @@ function zsh(commands: readonly Completed[]): string {
 # Completion of holdfast for zsh, made by "holdfast completion zsh".
 _holdfast_ids() {
   local -a found
-  found=("\${(@f)$(holdfast ${IDS} "$PREFIX" "\${_holdfast_of[@]}" 2>/dev/null | awk -F '\t' '{ gsub("[:\\\\]", "-", $2); print $1 ":" $2 }')}")
+  found=("\${(@f)$(holdfast ${IDS} "$PREFIX" "\${_holdfast_of[@]}" 2>/dev/null | awk -F '\t' '{ gsub(/[:\\\\]/, "-", $2); print $1 ":" $2 }')}")
   _describe session found
 }
 _holdfast_trash() {

@@ -13,10 +13,11 @@ export function wrapWords(text: string, columns: number | undefined, hang = 0): 
 
 function wrapLine(line: string, columns: number, hang: number): string[] {
   const own = /^\s*/.exec(line)![0];
-  // A narrow terminal has no room for an indent.
-  const rest = own.length + hang <= columns / 2 ? own + " ".repeat(hang) : "";
+  // A narrow terminal has no room for an indent. A character can be two columns wide.
+  const hasRoom = (indent: number): boolean => indent <= columns / 2 && indent + 2 <= columns;
+  const rest = hasRoom(own.length + hang) ? own + " ".repeat(hang) : "";
   const rows: string[] = [];
-  let row = own.length <= columns / 2 ? own : "";
+  let row = hasRoom(own.length) ? own : "";
   let used = row.length;
   let isEmpty = true;
   const next = (): void => {
@@ -25,7 +26,7 @@ function wrapLine(line: string, columns: number, hang: number): string[] {
     used = rest.length;
     isEmpty = true;
   };
-  for (const [piece] of line.slice(own.length).matchAll(/\s+|\S+/gu)) {
+  for (const piece of piecesOf(line.slice(own.length), columns - rest.length)) {
     const width = widthOf(piece);
     const isSpace = piece.trim() === "";
     if (used + width > columns && !isEmpty) {
@@ -48,4 +49,11 @@ function wrapLine(line: string, columns: number, hang: number): string[] {
   }
   rows.push(row.trimEnd());
   return rows;
+}
+
+/** Words and the spaces between them. A command in quotes stays whole if it fits on a row: people copy it. */
+function piecesOf(line: string, columns: number): string[] {
+  return (line.match(/"holdfast [^"]+"[^\s"]*|\s+|\S+/gu) ?? []).flatMap((piece) =>
+    /\S\s/u.test(piece) && widthOf(piece) > columns ? (piece.match(/\s+|\S+/gu) ?? []) : [piece],
+  );
 }

@@ -94,6 +94,28 @@ test("bash lists several ids with their titles, and runs nothing that a title co
   expect(existsSync(join(home.work, "pwned"))).toBe(false);
 });
 
+test("zsh gets each id with its title, in which nothing has a meaning for zsh", async () => {
+  using home = temporaryHome();
+  const { stdout } = await home.run(["completion", "zsh"]);
+  const [, awk] = /\| (awk .*')\)\}"\)/.exec(stdout) ?? [];
+  const { stdout: described, stderr } = spawnSync("sh", ["-c", awk!], {
+    encoding: "utf8",
+    input: "5f2a91c0\ta: b\\c $(x)\n",
+  });
+  expect({ described, stderr }).toEqual({ described: "5f2a91c0:a- b-c $(x)\n", stderr: "" });
+});
+
+test.for([
+  ["zsh", ["-n"]],
+  ["fish", ["--no-execute"]],
+] as const)("%s can read its script", async ([shell, flags], context) => {
+  if (spawnSync(shell, ["--version"]).error) context.skip(`not run: ${shell} is missing`);
+  using home = temporaryHome();
+  const script = join(home.path, "script");
+  writeFileSync(script, (await home.run(["completion", shell])).stdout);
+  expect(spawnSync(shell, [...flags, script], { encoding: "utf8" })).toMatchObject({ status: 0, stderr: "" });
+});
+
 test("the values that are completed are those that the command takes", () => {
   const exported = treeOf(makeProgram()).find(({ name }) => name === "export");
   expect(exported?.options.find(({ flags }) => flags.includes("--format"))?.values).toEqual(formats);

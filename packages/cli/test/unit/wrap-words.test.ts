@@ -9,6 +9,8 @@ test("wraps between words, keeps the indent, and breaks only a word that is wide
   expect(wrapWords("  one two three", 9)).toEqual(["  one two", "  three"]);
   expect(wrapWords("one two three", 9, 2)).toEqual(["one two", "  three"]);
   expect(wrapWords("abcdefghij kl", 4)).toEqual(["abcd", "efgh", "ij", "kl"]);
+  expect(wrapWords('run "holdfast ls --all" now', 20)).toEqual(["run", '"holdfast ls --all"', "now"]);
+  expect(wrapWords('run "holdfast ls --all" now', 14)).toEqual(['run "holdfast', 'ls --all" now']);
   expect(wrapWords("a\n\nb", 4)).toEqual(["a", "", "b"]);
   expect(wrapWords("one two three", undefined)).toEqual(["one two three"]);
   expect(wrapWords("one two three", 0), "a terminal that does not know its size").toEqual(["one two three"]);
