@@ -18,6 +18,21 @@ const SOURCES = { tsconfig: join(root, "tsconfig.base.json"), platform: "node" }
 // A module that one command loads late may be loaded early by another: that is as it should be.
 const CHECKS = { ineffectiveDynamicImport: false };
 
+/** What an application needs before it opens a store. */
+const EARLY = [
+  "dialects/",
+  "guard/",
+  "redact/",
+  "text/",
+  "errors.ts",
+  "load-part.ts",
+  "defined.ts",
+  "journal/id.ts",
+  "session/open-store.ts",
+  "session/guarded.ts",
+  "stores/default-address.ts",
+];
+
 /**
  * An older Node can parse the library, but lacks functions that its first lines use: this says so before they run. It
  * is added after minification, on a line of its own, because Node prints the line that throws.
@@ -27,10 +42,10 @@ const NODE_CHECK =
   '  throw new Error("holdfast needs Node.js 24 or newer, Bun or Deno, but this is Node.js " + process.versions.node + ".");';
 
 /**
- * The library: all of it in one file, except rare stores, and an entry of a few lines for
- * each name in `exports`. Returns the names of its files.
+ * The library: what an application needs before it opens a store in one file, the rest in another, the rarer stores in
+ * files of their own, and an entry of a few lines for each name in `exports`.
  */
-export async function bundleLibrary(): Promise<readonly string[]> {
+export async function bundleLibrary(): Promise<void> {
   const src = join(library, "src");
   const entries = { index: join(src, "index.ts"), store: join(src, "store.ts"), disk: join(src, "disk/index.ts") };
   const build = await rolldown({
@@ -44,10 +59,12 @@ export async function bundleLibrary(): Promise<readonly string[]> {
   // An application opens one store, so the rarer ones are files of their own.
   const stores = ["sqlite", "memory"].map((name) => ({ name, folder: join(src, "stores", name, "/") }));
   const apart = [...stores.map(({ folder }) => folder), ...Object.values(entries)];
-  return write(build, {
+  const early = EARLY.map((path) => join(src, path));
+  const files = await write(build, {
     dir: libraryFolder,
-    chunkFileNames: "[name].js",
-    postBanner: ({ name }) => (name === "holdfast" ? NODE_CHECK : ""),
+    // A program that was started before an upgrade must not load parts of the new version.
+    chunkFileNames: "[name]-[hash].js",
+    postBanner: ({ name }) => (name === "holdfast" || name === "sessions" ? NODE_CHECK : ""),
     // Comments and white space are half of the text. Names stay, for the traces of errors.
     minify: { mangle: false, compress: false, codegen: true },
     sourcemap: true,
@@ -55,10 +72,12 @@ export async function bundleLibrary(): Promise<readonly string[]> {
     codeSplitting: {
       groups: [
         ...stores.map(({ name, folder }) => ({ name, test: (id: string) => id.startsWith(folder) })),
-        { name: "holdfast", priority: 1, test: (id) => !apart.some((path) => id.startsWith(path)) },
+        { name: "holdfast", priority: 2, test: (id) => early.some((path) => id.startsWith(path)) },
+        { name: "sessions", priority: 1, test: (id) => !apart.some((path) => id.startsWith(path)) },
       ],
     },
   });
+  removeOthers(libraryFolder, files);
 }
 
 /**
@@ -120,13 +139,13 @@ const builtins: Plugin = {
   },
 };
 
+function removeOthers(folder: string, files: readonly string[]): void {
+  for (const name of readdirSync(folder)) if (!files.includes(name)) rmSync(join(folder, name));
+}
+
 if (import.meta.main) {
-  for (const [folder, names] of [
-    [libraryFolder, await bundleLibrary()],
-    [commandFolder, await bundleCommand()],
-  ] as const) {
-    for (const name of readdirSync(folder)) if (!names.includes(name)) rmSync(join(folder, name));
-  }
+  await bundleLibrary();
+  removeOthers(commandFolder, await bundleCommand());
   // In a fresh clone `npm ci` finds no bundle, and so links no command: without this, `npx holdfast` does not work
   // there.
   if (!existsSync(join(root, "node_modules/.bin/holdfast")))

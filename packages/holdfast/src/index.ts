@@ -16,7 +16,7 @@ export { type Guard, type GuardOptions, guard } from "./guard/guard.ts";
 export { newId } from "./journal/id.ts";
 export type { JournalRecord, Json } from "./journal/record.ts";
 export { credentials } from "./redact/find-credentials.ts";
-export { openStore } from "./session/store.ts";
+export { openStore } from "./session/open-store.ts";
 export type {
   AnswerOptions,
   Appended,

@@ -122,8 +122,8 @@ const scripts: Readonly<Record<"bash" | "zsh" | "fish", (commands: readonly Comp
 };
 
 /**
- * Titles are other people's words, and `compgen -W` would expand what looks like a command in them: ids are read line by
- * line.
+ * Titles are other people's words, and `compgen -W` would expand what looks like a command in them: ids are read line
+ * by line.
  */
 function bash(commands: readonly Completed[]): string {
   const given = (values: Values): string =>

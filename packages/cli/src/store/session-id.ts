@@ -95,8 +95,8 @@ export async function listedTitle(store: Store, id: string): Promise<string> {
 }
 
 /**
- * The title of a fork says that it is one, and of which turn: otherwise two sessions in a list look the same. Also keeps
- * a fork from being named after a summary.
+ * The title of a fork says that it is one, and of which turn: otherwise two sessions in a list look the same. Also
+ * keeps a fork from being named after a summary.
  */
 export async function titleForFork(store: Store, id: string, turn?: number): Promise<{ readonly title?: string }> {
   const title = await listedTitle(store, id);

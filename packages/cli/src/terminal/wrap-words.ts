@@ -2,8 +2,8 @@ import { graphemes, widthOf } from "./width.ts";
 
 /**
  * Wraps plain text between words, and a word that is wider than a row within it. A wrapped line keeps its own indent,
- * plus `hang` spaces. Line breaks stay. Without `columns` (not a terminal), or if it is 0 (a terminal that does not know
- * its size), the lines stay as they are.
+ * plus `hang` spaces. Line breaks stay. Without `columns` (not a terminal), or if it is 0 (a terminal that does not
+ * know its size), the lines stay as they are.
  */
 export function wrapWords(text: string, columns: number | undefined, hang = 0): string[] {
   const lines = text.split("\n");

@@ -23,7 +23,7 @@ const PATCH = /^(?:\*\*\* Begin Patch|diff --git |--- \S|@@ )/;
 /** A model can write megabytes: the rest is in the record. */
 const CHARACTERS_MAX = 1_000_000;
 
-/** The change that a call makes to a file, as a diff; null if it makes none that its input shows. Pure, never throws. */
+/** The change that a call makes to a file, as a diff; null if its input shows none. Pure, never throws. */
 export function editOf({ name, input }: Pick<CallItem, "name" | "input">): ShownEdit | null {
   const shape = shapeOf(typeof input === "string" ? parsedJson(input) : input);
   if (!shape) return typeof input === "string" && PATCH.test(input) ? { rows: patchRows(input), rest: {} } : null;

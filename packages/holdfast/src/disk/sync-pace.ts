@@ -1,27 +1,29 @@
 /** A sync that takes less is fast. */
 const FAST_MS = 1;
-/** So many fast syncs in a row move the next one to the calling thread … */
+/** The number of fast syncs in a row that moves the next one to the calling thread. */
 const FAST_MIN = 4;
-/** … and each one that then turns out slow makes it four times as many, up to here. */
-const FAST_MAX = 1024;
+/** About what a fast sync saves on the calling thread. */
+const SAVED_MS = 0.1;
+/** The most that one stall can cost in saved time: the next thousand fast syncs run in the thread pool. */
+const OWED_MAX_MS = 100;
 /** How long a caller may keep the event loop from turning with one sync after another. */
 const HELD_MS = 10;
 
 /**
- * Where the next sync of a file runs. On the calling thread it takes half the time, because no other thread has to wake
- * up, but it blocks the event loop. So it runs there while the disk is fast, and in the thread pool otherwise; the
- * first ones always do. A disk that stalls blocks the event loop for one sync, and is then given more time to prove
- * itself.
+ * Where the next sync of a file runs. On the calling thread it takes about a quarter less time, because no other thread
+ * has to wake up, but it blocks the event loop. So it runs there after a few fast ones in a row, and in the thread pool
+ * otherwise. A slow one that blocked its caller runs up a debt, and fast ones pay it off: over time, slow syncs block
+ * the event loop for no longer than fast ones save.
  */
 export class SyncPace {
   #fast = 0;
-  #needed = FAST_MIN;
-  /** When the event loop was last seen turning; null if it has turned since the last sync on the calling thread. */
+  #owedMs = 0;
+  /** When the first of the syncs ran that have blocked the event loop since it last turned; null if none has. */
   #heldSince: number | null = null;
 
   /** Whether the next sync may block its caller. */
   mayBlock(nowMs: number): boolean {
-    if (this.#fast < this.#needed) return false;
+    if (this.#fast < FAST_MIN || this.#owedMs > 0) return false;
     if (this.#heldSince === null) {
       this.#heldSince = nowMs;
       setImmediate(() => {
@@ -32,12 +34,12 @@ export class SyncPace {
   }
 
   took(ms: number, didBlock: boolean): void {
-    if (ms >= FAST_MS) {
-      if (didBlock) this.#needed = Math.min(FAST_MAX, this.#needed * 4);
-      this.#fast = 0;
-    } else {
+    if (ms < FAST_MS) {
       this.#fast += 1;
-      if (this.#fast >= FAST_MAX) this.#needed = FAST_MIN;
+      this.#owedMs = Math.max(0, this.#owedMs - SAVED_MS);
+    } else {
+      this.#fast = 0;
+      if (didBlock) this.#owedMs = Math.min(OWED_MAX_MS, this.#owedMs + ms - FAST_MS);
     }
   }
 }

@@ -1,4 +1,4 @@
-import { all, LETTERS, TOKEN_MAX, TOKEN_SHAPES, WORD, withDigit } from "./credential-tokens.ts";
+import { all, LETTERS, TOKEN_MAX, tokenShapes, WORD, withDigit } from "./credential-tokens.ts";
 import {
   beginning,
   either,
@@ -322,20 +322,22 @@ function endOf(sticky: RegExp, text: string, at: number): number | null {
 }
 
 /** If two start at the same place, the first one counts. */
-export const SHAPES: readonly Shape[] = [
-  PEM,
-  AWS_PAIR,
-  ...TOKEN_SHAPES,
-  JWT,
-  AWS_SECRET,
-  ASSIGNMENT,
-  LONG_ASSIGNMENT,
-  FLAG,
-  ...GIVEN,
-  ...PLACES,
-  ...HEADERS,
-  ...URLS,
-];
+export function allShapes(): readonly Shape[] {
+  return [
+    PEM,
+    AWS_PAIR,
+    ...tokenShapes(),
+    JWT,
+    AWS_SECRET,
+    ASSIGNMENT,
+    LONG_ASSIGNMENT,
+    FLAG,
+    ...GIVEN,
+    ...PLACES,
+    ...HEADERS,
+    ...URLS,
+  ];
+}
 
 /** Longer than the longest shape. */
 export const LONGEST_SHAPE_CHARS = PEM_MAX + 256;

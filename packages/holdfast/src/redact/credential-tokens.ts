@@ -163,4 +163,6 @@ function tokens({ kind, prefixes, of = LETTERS, least, rest = of, judge }: Token
 }
 
 /** Tokens recognised by how they start. */
-export const TOKEN_SHAPES: readonly Shape[] = TOKENS.map(tokens);
+export function tokenShapes(): readonly Shape[] {
+  return TOKENS.map(tokens);
+}

@@ -1,7 +1,8 @@
-import { SHAPES } from "./credential-shapes.ts";
+import { allShapes } from "./credential-shapes.ts";
 import { marker, nothing, type Shape, sequence } from "./pattern.ts";
 
-const PIECES = SHAPES.map(({ keep = nothing, prefix = nothing, secret, behind = nothing }) => {
+/** The expressions of one shape. */
+function piecesOf({ keep = nothing, prefix = nothing, secret, behind = nothing }: Shape) {
   const all = sequence(keep, prefix, secret, behind);
   return {
     ...all,
@@ -11,7 +12,7 @@ const PIECES = SHAPES.map(({ keep = nothing, prefix = nothing, secret, behind = 
     /** Something follows the prefix. */
     hasBody: new RegExp(`(${keep.full})${prefix.full}(?=${secret.heads.join("|")})`, "y"),
   };
-});
+}
 const sourceOf = (heads: readonly string[]): string => [...new Set(heads)].sort().join("|");
 
 /**
@@ -29,17 +30,33 @@ interface Beginning {
   readonly of: readonly Shape[];
 }
 
-const whole: Reading = {
-  heads: new RegExp(sourceOf(PIECES.flatMap(({ heads }) => heads)), "g"),
-  isOpenSeen: false,
-  shapes: new Map(),
-};
-/** If a shape is open and another is found at the same place, the open one counts. */
-const beginning: Reading = {
-  heads: new RegExp(sourceOf(PIECES.flatMap(({ openHeads }) => openHeads)), "g"),
-  isOpenSeen: true,
-  shapes: new Map(),
-};
+interface Tables {
+  readonly shapes: readonly Shape[];
+  readonly pieces: readonly ReturnType<typeof piecesOf>[];
+  readonly whole: Reading;
+  /** If a shape is open and another is found at the same place, the open one counts. */
+  readonly beginning: Reading;
+}
+
+/** Made on first use: it takes longer than loading the rest of the library, and many never redact. */
+let made: Tables | null = null;
+
+function tables(): Tables {
+  made ??= makeTables();
+  return made;
+}
+
+function makeTables(): Tables {
+  const shapes = allShapes();
+  const pieces = shapes.map(piecesOf);
+  const headsOf = (heads: readonly string[]): RegExp => new RegExp(sourceOf(heads), "g");
+  return {
+    shapes,
+    pieces,
+    whole: { heads: headsOf(pieces.flatMap(({ heads }) => heads)), isOpenSeen: false, shapes: new Map() },
+    beginning: { heads: headsOf(pieces.flatMap(({ openHeads }) => openHeads)), isOpenSeen: true, shapes: new Map() },
+  };
+}
 
 /** The kind of text that was cut off before it was clear whether it is a credential. */
 const CUT_OFF = "cut-off";
@@ -48,13 +65,14 @@ const CUT_OFF = "cut-off";
 function shapesAt({ isOpenSeen, shapes }: Reading, first: string): Beginning {
   const known = shapes.get(first);
   if (known) return known;
-  const of = SHAPES.filter((_, index) => PIECES[index]!.firsts.test(first));
-  const pieces = PIECES.filter(({ firsts }) => firsts.test(first));
+  const all = tables();
+  const of = all.shapes.filter((_, index) => all.pieces[index]!.firsts.test(first));
+  const pieces = all.pieces.filter(({ firsts }) => firsts.test(first));
   const open = isOpenSeen ? pieces.map(({ open: one }) => one).join("|") : "";
   const sources = [`(${open === "" ? "(?!)" : open})`, ...pieces.map(({ grouped }) => grouped)];
-  const made = { expression: new RegExp(sources.join("|"), "y"), of };
-  shapes.set(first, made);
-  return made;
+  const beginning = { expression: new RegExp(sources.join("|"), "y"), of };
+  shapes.set(first, beginning);
+  return beginning;
 }
 
 /** The first character, class or escape of a head. */
@@ -67,7 +85,7 @@ function firstOf(head: string): string {
  * and of which kind. Pure, total, linear in the length of the text; redacting twice changes nothing.
  */
 export function credentials(text: string): string {
-  return redactFrom(text, 0, whole).text;
+  return redactFrom(text, 0, tables().whole).text;
 }
 
 /**
@@ -75,7 +93,7 @@ export function credentials(text: string): string {
  * result depends on what follows.
  */
 export function credentialsSoFar(text: string, from: number): { readonly text: string; readonly until: number } {
-  return redactFrom(text, from, beginning);
+  return redactFrom(text, from, tables().beginning);
 }
 
 /**
@@ -85,7 +103,7 @@ export function credentialsSoFar(text: string, from: number): { readonly text: s
 export function credentialsCutOff(text: string, from: number): string {
   let out = "";
   for (let at = from; ; ) {
-    const { text: before, until } = redactFrom(text, at, beginning);
+    const { text: before, until } = redactFrom(text, at, tables().beginning);
     out += before;
     if (until === text.length) return out;
     const found = wholeAt(text, until);
@@ -103,7 +121,7 @@ export function credentialsCutOff(text: string, from: number): string {
 
 /** The credential that starts here, if the text ends as it is. */
 function wholeAt(text: string, at: number): (Found & { readonly chars: number }) | null {
-  const { expression, of } = shapesAt(whole, text.charAt(at));
+  const { expression, of } = shapesAt(tables().whole, text.charAt(at));
   expression.lastIndex = at;
   const match = expression.exec(text);
   const found = match && foundBy(match, of);
@@ -117,7 +135,7 @@ function wholeAt(text: string, at: number): (Found & { readonly chars: number })
  */
 function hiddenFrom(text: string, at: number): number | null {
   let first: number | null = null;
-  for (const { isOpen, hasBody } of PIECES) {
+  for (const { isOpen, hasBody } of tables().pieces) {
     isOpen.lastIndex = at;
     hasBody.lastIndex = at;
     if (!isOpen.test(text)) continue;

@@ -1,4 +1,4 @@
-import { homedir, hostname } from "node:os";
+import { hostname } from "node:os";
 import process from "node:process";
 import { reading } from "../admit/admit.ts";
 import { admitAttributes, type Cleaning } from "../admit/attributes.ts";
@@ -17,7 +17,6 @@ import { listSessions, trashedSession, unfinishedFirst } from "../listing/list.t
 import { type Redactor, redactorOf } from "../redact/redactor.ts";
 import { forkRecords } from "../replace/fork.ts";
 import { type OnIncomplete, SearchIndex } from "../search/search-index.ts";
-import { defaultAddress } from "../stores/default-address.ts";
 import { type JournalStoreOptions, openJournalStore } from "../stores/open.ts";
 import { oneLine } from "../text/one-line.ts";
 import { readingOf } from "../view/reading.ts";
@@ -25,16 +24,8 @@ import { type Ending, endsNow, type Guarded, onClosed } from "./guarded.ts";
 import { LiveSession } from "./session.ts";
 import type * as surface from "./surface.ts";
 
-/**
- * Opens a session store at the given address, else at HOLDFAST_STORE, else in the user's data folder. An address is a
- * folder, a `file:` URL, `sqlite:` with a file, `postgres:` with a database, or `memory:`.
- * Throws STORE_URL_INVALID, STORE_FORBIDDEN, STORE_IO, FORMAT_NEWER.
- */
-export function openStore(url?: string, options: surface.StoreOptions = {}): Promise<surface.Store> {
-  return openStoreWith((given) => {
-    const address = url ?? defaultAddress(process.env, process.platform, homedir);
-    return openJournalStore(address, given);
-  }, options);
+export function openStoreAt(address: string, options: surface.StoreOptions): Promise<surface.Store> {
+  return openStoreWith((given) => openJournalStore(address, given), options);
 }
 
 /**

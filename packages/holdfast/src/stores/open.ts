@@ -1,6 +1,7 @@
 import { fileURLToPath } from "node:url";
 import { HoldfastError } from "../errors.ts";
 import type { Durability, JournalStore, Summariser } from "../journal/contract.ts";
+import { loadPart } from "../load-part.ts";
 import { assertPath, invalidAddress } from "./address.ts";
 import { openFolderStore } from "./folder/store.ts";
 
@@ -45,11 +46,11 @@ export async function openJournalStore(
     case "sqlite": {
       const path = text.slice("sqlite:".length).replace(/^\/\/(?=\/)/, "");
       assertPath(path, "file", text);
-      const { openSqliteStore } = await import("./sqlite/store.ts");
+      const { openSqliteStore } = await loadPart(() => import("./sqlite/store.ts"));
       return openSqliteStore(path, options);
     }
     case "memory": {
-      const { openMemoryStore } = await import("./memory/store.ts");
+      const { openMemoryStore } = await loadPart(() => import("./memory/store.ts"));
       return openMemoryStore(options);
     }
     case "postgres":
