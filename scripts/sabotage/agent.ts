@@ -292,4 +292,12 @@ export const agentSabotages: readonly Sabotage[] = [
     replace: "",
     look: ["packages/cli/test/unit/screen-controller"],
   },
+  {
+    name: "command: a mistyped command is sent to a model",
+    room: cli,
+    file: "commands/shorthand.ts",
+    find: "if (!isLiteral && !isChat && isWord(first)) throw unknownCommand(words, commands);",
+    replace: "",
+    look: ["packages/cli/test/unit/shorthand.test"],
+  },
 ];

@@ -1,8 +1,11 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
+import { holds, seedOf } from "../../../holdfast/test/seed.ts";
 import { fitHelp } from "../../src/commands/help-text.ts";
 import { widthOf } from "../../src/terminal/width.ts";
 import { wrapWords } from "../../src/terminal/wrap-words.ts";
+
+const seed = seedOf(import.meta.url, "unit");
 
 test("wraps between words, keeps the indent, and breaks only a word that is wider than a row", () => {
   expect(wrapWords("one two three", 8)).toEqual(["one two", "three"]);
@@ -19,7 +22,7 @@ test("wraps between words, keeps the indent, and breaks only a word that is wide
 
 test("no row is wider than the terminal, and no word is lost", () => {
   const word = fc.stringMatching(/^[a-zé日👍]{1,12}$/u);
-  fc.assert(
+  holds(
     fc.property(
       fc.array(word, { maxLength: 20 }),
       fc.integer({ min: 2, max: 40 }),
@@ -30,6 +33,8 @@ test("no row is wider than the terminal, and no word is lost", () => {
         expect(rows.join("").replaceAll(/\s/g, "")).toBe(words.join(""));
       },
     ),
+    seed,
+    200,
   );
 });
 

@@ -144,6 +144,8 @@ export function collectGarbage(
 function claimForRemoval(disk: Disk, path: string, isClaimed: boolean): string | null {
   if (isClaimed || disk.stat(path)?.kind !== "folder") return path;
   try {
+    // One that cannot even be read stays as it is.
+    disk.list(path);
     disk.rename(path, `${path}.gone`);
     return `${path}.gone`;
   } catch (error) {
