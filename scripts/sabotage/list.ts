@@ -54,7 +54,7 @@ export const sabotages: readonly Sabotage[] = [
   {
     name: "gc: a session can be restored while its files are being removed",
     file: "stores/folder/care/trash.ts",
-    find: "    disk.rename(path, `${path}.gone`);\n    return `${path}.gone`;",
+    find: "    disk.rename(path, gone);\n    return gone;",
     replace: "    return path;",
     look: ["unit/restore"],
   },

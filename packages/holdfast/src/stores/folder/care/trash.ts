@@ -143,11 +143,12 @@ export function collectGarbage(
  */
 function claimForRemoval(disk: Disk, path: string, isClaimed: boolean): string | null {
   if (isClaimed || disk.stat(path)?.kind !== "folder") return path;
+  const gone = `${path}.gone`;
   try {
     // One that cannot even be read stays as it is.
     disk.list(path);
-    disk.rename(path, `${path}.gone`);
-    return `${path}.gone`;
+    disk.rename(path, gone);
+    return gone;
   } catch (error) {
     if (errnoOf(error) === "ENOENT") return null;
     throw error;
