@@ -63,7 +63,9 @@ async function markdownAnswers(): Promise<MakeAnswer> {
       add(more) {
         text += more;
         const step = advanceStream(stream, text, columns(), LIVE_ROWS_MAX);
-        stream = step.stream;
+        // Without what is processed: the cost of a step must not grow with the answer.
+        text = text.slice(step.stream.taken);
+        stream = { ...step.stream, taken: 0 };
         return textOf(step.finished);
       },
       end: () => textOf(finishStream(stream, text, columns())),
