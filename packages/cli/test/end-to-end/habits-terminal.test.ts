@@ -41,6 +41,22 @@ test("a prompt as the only argument opens the chat and is sent, also with -c in 
   await terminal.ended();
 });
 
+test("a prompt starts a new session, also where the last one was interrupted", async (context) => {
+  using home = temporaryHome();
+  const [id] = await speakIn(home.store, { prompt: "old", cut: true, cwd: home.work });
+  await using terminal = await inTerminal(context, home, ["think about rivers"]);
+  await terminal.untilAll("❯ think about rivers");
+  await using store = await openStore(home.store);
+  await expect
+    .poll(async () => (await store.list()).sessions, { timeout: 60_000 })
+    .toMatchObject([
+      { title: "think about rivers", turns: 1, status: "idle" },
+      { id, turns: 1, status: "interrupted" },
+    ]);
+  await terminal.keys("C-d");
+  await terminal.ended();
+});
+
 test("run at a terminal: Markdown is laid out, and a change is a coloured diff", async (context) => {
   using home = temporaryHome();
   writeFileSync(join(home.work, "notes.md"), "some text\n");
