@@ -14,25 +14,29 @@ export interface Answer {
   readonly exitCode: number;
 }
 
+export interface ShellOptions {
+  /** All of its environment: nothing of the process that starts it. */
+  readonly env: Readonly<Record<string, string>>;
+  /** How long to wait for what should appear. */
+  readonly patienceMs: number;
+}
+
 /** A shell in a real terminal, at which commands are typed one after another. */
 export class Shell implements AsyncDisposable {
   readonly #folder = mkdtempSync(join(tmpdir(), "holdfast-newcomer-"));
   readonly #patienceMs: number;
+  readonly #env: Readonly<Record<string, string>>;
   #count = 0;
 
-  private constructor(patienceMs: number) {
+  private constructor({ patienceMs, env }: ShellOptions) {
     this.#patienceMs = patienceMs;
+    this.#env = env;
   }
 
-  static async open(options: {
-    readonly cwd: string;
-    readonly env: Readonly<Record<string, string>>;
-    readonly patienceMs: number;
-  }): Promise<Shell> {
-    const shell = new Shell(options.patienceMs);
-    const env = Object.entries(options.env).flatMap(([name, value]) => ["-e", `${name}=${value}`]);
+  static async open(options: ShellOptions & { readonly cwd: string }): Promise<Shell> {
+    const shell = new Shell(options);
     const size = ["-x", "100", "-y", "40"];
-    await shell.#tmux("-f", "/dev/null", "new-session", "-d", ...size, ...env, "-c", options.cwd, "bash --norc");
+    await shell.#tmux("-f", "/dev/null", "new-session", "-d", ...size, "-c", options.cwd, "bash --norc");
     await shell.#tmux("set-option", "history-limit", "20000");
     // The prompt says how many commands were typed, and how the last one ended.
     await shell.type("PS1='<\\#:$?> '; clear", "Enter");
@@ -110,6 +114,7 @@ export class Shell implements AsyncDisposable {
   }
 
   async #tmux(...args: readonly string[]): Promise<string> {
-    return (await run("tmux", ["-S", join(this.#folder, "socket"), "-u", ...args], { maxBuffer: 1 << 26 })).stdout;
+    const all = ["-S", join(this.#folder, "socket"), "-u", ...args];
+    return (await run("tmux", all, { maxBuffer: 1 << 26, env: this.#env })).stdout;
   }
 }
