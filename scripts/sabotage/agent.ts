@@ -340,4 +340,12 @@ export const agentSabotages: readonly Sabotage[] = [
     replace: "if (newest !== null && newest.id === session?.id && (await this.#isOpen(newest.id))) {",
     look: ["packages/cli/test/unit/host-latest"],
   },
+  {
+    name: "command: a mistyped command is sent to a model",
+    room: cli,
+    file: "commands/shorthand.ts",
+    find: "if (!isLiteral && !isChat && isWord(first)) throw unknownCommand(words, commands);",
+    replace: "",
+    look: ["packages/cli/test/unit/shorthand.test"],
+  },
 ];

@@ -17,6 +17,8 @@ export interface ChatCommandOptions {
   readonly resume?: string | true;
   readonly title?: string;
   readonly here?: true;
+  /** Sent first. */
+  readonly prompt?: string;
 }
 
 /** `holdfast chat` and `holdfast resume`. */
@@ -26,6 +28,8 @@ export async function runChat(options: ChatCommandOptions, config: Config): Prom
   let words = "";
   try {
     const begin = await beginning(host, options);
+    // The same as typing it: if a turn waits for an answer, the prompt is queued behind it.
+    if (options.prompt !== undefined && begin !== null && "chat" in begin) await begin.chat.prompt(options.prompt);
     const left = await runScreen({
       ...{ host, begin, startNew: () => startNew(host, options), exportTo: makeExporter(host.sessions) },
       ...defined({ model: options.model }),
@@ -67,8 +71,9 @@ async function beginning(host: LocalHost, options: ChatCommandOptions): Promise<
       `No free session in this folder (${plainLine(cwd)}). Drop --continue to start one, or choose one with "holdfast resume".`,
     );
   }
-  // Whoever names a new session wants one.
-  const offer = options.title === undefined ? await host.unfinished(cwd) : null;
+  // With a title or a prompt, the person wants a new session.
+  const isNew = options.title !== undefined || options.prompt !== undefined;
+  const offer = isNew ? null : await host.unfinished(cwd);
   return offer === null ? { chat: await startNew(host, options), resumed: false } : { offer };
 }
 
