@@ -40,7 +40,7 @@ export const CLI_ROOMS: PackageRooms = {
     ],
 
     // The contract between an agent and whoever shows it; what a person is asked; the agent in this process.
-    "host/": ["models/", "tools/files/", "transcript/"],
+    "host/": ["models/", "tools/files/", "tools/permission/", "transcript/"],
     "host/approval/": ["agent/", "host/", "terminal/", "tools/files/", "tools/permission/"],
     "host/local/": [
       ...["agent/", "config.ts", "host/", "host/approval/", "models/", "store/", "transcript/", "trust/"],
@@ -54,7 +54,7 @@ export const CLI_ROOMS: PackageRooms = {
     "screen/pickers/": ["host/", "screen/input/", "screen/lines/", "terminal/", "transcript/"],
     "screen/drawing/": ["host/", "screen/input/", "screen/lines/", "screen/panels/", "terminal/", "transcript/"],
     "screen/": [
-      ...["config.ts", "export/", "host/", "host/local/", "store/", "terminal/"],
+      ...["config.ts", "export/", "host/", "host/local/", "store/", "terminal/", "tools/permission/"],
       ...["screen/drawing/", "screen/input/", "screen/lines/", "screen/panels/", "screen/pickers/"],
     ],
 

@@ -15,8 +15,12 @@ const MANNER = `You are the reference agent of Holdfast: you work in a folder on
 - When the task is done, say in a few words what you did.`;
 
 /** The system prompt. Not recorded: it is rebuilt for each turn from the current files. */
-export async function buildInstructions(cwd: string, own: OwnStore | null = null): Promise<string> {
-  const parts = [MANNER, `The folder is ${cwd}.`];
+export async function buildInstructions(
+  cwd: string,
+  own: OwnStore | null = null,
+  mode: string | null = null,
+): Promise<string> {
+  const parts = [MANNER, `The folder is ${cwd}.`, ...(mode === null ? [] : [mode])];
   for (const { path, text } of await agentsFiles(cwd, own))
     parts.push(
       text === null

@@ -17,6 +17,7 @@ import {
   type Policy,
   type PolicyContext,
 } from "../tools/permission/decide.ts";
+import { allowedIn, decisionIn, type Mode, wordsOf as modeWords } from "../tools/permission/mode.ts";
 import { commandEnvironment } from "../tools/shell/environment.ts";
 import {
   type FoundCommand,
@@ -60,6 +61,7 @@ export class AgentRuntime {
   readonly #parent: AgentRuntime | null;
   readonly #delegateTool: AgentRole["delegateTool"];
   readonly #trust: SessionTrust;
+  #mode: Mode = "ask";
   /** The store this process has open, if it is on disk. */
   readonly #own: OwnStore | null;
 
@@ -92,7 +94,7 @@ export class AgentRuntime {
     const { allow, ask, deny } = this.#services.config;
     const project = this.#services.rules.of(this.cwd);
     return {
-      allow: [...allow, ...project.allow, ...this.#rules],
+      allow: [...allow, ...project.allow, ...this.#rules, ...allowedIn(this.mode)],
       ask: [...ask, ...project.ask],
       deny: [...deny, ...project.deny],
     };
@@ -104,6 +106,15 @@ export class AgentRuntime {
     return typeof project === "string" ? project : null;
   }
 
+  /** That of the chat, for sub-agents too. */
+  get mode(): Mode {
+    return this.#parent?.mode ?? this.#mode;
+  }
+
+  set mode(mode: Mode) {
+    this.#mode = mode;
+  }
+
   get #rules(): readonly string[] {
     return this.#parent === null ? this.#trust.rules : this.#parent.#rules;
   }
@@ -112,7 +123,8 @@ export class AgentRuntime {
     const decision = decide({ name, input }, this.#policyContext);
     // Starting a sub-agent is harmless: the same rules apply to each of its calls.
     const isHarmless = name === DELEGATE && decision.verdict === "ask" && decision.rule === undefined;
-    return isHarmless ? { ...decision, verdict: "allow" } : decision;
+    if (isHarmless) return { ...decision, verdict: "allow" };
+    return decisionIn(this.mode, name, decision);
   }
 
   /** Saves a rule for this project in the user's configuration. Returns why that failed; null if it is saved. */
@@ -174,7 +186,7 @@ export class AgentRuntime {
       signal: AbortSignal.any([turn.signal, this.#services.ending]),
       tools: this.#tools(turn, model, parked),
       parked,
-      instructions: await buildInstructions(this.cwd, this.#own),
+      instructions: await buildInstructions(this.cwd, this.#own, modeWords(this.mode)),
       approve: (call) => this.#verdict(call),
       show,
       retrying,

@@ -1,5 +1,6 @@
 import type { Interruption, ListQuery, Summary, Usage } from "holdfast";
 import type { Target } from "../tools/files/call-target.ts";
+import type { Mode } from "../tools/permission/mode.ts";
 import type { Item } from "../transcript/item.ts";
 
 /**
@@ -106,6 +107,8 @@ export interface Chat {
    */
   answer(call: string, answer: ApprovalAnswer, reason?: string): Promise<void>;
   setModel(model: string): Promise<void>;
+  /** From the next call on; also for sub-agents. A question that is open stays open. */
+  setMode(mode: Mode): void;
   /** Rejects if `stop` stops it; the conversation is then unchanged. */
   compact(): Promise<void>;
   clear(): Promise<void>;
@@ -127,6 +130,8 @@ export interface ChatState {
   readonly status: "idle" | "running" | "waiting" | "interrupted";
   /** What lists say about the last turn while no turn is running; null if it completed. */
   readonly unfinished: "interrupted" | "waiting" | null;
+  /** What the agent may do beyond the rules. */
+  readonly mode: Mode;
   /** Recorded items of the current epoch, oldest first. */
   readonly items: readonly Item[];
   /** What is being streamed and is not recorded as a message yet. */

@@ -1,5 +1,6 @@
 import { defined } from "../defined.ts";
 import type { Chat, ChatEvent, ChatState, InterruptionShown, UnfinishedSession } from "../host/host.ts";
+import { nextMode } from "../tools/permission/mode.ts";
 import { bindCommands, type Commands } from "./command-actions.ts";
 import { editorColumns, type LiveArea, liveRowsMax, type Size, textColumns } from "./drawing/live-area.ts";
 import { Renderer } from "./drawing/renderer.ts";
@@ -173,6 +174,9 @@ export class Controller {
     switch (key.name) {
       case "escape":
         this.#escape();
+        return;
+      case "shiftTab":
+        this.#chats.current!.setMode(nextMode(this.#chats.state!.mode));
         return;
       case "searchHistory":
         this.#line.search(this.#chats.state!);

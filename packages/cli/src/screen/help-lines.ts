@@ -9,6 +9,7 @@ export const KEYS: readonly (readonly [string, string])[] = [
   ["Esc Esc", "clear the line; on an empty one, rewind to a prompt"],
   ["Ctrl+C again, Ctrl+D", "quit; everything is saved"],
   ["↑ ↓", "earlier prompts of this folder; edit a queued prompt"],
+  ["Shift+Tab", "switch between ask, accept edits and plan"],
   ["Ctrl+R", "search earlier prompts of this folder"],
   ["Tab", "complete a command, or a file after @"],
   ["!command", "run a command yourself; its output joins your next prompt"],

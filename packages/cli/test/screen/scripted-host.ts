@@ -22,7 +22,7 @@ export class ScriptedChat implements Chat {
         window: { usedTokens: 0, maxTokens: 0 },
         failure: null,
       },
-      ...{ damage: [], canUndo: false, isCompacting: false },
+      ...{ damage: [], mode: "ask", canUndo: false, isCompacting: false },
       ...change,
     };
   }
@@ -60,6 +60,10 @@ export class ScriptedChat implements Chat {
   resumeQueue = (): Promise<void> => this.#tell("resumeQueue");
   answer = (call: string, word: string, reason = ""): Promise<void> =>
     this.#tell(`answer ${call} ${word} ${reason}`.trim());
+  setMode = (mode: ChatState["mode"]): void => {
+    this.told.push(`mode ${mode}`);
+    this.become({ mode });
+  };
   setModel = (model: string): Promise<void> => this.#tell(`model ${model}`);
   compact = (): Promise<void> => this.#tell("compact");
   clear = (): Promise<void> => this.#tell("clear");

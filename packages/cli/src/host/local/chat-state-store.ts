@@ -75,10 +75,12 @@ export class ChatStateStore {
         this.children.set(call, session);
         this.refresh();
       },
-      denied: ({ toolName, input }, { suggestion, summary }, isBelow) => {
+      denied: ({ toolName, input }, { suggestion, summary, isAllowable }, isBelow) => {
         if (isBelow) this.deniedBelow++;
         const what = summary || `${toolName} ${JSON.stringify(input)}`;
-        const text = `Denied${isBelow ? " to a sub-agent" : ""}: ${what}. To allow it: ${allowFlag(suggestion)}`;
+        // In plan mode, for one, no rule would help.
+        const how = isAllowable ? ` To allow it: ${allowFlag(suggestion)}` : "";
+        const text = `Denied${isBelow ? " to a sub-agent" : ""}: ${what}.${how}`;
         this.emit({ type: "notice", level: "warning", text });
       },
       show: (part) => this.showPart(part),

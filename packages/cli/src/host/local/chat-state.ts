@@ -36,6 +36,7 @@ export function firstState(
     window: { usedTokens: 0, maxTokens },
     failure: null,
     damage: [...recoveryLines(session.recovery), ...missingFolderLines(cwd)],
+    mode: "ask",
     canUndo: false,
     isCompacting: false,
   };

@@ -10,6 +10,7 @@ import { callsWaitingBelow } from "../../agent/subagent-sessions.ts";
 import { CommandError, EXIT } from "../../exit.ts";
 import type { ResolvedModel } from "../../models/resolve.ts";
 import { APP } from "../../store/app.ts";
+import type { Mode } from "../../tools/permission/mode.ts";
 import { claimsShown } from "../../trust/claims.ts";
 import { describeApprovals } from "../approval/approval-request.ts";
 import { getPermission } from "../approval/get-permission.ts";
@@ -204,6 +205,11 @@ export class LocalChat implements Chat {
     answerQuestion(this.#asked(this.#agent), call, answer, reason);
   }
 
+  setMode(mode: Mode): void {
+    this.#agent.mode = mode;
+    this.#states.update({ mode }, { type: "changed" });
+  }
+
   async setModel(name: string): Promise<void> {
     const model = await this.#services.model(name);
     await this.#ensureOpen();
@@ -291,6 +297,7 @@ export class LocalChat implements Chat {
     await this.#work.finished;
     this.#session = await this.#services.store.resume<Message>(this.id, { app: APP });
     this.#agent = this.#createAgent(this.#session);
+    this.#agent.mode = this.#states.state.mode;
     this.#isBroken = false;
     this.#states.refresh();
     await this.inspect();

@@ -25,6 +25,7 @@ export function spinner(frame: number): string {
 /** One row: the state, then where we are. Leaves out details that do not fit. */
 export function statusLine(state: ChatState, facts: StatusFacts, columns: number): Line {
   const spans: Span[] = stateSpans(state, facts);
+  if (state.mode !== "ask") spans.push(span(` · ${state.mode}`, { colour: "yellow" }));
   if (facts.hint !== "") spans.push(span(` · ${facts.hint}`, { dim: true }));
   if (facts.elsewhere !== "") spans.push(span(` · ${facts.elsewhere}`, { colour: "yellow" }));
   const pieces = [
