@@ -6,7 +6,9 @@ export const CLI_ROOMS: PackageRooms = {
   base: ["defined.ts", "exit.ts", "home.ts", "own-folder.ts", "shown-address.ts"],
   rooms: {
     "version.ts": [],
-    "config.ts": [],
+    // How the user's MCP servers are configured, and what their tools are called.
+    "mcp/config/": [],
+    "config.ts": ["mcp/config/"],
     // Text for people: harmless, measured, in columns.
     "terminal/": [],
     "failure.ts": ["terminal/"],
@@ -24,9 +26,12 @@ export const CLI_ROOMS: PackageRooms = {
     "tools/results/": [],
     "tools/files/": ["tools/paths/", "tools/results/"],
     "tools/shell/": ["tools/results/"],
-    "tools/permission/": ["store/", "tools/paths/"],
+    "tools/permission/": ["mcp/config/", "store/", "tools/paths/"],
     "tools/": ["tools/files/", "tools/shell/"],
     "trust/": ["store/", "terminal/", "tools/paths/"],
+
+    // MCP servers: started, restarted and ended; their tools and results, in the forms of the agent's own.
+    "mcp/": ["mcp/config/", "terminal/", "tools/results/", "tools/shell/"],
 
     "models/offline/evidence/": [],
     "models/offline/kinds/": ["models/offline/evidence/"],
@@ -36,7 +41,7 @@ export const CLI_ROOMS: PackageRooms = {
     // One agent in one session.
     "agent/": [
       ...["config.ts", "models/", "store/", "transcript/", "trust/"],
-      ...["tools/", "tools/files/", "tools/paths/", "tools/permission/", "tools/shell/"],
+      ...["mcp/", "tools/", "tools/files/", "tools/paths/", "tools/permission/", "tools/results/", "tools/shell/"],
     ],
 
     // The contract between an agent and whoever shows it; what a person is asked; the agent in this process.
@@ -44,7 +49,7 @@ export const CLI_ROOMS: PackageRooms = {
     "host/approval/": ["agent/", "host/", "terminal/", "tools/files/", "tools/permission/"],
     "host/local/": [
       ...["agent/", "config.ts", "host/", "host/approval/", "models/", "store/", "transcript/", "trust/"],
-      ...["tools/permission/", "tools/shell/"],
+      ...["mcp/", "mcp/config/", "tools/permission/", "tools/shell/", "version.ts"],
     ],
 
     // The chat in a terminal.
@@ -63,7 +68,10 @@ export const CLI_ROOMS: PackageRooms = {
     "demo/": ["host/", "store/", "terminal/", "tools/shell/", "transcript/"],
 
     // One file for each command; what they need is loaded when they run.
-    "commands/": ["config.ts", "demo/", "failure.ts", "store/", "terminal/"],
+    "commands/": [
+      ...["config.ts", "demo/", "failure.ts", "mcp/", "mcp/config/", "store/", "terminal/"],
+      ...["tools/shell/", "version.ts"],
+    ],
     "commands/agent/": ["config.ts", "run/", "screen/"],
     "commands/sessions/": ["commands/", "export/", "failure.ts", "store/", "terminal/", "transcript/", "trust/"],
     "commands/store/": ["commands/", "copy/", "failure.ts", "store/", "terminal/", "trust/"],

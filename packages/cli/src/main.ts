@@ -6,6 +6,7 @@ import { register as registerRun } from "./commands/agent/run.ts";
 import { register as registerCompletion } from "./commands/completion.ts";
 import { register as registerConfig } from "./commands/config.ts";
 import { register as registerDemo } from "./commands/demo.ts";
+import { register as registerMcp } from "./commands/mcp.ts";
 import { register as registerExport } from "./commands/sessions/export.ts";
 import { register as registerFork } from "./commands/sessions/fork.ts";
 import { register as registerLs } from "./commands/sessions/ls.ts";
@@ -86,6 +87,7 @@ export function makeProgram(): Command {
   registerVerify(program);
   registerRepair(program);
   registerTorture(program);
+  registerMcp(program);
   registerConfig(program);
   registerCompletion(program);
   program

@@ -261,6 +261,7 @@ const EVENTS: AgentEvents = {
     compacted: ignore,
     cutOff: ignore,
     used: ignore,
+    warned: ignore,
   },
 };
 
@@ -274,5 +275,6 @@ function servicesOf(store: Store, settings: Config): Services {
     outputs: () => "/nowhere",
     ending: new AbortController().signal,
     trust: new Trust(store.url),
+    servers: null,
   };
 }

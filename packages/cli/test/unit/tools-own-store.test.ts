@@ -77,6 +77,7 @@ async function agentIn(url: string): Promise<Agent> {
     outputs: (session) => sessionOutputs(store.url, session)!,
     ending: new AbortController().signal,
     trust: new Trust(store.url),
+    servers: null,
   };
   const options = { dialect: "ai-sdk", app: "holdfast", cwd: work } as const;
   const session = await store.create<ModelMessage>(options);
