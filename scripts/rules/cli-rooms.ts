@@ -7,8 +7,8 @@ export const CLI_ROOMS: PackageRooms = {
   rooms: {
     "version.ts": [],
     // How the user's MCP servers are configured, and what their tools are called.
-    "mcp/config/": [],
-    "config.ts": ["mcp/config/"],
+    "mcp-settings/": [],
+    "config.ts": ["mcp-settings/"],
     // Text for people: harmless, measured, in columns.
     "terminal/": [],
     "failure.ts": ["terminal/"],
@@ -26,12 +26,12 @@ export const CLI_ROOMS: PackageRooms = {
     "tools/results/": [],
     "tools/files/": ["tools/paths/", "tools/results/"],
     "tools/shell/": ["tools/results/"],
-    "tools/permission/": ["mcp/config/", "store/", "tools/paths/"],
+    "tools/permission/": ["mcp-settings/", "store/", "tools/paths/"],
     "tools/": ["tools/files/", "tools/shell/"],
     "trust/": ["store/", "terminal/", "tools/paths/"],
 
     // MCP servers: started, restarted and ended; their tools and results, in the forms of the agent's own.
-    "mcp/": ["mcp/config/", "terminal/", "tools/results/", "tools/shell/"],
+    "mcp/": ["mcp-settings/", "terminal/", "tools/results/", "tools/shell/"],
 
     "models/offline/evidence/": [],
     "models/offline/kinds/": ["models/offline/evidence/"],
@@ -49,7 +49,7 @@ export const CLI_ROOMS: PackageRooms = {
     "host/approval/": ["agent/", "host/", "terminal/", "tools/files/", "tools/permission/"],
     "host/local/": [
       ...["agent/", "config.ts", "host/", "host/approval/", "models/", "store/", "transcript/", "trust/"],
-      ...["mcp/", "mcp/config/", "tools/permission/", "tools/shell/", "version.ts"],
+      ...["mcp/", "mcp-settings/", "tools/permission/", "tools/shell/", "version.ts"],
     ],
 
     // The chat in a terminal.
@@ -69,7 +69,7 @@ export const CLI_ROOMS: PackageRooms = {
 
     // One file for each command; what they need is loaded when they run.
     "commands/": [
-      ...["config.ts", "demo/", "failure.ts", "mcp/", "mcp/config/", "store/", "terminal/"],
+      ...["config.ts", "demo/", "failure.ts", "mcp/", "mcp-settings/", "store/", "terminal/"],
       ...["tools/shell/", "version.ts"],
     ],
     "commands/agent/": ["config.ts", "run/", "screen/"],

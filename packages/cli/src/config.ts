@@ -3,7 +3,7 @@ import { homedir } from "node:os";
 import { posix, win32 } from "node:path";
 import { CommandError, EXIT } from "./exit.ts";
 import { homeFolder } from "./home.ts";
-import { checkServers, type Servers } from "./mcp/config/server-settings.ts";
+import { checkServers, type Servers } from "./mcp-settings/server-settings.ts";
 import { shownAddress } from "./shown-address.ts";
 
 /** The configuration. Each value comes from a flag, else the environment, else the file, else the default. */

@@ -10,8 +10,7 @@ type Manner = "normal" | "hostile" | "many" | "garbage" | "silent" | "flood" | "
 const manner = (process.argv[2] ?? "normal") as Manner;
 
 /** One pixel. */
-export const PNG =
-  "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==";
+export const PNG = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==";
 
 const any = { type: "object" as const, additionalProperties: true };
 const named = (name: string, description = `The tool ${name}.`, inputSchema: object = any): object => ({
@@ -35,8 +34,8 @@ export const HOSTILE: readonly unknown[] = [
   named("unions", "x", { type: "object", properties: {}, anyOf: [{ required: ["a"] }] }),
 ];
 
-const TOOLS = ["echo", "count", "wait", "die", "fail", "things", "long", "environment", "refuse", "freeze"].map((name) =>
-  named(name),
+const TOOLS = ["echo", "count", "wait", "die", "fail", "things", "long", "environment", "refuse", "freeze"].map(
+  (name) => named(name),
 );
 
 const lists: Partial<Record<Manner, readonly unknown[]>> = {
@@ -130,7 +129,7 @@ if (import.meta.main) {
     }
     case "noise":
       clearInterval(wait);
-      writeSync(1, "Server listening on stdio\n\n{\"jsonrpc\":\n");
+      writeSync(1, 'Server listening on stdio\n\n{"jsonrpc":\n');
       await serve();
       break;
     case "dies-once": {

@@ -38,7 +38,10 @@ export function makeServerTools(servers: McpServers, context: ServerToolContext)
     tools[one.name] = tool({
       description: one.description,
       inputSchema: jsonSchema<unknown>(one.inputSchema as Parameters<typeof jsonSchema>[0]),
-      execute: async (input: unknown, { toolCallId, abortSignal }): Promise<string | { text: string; images: string[] }> => {
+      execute: async (
+        input: unknown,
+        { toolCallId, abortSignal },
+      ): Promise<string | { text: string; images: string[] }> => {
         const progress = (text: string): void => context.output(toolCallId, text);
         const given = await servers.call(one, input, { signal: abortSignal, progress });
         const result = readResult(given, SEEING.has(provider));

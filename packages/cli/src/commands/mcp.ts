@@ -1,8 +1,8 @@
 import { Argument, type Command, Option } from "commander";
 import { type Config, configPath, loadConfig } from "../config.ts";
 import { CommandError, EXIT } from "../exit.ts";
-import { checkServers, type ServerSettings } from "../mcp/config/server-settings.ts";
 import type { ServerReport } from "../mcp/servers.ts";
+import { checkServers, type ServerSettings } from "../mcp-settings/server-settings.ts";
 import { shownAddress } from "../shown-address.ts";
 import { jsonText } from "../terminal/json.ts";
 import { plainLine } from "../terminal/plain.ts";
@@ -94,7 +94,7 @@ async function add(name: string, words: readonly string[], options: Options): Pr
   const settings = settingsOf(words, options);
   checkServers({ [name]: settings }, "The server", process.platform, (why) => usage(why));
   const path = pathToEdit();
-  const { editServers } = await import("../mcp/config/edit-file.ts");
+  const { editServers } = await import("../mcp-settings/edit-file.ts");
   await editServers(path, (servers) => {
     const taken = Object.keys(servers).find((one) => one.toLowerCase() === name.toLowerCase());
     if (taken !== undefined)
@@ -111,7 +111,7 @@ async function add(name: string, words: readonly string[], options: Options): Pr
 
 async function remove(name: string, options: Options): Promise<void> {
   const path = pathToEdit();
-  const { editServers } = await import("../mcp/config/edit-file.ts");
+  const { editServers } = await import("../mcp-settings/edit-file.ts");
   await editServers(path, (servers) => {
     if (!Object.hasOwn(servers, name)) throw unknownServer(name, Object.keys(servers));
     return Object.fromEntries(Object.entries(servers).filter(([one]) => one !== name));
@@ -142,7 +142,8 @@ async function show(name: string | null, options: Options): Promise<void> {
   const isWorking = reports.every(({ state }) => state === "ready" || state === "disabled");
   if (!isWorking) process.exitCode = EXIT.failed;
   if (options.json) {
-    for (const report of reports) process.stdout.write(`${jsonText(jsonOf(report, config.mcpServers[report.name]!))}\n`);
+    for (const report of reports)
+      process.stdout.write(`${jsonText(jsonOf(report, config.mcpServers[report.name]!))}\n`);
     return;
   }
   const lines = name === null ? listLines(reports, config) : serverLines(reports[0]!, config.mcpServers[name]!);
@@ -223,9 +224,7 @@ function jsonOf({ name, state, why, tools, problems }: ServerReport, settings: S
     name,
     state,
     why,
-    ...("url" in settings
-      ? { url: shownAddress(settings.url) }
-      : { command: settings.command, args: settings.args }),
+    ...("url" in settings ? { url: shownAddress(settings.url) } : { command: settings.command, args: settings.args }),
     tools: tools.map(({ name: one, tool, description }) => ({ name: one, tool, description })),
     problems,
   };

@@ -1,5 +1,5 @@
+import { toolName } from "../mcp-settings/tool-names.ts";
 import { plain, plainLine } from "../terminal/plain.ts";
-import { toolName } from "./config/tool-names.ts";
 
 /** A server's tool, as the model is offered it. */
 export interface ServerTool {
@@ -113,7 +113,8 @@ function readSchema(given: unknown): ServerTool["inputSchema"] | string {
   if (typeof given !== "object" || given === null || (given as { type?: unknown }).type !== "object")
     return "its input is not described as an object";
   const text = JSON.stringify(given);
-  if (text.length > SCHEMA_CHARS_MAX) return `the description of its input is longer than ${SCHEMA_CHARS_MAX} characters`;
+  if (text.length > SCHEMA_CHARS_MAX)
+    return `the description of its input is longer than ${SCHEMA_CHARS_MAX} characters`;
   const schema = JSON.parse(text, (key, value: unknown) =>
     (key === "description" || key === "title") && typeof value === "string" ? cleaned(value) : value,
   ) as Record<string, unknown>;

@@ -1,6 +1,11 @@
 import { setTimeout as passed } from "node:timers/promises";
 import { Client } from "@modelcontextprotocol/sdk/client/index.js";
-import { ErrorCode, McpError, ResultSchema, ToolListChangedNotificationSchema } from "@modelcontextprotocol/sdk/types.js";
+import {
+  ErrorCode,
+  McpError,
+  ResultSchema,
+  ToolListChangedNotificationSchema,
+} from "@modelcontextprotocol/sdk/types.js";
 import { plainLine } from "../terminal/plain.ts";
 import { type Catalog, readCatalog } from "./catalog.ts";
 import { noAnswer, notRun, outcomeUnknown, wasStopped } from "./outcome-words.ts";
@@ -15,6 +20,8 @@ export interface ConnectionOptions {
   readonly version: string;
   /** Throws an error worded for people if the server cannot be started as configured. */
   readonly open: () => ServerTransport;
+  /** Reached by HTTP: nothing tells us that it has died. */
+  readonly isRemote: boolean;
   readonly tools?: readonly string[];
   readonly timeoutMs: number;
   /** Something that the user should know. */
@@ -115,7 +122,10 @@ export class Connection {
   async call(
     tool: string,
     input: unknown,
-    { signal, progress }: { readonly signal?: AbortSignal | undefined; readonly progress?: (text: string) => void } = {},
+    {
+      signal,
+      progress,
+    }: { readonly signal?: AbortSignal | undefined; readonly progress?: (text: string) => void } = {},
   ): Promise<unknown> {
     const { timeoutMs } = this.#options;
     await this.#waitUntilReady(signal);
@@ -177,13 +187,19 @@ export class Connection {
     return outcomeUnknown(`the connection to the MCP server "${this.name}" failed (${why})`);
   }
 
-  /** Ends a server that does not even answer a ping: it hangs, and every later call would. */
+  #isChecking = false;
+
+  /** Drops a server that does not even answer a ping: it hangs or is gone, and so would every later call. */
   async #checkAlive(client: Client): Promise<void> {
+    if (this.#isChecking || this.#state !== "ready") return;
+    this.#isChecking = true;
     try {
       await client.ping({ timeout: this.#limits.pingMs });
     } catch (error) {
       if (error instanceof McpError && error.code !== ErrorCode.RequestTimeout) return;
       await this.#drop(client);
+    } finally {
+      this.#isChecking = false;
     }
   }
 
@@ -235,6 +251,7 @@ export class Connection {
       this.#transport = transport;
       this.#client = client;
       client.onclose = () => this.#lost(client, transport!);
+      if (this.#options.isRemote) client.onerror = () => void this.#checkAlive(client);
       const signal = this.#closing.signal;
       await client.connect(transport, { timeout: startMs, maxTotalTimeout: startMs, signal });
       const catalog = await this.#list(client);
@@ -328,7 +345,9 @@ function withLastWords(why: string, transport: ServerTransport | null): string {
 const WHY_CHARS_MAX = 300;
 
 function textOf(error: Error): string {
-  return plainLine(error.message.slice(0, 4000)).slice(0, WHY_CHARS_MAX * 4).toWellFormed();
+  return plainLine(error.message.slice(0, 4000))
+    .slice(0, WHY_CHARS_MAX * 4)
+    .toWellFormed();
 }
 
 /** The reason, on one line. `fetch` hides it in the cause. */

@@ -7,9 +7,7 @@ export function notRun(server: string, why: string): Error {
 }
 
 export function outcomeUnknown(because: string): Error {
-  return new Error(
-    `Started, then ${because}: outcome unknown. It may have taken effect: check before repeating it.`,
-  );
+  return new Error(`Started, then ${because}: outcome unknown. It may have taken effect: check before repeating it.`);
 }
 
 export function noAnswer(server: string, timeoutMs: number): Error {

@@ -36,7 +36,9 @@ export function readResult(given: unknown, canSee: boolean): ServerResult {
     }
     const size = typeof data === "string" ? `, about ${Math.floor((data.length * 3) / 4)} bytes` : "";
     const why = typeof image === "string" ? image : canSee ? "too many images" : "this model's tools return text only";
-    texts.push(`[${what}${typeof mediaType === "string" ? ` (${mediaType.slice(0, 80)})` : ""}${size}: left out, ${why}.]`);
+    texts.push(
+      `[${what}${typeof mediaType === "string" ? ` (${mediaType.slice(0, 80)})` : ""}${size}: left out, ${why}.]`,
+    );
   };
   for (const part of Array.isArray(content) ? content : []) {
     const block = shapeOf(part);
@@ -58,7 +60,9 @@ export function readResult(given: unknown, canSee: boolean): ServerResult {
         break;
       }
       case "resource_link":
-        texts.push(`[A link to the resource ${String(block["name"] ?? "")}: ${String(block["uri"] ?? "")}]`.slice(0, 1000));
+        texts.push(
+          `[A link to the resource ${String(block["name"] ?? "")}: ${String(block["uri"] ?? "")}]`.slice(0, 1000),
+        );
         break;
       default:
         texts.push(`[A part of the unknown type ${JSON.stringify(block["type"])?.slice(0, 80)}: left out.]`);

@@ -1,9 +1,9 @@
 import { resolve } from "node:path";
 import { setTimeout as passed } from "node:timers/promises";
 import { homeFolder } from "../home.ts";
+import { expandVariables, type ServerSettings, type Servers } from "../mcp-settings/server-settings.ts";
 import type { Environment } from "../tools/shell/environment.ts";
-import { type ServerTool } from "./catalog.ts";
-import { expandVariables, type Servers, type ServerSettings } from "./config/server-settings.ts";
+import type { ServerTool } from "./catalog.ts";
 import { Connection, type Limits, type ServerState } from "./connection.ts";
 import { httpTransport } from "./http-transport.ts";
 import { type ServerTransport, stdioTransport } from "./stdio-transport.ts";
@@ -96,11 +96,16 @@ export class McpServers {
     await Promise.all(this.#connections.map((connection) => connection.close()));
   }
 
-  #connectionOf(name: string, settings: ServerSettings, { version, env, variables, limits }: ServersOptions): Connection {
+  #connectionOf(
+    name: string,
+    settings: ServerSettings,
+    { version, env, variables, limits }: ServersOptions,
+  ): Connection {
     const { tools, timeoutSeconds } = settings;
     return new Connection({
       ...{ name, version },
       open: () => openTransport(settings, env, variables),
+      isRemote: "url" in settings,
       ...(tools ? { tools } : {}),
       timeoutMs: timeoutSeconds * 1000,
       warn: (text) => this.#warnings.push(text),

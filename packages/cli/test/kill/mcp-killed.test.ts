@@ -36,7 +36,11 @@ test.each(["normal", "deaf"])(
   async (manner) => {
     const folder = mkdtempSync(join(tmpdir(), "holdfast-mcp-"));
     onTestFinished(() => rmSync(folder, { recursive: true, force: true }));
-    const [store, work, file] = ["store", "work", "calls"].map((name) => join(folder, name)) as [string, string, string];
+    const [store, work, file] = ["store", "work", "calls"].map((name) => join(folder, name)) as [
+      string,
+      string,
+      string,
+    ];
     mkdirSync(work);
     const args = [join(import.meta.dirname, "../mcp-server.ts"), manner];
     const servers = { test: { command: process.execPath, args, env: {}, timeoutSeconds: 60, enabled: true } };

@@ -1,11 +1,17 @@
+import { once } from "node:events";
 import { existsSync, globSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { createServer } from "node:http";
+import type { AddressInfo } from "node:net";
 import { homedir, tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as passed } from "node:timers/promises";
+import { Server } from "@modelcontextprotocol/sdk/server/index.js";
+import { StreamableHTTPServerTransport } from "@modelcontextprotocol/sdk/server/streamableHttp.js";
+import { CallToolRequestSchema, ListToolsRequestSchema } from "@modelcontextprotocol/sdk/types.js";
 import { expect, onTestFinished, test } from "vitest";
-import type { ServerSettings } from "../../src/mcp/config/server-settings.ts";
 import type { Limits } from "../../src/mcp/connection.ts";
 import { McpServers } from "../../src/mcp/servers.ts";
+import type { ServerSettings } from "../../src/mcp-settings/server-settings.ts";
 import { identify } from "../../src/tools/shell/process-groups.ts";
 import { PNG } from "../mcp-server.ts";
 import { call, Stage, text } from "../unit/host-stage.ts";
@@ -23,7 +29,14 @@ const LIMITS: Limits = {
 };
 
 const setting = (args: readonly string[] = [], more: Partial<ServerSettings> = {}): ServerSettings =>
-  ({ command: process.execPath, args: [program, ...args], env: {}, timeoutSeconds: 20, enabled: true, ...more }) as never;
+  ({
+    command: process.execPath,
+    args: [program, ...args],
+    env: {},
+    timeoutSeconds: 20,
+    enabled: true,
+    ...more,
+  }) as never;
 
 /** Servers that end with the test. */
 function start(servers: Readonly<Record<string, ServerSettings>>, limits: Partial<Limits> = {}): McpServers {
@@ -64,7 +77,10 @@ test("what was always allowed is not asked about again; where nobody can be aske
   await using stage = new Stage();
   const servers = start({ test: setting() });
   const allowed = await stage.chat(
-    [[call("c1", "mcp__test__echo", { text: "a" }), call("c2", "mcp__test__count", { file: "/nowhere" })], [text("done")]],
+    [
+      [call("c1", "mcp__test__echo", { text: "a" }), call("c2", "mcp__test__count", { file: "/nowhere" })],
+      [text("done")],
+    ],
     { servers, config: { allow: ["mcp__test__echo"] } },
   );
   await allowed.prompt("go");
@@ -137,7 +153,7 @@ test("kill -9 of a server in the middle of a call: the outcome is unknown, it is
 });
 
 test("a server that keeps dying is restarted a few times, then left alone; the calls say that they did not run", async () => {
-  const servers = start({ test: setting() }, { backOffMs: [1, 1] , retryMs: 60_000 });
+  const servers = start({ test: setting() }, { backOffMs: [1, 1], retryMs: 60_000 });
   await servers.settled();
   for (let n = 0; n < 3; n++)
     await expect(ask(servers, "mcp__test__die")).rejects.toThrow(/^Started, then .*outcome unknown/);
@@ -157,7 +173,12 @@ test("a call that succeeds starts the count of restarts again", async () => {
 
 test("a server that does not start is tried again at a later turn, and does not keep the others from working", async () => {
   const mark = join(folder(), "mark");
-  const servers = start({ late: setting(["dies-once", mark]), quits: setting(["quits"]), good: setting(), none: setting([], { command: "/no/such/program" } as never) });
+  const servers = start({
+    late: setting(["dies-once", mark]),
+    quits: setting(["quits"]),
+    good: setting(),
+    none: setting([], { command: "/no/such/program" } as never),
+  });
   await servers.ready();
   const states = () => Object.fromEntries(servers.reports.map(({ name, state }) => [name, state]));
   expect(states()).toEqual({ late: "failed", quits: "failed", good: "ready", none: "failed" });
@@ -211,8 +232,7 @@ test("ten thousand tools, and names with control characters: what fits is offere
   for (const name of names) expect(name).toMatch(/^mcp__(many|hostile)__[A-Za-z0-9_-]+$/);
   const warnings = servers.takeWarnings().join("\n");
   expect(warnings).toContain("9880 of 10000 tools left out");
-  // biome-ignore lint/suspicious/noControlCharactersInRegex: they are what is to be found.
-  expect(warnings).not.toMatch(/[\u0000-\u0009\u000b-\u001f\u202e]/u);
+  expect(warnings.replaceAll("\n", "")).not.toMatch(/[\p{Cc}\p{Cf}]/u);
   await using stage = new Stage();
   const chat = await stage.chat([[text("done")]], { servers, windowTokens: 8000 });
   await chat.prompt("go");
@@ -254,7 +274,10 @@ test("a stopped call is cancelled, and the model is told that it may have taken 
   await using stage = new Stage();
   const file = join(folder(), "calls");
   const servers = start({ test: setting() });
-  const chat = await stage.chat([[call("c1", "mcp__test__wait", { file })]], { servers, config: { allow: ["mcp__*"] } });
+  const chat = await stage.chat([[call("c1", "mcp__test__wait", { file })]], {
+    servers,
+    config: { allow: ["mcp__*"] },
+  });
   await chat.prompt("go");
   await until(() => existsSync(file));
   await chat.stop();
@@ -263,4 +286,56 @@ test("a stopped call is cancelled, and the model is told that it may have taken 
   expect(item).toMatchObject({ output: expect.stringContaining("it may have taken effect") });
   writeFileSync(`${file}.go`, "");
   expect(textIn(await ask(servers, "mcp__test__echo", { text: "fine" }))).toBe("fine");
+});
+
+/** A server that is reached by HTTP, in this process. */
+async function remote(port = 0): Promise<{ readonly port: number; readonly seen: string[]; stop(): Promise<void> }> {
+  const seen: string[] = [];
+  const http = createServer(async (request, response) => {
+    seen.push(String(request.headers["authorization"]));
+    if (request.method !== "POST") return void response.writeHead(405).end();
+    const server = new Server({ name: "remote", version: "1" }, { capabilities: { tools: {} } });
+    const tools = ["echo", "hang"].map((name) => ({ name, inputSchema: { type: "object" as const } }));
+    server.setRequestHandler(ListToolsRequestSchema, () => ({ tools }));
+    server.setRequestHandler(CallToolRequestSchema, ({ params }) =>
+      params.name === "hang"
+        ? new Promise<never>(() => void seen.push("hanging"))
+        : { content: [{ type: "text", text: String(params.arguments?.["text"]) }] },
+    );
+    const transport = new StreamableHTTPServerTransport({ sessionIdGenerator: undefined } as never);
+    await server.connect(transport as never);
+    await transport.handleRequest(request, response);
+  });
+  http.listen(port, "127.0.0.1");
+  await once(http, "listening");
+  const stop = async (): Promise<void> => {
+    http.closeAllConnections();
+    await new Promise((resolve) => http.close(resolve));
+  };
+  onTestFinished(() => void stop().catch(() => {}));
+  return { port: (http.address() as AddressInfo).port, seen, stop };
+}
+
+test("a server by HTTP: its header, a call, its end in the middle of a call, and its return", async () => {
+  const first = await remote();
+  // biome-ignore lint/suspicious/noTemplateCurlyInString: that is how it is written.
+  const headers = { Authorization: "Bearer ${SECRET}" };
+  const url = `http://127.0.0.1:${first.port}/mcp`;
+  const servers = start({ far: { url, headers, timeoutSeconds: 3600, enabled: true } }, { backOffMs: [1, 1] });
+  await servers.settled();
+  expect(servers.reports[0]).toMatchObject({ state: "ready", why: null });
+  expect(textIn(await ask(servers, "mcp__far__echo", { text: "hello" }))).toBe("hello");
+  expect(first.seen.every((one) => one === "Bearer s3cret")).toBe(true);
+  const hanging = ask(servers, "mcp__far__hang").catch((error: Error) => error.message);
+  await until(() => first.seen.includes("hanging"));
+  const { name, ...rest } = tool(servers, "mcp__far__echo");
+  await first.stop();
+  expect(await hanging).toMatch(
+    /^Started, then .*: outcome unknown\. It may have taken effect: check before repeating it\.$/,
+  );
+  await until(() => servers.reports[0]!.state === "failed");
+  await expect(servers.call({ name, ...rest }, { text: "x" }, {})).rejects.toThrow(/^Not run: .*safe to run it/);
+  await remote(first.port);
+  await servers.ready();
+  expect(textIn(await ask(servers, "mcp__far__echo", { text: "back" }))).toBe("back");
 });

@@ -56,7 +56,14 @@ export class Stage implements AsyncDisposable {
   /** A chat with a model that answers by a script. */
   async chat(
     steps: readonly Step[],
-    options: { asks?: "person" | "nobody"; config?: Partial<Config>; windowTokens?: number; id?: string; servers?: McpServers; provider?: string } = {},
+    options: {
+      asks?: "person" | "nobody";
+      config?: Partial<Config>;
+      windowTokens?: number;
+      id?: string;
+      servers?: McpServers;
+      provider?: string;
+    } = {},
   ): Promise<Chat & { readonly model: ReturnType<typeof scripted>; readonly store: Store }> {
     const store = await this.store();
     this.#open.push(store);

@@ -1,16 +1,24 @@
 import { describe, expect, test } from "vitest";
 import { loadConfig } from "../../src/config.ts";
 import { fitTools, readCatalog, TOOLS_MAX } from "../../src/mcp/catalog.ts";
-import { checkServers, expandVariables } from "../../src/mcp/config/server-settings.ts";
-import { isServerName, serverOfRule, toolName } from "../../src/mcp/config/tool-names.ts";
 import { readResult } from "../../src/mcp/read-result.ts";
+import { checkServers, expandVariables } from "../../src/mcp-settings/server-settings.ts";
+import { isServerName, serverOfRule, toolName } from "../../src/mcp-settings/tool-names.ts";
 import { checkRule, decide } from "../../src/tools/permission/decide.ts";
 import { HOSTILE, PNG } from "../mcp-server.ts";
 
 describe("names", () => {
   test("a tool has its server's name; what a provider or a screen would refuse is replaced, each differently", () => {
     expect(toolName("github", "create_issue")).toBe("mcp__github__create_issue");
-    const odd = ["two words", "two_words!", "two\twords", "тwo words", "x".repeat(300), `${"x".repeat(300)}y`, "\u001b[2J"];
+    const odd = [
+      "two words",
+      "two_words!",
+      "two\twords",
+      "тwo words",
+      "x".repeat(300),
+      `${"x".repeat(300)}y`,
+      "\u001b[2J",
+    ];
     const names = odd.map((tool) => toolName("github", tool));
     expect(new Set(names).size).toBe(odd.length);
     for (const name of names) expect(name).toMatch(/^mcp__github__[A-Za-z0-9_-]{1,51}$/);
@@ -24,7 +32,8 @@ describe("names", () => {
       expect(isServerName(bad), bad).toBe(false);
     expect(serverOfRule("mcp__a___b")).toBe("a");
     expect(serverOfRule("mcp__a_b__c__d")).toBe("a_b");
-    for (const bad of ["mcp__", "mcp__a*", "mcp__*__x", "mcp__a__", "mcp___a__b", "read"]) expect(serverOfRule(bad), bad).toBeNull();
+    for (const bad of ["mcp__", "mcp__a*", "mcp__*__x", "mcp__a__", "mcp___a__b", "read"])
+      expect(serverOfRule(bad), bad).toBeNull();
   });
 });
 
@@ -37,7 +46,15 @@ describe("rules", () => {
     expect(verdict(name, {})).toBe("ask");
     for (const rule of [name, "mcp__github", "mcp__github__*", "mcp__github__list_*", "mcp__*", "*"])
       expect(verdict(name, { allow: [rule] }), rule).toBe("allow");
-    for (const rule of ["mcp__git", "mcp__github__list", "mcp__GitHub", "mcp__github__List_issues", "mcp__other", "list", "shell"])
+    for (const rule of [
+      "mcp__git",
+      "mcp__github__list",
+      "mcp__GitHub",
+      "mcp__github__List_issues",
+      "mcp__other",
+      "list",
+      "shell",
+    ])
       expect(verdict(name, { allow: [rule] }), rule).toBe("ask");
     for (const rule of [name, "mcp__github", "mcp__GITHUB", "mcp__github__LIST_*", "mcp__*", "*"])
       expect(verdict(name, { allow: ["*"], deny: [rule] }), rule).toBe("deny");
@@ -46,14 +63,18 @@ describe("rules", () => {
   });
 
   test("what is suggested allows exactly this tool", () => {
-    const { suggestion } = decide({ name: "mcp__a__b", input: { path: "/etc/passwd", command: "rm" } }, { cwd: "/w", policy: { allow: [], ask: [], deny: [] } });
+    const { suggestion } = decide(
+      { name: "mcp__a__b", input: { path: "/etc/passwd", command: "rm" } },
+      { cwd: "/w", policy: { allow: [], ask: [], deny: [] } },
+    );
     expect(suggestion).toBe("mcp__a__b");
   });
 
   test("a rule with brackets, which could never match, is refused; if it denies, it denies the tool", () => {
     for (const rule of ["mcp__a__b(x)", "mcp__a(x)", "task(x)", "mcp__a*", "mcp__*__b"])
       expect(checkRule(rule, "deny", "linux"), rule).toMatch(/not a valid permission rule/);
-    for (const rule of ["mcp__a__b", "mcp__a", "mcp__a__*", "mcp__*"]) expect(checkRule(rule, "deny", "linux")).toBeNull();
+    for (const rule of ["mcp__a__b", "mcp__a", "mcp__a__*", "mcp__*"])
+      expect(checkRule(rule, "deny", "linux")).toBeNull();
     expect(verdict("mcp__a__b", { allow: ["*"], deny: ["mcp__a__b(x)"] })).toBe("deny");
     expect(verdict("task", { allow: ["*"], deny: ["task(x)"] })).toBe("deny");
   });
@@ -74,8 +95,8 @@ describe("the tools that a server lists", () => {
     expect(words).toContain('"odd_member" left out: a member of its input');
     expect(words).toContain('"huge_schema" left out');
     expect(words).toContain('"no_schema" left out');
-    // biome-ignore lint/suspicious/noControlCharactersInRegex: they are what is to be found.
-    expect(words + JSON.stringify(tools.map(({ description }) => description))).not.toMatch(/[\u0000-\u0009\u000b-\u001f\u202e\u200b\u{e0041}]/u);
+    const shown = [words, ...tools.map(({ description }) => description)].join("").replaceAll("\n", "");
+    expect(shown).not.toMatch(/[\p{Cc}\p{Cf}]/u);
     expect(tools.find(({ tool }) => tool.startsWith("read"))!.description).toBe(
       'Clears the screen, and hides words.\n[A tool of the MCP server "s".]',
     );
@@ -85,7 +106,10 @@ describe("the tools that a server lists", () => {
   test("a name that another one is changed into is kept for its owner, in any order", () => {
     const taken = { name: toolName("s", "two words").slice("mcp__s__".length), inputSchema: { type: "object" } };
     const odd = { name: "two words", inputSchema: { type: "object" } };
-    for (const list of [[taken, odd], [odd, taken]])
+    for (const list of [
+      [taken, odd],
+      [odd, taken],
+    ])
       expect(readCatalog("s", list).tools.map(({ tool }) => tool)).toEqual([taken.name]);
   });
 
@@ -101,7 +125,10 @@ describe("the tools that a server lists", () => {
 
   test("a small window gets some tools of every server", () => {
     const of = (server: string) =>
-      readCatalog(server, Array.from({ length: 50 }, (_, n) => ({ name: `t${n}`, inputSchema: { type: "object" } }))).tools;
+      readCatalog(
+        server,
+        Array.from({ length: 50 }, (_, n) => ({ name: `t${n}`, inputSchema: { type: "object" } })),
+      ).tools;
     const [a, b] = [of("a"), of("b")];
     const { fitting, leftOut } = fitTools([a, b], 10 * a[0]!.chars);
     const byServer = [a, b].map((tools) => tools.filter((tool) => fitting.has(tool)).length);

@@ -1,5 +1,5 @@
 import { sep } from "node:path";
-import { isServerRule, serverOfRule } from "../../mcp/config/tool-names.ts";
+import { isServerRule, serverOfRule } from "../../mcp-settings/tool-names.ts";
 import { PATH_TOOLS } from "../paths/real-path.ts";
 import { patternCommands } from "./command-rules.ts";
 import { trimmedLine } from "./shell-words.ts";

@@ -13,7 +13,7 @@ import {
 } from "node:fs";
 import { dirname } from "node:path";
 import { setTimeout as passed } from "node:timers/promises";
-import { CommandError, EXIT } from "../../exit.ts";
+import { CommandError, EXIT } from "../exit.ts";
 
 /** A change takes milliseconds; a file that is older was left by a process that died. */
 const STALE_MS = 10_000;

@@ -39,7 +39,12 @@ const KNOWN = {
  * Checks the `mcpServers` of a configuration file, in the form that other agents use too. Throws what `invalid` makes
  * of the first fault. Values are never repeated in a message: they may be keys.
  */
-export function checkServers(given: unknown, where: string, platform: string, invalid: (why: string) => Error): Servers {
+export function checkServers(
+  given: unknown,
+  where: string,
+  platform: string,
+  invalid: (why: string) => Error,
+): Servers {
   const servers = membersOf(given);
   if (!servers) throw invalid(`${where} must be an object: the name of each server, and how to start it.`);
   const seen = new Map<string, string>();
@@ -57,12 +62,7 @@ export function checkServers(given: unknown, where: string, platform: string, in
   );
 }
 
-function checkServer(
-  given: unknown,
-  where: string,
-  platform: string,
-  invalid: (why: string) => Error,
-): ServerSettings {
+function checkServer(given: unknown, where: string, platform: string, invalid: (why: string) => Error): ServerSettings {
   const members = membersOf(given);
   if (!members) throw invalid(`${where} must be an object with "command" or "url".`);
   const { type, command, args, env, cwd, url, headers, tools, timeoutSeconds, enabled } = Object.fromEntries(members);
@@ -86,7 +86,8 @@ function checkServer(
       return Object.fromEntries(found) as Record<string, string>;
     throw invalid(`${where}: "${key}" must be an object of strings.`);
   };
-  if (enabled !== undefined && typeof enabled !== "boolean") throw invalid(`${where}: "enabled" must be true or false.`);
+  if (enabled !== undefined && typeof enabled !== "boolean")
+    throw invalid(`${where}: "enabled" must be true or false.`);
   const seconds = timeoutSeconds ?? TIMEOUT_SECONDS;
   if (typeof seconds !== "number" || !(seconds > 0) || seconds > TIMEOUT_SECONDS_MAX)
     throw invalid(`${where}: "timeoutSeconds" must be a number up to ${TIMEOUT_SECONDS_MAX}.`);
