@@ -1,4 +1,7 @@
-import { describe, expect, test } from "vitest";
+import { chmodSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { describe, expect, onTestFinished, test } from "vitest";
 import { loadConfig } from "../../src/config.ts";
 import { fitTools, readCatalog, TOOLS_MAX } from "../../src/mcp/catalog.ts";
 import { readResult } from "../../src/mcp/read-result.ts";
@@ -224,6 +227,26 @@ describe("configuration", () => {
     expect(expandVariables("Bearer ${T} ${U:-none} $T ${T", { T: "t" })).toBe("Bearer t none $T ${T");
     // biome-ignore lint/suspicious/noTemplateCurlyInString: that is how it is written.
     expect(() => expandVariables("${NOPE}", {})).toThrow("NOPE is not set");
+  });
+
+  test("a file that others can change cannot name programs to run", () => {
+    if (process.getuid === undefined) return void console.log("not run: this system has no owners of files");
+    const folder = mkdtempSync(join(tmpdir(), "holdfast-mcp-"));
+    onTestFinished(() => rmSync(folder, { recursive: true, force: true }));
+    const path = join(folder, "config.json");
+    const load = (): unknown =>
+      loadConfig({}, { env: { HOLDFAST_CONFIG: path }, platform: "linux", home: () => folder });
+    writeFileSync(path, JSON.stringify({ mcpServers: { a: { command: "x" } } }));
+    for (const mode of [0o644, 0o600, 0o660]) {
+      chmodSync(path, mode);
+      expect(load, mode.toString(8)).not.toThrow();
+    }
+    for (const mode of [0o666, 0o602, 0o646]) {
+      chmodSync(path, mode);
+      expect(load, mode.toString(8)).toThrow(/names programs to run .* is writable by other users/);
+    }
+    writeFileSync(path, JSON.stringify({ model: "offline" }));
+    expect(load).not.toThrow();
   });
 
   test("neither the environment nor a flag can name a server", () => {
