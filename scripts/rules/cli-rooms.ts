@@ -41,7 +41,16 @@ export const CLI_ROOMS: PackageRooms = {
     // One agent in one session.
     "agent/": [
       ...["config.ts", "models/", "store/", "transcript/", "trust/"],
-      ...["mcp/", "tools/", "tools/files/", "tools/paths/", "tools/permission/", "tools/results/", "tools/shell/"],
+      ...[
+        "mcp/",
+        "mcp-settings/",
+        "tools/",
+        "tools/files/",
+        "tools/paths/",
+        "tools/permission/",
+        "tools/results/",
+        "tools/shell/",
+      ],
     ],
 
     // The contract between an agent and whoever shows it; what a person is asked; the agent in this process.

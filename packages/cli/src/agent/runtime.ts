@@ -36,7 +36,7 @@ import type { AgentEvents } from "./events.ts";
 import { buildInstructions } from "./instructions.ts";
 import type { TurnRun, Verdict } from "./loop.ts";
 import { assertMayRun, isApproved, type OpenCallFacts } from "./open-calls.ts";
-import { makeServerTools } from "./server-tools.ts";
+import { makeMissingTools, makeServerTools } from "./server-tools.ts";
 import type { Services } from "./services.ts";
 import { DELEGATE, processesBelow } from "./subagent-sessions.ts";
 
@@ -289,6 +289,7 @@ export class AgentRuntime {
     };
     const tools: ToolSet = { ...makeTools(context), ...this.#serverTools(model) };
     if (this.#delegateTool) tools[DELEGATE] = this.#delegateTool(this, model);
+    Object.assign(tools, makeMissingTools(turn.open, tools));
     // Do this now: a started call is no longer open.
     const approved = turn.open.filter((call) => this.#trust.hasApproved(call));
     for (const [name, tool] of Object.entries(tools)) tools[name] = this.#reporting(name, tool, approved);

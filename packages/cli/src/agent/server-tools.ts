@@ -3,8 +3,10 @@ import { mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { jsonSchema, type ToolSet, tool } from "ai";
 import { fitTools } from "../mcp/catalog.ts";
+import { notRun } from "../mcp/outcome-words.ts";
 import { type ResultImage, readResult, type ServerResult } from "../mcp/read-result.ts";
 import type { McpServers } from "../mcp/servers.ts";
+import { isServerRule, serverOfRule } from "../mcp-settings/tool-names.ts";
 import type { ResolvedModel } from "../models/resolve.ts";
 import { joinEnds, RESULT_CHARS_MAX } from "../tools/results/result-text.ts";
 import { safeName } from "../tools/shell/output-files.ts";
@@ -65,6 +67,22 @@ export function makeServerTools(servers: McpServers, context: ServerToolContext)
     }) as ToolSet[string];
   }
   return tools;
+}
+
+/**
+ * Stands in for tools that open calls name and that no server offers any more. Without them, the SDK fails on a call
+ * that was approved after a restart, and with it the turn.
+ */
+export function makeMissingTools(calls: readonly { readonly name: string }[], tools: ToolSet): ToolSet {
+  const missing = calls.filter(({ name }) => isServerRule(name) && !Object.hasOwn(tools, name));
+  return Object.fromEntries(
+    missing.map(({ name }) => {
+      const why = "it is not configured, has not started, or no longer offers this tool";
+      const execute = (): Promise<string> => Promise.reject(notRun(serverOfRule(name) ?? name, why));
+      const inputSchema = jsonSchema<unknown>({ type: "object", additionalProperties: true });
+      return [name, tool({ description: "Not available now.", inputSchema, execute }) as ToolSet[string]];
+    }),
+  );
 }
 
 /** A long text is shortened to its start and end, and saved in full where the agent may read it. */

@@ -33,6 +33,8 @@ const PATIENCE_MS = 10_000;
 export class McpServers {
   readonly #connections: readonly Connection[];
   readonly #disabled: readonly string[];
+  /** Those that no turn has waited for yet. */
+  #awaited: readonly Connection[];
   #warnings: string[] = [];
 
   constructor(servers: Servers, options: ServersOptions) {
@@ -40,13 +42,15 @@ export class McpServers {
     this.#disabled = all.flatMap(([name, { enabled }]) => (enabled ? [] : [name]));
     const enabled = all.filter(([, settings]) => settings.enabled);
     this.#connections = enabled.map(([name, settings]) => this.#connectionOf(name, settings, options));
+    this.#awaited = this.#connections;
     for (const connection of this.#connections) connection.start();
   }
 
-  /** Waits for servers that are starting, but not for long. Tries failed ones again. */
+  /** Waits for servers that are starting for the first time, once and not for long. Tries failed ones again. */
   async ready(signal?: AbortSignal, patienceMs: number = PATIENCE_MS): Promise<void> {
+    const starting = this.#awaited.filter(({ state }) => state === "starting");
     for (const connection of this.#connections) connection.retry();
-    const starting = this.#connections.filter(({ state }) => state === "starting");
+    this.#awaited = [];
     if (starting.length === 0) return;
     const late = new AbortController();
     const either = signal ? AbortSignal.any([signal, late.signal]) : late.signal;

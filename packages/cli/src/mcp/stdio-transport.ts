@@ -102,10 +102,11 @@ class StdioTransport implements ServerTransport {
         this.#gate?.destroy();
         resolve(null);
       });
-      child.once("error", resolve);
+      child.on("error", resolve);
     });
     child.once("close", () => this.#closed());
-    child.stdin?.on("error", (error) => this.onerror?.(error));
+    for (const stream of [child.stdin, child.stdout, child.stderr])
+      stream?.on("error", (error) => this.onerror?.(error));
     child.stdout?.on("data", (chunk: Buffer) => this.#receive(chunk));
     child.stderr?.on("data", (chunk: Buffer) => {
       this.#stderr = Buffer.concat([this.#stderr, chunk.subarray(-STDERR_BYTES)]).subarray(-STDERR_BYTES);

@@ -155,11 +155,15 @@ test("kill -9 of a server in the middle of a call: the outcome is unknown, it is
 test("a server that keeps dying is restarted a few times, then left alone; the calls say that they did not run", async () => {
   const servers = start({ test: setting() }, { backOffMs: [1, 1], retryMs: 60_000 });
   await servers.settled();
+  const die = tool(servers, "mcp__test__die");
   for (let n = 0; n < 3; n++)
-    await expect(ask(servers, "mcp__test__die")).rejects.toThrow(/^Started, then .*outcome unknown/);
+    await expect(servers.call(die, {}, {})).rejects.toThrow(/^Started, then .*outcome unknown/);
   await until(() => servers.reports[0]!.state === "failed");
   expect(servers.takeWarnings()).toEqual([expect.stringContaining('"test" keeps stopping: it was killed by SIGKILL')]);
   expect(servers.tools.flat()).toEqual([]);
+  await expect(servers.call(die, {}, {})).rejects.toThrow(
+    'Not run: the MCP server "test" is not available (it was killed by SIGKILL). The call never started: it is safe to run it.',
+  );
 });
 
 test("a call that succeeds starts the count of restarts again", async () => {
@@ -187,6 +191,7 @@ test("a server that does not start is tried again at a later turn, and does not 
   expect(warnings).toContain('"quits" is not available: it ended with exit status 3: no key was given.');
   expect(warnings).toMatch(/"none" is not available: it ended with exit status 127: .*no\/such\/program/);
   await servers.ready();
+  await servers.settled();
   expect(states()).toMatchObject({ late: "ready", quits: "failed", good: "ready" });
 });
 
@@ -270,6 +275,27 @@ test("servers end with the agent, also one that ignores the end of its input and
   for (const said of await Promise.all(open)) expect(said).toMatch(/outcome unknown/);
 });
 
+test("a call that was approved after a restart, when its server is gone, did not run, and the turn goes on", async () => {
+  await using stage = new Stage();
+  const file = join(folder(), "calls");
+  const asking = await stage.chat([[call("c1", "mcp__test__count", { file })]], {
+    asks: "person",
+    servers: start({ test: setting() }),
+  });
+  await asking.prompt("go");
+  await asking.settled();
+  expect(asking.state.asks).toHaveLength(1);
+  await asking.close();
+  const chat = await stage.chat([[text("done")]], { asks: "person", id: asking.id });
+  expect(chat.state.asks).toHaveLength(1);
+  await chat.answer("c1", "allow");
+  await chat.settled();
+  const [item] = chat.state.items.filter(({ kind }) => kind === "call");
+  expect(item).toMatchObject({ state: "failed", output: expect.stringMatching(/^Error: Not run: .*safe to run it/) });
+  expect(chat.state.status).toBe("idle");
+  expect(existsSync(file)).toBe(false);
+});
+
 test("a stopped call is cancelled, and the model is told that it may have taken effect", async () => {
   await using stage = new Stage();
   const file = join(folder(), "calls");
@@ -337,5 +363,6 @@ test("a server by HTTP: its header, a call, its end in the middle of a call, and
   await expect(servers.call({ name, ...rest }, { text: "x" }, {})).rejects.toThrow(/^Not run: .*safe to run it/);
   await remote(first.port);
   await servers.ready();
+  await servers.settled();
   expect(textIn(await ask(servers, "mcp__far__echo", { text: "back" }))).toBe("back");
 });

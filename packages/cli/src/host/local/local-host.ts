@@ -112,7 +112,7 @@ export class LocalHost implements Host {
         isEnding = true;
         ending.abort(new DOMException(signal, "AbortError"));
         // A database cannot record it synchronously.
-        void Promise.allSettled([endProcesses(), unguard.written()]).then(() => {
+        void Promise.allSettled([endProcesses(), servers?.close(), unguard.written()]).then(() => {
           process.off(signal, listener);
           unguard();
           process.kill(process.pid, signal);
