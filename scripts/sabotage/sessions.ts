@@ -56,9 +56,9 @@ export const sessionSabotages: readonly Sabotage[] = [
   {
     name: "session: the end of a turn is a write of its own, behind its answer",
     file: "session/turn/turn.ts",
-    find: "const unit = [...repairs, ...items.records, ...ended];\n    const other = (admitted.isAnswer || end) && this.#draft !== draft ? this.#draft : null;\n    const appended = log.append(unit);",
+    find: "const unit = isAlone ? items.records : [...repairs, ...items.records, ...ended];\n    const other = (admitted.isAnswer || end) && this.#draft !== draft ? this.#draft : null;\n    const appended = log.append(unit);",
     replace:
-      "const other = (admitted.isAnswer || end) && this.#draft !== draft ? this.#draft : null;\n    const first = log.append([...repairs, ...items.records]);\n    const appended = end ? log.append(ended) : first;",
+      "void isAlone;\n    const other = (admitted.isAnswer || end) && this.#draft !== draft ? this.#draft : null;\n    const first = log.append([...repairs, ...items.records]);\n    const appended = end ? log.append(ended) : first;",
     look: SESSIONS,
   },
   {

@@ -14,6 +14,11 @@ export interface Host {
   list(query?: ListQuery): Promise<{ readonly sessions: readonly Summary[]; readonly next?: string }>;
   /** The end of a conversation, for previews; does not open the session. */
   peek(id: string): Promise<readonly Item[]>;
+  /**
+   * What was asked in the latest sessions of this folder, oldest first, without those of the session `except`. A
+   * session that cannot be read is left out.
+   */
+  prompts(cwd: string, except: string): Promise<readonly string[]>;
   /** Creates a session. Closing it deletes it if nothing has happened in it. */
   create(options: NewChat): Promise<Chat>;
   /**

@@ -2,6 +2,7 @@ import { Static, Text, useApp, useCursor, useInput, usePaste, useStdout, useWind
 import { type ReactNode, useEffect, useSyncExternalStore } from "react";
 import type { Controller } from "./controller.ts";
 import { keysOf } from "./input/keys.ts";
+import { editOutside } from "./input/outside-editor.ts";
 
 /** Erases the whole screen. The first row stays empty: see liveRowsMax. */
 const ERASED = "\u001b[H\u001b[J\n";
@@ -22,6 +23,7 @@ export function App({ controller }: { readonly controller: Controller }): ReactN
   useInput((input, key) => {
     for (const one of keysOf(input, key)) {
       if (one.name === "suspend") void suspendTerminal(toShell);
+      else if (one.name === "editOutside") void suspendTerminal(() => controller.editText(editOutside));
       else if (one.name === "redraw") void suspendTerminal(() => void stdout.write(ERASED));
       else controller.key(one);
     }

@@ -4,9 +4,11 @@ import { bindCommands, type Commands } from "./command-actions.ts";
 import { editorColumns, type LiveArea, liveRowsMax, type Size, textColumns } from "./drawing/live-area.ts";
 import { Renderer } from "./drawing/renderer.ts";
 import type { ScreenEnvironment } from "./environment.ts";
-import { applyKey, continueLine, EDITOR, type Editor, markSent, withHistory, withText } from "./input/editor.ts";
+import { applyKey, continueLine, type Editor, markSent, wholeText, withBefore, withText } from "./input/editor.ts";
 import type { Key } from "./input/keys.ts";
-import { completeCommand, guessCommand, parseSlashCommand } from "./input/slash-commands.ts";
+import { guessCommand, parseSlashCommand } from "./input/slash-commands.ts";
+import { userCommandIn } from "./input/user-command.ts";
+import { InputLine } from "./input-line.ts";
 import { elapsedWords, errorWords } from "./lines/labels.ts";
 import { BLANK } from "./lines/line.ts";
 import type { Level } from "./lines/notices.ts";
@@ -31,13 +33,13 @@ export class Controller {
   readonly #chats: OpenChats;
   readonly #pickers: PickerController;
   readonly #commands: Commands;
+  readonly #line: InputLine;
   readonly #later = new Set<string>();
   /** Chats that are being stopped. */
   readonly #stopping = new Set<string>();
   /** Queued prompts that are being withdrawn. */
   readonly #taken = new Set<string>();
   readonly #left = Promise.withResolvers<Chat | null>();
-  #editor: Editor = EDITOR;
   /** The selected choice, kept as long as the panel is about the same thing. */
   #selection = { about: "", at: 0 };
   /** The question on the screen, since when, and whether the line was started before it. */
@@ -52,10 +54,13 @@ export class Controller {
     this.#environment = environment;
     this.renderer = new Renderer(size, environment.colour, () => ({
       area: this.#liveArea(),
-      active: this.#busy !== null || this.#chats.state?.status === "running",
+      active:
+        this.#busy !== null || this.#line.userCommands.running !== null || this.#chats.state?.status === "running",
     }));
     this.#chats = new OpenChats(environment.host, (event, current) => this.#heard(event, current), environment.now);
     this.#pickers = new PickerController(environment.host, environment.now, () => this.renderer.drawSoon());
+    const { host, now } = environment;
+    this.#line = new InputLine({ host, now, renderer: this.renderer, pickers: this.#pickers });
     this.#commands = bindCommands({
       environment,
       chats: this.#chats,
@@ -63,7 +68,9 @@ export class Controller {
       renderer: this.renderer,
       show: (chat, resumed) => this.show(chat, resumed),
       during: (words, work) => this.#during(words, work),
-      put: (text) => this.#putBefore(text),
+      put: (text) => {
+        this.#editor = withBefore(this.#editor, text);
+      },
       leave: () => this.leave(),
     });
   }
@@ -82,7 +89,7 @@ export class Controller {
   show(chat: Chat, resumed: boolean): void {
     const before = this.#chats.current;
     this.#chats.show(chat);
-    this.#editor = withHistory(this.#editor, chat.state.items);
+    this.#line.opened(chat.state);
     this.renderer.open(chat.state, resumed, before !== null);
     if (before !== null) this.#try(() => this.#chats.closeIfIdle(before));
     else for (const words of this.#environment.host.warnings) this.renderer.notice("warning", words);
@@ -115,7 +122,22 @@ export class Controller {
     if (this.#pickers.picker !== null) this.#pressPicker(key);
     else if (key.name === "interrupt") this.#interrupt(armed);
     else if (this.#chats.current !== null) this.#press(key);
+    if (this.#chats.state !== null) this.#line.look(this.#chats.state);
     this.renderer.draw();
+  }
+
+  /** Lets `edit` change the whole text of the line, as another program does. */
+  async editText(edit: (text: string) => Promise<string>): Promise<void> {
+    if (this.#chats.current !== null && this.#pickers.picker === null) await this.#line.edit(edit);
+    this.renderer.draw();
+  }
+
+  get #editor(): Editor {
+    return this.#line.editor;
+  }
+
+  set #editor(editor: Editor) {
+    this.#line.editor = editor;
   }
 
   #press(key: Key): void {
@@ -123,10 +145,16 @@ export class Controller {
     const empty = this.#editor.text === "";
     switch (key.name) {
       case "escape":
-        this.#stopTurn();
+        this.#escape();
+        return;
+      case "searchHistory":
+        this.#line.search(this.#chats.state!);
+        return;
+      case "paste":
+        this.#line.paste(key, this.#chats.state!, editorColumns(this.renderer.size.columns));
         return;
       case "tab":
-        this.#complete();
+        this.#line.complete();
         return;
       case "enter":
         this.#enter();
@@ -137,15 +165,19 @@ export class Controller {
         return;
       case "up":
         if (!empty || !this.#takeBack()) this.#edit(key);
+        if (this.#editor.at === 0) this.#line.loadOlder(this.#chats.state!);
         return;
       default:
         this.#edit(key);
     }
   }
 
-  #complete(): void {
-    const text = completeCommand(this.#editor.text);
-    if (text !== this.#editor.text) this.#editor = withText(this.#editor, text);
+  /** Stops what runs. Twice: clears the line, which the history keeps; on an empty one, goes back to a prompt. */
+  #escape(): void {
+    const isTwice = this.#line.isSecondEscape();
+    if (this.#line.userCommands.stop() || this.#stopTurn() || !isTwice) return;
+    if (this.#editor.text === "") this.#commands.run("rewind", "");
+    else this.#editor = markSent(this.#editor);
   }
 
   #edit(key: Key): void {
@@ -160,7 +192,8 @@ export class Controller {
       return;
     }
     this.#pickers.close();
-    if (picked.kind === "chosen") this.#commands.chosen(kind, picked.id);
+    if (picked.kind === "chosen" && kind === "history") this.#line.recall(Number(picked.id));
+    else if (picked.kind === "chosen") this.#commands.chosen(kind, picked.id);
     // Without a conversation behind the list there is nothing to go back to.
     else if (this.#chats.current === null) this.leave();
   }
@@ -209,7 +242,7 @@ export class Controller {
         this.#try(async () => {
           const { queue } = chat.state;
           for (const { id } of queue) await chat.withdraw(id);
-          this.#putBefore(queue.map(({ text }) => text).join("\n"));
+          this.#editor = withBefore(this.#editor, queue.map(({ text }) => text).join("\n"));
         });
         return;
       case "later":
@@ -224,7 +257,8 @@ export class Controller {
       return;
     }
     this.#armed = true;
-    if (!this.#stopTurn() && this.#editor.text !== "") this.#editor = markSent(this.#editor);
+    if (this.#line.userCommands.stop() || this.#stopTurn()) return;
+    if (this.#editor.text !== "") this.#editor = markSent(this.#editor);
   }
 
   #stopTurn(): boolean {
@@ -236,12 +270,6 @@ export class Controller {
     return true;
   }
 
-  /** Puts text before what was typed in the meantime. */
-  #putBefore(text: string): void {
-    const { text: typed } = this.#editor;
-    this.#editor = withText(this.#editor, typed === "" ? text : `${text}\n${typed}`);
-  }
-
   /** Moves the last queued prompt back into the editor. */
   #takeBack(): boolean {
     const chat = this.#chats.current!;
@@ -250,17 +278,21 @@ export class Controller {
     this.#taken.add(last.id);
     this.#try(async () => {
       await chat.withdraw(last.id).finally(() => this.#taken.delete(last.id));
-      this.#putBefore(last.text);
+      this.#editor = withBefore(this.#editor, last.text);
     });
     return true;
   }
 
   #enter(): void {
     const more = continueLine(this.#editor);
-    const { text } = this.#editor;
+    const text = wholeText(this.#editor);
     const parsed = parseSlashCommand(text);
+    const command = userCommandIn(text);
     if (more !== null) this.#editor = more;
-    else if (parsed.kind === "unknown") this.renderer.notice("warning", unknownWords(parsed.name));
+    else if (command !== null) {
+      this.#editor = markSent(this.#editor);
+      this.#try(() => this.#line.userCommands.run(command, this.#chats.state!.cwd));
+    } else if (parsed.kind === "unknown") this.renderer.notice("warning", unknownWords(parsed.name));
     else if (text.trim() !== "") {
       this.#editor = markSent(this.#editor);
       if (parsed.kind === "command") this.#commands.run(parsed.name, parsed.argument);
@@ -367,12 +399,13 @@ export class Controller {
         : this.renderer.conversation({
             state,
             editor: this.#editor,
+            candidates: this.#line.candidates,
             panel,
             selected: panel === null ? 0 : this.#selectedIn(panel),
             status: {
               frame: this.renderer.frame,
               elapsedMs: this.#chats.elapsedMs(state.id),
-              busy: isStopping ? "stopping" : this.#busy,
+              busy: isStopping ? "stopping" : (this.#busy ?? this.#line.userCommands.running),
               hint: this.#armed ? "Ctrl+C again to quit" : isStopping ? "" : hintOf(state, this.#chats.silentMs(state)),
               elsewhere: this.#chats.elsewhere,
             },

@@ -82,6 +82,7 @@ export function scriptedHost(...chats: ScriptedChat[]): Host {
       })),
     }),
     peek: async () => [],
+    prompts: async () => ["asked before"],
     create: async () => chats[0]!,
     open,
     latest: async () => chats[0] ?? null,

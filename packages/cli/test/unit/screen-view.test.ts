@@ -126,7 +126,14 @@ describe("the live part", () => {
         fc.integer({ min: 0, max: 80 }),
         (state, columns, rows, typed, answerRows) => {
           const shown: LiveContent = {
-            ...{ state, editor: withText(EDITOR, typed), panel: panelOf(state, new Set()), selected: 0, now: NOW },
+            ...{
+              state,
+              editor: withText(EDITOR, typed),
+              panel: panelOf(state, new Set()),
+              selected: 0,
+              candidates: [],
+              now: NOW,
+            },
             answer: Array.from({ length: answerRows }, () => [{ text: "row" }]),
             pending: pendingItems(state),
             status: { frame: 3, elapsedMs: 61_000, busy: null, hint: "Esc to stop", elsewhere: '"other" is done' },
@@ -148,7 +155,16 @@ describe("the live part", () => {
   test("a prompt that is given while a question waits is seen to be queued", () => {
     const state = states[5]!;
     const shown: LiveContent = {
-      ...{ state, editor: EDITOR, panel: panelOf(state, new Set()), selected: 0, now: NOW, answer: [], pending: [] },
+      ...{
+        state,
+        editor: EDITOR,
+        panel: panelOf(state, new Set()),
+        selected: 0,
+        candidates: [],
+        now: NOW,
+        answer: [],
+        pending: [],
+      },
       status: { frame: 0, elapsedMs: 0, busy: null, hint: "", elsewhere: "" },
     };
     for (const rows of [24, 60]) {
@@ -163,7 +179,16 @@ describe("the live part", () => {
     const asks = ["2", "3"].map((id) => asking({ call: id, name: "shell", input: {}, summary: "run" }));
     const state: ChatState = { ...BASE, status: "waiting", items, asks };
     const shown: LiveContent = {
-      ...{ state, editor: EDITOR, panel: null, selected: 0, now: NOW, answer: [], pending: pendingItems(state) },
+      ...{
+        state,
+        editor: EDITOR,
+        panel: null,
+        selected: 0,
+        candidates: [],
+        now: NOW,
+        answer: [],
+        pending: pendingItems(state),
+      },
       status: { frame: 0, elapsedMs: 0, busy: null, hint: "", elsewhere: "" },
     };
     const seen = text(layOutLiveArea(shown, { columns: 80, rows: 24 }).lines);
@@ -219,7 +244,16 @@ describe("the live part", () => {
     (rows) => {
       const state = states[2]!;
       const shown: LiveContent = {
-        ...{ state, editor: EDITOR, panel: panelOf(state, new Set()), selected: 0, now: NOW, answer: [], pending: [] },
+        ...{
+          state,
+          editor: EDITOR,
+          panel: panelOf(state, new Set()),
+          selected: 0,
+          candidates: [],
+          now: NOW,
+          answer: [],
+          pending: [],
+        },
         status: { frame: 0, elapsedMs: 0, busy: null, hint: "", elsewhere: "" },
       };
       const seen = text(layOutLiveArea(shown, { columns: 30, rows }).lines);

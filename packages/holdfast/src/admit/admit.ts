@@ -30,10 +30,12 @@ export class Admission<M> {
 
   /** Throws MESSAGE_UNFIT, MESSAGE_NOT_JSON, RECORD_TOO_LARGE. `index`: its position in a given list. */
   message(message: M, index?: number): StoredMessage {
-    return readable("message", index, () => {
+    try {
       const { copy } = snapshotAround(message, "message");
       return this.#redacted(this.#encoded(copy, message, index), copy);
-    });
+    } catch (error) {
+      throw asMessageError(asReadError("message", error), index);
+    }
   }
 
   /** Like `message`, plus the content as given: before redaction, and with its own copy of any bytes. */
@@ -184,11 +186,15 @@ export function reading<T>(path: string, read: () => T): T {
   try {
     return read();
   } catch (error) {
-    if (isHoldfastError(error)) throw error;
-    const why = `it cannot be read (${wordsOf(error).slice(0, 200)})`;
-    const message = `Nothing was recorded: at ${path}, ${why}. Nothing before it is affected. Pass plain values.`;
-    throw new HoldfastError("RECORD_NOT_JSON", message, { path, why }, error);
+    throw asReadError(path, error);
   }
+}
+
+function asReadError(path: string, error: unknown): HoldfastError {
+  if (isHoldfastError(error)) return error;
+  const why = `it cannot be read (${wordsOf(error).slice(0, 200)})`;
+  const message = `Nothing was recorded: at ${path}, ${why}. Nothing before it is affected. Pass plain values.`;
+  return new HoldfastError("RECORD_NOT_JSON", message, { path, why }, error);
 }
 
 /** Like `reading`, for a message or its options. Throws MESSAGE_NOT_JSON. */

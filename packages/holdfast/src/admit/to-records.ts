@@ -51,23 +51,26 @@ export interface AdmittedMessages {
 
 /** Throws MESSAGE_UNFIT, MESSAGE_NOT_JSON. Later changes by the caller have no effect (R19). */
 export function admitMessages<M>(admission: Admission<M>, given: Given<M>): AdmittedMessages {
-  const { messages, queued } = readable("message", undefined, () => toList<M>(given));
+  const { messages, queued, isAlone } = readable("message", undefined, () => toList<M>(given));
+  if (isAlone) return oneAdmitted(admission.message(messages[0]!), queued);
   if (messages.length === 0) throw unfit("the list of messages is empty");
-  const isAlone = !Array.isArray(given);
-  return toAdmitted(
-    messages.map((message, index) => admission.message(message, isAlone ? undefined : index)),
-    queued,
-  );
+  return toAdmitted(messages.map((message, index) => admission.message(message, index)));
 }
 
-export function toAdmitted(stored: readonly StoredMessage[], queued: string | null = null): AdmittedMessages {
+function oneAdmitted(message: StoredMessage, queued: string | null): AdmittedMessages {
+  return { stored: [message], queued, isAnswer: message.role === "assistant", prompt: 0 };
+}
+
+export function toAdmitted(stored: readonly StoredMessage[]): AdmittedMessages {
   const prompt = stored.length === 1 ? 0 : stored.findIndex(({ role }) => role === "user");
-  return { stored, queued, isAnswer: stored.some(({ role }) => role === "assistant"), prompt: Math.max(0, prompt) };
+  const isAnswer = stored.some(({ role }) => role === "assistant");
+  return { stored, queued: null, isAnswer, prompt: Math.max(0, prompt) };
 }
 
-function toList<M>(given: Given<M>): { messages: readonly M[]; queued: string | null } {
-  if (isQueued<M>(given)) return { messages: [given.prompt], queued: given.id };
-  return { messages: Array.isArray(given) ? [...given] : [given as M], queued: null };
+function toList<M>(given: Given<M>): { messages: readonly M[]; queued: string | null; isAlone: boolean } {
+  if (Array.isArray(given)) return { messages: [...given], queued: null, isAlone: false };
+  if (isQueued<M>(given)) return { messages: [given.prompt], queued: given.id, isAlone: true };
+  return { messages: [given as M], queued: null, isAlone: true };
 }
 
 /** Throws MESSAGE_UNFIT, MESSAGE_NOT_JSON. */
@@ -99,19 +102,21 @@ export function admitUsage(usage: Usage): Usage {
 }
 
 /**
- * The records of one or more messages that form one step (R3). `options` are already admitted. Throws MESSAGE_UNFIT,
- * MESSAGE_ID_TAKEN, QUEUE_UNKNOWN.
+ * The records of one or more messages that form one step (R3). `options` are already admitted. `draft`: the id of the
+ * draft that they finish. Throws MESSAGE_UNFIT, MESSAGE_ID_TAKEN, QUEUE_UNKNOWN.
  */
 export function toRecords<M>(
   conversation: Conversation<M>,
   admission: Admission<M>,
   admitted: AdmittedMessages,
-  options: AppendOptions & { readonly turn: number },
+  turn: number,
+  options: AppendOptions,
+  draft?: string,
 ): Items {
-  const { turn, usage } = options;
+  const { usage } = options;
   const queued = admitted.queued === null ? null : conversation.queued(admitted.queued);
   const stored = queued ? [admission.message(queued.prompt)] : admitted.stored;
-  const given = options.id ?? admitted.queued;
+  const given = options.id ?? draft ?? admitted.queued;
   const first = given ?? newId();
   const ids = stored.length === 1 ? [first] : stored.map((_, index) => (index === 0 ? first : `${first}.${index}`));
   // Only an id given by the application can already be known.

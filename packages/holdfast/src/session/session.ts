@@ -280,7 +280,7 @@ export class LiveSession<M> extends LiveReading<M> implements surface.Session<M>
     const open = this.turn;
     if (open) return this.#again(prompt, options, open);
     const number = conversation.turns + 1;
-    const items = toRecords(conversation, this.#admission, prompt, { ...options, turn: number });
+    const items = toRecords(conversation, this.#admission, prompt, number, options);
     if (items.known) return this.#startAgain(items.known.id);
     if (prompt.isAnswer) throw unfit("a turn cannot start with an assistant message");
     const entries = repairForPrompt(conversation);
@@ -308,7 +308,7 @@ export class LiveSession<M> extends LiveReading<M> implements surface.Session<M>
   async #again(prompt: AdmittedMessages, options: surface.AppendOptions, open: LiveTurn<M>): Promise<LiveTurn<M>> {
     const id = options.id ?? prompt.queued;
     if (id === null || this.#stepOf(id) !== open.prompt.step) throw turnOpen(this.id, open.number);
-    const { known } = toRecords(this.#conversation, this.#admission, prompt, { ...options, turn: open.number });
+    const { known } = toRecords(this.#conversation, this.#admission, prompt, open.number, options);
     if (!known) throw turnOpen(this.id, open.number);
     await this.#log.journal.flush();
     return open;

@@ -26,7 +26,7 @@ export function startUnit<M>(
 ): Unit {
   const { dialect } = conversation;
   const number = conversation.turns + 1;
-  const { ids, records } = toRecords(conversation, admission, toAdmitted(prompt), { turn: number });
+  const { ids, records } = toRecords(conversation, admission, toAdmitted(prompt), number, {});
   const asked = prompt.findIndex(({ role }) => role === "user");
   const results = prompt.flatMap((message) => dialect.results(admission.decoded(message)));
   const answered = new Set(results.map(({ call }) => call));
@@ -61,7 +61,7 @@ export function appendUnit<M>(
 ): Unit {
   const { turns: turn, exchange } = conversation;
   const given = toAdmitted(messages);
-  const { ids, records } = toRecords(conversation, admission, given, { turn, ...defined({ id }) });
+  const { ids, records } = toRecords(conversation, admission, given, turn, defined({ id }));
   const entries = given.isAnswer && exchange.isClosed ? liveRepairs(conversation, since) : [];
   return { unit: entries.length > 0 ? [{ kind: "repair", turn, entries }, ...records] : records, ids };
 }

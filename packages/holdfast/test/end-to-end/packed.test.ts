@@ -30,7 +30,7 @@ function install(folder: string): void {
 
 /** Runs the program until it has acknowledged `count` appends, then kills it. Returns what it said. */
 async function runAndKill(folder: string, count: number): Promise<string[]> {
-  const child = spawn(process.execPath, ["again.ts"], { cwd: folder, stdio: ["ignore", "pipe", "inherit"] });
+  const child = spawn(process.execPath, ["again.mts"], { cwd: folder, stdio: ["ignore", "pipe", "inherit"] });
   const said: string[] = [];
   const ended = new Promise((done) => child.once("close", done));
   for await (const line of createInterface(child.stdout)) {
@@ -44,12 +44,12 @@ async function runAndKill(folder: string, count: number): Promise<string[]> {
 test("the README's program and the examples, on the packed package: killed three times, it loses nothing that it acknowledged", async () => {
   using here = place();
   install(here.path);
-  writeFileSync(join(here.path, "again.ts"), readmeProgram());
+  writeFileSync(join(here.path, "again.mts"), readmeProgram());
 
   let acknowledged = 0;
   for (const count of [20, 5, 30]) {
     const [first, ...rest] = await runAndKill(here.path, count);
-    const survived = Number(/^(\d+) messages survived /.exec(first!)?.[1]);
+    const survived = Number(/^process \d+: (\d+) messages survived$/.exec(first!)?.[1]);
     expect(survived, `${acknowledged} had been acknowledged`).toBeGreaterThanOrEqual(acknowledged);
     acknowledged = Number(/^acknowledged (\d+) messages$/.exec(rest.at(-1)!)?.[1]);
     expect(rest.length).toBeGreaterThanOrEqual(count);
@@ -87,7 +87,7 @@ test("the README's program and the examples, on the packed package: killed three
     "--allowImportingTsExtensions",
   ];
   const tsc = join(ROOT, "node_modules/typescript/bin/tsc");
-  execFileSync(process.execPath, [tsc, ...strict, ...esm, "again.ts", "hooks.ts", "array.ts", "five-needs.ts"], {
+  execFileSync(process.execPath, [tsc, ...strict, ...esm, "again.mts", "hooks.ts", "array.ts", "five-needs.ts"], {
     cwd: here.path,
     stdio: "inherit",
   });

@@ -1,10 +1,14 @@
-import { appendFileSync, cpSync, readFileSync, truncateSync } from "node:fs";
+import { getEventListeners } from "node:events";
+import { appendFileSync, cpSync, readdirSync, readFileSync, rmSync, truncateSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { type JournalRecord, newId } from "holdfast";
+import { type Disk, nodeDisk } from "holdfast/disk";
 import { openFolderStore } from "holdfast/store";
 import { expect, test } from "vitest";
+import { followSession } from "../../src/stores/folder/follow.ts";
 import { CountingDisk } from "../counting-disk.ts";
+import { sealed } from "../hostile/hostile-store.ts";
 import { place } from "../place.ts";
 
 /** Follows in the background, and shows what has been given out so far. */
@@ -203,4 +207,146 @@ test("P6: a follower that was given a record of a writer that was replaced is to
   cpSync(join(image, "sessions", id), join(mine, "sessions", id), { recursive: true, force: false });
   await expect(followed.next()).rejects.toMatchObject({ code: "CURSOR_STALE" });
   await expect(replaced.close()).rejects.toMatchObject({ code: "LEASE_LOST" });
+});
+
+test.each(["aborts", "leaves the loop", "follows a session that is deleted", "has a cursor that is no longer valid"])(
+  "a follower that %s leaves no watch and no listener behind",
+  async (how) => {
+    using here = place();
+    await using store = await openFolderStore(here.path);
+    const id = newId();
+    const journal = await store.create(id, []);
+    await journal.append({ kind: "message" });
+    await journal.close();
+    const left = { watches: 0, listeners: 0 };
+    const disk: Disk = {
+      ...nodeDisk,
+      watch: (path, onChange) => {
+        left.watches++;
+        const stop = nodeDisk.watch(path, onChange);
+        return () => {
+          left.watches--;
+          stop();
+        };
+      },
+    };
+    const writers = [1, 2].map(() => ({
+      acknowledged: Number.POSITIVE_INFINITY,
+      onAcknowledged: () => {
+        left.listeners++;
+        return () => left.listeners--;
+      },
+    }));
+    let looks = 0;
+    // The writer in this process changes, as it does when a session is closed and opened again.
+    const live = () => writers[Math.min(1, Math.floor(looks++ / 3))];
+    const stop = new AbortController();
+    const after = how.includes("cursor") ? "2-00000000" : 0;
+    const source = { disk, id, folder: join(here.path, "sessions", id), live };
+    const seen: number[] = [];
+    const following = (async () => {
+      for await (const { seq } of followSession(source, { signal: stop.signal, after })) {
+        expect(left).toEqual({ watches: 1, listeners: 1 });
+        expect(getEventListeners(stop.signal, "abort")).toHaveLength(1);
+        seen.push(seq);
+        if (how === "leaves the loop" && seq === 2) break;
+        if (seq < 4) continue;
+        if (how === "aborts") stop.abort();
+        else await store.delete(id);
+      }
+    })();
+    if (after === 0) await following;
+    else await expect(following).rejects.toMatchObject({ code: "CURSOR_STALE" });
+    expect(seen).toEqual(after !== 0 ? [] : how === "leaves the loop" ? [1, 2] : [1, 2, 3, 4]);
+    expect(left).toEqual({ watches: 0, listeners: 0 });
+    expect(getEventListeners(stop.signal, "abort")).toEqual([]);
+  },
+);
+
+/** A session of many segments and two epochs, without a writer. */
+async function longSession(root: string): Promise<{ id: string; head: number }> {
+  await using store = await openFolderStore(root, { segmentBytesMax: 400 });
+  const journal = await store.create(newId(), []);
+  for (let n = 0; n < 12; n++) await journal.append({ kind: "message", n });
+  await journal.epoch(() => [{ kind: "epoch", reason: "clear" }]);
+  await journal.append({ kind: "message" });
+  const { id } = journal;
+  await journal.close();
+  return { id, head: journal.head };
+}
+
+const range = (from: number, to: number): number[] => Array.from({ length: to - from + 1 }, (_, i) => from + i);
+
+test("history and followers start at any record, and miss none", async () => {
+  using here = place();
+  const { id, head } = await longSession(here.path);
+  await using store = await openFolderStore(here.path);
+  for (let from = 1; from <= head; from++) {
+    const history = (await Array.fromAsync(store.history(id, from))).map(({ seq }) => seq);
+    expect(history).toEqual(range(from, head));
+    const seen: number[] = [];
+    for await (const { seq } of store.follow(id, { after: from - 1 })) {
+      seen.push(seq);
+      if (seq === head) break;
+    }
+    expect(seen).toEqual(range(from, head));
+  }
+});
+
+test.each([0, 7])(
+  "a follower after %i misses nothing, whichever file has another name when it is opened",
+  async (after) => {
+    using here = place();
+    const { id, head } = await longSession(here.path);
+    for (let openings = 0; ; openings++) {
+      let left = openings;
+      const open: Disk["open"] = (path, mode) => {
+        if (mode === "read" && path.includes(id) && left-- === 0)
+          throw Object.assign(new Error("it is being packed"), { code: "ENOENT" });
+        return nodeDisk.open(path, mode);
+      };
+      await using store = await openFolderStore(here.path, { disk: { ...nodeDisk, open }, catalogue: false });
+      const seen: number[] = [];
+      for await (const { seq } of store.follow(id, { after })) {
+        seen.push(seq);
+        if (seq === head) break;
+      }
+      expect(seen, `opening ${openings}`).toEqual(range(after + 1, head));
+      if (left >= 0) break;
+    }
+  },
+);
+
+test("P10: a follower that comes to a segment of a newer format refuses it", async () => {
+  using here = place();
+  const { id } = await longSession(here.path);
+  const path = join(here.path, "sessions", id, "000002.jsonl");
+  const [header, ...rest] = readFileSync(path, "utf8").split("\n");
+  const { crc: _crc, ...members } = JSON.parse(header!) as Record<string, unknown>;
+  writeFileSync(path, `${sealed({ ...members, format: "9.0" })}${rest.join("\n")}`);
+  for (const name of readdirSync(join(path, "..")))
+    if (/^00000[3-9]|^0000[1-9]/.test(name)) rmSync(join(path, "..", name));
+  await using store = await openFolderStore(here.path);
+  const seen = follow(store.follow(id));
+  await expect(seen.ended).rejects.toMatchObject({ code: "FORMAT_NEWER" });
+  expect(seen.seqs[0]).toBe(1);
+});
+
+test("S19: a follower in the writer's process sees a new epoch without any append, and what another store appends later", async () => {
+  using here = place();
+  await using store = await openFolderStore(here.path);
+  const journal = await store.create(newId(), []);
+  const seen = follow(journal.follow());
+  await journal.append({ kind: "message" });
+  const { last } = await journal.epoch(() => [{ kind: "epoch", reason: "clear" }]);
+  await seen.until(last);
+  await journal.close();
+  await using other = await openFolderStore(here.path);
+  const { journal: next } = await other.open(journal.id);
+  const { seq } = await next.append({ kind: "message" });
+  await seen.until(seq);
+  expect(seen.seqs).toEqual(range(1, seq));
+  await next.close();
+  await store.close();
+  await seen.ended;
 });

@@ -1,10 +1,13 @@
 import { execFileSync } from "node:child_process";
-import { existsSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { existsSync, readdirSync, readFileSync, rmSync, statSync, truncateSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { newId } from "holdfast";
 import { type Disk, nodeDisk } from "holdfast/disk";
 import { type JournalStore, openFolderStore } from "holdfast/store";
 import { describe, expect, test } from "vitest";
+import { RECORD_BYTES_MAX, SEGMENT_BYTES_MAX } from "../../src/journal/record.ts";
+import { encodeFrameTable } from "../../src/stores/folder/files/frames.ts";
+import { CountingDisk } from "../counting-disk.ts";
 import { place } from "../place.ts";
 
 /** A session of three epochs; the first is several frames long. Returns the records of all. */
@@ -142,4 +145,122 @@ describe("S17: packed segments", () => {
     await expect(store.open(id)).rejects.toMatchObject({ code: "JOURNAL_UNREADABLE" });
     await store.close();
   });
+});
+
+/** A session of two small epochs. Returns its folder and the path of the first segment. */
+async function smallSession(store: JournalStore, root: string): Promise<{ id: string; folder: string; path: string }> {
+  const id = newId();
+  const journal = await store.create(id, []);
+  for (let i = 0; i < 50; i++) await journal.append({ kind: "message", i }, { durability: "process" });
+  await journal.epoch(() => [{ kind: "epoch", reason: "clear" }]);
+  await journal.close();
+  const folder = join(root, "sessions", id);
+  return { id, folder, path: join(folder, "000001.jsonl") };
+}
+
+test("S17: pack counts the segments it has packed, and their bytes before and after", async () => {
+  using here = place();
+  await using store = await openFolderStore(here.path);
+  const { id, path } = await smallSession(store, here.path);
+  const { journal } = await store.open(id);
+  await journal.epoch(() => [{ kind: "epoch", reason: "clear" }]);
+  await journal.close();
+  const second = path.replace("000001", "000002");
+  const sizes = (ending: string) => [path, second].reduce((sum, name) => sum + statSync(name + ending).size, 0);
+  const bytesBefore = sizes("");
+  const packed = await store.pack(id);
+  expect(packed).toEqual({ segments: 2, bytesBefore, bytesAfter: sizes(".zst") });
+  expect(await store.pack(id)).toEqual({ segments: 0, bytesBefore: 0, bytesAfter: 0 });
+});
+
+test("S17: the table at the end, byte by byte", () => {
+  const table = encodeFrameTable([
+    { packedSize: 0x0102, size: 0x030405 },
+    { packedSize: 0x06070809, size: 0x0a },
+  ]);
+  const expected = "5e2a4d18 18000000 02010000 05040300 09080706 0a000000 02000000 68667374";
+  expect(table.toString("hex")).toBe(expected.replaceAll(" ", ""));
+});
+
+test.each([0, 1, 4, 7, 8, 9, 15, 16, 17, 40])(
+  "P9: a packed segment of which %i bytes are left costs its own records, and nothing else",
+  async (bytes) => {
+    using here = place();
+    const counting = new CountingDisk();
+    await using store = await openFolderStore(here.path, { disk: counting.disk, catalogue: false });
+    const { id, path } = await smallSession(store, here.path);
+    const { records } = await store.read(id);
+    await store.pack(id);
+    truncateSync(`${path}.zst`, bytes);
+    expect(await Array.fromAsync(store.history(id))).toEqual(records);
+    const { damaged, missing } = await store.verify(id);
+    // What is left of it is damage, which counts as one record.
+    expect(damaged).toHaveLength(bytes === 0 ? 0 : 1);
+    expect(missing).toEqual([{ from: 1 + damaged.length, to: records[0]!.seq - 1 }]);
+    expect((await store.list()).sessions).toMatchObject([{ id, closed: true }]);
+    expect(counting.open).toEqual([]);
+  },
+);
+
+test("S17: a line that fits in no frame, and a segment that is larger than readers read, stay plain", async () => {
+  using here = place();
+  await using store = await openFolderStore(here.path, { catalogue: false });
+  const { id, path, folder } = await smallSession(store, here.path);
+  const plain = readFileSync(path);
+  const withLine = (bytes: number): void => {
+    writeFileSync(path, plain);
+    // A hole: zeros, and a newline.
+    truncateSync(path, plain.length + bytes - 1);
+    writeFileSync(path, "\n", { flag: "a" });
+  };
+  withLine(RECORD_BYTES_MAX + 1);
+  expect(await store.pack(id)).toEqual({ segments: 0, bytesBefore: 0, bytesAfter: 0 });
+  truncateSync(path, SEGMENT_BYTES_MAX + 1);
+  expect((await store.pack(id)).segments).toBe(0);
+  expect(readdirSync(folder).sort()).toEqual(["000001.jsonl", "000002.jsonl"]);
+  // The same line is not counted twice, wherever it lies.
+  withLine(RECORD_BYTES_MAX);
+  expect(await store.pack(id)).toMatchObject({ segments: 1, bytesBefore: plain.length + RECORD_BYTES_MAX });
+  expect(readdirSync(folder).sort()).toEqual(["000001.jsonl.zst", "000002.jsonl"]);
+  expect((await store.verify(id)).missing).toEqual([]);
+});
+
+test("a long segment is read in turns with the rest of the process, plain and packed", async () => {
+  using here = place();
+  await using store = await openFolderStore(here.path, { catalogue: false, durability: "process" });
+  const id = newId();
+  const journal = await store.create(id, []);
+  const text = "x".repeat(1024 * 1024);
+  for (let i = 0; i < 20; i++) await journal.append({ kind: "message", i, text });
+  await journal.epoch(() => [{ kind: "epoch", reason: "clear" }]);
+  await journal.close();
+  const read = async (): Promise<{ messages: number; turns: number }> => {
+    let turns = 0;
+    let next = setImmediate(function again() {
+      turns++;
+      next = setImmediate(again);
+    });
+    const { length } = (await Array.fromAsync(store.history(id))).filter(({ kind }) => kind === "message");
+    clearImmediate(next);
+    return { messages: length, turns };
+  };
+  const plain = await read();
+  expect(plain.messages).toBe(20);
+  expect(plain.turns).toBeGreaterThanOrEqual(2);
+  await store.pack(id);
+  const packed = await read();
+  expect(packed.messages).toBe(20);
+  expect(packed.turns).toBeGreaterThanOrEqual(20);
+});
+
+test("S17: a segment whose last line has no newline is packed with that line", async () => {
+  using here = place();
+  await using store = await openFolderStore(here.path, { catalogue: false });
+  const { id, path } = await smallSession(store, here.path);
+  const records = await keys(store, id);
+  truncateSync(path, statSync(path).size - 1);
+  expect(await keys(store, id)).toEqual(records);
+  expect((await store.pack(id)).segments).toBe(1);
+  expect(await keys(store, id)).toEqual(records);
+  expect(await store.verify(id)).toMatchObject({ damaged: [], missing: [] });
 });

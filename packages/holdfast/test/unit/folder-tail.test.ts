@@ -1,7 +1,8 @@
-import { appendFileSync, readdirSync, readFileSync, rmSync, truncateSync, writeFileSync } from "node:fs";
+import { appendFileSync, mkdirSync, readdirSync, readFileSync, rmSync, truncateSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { crc32 } from "node:zlib";
 import { newId } from "holdfast";
+import { type Disk, nodeDisk } from "holdfast/disk";
 import { type JournalStore, openFolderStore } from "holdfast/store";
 import { expect, test } from "vitest";
 import { CountingDisk } from "../counting-disk.ts";
@@ -226,4 +227,192 @@ test("an older segment of the current epoch is refused, too, if its format is ne
   await expect(store.read(id)).rejects.toMatchObject({ code: "FORMAT_NEWER" });
   await expect(store.open(id)).rejects.toMatchObject({ code: "FORMAT_NEWER" });
   expect(treeOf(folder), "and nothing was touched").toEqual(before);
+});
+
+/** A session whose first segment has a tail, and belongs to an older epoch. */
+async function withTail(root: string): Promise<{ id: string; folder: string; path: string; tail: string }> {
+  const { id, folder, path } = await leftOpen(root, 6);
+  await using store = await openFolderStore(root, { catalogue: false });
+  const { journal } = await store.open(id);
+  await journal.append({ kind: "message", n: 6 });
+  await journal.epoch(() => [{ kind: "epoch", reason: "clear" }]);
+  await journal.close();
+  const tail = readdirSync(folder).find((name) => name.includes(".tail-"))!;
+  return { id, folder, path, tail: join(folder, tail) };
+}
+
+/** Something happens right before a tail is opened. */
+function beforeTail(counting: CountingDisk, happen: () => void): Disk {
+  let hasHappened = false;
+  return {
+    ...counting.disk,
+    open: (path, mode) => {
+      if (!hasHappened && mode === "read" && path.includes(".tail-")) {
+        hasHappened = true;
+        happen();
+      }
+      return counting.disk.open(path, mode);
+    },
+  };
+}
+
+test("a segment that is packed before its tail is opened is read in its packed form", async () => {
+  using here = place();
+  const { id, path, tail } = await withTail(here.path);
+  const saved = [path, tail].map((name) => [name, readFileSync(name)] as const);
+  await using packer = await openFolderStore(here.path, { catalogue: false });
+  await packer.pack(id);
+  const packed = readFileSync(`${path}.zst`);
+  rmSync(`${path}.zst`);
+  for (const [name, bytes] of saved) writeFileSync(name, bytes, { mode: 0o600 });
+  const counting = new CountingDisk();
+  const disk = beforeTail(counting, () => {
+    writeFileSync(`${path}.zst`, packed, { mode: 0o600 });
+    for (const [name] of saved) rmSync(name);
+  });
+  await using store = await openFolderStore(here.path, { disk, catalogue: false });
+  expect(await messages(store, id)).toEqual([0, 1, 2, 3, 4, 5, 6]);
+  expect(counting.open).toEqual([]);
+});
+
+test("a tail that somebody removes while it is read is an error, not the end of the segment", async () => {
+  using here = place();
+  const { id, tail } = await withTail(here.path);
+  const counting = new CountingDisk();
+  const disk = beforeTail(counting, () => rmSync(tail));
+  await using store = await openFolderStore(here.path, { disk, catalogue: false });
+  await expect(messages(store, id)).rejects.toMatchObject({ code: "STORE_IO" });
+  expect(counting.open).toEqual([]);
+});
+
+test.each([100, 1024 * 1024 - 1, 1024 * 1024, 2.5 * 1024 * 1024])(
+  "P2: %i torn bytes go to the quarantine, byte for byte, under a name with their checksum",
+  async (size) => {
+    using here = place();
+    const { id, path } = await leftOpen(here.path, 3);
+    const { length } = readFileSync(path);
+    const torn = Buffer.alloc(size, '{"seq":99,"kind":"message","text":"0123456789');
+    appendFileSync(path, torn);
+    await using store = await openFolderStore(here.path, { catalogue: false });
+    const { journal, recovery } = await store.open(id);
+    const crc = crc32(torn).toString(16).padStart(8, "0");
+    expect(recovery.quarantine).toBe(join(path, "..", "quarantine", `000001.jsonl-${length}-${crc}.torn`));
+    expect(readFileSync(recovery.quarantine!).equals(torn)).toBe(true);
+    await journal.append({ kind: "message", n: 3 });
+    await journal.close();
+    expect(await messages(store, id)).toEqual([0, 1, 2, 3]);
+  },
+);
+
+test("what is left of writers that were killed while they created a file is removed when the session is opened", async () => {
+  using here = place();
+  const { id, folder } = await leftOpen(here.path, 3);
+  mkdirSync(join(folder, "quarantine"));
+  const left = ["000001.jsonl.tail-5.0123456789ab.tmp", join("quarantine", "000001.jsonl-9-00000000.torn.0123.tmp")];
+  for (const name of left) writeFileSync(join(folder, name), "half", { mode: 0o600 });
+  writeFileSync(join(folder, "quarantine", "kept.torn"), "whole");
+  await using store = await openFolderStore(here.path, { catalogue: false });
+  await (await store.open(id)).journal.close();
+  const names = readdirSync(folder, { recursive: true, encoding: "utf8" });
+  expect(names.filter((name) => name.endsWith(".tmp"))).toEqual([]);
+  expect(names).toContain(join("quarantine", "kept.torn"));
+});
+
+test("verify counts the bytes that count, and those at the end that do not", async () => {
+  using here = place();
+  const { id, path } = await leftOpen(here.path, 3);
+  const { length } = readFileSync(path);
+  await using store = await openFolderStore(here.path, { catalogue: false });
+  expect(await store.verify(id)).toMatchObject({ bytes: length, segments: 1, cutBytes: 0, unclean: true });
+  appendFileSync(path, "torn");
+  expect(await store.verify(id)).toMatchObject({ bytes: length + 4, cutBytes: 4, unclean: true });
+});
+
+test("a segment that shrinks while it is healed is an error of the disk, and does not hang", async () => {
+  using here = place();
+  const { id, path } = await leftOpen(here.path, 3);
+  appendFileSync(path, "torn");
+  let isHealing = false;
+  const disk: Disk = {
+    ...nodeDisk,
+    syncFolder: (folder) => {
+      isHealing = true;
+      nodeDisk.syncFolder(folder);
+    },
+    open: (name, mode) => {
+      const file = nodeDisk.open(name, mode);
+      return isHealing && name === path ? Object.assign(file, { read: () => 0 }) : file;
+    },
+  };
+  await using store = await openFolderStore(here.path, { disk, catalogue: false });
+  await expect(store.open(id)).rejects.toMatchObject({ code: "STORE_IO", facts: { errno: "EIO" } });
+});
+
+test("a segment is read the same wherever its tail begins, also inside its header", async () => {
+  using here = place();
+  const { id, folder, path } = await leftOpen(here.path, 2);
+  const whole = readFileSync(path);
+  await using store = await openFolderStore(here.path, { catalogue: false });
+  const expected = await Array.fromAsync(store.history(id));
+  const [row] = (await store.list()).sessions;
+  for (let offset = 0; offset <= whole.length; offset++) {
+    const tail = join(folder, `000001.jsonl.tail-${offset}`);
+    // What a writer that lost its lease has appended does not count.
+    writeFileSync(path, Buffer.concat([whole.subarray(0, offset), Buffer.from("x\nlate\n")]));
+    writeFileSync(tail, whole.subarray(offset));
+    expect(await Array.fromAsync(store.history(id)), `at ${offset}`).toEqual(expected);
+    expect(await store.verify(id), `at ${offset}`).toMatchObject({ damaged: [], missing: [], bytes: whole.length });
+    expect((await store.list()).sessions, `at ${offset}`).toEqual([row]);
+    rmSync(tail);
+  }
+});
+
+test("C20: damage at the end of a segment that is followed by another one is damage, and cuts nothing off", async () => {
+  using here = place();
+  await using store = await openFolderStore(here.path, { catalogue: false, segmentBytesMax: 600 });
+  const id = newId();
+  const journal = await store.create(id, []);
+  for (let n = 0; n < 12; n++) await journal.append({ kind: "message", n }, { durability: "process" });
+  await journal.flush();
+  for (let n = 12; n < 24; n++) await journal.append({ kind: "message", n });
+  await journal.close();
+  const folder = join(here.path, "sessions", id);
+  const segments = readdirSync(folder).filter((name) => name.endsWith(".jsonl"));
+  expect(segments.length).toBeGreaterThan(2);
+  for (const name of segments.sort().slice(0, -1)) {
+    const path = join(folder, name);
+    const whole = readFileSync(path);
+    const last = JSON.parse(whole.toString().trimEnd().split("\n").at(-1)!) as { n: number };
+    writeFileSync(path, Buffer.concat([whole.subarray(0, -5), Buffer.from("xxxx\n")]));
+    expect(await messages(store, id), name).toEqual(
+      Array.from({ length: 24 }, (_, n) => n).filter((n) => n !== last.n),
+    );
+    expect(await store.verify(id), name).toMatchObject({
+      cutBytes: 0,
+      unclean: false,
+      damaged: [{ segment: name, why: "corrupt" }],
+      missing: [],
+    });
+    writeFileSync(path, whole);
+  }
+});
+
+test("P9: without its tail, a segment ends where the next one says, and what was in the tail is reported", async () => {
+  using here = place();
+  const { id, path, tail } = await withTail(here.path);
+  await using store = await openFolderStore(here.path, { catalogue: false });
+  const before = await Array.fromAsync(store.history(id));
+  const lost = readFileSync(tail, "utf8")
+    .trimEnd()
+    .split("\n")
+    .map((text) => (JSON.parse(text) as { seq: number }).seq);
+  rmSync(tail);
+  // Bytes behind that end do not count, whoever wrote them.
+  appendFileSync(path, "late");
+  for (const isPacked of [false, true]) {
+    if (isPacked) await store.pack(id);
+    expect(await Array.fromAsync(store.history(id))).toEqual(before.filter(({ seq }) => !lost.includes(seq)));
+    const { damaged, missing } = await store.verify(id);
+    expect([damaged, missing]).toEqual([[], [{ from: lost[0], to: lost.at(-1) }]]);
+  }
 });

@@ -2,7 +2,7 @@ import { constants, crc32, zstdCompressSync } from "node:zlib";
 import type { DiskFile } from "holdfast/disk";
 import { describe, expect, test } from "vitest";
 import { RECORD_BYTES_MAX, SEGMENT_BYTES_MAX } from "../../src/journal/record.ts";
-import { encodeFrameTable, plainSizeOf, readFrames } from "../../src/stores/folder/files/frames.ts";
+import { encodeFrameTable, plainSizeOf, readAt, readFrames } from "../../src/stores/folder/files/frames.ts";
 import { frameEnd, frameHeader } from "../../src/stores/folder/files/zstd.ts";
 import { randomOf } from "../hostile/hostile-store.ts";
 
@@ -119,6 +119,53 @@ describe("frames of a packed segment", () => {
       const others = expected.filter((_, n) => n !== i).map(({ bytes }) => bytes);
       expect(found.filter(({ bytes }) => bytes !== null).map(({ bytes }) => bytes)).toEqual(others);
       expect(found.filter(({ bytes }) => bytes === null)).toHaveLength(1);
+      const strays = [...readFrames(new MemoryFile(flipped(withoutTable, at)).file)].filter(({ bytes }) => !bytes);
+      expect(strays, "its length is unknown").toEqual([{ offset: offsets[i], size: 1, bytes: null }]);
+    }
+  });
+
+  test.each([1, MIB - 2, MIB - 1, MIB, MIB + 1])(
+    "without a table, a frame behind %i bytes of garbage is found, also across two reads",
+    (garbage) => {
+      const bytes = Buffer.concat([Buffer.alloc(garbage), packed[0]!, packed[1]!]);
+      expect(read(bytes).map(({ bytes: plain }) => plain)).toEqual([null, expected[0]!.bytes, expected[1]!.bytes]);
+    },
+  );
+
+  test("a frame that the disk cannot read costs that frame", () => {
+    const refusing = (from: number, to: number): DiskFile => {
+      const { file } = new MemoryFile(whole);
+      return {
+        ...file,
+        read: (into, offset, length, position) => {
+          if (length > 64 && position >= from && position < to)
+            throw Object.assign(new Error("EIO: i/o error, read"), { code: "EIO" });
+          return file.read(into, offset, length, position);
+        },
+      };
+    };
+    const frames = [...readFrames(refusing(starts[1]!, starts[2]!))];
+    expect(frames.map(({ bytes }) => shown(bytes))).toEqual(expected.map(({ bytes }, i) => (i === 1 ? null : bytes)));
+  });
+
+  test("a table of more frames than a segment can have is not read", () => {
+    const count = MIB + 1;
+    const bytes = encodeFrameTable(Array.from({ length: count }, () => ({ packedSize: 0, size: 0 })));
+    const file = new MemoryFile(bytes);
+    expect([...readFrames(file.file)]).toEqual([]);
+    expect(file.read_).toBeLessThan(1024);
+  });
+
+  test("exactly these bytes are read, however few come at a time, or none", () => {
+    const few = (bytes: Buffer, atOnce: number) => ({
+      read: (into: Uint8Array, offset: number, length: number, position: number) =>
+        bytes.copy(into, offset, position, Math.min(bytes.length, position + Math.min(length, atOnce))),
+    });
+    const text = Buffer.from("0123456789");
+    for (const atOnce of [1, 3, 100]) {
+      expect(readAt(few(text, atOnce), 2, 5).toString()).toBe("23456");
+      expect(readAt(few(text, atOnce), 10, 0)).toHaveLength(0);
+      expect(() => readAt(few(text, atOnce), 8, 3)).toThrow(expect.objectContaining({ code: "EIO" }));
     }
   });
 
@@ -174,7 +221,8 @@ describe("what a frame may not be", () => {
     expect(read(tabled(large, RECORD_BYTES_MAX + 1))).toEqual([{ offset: 0, bytes: null }]);
     expect(read(large)).toEqual([{ offset: 0, bytes: null }]);
     const largest = pack(Buffer.alloc(RECORD_BYTES_MAX));
-    expect(read(tabled(largest, RECORD_BYTES_MAX))[0]!.bytes).toBe(shown(Buffer.alloc(RECORD_BYTES_MAX)));
+    for (const bytes of [tabled(largest, RECORD_BYTES_MAX), largest])
+      expect(read(bytes)[0]!.bytes).toBe(shown(Buffer.alloc(RECORD_BYTES_MAX)));
   });
 
   test("without its size", () => {
@@ -265,6 +313,134 @@ describe("where a frame ends, by its blocks", () => {
         expect(frameHeader(file, 0)).toMatchObject({ size: plain.length, hasChecksum: checksum === 1 });
         expect(frameEnd(file, 0, 2 * frame.length, { blocks: 1000 })).toBe(frame.length);
       }
+    }
+  });
+});
+
+describe("the header of a frame, in every form that RFC 8878 knows", () => {
+  const magic = Buffer.from([0x28, 0xb5, 0x2f, 0xfd]);
+  interface Form {
+    readonly descriptor: number;
+    readonly bytes: Buffer;
+    readonly size: number | null;
+  }
+  /** Content sizes of 0, 1, 2, 4 or 8 bytes; with and without window, dictionary and checksum. */
+  const forms: Form[] = [];
+  for (const isSingle of [false, true]) {
+    for (const [flag, sizeBytes] of [isSingle ? 1 : 0, 2, 4, 8].entries()) {
+      for (const [dictionaryFlag, dictionaryBytes] of [0, 1, 2, 4].entries()) {
+        for (const checksum of [0, 0b100]) {
+          const descriptor = (flag << 6) | (isSingle ? 0b100000 : 0) | checksum | dictionaryFlag;
+          const content = Buffer.alloc(sizeBytes);
+          for (let i = 0; i < Math.min(sizeBytes, 6); i++) content[i] = 0x11 * (i + 1);
+          const bytes = Buffer.concat([
+            magic,
+            Buffer.from([descriptor]),
+            Buffer.alloc(isSingle ? 0 : 1, 0x58),
+            Buffer.alloc(dictionaryBytes, 0x77),
+            content,
+          ]);
+          const sizes = new Map([
+            [1, 0x11],
+            [2, 0x2211 + 256],
+            [4, 0x44332211],
+            [8, 0x665544332211],
+          ]);
+          forms.push({ descriptor, bytes, size: sizes.get(sizeBytes) ?? null });
+        }
+      }
+    }
+  }
+
+  test("its size, its checksum and where its blocks start", () => {
+    expect(forms).toHaveLength(64);
+    for (const { descriptor, bytes, size } of forms) {
+      const { file } = new MemoryFile(Buffer.concat([Buffer.from("xyz"), bytes, Buffer.alloc(20)]));
+      const where = `descriptor ${descriptor.toString(2)}`;
+      expect(frameHeader(file, 3), where).toEqual({
+        blocksAt: 3 + bytes.length,
+        size,
+        hasChecksum: (descriptor & 0b100) !== 0,
+      });
+      expect(frameHeader(file, 2), where).toBeNull();
+      const reserved = Buffer.concat([bytes, Buffer.alloc(20)]);
+      reserved[4]! |= 0b1000;
+      expect(frameHeader(new MemoryFile(reserved).file, 0), where).toBeNull();
+    }
+  });
+
+  test("cut off, it is none", () => {
+    for (const { descriptor, bytes } of forms) {
+      for (let length = 0; length < bytes.length; length++)
+        expect(frameHeader(new MemoryFile(bytes.subarray(0, length)).file, 0), `${descriptor}, ${length}`).toBeNull();
+    }
+  });
+
+  test("a size that is no exact number is none", () => {
+    const { bytes } = forms.find(({ descriptor }) => descriptor === 0b11000000)!;
+    const at = bytes.length - 8;
+    for (const [size, expected] of [
+      [BigInt(Number.MAX_SAFE_INTEGER), Number.MAX_SAFE_INTEGER],
+      [BigInt(Number.MAX_SAFE_INTEGER) + 1n, null],
+      [2n ** 64n - 1n, null],
+    ] as const) {
+      const copy = Buffer.from(bytes);
+      copy.writeBigUInt64LE(size, at);
+      expect(frameHeader(new MemoryFile(copy).file, 0)).toMatchObject({ size: expected });
+    }
+  });
+});
+
+describe("the blocks of a frame", () => {
+  const RAW = 0;
+  const REPEATED = 1;
+  const COMPRESSED = 2;
+  const RESERVED = 3;
+  const BLOCK_BYTES_MAX = 128 * 1024;
+  const block = (type: number, size: number, isLast: boolean): Buffer => {
+    const header = Buffer.alloc(3);
+    header.writeUIntLE((size << 3) | (type << 1) | (isLast ? 1 : 0), 0, 3);
+    return Buffer.concat([header, Buffer.alloc(type === REPEATED ? 1 : size)]);
+  };
+  const frame = (hasChecksum: boolean, ...blocks: Buffer[]): Buffer =>
+    Buffer.concat([
+      Buffer.from([0x28, 0xb5, 0x2f, 0xfd, hasChecksum ? 0b100100 : 0b100000, 9]),
+      ...blocks,
+      Buffer.alloc(hasChecksum ? 4 : 0),
+    ]);
+  const endOf = (bytes: Buffer, end = bytes.length, blocks = 100): number | null =>
+    frameEnd(new MemoryFile(Buffer.concat([bytes, Buffer.alloc(10)])).file, 0, end, { blocks });
+
+  test.each([true, false])("of each type, with a checksum: %s", (hasChecksum) => {
+    const bytes = frame(hasChecksum, block(RAW, 7, false), block(REPEATED, 99, false), block(COMPRESSED, 5, true));
+    expect(endOf(bytes)).toBe(bytes.length);
+    for (let end = 0; end < bytes.length; end++) expect(endOf(bytes, end), `${end}`).toBeNull();
+    expect(endOf(bytes, bytes.length, 3)).toBe(bytes.length);
+    expect(endOf(bytes, bytes.length, 2), "three blocks are more than may be examined").toBeNull();
+  });
+
+  test("of the reserved type, or larger than a block may be: it is no frame", () => {
+    expect(endOf(frame(false, block(RESERVED, 5, true)))).toBeNull();
+    for (const type of [RAW, REPEATED, COMPRESSED]) {
+      const largest = frame(false, block(type, BLOCK_BYTES_MAX, true));
+      expect(endOf(largest)).toBe(largest.length);
+      expect(endOf(frame(false, block(type, BLOCK_BYTES_MAX + 1, true)))).toBeNull();
+    }
+  });
+
+  test("the budget is shared by all frames", () => {
+    const bytes = frame(false, block(RAW, 1, false), block(RAW, 1, true));
+    const budget = { blocks: 5 };
+    const { file } = new MemoryFile(bytes);
+    const ends = Array.from({ length: 3 }, () => frameEnd(file, 0, bytes.length, budget));
+    expect(ends).toEqual([bytes.length, bytes.length, null]);
+  });
+
+  test("whose header is cut off", () => {
+    const bytes = frame(false, block(RAW, 1, false));
+    for (const left of [0, 1, 2]) {
+      const cut = Buffer.concat([bytes, Buffer.alloc(left)]);
+      expect(frameEnd(new MemoryFile(cut).file, 0, 1000, { blocks: 100 })).toBeNull();
     }
   });
 });

@@ -211,3 +211,20 @@ describe("a file that falls into more pieces than can be told apart", () => {
     expect(scan.records.map(({ seq }) => seq)).toEqual([1_000_001]);
   });
 });
+
+test.each([1, 2, 3, 7, 64])("a disk that gives %i bytes at a time costs no record", async (atOnce) => {
+  for (const count of [1, 2, 9]) {
+    const whole = bytesOf(...Array.from({ length: count }, (_, i) => line(i + 1, { text: "x".repeat(i * 10) })));
+    for (const bytes of [whole, withoutNewline(whole)]) {
+      const file: SegmentBytes = {
+        size: () => bytes.length,
+        read: (into, offset, length, position) =>
+          bytes.copy(into, offset, position, Math.min(bytes.length, position + Math.min(length, atOnce))),
+      };
+      const scan = await scanPlain(file, 0);
+      expect(scan.records.map(({ seq }) => seq)).toEqual(Array.from({ length: count }, (_, i) => i + 1));
+      expect(scan.strays).toEqual([]);
+      expect(scan.end).toBe(bytes.length);
+    }
+  }
+});

@@ -45,12 +45,13 @@ describe("who keeps whom out", () => {
     second.close();
   });
 
-  test("inside a use, a lesser one is part of it, and its end does not end the whole", () => {
+  test("inside a use, a lesser or equal one is part of it, and its end does not end the whole", () => {
     using here = place();
     const folder = locksIn(here.path);
     const [first, second] = [FlagLock.open(nodeDisk, folder), FlagLock.open(nodeDisk, folder)];
     first.use("alone", () => {
       first.use("write", () => {});
+      first.use("alone", () => {});
       expect(can(() => second.use("read", () => {}))).toBe(false);
     });
     expect(() => first.use("read", () => first.use("write", () => {}))).toThrow("lesser use");

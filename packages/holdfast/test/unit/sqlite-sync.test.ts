@@ -272,10 +272,15 @@ describe("S10: group commit", () => {
 });
 
 describe("S12: is it still my file?", () => {
-  test.each(["", "-wal"])("store.db%s moved away: FILE_REPLACED, and nothing is acknowledged", async (ending) => {
+  test.each([
+    ["", "power"],
+    ["-wal", "power"],
+    ["", "process"],
+    ["-wal", "process"],
+  ] as const)("store.db%s moved away: FILE_REPLACED, and nothing is acknowledged (%s)", async (ending, durability) => {
     using here = place();
     const file = join(here.path, "store.db");
-    const store = await openSqliteStore(file);
+    const store = await openSqliteStore(file, { durability });
     const id = newId();
     const journal = await store.create(id, [note("a")]);
     renameSync(`${file}${ending}`, join(here.path, "moved"));

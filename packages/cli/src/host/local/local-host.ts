@@ -29,6 +29,9 @@ import { type ChatFacts, LocalChat } from "./local-chat.ts";
 
 /** The number of newest items in a preview. */
 const PEEK_ITEMS = 40;
+/** How far back the history of a folder goes. */
+const HISTORY_SESSIONS = 30;
+const HISTORY_PROMPTS = 500;
 
 export interface LocalHostOptions {
   readonly config: Config;
@@ -148,6 +151,18 @@ export class LocalHost implements Host {
 
   async peek(id: string): Promise<readonly Item[]> {
     return itemsOf(await this.#store.read(id)).slice(-PEEK_ITEMS);
+  }
+
+  async prompts(cwd: string, except: string): Promise<readonly string[]> {
+    const { sessions } = await this.#store.list({ cwd, limit: HISTORY_SESSIONS });
+    const prompts: string[] = [];
+    for (const { id } of sessions) {
+      if (id === except || prompts.length >= HISTORY_PROMPTS) continue;
+      const items = await this.#store.read(id).then(itemsOf, () => []);
+      // Latest first: turned around below.
+      prompts.push(...items.flatMap((item) => (item.kind === "prompt" ? [item.text] : [])).reverse());
+    }
+    return prompts.slice(0, HISTORY_PROMPTS).reverse();
   }
 
   async create({ cwd, title, labels, model: name }: NewChat): Promise<Chat> {

@@ -1,6 +1,7 @@
 import type { ChatState } from "../../host/host.ts";
 import { plain, plainLine } from "../../terminal/index.ts";
 import type { CallItem, CallState, Item } from "../../transcript/item.ts";
+import { labelled } from "../input/chips.ts";
 import { cursorAt, type Editor, rowsOf } from "../input/editor.ts";
 import { matchCommands } from "../input/slash-commands.ts";
 import { callLine, outputTail } from "../lines/item-lines.ts";
@@ -27,6 +28,8 @@ export interface LiveContent {
   /** Items from the first unfinished call on. */
   readonly pending: readonly Item[];
   readonly editor: Editor;
+  /** The files that the mention at the cursor could mean. */
+  readonly candidates: readonly string[];
   readonly panel: Panel | null;
   /** The selected choice in the panel; negative if none (WRITING, APPEARING). */
   readonly selected: number;
@@ -36,6 +39,7 @@ export interface LiveContent {
 
 const PROMPT = "❯ ";
 const OUTPUT_ROWS = 3;
+const SUGGESTIONS_MAX = 6;
 /**
  * A terminal that gets narrower breaks wider rows into an unknown number of rows: keep redrawn rows short where
  * possible.
@@ -171,8 +175,8 @@ function editorPart(
   rowsMax: number,
 ): { lines: Line[]; cursor: { x: number; y: number } } {
   const room = editorColumns(columns);
-  const rows = rowsOf(editor.text, room);
-  const at = cursorAt(rows, editor.cursor, room);
+  const rows = rowsOf(editor.text, room, editor.chips);
+  const at = cursorAt(rows, editor.cursor, room, editor.chips);
   if (at.row >= rows.length) rows.push({ start: editor.text.length, text: "" });
   const first = Math.max(0, Math.min(at.row - Math.floor(rowsMax / 2), rows.length - rowsMax));
   const shown = rows.slice(first, first + rowsMax);
@@ -182,7 +186,10 @@ function editorPart(
       ? "type the next prompt: it will be queued"
       : "type a prompt, or /help";
   const lines = shown.map(
-    (row, i): Line => [lead(i), editor.text === "" ? span(empty, { dim: true }) : span(plain(row.text))],
+    (row, i): Line => [
+      lead(i),
+      editor.text === "" ? span(empty, { dim: true }) : span(plain(labelled(row.text, editor.chips))),
+    ],
   );
   return {
     lines: lines.map((row) => cut(row, columns)),
@@ -190,11 +197,17 @@ function editorPart(
   };
 }
 
-function suggestionPart({ editor }: LiveContent, columns: number): Line[] {
+function suggestionPart({ editor, candidates }: LiveContent, columns: number): Line[] {
+  if (candidates.length > 0) {
+    const rows = candidates.slice(0, SUGGESTIONS_MAX).map((path) => line(`  ${plainLine(path)}`, { colour: "cyan" }));
+    const left = candidates.length - rows.length;
+    const more = left > 0 ? [line(`  … and ${left} more`, { dim: true })] : [];
+    return [...rows, ...more].map((row) => cut(row, columns));
+  }
   const found = matchCommands(editor.text);
   if (found.length === 0 || (found.length === 1 && `/${found[0]!.name}` === editor.text)) return [];
   return found
-    .slice(0, 6)
+    .slice(0, SUGGESTIONS_MAX)
     .map(({ name, argument, does }) =>
       cut(
         [

@@ -1,5 +1,6 @@
 import { graphemes, widthOf } from "../../terminal/index.ts";
 import type { Item } from "../../transcript/item.ts";
+import { CHIP_CHARACTERS, type Chip, cells, chipCharacter, expanded, isLong, labelled, pastedLabel } from "./chips.ts";
 import type { Key } from "./keys.ts";
 
 /** The text being written, and what was sent before. */
@@ -13,13 +14,48 @@ export interface Editor {
   readonly at: number;
   /** The text that was being written when the history was entered. */
   readonly draft: string;
+  /** Long texts that stand in the line as one character each. Only ever added to: the history has them too. */
+  readonly chips: readonly Chip[];
 }
 
-export const EDITOR: Editor = { text: "", cursor: 0, history: [], at: 0, draft: "" };
+export const EDITOR: Editor = { text: "", cursor: 0, history: [], at: 0, draft: "", chips: [] };
+
+/** A label is longer only if a file's name is. */
+const LABEL_MAX = 48;
 
 export function withText(editor: Editor, text: string): Editor {
   const harmless = clean(text);
   return { ...editor, text: harmless, cursor: harmless.length };
+}
+
+/** The text with every chip in full: what is sent, and what another program edits. */
+export function wholeText({ text, chips }: Editor): string {
+  return expanded(text, chips);
+}
+
+/** Puts a long text at the cursor, as a chip with this label. */
+export function withChip(editor: Editor, label: string, text: string): Editor {
+  const character = chipCharacter(editor.chips.length);
+  if (character === null) return insert(editor, clean(text));
+  const plain = label.replace(/[^ -~]/gu, "?").slice(0, LABEL_MAX);
+  return insert({ ...editor, chips: [...editor.chips, { label: plain, text: clean(text) }] }, character);
+}
+
+/** Puts text before what is in the line. */
+export function withBefore(editor: Editor, text: string): Editor {
+  const all = editor.text === "" ? clean(text) : `${clean(text)}\n${editor.text}`;
+  return { ...editor, text: all, cursor: all.length };
+}
+
+/** Puts text at the cursor. */
+export function withInserted(editor: Editor, text: string): Editor {
+  return insert(editor, clean(text));
+}
+
+/** Puts earlier prompts before the history. */
+export function withOlder(editor: Editor, older: readonly string[]): Editor {
+  const history = [...older.map(clean), ...editor.history];
+  return { ...editor, history, at: editor.at + older.length };
 }
 
 /** Makes the prompts of this conversation the history. */
@@ -32,15 +68,18 @@ export function withHistory(editor: Editor, items: readonly Item[]): Editor {
 export function markSent(editor: Editor): Editor {
   const last = editor.history.at(-1);
   const history = editor.text === last ? editor.history : [...editor.history, editor.text].slice(-500);
-  return { text: "", cursor: 0, history, at: history.length, draft: "" };
+  return { ...editor, text: "", cursor: 0, history, at: history.length, draft: "" };
 }
 
 /** Applies a key to the text; null if the editor does not handle it. `columns` is the row width, for up and down. */
 export function applyKey(editor: Editor, key: Key, columns: number): Editor | null {
   switch (key.name) {
-    case "text":
     case "paste":
+      return isLong(key.text) ? withChip(editor, pastedLabel(key.text), key.text) : insert(editor, clean(key.text));
+    case "text":
       return insert(editor, clean(key.text));
+    case "expand":
+      return editor.text === wholeText(editor) ? editor : withText(editor, wholeText(editor));
     case "newline":
       return insert(editor, "\n");
     case "backspace":
@@ -93,14 +132,14 @@ export interface Row {
 }
 
 /** Splits text into rows of at most `columns`, anywhere: typed text is shown as it is. */
-export function rowsOf(text: string, columns: number): Row[] {
+export function rowsOf(text: string, columns: number, chips: readonly Chip[] = []): Row[] {
   const rows: Row[] = [];
   let offset = 0;
   for (const one of text.split("\n")) {
     let start = offset;
     let piece = "";
     let width = 0;
-    for (const [grapheme, own] of graphemes(one)) {
+    for (const [grapheme, own] of cells(one, chips)) {
       if (width + own > columns && piece !== "") {
         rows.push({ start, text: piece });
         start += piece.length;
@@ -117,13 +156,18 @@ export function rowsOf(text: string, columns: number): Row[] {
 }
 
 /** The cursor's row and column. The end of a full row is at the start of the next one. */
-export function cursorAt(rows: readonly Row[], cursor: number, columns: number): { row: number; column: number } {
+export function cursorAt(
+  rows: readonly Row[],
+  cursor: number,
+  columns: number,
+  chips: readonly Chip[] = [],
+): { row: number; column: number } {
   const row = Math.max(
     0,
     rows.findLastIndex(({ start }) => start <= cursor),
   );
   const { start, text } = rows[row]!;
-  const column = widthOf(text.slice(0, cursor - start));
+  const column = widthOf(labelled(text.slice(0, cursor - start), chips));
   return column >= columns ? { row: row + 1, column: 0 } : { row, column };
 }
 
@@ -132,7 +176,8 @@ function clean(text: string): string {
   return text
     .replace(/\r\n?/gu, "\n")
     .replaceAll("\t", "    ")
-    .replace(/(?!\n)\p{Cc}/gu, "");
+    .replace(/(?!\n)\p{Cc}/gu, "")
+    .replace(CHIP_CHARACTERS, "");
 }
 
 function insert(editor: Editor, text: string): Editor {
@@ -187,13 +232,14 @@ function lineEnd(text: string, cursor: number): number {
 
 /** Moves to the row above or below, as close to the same column as possible; null if there is no such row. */
 function vertical(editor: Editor, columns: number, by: 1 | -1): Editor | null {
-  const rows = rowsOf(editor.text, columns);
-  const { row, column } = cursorAt(rows, editor.cursor, columns);
+  const { chips } = editor;
+  const rows = rowsOf(editor.text, columns, chips);
+  const { row, column } = cursorAt(rows, editor.cursor, columns, chips);
   const target = rows[row + by];
   if (target === undefined) return null;
   let cursor = target.start;
   let width = 0;
-  for (const [grapheme, own] of graphemes(target.text)) {
+  for (const [grapheme, own] of cells(target.text, chips)) {
     if (width + own > column) break;
     width += own;
     cursor += grapheme.length;

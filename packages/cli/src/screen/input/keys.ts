@@ -29,7 +29,11 @@ export type KeyName =
   | "interrupt"
   | "endOfInput"
   | "suspend"
-  | "redraw";
+  | "redraw"
+  | "shiftTab"
+  | "searchHistory"
+  | "editOutside"
+  | "expand";
 
 /** By the letter pressed with Ctrl; the control characters are 1 (A) to 26 (Z). */
 const CONTROLS: Readonly<Record<string, KeyName>> = {
@@ -39,6 +43,7 @@ const CONTROLS: Readonly<Record<string, KeyName>> = {
   d: "endOfInput",
   e: "end",
   f: "right",
+  g: "editOutside",
   h: "backspace",
   j: "newline",
   k: "killToEnd",
@@ -46,7 +51,9 @@ const CONTROLS: Readonly<Record<string, KeyName>> = {
   m: "enter",
   i: "tab",
   n: "down",
+  o: "expand",
   p: "up",
+  r: "searchHistory",
   u: "killToStart",
   w: "killWord",
   z: "suspend",
@@ -58,6 +65,8 @@ const CONTROLS: Readonly<Record<string, KeyName>> = {
  */
 export function keysOf(input: string, key: InkKey): Key[] {
   if (key.eventType === "release") return [];
+  // Esc pressed twice, on a connection that joins what arrives at once.
+  if (key.escape && key.meta) return [{ name: "escape" }, { name: "escape" }];
   const named = namedKey(input, key);
   if (named !== null) return [{ name: named }];
   if (key.ctrl || key.super || key.hyper) return [];
@@ -67,7 +76,7 @@ export function keysOf(input: string, key: InkKey): Key[] {
 function namedKey(input: string, key: InkKey): KeyName | null {
   if (key.return) return key.meta || key.shift ? "newline" : "enter";
   if (key.escape) return "escape";
-  if (key.tab) return "tab";
+  if (key.tab) return key.shift ? "shiftTab" : "tab";
   if (key.backspace) return key.meta ? "killWord" : "backspace";
   if (key.delete) return "delete";
   if (key.upArrow) return "up";

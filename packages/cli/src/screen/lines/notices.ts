@@ -17,6 +17,9 @@ export function noticeLines(level: Level, text: string, columns: number): Line[]
   return [BLANK, ...wrap(line(plainLine(text), style), columns, { first: [span(mark, style)], rest: [span("  ")] })];
 }
 
+const STAND_IN =
+  "offline is a scripted stand-in, not a model. To work with a real one: /model anthropic/…, or --model, or holdfast config.";
+
 /** The header of a conversation, written when it is shown. */
 export function headLines(state: ChatState, columns: number, resumed: boolean): Line[] {
   const facts = [shortId(state.id), plainLine(state.model), folderWords(state.cwd, 60)].join(" · ");
@@ -30,6 +33,7 @@ export function headLines(state: ChatState, columns: number, resumed: boolean): 
     ),
     cut(line(facts, { dim: true }), columns),
   ];
+  if (state.model.startsWith("offline/")) rows.push(...wrap(line(STAND_IN, { dim: true }), columns));
   for (const words of state.damage) rows.push(...noticeLines("warning", words, columns));
   return rows;
 }

@@ -75,6 +75,19 @@ export class PickerController {
     this.#picker = openPicker("rewind", "Rewind to before which prompt?", rows);
   }
 
+  /**
+   * Lists earlier prompts, latest first, each once. A row's id is its distance from the end, which stays the same when
+   * older ones are found. A list that is open keeps its filter.
+   */
+  history(prompts: readonly string[]): void {
+    const latest = new Map(prompts.map((text, index) => [text, prompts.length - index]));
+    const rows = [...latest]
+      .sort(([, a], [, b]) => a - b)
+      .map(([text, at]): PickerRow => ({ id: `${at}`, title: plainLine(text), detail: "", mark: "", urgent: false }));
+    const isOpen = this.#picker?.kind === "history";
+    this.#picker = isOpen ? withRows(this.#picker!, rows, false) : openPicker("history", "Earlier prompts", rows);
+  }
+
   /** The end of the selected conversation. */
   preview(columns: number): readonly Line[] {
     const picker = this.#picker;

@@ -2,7 +2,7 @@ import type { Key } from "../input/keys.ts";
 
 /** A list to choose from, narrowed down by typing. */
 export interface Picker {
-  readonly kind: "sessions" | "rewind";
+  readonly kind: "sessions" | "rewind" | "history";
   readonly title: string;
   readonly rows: readonly PickerRow[];
   /** More rows are being loaded. */

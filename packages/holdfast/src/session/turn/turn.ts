@@ -52,6 +52,9 @@ interface Asked {
   readonly entries: readonly RepairEntry[];
 }
 
+/** Most messages come without options, and then there is nothing to check. */
+const NO_OPTIONS: AnswerOptions = Object.freeze({});
+
 /** A turn that this process works on. */
 export class LiveTurn<M> implements Turn<M> {
   readonly number: number;
@@ -104,7 +107,7 @@ export class LiveTurn<M> implements Turn<M> {
     return this.#over !== null;
   }
 
-  append(message: M | M[] | Queued<M>, options: AnswerOptions = {}): Promise<Appended> {
+  append(message: M | M[] | Queued<M>, options: AnswerOptions = NO_OPTIONS): Promise<Appended> {
     return this.#take(message, options, "requested");
   }
 
@@ -290,8 +293,9 @@ export class LiveTurn<M> implements Turn<M> {
       this.#assertOpen("the message");
       const { admission, log } = this.#context;
       const admitted = admitMessages(admission, given);
-      const end = reading("options", () => options?.end === true);
-      const chosen = { ...admitOptions(admission, options), ...(end ? { end } : {}) };
+      const isPlain = options === NO_OPTIONS;
+      const end = !isPlain && reading("options", () => options?.end === true);
+      const chosen = isPlain ? NO_OPTIONS : { ...admitOptions(admission, options), ...(end ? { end } : {}) };
       const appended = log.isBehind
         ? log.inLine(() => this.#append(admitted, chosen, draft))
         : this.#append(admitted, chosen, draft);
@@ -323,15 +327,15 @@ export class LiveTurn<M> implements Turn<M> {
     const { end = false } = options;
     this.#context.assertOpen();
     const draft = finishes === "requested" ? this.#draftAnsweredBy(admitted) : finishes;
-    const id = draft ? { id: draft.id } : {};
-    const items = toRecords(conversation, admission, admitted, { ...id, ...options, turn: this.number });
-    const ended = end ? [this.#ended({ outcome: "completed" })] : [];
+    const items = toRecords(conversation, admission, admitted, this.number, options, draft?.id);
+    const ended: SessionRecord[] = end ? [this.#ended({ outcome: "completed" })] : [];
     if (items.known && !end) {
       await log.journal.flush();
       return items.known;
     }
     const repairs = admitted.isAnswer && !items.known ? this.#repairs(draft !== null) : [];
-    const unit = [...repairs, ...items.records, ...ended];
+    const isAlone = repairs.length === 0 && ended.length === 0;
+    const unit = isAlone ? items.records : [...repairs, ...items.records, ...ended];
     const other = (admitted.isAnswer || end) && this.#draft !== draft ? this.#draft : null;
     const appended = log.append(unit);
     // An answer replaces any draft (R10).
@@ -400,8 +404,10 @@ export class LiveTurn<M> implements Turn<M> {
     const { conversation } = this.#context;
     const { unsent } = conversation.dialect;
     if (!unsent) return;
-    const recorded = ids.flatMap((id) => conversation.find(id) ?? []);
-    const why = recorded[0]?.role === "assistant" ? unsent(recorded.map(({ entry }) => entry.message)) : null;
+    const first = conversation.find(ids[0]!);
+    if (first?.role !== "assistant") return;
+    const others = ids.length === 1 ? [] : ids.slice(1).flatMap((id) => conversation.find(id) ?? []);
+    const why = unsent([first, ...others].map(({ entry }) => entry.message));
     if (why !== null) warnOnce(why);
   }
 

@@ -21,13 +21,14 @@ const PIECE_BYTES = 1024 * 1024;
 export async function adoptSession(
   place: { readonly disk: Disk; readonly incoming: string; readonly sessions: string; readonly id: string },
   lines: AsyncIterable<readonly VerbatimLine[]>,
+  segmentBytesMax: number = SEGMENT_BYTES_MAX,
 ): Promise<void> {
   const { disk, incoming, sessions, id } = place;
   const folder = join(incoming, id);
   disk.makeFolder(incoming);
   if (disk.stat(folder)) removeTree(disk, folder);
   disk.makeFolder(folder);
-  const files = new SegmentFiles(disk, folder);
+  const files = new SegmentFiles(disk, folder, segmentBytesMax);
   try {
     let last = 0;
     for await (const some of lines) {
@@ -69,6 +70,7 @@ function giveName(disk: Disk, folder: string, target: string, id: string): void 
 class SegmentFiles {
   readonly #disk: Disk;
   readonly #folder: string;
+  readonly #bytesMax: number;
   #segment: Segment | null = null;
   #file: DiskFile | null = null;
   #pieces: Buffer[] = [];
@@ -76,9 +78,10 @@ class SegmentFiles {
   /** Size of the current segment. */
   #size = 0;
 
-  constructor(disk: Disk, folder: string) {
+  constructor(disk: Disk, folder: string, bytesMax: number) {
     this.#disk = disk;
     this.#folder = folder;
+    this.#bytesMax = bytesMax;
   }
 
   put({ record, bytes }: VerbatimLine): void {
@@ -91,7 +94,7 @@ class SegmentFiles {
     }
     this.#size += bytes.length + 1;
     // Stores other than folders do not limit the size of a segment.
-    if (this.#size > SEGMENT_BYTES_MAX) throw tooLarge(this.#segment!.number);
+    if (this.#size > this.#bytesMax) throw tooLarge(this.#segment!.number);
     this.#pieces.push(bytes, NEWLINE);
     this.#bytes += bytes.length + 1;
     if (this.#bytes >= PIECE_BYTES) this.#flush();

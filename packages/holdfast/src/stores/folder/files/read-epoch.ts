@@ -127,13 +127,7 @@ export class DamageAccount {
     if (this.#damaged.length > DAMAGES_MAX) throw tooDamaged(segment);
   }
 
-  recovery(unclean: boolean, cutBytes: number, quarantine?: string): Recovery {
-    return {
-      unclean,
-      cutBytes,
-      damaged: this.#damaged,
-      missing: this.#missing,
-      ...defined({ quarantine }),
-    };
+  recovery(unclean: boolean, cutBytes: number): Recovery {
+    return { unclean, cutBytes, damaged: this.#damaged, missing: this.#missing };
   }
 }

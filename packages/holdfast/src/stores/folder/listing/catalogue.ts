@@ -36,8 +36,8 @@ export class Catalogue {
     this.#path = path;
   }
 
-  /** The known rows by id. The caller may read the map until the next call. */
-  load(): Map<string, Row> {
+  /** The known rows by id; null if they cannot be read. The caller may read the map until the next call. */
+  load(): Map<string, Row> | null {
     return this.#guarded((database) => {
       const version = (database.prepare("PRAGMA data_version").get() as { data_version: number }).data_version;
       if (!this.#rows || version !== this.#version) {
@@ -45,7 +45,7 @@ export class Catalogue {
         this.#version = version;
       }
       return this.#rows;
-    }, this.#rows ?? new Map());
+    }, this.#rows);
   }
 
   /** The newest known stamp; undefined if there is none. */

@@ -169,12 +169,15 @@ export class Database implements Reads {
   async recordUse(): Promise<void> {
     if (this.#isRecorded) return;
     const until = performance.now() + RECORD_MS;
+    let isWritten = false;
     const record = (): boolean =>
       this.#lock.use("alone", () => {
         const { name } = this.#parts;
-        const recorded = readRecorded(this.#sqlite);
+        // Not again after it was written here: it would be found in the log.
+        const recorded = isWritten ? null : readRecorded(this.#sqlite);
         if (recorded?.open && isSameRecord(recorded, name)) return true;
-        this.transaction(() => writeRecorded(this.#sqlite, name, true));
+        if (!isWritten) this.transaction(() => writeRecorded(this.#sqlite, name, true));
+        isWritten = true;
         return this.checkpoint("PASSIVE");
       });
     while (!(await this.retry("record the use of the store", record)) && performance.now() < until)

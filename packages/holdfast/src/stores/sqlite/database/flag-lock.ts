@@ -20,14 +20,16 @@ const OWNER_AT = 2;
 const SLOTS_MAX = 1024;
 const HOST_CHARS = 80;
 
-/** A use takes microseconds, or a sync at most. If one takes longer than this, its owner may be dead. */
-const DEAD_MS = 20;
+/**
+ * A use takes microseconds, or a sync at most. If one takes longer than this, its owner may be dead. Checking that is
+ * expensive, so it is repeated no more often than this.
+ */
+const DEAD_MS = 50;
 /**
  * How long to wait for an owner that is alive but does not hold its lock: it lost the lock, or its thread ended during
  * a use.
  */
 const STALLED_MS = 3000;
-const LOOK_AGAIN_MS = 50;
 /** A hard lock costs a child process, so a store that is closed right after it was opened does without one. */
 const HARDEN_AFTER_MS = 100;
 
@@ -239,7 +241,7 @@ export class FlagLock {
       return;
     }
     const { since, looked } = this.#blocked;
-    if (now - since < DEAD_MS || now - looked < LOOK_AGAIN_MS) return;
+    if (now - looked < DEAD_MS) return;
     this.#blocked.looked = now;
     const owner = ownerOf(this.#slots, slot);
     const isDead = owner === null || isAbandoned(this.#disk, this.#folder, slot, owner);

@@ -184,8 +184,10 @@ export function withoutWriting(disk: Disk): Disk {
     open: (path, mode) => (mode === "read" ? disk.open(path, mode) : refuse()),
     makeFolder: refuse,
     rename: refuse,
+    link: refuse,
     remove: refuse,
     removeFolder: refuse,
     lock: refuse,
+    hardLock: refuse,
   };
 }

@@ -1,0 +1,350 @@
+import { spawnSync } from "node:child_process";
+import {
+  chmodSync,
+  copyFileSync,
+  linkSync,
+  readdirSync,
+  renameSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from "node:fs";
+import { join } from "node:path";
+import { DatabaseSync } from "node:sqlite";
+import { HoldfastError, type JournalRecord, newId } from "holdfast";
+import { type Disk, nodeDisk } from "holdfast/disk";
+import { openSqliteStore } from "holdfast/store";
+import { afterEach, describe, expect, test, vi } from "vitest";
+import { corrupt } from "../../src/stores/sqlite/database/failure.ts";
+import { ReadOnlyDatabase, withoutWriting } from "../../src/stores/sqlite/database/read-only.ts";
+import type { Rows } from "../../src/stores/sqlite/rows/rows.ts";
+import { place, treeOf } from "../place.ts";
+
+const SOURCE = "--conditions=holdfast-source";
+const WRITER = join(import.meta.dirname, "sqlite-writer.ts");
+const note = (text: string) => ({ kind: "note", text });
+
+afterEach(() => void vi.restoreAllMocks());
+
+/** A session with the note "a", closed. */
+async function written(file: string): Promise<string> {
+  await using store = await openSqliteStore(file);
+  const id = newId();
+  await (await store.create(id, [note("a")])).close();
+  return id;
+}
+
+/** A process that is killed with the note "in the log" in the log. */
+function kill(file: string, id: string): void {
+  const child = spawnSync(process.execPath, [SOURCE, WRITER, "append-and-die", file, id], { stdio: "inherit" });
+  expect(child.signal).toBe("SIGKILL");
+}
+
+/** A copy of a store whose writer has the note "in the log" in the log: what is left if it is killed. */
+async function interrupted(file: string): Promise<void> {
+  const original = `${file}-original`;
+  const id = await written(original);
+  await using store = await openSqliteStore(original);
+  await (await store.open(id)).journal.append(note("in the log"));
+  for (const ending of ["", "-wal", "-shm"]) copyFileSync(original + ending, file + ending);
+}
+
+function textsIn(rows: Rows): string[] {
+  return rows.readLines(1, 1).lines.flatMap(({ bytes }) => {
+    const { text } = JSON.parse(bytes.toString()) as JournalRecord;
+    return text === undefined ? [] : [String(text)];
+  });
+}
+
+const open = (file: string): Promise<ReadOnlyDatabase> => ReadOnlyDatabase.open(nodeDisk, file, "EROFS");
+
+async function read(file: string): Promise<string[]> {
+  const database = await open(file);
+  try {
+    return await database.read("read", textsIn);
+  } finally {
+    await database.close();
+  }
+}
+
+/** The error that opening throws. */
+async function refusalOf(file: string): Promise<HoldfastError> {
+  const error = await open(file).then(
+    (database) => database.close().then(() => new Error("it went well")),
+    (reason: unknown) => reason,
+  );
+  if (error instanceof HoldfastError) return error;
+  throw error;
+}
+
+test("a store that may not be written to: everything reads, every write is refused, and nothing is left behind", async () => {
+  using here = place();
+  const file = join(here.path, "store.db");
+  const id = await written(file);
+  rmSync(`${file}-leases`, { recursive: true });
+  // Root may do everything, so the one who tries is nobody. Anybody could create files in this folder.
+  const asNobody = process.getuid?.() === 0 ? { uid: 65534, gid: 65534 } : {};
+  chmodSync(file, 0o444);
+  chmodSync(here.path, 0o777);
+  const before = treeOf(here.path);
+  const program = `
+    const { newId } = await import(${JSON.stringify(new URL("../../src/index.ts", import.meta.url).href)});
+    const { openSqliteStore } = await import(${JSON.stringify(new URL("../../src/store.ts", import.meta.url).href)});
+    const id = ${JSON.stringify(id)};
+    const kinds = async (records) => (await Array.fromAsync(records)).map(({ kind }) => kind);
+    const refused = (promise) => promise.then(() => "it went well", ({ code, message }) => code + message.match(/open read-only/));
+    const store = await openSqliteStore(${JSON.stringify(file)});
+    const followed = [];
+    for await (const { kind } of store.follow(id)) if (followed.push(kind) === 3) break;
+    const said = {
+      listed: (await store.list()).sessions.map(({ id }) => id),
+      has: [await store.has(id), await store.has(newId())],
+      holder: await store.holder(id),
+      read: await kinds((await store.read(id)).records),
+      history: await kinds(store.history(id)),
+      followed,
+      verified: await store.verify(id).then(({ records, damaged }) => [records, damaged.length]),
+      writing: await Promise.all([store.open(id), store.create(newId(), []), store.delete(id), store.gc(), store.adopt(newId(), [])].map(refused)),
+      warnings: store.warnings,
+      searchFile: store.searchFile,
+    };
+    await store.close();
+    said.closed = await store.has(id).catch(({ code }) => code);
+    console.log(JSON.stringify(said));`;
+  const args = [SOURCE, "--input-type=module", "-e", program];
+  const child = spawnSync(process.execPath, args, { ...asNobody, encoding: "utf8" });
+  expect(child.stderr).toBe("");
+  const kinds = ["segment", "note", "closed"];
+  expect(JSON.parse(child.stdout)).toEqual({
+    ...{ listed: [id], has: [true, false], holder: null, read: kinds, history: kinds, followed: kinds },
+    ...{ verified: [3, 0], warnings: [], searchFile: null, closed: "STORE_CLOSED" },
+    writing: Array.from({ length: 5 }, () => "STORE_FORBIDDENopen read-only"),
+  });
+  expect(treeOf(here.path)).toEqual(before);
+});
+
+describe("the log of a database that can only be read", () => {
+  test.each([
+    ["is not there: the file is all there is", [], ["a"]],
+    ["is there, with its index: it is read", ["-wal", "-shm"], ["a", "in the log"]],
+  ])("%s", async (_, kept, texts) => {
+    using here = place();
+    const file = join(here.path, "store.db");
+    await interrupted(file);
+    for (const ending of ["-wal", "-shm"]) if (!kept.includes(ending)) rmSync(file + ending);
+    const before = readdirSync(here.path);
+    expect(await read(file)).toEqual(texts);
+    expect(readdirSync(here.path)).toEqual(before);
+  });
+
+  test.each(["is missing", "cannot be opened"])("has records, and its index %s: refused", async (what) => {
+    using here = place();
+    const file = join(here.path, "store.db");
+    await interrupted(file);
+    rmSync(`${file}-shm`);
+    if (what !== "is missing") symlinkSync(`${file}-shm`, `${file}-shm`);
+    const before = readdirSync(here.path);
+    const { code, facts } = await refusalOf(file);
+    expect([code, facts]).toEqual(["STORE_FORBIDDEN", { path: `${file}-wal` }]);
+    expect(readdirSync(here.path)).toEqual(before);
+  });
+
+  test.each(["is missing", "cannot be opened"])("is empty, and its index %s: the file is read", async (what) => {
+    using here = place();
+    const file = join(here.path, "store.db");
+    await written(file);
+    writeFileSync(`${file}-wal`, "");
+    if (what !== "is missing") symlinkSync(`${file}-shm`, `${file}-shm`);
+    expect(await read(file)).toEqual(["a"]);
+  });
+});
+
+test.each([
+  ["an empty file", "", "STORE_FORBIDDEN"],
+  ["a file that is not a database", "x".repeat(8192), "STORE_URL_INVALID"],
+])("%s: refused, and nothing stays open", async (_, content, code) => {
+  using here = place();
+  const file = join(here.path, "store.db");
+  writeFileSync(file, content);
+  const close = vi.spyOn(DatabaseSync.prototype, "close");
+  expect((await refusalOf(file)).code).toBe(code);
+  expect(close).toHaveBeenCalledTimes(1);
+  // With a log beside it, too.
+  for (const ending of ["-wal", "-shm"]) writeFileSync(file + ending, "");
+  expect((await refusalOf(file)).code).toBe(code);
+});
+
+describe("a database that changes while it is read", () => {
+  const add = (file: string): void => {
+    const sqlite = new DatabaseSync(file);
+    sqlite.exec(`INSERT INTO lines VALUES ((1 << 32) + 4, CAST('{"text":"b"}' AS BLOB))`);
+    sqlite.close();
+  };
+
+  test("is read again, from the file as it is then", async () => {
+    using here = place();
+    const file = join(here.path, "store.db");
+    await written(file);
+    const database = await open(file);
+    const close = vi.spyOn(DatabaseSync.prototype, "close");
+    const seen: string[][] = [];
+    const work = (rows: Rows): string[] => {
+      seen.push(textsIn(rows));
+      if (seen.length === 1) add(file);
+      return seen.at(-1)!;
+    };
+    expect(await database.read("read", work)).toEqual(["a", "b"]);
+    expect(seen).toEqual([["a"], ["a", "b"]]);
+    // That of `add`, and the old one.
+    expect(close).toHaveBeenCalledTimes(2);
+    // Nothing changes any more: it is read once.
+    expect(await database.read("read", work)).toEqual(["a", "b"]);
+    expect([seen.length, close.mock.calls.length]).toEqual([3, 2]);
+    await database.close();
+  });
+
+  test("can look damaged, and is read again; one that does not change is damaged", async () => {
+    using here = place();
+    const file = join(here.path, "store.db");
+    await written(file);
+    const database = await open(file);
+    let reads = 0;
+    const work = (rows: Rows): string[] => {
+      if (reads++ > 0) return textsIn(rows);
+      add(file);
+      throw corrupt("an old page and a new one");
+    };
+    expect(await database.read("read", work)).toEqual(["a", "b"]);
+    const damaged = (): never => {
+      throw corrupt("a page");
+    };
+    await expect(database.read("read it", damaged)).rejects.toMatchObject({
+      code: "JOURNAL_UNREADABLE",
+      message: /read it/,
+    });
+    await database.close();
+  });
+
+  test("does not hide a fault of the program", async () => {
+    using here = place();
+    const file = join(here.path, "store.db");
+    await written(file);
+    const database = await open(file);
+    let reads = 0;
+    const work = (): never => {
+      if (reads++ === 0) add(file);
+      throw new TypeError(`a fault, ${reads}`);
+    };
+    await expect(database.readAlone("read", work)).rejects.toThrow("a fault, 1");
+    await database.close();
+  });
+
+  test("or is replaced, or gets a log: the next read sees it", async () => {
+    using here = place();
+    const file = join(here.path, "store.db");
+    const other = join(here.path, "other.db");
+    const id = await written(file);
+    copyFileSync(file, other);
+    add(other);
+    const database = await open(file);
+    expect(await database.read("read", textsIn)).toEqual(["a"]);
+    renameSync(other, file);
+    expect(await database.read("read", textsIn)).toEqual(["a", "b"]);
+    // A writer starts: what it adds is in the log, and SQLite sees it there.
+    const store = await openSqliteStore(file);
+    const { journal } = await store.open(id);
+    await journal.append(note("c"));
+    expect(await database.read("read", textsIn)).toEqual(["a", "b", "c"]);
+    await journal.append(note("d"));
+    expect(await database.read("read", textsIn)).toEqual(["a", "b", "c", "d"]);
+    await store.close();
+    expect(await database.read("read", textsIn)).toEqual(["a", "b", "c", "d"]);
+    await database.close();
+  });
+});
+
+test("once closed it reads nothing more, and closing it again does nothing", async () => {
+  using here = place();
+  const file = join(here.path, "store.db");
+  await written(file);
+  const database = await open(file);
+  await database.close();
+  await database.close();
+  await expect(database.read("read", textsIn)).rejects.toMatchObject({ code: "STORE_CLOSED" });
+});
+
+test.each([
+  ["EROFS", "mounted read-only"],
+  ["EACCES", "may not write"],
+])("a write that is refused says why: %s", async (errno, why) => {
+  using here = place();
+  const file = join(here.path, "store.db");
+  await written(file);
+  const database = await ReadOnlyDatabase.open(nodeDisk, file, errno);
+  const { code, message, facts } = database.refuse("delete a session");
+  expect([code, facts]).toEqual(["STORE_FORBIDDEN", { path: file, errno }]);
+  for (const part of ["Could not delete a session", why, errno]) expect(message).toContain(part);
+  await database.close();
+});
+
+describe("warnings", () => {
+  async function warningsOf(file: string): Promise<readonly string[]> {
+    const database = await open(file);
+    await database.close();
+    return database.warnings;
+  }
+
+  test("none for a store that was closed, or whose log is there, or for a copy", async () => {
+    using here = place();
+    const file = join(here.path, "store.db");
+    const id = await written(file);
+    expect(await warningsOf(file)).toEqual([]);
+    await using store = await openSqliteStore(file);
+    await (await store.open(id)).journal.append(note("in the log"));
+    expect(await warningsOf(file)).toEqual([]);
+    copyFileSync(file, join(here.path, "copy.db"));
+    expect(await warningsOf(join(here.path, "copy.db"))).toEqual([]);
+  });
+
+  test("for a file with other names, and one that was not closed and whose log is gone", async () => {
+    using here = place();
+    const file = join(here.path, "store.db");
+    const id = await written(file);
+    linkSync(file, join(here.path, "link.db"));
+    expect(await warningsOf(file)).toEqual([expect.stringContaining("hard links")]);
+    rmSync(join(here.path, "link.db"));
+    kill(file, id);
+    for (const ending of ["-wal", "-shm"]) rmSync(file + ending);
+    expect(await warningsOf(file)).toEqual([expect.stringContaining(`${file}-wal`)]);
+    // An empty log is as good as none.
+    writeFileSync(`${file}-wal`, "");
+    expect(await warningsOf(file)).toHaveLength(1);
+  });
+});
+
+test("a disk on which nothing is written refuses everything that would, and reads", async () => {
+  using here = place();
+  const [file, other] = [join(here.path, "file"), join(here.path, "other")];
+  writeFileSync(file, "content");
+  const disk: Disk = withoutWriting(nodeDisk);
+  const before = treeOf(here.path);
+  for (const write of [
+    () => disk.open(file, "update"),
+    () => disk.open(file, "append"),
+    () => disk.open(other, "create"),
+    () => disk.makeFolder(other),
+    () => disk.rename(file, other),
+    () => disk.link(file, other),
+    () => disk.remove(file),
+    () => disk.removeFolder(here.path),
+    () => disk.lock(file),
+    () => disk.hardLock(other),
+  ])
+    expect(write).toThrow(expect.objectContaining({ code: "EROFS" }));
+  expect(treeOf(here.path)).toEqual(before);
+  const bytes = Buffer.alloc(7);
+  const reading = disk.open(file, "read");
+  reading.read(bytes, 0, 7, 0);
+  reading.close();
+  expect(bytes.toString()).toBe("content");
+});

@@ -1,0 +1,115 @@
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
+import type { Hour } from "./hour.ts";
+import type { Shell } from "./shell.ts";
+
+/** README.md, in a clone. `inClone`: a real one, with nothing installed yet. */
+export async function followReadme(hour: Hour, inClone: boolean): Promise<void> {
+  const finished = [/Killed \d+ times|kill -9/i, /nothing .*lost|Nothing/i];
+  await hour.types("npm ci && npm start", { sees: finished, ...(inClone ? {} : { typed: "npm start" }) });
+  hour.skips("npm ci && npm test", "the tests themselves: .ci/run types it");
+  if (inClone) {
+    await hour.types("npm run build");
+    const sees = [/added \d+ packages/];
+    const own = "mkdir ../mine && cd ../mine && npm init -y >/dev/null";
+    await hour.types("npm install $(npm pack --silent ../holdfast/packages/*)", {
+      typed: `${own} && npm install $(npm pack --silent ../holdfast/packages/*); cd ../holdfast`,
+      sees,
+    });
+  } else {
+    hour.skips("npm run build", "only in a clone: npm run newcomer -- --clone");
+    hour.skips(
+      "npm install $(npm pack --silent ../holdfast/packages/*)",
+      "only in a clone: npm run newcomer -- --clone",
+    );
+  }
+  await hour.uses("npx holdfast chat", chat);
+  const count = `npx holdfast run --allow 'write(reports/**)' "count words in docs/guides to reports/words.md"`;
+  await hour.types(count, { sees: [/reports\/words\.md/] });
+  await hour.types(`${count} # killed`, {
+    typed: `${killedIn(count.replace("npx ", ""))}; holdfast ls --status interrupted`,
+    sees: [/interrupted/],
+  });
+  await hour.types("npx holdfast run --continue --finish --allow 'write(reports/**)'", {
+    sees: [/reports\/words\.md/],
+  });
+  await hour.types("npx -c 'node examples/hooks.ts'");
+}
+
+/** docs/CLI.md, in a project of one's own. */
+export async function followCommandPage(hour: Hour, { home, work }: { home: string; work: string }): Promise<void> {
+  const store = join(home, ".local/share/holdfast");
+  await hour.types(`cd ${work}`);
+  hour.skips("npm install -g @holdfast/cli", "not on npm yet");
+  await hour.types("holdfast demo", { typed: "holdfast demo --kills 2", sees: [/killed|kill -9/i] });
+  await hour.uses("holdfast", chat);
+  await hour.uses('holdfast "what does src/index.ts do?"', async (shell) => {
+    await shell.until(/what does src\/index\.ts do\?[\s\S]*ready/);
+    await shell.type("/quit", "Enter");
+  });
+  const run = `holdfast run "count words in src to words.md" --allow 'write(words.md)'`;
+  await hour.types(run, { sees: [/words\.md/] });
+  if (!/\| src\/words\.txt \| 1 \| 3 \|/.test(readFileSync(join(work, "words.md"), "utf8")))
+    throw new Error("The report does not count the words of src/words.txt.");
+  const { text } = await hour.types("holdfast ls --status interrupted", {
+    typed: `${killedIn(run)}; holdfast ls --status interrupted`,
+    sees: [/interrupted/],
+  });
+  const id = /^([0-9a-f]{8}) +interrupted/m.exec(text)?.[1];
+  if (id === undefined) throw new Error(`"holdfast ls" shows no id that can be typed:\n${text}`);
+  const finish = (which: string): string => `holdfast run --resume ${which} --finish --allow 'write(words.md)'`;
+  await hour.types(finish("5f2a91c0"), { typed: finish(id), sees: [/words\.md/] });
+
+  // Every command of the table, with what comes naturally.
+  await hour.types("holdfast ls", { sees: [new RegExp(`${id} +idle`)] });
+  await hour.types("holdfast search words", { sees: [/count words in src/] });
+  await hour.types(`holdfast show ${id}`, { sees: [/count words in src to words\.md/, /interrupted|resumed/i] });
+  await hour.types(`holdfast tail ${id}`, { sees: [/turn\.ended/] });
+  await hour.types(`holdfast export ${id}`, { sees: [/^# count words in src/m] });
+  await hour.types(`holdfast rename ${id} a better name`);
+  await hour.types(`holdfast fork ${id}`, { sees: [/fork/i] });
+  await hour.types("holdfast verify", { sees: [/whole/] });
+  await hour.types("holdfast repair --all", { sees: [/whole/] });
+  await hour.types("holdfast pack --all");
+  await hour.types("holdfast rm latest", { sees: [/To undo: holdfast restore/] });
+  await hour.types("holdfast trash", { sees: [/a better name/] });
+  await hour.types("holdfast restore latest", { sees: [/is back/] });
+  await hour.types("holdfast gc --dry-run", { sees: [/[Nn]othing/] });
+  await hour.types(`holdfast copy ${store} ${home}/copied --all`, { sees: [/copied/] });
+  await hour.types("holdfast config", { sees: [/^model +offline/m] });
+  await hour.types("holdfast completion bash", { sees: [/complete/] });
+  await hour.types(`holdfast torture --kills 3 --dir ${work}`, { sees: [/3 kills|nothing/i] });
+  await hour.uses(`holdfast resume ${id}`, leave);
+
+  const copy = join(home, "backup/holdfast");
+  await hour.types("cp -a ~/.local/share/holdfast /backup/holdfast", {
+    typed: `mkdir ~/backup && cp -a ~/.local/share/holdfast ${copy}`,
+  });
+  await hour.types("holdfast --store /backup/holdfast verify", {
+    typed: `holdfast --store ${copy} verify`,
+    sees: [/whole/],
+  });
+  await hour.types("holdfast --store /backup/holdfast ls", {
+    typed: `holdfast --store ${copy} ls`,
+    sees: [/a better name/],
+  });
+}
+
+/** Says something, sees an answer, leaves. */
+async function chat(shell: Shell): Promise<void> {
+  await shell.until(/type a prompt, or \/help/);
+  await shell.type("hello", "Enter");
+  await shell.until(/For real work/);
+  await leave(shell);
+}
+
+async function leave(shell: Shell): Promise<void> {
+  await shell.until(/type a prompt, or \/help/);
+  await shell.type("/quit", "Enter");
+}
+
+/** Runs a command in the background, slowly, and kills it in the middle of its turn. */
+function killedIn(command: string): string {
+  const underWay = "until holdfast ls --status running | grep -q running; do sleep 0.1; done";
+  return `HOLDFAST_OFFLINE_DELAY_MS=200 ${command} & ${underWay}; kill -9 $!; wait`;
+}
