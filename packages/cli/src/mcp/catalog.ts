@@ -1,4 +1,5 @@
-import { toolName } from "../mcp-settings/tool-names.ts";
+import { createHash } from "node:crypto";
+import { PREFIX } from "../mcp-settings/tool-names.ts";
 import { plain, plainLine } from "../terminal/plain.ts";
 
 /** A server's tool, as the model is offered it. */
@@ -61,6 +62,23 @@ export function readCatalog(server: string, listed: readonly unknown[], wanted?:
       `${tooMany} of ${listed.length} tools left out: models accept about ${TOOLS_MAX}. Choose them with "tools" in the configuration`,
     );
   return { tools: [...found.values()], problems };
+}
+
+/** What every provider accepts as the name of a tool. */
+const NAME_CHARS_MAX = 64;
+const HASH_CHARS = 8;
+
+/**
+ * The name of a server's tool for the model, the rules and the user. A name that providers refuse, or that could look
+ * like another one on a screen, has its characters replaced and a digest added. It depends on nothing but these two
+ * names: an approval that waits over a restart is for the same tool afterwards.
+ */
+export function toolName(server: string, tool: string): string {
+  const name = `${PREFIX}${server}__${tool}`;
+  if (/^[A-Za-z0-9_-]+$/.test(tool) && name.length <= NAME_CHARS_MAX) return name;
+  const digest = createHash("sha256").update(tool).digest("hex").slice(0, HASH_CHARS);
+  const room = NAME_CHARS_MAX - PREFIX.length - server.length - 2 - HASH_CHARS - 1;
+  return `${PREFIX}${server}__${tool.slice(0, room).replaceAll(/[^A-Za-z0-9_-]/gu, "_")}_${digest}`;
 }
 
 /** As many tools as fit, taken from each server in turn, so that one with many does not displace the others. */

@@ -2,11 +2,12 @@ import { chmodSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { describe, expect, onTestFinished, test } from "vitest";
+import { estimateTokens } from "../../src/agent/compaction.ts";
 import { loadConfig } from "../../src/config.ts";
-import { fitTools, readCatalog, TOOLS_MAX } from "../../src/mcp/catalog.ts";
+import { fitTools, readCatalog, TOOLS_MAX, toolName } from "../../src/mcp/catalog.ts";
 import { readResult } from "../../src/mcp/read-result.ts";
 import { checkServers, expandVariables } from "../../src/mcp-settings/server-settings.ts";
-import { isServerName, serverOfRule, toolName } from "../../src/mcp-settings/tool-names.ts";
+import { isServerName, serverOfRule } from "../../src/mcp-settings/tool-names.ts";
 import { checkRule, decide } from "../../src/tools/permission/decide.ts";
 import { HOSTILE, PNG } from "../mcp-server.ts";
 
@@ -183,6 +184,13 @@ describe("results", () => {
     [{}, "[no output]"],
     [{ content: "nonsense" }, "[no output]"],
   ])("%j", (given, text) => expect(readResult(given, true).text).toBe(text));
+
+  test("an image fills the window by what it costs, not by its bytes; a long text by its length", () => {
+    const message = (output: object): object => ({ role: "tool", content: [{ type: "tool-result", output }] });
+    const file = { type: "file", mediaType: "image/png", data: { type: "data", data: "A".repeat(4_000_000) } };
+    expect(estimateTokens([message({ type: "content", value: [file] })])).toBeLessThan(2000);
+    expect(estimateTokens([message({ type: "json", value: { data: "A".repeat(400_000) } })])).toBeGreaterThan(100_000);
+  });
 
   test("isError", () => expect(readResult({ content: [], isError: true }, true).isError).toBe(true));
 });
