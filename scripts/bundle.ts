@@ -34,6 +34,14 @@ const EARLY = [
 ];
 
 /**
+ * An older Node can parse the library, but lacks functions that its first lines use: this says so before they run. It
+ * is added after minification, on a line of its own, because Node prints the line that throws.
+ */
+const NODE_CHECK =
+  "if (!process.versions.bun && !process.versions.deno && parseInt(process.versions.node) < 24)\n" +
+  '  throw new Error("holdfast needs Node.js 24 or newer, Bun or Deno, but this is Node.js " + process.versions.node + ".");';
+
+/**
  * The library: what an application needs before it opens a store in one file, the rest in another, the rarer stores in
  * files of their own, and an entry of a few lines for each name in `exports`.
  */
@@ -56,6 +64,7 @@ export async function bundleLibrary(): Promise<void> {
     dir: libraryFolder,
     // A program that was started before an upgrade must not load parts of the new version.
     chunkFileNames: "[name]-[hash].js",
+    postBanner: ({ name }) => (name === "holdfast" || name === "sessions" ? NODE_CHECK : ""),
     // Comments and white space are half of the text. Names stay, for the traces of errors.
     minify: { mangle: false, compress: false, codegen: true },
     sourcemap: true,

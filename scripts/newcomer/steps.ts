@@ -63,7 +63,7 @@ export async function followCommandPage(hour: Hour, { home, work }: { home: stri
   // Every command of the table, with what comes naturally.
   await hour.types("holdfast ls", { sees: [new RegExp(`${id} +idle`)] });
   await hour.types("holdfast search words", { sees: [/count words in src/] });
-  await hour.types(`holdfast show ${id}`, { sees: [/count words in src to words\.md/, /interrupted|resumed/i] });
+  await hour.types(`holdfast show ${id}`, { sees: [/count words in src to words\.md/, /^turn 1$/m] });
   await hour.types(`holdfast tail ${id}`, { sees: [/turn\.ended/] });
   await hour.types(`holdfast export ${id}`, { sees: [/^# count words in src/m] });
   await hour.types(`holdfast rename ${id} a better name`);

@@ -3,7 +3,7 @@ import type { PackageRooms } from "./rooms.ts";
 /** The rooms of the command, from the bottom to the top, with what each may import. */
 export const CLI_ROOMS: PackageRooms = {
   sources: "packages/cli/src/",
-  base: ["defined.ts", "exit.ts", "home.ts", "own-folder.ts", "shown-address.ts"],
+  base: ["defined.ts", "exit.ts", "home.ts", "own-folder.ts", "short-id.ts", "shown-address.ts"],
   rooms: {
     "version.ts": [],
     // How the user's MCP servers are configured, and what their tools are called.
@@ -73,7 +73,11 @@ export const CLI_ROOMS: PackageRooms = {
     ],
 
     // The other surfaces.
-    "run/": ["config.ts", "failure.ts", "host/", "host/approval/", "host/local/", "store/", "terminal/", "transcript/"],
+    "run/": [
+      ...["config.ts", "failure.ts", "host/", "host/approval/", "host/local/", "store/", "terminal/", "transcript/"],
+      // The layout of Markdown.
+      "screen/lines/",
+    ],
     "demo/": ["host/", "store/", "terminal/", "tools/shell/", "transcript/"],
 
     // One file for each command; what they need is loaded when they run.
@@ -82,7 +86,9 @@ export const CLI_ROOMS: PackageRooms = {
       ...["tools/shell/", "version.ts"],
     ],
     "commands/agent/": ["config.ts", "run/", "screen/"],
-    "commands/sessions/": ["commands/", "export/", "failure.ts", "store/", "terminal/", "transcript/", "trust/"],
+    "commands/sessions/": [
+      ...["commands/", "export/", "failure.ts", "screen/lines/", "store/", "terminal/", "transcript/", "trust/"],
+    ],
     "commands/store/": ["commands/", "copy/", "failure.ts", "store/", "terminal/", "trust/"],
     "main.ts": [
       ...["commands/", "commands/agent/", "commands/sessions/", "commands/store/"],

@@ -341,4 +341,12 @@ export const agentSabotages: readonly Sabotage[] = [
     replace: 'return { mediaType: "image/png", data };',
     look: MCP,
   },
+  {
+    name: "command: a mistyped command is sent to a model",
+    room: cli,
+    file: "commands/shorthand.ts",
+    find: "if (!isLiteral && !isChat && isWord(first)) throw unknownCommand(words, commands);",
+    replace: "",
+    look: ["packages/cli/test/unit/shorthand.test"],
+  },
 ];

@@ -52,6 +52,13 @@ export const sabotages: readonly Sabotage[] = [
     look: CONFORMANCE,
   },
   {
+    name: "gc: a session can be restored while its files are being removed",
+    file: "stores/folder/care/trash.ts",
+    find: "    disk.rename(path, gone);\n    return gone;",
+    replace: "    return path;",
+    look: ["unit/restore"],
+  },
+  {
     name: "list: one session that cannot be read stops the list",
     file: "stores/folder/listing/listing.ts",
     find: "        passing.push(unreadableRow(id, row, before + id, error));",

@@ -12,7 +12,7 @@ if (major < 24) {
 
 function start(): void {
   const wanted = process.argv[2];
-  if (process.argv.length === 3 && (wanted === "--version" || wanted === "-V")) {
+  if (process.argv.length === 3 && (wanted === "--version" || wanted === "-v" || wanted === "-V")) {
     import("./version.ts").then(({ version }) => console.log(version));
     return;
   }

@@ -26,6 +26,8 @@ export interface Config {
   readonly passEnv: readonly string[];
   /** Redact credentials before anything is written to the journal. */
   readonly redact: boolean;
+  /** The pager of `show`, as a shell command; undefined to use PAGER, or less. */
+  readonly pager: string | undefined;
   /** How long the offline model waits before each delta, in milliseconds. */
   readonly offlineDelayMs: number;
   /** HOLDFAST_DEBUG: print stack traces and internals to stderr. */
@@ -126,6 +128,13 @@ export const settings: readonly Setting[] = [
     kind: "switch",
     fallback: false,
     what: "redact anything that looks like a credential before it is written to the journal; the model no longer sees it either",
+  },
+  {
+    key: "pager",
+    env: "HOLDFAST_PAGER",
+    kind: "text",
+    fallback: undefined,
+    what: 'pager for "show" on a terminal, as a shell command; "cat" for none (default: PAGER, else less)',
   },
   {
     key: "offlineDelayMs",

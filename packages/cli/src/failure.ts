@@ -1,6 +1,9 @@
 import { CommandError, EXIT } from "./exit.ts";
+import { withShortIds } from "./short-id.ts";
 import { withoutPasswords } from "./shown-address.ts";
+import type { Paint } from "./terminal/colour.ts";
 import { plain } from "./terminal/plain.ts";
+import { wrapWords } from "./terminal/wrap-words.ts";
 
 /** An error as shown to the user. */
 export interface Failure {
@@ -42,7 +45,24 @@ const OWN_HINTS: Readonly<Record<string, readonly string[]>> = {
 /** Converts an error for the user, and removes passwords wherever the error came from. Pure. */
 export function failureOf(error: unknown): Failure {
   const failure = describe(error);
-  return { ...failure, message: withoutPasswords(failure.message), hints: failure.hints.map(plain) };
+  const message = withShortIds(withoutPasswords(failure.message));
+  return { ...failure, message, hints: failure.hints.map((hint) => withShortIds(plain(hint))) };
+}
+
+/** The lines that a terminal of this width shows; undefined: not a terminal. */
+export function failureLines(
+  { code, message, hints }: Failure,
+  columns: number | undefined,
+  paint: Paint = (_style, text) => text,
+): string[] {
+  const [first, ...rest] = message.split("\n");
+  const head = wrapWords(`holdfast: ${first} [${code}]`, columns, 2);
+  const painted = head.map((line) => line.replace(`[${code}]`, () => paint("faint", `[${code}]`)));
+  return [
+    ...painted.map((line, i) => (i === 0 ? line.replace("holdfast:", () => paint("bad", "holdfast:")) : line)),
+    ...rest.flatMap((line) => wrapWords(line, columns, 2)),
+    ...hints.flatMap((hint) => wrapWords(`  ${hint}`, columns)),
+  ];
 }
 
 function describe(error: unknown): Failure {
@@ -102,13 +122,15 @@ function hintsFor({ code, facts }: LibraryError): string[] {
     case "MESSAGE_UNKNOWN":
       return [`"holdfast show <id> --json | jq '.items[] | {id, kind, text}'" lists the messages with their ids.`];
     case "STORE_FULL":
+      // A limit on the size of one file: deleting others does not help.
+      if (facts["errno"] === "EFBIG") return [];
       return [
         '"holdfast gc --older-than 0s" empties the trash; "holdfast pack --all" compresses the old parts of sessions.',
       ];
     case "STORE_FORBIDDEN":
       if (facts["errno"] === "EROFS")
         return [
-          'The file system is read-only: "ls", "search", "show", "tail", "export" and "verify" still work. To continue its sessions, copy them: holdfast copy <from> <to> --all',
+          'You can still read: "ls", "search", "show", "tail", "export" and "verify" work. To continue its sessions, copy them: holdfast copy <from> <to> --all',
         ];
       return [
         'Does the store belong to another user? "holdfast config" shows its address; set another one with --store or HOLDFAST_STORE.',

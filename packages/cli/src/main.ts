@@ -1,3 +1,4 @@
+import { fstatSync } from "node:fs";
 import { inspect } from "node:util";
 import { Command, CommanderError } from "commander";
 import { register as registerChat } from "./commands/agent/chat.ts";
@@ -6,15 +7,19 @@ import { register as registerRun } from "./commands/agent/run.ts";
 import { register as registerCompletion } from "./commands/completion.ts";
 import { register as registerConfig } from "./commands/config.ts";
 import { register as registerDemo } from "./commands/demo.ts";
+import { fitHelp, formatItem } from "./commands/help-text.ts";
 import { register as registerMcp } from "./commands/mcp.ts";
 import { register as registerExport } from "./commands/sessions/export.ts";
 import { register as registerFork } from "./commands/sessions/fork.ts";
 import { register as registerLs } from "./commands/sessions/ls.ts";
 import { register as registerRename } from "./commands/sessions/rename.ts";
+import { register as registerRestore } from "./commands/sessions/restore.ts";
 import { register as registerRm } from "./commands/sessions/rm.ts";
 import { register as registerSearch } from "./commands/sessions/search.ts";
 import { register as registerShow } from "./commands/sessions/show.ts";
 import { register as registerTail } from "./commands/sessions/tail.ts";
+import { register as registerTrash } from "./commands/sessions/trash.ts";
+import { expandShorthand } from "./commands/shorthand.ts";
 import { register as registerCopy } from "./commands/store/copy.ts";
 import { register as registerGc } from "./commands/store/gc.ts";
 import { register as registerPack } from "./commands/store/pack.ts";
@@ -22,11 +27,12 @@ import { register as registerRepair } from "./commands/store/repair.ts";
 import { register as registerVerify } from "./commands/store/verify.ts";
 import { register as registerTorture } from "./commands/torture.ts";
 import { EXIT, exitCodes } from "./exit.ts";
-import { failureOf } from "./failure.ts";
+import { failureLines, failureOf } from "./failure.ts";
 import { withoutPasswords } from "./shown-address.ts";
 import { paintFor } from "./terminal/colour.ts";
 import { endWithPipe } from "./terminal/pipe.ts";
 import { plain } from "./terminal/plain.ts";
+import { wrapWords } from "./terminal/wrap-words.ts";
 import { version } from "./version.ts";
 
 /**
@@ -36,17 +42,45 @@ export async function main(args: readonly string[]): Promise<void> {
   endWithPipe();
   try {
     const program = makeProgram();
-    await program.parseAsync(args.length > 0 ? args : [startOf(program)], { from: "user" });
+    const names = program.commands.flatMap((one) => [one.name(), ...one.aliases()]);
+    const wanted = expandShorthand(args, [...names, "help"], hasInput());
+    // Options alone, such as --store, name no command.
+    const isStart = wanted.every(
+      (arg, i) => arg === "--store" || arg.startsWith("--store=") || wanted[i - 1] === "--store",
+    );
+    await program.parseAsync(isStart ? [startOf(program), ...wanted] : wanted, { from: "user" });
   } catch (error) {
     if (error instanceof CommanderError) process.exitCode = error.exitCode === 0 ? EXIT.done : EXIT.usage;
     else report(error);
   }
 }
 
+/** Whether something is piped into this command, or redirected from a file. */
+function hasInput(): boolean {
+  try {
+    const stat = fstatSync(0);
+    return stat.isFIFO() || stat.isFile();
+  } catch (error) {
+    // It is closed.
+    if (error instanceof Error && "syscall" in error) return false;
+    throw error;
+  }
+}
+
+const SHORTHAND = [
+  "Without a command:",
+  '  holdfast "prompt"       chat, and start with this prompt',
+  "  holdfast -c [prompt]    continue the latest session in this folder",
+  "  holdfast -r [id]        resume a session; without an id, choose from a list",
+  '  holdfast -p "prompt"    print the answer and exit, as "run" does',
+  "  holdfast -m <model>     use this model; works with all of these",
+  "",
+];
+
 const EXAMPLES = [
   "Examples:",
   "  holdfast demo",
-  "  holdfast chat",
+  '  holdfast "what does src/index.ts do?"',
   "  holdfast run \"count words in src to words.md\" --allow 'write(words.md)'",
   "  holdfast run --continue --finish --allow 'write(words.md)'",
   "  holdfast help run",
@@ -56,7 +90,8 @@ const EXAMPLES = [
 export function makeProgram(): Command {
   const program = new Command("holdfast")
     .description("A crash-proof agent, and tools to list, search, verify and repair sessions.")
-    .version(version, "-V, --version", "print the version")
+    .usage('[options] [command | "prompt"]')
+    .version(version, "-v, --version", "print the version")
     .option(
       "--store <address>",
       "where sessions are stored: a folder, sqlite:<file> or a postgres: URL (default: HOLDFAST_STORE, else the user's data folder)",
@@ -64,11 +99,17 @@ export function makeProgram(): Command {
     .helpOption("-h, --help", "show help")
     .helpCommand("help [command]", "show help for a command")
     .showSuggestionAfterError()
-    .configureHelp({ showGlobalOptions: true })
-    .configureOutput({ outputError: (text, write) => write(withoutPasswords(text.replace(/^error: /, "holdfast: "))) })
+    .configureHelp({ showGlobalOptions: true, formatItem })
+    .configureOutput({
+      writeOut: (text) => process.stdout.write(fitHelp(text, process.stdout.columns)),
+      outputError: (text, write) => {
+        const words = withoutPasswords(text.replace(/^error: /, "holdfast: "));
+        write(wrapWords(words, process.stderr.columns, 2).join("\n"));
+      },
+    })
     .showHelpAfterError("Try --help.")
     .exitOverride();
-  program.addHelpText("after", () => `\n${[...EXAMPLES, "", ...exitCodeLines()].join("\n")}`);
+  program.addHelpText("after", () => `\n${[...SHORTHAND, ...EXAMPLES, "", ...exitCodeLines()].join("\n")}`);
   registerChat(program);
   registerRun(program);
   registerResume(program);
@@ -82,6 +123,8 @@ export function makeProgram(): Command {
   registerFork(program);
   registerRename(program);
   registerRm(program);
+  registerTrash(program);
+  registerRestore(program);
   registerGc(program);
   registerPack(program);
   registerVerify(program);
@@ -109,13 +152,10 @@ function exitCodeLines(): string[] {
 
 /** Prints the error. The stack trace is for those who set HOLDFAST_DEBUG. */
 export function report(error: unknown): void {
-  const { exitCode, code, message, hints } = failureOf(error);
-  const paint = paintFor(process.stderr);
-  process.exitCode = exitCode;
-  const [first, ...rest] = message.split("\n");
-  process.stderr.write(`${paint("bad", "holdfast:")} ${first} ${paint("faint", `[${code}]`)}\n`);
-  for (const line of rest) process.stderr.write(`${line}\n`);
-  for (const hint of hints) process.stderr.write(`  ${hint}\n`);
+  const failure = failureOf(error);
+  process.exitCode = failure.exitCode;
+  const lines = failureLines(failure, process.stderr.columns, paintFor(process.stderr));
+  process.stderr.write(`${lines.join("\n")}\n`);
   const { HOLDFAST_DEBUG } = process.env;
   if (HOLDFAST_DEBUG && HOLDFAST_DEBUG !== "0") process.stderr.write(`${plain(inspect(error))}\n`);
 }

@@ -46,6 +46,7 @@ export type {
   SyncOptions,
   ToolOptions,
   ToolProcess,
+  TrashedSession,
   Turn,
   TurnRequest,
   Usage,

@@ -23,6 +23,7 @@ export type {
   Recovery,
   Snapshot,
   Summariser,
+  Trashed,
   Verification,
   WriterOptions,
   Written,
@@ -40,6 +41,7 @@ export { cursorOf, FORMAT_MAJOR, FORMAT_MINOR, type NewRecord, RECORD_BYTES_MAX 
 export {
   cursorStale,
   journalClosed,
+  notInTrash,
   notSupported,
   sessionBusy,
   sessionExists,

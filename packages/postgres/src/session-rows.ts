@@ -1,5 +1,5 @@
 import { newId } from "holdfast";
-import type { Segment } from "holdfast/store";
+import type { Segment, Trashed } from "holdfast/store";
 import { differs, jsonb, newestStamp } from "./catalogue.ts";
 import type { Database } from "./database.ts";
 import { type Lease, type Leases, newHolder } from "./leases.ts";
@@ -127,6 +127,36 @@ export class SessionRows {
     return rowCount === 1;
   }
 
+  /** The sessions in the trash that can be restored. Without a head, a session is being copied in or being removed. */
+  async trashed(): Promise<Trashed[]> {
+    const { schema } = this.#database;
+    const { rows } = await this.#database.query(
+      "list the trash",
+      `SELECT h.id, h.trashed, c.summary FROM ${schema}.heads AS h LEFT JOIN ${schema}.catalogue AS c USING (place)
+      WHERE h.trashed IS NOT NULL AND h.head > 0 ORDER BY h.trashed DESC, h.place DESC`,
+    );
+    return rows.map(({ id, trashed, summary }) => ({
+      id: String(id),
+      trashedAt: new Date(trashed as Date | string).toISOString(),
+      summary: (summary as Trashed["summary"] | undefined) ?? null,
+    }));
+  }
+
+  /** Takes the session that was deleted last out of the trash. False if there is none. Throws if the id is taken. */
+  async untrash(id: string): Promise<boolean> {
+    const { schema } = this.#database;
+    const { rowCount } = await this.#database.query(
+      "restore a session",
+      `WITH ${this.#database.power}, last AS (
+        SELECT place FROM ${schema}.heads, power WHERE id = $1 AND trashed IS NOT NULL AND head > 0
+        ORDER BY trashed DESC, place DESC LIMIT 1 FOR UPDATE OF heads
+      )
+      UPDATE ${schema}.heads AS h SET trashed = NULL FROM last WHERE h.place = last.place AND h.trashed IS NOT NULL AND h.head > 0`,
+      [id],
+    );
+    return rowCount === 1;
+  }
+
   /** Deletes sessions that have been in the trash for longer than the grace time. */
   async emptyTrash(graceMs: number): Promise<string[]> {
     const { schema } = this.#database;
@@ -137,10 +167,11 @@ export class SessionRows {
     );
     const removed: string[] = [];
     for (const { place, id } of rows) {
-      // If a copy into this session is under way, it can now neither add lines nor finish.
+      // If a copy into this session is under way, it can now neither add lines nor finish. Without a head, the session
+      // cannot be restored: nobody gets one that is half removed.
       const still = await this.#database.query(
         "collect garbage",
-        `UPDATE ${schema}.heads SET owner = NULL WHERE place = $1 AND trashed IS NOT NULL`,
+        `UPDATE ${schema}.heads SET owner = NULL, head = 0 WHERE place = $1 AND trashed IS NOT NULL`,
         [place],
       );
       if (still.rowCount === 0) continue;

@@ -11,6 +11,7 @@ import type {
   NewRecord,
   Opened,
   Snapshot,
+  Trashed,
   Verification,
   WriterOptions,
 } from "holdfast/store";
@@ -21,6 +22,7 @@ import {
   FORMAT_MINOR,
   judgeEnd,
   Ledger,
+  notInTrash,
   notSupported,
   OrderClock,
   openedRecord,
@@ -38,6 +40,7 @@ import { adoptSession } from "./adopt.ts";
 import { Catalogue } from "./catalogue.ts";
 import type { Database } from "./database.ts";
 import { Direct, PoolerDetected, poolerWarning } from "./direct.ts";
+import { isDuplicate } from "./failure.ts";
 import { followSession, PostgresFollowers } from "./follow.ts";
 import { PostgresJournal } from "./journal.ts";
 import { displayName, type Lease, Leases, lockKey } from "./leases.ts";
@@ -252,6 +255,24 @@ export class PostgresStore implements JournalStore {
       this.#leases.unclaim(id);
       this.#announce(id, lease.head);
     });
+  }
+
+  async trashed(): Promise<readonly Trashed[]> {
+    this.#assertOpen();
+    return this.#sessions.trashed();
+  }
+
+  async restore(id: string): Promise<void> {
+    this.#assertOpen();
+    assertId(id);
+    if (await this.has(id)) throw sessionExists(id);
+    try {
+      // If it is there now, an attempt whose answer was lost has restored it.
+      if (!(await this.#sessions.untrash(id)) && !(await this.has(id))) throw notInTrash(id);
+    } catch (error) {
+      const cause = error instanceof Error ? error.cause : undefined;
+      throw isDuplicate(cause) ? sessionExists(id) : error;
+    }
   }
 
   async verify(id: string): Promise<Verification> {

@@ -6,6 +6,7 @@ import { exitCodeOf } from "../failure.ts";
 import { isStoreFailure } from "../host/failures.ts";
 import type { Chat, ChatEvent, FailureShown, PermissionAsk } from "../host/host.ts";
 import { type LocalHost, openLocalHost } from "../host/local/local-host.ts";
+import { shortId } from "../short-id.ts";
 import { assertStore } from "../store/open.ts";
 import { resolveId } from "../store/session-id.ts";
 import { outlivePipe } from "../terminal/pipe.ts";
@@ -19,6 +20,7 @@ export interface RunOptions {
   readonly resume?: string;
   readonly here?: true;
   readonly continue?: true;
+  readonly stdin?: true;
   readonly finish?: true;
   readonly stopProcesses?: true;
   readonly title?: string;
@@ -28,7 +30,7 @@ export interface RunOptions {
 
 /** Runs one turn from the command line. Leaves the exit code in `process.exitCode`. */
 export async function run(options: RunOptions, config: Config): Promise<void> {
-  const prompt = options.finish ? null : await promptOf(options.prompt);
+  const prompt = options.finish ? null : await promptOf(options.prompt, options.stdin === true);
   // A reader that closes the pipe does not cancel the turn, which is still recorded to its end (C13).
   let unwritten: Error | null = null;
   outlivePipe((error) => {
@@ -61,7 +63,7 @@ export async function run(options: RunOptions, config: Config): Promise<void> {
 }
 
 function unwrittenOutput(session: string, error: Error): CommandError {
-  const message = `The output could not be written: ${error.message}. The turn is recorded anyway: holdfast show ${session}`;
+  const message = `The output could not be written: ${error.message}. The turn is recorded anyway: holdfast show ${shortId(session)}`;
   return new CommandError(EXIT.failed, "OUTPUT_LOST", message, error);
 }
 
@@ -82,7 +84,7 @@ async function inChat(
   options: RunOptions,
   { isAtTerminal, warnings }: Surroundings,
 ): Promise<number> {
-  const printer = printerFor(options);
+  const printer = await printerFor(options);
   const ends: (ChatEvent & { type: "turn.ended" })[] = [];
   let unanswered: { readonly error: unknown } | null = null;
   const { state } = chat;
@@ -179,15 +181,33 @@ async function chatFor(host: LocalHost, options: RunOptions): Promise<Chat> {
   return host.create({ cwd, ...model, ...defined({ title: options.title }) });
 }
 
-async function promptOf(given: string | undefined): Promise<string> {
-  if (given !== undefined && given !== "-") return nonEmpty(given, "The prompt is empty.");
+async function promptOf(given: string | undefined, withInput: boolean): Promise<string> {
+  if (given !== undefined && given !== "-") {
+    const prompt = nonEmpty(given, "The prompt is empty.");
+    if (!withInput) return prompt;
+    const input = await readInput();
+    return input.trim() === "" ? prompt : `${prompt}\n\n${input.replace(/\n$/, "")}`;
+  }
   if (given === undefined && process.stdin.isTTY)
     throw new CommandError(
       EXIT.usage,
       "USAGE",
       'No prompt given. Pass it as an argument (holdfast run "list src") or on standard input. For a conversation, use holdfast chat.',
     );
-  return nonEmpty(await allOf(process.stdin), "No prompt given: standard input was empty.");
+  return nonEmpty(await readInput(), "No prompt given: standard input was empty.");
+}
+
+const PATIENCE_MS = 2_000;
+
+/** Says what it waits for: a pipe that nobody closes looks like a command that hangs. */
+async function readInput(): Promise<string> {
+  const words = "Reading standard input until it ends. If there is none, add: < /dev/null\n";
+  const patience = setTimeout(() => process.stderr.write(words), PATIENCE_MS);
+  try {
+    return await allOf(process.stdin);
+  } finally {
+    clearTimeout(patience);
+  }
 }
 
 function nonEmpty(text: string, otherwise: string): string {

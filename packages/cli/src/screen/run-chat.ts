@@ -16,6 +16,8 @@ export interface ChatCommandOptions {
   readonly resume?: string | true;
   readonly title?: string;
   readonly here?: true;
+  /** Sent first. */
+  readonly prompt?: string;
 }
 
 /** `holdfast chat` and `holdfast resume`. */
@@ -25,6 +27,8 @@ export async function runChat(options: ChatCommandOptions, config: Config): Prom
   let words = "";
   try {
     const begin = await beginning(host, options);
+    // The same as typing it: if a turn waits for an answer, the prompt is queued behind it.
+    if (options.prompt !== undefined) await begin?.chat.prompt(options.prompt);
     const left = await runScreen({
       ...{ host, begin, exportTo: makeExporter(host.sessions) },
       ...defined({ model: options.model }),

@@ -2,7 +2,7 @@ import { readdirSync } from "node:fs";
 import { join } from "node:path";
 import type { Store } from "holdfast";
 import { CommandError, EXIT } from "../exit.ts";
-import { failureOf } from "../failure.ts";
+import { failureLines, failureOf } from "../failure.ts";
 import { onDisk } from "./address.ts";
 import { allSessions, resolveId, WHOLE_ID } from "./session-id.ts";
 
@@ -61,13 +61,13 @@ export async function forEach(ids: readonly string[], work: (id: string) => Prom
     try {
       await work(id);
     } catch (error) {
-      const { exitCode, code, message, hints } = failureOf(error);
-      if (code === "UNEXPECTED") throw error;
-      process.stderr.write(`holdfast: ${message} [${code}]\n`);
+      const failure = failureOf(error);
+      if (failure.code === "UNEXPECTED") throw error;
       // A problem with the store affects every session: print each hint once.
-      for (const hint of hints) if (!said.has(hint)) process.stderr.write(`  ${hint}\n`);
+      const hints = failure.hints.filter((hint) => !said.has(hint));
       for (const hint of hints) said.add(hint);
-      process.exitCode = exitCode;
+      process.stderr.write(`${failureLines({ ...failure, hints }, process.stderr.columns).join("\n")}\n`);
+      process.exitCode = failure.exitCode;
       failed++;
     }
   }

@@ -2,15 +2,16 @@ import { fileURLToPath } from "node:url";
 import type { Store, Summary } from "holdfast";
 import { defined } from "../defined.ts";
 import { CommandError, EXIT } from "../exit.ts";
+import { isMeant, shortIds } from "../short-id.ts";
 import { plainLine } from "../terminal/plain.ts";
 import { ago } from "../terminal/time.ts";
+import { fit } from "../terminal/width.ts";
 
 export const WHOLE_ID = /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
 /** Fewer characters never match: a typo must not delete a session. */
 const CHARACTERS_MIN = 4;
 const CANDIDATES_MAX = 10;
-/** Ids start with their time in milliseconds, so two sessions rarely share this prefix. */
-const SHORT = 13;
+const TITLE_COLUMNS = 50;
 
 /** All sessions of a store, newest first, including those without a turn. */
 export async function* allSessions(store: Store): AsyncGenerator<Summary, void, undefined> {
@@ -41,34 +42,48 @@ export async function resolveId(store: Store, given: string): Promise<string> {
       `No sessions in ${placeOf(store)} yet. "holdfast config" shows the address in use; "holdfast run" or "holdfast chat" starts a session.`,
     );
   }
-  if (wanted.length < CHARACTERS_MIN || !/^[0-9a-f-]+$/.test(wanted))
-    throw notFound(
-      `"${plainLine(given).slice(0, 60)}" is not a session id. Give at least ${CHARACTERS_MIN} characters from the start or end of one, or "latest".`,
-    );
-  const begins: Summary[] = [];
-  const ends: Summary[] = [];
-  for await (const session of allSessions(store)) {
-    if (session.id.startsWith(wanted)) begins.push(session);
-    else if (session.id.endsWith(wanted)) ends.push(session);
-  }
-  const found = begins.length > 0 ? begins : ends;
-  if (found.length === 1) return found[0]!.id;
-  if (found.length === 0) throw notFound(`No session in ${placeOf(store)} starts or ends with "${wanted}".`);
-  const lines = found
-    .slice(0, CANDIDATES_MAX)
-    .map(
-      ({ id, title, at }) => `  ${id}  ${plainLine(title).slice(0, 50) || "(no prompt yet)"} (${ago(at, Date.now())})`,
-    );
+  if (partOfId(given) === null) throw notAnId(given);
+  const found: Summary[] = [];
+  for await (const session of allSessions(store)) if (isMeant(session.id, wanted)) found.push(session);
+  return oneOf(found, wanted, placeOf(store)).id;
+}
+
+/** Where an id may be ambiguous, nothing is guessed: the command may delete the session. */
+export function oneOf<S extends { readonly id: string; readonly title: string }>(
+  found: readonly (S & { readonly at?: string; readonly trashedAt?: string })[],
+  wanted: string,
+  place: string,
+): S {
+  if (found.length === 1) return found[0]!;
+  if (found.length === 0) throw notFound(`No session in ${place} starts or ends with "${wanted}".`);
+  const short = shortIds(found.map(({ id }) => id));
+  const lines = found.slice(0, CANDIDATES_MAX).map(({ id, title, at, trashedAt }) => {
+    const when = trashedAt === undefined ? ago(at ?? "", Date.now()) : `deleted ${ago(trashedAt, Date.now())}`;
+    return `  ${short.get(id)}  ${fit(plainLine(title), TITLE_COLUMNS) || "(no prompt yet)"} (${when})`;
+  });
   const more = found.length > CANDIDATES_MAX ? [`  and ${found.length - CANDIDATES_MAX} more`] : [];
   throw new CommandError(
     EXIT.notFound,
     "SESSION_AMBIGUOUS",
-    [`"${wanted}" matches ${found.length} sessions. Give more of the id:`, ...lines, ...more].join("\n"),
+    [`"${wanted}" matches ${found.length} sessions. Name one of them:`, ...lines, ...more].join("\n"),
   );
 }
 
-/** The library cuts prompts used as titles to this length. */
-const PROMPT_CHARACTERS = 80;
+/** What a user may have typed of an id; null if it is no part of one. */
+export function partOfId(given: string): string | null {
+  const wanted = given.trim().toLowerCase();
+  return wanted.length >= CHARACTERS_MIN && /^[0-9a-f-]+$/.test(wanted) ? wanted : null;
+}
+
+/** For something that cannot be part of an id. */
+export function notAnId(given: string): CommandError {
+  return notFound(
+    `"${fit(plainLine(given), 60)}" is not a session id. Give at least ${CHARACTERS_MIN} characters from the start or end of one, or "latest".`,
+  );
+}
+
+/** So that the mark of a fork is within the part of a title that lists keep. */
+const FORK_TITLE_COLUMNS = 80;
 
 /**
  * The title in lists: the session's own, or its first prompt, which a compaction may have removed. Empty if there is
@@ -79,17 +94,24 @@ export async function listedTitle(store: Store, id: string): Promise<string> {
   return "";
 }
 
-/** Keeps a fork from being named after a summary. A longer title is the source's own, which a fork inherits uncut. */
-export async function titleForFork(store: Store, id: string): Promise<{ readonly title?: string }> {
+/**
+ * The title of a fork says that it is one, and of which turn: otherwise two sessions in a list look the same. Also
+ * keeps a fork from being named after a summary.
+ */
+export async function titleForFork(store: Store, id: string, turn?: number): Promise<{ readonly title?: string }> {
   const title = await listedTitle(store, id);
-  return title === "" || title.length > PROMPT_CHARACTERS ? {} : { title };
+  return title === "" ? {} : { title: forkTitle(title, turn) };
 }
 
-/** The shortest prefix that tells these ids apart, or the whole id. */
-export function shortIds(ids: readonly string[]): Map<string, string> {
-  const times = new Map<string, number>();
-  for (const id of ids) times.set(id.slice(0, SHORT), (times.get(id.slice(0, SHORT)) ?? 0) + 1);
-  return new Map(ids.map((id) => [id, times.get(id.slice(0, SHORT)) === 1 ? id.slice(0, SHORT) : id]));
+const FORK_MARK = / \(fork(?: (\d{1,6}))?(?: at turn \d{1,9})?\)$/;
+
+/** `title (fork)`, `title (fork 2)` for a fork of that, `title (fork at turn 3)`. */
+export function forkTitle(title: string, turn?: number): string {
+  const [mark, count] = FORK_MARK.exec(title) ?? [];
+  const own = mark === undefined ? title : title.slice(0, -mark.length);
+  const number = mark === undefined ? "" : ` ${Number(count ?? 1) + 1}`;
+  const base = fit(plainLine(own), FORK_TITLE_COLUMNS);
+  return `${base} (fork${number}${turn === undefined ? "" : ` at turn ${turn}`})`;
 }
 
 /** The address for people: a path if it is a folder. */

@@ -1,7 +1,9 @@
 import type { Store, Summary } from "holdfast";
 import { defined } from "../defined.ts";
 import { EXIT } from "../exit.ts";
+import { shortIds, withShortIds } from "../short-id.ts";
 import { plainLine } from "../terminal/plain.ts";
+import { wrapWords } from "../terminal/wrap-words.ts";
 
 /** The rest are only counted. */
 const REASONS_MAX = 3;
@@ -28,8 +30,13 @@ export function tellUnreadable(
   if (sessions.length === 0) return;
   const count = sessions.length === 1 ? "1 session" : `${sessions.length} sessions`;
   process.stderr.write(`holdfast: Could not read ${count} in this store; the others are not affected:\n`);
-  for (const { id, why } of sessions.slice(0, REASONS_MAX))
-    process.stderr.write(`  ${id}  ${plainLine(why.message)} [${why.code}]\n`);
+  const { columns } = process.stderr;
+  const shown = sessions.slice(0, REASONS_MAX);
+  const short = shortIds(shown.map(({ id }) => id));
+  for (const { id, why } of shown) {
+    const words = `  ${short.get(id)}  ${withShortIds(plainLine(why.message))} [${why.code}]`;
+    process.stderr.write(`${wrapWords(words, columns, 2).join("\n")}\n`);
+  }
   if (sessions.length > REASONS_MAX)
     process.stderr.write(
       `  and ${sessions.length - REASONS_MAX} more: holdfast ls --status unreadable --json lists them all\n`,

@@ -6,3 +6,4 @@ export { type Progress, progressOn } from "./progress.ts";
 export { type Column, tableLines } from "./table.ts";
 export { ago, durationMs } from "./time.ts";
 export { fit, graphemes, pad, widthOf } from "./width.ts";
+export { wrapWords } from "./wrap-words.ts";

@@ -5,6 +5,8 @@ export interface Column {
   readonly align?: "left" | "right";
   /** How far the column may shrink when the lines do not fit. Without it, the column keeps its width. */
   readonly shrinksTo?: number;
+  /** Left out if the lines do not fit even then. */
+  readonly isExtra?: true;
 }
 
 const GAP = 2;
@@ -22,7 +24,18 @@ export function tableLines(
   const widths = columns.map(({ title }, i) =>
     rows.reduce((widest, row) => Math.max(widest, widthOf(row[i] ?? "")), widthOf(title)),
   );
-  if (columnsMax !== undefined) shrink(widths, columns, columnsMax);
+  // A terminal that does not know its size says 0.
+  if (columnsMax) {
+    const least = widths.map((width, i) => Math.min(width, columns[i]!.shrinksTo ?? width));
+    const needed = least.reduce((sum, width) => sum + width, 0) + GAP * (columns.length - 1);
+    const extra = needed > columnsMax ? columns.findLastIndex(({ isExtra }) => isExtra) : -1;
+    if (extra >= 0) {
+      const others = <T>(list: readonly T[]): T[] => list.filter((_, i) => i !== extra);
+      const styleOthers: typeof style = (text, row, column) => style(text, row, column < extra ? column : column + 1);
+      return tableLines(others(columns), rows.map(others), columnsMax, styleOthers);
+    }
+    shrink(widths, columns, columnsMax);
+  }
   const lineOf = (cells: readonly string[], row: number | "title"): string =>
     columns
       .map(({ align }, i) => {

@@ -118,7 +118,7 @@ describe.concurrent("failure in the user's face, kindly", () => {
       const { code, stderr, stdout } = await home.run([name]);
       expect(code).toBe(2);
       expect(stdout).toBe("");
-      expect(stderr).toMatch(/is not a terminal.*holdfast run "prompt".*\[NO_TERMINAL\]\n$/);
+      expect(stderr).toMatch(/is not a terminal.*holdfast -p "prompt".*\[NO_TERMINAL\]\n$/);
     }
   });
 });

@@ -233,7 +233,7 @@ describe("failure in the user's face, kindly", () => {
     const ambiguous = await home.run(["show", ids[0]!.slice(0, 5)]);
     expect(ambiguous.code).toBe(3);
     expectKind(ambiguous, "SESSION_AMBIGUOUS");
-    for (const id of ids) expect(ambiguous.stderr).toContain(id);
+    for (const id of ids) expect(ambiguous.stderr).toContain(`  ${id.slice(-8)}  `);
   });
 
   test("no password of an address is shown by config, nor by what is said of a wrong flag", async () => {

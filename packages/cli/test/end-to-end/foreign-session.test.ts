@@ -183,7 +183,7 @@ describe("outputs that lead elsewhere", () => {
     for (const name of readdirSync(sessions)) utimesSync(join(sessions, name), 1000, 1000);
     const { store } = await foreign(home);
     symlinkSync(sessions, join(store, "outputs"));
-    await home.run(["gc", "--store", store, "--older-than", "0s"]);
+    await home.run(["gc", "--store", store, "--older-than", "0s", "--yes"]);
     expect(readdirSync(sessions)).toContain(mine);
     expect((await home.run(["verify"])).code).toBe(0);
   });
@@ -199,7 +199,7 @@ describe("outputs that lead elsewhere", () => {
     for (const name of [id, "0199aaaa-0001-7bbb-8000-000000000001"]) symlinkSync(mine, join(store, "outputs", name));
     expect((await home.run(["rm", id, "--store", store])).code).toBe(0);
     expect(statSync(mine).mtimeMs).toBe(1_000_000);
-    const { code, stdout } = await home.run(["gc", "--store", store, "--older-than", "0s", "--json"]);
+    const { code, stdout } = await home.run(["gc", "--store", store, "--older-than", "0s", "--yes", "--json"]);
     expect({ code, ...JSON.parse(stdout) }).toMatchObject({ code: 0, outputs: { sessions: 0, bytes: 0 } });
     expect(readFileSync(join(mine, "a"), "utf8")).toBe("a");
     expect(existsSync(mine)).toBe(true);

@@ -78,6 +78,8 @@ test.each(["the newest segment", "the session's folder"] as const)(
     const copied = await run("--store", copy, "ls", "--json", "--all");
     expect(idsIn(copied.stdout)).toEqual(expect.arrayContaining([...healthy]));
     await run("repair", "--all");
-    await run("gc", "--older-than", "0s");
+    await run("trash");
+    await run("gc", "--older-than", "0s", "--dry-run");
+    await run("gc", "--older-than", "0s", "--yes");
   },
 );

@@ -170,7 +170,7 @@ describe("the command on a database", () => {
     succeeded(await run("config", "--json"));
     expect((await run("pack", id)).code).not.toBe(0);
     succeeded(await run("rm", id));
-    succeeded(await run("gc", "--older-than", "0s"));
+    succeeded(await run("gc", "--older-than", "0s", "--yes"));
     expect((await run("show", id)).code).toBe(3);
     const wrong = home.address.replace(":secret@", ":secret-but-wrong@");
     expect((await run("ls", "--store", wrong)).code).toBe(5);

@@ -2,6 +2,7 @@ import { execFileSync } from "node:child_process";
 import { chmodSync, mkdirSync } from "node:fs";
 import { join } from "node:path";
 import { Machine, mib, whyNoMounts } from "@holdfast/testkit/machine";
+import { openStore } from "holdfast";
 import { describe, expect, test } from "vitest";
 import { needs } from "../../../holdfast/test/machine/allowed.ts";
 import { type Home, type RunOptions, temporaryHome } from "../command.ts";
@@ -19,7 +20,8 @@ async function expectReadable(home: Home, store: string, id: string, options: Ru
     [["show", id], "seven of them"],
     [["show", id, "--json"], "seven of them"],
     [["tail", id], "turn.ended"],
-    [["search", "seven"], id.slice(0, 8)],
+    [["search", "seven"], id.slice(-8)],
+    [["trash"], "deleted before"],
     [["verify"], "1 session"],
     [["verify", id, "--json"], id],
     [["export", id], "seven of them"],
@@ -33,6 +35,8 @@ async function expectReadable(home: Home, store: string, id: string, options: Ru
     ["rename", id, "another"],
     ["rm", id],
     ["fork", id],
+    ["restore", "latest"],
+    ["gc", "--older-than", "0s", "--yes"],
   ]) {
     const ran = await run(...args);
     expect(ran.code, `${args.join(" ")}: ${ran.stderr}`).toBe(5);
@@ -44,15 +48,22 @@ describe.each(["folder", "sqlite"])("the command on a %s store that can only be 
   const spoken = { prompt: "count the stars", answer: "seven of them" };
   const addressIn = (folder: string): string => (kind === "sqlite" ? `sqlite:${join(folder, "store.db")}` : folder);
 
+  const speakAndDelete = async (address: string): Promise<string> => {
+    const [deleted, id] = await speakIn(address, { prompt: "deleted before" }, spoken);
+    await using store = await openStore(address);
+    await store.delete(deleted!);
+    return id!;
+  };
+
   test("on a read-only file system", async (context) => {
     needs(context, "read-only file system", whyNoMounts());
     using home = temporaryHome();
     await using machine = new Machine();
     const folder = join(await machine.tmpfs("readonly", mib(16)), "store");
     mkdirSync(folder);
-    const [id] = await speakIn(addressIn(folder), spoken);
+    const id = await speakAndDelete(addressIn(folder));
     execFileSync("mount", ["-o", "remount,ro", join(folder, "..")]);
-    await expectReadable(home, addressIn(folder), id!, {});
+    await expectReadable(home, addressIn(folder), id, {});
   });
 
   test("of somebody else", async (context) => {
@@ -61,8 +72,8 @@ describe.each(["folder", "sqlite"])("the command on a %s store that can only be 
     chmodSync(home.path, 0o755);
     const folder = join(home.path, "theirs");
     mkdirSync(folder);
-    const [id] = await speakIn(addressIn(folder), spoken);
+    const id = await speakAndDelete(addressIn(folder));
     execFileSync("chmod", ["-R", "a+rX", folder]);
-    await expectReadable(home, addressIn(folder), id!, { uid: NOBODY });
+    await expectReadable(home, addressIn(folder), id, { uid: NOBODY });
   });
 });

@@ -1,6 +1,7 @@
-import { execFileSync, spawn } from "node:child_process";
+import { execFileSync, spawn, spawnSync } from "node:child_process";
 import { existsSync, readFileSync, statSync, writeFileSync } from "node:fs";
-import { join } from "node:path";
+import { delimiter, join } from "node:path";
+import { pathToFileURL } from "node:url";
 import { describe, expect, test } from "vitest";
 import { exitCodes } from "../../src/exit.ts";
 import { makeProgram } from "../../src/main.ts";
@@ -9,10 +10,21 @@ import { speakIn } from "../sessions.ts";
 
 const { version } = JSON.parse(readFileSync(join(import.meta.dirname, "../../package.json"), "utf8"));
 
+/** A Node older than 24 on this machine. */
+function oldNode(): { readonly path: string; readonly version: string } | null {
+  for (const folder of [...(process.env["PATH"] ?? "").split(delimiter), "/usr/bin"]) {
+    const path = join(folder, "node");
+    const { stdout } = spawnSync(path, ["-p", "process.versions.node"], { encoding: "utf8" });
+    const version = (stdout ?? "").trim();
+    if (version !== "" && Number.parseInt(version, 10) < 24) return { path, version };
+  }
+  return null;
+}
+
 describe("starting the command", () => {
   test("--version", async () => {
     using home = temporaryHome();
-    for (const flag of ["--version", "-V"])
+    for (const flag of ["--version", "-v", "-V"])
       expect(await home.run([flag])).toEqual({ code: 0, signal: null, stdout: `${version}\n`, stderr: "" });
   });
 
@@ -33,6 +45,32 @@ describe("starting the command", () => {
     expect(text).not.toMatch(/^import /m);
     expect(text).not.toMatch(/\?\.|\?\?|\bawait\b/);
   });
+
+  test.each(["index", "store", "disk"])(
+    "importing holdfast (%s) on an old Node says in one line what it needs",
+    (entry) => {
+      using home = temporaryHome();
+      const library = pathToFileURL(join(import.meta.dirname, `../../../holdfast/bundle/${entry}.js`)).href;
+      const program = join(home.path, "program.mjs");
+      writeFileSync(
+        program,
+        `await import(${JSON.stringify(library)}).catch((error) => console.error(error.message));\n`,
+      );
+      const words = (found: string): string =>
+        `holdfast needs Node.js 24 or newer, Bun or Deno, but this is Node.js ${found}.\n`;
+      // Pretended: works everywhere.
+      const pretended = `data:text/javascript,Object.defineProperty(process.versions,"node",{value:"20.1.0"})`;
+      const asOld = spawnSync(process.execPath, ["--import", pretended, program], { encoding: "utf8" });
+      expect(asOld.stderr).toBe(words("20.1.0"));
+      // For real, where there is one: it must also be able to parse the file.
+      const old = oldNode();
+      if (old === null) console.log("not run: import on a real old Node (none in PATH or /usr/bin)");
+      else {
+        const ran = spawnSync(old.path, [program], { encoding: "utf8" });
+        expect({ path: old.path, stderr: ran.stderr }).toEqual({ path: old.path, stderr: words(old.version) });
+      }
+    },
+  );
 
   test("alone, where nobody sits at a terminal, it says what it can do", async () => {
     using home = temporaryHome();
@@ -64,7 +102,7 @@ describe("starting the command", () => {
   });
 
   test.each([
-    [["shw"], 2, /unknown command 'shw'\n\(Did you mean show\?\)/],
+    [["shw"], 2, /Unknown command "shw"\. Did you mean "holdfast show"\?/],
     [["ls", "--limti", "3"], 2, /unknown option '--limti'\n\(Did you mean --limit\?\)/],
     [["ls", "--limit", "many"], 2, /Give a whole number/],
     [["ls", "--since", "yesterdayish"], 2, /Give a date, or an age/],

@@ -54,7 +54,7 @@ describe("ls", () => {
     const everything = (await home.run(["ls", "--all"])).stdout;
     expect(everything).toContain("sub-agent: sub");
     expect(everything).toContain("(no prompt yet)");
-    expect((await home.run(["show", child.id])).stdout).toContain(`sub-agent of session ${idle}\n`);
+    expect((await home.run(["show", child.id])).stdout).toContain(`sub-agent of session ${idle.slice(-8)}\n`);
     expect((await home.run(["ls", "--limit", "2"])).stdout).toContain("There are more");
     expect((await home.run(["ls", "--app", "nobody"])).stdout).toBe(`No such sessions in ${home.store}.\n`);
     const elsewhere = join(home.path, "elsewhere");
@@ -105,10 +105,10 @@ describe("reading", () => {
     expect(
       json((await home.run(["search", "flaky", "--here", "--json"])).stdout).map(({ session }) => session),
     ).toEqual([a]);
-    expect((await home.run(["search", "flaky", "te"])).stdout).toContain(a);
+    expect((await home.run(["search", "flaky", "te"])).stdout).toContain(a!.slice(-8));
     const some = (await home.run(["search", "flaky", "--limit", "1"])).stdout;
     expect(some).toContain("There are more: --limit <n>.");
-    expect(some).not.toContain(a);
+    expect(some).not.toContain(a!.slice(-8));
     expect(await home.run(["search", "nowhere"])).toMatchObject({
       code: 1,
       stdout: "",
@@ -125,14 +125,16 @@ describe("reading", () => {
       queued: ["more"],
     });
     const { stdout } = await home.run(["show", id!.slice(-8)]);
-    expect(stdout).toContain(`A title\nsession ${id}`);
-    expect(stdout).toContain("> do it");
+    expect(stdout).toContain(`A title\nsession ${id!.slice(-8)}\n`);
+    expect(stdout).toContain("turn 1\n> do it");
     expect(stdout).toContain("~ let me look");
     expect(stdout).toContain("* shell: ls -la  done\n  line 0\n");
     expect(stdout).toContain("… 18 more lines (--full)");
     expect(stdout).toContain("**done**\n");
     expect(stdout).toContain("1 prompt is queued.");
-    expect((await home.run(["show", id!, "--full"])).stdout).toContain("  line 29\n");
+    const full = (await home.run(["show", id!, "--full"])).stdout;
+    expect(full).toContain("  line 29\n");
+    expect(full).toContain(`session ${id}\n`);
     const [whole] = json((await home.run(["show", id!, "--json"])).stdout);
     expect(whole).toMatchObject({ id, title: "A title", health: "whole", interruption: null });
     expect((whole!["items"] as { kind: string }[]).map(({ kind }) => kind)).toEqual([
@@ -149,7 +151,7 @@ describe("reading", () => {
     const [id] = await speakIn(home.store, { prompt: "work", cut: true });
     const { stdout } = await home.run(["show", "latest"]);
     expect(stdout).toContain("Turn 1 was stopped by user.");
-    expect(stdout).toContain(`holdfast run --resume ${id} --finish`);
+    expect(stdout).toContain(`holdfast run --resume ${id!.slice(-8)} --finish`);
   });
 
   test("C18: tail -f gives out every record of a live session once, in order, from any process", async () => {
@@ -216,13 +218,14 @@ describe("changing", () => {
     expect(stderr).toMatch(/no message nonsense[\s\S]*\n {2}"holdfast show <id> --json/);
   });
 
-  test("a session without a title is called after its first prompt, and so is its fork, also behind a summary", async () => {
+  test("a session without a title is called after its first prompt, and its fork says so, also behind a summary", async () => {
     using home = temporaryHome();
     const [id] = await speakIn(home.store, { prompt: "the first prompt", compacted: true });
     const fork = (await home.run(["fork", id!])).stdout.trim();
     const titles = json((await home.run(["ls", "--json"])).stdout).map(({ title }) => title);
-    expect(titles).toEqual(["the first prompt", "the first prompt"]);
-    for (const one of [id!, fork]) expect((await home.run(["show", one])).stdout).toMatch(/^the first prompt\n/);
+    expect(titles).toEqual(["the first prompt (fork)", "the first prompt"]);
+    expect((await home.run(["show", id!])).stdout).toMatch(/^the first prompt\n/);
+    expect((await home.run(["show", fork])).stdout).toMatch(/^the first prompt \(fork\)\n/);
   });
 
   test("rename keeps an interruption as it is", async () => {
@@ -244,10 +247,13 @@ describe("changing", () => {
     // A name that is wrong: nothing at all is removed.
     expect(await home.run(["rm", a!, "feedface"])).toMatchObject({ code: 3 });
     expect(readdirSync(join(home.store, "trash"))).toEqual([]);
-    expect(await home.run(["rm", a!])).toMatchObject({ code: 0, stdout: `${a} is in the trash.\n` });
+    expect(await home.run(["rm", a!])).toMatchObject({
+      code: 0,
+      stdout: `${a!.slice(-8)} is in the trash.\nTo undo: holdfast restore ${a!.slice(-8)}\n`,
+    });
     expect(await home.run(["gc"])).toMatchObject({ code: 0, stdout: "Nothing to remove.\n" });
     expect(existsSync(join(home.store, "outputs", a!))).toBe(true);
-    expect((await home.run(["gc", "--older-than", "0s"])).stdout).toBe(
+    expect((await home.run(["gc", "--older-than", "0s", "--yes"])).stdout).toBe(
       "Removed 1 session, and 6 bytes of saved tool outputs.\n",
     );
     expect(readdirSync(join(home.store, "trash"))).toEqual([]);
@@ -264,7 +270,7 @@ describe("changing", () => {
     await child.close();
     const busy = await home.run(["rm", parent]);
     expect(busy).toMatchObject({ code: 4, stdout: "" });
-    expect(busy.stderr).toContain(`its sub-agent's session ${grandchild.id} is open in my-agent`);
+    expect(busy.stderr).toContain(`its sub-agent's session ${grandchild.id.slice(-8)} is open in my-agent`);
     expect([await store.has(parent), await store.has(child.id)]).toEqual([true, true]);
     await grandchild.close();
     // Each is named, as a script would that has them from a list: it goes once.
@@ -289,7 +295,7 @@ describe("changing", () => {
       const { code, stderr } = await home.run(args);
       expect(code).toBe(4);
       expect(stderr).toContain(`my-agent (process ${process.pid} on `);
-      expect(stderr).toContain(`holdfast fork ${id}`);
+      expect(stderr).toContain(`holdfast fork ${id.slice(-8)}`);
     }
     expect(readFileSync(segment(home, id, "000002.jsonl"))).toEqual(before);
     // One that is busy does not keep the others from it.
@@ -444,7 +450,7 @@ describe("sqlite", () => {
       ["rename", id!, "x"],
       ["fork", id!],
       ["rm", id!],
-      ["gc", "--older-than", "0s"],
+      ["gc", "--older-than", "0s", "--yes"],
     ])
       expect(await run(...args), args.join(" ")).toMatchObject({ code: 0, stderr: "" });
     const packed = await run("pack", "--all");

@@ -25,6 +25,7 @@ export const CONFIG = {
   windowTokens: undefined,
   passEnv: [],
   redact: false,
+  pager: undefined,
   offlineDelayMs: 0,
   debug: false,
 };

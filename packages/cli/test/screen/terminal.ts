@@ -97,6 +97,11 @@ export class Terminal implements AsyncDisposable {
     return (await this.#tmux("capture-pane", "-p")).trimEnd();
   }
 
+  /** The same with its colours, as escape sequences. */
+  async styled(): Promise<string> {
+    return (await this.#tmux("capture-pane", "-p", "-e")).trimEnd();
+  }
+
   /** The same with all that has scrolled away. */
   async all(): Promise<string> {
     return (await this.#tmux("capture-pane", "-p", "-S", "-")).trimEnd();

@@ -5,7 +5,7 @@ import { type ErrorCode, errorCodes, HoldfastError } from "holdfast";
 import { expect, test } from "vitest";
 import { loadConfig } from "../../src/config.ts";
 import { CommandError, EXIT, exitCodes } from "../../src/exit.ts";
-import { exitCodeOf, failureOf } from "../../src/failure.ts";
+import { exitCodeOf, failureLines, failureOf } from "../../src/failure.ts";
 import { makeProgram } from "../../src/main.ts";
 import { runChat } from "../../src/screen/run-chat.ts";
 
@@ -54,11 +54,33 @@ test("the advice fits the case", () => {
   const hints = (code: ErrorCode, facts: Record<string, string>): string =>
     failureOf(new HoldfastError(code, "It failed.", facts)).hints.join();
   expect(hints("STORE_FORBIDDEN", { errno: "EACCES" })).toMatch(/another user/);
-  expect(hints("STORE_FORBIDDEN", { errno: "EROFS" })).toMatch(/read-only.*holdfast copy/);
+  expect(hints("STORE_FORBIDDEN", { errno: "EROFS" })).toMatch(/still read.*holdfast copy/);
+  expect(hints("STORE_FORBIDDEN", { errno: "EROFS" })).not.toMatch(/user|owner/);
+  expect(hints("STORE_FULL", { errno: "ENOSPC" })).toMatch(/empties the trash/);
+  // A limit on the size of one file: emptying the trash does not help.
+  expect(hints("STORE_FULL", { errno: "EFBIG" })).toBe("");
   expect(hints("PATH_UNSAFE", { errno: "ENOTDIR", path: "/a/b.db" })).toMatch(/--store sqlite:\/a\/b\.db/);
   expect(hints("PATH_UNSAFE", { errno: "ENOTDIR", path: "/dev/null/x" })).toBe("");
   expect(hints("DIALECT_UNKNOWN", { dialect: "mine" })).toMatch(/Another program/);
   expect(hints("DIALECT_UNKNOWN", { dialect: "" })).toMatch(/damaged or missing.*holdfast verify/);
+});
+
+test("an error wraps between words; its code stays with it, and what it lists keeps its lines", () => {
+  const error = new CommandError(
+    3,
+    "SESSION_AMBIGUOUS",
+    '"0199" matches 2 sessions. Name one of them:\n  a1b2c3d4  one',
+  );
+  expect(failureLines(failureOf(error), 30)).toEqual([
+    'holdfast: "0199" matches 2',
+    "  sessions. Name one of them:",
+    "  [SESSION_AMBIGUOUS]",
+    "  a1b2c3d4  one",
+  ]);
+  expect(failureLines(failureOf(error), undefined)).toEqual([
+    'holdfast: "0199" matches 2 sessions. Name one of them: [SESSION_AMBIGUOUS]',
+    "  a1b2c3d4  one",
+  ]);
 });
 
 test("C25: what an error quotes is harmless", () => {

@@ -28,6 +28,7 @@ export const config: Config = {
   windowTokens: undefined,
   passEnv: [],
   redact: false,
+  pager: undefined,
   offlineDelayMs: 0,
   debug: false,
 };

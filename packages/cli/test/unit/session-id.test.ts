@@ -4,10 +4,11 @@ import { join } from "node:path";
 import { pathToFileURL } from "node:url";
 import { openStore, type Store } from "holdfast";
 import { describe, expect, test } from "vitest";
+import { isMeant, shortIds, withShortIds } from "../../src/short-id.ts";
 import { placeWithoutStore } from "../../src/store/address.ts";
 import { idsFor } from "../../src/store/for-each-session.ts";
 import { outputsFolder, sessionOutputs, sweepOutputs, touchOutputs } from "../../src/store/output-folders.ts";
-import { resolveId, shortIds } from "../../src/store/session-id.ts";
+import { forkTitle, oneOf, resolveId } from "../../src/store/session-id.ts";
 
 async function spoken(store: Store, text: string): Promise<string> {
   await using session = await store.create({ dialect: "anthropic" });
@@ -39,19 +40,63 @@ describe("the session that a user means", () => {
     const shared = ids[0]!.slice(0, 6);
     const error = await resolveId(store, shared).catch((thrown: Error) => thrown);
     expect(error).toMatchObject({ exitCode: 3, code: "SESSION_AMBIGUOUS" });
-    for (const id of ids) expect((error as Error).message).toContain(id);
+    for (const [id, title] of [
+      [ids[0]!, "one"],
+      [ids[1]!, "two"],
+    ] as const)
+      expect((error as Error).message).toContain(`  ${id.slice(-8)}  ${title} (just now)`);
     expect((error as Error).message).not.toContain("\x1b");
     for (const none of ["ab", "zzzz", "../../etc/passwd", "ffffffff", "01890000-0000-7000-8000-000000000000"])
       await expect(resolveId(store, none)).rejects.toMatchObject({ code: "SESSION_NOT_FOUND" });
   });
 
-  test("as much of an id is shown as tells it apart", () => {
+  test("what a list shows of an id can be typed: its random end, or the whole id if that is not enough", async () => {
     const ids = [
-      "0199aaaa-0001-7aaa-8000-000000000001",
-      "0199aaaa-0001-7bbb-8000-000000000002",
+      "0199aaaa-0001-7aaa-8000-0000aaaa0001",
+      "0199aaaa-0001-7bbb-8000-0001aaaa0001",
       "0199aaaa-0002-7ccc-8000-000000000003",
     ];
-    expect([...shortIds(ids).values()]).toEqual([ids[0], ids[1], "0199aaaa-0002"]);
+    expect([...shortIds(ids).values()]).toEqual([ids[0], ids[1], "00000003"]);
+    await using store = await openStore("memory:");
+    const all: string[] = [];
+    for (let i = 0; i < 20; i++) all.push(await spoken(store, `prompt ${i}`));
+    for (const [id, short] of shortIds(all)) {
+      expect(await resolveId(store, short)).toBe(id);
+      // People type the beginning of what they see.
+      expect(await resolveId(store, short.slice(0, 6))).toBe(id);
+    }
+  });
+
+  test("where the start of one id is the end of another, nothing is guessed", async () => {
+    expect(isMeant("0199aaaa-0001-7aaa-8000-000000000001", "0199aaaa")).toBe(true);
+    expect(isMeant("0200bbbb-0001-7aaa-8000-00000199aaaa", "0199aaaa")).toBe(true);
+    expect(() =>
+      oneOf(
+        [
+          { id: "0199aaaa-0001-7aaa-8000-000000000001", title: "begins so" },
+          { id: "0200bbbb-0001-7aaa-8000-00000199aaaa", title: "half a pair \ud83d\u001b[2J" },
+        ],
+        "0199aaaa",
+        "here",
+      ),
+    ).toThrow(/matches 2 sessions[\s\S]*00000001 {2}begins so[\s\S]*0199aaaa {2}half a pair \ufffd \(/);
+  });
+
+  test("ids in messages are short, and paths stay whole", () => {
+    const id = "0199aaaa-0001-7aaa-8000-0123456789ab";
+    expect(withShortIds(`Session ${id} is busy (${id}).`)).toBe("Session 456789ab is busy (456789ab).");
+    const path = `/s/sessions/${id}/000001.jsonl, ${id}.json, ${id}-17`;
+    expect(withShortIds(path)).toBe(path);
+  });
+
+  test("the title of a fork says that it is one, and stays short enough to say so", () => {
+    expect(forkTitle("the flaky test")).toBe("the flaky test (fork)");
+    expect(forkTitle("the flaky test (fork)")).toBe("the flaky test (fork 2)");
+    expect(forkTitle("the flaky test (fork 9)", 3)).toBe("the flaky test (fork 10 at turn 3)");
+    expect(forkTitle("the flaky test", 3)).toBe("the flaky test (fork at turn 3)");
+    expect(forkTitle("the flaky test (fork at turn 3)")).toBe("the flaky test (fork 2)");
+    expect(forkTitle(`${"x".repeat(500)}\u001b[2J`)).toBe(`${"x".repeat(79)}… (fork)`);
+    expect(forkTitle("ends in \ud83d")).toBe("ends in \ufffd (fork)");
   });
 });
 

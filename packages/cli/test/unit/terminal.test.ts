@@ -57,10 +57,10 @@ describe("C25: JSON is harmless on a terminal", () => {
     }
   });
 
-  test("what the command prints as JSON is such text", () => {
+  test("what the command prints as JSON is such text", async () => {
     const written: unknown[] = [];
     const write = vi.spyOn(process.stdout, "write").mockImplementation((text) => written.push(text) > 0);
-    printerFor({ json: true }).event({ type: "text", text: "a\x9b2J" } as never);
+    (await printerFor({ json: true })).event({ type: "text", text: "a\x9b2J" } as never);
     write.mockRestore();
     expect(written).toEqual([`{"type":"text","text":"a\\u009b2J"}\n`]);
   });

@@ -133,6 +133,15 @@ export interface Listed {
   readonly holder?: Holder | null;
 }
 
+/** A session in the trash. */
+export interface Trashed {
+  readonly id: string;
+  /** When it was moved there. */
+  readonly trashedAt: string;
+  /** As in `Listed`, as far as it is known; null if it cannot be read. */
+  readonly summary: Json;
+}
+
 export interface ListOptions {
   /** Members of the summary that must have these values. */
   readonly where?: Readonly<Record<string, string | number | boolean | null>>;
@@ -298,6 +307,13 @@ export interface JournalStore extends AsyncDisposable {
   list(options?: ListOptions): Promise<{ readonly sessions: readonly Listed[]; readonly next?: string }>;
   /** Moves the session to the trash, under the lease. Throws SESSION_BUSY, SESSION_NOT_FOUND. */
   delete(id: string): Promise<void>;
+  /** The sessions in the trash, the last one deleted first. Several of them may have the same id. Optional. */
+  trashed?(): Promise<readonly Trashed[]>;
+  /**
+   * Takes a session out of the trash, under the lease: the last one deleted with this id. Durable when it resolves.
+   * Optional. Throws SESSION_NOT_FOUND (also if `gc` has begun to remove it), SESSION_EXISTS, SESSION_BUSY.
+   */
+  restore?(id: string): Promise<void>;
   /** Reads everything and reports; heals nothing. */
   verify(id: string): Promise<Verification>;
   /** Compresses everything before the current epoch, under the lease. */

@@ -10,6 +10,11 @@ export function sessionNotFound(id: string): HoldfastError {
   return new HoldfastError("SESSION_NOT_FOUND", message, { session: id });
 }
 
+export function notInTrash(id: string): HoldfastError {
+  const message = `There is no session ${id} in the trash. Nothing was touched. It was never deleted, was restored already, or has been deleted for good.`;
+  return new HoldfastError("SESSION_NOT_FOUND", message, { session: id });
+}
+
 export function sessionExists(id: string): HoldfastError {
   const message = `Session ${id} already exists. It was not touched. Open it, or use another id.`;
   return new HoldfastError("SESSION_EXISTS", message, { session: id });

@@ -1,7 +1,7 @@
 import { defined } from "../defined.ts";
 import { isHoldfastError } from "../errors.ts";
-import type { JournalStore, Listed, ListOptions } from "../journal/contract.ts";
-import { checkQuery, type ListQuery, type Summary, type Wanted } from "./query.ts";
+import type { JournalStore, Listed, ListOptions, Trashed } from "../journal/contract.ts";
+import { checkQuery, type ListQuery, type Summary, type TrashedSession, type Wanted } from "./query.ts";
 import { rowOf, type SessionRow } from "./row.ts";
 
 /** A store may examine every session for each page, so pages grow when few rows match. */
@@ -164,6 +164,11 @@ function isUntold(error: unknown): false {
 /** Some stores already report the holder in the list. */
 async function isHeld(store: JournalStore, { id, holder }: Listed): Promise<boolean> {
   return (holder === undefined ? await store.holder(id) : holder) !== null;
+}
+
+export function trashedSession({ id, trashedAt, summary }: Trashed): TrashedSession {
+  const { title, prompt = "", cwd, app, turns, queued, parent } = rowOf(summary);
+  return { id, trashedAt, title: title || prompt, ...defined({ cwd, app, parent }), turns, queued };
 }
 
 function summaryOf(listed: Listed, row: SessionRow, status: Summary["status"]): Summary {

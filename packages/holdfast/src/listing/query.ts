@@ -44,6 +44,12 @@ export interface Summary {
   readonly unreadable?: { readonly code: string; readonly message: string };
 }
 
+/** A session in the trash. */
+export interface TrashedSession extends Pick<Summary, "id" | "title" | "cwd" | "app" | "turns" | "queued" | "parent"> {
+  /** When it was deleted. */
+  readonly trashedAt: string;
+}
+
 const LIMIT = 100;
 /** Sort before and after every time. */
 const EVER = "";

@@ -11,9 +11,9 @@ import { HoldfastError, isHoldfastError } from "../errors.ts";
 import type { Holder, Journal, JournalStore, Recovery, Verification } from "../journal/contract.ts";
 import { newId } from "../journal/id.ts";
 import type { JournalRecord, NewRecord } from "../journal/record.ts";
-import { storeClosed } from "../journal/refusals.ts";
+import { notSupported, storeClosed } from "../journal/refusals.ts";
 import { sessionSummariser } from "../listing/fold-row.ts";
-import { listSessions, unfinishedFirst } from "../listing/list.ts";
+import { listSessions, trashedSession, unfinishedFirst } from "../listing/list.ts";
 import { type Redactor, redactorOf } from "../redact/redactor.ts";
 import { forkRecords } from "../replace/fork.ts";
 import { type OnIncomplete, SearchIndex } from "../search/search-index.ts";
@@ -114,7 +114,7 @@ class SessionStore implements surface.Store, Guarded {
   }
 
   async resumeLatest<M>(
-    query: { readonly cwd?: string; readonly app?: string },
+    query: { readonly cwd?: string; readonly app?: string } = {},
     options: surface.LatestOptions<M> = {},
   ): Promise<surface.Session<M> | null> {
     this.#assertOpen();
@@ -199,6 +199,18 @@ class SessionStore implements surface.Store, Guarded {
 
   delete(id: string): Promise<void> {
     return this.#journals.delete(id);
+  }
+
+  async trashed(): Promise<surface.TrashedSession[]> {
+    this.#assertOpen();
+    if (!this.#journals.trashed) throw cannotRestore(this.url);
+    return (await this.#journals.trashed()).map(trashedSession);
+  }
+
+  async restore(id: string): Promise<void> {
+    this.#assertOpen();
+    if (!this.#journals.restore) throw cannotRestore(this.url);
+    await this.#journals.restore(id);
   }
 
   verify(id: string): Promise<Verification> {
@@ -389,4 +401,8 @@ function warnOf(id: string, { code, message }: HoldfastError): void {
   // Node prints it unescaped, and the message may quote an untrusted journal.
   const words = oneLine(message, WARNING_CHARS_MAX);
   process.emitWarning(`Session ${id} was skipped, and an older one opened: ${words}`, { code });
+}
+
+function cannotRestore(url: string): HoldfastError {
+  return notSupported("restore", url, "Its trash cannot be read through Holdfast.");
 }

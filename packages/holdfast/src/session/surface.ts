@@ -8,7 +8,7 @@ import type { DialectMessages, DialectName } from "../dialects/index.ts";
 import type { HoldfastError } from "../errors.ts";
 import type { Durability, Recovery, Verification } from "../journal/contract.ts";
 import type { JournalRecord, Json } from "../journal/record.ts";
-import type { ListQuery, Summary } from "../listing/query.ts";
+import type { ListQuery, Summary, TrashedSession } from "../listing/query.ts";
 import type { SearchHit } from "../search/search-index.ts";
 import type { SyncOptions } from "../sync/given-array.ts";
 import type { OpenCall } from "../view/interruption.ts";
@@ -21,7 +21,7 @@ export type { Queued } from "../conversation/conversation.ts";
 export type { DraftContent } from "../conversation/draft-state.ts";
 export type { ToolProcess } from "../conversation/records.ts";
 export type { Cost, Usage } from "../conversation/usage.ts";
-export type { ListQuery, Summary } from "../listing/query.ts";
+export type { ListQuery, Summary, TrashedSession } from "../listing/query.ts";
 export type { SearchHit } from "../search/search-index.ts";
 export type { SyncOptions } from "../sync/given-array.ts";
 export type { Interruption, OpenCall } from "../view/interruption.ts";
@@ -79,11 +79,11 @@ export interface Store extends AsyncDisposable {
    * reported to `onPassedOver`, or else as a warning. If no other session matches, its error is thrown.
    */
   resumeLatest<D extends DialectName>(
-    query: { readonly cwd?: string; readonly app?: string },
+    query: { readonly cwd?: string; readonly app?: string } | undefined,
     options: Named<D, LatestOptions<DialectMessages[D]>>,
   ): Promise<Session<DialectMessages[D]> | null>;
   resumeLatest<M = unknown>(
-    query: { readonly cwd?: string; readonly app?: string },
+    query?: { readonly cwd?: string; readonly app?: string },
     options?: LatestOptions<M>,
   ): Promise<Session<M> | null>;
   /** The session that this process has open through this store, for switching back to it; null if it is not open. */
@@ -132,6 +132,15 @@ export interface Store extends AsyncDisposable {
   fork<M = unknown>(id: string, options?: ForkOptions<M>): Promise<Session<M>>;
   /** Moves a session to the trash. Throws SESSION_BUSY while any process has it open. */
   delete(id: string): Promise<void>;
+  /**
+   * The sessions in the trash, the last one deleted first. Throws NOT_SUPPORTED if the store cannot restore sessions.
+   */
+  trashed(): Promise<TrashedSession[]>;
+  /**
+   * Takes a session out of the trash: the last one deleted with this id. Throws SESSION_NOT_FOUND if there is none,
+   * SESSION_EXISTS, SESSION_BUSY, NOT_SUPPORTED.
+   */
+  restore(id: string): Promise<void>;
   /** Reads every byte and reports what it finds. Repairs nothing. */
   verify(id: string): Promise<Verification>;
   /** Repairs what a crash left behind, as `resume` does, in any dialect, and reports it. Throws SESSION_BUSY. */

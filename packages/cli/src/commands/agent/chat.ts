@@ -1,5 +1,6 @@
 import { type Command, Option } from "commander";
 import { loadConfig } from "../../config.ts";
+import { defined } from "../../defined.ts";
 import { CommandError, EXIT } from "../../exit.ts";
 import { modelOptions } from "./model-options.ts";
 
@@ -18,9 +19,10 @@ export function register(program: Command): void {
     .description(
       "Chats with the agent in the terminal. The conversation survives a crash of this process or its terminal: the next chat shows what was interrupted and offers to finish it.",
     )
+    .argument("[prompt]", "a prompt to start with")
     .addOption(
       new Option(
-        "--resume [id]",
+        "-r, --resume [id]",
         "resume this session: its id, its first or last characters, or latest; omit the id to choose from a list",
       ).conflicts("continue"),
     )
@@ -28,7 +30,7 @@ export function register(program: Command): void {
       "--here",
       "with --resume <id>: work in the current folder from now on, not in the session's recorded folder",
     )
-    .option("--continue", "resume the latest session in this folder")
+    .option("-c, --continue", "resume the latest session in this folder")
     .option("--title <title>", "title for a new session");
   modelOptions(command)
     .addHelpText(
@@ -36,13 +38,22 @@ export function register(program: Command): void {
       `
 Examples:
   holdfast chat
+  holdfast chat "explain src/index.ts"
   holdfast chat --continue
-  holdfast chat --resume 0199 --model anthropic/claude-sonnet-4-5
+  holdfast chat --resume 5f2a91c0 --model anthropic/claude-sonnet-4-5
   holdfast chat --allow 'write(src/**)' --allow 'shell(npm test)'
 
 In the chat, /help lists commands and keys. Esc stops a turn; Ctrl+D quits. Everything is saved.`,
     )
-    .action(async (options: Options, command: Command) => {
+    .action(async (prompt: string | undefined, options: Options, command: Command) => {
+      if (prompt?.trim() === "")
+        throw new CommandError(EXIT.usage, "USAGE", "The prompt is empty. Nothing was touched.");
+      if (prompt !== undefined && options.resume === true)
+        throw new CommandError(
+          EXIT.usage,
+          "USAGE",
+          "With a prompt, --resume needs the id of a session. Nothing was touched.",
+        );
       if (options.title !== undefined && (options.resume !== undefined || options.continue))
         throw new CommandError(
           EXIT.usage,
@@ -53,7 +64,7 @@ In the chat, /help lists commands and keys. Esc stops a turn; Ctrl+D quits. Ever
         throw new CommandError(EXIT.usage, "USAGE", "--here requires --resume <id>. Nothing was touched.");
       needTerminal("chat");
       const { runChat } = await loadScreen();
-      await runChat(options, loadConfig(command.optsWithGlobals()));
+      await runChat({ ...options, ...defined({ prompt }) }, loadConfig(command.optsWithGlobals()));
     });
 }
 
@@ -78,7 +89,7 @@ export function needTerminal(name: string): void {
   throw new CommandError(
     EXIT.usage,
     "NO_TERMINAL",
-    `${why}, and "holdfast ${name}" needs one. In scripts, use holdfast run "prompt" (with --continue or --resume <id> to resume a session) and holdfast ls --json. Nothing was touched.`,
+    `${why}, and "holdfast ${name}" needs one. In scripts, use holdfast -p "prompt" (with -c or -r <id> to resume a session) and holdfast ls --json. Nothing was touched.`,
   );
 }
 

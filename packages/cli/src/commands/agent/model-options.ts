@@ -3,7 +3,7 @@ import { type Command, Option } from "commander";
 /** The flags of every command that calls a model. config.ts defines them and the other ways to set them. */
 export function modelOptions(command: Command): Command {
   return command
-    .option("--model <name>", 'model to use, as provider/name; "offline" is built in and needs no key')
+    .option("-m, --model <name>", 'model to use, as provider/name; "offline" is built in and needs no key')
     .option("--base-url <url>", "URL of an OpenAI-compatible server, for compatible/name")
     .addOption(
       rules("--allow", "allow these calls without asking, e.g. 'write(src/**)', 'shell(npm test)'; repeatable"),

@@ -19,7 +19,7 @@ export function register(program: Command): void {
     .argument("[id]", 'session id, its first or last characters, or "latest"; omit it to choose from a list')
     .option("--here", "with an id: work in the current folder from now on, not in the session's recorded folder");
   modelOptions(command)
-    .addHelpText("after", "\nExamples:\n  holdfast resume\n  holdfast resume 0199\n  holdfast resume latest")
+    .addHelpText("after", "\nExamples:\n  holdfast resume\n  holdfast resume 5f2a91c0\n  holdfast resume latest")
     .action(async (id: string | undefined, options: Options, command: Command) => {
       if (options.here && id === undefined)
         throw new CommandError(EXIT.usage, "USAGE", "--here requires a session id. Nothing was touched.");

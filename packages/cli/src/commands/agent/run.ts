@@ -16,12 +16,13 @@ export function register(program: Command): void {
     )
     .argument("[prompt]", 'the prompt; omit it or pass "-" to read it from standard input')
     .addOption(
-      new Option("--resume <id>", "resume this session: its id, its first or last characters, or latest").conflicts(
+      new Option("-r, --resume <id>", "resume this session: its id, its first or last characters, or latest").conflicts(
         "continue",
       ),
     )
     .option("--here", "with --resume: work in the current folder from now on, not in the session's recorded folder")
-    .option("--continue", "resume the latest session in this folder")
+    .option("-c, --continue", "resume the latest session in this folder")
+    .option("--stdin", "append standard input to the prompt")
     .option("--finish", "finish the interrupted turn instead of sending a prompt")
     .option(
       "--stop-processes",
@@ -36,7 +37,7 @@ export function register(program: Command): void {
       `
 Examples:
   holdfast run "count words in src to words.md" --allow 'write(words.md)'
-  git diff | holdfast run --allow 'write(review.md)'
+  git diff | holdfast run --stdin "review this change"
   holdfast run --continue --finish --allow 'write(words.md)'
   holdfast run --json "read README.md" | jq -r 'select(.type == "text").text'
 
@@ -59,6 +60,8 @@ Without a terminal, a call that no rule allows is denied, and a warning names th
         throw new CommandError(EXIT.usage, "USAGE", "--here requires --resume. Nothing was touched.");
       if (options.stopProcesses && !options.finish)
         throw new CommandError(EXIT.usage, "USAGE", "--stop-processes requires --finish. Nothing was touched.");
+      if (options.stdin && (options.finish || prompt === undefined || prompt === "-"))
+        throw new CommandError(EXIT.usage, "USAGE", "--stdin requires a prompt to append to. Nothing was touched.");
       const { run } = await import("../../run/run.ts");
       await run({ ...options, ...defined({ prompt }) }, loadConfig(command.optsWithGlobals()));
     });

@@ -28,7 +28,7 @@ export function register(program: Command): void {
     .option("--force", "overwrite the file if it exists")
     .addHelpText(
       "after",
-      "\nExamples:\n  holdfast export latest\n  holdfast export latest -o talk.html --redact\n  holdfast export 0199 --format anthropic | jq length",
+      "\nExamples:\n  holdfast export latest\n  holdfast export latest -o talk.html --redact\n  holdfast export 5f2a91c0 --format anthropic | jq length",
     )
     .action(async (given: string, options: Options, command: Command) => {
       const { exported, formatFor, writeOutput } = await import("../../export/index.ts");

@@ -1,8 +1,9 @@
 import { type Command, Option } from "commander";
 import type { ListQuery, Summary } from "holdfast";
 import { defined } from "../../defined.ts";
+import { shortIds } from "../../short-id.ts";
 import { withStore } from "../../store/open.ts";
-import { placeOf, shortIds } from "../../store/session-id.ts";
+import { placeOf } from "../../store/session-id.ts";
 import { tellUnreadable, unreadableIn } from "../../store/unreadable-sessions.ts";
 import { type Paint, paintFor, type Style } from "../../terminal/colour.ts";
 import { jsonText } from "../../terminal/json.ts";
@@ -136,9 +137,9 @@ function listText(
     [
       { title: "session" },
       { title: "status" },
-      { title: "written" },
+      { title: "written", isExtra: true },
       { title: "title", shrinksTo: 16 },
-      { title: "folder", shrinksTo: 8 },
+      { title: "folder", shrinksTo: 8, isExtra: true },
     ],
     rows,
     columns,

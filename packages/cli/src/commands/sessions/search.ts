@@ -2,6 +2,7 @@ import type { Command } from "commander";
 import type { ListQuery, SearchHit, Store, Summary } from "holdfast";
 import { defined } from "../../defined.ts";
 import { EXIT } from "../../exit.ts";
+import { shortId, shortIds } from "../../short-id.ts";
 import { withStore } from "../../store/open.ts";
 import { allSessions, placeOf } from "../../store/session-id.ts";
 import { tellUnreadable } from "../../store/unreadable-sessions.ts";
@@ -61,13 +62,16 @@ export function register(program: Command): void {
           const shown = hits.slice(0, limit);
           const summaries = await summariesOf(store, new Set(shown.map(({ session }) => session)));
           const paint = paintFor(process.stdout);
-          const columns = process.stdout.columns ?? Number.POSITIVE_INFINITY;
+          const columns = process.stdout.columns || Number.POSITIVE_INFINITY;
+          const short = shortIds([...new Set(shown.map(({ session }) => session))]);
           let last = "";
           for (const { session, excerpt } of shown) {
             if (session !== last) {
               const about = summaries.get(session);
               const words = about ? `  ${plainLine(about.title)} (${ago(about.at, Date.now())})` : "";
-              process.stdout.write(`${last === "" ? "" : "\n"}${paint("name", session)}${fit(words, columns - 36)}\n`);
+              process.stdout.write(
+                `${last === "" ? "" : "\n"}${paint("name", short.get(session)!)}${fit(words, columns - short.get(session)!.length)}\n`,
+              );
             }
             process.stdout.write(`  ${fit(plainLine(excerpt), columns - 2)}\n`);
             last = session;
@@ -89,7 +93,7 @@ async function summariesOf(store: Store, ids: ReadonlySet<string>): Promise<Map<
 }
 
 function cutWords(ids: readonly string[]): string {
-  const which = ids.length === 1 ? `session ${ids[0]} has` : `${ids.length} sessions have`;
+  const which = ids.length === 1 ? `session ${shortId(ids[0]!)} has` : `${ids.length} sessions have`;
   return `holdfast: Only the first eight million characters of a message are searched, and ${which} a longer one.\n`;
 }
 

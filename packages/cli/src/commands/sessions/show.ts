@@ -1,17 +1,23 @@
 import type { Command } from "commander";
 import type { Reading } from "holdfast";
+import { shortId } from "../../short-id.ts";
 import { damageLines, healthOf } from "../../store/damage.ts";
 import { withStore } from "../../store/open.ts";
 import { listedTitle, resolveId } from "../../store/session-id.ts";
-import { paintFor } from "../../terminal/colour.ts";
+import { type Paint, paintFor, type Style } from "../../terminal/colour.ts";
 import { jsonText } from "../../terminal/json.ts";
+import { page, pagerCommand } from "../../terminal/pager.ts";
 import { plainLine } from "../../terminal/plain.ts";
+import { wrapWords } from "../../terminal/wrap-words.ts";
 import { interruptionLines } from "../../transcript/interruption-lines.ts";
-import { transcriptLines } from "../../transcript/terminal-lines.ts";
+import type { Item } from "../../transcript/item.ts";
+import { type Layout, transcriptLines } from "../../transcript/terminal-lines.ts";
 import { titleOf } from "../../transcript/title.ts";
 
 interface Options {
   readonly full?: true;
+  /** False with --no-pager. */
+  readonly pager: boolean;
   readonly json?: true;
 }
 
@@ -21,19 +27,20 @@ export function register(program: Command): void {
     .argument("<id>", "session id, its first or last characters, or latest")
     .summary("print a readable transcript")
     .description(
-      "Prints a conversation as a readable transcript and, if it was interrupted, what was in flight. Long outputs and reasoning are shortened. Read-only: the session may be in use.",
+      "Prints a conversation as a readable transcript and, if it was interrupted, what was in flight. Long outputs and reasoning are shortened. On a terminal, Markdown is laid out, changes to files are in colour, and a long transcript opens in your pager. Read-only: the session may be in use.",
     )
     .option("--full", "print everything, including the input of each call")
+    .option("--no-pager", "print directly, even if it is longer than the screen")
     .option(
       "--json",
       "print one JSON object: attributes, items, interruption, queue, usage (with sub-agents; ownUsage without), damage",
     )
     .addHelpText(
       "after",
-      "\nExamples:\n  holdfast show latest | less -R\n  holdfast show 019a3c4d --json | jq '.items[].text'",
+      "\nExamples:\n  holdfast show latest\n  holdfast show 5f2a91c0 --json | jq '.items[].text'\n\nHOLDFAST_PAGER or PAGER names the pager (default: less).",
     )
-    .action((given: string, { full, json }: Options, command: Command) =>
-      withStore(command.optsWithGlobals(), async (store) => {
+    .action(async (given: string, { full, json, pager }: Options, command: Command) => {
+      const shown = await withStore(command.optsWithGlobals(), async (store, config): Promise<Shown | null> => {
         const id = await resolveId(store, given);
         const reading = await store.read(id);
         const { itemsOf } = await import("../../transcript/items.ts");
@@ -48,34 +55,71 @@ export function register(program: Command): void {
         ]);
         if (json) {
           process.stdout.write(`${jsonText({ ...aboutOf(reading), usage, ownUsage: usageOf(reading), items })}\n`);
-          return;
+          return null;
         }
-        const paint = paintFor(process.stdout);
         const title = reading.attributes.title || ((await nullIfUnreadable(listedTitle(store, id))) ?? "");
-        const { attributes, interruption, queue, recovery, holder } = reading;
-        const lines = [paint("heading", titleOf(title, items) || "(no prompt yet)"), paint("faint", `session ${id}`)];
-        if (attributes.cwd !== undefined) lines.push(paint("faint", `folder  ${plainLine(attributes.cwd)}`));
         const { tokenWords } = await import("../../export/document.ts");
-        if (tokenWords(usage)) lines.push(paint("faint", `tokens  ${tokenWords(usage)}`));
-        if (attributes.parent)
-          lines.push(paint("faint", `sub-agent of session ${plainLine(attributes.parent.session)}`));
-        if (attributes.forkedFrom)
-          lines.push(paint("faint", `forked from session ${plainLine(attributes.forkedFrom.session)}`));
-        if (holder)
-          lines.push(paint("faint", plainLine(`open in ${holder.app}, process ${holder.pid} on ${holder.host}`)));
-        if (healthOf(recovery) === "corrupt") {
-          lines.push(paint("bad", "This session is damaged. The readable part is below. Unreadable:"));
-          for (const line of damageLines(recovery, false)) lines.push(paint("bad", `  ${line}`));
-        }
-        lines.push(...transcriptLines(items, paint, full === true));
-        if (interruption) lines.push("", ...interruptionLines(interruption).map((line) => paint("warning", line)));
-        if (interruption && !holder)
-          lines.push(paint("warning", `Finish it with: holdfast run --resume ${id} --finish`));
-        if (queue.length === 1) lines.push("", paint("warning", "1 prompt is queued."));
-        if (queue.length > 1) lines.push("", paint("warning", `${queue.length} prompts are queued.`));
-        process.stdout.write(`${lines.join("\n")}\n`);
-      }),
-    );
+        return { reading, items, title, tokens: tokenWords(usage), pager: config.pager };
+      });
+      // The store is closed while a pager runs.
+      if (shown) await print(shown, full === true, pager);
+    });
+}
+
+interface Shown {
+  readonly reading: Reading<unknown>;
+  readonly items: readonly Item[];
+  readonly title: string;
+  readonly tokens: string;
+  readonly pager: string | undefined;
+}
+
+async function print(shown: Shown, full: boolean, usesPager: boolean): Promise<void> {
+  const { stdout, env } = process;
+  const isTerminal = stdout.isTTY === true && env["TERM"] !== "dumb";
+  const paint = paintFor(stdout);
+  const markdown = isTerminal ? await markdownFor(paint) : null;
+  const layout: Layout = { paint, full, columns: stdout.isTTY ? stdout.columns || 80 : undefined, markdown };
+  const command = isTerminal && usesPager ? pagerCommand(shown.pager, env) : null;
+  await page(() => linesOf(shown, layout), { command, stdout, env });
+}
+
+/** Loaded where it is needed: a pipe gets the text as it is. */
+async function markdownFor(paint: Paint): Promise<Layout["markdown"]> {
+  const { markdownLines } = await import("../../screen/lines/markdown.ts");
+  const { ansiOf, lineText } = await import("../../screen/lines/line.ts");
+  const isPainted = paint("bad", "x") !== "x";
+  return (text, columns) =>
+    markdownLines(text, columns).map((line) => (isPainted ? ansiOf(line, true) : lineText(line)));
+}
+
+function* linesOf({ reading, items, title, tokens }: Shown, layout: Layout): Generator<string, void, undefined> {
+  const { id, attributes, interruption, queue, recovery, holder } = reading;
+  const { paint, columns, full } = layout;
+  const said = function* (style: Style, text: string, hang = 0): Generator<string, void, undefined> {
+    for (const row of wrapWords(text, columns, hang)) yield paint(style, row);
+  };
+  yield* said("heading", titleOf(title, items) || "(no prompt yet)");
+  yield* said("faint", `session ${full ? id : shortId(id)}`);
+  if (attributes.cwd !== undefined) yield* said("faint", `folder  ${plainLine(attributes.cwd)}`, 8);
+  if (tokens) yield* said("faint", `tokens  ${tokens}`, 8);
+  if (attributes.parent) yield* said("faint", `sub-agent of session ${shortId(plainLine(attributes.parent.session))}`);
+  if (attributes.forkedFrom)
+    yield* said("faint", `forked from session ${shortId(plainLine(attributes.forkedFrom.session))}`);
+  if (holder) yield* said("faint", plainLine(`open in ${holder.app}, process ${holder.pid} on ${holder.host}`));
+  if (healthOf(recovery) === "corrupt") {
+    yield* said("bad", "This session is damaged. The readable part is below. Unreadable:");
+    for (const line of damageLines(recovery, false)) yield* said("bad", `  ${line}`);
+  }
+  yield* transcriptLines(items, layout);
+  if (interruption) {
+    yield "";
+    for (const line of interruptionLines(interruption)) yield* said("warning", line, 2);
+    if (!holder) yield* said("warning", `Finish it with: holdfast run --resume ${shortId(id)} --finish`);
+  }
+  if (queue.length > 0) yield "";
+  if (queue.length === 1) yield* said("warning", "1 prompt is queued.");
+  if (queue.length > 1) yield* said("warning", `${queue.length} prompts are queued.`);
 }
 
 function aboutOf(reading: Reading<unknown>): object {

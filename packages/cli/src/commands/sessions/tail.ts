@@ -37,7 +37,7 @@ export function register(program: Command): void {
         const show = (record: JournalRecord): void => {
           const line = options.json
             ? recordText(record)
-            : recordLine(record, { dialect, columns: process.stdout.columns, paint });
+            : recordLine(record, { dialect, columns: process.stdout.columns || undefined, paint });
           process.stdout.write(`${line}\n`);
         };
         const newest: JournalRecord[] = [];

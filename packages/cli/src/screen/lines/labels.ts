@@ -1,10 +1,13 @@
 import { failureOf } from "../../failure.ts";
 import { homeFolder } from "../../home.ts";
 import type { ChatState } from "../../host/host.ts";
+import { shortId } from "../../short-id.ts";
 import { fit, plainLine } from "../../terminal/index.ts";
 import type { CallState } from "../../transcript/item.ts";
 import { callWords } from "../../transcript/words.ts";
 import type { Colour } from "./line.ts";
+
+export { shortId };
 
 const SUMMARY_COLUMNS_MAX = 200;
 
@@ -59,11 +62,6 @@ export function tokensWords(count: number): string {
 export function elapsedWords(ms: number): string {
   const seconds = Math.max(0, Math.floor(ms / 1_000));
   return `${Math.floor(seconds / 60)}:${String(seconds % 60).padStart(2, "0")}`;
-}
-
-/** The start of an id, to recognize it by. Of a UUIDv7, this is its timestamp. */
-export function shortId(id: string): string {
-  return id.slice(0, 13);
 }
 
 /** An error message with its hints. */

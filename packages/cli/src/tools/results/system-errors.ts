@@ -7,6 +7,7 @@ const WORDS: Readonly<Record<string, string>> = {
   // From creating a folder.
   EEXIST: "has a parent that is not a folder, or is being written by another process",
   ENOSPC: "could not be written: the disk is full",
+  EFBIG: "could not be written: the file would exceed the maximum file size",
   EDQUOT: "could not be written: the disk quota is used up",
   EROFS: "could not be written: the disk is read-only",
   ENAMETOOLONG: "has a name that is too long",

@@ -5,13 +5,14 @@ import { diskFailure, isForbidden } from "../../disk/failure.ts";
 import { assertStorePlace, notAFolder } from "../../disk/file-rules.ts";
 import { makeFolders, syncNames } from "../../disk/folders.ts";
 import { nodeDisk } from "../../disk/node-disk.ts";
+import { errnoOf, HoldfastError } from "../../errors.ts";
 import type * as contract from "../../journal/contract.ts";
 import { assertId } from "../../journal/id.ts";
 import { Ledger } from "../../journal/ledger.ts";
 import { openedRecord, segmentRecord } from "../../journal/lifecycle.ts";
 import type { VerbatimLine } from "../../journal/lines/verbatim.ts";
 import { OrderClock } from "../../journal/order.ts";
-import type { JournalRecord, NewRecord } from "../../journal/record.ts";
+import type { JournalRecord, Json, NewRecord } from "../../journal/record.ts";
 import { sessionExists, sessionNotFound, storeClosed } from "../../journal/refusals.ts";
 import { judgeEnd } from "../../journal/verification.ts";
 import { assertPath } from "../address.ts";
@@ -19,7 +20,7 @@ import { type Lease, Leases } from "../lease.ts";
 import { adoptSession } from "./care/adopt.ts";
 import { type Healed, heal, openEpoch, prepare, setTailsAside } from "./care/heal.ts";
 import { packSegment } from "./care/pack.ts";
-import { collectGarbage, moveToTrash } from "./care/trash.ts";
+import { collectGarbage, listTrash, moveToTrash, takeFromTrash } from "./care/trash.ts";
 import { verifySession } from "./care/verify.ts";
 import { replaced } from "./files/claim.ts";
 import { createAtomically } from "./files/create-atomically.ts";
@@ -31,6 +32,7 @@ import { followSession } from "./follow.ts";
 import { FolderJournal, type JournalParts } from "./journal.ts";
 import { Catalogue } from "./listing/catalogue.ts";
 import { Listing } from "./listing/listing.ts";
+import { readRow } from "./listing/row-from-files.ts";
 import { warningsOf } from "./warnings.ts";
 import { type SegmentEnd, SegmentWriter } from "./writer.ts";
 
@@ -229,6 +231,31 @@ class FolderStore implements contract.JournalStore {
         moveToTrash(this.#disk, this.#sessions, this.#trash, id, this.#now());
       } catch (error) {
         throw diskFailure(error, "delete a session", folder, "It is complete, in its place or in the trash.");
+      }
+    });
+  }
+
+  async trashed(): Promise<readonly contract.Trashed[]> {
+    this.#assertOpen();
+    const { summariser } = this.#options;
+    return this.#doing("list the trash", this.#trash, () =>
+      listTrash(this.#disk, this.#sessions, this.#trash).map(({ id, folder, trashedMs }) => {
+        const trashedAt = new Date(trashedMs).toISOString();
+        return { id, trashedAt, summary: summaryIn(this.#disk, folder, id, summariser) };
+      }),
+    );
+  }
+
+  async restore(id: string): Promise<void> {
+    const folder = this.#folderOf(id);
+    if (this.#segmentsOf(folder).length > 0) throw sessionExists(id);
+    await this.#underLease(id, () => {
+      try {
+        this.#anchor();
+        takeFromTrash(this.#disk, this.#sessions, this.#trash, id);
+        this.#listing.lookAgain();
+      } catch (error) {
+        throw diskFailure(error, "restore a session", folder, "It is complete, in its place or in the trash.");
       }
     });
   }
@@ -441,5 +468,15 @@ class FolderStore implements contract.JournalStore {
 
   #assertOpen(): void {
     if (this.#closed) throw storeClosed(this.url);
+  }
+}
+
+/** Null if it cannot be read: that is no reason to hide a session that can still be restored. */
+function summaryIn(disk: Disk, folder: string, id: string, summariser: contract.Summariser | undefined): Json {
+  try {
+    return readRow(disk, folder, id, summariser)?.summary ?? null;
+  } catch (error) {
+    if (error instanceof HoldfastError || errnoOf(error) !== undefined) return null;
+    throw error;
   }
 }

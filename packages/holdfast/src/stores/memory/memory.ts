@@ -7,6 +7,11 @@ export interface MemoryLease {
   readonly lost: () => void;
 }
 
+export interface TrashedSession {
+  readonly session: MemorySession;
+  readonly deletedMs: number;
+}
+
 /**
  * Where memory stores keep their sessions. Several stores may be open on one memory, like several processes on one
  * folder: that is how tests close a store and reopen it.
@@ -14,8 +19,8 @@ export interface MemoryLease {
 export class Memory {
   readonly sessions: Map<string, MemorySession> = new Map();
   readonly leases: Map<string, MemoryLease> = new Map();
-  /** Deleted sessions, and when each was deleted. */
-  readonly trash: Map<string, number> = new Map();
+  /** Deleted sessions, in the order of their deletion. */
+  readonly trash: Set<TrashedSession> = new Set();
   /** The newest stamp of any session. */
   newest: string | undefined;
 

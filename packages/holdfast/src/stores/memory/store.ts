@@ -11,6 +11,7 @@ import type {
   Opened,
   Snapshot,
   Summariser,
+  Trashed,
   Verification,
   WriterOptions,
 } from "../../journal/contract.ts";
@@ -20,7 +21,14 @@ import { openedRecord, segmentRecord } from "../../journal/lifecycle.ts";
 import { assertFollows, nothingToAdopt, type VerbatimLine } from "../../journal/lines/verbatim.ts";
 import { OrderClock } from "../../journal/order.ts";
 import type { JournalRecord, NewRecord } from "../../journal/record.ts";
-import { notSupported, sessionBusy, sessionExists, sessionNotFound, storeClosed } from "../../journal/refusals.ts";
+import {
+  notInTrash,
+  notSupported,
+  sessionBusy,
+  sessionExists,
+  sessionNotFound,
+  storeClosed,
+} from "../../journal/refusals.ts";
 import { judgeEnd, verificationOf } from "../../journal/verification.ts";
 import { MemoryJournal } from "./journal.ts";
 import { listSessions, rowOf } from "./list.ts";
@@ -147,9 +155,27 @@ class MemoryStore implements JournalStore {
     this.#assertFree(id);
     const now = this.#clock();
     this.#memory.sessions.delete(id);
-    this.#memory.trash.set(`${id}-${now}`, now);
+    this.#memory.trash.add({ session, deletedMs: now });
     session.deleted = true;
     session.wake();
+  }
+
+  async trashed(): Promise<readonly Trashed[]> {
+    this.#assertOpen();
+    return [...this.#memory.trash].reverse().map(({ session, deletedMs }) => ({
+      id: session.id,
+      trashedAt: new Date(deletedMs).toISOString(),
+      summary: rowOf(session)?.summary ?? null,
+    }));
+  }
+
+  async restore(id: string): Promise<void> {
+    if (await this.has(id)) throw sessionExists(id);
+    const found = [...this.#memory.trash].findLast(({ session }) => session.id === id);
+    if (!found) throw notInTrash(id);
+    this.#memory.trash.delete(found);
+    found.session.deleted = false;
+    this.#memory.sessions.set(id, found.session);
   }
 
   async verify(id: string): Promise<Verification> {
@@ -185,10 +211,9 @@ class MemoryStore implements JournalStore {
   async gc(options: { readonly graceMs?: number } = {}): Promise<{ readonly removed: readonly string[] }> {
     this.#assertOpen();
     const before = this.#clock() - (options.graceMs ?? GRACE_MS);
-    const old = [...this.#memory.trash.keys()].filter((name) => this.#memory.trash.get(name)! < before);
-    for (const name of old) this.#memory.trash.delete(name);
-    const removed = old.map((name) => name.slice(0, name.lastIndexOf("-")));
-    return { removed };
+    const old = [...this.#memory.trash].filter(({ deletedMs }) => deletedMs < before);
+    for (const one of old) this.#memory.trash.delete(one);
+    return { removed: old.map(({ session }) => session.id) };
   }
 
   close(): Promise<void> {

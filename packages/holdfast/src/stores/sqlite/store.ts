@@ -11,7 +11,7 @@ import { Account, recordsOf } from "../../journal/lines/account.ts";
 import type { VerbatimLine } from "../../journal/lines/verbatim.ts";
 import { OrderClock } from "../../journal/order.ts";
 import { FORMAT_MAJOR, FORMAT_MINOR, type JournalRecord, type NewRecord } from "../../journal/record.ts";
-import { notSupported, sessionExists, sessionNotFound, storeClosed } from "../../journal/refusals.ts";
+import { notInTrash, notSupported, sessionExists, sessionNotFound, storeClosed } from "../../journal/refusals.ts";
 import { judgeEnd, verificationOf } from "../../journal/verification.ts";
 import { assertPath } from "../address.ts";
 import { type Lease, Leases } from "../lease.ts";
@@ -31,6 +31,9 @@ import type { Rows } from "./rows/rows.ts";
 import { collectGarbage } from "./trash.ts";
 import { WriteQueue } from "./write-queue.ts";
 import { SessionWriter } from "./writer.ts";
+
+/** The last time that a `Date` can hold. */
+const TIME_MAX = 8.64e15;
 
 export interface SqliteStoreOptions {
   /** What `append` waits for by default. Default `power`. */
@@ -243,6 +246,36 @@ class SqliteStore implements contract.JournalStore {
       lease.release();
     }
     this.#followers.wake(id);
+  }
+
+  async trashed(): Promise<readonly contract.Trashed[]> {
+    this.#assertOpen();
+    const found = await this.#reads.read("list the trash", (rows) => rows.restorable());
+    return found.map(({ id, trashedMs, summary = null }) => ({
+      id,
+      trashedAt: new Date(Math.min(trashedMs, TIME_MAX)).toISOString(),
+      summary,
+    }));
+  }
+
+  async restore(id: string): Promise<void> {
+    const { database, wal } = this.#writable("restore a session");
+    await this.#assertNew(id);
+    const lease = await this.#leases.take(id, this.#options.app ?? "holdfast");
+    try {
+      await wal.trust();
+      const { rows } = database;
+      const untrash = (): void => {
+        if (isKnown(rows, id)) throw sessionExists(id);
+        const [last] = rows.restorable(id);
+        if (!last) throw notInTrash(id);
+        rows.untrash(last.key);
+      };
+      await database.retry("restore a session", () => database.transaction(untrash));
+      await wal.confirm();
+    } finally {
+      lease.release();
+    }
   }
 
   async verify(id: string): Promise<contract.Verification> {

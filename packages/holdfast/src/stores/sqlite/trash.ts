@@ -26,6 +26,8 @@ export async function collectGarbage(
   const removed: string[] = [];
   for (const { key, id } of await database.read(WHAT, () => rows.trashed(nowMs - graceMs))) {
     if (id === null || !(await database.read(WHAT, () => isTrash(rows, key, id)))) continue;
+    // Nobody may restore a session that is half removed.
+    if (!(await database.retry(WHAT, () => database.write(() => rows.claimTrashed(key))))) continue;
     // The lines first: if the session's row went first, they would stay forever.
     const removeSome = (): number => database.write(() => rows.removeLines(key, REMOVE_ROWS));
     while ((await database.retry(WHAT, removeSome)) > 0) {

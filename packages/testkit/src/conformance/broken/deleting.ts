@@ -65,6 +65,16 @@ export const brokenDeleting: readonly BrokenStore[] = [
     name: "never empties the trash",
     open: stores((store) => ({ gc: (options) => store.gc({ ...options, graceMs: 2 * GRACE_MS }) })),
   },
+  { name: "restores nothing", open: stores(() => ({ restore: async () => {} })) },
+  {
+    name: "replaces a session by the one that it restores",
+    open: stores((store) => ({
+      async restore(id) {
+        if ((await store.has(id)) && (await store.trashed!()).some((one) => one.id === id)) await store.delete(id);
+        await store.restore!(id);
+      },
+    })),
+  },
   {
     name: "tells again and again what it removed",
     open: stores((store) => {

@@ -51,6 +51,58 @@ export const deleting: readonly Case[] = [
     },
   ),
 
+  conformanceCase("restore: a session comes back as it was, for everybody, and can go on", ["S18"], async (trial) => {
+    const store = await trial.open();
+    if (!store.trashed || !store.restore) return;
+    const other = await trial.open();
+    const [id, kept] = [newId(), newId()];
+    for (const session of [id, kept]) await (await store.create(session, [note(session), note("more")])).close();
+    await store.delete(id);
+    await store.delete(kept);
+    const ofThese = (found: readonly { readonly id: string }[]) => found.map((one) => one.id);
+    assert.deepEqual(ofThese(await other.trashed!()), [kept, id], "the last one deleted comes first");
+    for (const { trashedAt } of await other.trashed!()) assert.ok(!Number.isNaN(Date.parse(trashedAt)));
+    await other.restore!(id);
+    for (const reader of [store, other, await trial.open()]) {
+      assert.equal(await reader.has(id), true);
+      assert.deepEqual(ofThese((await reader.list()).sessions), [id]);
+      assert.deepEqual(textsOf(await all(reader.history(id))), [id, "more"]);
+      assert.deepEqual(ofThese(await reader.trashed!()), [kept]);
+      assert.equal((await reader.verify(id)).damaged.length, 0);
+    }
+    const { journal } = await store.open(id);
+    await journal.append(note("goes on"));
+    await journal.close();
+    assert.deepEqual(textsOf((await other.open(id)).records), [id, "more", "goes on"]);
+  }),
+
+  conformanceCase("restore: refuses what is not in the trash, and never replaces a session", ["S18"], async (trial) => {
+    const store = await trial.open();
+    if (!store.trashed || !store.restore) return;
+    const id = newId();
+    await refusal(() => store.restore!(id), "SESSION_NOT_FOUND");
+    await refusal(() => store.restore!("../etc"), "ID_INVALID");
+    await (await store.create(id, [note("first")])).close();
+    await refusal(() => store.restore!(id), "SESSION_EXISTS");
+    await store.delete(id);
+    await sleep(5);
+    const second = await store.create(id, [note("second")]);
+    await refusal(() => store.restore!(id), "SESSION_EXISTS");
+    await second.append(note("untouched"));
+    await second.close();
+    assert.deepEqual(textsOf(await all(store.history(id))), ["second", "untouched"]);
+    // The last one deleted comes back; the one before it stays in the trash.
+    await store.delete(id);
+    await store.restore!(id);
+    assert.deepEqual(textsOf(await all(store.history(id))), ["second", "untouched"]);
+    assert.equal((await store.trashed!()).length, 1);
+    await store.delete(id);
+    await sleep(20);
+    await store.gc({ graceMs: 0 });
+    assert.deepEqual(await store.trashed!(), []);
+    await refusal(() => store.restore!(id), "SESSION_NOT_FOUND");
+  }),
+
   conformanceCase("gc: deletes what has been in the trash long enough, and reports it once", ["S18"], async (trial) => {
     const store = await trial.open();
     const [id, kept] = [newId(), newId()];

@@ -4,14 +4,18 @@ import { diskFailure, isGeneral } from "../../../disk/failure.ts";
 import { notAFolder } from "../../../disk/file-rules.ts";
 import { errnoOf, type HoldfastError } from "../../../errors.ts";
 import { isId } from "../../../journal/id.ts";
+import { notInTrash, sessionExists } from "../../../journal/refusals.ts";
 import type { Leases } from "../../lease.ts";
 import { listSegments, segmentNumber } from "../files/segment.ts";
 
 const WEEK_MS = 7 * 24 * 3600 * 1000;
 const DAY_MS = 24 * 3600 * 1000;
+/** The last time that a `Date` can hold. */
+const TIME_MAX = 8.64e15;
 /** System errors for removing a folder that is not empty, and for a rename that would replace one. */
 export const NOT_EMPTY: ReadonlySet<string> = new Set(["ENOTEMPTY", "EEXIST"]);
-const TRASHED = /^([0-9a-f-]{36})-(\d+)$/;
+/** The last part marks a session that is being removed: it can no longer be restored. */
+const TRASHED = /^([0-9a-f-]{36})-(\d+)(\.gone)?$/;
 
 /** Runs under the lease. The session is complete in one place or the other. */
 export function moveToTrash(disk: Disk, sessions: string, trash: string, id: string, nowMs: number): void {
@@ -23,6 +27,50 @@ export function moveToTrash(disk: Disk, sessions: string, trash: string, id: str
   // neither.
   disk.syncFolder(trash);
   disk.syncFolder(sessions);
+}
+
+/** A session in the trash folder. */
+export interface InTrash {
+  readonly id: string;
+  readonly folder: string;
+  readonly trashedMs: number;
+}
+
+/** Everything in the trash that can be restored, the last one deleted first. */
+export function listTrash(disk: Disk, sessions: string, trash: string): InTrash[] {
+  const found: InTrash[] = [];
+  for (const name of namesIn(disk, trash)) {
+    const [, id, time, isGoing] = TRASHED.exec(name) ?? [];
+    if (id === undefined || !isId(id) || isGoing !== undefined || Number(time) > TIME_MAX) continue;
+    const folder = join(trash, name);
+    const stat = disk.stat(folder);
+    if (stat?.kind !== "folder" || isSame(stat, disk.stat(join(sessions, id)))) continue;
+    if (listSegments(disk, folder).length === 0) continue;
+    found.push({ id, folder, trashedMs: Number(time) });
+  }
+  return found.sort((one, other) => other.trashedMs - one.trashedMs || (one.folder < other.folder ? 1 : -1));
+}
+
+/** Runs under the lease. The session is complete in one place or the other. */
+export function takeFromTrash(disk: Disk, sessions: string, trash: string, id: string): void {
+  const found = listTrash(disk, sessions, trash).find((one) => one.id === id);
+  if (!found) throw notInTrash(id);
+  const target = join(sessions, id);
+  // A folder without a segment is not a session: its creator was killed.
+  if (disk.stat(target) && !removeUnborn(disk, target)) throw sessionExists(id);
+  try {
+    disk.rename(found.folder, target);
+  } catch (error) {
+    const errno = errnoOf(error) ?? "";
+    // A rename does not replace a folder that has content, so a session created in the meantime is kept.
+    if (NOT_EMPTY.has(errno)) throw sessionExists(id);
+    // Garbage collection has just taken it.
+    if (errno === "ENOENT") throw notInTrash(id);
+    throw error;
+  }
+  // The new folder before the old one, as in `moveToTrash`.
+  disk.syncFolder(sessions);
+  disk.syncFolder(trash);
 }
 
 /** Removes trash older than the grace period, folders that never became a session, and unused leases. */
@@ -57,7 +105,9 @@ export function collectGarbage(
       const match = TRASHED.exec(name);
       if (!match || nowMs - Number(match[2]) < graceMs) return;
       if (isSame(disk.stat(join(trash, name)), disk.stat(join(sessions, match[1]!)))) return;
-      removeTree(disk, join(trash, name));
+      const claimed = claimForRemoval(disk, join(trash, name), match[3] !== undefined);
+      if (claimed === null) return;
+      removeTree(disk, claimed);
       removed.push(match[1]!);
     });
     each(sessions, disk.list(sessions), (id) => {
@@ -85,6 +135,24 @@ export function collectGarbage(
   }
   if (failure) throw failure;
   return { removed };
+}
+
+/**
+ * Renames it first, so that nobody restores a session that is half removed: either this rename succeeds or that of
+ * `takeFromTrash`. Null if it is no longer there.
+ */
+function claimForRemoval(disk: Disk, path: string, isClaimed: boolean): string | null {
+  if (isClaimed || disk.stat(path)?.kind !== "folder") return path;
+  const gone = `${path}.gone`;
+  try {
+    // One that cannot even be read stays as it is.
+    disk.list(path);
+    disk.rename(path, gone);
+    return gone;
+  } catch (error) {
+    if (errnoOf(error) === "ENOENT") return null;
+    throw error;
+  }
 }
 
 /** Empty if the folder does not exist. If it is a link, its target is not ours to clean. */

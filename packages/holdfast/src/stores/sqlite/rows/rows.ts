@@ -102,6 +102,8 @@ export class Rows {
   readonly #readSegments: StatementSync;
   readonly #trash: StatementSync;
   readonly #trashed: StatementSync;
+  readonly #restorable: StatementSync;
+  readonly #claimTrashed: StatementSync;
   readonly #removeLines: StatementSync;
   readonly #removeSegments: StatementSync;
   readonly #removeSession: StatementSync;
@@ -187,6 +189,12 @@ export class Rows {
     this.#trashed = prepare(
       `SELECT ${keyOf("s")} AS key, ${textOf("s.id", 36)} AS id ${table} WHERE s.trashed <= ? ORDER BY s.key`,
     );
+    // Without a head, it is being copied in or being removed.
+    this.#restorable = prepare(
+      `SELECT ${columns}, CASE WHEN typeof(s.trashed) = 'integer' THEN s.trashed END AS since ${table} ` +
+        "WHERE s.trashed IS NOT NULL AND s.head > 0 AND (?1 IS NULL OR s.id = ?1) ORDER BY s.trashed DESC, s.key DESC",
+    );
+    this.#claimTrashed = prepare("UPDATE sessions SET head = 0 WHERE key = ? AND trashed IS NOT NULL");
     this.#removeLines = prepare(
       "DELETE FROM lines WHERE place IN " +
         `(SELECT place FROM lines WHERE place BETWEEN ?1 << 32 AND (?1 << 32) + ${SEQ_MAX} LIMIT ?2)`,
@@ -406,6 +414,19 @@ export class Rows {
 
   trashed(untilMs: number): { readonly key: number; readonly id: string | null }[] {
     return this.#trashed.all(untilMs) as { key: number; id: string | null }[];
+  }
+
+  /** The sessions in the trash that can be restored, or those with this id; the last one deleted first. */
+  restorable(id: string | null = null): (SessionRow & { readonly trashedMs: number })[] {
+    return this.#restorable.all(id).flatMap((row) => {
+      const session = sessionOf(toTableRow(row));
+      return session ? [{ ...session, trashedMs: Number(row["since"] ?? 0) }] : [];
+    });
+  }
+
+  /** From now on it cannot be restored. False if it is not in the trash any more. */
+  claimTrashed(key: number): boolean {
+    return this.#claimTrashed.run(key).changes === 1;
   }
 
   /** Removes up to `count` lines; returns how many. */
