@@ -1,4 +1,4 @@
-import { existsSync, mkdirSync, readdirSync, statSync, writeFileSync } from "node:fs";
+import { cpSync, existsSync, mkdirSync, readdirSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { newId } from "holdfast";
 import { type Disk, nodeDisk } from "holdfast/disk";
@@ -128,4 +128,31 @@ test("a large session is written in pieces, and is not held in memory as a whole
   await store.adopt!(id, all(records.map((record) => lineOf(record)!)));
   expect(Math.max(...writes)).toBeLessThan(2 * 1024 * 1024);
   expect(await Array.fromAsync(store.history(id))).toEqual(records);
+});
+
+test("P1: a session whose writer was killed, and which another one continued, is adopted with every record", async () => {
+  using here = place();
+  const id = newId();
+  const [live, killed, copy] = ["live", "killed", "copy"].map((name) => join(here.path, name));
+  await using first = await openFolderStore(live!, { durability: "process" });
+  const journal = await first.create(id, [{ kind: "session" }]);
+  for (let n = 0; n < 5; n++) await journal.append({ kind: "note", name: "n", value: n });
+  // What a power cut would leave of it, at best.
+  cpSync(join(live!, "sessions"), join(killed!, "sessions"), { recursive: true });
+  await using second = await openFolderStore(killed!);
+  const { journal: again } = await second.open(id);
+  await again.append({ kind: "note", name: "n", value: "after" });
+  await again.close();
+  const files = readdirSync(join(killed!, "sessions", id));
+  expect(
+    files.filter((name) => /\.tail-\d+$/.test(name) && statSync(join(killed!, "sessions", id, name)).size > 0),
+  ).toHaveLength(1);
+  const original = await Array.fromAsync(second.history(id));
+  await using target = await openFolderStore(copy!);
+  await target.adopt!(id, all(original.map((record) => lineOf(record)!)));
+  expect(await Array.fromAsync(target.history(id))).toEqual(original);
+  expect((await target.verify(id)).damaged).toEqual([]);
+  const { journal: goesOn, records } = await target.open(id);
+  expect(records.map(({ seq }) => seq)).toEqual(original.map(({ seq }) => seq));
+  await goesOn.close();
 });

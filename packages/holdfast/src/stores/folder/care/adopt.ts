@@ -1,12 +1,13 @@
 import { join } from "node:path";
 import type { Disk, DiskFile } from "../../../disk/disk.ts";
 import { errnoOf, HoldfastError } from "../../../errors.ts";
+import { placeBefore } from "../../../journal/lifecycle.ts";
 import type { Segment } from "../../../journal/lines/account.ts";
 import { assertFollows, nothingToAdopt, segmentAt, type VerbatimLine } from "../../../journal/lines/verbatim.ts";
 import { SEGMENT_BYTES_MAX } from "../../../journal/record.ts";
 import { sessionExists } from "../../../journal/refusals.ts";
 import { putAll } from "../files/create-atomically.ts";
-import { segmentName } from "../files/segment.ts";
+import { segmentName, tailName } from "../files/segment.ts";
 import { NOT_EMPTY, removeTree, removeUnborn } from "./trash.ts";
 
 const NEWLINE = Buffer.from("\n");
@@ -87,6 +88,8 @@ class SegmentFiles {
   put({ record, bytes }: VerbatimLine): void {
     const begins = segmentAt(record, this.#segment);
     if (begins) {
+      const place = placeBefore(record, begins.number);
+      if (place && place.segment === this.#segment?.number) this.#splitAt(place.bytes);
       this.end();
       this.#segment = begins;
       this.#size = 0;
@@ -108,6 +111,35 @@ class SegmentFiles {
     this.abandon();
   }
 
+  /**
+   * The next segment continues from an offset in this one: what follows it counts only as its tail, as in the
+   * original.
+   */
+  #splitAt(offset: number): void {
+    if (this.#size <= offset) return;
+    this.#flush();
+    const { number } = this.#segment!;
+    const name = segmentName(number);
+    const segment = this.#disk.open(join(this.#folder, name), "read");
+    try {
+      const tail = this.#disk.open(join(this.#folder, tailName(name, offset)), "create");
+      try {
+        const piece = Buffer.allocUnsafe(Math.min(PIECE_BYTES, this.#size - offset));
+        for (let at = offset; at < this.#size; ) {
+          const read = segment.read(piece, 0, Math.min(piece.length, this.#size - at), at);
+          if (read === 0) throw shrunk(segment.path);
+          putAll(piece.subarray(0, read), (rest) => tail.write(rest));
+          at += read;
+        }
+        tail.syncNow();
+      } finally {
+        tail.close();
+      }
+    } finally {
+      segment.close();
+    }
+  }
+
   abandon(): void {
     this.#file?.close();
     this.#file = null;
@@ -119,6 +151,11 @@ class SegmentFiles {
     this.#pieces = [];
     this.#bytes = 0;
   }
+}
+
+function shrunk(path: string): HoldfastError {
+  const message = `The session was not adopted: another program has changed ${path}. Nothing was created. Try again.`;
+  return new HoldfastError("FILE_REPLACED", message, { path });
 }
 
 function tooLarge(segment: number): HoldfastError {
