@@ -40,7 +40,7 @@ export default defineConfig(({ mode }) => ({
   resolve: { conditions },
   ssr: { resolve: { conditions } },
   test: {
-    env: { XDG_STATE_HOME: state },
+    env: { XDG_STATE_HOME: state, XDG_CONFIG_HOME: state },
     // Many tests wait for processes and disks, so two files at a time pay off, also on two cores (default: one).
     maxWorkers: Math.max(2, availableParallelism() - 1),
     projects: layers.map((inTier) => inTier(mode)).filter(({ test }) => test.include.length > 0),

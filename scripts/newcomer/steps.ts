@@ -44,7 +44,7 @@ export async function followCommandPage(hour: Hour, { home, work }: { home: stri
   await hour.types("holdfast demo", { typed: "holdfast demo --kills 2", sees: [/killed|kill -9/i] });
   await hour.uses("holdfast", chat);
   await hour.uses('holdfast "what does src/index.ts do?"', async (shell) => {
-    await shell.until(/what does src\/index\.ts do\?[\s\S]*ready/);
+    await shell.until(/what does src\/index\.ts do\?[\s\S]*idle/);
     await shell.type("/quit", "Enter");
   });
   const run = `holdfast run "count words in src to words.md" --allow 'write(words.md)'`;
@@ -77,6 +77,10 @@ export async function followCommandPage(hour: Hour, { home, work }: { home: stri
   await hour.types("holdfast gc --dry-run", { sees: [/[Nn]othing/] });
   await hour.types(`holdfast copy ${store} ${home}/copied --all`, { sees: [/copied/] });
   await addServers(hour);
+  await hour.types("holdfast rules add 'shell(npm test)' 'write(src/**)'", { sees: [/Added: write\(src\/\*\*\)/] });
+  await hour.types("holdfast rules add --deny 'shell(git push)'", { sees: [/Added/] });
+  await hour.types("holdfast rules remove 'shell(npm test)'", { sees: [/Removed: shell\(npm test\)/] });
+  await hour.types("holdfast rules list --all", { sees: [/^deny +shell\(git push\)/m, /^allow +write\(src/m] });
   await hour.types("holdfast config", { sees: [/^model +offline/m] });
   await hour.types("holdfast completion bash", { sees: [/complete/] });
   await hour.types(`holdfast torture --kills 3 --dir ${work}`, { sees: [/3 kills|nothing/i] });

@@ -83,7 +83,7 @@ export const CLI_ROOMS: PackageRooms = {
     // One file for each command; what they need is loaded when they run.
     "commands/": [
       ...["config.ts", "demo/", "failure.ts", "mcp/", "mcp-settings/", "store/", "terminal/"],
-      ...["tools/shell/", "version.ts"],
+      ...["tools/permission/", "tools/shell/", "trust/", "version.ts"],
     ],
     "commands/agent/": ["config.ts", "run/", "screen/"],
     "commands/sessions/": [

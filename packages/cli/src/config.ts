@@ -1,6 +1,6 @@
 import { closeSync, fstatSync, openSync, readFileSync, type Stats } from "node:fs";
 import { homedir } from "node:os";
-import { posix, win32 } from "node:path";
+import { dirname, join, posix, resolve, win32 } from "node:path";
 import { CommandError, EXIT } from "./exit.ts";
 import { homeFolder } from "./home.ts";
 import { checkServers, type Servers } from "./mcp-settings/server-settings.ts";
@@ -232,6 +232,12 @@ export function configPath({ env, platform, home }: ConfigEnvironment = here): s
   const found = homeFolder(home);
   const rest = platform === "win32" ? ["AppData", "Roaming"] : [".config"];
   return found === null ? null : path.join(found, ...rest, "holdfast", "config.json");
+}
+
+/** The rules for projects, beside the configuration file and never in a project. Null without a configuration. */
+export function rulesPath(environment: ConfigEnvironment = here): string | null {
+  const config = configPath(environment);
+  return config === null ? null : join(dirname(resolve(config)), "rules.json");
 }
 
 function readConfigFile(path: string, mustBeThere: boolean): Readonly<Record<string, unknown>> {

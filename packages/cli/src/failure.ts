@@ -114,7 +114,7 @@ function hintsFor({ code, facts }: LibraryError): string[] {
   switch (code) {
     case "SESSION_BUSY":
       return [
-        `Watch it with "holdfast tail -f ${id}", continue in a copy with "holdfast fork ${id}", or end that process to free the session at once.`,
+        `Watch it with "holdfast tail -f ${id}", continue in a copy with "holdfast fork ${id}", or end that process to free the session at once. "holdfast resume" lists the other sessions.`,
       ];
     case "SESSION_NOT_FOUND":
     case "ID_INVALID":

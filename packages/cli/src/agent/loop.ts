@@ -1,3 +1,4 @@
+import { once } from "node:events";
 import { setTimeout as passed } from "node:timers/promises";
 import type { Durable, RunOutcome } from "@holdfast/adapters/ai-sdk";
 import { type ModelMessage, streamText, type TextStreamPart, type ToolSet } from "ai";
@@ -7,6 +8,7 @@ import { CommandError, EXIT } from "../exit.ts";
 import { isWindowError } from "../models/explain.ts";
 import type { ResolvedModel } from "../models/resolve.ts";
 import { compact, estimateTokens, isNearlyFull } from "./compaction.ts";
+import type { ParkedCalls } from "./parked-calls.ts";
 import { RETRIES_MAX, withRetryNotices } from "./retry-notices.ts";
 
 /** A turn is stopped after this many steps: it is probably going in circles. */
@@ -20,6 +22,8 @@ export interface TurnRun {
   /** Fires when the turn is stopped, or the process is told to end. */
   readonly signal: AbortSignal;
   readonly tools: ToolSet;
+  /** Calls that nobody waits for when the turn is stopped. */
+  readonly parked: ParkedCalls;
   readonly instructions: string;
   /** Decides on a call before it starts (R7). */
   readonly approve: (call: { readonly toolName: string; readonly input: unknown }) => Verdict;
@@ -51,7 +55,8 @@ export type TurnResult = RunOutcome | { readonly kind: "limit"; readonly steps: 
 export async function runTurn(run: TurnRun): Promise<TurnResult> {
   const { session, durable, model, tools, signal } = run;
   if (signal.aborted) return { kind: "aborted" };
-  await durable.runOpen(tools);
+  const left = new UnderWay(run.parked);
+  await Promise.race([durable.runOpen(left.watched(tools)), left.parked(signal)]);
   let usedTokens = estimateTokens([run.instructions, ...session.messages]);
   let isCompacted = false;
   /** No request has been answered since the compaction: if this one is too long, compacting again would not help. */
@@ -67,7 +72,7 @@ export async function runTurn(run: TurnRun): Promise<TurnResult> {
       isCompacted = true;
       isFresh = true;
     }
-    const underWay = new UnderWay();
+    const underWay = new UnderWay(run.parked);
     const settings = durable.wrap({
       model: withRetryNotices(model.model, run.retrying),
       tools,
@@ -119,7 +124,19 @@ const STOPPING_MS = 10_000;
  * before the session is closed or the next request is made.
  */
 class UnderWay {
-  readonly #running = new Set<Promise<unknown>>();
+  readonly #running = new Map<Promise<unknown>, string>();
+  readonly #parked: ParkedCalls;
+
+  constructor(parked: ParkedCalls) {
+    this.#parked = parked;
+  }
+
+  /** Resolves when the turn was stopped, a call is parked and the others have ended. */
+  async parked(stopped: AbortSignal): Promise<void> {
+    await this.#parked.next;
+    if (!stopped.aborted) await once(stopped, "abort");
+    await this.over();
+  }
 
   /** Wraps the recording tools, so that a result is on disk when its promise settles. */
   watched(tools: ToolSet): ToolSet {
@@ -130,8 +147,16 @@ class UnderWay {
   async over(): Promise<void> {
     const late = new AbortController();
     const patience = passed(STOPPING_MS, undefined, { signal: late.signal }).catch(() => {});
-    await Promise.race([Promise.allSettled(this.#running), patience]);
+    await Promise.race([this.#ended(), patience]);
     late.abort();
+  }
+
+  async #ended(): Promise<void> {
+    for (;;) {
+      const rest = [...this.#running].flatMap(([one, call]) => (this.#parked.has(call) ? [] : [one]));
+      if (rest.length === 0) return;
+      await Promise.race([Promise.allSettled(rest), this.#parked.next]);
+    }
   }
 
   #watched(tool: ToolSet[string]): ToolSet[string] {
@@ -140,7 +165,7 @@ class UnderWay {
     const watched = (...given: unknown[]): unknown => {
       const made = execute(...given);
       const answer = Promise.resolve(made);
-      this.#running.add(answer);
+      this.#running.set(answer, (given[1] as { readonly toolCallId: string }).toolCallId);
       const done = (): boolean => this.#running.delete(answer);
       answer.then(done, done);
       return made;

@@ -29,6 +29,7 @@ import {
 import { makeTools, REPLAY, type ToolContext } from "../tools/tools.ts";
 import { callWords } from "../transcript/words.ts";
 import type { Claims } from "../trust/claims.ts";
+import { projectOf } from "../trust/project-rules.ts";
 import { stateFolder } from "../trust/state-folder.ts";
 import { canonical, type SessionTrust } from "../trust/trust.ts";
 import { ApprovalGuard } from "./approval-guard.ts";
@@ -36,16 +37,17 @@ import type { AgentEvents } from "./events.ts";
 import { buildInstructions } from "./instructions.ts";
 import type { TurnRun, Verdict } from "./loop.ts";
 import { assertMayRun, isApproved, type OpenCallFacts } from "./open-calls.ts";
+import { ParkedCalls } from "./parked-calls.ts";
 import { makeMissingTools, makeServerTools } from "./server-tools.ts";
 import type { Services } from "./services.ts";
 import { DELEGATE, processesBelow } from "./subagent-sessions.ts";
 
 /** Makes an agent a sub-agent, or lets it have sub-agents. */
 export interface AgentRole {
-  /** The parent of a sub-agent, which works in the same folder under the same rules, and cannot ask anyone. */
+  /** The parent of a sub-agent, which works in the same folder under the same rules. */
   readonly parent?: AgentRuntime | null;
   /** Creates the tool that starts sub-agents. Without it, the agent cannot start any. */
-  readonly delegateTool?: ((agent: AgentRuntime, model: ResolvedModel) => ToolSet[string]) | null;
+  readonly delegateTool?: ((agent: AgentRuntime, model: ResolvedModel, parked: ParkedCalls) => ToolSet[string]) | null;
 }
 
 /** One agent: a session, and everything needed to work in it. */
@@ -86,10 +88,21 @@ export class AgentRuntime {
     return this.#parent?.cwd ?? this.#trust.folder ?? process.cwd();
   }
 
-  /** The configured rules, plus what the user allowed "for the rest of the session", also after a restart. */
+  /** The configured rules and those of the project, plus what the user allowed for this session. */
   get policy(): Policy {
     const { allow, ask, deny } = this.#services.config;
-    return { allow: [...allow, ...this.#rules], ask, deny };
+    const project = this.#services.rules.of(this.cwd);
+    return {
+      allow: [...allow, ...project.allow, ...this.#rules],
+      ask: [...ask, ...project.ask],
+      deny: [...deny, ...project.deny],
+    };
+  }
+
+  /** The folder that a rule for this project is saved for; null if it cannot be saved. */
+  get project(): string | null {
+    const project = this.#services.rules.path === null ? null : projectOf(this.cwd);
+    return typeof project === "string" ? project : null;
   }
 
   get #rules(): readonly string[] {
@@ -101,6 +114,20 @@ export class AgentRuntime {
     // Starting a sub-agent is harmless: the same rules apply to each of its calls.
     const isHarmless = name === DELEGATE && decision.verdict === "ask" && decision.rule === undefined;
     return isHarmless ? { ...decision, verdict: "allow" } : decision;
+  }
+
+  /** Saves a rule for this project in the user's configuration. Returns why that failed; null if it is saved. */
+  allowInProject(rule: string): string | null {
+    const { project } = this;
+    if (project === null) return "it has no configuration, or the folder is not yours";
+    try {
+      this.#services.rules.add(project, "allow", [rule]);
+      return null;
+    } catch (error) {
+      // A full or read-only home must not stop the work.
+      if (error instanceof Error && "code" in error) return error.message;
+      throw error;
+    }
   }
 
   /** Allows a rule for the rest of the session. Returns why it lasts only for this process; null if it is saved. */
@@ -122,7 +149,7 @@ export class AgentRuntime {
   claims(): Omit<Claims, "model"> {
     const { session } = this;
     const { allow } = session.attributes.notes;
-    const known = [...this.#services.config.allow, ...this.#rules];
+    const known = this.policy.allow;
     const calls = session.interruption?.calls ?? [];
     const isUnknown = (rule: unknown): rule is string => typeof rule === "string" && !known.includes(rule);
     const isForeign = (call: OpenCall): boolean =>
@@ -145,12 +172,14 @@ export class AgentRuntime {
     // A sub-agent has nobody to tell.
     if (this.#parent === null)
       for (const text of this.#services.servers?.takeWarnings() ?? []) this.#events.warned(text);
+    const parked = new ParkedCalls();
     return {
       session,
       durable,
       model,
       signal,
-      tools: this.#tools(turn, model),
+      tools: this.#tools(turn, model, parked),
+      parked,
       instructions: await buildInstructions(this.cwd, this.#own),
       approve: (call) => this.#verdict(call),
       show,
@@ -259,19 +288,19 @@ export class AgentRuntime {
       ...(allOutputs === null ? {} : { allOutputs }),
       ...(state === null ? {} : { state: join(state, "holdfast") }),
       ...(config === null ? {} : { config: resolve(config) }),
+      ...defined({ rules: this.#services.rules.path ?? undefined }),
     };
   }
 
   #verdict(call: { readonly toolName: string; readonly input: unknown }): Verdict {
     const decision = this.decide(call.toolName, call.input);
     if (decision.verdict === "allow") return { type: "not-applicable" };
-    const canAsk = this.#services.asks === "person" && this.#parent === null;
-    if (decision.verdict === "ask" && canAsk) return { type: "user-approval" };
+    if (decision.verdict === "ask" && this.#services.asks === "person") return { type: "user-approval" };
     this.#events.denied(call, decision);
     return { type: "denied", reason: decision.denial };
   }
 
-  #tools(turn: Turn<ModelMessage>, model: ResolvedModel): ToolSet {
+  #tools(turn: Turn<ModelMessage>, model: ResolvedModel, parked: ParkedCalls): ToolSet {
     const { config } = this.#services;
     const context: ToolContext = {
       cwd: this.cwd,
@@ -288,7 +317,7 @@ export class AgentRuntime {
       watch: (call, name, input) => this.approvals.watch(call, { name, input }),
     };
     const tools: ToolSet = { ...makeTools(context), ...this.#serverTools(model) };
-    if (this.#delegateTool) tools[DELEGATE] = this.#delegateTool(this, model);
+    if (this.#delegateTool) tools[DELEGATE] = this.#delegateTool(this, model, parked);
     Object.assign(tools, makeMissingTools(turn.open, tools));
     // Do this now: a started call is no longer open.
     const approved = turn.open.filter((call) => this.#trust.hasApproved(call));

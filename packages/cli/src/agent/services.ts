@@ -2,6 +2,7 @@ import type { Store } from "holdfast";
 import type { Config } from "../config.ts";
 import type { McpServers } from "../mcp/servers.ts";
 import type { ResolvedModel } from "../models/resolve.ts";
+import type { ProjectRules } from "../trust/project-rules.ts";
 import type { Trust } from "../trust/trust.ts";
 
 /** Shared by all conversations of a host. */
@@ -19,4 +20,6 @@ export interface Services {
   readonly trust: Trust;
   /** The user's MCP servers; null if there are none. */
   readonly servers: McpServers | null;
+  /** The user's rules for single projects. */
+  readonly rules: ProjectRules;
 }

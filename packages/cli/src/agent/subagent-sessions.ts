@@ -25,6 +25,18 @@ export async function findChild(store: Store, parent: string, call: string, mess
   return null;
 }
 
+/** The calls on which the sub-agent of a call waits for a person; none if anything else of it is in flight. */
+export async function callsWaitingBelow(
+  store: Store,
+  parent: string,
+  { id, name, message }: OpenCall,
+): Promise<readonly OpenCall[]> {
+  const child = name === DELEGATE ? await findChild(store, parent, id, message ?? undefined) : null;
+  const reading = child === null ? null : await nullIfUnreadable(store.read(child));
+  const { how, calls = [] } = reading?.interruption ?? {};
+  return how?.kind === "suspended" && calls.every(({ state }) => state === "awaiting") ? calls : [];
+}
+
 /**
  * Processes started by the sub-agent of a call and by its own sub-agents, which may have outlived them all (R7b). Only
  * those that this user's agents started.

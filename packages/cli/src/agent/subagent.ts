@@ -1,40 +1,63 @@
 import { type ModelMessage, type ToolSet, tool } from "ai";
-import { dialects, type Session, type Store } from "holdfast";
+import { dialects, type Session, type Store, type Turn } from "holdfast";
 import { z } from "zod";
 import { defined } from "../defined.ts";
 import type { ResolvedModel } from "../models/resolve.ts";
 import { APP } from "../store/app.ts";
 import { callWords } from "../transcript/words.ts";
 import { type AgentEvents, SILENT } from "./events.ts";
-import { runTurn } from "./loop.ts";
-import { resumeInterrupted } from "./open-calls.ts";
-import { AgentRuntime } from "./runtime.ts";
+import { runTurn, type TurnResult } from "./loop.ts";
+import { type Approval, openApprovals, resumeInterrupted } from "./open-calls.ts";
+import type { ParkedCalls } from "./parked-calls.ts";
+import { type AgentRole, AgentRuntime } from "./runtime.ts";
 import type { Services } from "./services.ts";
 import { findChild } from "./subagent-sessions.ts";
 
+/**
+ * Gets decisions on the calls of a sub-agent that works on this task. If nobody decides: `stopped` by a person, or
+ * `left` for the next process.
+ */
+export type GetPermission = (
+  agent: AgentRuntime,
+  turn: Turn<ModelMessage>,
+  approvals: readonly Approval[],
+  task: string,
+) => Promise<Turn<ModelMessage> | "stopped" | "left">;
+
 /** A conversation's agent, which can delegate work to sub-agents. */
-export function createAgent(session: Session<ModelMessage>, services: Services, events: AgentEvents): AgentRuntime {
-  const delegateTool = (agent: AgentRuntime, model: ResolvedModel) => makeDelegateTool(services, agent, model, events);
+export function createAgent(
+  session: Session<ModelMessage>,
+  services: Services,
+  events: AgentEvents,
+  permit: GetPermission,
+): AgentRuntime {
+  const delegateTool: AgentRole["delegateTool"] = (agent, model, parked) =>
+    makeDelegateTool({ services, parent: agent, model, events, permit, parked });
   return new AgentRuntime(session, services, events, { delegateTool });
+}
+
+/** What all sub-agents of a turn have in common. */
+interface Delegator {
+  readonly services: Services;
+  readonly parent: AgentRuntime;
+  readonly model: ResolvedModel;
+  readonly events: DelegationEvents;
+  readonly permit: GetPermission;
+  readonly parked: ParkedCalls;
 }
 
 /**
  * Delegates work to an agent with its own session, linked to the call. The parent's conversation gets only the answer.
  */
-function makeDelegateTool(
-  services: Services,
-  parent: AgentRuntime,
-  model: ResolvedModel,
-  events: DelegationEvents,
-): ToolSet[string] {
+function makeDelegateTool(delegator: Delegator): ToolSet[string] {
   return tool({
     description:
-      "Delegates part of the task to another agent, which works in the same folder with the same tools and permissions, and answers once. It knows nothing about this conversation: tell it everything it needs. It cannot ask the user.",
+      "Delegates part of the task to another agent, which works in the same folder with the same tools and permissions, and answers once. It knows nothing about this conversation: tell it everything it needs. It cannot ask the user questions.",
     inputSchema: z.object({
       prompt: z.string().min(1).describe("The whole task, with everything the agent needs to know."),
     }),
     execute: ({ prompt }, { toolCallId: call, abortSignal }) =>
-      delegate(services, parent, model, { call, prompt, events, signal: abortSignal }),
+      delegate(delegator, { call, prompt, signal: abortSignal }),
   });
 }
 
@@ -43,34 +66,30 @@ type DelegationEvents = Pick<AgentEvents, "denied" | "delegated" | "startedBelow
 interface Delegation {
   readonly call: string;
   readonly prompt: string;
-  readonly events: DelegationEvents;
   readonly signal: AbortSignal | undefined;
 }
 
 /** Resumes the sub-agent if it was started before, so running the call again is safe. */
-async function delegate(
-  services: Services,
-  parent: AgentRuntime,
-  model: ResolvedModel,
-  delegated: Delegation,
-): Promise<string> {
+async function delegate(delegator: Delegator, delegated: Delegation): Promise<string> {
+  const { services, parent, events, parked } = delegator;
   const session = await openChild(services.store, parent, delegated.call);
-  delegated.events.delegated(delegated.call, session.id);
+  events.delegated(delegated.call, session.id);
+  let answer: string | null;
   // Not `await using`: a store error must reach the caller unchanged.
   try {
-    return await workInSession(session, services, parent, model, delegated);
+    answer = await workInSession(session, delegator, delegated);
   } finally {
     await session.close();
   }
+  return answer ?? parked.park(delegated.call);
 }
 
+/** Null if it waits for a person, and this process ends first. */
 async function workInSession(
   session: Session<ModelMessage>,
-  services: Services,
-  parent: AgentRuntime,
-  model: ResolvedModel,
-  { call, prompt, events, signal }: Delegation,
-): Promise<string> {
+  { services, parent, model, events, permit }: Delegator,
+  { call, prompt, signal }: Delegation,
+): Promise<string | null> {
   const { interruption } = session;
   if (interruption?.answered) await session.endTurn();
   if (!session.interruption && session.entries.length > 0) return lastAnswer(session);
@@ -79,33 +98,50 @@ async function workInSession(
   const used = (): void => events.usedBelow(session.id, session.usage);
   const agent = new AgentRuntime(session, services, { ...SILENT, started, denied, used }, { parent });
   if (interruption && !(await agent.settleCommands(interruption.calls, { signal }))) throw subagentStopped();
-  const turn = interruption
+  let turn: Turn<ModelMessage> | null = interruption
     ? await resumeInterrupted(session, await agent.inspectCalls(interruption.calls))
     : await session.startTurn({ role: "user", content: prompt });
   // When the process is told to end, leave the turn open: finishing the parent's turn resumes it.
   const stop = (): void => {
-    if (!services.ending.aborted) turn.abort({ by: BY }).catch((error: Error) => process.emitWarning(error));
+    if (!services.ending.aborted) turn?.abort({ by: BY }).catch((error: Error) => process.emitWarning(error));
   };
-  if (signal?.aborted) stop();
   signal?.addEventListener("abort", stop, { once: true });
   try {
-    const result = await runTurn(await agent.prepareTurn(turn, model));
-    if (services.ending.aborted) await new Promise<never>(() => {});
-    switch (result.kind) {
-      case "completed":
-        await turn.end();
-        return lastAnswer(session);
-      case "failed":
-        await turn.fail(result.error);
-        throw result.error;
-      case "limit":
-        await turn.fail(new Error(`It had not finished after ${result.steps} steps.`));
-        throw new Error(
-          `The sub-agent had not finished after ${result.steps} steps. Its work is recorded in session ${session.id}.`,
-        );
-      default:
-        await turn.abort({ by: BY });
-        throw subagentStopped();
+    for (;;) {
+      if (signal?.aborted) stop();
+      const waiting = openApprovals(agent.durable.messages());
+      const result: TurnResult =
+        waiting.length > 0
+          ? { kind: "waiting", approvals: waiting, calls: [] }
+          : await runTurn(await agent.prepareTurn(turn, model));
+      if (services.ending.aborted) await new Promise<never>(() => {});
+      switch (result.kind) {
+        case "completed":
+          await turn.end();
+          return lastAnswer(session);
+        case "failed":
+          await turn.fail(result.error);
+          throw result.error;
+        case "limit":
+          await turn.fail(new Error(`It had not finished after ${result.steps} steps.`));
+          throw new Error(
+            `The sub-agent had not finished after ${result.steps} steps. Its work is recorded in session ${session.id}.`,
+          );
+        case "waiting": {
+          const waits: Turn<ModelMessage> = turn;
+          // A turn that waits cannot be stopped: it just goes on waiting.
+          turn = null;
+          const decided = await permit(agent, waits, result.approvals, prompt);
+          if (decided === "left") return null;
+          turn = decided === "stopped" ? await session.resumeTurn({ calls: () => "keep" }) : decided;
+          if (decided !== "stopped") break;
+          await turn.abort({ by: BY });
+          throw subagentStopped();
+        }
+        default:
+          await turn.abort({ by: BY });
+          throw subagentStopped();
+      }
     }
   } finally {
     signal?.removeEventListener("abort", stop);

@@ -12,6 +12,8 @@ export interface Host {
   /** Human-readable warnings: what this store cannot guarantee, and what was skipped or ignored. */
   readonly warnings: readonly string[];
   list(query?: ListQuery): Promise<{ readonly sessions: readonly Summary[]; readonly next?: string }>;
+  /** Searches titles and messages of all sessions, newest sessions first. */
+  search(text: string): AsyncIterable<{ readonly session: string; readonly excerpt: string }>;
   /** The end of a conversation, for previews; does not open the session. */
   peek(id: string): Promise<readonly Item[]>;
   /**
@@ -27,8 +29,13 @@ export interface Host {
    * folder.
    */
   open(id: string, options?: ChatOptions): Promise<Chat>;
-  /** Opens the latest session in this folder that is not in use; null if there is none. */
+  /**
+   * Opens the latest session in this folder, an unfinished one first; null if there is none. Throws SESSION_BUSY if
+   * another process has the latest one open: opening an older one instead would surprise.
+   */
   latest(cwd: string, options?: ChatOptions): Promise<Chat | null>;
+  /** The last session of this folder that nobody has open, if it is unfinished. Opens nothing. */
+  unfinished(cwd: string): Promise<UnfinishedSession | null>;
   /**
    * Creates a session with the conversation up to and including the step of this message (default: all of it). The
    * source may be in use.
@@ -36,6 +43,18 @@ export interface Host {
   fork(id: string, at?: string): Promise<Chat>;
   /** Stops every turn (recorded as aborted by "close"), ends the tools' processes, and closes the store. */
   close(): Promise<void>;
+}
+
+/** A session that was left in mid-turn, waiting for a person, or with queued prompts. */
+export interface UnfinishedSession {
+  readonly id: string;
+  readonly title: string;
+  readonly cwd: string;
+  readonly status: "interrupted" | "waiting" | "queued";
+  /** When it was last written to. */
+  readonly at: string;
+  readonly queue: readonly string[];
+  readonly interruption: InterruptionShown | null;
 }
 
 export interface ChatOptions {
@@ -81,8 +100,11 @@ export interface Chat {
   stop(by?: string): Promise<void>;
   /** Starts the prompts that are still queued, for example after a restart or a stop. */
   resumeQueue(): Promise<void>;
-  /** Answers a call that waits for permission. `always` allows this kind of call for the rest of the session. */
-  answer(call: string, word: "allow" | "always" | "deny", reason?: string): Promise<void>;
+  /**
+   * Answers a call that waits for permission. `always` and `project` also add `rule`: for the rest of the session, or
+   * for this project. The model is told the reason of a denial.
+   */
+  answer(call: string, answer: ApprovalAnswer, reason?: string): Promise<void>;
   setModel(model: string): Promise<void>;
   /** Rejects if `stop` stops it; the conversation is then unchanged. */
   compact(): Promise<void>;
@@ -103,6 +125,8 @@ export interface ChatState {
   /** `provider/name` */
   readonly model: string;
   readonly status: "idle" | "running" | "waiting" | "interrupted";
+  /** What lists say about the last turn while no turn is running; null if it completed. */
+  readonly unfinished: "interrupted" | "waiting" | null;
   /** Recorded items of the current epoch, oldest first. */
   readonly items: readonly Item[];
   /** What is being streamed and is not recorded as a message yet. */
@@ -138,14 +162,17 @@ export interface LiveAnswer {
  * approval is for the call with this digest: a call that would do something else when it runs fails instead.
  */
 export interface PermissionAsk {
+  /** Unique among the open questions of a chat. For a sub-agent's call: its session and its id. */
   readonly call: string;
+  /** The sub-agent that asks; absent for the chat's own agent. */
+  readonly agent?: { readonly session: string; readonly call: string; readonly task: string };
   readonly name: string;
   readonly input: unknown;
   /** What it would do, shortened to one line, for lists. Show `parts` to the person who decides. */
   readonly summary: string;
-  /** The rule that "always" adds, in the form `--allow` takes. */
-  readonly rule: string;
-  /** `rule`, for people. */
+  /** The rule that "always" adds, in the form `--allow` takes; null if no rule can allow this call. */
+  readonly rule: string | null;
+  /** What that rule allows, for people. */
   readonly always: string;
   /** The agent's working folder. */
   readonly cwd: string;
@@ -157,6 +184,22 @@ export interface PermissionAsk {
   readonly digest: string;
   /** The whole request as text, with control characters made visible. */
   readonly parts: readonly ShownPart[];
+  /** The possible answers, the same on every surface. */
+  readonly choices: readonly ApprovalChoice[];
+}
+
+export type ApprovalAnswer = "allow" | "always" | "project" | "deny";
+
+/** One answer to a question: a person types its key or its word. */
+export interface ApprovalChoice {
+  readonly key: string;
+  readonly word: string;
+  readonly label: string;
+  readonly answer: ApprovalAnswer;
+  /** Ask for a reason first, which the model is told. */
+  readonly asksWhy?: true;
+  /** What an empty line means. */
+  readonly isDefault?: true;
 }
 
 export interface ShownPart {

@@ -4,15 +4,14 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
 import { setTimeout as passed } from "node:timers/promises";
-import { approvalLines, lineWords } from "../host/approval/approval-request.ts";
-import type { Chat, PermissionAsk } from "../host/host.ts";
-import { visibleLine } from "../terminal/visible.ts";
+import { approvalLines, lineWords, questionWords, VIEW } from "../host/approval/approval-request.ts";
+import type { ApprovalAnswer, Chat, PermissionAsk } from "../host/host.ts";
 
 let last: Promise<void> = Promise.resolve();
 
 /**
- * Asks the person at the terminal for approval, one request at a time. Anything but a clear yes means no; Ctrl+C
- * decides nothing, and the call keeps waiting.
+ * Asks the person at the terminal for approval, one request at a time, with the same text and keys as the chat. Enter
+ * means no; a word that is not among the answers asks again. Ctrl+C and Ctrl+D decide nothing: the call keeps waiting.
  */
 export function askPerson(chat: Chat, ask: PermissionAsk): Promise<void> {
   const isOpen = (): boolean => chat.state.asks.some(({ call }) => call === ask.call);
@@ -28,9 +27,9 @@ export function askPerson(chat: Chat, ask: PermissionAsk): Promise<void> {
         writeFileSync(file, whole, { mode: 0o600, flag: "wx" });
         process.stderr.write(`  … ${shown.hidden} not shown. Full request: ${file}\n`);
       }
-      const word = await readLine(`Allow it? [y]es, [a]lways in this session (${ask.always}), [N]o: `);
-      if (word === null || !isOpen()) return;
-      await chat.answer(ask.call, /^y(?:es)?$/.test(word) ? "allow" : /^a(?:lways)?$/.test(word) ? "always" : "deny");
+      const given = await readAnswer(ask, whole, isOpen);
+      if (given === "nothing") await chat.stop();
+      else if (given !== null && isOpen()) await chat.answer(ask.call, given.answer, given.reason);
     } finally {
       if (folder !== null) rmSync(folder, { recursive: true, force: true });
     }
@@ -40,10 +39,44 @@ export function askPerson(chat: Chat, ask: PermissionAsk): Promise<void> {
   return asked;
 }
 
+interface GivenAnswer {
+  readonly answer: ApprovalAnswer;
+  readonly reason?: string;
+}
+
+/** Null if somebody else decided or Ctrl+C was pressed; "nothing" at the end of the input. */
+async function readAnswer(
+  ask: PermissionAsk,
+  whole: string,
+  isOpen: () => boolean,
+): Promise<GivenAnswer | "nothing" | null> {
+  const keys = [...ask.choices, VIEW].map(({ key }) => key);
+  process.stderr.write(`${choiceText(ask)}\n`);
+  for (;;) {
+    const line = await readLine(`Answer (${keys.slice(0, -1).join(", ")} or ${keys.at(-1)}; Enter: n): `);
+    if (line.kind !== "line" || !isOpen()) return line.kind === "end" ? "nothing" : null;
+    const word = line.text.toLowerCase();
+    const choice = ask.choices.find((one) => (word === "" ? one.isDefault : one.key === word || one.word === word));
+    if (word === VIEW.key || word === VIEW.word) process.stderr.write(`${whole}\n${choiceText(ask)}\n`);
+    else if (choice === undefined) process.stderr.write("Not an answer. The call is still waiting.\n");
+    else if (!choice.asksWhy) return { answer: choice.answer };
+    else {
+      const why = await readLine("What should the agent know or do instead? (Enter goes back): ");
+      if (why.kind !== "line" || !isOpen()) return why.kind === "end" ? "nothing" : null;
+      if (why.text !== "") return { answer: choice.answer, reason: why.text };
+    }
+  }
+}
+
 /** The full request, as text. */
 export function requestText(ask: PermissionAsk): string {
   const lines = approvalLines(ask).map(lineWords);
-  return [`The agent wants to use ${visibleLine(ask.name)}:`, ...lines].join("\n");
+  return [questionWords(ask), ...lines].join("\n");
+}
+
+/** The answers, as the chat lists them. */
+function choiceText({ choices }: PermissionAsk): string {
+  return [...choices, VIEW].map(({ key, label }) => `  ${key}  ${label}`).join("\n");
 }
 
 const LINES_MAX = 400;
@@ -65,20 +98,22 @@ export function excerpt(text: string): { readonly text: string; readonly hidden:
 /** Keys pressed sooner than this were typed before the person can have seen the question. */
 const TYPED_AHEAD_MS = 250;
 
-/** The line typed; empty at the end of input; null after Ctrl+C, which then has its usual effect. */
-async function readLine(question: string): Promise<string | null> {
-  if (!(await discardTypedAhead())) return null;
+type Typed = { readonly kind: "line"; readonly text: string } | { readonly kind: "end" | "interrupted" };
+
+/** One line, without what was typed before the question. Ctrl+C then has its usual effect. */
+async function readLine(question: string): Promise<Typed> {
+  if (!(await discardTypedAhead())) return { kind: "interrupted" };
   const reader = createInterface({ input: process.stdin, output: process.stderr });
   return new Promise((resolve) => {
-    const end = (word: string | null): void => {
-      resolve(word);
+    const end = (typed: Typed): void => {
+      resolve(typed);
       reader.close();
     };
-    reader.question(question, (line) => end(line.trim().toLowerCase()));
-    reader.once("close", () => resolve(""));
+    reader.question(question, (line) => end({ kind: "line", text: line.trim() }));
+    reader.once("close", () => resolve({ kind: "end" }));
     // While readline reads, Ctrl+C sends no signal.
     reader.once("SIGINT", () => {
-      end(null);
+      end({ kind: "interrupted" });
       interrupt();
     });
   });

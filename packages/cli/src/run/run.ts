@@ -116,12 +116,14 @@ async function inChat(
   if (prompt !== null) {
     if (state.interruption && state.asks.length === 0) leaveBehind(chat, printer);
     await chat.prompt(prompt);
+  } else if (state.status === "running" || state.asks.length > 0) {
+    // It goes on by itself: the questions of the last process are asked again.
   } else if (!state.interruption && state.queue.length === 0) {
     // Success, so that a script that runs --finish until it is done can stop.
     printer.event({ type: "notice", level: "warning", text: "Nothing to finish: the last turn completed." });
     return EXIT.done;
   } else if (!state.interruption) await chat.resumeQueue();
-  else if (state.asks.length === 0) await chat.finish({ processes: options.stopProcesses ? "stop" : "wait" });
+  else await chat.finish({ processes: options.stopProcesses ? "stop" : "wait" });
   await chat.settled();
   // Questions to a person are part of the turn.
   while (chat.state.asks.length > 0) await waitForAnswer(chat);

@@ -39,8 +39,13 @@ export function App({ controller }: { readonly controller: Controller }): ReactN
   );
 }
 
-/** Ctrl+Z. The timer fires once the shell has continued the process, or soon, if there is no shell to stop it. */
+/**
+ * Ctrl+Z, as the terminal itself does it: the whole process group stops. If only this process stopped, the one that
+ * started it (npx, a script) would go on waiting, and the shell would never get the terminal. The agent's commands have
+ * groups of their own. The timer fires once the shell has continued the process, or soon, if nothing can stop it.
+ */
 async function toShell(): Promise<void> {
-  process.kill(process.pid, "SIGTSTP");
+  if (process.platform === "win32") return;
+  process.kill(0, "SIGTSTP");
   await new Promise((resolve) => setTimeout(resolve, STOPPED_MS));
 }

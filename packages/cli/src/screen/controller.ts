@@ -1,5 +1,5 @@
 import { defined } from "../defined.ts";
-import type { Chat, ChatEvent, ChatState } from "../host/host.ts";
+import type { Chat, ChatEvent, ChatState, InterruptionShown, UnfinishedSession } from "../host/host.ts";
 import { bindCommands, type Commands } from "./command-actions.ts";
 import { editorColumns, type LiveArea, liveRowsMax, type Size, textColumns } from "./drawing/live-area.ts";
 import { Renderer } from "./drawing/renderer.ts";
@@ -11,20 +11,19 @@ import { userCommandIn } from "./input/user-command.ts";
 import { InputLine } from "./input-line.ts";
 import { elapsedWords, errorWords } from "./lines/labels.ts";
 import { BLANK } from "./lines/line.ts";
-import type { Level } from "./lines/notices.ts";
-import { OpenChats } from "./open-chats.ts";
+import { type Level, REPLACED } from "./lines/notices.ts";
+import { continueUnfinished, OpenChats } from "./open-chats.ts";
 import { allRows } from "./panels/approval-rows.ts";
 import { interruptionDetails } from "./panels/interruption.ts";
-import { type Act, APPEARING, type Panel, panelOf, WRITING } from "./panels/panel.ts";
+import { offerPanel, offerState } from "./panels/offer.ts";
+import { type Act, type Panel, panelOf, whyPanel } from "./panels/panel.ts";
+import { PanelSelection } from "./panels/panel-selection.ts";
 import { pickKey } from "./pickers/picker.ts";
 import { PickerController } from "./pickers/picker-controller.ts";
 import { layOutPicker } from "./pickers/picker-layout.ts";
 
 /** A model thinks for a while before its first word; after this long, tell the person who is waiting. */
 const SILENT_MS = 20_000;
-
-/** A key that comes sooner than this after a question appeared was typed before the person saw it. */
-const APPEARING_MS = 250;
 
 /** Keys and events in, pictures out. Pure functions decide and lay out; this class handles what happens over time. */
 export class Controller {
@@ -35,15 +34,16 @@ export class Controller {
   readonly #commands: Commands;
   readonly #line: InputLine;
   readonly #later = new Set<string>();
+  readonly #selection: PanelSelection;
   /** Chats that are being stopped. */
   readonly #stopping = new Set<string>();
   /** Queued prompts that are being withdrawn. */
   readonly #taken = new Set<string>();
   readonly #left = Promise.withResolvers<Chat | null>();
-  /** The selected choice, kept as long as the panel is about the same thing. */
-  #selection = { about: "", at: 0 };
-  /** The question on the screen, since when, and whether the line was started before it. */
-  #question = { about: "", since: 0, isTypedAhead: false };
+  /** The unfinished session that the person is asked about, until another chat is shown. */
+  #offer: UnfinishedSession | null = null;
+  /** The call that the person is denying, while typing the reason. */
+  #why: string | null = null;
   /** The next Ctrl+C quits. */
   #armed = false;
   #busy: string | null = null;
@@ -57,8 +57,14 @@ export class Controller {
       active:
         this.#busy !== null || this.#line.userCommands.running !== null || this.#chats.state?.status === "running",
     }));
+    this.#selection = new PanelSelection(environment.now, () => this.renderer.drawSoon());
     this.#chats = new OpenChats(environment.host, (event, current) => this.#heard(event, current), environment.now);
-    this.#pickers = new PickerController(environment.host, environment.now, () => this.renderer.drawSoon());
+    this.#pickers = new PickerController(
+      environment.host,
+      environment.now,
+      () => this.renderer.drawSoon(),
+      (error) => this.renderer.notice("error", errorWords(error)),
+    );
     const { host, now } = environment;
     this.#line = new InputLine({ host, now, renderer: this.renderer, pickers: this.#pickers });
     this.#commands = bindCommands({
@@ -88,14 +94,23 @@ export class Controller {
   /** Shows a conversation. */
   show(chat: Chat, resumed: boolean): void {
     const before = this.#chats.current;
+    const isOffered = this.#offer !== null;
+    this.#offer = null;
     this.#chats.show(chat);
     this.#line.opened(chat.state);
     this.renderer.open(chat.state, resumed, before !== null);
     if (before !== null) this.#try(() => this.#chats.closeIfIdle(before));
-    else for (const words of this.#environment.host.warnings) this.renderer.notice("warning", words);
+    else if (!isOffered) for (const words of this.#environment.host.warnings) this.renderer.notice("warning", words);
     const { asks, interruption } = chat.state;
     if (asks.length > 0 && interruption !== null)
       this.renderer.notice("info", "This approval was pending when the last process ended. Nothing has run since.");
+    this.renderer.draw();
+  }
+
+  /** Before anything else: asks whether to continue the session that was left unfinished here. */
+  offer(found: UnfinishedSession): void {
+    this.#offer = found;
+    for (const words of this.#environment.host.warnings) this.renderer.notice("warning", words);
     this.renderer.draw();
   }
 
@@ -122,8 +137,20 @@ export class Controller {
     if (this.#pickers.picker !== null) this.#pressPicker(key);
     else if (key.name === "interrupt") this.#interrupt(armed);
     else if (this.#chats.current !== null) this.#press(key);
+    else if (this.#offer !== null) this.#pressOffer(key);
     if (this.#chats.state !== null) this.#line.look(this.#chats.state);
     this.renderer.draw();
+  }
+
+  /** Only the listed keys choose; what is typed stays in the line for the chat that follows. */
+  #pressOffer(key: Key): void {
+    if (this.#busy !== null || this.#pressPanel(key)) return;
+    const { text } = this.#editor;
+    if (key.name === "endOfInput" && text === "") this.leave();
+    else if (key.name === "enter" && text.trim() !== "") {
+      const words = "Choose first: clear the line, then Enter continues the session, or n starts a new one.";
+      this.renderer.notice("info", `${words} Nothing was sent.`);
+    } else if (key.name !== "enter") this.#edit(key);
   }
 
   /** Lets `edit` change the whole text of the line, as another program does. */
@@ -194,8 +221,8 @@ export class Controller {
     this.#pickers.close();
     if (picked.kind === "chosen" && kind === "history") this.#line.recall(Number(picked.id));
     else if (picked.kind === "chosen") this.#commands.chosen(kind, picked.id);
-    // Without a conversation behind the list there is nothing to go back to.
-    else if (this.#chats.current === null) this.leave();
+    // Without anything behind the list there is nothing to go back to.
+    else if (this.#chats.current === null && this.#offer === null) this.leave();
   }
 
   /**
@@ -204,24 +231,66 @@ export class Controller {
   #pressPanel(key: Key): boolean {
     const panel = this.#panel();
     if (panel === null) return false;
-    const { choices, about } = panel;
-    const at = this.#selectedIn(panel);
+    if (this.#why !== null) return this.#pressWhy(key, this.#why);
+    const { choices } = panel;
+    const at = this.#selection.indexIn(panel, this.#editor.text);
     if (at < 0) return false;
     const by = key.name === "up" ? -1 : key.name === "down" || key.name === "tab" ? 1 : 0;
     if (by !== 0 && this.#editor.text === "") {
-      this.#selection = { about, at: (at + by + choices.length) % choices.length };
+      this.#selection.move(panel, at + by);
       return true;
     }
     if (key.name !== "enter") return false;
     this.#editor = withText(this.#editor, "");
-    this.#act(choices[at]!.act, this.#chats.current!);
+    const { act } = choices[at]!;
+    if (this.#chats.current === null) this.#actOnOffer(act);
+    else this.#act(act, this.#chats.current);
+    return true;
+  }
+
+  #actOnOffer(act: Act): void {
+    if (act.do === "show") this.#showInterruption(act.interruption);
+    if (act.do === "listSessions") this.#commands.run("sessions", "");
+    if (act.do === "startNew")
+      this.#during("starting", async () => this.show(await this.#environment.startNew(), false));
+    if (act.do === "continue")
+      this.#during("opening", async () => {
+        const chat = await this.#chats.open(act.id, this.#environment.model);
+        this.show(chat, true);
+        await continueUnfinished(chat);
+      });
+  }
+
+  #showInterruption(found: InterruptionShown): void {
+    this.renderer.write(interruptionDetails(found, textColumns(this.renderer.size.columns)));
+  }
+
+  /** The person types why a call is denied. */
+  #pressWhy(key: Key, call: string): boolean {
+    if (key.name === "escape") {
+      this.#why = null;
+      this.#editor = withText(this.#editor, "");
+      return true;
+    }
+    if (key.name !== "enter") return false;
+    const more = continueLine(this.#editor);
+    const reason = wholeText(this.#editor).trim();
+    if (more !== null) this.#editor = more;
+    else if (reason !== "") {
+      this.#why = null;
+      this.#editor = withText(this.#editor, "");
+      this.#try(() => this.#chats.current!.answer(call, "deny", reason));
+    }
     return true;
   }
 
   #act(act: Act, chat: Chat): void {
     switch (act.do) {
       case "answer":
-        this.#try(() => chat.answer(act.call, act.word));
+        this.#try(() => chat.answer(act.call, act.answer));
+        return;
+      case "askWhy":
+        this.#why = act.call;
         return;
       case "finish":
         this.#try(() => chat.finish(defined({ processes: act.processes })));
@@ -230,7 +299,7 @@ export class Controller {
         chat.leave();
         return;
       case "show":
-        this.renderer.write(interruptionDetails(chat.state.interruption!, textColumns(this.renderer.size.columns)));
+        this.#showInterruption(act.interruption);
         return;
       case "showAll":
         this.renderer.write(allRows(act.ask, textColumns(this.renderer.size.columns)));
@@ -356,42 +425,19 @@ export class Controller {
 
   #panel(): Panel | null {
     const { state } = this.#chats;
+    if (state === null && this.#offer !== null) return offerPanel(this.#offer);
+    const denied = state?.asks.find(({ call }) => call === this.#why);
+    if (denied !== undefined) return whyPanel(denied);
+    // It was withdrawn meanwhile.
+    this.#why = null;
     return state === null ? null : panelOf(state, this.#later);
   }
 
-  /** The choice that Enter would take; WRITING or APPEARING if none. */
-  #selectedIn(panel: Panel): number {
-    const { about, choices, initial = 0 } = panel;
-    const { text } = this.#editor;
-    if (panel.isQuestion) {
-      if (this.#question.about !== about || this.#environment.now() - this.#question.since < APPEARING_MS)
-        return APPEARING;
-      if (text !== "" && this.#question.isTypedAhead) return WRITING;
-    }
-    const word = text.trim().toLowerCase();
-    if (text !== "") return choices.findIndex((choice) => choice.key === word || choice.word === word);
-    return this.#selection.about === about ? Math.min(this.#selection.at, choices.length - 1) : initial;
-  }
-
-  /**
-   * Remembers when a question appeared. Text that is in the line by then, or typed in the first moment, was not meant
-   * for it.
-   */
-  #notice({ about, isQuestion }: Panel): void {
-    if (!isQuestion) return;
-    const hasText = this.#editor.text !== "";
-    if (this.#question.about !== about) {
-      this.#question = { about, since: this.#environment.now(), isTypedAhead: hasText };
-      setTimeout(() => this.renderer.drawSoon(), APPEARING_MS).unref();
-    } else if (!hasText) this.#question.isTypedAhead = false;
-    else if (this.#environment.now() - this.#question.since < APPEARING_MS) this.#question.isTypedAhead = true;
-  }
-
   #liveArea(): LiveArea {
-    const { state } = this.#chats;
+    const state = this.#chats.state ?? (this.#offer && offerState(this.#offer));
     const { columns } = this.renderer.size;
     const panel = this.#panel();
-    if (panel !== null) this.#notice(panel);
+    if (panel !== null) this.#selection.see(panel, this.#editor.text);
     const isStopping = state !== null && this.#stopping.has(state.id);
     const behind: LiveArea =
       state === null
@@ -401,7 +447,7 @@ export class Controller {
             editor: this.#editor,
             candidates: this.#line.candidates,
             panel,
-            selected: panel === null ? 0 : this.#selectedIn(panel),
+            selected: panel === null ? 0 : this.#selection.indexIn(panel, this.#editor.text),
             status: {
               frame: this.renderer.frame,
               elapsedMs: this.#chats.elapsedMs(state.id),
@@ -446,10 +492,3 @@ function noticeOf(event: ChatEvent): { readonly level: Level; readonly text: str
   if (event.type !== "turn.ended" || event.outcome !== "aborted") return null;
   return { level: "info", text: `stopped by ${event.by ?? "someone"}; everything produced so far is saved` };
 }
-
-const REPLACED = {
-  compaction: "The conversation was compacted.",
-  clear: "The conversation was cleared.",
-  rewind: "Rewound to before that prompt.",
-  undo: "Undone: the previous conversation is back.",
-};

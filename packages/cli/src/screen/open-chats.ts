@@ -123,3 +123,12 @@ function elsewhereWords(state: ChatState, event: ChatEvent): string | null {
       ? `${name} is waiting`
       : `${name} is done`;
 }
+
+/** Continues what an opened chat left unfinished, except for what a person must decide. */
+export async function continueUnfinished(chat: Chat): Promise<void> {
+  const { status, interruption, queue } = chat.state;
+  // What to do with a process that still runs is for the person to say.
+  const isRunning = interruption?.calls.some(({ process }) => process?.running) === true;
+  if (status === "interrupted" && !isRunning) await chat.finish();
+  else if (status === "idle" && queue.length > 0) await chat.resumeQueue();
+}

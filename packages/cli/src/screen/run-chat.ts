@@ -1,6 +1,7 @@
 import type { Config } from "../config.ts";
 import { defined } from "../defined.ts";
 import { CommandError, EXIT } from "../exit.ts";
+import type { Chat } from "../host/host.ts";
 import { type LocalHost, openLocalHost } from "../host/local/local-host.ts";
 import { assertStore } from "../store/open.ts";
 import { resolveId } from "../store/session-id.ts";
@@ -28,9 +29,9 @@ export async function runChat(options: ChatCommandOptions, config: Config): Prom
   try {
     const begin = await beginning(host, options);
     // The same as typing it: if a turn waits for an answer, the prompt is queued behind it.
-    if (options.prompt !== undefined) await begin?.chat.prompt(options.prompt);
+    if (options.prompt !== undefined && begin !== null && "chat" in begin) await begin.chat.prompt(options.prompt);
     const left = await runScreen({
-      ...{ host, begin, exportTo: makeExporter(host.sessions) },
+      ...{ host, begin, startNew: () => startNew(host, options), exportTo: makeExporter(host.sessions) },
       ...defined({ model: options.model }),
     });
     words = leavingWords(left);
@@ -70,6 +71,12 @@ async function beginning(host: LocalHost, options: ChatCommandOptions): Promise<
       `No free session in this folder (${plainLine(cwd)}). Drop --continue to start one, or choose one with "holdfast resume".`,
     );
   }
-  const title = defined({ title: options.title });
-  return { chat: await host.create({ cwd, ...model, ...title }), resumed: false };
+  // With a title or a prompt, the person wants a new session.
+  const isNew = options.title !== undefined || options.prompt !== undefined;
+  const offer = isNew ? null : await host.unfinished(cwd);
+  return offer === null ? { chat: await startNew(host, options), resumed: false } : { offer };
+}
+
+function startNew(host: LocalHost, { model, title }: ChatCommandOptions): Promise<Chat> {
+  return host.create({ cwd: process.cwd(), ...defined({ model, title }) });
 }

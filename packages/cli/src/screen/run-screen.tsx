@@ -1,6 +1,6 @@
 import { type Instance, render } from "ink";
 import { defined } from "../defined.ts";
-import type { Chat, Host } from "../host/host.ts";
+import type { Chat, Host, UnfinishedSession } from "../host/host.ts";
 import { outlivePipe } from "../terminal/index.ts";
 import { App } from "./app.tsx";
 import { Controller } from "./controller.ts";
@@ -9,8 +9,10 @@ import { watchHangup } from "./hangup.ts";
 
 export interface ScreenOptions {
   readonly host: Host;
-  /** What to start with; null: the list of sessions. */
-  readonly begin: { readonly chat: Chat; readonly resumed: boolean } | null;
+  /** What to start with: a chat, the offer to continue an unfinished one, or null for the list of sessions. */
+  readonly begin: { readonly chat: Chat; readonly resumed: boolean } | { readonly offer: UnfinishedSession } | null;
+  /** Creates a session, after such a question. */
+  readonly startNew: () => Promise<Chat>;
   /** The model for a session that is chosen from the list. */
   readonly model?: string;
   /** Writes a conversation to a file and returns its path. */
@@ -26,14 +28,15 @@ export interface Left {
 }
 
 /** Runs the screen until the person leaves. It neither opens nor closes the host. */
-export async function runScreen({ host, begin, model, exportTo }: ScreenOptions): Promise<Left> {
+export async function runScreen({ host, begin, startNew, model, exportTo }: ScreenOptions): Promise<Left> {
   // SIGHUP handles the loss of the terminal, not the first write that fails.
   outlivePipe();
   const unwatch = watchHangup();
   const size = { columns: process.stdout.columns || 80, rows: process.stdout.rows || 24 };
   const colour = (process.env["NO_COLOR"] ?? "") === "";
-  const controller = new Controller({ host, colour, now: Date.now, exportTo, ...defined({ model }) }, size);
+  const controller = new Controller({ host, colour, now: Date.now, startNew, exportTo, ...defined({ model }) }, size);
   if (begin === null) controller.pick();
+  else if ("offer" in begin) controller.offer(begin.offer);
   else controller.show(begin.chat, begin.resumed);
   const interrupted = (): void => controller.key({ name: "interrupt" });
   process.on("SIGINT", interrupted);

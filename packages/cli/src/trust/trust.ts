@@ -210,7 +210,8 @@ function keptIn(text: string, session: string): Kept | null {
 
 const FLAGS = constants.O_RDONLY | (constants.O_NOFOLLOW ?? 0) | (constants.O_NONBLOCK ?? 0);
 
-function readOwnFile(path: string): { readonly text?: string; readonly why?: string } {
+/** Reads a private file of this user; `why` says why not, neither if there is none. */
+export function readOwnFile(path: string): { readonly text?: string; readonly why?: string } {
   let file: number;
   try {
     file = openSync(path, FLAGS);

@@ -153,7 +153,7 @@ describe.concurrent("holdfast resume", () => {
       await terminal.until(/Sessions {2}1 of 3\nfilter: riv\n▸ think about rivers/);
       await terminal.until("I thought about rivers");
       await terminal.keys("Enter");
-      await terminal.until(/^holdfast think about rivers[\s\S]*^ready\b/m);
+      await terminal.until(/^holdfast think about rivers[\s\S]*^idle\b/m);
       await terminal.say("think about seas");
       await answered(terminal, "I thought about seas");
     });
@@ -164,7 +164,7 @@ describe.concurrent("holdfast resume", () => {
     await home.run(["run", "think about rivers"]);
     const [id] = readdirSync(join(home.store, "sessions"));
     await using known = await inTerminal(context, home, ["resume", id!.slice(0, 13)]);
-    await known.until(/^holdfast think about rivers[\s\S]*^ready\b/m);
+    await known.until(/^holdfast think about rivers[\s\S]*^idle\b/m);
     await using unknown = await inTerminal(context, home, ["resume", "ffffffff"]);
     expect(await unknown.ended()).toEqual({ code: 3, signal: null });
     await using list = await inTerminal(context, home, ["chat", "--resume"]);

@@ -4,6 +4,7 @@ import { describe, expect, type TestContext, test } from "vitest";
 import { type Home, temporaryHome } from "../command.ts";
 import { answerable, answered, chat, inTerminal } from "../screen/chat.ts";
 import type { Terminal } from "../screen/terminal.ts";
+import { eventually } from "./run-lines.ts";
 
 describe.concurrent("chat after an unclean death", () => {
   test("C3, C9, R7b: SIGKILL with a tool in flight and a prompt queued: the next chat says what was interrupted, shows it, and finishes it", async (context) => {
@@ -48,9 +49,35 @@ describe.concurrent("chat after an unclean death", () => {
     // Of what was seen, all but the last 200 ms is promised: some lines of it.
     await terminal.untilAll(/Streamed so far:[\s\S]*Far out at sea[\s\S]*… cut off here/);
     await terminal.say("l");
-    await terminal.until(/^ready\b/m);
+    // Left, and still unfinished, until the next prompt; a list says the same.
+    await terminal.until(/^! interrupted\b/m, (screen) => !screen.includes("letter or arrows"));
+    expect((await home.run(["ls", "--status", "interrupted"])).stdout).toContain("tell me a story");
     await terminal.say("think about rivers");
     await answered(terminal, "I thought about rivers");
+  });
+
+  test("plain holdfast says that the last session here was interrupted, before anything else; Enter continues it", async (context) => {
+    using home = temporaryHome();
+    {
+      await using terminal = await chat(context, home, ["--allow", "shell"]);
+      await terminal.say("run echo $$ > pid; exec sleep 300");
+      await eventually(() => existsSync(join(home.work, "pid")) && readFileSync(join(home.work, "pid")).length > 0);
+      await terminal.signal("SIGKILL");
+      await terminal.ended();
+      process.kill(Number(readFileSync(join(home.work, "pid"), "utf8")), "SIGKILL");
+    }
+    await using terminal = await inTerminal(context, home, []);
+    await terminal.until(
+      "A session here was interrupted just now, in `echo $$ > pid; exec sleep 300`.",
+      "you asked: run echo $$ > pid; exec sleep 300",
+      /▸ c {2}continue it\n {2}n {2}start a new session/,
+      "❯ Enter continues it, n starts a new session",
+      /^! interrupted\b/m,
+    );
+    expect((await home.run(["ls"])).stdout).toMatch(/interrupted .* run echo /);
+    await terminal.keys("Enter");
+    await terminal.untilAll(/✓ shell echo [\s\S]*^idle\b/m);
+    expect(await prompts(home)).toEqual(["run echo $$ > pid; exec sleep 300"]);
   });
 
   for (const [how, args] of [
@@ -63,7 +90,7 @@ describe.concurrent("chat after an unclean death", () => {
       const before = await killedAtQuestion(context, home, "write a.txt: one");
       await using terminal = await inTerminal(context, home, args);
       if (how === "the picker") {
-        await terminal.until(/waiting for you write a\.txt: one/);
+        await terminal.until(/waiting write a\.txt: one/);
         await terminal.keys("Enter");
       }
       await terminal.untilAll(/^\? waiting\b/m, "This approval was pending when the last process ended.");
@@ -131,7 +158,7 @@ describe.concurrent("chat after an unclean death", () => {
     await terminal.until(/Allow edit\?$/m);
     await answerable(terminal);
     await terminal.say("y");
-    await terminal.until(/^ready\b/m);
+    await terminal.until(/^idle\b/m);
     expect(files.filter((file) => readFileSync(file, "utf8").includes("newName"))).toHaveLength(2);
   });
 });

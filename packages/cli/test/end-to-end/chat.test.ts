@@ -2,14 +2,14 @@ import { existsSync, mkdirSync, readFileSync, realpathSync, rmdirSync, symlinkSy
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
 import { temporaryHome } from "../command.ts";
-import { answerable, answered, chat, inTerminal } from "../screen/chat.ts";
+import { answerable, answered, chat, inTerminal, stopped } from "../screen/chat.ts";
 
 describe.concurrent("chat in a real terminal", () => {
   test("a reply of 10,000 lines: all of it, once, in order", async (context) => {
     using home = temporaryHome();
     await using terminal = await chat(context, home);
     await terminal.say("tell me a story of 10000 lines");
-    await terminal.until("(line 9992)", /^ready\b/m);
+    await terminal.until("(line 9992)", /^idle\b/m);
     const all = await terminal.all();
     const numbers = [...all.matchAll(/\(line (\d+)\)/g)].map(([, number]) => Number(number));
     expect(numbers).toHaveLength(1500);
@@ -23,11 +23,12 @@ describe.concurrent("chat in a real terminal", () => {
     await using terminal = await chat(context, home);
     // So long that it cannot end before somebody has looked at it.
     await terminal.say("tell me a story of 200000 lines");
-    await terminal.until(/line: \d{3,} /, /^. working /mu);
+    await terminal.until(/line: \d{3,} /, /^. running /mu);
     await terminal.type("typed meanwhile");
-    await terminal.until("❯ typed meanwhile", /^. working /mu);
+    await terminal.until("❯ typed meanwhile", /^. running /mu);
     await terminal.keys("Escape");
-    await terminal.untilAll("stopped by user", "❯ typed meanwhile", /^ready\b/m);
+    await terminal.until("❯ typed meanwhile");
+    await stopped(terminal);
   });
 
   for (const [columns, rows] of [
@@ -47,7 +48,7 @@ describe.concurrent("chat in a real terminal", () => {
       expect(all).toContain("👩‍🚀 Somebody waved.");
       const numbers = [...all.matchAll(/\(line (\d+)\)/g)].map(([, number]) => Number(number));
       expect(numbers).toEqual([10, 11, 12, 30, 31, 32]);
-      expect(all.match(/^ready · offline\/offline · \d+% of \S+ · ~\/work$/gm)).toHaveLength(1);
+      expect(all.match(/^idle · offline\/offline · \d+% of \S+ · ~\/work$/gm)).toHaveLength(1);
     });
   }
 
@@ -66,7 +67,7 @@ describe.concurrent("chat in a real terminal", () => {
     // With the arrows too.
     await terminal.keys("Down", "Up", "Enter");
     await terminal.untilAll(/⊘ write b\.txt {2}denied/);
-    await terminal.until(/^(ready|\? waiting)\b/m);
+    await terminal.until(/^(idle|\? waiting)\b/m);
     expect(existsSync(join(home.work, "b.txt"))).toBe(false);
   });
 
@@ -95,7 +96,7 @@ describe.concurrent("chat in a real terminal", () => {
     const screen = await answerable(terminal);
     expect(screen).toMatch(/… v shows \d+ more characters, on 1 line/);
     expect(screen.replaceAll(/\n */g, "")).toContain("<U+200B>; rm precious");
-    expect(screen).toContain("(exactly this command)");
+    expect(screen).toContain('"always" allows: exactly this command');
     await terminal.say("v");
     const all = await terminal.untilAll("Allow shell? Full request:");
     const whole = all.slice(
@@ -132,7 +133,7 @@ describe.concurrent("chat in a real terminal", () => {
     await terminal.say("a");
     await answered(terminal, "✓ write a.txt");
     await terminal.say("write a.txt: again");
-    await terminal.untilAll((all) => (all.match(/✓ write a\.txt/g) ?? []).length === 2, /^ready\b/m);
+    await terminal.untilAll((all) => (all.match(/✓ write a\.txt/g) ?? []).length === 2, /^idle\b/m);
     expect(readFileSync(join(home.work, "a.txt"), "utf8")).toBe("again\n");
   });
 
@@ -163,7 +164,7 @@ describe.concurrent("chat in a real terminal", () => {
     await terminal.say("tell me a story of 4000 lines");
     await terminal.untilAll(/line 10\)/);
     await terminal.keys("Escape");
-    await answered(terminal, "stopped by user");
+    await stopped(terminal);
     const { stdout } = await home.run(["show", "latest"]);
     expect(stdout).toContain("line 10)");
     const all = await terminal.all();
@@ -218,7 +219,7 @@ describe.concurrent("chat in a real terminal", () => {
     await terminal.keys("Tab");
     await terminal.until("❯ /rename");
     await terminal.say("A name of mine");
-    await terminal.until(/^ready .* · A name of mine$/m);
+    await terminal.until(/^idle .* · A name of mine$/m);
     await terminal.say("/nonsense");
     await terminal.until("Unknown command /nonsense. /help lists the commands.");
     await terminal.keys("C-u");
@@ -226,7 +227,7 @@ describe.concurrent("chat in a real terminal", () => {
     await terminal.until("Unknown command /exprot. Did you mean /export?");
     await terminal.keys("C-u");
     await terminal.say("/help");
-    await terminal.until(/\/sessions +switch to another session/);
+    await terminal.untilAll(/\/sessions +switch to another session/);
     await terminal.say("/model nosuch/x");
     await terminal.until('Unknown provider "nosuch"');
     await terminal.say("think about rivers");
@@ -256,7 +257,7 @@ describe.concurrent("chat in a real terminal", () => {
     await terminal.until(/▸ think about rivers/);
     await terminal.keys("Enter");
     await terminal.until(
-      (screen) => /Rewound to before that prompt/.test(screen) && /❯ think about rivers\nready/.test(screen),
+      (screen) => /Rewound to before that prompt/.test(screen) && /❯ think about rivers\nidle/.test(screen),
     );
     await terminal.keys("C-u");
     await terminal.say("/undo");
@@ -284,7 +285,7 @@ describe.concurrent("chat in a real terminal", () => {
     await terminal.type("rivers");
     await terminal.until(/▸ think about rivers/);
     await terminal.keys("Enter");
-    await terminal.until(/holdfast think about rivers[\s\S]*^ready/m);
+    await terminal.until(/holdfast think about rivers[\s\S]*^idle/m);
     await terminal.say("think about lakes");
     await answered(terminal, "I thought about lakes");
     writeFileSync(join(home.work, "go"), "");
@@ -322,7 +323,7 @@ describe.concurrent("chat in a real terminal", () => {
       // The key can be drawn before the new size is known.
       await terminal.until(
         new RegExp(`❯ half a prompt\\d*${mark}$`, "m"),
-        once(/^ready/gm),
+        once(/^idle/gm),
         once(/^─+$/gm),
         once(/half a prompt/g),
       );
@@ -334,7 +335,7 @@ describe.concurrent("chat in a real terminal", () => {
     await terminal.resize(80, 24);
     await terminal.until(/▸ here think about rivers/, (shown) => !shown.includes(" │ "), once(/Sessions {2}1/g));
     await terminal.keys("Escape");
-    await terminal.until(once(/^ready/gm));
+    await terminal.until(once(/^idle/gm));
   });
 
   test("made narrower while an answer streams: no row of it stays behind twice", async (context) => {
@@ -348,17 +349,17 @@ describe.concurrent("chat in a real terminal", () => {
       [50, 3],
     ] as const) {
       await terminal.untilAll(`Chapter ${chapter}:`);
-      await terminal.until(/^❯ .*\n. working/mu);
+      await terminal.until(/^❯ .*\n. running/mu);
       await terminal.resize(columns, 30);
     }
     await terminal.untilAll("Chapter 4:");
     await terminal.keys("Escape");
-    const said = (await answered(terminal, "stopped by user")) && (await terminal.all());
+    const said = (await stopped(terminal)) && (await terminal.all());
     const headings = said.match(/Chapter \d+:/g)!;
     expect(headings).toEqual([...new Set(headings)]);
     const sentences = said.replaceAll(/\s+/g, " ").match(/\(line \d+\)/g)!;
     expect(sentences).toEqual([...new Set(sentences)]);
-    expect(said.match(/working/g)).toBeNull();
+    expect(said.match(/running \d/g)).toBeNull();
   });
 
   test("in a window of 40 × 10, also when it is made narrower: no editor and no status line stays behind in the scrollback", async (context) => {
@@ -370,9 +371,8 @@ describe.concurrent("chat in a real terminal", () => {
     await terminal.resize(40, 10);
     await terminal.untilAll("Chapter 4:");
     await terminal.keys("Escape");
-    await terminal.untilAll("stopped by user");
-    const all = await terminal.until(/^ready\b/m).then(() => terminal.all());
-    expect(all).not.toMatch(/working|type the next prompt/);
+    const all = await stopped(terminal).then(() => terminal.all());
+    expect(all).not.toMatch(/running \d|type the next prompt/);
     expect(all.match(/^─+$/gm)).toHaveLength(1);
     expect(all.match(/Chapter 2:/g)).toHaveLength(1);
   });

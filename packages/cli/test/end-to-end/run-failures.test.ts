@@ -95,8 +95,9 @@ test.concurrent("C15: a session that another process has is refused with who has
   expect(second.stderr).toContain(String(run.child.pid));
   const ls = await home.run(["ls", "--json"]);
   expect(JSON.parse(ls.stdout)).toMatchObject({ id: session, status: "running" });
-  // The folder's latest session is in use: there is no other.
-  expect(await home.run(["run", "--continue", "hello"])).toMatchObject({ code: 3 });
+  const latest = await home.run(["run", "--continue", "hello"]);
+  expect(latest.code).toBe(4);
+  expect(latest.stderr).toContain(String(run.child.pid));
   run.child.kill("SIGKILL");
   await run.ended;
   expect(await home.run(["run", "--resume", session, "write a.txt: free", "--allow", "write"])).toMatchObject({

@@ -42,7 +42,7 @@ const ran = (home: Home): string =>
 async function killedWaiting(home: Home): Promise<string> {
   // Known by its title among all that run here.
   const terminal = atTerminal(home, ["run", "--title", home.path, `run ${COMMAND}`]);
-  await eventually(() => terminal.screen().includes("Allow it?"));
+  await eventually(() => terminal.screen().includes("Enter: n)"));
   // The command alone: without its terminal it would be hung up before it is killed.
   const [command, ...others] = processesWith(`${bin}\0run\0--title\0${home.path}`);
   expect(others).toEqual([]);
@@ -85,7 +85,7 @@ test.concurrent("C37: killed while it waits; a person approves it in another pro
   using home = temporaryHome();
   const id = await killedWaiting(home);
   const terminal = atTerminal(home, ["run", "--resume", id, "--finish"]);
-  await eventually(() => terminal.screen().includes("Allow it?"));
+  await eventually(() => terminal.screen().includes("Enter: n)"));
   expect(ran(home)).toBe("");
   terminal.type("y\r");
   expect(await terminal.ended).toBe(0);
@@ -117,7 +117,7 @@ test.concurrent("R7: at a terminal a new prompt waits until the question that wa
   using home = temporaryHome();
   const id = await killedWaiting(home);
   const terminal = atTerminal(home, ["run", "--continue", "--allow", "write", "write a.txt: else"]);
-  await eventually(() => terminal.screen().includes("Allow it?"));
+  await eventually(() => terminal.screen().includes("Enter: n)"));
   expect(existsSync(join(home.work, "a.txt"))).toBe(false);
   terminal.type("y\r");
   expect(await terminal.ended).toBe(0);
@@ -129,13 +129,13 @@ test.concurrent("R7: at a terminal a new prompt waits until the question that wa
 test.concurrent("at a terminal: no is a no, and always counts for the session, also after a restart", async () => {
   using home = temporaryHome();
   const no = atTerminal(home, ["run", `run ${COMMAND}`]);
-  await eventually(() => no.screen().includes("Allow it?"));
+  await eventually(() => no.screen().includes("Enter: n)"));
   no.type("n\r");
   expect(await no.ended).toBe(7);
   expect(ran(home)).toBe("");
   const { id } = await only(home);
   const always = atTerminal(home, ["run", "--resume", id, `run ${COMMAND}`]);
-  await eventually(() => always.screen().includes("Allow it?"));
+  await eventually(() => always.screen().includes("Enter: n)"));
   always.type("a\r");
   expect(await always.ended).toBe(0);
   expect(await home.run(["run", "--resume", id, `run ${COMMAND}`])).toMatchObject({ code: 0 });
@@ -152,11 +152,11 @@ test.concurrent("at a terminal: all of the command is shown, with its control ch
   // The terminal echoes it: it waits to be read.
   await eventually(() => terminal.screen().includes("yes\r\n"));
   writeFileSync(join(home.work, "go"), "");
-  await eventually(() => terminal.screen().includes("Allow it?"));
+  await eventually(() => terminal.screen().includes("Enter: n)"));
   expect(terminal.screen()).toContain(
     `command: echo harmless<U+001B>[2K<U+202E>; ${COMMAND} # ${"x".repeat(300)} the end`,
   );
-  expect(terminal.screen()).toContain("(exactly this command)");
+  expect(terminal.screen()).toContain('"always" allows: exactly this command');
   terminal.type("\r");
   expect(await terminal.ended).toBe(7);
   expect(ran(home)).toBe("");
@@ -166,7 +166,7 @@ test.concurrent("at a terminal: of a very long request it is said how much is no
   using home = temporaryHome();
   const command = `echo ${"x".repeat(100_000)}; ${COMMAND}`;
   const terminal = atTerminal(home, ["run", `run ${command}`]);
-  await eventually(() => terminal.screen().includes("Allow it?"));
+  await eventually(() => terminal.screen().includes("Enter: n)"));
   const [, bytes, file] = /… \d+ lines? \((\d+) bytes\) not shown. Full request: (\S+)/.exec(terminal.screen())!;
   const whole = readFileSync(file!, "utf8");
   expect(whole).toContain(`command: ${command}\n`);
@@ -183,13 +183,13 @@ test.concurrent("at a terminal: a path that is swapped for a link while the ques
   const [sub, precious] = [join(home.work, "sub"), join(home.path, "precious")];
   for (const folder of [sub, precious]) mkdirSync(folder);
   const terminal = atTerminal(home, ["run", "write sub/a.txt: evil"]);
-  await eventually(() => terminal.screen().includes("Allow it?"));
+  await eventually(() => terminal.screen().includes("Enter: n)"));
   expect(terminal.screen()).toMatch(/real path: .*\/sub\/a\.txt\r\n {2}file: new\r\n[\s\S]*│ evil↵/);
   rmdirSync(sub);
   symlinkSync(precious, sub);
   terminal.type("y\r");
   // The model tries again, and the person is asked again, with where it leads now.
-  await eventually(() => terminal.screen().split("Allow it?").length === 3);
+  await eventually(() => terminal.screen().split("Enter: n)").length === 3);
   expect(terminal.screen()).toMatch(/write failed: .*Not run: Its path now leads to .*precious/);
   expect(terminal.screen()).toMatch(/real path: .*\/precious\/a\.txt\r\n/);
   terminal.type("no\r");
@@ -197,19 +197,20 @@ test.concurrent("at a terminal: a path that is swapped for a link while the ques
   expect(existsSync(join(precious, "a.txt"))).toBe(false);
 });
 
-test.concurrent("at a terminal: Ctrl+C at the question leaves it waiting and ends by SIGINT; the end of input is a no", async () => {
+test.concurrent("at a terminal: Ctrl+C at the question leaves it waiting and ends by SIGINT; so does the end of input, with exit 7", async () => {
   using home = temporaryHome();
   const first = atTerminal(home, ["run", `run ${COMMAND}`]);
-  await eventually(() => first.screen().includes("Allow it?"));
+  await eventually(() => first.screen().includes("Enter: n)"));
   first.type("\x03");
   expect(await first.ended).toBe(130);
   const { id, status } = await only(home);
   expect(status).toBe("waiting");
   const second = atTerminal(home, ["run", "--resume", id, "--finish"]);
-  await eventually(() => second.screen().includes("Allow it?"));
+  await eventually(() => second.screen().includes("Enter: n)"));
   second.type("\x04");
   expect(await second.ended).toBe(7);
   expect(second.screen()).not.toMatch(/\n\s+at /);
+  expect((await only(home)).status).toBe("waiting");
   expect(ran(home)).toBe("");
 });
 

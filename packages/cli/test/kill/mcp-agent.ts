@@ -6,6 +6,7 @@ import { LocalChat } from "../../src/host/local/local-chat.ts";
 import { McpServers } from "../../src/mcp/servers.ts";
 import type { Servers } from "../../src/mcp-settings/server-settings.ts";
 import { APP } from "../../src/store/app.ts";
+import { ProjectRules } from "../../src/trust/project-rules.ts";
 import { Trust } from "../../src/trust/trust.ts";
 import { asResolved, type call, config, scripted } from "../unit/host-stage.ts";
 
@@ -33,6 +34,7 @@ const services: Services = {
   ending: new AbortController().signal,
   trust: new Trust(store.url),
   servers,
+  rules: new ProjectRules(null),
 };
 const session =
   job.resume === undefined

@@ -10,10 +10,14 @@ export function asking(
   const { name, input } = question;
   const whole = { call: "c", summary: name, rule: name, ...question };
   const path = name === "shell" ? "/tmp/x" : "/tmp/x/file";
-  return describeApproval(whole, "/tmp/x", {
-    path,
-    target,
-    digest: digestOf({ name, input }, path, target),
-    bytes: null,
-  });
+  return describeApproval(
+    whole,
+    { cwd: "/tmp/x", project: "/tmp/x" },
+    {
+      path,
+      target,
+      digest: digestOf({ name, input }, path, target),
+      bytes: null,
+    },
+  );
 }

@@ -21,13 +21,18 @@ export async function chat(
   options: Partial<TerminalOptions> = {},
 ): Promise<Terminal> {
   const terminal = await inTerminal(context, home, ["chat", ...args], options);
-  await terminal.until(/^(ready|! interrupted|\? waiting)\b/m);
+  await terminal.until(/^(idle|! interrupted|\? waiting)\b/m);
   return terminal;
 }
 
 /** Waits until this has been said, and the turn has ended. What was said may have scrolled away by then. */
 export async function answered(terminal: Terminal, said: string): Promise<string> {
-  return await terminal.untilAll(said, /^ready\b/m);
+  return await terminal.untilAll(said, /^idle\b/m);
+}
+
+/** Waits until the turn was stopped. What the model did not finish is said in the same word as in a list. */
+export async function stopped(terminal: Terminal): Promise<string> {
+  return await terminal.untilAll("stopped by user", /^! interrupted\b/m);
 }
 
 /** Waits until the question that stands on the screen takes an answer. */

@@ -13,7 +13,15 @@ export class ScriptedChat implements Chat {
     this.id = id;
     this.state = {
       ...{ id, title: "", cwd: "/tmp/x", model: "offline/offline", status: "idle", items: [], live: null, outputs: {} },
-      ...{ asks: [], queue: [], interruption: null, usage: {}, window: { usedTokens: 0, maxTokens: 0 }, failure: null },
+      ...{
+        unfinished: null,
+        asks: [],
+        queue: [],
+        interruption: null,
+        usage: {},
+        window: { usedTokens: 0, maxTokens: 0 },
+        failure: null,
+      },
       ...{ damage: [], canUndo: false, isCompacting: false },
       ...change,
     };
@@ -50,7 +58,8 @@ export class ScriptedChat implements Chat {
     this.#tell(`finish ${options?.processes ?? ""}`.trim());
   stop = (by?: string): Promise<void> => this.#tell(`stop ${by}`);
   resumeQueue = (): Promise<void> => this.#tell("resumeQueue");
-  answer = (call: string, word: string): Promise<void> => this.#tell(`answer ${call} ${word}`);
+  answer = (call: string, word: string, reason = ""): Promise<void> =>
+    this.#tell(`answer ${call} ${word} ${reason}`.trim());
   setModel = (model: string): Promise<void> => this.#tell(`model ${model}`);
   compact = (): Promise<void> => this.#tell("compact");
   clear = (): Promise<void> => this.#tell("clear");
@@ -81,6 +90,8 @@ export function scriptedHost(...chats: ScriptedChat[]): Host {
         ...{ id, title, cwd, at: "2026-11-15T10:00:00.000Z", turns: 1, queued: 0, status: "idle" as const },
       })),
     }),
+    search: async function* () {},
+    unfinished: async () => null,
     peek: async () => [],
     prompts: async () => ["asked before"],
     create: async () => chats[0]!,

@@ -21,6 +21,8 @@ export interface TerminalOptions {
   readonly env?: Readonly<Record<string, string>>;
   /** Started by hand in a shell with job control, and not by something that waits for its end. */
   readonly inShell?: boolean;
+  /** The words that start the command, such as `npx holdfast`. Default: Node with its bundle. */
+  readonly command?: readonly string[];
 }
 
 /** How the command ended, as its parent saw it. */
@@ -58,7 +60,8 @@ export class Terminal implements AsyncDisposable {
       ...env,
     };
     const own = options.inShell ? [] : [parent, join(folder, "status")];
-    const words = [process.execPath, ...own, bin, ...args].map(quoted).join(" ");
+    const command = options.command ?? [process.execPath, ...own, bin];
+    const words = [...command, ...args].map(quoted).join(" ");
     // The shell stays behind the command, so that what it leaves in the terminal can be seen.
     const shell = options.inShell ? `cd ${quoted(cwd)} && exec bash --norc` : `cd ${quoted(cwd)} && ${words}; exec sh`;
     await terminal.#tmux(

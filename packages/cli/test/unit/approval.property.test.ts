@@ -153,9 +153,9 @@ test("a long request is cut at a line or a character, with the exact count of wh
 test("a request says where a write leads and what it replaces, and where an edit changes what", () => {
   const file = { kind: "file", identity: "1:2", bytes: 12, version: "sha256:00" } as const;
   const shown = (ask: PermissionAsk): string => approvalLines(ask).map(lineWords).join("\n");
-  const write = { name: "write", input: { path: "a.txt", content: "one\ntwo" } };
+  const write = { name: "write", input: { path: "a.txt", content: "one\ntwo" }, rule: "write(a.txt)" };
   expect(shown(asking(write))).toBe(
-    "  real path: /tmp/x/file\n  file: new\n  size: 2 lines, 7 bytes\n  path: a.txt\n  content:\n  │ one↵\n  │ two",
+    '  real path: /tmp/x/file\n  file: new\n  size: 2 lines, 7 bytes\n  "always" allows: write(a.txt)\n  path: a.txt\n  content:\n  │ one↵\n  │ two',
   );
   expect(shown(asking(write, file))).toContain("  file: replaces the existing file (12 bytes)");
   const edit = { name: "edit", input: { path: "a.txt", old: "a\nb\nc\n", new: "a\nB\nc\n" } };

@@ -24,6 +24,7 @@ import type { Config } from "../../src/config.ts";
 import type { Chat, PermissionAsk } from "../../src/host/host.ts";
 import { APP } from "../../src/store/app.ts";
 import { writeFile } from "../../src/tools/files/write.ts";
+import { ProjectRules } from "../../src/trust/project-rules.ts";
 import { Trust } from "../../src/trust/trust.ts";
 import { call, config, Stage, text } from "./host-stage.ts";
 
@@ -248,7 +249,7 @@ test("swapped at the last moment, behind the first check: nothing is written, an
   expect(readdirSync(moved)).toEqual([]);
 });
 
-const NO_RULE = { verdict: "ask", suggestion: "", summary: "", denial: "" } as const;
+const NO_RULE = { verdict: "ask", suggestion: "", isAllowable: true, summary: "", denial: "" } as const;
 
 const ignore = (): void => {};
 const EVENTS: AgentEvents = {
@@ -276,5 +277,6 @@ function servicesOf(store: Store, settings: Config): Services {
     ending: new AbortController().signal,
     trust: new Trust(store.url),
     servers: null,
+    rules: new ProjectRules(null),
   };
 }

@@ -4,10 +4,12 @@ import { validateAiSdk } from "@holdfast/testkit";
 import type { ModelMessage } from "ai";
 import { type CreateOptions, type ErrorCode, HoldfastError, openStore, type Session } from "holdfast";
 import { expect, test } from "vitest";
+import { streamOf, USAGE } from "../../../adapters/test/scripted-model.ts";
 import type { AgentEvents } from "../../src/agent/events.ts";
 import { AgentRuntime } from "../../src/agent/runtime.ts";
 import type { Services } from "../../src/agent/services.ts";
 import { sessionOutputs } from "../../src/store/output-folders.ts";
+import { ProjectRules } from "../../src/trust/project-rules.ts";
 import { Trust } from "../../src/trust/trust.ts";
 import { call, config, heard, Stage, text } from "./host-stage.ts";
 
@@ -219,7 +221,9 @@ test("what the commands of other sessions have printed is asked for, beside an S
   await using store = await openStore(`sqlite:${join(stage.work, "s.db")}`);
   const session = await store.create<ModelMessage>({ dialect: "ai-sdk", cwd: stage.work });
   const outputs = (id: string): string => sessionOutputs(store.url, id)!;
-  const services: Partial<Services> = { store, config, outputs, trust: new Trust(store.url) };
+  const services: Partial<Services> = {
+    ...{ store, config, outputs, trust: new Trust(store.url), rules: new ProjectRules(null) },
+  };
   const agent = new AgentRuntime(session, services as Services, {} as AgentEvents);
   const verdict = (id: string) => agent.decide("read", { path: join(outputs(id), "c.1.log") }).verdict;
   expect([verdict(session.id), verdict("0199aaaa-0001-7bbb-8000-000000000001")]).toEqual(["allow", "ask"]);
@@ -423,8 +427,36 @@ test("a summary that fails speaks of no turn; a conversation that was cleared do
   await chat.clear();
   expect(chat.state.window.usedTokens).toBe(0);
   await chat.undo();
-  expect(chat.state.window.usedTokens).toBeGreaterThan(0);
+  expect(chat.state.window.usedTokens).toBe(usedTokens);
 });
+
+test.each([
+  ["less than", 40],
+  ["more than", 40_000],
+])(
+  "after /compact and /undo the window is as full as before, if the provider counts %s the estimate",
+  async (_, total) => {
+    await using stage = new Stage();
+    const part = { id: "t" } as const;
+    const usage = { ...USAGE, inputTokens: { ...USAGE.inputTokens, total } };
+    const stream = streamOf([
+      { type: "text-start", ...part },
+      { type: "text-delta", ...part, delta: "word ".repeat(2_000) },
+      { type: "text-end", ...part },
+      { type: "finish", finishReason: { unified: "stop", raw: "stop" }, usage },
+    ]);
+    const chat = await stage.chat([{ stream }, [text("in short")]]);
+    await chat.prompt("hello");
+    await chat.settled();
+    const { usedTokens } = chat.state.window;
+    expect(usedTokens).toBe(total + 5);
+    await chat.compact();
+    await chat.settled();
+    expect(chat.state.window.usedTokens).not.toBe(usedTokens);
+    await chat.undo();
+    expect(chat.state.window.usedTokens).toBe(usedTokens);
+  },
+);
 
 test("R7: a call that was approved is run before the conversation is summed up", async () => {
   await using stage = new Stage();

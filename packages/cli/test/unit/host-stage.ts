@@ -1,6 +1,6 @@
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
-import { join } from "node:path";
+import { dirname, join } from "node:path";
 import type { ModelMessage } from "ai";
 import type { MockLanguageModelV4 } from "ai/test";
 import { openStore, type Store } from "holdfast";
@@ -13,6 +13,7 @@ import { LocalHost } from "../../src/host/local/local-host.ts";
 import type { McpServers } from "../../src/mcp/servers.ts";
 import type { ResolvedModel } from "../../src/models/resolve.ts";
 import { APP } from "../../src/store/app.ts";
+import { ProjectRules } from "../../src/trust/project-rules.ts";
 import { Trust } from "../../src/trust/trust.ts";
 
 export { call, scripted, text } from "../../../adapters/test/scripted-model.ts";
@@ -37,6 +38,8 @@ export const config: Config = {
 export class Stage implements AsyncDisposable {
   readonly folder = mkdtempSync(join(tmpdir(), "holdfast-host-"));
   readonly work = mkdtempSync(join(tmpdir(), "holdfast-work-"));
+  /** The rules of this user's projects. */
+  readonly rules = join(mkdtempSync(join(tmpdir(), "holdfast-config-")), "rules.json");
   readonly #open: { close(): Promise<void> }[] = [];
 
   /** As a process would open it. */
@@ -79,6 +82,7 @@ export class Stage implements AsyncDisposable {
       ending: new AbortController().signal,
       trust: new Trust(store.url),
       servers: options.servers ?? null,
+      rules: new ProjectRules(this.rules),
     };
     const session = options.id
       ? await store.resume<ModelMessage>(options.id, { app: APP })
@@ -92,7 +96,7 @@ export class Stage implements AsyncDisposable {
 
   async [Symbol.asyncDispose](): Promise<void> {
     for (const one of this.#open.reverse()) await one.close();
-    for (const path of [this.folder, this.work]) rmSync(path, { recursive: true, force: true });
+    for (const path of [this.folder, this.work, dirname(this.rules)]) rmSync(path, { recursive: true, force: true });
   }
 }
 

@@ -1,7 +1,7 @@
 import { stripVTControlCharacters } from "node:util";
 import { describe, expect, test, vi } from "vitest";
 import { whyNoScreen } from "../../src/commands/agent/chat.ts";
-import type { ChatState } from "../../src/host/host.ts";
+import type { ChatState, UnfinishedSession } from "../../src/host/host.ts";
 import { Controller } from "../../src/screen/controller.ts";
 import type { KeyName } from "../../src/screen/input/keys.ts";
 import { asking } from "../screen/ask.ts";
@@ -12,20 +12,26 @@ const ASKING: Partial<ChatState> = {
   asks: [asking({ call: "c1", name: "write", input: {}, summary: "write a.txt", rule: "write(a.txt)" })],
 };
 
+const startNew = (): Promise<never> => Promise.reject(new Error("nothing was offered"));
+
 class Person {
   readonly controller: Controller;
   /** Ahead of the clock. */
   #aheadMs = 0;
 
-  constructor(...chats: ScriptedChat[]) {
+  constructor(...given: readonly (ScriptedChat | { offer: UnfinishedSession; chats: ScriptedChat[] })[]) {
+    const chats = given.flatMap((one) => (one instanceof ScriptedChat ? [one] : one.chats));
+    const offer = given.flatMap((one) => (one instanceof ScriptedChat ? [] : [one.offer]))[0];
     const environment = {
       host: scriptedHost(...chats),
       colour: false,
       now: () => Date.now() + this.#aheadMs,
       exportTo: async () => "out.md",
+      startNew: async () => chats.at(-1)!,
     };
     this.controller = new Controller(environment, { columns: 80, rows: 24 });
-    if (chats[0] !== undefined) this.controller.show(chats[0], false);
+    if (offer !== undefined) this.controller.offer(offer);
+    else if (chats[0] !== undefined) this.controller.show(chats[0], false);
     this.waits();
   }
 
@@ -71,11 +77,11 @@ describe("what waits for a word", () => {
     expect(chat.told).toEqual(["prompt add a test, and then yes", "prompt yes, but later"]);
   });
 
-  test("y, yes, a, always, n and no do what they say, in any case", () => {
+  test("y, yes, a, always, p, project, n and no do what they say, in any case", () => {
     const chat = new ScriptedChat("s1", ASKING);
     const person = new Person(chat);
-    for (const word of ["y", "yes", "YES", "a", "always", "n", "no", "No"]) person.say(word);
-    const words = ["allow", "allow", "allow", "always", "always", "deny", "deny", "deny"];
+    for (const word of ["y", "yes", "YES", "a", "always", "p", "Project", "n", "no", "No"]) person.say(word);
+    const words = ["allow", "allow", "allow", "always", "always", "project", "project", "deny", "deny", "deny"];
     expect(chat.told).toEqual(words.map((word) => `answer c1 ${word}`));
   });
 
@@ -85,7 +91,7 @@ describe("what waits for a word", () => {
     expect(person.live).toMatch(/▸ n {2}deny/);
     person.type("a");
     expect(person.live).toMatch(/▸ a {2}always/);
-    person.press("enter").press("enter").press("up", "up", "enter").press("down", "down", "enter");
+    person.press("enter").press("enter").press("up", "up", "up", "enter").press("down", "down", "down", "enter");
     expect(chat.told).toEqual(["answer c1 always", "answer c1 deny", "answer c1 allow", "answer c1 deny"]);
   });
 
@@ -116,7 +122,7 @@ describe("what waits for a word", () => {
   test("the next question is not answered by a key that was pressed twice", () => {
     const second = asking({ call: "c2", name: "shell", input: { command: "rm -rf x" } });
     const chat = new ScriptedChat("s1", { ...ASKING, asks: [...ASKING.asks!, second] });
-    const person = new Person(chat).press("up", "up").press("enter");
+    const person = new Person(chat).press("up", "up", "up").press("enter");
     chat.become({ asks: [second] });
     person.press("enter", "up", "up", "enter");
     expect(chat.told).toEqual(["answer c1 allow"]);
@@ -152,7 +158,7 @@ describe("stopping and leaving", () => {
     expect(person.live).toMatch(/^. stopping · offline/mu);
     chat.become({ status: "idle" });
     stopped.resolve();
-    await vi.waitFor(() => expect(person.live).toMatch(/^ready/m), 60_000);
+    await vi.waitFor(() => expect(person.live).toMatch(/^idle/m), 60_000);
   });
 
   test("Ctrl+D leaves when nothing is written, else it deletes", async () => {
@@ -196,10 +202,94 @@ describe("while the conversation is summed up", () => {
   });
 });
 
+describe("no, and why", () => {
+  test("t asks for the reason and denies with it; Esc goes back to the question", () => {
+    const chat = new ScriptedChat("s1", ASKING);
+    const person = new Person(chat).say("t");
+    expect(person.live).toContain("Deny write: what should the agent know or do instead?");
+    person.type("oh").press("escape");
+    expect(person.live).toContain("? Allow write?");
+    expect(chat.told).toEqual([]);
+    person.say("tell").press("enter").say("y").waits();
+    // What is typed there is the reason, whatever it is.
+    expect(chat.told).toEqual(["answer c1 deny y"]);
+  });
+
+  test("the question is gone while the reason is typed: it goes nowhere, and stays in the line", () => {
+    const chat = new ScriptedChat("s1", ASKING);
+    const person = new Person(chat).say("t").type("because");
+    chat.become({ asks: [], status: "running" });
+    person.waits();
+    expect(person.live).toContain("❯ because");
+    expect(chat.told).toEqual([]);
+  });
+});
+
+describe("an unfinished session is offered before anything else", () => {
+  const INTERRUPTED: UnfinishedSession = {
+    ...{ id: "s1", title: "", cwd: "/tmp/x", status: "interrupted", at: new Date().toISOString(), queue: [] },
+    interruption: {
+      ...{ turn: 1, at: new Date().toISOString(), resumes: 0, how: { kind: "killed" }, prompt: "run the tests" },
+      ...{ answered: false, text: "" },
+      calls: [{ call: "c", name: "shell", input: { command: "npm test" }, state: "outcome-unknown" }],
+    },
+  };
+  const left = { status: "interrupted", interruption: INTERRUPTED.interruption } as const;
+
+  function offered(found = INTERRUPTED): { person: Person; old: ScriptedChat; fresh: ScriptedChat } {
+    const [old, fresh] = [new ScriptedChat("s1", left), new ScriptedChat("s2")];
+    const person = new Person({ offer: found, chats: [old, fresh] });
+    return { person, old, fresh };
+  }
+
+  test("it says what was left; Enter continues it", async () => {
+    const { person, old } = offered();
+    expect(person.live).toContain("A session here was interrupted just now, in `npm test`.");
+    expect(person.live).toContain("you asked: run the tests");
+    expect(person.live).toContain("Enter continues it, n starts a new session");
+    expect(person.live).toMatch(/^! interrupted/m);
+    person.press("enter");
+    await vi.waitFor(() => expect(old.told).toEqual(["finish"]), 60_000);
+  });
+
+  test("n starts a new session, and nothing happens to the other", async () => {
+    const { person, old } = offered();
+    person.say("n");
+    await person.sees("new session");
+    expect(old.told).toEqual([]);
+  });
+
+  test("keys from before it appeared do not choose; other text is not sent anywhere, and stays in the line", async () => {
+    const { person, old, fresh } = offered();
+    person.say("fix the bug");
+    await person.sees("Choose first");
+    expect(person.live).toContain("❯ fix the bug");
+    const { person: hasty, old: other } = offered();
+    hasty.press("escape");
+    expect([...old.told, ...fresh.told, ...other.told]).toEqual([]);
+    person.press("killToStart").say("n");
+    await person.sees("new session");
+  });
+
+  test("a process that still runs: what happens to it is for the person to say", async () => {
+    const call = { ...left.interruption!.calls[0]!, process: { pid: 7, running: true } };
+    const old = new ScriptedChat("s1", { ...left, interruption: { ...left.interruption!, calls: [call] } });
+    const person = new Person({ offer: INTERRUPTED, chats: [old] }).press("enter");
+    await person.sees("stop process 7 first");
+    expect(old.told).toEqual([]);
+  });
+});
+
 test("a server that says nothing: how long it has been silent is seen; while a tool runs, that is no wonder", () => {
   const chat = new ScriptedChat("s1", { status: "running" });
   let now = 0;
-  const environment = { host: scriptedHost(chat), colour: false, now: () => now, exportTo: async () => "out.md" };
+  const environment = {
+    host: scriptedHost(chat),
+    colour: false,
+    now: () => now,
+    exportTo: async () => "out.md",
+    startNew,
+  };
   const controller = new Controller(environment, { columns: 80, rows: 24 });
   controller.show(chat, false);
   const seenAt = (ms: number): string => {
@@ -230,7 +320,13 @@ test("a server that says nothing: how long it has been silent is seen; while a t
 test("how long a turn has worked is not counted anew from each question on", () => {
   const chat = new ScriptedChat("s1");
   let now = 0;
-  const environment = { host: scriptedHost(chat), colour: false, now: () => now, exportTo: async () => "out.md" };
+  const environment = {
+    host: scriptedHost(chat),
+    colour: false,
+    now: () => now,
+    exportTo: async () => "out.md",
+    startNew,
+  };
   const controller = new Controller(environment, { columns: 80, rows: 24 });
   controller.show(chat, false);
   chat.become({ status: "running" }, { type: "turn.started", turn: 1, prompt: "go" });
@@ -239,7 +335,7 @@ test("how long a turn has worked is not counted anew from each question on", () 
   chat.become({ status: "running", asks: [] });
   now = 65_000;
   controller.renderer.draw();
-  expect(controller.renderer.picture.live).toContain("working 1:05");
+  expect(controller.renderer.picture.live).toContain("running 1:05");
   controller.leave();
 });
 
@@ -341,7 +437,14 @@ test("where a screen cannot be drawn, it is said why", () => {
 test("the model that was named at the start is for the session that is taken from the list", async () => {
   const host = scriptedHost(new ScriptedChat("0199aaaa-0000", { title: "one" }));
   const open = vi.spyOn(host, "open");
-  const environment = { host, colour: false, now: Date.now, exportTo: async () => "out.md", model: "openai/x" };
+  const environment = {
+    host,
+    colour: false,
+    now: Date.now,
+    exportTo: async () => "out.md",
+    startNew,
+    model: "openai/x",
+  };
   const controller = new Controller(environment, { columns: 80, rows: 24 });
   controller.pick();
   await vi.waitFor(() => expect(controller.renderer.picture.live).toContain("0199aaaa"), 60_000);

@@ -21,6 +21,7 @@ import { sessionOutputs } from "../../src/store/output-folders.ts";
 import { walk } from "../../src/tools/files/walk.ts";
 import { ownStore } from "../../src/tools/paths/own-store.ts";
 import { decide } from "../../src/tools/permission/decide.ts";
+import { ProjectRules } from "../../src/trust/project-rules.ts";
 import { Trust } from "../../src/trust/trust.ts";
 import { asResolved, call, config, scripted, text } from "./host-stage.ts";
 
@@ -78,6 +79,7 @@ async function agentIn(url: string): Promise<Agent> {
     ending: new AbortController().signal,
     trust: new Trust(store.url),
     servers: null,
+    rules: new ProjectRules(null),
   };
   const options = { dialect: "ai-sdk", app: "holdfast", cwd: work } as const;
   const session = await store.create<ModelMessage>(options);

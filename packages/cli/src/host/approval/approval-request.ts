@@ -1,9 +1,10 @@
 import { Buffer } from "node:buffer";
+import { homeFolder } from "../../home.ts";
 import { visible, visibleLine } from "../../terminal/visible.ts";
 import type { FileSnapshot, Target } from "../../tools/files/call-target.ts";
 import { replaceText } from "../../tools/files/edit.ts";
 import { decodedExactly } from "../../tools/files/text-file.ts";
-import type { PermissionAsk, ShownPart } from "../host.ts";
+import type { ApprovalChoice, PermissionAsk, ShownPart } from "../host.ts";
 
 /** The approval request, worded the same on every surface. */
 
@@ -13,31 +14,88 @@ export interface Question {
   readonly name: string;
   readonly input: unknown;
   readonly summary: string;
-  readonly rule: string;
+  /** Null if no rule can allow this call. */
+  readonly rule: string | null;
 }
 
-/** The approval request: the whole input, the real path, and what is there now. */
-export function describeApproval(question: Question, cwd: string, seen: FileSnapshot): PermissionAsk {
+/** The approval request: the whole input, the real path, and what is there now. `project`: see ProjectRules. */
+export function describeApproval(
+  question: Question,
+  { cwd, project }: { readonly cwd: string; readonly project: string | null },
+  seen: FileSnapshot,
+): PermissionAsk {
   const { path, target, digest } = seen;
-  const facts = factsOf(question, cwd, seen);
+  const always = alwaysWords(question);
+  const facts = [...factsOf(question, cwd, seen), { kind: "fact", label: '"always" allows', text: always } as const];
   // The most important part comes first: a small window shows little more.
   const parts = question.name === "shell" ? [...inputParts(question), ...facts] : [...facts, ...inputParts(question)];
-  return { ...question, cwd, path, target, digest, parts, always: alwaysWords(question) };
+  return { ...question, cwd, path, target, digest, parts, always, choices: choicesFor(question, project) };
 }
 
 /** The same for several calls. */
 export async function describeApprovals(
   questions: readonly Question[],
-  agent: { readonly cwd: string; readonly approvals: { look(question: Question): Promise<FileSnapshot> } },
+  agent: {
+    readonly cwd: string;
+    readonly project: string | null;
+    readonly approvals: { look(question: Question): Promise<FileSnapshot> };
+  },
 ): Promise<PermissionAsk[]> {
+  const { cwd, project } = agent;
   const asks: PermissionAsk[] = [];
   for (const question of questions)
-    asks.push(describeApproval(question, agent.cwd, await agent.approvals.look(question)));
+    asks.push(describeApproval(question, { cwd, project }, await agent.approvals.look(question)));
   return asks;
+}
+
+/** The same request, asked by a sub-agent with this task. Its call ids may be those of another agent. */
+export function askedBelow(ask: PermissionAsk, call: string, session: string, task: string): PermissionAsk {
+  const by: ShownPart = { kind: "fact", label: "for the task", text: visibleLine(task) };
+  return { ...ask, call, agent: { session, call: ask.call, task }, parts: [...ask.parts, by] };
+}
+
+/** The question itself, on one line. */
+export function questionWords({ name, agent }: Pick<PermissionAsk, "name" | "agent">): string {
+  return `Allow ${visibleLine(name)}${agent ? " to a sub-agent" : ""}?`;
+}
+
+/** The answers, in this order everywhere. Without a rule that would help there is no "always". */
+function choicesFor({ rule }: Question, project: string | null): ApprovalChoice[] {
+  const always: ApprovalChoice[] = [
+    { key: "a", word: "always", label: "always in this session", answer: "always" },
+    ...(project === null
+      ? []
+      : [
+          {
+            key: "p",
+            word: "project",
+            label: `always in this project (${shownFolder(project)})`,
+            answer: "project",
+          } as const,
+        ]),
+  ];
+  return [
+    { key: "y", word: "yes", label: "allow once", answer: "allow" },
+    ...(rule === null ? [] : always),
+    { key: "n", word: "no", label: "deny", answer: "deny", isDefault: true },
+    { key: "t", word: "tell", label: "deny, and tell it why", answer: "deny", asksWhy: true },
+  ];
+}
+
+/** Shows more of the request, on surfaces that cut it. */
+export const VIEW = { key: "v", word: "view", label: "view the full request" } as const;
+
+function shownFolder(path: string): string {
+  const home = homeFolder();
+  const isBelow = home !== null && (path === home || path.startsWith(`${home}/`));
+  return visibleLine(isBelow ? `~${path.slice(home.length)}` : path);
 }
 
 /** A long rule would just repeat the call. */
 function alwaysWords({ name, rule }: Question): string {
+  if (rule === null) return "nothing: you are asked about this call every time";
+  // A rule without a pattern covers more than this call.
+  if (!rule.includes("(")) return `every call of ${visibleLine(name)}`;
   const shown = visibleLine(rule);
   if (shown.length <= RULE_CHARS_MAX) return shown;
   return `exactly this ${name === "shell" ? "command" : `${visibleLine(name)} call`}`;

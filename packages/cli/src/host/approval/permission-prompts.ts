@@ -1,11 +1,11 @@
 import type { ModelMessage } from "ai";
 import type { Interruption } from "holdfast";
 import type { Approval, AskedCall } from "../../agent/open-calls.ts";
-import type { Decision } from "../../tools/permission/decide.ts";
+import { type Decision, refusal } from "../../tools/permission/decide.ts";
 import type { ChatEvent, ChatState, PermissionAsk } from "../host.ts";
 import type { Question } from "./approval-request.ts";
 
-interface Answer {
+export interface Answer {
   readonly approved: boolean;
   readonly reason?: string;
   /** What a person approved. Absent if a rule decided. */
@@ -20,12 +20,17 @@ export interface PromptDisplay {
   emit(event: ChatEvent): void;
 }
 
+/** Questions that are asked together, by the agent or one of its sub-agents. */
+interface Batch {
+  readonly open: Set<string>;
+  readonly answers: Map<string, Answer>;
+  readonly finish: (answers: Map<string, Answer> | null) => void;
+}
+
 /** The open questions to a person, until all are answered or withdrawn. */
 export class PermissionPrompts {
   readonly #display: PromptDisplay;
-  #open = new Set<string>();
-  #answers = new Map<string, Answer>();
-  #done: ((answers: Map<string, Answer> | null) => void) | null = null;
+  readonly #batches = new Set<Batch>();
   #asked = Promise.withResolvers<void>();
   /** Answers given before their turn was resumed. */
   #ahead = new Map<string, Answer>();
@@ -41,19 +46,26 @@ export class PermissionPrompts {
 
   /** Null if the questions were withdrawn. */
   async ask(asks: readonly PermissionAsk[]): Promise<Map<string, Answer> | null> {
-    this.#display.update({ status: "waiting", asks });
+    this.#display.update({ status: "waiting", asks: [...this.#display.state.asks, ...asks] });
     this.#display.refresh();
-    this.#open = new Set(asks.map(({ call }) => call));
-    this.#answers = new Map();
     // Set up before the question is announced: the answer may come at once.
-    const answered = new Promise<Map<string, Answer> | null>((resolve) => {
-      this.#done = resolve;
-    });
+    const { promise, resolve: finish } = Promise.withResolvers<Map<string, Answer> | null>();
+    const batch: Batch = { open: new Set(asks.map(({ call }) => call)), answers: new Map(), finish };
+    this.#batches.add(batch);
     this.#asked.resolve();
     this.#asked = Promise.withResolvers();
     for (const ask of asks) this.#display.emit({ type: "permission.asked", ask });
-    const answers = await answered;
-    this.#display.update({ asks: [] });
+    const answers = await promise;
+    this.#batches.delete(batch);
+    this.#display.update({ asks: this.#display.state.asks.filter((ask) => !asks.includes(ask)) });
+    return answers;
+  }
+
+  /** Asks for a sub-agent, while the turn of its parent is running. */
+  async askBelow(asks: readonly PermissionAsk[]): Promise<Map<string, Answer> | null> {
+    const answers = await this.ask(asks);
+    // Other sub-agents may be waiting.
+    if (this.#display.state.asks.length === 0) this.#display.update({ status: "running" }, { type: "changed" });
     return answers;
   }
 
@@ -80,19 +92,14 @@ export class PermissionPrompts {
   answer(ask: PermissionAsk, allowed: boolean, by: string, reason?: string): void {
     const asks = this.#display.state.asks.filter((one) => one !== ask);
     this.#display.update({ asks }, { type: "permission.answered", call: ask.call, allowed, by });
-    if (!this.#open.delete(ask.call)) return;
-    this.#answers.set(ask.call, { approved: allowed, ...(reason ? { reason } : {}), ...(allowed ? { ask } : {}) });
-    if (this.#open.size === 0) this.#finish(this.#answers);
+    const batch = [...this.#batches].find(({ open }) => open.delete(ask.call));
+    if (!batch) return;
+    batch.answers.set(ask.call, allowed ? { approved: true, ask } : { approved: false, reason: refusal(reason) });
+    if (batch.open.size === 0) batch.finish(batch.answers);
   }
 
   withdraw(): void {
-    this.#finish(null);
-  }
-
-  #finish(answers: Map<string, Answer> | null): void {
-    this.#done?.(answers);
-    this.#done = null;
-    this.#open.clear();
+    for (const { finish } of this.#batches) finish(null);
   }
 }
 
@@ -112,7 +119,8 @@ export function applyRules(
   for (const call of approvals) {
     const { toolCallId, toolName: name, input } = call;
     const decision = decide(name, input);
-    const { verdict, suggestion: rule, summary, denial } = decision;
+    const { verdict, suggestion, isAllowable, summary, denial } = decision;
+    const rule = isAllowable ? suggestion : null;
     if (verdict === "allow") answers.set(toolCallId, { approved: true });
     else if (verdict === "deny" || asks === "nobody") {
       answers.set(toolCallId, { approved: false, reason: denial });

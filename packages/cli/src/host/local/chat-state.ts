@@ -25,6 +25,7 @@ export function firstState(
     cwd,
     model,
     status: "idle",
+    unfinished: null,
     items: [],
     live: null,
     outputs: {},
@@ -51,10 +52,16 @@ export function withRecorded(
   return {
     ...state,
     title: session.attributes.title,
+    unfinished: session.turn ? null : unfinishedStatus(session.interruption),
     items: itemsOf(session, { ...now, waiting }),
     queue: session.queue.map(({ id, prompt }) => ({ id, text: messageText(prompt) })),
     usage: sumUsage([usageOf(session), ...(now.below?.values() ?? [])]),
   };
+}
+
+/** The same word as in a list. */
+export function unfinishedStatus(found: Pick<Interruption<unknown>, "how"> | null): ChatState["unfinished"] {
+  return found && (found.how.kind === "suspended" ? "waiting" : "interrupted");
 }
 
 /** New or changed items. An item that was only rebuilt because its neighbour changed does not count. */

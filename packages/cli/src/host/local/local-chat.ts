@@ -1,28 +1,23 @@
 import type { ModelMessage } from "ai";
-import type { Queued, Session, Turn } from "holdfast";
+import type { Interruption, Queued, Session, Turn } from "holdfast";
 import { estimateTokens } from "../../agent/compaction.ts";
 import { runTurn, type TurnResult } from "../../agent/loop.ts";
 import { type Approval, openApprovals, resumeInterrupted } from "../../agent/open-calls.ts";
 import type { AgentRuntime } from "../../agent/runtime.ts";
 import type { Services } from "../../agent/services.ts";
 import { createAgent } from "../../agent/subagent.ts";
+import { callsWaitingBelow } from "../../agent/subagent-sessions.ts";
 import { CommandError, EXIT } from "../../exit.ts";
 import type { ResolvedModel } from "../../models/resolve.ts";
 import { APP } from "../../store/app.ts";
 import { claimsShown } from "../../trust/claims.ts";
 import { describeApprovals } from "../approval/approval-request.ts";
-import {
-  applyRules,
-  buildApprovalMessage,
-  isAwaitingPerson,
-  openQuestions,
-  PermissionPrompts,
-  selectApproved,
-  UNDECIDED,
-} from "../approval/permission-prompts.ts";
+import { getPermission } from "../approval/get-permission.ts";
+import { isAwaitingPerson, openQuestions, PermissionPrompts, UNDECIDED } from "../approval/permission-prompts.ts";
 import { explainFailure, isStoreFailure } from "../failures.ts";
-import type { Chat, ChatEvent, ChatState, PermissionAsk } from "../host.ts";
+import type { ApprovalAnswer, Chat, ChatEvent, ChatState, PermissionAsk } from "../host.ts";
 import { ActiveWork } from "./active-work.ts";
+import { answerQuestion, getPermissionBelow } from "./answer-questions.ts";
 import { describeInterruption, firstState, messageText } from "./chat-state.ts";
 import { ChatStateStore } from "./chat-state-store.ts";
 import { compactOnRequest, splitBeforePrompt } from "./history-edits.ts";
@@ -53,6 +48,8 @@ export class LocalChat implements Chat {
   /** Nothing can be recorded until the session is reopened. */
   #isBroken = false;
   #reopening: Promise<void> | null = null;
+  /** How full the window was before the last compact, clear or rewind, for its undo. */
+  #tokensBefore: number | null = null;
   /** Created here, and still unused. */
   #isUnused: boolean;
   #closing: Promise<void> | null = null;
@@ -74,13 +71,24 @@ export class LocalChat implements Chat {
     const state = firstState(session, { cwd, model: model.name, maxTokens: model.windowTokens });
     this.#states = new ChatStateStore(state, () => this.#session);
     this.#prompts = new PermissionPrompts(this.#states);
-    this.#agent = createAgent(session, services, this.#states.agentEvents());
+    this.#agent = this.#createAgent(session);
     const claimed = claimsShown({ ...this.#agent.claims(), model: foreignModel });
     this.#states.update({ damage: [...state.damage, ...claimed] });
   }
 
   get state(): ChatState {
     return this.#states.state;
+  }
+
+  #createAgent(session: Session<Message>): AgentRuntime {
+    const { asks } = this.#services;
+    return createAgent(session, this.#services, this.#states.agentEvents(), (below, turn, approvals, task) =>
+      getPermissionBelow(this.#asked(below), turn, approvals, { task, asks, work: this.#work }),
+    );
+  }
+
+  #asked(agent: AgentRuntime): Parameters<typeof answerQuestion>[0] {
+    return { states: this.#states, prompts: this.#prompts, agent };
   }
 
   /** Loads what the last process left in flight and its tools' state. Completes a turn that only lacked its end. */
@@ -105,6 +113,19 @@ export class LocalChat implements Chat {
     if (!interruption || this.#services.asks === "nobody") return;
     const open = openQuestions(interruption, (name, input) => this.#agent.decide(name, input));
     if (open.length > 0) this.#askAgain(await describeApprovals(open, this.#agent));
+    else if (await this.#isWaitingBelow(interruption)) await this.finish();
+  }
+
+  /** Only sub-agents that wait for a person were left open: they ask when they are resumed, before anything runs. */
+  async #isWaitingBelow({ how, calls }: Interruption<Message>): Promise<boolean> {
+    const isStopped = how.kind === "failed" || (how.kind === "aborted" && how.by !== "close");
+    if (isStopped || calls.length === 0) return false;
+    for (const call of calls) {
+      const waiting = await callsWaitingBelow(this.#services.store, this.id, call);
+      // If rules allow all of them by now, they would run without a word of the person's.
+      if (!waiting.some(({ name, input }) => this.#agent.decide(name, input).verdict === "ask")) return false;
+    }
+    return true;
   }
 
   subscribe(listener: (event: ChatEvent) => void): () => void {
@@ -179,20 +200,8 @@ export class LocalChat implements Chat {
     if (!this.#work.finished && next) await this.#start(() => this.#startQueued(next));
   }
 
-  async answer(call: string, word: "allow" | "always" | "deny", reason?: string): Promise<void> {
-    const ask = this.#states.state.asks.find((one) => one.call === call);
-    if (!ask) throw new CommandError(EXIT.usage, "CALL_UNKNOWN", "That call is not waiting for an answer.");
-    const unkept = word === "always" ? this.#agent.allow(ask.rule) : null;
-    if (unkept !== null) {
-      const text = `Allowed until you quit. You will be asked again next time: the permission could not be saved (${unkept}).`;
-      this.#states.emit({ type: "notice", level: "warning", text });
-    }
-    this.#prompts.answer(ask, word !== "deny", "user", reason);
-    if (word !== "always") return;
-    // The rule also covers other open questions of its kind.
-    for (const other of this.#states.state.asks) {
-      if (this.#agent.decide(other.name, other.input).verdict === "allow") this.#prompts.answer(other, true, "rules");
-    }
+  async answer(call: string, answer: ApprovalAnswer, reason?: string): Promise<void> {
+    answerQuestion(this.#asked(this.#agent), call, answer, reason);
   }
 
   async setModel(name: string): Promise<void> {
@@ -212,31 +221,29 @@ export class LocalChat implements Chat {
     this.#work.isPaused = true;
     await this.#start(async (signal) => {
       this.#states.update({ isCompacting: true }, { type: "compacting" });
-      await compactOnRequest(this.#session, this.#model, signal).finally(() =>
-        this.#states.update({ isCompacting: false }),
+      await this.#replace("compaction", () =>
+        compactOnRequest(this.#session, this.#model, signal).finally(() =>
+          this.#states.update({ isCompacting: false }),
+        ),
       );
-      await this.#afterReplace("compaction");
       return null;
     });
   }
 
   async clear(): Promise<void> {
     await this.#assertIdle();
-    await this.#session.replace([], { reason: "clear" });
-    await this.#afterReplace("clear");
+    await this.#replace("clear", () => this.#session.replace([], { reason: "clear" }));
   }
 
   async undo(): Promise<void> {
     await this.#assertIdle();
-    await this.#session.undo();
-    await this.#afterReplace("undo");
+    await this.#replace("undo", () => this.#session.undo());
   }
 
   async rewind(message: string): Promise<string> {
     await this.#assertIdle();
     const { kept, prompt } = splitBeforePrompt(this.#session, message);
-    await this.#session.replace(kept, { reason: "rewind" });
-    await this.#afterReplace("rewind");
+    await this.#replace("rewind", () => this.#session.replace(kept, { reason: "rewind" }));
     return prompt;
   }
 
@@ -283,7 +290,7 @@ export class LocalChat implements Chat {
   async #reopen(): Promise<void> {
     await this.#work.finished;
     this.#session = await this.#services.store.resume<Message>(this.id, { app: APP });
-    this.#agent = createAgent(this.#session, this.#services, this.#states.agentEvents());
+    this.#agent = this.#createAgent(this.#session);
     this.#isBroken = false;
     this.#states.refresh();
     await this.inspect();
@@ -392,36 +399,28 @@ export class LocalChat implements Chat {
     if (by !== null) await turn.abort({ by });
   }
 
-  /** A person decides on each call; the turn waits, even across processes (R7, C37). Null if nobody decided. */
+  /** Null if nobody decided. */
   async #getPermission(turn: Turn<Message>, approvals: readonly Approval[]): Promise<Turn<Message> | null> {
-    const decide = (name: string, input: unknown) => this.#agent.decide(name, input);
-    const { answers, undecided: open, denied } = applyRules(approvals, decide, this.#services.asks);
-    const undecided = this.#prompts.takeAnswered(open, answers);
-    for (const { call, decision } of denied) {
-      this.#states.agentEvents().denied(call, decision);
-      this.#states.emit({ type: "permission.answered", call: call.toolCallId, allowed: false, by: "rules" });
+    const goesOn = await getPermission(this.#agent, turn, approvals, {
+      asks: this.#services.asks,
+      takeAnswered: (questions, answers) => this.#prompts.takeAnswered(questions, answers),
+      denied: (call, decision) => {
+        this.#states.agentEvents().denied(call, decision);
+        this.#states.emit({ type: "permission.answered", call: call.toolCallId, allowed: false, by: "rules" });
+      },
+      ask: async (asks) => {
+        this.#turn = null;
+        return this.#work.signal.aborted ? null : this.#prompts.ask(asks);
+      },
+    });
+    if (goesOn) {
+      this.#states.refresh();
+      return goesOn;
     }
-    if (undecided.length > 0) {
-      const given = await this.#suspendAndAsk(turn, await describeApprovals(undecided, this.#agent));
-      if (!given) {
-        await this.inspect();
-        this.#states.emitRecorded({
-          type: "turn.ended",
-          outcome: "waiting",
-          denied: this.#states.deniedIn(turn.number),
-        });
-        return null;
-      }
-      for (const [call, answer] of given) answers.set(call, answer);
-    }
-    const goesOn = undecided.length > 0 ? await this.#session.resumeTurn({ calls: () => "keep" }) : turn;
-    for (const { toolCallId, input } of approvals)
-      if (answers.get(toolCallId)?.approved) this.#agent.approve(goesOn, toolCallId, input);
-    // Record this before the answer: an approval that does not say what it covers would allow nothing.
-    await this.#agent.approvals.record(selectApproved(answers));
-    await goesOn.append(buildApprovalMessage(approvals, answers));
-    this.#states.refresh();
-    return goesOn;
+    await this.inspect();
+    const denied = this.#states.deniedIn(turn.number);
+    this.#states.emitRecorded({ type: "turn.ended", outcome: "waiting", denied });
+    return null;
   }
 
   /** Resumes the turn when all questions are answered; if they are withdrawn, the turn keeps waiting. */
@@ -445,16 +444,11 @@ export class LocalChat implements Chat {
     });
   }
 
-  /** Null if the work was stopped or the questions were withdrawn. */
-  async #suspendAndAsk(turn: Turn<Message>, asks: readonly PermissionAsk[]): ReturnType<PermissionPrompts["ask"]> {
-    await turn.suspend({ reason: "permission", calls: asks.map(({ call }) => call) });
-    this.#turn = null;
-    return this.#work.signal.aborted ? null : this.#prompts.ask(asks);
-  }
-
   /** The store failed: do not act on anything unrecorded. `finish` or a prompt reopens the session. */
   async #breakOff(error: unknown): Promise<void> {
     this.#isBroken = true;
+    // Sub-agents that wait for a person would keep their sessions open.
+    this.#prompts.withdraw();
     // A prompt that could not be recorded started no turn, so there is none to finish.
     const isOpen = this.#turn !== null || this.#session.turn !== null || this.#session.interruption !== null;
     try {
@@ -477,11 +471,19 @@ export class LocalChat implements Chat {
     this.#states.emit({ type: "turn.ended", outcome: "failed", error: this.#states.state.failure!, denied });
   }
 
-  async #afterReplace(reason: "compaction" | "clear" | "rewind" | "undo"): Promise<void> {
-    // The provider counted the tokens of the old conversation.
-    this.#states.update({ window: { ...this.#states.state.window, usedTokens: 0 } });
+  /** Replaces the conversation, with the right figure for how full the window is. */
+  async #replace(reason: "compaction" | "clear" | "rewind" | "undo", work: () => Promise<unknown>): Promise<void> {
+    const { usedTokens: before } = this.#states.state.window;
+    // What the provider counts beyond the messages: the instructions and the tools.
+    const rest = Math.max(0, before - estimateTokens(this.#session.messages));
+    await work();
+    const restored = reason === "undo" ? this.#tokensBefore : null;
+    this.#tokensBefore = reason === "undo" ? null : before;
+    const { messages } = this.#session;
+    const usedTokens = restored ?? (messages.length === 0 ? 0 : rest + estimateTokens(messages));
+    this.#states.update({ window: { ...this.#states.state.window, usedTokens } });
     await this.inspect();
     this.#states.update({ canUndo: reason !== "undo", failure: null });
-    this.#states.emitRecorded({ type: "replaced", reason, items: this.#session.messages.length });
+    this.#states.emitRecorded({ type: "replaced", reason, items: messages.length });
   }
 }

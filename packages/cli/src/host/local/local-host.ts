@@ -2,16 +2,17 @@ import { mkdtempSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { ModelMessage } from "ai";
-import { guard, type ListQuery, openStore, type Session, type Store, type Summary } from "holdfast";
+import { guard, type ListQuery, openStore, type SearchHit, type Session, type Store, type Summary } from "holdfast";
 import { foreignInstructions } from "../../agent/instructions.ts";
 import type { Services } from "../../agent/services.ts";
-import type { Config } from "../../config.ts";
+import { type Config, rulesPath } from "../../config.ts";
 import { defined } from "../../defined.ts";
 import { CommandError, EXIT } from "../../exit.ts";
 import type { McpServers } from "../../mcp/servers.ts";
 import { serverOfRule } from "../../mcp-settings/tool-names.ts";
 import { type ResolvedModel, resolveModel } from "../../models/resolve.ts";
 import { APP } from "../../store/app.ts";
+import { newestHere, unfinishedHere } from "../../store/latest-here.ts";
 import { redaction } from "../../store/open.ts";
 import { sessionOutputs } from "../../store/output-folders.ts";
 import { titleForFork } from "../../store/session-id.ts";
@@ -21,10 +22,13 @@ import { commandEnvironment } from "../../tools/shell/environment.ts";
 import { endProcesses } from "../../tools/shell/surviving-commands.ts";
 import type { Item } from "../../transcript/item.ts";
 import { itemsOf } from "../../transcript/items.ts";
+import { ProjectRules, RULE_KINDS } from "../../trust/project-rules.ts";
 import { Trust } from "../../trust/trust.ts";
 import { folderFor } from "../../trust/work-folder.ts";
 import { version } from "../../version.ts";
-import type { Chat, ChatOptions, Host, NewChat } from "../host.ts";
+import { isStoreFailure } from "../failures.ts";
+import type { Chat, ChatOptions, Host, NewChat, UnfinishedSession } from "../host.ts";
+import { describeInterruption, messageText, unfinishedStatus } from "./chat-state.ts";
 import { type ChatFacts, LocalChat } from "./local-chat.ts";
 
 /** The number of newest items in a preview. */
@@ -42,8 +46,9 @@ export interface LocalHostOptions {
 /** Opens the store and runs the agent in this process. */
 export async function openLocalHost({ config, asks }: LocalHostOptions): Promise<LocalHost> {
   // A rule we cannot parse may matter to the user: do nothing until it is fixed.
-  for (const kind of ["allow", "ask", "deny"] as const) {
-    for (const rule of config[kind]) {
+  const rules = new ProjectRules(rulesPath());
+  for (const kind of RULE_KINDS) {
+    for (const rule of [...config[kind], ...[...rules.load().values()].flatMap((set) => set[kind])]) {
       const wrong = checkRule(rule, kind, process.platform);
       if (wrong !== null) throw new CommandError(EXIT.usage, "RULE_INVALID", `${wrong} Nothing was touched.`);
     }
@@ -104,6 +109,7 @@ export class LocalHost implements Host {
       outputs: outputsIn(store.url),
       trust: new Trust(store.url),
       servers,
+      rules: new ProjectRules(rulesPath()),
     };
     // On SIGTERM and SIGHUP: record it, end the tools' processes, then end by that signal, as the parent expects (C6).
     const unguard = guard(store);
@@ -147,6 +153,10 @@ export class LocalHost implements Host {
 
   list(query?: ListQuery): Promise<{ sessions: readonly Summary[]; next?: string }> {
     return this.#store.list(query);
+  }
+
+  search(text: string): AsyncIterable<SearchHit> {
+    return this.#store.search(text, { limit: Number.MAX_SAFE_INTEGER });
   }
 
   async peek(id: string): Promise<readonly Item[]> {
@@ -196,7 +206,30 @@ export class LocalHost implements Host {
         onPassedOver: (id, { message }) => this.#passedOver.push(`Session ${id} was skipped: ${message}`),
       },
     );
+    const newest = await newestHere(this.#store, { cwd, app: APP });
+    if (newest !== null && newest.id !== session?.id && (await this.#isOpen(newest.id))) {
+      await session?.close();
+      // Throws with the name of its holder.
+      return this.open(newest.id, options);
+    }
     return session && this.#opened(session, options, cwd);
+  }
+
+  async #isOpen(id: string): Promise<boolean> {
+    const reading = await nullIfUnreadable(this.#store.read(id));
+    return reading !== null && reading.holder !== null;
+  }
+
+  async unfinished(cwd: string): Promise<UnfinishedSession | null> {
+    const found = await nullIfUnreadable(unfinishedHere<ModelMessage>(this.#store, { cwd, app: APP }));
+    if (!found) return null;
+    const { session, reading } = found;
+    const { interruption } = reading;
+    // Processes are looked for when the session is opened.
+    const shown = interruption && describeInterruption(interruption, new Map());
+    const status = unfinishedStatus(interruption) ?? "queued";
+    const queue = reading.queue.map(({ prompt }) => messageText(prompt));
+    return { id: session.id, title: session.title, cwd, status, at: session.at, queue, interruption: shown };
   }
 
   async fork(id: string, at?: string): Promise<Chat> {
@@ -257,6 +290,7 @@ export class LocalHost implements Host {
         const { model, ...facts } = await look();
         const chat = new LocalChat(session, model, this.#services, () => this.#chats.delete(id), facts);
         if (session.attributes.notes["model"] !== model.name) await session.note("model", model.name);
+        else await markOpened(session, model.name);
         await chat.restore();
         for (const words of await foreignInstructions(chat.state.cwd)) this.#notFollowed.add(words);
         return chat;
@@ -274,6 +308,20 @@ export class LocalHost implements Host {
     chat.catch(() => {
       if (this.#chats.get(id) === chat) this.#chats.delete(id);
     });
+  }
+}
+
+/**
+ * In lists, the turn of a killed process counts as running while its session is open, until a record tells that another
+ * process has it.
+ */
+async function markOpened(session: Session<ModelMessage>, model: string): Promise<void> {
+  if (session.interruption?.how.kind !== "killed") return;
+  try {
+    await session.note("model", model);
+  } catch (error) {
+    // On a full disk the session can still be read.
+    if (!isStoreFailure(error)) throw error;
   }
 }
 

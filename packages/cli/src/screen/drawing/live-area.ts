@@ -8,7 +8,7 @@ import { callLine, outputTail } from "../lines/item-lines.ts";
 import { callSummary, excerpt } from "../lines/labels.ts";
 import { BLANK, cut, type Line, line, type Span, span, untab, wrap } from "../lines/line.ts";
 import { type StatusFacts, spinner, statusLine } from "../lines/status-line.ts";
-import { choiceLine, choiceLines, type Panel } from "../panels/panel.ts";
+import { choiceLine, choiceLines, choiceWords, type Panel } from "../panels/panel.ts";
 
 export interface Size {
   readonly columns: number;
@@ -45,6 +45,8 @@ const SUGGESTIONS_MAX = 6;
  * possible.
  */
 const RULE_COLUMNS = 60;
+/** A question that would get fewer rows has its choices in short form. */
+const QUESTION_ROWS_MIN = 5;
 /** From this height on, a long question leaves room for the queue. */
 const ROOMY_ROWS = 18;
 
@@ -148,7 +150,9 @@ function stateNow({ call, state }: CallItem, { status, asks }: ChatState): CallS
 
 function panelPart({ panel, selected, now }: LiveContent, columns: number, rowsMax: number): Line[] {
   if (panel === null) return [];
-  const choices = choiceLines(panel, selected, columns);
+  const all = choiceLines(panel, selected, columns);
+  const isCramped = panel.hasShortChoices === true && rowsMax - all.length - 1 < QUESTION_ROWS_MIN;
+  const choices = isCramped ? choiceWords(panel, selected, columns) : all;
   if (rowsMax < choices.length + 2) {
     // In a low window, what the panel is about comes before the choices: nobody should choose blindly.
     const about = panel.lines(columns, Math.max(2, rowsMax - 1), now).map((row) => cut(row, columns));
@@ -170,7 +174,7 @@ function queuePart({ queue }: ChatState, columns: number, canTakeBack: boolean):
 }
 
 function editorPart(
-  { editor, state }: LiveContent,
+  { editor, state, panel }: LiveContent,
   columns: number,
   rowsMax: number,
 ): { lines: Line[]; cursor: { x: number; y: number } } {
@@ -181,10 +185,11 @@ function editorPart(
   const first = Math.max(0, Math.min(at.row - Math.floor(rowsMax / 2), rows.length - rowsMax));
   const shown = rows.slice(first, first + rowsMax);
   const lead = (i: number): Span => (first + i === 0 ? span(PROMPT, { bold: true, colour: "cyan" }) : span("  "));
-  const empty =
+  const usual =
     state.status === "running" || state.isCompacting
       ? "type the next prompt: it will be queued"
       : "type a prompt, or /help";
+  const empty = panel?.placeholder ?? usual;
   const lines = shown.map(
     (row, i): Line => [
       lead(i),

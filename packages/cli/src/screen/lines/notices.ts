@@ -42,3 +42,11 @@ export function headLines(state: ChatState, columns: number, resumed: boolean): 
 export function ruleLine(columns: number): Line {
   return line("━".repeat(Math.min(columns, 60)), { colour: "grey" });
 }
+
+/** Said when the conversation was replaced. */
+export const REPLACED = {
+  compaction: "The conversation was compacted.",
+  clear: "The conversation was cleared.",
+  rewind: "Rewound to before that prompt.",
+  undo: "Undone: the previous conversation is back.",
+};

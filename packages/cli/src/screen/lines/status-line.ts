@@ -40,23 +40,16 @@ export function statusLine(state: ChatState, facts: StatusFacts, columns: number
   return cut(spans, columns);
 }
 
+/** The same words as in `holdfast ls`. */
 function stateSpans(state: ChatState, { frame, elapsedMs, busy }: StatusFacts): Span[] {
   if (busy !== null) return [span(`${spinner(frame)} ${busy}`, { colour: "cyan" })];
-  switch (state.status) {
-    case "running":
-      return [span(`${spinner(frame)} ${workWords(state)} ${elapsedWords(elapsedMs)}`, { colour: "cyan" })];
-    case "waiting":
-      return [span("? waiting for approval", { colour: "yellow" })];
-    case "interrupted":
-      return [span("! interrupted", { colour: "yellow" })];
-    case "idle":
-      return state.failure === null ? [span("ready", { colour: "green" })] : [span("✗ failed", { colour: "red" })];
-  }
-}
-
-/** A compaction takes a while and streams nothing: say why. */
-function workWords({ isCompacting }: ChatState): string {
-  return isCompacting ? "compacting" : "working";
+  if (state.isCompacting) return [span(`${spinner(frame)} compacting ${elapsedWords(elapsedMs)}`, { colour: "cyan" })];
+  if (state.status === "running")
+    return [span(`${spinner(frame)} running ${elapsedWords(elapsedMs)}`, { colour: "cyan" })];
+  const status = state.status === "waiting" ? "waiting" : (state.unfinished ?? state.status);
+  if (status === "waiting") return [span("? waiting for approval", { colour: "yellow" })];
+  if (status === "interrupted") return [span("! interrupted", { colour: "yellow" })];
+  return state.queue.length > 0 ? [span("queued", { colour: "yellow" })] : [span("idle", { colour: "green" })];
 }
 
 function windowWords({ usedTokens, maxTokens }: ChatState["window"]): string {

@@ -1,6 +1,5 @@
-import { approvalLines, lineWords, type ShownLine } from "../../host/approval/approval-request.ts";
+import { approvalLines, lineWords, questionWords, type ShownLine } from "../../host/approval/approval-request.ts";
 import type { PermissionAsk } from "../../host/host.ts";
-import { visibleLine } from "../../terminal/visible.ts";
 import { BLANK, cut, type Line, line, lineText, type Style, span, wrap } from "../lines/line.ts";
 
 /** A longer line is laid out in pieces, so that only the pieces shown cost time. */
@@ -28,7 +27,7 @@ interface Piece {
 
 /** The full request, for the scrollback. */
 export function allRows(ask: PermissionAsk, columns: number): Line[] {
-  const head = cut(line(`Allow ${visibleLine(ask.name)}? Full request:`, { bold: true }), columns);
+  const head = cut(line(`${questionWords(ask)} Full request:`, { bold: true }), columns);
   return [BLANK, head, ...piecesOf(ask).flatMap((piece) => rowsOf(piece, columns))];
 }
 

@@ -60,7 +60,12 @@ export function summarizeInterruption(
     line(`${told ? "The turn failed" : howWords(found.how)}, ${ago(found.at, now)}.`, { ...WARNING, bold: true }),
     columns,
   );
-  rows.push(fact("you asked", excerpt(found.prompt, columns), columns));
+  return [...rows, ...interruptionFacts(found, columns, rowsMax - rows.length)];
+}
+
+/** The prompt, the text so far and the state of each call. */
+export function interruptionFacts(found: InterruptionShown, columns: number, rowsMax: number): Line[] {
+  const rows: Line[] = [fact("you asked", excerpt(found.prompt, columns), columns)];
   if (found.text.trim() !== "") rows.push(fact("it said", lastWords(found.text, columns - 16), columns));
   else if (found.answered) rows.push(fact("status", "answered, nothing left open", columns));
   const calls = found.calls.map((call) => callRow(call, columns));

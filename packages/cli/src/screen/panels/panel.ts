@@ -1,8 +1,9 @@
-import type { ChatState, PermissionAsk } from "../../host/host.ts";
+import { questionWords, VIEW } from "../../host/approval/approval-request.ts";
+import type { ApprovalAnswer, ChatState, InterruptionShown, PermissionAsk } from "../../host/host.ts";
 import { plainLine } from "../../terminal/index.ts";
 import { visibleLine } from "../../terminal/visible.ts";
 import { excerpt } from "../lines/labels.ts";
-import { cut, type Line, line, span, wrap } from "../lines/line.ts";
+import { BLANK, cut, type Line, line, lineWidth, type Span, span, wrap } from "../lines/line.ts";
 import { excerptRows } from "./approval-rows.ts";
 import { summarizeInterruption } from "./interruption.ts";
 
@@ -15,6 +16,10 @@ export interface Panel {
   readonly initial?: number;
   /** Allowing it runs something, so keys typed before it appeared do not count as an answer. */
   readonly isQuestion?: true;
+  /** In a low window the choices give way to what the panel is about. */
+  readonly hasShortChoices?: true;
+  /** Shown in the empty editor. */
+  readonly placeholder?: string;
   /** The lines above the choices. */
   readonly lines: (columns: number, rowsMax: number, now: number) => Line[];
 }
@@ -29,10 +34,14 @@ export interface Choice {
 }
 
 export type Act =
-  | { readonly do: "answer"; readonly call: string; readonly word: "allow" | "always" | "deny" }
+  | { readonly do: "answer"; readonly call: string; readonly answer: ApprovalAnswer }
+  | { readonly do: "askWhy"; readonly call: string }
   | { readonly do: "finish"; readonly processes?: "wait" | "stop" }
   | { readonly do: "leave" }
-  | { readonly do: "show" }
+  | { readonly do: "show"; readonly interruption: InterruptionShown }
+  | { readonly do: "continue"; readonly id: string }
+  | { readonly do: "startNew" }
+  | { readonly do: "listSessions" }
   | { readonly do: "showAll"; readonly ask: PermissionAsk }
   | { readonly do: "sendQueue" }
   | { readonly do: "withdrawQueue" }
@@ -50,29 +59,51 @@ export function panelOf(state: ChatState, later: ReadonlySet<string>): Panel | n
 }
 
 function askPanel(ask: PermissionAsk, others: number): Panel {
-  const { call } = ask;
+  const { call, choices } = ask;
   return {
     about: `ask:${call}:${ask.digest}`,
     isQuestion: true,
-    initial: 2,
+    hasShortChoices: true,
+    placeholder: "letter + Enter; a prompt is queued",
+    initial: choices.findIndex(({ isDefault }) => isDefault),
     choices: [
-      { key: "y", word: "yes", label: "allow once", act: { do: "answer", call, word: "allow" } },
-      {
-        ...{ key: "a", word: "always", label: `always in this session (${ask.always})` },
-        act: { do: "answer", call, word: "always" },
-      },
-      { key: "n", word: "no", label: "deny", act: { do: "answer", call, word: "deny" } },
-      { key: "v", word: "view", label: "view the full request", act: { do: "showAll", ask } },
+      ...choices.map(
+        ({ key, word, label, answer, asksWhy }): Choice => ({
+          ...{ key, word, label },
+          act: asksWhy ? { do: "askWhy", call } : { do: "answer", call, answer },
+        }),
+      ),
+      { ...VIEW, act: { do: "showAll", ask } },
     ],
     lines: (columns, rowsMax) => {
-      const more = others > 0 ? ` (${others} more waiting)` : "";
       const head: Line = [
         span("? ", { colour: "yellow", bold: true }),
-        span(`Allow ${visibleLine(ask.name)}?${more}`, { bold: true }),
+        span(questionWords(ask), { bold: true }),
+        span(others > 0 ? ` (${others} more waiting)` : "", { bold: true }),
       ];
       if (rowsMax < 3) return [cut(head, columns), cut(line(`  ${plainLine(ask.summary)}`), columns)];
       return [cut(head, columns), ...excerptRows(ask, columns, rowsMax - 1)];
     },
+  };
+}
+
+/** The person denies a call and types the reason into the editor. */
+export function whyPanel({ name, call, summary }: PermissionAsk): Panel {
+  return {
+    about: `why:${call}`,
+    choices: [],
+    placeholder: "type the reason",
+    lines: (columns) => [
+      ...wrap(line(`Deny ${visibleLine(name)}: what should the agent know or do instead?`, { bold: true }), columns, {
+        first: [span("? ", { colour: "yellow", bold: true })],
+        rest: [span("  ")],
+      }),
+      cut(line(`  ${plainLine(summary)}`, { dim: true }), columns),
+      ...wrap(line("Enter denies it and tells the agent · Esc goes back", { dim: true }), columns, {
+        first: [span("  ")],
+        rest: [span("  ")],
+      }),
+    ],
   };
 }
 
@@ -93,7 +124,7 @@ function interruptionPanel(state: ChatState): Panel {
     choices: [
       ...finish,
       { key: "l", label: "leave it: the model is told when you send your next prompt", act: { do: "leave" } },
-      { key: "s", label: "show it", act: { do: "show" } },
+      { key: "s", label: "show it", act: { do: "show", interruption: found } },
     ],
     lines: (columns, rowsMax, now) => [
       ...summarizeInterruption(found, columns, rowsMax - state.queue.length, now, state.failure !== null),
@@ -161,13 +192,32 @@ export function choiceLines(panel: Panel, selected: number, columns: number): Li
       span(`  ${label}`, on ? { bold: true } : {}),
     ];
   });
+  if (panel.choices.length === 0) return [];
   const how = howToChoose(selected) ?? "letter or arrows, then Enter";
   return [...rows, line(`  ${how}`, { dim: true })].map((row) => cut(row, columns));
+}
+
+/** The choices by their words, a few on each row: for a question in a low window, which needs the rows itself. */
+export function choiceWords(panel: Panel, selected: number, columns: number): Line[] {
+  const rows: Span[][] = [[]];
+  for (const [i, { key, word = key }] of panel.choices.entries()) {
+    const spans = [
+      span(i === selected ? "▸ " : "  ", { colour: "cyan", bold: true }),
+      span(key, { colour: "cyan", bold: true }),
+      span(` ${word} `, i === selected ? { bold: true } : {}),
+    ];
+    if (lineWidth([...rows.at(-1)!, ...spans]) > columns) rows.push([]);
+    rows.at(-1)!.push(...spans);
+  }
+  return [...rows, line(`  ${howToChoose(selected) ?? "letter or arrows, then Enter"}`, { dim: true })].map((row) =>
+    cut(row, columns),
+  );
 }
 
 /** The choices on one row, for small windows: the selected one, and the letters of the others. */
 export function choiceLine(panel: Panel, selected: number, columns: number): Line {
   const chosen = panel.choices[selected];
+  if (panel.choices.length === 0) return BLANK;
   if (!chosen) return cut(line(`  ${howToChoose(selected)}`, { dim: true }), columns);
   const others = panel.choices.flatMap(({ key }) => (key === chosen.key ? [] : [key])).join(", ");
   const what = span(`▸ ${chosen.key}  ${chosen.label}`, { colour: "cyan", bold: true });

@@ -1,4 +1,4 @@
-import type { Summary } from "holdfast";
+import { setImmediate as breathe } from "node:timers/promises";
 import { defined } from "../../defined.ts";
 import type { ChatState, Host } from "../../host/host.ts";
 import { ago, plainLine } from "../../terminal/index.ts";
@@ -6,23 +6,33 @@ import type { Item } from "../../transcript/item.ts";
 import { itemLines } from "../lines/item-lines.ts";
 import { errorWords } from "../lines/labels.ts";
 import { type Line, line } from "../lines/line.ts";
-import { openPicker, type Picker, type PickerRow, passing, withRows } from "./picker.ts";
+import { openPicker, type Picker, type PickerRow, withRows } from "./picker.ts";
 import { previewColumns } from "./picker-layout.ts";
 import { sessionRows } from "./session-rows.ts";
 
-const PAGE = 200;
-const SESSIONS_MAX = 2_000;
+/** The first page is there at once; larger ones take less time in all. */
+const FIRST_PAGE = 200;
+const PAGE = 1_000;
 const PREVIEW_ITEMS = 8;
+/** The texts are searched when the person pauses. */
+const PAUSE_MS = 150;
+/** Hits arrive by the thousand: the list follows at this pace. */
+const HITS_MS = 100;
 
 /** The open list, if any, with the preview of the selected row. */
 export class PickerController {
   readonly #host: Host;
   readonly #now: () => number;
   readonly #changed: () => void;
+  readonly #failed: (error: unknown) => void;
   readonly #peeked = new Map<string, readonly Item[] | string>();
   #picker: Picker | null = null;
+  #pause: NodeJS.Timeout | null = null;
+  /** The filter that is being searched for; null if none. */
+  #searched: string | null = null;
 
-  constructor(host: Host, now: () => number, changed: () => void) {
+  constructor(host: Host, now: () => number, changed: () => void, failed: (error: unknown) => void) {
+    this.#failed = failed;
     this.#host = host;
     this.#now = now;
     this.#changed = changed;
@@ -34,28 +44,75 @@ export class PickerController {
 
   close(): void {
     this.#picker = null;
+    this.#stopSearch();
   }
 
   change(picker: Picker): void {
+    const isNew = picker.filter !== this.#picker?.filter;
     this.#picker = picker;
+    if (isNew && picker.kind === "sessions") this.#searchSoon(picker.filter);
     this.#peek();
   }
 
   /** Lists all sessions, a page at a time: the first can be chosen before the last is loaded. */
   async sessions(current: string | undefined): Promise<void> {
     this.#peeked.clear();
+    this.#stopSearch();
     this.#picker = openPicker("sessions", "Sessions", [], true);
-    const found: Summary[] = [];
+    const urgent: PickerRow[] = [];
+    const others: PickerRow[] = [];
     let after: string | undefined;
     do {
-      const page = await this.#host.list({ limit: PAGE, ...defined({ after }) });
-      found.push(...page.sessions);
-      after = found.length < SESSIONS_MAX ? page.next : undefined;
+      const page = await this.#host.list({ limit: after === undefined ? FIRST_PAGE : PAGE, ...defined({ after }) });
+      for (const row of sessionRows(page.sessions, this.#now(), current)) (row.urgent ? urgent : others).push(row);
+      after = page.next;
       if (this.#picker?.kind !== "sessions") return;
-      this.#picker = withRows(this.#picker, sessionRows(found, this.#now(), current), after !== undefined);
+      this.#picker = withRows(this.#picker, { rows: [...urgent, ...others], loading: after !== undefined });
       this.#peek();
       this.#changed();
+      // Let keys through between two pages.
+      await breathe();
     } while (after !== undefined);
+  }
+
+  #stopSearch(): void {
+    if (this.#pause !== null) clearTimeout(this.#pause);
+    this.#pause = null;
+    this.#searched = null;
+  }
+
+  /** Searches the texts of all sessions, a moment after the last key. */
+  #searchSoon(filter: string): void {
+    this.#stopSearch();
+    if (filter.trim() === "" || this.#picker === null) return;
+    this.#picker = { ...this.#picker, searching: true };
+    this.#pause = setTimeout(() => {
+      this.#searched = filter;
+      this.#search(filter)
+        .catch(this.#failed)
+        .finally(() => {
+          if (this.#searched === filter && this.#picker !== null) this.#picker = { ...this.#picker, searching: false };
+          this.#changed();
+        });
+    }, PAUSE_MS);
+  }
+
+  async #search(filter: string): Promise<void> {
+    const hits = new Map<string, string>();
+    let shownAt = this.#now();
+    const show = (): void => {
+      if (this.#searched !== filter || this.#picker === null) return;
+      this.#picker = withRows(this.#picker, { hits: new Map(hits) });
+      shownAt = this.#now();
+      this.#peek();
+      this.#changed();
+    };
+    for await (const { session, excerpt } of this.#host.search(filter)) {
+      if (this.#searched !== filter) return;
+      if (!hits.has(session)) hits.set(session, plainLine(excerpt));
+      if (this.#now() - shownAt > HITS_MS) show();
+    }
+    show();
   }
 
   /** Lists the prompts of this conversation, latest first. */
@@ -85,14 +142,14 @@ export class PickerController {
       .sort(([, a], [, b]) => a - b)
       .map(([text, at]): PickerRow => ({ id: `${at}`, title: plainLine(text), detail: "", mark: "", urgent: false }));
     const isOpen = this.#picker?.kind === "history";
-    this.#picker = isOpen ? withRows(this.#picker!, rows, false) : openPicker("history", "Earlier prompts", rows);
+    this.#picker = isOpen ? withRows(this.#picker!, { rows }) : openPicker("history", "Earlier prompts", rows);
   }
 
   /** The end of the selected conversation. */
   preview(columns: number): readonly Line[] {
     const picker = this.#picker;
     if (picker?.kind !== "sessions") return [];
-    const row = passing(picker)[picker.selected];
+    const row = picker.matches[picker.selected];
     const found = row === undefined ? undefined : this.#peeked.get(row.id);
     if (found === undefined) return [];
     if (typeof found === "string") return [line(found, { colour: "yellow" })];
@@ -103,7 +160,7 @@ export class PickerController {
 
   #peek(): void {
     if (this.#picker?.kind !== "sessions") return;
-    const row = passing(this.#picker)[this.#picker.selected];
+    const row = this.#picker.matches[this.#picker.selected];
     if (row === undefined || this.#peeked.has(row.id)) return;
     this.#peeked.set(row.id, []);
     this.#host

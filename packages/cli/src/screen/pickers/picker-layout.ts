@@ -1,6 +1,6 @@
-import { pad } from "../../terminal/index.ts";
+import { fit, pad } from "../../terminal/index.ts";
 import { BLANK, cut, type Line, line, lineWidth, type Span, span } from "../lines/line.ts";
-import { type Picker, type PickerRow, passing } from "./picker.ts";
+import type { Picker, PickerRow } from "./picker.ts";
 
 /** From this width on, the preview is beside the list; otherwise, below it. */
 const WIDE_COLUMNS = 120;
@@ -19,7 +19,9 @@ export function layOutPicker(picker: Picker, preview: readonly Line[], columns: 
     cut([span(picker.title, { bold: true, colour: "cyan" }), span(countWords(picker), { dim: true })], columns),
     cut([span("filter: ", { dim: true }), span(picker.filter)], columns),
   ];
-  const foot: Line[] = [cut(line("↑↓ choose · Enter select · type to filter · Esc back", { dim: true }), columns)];
+  const foot: Line[] = [
+    cut(line("↑↓ choose · Enter select · type to search titles and texts · Esc back", { dim: true }), columns),
+  ];
   const room = Math.max(1, rowsMax - head.length - foot.length - 1);
   const body =
     columns >= WIDE_COLUMNS && preview.length > 0
@@ -55,18 +57,30 @@ function beside(picker: Picker, preview: readonly Line[], columns: number, room:
 }
 
 function listRows(picker: Picker, columns: number, room: number): Line[] {
-  const rows = passing(picker);
+  const rows = picker.matches;
   if (rows.length === 0) {
-    const words = picker.loading ? "  …" : picker.filter === "" ? "  nothing here" : "  no match";
+    const words = picker.loading || picker.searching ? "  …" : picker.filter === "" ? "  nothing here" : "  no match";
     return [cut(line(words, { dim: true }), columns)];
   }
   const first = Math.max(0, Math.min(picker.selected - Math.floor(room / 2), rows.length - room));
-  return rows.slice(first, first + room).map((row, i) => rowLine(row, first + i === picker.selected, columns));
+  return rows
+    .slice(first, first + room)
+    .map((row, i) => rowLine(row, first + i === picker.selected, columns, picker.filter));
 }
 
-function rowLine(row: PickerRow, on: boolean, columns: number): Line {
+/** The part of an excerpt around the first word of the filter. */
+function aroundHit(excerpt: string, filter: string, columns: number): string {
+  const [word = ""] = filter.trim().toLowerCase().split(/\s+/u);
+  const at = excerpt.toLowerCase().indexOf(word);
+  // Some words before it, at a word boundary.
+  const from = at <= columns / 2 ? 0 : excerpt.lastIndexOf(" ", at - Math.floor(columns / 3)) + 1;
+  return fit(`${from > 0 ? "…" : ""}${excerpt.slice(from)}`, columns);
+}
+
+function rowLine(row: PickerRow, on: boolean, columns: number, filter: string): Line {
   const mark: Span[] = row.mark === "" ? [] : [span(`${row.mark} `, { colour: row.urgent ? "yellow" : "green" })];
-  const detail = span(`  ${row.detail}`, { dim: true });
+  const words = row.isByText ? aroundHit(row.detail, filter, Math.floor(columns / 2)) : row.detail;
+  const detail = span(`  ${words}`, row.isByText ? { colour: "yellow" } : { dim: true });
   const detailWidth = lineWidth([detail]);
   const whole: Span[] = [
     span(on ? "▸ " : "  ", { colour: "cyan", bold: true }),
@@ -80,8 +94,10 @@ function rowLine(row: PickerRow, on: boolean, columns: number): Line {
 }
 
 function countWords(picker: Picker): string {
-  const all = picker.rows.length;
-  const shown = passing(picker).length;
-  const more = picker.loading ? "+" : "";
-  return picker.filter === "" ? `  ${all}${more}` : `  ${shown} of ${all}${more}`;
+  const all = `${picker.rows.length.toLocaleString("en")}${picker.loading ? "+" : ""}`;
+  if (picker.filter === "") return `  ${all}`;
+  const count = picker.matches.filter(({ isByText }) => isByText).length;
+  const byText = count > 0 ? `, ${count.toLocaleString("en")} by their text` : "";
+  const words = picker.searching ? `${byText}, searching …` : byText;
+  return `  ${picker.matches.length.toLocaleString("en")} of ${all}${words}`;
 }

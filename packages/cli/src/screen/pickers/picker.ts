@@ -7,8 +7,14 @@ export interface Picker {
   readonly rows: readonly PickerRow[];
   /** More rows are being loaded. */
   readonly loading: boolean;
+  /** The texts of the sessions are being searched for the filter. */
+  readonly searching: boolean;
   readonly filter: string;
-  /** Index into the rows that match the filter. */
+  /** Where the filter occurs in the text of a session: an excerpt, by its id. */
+  readonly hits: ReadonlyMap<string, string>;
+  /** The rows that match the filter. */
+  readonly matches: readonly PickerRow[];
+  /** Index into `matches`. */
   readonly selected: number;
 }
 
@@ -20,6 +26,8 @@ export interface PickerRow {
   /** Shown before the title, in its own colour. */
   readonly mark: string;
   readonly urgent: boolean;
+  /** Found by its text: `detail` is an excerpt of it. */
+  readonly isByText?: true;
 }
 
 export type Picked =
@@ -28,26 +36,47 @@ export type Picked =
   | { readonly kind: "cancelled" };
 
 export function openPicker(kind: Picker["kind"], title: string, rows: readonly PickerRow[], loading = false): Picker {
-  return { kind, title, rows, loading, filter: "", selected: 0 };
+  const hits: Picker["hits"] = new Map();
+  return { kind, title, rows, loading, searching: false, filter: "", hits, matches: rows, selected: 0 };
 }
 
-/** The rows that contain all words of the filter, in any order. */
-export function passing(picker: Picker): readonly PickerRow[] {
-  const words = picker.filter.toLowerCase().split(/\s+/u).filter(Boolean);
-  if (words.length === 0) return picker.rows;
-  return picker.rows.filter(({ id, title, detail, mark }) => {
-    const all = `${title} ${detail} ${mark} ${id}`.toLowerCase();
-    return words.every((word) => all.includes(word));
-  });
+/** First the rows that contain all words of the filter, in any order, then those with hits in their text. */
+function matching({ rows, filter, hits }: Pick<Picker, "rows" | "filter" | "hits">): readonly PickerRow[] {
+  const words = filter.toLowerCase().split(/\s+/u).filter(Boolean);
+  if (words.length === 0) return rows;
+  const byRow: PickerRow[] = [];
+  const byText: PickerRow[] = [];
+  for (const row of rows) {
+    const text = textOf(row);
+    if (words.every((word) => text.includes(word))) byRow.push(row);
+    else if (hits.has(row.id)) byText.push({ ...row, detail: hits.get(row.id)!, isByText: true });
+  }
+  return [...byRow, ...byText];
+}
+
+const texts = new WeakMap<PickerRow, string>();
+
+/** Computed once: thousands of rows are compared with each key. */
+function textOf(row: PickerRow): string {
+  const known = texts.get(row);
+  if (known !== undefined) return known;
+  const { id, title, detail, mark } = row;
+  const text = `${title} ${detail} ${mark} ${id}`.toLowerCase();
+  texts.set(row, text);
+  return text;
 }
 
 export function pickKey(picker: Picker, key: Key, pageRows: number): Picked {
-  const rows = passing(picker);
+  const rows = picker.matches;
   const to = (selected: number): Picked => ({
     kind: "open",
     picker: { ...picker, selected: Math.max(0, Math.min(selected, rows.length - 1)) },
   });
-  const filtered = (filter: string): Picked => ({ kind: "open", picker: { ...picker, filter, selected: 0 } });
+  const filtered = (filter: string): Picked => {
+    if (filter === picker.filter) return to(picker.selected);
+    const next = { ...picker, filter, hits: new Map(), searching: false };
+    return { kind: "open", picker: { ...next, matches: matching(next), selected: 0 } };
+  };
   switch (key.name) {
     case "up":
       return to(picker.selected - 1);
@@ -85,10 +114,14 @@ export function pickKey(picker: Picker, key: Key, pageRows: number): Picked {
   }
 }
 
-/** Replaces the rows and keeps the selection. */
-export function withRows(picker: Picker, rows: readonly PickerRow[], loading: boolean): Picker {
-  const chosen = passing(picker)[picker.selected]?.id;
-  const next = { ...picker, rows, loading };
-  const at = passing(next).findIndex(({ id }) => id === chosen);
-  return { ...next, selected: Math.max(0, at) };
+/** Replaces rows or hits, and keeps the selection. */
+export function withRows(
+  picker: Picker,
+  change: Partial<Pick<Picker, "rows" | "loading" | "hits" | "searching">>,
+): Picker {
+  const chosen = picker.matches[picker.selected]?.id;
+  const next = { ...picker, ...change };
+  const matches = matching(next);
+  const at = picker.selected === 0 ? 0 : matches.findIndex(({ id }) => id === chosen);
+  return { ...next, matches, selected: Math.max(0, at) };
 }

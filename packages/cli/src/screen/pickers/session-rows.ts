@@ -3,34 +3,25 @@ import { ago, plainLine } from "../../terminal/index.ts";
 import { folderWords, shortId } from "../lines/labels.ts";
 import type { PickerRow } from "./picker.ts";
 
-const MARKS: Record<Summary["status"], string> = {
-  interrupted: "interrupted",
-  waiting: "waiting for you",
-  running: "running",
-  idle: "",
-};
-
 /**
  * Sessions to choose from: those that need attention first, then the newest. Sub-agents' sessions are reached through
  * their parents.
  */
 export function sessionRows(sessions: readonly Summary[], now: number, current?: string): PickerRow[] {
-  const urgent = ({ status, unreadable }: Summary): boolean =>
-    !unreadable && (status === "interrupted" || status === "waiting");
-  const own = sessions.filter(({ parent }) => parent === undefined);
-  return [...own.filter(urgent), ...own.filter((one) => !urgent(one))].map((one) => ({
+  const rows = sessions.filter(({ parent }) => parent === undefined).map((one) => rowOf(one, now, current));
+  return [...rows.filter(({ urgent }) => urgent), ...rows.filter(({ urgent }) => !urgent)];
+}
+
+/** With the same words for its status as in `holdfast ls`. */
+function rowOf(one: Summary, now: number, current: string | undefined): PickerRow {
+  const status = one.unreadable ? "unreadable" : one.status === "idle" && one.queued > 0 ? "queued" : one.status;
+  return {
     id: one.id,
     title: plainLine(one.title) || "(no title)",
-    mark: [
-      one.unreadable ? "unreadable" : MARKS[one.status],
-      one.queued > 0 ? `${one.queued} queued` : "",
-      one.id === current ? "here" : "",
-    ]
-      .filter((word) => word !== "")
-      .join(", "),
+    mark: [status === "idle" ? "" : status, one.id === current ? "here" : ""].filter((word) => word !== "").join(", "),
     detail: [one.cwd === undefined ? "" : folderWords(one.cwd, 30), ago(one.at, now), shortId(one.id)]
       .filter((word) => word !== "")
       .join(" · "),
-    urgent: urgent(one),
-  }));
+    urgent: status === "interrupted" || status === "waiting",
+  };
 }

@@ -50,6 +50,8 @@ export interface PolicyContext {
   readonly store?: string;
   /** The configuration file: the agent does not extend its own permissions without asking. */
   readonly config?: string;
+  /** The rules for projects: guarded for the same reason. */
+  readonly rules?: string;
   /** Where the user's approvals are stored: guarded for the same reason. */
   readonly state?: string;
   /** Where this session's command outputs are kept: the agent may read them. */
@@ -71,6 +73,8 @@ export interface Decision {
   readonly rule?: string;
   /** The rule that would allow exactly this call, for `--allow`. */
   readonly suggestion: string;
+  /** Whether that rule would help: not if another rule asks or denies, or if the path cannot be resolved. */
+  readonly isAllowable: boolean;
   /** What the call would do, on one line. */
   readonly summary: string;
   /** For the model, if the call does not run: a rule denies it, or nobody is there to ask. */
@@ -82,10 +86,13 @@ export function decide(call: RequestedCall, context: PolicyContext): Decision {
   const facts = new CallFacts(call, context);
   const { verdict, rule } = verdictOf(facts, context);
   const suggestion = suggestionFor(facts, context.cwd);
+  const { policy } = context;
+  const wider = { ...context, policy: { ...policy, allow: [...policy.allow, suggestion] } };
   return {
     verdict,
     ...defined({ rule }),
     suggestion,
+    isAllowable: verdict === "allow" || verdictOf(facts, wider).verdict === "allow",
     summary: summaryOf(facts, context.cwd),
     denial: denialOf(verdict, rule, suggestion),
   };
@@ -102,12 +109,14 @@ export function makeSearchFilter(context: PolicyContext): (path: string) => bool
     path && leadsTo(context.realPath ?? realPath, context.cwd, path);
   const store = inTruth(placeOf(context.store));
   const config = inTruth(context.config ?? null);
+  const rules = inTruth(context.rules ?? null);
   const state = inTruth(context.state ?? null);
   const allOutputs = inTruth(context.allOutputs ?? null);
   const known = {
     ...context,
     ...(store === null ? {} : { store }),
     ...(config === null ? {} : { config }),
+    ...(rules === null ? {} : { rules }),
     ...(state === null ? {} : { state }),
     ...(allOutputs === null ? {} : { allOutputs }),
     realPath: (_cwd: string, path: string): string => path,
@@ -156,7 +165,7 @@ class CallFacts {
   readonly isOwnOutput: boolean = false;
 
   constructor({ name, input }: RequestedCall, options: PolicyContext) {
-    const { cwd, home = homeFolder() ?? NOWHERE, store, config, state, outputs, allOutputs } = options;
+    const { cwd, home = homeFolder() ?? NOWHERE, store, config, rules, state, outputs, allOutputs } = options;
     this.name = name;
     this.input = input;
     this.places = { cwd, home };
@@ -184,7 +193,7 @@ class CallFacts {
     const isWriting = name === "write" || name === "edit";
     const place = placeOf(store);
     // By name and by real path: the store's folder may be a link.
-    const stores = [place, allOutputs ?? null, config ?? null, state ?? null].flatMap((own) =>
+    const stores = [place, allOutputs ?? null, config ?? null, rules ?? null, state ?? null].flatMap((own) =>
       own === null ? [] : [own, leadsTo(real, cwd, own) ?? own],
     );
     const guarded = (one: string): boolean => {

@@ -1,0 +1,85 @@
+import type { ModelMessage } from "ai";
+import type { Turn } from "holdfast";
+import type { Approval } from "../../agent/open-calls.ts";
+import type { AgentRuntime } from "../../agent/runtime.ts";
+import type { GetPermission } from "../../agent/subagent.ts";
+import { CommandError, EXIT } from "../../exit.ts";
+import { askedBelow } from "../approval/approval-request.ts";
+import { getPermission } from "../approval/get-permission.ts";
+import type { PermissionPrompts } from "../approval/permission-prompts.ts";
+import type { ApprovalAnswer } from "../host.ts";
+import type { ActiveWork } from "./active-work.ts";
+import type { ChatStateStore } from "./chat-state-store.ts";
+
+interface Asked {
+  readonly states: ChatStateStore;
+  readonly prompts: PermissionPrompts;
+  readonly agent: AgentRuntime;
+}
+
+/** A person answers one of the open questions. */
+export function answerQuestion(
+  { states, prompts, agent }: Asked,
+  call: string,
+  answer: ApprovalAnswer,
+  reason?: string,
+): void {
+  const ask = states.state.asks.find((one) => one.call === call);
+  if (!ask) throw new CommandError(EXIT.usage, "CALL_UNKNOWN", "That call is not waiting for an answer.");
+  if (!ask.choices.some((choice) => choice.answer === answer))
+    throw new CommandError(EXIT.usage, "USAGE", `"${answer}" is not among the answers to this question.`);
+  const { rule } = ask;
+  if (rule !== null && answer === "always") allowInSession(states, agent, rule);
+  if (rule !== null && answer === "project") allowInProject(states, agent, rule);
+  prompts.answer(ask, answer !== "deny", "user", reason);
+  if (answer !== "always" && answer !== "project") return;
+  // The rule also covers other open questions of its kind.
+  for (const other of states.state.asks)
+    if (agent.decide(other.name, other.input).verdict === "allow") prompts.answer(other, true, "rules");
+}
+
+function allowInSession(states: ChatStateStore, agent: AgentRuntime, rule: string): void {
+  const unkept = agent.allow(rule);
+  if (unkept === null) return;
+  const text = `Allowed until you quit. You will be asked again next time: the permission could not be saved (${unkept}).`;
+  states.emit({ type: "notice", level: "warning", text });
+}
+
+function allowInProject(states: ChatStateStore, agent: AgentRuntime, rule: string): void {
+  const unsaved = agent.allowInProject(rule);
+  if (unsaved === null) {
+    const text = 'Saved as a rule for this project. "holdfast rules" lists and removes such rules.';
+    states.emit({ type: "notice", level: "info", text });
+    return;
+  }
+  const text = `Allowed in this session only: the rule for this project could not be saved (${unsaved}).`;
+  states.emit({ type: "notice", level: "warning", text });
+  allowInSession(states, agent, rule);
+}
+
+/** A sub-agent asks through the chat, while the turn that started it is running. */
+export async function getPermissionBelow(
+  { states, prompts, agent }: Asked,
+  turn: Turn<ModelMessage>,
+  approvals: readonly Approval[],
+  { task, asks, work }: { readonly task: string; readonly asks: "person" | "nobody"; readonly work: ActiveWork },
+): ReturnType<GetPermission> {
+  const goesOn = await getPermission(agent, turn, approvals, {
+    asks,
+    takeAnswered: (questions) => questions,
+    denied: (call, decision) => states.agentEvents().denied(call, decision, true),
+    ask: async (asked) => {
+      if (work.signal.aborted) return null;
+      // Agents may use the same call ids.
+      const own = new Map(asked.map((ask) => [`${agent.session.id}/${ask.call}`, ask]));
+      const answers = await prompts.askBelow(
+        [...own].map(([call, ask]) => askedBelow(ask, call, agent.session.id, task)),
+      );
+      if (!answers) return null;
+      for (const { approved } of answers.values()) if (!approved) states.deniedBelow++;
+      return new Map([...answers].map(([call, answer]) => [own.get(call)!.call, answer]));
+    },
+  });
+  // Only a person ends the wait; if the chat is closed or the store fails, the question is asked again later.
+  return goesOn ?? (work.stoppedBy === null || work.stoppedBy === "close" ? "left" : "stopped");
+}

@@ -1,0 +1,66 @@
+import type { ChatState, InterruptedCall, InterruptionShown, UnfinishedSession } from "../../host/host.ts";
+import { ago, plainLine } from "../../terminal/index.ts";
+import { callSummary, excerpt } from "../lines/labels.ts";
+import { cut, line, wrap } from "../lines/line.ts";
+import { interruptionFacts } from "./interruption.ts";
+import type { Panel } from "./panel.ts";
+
+/** Shown before anything else: the last session of this folder was left unfinished. */
+export function offerPanel(found: UnfinishedSession): Panel {
+  const { id, interruption, queue } = found;
+  return {
+    about: `offer:${id}`,
+    isQuestion: true,
+    placeholder: "Enter continues it, n starts a new session",
+    choices: [
+      { key: "c", word: "continue", label: "continue it", act: { do: "continue", id } },
+      { key: "n", word: "new", label: "start a new session; this one stays as it is", act: { do: "startNew" } },
+      ...(interruption === null
+        ? []
+        : [{ key: "s", word: "show", label: "show it", act: { do: "show", interruption } } as const]),
+      { key: "l", word: "list", label: "list all sessions", act: { do: "listSessions" } },
+    ],
+    lines: (columns, rowsMax, now) => {
+      const head = wrap(line(offerWords(found, now), { bold: true, colour: "yellow" }), columns);
+      const queued = queue.map((text) => cut(line(`  queued: ${excerpt(text, columns)}`, { dim: true }), columns));
+      const facts = interruption === null ? [] : interruptionFacts(interruption, columns, rowsMax - head.length);
+      return [...head, ...facts, ...queued].slice(0, Math.max(head.length, rowsMax));
+    },
+  };
+}
+
+/** What was left, as a sentence. */
+export function offerWords({ status, at, queue, interruption }: UnfinishedSession, now: number): string {
+  const when = ago(interruption?.at ?? at, now);
+  if (interruption === null || status === "queued") {
+    const count = queue.length === 1 ? "a queued prompt" : `${queue.length} queued prompts`;
+    return `A session here has ${count}, last written ${when}.`;
+  }
+  const where = placeWords(interruption);
+  if (status === "waiting") return `A session here is waiting for your approval, asked ${when}${where}.`;
+  const { how } = interruption;
+  if (how.kind === "failed") return `A session here failed ${when}: ${excerpt(plainLine(how.error), 200)}`;
+  const isStopped = how.kind === "aborted" && how.by !== "close";
+  return `A session here was ${isStopped ? "stopped" : "interrupted"} ${when}${where}.`;
+}
+
+/** Where it stopped: in a call, or in its answer. */
+function placeWords({ calls, text }: InterruptionShown): string {
+  const call = calls.find(({ state }) => state === "outcome-unknown") ?? calls[0];
+  if (call !== undefined) return `, in \`${commandWords(call)}\``;
+  return text.trim() === "" ? "" : ", in the middle of its answer";
+}
+
+function commandWords(call: InterruptedCall): string {
+  const words = callSummary(call);
+  return excerpt(call.name === "shell" ? words : `${call.name} ${words}`, 60);
+}
+
+/** Stands in for the state of a chat that is not open yet. */
+export function offerState({ id, title, cwd, status, interruption }: UnfinishedSession): ChatState {
+  return {
+    ...{ id, title, cwd, model: "", items: [], live: null, outputs: {}, asks: [], queue: [], interruption },
+    ...{ status: "idle", unfinished: status === "queued" ? null : status, usage: {}, failure: null, damage: [] },
+    ...{ window: { usedTokens: 0, maxTokens: 0 }, canUndo: false, isCompacting: false },
+  };
+}
