@@ -95,6 +95,7 @@ export async function bundleCommand(): Promise<readonly string[]> {
       /^commander$/,
       /^(?:ai|ink|marked|react|string-width|zod)(?:\/|$)/,
       /^@ai-sdk\//,
+      /^@modelcontextprotocol\//,
       /^@holdfast\/testkit/,
     ],
     resolve: { conditionNames: ["holdfast-source", "node", "import", "default"] },

@@ -62,7 +62,7 @@ function settingTable(): string {
     ["setting", "environment", "flag", "default", "what"],
     settings.map(({ key, env, flag, envOnly, fallback, what }) => [
       envOnly ? "(not in the file)" : code(key),
-      code(env),
+      env ? code(env) : "",
       flag ? code(flag) : "",
       fallback === undefined ? "" : code(JSON.stringify(fallback)),
       what,

@@ -76,6 +76,7 @@ export async function followCommandPage(hour: Hour, { home, work }: { home: stri
   await hour.types("holdfast restore latest", { sees: [/is back/] });
   await hour.types("holdfast gc --dry-run", { sees: [/[Nn]othing/] });
   await hour.types(`holdfast copy ${store} ${home}/copied --all`, { sees: [/copied/] });
+  await addServers(hour);
   await hour.types("holdfast rules add 'shell(npm test)' 'write(src/**)'", { sees: [/Added: write\(src\/\*\*\)/] });
   await hour.types("holdfast rules add --deny 'shell(git push)'", { sees: [/Added/] });
   await hour.types("holdfast rules remove 'shell(npm test)'", { sees: [/Removed: shell\(npm test\)/] });
@@ -97,6 +98,25 @@ export async function followCommandPage(hour: Hour, { home, work }: { home: stri
     typed: `holdfast --store ${copy} ls`,
     sees: [/a better name/],
   });
+}
+
+/** MCP servers: one that runs here, in place of one from a registry, and one that lacks its key. */
+async function addServers(hour: Hour): Promise<void> {
+  const server = join(import.meta.dirname, "../../packages/cli/test/mcp-server.ts");
+  await hour.types("holdfast mcp add files -- npx -y @modelcontextprotocol/server-filesystem ~/notes", {
+    typed: `holdfast mcp add files -- node ${server}`,
+    sees: [/Added "files"/],
+  });
+  // biome-ignore lint/suspicious/noTemplateCurlyInString: the shell does not replace it either.
+  const header = "Authorization: Bearer ${DOCS_TOKEN}";
+  await hour.types(`holdfast mcp add docs https://mcp.example.com/mcp -H '${header}'`, { sees: [/Added "docs"/] });
+  await hour.types("holdfast mcp", {
+    sees: [/^files +ready/m, /^docs +failed/m, /DOCS_TOKEN is not\s+set/],
+    exitCode: 1,
+  });
+  await hour.types("holdfast mcp get files", { sees: [/mcp__files__echo/] });
+  await hour.types("holdfast mcp remove files", { sees: [/Removed "files"/] });
+  await hour.types("holdfast mcp remove docs", { sees: [/Removed "docs"/] });
 }
 
 /** Says something, sees an answer, leaves. */

@@ -6,7 +6,9 @@ export const CLI_ROOMS: PackageRooms = {
   base: ["defined.ts", "exit.ts", "home.ts", "own-folder.ts", "short-id.ts", "shown-address.ts"],
   rooms: {
     "version.ts": [],
-    "config.ts": [],
+    // How the user's MCP servers are configured, and what their tools are called.
+    "mcp-settings/": [],
+    "config.ts": ["mcp-settings/"],
     // Text for people: harmless, measured, in columns.
     "terminal/": [],
     "failure.ts": ["terminal/"],
@@ -24,9 +26,12 @@ export const CLI_ROOMS: PackageRooms = {
     "tools/results/": [],
     "tools/files/": ["tools/paths/", "tools/results/"],
     "tools/shell/": ["tools/results/"],
-    "tools/permission/": ["store/", "tools/paths/"],
+    "tools/permission/": ["mcp-settings/", "store/", "tools/paths/"],
     "tools/": ["tools/files/", "tools/shell/"],
     "trust/": ["store/", "terminal/", "tools/paths/"],
+
+    // MCP servers: started, restarted and ended; their tools and results, in the forms of the agent's own.
+    "mcp/": ["mcp-settings/", "terminal/", "tools/results/", "tools/shell/"],
 
     "models/offline/evidence/": [],
     "models/offline/kinds/": ["models/offline/evidence/"],
@@ -36,7 +41,16 @@ export const CLI_ROOMS: PackageRooms = {
     // One agent in one session.
     "agent/": [
       ...["config.ts", "models/", "store/", "transcript/", "trust/"],
-      ...["tools/", "tools/files/", "tools/paths/", "tools/permission/", "tools/shell/"],
+      ...[
+        "mcp/",
+        "mcp-settings/",
+        "tools/",
+        "tools/files/",
+        "tools/paths/",
+        "tools/permission/",
+        "tools/results/",
+        "tools/shell/",
+      ],
     ],
 
     // The contract between an agent and whoever shows it; what a person is asked; the agent in this process.
@@ -44,7 +58,7 @@ export const CLI_ROOMS: PackageRooms = {
     "host/approval/": ["agent/", "host/", "terminal/", "tools/files/", "tools/permission/"],
     "host/local/": [
       ...["agent/", "config.ts", "host/", "host/approval/", "models/", "store/", "transcript/", "trust/"],
-      ...["tools/permission/", "tools/shell/"],
+      ...["mcp/", "mcp-settings/", "tools/permission/", "tools/shell/", "version.ts"],
     ],
 
     // The chat in a terminal.
@@ -67,7 +81,10 @@ export const CLI_ROOMS: PackageRooms = {
     "demo/": ["host/", "store/", "terminal/", "tools/shell/", "transcript/"],
 
     // One file for each command; what they need is loaded when they run.
-    "commands/": ["config.ts", "demo/", "failure.ts", "store/", "terminal/", "tools/permission/", "trust/"],
+    "commands/": [
+      ...["config.ts", "demo/", "failure.ts", "mcp/", "mcp-settings/", "store/", "terminal/"],
+      ...["tools/permission/", "tools/shell/", "trust/", "version.ts"],
+    ],
     "commands/agent/": ["config.ts", "run/", "screen/"],
     "commands/sessions/": [
       ...["commands/", "export/", "failure.ts", "screen/lines/", "store/", "terminal/", "transcript/", "trust/"],

@@ -3,6 +3,7 @@ import type { Sabotage } from "./list.ts";
 const ADAPTER = ["packages/adapters/test/unit"];
 const AGENT = ["packages/cli/test/unit/host-", "packages/cli/test/unit/agent-"];
 const TOOLS = ["packages/cli/test/unit/tools-", "packages/cli/test/unit/permission.test"];
+const MCP = ["packages/cli/test/unit/mcp.test"];
 const TRUST = ["packages/cli/test/unit/trust.test"];
 
 const RULES = ["packages/cli/test/unit/permission-shell.test"];
@@ -291,6 +292,54 @@ export const agentSabotages: readonly Sabotage[] = [
     find: 'if (text !== "" && this.#question.isTypedAhead) return WRITING;',
     replace: "",
     look: ["packages/cli/test/unit/screen-controller"],
+  },
+  {
+    name: "mcp: a rule that denies a server's tools overlooks another spelling",
+    room: cli,
+    file: "tools/permission/rules.ts",
+    find: "isBroad ? text.toLowerCase() : text",
+    replace: "text",
+    look: MCP,
+  },
+  {
+    name: "mcp: a rule for one server also allows another whose name begins alike",
+    room: cli,
+    file: "tools/permission/rules.ts",
+    find: "}__*` : tool",
+    replace: "}*` : tool",
+    look: MCP,
+  },
+  {
+    name: "mcp: a file that anyone can change names programs to run",
+    room: cli,
+    file: "config.ts",
+    find: "(mode & 0o002) !== 0 || ",
+    replace: "",
+    look: MCP,
+  },
+  {
+    name: "mcp: a tool takes the name of another",
+    room: cli,
+    file: "mcp/catalog.ts",
+    find: "Number(isChanged(server, a.tool)) - Number(isChanged(server, b.tool))",
+    replace: "0",
+    look: MCP,
+  },
+  {
+    name: "mcp: the model reads what a person cannot see",
+    room: cli,
+    file: "mcp/catalog.ts",
+    find: "[\\p{Cf}\\p{Co}\\p{Cn}\\p{Default_Ignorable_Code_Point}]",
+    replace: "[\\p{Co}]",
+    look: MCP,
+  },
+  {
+    name: "mcp: an image that providers refuse is sent in every later request",
+    room: cli,
+    file: "mcp/read-result.ts",
+    find: 'return "not an image that models accept";',
+    replace: 'return { mediaType: "image/png", data };',
+    look: MCP,
   },
   {
     name: "approval: a rule for a project counts in the folders below it",

@@ -1,8 +1,9 @@
-import { readFileSync } from "node:fs";
+import { closeSync, fstatSync, openSync, readFileSync, type Stats } from "node:fs";
 import { homedir } from "node:os";
 import { dirname, join, posix, resolve, win32 } from "node:path";
 import { CommandError, EXIT } from "./exit.ts";
 import { homeFolder } from "./home.ts";
+import { checkServers, type Servers } from "./mcp-settings/server-settings.ts";
 import { shownAddress } from "./shown-address.ts";
 
 /** The configuration. Each value comes from a flag, else the environment, else the file, else the default. */
@@ -17,6 +18,8 @@ export interface Config {
   readonly allow: readonly string[];
   readonly ask: readonly string[];
   readonly deny: readonly string[];
+  /** MCP servers, by name. */
+  readonly mcpServers: Servers;
   /** The size of the model's context window in tokens; undefined to use the size known for the model. */
   readonly windowTokens: number | undefined;
   /** Environment variables that commands see in addition to the usual ones. */
@@ -34,13 +37,14 @@ export interface Config {
 /** One configurable setting. `holdfast config` and docs/CLI.md are generated from the table of these. */
 export interface Setting {
   readonly key: keyof Config;
-  readonly env: string;
+  /** Without one, the setting is allowed in the file only. */
+  readonly env?: string;
   /** The flag, on the commands that take it. Without one, the setting applies to every command. */
   readonly flag?: string;
   /** Not allowed in the file. */
   readonly envOnly?: true;
   /** Lists are concatenated: first the file's, then the environment's, then the flags'. */
-  readonly kind: "text" | "url" | "list" | "number" | "switch";
+  readonly kind: "text" | "url" | "list" | "number" | "switch" | "servers";
   /** The minimum, for a number; default 0. */
   readonly least?: number;
   readonly fallback: Config[keyof Config];
@@ -95,6 +99,12 @@ export const settings: readonly Setting[] = [
     kind: "list",
     fallback: [],
     what: "rules for calls that never run",
+  },
+  {
+    key: "mcpServers",
+    kind: "servers",
+    fallback: {},
+    what: "MCP servers whose tools the agent can use (see below)",
   },
   {
     key: "windowTokens",
@@ -174,15 +184,15 @@ export function explainConfig(flags: Flags = {}, environment: ConfigEnvironment 
   const file = path === null ? {} : readConfigFile(path, environment.env["HOLDFAST_CONFIG"] !== undefined);
   return settings.map((setting) => {
     const flag = flags[setting.key];
-    const env = environment.env[setting.env];
+    const env = setting.env === undefined ? undefined : environment.env[setting.env];
     const given: [value: Config[keyof Config], from: string][] = [];
     const take = (value: unknown, from: string, where: string): void => {
-      const right = checkSetting(setting, value, where);
+      const right = checkSetting(setting, value, where, environment.platform);
       given.push([setting.key === "store" ? addressOf(String(right), where, from === path, environment) : right, from]);
     };
     if (setting.key in file) take(file[setting.key], path!, `${path}: "${setting.key}"`);
     // Users often unset a variable by making it empty.
-    if (env !== undefined && env !== "") take(env, setting.env, setting.env);
+    if (env !== undefined && env !== "") take(env, setting.env!, setting.env!);
     if (setting.flag && flag !== undefined) take(flag, setting.flag, setting.flag);
     const last = given.at(-1);
     if (!last) return { setting, value: setting.fallback, from: ["default"] };
@@ -232,8 +242,15 @@ export function rulesPath(environment: ConfigEnvironment = here): string | null 
 
 function readConfigFile(path: string, mustBeThere: boolean): Readonly<Record<string, unknown>> {
   let text: string;
+  let found: Stats;
   try {
-    text = readFileSync(path, "utf8");
+    const file = openSync(path, "r");
+    try {
+      found = fstatSync(file);
+      text = readFileSync(file, "utf8");
+    } finally {
+      closeSync(file);
+    }
   } catch (error) {
     const { code } = error as NodeJS.ErrnoException;
     if (!mustBeThere && (code === "ENOENT" || code === "ENOTDIR")) return {};
@@ -251,12 +268,39 @@ function readConfigFile(path: string, mustBeThere: boolean): Readonly<Record<str
   const unknown = Object.keys(parsed).find((key) => !known.includes(key));
   if (unknown !== undefined)
     throw invalid(`${path}: unknown setting "${unknown}". The settings are ${known.join(", ")}.`);
+  if ("mcpServers" in parsed) {
+    const why = whyOthersDecide(found);
+    if (why !== null)
+      throw invalid(
+        `${path} names programs to run ("mcpServers"), but it ${why}. Only you may be able to change it: check what it says, then "chown" it or "chmod go-w" it.`,
+      );
+  }
   return parsed as Record<string, unknown>;
 }
 
+/**
+ * How someone else could have written this file; null if they could not. Many systems make files writable by a group
+ * that has no other member, so the user's own group is not someone else.
+ */
+function whyOthersDecide({ uid, gid, mode }: Stats): string | null {
+  const user = process.getuid?.();
+  if (user === undefined) return null;
+  const isOwn = uid === user || uid === 0 || (user === 0 && process.env["SUDO_UID"] === String(uid));
+  if (!isOwn) return `belongs to another user (${uid})`;
+  const isOpen = (mode & 0o002) !== 0 || ((mode & 0o020) !== 0 && gid !== process.getgid!());
+  return isOpen ? "is writable by other users" : null;
+}
+
 /** Written by hand: a validation library would take longer to load than everything else here. */
-function checkSetting({ kind, least = 0 }: Setting, given: unknown, where: string): Config[keyof Config] {
+function checkSetting(
+  { kind, least = 0 }: Setting,
+  given: unknown,
+  where: string,
+  platform: string,
+): Config[keyof Config] {
   switch (kind) {
+    case "servers":
+      return checkServers(given, where, platform, invalid);
     case "text":
       if (typeof given === "string" && given !== "") return given;
       throw invalid(`${where} must be a non-empty string, not ${shown(given)}.`);

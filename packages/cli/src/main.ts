@@ -8,6 +8,7 @@ import { register as registerCompletion } from "./commands/completion.ts";
 import { register as registerConfig } from "./commands/config.ts";
 import { register as registerDemo } from "./commands/demo.ts";
 import { fitHelp, formatItem } from "./commands/help-text.ts";
+import { register as registerMcp } from "./commands/mcp.ts";
 import { register as registerRules } from "./commands/rules.ts";
 import { register as registerExport } from "./commands/sessions/export.ts";
 import { register as registerFork } from "./commands/sessions/fork.ts";
@@ -130,6 +131,7 @@ export function makeProgram(): Command {
   registerVerify(program);
   registerRepair(program);
   registerTorture(program);
+  registerMcp(program);
   registerRules(program);
   registerConfig(program);
   registerCompletion(program);

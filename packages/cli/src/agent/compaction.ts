@@ -22,8 +22,18 @@ export function isNearlyFull(usedTokens: number, windowTokens: number): boolean 
 
 export function estimateTokens(messages: readonly unknown[]): number {
   let characters = 0;
-  for (const message of messages) characters += JSON.stringify(message).length;
+  for (const message of messages) characters += charactersOf(message);
   return Math.ceil(characters / CHARACTERS_PER_TOKEN);
+}
+
+/** An image costs about as much as this many characters, however many bytes it has. */
+const IMAGE_CHARACTERS = "x".repeat(6000);
+
+function charactersOf(message: unknown): number {
+  return JSON.stringify(message, function (this: unknown, key, value: unknown) {
+    const isFile = key === "data" && (this as { readonly type?: unknown }).type === "data";
+    return isFile && typeof value === "string" && value.length > IMAGE_CHARACTERS.length ? IMAGE_CHARACTERS : value;
+  }).length;
 }
 
 /**
@@ -91,7 +101,7 @@ export function newestEntries(entries: readonly Entry<ModelMessage>[], character
   let characters = 0;
   for (const entry of entries.toReversed()) {
     if (entry.replacedBy || entry.metadata.hiddenFromModel || entry.late) continue;
-    characters += JSON.stringify(entry.message).length;
+    characters += charactersOf(entry.message);
     if (characters > charactersMax) break;
     results.unshift(entry);
     if (entry.message.role === "tool") continue;

@@ -8,6 +8,8 @@ export interface AgentEvents
   readonly started: (call: string, name: string, input: unknown) => void;
   readonly ended: (call: string) => void;
   readonly output: (call: string, text: string) => void;
+  /** Something about its tools that the user should know. */
+  readonly warned: (text: string) => void;
   /** A sub-agent is working on this call, in this session. */
   readonly delegated: (call: string, session: string) => void;
   /** The sub-agent of this call started a tool, described by `words`. */
@@ -27,6 +29,7 @@ export const SILENT: AgentEvents = {
   started: () => {},
   ended: () => {},
   output: () => {},
+  warned: () => {},
   delegated: () => {},
   startedBelow: () => {},
   usedBelow: () => {},

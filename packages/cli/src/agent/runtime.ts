@@ -39,6 +39,7 @@ import { buildInstructions } from "./instructions.ts";
 import type { TurnRun, Verdict } from "./loop.ts";
 import { assertMayRun, isApproved, type OpenCallFacts } from "./open-calls.ts";
 import { ParkedCalls } from "./parked-calls.ts";
+import { makeMissingTools, makeServerTools } from "./server-tools.ts";
 import type { Services } from "./services.ts";
 import { DELEGATE, processesBelow } from "./subagent-sessions.ts";
 
@@ -178,12 +179,17 @@ export class AgentRuntime {
   async prepareTurn(turn: Turn<ModelMessage>, model: ResolvedModel): Promise<TurnRun> {
     const { session, durable } = this;
     const { show, retrying, compacting, compacted, cutOff, used } = this.#events;
+    const signal = AbortSignal.any([turn.signal, this.#services.ending]);
+    await this.#services.servers?.ready(signal);
+    // A sub-agent has nobody to tell.
+    if (this.#parent === null)
+      for (const text of this.#services.servers?.takeWarnings() ?? []) this.#events.warned(text);
     const parked = new ParkedCalls();
     return {
       session,
       durable,
       model,
-      signal: AbortSignal.any([turn.signal, this.#services.ending]),
+      signal,
       tools: this.#tools(turn, model, parked),
       parked,
       instructions: await buildInstructions(this.cwd, this.#own, modeWords(this.mode)),
@@ -322,12 +328,27 @@ export class AgentRuntime {
       own: this.#own,
       watch: (call, name, input) => this.approvals.watch(call, { name, input }),
     };
-    const tools: ToolSet = { ...makeTools(context) };
+    const tools: ToolSet = { ...makeTools(context), ...this.#serverTools(model) };
     if (this.#delegateTool) tools[DELEGATE] = this.#delegateTool(this, model, parked);
+    Object.assign(tools, makeMissingTools(turn.open, tools));
     // Do this now: a started call is no longer open.
     const approved = turn.open.filter((call) => this.#trust.hasApproved(call));
     for (const [name, tool] of Object.entries(tools)) tools[name] = this.#reporting(name, tool, approved);
     return tools;
+  }
+
+  #serverTools(model: ResolvedModel): ToolSet {
+    const { servers } = this.#services;
+    if (!servers) return {};
+    return makeServerTools(servers, {
+      model,
+      outputs: this.outputs,
+      output: this.#events.output,
+      leftOut: (count) =>
+        this.#events.warned(
+          `${count} tools of MCP servers are left out: their descriptions take too much of the model's window. Choose tools with "tools" in the configuration.`,
+        ),
+    });
   }
 
   /** The adapter records the start before it calls this, and the outcome afterwards. */

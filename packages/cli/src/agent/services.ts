@@ -1,5 +1,6 @@
 import type { Store } from "holdfast";
 import type { Config } from "../config.ts";
+import type { McpServers } from "../mcp/servers.ts";
 import type { ResolvedModel } from "../models/resolve.ts";
 import type { ProjectRules } from "../trust/project-rules.ts";
 import type { Trust } from "../trust/trust.ts";
@@ -17,6 +18,8 @@ export interface Services {
   readonly outputs: (session: string) => string;
   /** What this user has allowed and approved in this store's sessions. */
   readonly trust: Trust;
+  /** The user's MCP servers; null if there are none. */
+  readonly servers: McpServers | null;
   /** The user's rules for single projects. */
   readonly rules: ProjectRules;
 }

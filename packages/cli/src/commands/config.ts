@@ -29,7 +29,7 @@ export function register(program: Command): void {
       if (flags["json"]) {
         const values = rows.map(({ setting, value, from }) => [
           setting.key,
-          { value: value ?? null, from, env: setting.env },
+          { value: value ?? null, from, env: setting.env ?? null },
         ]);
         process.stdout.write(`${jsonText({ file: path, settings: Object.fromEntries(values) }, 2)}\n`);
         return;
@@ -38,7 +38,7 @@ export function register(program: Command): void {
         setting.key,
         plainLine(value === undefined ? "—" : typeof value === "string" ? value : JSON.stringify(value)),
         plainLine(from.join(", ")),
-        setting.env,
+        setting.env ?? "",
         setting.envOnly ? "" : (setting.flag ?? ""),
       ]);
       const columns = [
@@ -71,6 +71,8 @@ function fileWords(path: string | null): string {
 
 /** An address may contain a password, and output ends up on screens and in logs. */
 function shown({ setting, value }: Configured): Configured["value"] {
+  // The settings of a server may contain keys: "holdfast mcp" shows the rest of them.
+  if (setting.kind === "servers") return Object.keys(value ?? {});
   const isAddress = setting.key === "store" || setting.key === "baseUrl";
   return isAddress && typeof value === "string" ? shownAddress(value) : value;
 }

@@ -21,6 +21,7 @@ export const CONFIG = {
   allow: ["write", "shell", "edit"],
   ask: [],
   deny: [],
+  mcpServers: {},
   windowTokens: undefined,
   passEnv: [],
   redact: false,

@@ -23,6 +23,7 @@ describe("configuration", () => {
       allow: [],
       ask: [],
       deny: [],
+      mcpServers: {},
       windowTokens: undefined,
       passEnv: [],
       redact: false,
@@ -128,7 +129,8 @@ describe("configuration", () => {
     expect(configPath({ env: {}, platform: "linux", home: homeless })).toBeNull();
   });
 
-  test("every setting has one variable, and no two share one", () => {
+  test("every setting has one variable, and no two share one, except the servers, which only the file can name", () => {
     expect(new Set(settings.map(({ env }) => env)).size).toBe(settings.length);
+    expect(settings.filter(({ env }) => env === undefined).map(({ key }) => key)).toEqual(["mcpServers"]);
   });
 });

@@ -262,6 +262,7 @@ const EVENTS: AgentEvents = {
     compacted: ignore,
     cutOff: ignore,
     used: ignore,
+    warned: ignore,
   },
 };
 
@@ -275,6 +276,7 @@ function servicesOf(store: Store, settings: Config): Services {
     outputs: () => "/nowhere",
     ending: new AbortController().signal,
     trust: new Trust(store.url),
+    servers: null,
     rules: new ProjectRules(null),
   };
 }

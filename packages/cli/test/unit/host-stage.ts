@@ -10,6 +10,7 @@ import type { Config } from "../../src/config.ts";
 import type { Chat, ChatEvent } from "../../src/host/host.ts";
 import { LocalChat } from "../../src/host/local/local-chat.ts";
 import { LocalHost } from "../../src/host/local/local-host.ts";
+import type { McpServers } from "../../src/mcp/servers.ts";
 import type { ResolvedModel } from "../../src/models/resolve.ts";
 import { APP } from "../../src/store/app.ts";
 import { ProjectRules } from "../../src/trust/project-rules.ts";
@@ -24,6 +25,7 @@ export const config: Config = {
   allow: [],
   ask: [],
   deny: [],
+  mcpServers: {},
   windowTokens: undefined,
   passEnv: [],
   redact: false,
@@ -58,12 +60,19 @@ export class Stage implements AsyncDisposable {
   /** A chat with a model that answers by a script. */
   async chat(
     steps: readonly Step[],
-    options: { asks?: "person" | "nobody"; config?: Partial<Config>; windowTokens?: number; id?: string } = {},
+    options: {
+      asks?: "person" | "nobody";
+      config?: Partial<Config>;
+      windowTokens?: number;
+      id?: string;
+      servers?: McpServers;
+      provider?: string;
+    } = {},
   ): Promise<Chat & { readonly model: ReturnType<typeof scripted>; readonly store: Store }> {
     const store = await this.store();
     this.#open.push(store);
     const model = scripted(...steps);
-    const resolved = asResolved(model, options.windowTokens);
+    const resolved = { ...asResolved(model, options.windowTokens), provider: options.provider ?? "scripted" };
     const services: Services = {
       store,
       config: { ...config, ...options.config },
@@ -72,6 +81,7 @@ export class Stage implements AsyncDisposable {
       outputs: () => join(this.folder, "outputs"),
       ending: new AbortController().signal,
       trust: new Trust(store.url),
+      servers: options.servers ?? null,
       rules: new ProjectRules(this.rules),
     };
     const session = options.id

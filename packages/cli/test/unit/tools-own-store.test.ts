@@ -78,6 +78,7 @@ async function agentIn(url: string): Promise<Agent> {
     outputs: (session) => sessionOutputs(store.url, session)!,
     ending: new AbortController().signal,
     trust: new Trust(store.url),
+    servers: null,
     rules: new ProjectRules(null),
   };
   const options = { dialect: "ai-sdk", app: "holdfast", cwd: work } as const;

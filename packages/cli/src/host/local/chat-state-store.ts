@@ -71,6 +71,7 @@ export class ChatStateStore {
         this.update(withoutOutput(this.state, call));
       },
       output: (call, text) => this.update(withOutput(this.state, call, text), { type: "tool.output", call, text }),
+      warned: (text) => this.emit({ type: "notice", level: "warning", text }),
       delegated: (call, session) => {
         this.children.set(call, session);
         this.refresh();

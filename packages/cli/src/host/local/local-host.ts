@@ -8,6 +8,8 @@ import type { Services } from "../../agent/services.ts";
 import { type Config, rulesPath } from "../../config.ts";
 import { defined } from "../../defined.ts";
 import { CommandError, EXIT } from "../../exit.ts";
+import type { McpServers } from "../../mcp/servers.ts";
+import { serverOfRule } from "../../mcp-settings/tool-names.ts";
 import { type ResolvedModel, resolveModel } from "../../models/resolve.ts";
 import { APP } from "../../store/app.ts";
 import { newestHere, unfinishedHere } from "../../store/latest-here.ts";
@@ -16,12 +18,14 @@ import { sessionOutputs } from "../../store/output-folders.ts";
 import { titleForFork } from "../../store/session-id.ts";
 import { nullIfUnreadable } from "../../store/usage.ts";
 import { checkRule } from "../../tools/permission/decide.ts";
+import { commandEnvironment } from "../../tools/shell/environment.ts";
 import { endProcesses } from "../../tools/shell/surviving-commands.ts";
 import type { Item } from "../../transcript/item.ts";
 import { itemsOf } from "../../transcript/items.ts";
 import { ProjectRules, RULE_KINDS } from "../../trust/project-rules.ts";
 import { Trust } from "../../trust/trust.ts";
 import { folderFor } from "../../trust/work-folder.ts";
+import { version } from "../../version.ts";
 import { isStoreFailure } from "../failures.ts";
 import type { Chat, ChatOptions, Host, NewChat, UnfinishedSession } from "../host.ts";
 import { describeInterruption, messageText, unfinishedStatus } from "./chat-state.ts";
@@ -52,7 +56,24 @@ export async function openLocalHost({ config, asks }: LocalHostOptions): Promise
   // The SDK would print these in the middle of an answer; they are for debugging.
   if (!config.debug) globalThis.AI_SDK_LOG_WARNINGS = false;
   const store = await openStore(config.store, { app: APP, ...redaction(config), recordsToolStarts: true });
-  return new LocalHost(store, config, asks);
+  return new LocalHost(store, config, asks, await startServers(config));
+}
+
+/** Loads the SDK only if the user has servers: that takes longer than everything else. They start in the background. */
+export async function startServers(config: Config): Promise<McpServers | null> {
+  if (!Object.values(config.mcpServers).some(({ enabled }) => enabled)) return null;
+  const { McpServers } = await import("../../mcp/servers.ts");
+  const env = commandEnvironment(process.env, config.passEnv);
+  return new McpServers(config.mcpServers, { version, env, variables: process.env });
+}
+
+/** A rule for a server that is not configured may be a typo, and a denying rule would then not deny. */
+function warnUnknownServers({ allow, ask, deny, mcpServers }: Config): string[] {
+  return [...allow, ...ask, ...deny].flatMap((rule) => {
+    const server = serverOfRule(rule.trim());
+    if (server === null || server === "*" || Object.hasOwn(mcpServers, server)) return [];
+    return [`The rule ${rule} applies to nothing: no MCP server is named "${server}".`];
+  });
 }
 
 interface Opened extends ChatFacts {
@@ -68,10 +89,12 @@ export class LocalHost implements Host {
   readonly #passedOver: string[] = [];
   /** Messages about instruction files that are ignored. */
   readonly #notFollowed = new Set<string>();
+  readonly #unknownServers: readonly string[];
 
-  constructor(store: Store, config: Config, asks: "person" | "nobody") {
+  constructor(store: Store, config: Config, asks: "person" | "nobody", servers: McpServers | null = null) {
     const ending = new AbortController();
     this.#store = store;
+    this.#unknownServers = warnUnknownServers(config);
     this.#services = {
       store,
       config,
@@ -85,6 +108,7 @@ export class LocalHost implements Host {
       ending: ending.signal,
       outputs: outputsIn(store.url),
       trust: new Trust(store.url),
+      servers,
       rules: new ProjectRules(rulesPath()),
     };
     // On SIGTERM and SIGHUP: record it, end the tools' processes, then end by that signal, as the parent expects (C6).
@@ -97,7 +121,7 @@ export class LocalHost implements Host {
         isEnding = true;
         ending.abort(new DOMException(signal, "AbortError"));
         // A database cannot record it synchronously.
-        void Promise.allSettled([endProcesses(), unguard.written()]).then(() => {
+        void Promise.allSettled([endProcesses(), servers?.close(), unguard.written()]).then(() => {
           process.off(signal, listener);
           unguard();
           process.kill(process.pid, signal);
@@ -123,7 +147,8 @@ export class LocalHost implements Host {
 
   get warnings(): readonly string[] {
     const { trust } = this.#services;
-    return [...this.#store.warnings, ...this.#passedOver, ...this.#notFollowed, ...trust.warnings];
+    const own = [...this.#passedOver, ...this.#notFollowed, ...this.#unknownServers];
+    return [...this.#store.warnings, ...own, ...trust.warnings];
   }
 
   list(query?: ListQuery): Promise<{ sessions: readonly Summary[]; next?: string }> {
@@ -225,6 +250,7 @@ export class LocalHost implements Host {
     try {
       await Promise.all([...this.#chats.values()].map(async (chat) => (await chat).close()));
     } finally {
+      await this.#services.servers?.close();
       await endProcesses();
       this.#unguard();
       await this.#store.close();

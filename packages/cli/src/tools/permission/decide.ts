@@ -9,7 +9,7 @@ import { isRunLater } from "../paths/run-later-files.ts";
 import { isSecret } from "../paths/secret-files.ts";
 import { allowsCommand, changesMeaning, forbidsCommand, forbidsLine, namesEveryCommand } from "./command-rules.ts";
 import { isLeaf } from "./leaf-commands.ts";
-import { namesPath, type Places, parseRule, type Rule } from "./rules.ts";
+import { namesPath, namesTool, type Places, parseRule, type Rule } from "./rules.ts";
 import { simpleCommands, trimmedLine } from "./shell-words.ts";
 
 export { checkRule } from "./rules.ts";
@@ -331,7 +331,7 @@ function forbids(text: string, facts: CallFacts): boolean {
     return tool === undefined || tool === facts.name;
   }
   if (rule.tool === "*") return true;
-  if (rule.tool !== facts.name) return false;
+  if (!namesTool(rule, facts.name, true)) return false;
   if (rule.pattern === null) return true;
   const { command, commands, path, given, places, name } = facts;
   // On Windows words cannot be compared, so any command may match.
@@ -344,7 +344,7 @@ function forbids(text: string, facts: CallFacts): boolean {
 function allows(rule: Rule | null, facts: CallFacts): boolean {
   if (!rule) return false;
   if (rule.tool === "*") return !facts.isGuarded;
-  if (rule.tool !== facts.name) return false;
+  if (!namesTool(rule, facts.name, false)) return false;
   const { path, places, name, isGuarded } = facts;
   if (!PATH_TOOLS.has(name)) return rule.pattern === null;
   if (path === null) return false;

@@ -1,4 +1,5 @@
 import { sep } from "node:path";
+import { isServerRule, serverOfRule } from "../../mcp-settings/tool-names.ts";
 import { PATH_TOOLS } from "../paths/real-path.ts";
 import { patternCommands } from "./command-rules.ts";
 import { trimmedLine } from "./shell-words.ts";
@@ -7,7 +8,8 @@ import { isJoinedBy } from "./wildcard.ts";
 /**
  * A permission rule. `*`: everything. `read`: every call of that tool; if it allows, only inside the working folder.
  * `write(src/**)`: these paths. `shell(npm *)`: these commands (command-rules.ts). `read(=a*b)`, `shell(=…)`: exactly
- * this path or command line, without wildcards.
+ * this path or command line, without wildcards. `mcp__github`: every tool of that MCP server; `mcp__github__list_*`:
+ * these tools; `mcp__*`: the tools of all servers.
  */
 export interface Rule {
   readonly text: string;
@@ -23,10 +25,10 @@ export interface Rule {
 
 /** Null if the text is not a valid rule. */
 export function parseRule(text: string): Rule | null {
-  const [, tool, , pattern] = /^([A-Za-z_][\w.:/-]*|\*)\s*(\(([\s\S]*)\))?$/u.exec(text.trim()) ?? [];
-  if (tool === undefined) return null;
+  const [, tool, , pattern] = /^([A-Za-z_][\w.:/-]*|mcp__[\w*-]*|\*)\s*(\(([\s\S]*)\))?$/u.exec(text.trim()) ?? [];
+  if (tool === undefined || (isServerRule(tool) && serverOfRule(tool) === null)) return null;
   if (pattern === undefined) return { text, tool, pattern: null, isExact: false, commands: [] };
-  if (tool === "*" || pattern.trim() === "") return null;
+  if (tool === "*" || tool === "task" || isServerRule(tool) || pattern.trim() === "") return null;
   const isLiteral = pattern.startsWith("=");
   const commands = tool === "shell" ? patternCommands(pattern, isLiteral) : [];
   if (isLiteral) return { text, tool, pattern: pattern.slice(1), isExact: true, isLiteral, commands };
@@ -46,10 +48,18 @@ export function checkRule(text: string, kind: "allow" | "ask" | "deny", platform
   if (rule && platform === "win32" && isUnreadableOnWindows(rule, kind))
     return `The rule ${JSON.stringify(text)} does not work on Windows: cmd.exe splits and expands a command line differently from these rules, so they would allow or miss the wrong commands. Use shell for all commands, or shell(=...) with --allow for exactly one line.`;
   // A typo in a tool's name would silently disable a denying rule.
-  if (rule && !TOOLS.has(rule.tool))
-    return `The rule ${JSON.stringify(text)} names an unknown tool. The tools are ${[...TOOLS].slice(1).join(", ")}; * is all of them.`;
+  if (rule && !TOOLS.has(rule.tool) && !isServerRule(rule.tool))
+    return `The rule ${JSON.stringify(text)} names an unknown tool. The tools are ${[...TOOLS].slice(1).join(", ")}, and mcp__<server>__<tool>; * is all of them.`;
   if (rule) return null;
-  return `${JSON.stringify(text)} is not a valid permission rule. A rule is a tool (read), a tool with paths (write(src/**)), the shell with one simple command (shell(npm *)), or * for everything.`;
+  return `${JSON.stringify(text)} is not a valid permission rule. A rule is a tool (read), a tool with paths (write(src/**)), the shell with one simple command (shell(npm *)), a tool of an MCP server without brackets (mcp__github__list_issues), or * for everything.`;
+}
+
+/** Whether a rule is for this tool, whatever the call. `isBroad`: match when in doubt, for rules that deny or ask. */
+export function namesTool({ tool }: Rule, name: string, isBroad: boolean): boolean {
+  if (!isServerRule(tool)) return tool === name;
+  const fold = (text: string): string => (isBroad ? text.toLowerCase() : text);
+  const isWhole = !tool.slice("mcp__".length).includes("__") && !tool.includes("*");
+  return isJoinedBy(fold(isWhole ? `${tool}__*` : tool).split("*"), fold(name));
 }
 
 /** Whether a rule depends on parsing words. An exact line that is denied could be run with one more space. */
