@@ -1,4 +1,6 @@
 import { bytesWords, plain, plainLine } from "../../terminal/index.ts";
+import { type DiffRow, diffRowText } from "../../terminal/line-diff.ts";
+import { editOf } from "../../transcript/edits.ts";
 import type { AnswerItem, CallItem, Item, NoteItem, PromptItem, ShownFile } from "../../transcript/item.ts";
 import { CALL_STATES, callSummary, shortId } from "./labels.ts";
 import { BLANK, cut, type Line, line, type Span, type Style, span, untab, wrap } from "./line.ts";
@@ -6,7 +8,14 @@ import { markdownLines } from "./markdown.ts";
 
 const REASONING_ROWS_MAX = 6;
 const OUTPUT_ROWS_MAX = 6;
+const DIFF_ROWS_MAX = 16;
 const FAINT: Style = { dim: true };
+const DIFF_STYLES: Readonly<Record<DiffRow["kind"], Style>> = {
+  same: FAINT,
+  gap: FAINT,
+  removed: { colour: "red" },
+  added: { colour: "green" },
+};
 
 /** A recorded item as shown in the scrollback, with a blank line before it. */
 export function itemLines(item: Item, columns: number): Line[] {
@@ -95,9 +104,23 @@ export function callLine(
 
 function callLines(item: CallItem, columns: number): Line[] {
   const extra = item.child === undefined ? "" : `session ${shortId(item.child)}`;
-  const rows = [callLine(item.name, callSummary(item), item.state, columns, undefined, extra)];
+  const rows = [
+    callLine(item.name, callSummary(item), item.state, columns, undefined, extra),
+    ...(item.state === "done" ? diffLines(item, columns) : []),
+  ];
   if (item.output === undefined || item.output.trim() === "") return rows;
   return [...rows, ...outputHead(item.output, columns, OUTPUT_ROWS_MAX)];
+}
+
+/** What a call has changed in a file; each line is cut, not wrapped. */
+function diffLines(item: CallItem, columns: number): Line[] {
+  const all = editOf(item)?.rows ?? [];
+  const shown = all.length <= DIFF_ROWS_MAX ? all : all.slice(0, DIFF_ROWS_MAX - 1);
+  const more = all.length - shown.length;
+  return [
+    ...shown.map((row) => cut([span("  "), span(untab(plain(diffRowText(row))), DIFF_STYLES[row.kind])], columns)),
+    ...(more > 0 ? [cut(line(`  … ${more} more lines`, FAINT), columns)] : []),
+  ];
 }
 
 /** The start of a tool's output; each line is cut, not wrapped. */
