@@ -43,11 +43,11 @@ export async function* exportSession(
 }
 
 /**
- * A prompt used as a title is cut, and the rest of a secret in it no longer looks like one, so the last word is removed
- * as well.
+ * A prompt used as a title is cut, and the rest of a secret in it no longer looks like one, so the word that was cut is
+ * removed as well. The title of a fork goes on after it.
  */
 function wholeWords(title: string): string {
-  return title.replace(/(?<!\S)\S*…$/, "…");
+  return title.replaceAll(/(?<!\S)\S*…(?!\S)/g, "…");
 }
 
 /**

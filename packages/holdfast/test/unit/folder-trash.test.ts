@@ -81,7 +81,7 @@ test("gc tells of the first thing that it could not remove, after all others are
     facts: { path: join(here.path, "trash", `${bad}-${NOW}`) },
     message: expect.stringContaining("No session is affected, and everything else was collected."),
   });
-  expect(readdirSync(join(here.path, "trash"))).toEqual([`${bad}-${NOW}`]);
+  expect(readdirSync(join(here.path, "trash"))).toEqual([`${bad}-${NOW}.gone`]);
 });
 
 test.each(["EMFILE", "ENFILE", "ENOMEM"])("a failure of the process stops gc at once: %s", async (errno) => {
