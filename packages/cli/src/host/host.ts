@@ -87,7 +87,7 @@ export interface Chat {
    * Starts a turn, or queues the prompt while one is running. Durable when it resolves (P1). Replaces an interrupted
    * turn, unless that one waits for a person: then the prompt is queued until the person answers or leaves it.
    */
-  prompt(text: string): Promise<"started" | "queued">;
+  prompt(text: string, images?: readonly PromptImage[]): Promise<"started" | "queued">;
   /** Removes a prompt from the queue. */
   withdraw(queued: string): Promise<void>;
   /** Finishes the interrupted turn, after waiting for tool processes that are still running, or stopping them. */
@@ -139,7 +139,7 @@ export interface ChatState {
   /** The end of each running tool's output, by call. */
   readonly outputs: Readonly<Record<string, string>>;
   readonly asks: readonly PermissionAsk[];
-  readonly queue: readonly { readonly id: string; readonly text: string }[];
+  readonly queue: readonly { readonly id: string; readonly text: string; readonly images?: readonly PromptImage[] }[];
   /** The interrupted or failed turn, until someone finishes or leaves it. */
   readonly interruption: InterruptionShown | null;
   /** Includes sub-agents. */
@@ -153,6 +153,14 @@ export interface ChatState {
   readonly canUndo: boolean;
   /** The conversation is being compacted, on request or in the middle of a turn. */
   readonly isCompacting: boolean;
+}
+
+/** An image that goes with a prompt. */
+export interface PromptImage {
+  readonly name: string;
+  readonly mediaType: string;
+  /** In base64. */
+  readonly data: string;
 }
 
 export interface LiveAnswer {

@@ -95,7 +95,13 @@ export function bindCommands(context: CommandContext): Commands {
     run: (name, argument) => runs[name](argument),
     chosen: (kind, id) => {
       if (kind === "sessions") open(id);
-      else context.during("rewinding", async () => context.put(await here().rewind(id)));
+      else
+        context.during("rewinding", async () => {
+          const item = here().state.items.find((one) => one.id === id);
+          context.put(await here().rewind(id));
+          if (item?.kind === "prompt" && (item.files?.length ?? 0) > 0)
+            renderer.notice("info", "The files of that prompt are not in the line: drop them again.");
+        });
     },
   };
 }

@@ -315,7 +315,7 @@ export class Controller {
         this.#try(async () => {
           const { queue } = chat.state;
           for (const { id } of queue) await chat.withdraw(id);
-          this.#editor = withBefore(this.#editor, queue.map(({ text }) => text).join("\n"));
+          for (const one of queue.toReversed()) this.#line.takeBack(one);
         });
         return;
       case "later":
@@ -351,7 +351,7 @@ export class Controller {
     this.#taken.add(last.id);
     this.#try(async () => {
       await chat.withdraw(last.id).finally(() => this.#taken.delete(last.id));
-      this.#editor = withBefore(this.#editor, last.text);
+      this.#line.takeBack(last);
     });
     return true;
   }
@@ -366,21 +366,12 @@ export class Controller {
       this.#editor = markSent(this.#editor);
       this.#try(() => this.#line.userCommands.run(command, this.#chats.state!.cwd));
     } else if (parsed.kind === "unknown") this.renderer.notice("warning", unknownWords(parsed.name));
-    else if (text.trim() !== "") {
+    else if (text.trim() === "" && this.#editor.text.trim() !== "")
+      this.renderer.notice("info", "Write something to go with the image.");
+    else if (parsed.kind === "command") {
       this.#editor = markSent(this.#editor);
-      if (parsed.kind === "command") this.#commands.run(parsed.name, parsed.argument);
-      else this.#try(() => this.#prompt(text));
-    }
-  }
-
-  async #prompt(text: string): Promise<void> {
-    try {
-      await this.#chats.current!.prompt(text);
-    } catch (error) {
-      // Keep a prompt that could not be recorded, so that it can be sent again.
-      if (this.#editor.text === "") this.#editor = withText(this.#editor, text);
-      throw error;
-    }
+      this.#commands.run(parsed.name, parsed.argument);
+    } else if (text.trim() !== "") this.#try(() => this.#line.send(this.#chats.current!));
   }
 
   #try(work: () => Promise<unknown>): void {

@@ -1,13 +1,17 @@
-import type { ChatState, Host } from "../host/host.ts";
+import type { Chat, ChatState, Host, PromptImage } from "../host/host.ts";
 import type { Renderer } from "./drawing/renderer.ts";
 import { Assistance } from "./input/assistance.ts";
-import { labelled } from "./input/chips.ts";
+import { imagesIn, labelled } from "./input/chips.ts";
+import { readImage } from "./input/dropped-image.ts";
 import {
   applyKey,
   EDITOR,
   type Editor,
+  markSent,
   wholeText,
+  withBefore,
   withHistory,
+  withImage,
   withInserted,
   withOlder,
   withText,
@@ -65,8 +69,32 @@ export class InputLine {
   /** A file that is dropped on the terminal arrives as a paste. */
   paste(key: Key & { readonly name: "paste" }, { cwd }: ChatState, columns: number): void {
     const dropped = this.#assistance.dropped(key.text, cwd);
-    this.editor =
-      dropped === null ? (applyKey(this.editor, key, columns) ?? this.editor) : withInserted(this.editor, dropped);
+    if (dropped === null) this.editor = applyKey(this.editor, key, columns) ?? this.editor;
+    else {
+      const image = this.#imageIn(dropped.path);
+      this.editor = withInserted(
+        image === null ? withInserted(this.editor, dropped.mention) : withImage(this.editor, image),
+        " ",
+      );
+    }
+  }
+
+  /** Sends what is in the line. If it could not be recorded, it stays there, to be sent again. */
+  async send(chat: Chat): Promise<void> {
+    const sent = this.editor;
+    this.editor = markSent(sent);
+    try {
+      await chat.prompt(wholeText(sent), imagesIn(sent.text, sent.chips));
+    } catch (error) {
+      if (this.editor.text === "") this.editor = { ...this.editor, text: sent.text, cursor: sent.text.length };
+      throw error;
+    }
+  }
+
+  /** Puts a prompt that was taken out of the queue before what is in the line. */
+  takeBack({ text, images = [] }: ChatState["queue"][number]): void {
+    this.editor = withBefore(this.editor, text);
+    for (const image of images) this.editor = withImage(this.editor, image);
   }
 
   /** Tab. */
@@ -121,6 +149,15 @@ export class InputLine {
       if (text !== before) this.editor = withText(this.editor, text);
     } catch (error) {
       this.#parts.renderer.notice("error", errorWords(error));
+    }
+  }
+
+  #imageIn(path: string): PromptImage | null {
+    try {
+      return readImage(path);
+    } catch (error) {
+      this.#parts.renderer.notice("warning", `${errorWords(error)} Only its path is in the prompt.`);
+      return null;
     }
   }
 

@@ -1,4 +1,4 @@
-import type { Chat, ChatEvent, ChatState, Host } from "../../src/host/host.ts";
+import type { Chat, ChatEvent, ChatState, Host, PromptImage } from "../../src/host/host.ts";
 
 /** A chat whose state the test sets, and that writes down what it is told to do. */
 export class ScriptedChat implements Chat {
@@ -37,8 +37,8 @@ export class ScriptedChat implements Chat {
     return () => this.#listeners.delete(listener);
   }
 
-  async prompt(text: string): Promise<"started" | "queued"> {
-    await this.#tell(`prompt ${text}`);
+  async prompt(text: string, images: readonly PromptImage[] = []): Promise<"started" | "queued"> {
+    await this.#tell([`prompt ${text}`, ...images.map(({ name, mediaType }) => `${name} ${mediaType}`)].join(" + "));
     return "started";
   }
 

@@ -34,6 +34,12 @@ describe("a long paste", () => {
     expect(shown(press(EDITOR, { name: "paste", text: "🙂".repeat(1_200) }))).toBe("[1,200 characters pasted]");
   });
 
+  test("line ends count as a terminal sends them", () => {
+    const editor = press(EDITOR, { name: "paste", text: LONG.replaceAll("\n", "\r") });
+    expect(shown(editor)).toBe("[300 lines pasted]");
+    expect(wholeText(editor)).toBe(LONG);
+  });
+
   test("short pastes stay text", () => {
     expect(shown(press(EDITOR, { name: "paste", text: "one\ntwo" }))).toBe("one\ntwo");
   });

@@ -170,3 +170,47 @@ test("what is offered before the model is real says so", () => {
   using writer = new Writer();
   expect(writer.controller.renderer.picture.written.join("\n")).toContain("offline is a scripted stand-in");
 });
+
+const PNG = Buffer.from(
+  "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==",
+  "base64",
+);
+
+test("an image dropped on the terminal is sent with the prompt, as it was when it was dropped", () => {
+  using writer = new Writer();
+  const path = join(writer.folder, "shot.png");
+  writeFileSync(path, PNG);
+  writer.paste(path);
+  writeFileSync(path, "something else");
+  expect(writer.live).toContain("❯ [image shot.png]");
+  writer.press("enter");
+  expect(writer.chat.told, "an image alone asks nothing").toEqual([]);
+  writer.type("what is this?");
+  writer.press("enter");
+  expect(writer.chat.told).toEqual(["prompt  what is this? + shot.png image/png"]);
+  writer.press("up");
+  expect(writer.live, "the history has it too").toContain("❯ [image shot.png] what is this?");
+});
+
+test("a file that is no image, or too large, is mentioned by its path", async () => {
+  using writer = new Writer();
+  writeFileSync(join(writer.folder, "fake.png"), "not a picture");
+  writer.paste(join(writer.folder, "fake.png"));
+  expect(writer.live).toContain("❯ @fake.png");
+  writeFileSync(join(writer.folder, "huge.png"), Buffer.concat([PNG, Buffer.alloc(4_000_000)]));
+  writer.paste(join(writer.folder, "huge.png"));
+  await writer.sees("❯ @fake.png @huge.png", "The image is too large for a model (4.0 MB");
+});
+
+test("a prompt that could not be recorded stays in the line with its image, and so does one taken out of the queue", async () => {
+  const image = { name: "a.png", mediaType: "image/png", data: PNG.toString("base64") };
+  using writer = new Writer({ status: "running", queue: [{ id: "q1", text: "look", images: [image] }] });
+  writer.press("up");
+  await writer.sees("❯ look[image a.png]");
+  writer.chat.become({ status: "idle", queue: [] });
+  writer.chat.failure = new Error("The disk is full.");
+  writer.press("enter");
+  await writer.sees("The disk is full.", "❯ look[image a.png]");
+  writer.press("enter");
+  await vi.waitFor(() => expect(writer.chat.told.at(-1)).toBe("prompt look + a.png image/png"));
+});

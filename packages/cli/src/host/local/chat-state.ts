@@ -8,6 +8,7 @@ import type { ProcessStatus } from "../../tools/shell/surviving-commands.ts";
 import type { Item } from "../../transcript/item.ts";
 import { itemsOf, type Now } from "../../transcript/items.ts";
 import type { ChatEvent, ChatState, InterruptedCall, InterruptionShown, LiveAnswer } from "../host.ts";
+import { imagesOf } from "./prompt-message.ts";
 
 /** While a tool runs, only this much of its output is shown, from the end. */
 const OUTPUT_CHARACTERS_MAX = 16_384;
@@ -55,7 +56,10 @@ export function withRecorded(
     title: session.attributes.title,
     unfinished: session.turn ? null : unfinishedStatus(session.interruption),
     items: itemsOf(session, { ...now, waiting }),
-    queue: session.queue.map(({ id, prompt }) => ({ id, text: messageText(prompt) })),
+    queue: session.queue.map(({ id, prompt }) => {
+      const images = imagesOf(prompt);
+      return { id, text: messageText(prompt), ...(images.length > 0 ? { images } : {}) };
+    }),
     usage: sumUsage([usageOf(session), ...(now.below?.values() ?? [])]),
   };
 }

@@ -16,12 +16,13 @@ import { describeApprovals } from "../approval/approval-request.ts";
 import { getPermission } from "../approval/get-permission.ts";
 import { isAwaitingPerson, openQuestions, PermissionPrompts, UNDECIDED } from "../approval/permission-prompts.ts";
 import { explainFailure, isStoreFailure } from "../failures.ts";
-import type { ApprovalAnswer, Chat, ChatEvent, ChatState, PermissionAsk } from "../host.ts";
+import type { ApprovalAnswer, Chat, ChatEvent, ChatState, PermissionAsk, PromptImage } from "../host.ts";
 import { ActiveWork } from "./active-work.ts";
 import { answerQuestion, getPermissionBelow } from "./answer-questions.ts";
 import { describeInterruption, firstState, messageText } from "./chat-state.ts";
 import { ChatStateStore } from "./chat-state-store.ts";
 import { compactOnRequest, splitBeforePrompt } from "./history-edits.ts";
+import { promptMessage } from "./prompt-message.ts";
 import { completeAnsweredTurn, endTurn, resumeTurn } from "./turn-lifecycle.ts";
 
 type Message = ModelMessage;
@@ -140,8 +141,8 @@ export class LocalChat implements Chat {
     }
   }
 
-  async prompt(text: string): Promise<"started" | "queued"> {
-    const message: Message = { role: "user", content: text };
+  async prompt(text: string, images: readonly PromptImage[] = []): Promise<"started" | "queued"> {
+    const message: Message = promptMessage(text, images);
     await this.#ensureOpen();
     this.#isUnused = false;
     this.#work.isPaused = false;

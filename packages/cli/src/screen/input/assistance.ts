@@ -54,12 +54,12 @@ export class Assistance {
     return mention && completeMention(editor, mention, this.candidates(editor));
   }
 
-  /** The mention for a file that was dropped on the terminal; null if the text is something else. */
-  dropped(pasted: string, cwd: string): string | null {
+  /** The file that was dropped on the terminal, and how to mention it; null if the text is something else. */
+  dropped(pasted: string, cwd: string): { readonly path: string; readonly mention: string } | null {
     const path = droppedPath(pasted);
     if (path === null || !isThere(path)) return null;
     const inside = relative(cwd, path);
-    return `${mentionOf(inside === "" || inside.startsWith("..") || isAbsolute(inside) ? path : inside)} `;
+    return { path, mention: mentionOf(inside === "" || inside.startsWith("..") || isAbsolute(inside) ? path : inside) };
   }
 }
 

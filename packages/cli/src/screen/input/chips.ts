@@ -1,9 +1,12 @@
+import type { PromptImage } from "../../host/host.ts";
 import { graphemes } from "../../terminal/index.ts";
 
 /** A long text that stands in the line as one character, with a label in its place. */
 export interface Chip {
   readonly label: string;
   readonly text: string;
+  /** Sent along with the text. */
+  readonly image?: PromptImage;
 }
 
 /** The characters that stand for chips. Private to their users, and what is typed or pasted cannot contain them. */
@@ -34,6 +37,11 @@ export function chipCharacter(index: number): string | null {
 /** The text with every chip replaced by what it stands for. */
 export function expanded(text: string, chips: readonly Chip[]): string {
   return text.replace(CHIP_CHARACTERS, (character) => chipOf(character, chips)?.text ?? "");
+}
+
+/** The images in a text, in order. */
+export function imagesIn(text: string, chips: readonly Chip[]): PromptImage[] {
+  return (text.match(CHIP_CHARACTERS) ?? []).flatMap((character) => chipOf(character, chips)?.image ?? []);
 }
 
 /** The text as it is shown: every chip as its label. */

@@ -1,6 +1,17 @@
+import type { PromptImage } from "../../host/host.ts";
 import { graphemes, widthOf } from "../../terminal/index.ts";
 import type { Item } from "../../transcript/item.ts";
-import { CHIP_CHARACTERS, type Chip, cells, chipCharacter, expanded, isLong, labelled, pastedLabel } from "./chips.ts";
+import {
+  CHIP_CHARACTERS,
+  type Chip,
+  cells,
+  chipCharacter,
+  expanded,
+  imagesIn,
+  isLong,
+  labelled,
+  pastedLabel,
+} from "./chips.ts";
 import type { Key } from "./keys.ts";
 
 /** The text being written, and what was sent before. */
@@ -34,11 +45,25 @@ export function wholeText({ text, chips }: Editor): string {
 }
 
 /** Puts a long text at the cursor, as a chip with this label. */
-export function withChip(editor: Editor, label: string, text: string): Editor {
+export function withChip(editor: Editor, label: string, text: string, image?: PromptImage): Editor {
   const character = chipCharacter(editor.chips.length);
   if (character === null) return insert(editor, clean(text));
   const plain = label.replace(/[^ -~]/gu, "?").slice(0, LABEL_MAX);
-  return insert({ ...editor, chips: [...editor.chips, { label: plain, text: clean(text) }] }, character);
+  const chip: Chip = { label: plain, text: clean(text), ...(image ? { image } : {}) };
+  return insert({ ...editor, chips: [...editor.chips, chip] }, character);
+}
+
+/** Puts an image at the cursor. The model gets it after the text. */
+export function withImage(editor: Editor, image: PromptImage): Editor {
+  return withChip(editor, `image ${image.name}`, "", image);
+}
+
+/** Puts the texts of chips into the line, to edit them. An image has none, and stays. */
+function expandChips(editor: Editor): Editor {
+  const text = editor.text.replace(CHIP_CHARACTERS, (one) =>
+    imagesIn(one, editor.chips).length > 0 ? one : expanded(one, editor.chips),
+  );
+  return text === editor.text ? editor : { ...editor, text, cursor: text.length };
 }
 
 /** Puts text before what is in the line. */
@@ -74,12 +99,15 @@ export function markSent(editor: Editor): Editor {
 /** Applies a key to the text; null if the editor does not handle it. `columns` is the row width, for up and down. */
 export function applyKey(editor: Editor, key: Key, columns: number): Editor | null {
   switch (key.name) {
-    case "paste":
-      return isLong(key.text) ? withChip(editor, pastedLabel(key.text), key.text) : insert(editor, clean(key.text));
+    case "paste": {
+      // Terminals send line ends as carriage returns.
+      const text = clean(key.text);
+      return isLong(text) ? withChip(editor, pastedLabel(text), text) : insert(editor, text);
+    }
     case "text":
       return insert(editor, clean(key.text));
     case "expand":
-      return editor.text === wholeText(editor) ? editor : withText(editor, wholeText(editor));
+      return expandChips(editor);
     case "newline":
       return insert(editor, "\n");
     case "backspace":
