@@ -3,7 +3,7 @@ import { defined } from "../defined.ts";
 import type { FoundCall, Orphan } from "./calls.ts";
 import type { AnswerItem, CallItem, CallState, Item, ShownFile } from "./item.ts";
 import type { PartOf, Said } from "./said.ts";
-import { SUMMARY_HEAD } from "./summary.ts";
+import { SUMMARY_HEAD, shownSummary } from "./summary.ts";
 
 /** A message and its parts. */
 export interface Shown {
@@ -58,7 +58,7 @@ function spokenItems(entry: Entry<unknown>, role: Said["role"], parts: Said["par
   if (text.trim() === "" && files.length === 0) return [];
   const isMadeUp = entry.synthetic !== undefined || text.startsWith(SUMMARY_HEAD);
   const isPrompt = (role === "user" || role === "tool") && !isMadeUp;
-  if (!isPrompt) return [{ kind: "note", text }];
+  if (!isPrompt) return [{ kind: "note", text: shownSummary(text) }];
   return [{ kind: "prompt", text, ...(files.length > 0 ? { files } : {}) }];
 }
 

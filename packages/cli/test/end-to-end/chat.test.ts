@@ -62,7 +62,7 @@ describe.concurrent("chat in a real terminal", () => {
     expect(ask).toContain("│ one↵");
     expect(existsSync(join(home.work, "a.txt"))).toBe(false);
     await terminal.say("y");
-    await terminal.until(/✓ write a\.txt[\s\S]*Allow[\s\S]*b\.txt[\s\S]*▸ n/);
+    await terminal.untilAll(/✓ write a\.txt[\s\S]*Allow[\s\S]*b\.txt[\s\S]*▸ n/);
     expect(readFileSync(join(home.work, "a.txt"), "utf8")).toBe("one\n");
     // With the arrows too.
     await terminal.keys("Down", "Up", "Enter");

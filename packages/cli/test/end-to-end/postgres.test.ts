@@ -137,7 +137,7 @@ describe("the command on a database", () => {
     await using terminal = await chat(context, home, ["--continue"]);
     await terminal.until("it said: …");
     await terminal.say("l");
-    await terminal.until(/^idle\b/m);
+    await terminal.until("❯ type a prompt, or /help", /^! interrupted\b/m);
     await terminal.say("think about rivers");
     await answered(terminal, "I thought about rivers");
   });

@@ -4,7 +4,7 @@ import { afterEach, describe, expect, test } from "vitest";
 import { place } from "../../../holdfast/test/place.ts";
 import type { CallItem, Item } from "../../src/transcript/item.ts";
 import { itemsOf } from "../../src/transcript/items.ts";
-import { SUMMARY_HEAD } from "../../src/transcript/summary.ts";
+import { SUMMARY_HEAD, shownSummary } from "../../src/transcript/summary.ts";
 import { callWords, oneLine } from "../../src/transcript/words.ts";
 
 const opened: AsyncDisposable[] = [];
@@ -267,4 +267,10 @@ describe("a call on one line", () => {
     expect([...oneLine("x".repeat(1_000_000), 50)].length).toBe(50);
     expect(callWords({ name: "write", input: { path: "é".repeat(500) } }).length).toBeLessThanOrEqual(120);
   });
+});
+
+test("of a summary, what the offline model notes for itself is not shown; of anything else, nothing is left out", () => {
+  const notes = '<offline-progress>{"made":1}</offline-progress>';
+  expect(shownSummary(`${SUMMARY_HEAD}\n\nDone.\n\n${notes}`)).toBe(`${SUMMARY_HEAD}\n\nDone.`);
+  expect(shownSummary(`What is ${notes}?`)).toBe(`What is ${notes}?`);
 });

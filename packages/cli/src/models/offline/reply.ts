@@ -129,7 +129,8 @@ function summaryOf(talk: Talk): string {
   for (const { text } of tasks) lines.push(...text.split("\n").map((line) => `> ${line}`), "");
   lines.push("## Done so far", "");
   for (const { text } of answers) lines.push(text.slice(0, 1_000), "");
-  lines.push(`${talk.calls.length} calls were made since the task was stated.`, "");
+  const count = talk.calls.length;
+  lines.push(`${count} ${count === 1 ? "call was" : "calls were"} made since the task was stated.`, "");
   if (doubt.length > 0) {
     lines.push("## In doubt", "");
     for (const { name, input } of doubt.slice(-10)) lines.push(`- ${name} ${JSON.stringify(input).slice(0, 120)}`);
