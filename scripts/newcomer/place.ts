@@ -37,6 +37,13 @@ export function prepare(folder: string, inClone: boolean): Place {
     TERM: "xterm-256color",
     SHELL: "/bin/bash",
     PAGER: "cat",
+    ...networkSettings(),
   };
   return { home: home!, clone: clone!, work: work!, env };
+}
+
+/** How this machine reaches a package registry: its certificates and proxies. */
+function networkSettings(): Record<string, string> {
+  const names = /^(?:NODE_EXTRA_CA_CERTS|SSL_CERT_(?:FILE|DIR)|(?:https?|no)_proxy)$/i;
+  return Object.fromEntries(Object.entries(process.env).filter(([name]) => names.test(name))) as Record<string, string>;
 }

@@ -3,7 +3,7 @@ import type { PackageRooms } from "./rooms.ts";
 /** The rooms of the command, from the bottom to the top, with what each may import. */
 export const CLI_ROOMS: PackageRooms = {
   sources: "packages/cli/src/",
-  base: ["defined.ts", "exit.ts", "home.ts", "own-folder.ts", "short-id.ts", "shown-address.ts"],
+  base: ["defined.ts", "exit.ts", "home.ts", "own-folder.ts", "shared-file.ts", "short-id.ts", "shown-address.ts"],
   rooms: {
     "version.ts": [],
     // How the user's MCP servers are configured, and what their tools are called.

@@ -11,7 +11,7 @@ const TITLE_COLUMNS = 60;
 /** The hidden command that completion scripts call for session ids. */
 const IDS = "complete-ids";
 
-/** Values of options that Commander does not check. A name that ends in a slash is to be continued. */
+/** Values of options that Commander does not check. The user continues a name that ends in a slash. */
 const VALUES: Readonly<Record<string, readonly string[]>> = {
   "--format": [
     ...["markdown", "html", "jsonl", "messages"],

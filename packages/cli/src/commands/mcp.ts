@@ -95,7 +95,7 @@ async function add(name: string, words: readonly string[], options: Options): Pr
   checkServers({ [name]: settings }, "The server", process.platform, (why) => usage(why));
   const path = pathToEdit();
   const { editServers } = await import("../mcp-settings/edit-file.ts");
-  await editServers(path, (servers) => {
+  editServers(path, (servers) => {
     const taken = Object.keys(servers).find((one) => one.toLowerCase() === name.toLowerCase());
     if (taken !== undefined)
       throw new CommandError(
@@ -112,7 +112,7 @@ async function add(name: string, words: readonly string[], options: Options): Pr
 async function remove(name: string, options: Options): Promise<void> {
   const path = pathToEdit();
   const { editServers } = await import("../mcp-settings/edit-file.ts");
-  await editServers(path, (servers) => {
+  editServers(path, (servers) => {
     if (!Object.hasOwn(servers, name)) throw unknownServer(name, Object.keys(servers));
     return Object.fromEntries(Object.entries(servers).filter(([one]) => one !== name));
   });

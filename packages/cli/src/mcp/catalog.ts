@@ -71,7 +71,7 @@ const HASH_CHARS = 8;
 /**
  * The name of a server's tool for the model, the rules and the user. A name that providers refuse, or that could look
  * like another one on a screen, has its characters replaced and a digest added. It depends on nothing but these two
- * names: an approval that waits over a restart is for the same tool afterwards.
+ * names: an approval that is pending across a restart still means the same tool.
  */
 export function toolName(server: string, tool: string): string {
   const name = `${PREFIX}${server}__${tool}`;

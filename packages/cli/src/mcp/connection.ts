@@ -64,7 +64,7 @@ const RELIST_MS = 1000;
 
 /**
  * The connection to one server, for as long as the agent runs. Restarts a server that dies, a bounded number of times
- * in a row. Never throws because of what a server does, except from `call`, in words for the model.
+ * in a row. Only `call` throws if a server misbehaves; its message is written for the model.
  */
 export class Connection {
   readonly name: string;
@@ -161,7 +161,7 @@ export class Connection {
     await this.#attempt;
   }
 
-  /** What went wrong with a call that was sent, in words for the model. */
+  /** Explains to the model why a call that was sent has failed. */
   #failureOf(
     error: unknown,
     client: Client,

@@ -1,20 +1,7 @@
-import { randomBytes } from "node:crypto";
-import {
-  closeSync,
-  fsyncSync,
-  linkSync,
-  lstatSync,
-  mkdirSync,
-  openSync,
-  readFileSync,
-  realpathSync,
-  renameSync,
-  rmSync,
-  statSync,
-  writeFileSync,
-} from "node:fs";
+import { mkdirSync, realpathSync, statSync } from "node:fs";
 import { dirname } from "node:path";
 import { CommandError, EXIT } from "../exit.ts";
+import { busyFile, locked, PATIENCE_MS, realFile, replaceFile } from "../shared-file.ts";
 import { readOwnFile } from "./trust.ts";
 
 export const RULE_KINDS = ["allow", "ask", "deny"] as const;
@@ -24,9 +11,9 @@ export type RuleSet = Readonly<Record<RuleKind, readonly string[]>>;
 const NONE: RuleSet = { allow: [], ask: [], deny: [] };
 
 /**
- * The user's rules for single projects, in the user's configuration. Never in a repository or a journal: whoever wrote
- * those could grant themselves anything. A project is a folder, by its real path: its rules apply to sessions that work
- * in exactly that folder, because a rule's paths and commands mean something else in any other.
+ * The user's rules for single projects, in the user's configuration. Never in a repository or a journal: anyone who
+ * wrote those could grant themselves anything. A project is a folder, by its real path: its rules apply to sessions
+ * that work in exactly that folder, because a rule's paths and commands mean something else in any other.
  */
 export class ProjectRules {
   readonly path: string | null;
@@ -95,18 +82,18 @@ export class ProjectRules {
   #change(folder: string, change: (set: RuleSet) => RuleSet): void {
     if (this.path === null) throw invalid("This user has no configuration folder, so no rules can be saved.");
     mkdirSync(dirname(this.path), { recursive: true, mode: 0o700 });
-    const path = realOf(this.path);
+    const path = realFile(this.path);
     // Two processes may change the file at once: a rule that one of them removed must not come back.
-    locked(`${path}.lock`, this.#patienceMs, () => {
+    locked(path, this.#patienceMs, () => {
       const projects = new Map(this.load());
       const { stamp } = this.#known;
       const next = change(projects.get(folder) ?? NONE);
       const isEmpty = RULE_KINDS.every((kind) => next[kind].length === 0);
       if (isEmpty) projects.delete(folder);
       else projects.set(folder, next);
-      replace(path, textOf(projects), () => {
+      replaceFile(path, textOf(projects), () => {
         // An editor takes no lock.
-        if (stampOf(path) !== stamp) throw busy(`${path} was changed by another program just now.`);
+        if (stampOf(path) !== stamp) throw busyFile(`${path} was changed by another program just now.`);
       });
     });
     this.load();
@@ -137,7 +124,7 @@ function stampOf(path: string): string {
 
 function projectsIn(path: string): Map<string, RuleSet> {
   // The file may be a link: people keep their configuration elsewhere.
-  const { text, why } = readOwnFile(realOf(path));
+  const { text, why } = readOwnFile(realFile(path));
   if (why !== undefined) throw invalid(`The rules of your projects, ${path}, cannot be used: the file ${why}.`);
   if (text === undefined) return new Map();
   let parsed: unknown;
@@ -173,102 +160,6 @@ function textOf(projects: ReadonlyMap<string, RuleSet>): string {
     return [folder, Object.fromEntries(kinds.map((kind) => [kind, set[kind]]))];
   });
   return `${JSON.stringify({ version: 1, projects: Object.fromEntries(rows) }, null, 2)}\n`;
-}
-
-/** Synced: after a power cut a removed rule must not be back. */
-function replace(path: string, text: string, check: () => void): void {
-  const temporary = `${path}.${randomBytes(6).toString("hex")}.tmp`;
-  try {
-    writeFileSync(temporary, text, { flag: "wx", mode: 0o600 });
-    const file = openSync(temporary, "r+");
-    try {
-      fsyncSync(file);
-    } finally {
-      closeSync(file);
-    }
-    check();
-    renameSync(temporary, path);
-  } finally {
-    rmSync(temporary, { force: true });
-  }
-}
-
-function realOf(path: string): string {
-  return lstatSync(path, { throwIfNoEntry: false })?.isSymbolicLink() ? realpathSync(path) : path;
-}
-
-/** A change takes milliseconds; a busy machine may take longer. */
-const PATIENCE_MS = 10_000;
-const LOCK_POLL_MS = 20;
-const PID_MAX = 0x7f_ff_ff_ff;
-
-/** Runs this while no other process does. A lock whose process died is removed. */
-function locked(lock: string, patienceMs: number, work: () => void): void {
-  const end = Date.now() + patienceMs;
-  for (;;) {
-    try {
-      writeFileSync(lock, String(process.pid), { flag: "wx", mode: 0o600 });
-      break;
-    } catch (error) {
-      if ((error as NodeJS.ErrnoException).code !== "EEXIST") throw error;
-      if (removeIfDead(lock)) continue;
-      if (Date.now() > end) throw busy(`Another process is changing your rules and holds ${lock}.`);
-      Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, LOCK_POLL_MS);
-    }
-  }
-  try {
-    work();
-  } finally {
-    rmSync(lock, { force: true });
-  }
-}
-
-/** Whether the lock was removed because its process is dead. Moved away first: another process may do the same. */
-function removeIfDead(lock: string): boolean {
-  const holder = holderOf(lock);
-  if (holder === null ? !isOld(lock) : isAlive(holder)) return false;
-  const moved = `${lock}.${randomBytes(6).toString("hex")}`;
-  try {
-    renameSync(lock, moved);
-    // It was another lock by then, of a process that is alive: give it back.
-    if (holderOf(moved) !== holder) linkSync(moved, lock);
-  } catch (error) {
-    const { code } = error as NodeJS.ErrnoException;
-    if (code !== "ENOENT" && code !== "EEXIST") throw error;
-  } finally {
-    rmSync(moved, { force: true });
-  }
-  return true;
-}
-
-/** Its process died before it wrote its pid. */
-function isOld(lock: string): boolean {
-  const found = statSync(lock, { throwIfNoEntry: false });
-  return found !== undefined && Date.now() - found.mtimeMs > PATIENCE_MS;
-}
-
-/** The process that holds the lock; null if that is not known, or nobody does any more. */
-function holderOf(lock: string): number | null {
-  try {
-    const pid = Number(readFileSync(lock, "utf8"));
-    return Number.isInteger(pid) && pid > 0 && pid <= PID_MAX ? pid : null;
-  } catch (error) {
-    if ((error as NodeJS.ErrnoException).code === "ENOENT") return null;
-    throw error;
-  }
-}
-
-function isAlive(pid: number): boolean {
-  try {
-    process.kill(pid, 0);
-    return true;
-  } catch (error) {
-    return (error as NodeJS.ErrnoException).code !== "ESRCH";
-  }
-}
-
-function busy(what: string): CommandError {
-  return new CommandError(EXIT.busy, "RULES_BUSY", `${what} Nothing was changed. Try again.`);
 }
 
 function invalid(message: string): CommandError {

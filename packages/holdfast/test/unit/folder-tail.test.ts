@@ -407,7 +407,7 @@ test("P9: without its tail, a segment ends where the next one says, and what was
     .split("\n")
     .map((text) => (JSON.parse(text) as { seq: number }).seq);
   rmSync(tail);
-  // Bytes behind that end do not count, whoever wrote them.
+  // Bytes after that end never count.
   appendFileSync(path, "late");
   for (const isPacked of [false, true]) {
     if (isPacked) await store.pack(id);
