@@ -69,12 +69,17 @@ export class Database {
 
   /** Either of them, for a statement that may take longer. */
   settings(durability: Durability, answerMs = this.answerMs): string {
-    const chosen = "current_setting('synchronous_commit')";
-    const wait = durability === "process" ? "'off'" : `CASE ${chosen} WHEN 'off' THEN 'on' ELSE ${chosen} END`;
+    const wait = durability === "process" ? "set_config('synchronous_commit', 'off', true)" : this.waitForDisk;
     // A worker that stops, or loses its network, between two packets of a statement would keep its session locked for
     // everybody. The server ends the transaction once nobody waits for the answer.
     const ends = this.#endsByTime ? `, ${timeout(answerMs)}` : "";
-    return `power AS (SELECT set_config('synchronous_commit', ${wait}, true)${ends})`;
+    return `power AS (SELECT ${wait}${ends})`;
+  }
+
+  /** An expression that makes the commit wait for the disk. */
+  get waitForDisk(): string {
+    const chosen = "current_setting('synchronous_commit')";
+    return `set_config('synchronous_commit', CASE ${chosen} WHEN 'off' THEN 'on' ELSE ${chosen} END, true)`;
   }
 
   /** The same as an always-true condition on a row, with the setting as a side effect. It costs less than a CTE. */
@@ -101,7 +106,7 @@ export class Database {
     if (this.#isBounded) return this.#pool.query<Row>(statement);
     // In the queue of a pool without a limit, the statement could run after we gave up waiting, and take a lease that
     // nobody returns.
-    const client = await this.#connect();
+    const client = await this.connect();
     let broken = true;
     try {
       const answer = await client.query<Row>(statement);
@@ -118,7 +123,7 @@ export class Database {
    * `take`.
    */
   async rows(text: string, take: (row: readonly unknown[]) => void): Promise<void> {
-    const client = await this.#connect();
+    const client = await this.connect();
     // From the driver that made the connection: an application may use another release than ours, or the native driver.
     const { Query = pg.Query } = client.constructor as { readonly Query?: typeof pg.Query };
     const query = client.query(new Query<unknown[]>({ text, rowMode: "array" } as QueryConfig));
@@ -199,7 +204,7 @@ export class Database {
     let client: PoolClient | null = null;
     let broken = true;
     try {
-      client = await this.#connect();
+      client = await this.connect();
       const connected = client;
       const query: Query = (text, values = [], answerMs = this.answerMs * LONG_STATEMENTS) =>
         connected.query<Row>({ text, values: values as unknown[], query_timeout: answerMs } as QueryConfig);
@@ -220,7 +225,13 @@ export class Database {
     }
   }
 
-  async #connect(): Promise<PoolClient> {
+  /** How many connections the pool has at most. */
+  get connectionsMax(): number {
+    return this.#pool.options?.max ?? 10;
+  }
+
+  /** A connection of the pool, for the caller to release. Throws the driver's error. */
+  async connect(): Promise<PoolClient> {
     const coming = this.#pool.connect();
     try {
       const client = await (this.#isBounded ? coming : withTimeout(coming, this.answerMs));

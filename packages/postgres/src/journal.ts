@@ -15,11 +15,12 @@ import {
 } from "holdfast/store";
 import type { Catalogue } from "./catalogue.ts";
 import type { Database } from "./database.ts";
-import { headMovedBack, isPassing, leaseLost, outcomeUnknown } from "./failure.ts";
+import { codeOf, headMovedBack, isPassing, leaseLost, outcomeUnknown } from "./failure.ts";
 import type { Lease, Leases } from "./leases.ts";
 import type { Lines } from "./lines.ts";
 import { type HeadState, headStateOf, WriteBatch } from "./session-batch.ts";
 import type { Batcher, Write } from "./statement-batcher.ts";
+import { rolledBack, type Transaction, transactionFor } from "./transactions.ts";
 
 /** How long the catalogue row, and records written with `process`, may lag behind (S10, S20). */
 const BACKGROUND_MS = 900;
@@ -67,6 +68,13 @@ export class PostgresJournal extends JournalBase {
   /** The newest segment has another format. */
   #needsSegment: boolean;
   #isBuilding = false;
+  /** The next unit begins a batch of its own. */
+  #isApart = false;
+  /**
+   * Resolves when the application's transaction is settled. Appends wait for that: if it is rolled back, nothing may have
+   * been numbered after it.
+   */
+  #gate: Promise<unknown> | null = null;
   #timer: NodeJS.Timeout | null = null;
   #tidying: Promise<void> | null = null;
 
@@ -87,14 +95,29 @@ export class PostgresJournal extends JournalBase {
   }
 
   append(records: NewRecord | readonly NewRecord[], options: JournalAppendOptions = {}): Promise<JournalAppended> {
-    const { key, durability = this.durability } = options;
     try {
       this.assertOpen();
+      return this.#append(unitOf(records), options);
+    } catch (error) {
+      return Promise.reject(error);
+    }
+  }
+
+  #append(unit: readonly NewRecord[], options: JournalAppendOptions): Promise<JournalAppended> {
+    const { key, durability = this.durability } = options;
+    try {
+      this.assertNotFailed();
       const known = key === undefined ? undefined : (this.#keys.get(key) ?? this.ledger.find(key));
       if (known) return this.#again(known, durability);
-      const unit = unitOf(records);
+      if (this.#gate) return this.#afterGate(this.#gate, unit, options);
+      const transaction = transactionFor(unit, this.#parts.url);
+      this.#isApart = transaction !== null;
       this.start(unit, key);
-      const appended = this.#add(unit, durability, key);
+      const appended = this.#add(unit, transaction ? "power" : durability, key);
+      if (transaction) {
+        this.#batches.at(-1)!.transaction = transaction;
+        this.#closeGate(appended);
+      }
       if (key !== undefined) {
         this.#keys.set(key, appended);
         const forget = (): boolean => this.#keys.delete(key);
@@ -106,6 +129,13 @@ export class PostgresJournal extends JournalBase {
     }
   }
 
+  /** Reads and copies the unit inside the call: later changes by the caller have no effect. */
+  #afterGate(gate: Promise<unknown>, unit: readonly NewRecord[], options: JournalAppendOptions): Promise<JournalAppended> {
+    this.ledger.prepare(unit, options.key);
+    const copy = structuredClone(unit);
+    return gate.then(() => this.#append(copy, options));
+  }
+
   appendSync(): never {
     throw notSupported("appendSync", this.#parts.url, "Use append.");
   }
@@ -115,7 +145,7 @@ export class PostgresJournal extends JournalBase {
   }
 
   async flush(): Promise<void> {
-    await this.#working;
+    await this.#settled();
     this.assertNotFailed();
     await this.#makeDurable();
   }
@@ -123,6 +153,7 @@ export class PostgresJournal extends JournalBase {
   epoch(build: () => readonly NewRecord[]): Promise<JournalAppended> {
     try {
       this.assertOpen();
+      if (this.#gate) return this.#gate.then(() => this.epoch(build));
       const records = this.#build(build);
       // Reject a bad unit before writing anything for it.
       this.ledger.prepareSegment([{ kind: "segment" }, ...records]);
@@ -155,7 +186,7 @@ export class PostgresJournal extends JournalBase {
     let isAway = false;
     try {
       // Includes what was appended meanwhile.
-      while (this.#working) await this.#working;
+      await this.#settled();
       if (this.#timer) clearTimeout(this.#timer);
       this.#timer = null;
       await this.#tidying;
@@ -183,10 +214,26 @@ export class PostgresJournal extends JournalBase {
     }
   }
 
+  /** The first to react: those that wait behind it find it open. */
+  #closeGate(appended: Promise<unknown>): void {
+    const open = (): void => {
+      this.#gate = null;
+    };
+    this.#gate = appended.then(open, open);
+  }
+
+  async #settled(): Promise<void> {
+    while (this.#gate || this.#working) {
+      await this.#gate;
+      await this.#working;
+    }
+  }
+
   /** The batch that is being filled. */
   #currentBatch(): WriteBatch {
     const last = this.#batches.at(-1);
-    if (last && last.bytes < BATCH_BYTES) return last;
+    if (last && last.bytes < BATCH_BYTES && !this.#isApart) return last;
+    this.#isApart = false;
     const rewindLedger = this.ledger.mark();
     const [segment, needsSegment, isStarted] = [this.#segment, this.#needsSegment, this.isStarted];
     const batch = new WriteBatch(this.ledger, () => {
@@ -266,7 +313,8 @@ export class PostgresJournal extends JournalBase {
 
   async #write(batch: WriteBatch): Promise<void> {
     try {
-      await this.#put(batch.write(this.#parts.lease));
+      const write = batch.write(this.#parts.lease);
+      await (batch.transaction ? this.#putWith(batch.transaction, write) : this.#put(write));
     } catch (error) {
       if (isHoldfastError(error, "LEASE_LOST", "SYNC_FAILED", "FILE_REPLACED")) {
         batch.reject(this.told(error));
@@ -308,6 +356,52 @@ export class PostgresJournal extends JournalBase {
       }
       if (this.failure || performance.now() + pauseMs > until)
         throw outcomeUnknown(this.id, this.ledger.durable, cause);
+      await database.pause(pauseMs);
+    }
+  }
+
+  /**
+   * Writes it in the application's transaction and commits that. Throws LEASE_LOST, FILE_REPLACED, SYNC_FAILED (in
+   * doubt), NOT_SUPPORTED, or TRANSACTION_ROLLED_BACK: then neither the unit nor the application's rows are there.
+   */
+  async #putWith(transaction: Transaction, write: Write): Promise<void> {
+    let cause: unknown;
+    let isSent = false;
+    try {
+      if ((await transaction.write(write)) === "written") {
+        isSent = true;
+        return await transaction.commit();
+      }
+    } catch (error) {
+      if (isHoldfastError(error)) throw error;
+      cause = error;
+    }
+    // Without COMMIT it cannot be committed, whatever happens to its connection.
+    if (isSent) await this.#transactionOver(write, cause);
+    else await transaction.rollBack();
+    if (await this.#isWritten(write)) return;
+    throw rolledBack(this.id, cause);
+  }
+
+  /**
+   * Waits until the server has committed or rolled back a transaction that has written to this session: until then it
+   * has the session's row locked.
+   */
+  async #transactionOver({ lease }: Write, cause: unknown): Promise<void> {
+    const { database, patienceMs } = this.#parts;
+    const until = performance.now() + patienceMs;
+    for (let pauseMs = PAUSE_MS; ; pauseMs = Math.min(pauseMs * 2, PAUSE_MS_MAX)) {
+      try {
+        return await database.transaction("find out whether the transaction was committed", async (query) => {
+          await query(`SET LOCAL lock_timeout = '${PAUSE_MS_MAX}ms'`);
+          await query(`SELECT FROM ${database.schema}.heads WHERE place = $1 FOR SHARE`, [lease.place]);
+        });
+      } catch (error) {
+        const found = error instanceof Error ? error.cause : undefined;
+        const isLocked = codeOf(found) === "55P03";
+        if (!isLocked && !isPassing(found)) throw outcomeUnknown(this.id, this.ledger.durable, error);
+      }
+      if (performance.now() + pauseMs > until) throw outcomeUnknown(this.id, this.ledger.durable, cause);
       await database.pause(pauseMs);
     }
   }

@@ -2,6 +2,7 @@ import type { Json } from "holdfast";
 import type { Durability, JournalAppended, Ledger, Prepared, Segment, Written } from "holdfast/store";
 import type { Lease } from "./leases.ts";
 import type { Write } from "./statement-batcher.ts";
+import type { Transaction } from "./transactions.ts";
 
 /** The state of a journal at its head, as in its catalogue row. */
 export interface HeadState {
@@ -20,6 +21,8 @@ export class WriteBatch {
   readonly rewind: () => void;
   readonly segments: Segment[] = [];
   opens = false;
+  /** The application's transaction that this batch is committed with. */
+  transaction: Transaction | null = null;
   bytes = 0;
   /** The state after this batch. */
   headState: HeadState;
