@@ -2,8 +2,8 @@ import { type ListQuery, newId, type Store } from "holdfast";
 import { openMemoryStore, openStoreWith } from "holdfast/store";
 import pg from "pg";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { dropMonths, openPostgresStore, openStore } from "../../src/index.ts";
-import { migrate, SCHEMA_VERSION } from "../../src/schema.ts";
+import { dropMonths, grants, openPostgresStore, openStore } from "../../src/index.ts";
+import { migrate, SCHEMA_VERSION, upgradeStatements } from "../../src/schema.ts";
 import { type Server, startServer } from "../server/server.ts";
 
 let server: Server;
@@ -53,20 +53,75 @@ describe("migrations", () => {
     expect(await tablesOf(schema)).toEqual(before);
   });
 
-  test("the first version is carried on, with what is in it", async () => {
+  /** A schema of an earlier version with a closed session in it, and one whose writer died. */
+  async function earlier(version: number): Promise<{ readonly schema: string; readonly ids: readonly string[] }> {
+    const made = fresh();
     const schema = fresh();
-    const store = await openPostgresStore(server.url, { schema, monthsAhead: 0 });
-    const journal = await store.create(newId(), [{ kind: "note", text: "old" }]);
+    const store = await openPostgresStore(server.url, { schema: made, monthsAhead: 0 });
+    const journals = [];
+    for (const text of ["closed", "left"]) journals.push(await store.create(newId(), [{ kind: "note", text }]));
+    await journals[0]!.append({ kind: "note" });
     await store.close();
-    await server.query(`DELETE FROM ${quoted(schema)}.holdfast_migrations WHERE version > 1`);
-    for (const table of (await tablesOf(schema)).filter((name) => name.startsWith("texts")))
-      await server.query(`DROP TABLE ${quoted(schema)}.${table}`);
-    await server.query(`ALTER TABLE ${quoted(schema)}.catalogue DROP COLUMN written`);
-    const again = await openPostgresStore(server.url, { schema, monthsAhead: 0 });
-    expect((await again.read(journal.id)).records.map((record) => record["text"])).toContain("old");
-    expect((await tablesOf(schema)).some((name) => name.startsWith("texts"))).toBe(true);
-    expect((await again.list()).sessions).toMatchObject([{ id: journal.id }]);
-    await again.close();
+    await server.query(`CREATE SCHEMA ${quoted(schema)}`);
+    await server.query(upgradeStatements(quoted(schema), 0, version).join("\n"));
+    const ids = journals.map(({ id }) => id);
+    const columns = {
+      heads: "place, id, head, owner, fence, holder, trashed",
+      segments: "place, number, epoch, first",
+      catalogue: "place, id, at, head, closed, summary",
+      lines: "place, seq, line",
+    };
+    for (const [table, names] of Object.entries(columns))
+      await server.query(
+        `INSERT INTO ${quoted(schema)}.${table} (${names}) SELECT ${names} FROM ${quoted(made)}.${table}`,
+      );
+    await server.query(`UPDATE ${quoted(schema)}.catalogue SET closed = (id = $1)`, [ids[0]]);
+    return { schema, ids };
+  }
+
+  test.each([1, 2, 3])(
+    "version %i is updated, with what is in it, and for a worker that had rights",
+    async (version) => {
+      const { schema, ids } = await earlier(version);
+      const role = `worker of ${version}`;
+      await server.query(`CREATE ROLE "${role}" LOGIN PASSWORD 'secret'`);
+      const has = new Set(await tablesOf(schema));
+      for (const statement of grants(schema, { worker: role }))
+        if (has.has(/\.(\w+) TO/.exec(statement)?.[1] ?? "holdfast_migrations")) await server.query(statement);
+      const owner = await openPostgresStore(server.url, { schema, monthsAhead: 0 });
+      await owner.close();
+      const url = new URL(server.url);
+      url.username = encodeURIComponent(role);
+      if (version === 1) for (const statement of grants(schema, { worker: role })) await server.query(statement);
+      const store = await openPostgresStore(url.href, { schema, monthsAhead: 0 });
+      const closed = async (): Promise<unknown> =>
+        Object.fromEntries((await store.list()).sessions.map((row) => [row.id, row.closed]));
+      expect(await closed()).toEqual({ [ids[0]!]: true, [ids[1]!]: false });
+      expect((await store.read(ids[1]!)).records.map((record) => record["text"])).toContain("left");
+      expect((await store.texts!.behind!()).sessions.map(({ id }) => id).sort()).toEqual([...ids].sort());
+      const { journal } = await store.open(ids[1]!);
+      await journal.append({ kind: "note" });
+      await journal.close();
+      expect(await closed()).toEqual({ [ids[0]!]: true, [ids[1]!]: true });
+      await store.close();
+    },
+  );
+
+  test("an update that finds a table in use waits without keeping others waiting", async () => {
+    const { schema, ids } = await earlier(3);
+    const reading = new pg.Client({ connectionString: server.url });
+    await reading.connect();
+    await reading.query(`BEGIN; SELECT FROM ${quoted(schema)}.catalogue`);
+    const opening = openPostgresStore(server.url, { schema, monthsAhead: 0 });
+    const waiting = "SELECT FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND query LIKE '%unclosed_head%'";
+    await expect.poll(() => server.query(waiting), { timeout: 10_000, interval: 1 }).toHaveLength(1);
+    // Behind it in the queue for the table, and through before the reader has ended.
+    await server.query(`UPDATE ${quoted(schema)}.catalogue SET closed = closed WHERE id = $1`, [ids[0]]);
+    await reading.query("COMMIT");
+    await reading.end();
+    const store = await opening;
+    expect((await store.list()).sessions).toHaveLength(2);
+    await store.close();
   });
 
   test("P10: a newer schema is refused in words, and nothing is touched", async () => {
