@@ -111,6 +111,11 @@ export class Catalogue {
     return last && found.length > sessions.length ? { sessions, next: listCursor(last) } : { sessions };
   }
 
+  /** Brings stale rows up to date, as a list does. */
+  async settle(): Promise<void> {
+    await this.#refresh();
+  }
+
   /**
    * Brings stale rows up to date and saves them. Returns those it cannot save: a reader may not, or another worker is
    * saving them.

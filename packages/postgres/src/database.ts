@@ -3,6 +3,7 @@ import { HoldfastError } from "holdfast";
 import { type Durability, storeClosed } from "holdfast/store";
 import pg, { type Pool, type PoolClient, type QueryConfig, type QueryResult } from "pg";
 import { databaseFailure, isConflict, isPassing, isStarting } from "./failure.ts";
+import { Metrics, type StoreMetrics } from "./metrics.ts";
 import { ignoreErrors } from "./pools.ts";
 
 export type Row = Record<string, unknown>;
@@ -37,6 +38,7 @@ export class Database {
   readonly name: string;
   readonly schema: string;
   readonly answerMs: number;
+  readonly metrics = new Metrics();
   readonly #pool: Pool;
   /** The pool limits the wait for a connection. An application's own pool may wait forever. */
   readonly #isBounded: boolean;
@@ -100,7 +102,11 @@ export class Database {
   }
 
   /** Sends one statement once. Throws the driver's error. */
-  async once(text: string, values: readonly unknown[] = [], answerMs = this.answerMs): Promise<QueryResult<Row>> {
+  once(text: string, values: readonly unknown[] = [], answerMs = this.answerMs): Promise<QueryResult<Row>> {
+    return this.metrics.statement(() => this.#send(text, values, answerMs));
+  }
+
+  async #send(text: string, values: readonly unknown[], answerMs: number): Promise<QueryResult<Row>> {
     // A half-open connection never answers. After this time it is given up, and the pool opens another.
     const statement = { text, values: values as unknown[], query_timeout: answerMs };
     if (this.#isBounded) return this.#pool.query<Row>(statement);
@@ -223,6 +229,10 @@ export class Database {
     } finally {
       client?.release(broken);
     }
+  }
+
+  metricsSnapshot(sessionsOpen: number, isDirect: boolean): StoreMetrics {
+    return this.metrics.snapshot(this.#pool, sessionsOpen, isDirect);
   }
 
   /** How many connections the pool has at most. */

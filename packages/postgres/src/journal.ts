@@ -110,14 +110,11 @@ export class PostgresJournal extends JournalBase {
       const known = key === undefined ? undefined : (this.#keys.get(key) ?? this.ledger.find(key));
       if (known) return this.#again(known, durability);
       if (this.#gate) return this.#afterGate(this.#gate, unit, options);
-      const transaction = transactionFor(unit, this.#parts.url);
+      const transaction = transactionFor(unit, this.#parts.url, () => this.ledger.prepare(unit, key));
       this.#isApart = transaction !== null;
       this.start(unit, key);
       const appended = this.#add(unit, transaction ? "power" : durability, key);
-      if (transaction) {
-        this.#batches.at(-1)!.transaction = transaction;
-        this.#closeGate(appended);
-      }
+      if (transaction) this.#commitWith(transaction, appended);
       if (key !== undefined) {
         this.#keys.set(key, appended);
         const forget = (): boolean => this.#keys.delete(key);
@@ -156,7 +153,10 @@ export class PostgresJournal extends JournalBase {
       if (this.#gate) return this.#gate.then(() => this.epoch(build));
       const records = this.#build(build);
       // Reject a bad unit before writing anything for it.
-      this.ledger.prepareSegment([{ kind: "segment" }, ...records]);
+      const check = (): unknown => this.ledger.prepareSegment([{ kind: "segment" }, ...records]);
+      check();
+      const transaction = transactionFor(records, this.#parts.url, check);
+      this.#isApart = transaction !== null;
       this.startEpoch(records);
       const batch = this.#currentBatch();
       const prepared = this.ledger.prepareSegment([this.#nextSegment(batch, true), ...records]);
@@ -165,7 +165,9 @@ export class PostgresJournal extends JournalBase {
       // The store adds the header: the caller gets the range of its own records.
       const appended = { seq: prepared.seq + 1, last: prepared.last };
       this.#send();
-      return batch.wait(appended, "power");
+      const waiting = batch.wait(appended, "power");
+      if (transaction) this.#commitWith(transaction, waiting);
+      return waiting;
     } catch (error) {
       return Promise.reject(error);
     }
@@ -214,8 +216,9 @@ export class PostgresJournal extends JournalBase {
     }
   }
 
-  /** The first to react: those that wait behind it find it open. */
-  #closeGate(appended: Promise<unknown>): void {
+  /** The newest batch is committed with this transaction. Its first reaction is to let in those that wait behind it. */
+  #commitWith(transaction: Transaction, appended: Promise<unknown>): void {
+    this.#batches.at(-1)!.transaction = transaction;
     const open = (): void => {
       this.#gate = null;
     };
@@ -316,7 +319,9 @@ export class PostgresJournal extends JournalBase {
       const write = batch.write(this.#parts.lease);
       await (batch.transaction ? this.#putWith(batch.transaction, write) : this.#put(write));
     } catch (error) {
+      const { metrics } = this.#parts.database;
       if (isHoldfastError(error, "LEASE_LOST", "SYNC_FAILED", "FILE_REPLACED")) {
+        if (error.code === "SYNC_FAILED") metrics.count("appendsInDoubt", batch.units);
         batch.reject(this.told(error));
         this.fail(error);
         return;
@@ -324,12 +329,14 @@ export class PostgresJournal extends JournalBase {
       // Neither this batch nor what was encoded after it is written: continue from before it.
       const behind = this.#batches.splice(0);
       batch.rewind();
+      for (const one of [batch, ...behind]) metrics.count("appendsFailed", one.units);
       for (const one of [batch, ...behind]) one.reject(error);
       return;
     }
     this.#acknowledged = batch.headState;
     if (batch.durability !== "process") this.ledger.setDurable(batch.headState.head);
     batch.resolve(this.ledger);
+    this.#parts.database.metrics.appended(batch);
     this.#parts.onAcknowledged(batch.headState.head);
   }
 

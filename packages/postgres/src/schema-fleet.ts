@@ -1,3 +1,5 @@
+import { rightsLike } from "./schema-search.ts";
+
 /** The table and the function of a fleet of workers. Pure. */
 
 /**
@@ -24,6 +26,7 @@ export function fleetTables(schema: string): string {
       passed_head bigint,
       error text
     ) WITH (fillfactor = 70);
+    ${rightsLike(schema, "texts_gone", ["claims"])}
     CREATE FUNCTION ${schema}.make_partition(month date) RETURNS boolean
       LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET lock_timeout = '50ms' AS $make$
       DECLARE
@@ -44,7 +47,11 @@ export function fleetTables(schema: string): string {
         EXECUTE format('ALTER TABLE ${inText}.lines ATTACH PARTITION ${inText}.%I FOR VALUES FROM (%L) TO (%L)', name, low, high);
         RETURN true;
       END $make$;
-    REVOKE ALL ON FUNCTION ${schema}.make_partition(date) FROM PUBLIC;`;
+    REVOKE ALL ON FUNCTION ${schema}.make_partition(date) FROM PUBLIC;
+    DO $rights$ DECLARE worker text; BEGIN
+      FOR worker IN SELECT CASE grantee WHEN 0 THEN 'PUBLIC' ELSE grantee::regrole::text END
+        FROM pg_class, aclexplode(relacl) WHERE oid = '${inText}.lines'::regclass AND privilege_type = 'INSERT' AND grantee <> relowner
+      LOOP EXECUTE 'GRANT EXECUTE ON FUNCTION ${inText}.make_partition(date) TO ' || worker; END LOOP; END $rights$;`;
 }
 
 /** An arbitrary lock number (`part`, in hexadecimal): one worker at a time creates partitions. */

@@ -33,6 +33,7 @@ export class WriteBatch {
   readonly #written: Written[] = [];
   readonly #waiting: {
     readonly appended: JournalAppended;
+    readonly since: number;
     readonly resolve: (appended: JournalAppended) => void;
     readonly reject: (error: unknown) => void;
   }[] = [];
@@ -53,10 +54,27 @@ export class WriteBatch {
     this.headState = headStateOf(ledger);
   }
 
+  /** Appends that wait for it. */
+  get units(): number {
+    return this.#waiting.length;
+  }
+
+  /** Records in it, those of the journal's own included. */
+  get records(): number {
+    return this.#count;
+  }
+
+  /** How long ago each of its appends was called. */
+  *waitedMs(): Iterable<number> {
+    const now = performance.now();
+    for (const { since } of this.#waiting) yield now - since;
+  }
+
   /** Settles with the batch. */
   wait(appended: JournalAppended, durability: Durability): Promise<JournalAppended> {
     if (durability !== "process") this.durability = durability;
-    return new Promise((resolve, reject) => this.#waiting.push({ appended, resolve, reject }));
+    const since = performance.now();
+    return new Promise((resolve, reject) => this.#waiting.push({ appended, since, resolve, reject }));
   }
 
   write(lease: Lease): Write {

@@ -20,8 +20,11 @@ interface Recording {
 
 const recordings = new AsyncLocalStorage<Recording>();
 
-/** The transaction that this unit is committed with; null for an ordinary append. Throws NOT_SUPPORTED for a second. */
-export function transactionFor(unit: readonly NewRecord[], url: string): Transaction | null {
+/**
+ * The transaction that this unit is committed with; null for an ordinary append. `check` throws if the unit cannot be
+ * recorded: the caller may then record something else with the same transaction. Throws NOT_SUPPORTED for a second unit.
+ */
+export function transactionFor(unit: readonly NewRecord[], url: string, check: () => unknown): Transaction | null {
   const recording = recordings.getStore();
   if (!recording || recording.isOver || !recording.wants(unit)) return null;
   if (recording.isUsed)
@@ -32,6 +35,7 @@ export function transactionFor(unit: readonly NewRecord[], url: string): Transac
     );
   const { transaction } = recording;
   if (!transaction) return null;
+  check();
   recording.transaction = null;
   recording.isUsed = true;
   return transaction;
@@ -72,8 +76,8 @@ export class Transactions {
   }
 
   /** See `PostgresSessions.tool`. */
-  async tool<T>(
-    turn: Turn<never>,
+  async tool<M, T>(
+    turn: Turn<M>,
     callId: string,
     run: (client: PoolClient, signal: AbortSignal) => T | Promise<T>,
     options: ToolOptions = {},
@@ -130,6 +134,7 @@ export class Transactions {
 
   async #end(transaction: Transaction): Promise<void> {
     await transaction.rollBack();
+    if (transaction.isRolledBack) this.#database.metrics.count("transactionsRolledBack");
     transaction.release();
     this.#leave();
   }
@@ -148,7 +153,7 @@ export class Transaction {
   readonly #database: Database;
   /** Distinguishes this transaction from one that the application began after it. */
   readonly #xid: string;
-  #state: "open" | "over" | "lost" = "open";
+  #state: "open" | "committed" | "rolled back" | "lost" = "open";
 
   private constructor(database: Database, client: PoolClient, xid: string) {
     this.#database = database;
@@ -198,7 +203,7 @@ export class Transaction {
   /** Throws the driver's error: then it is unknown whether the transaction was committed. */
   async commit(): Promise<void> {
     const { command } = await this.#ask("COMMIT");
-    this.#state = "over";
+    this.#state = command === "COMMIT" ? "committed" : "rolled back";
     // The server answers so if a statement in the transaction failed.
     if (command !== "COMMIT") throw new Error("the transaction was rolled back, because a statement in it had failed");
   }
@@ -208,7 +213,7 @@ export class Transaction {
     if (this.#state !== "open") return;
     try {
       await this.#ask("ROLLBACK");
-      this.#state = "over";
+      this.#state = "rolled back";
     } catch {
       this.#state = "lost";
     }
@@ -216,7 +221,11 @@ export class Transaction {
 
   /** Gives the connection back. */
   release(): void {
-    this.client.release(this.#state !== "over");
+    this.client.release(this.#state === "lost");
+  }
+
+  get isRolledBack(): boolean {
+    return this.#state === "rolled back";
   }
 
   async #ask(text: string, values: readonly unknown[] = []): Promise<QueryResult<Row>> {
