@@ -1,6 +1,6 @@
 import type { Database, Row } from "./database.ts";
 import { holderOf, lockOf, newHolder } from "./leases.ts";
-import { jsonb } from "./catalogue.ts";
+import { jsonb, settled, unsettled } from "./catalogue.ts";
 
 /** Long messages are cut: the row is read often. */
 const ERROR_CHARACTERS_MAX = 2000;
@@ -108,8 +108,9 @@ export class Claims {
       ),
       next AS (
         SELECT h.place, h.id, h.head, c.summary ->> 'turns' AS turn
-        FROM ${schema}.catalogue AS c JOIN ${schema}.heads AS h USING (place) LEFT JOIN ${schema}.claims AS k USING (place)
-        WHERE (c.summary @> '{"state":"open"}' OR c.summary @> '{"state":"cut"}') AND c.head = h.head AND h.trashed IS NULL
+        FROM ((${unfinished(settled(schema))}) UNION ALL (${unfinished(unsettled(schema))})) AS c
+        JOIN ${schema}.heads AS h USING (place) LEFT JOIN ${schema}.claims AS k USING (place)
+        WHERE c.head = h.head AND h.trashed IS NULL
           AND c.summary ->> 'parentSession' IS NULL AND c.summary ->> 'turns' IS NOT NULL AND ${conditions.join(" AND ")}
           AND (k.place IS NULL OR k.turn <> c.summary ->> 'turns' OR (k.due <= now() AND k.gave_up IS NULL))
           AND k.passed_head IS DISTINCT FROM h.head
@@ -225,6 +226,11 @@ export class Claims {
 }
 
 const DAY_MS = 24 * 3600 * 1000;
+
+/** Those of these rows whose last turn did not complete. */
+function unfinished(rows: string): string {
+  return `SELECT place, at, head, summary FROM ${rows} AS r WHERE r.summary @> '{"state":"open"}' OR r.summary @> '{"state":"cut"}'`;
+}
 
 /** A time as records have it. */
 function stampOf(time: string): string {

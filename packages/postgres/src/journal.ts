@@ -24,6 +24,8 @@ import { rolledBack, type Transaction, transactionFor } from "./transactions.ts"
 
 /** How long the catalogue row, and records written with `process`, may lag behind (S10, S20). */
 const BACKGROUND_MS = 900;
+/** How long nothing is appended before the row counts as settled, which costs two updates of its indexes. */
+const SETTLE_MS = 30_000;
 /** The size of one statement, if more is pending. */
 const BATCH_BYTES = 1024 * 1024;
 const PAUSE_MS = 20;
@@ -75,6 +77,9 @@ export class PostgresJournal extends JournalBase {
    * been numbered after it.
    */
   #gate: Promise<unknown> | null = null;
+  /** The catalogue row may be settled: the next append must say that it no longer is. */
+  #mayBeSettled = false;
+  #appendedAt = performance.now();
   #timer: NodeJS.Timeout | null = null;
   #tidying: Promise<void> | null = null;
 
@@ -209,7 +214,7 @@ export class PostgresJournal extends JournalBase {
     const { catalogue, lease } = this.#parts;
     try {
       await this.#add([closedRecord()], "power");
-      await catalogue.save(lease.place, this.#acknowledged, true);
+      await catalogue.save(lease, this.#acknowledged, "closed");
     } catch (error) {
       // Without the mark, the next writer finds an unclean end, and all records.
       if (!isHoldfastError(error, "STORE_FULL", "STORE_IO")) throw error;
@@ -315,8 +320,11 @@ export class PostgresJournal extends JournalBase {
   }
 
   async #write(batch: WriteBatch): Promise<void> {
+    const { lease, leases } = this.#parts;
+    // A list settles the rows of a worker whose lease has expired.
+    if (this.#mayBeSettled || leases.isOverdue) batch.opens = true;
     try {
-      const write = batch.write(this.#parts.lease);
+      const write = batch.write(lease);
       await (batch.transaction ? this.#putWith(batch.transaction, write) : this.#put(write));
     } catch (error) {
       const { metrics } = this.#parts.database;
@@ -333,7 +341,9 @@ export class PostgresJournal extends JournalBase {
       for (const one of [batch, ...behind]) one.reject(error);
       return;
     }
+    if (batch.opens) this.#mayBeSettled = false;
     this.#acknowledged = batch.headState;
+    this.#appendedAt = performance.now();
     if (batch.durability !== "process") this.ledger.setDurable(batch.headState.head);
     batch.resolve(this.ledger);
     this.#parts.database.metrics.appended(batch);
@@ -443,21 +453,31 @@ export class PostgresJournal extends JournalBase {
 
   #background(): void {
     if (this.#timer || this.isClosing || this.failure) return;
-    if (!this.#parts.catalogue.isBehind(this.#parts.lease.place, this.head) && this.durable >= this.head) return;
+    const isBehind = this.#parts.catalogue.isBehind(this.#parts.lease.place, this.head) || this.durable < this.head;
+    if (!isBehind && (this.#mayBeSettled || !this.hasWritten)) return;
+    const waitMs = isBehind ? BACKGROUND_MS : Math.max(BACKGROUND_MS, SETTLE_MS - this.#idleMs);
     this.#timer = setTimeout(() => {
       this.#timer = null;
       this.#tidying = this.#tidy().finally(() => {
         this.#tidying = null;
       });
-    }, BACKGROUND_MS);
+    }, waitMs);
     this.#timer.unref();
+  }
+
+  get #idleMs(): number {
+    return performance.now() - this.#appendedAt;
   }
 
   /** Never rejects: the row is derived, and the next append retries what is not yet durable. */
   async #tidy(): Promise<void> {
     if (this.failure || this.isClosing) return;
+    const { catalogue, lease } = this.#parts;
+    const isLeft = this.#idleMs >= SETTLE_MS && !this.#working;
+    // Before it is sent: an append that comes now is sent before the row is settled, or unsettles it.
+    if (isLeft) this.#mayBeSettled = true;
     try {
-      await this.#parts.catalogue.save(this.#parts.lease.place, this.#acknowledged, false);
+      await catalogue.save(lease, this.#acknowledged, isLeft ? "left" : "live");
       await this.#makeDurable();
       this.#background();
     } catch (error) {

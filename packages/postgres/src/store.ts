@@ -95,7 +95,7 @@ export class PostgresStore implements JournalStore {
   readonly #catalogue: Catalogue;
   readonly #clock: OrderClock;
   readonly #batcher: Batcher;
-  readonly #followers = new PostgresFollowers();
+  readonly #followers = new PostgresFollowers((isFollowed) => this.#direct?.setFollowed(isFollowed));
   readonly #live = new Map<string, PostgresJournal>();
   /** Operations that are taking a lease, or have taken one and are not finished. */
   readonly #underWay = new Set<Promise<unknown>>();
