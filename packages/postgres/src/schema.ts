@@ -26,7 +26,7 @@ export const MONTHS_AHEAD = 12;
  * A long read, such as a backup, blocks the creation of a partition, and the waiting creation in turn blocks access to
  * the default partition. So do not wait for it.
  */
-const LOCK_TIMEOUT = "500ms";
+const LOCK_TIMEOUT = "50ms";
 
 /** Errors that postpone a partition: until it exists, lines go to the default one. */
 const MAY_WAIT = new Set([

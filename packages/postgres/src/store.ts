@@ -303,6 +303,7 @@ export class PostgresStore implements JournalStore {
   } = {}): Promise<{ readonly removed: readonly string[] }> {
     this.#assertOpen();
     const removed = await this.#sessions.emptyTrash(graceMs);
+    await this.texts.trim();
     await makePartitions(this.#database, {
       nowMs: this.#now(),
       monthsAhead: this.#parts.options.monthsAhead ?? MONTHS_AHEAD,
