@@ -1,6 +1,6 @@
+import { jsonb, settled, unsettled } from "./catalogue.ts";
 import type { Database, Row } from "./database.ts";
 import { holderOf, lockOf, newHolder } from "./leases.ts";
-import { jsonb, settled, unsettled } from "./catalogue.ts";
 
 /** Long messages are cut: the row is read often. */
 const ERROR_CHARACTERS_MAX = 2000;
@@ -94,8 +94,7 @@ export class Claims {
     const wanted = { ...members, ...(labels === undefined ? {} : { labels: { ...labels } }) };
     const conditions = [`c.summary @> ${value(jsonb(wanted), "jsonb")}`];
     if (olderThanMs > 0) conditions.push(`c.at <= ${ago(value(olderThanMs, "float8"))}`);
-    if (youngerThanMs !== Number.POSITIVE_INFINITY)
-      conditions.push(`c.at >= ${ago(value(youngerThanMs, "float8"))}`);
+    if (youngerThanMs !== Number.POSITIVE_INFINITY) conditions.push(`c.at >= ${ago(value(youngerThanMs, "float8"))}`);
     const owner = value(this.#owner, "uuid");
     const holder = value(JSON.stringify(newHolder(this.#app)), "jsonb");
     const max = value(maxTries, "integer");

@@ -20,7 +20,7 @@ const SOON_MS = 60_000;
 /** How often to test the connection, if it is not used: a half-open idle connection looks like any other. */
 const PROBE_MS = 10_000;
 /** Followers come and go: keep listening for a moment after the last one. */
-const UNLISTEN_MS = 5000;
+const UNLISTEN_MS = 1000;
 
 /**
  * With keepalives the server notices within seconds that a worker's machine is gone (no effect on a local socket). And

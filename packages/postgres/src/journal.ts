@@ -15,12 +15,12 @@ import {
 } from "holdfast/store";
 import type { Catalogue } from "./catalogue.ts";
 import type { Database } from "./database.ts";
-import { codeOf, headMovedBack, isPassing, leaseLost, outcomeUnknown } from "./failure.ts";
+import { headMovedBack, isPassing, leaseLost, outcomeUnknown } from "./failure.ts";
 import type { Lease, Leases } from "./leases.ts";
 import type { Lines } from "./lines.ts";
 import { type HeadState, headStateOf, WriteBatch } from "./session-batch.ts";
 import type { Batcher, Write } from "./statement-batcher.ts";
-import { rolledBack, type Transaction, transactionFor } from "./transactions.ts";
+import { commitWith, type Transaction, transactionFor } from "./transactions.ts";
 
 /** How long the catalogue row, and records written with `process`, may lag behind (S10, S20). */
 const BACKGROUND_MS = 900;
@@ -73,8 +73,8 @@ export class PostgresJournal extends JournalBase {
   /** The next unit begins a batch of its own. */
   #isApart = false;
   /**
-   * Resolves when the application's transaction is settled. Appends wait for that: if it is rolled back, nothing may have
-   * been numbered after it.
+   * Resolves when the application's transaction is settled. Appends wait for that: if it is rolled back, nothing may
+   * have been numbered after it.
    */
   #gate: Promise<unknown> | null = null;
   /** The catalogue row may be settled: the next append must say that it no longer is. */
@@ -132,7 +132,11 @@ export class PostgresJournal extends JournalBase {
   }
 
   /** Reads and copies the unit inside the call: later changes by the caller have no effect. */
-  #afterGate(gate: Promise<unknown>, unit: readonly NewRecord[], options: JournalAppendOptions): Promise<JournalAppended> {
+  #afterGate(
+    gate: Promise<unknown>,
+    unit: readonly NewRecord[],
+    options: JournalAppendOptions,
+  ): Promise<JournalAppended> {
     this.ledger.prepare(unit, options.key);
     const copy = structuredClone(unit);
     return gate.then(() => this.#append(copy, options));
@@ -325,7 +329,7 @@ export class PostgresJournal extends JournalBase {
     if (this.#mayBeSettled || leases.isOverdue) batch.opens = true;
     try {
       const write = batch.write(lease);
-      await (batch.transaction ? this.#putWith(batch.transaction, write) : this.#put(write));
+      await (batch.transaction ? this.#commit(batch.transaction, write) : this.#put(write));
     } catch (error) {
       const { metrics } = this.#parts.database;
       if (isHoldfastError(error, "LEASE_LOST", "SYNC_FAILED", "FILE_REPLACED")) {
@@ -377,50 +381,11 @@ export class PostgresJournal extends JournalBase {
     }
   }
 
-  /**
-   * Writes it in the application's transaction and commits that. Throws LEASE_LOST, FILE_REPLACED, SYNC_FAILED (in
-   * doubt), NOT_SUPPORTED, or TRANSACTION_ROLLED_BACK: then neither the unit nor the application's rows are there.
-   */
-  async #putWith(transaction: Transaction, write: Write): Promise<void> {
-    let cause: unknown;
-    let isSent = false;
-    try {
-      if ((await transaction.write(write)) === "written") {
-        isSent = true;
-        return await transaction.commit();
-      }
-    } catch (error) {
-      if (isHoldfastError(error)) throw error;
-      cause = error;
-    }
-    // Without COMMIT it cannot be committed, whatever happens to its connection.
-    if (isSent) await this.#transactionOver(write, cause);
-    else await transaction.rollBack();
-    if (await this.#isWritten(write)) return;
-    throw rolledBack(this.id, cause);
-  }
-
-  /**
-   * Waits until the server has committed or rolled back a transaction that has written to this session: until then it
-   * has the session's row locked.
-   */
-  async #transactionOver({ lease }: Write, cause: unknown): Promise<void> {
+  #commit(transaction: Transaction, write: Write): Promise<void> {
     const { database, patienceMs } = this.#parts;
-    const until = performance.now() + patienceMs;
-    for (let pauseMs = PAUSE_MS; ; pauseMs = Math.min(pauseMs * 2, PAUSE_MS_MAX)) {
-      try {
-        return await database.transaction("find out whether the transaction was committed", async (query) => {
-          await query(`SET LOCAL lock_timeout = '${PAUSE_MS_MAX}ms'`);
-          await query(`SELECT FROM ${database.schema}.heads WHERE place = $1 FOR SHARE`, [lease.place]);
-        });
-      } catch (error) {
-        const found = error instanceof Error ? error.cause : undefined;
-        const isLocked = codeOf(found) === "55P03";
-        if (!isLocked && !isPassing(found)) throw outcomeUnknown(this.id, this.ledger.durable, error);
-      }
-      if (performance.now() + pauseMs > until) throw outcomeUnknown(this.id, this.ledger.durable, cause);
-      await database.pause(pauseMs);
-    }
+    const inDoubt = (cause: unknown): HoldfastError => outcomeUnknown(this.id, this.ledger.durable, cause);
+    const isWritten = (): Promise<boolean> => this.#isWritten(write);
+    return commitWith(transaction, write, { session: this.id, database, patienceMs, isWritten, inDoubt });
   }
 
   /** True: it is written. False: it is not, and may be sent again. Throws if it never can be. */

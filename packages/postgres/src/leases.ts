@@ -40,7 +40,8 @@ export function lockKey(owner: string): bigint {
 }
 
 /** The same in SQL, for a column. */
-export const lockOf = (column: string): string => `('x' || right(replace(${column}::text, '-', ''), 16))::bit(64)::bigint`;
+export const lockOf = (column: string): string =>
+  `('x' || right(replace(${column}::text, '-', ''), 16))::bit(64)::bigint`;
 
 /**
  * A condition on a row `h` with an `owner`. A worker without a direct connection has no lock: its leases only expire.

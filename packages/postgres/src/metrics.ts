@@ -70,11 +70,12 @@ class Histogram {
   }
 
   get snapshot(): Latency {
+    const buckets: { readonly le: number; readonly count: number }[] = [];
     let count = 0;
-    const buckets = this.#counts.map((own, i) => ({
-      le: BOUNDS[i] ?? Number.POSITIVE_INFINITY,
-      count: (count += own),
-    }));
+    for (const [i, own] of this.#counts.entries()) {
+      count += own;
+      buckets.push({ le: BOUNDS[i] ?? Number.POSITIVE_INFINITY, count });
+    }
     return { buckets, count: this.#count, sum: this.#sum };
   }
 }

@@ -2,8 +2,8 @@ import type { JournalStore, JournalStoreOptions } from "holdfast/store";
 import type pg from "pg";
 import { type Address, parseAddress, quoteName, resolveAddress } from "./address.ts";
 import { Database } from "./database.ts";
-import { makePool, tolerate } from "./pools.ts";
 import { MONTHS_AHEAD } from "./partitions.ts";
+import { makePool, tolerate } from "./pools.ts";
 import { migrate, type Server } from "./schema.ts";
 import { PostgresStore } from "./store.ts";
 
@@ -45,10 +45,7 @@ const CONNECTIONS = 6;
  * or leases are only freed by time. Creates the tables if they do not exist. Throws STORE_URL_INVALID, STORE_FORBIDDEN,
  * STORE_IO, FORMAT_NEWER, SERVER_UNSUPPORTED.
  */
-export function openPostgresStore(
-  place: string | pg.Pool,
-  options: PostgresStoreOptions = {},
-): Promise<JournalStore> {
+export function openPostgresStore(place: string | pg.Pool, options: PostgresStoreOptions = {}): Promise<JournalStore> {
   return openPostgres(place, options);
 }
 

@@ -63,7 +63,7 @@ export function leanSearch(schema: string): string {
     CREATE INDEX texts_blind ON ${schema}.texts_sessions (id) WHERE blind;
     CREATE INDEX texts_cut ON ${schema}.texts_sessions (at DESC, id DESC) WHERE cut;
     CREATE TABLE ${schema}.texts_changes (n bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY, id uuid NOT NULL);
-    CREATE TABLE ${schema}.texts_sweep (one boolean PRIMARY KEY DEFAULT true CHECK (one), done bigint NOT NULL, below uuid);
+    CREATE TABLE ${schema}.texts_sweep (one boolean PRIMARY KEY DEFAULT true CHECK (one), done bigint NOT NULL, below uuid NOT NULL, claimed timestamptz);
     ${rightsLike(schema, "texts_gone", ["texts_changes", "texts_sweep"])}
     CREATE FUNCTION ${schema}.note_change() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog
       AS 'BEGIN EXECUTE format(''INSERT INTO %I.texts_changes (id) VALUES ($1)'', TG_TABLE_SCHEMA) USING NEW.id; RETURN NULL; END';

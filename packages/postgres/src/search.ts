@@ -1,10 +1,9 @@
 import { createHash } from "node:crypto";
-import { HoldfastError } from "holdfast";
 import {
   phrasesOf,
   searchable,
   stretchesOf,
-  type TextBehind,
+  type TextBacklog,
   type TextChange,
   type TextFound,
   type TextMark,
@@ -15,6 +14,7 @@ import {
 } from "holdfast/store";
 import type { Database, Query, Row } from "./database.ts";
 import { LEXEME_CHARACTERS } from "./schema-search.ts";
+import { Backlog } from "./search-backlog.ts";
 
 /** A title sorts before all messages. */
 const TITLE_SEQ = Number.MAX_SAFE_INTEGER;
@@ -25,12 +25,12 @@ const KEY_CHARACTERS = 256;
 /** The full-text index of all sessions, in the database. */
 export class Texts implements TextTables {
   readonly #database: Database;
-  readonly #list: () => Promise<unknown>;
+  readonly #backlog: Backlog;
 
   /** `list` brings stale rows up to date. */
   constructor(database: Database, list: () => Promise<unknown>) {
     this.#database = database;
-    this.#list = list;
+    this.#backlog = new Backlog(database, list);
   }
 
   async marks(): Promise<Map<string, TextMark>> {
@@ -50,26 +50,13 @@ export class Texts implements TextTables {
     return rows.map((row) => String(row["id"]));
   }
 
-  async behind(): Promise<{ readonly sessions: readonly TextBehind[]; readonly gone: readonly string[] }> {
-    await this.#list();
-    const listed = await this.#query(
-      `SELECT c.id, c.at, c.head, current_setting('transaction_read_only') = 'on' AS standby FROM ${this.#schema}.catalogue AS c JOIN ${this.#schema}.heads AS h USING (place)
-      LEFT JOIN ${this.#schema}.texts_sessions AS t ON t.id = c.id
-      WHERE h.trashed IS NULL AND (t.id IS NULL OR t.head <> c.head OR t.at <> c.at OR t.blind)`,
-    );
-    if (listed.rows[0]?.["standby"] === true) throw mayNotIndex(this.#database.name);
-    const gone = await this.#query(
-      `SELECT t.id FROM ${this.#schema}.texts_sessions AS t
-      WHERE NOT EXISTS (SELECT 1 FROM ${this.#schema}.heads AS h WHERE h.id = t.id AND h.trashed IS NULL)`,
-    );
-    return {
-      sessions: listed.rows.map((row) => ({
-        id: String(row["id"]),
-        at: String(row["at"]),
-        head: Number(row["head"]),
-      })),
-      gone: gone.rows.map((row) => String(row["id"])),
-    };
+  behind(options?: { readonly background?: boolean }): AsyncIterable<TextBacklog> {
+    return this.#backlog.pages(options);
+  }
+
+  /** Removes what nobody needs any more. */
+  trim(): Promise<void> {
+    return this.#backlog.trim();
   }
 
   async add(
@@ -99,11 +86,14 @@ export class Texts implements TextTables {
       INSERT INTO ${this.#schema}.texts_gone SELECT key FROM gone`,
       [id],
     );
+    this.#backlog.hasGone = true;
   }
 
   async sweep(): Promise<boolean> {
+    if (!this.#backlog.hasGone) return false;
     const { rows } = await this.#query(`SELECT key FROM ${this.#schema}.texts_gone LIMIT 1`);
     const key = rows[0]?.["key"];
+    this.#backlog.hasGone = key !== undefined;
     if (key === undefined) return false;
     const { rowCount } = await this.#query(
       `DELETE FROM ${this.#schema}.texts WHERE session = $1
@@ -161,12 +151,6 @@ export class Texts implements TextTables {
   #query(text: string, values: readonly unknown[] = []): ReturnType<Database["query"]> {
     return this.#database.query("search", text, values);
   }
-}
-
-/** A standby, or a read-only role: the layer above then uses its own index. */
-function mayNotIndex(name: string): HoldfastError {
-  const message = `Cannot update the full-text index in ${name}: the database is read-only. Nothing was touched.`;
-  return new HoldfastError("STORE_FORBIDDEN", message, { database: name });
 }
 
 const MARK = "id, seq, crc, head, at, dialect, blind, cut";

@@ -39,8 +39,8 @@ export interface PostgresSessions extends Store {
   /**
    * Claims the session that has been interrupted longest, opens it, and calls `finish`, which should finish its turn
    * (`session.resumeTurn`). Closes the session afterwards. Any number of workers can do this at once: none waits for
-   * another, and no two get the same session. A turn whose `finish` throws, or whose worker dies, is tried again after a
-   * pause, and given up after `maxTries`. Null if no session matches.
+   * another, and no two get the same session. A turn whose `finish` throws, or whose worker dies, is tried again after
+   * a pause, and given up after `maxTries`. Null if no session matches.
    *
    * Leaves out turns that wait for a person, and sessions with a parent: their parent's turn resumes them.
    */

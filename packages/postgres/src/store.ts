@@ -41,7 +41,6 @@ import { Catalogue } from "./catalogue.ts";
 import { Claims } from "./claims.ts";
 import type { Database } from "./database.ts";
 import { Direct } from "./direct.ts";
-import { openDirect } from "./probe.ts";
 import { isDuplicate } from "./failure.ts";
 import { followSession, PostgresFollowers } from "./follow.ts";
 import { PostgresJournal } from "./journal.ts";
@@ -50,6 +49,7 @@ import { Lines } from "./lines.ts";
 import type { Metrics, StoreMetrics } from "./metrics.ts";
 import type { PostgresStoreOptions } from "./open.ts";
 import { MONTHS_AHEAD, makePartitions, UPKEEP_MS, Upkeep } from "./partitions.ts";
+import { openDirect } from "./probe.ts";
 import { Texts } from "./search.ts";
 import { headStateOf } from "./session-batch.ts";
 import { newestSegment, type SessionRow, SessionRows, segmentsOf } from "./session-rows.ts";
@@ -325,6 +325,7 @@ export class PostgresStore implements JournalStore {
   } = {}): Promise<{ readonly removed: readonly string[] }> {
     this.#assertOpen();
     const removed = await this.#sessions.emptyTrash(graceMs);
+    await this.texts.trim();
     await this.#makePartitions();
     return { removed };
   }

@@ -1,9 +1,13 @@
 import { AsyncLocalStorage } from "node:async_hooks";
-import { HoldfastError, type Outcome, type ToolOptions, type Turn } from "holdfast";
+import { HoldfastError, isHoldfastError, type Outcome, type ToolOptions, type Turn } from "holdfast";
 import { type NewRecord, notSupported } from "holdfast/store";
 import type { PoolClient, QueryConfig, QueryResult } from "pg";
 import type { Database, Row } from "./database.ts";
+import { codeOf, isPassing } from "./failure.ts";
 import { statementOf, type Write, type WriteResult } from "./statement-batcher.ts";
+
+const PAUSE_MS = 20;
+const PAUSE_MS_MAX = 1000;
 
 /**
  * A call of the application that is to be recorded in its own transaction, as far as the code that runs in it is
@@ -22,7 +26,8 @@ const recordings = new AsyncLocalStorage<Recording>();
 
 /**
  * The transaction that this unit is committed with; null for an ordinary append. `check` throws if the unit cannot be
- * recorded: the caller may then record something else with the same transaction. Throws NOT_SUPPORTED for a second unit.
+ * recorded: the caller may then record something else with the same transaction. Throws NOT_SUPPORTED for a second
+ * unit.
  */
 export function transactionFor(unit: readonly NewRecord[], url: string, check: () => unknown): Transaction | null {
   const recording = recordings.getStore();
@@ -176,8 +181,8 @@ export class Transaction {
   }
 
   /**
-   * Writes the lines, with the same fence as any append. Throws the driver's error, and NOT_SUPPORTED if the application
-   * has ended the transaction.
+   * Writes the lines, with the same fence as any append. Throws the driver's error, and NOT_SUPPORTED if the
+   * application has ended the transaction.
    */
   async write(write: Write): Promise<WriteResult> {
     const { schema, answerMs, name } = this.#database;
@@ -247,8 +252,63 @@ function ask(
   return client.query<Row>({ text, values: values as unknown[], query_timeout: answerMs } as QueryConfig);
 }
 
+/** What is needed to find out what happened to a transaction. */
+interface Commit {
+  readonly session: string;
+  readonly database: Database;
+  readonly patienceMs: number;
+  /** Whether the unit is in the journal. Only to be asked once the transaction is over. */
+  readonly isWritten: () => Promise<boolean>;
+  readonly inDoubt: (cause: unknown) => HoldfastError;
+}
+
+/**
+ * Writes a unit in the application's transaction and commits that. Throws LEASE_LOST, FILE_REPLACED, SYNC_FAILED (in
+ * doubt), NOT_SUPPORTED, or TRANSACTION_ROLLED_BACK: then neither the unit nor the application's rows are there.
+ */
+export async function commitWith(transaction: Transaction, write: Write, commit: Commit): Promise<void> {
+  let cause: unknown;
+  let isSent = false;
+  try {
+    if ((await transaction.write(write)) === "written") {
+      isSent = true;
+      return await transaction.commit();
+    }
+  } catch (error) {
+    if (isHoldfastError(error)) throw error;
+    cause = error;
+  }
+  // Without COMMIT it cannot be committed, whatever happens to its connection.
+  if (isSent) await transactionOver(write, cause, commit);
+  else await transaction.rollBack();
+  if (await commit.isWritten()) return;
+  throw rolledBack(commit.session, cause);
+}
+
+/**
+ * Waits until the server has committed or rolled back a transaction that has written to this session: until then it has
+ * the session's row locked.
+ */
+async function transactionOver({ lease }: Write, cause: unknown, commit: Commit): Promise<void> {
+  const { database, patienceMs, inDoubt } = commit;
+  const until = performance.now() + patienceMs;
+  for (let pauseMs = PAUSE_MS; ; pauseMs = Math.min(pauseMs * 2, PAUSE_MS_MAX)) {
+    try {
+      return await database.transaction("find out whether the transaction was committed", async (query) => {
+        await query(`SET LOCAL lock_timeout = '${PAUSE_MS_MAX}ms'`);
+        await query(`SELECT FROM ${database.schema}.heads WHERE place = $1 FOR SHARE`, [lease.place]);
+      });
+    } catch (error) {
+      const found = error instanceof Error ? error.cause : undefined;
+      if (codeOf(found) !== "55P03" && !isPassing(found)) throw inDoubt(error);
+    }
+    if (performance.now() + pauseMs > until) throw inDoubt(cause);
+    await database.pause(pauseMs);
+  }
+}
+
 /** The transaction has certainly not been committed. */
-export function rolledBack(session: string, cause: unknown): HoldfastError {
+function rolledBack(session: string, cause: unknown): HoldfastError {
   const said = cause instanceof Error ? cause.message : String(cause);
   const message =
     `The transaction was rolled back (${said}). Neither its rows nor the record of session ${session} were written; earlier data is safe, and the session continues. ` +

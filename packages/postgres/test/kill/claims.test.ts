@@ -22,7 +22,7 @@ async function open(options: object = {}): Promise<PostgresSessions> {
   return store;
 }
 
-/** A worker that dies: nothing of it is closed, and its lease is free. Returns the ids of the sessions that it leaves. */
+/** A worker dies: nothing is closed, and its leases are free. Returns the ids of the sessions that it leaves. */
 async function dies(
   count: number,
   options: { readonly labels?: Record<string, string>; readonly app?: string } = {},
@@ -226,7 +226,10 @@ describe("a turn that keeps failing", () => {
     await dies(1);
     const store = await open();
     const result = await store.claimNext({}, async (session) => void (await session.resumeTurn()));
-    expect(result).toMatchObject({ outcome: "failed", error: { message: expect.stringContaining("before the turn was over") } });
+    expect(result).toMatchObject({
+      outcome: "failed",
+      error: { message: expect.stringContaining("before the turn was over") },
+    });
   });
 });
 
@@ -248,7 +251,12 @@ describe("a worker", () => {
       if (signal.aborted) throw new Error("stopped");
       await turn.end();
     };
-    const options = { signal: stop.signal, concurrency: 3, pollMs: 20, onResult: (one: ClaimResult) => results.push(one) };
+    const options = {
+      signal: stop.signal,
+      concurrency: 3,
+      pollMs: 20,
+      onResult: (one: ClaimResult) => results.push(one),
+    };
     await store.work(options, how);
     expect([most, running]).toEqual([3, 0]);
     expect(new Set(results.map(({ outcome }) => outcome))).toEqual(new Set(["given-back"]));

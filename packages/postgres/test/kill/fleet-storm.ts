@@ -27,7 +27,7 @@ export interface FleetReceipt {
   readonly kinds: Readonly<Record<"worker" | "backend" | "backendKilled" | "server", number>>;
   readonly lives: number;
   readonly sessions: number;
-  /** Tools that ran: those that must not run twice, those that may, and those whose rows are in the journal's transaction. */
+  /** Tools that ran: those that must not run twice, those that may, and those in transactions. */
   readonly ran: Readonly<Record<"once" | "again" | "together", number>>;
   /** Calls that may run twice and did, because their worker died. */
   readonly again: number;
@@ -35,9 +35,9 @@ export interface FleetReceipt {
 }
 
 /**
- * Workers claim and finish interrupted sessions, while they, the backends that they speak to, and the server are killed.
- * At the end every turn must be finished, once; no tool may have run twice that must not; and the rows of tools in
- * transactions must be there exactly if their outcome is.
+ * Workers claim and finish interrupted sessions, while they, the backends that they speak to, and the server are
+ * killed. At the end every turn must be finished, once; no tool may have run twice that must not; and the rows of tools
+ * in transactions must be there exactly if their outcome is.
  */
 export async function fleetStorm(server: Server, options: FleetOptions): Promise<FleetReceipt> {
   const { kills, seed, workers: count = WORKERS, signal, onKill } = options;

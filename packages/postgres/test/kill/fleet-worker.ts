@@ -4,9 +4,9 @@ import { openStore, type PostgresSessions } from "../../src/index.ts";
 import { say } from "./say.ts";
 
 /**
- * A worker of a fleet: `fleet-worker.ts <url> <options> <life>`. It claims interrupted sessions and finishes their turns
- * with a model that always asks for the same: in each step a tool that must not run twice, one that may, and one whose
- * rows are committed with its outcome. It says when a tool runs, and when a turn is finished.
+ * A worker of a fleet: `fleet-worker.ts <url> <options> <life>`. It claims interrupted sessions and finishes their
+ * turns with a model that always asks for the same: in each step a tool that must not run twice, one that may, and one
+ * whose rows are committed with its outcome. It says when a tool runs, and when a turn is finished.
  */
 const [url, options, life] = process.argv.slice(2);
 const { steps, ...storeOptions } = JSON.parse(options!) as { readonly steps: number };

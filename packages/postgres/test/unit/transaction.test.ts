@@ -51,7 +51,10 @@ async function recorded(id: string): Promise<string[]> {
 }
 
 const say = (text: string): object => ({ role: "assistant", content: [{ type: "text", text }] });
-const call = (id: string): object => ({ role: "assistant", content: [{ type: "tool_use", id, name: "order", input: {} }] });
+const call = (id: string): object => ({
+  role: "assistant",
+  content: [{ type: "tool_use", id, name: "order", input: {} }],
+});
 
 describe("a record in the application's transaction", () => {
   test("rows and record are committed together, and shown when they are", async () => {
@@ -153,7 +156,10 @@ describe("a record in the application's transaction", () => {
     const start = (id: string): Promise<unknown> =>
       store.transaction(order(id), () => session.startTurn({ role: "user", content: "hello" }, { id: "prompt" }));
     await start("a");
-    await expect(start("b")).rejects.toMatchObject({ code: "TRANSACTION_ROLLED_BACK", facts: { why: "nothing recorded" } });
+    await expect(start("b")).rejects.toMatchObject({
+      code: "TRANSACTION_ROLLED_BACK",
+      facts: { why: "nothing recorded" },
+    });
     expect(await orders()).toEqual(["a"]);
     expect(session.turn?.number).toBe(1);
   });
@@ -162,7 +168,9 @@ describe("a record in the application's transaction", () => {
     const { session, turn } = await begin();
     const twice = store.transaction(order("a"), async () => {
       const first = turn.append(say("one"));
-      await session.note("two", 2).catch((error: unknown) => expect(isHoldfastError(error, "NOT_SUPPORTED")).toBe(true));
+      await session
+        .note("two", 2)
+        .catch((error: unknown) => expect(isHoldfastError(error, "NOT_SUPPORTED")).toBe(true));
       return first;
     });
     await twice;
