@@ -13,7 +13,7 @@ import {
 } from "holdfast/store";
 import type { Database, Row } from "./database.ts";
 import { codeOf } from "./failure.ts";
-import { holderOf, isFree } from "./leases.ts";
+import { holderOf, isFree, type Lease } from "./leases.ts";
 import type { Lines } from "./lines.ts";
 import type { HeadState } from "./session-batch.ts";
 
@@ -67,12 +67,24 @@ export class Catalogue {
     this.#saved.delete(place);
   }
 
-  async save(place: string, { at, stamp, head, row }: HeadState, closed: boolean): Promise<void> {
+  /**
+   * Saves the writer's row. Fenced like an append: a statement that arrives after its worker was replaced changes
+   * nothing. The row has a fence of its own, because it can change while this statement waits for it, and then only the
+   * row itself is read again. The row is derived, so nobody waits for the disk.
+   */
+  async save(
+    { place, owner, fence }: Lease,
+    { at, stamp, head, row }: HeadState,
+    closed: boolean,
+  ): Promise<void> {
+    const { schema } = this.#database;
     const { rows } = await this.#database.query(
       "update the list",
-      `UPDATE ${this.#database.schema}.catalogue SET at = $2, written = $6, head = $3, closed = $4, summary = $5
-      WHERE place = $1 AND head <= $3 RETURNING ${this.#newest} AS newest`,
-      [place, stamp, head, closed, jsonb(row), differs(at, stamp)],
+      `WITH ${this.#database.noWait} UPDATE ${schema}.catalogue AS c SET at = $2, written = $6, head = $3, closed = $4, summary = $5, fence = $8
+      FROM power, ${schema}.heads AS h
+      WHERE c.place = $1 AND c.head <= $3 AND c.fence <= $8 AND h.place = c.place AND h.owner = $7 AND h.fence = $8
+      RETURNING ${this.#newest} AS newest`,
+      [place, stamp, head, closed, jsonb(row), differs(at, stamp), owner, fence],
     );
     // Others may be ahead of this worker: its next write must sort as newer.
     this.#follow(rows);
@@ -156,7 +168,7 @@ export class Catalogue {
     const { schema } = this.#database;
     if (rows.length === 0) return new Set();
     const saved = await this.#attempt(
-      `WITH free AS (SELECT place FROM ${schema}.catalogue WHERE place = ANY ($1::uuid[]) FOR UPDATE SKIP LOCKED)
+      `WITH ${this.#database.noWait}, free AS (SELECT place FROM ${schema}.catalogue, power WHERE place = ANY ($1::uuid[]) FOR UPDATE OF catalogue SKIP LOCKED)
       UPDATE ${schema}.catalogue AS c SET at = s.at, written = s.written, head = s.head, summary = s.summary::jsonb
       FROM free JOIN unnest($1::uuid[], $2::text[], $3::text[], $4::bigint[], $5::text[]) AS s (place, at, written, head, summary) USING (place)
       WHERE c.place = s.place AND c.head < s.head RETURNING c.place`,
@@ -178,9 +190,9 @@ export class Catalogue {
   async #saveClosed({ place, at, stamp, head, summary }: Found): Promise<boolean> {
     const { schema } = this.#database;
     const saved = await this.#attempt(
-      `UPDATE ${schema}.catalogue SET at = $2, written = $5, head = $3, summary = $4,
+      `WITH ${this.#database.noWait} UPDATE ${schema}.catalogue SET at = $2, written = $5, head = $3, summary = $4,
         closed = coalesce((SELECT head = $3 FROM (SELECT head FROM ${schema}.heads WHERE place = $1 FOR SHARE) AS h), false)
-      WHERE place = $1 AND head < $3`,
+      FROM power WHERE place = $1 AND head < $3`,
       [place, stamp, head, jsonb(summary), differs(at, stamp)],
     );
     return saved !== null;

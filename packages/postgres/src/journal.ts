@@ -176,7 +176,7 @@ export class PostgresJournal extends JournalBase {
     const { catalogue, lease } = this.#parts;
     try {
       await this.#add([closedRecord()], "power");
-      await catalogue.save(lease.place, this.#acknowledged, true);
+      await catalogue.save(lease, this.#acknowledged, true);
     } catch (error) {
       // Without the mark, the next writer finds an unclean end, and all records.
       if (!isHoldfastError(error, "STORE_FULL", "STORE_IO")) throw error;
@@ -356,7 +356,7 @@ export class PostgresJournal extends JournalBase {
   async #tidy(): Promise<void> {
     if (this.failure || this.isClosing) return;
     try {
-      await this.#parts.catalogue.save(this.#parts.lease.place, this.#acknowledged, false);
+      await this.#parts.catalogue.save(this.#parts.lease, this.#acknowledged, false);
       await this.#makeDurable();
       this.#background();
     } catch (error) {

@@ -10,6 +10,7 @@ export const MIGRATION_LOCK = 0x686f6c64;
 const OLDEST_SERVER = 140_000;
 /** A migration may take this long, and others wait this long for it. The server ends one that nobody waits for. */
 const MIGRATION_MS = 10 * 60_000;
+const MIGRATION_LOCK_TIMEOUT = "1s";
 const LOOK_AGAIN_MS = 50;
 /** How many months ahead partitions are created. Lines of other months go to the default partition. */
 export const MONTHS_AHEAD = 12;
@@ -92,7 +93,18 @@ const migrations: readonly ((schema: string) => string)[] = [
   (schema) => `
     ALTER TABLE ${schema}.catalogue ADD COLUMN written text;
     ALTER TABLE ${schema}.texts_sessions ADD COLUMN cut boolean NOT NULL DEFAULT false;`,
+  (schema) => [attemptColumns(schema)].join("\n"),
 ];
+
+/**
+ * `attempt`: which call took the lease, so that a statement that arrives late does not take it again. `fence`: that of
+ * the writer whose row it is.
+ */
+function attemptColumns(schema: string): string {
+  return `
+    ALTER TABLE ${schema}.heads ADD COLUMN attempt uuid;
+    ALTER TABLE ${schema}.catalogue ADD COLUMN fence bigint NOT NULL DEFAULT 0;`;
+}
 
 /** The newest migration. A database with a newer one is refused. */
 export const SCHEMA_VERSION = migrations.length;
@@ -128,7 +140,9 @@ export async function migrate(database: Database, options: MigrateOptions): Prom
     if (found["month"] !== true) await makePartitions(database, options);
     return server;
   }
-  await database.transaction("create the schema", async (query) => {
+  const create = async (query: Query): Promise<void> => {
+    // A table that is changed waits for everybody who uses it, and all others wait behind: so not for long, but again.
+    await query(`SET LOCAL lock_timeout = '${MIGRATION_LOCK_TIMEOUT}'; SET LOCAL statement_timeout = ${MIGRATION_MS}`);
     await takeTurn(database, query);
     // Another worker may have been first.
     const now = await look(query);
@@ -142,7 +156,8 @@ export async function migrate(database: Database, options: MigrateOptions): Prom
       `INSERT INTO ${schema}.holdfast_migrations (version) SELECT generate_series(${version + 1}, ${SCHEMA_VERSION})`,
     ];
     await query(statements.join("\n"), [], MIGRATION_MS);
-  });
+  };
+  await database.transaction("create the schema", create, true);
   return server;
 }
 

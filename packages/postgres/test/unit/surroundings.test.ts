@@ -63,16 +63,17 @@ describe("leases", () => {
     const database = {
       schema: "s",
       noWait: "",
+      local: "a release",
       retry: (_: string, work: () => Promise<unknown>) => work(),
       once: async (text: string, values: readonly unknown[]) => {
-        if (!text.startsWith("UPDATE")) return { rows: [] };
+        if (!text.startsWith("WITH a release UPDATE")) return { rows: [] };
         if (refusals-- > 0) throw new Error("Connection terminated unexpectedly");
         released.push(values[0]);
         return { rows: [] };
       },
     } as unknown as Database;
-    const leases = new Leases(database, newId(), 3);
-    const lease = { place: newId(), owner: leases.owner, fence: "1", head: 1 };
+    const leases = new Leases(database, database, newId(), 3);
+    const lease = { place: newId(), owner: leases.owner, fence: "1", head: 1, attempt: newId() };
     await leases.release(lease.place, lease, true);
     await expect.poll(() => released).toEqual([lease.place]);
     await leases.close();
@@ -90,18 +91,21 @@ test("S26: a worker that lost its connection, and is back before its session is 
   pool.on("error", () => undefined);
   onTestFinished(() => pool.end());
   const [taking, back] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
-  const query = pool.query.bind(pool) as (...args: unknown[]) => Promise<unknown>;
-  const late = async (statement: { readonly text: string }): Promise<unknown> => {
-    if (statement.text.includes("h.owner = $4")) {
-      taking.resolve();
-      await back.promise;
-    }
-    return query(statement);
-  };
-  const slow = new Proxy(pool, {
-    get: (target, name) => (name === "query" ? late : Reflect.get(target, name, target)),
+  const slowed = new WeakSet<pg.PoolClient>();
+  pool.on("acquire", (client) => {
+    if (slowed.has(client)) return;
+    slowed.add(client);
+    const query = client.query.bind(client) as (...args: unknown[]) => Promise<unknown>;
+    const late = async (statement: { readonly text: string }): Promise<unknown> => {
+      if (statement.text.includes("h.owner = $5")) {
+        taking.resolve();
+        await back.promise;
+      }
+      return query(statement);
+    };
+    Object.assign(client, { query: late });
   });
-  const taker = await openPostgresStore(slow, { ...options, directUrl: null, answerMs: 60_000 });
+  const taker = await openPostgresStore(pool, { ...options, directUrl: null, answerMs: 60_000 });
   onTestFinished(() => taker.close());
   network.refuse(true);
   await expect.poll(() => taker.holder(journal.id), { timeout: 10_000 }).toBeNull();
@@ -119,8 +123,8 @@ describe("appends", () => {
     const sent: number[] = [];
     const database = {
       ...{ schema: "s", answerMs: 1000, settings: () => "", settingsCondition: () => "" },
-      once: async (_: string, values: readonly unknown[]) => {
-        const places = values.filter((value) => typeof value === "string" && value.startsWith("place "));
+      onceOver: async (statementFor: (own: boolean) => { readonly values: unknown[] }) => {
+        const places = statementFor(true).values.filter((value) => typeof value === "string" && value.startsWith("place "));
         sent.push(places.length);
         return { rows: places.map((place) => ({ place })), command: "SELECT" };
       },
@@ -128,7 +132,7 @@ describe("appends", () => {
     const batch = new Batcher(database);
     const put = (session: number, lines = "{}"): Promise<unknown> =>
       batch.put({
-        lease: { place: `place ${session}`, owner: "o", fence: "1", head: 1 },
+        lease: { place: `place ${session}`, owner: "o", fence: "1", head: 1, attempt: "a" },
         ...{ head: 1, count: 1, lines: Buffer.from(lines), durability: "power", segments: [], opens: false },
       });
     const written = await Promise.all(Array.from({ length: 300 }, (_, session) => put(session)));
