@@ -34,16 +34,23 @@ const LONG_STATEMENTS = 6;
  */
 const LOCK_SHARE = 0.8;
 
+/**
+ * The server ends every other statement after this time. It is the last resort, if a worker loses its network with a
+ * statement under way: a statement with much to send takes long.
+ */
+const STATEMENT_MS_MAX = 600_000;
+
 export interface Limits {
+  readonly answerMs: number;
   /** For one lock. */
   readonly lockMs: number;
-  /** For a long statement. */
-  readonly statementMs: number;
+  /** For a statement that reads or deletes a lot. */
+  readonly longMs: number;
 }
 
 /** `answerMs`: how long the worker waits for the answer to a short statement. */
 export function limitsOf(answerMs: number): Limits {
-  return { lockMs: Math.ceil(answerMs * LOCK_SHARE), statementMs: answerMs * LONG_STATEMENTS };
+  return { answerMs, lockMs: Math.ceil(answerMs * LOCK_SHARE), longMs: answerMs * LONG_STATEMENTS };
 }
 
 /**
@@ -51,11 +58,11 @@ export function limitsOf(answerMs: number): Limits {
  * nothing behind a pooler, where the next user of the connection would inherit them: there the process that answers is
  * not the one that accepted the connection.
  */
-export async function prepare(client: ClientBase, { lockMs, statementMs }: Limits): Promise<void> {
+export async function prepare(client: ClientBase, { answerMs, lockMs }: Limits): Promise<void> {
   const settings = {
     ...KEEPALIVE,
     lock_timeout: String(lockMs),
-    statement_timeout: String(statementMs),
+    statement_timeout: String(STATEMENT_MS_MAX),
     // Without warnings we would not learn that a commit was not replicated.
     client_min_messages: "warning",
   };
@@ -65,7 +72,7 @@ export async function prepare(client: ClientBase, { lockMs, statementMs }: Limit
     const statement = {
       text: `SELECT ${columns.join(", ")} WHERE pg_backend_pid() = $1`,
       values: [processID ?? 0],
-      query_timeout: statementMs,
+      query_timeout: answerMs,
     };
     return (await client.query(statement as QueryConfig)).rowCount === 1;
   };

@@ -114,7 +114,7 @@ export class Database {
    * `what` describes it in errors.
    */
   query(what: string, text: string, values: readonly unknown[] = []): Promise<QueryResult<Row>> {
-    return this.retry(what, () => this.once(text, values, limitsOf(this.answerMs).statementMs));
+    return this.retry(what, () => this.once(text, values, limitsOf(this.answerMs).longMs));
   }
 
   /** Sends one statement once. Throws the driver's error. */
@@ -167,7 +167,7 @@ export class Database {
     heard.callback = undefined;
     const { promise, resolve, reject } = Promise.withResolvers<void>();
     const lost = (): void => reject(new Error("Query read timeout"));
-    const silence = setTimeout(lost, limitsOf(this.answerMs).statementMs);
+    const silence = setTimeout(lost, limitsOf(this.answerMs).longMs);
     const onRow = (row: readonly unknown[]): void => {
       silence.refresh();
       try {
@@ -256,14 +256,14 @@ export class Database {
     try {
       client = await this.#connect();
       const connected = client;
-      const query: Query = (text, values = [], answerMs = limitsOf(this.answerMs).statementMs) =>
+      const query: Query = (text, values = [], answerMs = limitsOf(this.answerMs).longMs) =>
         connected.query<Row>({ text, values: values as unknown[], query_timeout: answerMs } as QueryConfig);
       // A worker that stops, or loses its network, between two statements would hold its locks for hours: the server
       // ends such a transaction. After waiting for a lock we must see what its holder did, so the role's own isolation
       // level must not apply.
-      const { lockMs, statementMs } = limitsOf(this.answerMs);
+      const { lockMs, longMs } = limitsOf(this.answerMs);
       await query(
-        `BEGIN ISOLATION LEVEL READ COMMITTED; SET LOCAL idle_in_transaction_session_timeout = ${statementMs}; SET LOCAL lock_timeout = ${lockMs}`,
+        `BEGIN ISOLATION LEVEL READ COMMITTED; SET LOCAL idle_in_transaction_session_timeout = ${longMs}; SET LOCAL lock_timeout = ${lockMs}`,
       );
       const result = await work(query);
       await query("COMMIT");

@@ -31,7 +31,7 @@ const LOCK_MS = 1000;
  * The server must not end a connection that is idle on purpose, and nothing on it waits for a disk or a standby: a
  * notification commits like any other statement.
  */
-const SETTINGS = { ...KEEPALIVE, idle_session_timeout: "0", synchronous_commit: "off" };
+const SETTINGS = { ...KEEPALIVE, idle_session_timeout: "0", synchronous_commit: "off", lock_timeout: String(LOCK_MS) };
 
 /**
  * There is a pooler in between: the server connection is not this worker's own, and its next user would hold the lock.
@@ -166,11 +166,11 @@ export class Direct {
     });
     try {
       await this.#assertDirect(client);
-      await this.#set(client, SETTINGS);
+      const columns = Object.entries(SETTINGS).map(([name, value]) => `set_config('${name}', '${value}', false)`);
+      await this.#query(client, `SELECT ${columns.join(", ")}`);
       await this.#query(client, `LISTEN ${CHANNEL}`);
       // Waits while another worker tests whether this one is alive.
       await this.#query(client, "SELECT pg_advisory_lock($1)", [String(lock)]);
-      await this.#set(client, { lock_timeout: String(LOCK_MS) });
     } catch (error) {
       await this.#end(client);
       throw error;
@@ -189,11 +189,6 @@ export class Direct {
     const { processID } = client as { readonly processID?: number | null };
     const { rows } = await this.#query(client, "SELECT pg_backend_pid() AS pid");
     if (Number(rows[0]?.["pid"]) !== processID) throw new PoolerDetected("the connection goes through a pooler");
-  }
-
-  async #set(client: Client, settings: Readonly<Record<string, string>>): Promise<void> {
-    const columns = Object.entries(settings).map(([name, value]) => `set_config('${name}', '${value}', false)`);
-    await this.#query(client, `SELECT ${columns.join(", ")}`);
   }
 
   #probe(client: Client, onLost: () => void): void {

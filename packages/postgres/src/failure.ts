@@ -126,7 +126,7 @@ export function databaseFailure(error: unknown, what: string, name: string): Hol
   if (state === "25006")
     return fail(
       "STORE_IO",
-      "it accepts no writes, because it is a standby or the role may only read",
+      "the database is read-only: it is a standby, or the role may not write",
       'Use the address of the primary and a role that may write. To read from a standby, add "?direct=none".',
     );
   if (state === "55P03")

@@ -11,6 +11,7 @@ const OLDEST_SERVER = 140_000;
 /** A migration may take this long, and others wait this long for it. The server ends one that nobody waits for. */
 const MIGRATION_MS = 10 * 60_000;
 const MIGRATION_LOCK_TIMEOUT = "1s";
+const MIGRATION_PAUSE_MS = 1000;
 const LOOK_AGAIN_MS = 50;
 /** How many months ahead partitions are created. Lines of other months go to the default partition. */
 export const MONTHS_AHEAD = 12;
@@ -157,8 +158,16 @@ export async function migrate(database: Database, options: MigrateOptions): Prom
     ];
     await query(statements.join("\n"), [], MIGRATION_MS);
   };
-  await database.transaction("create the schema", create, true);
-  return server;
+  for (const until = performance.now() + database.patienceMs; ; ) {
+    try {
+      await database.transaction("create the schema", create);
+      return server;
+    } catch (error) {
+      const isLocked = codeOf((error as { cause?: unknown }).cause) === "55P03";
+      if (!isLocked || performance.now() > until) throw error;
+    }
+    await database.pause(MIGRATION_PAUSE_MS);
+  }
 }
 
 /** Polls with short statements: one that waits for the lock would look like a silent server. */

@@ -61,7 +61,8 @@ describe("migrations", () => {
     await server.query(`DELETE FROM ${quoted(schema)}.holdfast_migrations WHERE version > 1`);
     for (const table of (await tablesOf(schema)).filter((name) => name.startsWith("texts")))
       await server.query(`DROP TABLE ${quoted(schema)}.${table}`);
-    await server.query(`ALTER TABLE ${quoted(schema)}.catalogue DROP COLUMN written`);
+    await server.query(`ALTER TABLE ${quoted(schema)}.catalogue DROP COLUMN written, DROP COLUMN fence`);
+    await server.query(`ALTER TABLE ${quoted(schema)}.heads DROP COLUMN attempt`);
     const again = await openPostgresStore(server.url, { schema, monthsAhead: 0 });
     expect((await again.read(journal.id)).records.map((record) => record["text"])).toContain("old");
     expect((await tablesOf(schema)).some((name) => name.startsWith("texts"))).toBe(true);

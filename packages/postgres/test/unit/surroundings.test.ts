@@ -15,6 +15,7 @@ import { makePool } from "../../src/pools.ts";
 import { MIGRATION_LOCK } from "../../src/schema.ts";
 import { Batcher } from "../../src/statement-batcher.ts";
 import { Network } from "../proxy/network.ts";
+import { intercept } from "../proxy/statements.ts";
 import { freePort, type Server, startServer } from "../server/server.ts";
 
 let server: Server;
@@ -91,19 +92,12 @@ test("S26: a worker that lost its connection, and is back before its session is 
   pool.on("error", () => undefined);
   onTestFinished(() => pool.end());
   const [taking, back] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
-  const slowed = new WeakSet<pg.PoolClient>();
-  pool.on("acquire", (client) => {
-    if (slowed.has(client)) return;
-    slowed.add(client);
-    const query = client.query.bind(client) as (...args: unknown[]) => Promise<unknown>;
-    const late = async (statement: { readonly text: string }): Promise<unknown> => {
-      if (statement.text.includes("h.owner = $5")) {
-        taking.resolve();
-        await back.promise;
-      }
-      return query(statement);
-    };
-    Object.assign(client, { query: late });
+  intercept(pool, async ({ text }, send) => {
+    if (text.includes("h.owner = $5")) {
+      taking.resolve();
+      await back.promise;
+    }
+    return send();
   });
   const taker = await openPostgresStore(pool, { ...options, directUrl: null, answerMs: 60_000 });
   onTestFinished(() => taker.close());
@@ -214,20 +208,19 @@ describe("a session that is taken over", () => {
     pool.on("error", () => undefined);
     onTestFinished(() => pool.end());
     const finish = Promise.withResolvers<void>();
-    const query = pool.query.bind(pool) as (...args: unknown[]) => Promise<unknown>;
     let adopting: Promise<void> | null = null;
     // Between the look at what is in the trash, and what is done about it.
-    const meanwhile = async (statement: { readonly text: string }): Promise<unknown> => {
-      const result = await query(statement);
-      const isLook = /^SELECT place\b.*heads WHERE.*trashed/.test(statement.text);
+    const looking = new pg.Pool({ connectionString: server.url, connectionTimeoutMillis: 10_000 });
+    looking.on("error", () => undefined);
+    onTestFinished(() => looking.end());
+    intercept(looking, async ({ text }, send) => {
+      const result = await send();
+      const isLook = /^SELECT place\b.*heads WHERE.*trashed/.test(text);
       if (isLook && adopting) {
         finish.resolve();
         await adopting;
       }
       return result;
-    };
-    const looking = new Proxy(pool, {
-      get: (target, name) => (name === "query" ? meanwhile : Reflect.get(target, name, target)),
     });
     const store = await openPostgresStore(pool, { schema: "finished", monthsAhead: 0 });
     onTestFinished(() => store.close());
@@ -522,13 +515,9 @@ test("S20: a list carries hundreds of rows on that their writers have left behin
   pool.on("error", () => undefined);
   onTestFinished(() => pool.end());
   let statements = 0;
-  const query = pool.query.bind(pool) as (...args: unknown[]) => Promise<unknown>;
-  const counted = (statement: object): Promise<unknown> => {
+  intercept(pool, (_, send) => {
     statements++;
-    return query(statement);
-  };
-  const counting = new Proxy(pool, {
-    get: (target, name) => (name === "query" ? counted : Reflect.get(target, name, target)),
+    return send();
   });
   const summariser = {
     add: (row: Json, record: JournalRecord) =>
@@ -545,7 +534,7 @@ test("S20: a list carries hundreds of rows on that their writers have left behin
     ...journals.map((journal) => journal.append({ kind: "note" })),
     journals[7]!.append([long, long]),
   ]);
-  const listers = await Promise.all([1, 2].map(() => openPostgresStore(counting, options)));
+  const listers = await Promise.all([1, 2].map(() => openPostgresStore(pool, options)));
   statements = 0;
   await server.query("UPDATE behind.catalogue SET head = 1, summary = NULL");
   for (const { sessions } of await Promise.all(listers.map((lister) => lister.list()))) {
