@@ -57,6 +57,8 @@ const FORMAT = `${FORMAT_MAJOR}.${FORMAT_MINOR}`;
 
 export interface StoreParts {
   readonly database: Database;
+  /** The same database, for heartbeats while there is no direct connection: over the pool's connections go appends. */
+  readonly beats: Database;
   /** Ends the pool, if it is ours. */
   readonly end: () => Promise<void>;
   readonly directUrl: string | null;
@@ -101,7 +103,7 @@ export class PostgresStore implements JournalStore {
     this.warnings = warnings;
     this.#parts = parts;
     this.#database = database;
-    this.#leases = new Leases(database, randomUUID(), options.leaseMs);
+    this.#leases = new Leases(database, parts.beats, randomUUID(), options.leaseMs);
     this.#lines = new Lines(database);
     this.#sessions = new SessionRows(database);
     this.#clock = OrderClock.of(options.clock);
@@ -146,8 +148,10 @@ export class PostgresStore implements JournalStore {
         throw error;
       }
     };
-    if (await database.retry("connect to the database", isDirect, parts.firstPatienceMs)) store.#direct = direct;
-    else store.warnings = [...store.warnings, poolerWarning(store.url)];
+    if (await database.retry("connect to the database", isDirect, parts.firstPatienceMs)) {
+      store.#direct = direct;
+      store.#leases.beatOver((text, values, answerMs) => direct.query(text, values, answerMs));
+    } else store.warnings = [...store.warnings, poolerWarning(store.url)];
     return store;
   }
 
@@ -252,7 +256,7 @@ export class PostgresStore implements JournalStore {
       await this.#withLease(id, lease, async () => {
         if (!(await this.#sessions.trash(lease))) throw sessionNotFound(id);
       });
-      this.#leases.unclaim(id);
+      this.#leases.unclaim(id, lease);
       this.#announce(id, lease.head);
     });
   }
@@ -268,7 +272,9 @@ export class PostgresStore implements JournalStore {
     if (await this.has(id)) throw sessionExists(id);
     try {
       // If it is there now, an attempt whose answer was lost has restored it.
-      if (!(await this.#sessions.untrash(id)) && !(await this.has(id))) throw notInTrash(id);
+      if (await this.#sessions.untrash(id)) return;
+      if (!(await this.has(id))) throw notInTrash(id);
+      await this.#leases.sync();
     } catch (error) {
       const cause = error instanceof Error ? error.cause : undefined;
       throw isDuplicate(cause) ? sessionExists(id) : error;
@@ -292,7 +298,7 @@ export class PostgresStore implements JournalStore {
   async adopt(id: string, lines: AsyncIterable<readonly VerbatimLine[]>): Promise<void> {
     this.#assertOpen();
     assertId(id);
-    await adoptSession(this.#database, id, this.#ledger(), lines);
+    await adoptSession(this.#database, this.#leases, id, this.#ledger(), lines);
   }
 
   /** Also creates the partitions for the coming months, if this role may. */
@@ -328,6 +334,7 @@ export class PostgresStore implements JournalStore {
     await this.#leases.close();
     await this.#direct?.close();
     this.#database.close();
+    this.#parts.beats.close();
     await this.#parts.end();
     for (const result of results) if (result.status === "rejected") throw result.reason;
   }
