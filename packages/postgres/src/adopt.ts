@@ -12,6 +12,7 @@ import {
 import { differs, jsonb } from "./catalogue.ts";
 import type { Database } from "./database.ts";
 import { isDuplicate } from "./failure.ts";
+import type { Leases } from "./leases.ts";
 
 const BATCH_BYTES = 1024 * 1024;
 const BATCH_ROWS = 1024;
@@ -24,6 +25,7 @@ const REMOVE_ROWS = 5000;
  */
 export async function adoptSession(
   database: Database,
+  leases: Pick<Leases, "sync">,
   id: string,
   ledger: Ledger,
   lines: AsyncIterable<readonly VerbatimLine[]>,
@@ -48,8 +50,8 @@ export async function adoptSession(
     // place; otherwise its lines would be in the way of the next writer.
     await database.query(
       what,
-      `WITH ours AS (
-        SELECT place FROM ${schema}.heads WHERE place = $1 AND owner = $7 AND trashed IS NOT NULL AND head = 0 FOR SHARE
+      `WITH ${database.local}, ours AS (
+        SELECT place FROM ${schema}.heads, power WHERE place = $1 AND owner = $7 AND trashed IS NOT NULL AND head = 0 FOR SHARE OF heads
       ),
       begun AS (
         INSERT INTO ${schema}.segments (place, number, epoch, first)
@@ -87,7 +89,7 @@ export async function adoptSession(
   }
   if (waiting.length > 0) await put(waiting);
   if (count === 0) throw nothingToAdopt(id);
-  await finish(database, { place, id, attempt, count, ledger, closed });
+  await finish(database, leases, { place, id, attempt, count, ledger, closed });
 }
 
 async function assertFree(database: Database, id: string): Promise<void> {
@@ -104,7 +106,8 @@ async function begin(database: Database, id: string, attempt: string): Promise<s
   const make = async (place: string): Promise<boolean> => {
     const { rowCount } = await database.query(
       "copy a session",
-      `INSERT INTO ${database.schema}.heads (place, id, head, owner, fence, trashed) VALUES ($1, $2, 0, $3, 0, clock_timestamp())
+      `WITH ${database.local} INSERT INTO ${database.schema}.heads (place, id, head, owner, fence, trashed)
+      SELECT $1, $2, 0, $3, 0, clock_timestamp() FROM power
       ON CONFLICT (place) DO UPDATE SET trashed = excluded.trashed WHERE heads.owner = $3`,
       [place, id, attempt],
     );
@@ -128,7 +131,7 @@ async function removeUnfinished(database: Database, id: string): Promise<void> {
     // From now on that attempt can add nothing, unless it has just finished.
     const still = await database.query(
       "copy a session",
-      `UPDATE ${schema}.heads SET owner = NULL WHERE place = $1 AND trashed IS NOT NULL AND head = 0`,
+      `WITH ${database.local} UPDATE ${schema}.heads SET owner = NULL FROM power WHERE place = $1 AND trashed IS NOT NULL AND head = 0`,
       [place],
     );
     if (still.rowCount === 0) continue;
@@ -152,6 +155,7 @@ async function removeUnfinished(database: Database, id: string): Promise<void> {
 /** Takes the session out of the trash if it is complete. */
 async function finish(
   database: Database,
+  leases: Pick<Leases, "sync">,
   {
     place,
     id,
@@ -194,7 +198,7 @@ async function finish(
     `SELECT 1 FROM ${schema}.heads WHERE place = $1 AND trashed IS NULL AND head = $2`,
     [place, head],
   );
-  if (rows.length === 1) return;
+  if (rows.length === 1) return leases.sync();
   const message = `Session ${id} was not copied: another process started to copy it too, or collected garbage, and removed the unfinished copy. Nothing else is affected. Try again.`;
   throw new HoldfastError("STORE_IO", message, { session: id });
 }

@@ -76,8 +76,9 @@ export class Catalogue {
   }
 
   /**
-   * Saves the row of a session that this worker writes, if it still does. A session that is live changes only columns
-   * that no index has (schema-lists.ts).
+   * Saves the row of a session that this worker writes. Fenced like an append: a statement that arrives after its worker
+   * was replaced changes nothing. A session that is live changes only columns that no index has (schema-lists.ts). The
+   * row is derived, so nobody waits for the disk.
    */
   async save(lease: Lease, state: HeadState, mark: Mark): Promise<void> {
     const rows = mark === "live" ? await this.#saveLive(lease, state) : await this.#saveSettled(lease, state, mark);
@@ -90,12 +91,15 @@ export class Catalogue {
     const { schema } = this.#database;
     const tells = performance.now() - this.#toldAt > NEWEST_MS;
     if (tells) this.#toldAt = performance.now();
-    const told = `WITH told AS (UPDATE ${schema}.workers SET newest = $2 WHERE owner = $6 AND coalesce(newest, '') < $2)`;
+    const told = `, told AS (UPDATE ${schema}.workers SET newest = $2 WHERE owner = $6 AND coalesce(newest, '') < $2)`;
+    // The row has a fence of its own: it can change while this statement waits for it, and then only the row itself is
+    // read again.
     const { rows } = await this.#database.query(
       "update the list",
-      `${tells ? told : ""} UPDATE ${schema}.catalogue AS c
-      SET live_at = $2, live_written = $3, live_head = $4, live_summary = $5, closed = false FROM ${schema}.heads AS h
-      WHERE c.place = $1 AND c.head <= $4 AND coalesce(c.live_head, 0) <= $4
+      `WITH ${this.#database.noWait}${tells ? told : ""} UPDATE ${schema}.catalogue AS c
+      SET live_at = $2, live_written = $3, live_head = $4, live_summary = $5, closed = false, fence = $7
+      FROM power, ${schema}.heads AS h
+      WHERE c.place = $1 AND c.head <= $4 AND coalesce(c.live_head, 0) <= $4 AND c.fence <= $7
         AND h.place = c.place AND h.owner = $6 AND h.fence = $7 RETURNING ${this.#newest} AS newest`,
       [place, stamp, differs(at, stamp), head, jsonb(row), owner, fence],
     );
@@ -108,9 +112,11 @@ export class Catalogue {
     const { at, stamp, head, row } = state;
     const { rows } = await this.#database.query(
       "update the list",
-      `WITH ours AS (SELECT place FROM ${schema}.heads WHERE place = $1 AND owner = $6 AND fence = $7 AND head = $4 FOR SHARE)
+      `WITH ${this.#database.noWait}, ours AS (
+        SELECT place FROM ${schema}.heads, power WHERE place = $1 AND owner = $6 AND fence = $7 AND head = $4 FOR SHARE OF heads
+      )
       UPDATE ${schema}.catalogue AS c
-      SET at = $2, written = $3, head = $4, summary = $5, closed = true, unclosed_head = ${mark === "left" ? "$4" : "NULL"}, ${NOT_LIVE}
+      SET at = $2, written = $3, head = $4, summary = $5, fence = $7, closed = true, unclosed_head = ${mark === "left" ? "$4" : "NULL"}, ${NOT_LIVE}
       FROM ours WHERE c.place = ours.place AND c.head <= $4 RETURNING ${this.#newest} AS newest`,
       [place, stamp, differs(at, stamp), head, jsonb(row), owner, fence],
     );
@@ -193,8 +199,8 @@ export class Catalogue {
     const fresh = (name: string): string => `${name} = CASE WHEN ${isLive} THEN c.live_${name} ELSE c.${name} END`;
     const heads = "greatest(c.head, c.live_head)";
     await this.#attempt(
-      `WITH alone AS (
-        SELECT h.place, h.head FROM ${schema}.heads AS h WHERE h.place = ANY ($1::uuid[]) AND ${isLeft} ORDER BY h.place FOR SHARE OF h SKIP LOCKED
+      `WITH ${this.#database.noWait}, alone AS (
+        SELECT h.place, h.head FROM ${schema}.heads AS h, power WHERE h.place = ANY ($1::uuid[]) AND ${isLeft} ORDER BY h.place FOR SHARE OF h SKIP LOCKED
       )
       UPDATE ${schema}.catalogue AS c SET ${["at", "written", "summary", "head"].map(fresh).join(", ")}, closed = true, unclosed_head = ${heads}, ${NOT_LIVE}
       FROM alone WHERE c.place = alone.place AND NOT c.closed AND ${heads} = alone.head`,
@@ -226,7 +232,7 @@ export class Catalogue {
     const { schema } = this.#database;
     if (rows.length === 0) return new Set();
     const saved = await this.#attempt(
-      `WITH free AS (SELECT place FROM ${schema}.catalogue WHERE place = ANY ($1::uuid[]) FOR UPDATE SKIP LOCKED)
+      `WITH ${this.#database.noWait}, free AS (SELECT place FROM ${schema}.catalogue, power WHERE place = ANY ($1::uuid[]) FOR UPDATE OF catalogue SKIP LOCKED)
       UPDATE ${schema}.catalogue AS c SET live_at = s.at, live_written = s.written, live_head = s.head, live_summary = s.summary::jsonb
       FROM free JOIN unnest($1::uuid[], $2::text[], $3::text[], $4::bigint[], $5::text[]) AS s (place, at, written, head, summary) USING (place)
       WHERE c.place = s.place AND NOT c.closed AND greatest(c.head, c.live_head) < s.head RETURNING c.place`,
@@ -245,7 +251,7 @@ export class Catalogue {
   async #saveClosed({ place, at, stamp, head, summary }: Found): Promise<boolean> {
     const { schema } = this.#database;
     const saved = await this.#attempt(
-      `WITH alone AS (SELECT place FROM ${schema}.heads WHERE place = $1 AND head = $3 FOR SHARE)
+      `WITH ${this.#database.noWait}, alone AS (SELECT place FROM ${schema}.heads, power WHERE place = $1 AND head = $3 FOR SHARE OF heads)
       UPDATE ${schema}.catalogue AS c SET at = $2, written = $5, head = $3, summary = $4, closed = true, unclosed_head = NULL, ${NOT_LIVE}
       FROM alone WHERE c.place = alone.place AND greatest(c.head, c.live_head) < $3 RETURNING c.place`,
       [place, stamp, head, jsonb(summary), differs(at, stamp)],

@@ -2,7 +2,16 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { HoldfastError } from "holdfast";
 import { type Durability, storeClosed } from "holdfast/store";
 import pg, { type Pool, type PoolClient, type QueryConfig, type QueryResult } from "pg";
-import { databaseFailure, isConflict, isPassing, isStarting } from "./failure.ts";
+import { cancel, isPrepared, limitsOf, wasUnconfirmed, watchCommits } from "./backend.ts";
+import {
+  CommitUnconfirmed,
+  databaseFailure,
+  isConflict,
+  isGivenUp,
+  isPassing,
+  isReadOnly,
+  isStarting,
+} from "./failure.ts";
 import { Metrics, type StoreMetrics } from "./metrics.ts";
 import { ignoreErrors } from "./pools.ts";
 
@@ -13,8 +22,6 @@ export type Query = (text: string, values?: readonly unknown[], answerMs?: numbe
 /** Between two tries; doubles up to the maximum. */
 const PAUSE_MS = 20;
 const PAUSE_MS_MAX = 1000;
-/** Statements that read or delete a lot get this many times as long as an append. */
-const LONG_STATEMENTS = 6;
 
 /** How often a transaction is started again after a conflict. */
 const TRIES = 10;
@@ -39,13 +46,15 @@ export class Database {
   readonly schema: string;
   readonly answerMs: number;
   readonly metrics = new Metrics();
+  readonly patienceMs: number;
   readonly #pool: Pool;
   /** The pool limits the wait for a connection. An application's own pool may wait forever. */
   readonly #isBounded: boolean;
-  readonly #patienceMs: number;
   readonly #closing = new AbortController();
   /** As the server reports it (`server_version_num`). */
   serverVersion = 0;
+  /** This worker has written: if the server is read-only later, it is a standby about to become the primary. */
+  hasWritten = false;
 
   constructor(pool: Pool, { name, schema, patienceMs, answerMs }: DatabaseOptions) {
     this.#pool = pool;
@@ -53,7 +62,7 @@ export class Database {
     this.name = name;
     this.schema = schema;
     this.answerMs = answerMs;
-    this.#patienceMs = patienceMs;
+    this.patienceMs = patienceMs;
   }
 
   /**
@@ -69,28 +78,57 @@ export class Database {
     return this.settings("process");
   }
 
-  /** Either of them, for a statement that may take longer. */
-  settings(durability: Durability, answerMs = this.answerMs): string {
-    const wait = durability === "process" ? "set_config('synchronous_commit', 'off', true)" : this.waitForDisk;
-    // A worker that stops, or loses its network, between two packets of a statement would keep its session locked for
-    // everybody. The server ends the transaction once nobody waits for the answer.
-    const ends = this.#endsByTime ? `, ${timeout(answerMs)}` : "";
-    return `power AS (SELECT ${wait}${ends})`;
+  /** The same, waiting for the server's own disk, and for no standby. */
+  get local(): string {
+    return this.settings("local");
   }
 
-  /** An expression that makes the commit wait for the disk. */
-  get waitForDisk(): string {
+  /**
+   * Any of them, for a statement that may take longer. It also limits how long the statement can wait in the server: one
+   * that we have given up, or whose worker is gone, must not keep others waiting. `own`: the connection has these limits
+   * itself.
+   */
+  settings(durability: Durability | "local", answerMs = this.answerMs, own = false): string {
     const chosen = "current_setting('synchronous_commit')";
-    return `set_config('synchronous_commit', CASE ${chosen} WHEN 'off' THEN 'on' ELSE ${chosen} END, true)`;
+    const wait = {
+      process: "'off'",
+      local: `CASE ${chosen} WHEN 'off' THEN 'off' ELSE 'local' END`,
+      power: `CASE ${chosen} WHEN 'off' THEN 'on' ELSE ${chosen} END`,
+    }[durability];
+    const set = [
+      `set_config('synchronous_commit', ${wait}, true)`,
+      // A worker that stops, or loses its network, between two packets of a statement would keep its session locked for
+      // everybody. The server ends the transaction once nobody waits for the answer.
+      ...(this.#endsByTime ? [timeout(answerMs)] : []),
+      ...(own ? [] : [lockTimeout(answerMs)]),
+      ...(own || durability !== "power" ? [] : [`CASE ${MESSAGES} WHEN 'error' THEN ${WARNINGS} END`]),
+    ];
+    return `power AS (SELECT ${set.join(", ")})`;
   }
 
-  /** The same as an always-true condition on a row, with the setting as a side effect. It costs less than a CTE. */
-  settingsCondition(durability: Durability, answerMs = this.answerMs): string {
-    const wait =
+  /** The settings for the end of a transaction of any age: nothing limits the whole of it. */
+  get commitSettings(): readonly string[] {
+    const chosen = "current_setting('synchronous_commit')";
+    return [
+      `set_config('synchronous_commit', CASE ${chosen} WHEN 'off' THEN 'on' ELSE ${chosen} END, true)`,
+      lockTimeout(this.answerMs),
+      `CASE ${MESSAGES} WHEN 'error' THEN ${WARNINGS} END`,
+      // If COMMIT does not arrive, what it has locked must not stay locked.
+      `set_config('idle_in_transaction_session_timeout', '${this.answerMs}', true)`,
+    ];
+  }
+
+  /** The same as an always-true condition on a row, with the settings as a side effect. It costs less than a CTE. */
+  settingsCondition(durability: Durability, answerMs = this.answerMs, own = false): string {
+    const conditions = [
       durability === "process"
         ? "set_config('synchronous_commit', 'off', true) IS NOT NULL"
-        : "(current_setting('synchronous_commit') <> 'off' OR set_config('synchronous_commit', 'on', true) IS NOT NULL)";
-    return this.#endsByTime ? `${wait} AND ${timeout(answerMs)} IS NOT NULL` : wait;
+        : "(current_setting('synchronous_commit') <> 'off' OR set_config('synchronous_commit', 'on', true) IS NOT NULL)",
+      ...(this.#endsByTime ? [`${timeout(answerMs)} IS NOT NULL`] : []),
+      ...(own ? [] : [`${lockTimeout(answerMs)} IS NOT NULL`]),
+      ...(own || durability !== "power" ? [] : [`(${MESSAGES} <> 'error' OR ${WARNINGS} IS NOT NULL)`]),
+    ];
+    return conditions.join(" AND ");
   }
 
   /**
@@ -98,26 +136,45 @@ export class Database {
    * `what` describes it in errors.
    */
   query(what: string, text: string, values: readonly unknown[] = []): Promise<QueryResult<Row>> {
-    return this.retry(what, () => this.once(text, values, this.answerMs * LONG_STATEMENTS));
+    return this.retry(what, () => this.once(text, values, limitsOf(this.answerMs).longMs));
   }
 
   /** Sends one statement once. Throws the driver's error. */
   once(text: string, values: readonly unknown[] = [], answerMs = this.answerMs): Promise<QueryResult<Row>> {
-    return this.metrics.statement(() => this.#send(text, values, answerMs));
+    return this.onceOver(() => ({ text, values: values as unknown[] }), answerMs);
   }
 
-  async #send(text: string, values: readonly unknown[], answerMs: number): Promise<QueryResult<Row>> {
-    // A half-open connection never answers. After this time it is given up, and the pool opens another.
-    const statement = { text, values: values as unknown[], query_timeout: answerMs };
-    if (this.#isBounded) return this.#pool.query<Row>(statement);
+  /**
+   * The same for a statement that is shorter on a connection of our own, which has its limits already. Throws
+   * CommitUnconfirmed too.
+   */
+  onceOver(
+    statementFor: (own: boolean) => { readonly text: string; readonly values: unknown[] },
+    answerMs = this.answerMs,
+  ): Promise<QueryResult<Row>> {
+    return this.metrics.statement(() => this.#send(statementFor, answerMs));
+  }
+
+  async #send(
+    statementFor: (own: boolean) => { readonly text: string; readonly values: unknown[] },
+    answerMs: number,
+  ): Promise<QueryResult<Row>> {
     // In the queue of a pool without a limit, the statement could run after we gave up waiting, and take a lease that
     // nobody returns.
     const client = await this.connect();
     let broken = true;
     try {
-      const answer = await client.query<Row>(statement);
+      // A half-open connection never answers. After this time it is given up, and the pool opens another.
+      const answer = await client.query<Row>({
+        ...statementFor(isPrepared(client)),
+        query_timeout: answerMs,
+      } as QueryConfig);
       broken = false;
+      if (wasUnconfirmed(client)) throw new CommitUnconfirmed();
       return answer;
+    } catch (error) {
+      if (isGivenUp(error)) cancel(client);
+      throw error;
     } finally {
       client.release(broken);
     }
@@ -132,7 +189,9 @@ export class Database {
     const client = await this.connect();
     // From the driver that made the connection: an application may use another release than ours, or the native driver.
     const { Query = pg.Query } = client.constructor as { readonly Query?: typeof pg.Query };
-    const query = client.query(new Query<unknown[]>({ text, rowMode: "array" } as QueryConfig));
+    // However long it takes in all, as long as rows arrive.
+    const unlimited = `SET LOCAL statement_timeout = 0; ${text}`;
+    const query = client.query(new Query<unknown[]>({ text: unlimited, rowMode: "array" } as QueryConfig));
     // In a pool with a statement timeout, the driver attaches its own callback, which collects all rows and swallows
     // errors. Calling it stops the driver's timer.
     const heard = query as { callback?: (() => void) | undefined };
@@ -140,7 +199,7 @@ export class Database {
     heard.callback = undefined;
     const { promise, resolve, reject } = Promise.withResolvers<void>();
     const lost = (): void => reject(new Error("Query read timeout"));
-    const silence = setTimeout(lost, this.answerMs * LONG_STATEMENTS);
+    const silence = setTimeout(lost, limitsOf(this.answerMs).longMs);
     const onRow = (row: readonly unknown[]): void => {
       silence.refresh();
       try {
@@ -157,6 +216,9 @@ export class Database {
     try {
       await promise;
       broken = false;
+    } catch (error) {
+      cancel(client);
+      throw error;
     } finally {
       clearTimeout(silence);
       query.off("row", onRow);
@@ -165,18 +227,32 @@ export class Database {
   }
 
   /** Retries until it succeeds, patience runs out, or the error is permanent. */
-  async retry<T>(what: string, work: () => Promise<T>, patienceMs = this.#patienceMs): Promise<T> {
+  async retry<T>(what: string, work: () => Promise<T>, patienceMs = this.patienceMs): Promise<T> {
     const since = performance.now();
     for (let pauseMs = PAUSE_MS; ; pauseMs = Math.min(pauseMs * 2, PAUSE_MS_MAX)) {
       try {
         return await work();
       } catch (error) {
         // A server that is just starting does not mean a wrong address.
-        const until = since + (isStarting(error) ? this.#patienceMs : patienceMs);
+        const until = since + (isStarting(error) ? this.patienceMs : patienceMs);
         const isOver = this.#closing.signal.aborted || performance.now() + pauseMs > until;
-        if (isOver || !isPassing(error)) throw this.failure(error, what);
+        if (isOver || !isPassing(error) || (await this.#staysReadOnly(error))) throw this.failure(error, what);
       }
       await this.pause(pauseMs);
+    }
+  }
+
+  /**
+   * A server that refuses to write becomes writable by itself only if it is a standby that is being promoted. A worker
+   * that has never written has been given the wrong address or role.
+   */
+  async #staysReadOnly(error: unknown): Promise<boolean> {
+    if (!isReadOnly(error)) return false;
+    if (!this.hasWritten) return true;
+    try {
+      return (await this.once("SELECT pg_is_in_recovery() AS standby")).rows[0]?.["standby"] === false;
+    } catch {
+      return false;
     }
   }
 
@@ -193,7 +269,7 @@ export class Database {
    * work is safe to repeat (`mayRepeat`).
    */
   transaction<T>(what: string, work: (query: Query) => Promise<T>, mayRepeat = false): Promise<T> {
-    return this.retry(what, () => this.#runTransaction(work), mayRepeat ? this.#patienceMs : 0);
+    return this.retry(what, () => this.#runTransaction(work), mayRepeat ? this.patienceMs : 0);
   }
 
   async #runTransaction<T>(work: (query: Query) => Promise<T>): Promise<T> {
@@ -212,19 +288,22 @@ export class Database {
     try {
       client = await this.connect();
       const connected = client;
-      const query: Query = (text, values = [], answerMs = this.answerMs * LONG_STATEMENTS) =>
+      const query: Query = (text, values = [], answerMs = limitsOf(this.answerMs).longMs) =>
         connected.query<Row>({ text, values: values as unknown[], query_timeout: answerMs } as QueryConfig);
       // A worker that stops, or loses its network, between two statements would hold its locks for hours: the server
       // ends such a transaction. After waiting for a lock we must see what its holder did, so the role's own isolation
       // level must not apply.
-      const timeoutMs = this.answerMs * LONG_STATEMENTS;
-      await query(`BEGIN ISOLATION LEVEL READ COMMITTED; SET LOCAL idle_in_transaction_session_timeout = ${timeoutMs}`);
+      const { lockMs, longMs } = limitsOf(this.answerMs);
+      await query(
+        `BEGIN ISOLATION LEVEL READ COMMITTED; SET LOCAL idle_in_transaction_session_timeout = ${longMs}; SET LOCAL lock_timeout = ${lockMs}`,
+      );
       const result = await work(query);
       await query("COMMIT");
       broken = false;
       return result;
     } catch (error) {
-      if (client) broken = !(await rollBack(client, this.answerMs));
+      if (client && isGivenUp(error)) cancel(client);
+      else if (client) broken = !(await rollBack(client, this.answerMs));
       throw error;
     } finally {
       client?.release(broken);
@@ -248,6 +327,7 @@ export class Database {
       // A lost connection reports the error to its statement, and then once more as an unhandled event. That must not
       // end the process, not even with an application's own pool.
       ignoreErrors(client);
+      watchCommits(client);
       return client;
     } catch (error) {
       // A connection that arrives too late goes back to the pool.
@@ -286,6 +366,14 @@ function withTimeout<T>(work: Promise<T>, ms: number): Promise<T> {
 function timeout(ms: number): string {
   return `set_config('transaction_timeout', '${ms}', true)`;
 }
+
+function lockTimeout(answerMs: number): string {
+  return `set_config('lock_timeout', '${limitsOf(answerMs).lockMs}', true)`;
+}
+
+/** A role that hears no warnings would not learn that a commit was not replicated. */
+const MESSAGES = "current_setting('client_min_messages')";
+const WARNINGS = "set_config('client_min_messages', 'warning', true)";
 
 async function rollBack(client: PoolClient, answerMs: number): Promise<boolean> {
   try {

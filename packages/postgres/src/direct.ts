@@ -1,6 +1,8 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Client, QueryResult } from "pg";
+import { KEEPALIVE } from "./backend.ts";
 import type { Row } from "./database.ts";
+import { isGivenUp } from "./failure.ts";
 import { destroy } from "./pools.ts";
 
 /** One channel for all sessions of a store; the payload names those that have grown (S27). */
@@ -22,12 +24,16 @@ const PROBE_MS = 10_000;
 /** Followers come and go: keep listening for a moment after the last one. */
 const UNLISTEN_MS = 1000;
 
+/** A connection that does not take a notification for this long is lost. */
+const NOTIFY_MS = 3000;
+/** How long a statement on this connection waits for a lock: heartbeats wait behind it. */
+const LOCK_MS = 1000;
+
 /**
- * With keepalives the server notices within seconds that a worker's machine is gone (no effect on a local socket). And
- * it must not end a connection that is idle on purpose.
+ * The server must not end a connection that is idle on purpose, and nothing on it waits for a disk or a standby: a
+ * notification commits like any other statement.
  */
-const KEEPALIVE =
-  "SELECT set_config('tcp_keepalives_idle', '5', false), set_config('tcp_keepalives_interval', '2', false), set_config('tcp_keepalives_count', '3', false), set_config('idle_session_timeout', '0', false)";
+const SETTINGS = { ...KEEPALIVE, idle_session_timeout: "0", synchronous_commit: "off", lock_timeout: String(LOCK_MS) };
 
 /**
  * There is a pooler in between: the server connection is not this worker's own, and its next user would hold the lock.
@@ -139,6 +145,20 @@ export class Direct {
     else this.#unlistenTimer = setTimeout(() => void this.#unlisten(), UNLISTEN_MS).unref();
   }
 
+  /**
+   * Runs a short statement on this connection, where it waits behind no append. Null: the connection is down. One that
+   * does not answer in time is lost.
+   */
+  query(text: string, values: unknown[], longestMs: number): Promise<QueryResult<Row>> | null {
+    const client = this.#client;
+    if (!client) return null;
+    const answerMs = Math.min(longestMs, this.#options.answerMs);
+    return this.#query(client, text, values, answerMs).catch((error: unknown) => {
+      if (isGivenUp(error)) destroy(client);
+      throw error;
+    });
+  }
+
   async close(): Promise<void> {
     if (this.#unlistenTimer) clearTimeout(this.#unlistenTimer);
     if (this.#tellTimer) clearTimeout(this.#tellTimer);
@@ -191,8 +211,8 @@ export class Direct {
       this.#grown.clear();
       for (const payload of payloads) {
         try {
-          if (this.#client) await this.#query(this.#client, "SELECT pg_notify($1, $2)", [CHANNEL, payload]);
-          else await this.#options.notifyThroughPool(CHANNEL, payload);
+          const sent = this.query("SELECT pg_notify($1, $2)", [CHANNEL, payload], NOTIFY_MS);
+          await (sent ?? this.#options.notifyThroughPool(CHANNEL, payload));
         } catch {
           // The connection is gone; its error listener reconnects.
         }
@@ -223,7 +243,8 @@ export class Direct {
     });
     try {
       await this.#assertDirect(client);
-      await this.#query(client, KEEPALIVE);
+      const columns = Object.entries(SETTINGS).map(([name, value]) => `set_config('${name}', '${value}', false)`);
+      await this.#query(client, `SELECT ${columns.join(", ")}`);
       this.#isListening = this.#isFollowed;
       if (this.#isListening) await this.#query(client, `LISTEN ${CHANNEL}`);
       // Waits while another worker tests whether this one is alive.
@@ -265,8 +286,13 @@ export class Direct {
   }
 
   /** One query at a time: the driver no longer has its own queue. */
-  #query(client: Client, text: string, values: unknown[] = []): Promise<QueryResult<Row>> {
-    const statement = { text, values, query_timeout: this.#options.answerMs };
+  #query(
+    client: Client,
+    text: string,
+    values: unknown[] = [],
+    answerMs = this.#options.answerMs,
+  ): Promise<QueryResult<Row>> {
+    const statement = { text, values, query_timeout: answerMs };
     const answered = this.#lastQuery.then(() => client.query<Row>(statement));
     this.#lastQuery = answered.then(
       () => {

@@ -9,6 +9,7 @@ const PASSING_STATES = new Set([
   "25P04", // transaction_timeout: ended because nobody was waiting any more
   "25006", // read_only_sql_transaction: a standby that is not yet the primary
   "53300", // too_many_connections
+  "55P03", // lock_not_available: another statement holds the row, perhaps an earlier attempt of ours
   "57P01", // admin_shutdown
   "57P02", // crash_shutdown
   "57P03", // cannot_connect_now
@@ -33,6 +34,19 @@ const CERTIFICATE = /CERT|^UNABLE_TO_/;
 const LOST =
   /Connection terminated|connection (?:error|is closed|ended)|timeout exceeded when trying to connect|timeout expired|Query read timeout|Client has encountered a connection error|not queryable|server closed the connection/i;
 
+/** The driver's word for: no answer in time. */
+const GIVEN_UP = "Query read timeout";
+
+/**
+ * The server wrote to its own disk, and did not wait until the synchronous standby had it too: a fail-over could lose
+ * it.
+ */
+export class CommitUnconfirmed extends Error {
+  constructor() {
+    super("the server did not wait for its synchronous standby: somebody cancelled the statement");
+  }
+}
+
 /** The server, or the route to it, is temporarily away: the same statement may be sent again. */
 export function isPassing(error: unknown): boolean {
   const code = codeOf(error);
@@ -40,7 +54,18 @@ export function isPassing(error: unknown): boolean {
   if (code === "ENOENT") return (error as { syscall?: unknown }).syscall === "connect";
   if (code !== undefined) return PASSING_STATES.has(code) || PASSING_ERRNO.has(code) || /^08/.test(code);
   if (error instanceof AggregateError) return error.errors.some(isPassing);
+  if (error instanceof CommitUnconfirmed) return true;
   return error instanceof Error && LOST.test(error.message);
+}
+
+/** We no longer wait for the answer; the server may still be at work. */
+export function isGivenUp(error: unknown): boolean {
+  return error instanceof Error && error.message === GIVEN_UP;
+}
+
+/** The server refuses to write: a standby, or a role that may only read. */
+export function isReadOnly(error: unknown): boolean {
+  return codeOf(error) === "25006";
 }
 
 /** The server is up, but not ready yet. */
@@ -101,8 +126,14 @@ export function databaseFailure(error: unknown, what: string, name: string): Hol
   if (state === "25006")
     return fail(
       "STORE_IO",
-      "the database is read-only, such as a standby",
-      'Use the address of the primary. To read from a standby, add "?direct=none".',
+      "the database is read-only: it is a standby, or the role may not write",
+      'Use the address of the primary and a role that may write. To read from a standby, add "?direct=none".',
+    );
+  if (state === "55P03")
+    return fail(
+      "STORE_IO",
+      "another transaction holds the row",
+      "Look for one that hangs (pg_locks); if commits wait for a synchronous standby, check the standby.",
     );
   if (isPassing(error)) return fail("STORE_IO", "the database does not answer", "Check the server and the network.");
   return fail("STORE_IO", "the database reported an error", "Check its log.");

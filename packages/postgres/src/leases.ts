@@ -1,8 +1,10 @@
+import { randomUUID } from "node:crypto";
 import { hostname } from "node:os";
 import { type HoldfastError, isHoldfastError } from "holdfast";
 import { type Holder, sessionBusy, sessionNotFound } from "holdfast/store";
 import type { Database, Row } from "./database.ts";
 import { leaseLost } from "./failure.ts";
+import { SharedSync } from "./shared-sync.ts";
 
 /** A worker without a heartbeat for this long loses its leases. */
 export const LEASE_MS = 15_000;
@@ -16,6 +18,11 @@ const LOOK_AGAIN_MS = 50;
  */
 const UNWATCHED_MS = 3000;
 
+/** A statement that was given up may still arrive: for this long, a lease that it takes is given back. */
+const LATE_MS = 600_000;
+/** A server that crashes, or fails over, may forget what was released this long before. */
+const FORGOTTEN_MS = 60_000;
+
 /** All workers of this process, to tell their sessions from those of other processes. */
 const localOwners = new Set<string>();
 
@@ -26,7 +33,23 @@ export interface Lease {
   readonly fence: string;
   /** The newest seq when the lease was taken. */
   readonly head: number;
+  /** Which call took it. */
+  readonly attempt: string;
 }
+
+/** A call whose lease nobody uses: if it is there all the same, it is given back. */
+interface Unused {
+  readonly id: string;
+  readonly attempt: string;
+  readonly untilMs: number;
+}
+
+/** Runs a heartbeat over a connection that no append uses. Null: there is none now. */
+export type BeatOver = (
+  text: string,
+  values: unknown[],
+  answerMs: number,
+) => Promise<{ readonly rows: readonly Row[] }> | null;
 
 interface HeldLease {
   readonly id: string;
@@ -61,6 +84,7 @@ export function isFree(schema: string): string {
 export class Leases {
   readonly owner: string;
   readonly #database: Database;
+  readonly #beats: Database;
   readonly #leaseMs: number;
   /**
    * By id: sessions that this worker has, is taking or is giving back. Any other lease in its name is left over from a
@@ -71,6 +95,16 @@ export class Leases {
   readonly #held = new Map<string, HeldLease>();
   /** Leases that could not be given back because the server was away. */
   readonly #unreleased: Lease[] = [];
+  /** Attempts whose lease is in use, or being taken. */
+  readonly #attempts = new Set<string>();
+  /** Those of which a statement got no answer. */
+  readonly #unanswered = new Set<string>();
+  /** The same, for as long as such a statement may still arrive, and take a lease. */
+  #late: Unused[] = [];
+  /** Leases that were given back lately. */
+  #released: Unused[] = [];
+  #beatOver: BeatOver = () => null;
+  readonly #sync: SharedSync;
   /** Whether this worker has its direct connection now; null: it never has one. */
   #isWatched: boolean | null = null;
   #beatAt = Number.NEGATIVE_INFINITY;
@@ -80,11 +114,19 @@ export class Leases {
   #beating: Promise<void> | null = null;
   #closed = false;
 
-  constructor(database: Database, owner: string, leaseMs = LEASE_MS) {
+  /** `beats`: the same database, with connections that no append uses. */
+  constructor(database: Database, beats: Database, owner: string, leaseMs = LEASE_MS) {
     this.#database = database;
+    this.#beats = beats;
     this.owner = owner;
     this.#leaseMs = leaseMs;
+    this.#sync = new SharedSync(database);
     localOwners.add(owner);
+  }
+
+  /** From now on heartbeats go over this connection while it is up: in the pool they would wait behind appends. */
+  beatOver(beatOver: BeatOver): void {
+    this.#beatOver = beatOver;
   }
 
   /**
@@ -93,6 +135,8 @@ export class Leases {
    */
   setWatched(isWatched: boolean): void {
     this.#isWatched = isWatched;
+    // The server may have crashed, or another one may have taken its place.
+    if (isWatched) this.#late.push(...this.#released.splice(0));
     if (this.#timer) clearTimeout(this.#timer);
     this.#timer = null;
     if (this.#beatAt !== Number.NEGATIVE_INFINITY) void this.#beatSoon();
@@ -118,8 +162,10 @@ export class Leases {
     }
   }
 
-  unclaim(id: string): void {
+  /** `lease`: it ended with the session. */
+  unclaim(id: string, lease?: Lease): void {
     this.#busy.delete(id);
+    if (lease) this.#attempts.delete(lease.attempt);
   }
 
   /** The error for an id that this worker already has. */
@@ -129,17 +175,44 @@ export class Leases {
   }
 
   /** Takes the lease of a claimed id. Throws SESSION_BUSY with the holder, and SESSION_NOT_FOUND. */
-  async take(id: string, app: string): Promise<Lease> {
+  take(id: string, app: string): Promise<Lease> {
+    return this.withAttempt(id, (attempt) => this.#take(id, app, attempt));
+  }
+
+  /**
+   * Runs `work`, which takes a lease under this attempt, unless it returns null. A statement of it that was given up may
+   * still arrive at the server: if nobody uses the lease by then, it is given back.
+   */
+  async withAttempt<T>(id: string, work: (attempt: string) => Promise<T>): Promise<T> {
+    const attempt = randomUUID();
+    this.#attempts.add(attempt);
+    let lease: T | null = null;
+    try {
+      lease = await work(attempt);
+      return lease;
+    } catch (error) {
+      if (isHoldfastError(error, "STORE_IO")) this.#unanswered.add(attempt);
+      throw error;
+    } finally {
+      if (lease === null) this.#attempts.delete(attempt);
+      if (this.#unanswered.delete(attempt)) {
+        this.#late.push({ id, attempt, untilMs: performance.now() + LATE_MS });
+        this.#schedule();
+      }
+    }
+  }
+
+  async #take(id: string, app: string, attempt: string): Promise<Lease> {
     const until = performance.now() + BUSY_MS;
     for (;;) {
-      const lease = await this.#tryTake(id, app, null);
+      const lease = await this.#tryTake(id, app, attempt, null);
       if (lease) return lease;
       const found = await this.#find(id);
       if (!found) throw sessionNotFound(id);
       if (found.isFree) {
         // Its worker is gone, or has lost its connection and is about to reconnect.
         await this.#database.pause(SECOND_LOOK_MS);
-        const next = await this.#tryTake(id, app, found.owner);
+        const next = await this.#tryTake(id, app, attempt, found.owner);
         if (next) return next;
       }
       const isHere = found.owner !== null && localOwners.has(found.owner);
@@ -163,6 +236,7 @@ export class Leases {
   /** `isAway`: the server was away just now; do not wait for it again. */
   async release(id: string, lease: Lease, isAway = false): Promise<void> {
     this.#held.delete(lease.place);
+    this.#released.push({ id, attempt: lease.attempt, untilMs: performance.now() + FORGOTTEN_MS });
     try {
       if (isAway) await this.#release(lease);
       else await this.#database.retry("release the lease", () => this.#release(lease));
@@ -172,7 +246,7 @@ export class Leases {
       this.#schedule();
       if (!isAway) throw error;
     } finally {
-      this.#busy.delete(id);
+      this.unclaim(id, lease);
     }
   }
 
@@ -186,15 +260,9 @@ export class Leases {
     return rows[0] ? { isOurs: rows[0]["ours"] === true, head: Number(rows[0]["head"]) } : null;
   }
 
-  /**
-   * Writes an empty message to the WAL and waits for the disk (and for a synchronous standby). Everything committed
-   * before is then durable. It touches no row, so it needs no rights and waits for no lock. Throws STORE_IO.
-   */
-  async sync(): Promise<void> {
-    await this.#database.query(
-      "make the journal durable",
-      `WITH ${this.#database.power} SELECT pg_logical_emit_message(true, 'holdfast', '') FROM power`,
-    );
+  /** Makes everything committed before durable (`SharedSync`). Throws STORE_IO. */
+  sync(): Promise<void> {
+    return this.#sync.run();
   }
 
   async close(): Promise<void> {
@@ -214,32 +282,67 @@ export class Leases {
     }
   }
 
+  /** Waits for no standby: one that does not answer must not keep a session from being closed. */
   async #release({ place, owner, fence }: Lease): Promise<void> {
     await this.#database.once(
-      `UPDATE ${this.#database.schema}.heads SET owner = NULL, holder = NULL WHERE place = $1 AND owner = $2 AND fence = $3`,
+      `WITH ${this.#database.local} UPDATE ${this.#database.schema}.heads SET owner = NULL, holder = NULL FROM power
+      WHERE place = $1 AND owner = $2 AND fence = $3`,
       [place, owner, fence],
+    );
+  }
+
+  /** Gives back leases that statements took after we had given them up. */
+  async #releaseLate(): Promise<void> {
+    const now = performance.now();
+    this.#released = this.#released.filter(({ untilMs }) => untilMs > now);
+    this.#late = this.#late.filter(({ untilMs }) => untilMs > now);
+    const late = this.#late.filter(({ attempt }) => !this.#attempts.has(attempt));
+    if (late.length === 0) return;
+    await this.#database.once(
+      `WITH ${this.#database.local} UPDATE ${this.#database.schema}.heads AS h SET owner = NULL, holder = NULL
+      FROM power, unnest($2::uuid[], $3::uuid[]) AS late (id, attempt)
+      WHERE h.id = late.id AND h.attempt = late.attempt AND h.owner = $1 AND h.trashed IS NULL`,
+      [this.owner, late.map(({ id }) => id), late.map(({ attempt }) => attempt)],
     );
   }
 
   /**
    * `from` null: takes only a session without an owner. Otherwise also from this owner, if it is gone. It also takes
-   * leases in our own name, left over from a statement whose answer was lost: the new fence ends them.
+   * leases in our own name, left over from a statement whose answer was lost: the new fence ends them. But not from a
+   * later statement of the same attempt: one that arrives late must not end the lease that its repetition took. It does
+   * not wait for the disk: a session is shown only after a sync.
    */
-  async #tryTake(id: string, app: string, from: string | null): Promise<Lease | null> {
+  async #tryTake(id: string, app: string, attempt: string, from: string | null): Promise<Lease | null> {
     const { schema } = this.#database;
-    const { rows } = await this.#database.retry("take the lease", () =>
+    const send = () =>
       this.#database.once(
-        `UPDATE ${schema}.heads AS h SET owner = $2, fence = h.fence + 1, holder = $3
-        WHERE h.id = $1 AND h.trashed IS NULL
+        `WITH ${this.#database.noWait} UPDATE ${schema}.heads AS h SET owner = $2, fence = h.fence + 1, holder = $3, attempt = $4 FROM power
+        WHERE h.id = $1 AND h.trashed IS NULL AND h.attempt IS DISTINCT FROM $4
           AND (h.owner IS NULL OR h.owner = $2 OR NOT EXISTS (SELECT FROM ${schema}.workers AS w WHERE w.owner = h.owner AND w.expires > now())
-            ${from === null ? "" : `OR (h.owner = $4 AND ${isFree(schema)})`})
+            ${from === null ? "" : `OR (h.owner = $5 AND ${isFree(schema)})`})
         RETURNING h.place, h.fence, h.head`,
-        [id, this.owner, JSON.stringify(newHolder(app)), ...(from === null ? [] : [from])],
-      ),
+        [id, this.owner, JSON.stringify(newHolder(app)), attempt, ...(from === null ? [] : [from])],
+      );
+    const { rows } = await this.#database.retry("take the lease", () =>
+      send().catch((error: unknown) => {
+        this.#unanswered.add(attempt);
+        throw error;
+      }),
     );
-    const [row] = rows;
+    const row = rows[0] ?? (this.#unanswered.has(attempt) ? await this.#taken(id, attempt) : undefined);
     if (!row) return null;
-    return { place: String(row["place"]), owner: this.owner, fence: String(row["fence"]), head: Number(row["head"]) };
+    const { owner } = this;
+    return { place: String(row["place"]), owner, fence: String(row["fence"]), head: Number(row["head"]), attempt };
+  }
+
+  /** The session, if a statement of this attempt whose answer was lost took its lease. */
+  async #taken(id: string, attempt: string): Promise<Row | undefined> {
+    const { rows } = await this.#database.query(
+      "take the lease",
+      `SELECT place, fence, head FROM ${this.#database.schema}.heads WHERE id = $1 AND owner = $2 AND attempt = $3 AND trashed IS NULL`,
+      [id, this.owner, attempt],
+    );
+    return rows[0];
   }
 
   async #find(
@@ -257,7 +360,8 @@ export class Leases {
   }
 
   #schedule(): void {
-    if (this.#timer || this.#closed || (this.#held.size === 0 && this.#unreleased.length === 0)) return;
+    const isIdle = this.#held.size === 0 && this.#unreleased.length === 0 && this.#late.length === 0;
+    if (this.#timer || this.#closed || isIdle) return;
     this.#timer = setTimeout(() => {
       this.#timer = null;
       void this.#beatSoon();
@@ -281,6 +385,7 @@ export class Leases {
       try {
         await this.#beat();
         await this.#releaseRest();
+        await this.#releaseLate();
       } catch (error) {
         if (isHoldfastError(error)) throw error;
       }
@@ -292,6 +397,17 @@ export class Leases {
     return beating;
   }
 
+  async #sendBeat(text: string, values: unknown[]): Promise<readonly Row[]> {
+    try {
+      // Short, so that there is time left to use another connection.
+      const answered = this.#beatOver(text, values, Math.ceil(this.#ms / 4));
+      if (answered) return (await answered).rows;
+    } catch {
+      // That connection is lost, or slow.
+    }
+    return (await this.#beats.once(text, values)).rows;
+  }
+
   /**
    * One row says that this worker is alive, however many leases it has. The statement also checks all its leases,
    * without a lock.
@@ -301,23 +417,23 @@ export class Leases {
     const held = [...this.#held.values()];
     const now = performance.now();
     const expires = { monotonicMs: now + this.#ms, wallMs: Date.now() + this.#ms };
-    const { rows } = await this.#database.once(
-      `WITH ${this.#database.noWait}, beat AS (
+    const text = `WITH ${this.#database.noWait}, beat AS (
         INSERT INTO ${schema}.workers (owner, expires, watched) SELECT $1, now() + $2 * interval '1 millisecond', $3 FROM power
         ON CONFLICT (owner) DO UPDATE SET expires = excluded.expires, watched = excluded.watched
       )
       SELECT h.place FROM unnest($4::uuid[], $5::bigint[]) AS mine (place, fence) JOIN ${schema}.heads AS h USING (place)
-      WHERE h.owner = $1 AND h.fence = mine.fence AND h.trashed IS NULL`,
-      [
-        this.owner,
-        this.#ms,
-        this.#isWatched === true,
-        held.map(({ lease }) => lease.place),
-        held.map(({ lease }) => lease.fence),
-      ],
-    );
+      WHERE h.owner = $1 AND h.fence = mine.fence AND h.trashed IS NULL`;
+    const values = [
+      this.owner,
+      this.#ms,
+      this.#isWatched === true,
+      held.map(({ lease }) => lease.place),
+      held.map(({ lease }) => lease.fence),
+    ];
+    const rows = await this.#sendBeat(text, values);
     this.#beatAt = now;
     this.#expires = expires;
+    this.#database.hasWritten = true;
     const ours = new Set(rows.map((row) => row["place"]));
     for (const { lease, onLost, id } of held) {
       if (ours.has(lease.place) || this.#held.get(lease.place)?.lease !== lease) continue;

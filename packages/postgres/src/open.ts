@@ -65,11 +65,13 @@ export async function openPostgres(
   const own = typeof place === "string" ? makePool({ url: address.url, connections, app, answerMs }) : null;
   const pool = own?.pool ?? (place as pg.Pool);
   const stopTolerating = own ? null : tolerate(pool);
+  const beating = own ? makePool({ url: address.url, connections: 1, app, answerMs }) : null;
   const end = async (): Promise<void> => {
-    await own?.end();
+    await Promise.all([own?.end(), beating?.end()]);
     stopTolerating?.();
   };
-  const database = new Database(pool, { name: address.name, schema, patienceMs, answerMs });
+  const databaseOf = (of: pg.Pool): Database => new Database(of, { name: address.name, schema, patienceMs, answerMs });
+  const database = databaseOf(pool);
   try {
     const firstPatienceMs = Math.min(patienceMs, FIRST_PATIENCE_MS);
     const server = await migrate(database, {
@@ -77,8 +79,11 @@ export async function openPostgres(
       monthsAhead: options.monthsAhead ?? MONTHS_AHEAD,
       patienceMs: firstPatienceMs,
     });
+    const beats = beating ? databaseOf(beating.pool) : database;
+    beats.serverVersion = database.serverVersion;
     return await PostgresStore.open({
       database,
+      beats,
       end,
       directUrl,
       patienceMs,

@@ -1,5 +1,6 @@
 import type { Pool, PoolClient } from "pg";
 import pg from "pg";
+import { limitsOf, prepare } from "./backend.ts";
 import { displayName } from "./leases.ts";
 
 export interface PoolOptions {
@@ -23,6 +24,8 @@ export function makePool({ url, connections, app, answerMs }: PoolOptions): OwnP
     application_name: displayName(app),
     connectionTimeoutMillis: answerMs,
     keepAlive: true,
+    // The pool waits for it.
+    onConnect: (client) => prepare(client, limitsOf(answerMs)),
   });
   // Permanently: a connection may report its end after the pool has ended.
   tolerate(pool);

@@ -85,8 +85,18 @@ const migrations: readonly ((schema: string) => string)[] = [
     ALTER TABLE ${schema}.catalogue ADD COLUMN written text;
     ALTER TABLE ${schema}.texts_sessions ADD COLUMN cut boolean NOT NULL DEFAULT false;`,
   // Everything here is quick however large the tables are: no row is rewritten, and no index is built over existing rows.
-  (schema) => [settledRows, leanSearch, fleetTables].map((part) => part(schema)).join("\n"),
+  (schema) => [attemptColumns, settledRows, leanSearch, fleetTables].map((part) => part(schema)).join("\n"),
 ];
+
+/**
+ * `attempt`: which call took the lease, so that a statement that arrives late does not take it again. `fence`: that of
+ * the writer whose row it is.
+ */
+function attemptColumns(schema: string): string {
+  return `
+    ALTER TABLE ${schema}.heads ADD COLUMN attempt uuid;
+    ALTER TABLE ${schema}.catalogue ADD COLUMN fence bigint NOT NULL DEFAULT 0;`;
+}
 
 /** The newest migration. A database with a newer one is refused. */
 export const SCHEMA_VERSION = migrations.length;
@@ -137,7 +147,7 @@ export async function migrate(database: Database, options: MigrateOptions): Prom
     const version = await versionIn(database, now, query);
     if (version === SCHEMA_VERSION) return;
     if (now["schema"] !== true) await query(`CREATE SCHEMA ${schema}`);
-    await query(`SET LOCAL lock_timeout = '${MIGRATION_LOCK_TIMEOUT}'`);
+    await query(`SET LOCAL lock_timeout = '${MIGRATION_LOCK_TIMEOUT}'; SET LOCAL statement_timeout = ${MIGRATION_MS}`);
     // An update must not depend on the partitions: a month whose first lines are in the default one can have none.
     const partitions = version === 0 ? partitionsAhead(schema, options) : [];
     await query([...upgradeStatements(schema, version, SCHEMA_VERSION), ...partitions].join("\n"), [], MIGRATION_MS);

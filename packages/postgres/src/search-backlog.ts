@@ -110,11 +110,11 @@ export class Backlog {
         [below],
       );
       below = rows.length === 0 ? BELOW_ALL : String(rows.at(-1)!["place"]);
+      const progress: TextProgress = { done: rows.length === 0 ? total : Math.min(done, total), total };
       done += rows.length;
       const [next, count] = [below, done];
       const finish = (unread: readonly string[]): Promise<void> => this.#move(next, count, unread);
       const sessions = rows.filter((row) => row["behind"] === true).map(behindOf);
-      const progress: TextProgress = { done: Math.min(done, total), total };
       yield { sessions, gone: [], progress, finish };
     }
   }

@@ -13,6 +13,15 @@ export interface SessionRow {
   readonly segments: readonly Segment[];
 }
 
+/** What a new session begins with. */
+interface FirstLines {
+  readonly app: string;
+  readonly count: number;
+  /** Separated by newlines. */
+  readonly lines: Buffer;
+  readonly headState: HeadState;
+}
+
 /** How many lines to delete at a time, so that nothing is locked for long. */
 const REMOVE_ROWS = 5000;
 
@@ -64,25 +73,18 @@ export class SessionRows {
   }
 
   /** Creates a session with its first lines, leased to this worker, in one statement. Null if the id is taken. */
-  async create(
-    place: string,
-    id: string,
-    leases: Leases,
-    first: {
-      readonly app: string;
-      readonly count: number;
-      /** Separated by newlines. */
-      readonly lines: Buffer;
-      readonly headState: HeadState;
-    },
-  ): Promise<Lease | null> {
+  create(place: string, id: string, leases: Leases, first: FirstLines): Promise<Lease | null> {
+    return leases.withAttempt(id, (attempt) => this.#create(place, id, leases, first, attempt));
+  }
+
+  async #create(place: string, id: string, leases: Leases, first: FirstLines, attempt: string): Promise<Lease | null> {
     const { schema } = this.#database;
     const { at, stamp, row } = first.headState;
     const { rows } = await this.#database.query(
       "create a session",
       `WITH ${this.#database.power}, made AS (
-        INSERT INTO ${schema}.heads (place, id, head, owner, fence, holder)
-        SELECT $1, $2, $3, $4, 1, $5 FROM power ON CONFLICT DO NOTHING RETURNING place
+        INSERT INTO ${schema}.heads (place, id, head, owner, fence, holder, attempt)
+        SELECT $1, $2, $3, $4, 1, $5, $10 FROM power ON CONFLICT DO NOTHING RETURNING place
       ),
       begun AS (INSERT INTO ${schema}.segments (place, number, epoch, first) SELECT place, 1, 1, 1 FROM made),
       listed AS (INSERT INTO ${schema}.catalogue (place, id, at, head, closed, summary, written) SELECT place, $2, $6, $3, false, $7, $9 FROM made),
@@ -101,9 +103,10 @@ export class SessionRows {
         jsonb(row),
         first.lines,
         differs(at, stamp),
+        attempt,
       ],
     );
-    const lease = { place, owner: leases.owner, fence: "1", head: first.count };
+    const lease = { place, owner: leases.owner, fence: "1", head: first.count, attempt };
     if (rows.length === 1) return lease;
     // An attempt whose answer was lost may have created it.
     const mine = await this.#database.query(
@@ -112,7 +115,10 @@ export class SessionRows {
       WHERE h.place = $1 AND h.owner = $2 AND h.fence = 1 AND h.head = $3 AND l.seq = $3 AND l.line = $4::text`,
       [place, leases.owner, first.count, first.lines.subarray(first.lines.lastIndexOf("\n") + 1)],
     );
-    return mine.rows.length === 1 ? lease : null;
+    if (mine.rows.length === 0) return null;
+    // Its backend may have been terminated before it waited for the disk or a standby.
+    await leases.sync();
+    return lease;
   }
 
   /** Moves the session to the trash. False if the lease is gone. */
@@ -171,7 +177,7 @@ export class SessionRows {
       // cannot be restored: nobody gets one that is half removed.
       const still = await this.#database.query(
         "collect garbage",
-        `UPDATE ${schema}.heads SET owner = NULL, head = 0 WHERE place = $1 AND trashed IS NOT NULL`,
+        `WITH ${this.#database.local} UPDATE ${schema}.heads SET owner = NULL, head = 0 FROM power WHERE place = $1 AND trashed IS NOT NULL`,
         [place],
       );
       if (still.rowCount === 0) continue;
@@ -179,15 +185,17 @@ export class SessionRows {
       for (let count = REMOVE_ROWS; count === REMOVE_ROWS; ) {
         const gone = await this.#database.query(
           "collect garbage",
-          `DELETE FROM ${schema}.lines WHERE place = $1 AND seq IN (SELECT seq FROM ${schema}.lines WHERE place = $1 ORDER BY seq LIMIT $2)`,
+          `WITH ${this.#database.local} DELETE FROM ${schema}.lines USING power
+          WHERE place = $1 AND seq IN (SELECT seq FROM ${schema}.lines WHERE place = $1 ORDER BY seq LIMIT $2)`,
           [place, REMOVE_ROWS],
         );
         count = gone.rowCount ?? 0;
       }
       const { rowCount } = await this.#database.query(
         "collect garbage",
-        `WITH ${PLACE_TABLES.map((table) => `from_${table} AS (DELETE FROM ${schema}.${table} WHERE place = $1)`).join(", ")}
-        DELETE FROM ${schema}.heads WHERE place = $1 AND trashed IS NOT NULL`,
+        `WITH ${this.#database.local},
+        ${PLACE_TABLES.map((table) => `from_${table} AS (DELETE FROM ${schema}.${table} USING power WHERE place = $1)`).join(", ")}
+        DELETE FROM ${schema}.heads USING power WHERE place = $1 AND trashed IS NOT NULL`,
         [place],
       );
       if (rowCount === 1) removed.push(String(id));
@@ -195,7 +203,7 @@ export class SessionRows {
     // A worker that has been silent this long is gone; its leases are free with or without its row.
     await this.#database.query(
       "collect garbage",
-      `DELETE FROM ${schema}.workers WHERE expires < clock_timestamp() - interval '1 day'`,
+      `WITH ${this.#database.local} DELETE FROM ${schema}.workers USING power WHERE expires < clock_timestamp() - interval '1 day'`,
     );
     return removed;
   }

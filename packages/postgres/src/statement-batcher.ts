@@ -29,6 +29,13 @@ export interface Write {
 /** `moved`: the lease was lost, or the head has changed. */
 export type WriteResult = "written" | "moved";
 
+export interface Statement {
+  readonly text: string;
+  readonly values: unknown[];
+  /** The server keeps it under this name. */
+  readonly name?: string;
+}
+
 interface PendingWrite {
   readonly write: Write;
   readonly resolve: (written: WriteResult) => void;
@@ -94,8 +101,10 @@ export class Batcher {
   async #send(chosen: readonly PendingWrite[]): Promise<void> {
     try {
       const writes = chosen.map(({ write }) => write);
-      const { text, values } = statementOf(this.#database, writes);
-      const { rows, rowCount, command } = await this.#database.once(text, values, answerMsOf(this.#database, writes));
+      const { rows, rowCount, command } = await this.#database.onceOver(
+        (own) => statementOf(this.#database, writes, own),
+        answerMsOf(this.#database, writes),
+      );
       const written = new Set(rows.map((row) => row["place"]));
       // A single line is a plain INSERT, which returns only the row count.
       const isOne = command === "INSERT" && rowCount === 1;
@@ -111,17 +120,18 @@ export class Batcher {
 /**
  * One statement for all writes (S24). Each value is its own parameter: an array would need quoting, which is expensive
  * for long lines. Rows are locked in order of place where we control it, so that a statement and its retry do not
- * deadlock.
+ * deadlock. `own`: the connection has its limits already.
  */
 export function statementOf(
   database: Pick<Database, "schema" | "settings" | "settingsCondition" | "answerMs">,
   writes: readonly Write[],
-): { readonly text: string; readonly values: unknown[] } {
+  own = false,
+): Statement {
   const { schema } = database;
   const [first] = writes;
   const { durability, lease } = first!;
   if (writes.length === 1 && first!.count === 1 && first!.segments.length === 0 && !first!.opens)
-    return oneLine(database, first!);
+    return oneLine(database, first!, own);
   const values: unknown[] = [lease.owner];
   const value = (given: unknown, type: string): string => `$${values.push(given)}::${type}`;
   const given: string[] = [];
@@ -140,15 +150,15 @@ export function statementOf(
       begun.push(`(${place}, ${value(number, "integer")}, ${value(epoch, "integer")}, ${value(first, "bigint")})`);
     if (write.opens) opened.push(place);
   }
-  const text = `WITH ${database.settings(durability, answerMsOf(database, writes))},
+  const text = `WITH ${database.settings(durability, answerMsOf(database, writes), own)},
     moved AS (
       UPDATE ${schema}.heads AS h SET head = h.head + g.count
       FROM (VALUES ${given.join(", ")}) AS g (place, fence, head, count), power
       WHERE h.place = g.place AND h.owner = $1 AND h.fence = g.fence AND h.head = g.head AND h.trashed IS NULL
-      RETURNING h.place, g.head
+      RETURNING h.place, g.head, h.fence
     ),
     ${begun.length === 0 ? "" : `begun AS (INSERT INTO ${schema}.segments (place, number, epoch, first) SELECT s.* FROM (VALUES ${begun.join(", ")}) AS s (place, number, epoch, first) JOIN moved USING (place)),`}
-    ${opened.length === 0 ? "" : `opened AS (UPDATE ${schema}.catalogue AS c SET closed = false FROM moved WHERE c.place = moved.place AND moved.place IN (${opened.join(", ")})),`}
+    ${opened.length === 0 ? "" : `opened AS (UPDATE ${schema}.catalogue AS c SET closed = false, fence = moved.fence FROM moved WHERE c.place = moved.place AND moved.place IN (${opened.join(", ")})),`}
     put AS (
       INSERT INTO ${schema}.lines (place, seq, line)
       ${
@@ -164,22 +174,26 @@ export function statementOf(
 }
 
 /**
- * The most frequent case, kept short because planning a statement costs as much as running it. Its row count tells
- * whether it wrote.
+ * The most frequent case, kept short because planning a statement costs as much as running it. On a connection of our
+ * own, the server keeps the plan. Its row count tells whether it wrote.
  */
 function oneLine(
   database: Pick<Database, "schema" | "settingsCondition" | "answerMs">,
   write: Write,
-): { readonly text: string; readonly values: unknown[] } {
+  own: boolean,
+): Statement {
   const { schema } = database;
   const { lease, head, lines, durability } = write;
+  const answerMs = answerMsOf(database, [write]);
   const text = `WITH moved AS (
       UPDATE ${schema}.heads AS h SET head = h.head + 1
-      WHERE h.place = $1 AND h.owner = $2 AND h.fence = $3 AND h.head = $4 AND h.trashed IS NULL AND ${database.settingsCondition(durability, answerMsOf(database, [write]))}
+      WHERE h.place = $1 AND h.owner = $2 AND h.fence = $3 AND h.head = $4 AND h.trashed IS NULL AND ${database.settingsCondition(durability, answerMs, own)}
       RETURNING h.place
     )
     INSERT INTO ${schema}.lines (place, seq, line) SELECT place, $4::bigint + 1, $5 FROM moved`;
-  return { text, values: [lease.place, lease.owner, lease.fence, head, lines] };
+  const statement = { text, values: [lease.place, lease.owner, lease.fence, head, lines] };
+  // The name stands for the text: a connection of our own has one schema.
+  return own ? { ...statement, name: `holdfast append, ${durability}, ${answerMs}` } : statement;
 }
 
 /** In steps of 250 ms, so that statements of similar size have the same text. */

@@ -61,6 +61,8 @@ const FORMAT = `${FORMAT_MAJOR}.${FORMAT_MINOR}`;
 
 export interface StoreParts {
   readonly database: Database;
+  /** The same database, for heartbeats while there is no direct connection: over the pool's connections go appends. */
+  readonly beats: Database;
   /** Ends the pool, if it is ours. */
   readonly end: () => Promise<void>;
   readonly directUrl: string | null;
@@ -110,7 +112,7 @@ export class PostgresStore implements JournalStore {
     this.warnings = warnings;
     this.#parts = parts;
     this.#database = database;
-    this.#leases = new Leases(database, randomUUID(), options.leaseMs);
+    this.#leases = new Leases(database, parts.beats, randomUUID(), options.leaseMs);
     this.#lines = new Lines(database);
     this.#sessions = new SessionRows(database);
     this.#clock = OrderClock.of(options.clock);
@@ -171,6 +173,7 @@ export class PostgresStore implements JournalStore {
     });
     await openDirect(direct, database, firstPatienceMs);
     this.#direct = direct;
+    this.#leases.beatOver((text, values, ms) => direct.query(text, values, ms));
   }
 
   async create(id: string, records: readonly NewRecord[], options: WriterOptions = {}): Promise<Journal> {
@@ -274,7 +277,7 @@ export class PostgresStore implements JournalStore {
       await this.#withLease(id, lease, async () => {
         if (!(await this.#sessions.trash(lease))) throw sessionNotFound(id);
       });
-      this.#leases.unclaim(id);
+      this.#leases.unclaim(id, lease);
       this.#announce(id, lease.head);
     });
   }
@@ -290,7 +293,9 @@ export class PostgresStore implements JournalStore {
     if (await this.has(id)) throw sessionExists(id);
     try {
       // If it is there now, an attempt whose answer was lost has restored it.
-      if (!(await this.#sessions.untrash(id)) && !(await this.has(id))) throw notInTrash(id);
+      if (await this.#sessions.untrash(id)) return;
+      if (!(await this.has(id))) throw notInTrash(id);
+      await this.#leases.sync();
     } catch (error) {
       const cause = error instanceof Error ? error.cause : undefined;
       throw isDuplicate(cause) ? sessionExists(id) : error;
@@ -314,7 +319,7 @@ export class PostgresStore implements JournalStore {
   async adopt(id: string, lines: AsyncIterable<readonly VerbatimLine[]>): Promise<void> {
     this.#assertOpen();
     assertId(id);
-    await adoptSession(this.#database, id, this.#ledger(), lines);
+    await adoptSession(this.#database, this.#leases, id, this.#ledger(), lines);
   }
 
   /** Also creates the partitions for the coming months, if this role may. */
@@ -353,6 +358,7 @@ export class PostgresStore implements JournalStore {
     await this.#leases.close();
     await this.#direct?.close();
     this.#database.close();
+    this.#parts.beats.close();
     await this.#parts.end();
     for (const result of results) if (result.status === "rejected") throw result.reason;
   }

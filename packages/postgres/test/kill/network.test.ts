@@ -150,7 +150,7 @@ describe("S25: an append whose answer is lost", () => {
     database.serverVersion = Number((await pool.query("SHOW server_version_num")).rows[0].server_version_num);
     await pool.end();
     const head = Number(row!["head"]);
-    const lease = { place: journal.id, owner: String(row!["owner"]), fence: String(row!["fence"]), head };
+    const lease = { place: journal.id, owner: String(row!["owner"]), fence: String(row!["fence"]), head, attempt: "" };
     const write = {
       lease,
       head,

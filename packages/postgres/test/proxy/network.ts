@@ -19,6 +19,7 @@ export class Network {
   readonly #links = new Set<Link>();
   readonly #listening: NetServer;
   #refuses = false;
+  #wanted: { readonly text: string; readonly found: (link: Link) => void } | null = null;
   /** New connections are held as these are. */
   #heldToo: Set<Link> | null = null;
 
@@ -78,11 +79,34 @@ export class Network {
     this.#heldToo = all ? held : null;
     return () => {
       this.#heldToo = null;
-      for (const link of held) {
-        for (const chunk of link.held ?? []) if (link.server.writable) link.server.write(chunk);
-        link.held = null;
-      }
+      this.#letGo(held);
     };
+  }
+
+  #letGo(links: ReadonlySet<Link>): void {
+    for (const link of links) {
+      for (const chunk of link.held ?? []) if (link.server.writable) link.server.write(chunk);
+      link.held = null;
+    }
+  }
+
+  /**
+   * The next statement with this text in it, and what follows it on its connection, is kept on its way until `goOn` is
+   * called. `held` resolves when there is one.
+   */
+  holdStatement(text: string): { readonly held: Promise<void>; readonly goOn: () => void } {
+    const { promise: held, resolve } = Promise.withResolvers<void>();
+    const links = new Set<Link>();
+    this.#wanted = {
+      text,
+      found: (link) => {
+        this.#wanted = null;
+        link.held ??= [];
+        links.add(link);
+        resolve();
+      },
+    };
+    return { held, goOn: () => this.#letGo(links) };
   }
 
   async close(): Promise<void> {
@@ -103,6 +127,7 @@ export class Network {
     this.#heldToo?.add(link);
     server.on("error", () => client.destroy());
     client.on("data", (chunk) => {
+      if (this.#wanted && chunk.includes(this.#wanted.text)) this.#wanted.found(link);
       if (link.held) link.held.push(chunk);
       else this.#later(() => server.writable && server.write(chunk));
     });

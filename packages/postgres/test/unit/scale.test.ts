@@ -103,7 +103,7 @@ describe("lists", () => {
     await open(schema);
     const pool = new pg.Pool({ connectionString: server.url, connectionTimeoutMillis: 5000 });
     onTestFinished(() => pool.end());
-    const leases = new Leases(database(pool, schema), randomUUID(), 60_000);
+    const leases = new Leases(database(pool, schema), database(pool, schema), randomUUID(), 60_000);
     expect(leases.isOverdue).toBe(true);
     await leases.claim(newId());
     expect(leases.isOverdue).toBe(false);
@@ -127,8 +127,9 @@ describe("lists", () => {
   }
 
   async function leaseOf(schema: string, id: string): Promise<Parameters<Catalogue["save"]>[0]> {
-    const { place, owner, fence } = await one(`SELECT * FROM ${schema}.heads WHERE id = $1`, [id]);
-    return { place: String(place), owner: String(owner), fence: String(fence), head: 0 };
+    const { place, owner, fence, attempt } = await one(`SELECT * FROM ${schema}.heads WHERE id = $1`, [id]);
+    const [ownerOf, fenceOf] = [String(owner), String(fence)];
+    return { place: String(place), owner: ownerOf, fence: fenceOf, attempt: String(attempt), head: 0 };
   }
 
   test("the row of a session that is being written changes on its page, and touches no index", async () => {

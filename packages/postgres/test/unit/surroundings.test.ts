@@ -15,6 +15,7 @@ import { makePool } from "../../src/pools.ts";
 import { MIGRATION_LOCK } from "../../src/schema.ts";
 import { Batcher } from "../../src/statement-batcher.ts";
 import { Network } from "../proxy/network.ts";
+import { intercept } from "../proxy/statements.ts";
 import { freePort, type Server, startServer } from "../server/server.ts";
 
 let server: Server;
@@ -63,16 +64,17 @@ describe("leases", () => {
     const database = {
       schema: "s",
       noWait: "",
+      local: "a release",
       retry: (_: string, work: () => Promise<unknown>) => work(),
       once: async (text: string, values: readonly unknown[]) => {
-        if (!text.startsWith("UPDATE")) return { rows: [] };
+        if (!text.startsWith("WITH a release UPDATE")) return { rows: [] };
         if (refusals-- > 0) throw new Error("Connection terminated unexpectedly");
         released.push(values[0]);
         return { rows: [] };
       },
     } as unknown as Database;
-    const leases = new Leases(database, newId(), 3);
-    const lease = { place: newId(), owner: leases.owner, fence: "1", head: 1 };
+    const leases = new Leases(database, database, newId(), 3);
+    const lease = { place: newId(), owner: leases.owner, fence: "1", head: 1, attempt: newId() };
     await leases.release(lease.place, lease, true);
     await expect.poll(() => released).toEqual([lease.place]);
     await leases.close();
@@ -90,18 +92,14 @@ test("S26: a worker that lost its connection, and is back before its session is 
   pool.on("error", () => undefined);
   onTestFinished(() => pool.end());
   const [taking, back] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
-  const query = pool.query.bind(pool) as (...args: unknown[]) => Promise<unknown>;
-  const late = async (statement: { readonly text: string }): Promise<unknown> => {
-    if (statement.text.includes("h.owner = $4")) {
+  intercept(pool, async ({ text }, send) => {
+    if (text.includes("h.owner = $5")) {
       taking.resolve();
       await back.promise;
     }
-    return query(statement);
-  };
-  const slow = new Proxy(pool, {
-    get: (target, name) => (name === "query" ? late : Reflect.get(target, name, target)),
+    return send();
   });
-  const taker = await openPostgresStore(slow, { ...options, directUrl: null, answerMs: 60_000 });
+  const taker = await openPostgresStore(pool, { ...options, directUrl: null, answerMs: 60_000 });
   onTestFinished(() => taker.close());
   network.refuse(true);
   await expect.poll(() => taker.holder(journal.id), { timeout: 10_000 }).toBeNull();
@@ -119,8 +117,10 @@ describe("appends", () => {
     const sent: number[] = [];
     const database = {
       ...{ schema: "s", answerMs: 1000, settings: () => "", settingsCondition: () => "" },
-      once: async (_: string, values: readonly unknown[]) => {
-        const places = values.filter((value) => typeof value === "string" && value.startsWith("place "));
+      onceOver: async (statementFor: (own: boolean) => { readonly values: unknown[] }) => {
+        const places = statementFor(true).values.filter(
+          (value) => typeof value === "string" && value.startsWith("place "),
+        );
         sent.push(places.length);
         return { rows: places.map((place) => ({ place })), command: "SELECT" };
       },
@@ -128,7 +128,7 @@ describe("appends", () => {
     const batch = new Batcher(database);
     const put = (session: number, lines = "{}"): Promise<unknown> =>
       batch.put({
-        lease: { place: `place ${session}`, owner: "o", fence: "1", head: 1 },
+        lease: { place: `place ${session}`, owner: "o", fence: "1", head: 1, attempt: "a" },
         ...{ head: 1, count: 1, lines: Buffer.from(lines), durability: "power", segments: [], opens: false },
       });
     const written = await Promise.all(Array.from({ length: 300 }, (_, session) => put(session)));
@@ -210,20 +210,19 @@ describe("a session that is taken over", () => {
     pool.on("error", () => undefined);
     onTestFinished(() => pool.end());
     const finish = Promise.withResolvers<void>();
-    const query = pool.query.bind(pool) as (...args: unknown[]) => Promise<unknown>;
     let adopting: Promise<void> | null = null;
     // Between the look at what is in the trash, and what is done about it.
-    const meanwhile = async (statement: { readonly text: string }): Promise<unknown> => {
-      const result = await query(statement);
-      const isLook = /^SELECT place\b.*heads WHERE.*trashed/.test(statement.text);
+    const looking = new pg.Pool({ connectionString: server.url, connectionTimeoutMillis: 10_000 });
+    looking.on("error", () => undefined);
+    onTestFinished(() => looking.end());
+    intercept(looking, async ({ text }, send) => {
+      const result = await send();
+      const isLook = /^SELECT place\b.*heads WHERE.*trashed/.test(text);
       if (isLook && adopting) {
         finish.resolve();
         await adopting;
       }
       return result;
-    };
-    const looking = new Proxy(pool, {
-      get: (target, name) => (name === "query" ? meanwhile : Reflect.get(target, name, target)),
     });
     const store = await openPostgresStore(pool, { schema: "finished", monthsAhead: 0 });
     onTestFinished(() => store.close());
@@ -520,13 +519,9 @@ test("S20: a list carries hundreds of rows on that their writers have left behin
   pool.on("error", () => undefined);
   onTestFinished(() => pool.end());
   let statements = 0;
-  const query = pool.query.bind(pool) as (...args: unknown[]) => Promise<unknown>;
-  const counted = (statement: object): Promise<unknown> => {
+  intercept(pool, (_, send) => {
     statements++;
-    return query(statement);
-  };
-  const counting = new Proxy(pool, {
-    get: (target, name) => (name === "query" ? counted : Reflect.get(target, name, target)),
+    return send();
   });
   const summariser = {
     add: (row: Json, record: JournalRecord) =>
@@ -543,7 +538,7 @@ test("S20: a list carries hundreds of rows on that their writers have left behin
     ...journals.map((journal) => journal.append({ kind: "note" })),
     journals[7]!.append([long, long]),
   ]);
-  const listers = await Promise.all([1, 2].map(() => openPostgresStore(counting, options)));
+  const listers = await Promise.all([1, 2].map(() => openPostgresStore(pool, options)));
   statements = 0;
   await server.query("UPDATE behind.catalogue SET head = 1, summary = NULL");
   for (const { sessions } of await Promise.all(listers.map((lister) => lister.list()))) {
