@@ -166,7 +166,10 @@ export class PostgresStore implements JournalStore {
       schema: database.schema,
       answerMs,
       onNews: (id) => this.#followers.wake(id),
-      onState: (isConnected) => this.#leases.setWatched(isConnected),
+      onState: (isConnected) => {
+        if (!isConnected) this.counted.count("directLost");
+        this.#leases.setWatched(isConnected);
+      },
       notifyThroughPool: async (channel, payload) => {
         await database.once("SELECT pg_notify($1, $2)", [channel, payload]);
       },
@@ -403,6 +406,9 @@ export class PostgresStore implements JournalStore {
       },
     });
     this.#live.set(id, journal);
+    journal.onFailure(({ code }) => {
+      if (code === "LEASE_LOST") this.counted.count("leasesLost");
+    });
     this.#leases.keep(id, lease, (error: HoldfastError) => journal.fail(error));
     return journal;
   }
