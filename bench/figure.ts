@@ -2,7 +2,7 @@ import { median } from "./statistics.ts";
 
 /** What a figure must reach. */
 export type Bound = { readonly atMost: number } | { readonly atLeast: number } | { readonly under: number };
-export type Unit = "×" | "µs" | "ms" | "MB";
+export type Unit = "×" | "µs" | "ms" | "MB" | "/s";
 
 /** One figure of the table, measured over several rounds. */
 export interface Figure {

@@ -10,6 +10,7 @@ import { listRow } from "./rows/list.ts";
 import { openEpochRow, openLongRow } from "./rows/open.ts";
 import { peersRow } from "./rows/peers.ts";
 import { postgresAppendRow, postgresFollowRow, postgresListRow, postgresResumeRow } from "./rows/postgres.ts";
+import { postgresFleetRow } from "./rows/postgres-fleet.ts";
 import { sessionAppendRow } from "./rows/session-append.ts";
 import { sessionReadRow } from "./rows/session-read.ts";
 import { sessionRepairRow } from "./rows/session-repair.ts";
@@ -80,6 +81,7 @@ export const rows: readonly Row[] = [
   { name: "postgres-resume", measure: postgresResumeRow },
   { name: "postgres-follow", measure: postgresFollowRow },
   { name: "postgres-list", measure: postgresListRow },
+  { name: "postgres-fleet", measure: postgresFleetRow },
   { name: "start", measure: startRow },
   { name: "command", measure: commandRow },
   { name: "peers", measure: peersRow },

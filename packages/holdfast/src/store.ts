@@ -48,7 +48,16 @@ export {
   sessionNotFound,
   storeClosed,
 } from "./journal/refusals.ts";
-export type { TextBehind, TextChange, TextFound, TextMark, TextQuery, TextTables } from "./journal/texts.ts";
+export type {
+  TextBacklog,
+  TextBehind,
+  TextChange,
+  TextFound,
+  TextMark,
+  TextProgress,
+  TextQuery,
+  TextTables,
+} from "./journal/texts.ts";
 export { judgeEnd, verificationOf } from "./journal/verification.ts";
 export { openStoreWith } from "./session/store.ts";
 export { CommitQueue } from "./stores/commit-queue.ts";

@@ -136,7 +136,13 @@ export function wasUnconfirmed(client: object): boolean {
  * The server committed on its own disk and stopped waiting for the synchronous standby, because somebody cancelled the
  * statement. The text depends on the server's language, the name of the function does not.
  */
-export function isUnconfirmed({ routine, message }: { routine?: string | undefined; message?: string | undefined }): boolean {
+export function isUnconfirmed({
+  routine,
+  message,
+}: {
+  routine?: string | undefined;
+  message?: string | undefined;
+}): boolean {
   return routine === "SyncRepWaitForLSN" || /synchronous replication/.test(message ?? "");
 }
 

@@ -21,6 +21,13 @@ const heldOf = (schema: string): string => `NOT (${isFree(schema)}) AS held`;
 
 /** How many stale rows are brought up to date in one go. */
 const TOGETHER = 256;
+/** How many rows that their writers have left one list settles. */
+const SETTLED_MAX = 2048;
+/** How often a worker that writes says which stamps it has given out. */
+const NEWEST_MS = 1000;
+
+/** The state of a session after `save`: being written; left for now, but not closed; closed by its writer. */
+export type Mark = "live" | "left" | "closed";
 
 interface Found extends Listed {
   readonly place: string;
@@ -35,6 +42,7 @@ export class Catalogue {
   readonly #clock: OrderClock;
   /** By place: the head for which this worker last saved the row. */
   readonly #saved = new Map<string, number>();
+  #toldAt = Number.NEGATIVE_INFINITY;
   #mayOnlyRead = false;
 
   constructor(database: Database, lines: Lines, summariser: Summariser | undefined, clock: OrderClock) {
@@ -68,27 +76,51 @@ export class Catalogue {
   }
 
   /**
-   * Saves the writer's row. Fenced like an append: a statement that arrives after its worker was replaced changes
-   * nothing. The row has a fence of its own, because it can change while this statement waits for it, and then only the
-   * row itself is read again. The row is derived, so nobody waits for the disk.
+   * Saves the row of a session that this worker writes. Fenced like an append: a statement that arrives after its worker
+   * was replaced changes nothing. A session that is live changes only columns that no index has (schema-lists.ts). The
+   * row is derived, so nobody waits for the disk.
    */
-  async save(
-    { place, owner, fence }: Lease,
-    { at, stamp, head, row }: HeadState,
-    closed: boolean,
-  ): Promise<void> {
-    const { schema } = this.#database;
-    const { rows } = await this.#database.query(
-      "update the list",
-      `WITH ${this.#database.noWait} UPDATE ${schema}.catalogue AS c SET at = $2, written = $6, head = $3, closed = $4, summary = $5, fence = $8
-      FROM power, ${schema}.heads AS h
-      WHERE c.place = $1 AND c.head <= $3 AND c.fence <= $8 AND h.place = c.place AND h.owner = $7 AND h.fence = $8
-      RETURNING ${this.#newest} AS newest`,
-      [place, stamp, head, closed, jsonb(row), differs(at, stamp), owner, fence],
-    );
+  async save(lease: Lease, state: HeadState, mark: Mark): Promise<void> {
+    const rows = mark === "live" ? await this.#saveLive(lease, state) : await this.#saveSettled(lease, state, mark);
     // Others may be ahead of this worker: its next write must sort as newer.
     this.#follow(rows);
-    this.#saved.set(place, head);
+    this.#saved.set(lease.place, state.head);
+  }
+
+  async #saveLive({ place, owner, fence }: Lease, { at, stamp, head, row }: HeadState): Promise<Row[]> {
+    const { schema } = this.#database;
+    const tells = performance.now() - this.#toldAt > NEWEST_MS;
+    if (tells) this.#toldAt = performance.now();
+    const told = `, told AS (UPDATE ${schema}.workers SET newest = $2 WHERE owner = $6 AND coalesce(newest, '') < $2)`;
+    // The row has a fence of its own: it can change while this statement waits for it, and then only the row itself is
+    // read again.
+    const { rows } = await this.#database.query(
+      "update the list",
+      `WITH ${this.#database.noWait}${tells ? told : ""} UPDATE ${schema}.catalogue AS c
+      SET live_at = $2, live_written = $3, live_head = $4, live_summary = $5, closed = false, fence = $7
+      FROM power, ${schema}.heads AS h
+      WHERE c.place = $1 AND c.head <= $4 AND coalesce(c.live_head, 0) <= $4 AND c.fence <= $7
+        AND h.place = c.place AND h.owner = $6 AND h.fence = $7 RETURNING ${this.#newest} AS newest`,
+      [place, stamp, differs(at, stamp), head, jsonb(row), owner, fence],
+    );
+    return rows;
+  }
+
+  /** Nobody brings a settled row up to date later, so the lock waits for a writer who is about to write. */
+  async #saveSettled({ place, owner, fence }: Lease, state: HeadState, mark: Mark): Promise<Row[]> {
+    const { schema } = this.#database;
+    const { at, stamp, head, row } = state;
+    const { rows } = await this.#database.query(
+      "update the list",
+      `WITH ${this.#database.noWait}, ours AS (
+        SELECT place FROM ${schema}.heads, power WHERE place = $1 AND owner = $6 AND fence = $7 AND head = $4 FOR SHARE OF heads
+      )
+      UPDATE ${schema}.catalogue AS c
+      SET at = $2, written = $3, head = $4, summary = $5, fence = $7, closed = true, unclosed_head = ${mark === "left" ? "$4" : "NULL"}, ${NOT_LIVE}
+      FROM ours WHERE c.place = ours.place AND c.head <= $4 RETURNING ${this.#newest} AS newest`,
+      [place, stamp, differs(at, stamp), head, jsonb(row), owner, fence],
+    );
+    return rows;
   }
 
   /**
@@ -105,13 +137,17 @@ export class Catalogue {
     const conditions = ["h.trashed IS NULL", `c.place <> ALL (${value(unsaved.map(({ place }) => place))}::uuid[])`];
     if (after) conditions.push(`(c.at, c.id) < (${value(after.at)}, ${value(after.id)}::uuid)`);
     conditions.push(...whereOf(options.where ?? {}, value), ...hintsOf(options.hints ?? {}, value));
-    // Check whether a worker is alive only for rows on this page.
+    const { schema } = this.#database;
+    const page = limit === Number.POSITIVE_INFINITY ? "" : `LIMIT ${value(limit + 1)}`;
+    const pageOf = (rows: string): string =>
+      `SELECT c.place, c.id, c.at, c.written, c.head, c.closed, c.unclosed_head, c.summary::text, h.owner, h.holder
+      FROM ${rows} AS c JOIN ${schema}.heads AS h USING (place) WHERE ${conditions.join(" AND ")} ORDER BY c.at DESC, c.id DESC ${page}`;
+    // The index has the settled rows in order; the others are few. Check whether a worker is alive only for rows on this
+    // page.
     const { rows } = await this.#database.query(
       "list sessions",
-      `SELECT page.*, ${heldOf(this.#database.schema)} FROM (
-        SELECT c.place, c.id, c.at, c.written, c.head, c.closed, c.summary::text, h.owner, h.holder
-        FROM ${this.#database.schema}.catalogue AS c JOIN ${this.#database.schema}.heads AS h USING (place)
-        WHERE ${conditions.join(" AND ")} ORDER BY c.at DESC, c.id DESC ${limit === Number.POSITIVE_INFINITY ? "" : `LIMIT ${value(limit + 1)}`}
+      `SELECT page.*, ${heldOf(schema)} FROM (
+        SELECT * FROM ((${pageOf(settled(schema))}) UNION ALL (${pageOf(unsettled(schema))})) AS both_kinds ORDER BY at DESC, id DESC ${page}
       ) AS page, LATERAL (SELECT page.owner) AS h`,
       values,
     );
@@ -125,23 +161,46 @@ export class Catalogue {
 
   /**
    * Brings stale rows up to date and saves them. Returns those it cannot save: a reader may not, or another worker is
-   * saving them.
+   * saving them. It also settles rows that their writers have left, so that no later list looks at them.
    */
   async #refresh(): Promise<Found[]> {
     const { schema } = this.#database;
+    const isLeft = `NOT EXISTS (SELECT FROM ${schema}.workers AS w WHERE w.owner = h.owner AND w.expires > now())`;
     const { rows } = await this.#database.query(
       "list sessions",
-      `SELECT c.place, c.id, c.at, c.written, c.head, c.closed, c.summary::text, h.holder, ${heldOf(schema)}, h.head AS newest
-      FROM ${schema}.catalogue AS c JOIN ${schema}.heads AS h USING (place) WHERE NOT c.closed AND h.head > c.head AND h.trashed IS NULL`,
+      `SELECT c.place, c.id, c.at, c.written, c.head, c.closed, c.summary::text, h.holder, ${heldOf(schema)}, h.head AS newest, ${isLeft} AS left, h.trashed IS NOT NULL AS trashed
+      FROM ${unsettled(schema)} AS c JOIN ${schema}.heads AS h USING (place) WHERE h.head > c.head
+      UNION ALL (SELECT c.place, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, true, NULL
+      FROM ${unsettled(schema)} AS c JOIN ${schema}.heads AS h USING (place) WHERE h.head = c.head AND ${isLeft} LIMIT ${SETTLED_MAX})`,
     );
+    const stale = rows.filter((row) => row["newest"] !== null);
     const unsaved: Found[] = [];
-    for (let first = 0; first < rows.length; first += TOGETHER) {
-      const carried = await this.#bringUpToDate(rows.slice(first, first + TOGETHER));
+    for (let first = 0; first < stale.length; first += TOGETHER) {
+      const carried = await this.#bringUpToDate(stale.slice(first, first + TOGETHER));
       const saved = await this.#saveForOthers(carried.filter(({ closed }) => !closed));
       for (const row of carried)
         if (!(row.closed ? await this.#saveClosed(row) : saved.has(row.place))) unsaved.push(row);
     }
-    return unsaved;
+    const left = rows.filter((row) => row["left"] === true).map((row) => String(row["place"]));
+    if (left.length > 0) await this.#settle(left.slice(0, SETTLED_MAX), isLeft);
+    const trashed = new Set(stale.filter((row) => row["trashed"] === true).map((row) => row["place"]));
+    return unsaved.filter(({ place }) => !trashed.has(place));
+  }
+
+  /** Skips rows that a worker is just taking over, and those with newer records. */
+  async #settle(places: readonly string[], isLeft: string): Promise<void> {
+    const { schema } = this.#database;
+    const isLive = "c.live_head > c.head";
+    const fresh = (name: string): string => `${name} = CASE WHEN ${isLive} THEN c.live_${name} ELSE c.${name} END`;
+    const heads = "greatest(c.head, c.live_head)";
+    await this.#attempt(
+      `WITH ${this.#database.noWait}, alone AS (
+        SELECT h.place, h.head FROM ${schema}.heads AS h, power WHERE h.place = ANY ($1::uuid[]) AND ${isLeft} ORDER BY h.place FOR SHARE OF h SKIP LOCKED
+      )
+      UPDATE ${schema}.catalogue AS c SET ${["at", "written", "summary", "head"].map(fresh).join(", ")}, closed = true, unclosed_head = ${heads}, ${NOT_LIVE}
+      FROM alone WHERE c.place = alone.place AND NOT c.closed AND ${heads} = alone.head`,
+      [places],
+    );
   }
 
   /** Applies all later lines. A row that is too far behind to be read together with the others is read alone. */
@@ -169,9 +228,9 @@ export class Catalogue {
     if (rows.length === 0) return new Set();
     const saved = await this.#attempt(
       `WITH ${this.#database.noWait}, free AS (SELECT place FROM ${schema}.catalogue, power WHERE place = ANY ($1::uuid[]) FOR UPDATE OF catalogue SKIP LOCKED)
-      UPDATE ${schema}.catalogue AS c SET at = s.at, written = s.written, head = s.head, summary = s.summary::jsonb
+      UPDATE ${schema}.catalogue AS c SET live_at = s.at, live_written = s.written, live_head = s.head, live_summary = s.summary::jsonb
       FROM free JOIN unnest($1::uuid[], $2::text[], $3::text[], $4::bigint[], $5::text[]) AS s (place, at, written, head, summary) USING (place)
-      WHERE c.place = s.place AND c.head < s.head RETURNING c.place`,
+      WHERE c.place = s.place AND NOT c.closed AND greatest(c.head, c.live_head) < s.head RETURNING c.place`,
       [
         rows.map(({ place }) => place),
         rows.map(({ stamp }) => stamp),
@@ -183,19 +242,16 @@ export class Catalogue {
     return new Set(saved?.map((row) => row["place"]));
   }
 
-  /**
-   * Nobody brings a closed row up to date later, so it may be closed only if nobody has written since. The lock waits
-   * for a writer who is about to.
-   */
+  /** Only if nobody has written since: see `#saveSettled`. */
   async #saveClosed({ place, at, stamp, head, summary }: Found): Promise<boolean> {
     const { schema } = this.#database;
     const saved = await this.#attempt(
-      `WITH ${this.#database.noWait} UPDATE ${schema}.catalogue SET at = $2, written = $5, head = $3, summary = $4,
-        closed = coalesce((SELECT head = $3 FROM (SELECT head FROM ${schema}.heads WHERE place = $1 FOR SHARE) AS h), false)
-      FROM power WHERE place = $1 AND head < $3`,
+      `WITH ${this.#database.noWait}, alone AS (SELECT place FROM ${schema}.heads, power WHERE place = $1 AND head = $3 FOR SHARE OF heads)
+      UPDATE ${schema}.catalogue AS c SET at = $2, written = $5, head = $3, summary = $4, closed = true, unclosed_head = NULL, ${NOT_LIVE}
+      FROM alone WHERE c.place = alone.place AND greatest(c.head, c.live_head) < $3 RETURNING c.place`,
       [place, stamp, head, jsonb(summary), differs(at, stamp)],
     );
-    return saved !== null;
+    return saved !== null && saved.length === 1;
   }
 
   /** Null: this role may not save it, or not now. The row stays stale, and the next list tries again. */
@@ -247,9 +303,21 @@ function isMatch(
   );
 }
 
-/** The newest stamp of all sessions; null if there are none. */
+/** The newest stamp of all sessions; null if there are none. Rows that are not settled say it through their workers. */
 export function newestStamp(schema: string): string {
-  return `(SELECT newest.at FROM ${schema}.catalogue AS newest ORDER BY newest.at DESC LIMIT 1)`;
+  return `greatest((SELECT newest.at FROM ${schema}.catalogue AS newest ORDER BY newest.at DESC LIMIT 1), (SELECT max(w.newest) FROM ${schema}.workers AS w))`;
+}
+
+const NOT_LIVE = "live_at = NULL, live_written = NULL, live_head = NULL, live_summary = NULL";
+
+function settled(schema: string): string {
+  return `(SELECT * FROM ${schema}.catalogue WHERE closed)`;
+}
+
+/** The rows that are not settled, with their live values. */
+export function unsettled(schema: string): string {
+  const fresh = (name: string): string => `CASE WHEN live_head > head THEN live_${name} ELSE ${name} END AS ${name}`;
+  return `(SELECT place, id, closed, unclosed_head, ${["at", "written", "head", "summary"].map(fresh).join(", ")} FROM ${schema}.catalogue WHERE NOT closed)`;
 }
 
 /** The time, if it differs from the stamp. */
@@ -295,7 +363,7 @@ function listedOf(row: Row): Found {
     at: (row["written"] as string | null) ?? stamp,
     stamp,
     head: Number(row["head"]),
-    closed: row["closed"] === true,
+    closed: row["closed"] === true && row["unclosed_head"] !== row["head"],
     // As text: an application's own pool may parse JSON differently.
     summary: rowOf((row["summary"] as string | null) ?? "null"),
     holder: row["held"] === true ? holderOf(row) : null,

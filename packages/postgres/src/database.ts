@@ -3,7 +3,15 @@ import { HoldfastError } from "holdfast";
 import { type Durability, storeClosed } from "holdfast/store";
 import pg, { type Pool, type PoolClient, type QueryConfig, type QueryResult } from "pg";
 import { cancel, isPrepared, limitsOf, wasUnconfirmed, watchCommits } from "./backend.ts";
-import { CommitUnconfirmed, databaseFailure, isConflict, isGivenUp, isPassing, isReadOnly, isStarting } from "./failure.ts";
+import {
+  CommitUnconfirmed,
+  databaseFailure,
+  isConflict,
+  isGivenUp,
+  isPassing,
+  isReadOnly,
+  isStarting,
+} from "./failure.ts";
 import { ignoreErrors } from "./pools.ts";
 
 export type Row = Record<string, unknown>;
@@ -136,7 +144,10 @@ export class Database {
     let broken = true;
     try {
       // A half-open connection never answers. After this time it is given up, and the pool opens another.
-      const answer = await client.query<Row>({ ...statementFor(isPrepared(client)), query_timeout: answerMs } as QueryConfig);
+      const answer = await client.query<Row>({
+        ...statementFor(isPrepared(client)),
+        query_timeout: answerMs,
+      } as QueryConfig);
       broken = false;
       if (wasUnconfirmed(client)) throw new CommitUnconfirmed();
       return answer;

@@ -19,8 +19,10 @@ const RECONNECT_MS = 50;
 const RECONNECT_MS_SOON = 250;
 const RECONNECT_MS_MAX = 2000;
 const SOON_MS = 60_000;
-/** How often to test the connection: a half-open idle connection looks like any other. */
+/** How often to test the connection, if it is not used: a half-open idle connection looks like any other. */
 const PROBE_MS = 10_000;
+/** Followers come and go: keep listening for a moment after the last one. */
+const UNLISTEN_MS = 1000;
 
 /** A connection that does not take a notification for this long is lost. */
 const NOTIFY_MS = 3000;
@@ -60,8 +62,8 @@ export interface DirectOptions {
 
 /**
  * A worker's direct connection to the server. It is always idle, so when it ends, others know at once that the worker
- * is gone: it holds one advisory lock, which shows that the worker's leases are held (S26). It also receives
- * notifications of what others write. It reconnects by itself; meanwhile, leases are held by their expiry time only,
+ * is gone: it holds one advisory lock, which shows that the worker's leases are held (S26). While anybody follows, it
+ * also receives notifications of what others write. It reconnects by itself; meanwhile, leases are held by their expiry time only,
  * and followers poll.
  */
 export class Direct {
@@ -69,6 +71,10 @@ export class Direct {
   #client: Client | null = null;
   readonly #grown = new Map<string, number>();
   #tellTimer: NodeJS.Timeout | null = null;
+  #isFollowed = false;
+  #isListening = false;
+  #unlistenTimer: NodeJS.Timeout | null = null;
+  #usedAt = 0;
   #probeTimer: NodeJS.Timeout | null = null;
   #lastQuery: Promise<unknown> = Promise.resolve();
   #sending: Promise<void> | null = null;
@@ -95,6 +101,15 @@ export class Direct {
     this.#tellTimer.unref();
   }
 
+  /** Whether anybody here wants to hear what others write. Each notification wakes every connection that listens. */
+  setFollowed(isFollowed: boolean): void {
+    this.#isFollowed = isFollowed;
+    if (this.#unlistenTimer) clearTimeout(this.#unlistenTimer);
+    this.#unlistenTimer = null;
+    if (isFollowed) void this.#listen();
+    else this.#unlistenTimer = setTimeout(() => void this.#unlisten(), UNLISTEN_MS).unref();
+  }
+
   /**
    * Runs a short statement on this connection, where it waits behind no append. Null: the connection is down. One that
    * does not answer in time is lost.
@@ -110,6 +125,7 @@ export class Direct {
   }
 
   async close(): Promise<void> {
+    if (this.#unlistenTimer) clearTimeout(this.#unlistenTimer);
     if (this.#tellTimer) clearTimeout(this.#tellTimer);
     this.#sendSoon();
     await this.#sending;
@@ -119,6 +135,32 @@ export class Direct {
     this.#client = null;
     if (this.#probeTimer) clearTimeout(this.#probeTimer);
     if (client) await this.#end(client);
+  }
+
+  /** Never rejects: without notifications, followers poll. */
+  async #listen(): Promise<void> {
+    const client = this.#client;
+    if (!client || this.#isListening) return;
+    this.#isListening = true;
+    try {
+      await this.#query(client, `LISTEN ${CHANNEL}`);
+      // Sessions may have grown before it took effect.
+      this.#options.onNews(null);
+    } catch {
+      // The connection is gone; its error listener reconnects.
+    }
+  }
+
+  async #unlisten(): Promise<void> {
+    this.#unlistenTimer = null;
+    const client = this.#client;
+    if (!client || !this.#isListening || this.#isFollowed) return;
+    this.#isListening = false;
+    try {
+      await this.#query(client, `UNLISTEN ${CHANNEL}`);
+    } catch {
+      // The same.
+    }
   }
 
   #sendSoon(): void {
@@ -168,7 +210,8 @@ export class Direct {
       await this.#assertDirect(client);
       const columns = Object.entries(SETTINGS).map(([name, value]) => `set_config('${name}', '${value}', false)`);
       await this.#query(client, `SELECT ${columns.join(", ")}`);
-      await this.#query(client, `LISTEN ${CHANNEL}`);
+      this.#isListening = this.#isFollowed;
+      if (this.#isListening) await this.#query(client, `LISTEN ${CHANNEL}`);
       // Waits while another worker tests whether this one is alive.
       await this.#query(client, "SELECT pg_advisory_lock($1)", [String(lock)]);
     } catch (error) {
@@ -178,6 +221,8 @@ export class Direct {
     if (isLost) throw new Error("Connection terminated unexpectedly");
     this.#client = client;
     onState(true);
+    // Somebody has begun to follow meanwhile.
+    if (this.#isFollowed) void this.#listen();
     this.#probe(client, onLost);
   }
 
@@ -195,7 +240,7 @@ export class Direct {
     this.#probeTimer = setTimeout(async () => {
       if (this.#client !== client) return;
       try {
-        await this.#query(client, "SELECT 1");
+        if (performance.now() - this.#usedAt >= PROBE_MS) await this.#query(client, "SELECT 1");
         this.#probe(client, onLost);
       } catch {
         // No answer in time, or the connection is gone: both mean it is lost.
@@ -214,7 +259,12 @@ export class Direct {
   ): Promise<QueryResult<Row>> {
     const statement = { text, values, query_timeout: answerMs };
     const answered = this.#lastQuery.then(() => client.query<Row>(statement));
-    this.#lastQuery = answered.catch(() => undefined);
+    this.#lastQuery = answered.then(
+      () => {
+        this.#usedAt = performance.now();
+      },
+      () => undefined,
+    );
     return answered;
   }
 

@@ -9,13 +9,20 @@ const POLL_MS = 1000;
 /** Followers of this store's sessions, in this process. */
 export class PostgresFollowers {
   readonly #wakes = new Map<Wake, string>();
+  readonly #onFollowed: (isFollowed: boolean) => void;
+
+  /** `onFollowed` is called when the first follower comes, and when the last one leaves. */
+  constructor(onFollowed: (isFollowed: boolean) => void) {
+    this.#onFollowed = onFollowed;
+  }
 
   add(id: string, wake: Wake): void {
     this.#wakes.set(wake, id);
+    if (this.#wakes.size === 1) this.#onFollowed(true);
   }
 
   remove(wake: Wake): void {
-    this.#wakes.delete(wake);
+    if (this.#wakes.delete(wake) && this.#wakes.size === 0) this.#onFollowed(false);
   }
 
   /** This session has changed; null: any may have. */

@@ -9,9 +9,11 @@ const WORKER: Readonly<Record<string, string>> = {
   segments: "SELECT, INSERT",
   lines: "SELECT, INSERT",
   texts: "SELECT, INSERT, UPDATE, DELETE",
+  texts_changes: "SELECT, INSERT, UPDATE, DELETE",
   texts_gone: "SELECT, INSERT, UPDATE, DELETE",
   texts_messages: "SELECT, INSERT, UPDATE, DELETE",
   texts_sessions: "SELECT, INSERT, UPDATE, DELETE",
+  texts_sweep: "SELECT, INSERT, UPDATE, DELETE",
 };
 
 export interface Roles {

@@ -23,6 +23,8 @@ import type { Batcher, Write } from "./statement-batcher.ts";
 
 /** How long the catalogue row, and records written with `process`, may lag behind (S10, S20). */
 const BACKGROUND_MS = 900;
+/** How long nothing is appended before the row counts as settled, which costs two updates of its indexes. */
+const SETTLE_MS = 30_000;
 /** The size of one statement, if more is pending. */
 const BATCH_BYTES = 1024 * 1024;
 const PAUSE_MS = 20;
@@ -67,6 +69,9 @@ export class PostgresJournal extends JournalBase {
   /** The newest segment has another format. */
   #needsSegment: boolean;
   #isBuilding = false;
+  /** The catalogue row may be settled: the next append must say that it no longer is. */
+  #mayBeSettled = false;
+  #appendedAt = performance.now();
   #timer: NodeJS.Timeout | null = null;
   #tidying: Promise<void> | null = null;
 
@@ -176,7 +181,7 @@ export class PostgresJournal extends JournalBase {
     const { catalogue, lease } = this.#parts;
     try {
       await this.#add([closedRecord()], "power");
-      await catalogue.save(lease, this.#acknowledged, true);
+      await catalogue.save(lease, this.#acknowledged, "closed");
     } catch (error) {
       // Without the mark, the next writer finds an unclean end, and all records.
       if (!isHoldfastError(error, "STORE_FULL", "STORE_IO")) throw error;
@@ -265,8 +270,11 @@ export class PostgresJournal extends JournalBase {
   }
 
   async #write(batch: WriteBatch): Promise<void> {
+    const { lease, leases } = this.#parts;
+    // A list settles the rows of a worker whose lease has expired.
+    if (this.#mayBeSettled || leases.isOverdue) batch.opens = true;
     try {
-      await this.#put(batch.write(this.#parts.lease));
+      await this.#put(batch.write(lease));
     } catch (error) {
       if (isHoldfastError(error, "LEASE_LOST", "SYNC_FAILED", "FILE_REPLACED")) {
         batch.reject(this.told(error));
@@ -279,7 +287,9 @@ export class PostgresJournal extends JournalBase {
       for (const one of [batch, ...behind]) one.reject(error);
       return;
     }
+    if (batch.opens) this.#mayBeSettled = false;
     this.#acknowledged = batch.headState;
+    this.#appendedAt = performance.now();
     if (batch.durability !== "process") this.ledger.setDurable(batch.headState.head);
     batch.resolve(this.ledger);
     this.#parts.onAcknowledged(batch.headState.head);
@@ -342,21 +352,31 @@ export class PostgresJournal extends JournalBase {
 
   #background(): void {
     if (this.#timer || this.isClosing || this.failure) return;
-    if (!this.#parts.catalogue.isBehind(this.#parts.lease.place, this.head) && this.durable >= this.head) return;
+    const isBehind = this.#parts.catalogue.isBehind(this.#parts.lease.place, this.head) || this.durable < this.head;
+    if (!isBehind && (this.#mayBeSettled || !this.hasWritten)) return;
+    const waitMs = isBehind ? BACKGROUND_MS : Math.max(BACKGROUND_MS, SETTLE_MS - this.#idleMs);
     this.#timer = setTimeout(() => {
       this.#timer = null;
       this.#tidying = this.#tidy().finally(() => {
         this.#tidying = null;
       });
-    }, BACKGROUND_MS);
+    }, waitMs);
     this.#timer.unref();
+  }
+
+  get #idleMs(): number {
+    return performance.now() - this.#appendedAt;
   }
 
   /** Never rejects: the row is derived, and the next append retries what is not yet durable. */
   async #tidy(): Promise<void> {
     if (this.failure || this.isClosing) return;
+    const { catalogue, lease } = this.#parts;
+    const isLeft = this.#idleMs >= SETTLE_MS && !this.#working;
+    // Before it is sent: an append that comes now is sent before the row is settled, or unsettles it.
+    if (isLeft) this.#mayBeSettled = true;
     try {
-      await this.#parts.catalogue.save(this.#parts.lease, this.#acknowledged, false);
+      await catalogue.save(lease, this.#acknowledged, isLeft ? "left" : "live");
       await this.#makeDurable();
       this.#background();
     } catch (error) {

@@ -107,6 +107,8 @@ export class Leases {
   /** Whether this worker has its direct connection now; null: it never has one. */
   #isWatched: boolean | null = null;
   #beatAt = Number.NEGATIVE_INFINITY;
+  /** When the last heartbeat expires, or a little sooner. */
+  #expires = { monotonicMs: 0, wallMs: 0 };
   #timer: NodeJS.Timeout | null = null;
   #beating: Promise<void> | null = null;
   #closed = false;
@@ -137,6 +139,11 @@ export class Leases {
     if (this.#timer) clearTimeout(this.#timer);
     this.#timer = null;
     if (this.#beatAt !== Number.NEGATIVE_INFINITY) void this.#beatSoon();
+  }
+
+  /** Others may take this worker for dead: its last heartbeat has expired. The wall clock counts sleep, too. */
+  get isOverdue(): boolean {
+    return performance.now() > this.#expires.monotonicMs || Date.now() > this.#expires.wallMs;
   }
 
   /** Reserves the id for this worker until it is released. False: it already is. */
@@ -408,6 +415,7 @@ export class Leases {
     const { schema } = this.#database;
     const held = [...this.#held.values()];
     const now = performance.now();
+    const expires = { monotonicMs: now + this.#ms, wallMs: Date.now() + this.#ms };
     const text = `WITH ${this.#database.noWait}, beat AS (
         INSERT INTO ${schema}.workers (owner, expires, watched) SELECT $1, now() + $2 * interval '1 millisecond', $3 FROM power
         ON CONFLICT (owner) DO UPDATE SET expires = excluded.expires, watched = excluded.watched
@@ -423,6 +431,7 @@ export class Leases {
     ];
     const rows = await this.#sendBeat(text, values);
     this.#beatAt = now;
+    this.#expires = expires;
     this.#database.hasWritten = true;
     const ours = new Set(rows.map((row) => row["place"]));
     for (const { lease, onLost, id } of held) {

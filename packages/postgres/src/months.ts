@@ -22,6 +22,11 @@ export function monthNamed(name: string): number | null {
   return year === undefined ? null : Date.UTC(Number(year), Number(month) - 1);
 }
 
+/** The month in which a session with this id was created. */
+export function monthOfId(id: string): number {
+  return monthOf(Number.parseInt(id.replaceAll("-", "").slice(0, 12), 16));
+}
+
 /** The smallest UUID that begins with this time. */
 function firstId(ms: number): string {
   const hex = ms.toString(16).padStart(12, "0");

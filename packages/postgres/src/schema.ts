@@ -2,7 +2,8 @@ import { HoldfastError } from "holdfast";
 import type { Database, Query, Row } from "./database.ts";
 import { codeOf } from "./failure.ts";
 import { monthOf, partitionName, rangeOf } from "./months.ts";
-import { searchTables } from "./search.ts";
+import { settledRows } from "./schema-lists.ts";
+import { leanSearch, searchTables } from "./schema-search.ts";
 
 /** An arbitrary lock number (`hold`, in hexadecimal): one migration at a time. */
 export const MIGRATION_LOCK = 0x686f6c64;
@@ -10,9 +11,14 @@ export const MIGRATION_LOCK = 0x686f6c64;
 const OLDEST_SERVER = 140_000;
 /** A migration may take this long, and others wait this long for it. The server ends one that nobody waits for. */
 const MIGRATION_MS = 10 * 60_000;
-const MIGRATION_LOCK_TIMEOUT = "1s";
-const MIGRATION_PAUSE_MS = 1000;
 const LOOK_AGAIN_MS = 50;
+/**
+ * A migration locks tables for a moment, and while it waits for such a lock, everybody else waits behind it. So it gives
+ * up soon and tries again after a pause, which doubles up to the maximum: a backup may read for hours.
+ */
+const MIGRATION_LOCK_TIMEOUT = "50ms";
+const PAUSE_MS = 100;
+const PAUSE_MS_MAX = 5000;
 /** How many months ahead partitions are created. Lines of other months go to the default partition. */
 export const MONTHS_AHEAD = 12;
 
@@ -20,7 +26,7 @@ export const MONTHS_AHEAD = 12;
  * A long read, such as a backup, blocks the creation of a partition, and the waiting creation in turn blocks access to
  * the default partition. So do not wait for it.
  */
-const LOCK_TIMEOUT = "500ms";
+const LOCK_TIMEOUT = "50ms";
 
 /** Errors that postpone a partition: until it exists, lines go to the default one. */
 const MAY_WAIT = new Set([
@@ -94,7 +100,8 @@ const migrations: readonly ((schema: string) => string)[] = [
   (schema) => `
     ALTER TABLE ${schema}.catalogue ADD COLUMN written text;
     ALTER TABLE ${schema}.texts_sessions ADD COLUMN cut boolean NOT NULL DEFAULT false;`,
-  (schema) => [attemptColumns(schema)].join("\n"),
+  // Everything here is quick however large the tables are: no row is rewritten, and no index is built over existing rows.
+  (schema) => [attemptColumns, settledRows, leanSearch].map((part) => part(schema)).join("\n"),
 ];
 
 /**
@@ -109,6 +116,15 @@ function attemptColumns(schema: string): string {
 
 /** The newest migration. A database with a newer one is refused. */
 export const SCHEMA_VERSION = migrations.length;
+
+/** Brings a schema from one version to a later one. */
+export function upgradeStatements(schema: string, from: number, to: number): string[] {
+  return [
+    `CREATE TABLE IF NOT EXISTS ${schema}.holdfast_migrations (version integer PRIMARY KEY, made timestamptz NOT NULL DEFAULT now());`,
+    ...migrations.slice(from, to).map((migration) => migration(schema)),
+    `INSERT INTO ${schema}.holdfast_migrations (version) SELECT generate_series(${from + 1}, ${to});`,
+  ];
+}
 
 export interface MigrateOptions {
   readonly nowMs: number;
@@ -141,32 +157,33 @@ export async function migrate(database: Database, options: MigrateOptions): Prom
     if (found["month"] !== true) await makePartitions(database, options);
     return server;
   }
-  const create = async (query: Query): Promise<void> => {
-    // A table that is changed waits for everybody who uses it, and all others wait behind: so not for long, but again.
-    await query(`SET LOCAL lock_timeout = '${MIGRATION_LOCK_TIMEOUT}'; SET LOCAL statement_timeout = ${MIGRATION_MS}`);
+  await whenUnlocked(database, async (query) => {
     await takeTurn(database, query);
     // Another worker may have been first.
     const now = await look(query);
     const version = await versionIn(database, now, query);
     if (version === SCHEMA_VERSION) return;
     if (now["schema"] !== true) await query(`CREATE SCHEMA ${schema}`);
-    const statements = [
-      `CREATE TABLE IF NOT EXISTS ${schema}.holdfast_migrations (version integer PRIMARY KEY, made timestamptz NOT NULL DEFAULT now());`,
-      ...migrations.slice(version).map((migration) => migration(schema)),
-      ...partitionsAhead(schema, options),
-      `INSERT INTO ${schema}.holdfast_migrations (version) SELECT generate_series(${version + 1}, ${SCHEMA_VERSION})`,
-    ];
-    await query(statements.join("\n"), [], MIGRATION_MS);
-  };
-  for (const until = performance.now() + database.patienceMs; ; ) {
+    await query(`SET LOCAL lock_timeout = '${MIGRATION_LOCK_TIMEOUT}'; SET LOCAL statement_timeout = ${MIGRATION_MS}`);
+    // An update must not depend on the partitions: a month whose first lines are in the default one can have none.
+    const partitions = version === 0 ? partitionsAhead(schema, options) : [];
+    await query([...upgradeStatements(schema, version, SCHEMA_VERSION), ...partitions].join("\n"), [], MIGRATION_MS);
+  });
+  if (found["ours"] === true && found["month"] !== true) await makePartitions(database, options);
+  return server;
+}
+
+/** Runs the transaction again while others use the tables that it locks. */
+async function whenUnlocked(database: Database, work: (query: Query) => Promise<void>): Promise<void> {
+  const until = performance.now() + MIGRATION_MS;
+  for (let pauseMs = PAUSE_MS; ; pauseMs = Math.min(pauseMs * 2, PAUSE_MS_MAX)) {
     try {
-      await database.transaction("create the schema", create);
-      return server;
+      return await database.transaction("create the schema", work);
     } catch (error) {
       const isLocked = codeOf((error as { cause?: unknown }).cause) === "55P03";
-      if (!isLocked || performance.now() > until) throw error;
+      if (!isLocked || performance.now() + pauseMs > until) throw error;
     }
-    await database.pause(MIGRATION_PAUSE_MS);
+    await database.pause(pauseMs);
   }
 }
 

@@ -1,10 +1,9 @@
 import { createHash } from "node:crypto";
-import { HoldfastError } from "holdfast";
 import {
   phrasesOf,
   searchable,
   stretchesOf,
-  type TextBehind,
+  type TextBacklog,
   type TextChange,
   type TextFound,
   type TextMark,
@@ -14,65 +13,24 @@ import {
   withMarks,
 } from "holdfast/store";
 import type { Database, Query, Row } from "./database.ts";
+import { LEXEME_CHARACTERS } from "./schema-search.ts";
+import { Backlog } from "./search-backlog.ts";
 
 /** A title sorts before all messages. */
 const TITLE_SEQ = Number.MAX_SAFE_INTEGER;
 const SWEPT_ROWS = 2000;
-/** The part of a word that the index holds; the rest is compared as text. */
-const LEXEME_CHARACTERS = 256;
 /** Applications choose ids, and a database index cannot hold long ones. */
 const KEY_CHARACTERS = 256;
-
-/**
- * `texts_sessions` says how far each session is indexed, `texts_messages` what is hidden. `texts` has the stretches
- * themselves: as people see them, as words with spaces around them (to find phrases), and as lexemes (to find them
- * fast). Everything is derived: you can `TRUNCATE` these tables at any time, and the next search fills them.
- */
-export function searchTables(schema: string): string {
-  return `
-    CREATE TABLE ${schema}.texts_sessions (
-      key bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
-      id uuid NOT NULL UNIQUE,
-      seq bigint NOT NULL,
-      crc text NOT NULL,
-      head bigint NOT NULL,
-      at text COLLATE "C" NOT NULL,
-      dialect text,
-      blind boolean NOT NULL
-    );
-    CREATE TABLE ${schema}.texts_gone (key bigint PRIMARY KEY);
-    CREATE TABLE ${schema}.texts_messages (
-      session bigint NOT NULL,
-      id text COLLATE "C" NOT NULL,
-      seq bigint,
-      step text COLLATE "C",
-      hidden boolean NOT NULL,
-      PRIMARY KEY (session, id)
-    );
-    CREATE INDEX texts_hidden ON ${schema}.texts_messages (session, step) WHERE hidden;
-    CREATE TABLE ${schema}.texts (
-      session bigint NOT NULL,
-      seq bigint NOT NULL,
-      stretch integer NOT NULL,
-      said text COLLATE "C" NOT NULL,
-      message text NOT NULL,
-      text text NOT NULL,
-      words text COLLATE "C" NOT NULL,
-      lexemes tsvector NOT NULL,
-      PRIMARY KEY (session, seq, stretch)
-    );
-    CREATE INDEX texts_by_word ON ${schema}.texts USING gin (lexemes);`;
-}
 
 /** The full-text index of all sessions, in the database. */
 export class Texts implements TextTables {
   readonly #database: Database;
-  readonly #list: () => Promise<unknown>;
+  readonly #backlog: Backlog;
 
   /** `list` brings stale rows up to date. */
   constructor(database: Database, list: () => Promise<unknown>) {
     this.#database = database;
-    this.#list = list;
+    this.#backlog = new Backlog(database, list);
   }
 
   async marks(): Promise<Map<string, TextMark>> {
@@ -92,26 +50,13 @@ export class Texts implements TextTables {
     return rows.map((row) => String(row["id"]));
   }
 
-  async behind(): Promise<{ readonly sessions: readonly TextBehind[]; readonly gone: readonly string[] }> {
-    await this.#list();
-    const listed = await this.#query(
-      `SELECT c.id, c.at, c.head, current_setting('transaction_read_only') = 'on' AS standby FROM ${this.#schema}.catalogue AS c JOIN ${this.#schema}.heads AS h USING (place)
-      LEFT JOIN ${this.#schema}.texts_sessions AS t ON t.id = c.id
-      WHERE h.trashed IS NULL AND (t.id IS NULL OR t.head <> c.head OR t.at <> c.at OR t.blind)`,
-    );
-    if (listed.rows[0]?.["standby"] === true) throw mayNotIndex(this.#database.name);
-    const gone = await this.#query(
-      `SELECT t.id FROM ${this.#schema}.texts_sessions AS t
-      WHERE NOT EXISTS (SELECT 1 FROM ${this.#schema}.heads AS h WHERE h.id = t.id AND h.trashed IS NULL)`,
-    );
-    return {
-      sessions: listed.rows.map((row) => ({
-        id: String(row["id"]),
-        at: String(row["at"]),
-        head: Number(row["head"]),
-      })),
-      gone: gone.rows.map((row) => String(row["id"])),
-    };
+  behind(options?: { readonly background?: boolean }): AsyncIterable<TextBacklog> {
+    return this.#backlog.pages(options);
+  }
+
+  /** Removes what nobody needs any more. */
+  trim(): Promise<void> {
+    return this.#backlog.trim();
   }
 
   async add(
@@ -141,11 +86,14 @@ export class Texts implements TextTables {
       INSERT INTO ${this.#schema}.texts_gone SELECT key FROM gone`,
       [id],
     );
+    this.#backlog.hasGone = true;
   }
 
   async sweep(): Promise<boolean> {
+    if (!this.#backlog.hasGone) return false;
     const { rows } = await this.#query(`SELECT key FROM ${this.#schema}.texts_gone LIMIT 1`);
     const key = rows[0]?.["key"];
+    this.#backlog.hasGone = key !== undefined;
     if (key === undefined) return false;
     const { rowCount } = await this.#query(
       `DELETE FROM ${this.#schema}.texts WHERE session = $1
@@ -163,10 +111,11 @@ export class Texts implements TextTables {
 
   async sessionsWith(query: TextQuery): Promise<string[]> {
     const values: unknown[] = [];
-    const matches = matchConditions(phrasesOf(query), values);
+    const phrases = phrasesOf(query);
+    const matches = [wordCondition(this.#schema, phrases, values), ...phraseConditions(phrases, values, isInIndex)];
     const { rows } = await this.#query(
       `SELECT s.id FROM ${this.#schema}.texts_sessions AS s
-      WHERE s.key IN (SELECT DISTINCT t.session FROM ${this.#schema}.texts AS t WHERE ${matches}) ORDER BY s.at DESC, s.id DESC`,
+      WHERE s.key IN (SELECT DISTINCT t.session FROM ${this.#schema}.texts AS t WHERE ${matches.join(" AND ")}) ORDER BY s.at DESC, s.id DESC`,
       values,
     );
     return rows.map((row) => String(row["id"]));
@@ -175,10 +124,11 @@ export class Texts implements TextTables {
   async hits(id: string, query: TextQuery, before: number | null, limit: number): Promise<TextFound[]> {
     const phrases = phrasesOf(query);
     const values: unknown[] = [id, before ?? null, limit];
-    const matches = matchConditions(phrases, values);
+    // Not by the index of words: it has the rows of all sessions.
+    const matches = phraseConditions(phrases, values);
     const { rows } = await this.#query(
       `SELECT t.seq, t.message, t.text FROM ${this.#schema}.texts AS t
-      WHERE t.session = (SELECT key FROM ${this.#schema}.texts_sessions WHERE id = $1) AND ($2::bigint IS NULL OR t.seq < $2) AND ${matches}
+      WHERE t.session = (SELECT key FROM ${this.#schema}.texts_sessions WHERE id = $1) AND ($2::bigint IS NULL OR t.seq < $2) AND ${matches.join(" AND ")}
         AND NOT EXISTS (
           SELECT 1 FROM ${this.#schema}.texts_messages AS said
           JOIN ${this.#schema}.texts_messages AS hid ON hid.session = said.session AND hid.step = said.step AND hid.hidden
@@ -201,12 +151,6 @@ export class Texts implements TextTables {
   #query(text: string, values: readonly unknown[] = []): ReturnType<Database["query"]> {
     return this.#database.query("search", text, values);
   }
-}
-
-/** A standby, or a read-only role: the layer above then uses its own index. */
-function mayNotIndex(name: string): HoldfastError {
-  const message = `Cannot update the full-text index in ${name}: the database is read-only. Nothing was touched.`;
-  return new HoldfastError("STORE_FORBIDDEN", message, { database: name });
 }
 
 const MARK = "id, seq, crc, head, at, dialect, blind, cut";
@@ -332,10 +276,8 @@ class Additions {
     if (this.#texts.length === 0) return;
     const of = <T>(member: (text: Stretch) => T): T[] => this.#texts.map(member);
     await this.#query(
-      `INSERT INTO ${this.#schema}.texts (session, seq, stretch, said, message, text, words, lexemes)
-      SELECT $1, seq, stretch, said, message, text, words, array_to_tsvector(string_to_array(lexemes, ' '))
-      FROM unnest($2::bigint[], $3::integer[], $4::text[], $5::text[], $6::text[], $7::text[], $8::text[])
-        AS t (seq, stretch, said, message, text, words, lexemes)`,
+      `INSERT INTO ${this.#schema}.texts (session, seq, stretch, said, message, text, words)
+      SELECT $1, * FROM unnest($2::bigint[], $3::integer[], $4::text[], $5::text[], $6::text[], $7::text[])`,
       [
         this.#key,
         of(({ seq }) => seq),
@@ -344,7 +286,6 @@ class Additions {
         of(({ id }) => JSON.stringify(id)),
         of(({ text }) => text),
         of(({ words }) => ` ${words.join(" ")} `),
-        of(({ words }) => [...new Set(words.map(lexemeOf))].join(" ")),
       ],
     );
   }
@@ -373,15 +314,8 @@ function stretches(seq: number, id: string, text: string): Stretch[] {
     .filter(({ words }) => words.length > 0);
 }
 
-/** Conditions on a row `t`. The index finds the words in any order; for phrases, the text is compared too. */
-function matchConditions(phrases: readonly (readonly string[])[], values: unknown[]): string {
-  const value = (given: unknown): string => `$${values.push(given)}`;
-  const conditions = phrases.flatMap((phrase, number) => {
-    const isLast = number === phrases.length - 1;
-    const isCut = phrase.some((word) => lexemeOf(word) !== word);
-    if (phrase.length === 1 && !isCut) return [];
-    return [`position(${value(` ${phrase.join(" ")}${isLast ? "" : " "}`)} in t.words) > 0`];
-  });
+/** A condition on a row `t`, for the index: the words in any order. */
+function wordCondition(schema: string, phrases: readonly (readonly string[])[], values: unknown[]): string {
   const lexemes = phrases.flatMap((phrase, number) =>
     phrase.map((word, index) => {
       const mayBegin = number === phrases.length - 1 && index === phrase.length - 1;
@@ -389,10 +323,28 @@ function matchConditions(phrases: readonly (readonly string[])[], values: unknow
       return `'${lexemeOf(word)}'${mayBegin ? ":*" : ""}`;
     }),
   );
-  return [`t.lexemes @@ ${value(lexemes.join(" & "))}::tsquery`, ...conditions].join(" AND ");
+  return `${schema}.lexemes(t.words) @@ $${values.push(lexemes.join(" & "))}::tsquery`;
+}
+
+/** Conditions on a row `t`, exactly. `except`: phrases for which the index is exact. */
+function phraseConditions(
+  phrases: readonly (readonly string[])[],
+  values: unknown[],
+  except: (phrase: readonly string[]) => boolean = () => false,
+): string[] {
+  return phrases.flatMap((phrase, number) => {
+    if (except(phrase)) return [];
+    const isLast = number === phrases.length - 1;
+    return [`position($${values.push(` ${phrase.join(" ")}${isLast ? "" : " "}`)} in t.words) > 0`];
+  });
+}
+
+function isInIndex(phrase: readonly string[]): boolean {
+  return phrase.length === 1 && lexemeOf(phrase[0]!) === phrase[0];
 }
 
 function lexemeOf(word: string): string {
+  // In characters, as `left` counts them.
   return word.length <= LEXEME_CHARACTERS ? word : Array.from(word).slice(0, LEXEME_CHARACTERS).join("");
 }
 

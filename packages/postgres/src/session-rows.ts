@@ -77,13 +77,7 @@ export class SessionRows {
     return leases.withAttempt(id, (attempt) => this.#create(place, id, leases, first, attempt));
   }
 
-  async #create(
-    place: string,
-    id: string,
-    leases: Leases,
-    first: FirstLines,
-    attempt: string,
-  ): Promise<Lease | null> {
+  async #create(place: string, id: string, leases: Leases, first: FirstLines, attempt: string): Promise<Lease | null> {
     const { schema } = this.#database;
     const { at, stamp, row } = first.headState;
     const { rows } = await this.#database.query(
@@ -144,7 +138,7 @@ export class SessionRows {
     const { schema } = this.#database;
     const { rows } = await this.#database.query(
       "list the trash",
-      `SELECT h.id, h.trashed, c.summary FROM ${schema}.heads AS h LEFT JOIN ${schema}.catalogue AS c USING (place)
+      `SELECT h.id, h.trashed, coalesce(c.live_summary, c.summary) AS summary FROM ${schema}.heads AS h LEFT JOIN ${schema}.catalogue AS c USING (place)
       WHERE h.trashed IS NOT NULL AND h.head > 0 ORDER BY h.trashed DESC, h.place DESC`,
     );
     return rows.map(({ id, trashed, summary }) => ({

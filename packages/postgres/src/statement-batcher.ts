@@ -29,6 +29,13 @@ export interface Write {
 /** `moved`: the lease was lost, or the head has changed. */
 export type WriteResult = "written" | "moved";
 
+export interface Statement {
+  readonly text: string;
+  readonly values: unknown[];
+  /** The server keeps it under this name. */
+  readonly name?: string;
+}
+
 interface PendingWrite {
   readonly write: Write;
   readonly resolve: (written: WriteResult) => void;
@@ -119,7 +126,7 @@ export function statementOf(
   database: Pick<Database, "schema" | "settings" | "settingsCondition" | "answerMs">,
   writes: readonly Write[],
   own = false,
-): { readonly text: string; readonly values: unknown[] } {
+): Statement {
   const { schema } = database;
   const [first] = writes;
   const { durability, lease } = first!;
@@ -167,23 +174,26 @@ export function statementOf(
 }
 
 /**
- * The most frequent case, kept short because planning a statement costs as much as running it. Its row count tells
- * whether it wrote.
+ * The most frequent case, kept short because planning a statement costs as much as running it. On a connection of our
+ * own, the server keeps the plan. Its row count tells whether it wrote.
  */
 function oneLine(
   database: Pick<Database, "schema" | "settingsCondition" | "answerMs">,
   write: Write,
   own: boolean,
-): { readonly text: string; readonly values: unknown[] } {
+): Statement {
   const { schema } = database;
   const { lease, head, lines, durability } = write;
+  const answerMs = answerMsOf(database, [write]);
   const text = `WITH moved AS (
       UPDATE ${schema}.heads AS h SET head = h.head + 1
-      WHERE h.place = $1 AND h.owner = $2 AND h.fence = $3 AND h.head = $4 AND h.trashed IS NULL AND ${database.settingsCondition(durability, answerMsOf(database, [write]), own)}
+      WHERE h.place = $1 AND h.owner = $2 AND h.fence = $3 AND h.head = $4 AND h.trashed IS NULL AND ${database.settingsCondition(durability, answerMs, own)}
       RETURNING h.place
     )
     INSERT INTO ${schema}.lines (place, seq, line) SELECT place, $4::bigint + 1, $5 FROM moved`;
-  return { text, values: [lease.place, lease.owner, lease.fence, head, lines] };
+  const statement = { text, values: [lease.place, lease.owner, lease.fence, head, lines] };
+  // The name stands for the text: a connection of our own has one schema.
+  return own ? { ...statement, name: `holdfast append, ${durability}, ${answerMs}` } : statement;
 }
 
 /** In steps of 250 ms, so that statements of similar size have the same text. */

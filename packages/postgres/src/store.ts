@@ -89,7 +89,7 @@ export class PostgresStore implements JournalStore {
   readonly #catalogue: Catalogue;
   readonly #clock: OrderClock;
   readonly #batcher: Batcher;
-  readonly #followers = new PostgresFollowers();
+  readonly #followers = new PostgresFollowers((isFollowed) => this.#direct?.setFollowed(isFollowed));
   readonly #live = new Map<string, PostgresJournal>();
   /** Operations that are taking a lease, or have taken one and are not finished. */
   readonly #underWay = new Set<Promise<unknown>>();
@@ -309,6 +309,7 @@ export class PostgresStore implements JournalStore {
   } = {}): Promise<{ readonly removed: readonly string[] }> {
     this.#assertOpen();
     const removed = await this.#sessions.emptyTrash(graceMs);
+    await this.texts.trim();
     await makePartitions(this.#database, {
       nowMs: this.#now(),
       monthsAhead: this.#parts.options.monthsAhead ?? MONTHS_AHEAD,

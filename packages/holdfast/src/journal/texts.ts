@@ -7,11 +7,11 @@ export interface TextTables {
   marks(): Answer<Map<string, TextMark>>;
   mark(id: string): Answer<TextMark | null>;
   /**
-   * If the store can tell cheaply: the sessions whose index is behind what a list shows, those that were indexed
-   * without their dialect, and the ids of indexed sessions that no longer exist. Otherwise, all sessions are listed and
-   * compared with `marks`.
+   * If the store can tell cheaply, page by page: the sessions whose index is behind what a list shows, those that were
+   * indexed without their dialect, and the ids of indexed sessions that no longer exist. Otherwise, all sessions are
+   * listed and compared with `marks`. `background`: a few at a time, and none that another process works on.
    */
-  behind?(): Answer<{ readonly sessions: readonly TextBehind[]; readonly gone: readonly string[] }>;
+  behind?(options?: { readonly background?: boolean }): AsyncIterable<TextBacklog>;
   /** The ids of the sessions that have a message of which only the start is indexed. */
   cut(): Answer<string[]>;
   /**
@@ -53,6 +53,22 @@ export interface TextMark {
   readonly blind: boolean;
   /** Only the start of some messages is indexed. */
   readonly cut: boolean;
+}
+
+/** A page of what is to be indexed. */
+export interface TextBacklog {
+  readonly sessions: readonly TextBehind[];
+  readonly gone: readonly string[];
+  /** While the store compares all its sessions for the first time: how many are done, without this page. */
+  readonly progress: TextProgress | null;
+  /** Call it when the page is indexed: it is not handed out again, except for sessions that could not be read. */
+  finish(unread: readonly string[]): Promise<void>;
+}
+
+/** How far the first indexing has come, in sessions. */
+export interface TextProgress {
+  readonly done: number;
+  readonly total: number;
 }
 
 export interface TextBehind {

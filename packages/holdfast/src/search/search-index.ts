@@ -1,11 +1,11 @@
-import { setImmediate as breathe } from "node:timers/promises";
+import { setImmediate as breathe, setTimeout as sleep } from "node:timers/promises";
 import { removeDatabase } from "../disk/database-file.ts";
 import type { Disk } from "../disk/disk.ts";
 import { nodeDisk } from "../disk/node-disk.ts";
 import { isHoldfastError } from "../errors.ts";
 import type { JournalStore } from "../journal/contract.ts";
 import { storeClosed } from "../journal/refusals.ts";
-import type { Answer, TextBehind, TextFound, TextTables } from "../journal/texts.ts";
+import type { Answer, TextBacklog, TextBehind, TextFound, TextProgress, TextTables } from "../journal/texts.ts";
 import { excerptOf, wordsOf } from "../text/search-words.ts";
 import { Base, IndexFailure, patiently } from "./base.ts";
 import { catchUp, isFresh, Unread } from "./catch-up.ts";
@@ -35,6 +35,10 @@ const PATIENCE_MS = 5000;
 /** Indexing uses at most 1/REST_FACTOR of the time: to find what is new, a store may read a whole segment. */
 const REST_FACTOR = 20;
 const HITS_PER_PAGE = 20;
+/** How many sessions are indexed at once, if the store has tables for it. */
+const TOGETHER = 4;
+/** How long a search that takes what there is waits for the index to be completed. */
+const PARTIAL_MS = 500;
 /** How often an index is rebuilt before one in memory replaces it. */
 const TRIES_MAX = 2;
 /** The limit if someone else keeps deleting it. */
@@ -45,6 +49,14 @@ const REPLACED_MAX = 50;
  * searched.
  */
 export type OnIncomplete = (session: string, why: { readonly code: string; readonly message: string } | null) => void;
+
+export interface SearchWatch {
+  readonly onIncomplete?: OnIncomplete | undefined;
+  /** Called while a store indexes all its sessions for the first time, which can take minutes. */
+  readonly onProgress?: ((progress: TextProgress) => void) | undefined;
+  /** Does not wait for that: yields what is found so far, and the indexing goes on in the background. */
+  readonly partial?: boolean | undefined;
+}
 
 /**
  * The full-text index of a store's sessions (S20). The end of a turn adds to it and each search completes it; a list
@@ -68,6 +80,10 @@ export class SearchIndex {
   #timer: NodeJS.Timeout | null = null;
   #working: Promise<void> | null = null;
   #restUntil = 0;
+  /** Completing the index, if the store has tables for it. */
+  #healing: Promise<void> | null = null;
+  /** The store has more to index in the background. */
+  #hasBacklog = false;
   #failure: unknown = null;
   /** The sessions that could not be read when the index was last completed. */
   readonly #unread = new Map<string, { readonly code: string; readonly message: string }>();
@@ -118,15 +134,16 @@ export class SearchIndex {
   async *search(
     text: string,
     wanted: (session: string) => boolean | Promise<boolean> = () => true,
-    onIncomplete?: OnIncomplete,
+    watch: SearchWatch = {},
   ): AsyncGenerator<SearchHit, void, undefined> {
     const query = wordsOf(text);
     if (query === null) return;
+    const { onIncomplete } = watch;
     let complete: Base | null = null;
     const ask = <T>(question: (tables: TextTables) => Answer<T>): Promise<T> =>
       this.#using(async (base) => {
         // Even in the middle of a search: the file may have been deleted since the last page.
-        if (base !== complete) await this.#heal(base);
+        if (base !== complete) await this.#complete(base, watch);
         complete = base;
         // Nothing here waits for anything external: without this, a long result would block everything else.
         await breathe();
@@ -161,18 +178,46 @@ export class SearchIndex {
     if (this.#timer) clearTimeout(this.#timer);
     this.#timer = null;
     this.#noted.clear();
-    await Promise.allSettled([this.#working, this.#opening]);
+    await Promise.allSettled([this.#working, this.#opening, this.#healing]);
     this.#base?.close();
     this.#base = null;
   }
 
+  async #complete(base: Base, { onProgress, partial }: SearchWatch): Promise<void> {
+    if (!base.isInStore) return this.#heal(base);
+    const completing = this.#healAlone(base, onProgress);
+    if (!partial) return completing;
+    completing.catch(() => undefined);
+    const waiting = new AbortController();
+    const waited = sleep(PARTIAL_MS, undefined, { signal: waiting.signal }).catch(() => undefined);
+    try {
+      await Promise.race([completing, waited]);
+    } finally {
+      waiting.abort();
+    }
+  }
+
+  /** One at a time: two would index the same sessions. What another search began before this one may lack the newest. */
+  async #healAlone(base: Base, onProgress: SearchWatch["onProgress"]): Promise<void> {
+    while (this.#healing) await this.#healing.catch(() => undefined);
+    const healing = this.#heal(base, onProgress);
+    this.#healing = healing;
+    try {
+      await healing;
+    } finally {
+      this.#healing = null;
+    }
+  }
+
   /** Makes the index match the store exactly. */
-  async #heal(base: Base): Promise<void> {
+  async #heal(base: Base, onProgress?: SearchWatch["onProgress"]): Promise<void> {
     this.#unread.clear();
     if (base.tables.behind) {
-      const { sessions, gone } = await base.tables.behind();
-      for (const one of sessions) await this.#index(base, one.id, this.#patienceMs, one);
-      for (const id of gone) await base.tables.forget(id);
+      for await (const page of base.tables.behind()) {
+        if (page.progress) onProgress?.(page.progress);
+        await this.#indexPage(base, page, this.#patienceMs);
+        if (this.#closed) return;
+      }
       while (await base.tables.sweep()) await breathe();
       return;
     }
@@ -199,6 +244,16 @@ export class SearchIndex {
     while (await patiently(this.#patienceMs, () => base.tables.sweep())) await breathe();
   }
 
+  async #indexPage(base: Base, { sessions, gone, finish }: TextBacklog, patienceMs: number): Promise<void> {
+    const left = sessions.values();
+    const indexRest = async (): Promise<void> => {
+      for (const one of left) await this.#index(base, one.id, patienceMs, one);
+    };
+    await Promise.all(Array.from({ length: TOGETHER }, indexRest));
+    for (const id of gone) await base.tables.forget(id);
+    if (!this.#closed) await finish(sessions.map(({ id }) => id).filter((id) => this.#unread.has(id)));
+  }
+
   async #index(base: Base, id: string, patienceMs: number, listed?: TextBehind): Promise<void> {
     const source = {
       store: this.#store,
@@ -218,7 +273,7 @@ export class SearchIndex {
   }
 
   #schedule(): void {
-    if (this.#timer || this.#working || this.#noted.size === 0) return;
+    if (this.#timer || this.#working || (this.#noted.size === 0 && !this.#hasBacklog)) return;
     const wait = Math.max(this.#delayMs, this.#restUntil - performance.now());
     this.#timer = setTimeout(() => {
       this.#timer = null;
@@ -237,17 +292,29 @@ export class SearchIndex {
     const ids = [...this.#noted];
     this.#noted.clear();
     this.#failure = null;
+    this.#hasBacklog = false;
     let base: Base | null = null;
     try {
       base = await this.#ready();
       // An index in memory is only for searches, so they fill it.
       if (base.isFile || base.isInStore) for (const id of ids) await this.#index(base, id, 0);
+      if (base.isInStore) await this.#indexBacklog(base);
     } catch (error) {
       this.#failure = error;
       if (base && error instanceof IndexFailure && error.why !== "busy") this.#abandon(base, error, 1);
     }
     const now = performance.now();
     this.#restUntil = now + (now - started) * REST_FACTOR;
+  }
+
+  /** One page of what nobody has indexed yet, so that the first search need not do all of it. */
+  async #indexBacklog(base: Base): Promise<void> {
+    if (!base.tables.behind || this.#healing) return;
+    for await (const page of base.tables.behind({ background: true })) {
+      await this.#indexPage(base, page, 0);
+      this.#hasBacklog = !this.#closed && page.progress !== null;
+      return;
+    }
   }
 
   /** Runs `use` on the index, and again on a new index if this one is unusable. */

@@ -16,7 +16,7 @@ import { sessionSummariser } from "../listing/fold-row.ts";
 import { listSessions, trashedSession, unfinishedFirst } from "../listing/list.ts";
 import { type Redactor, redactorOf } from "../redact/redactor.ts";
 import { forkRecords } from "../replace/fork.ts";
-import { type OnIncomplete, SearchIndex } from "../search/search-index.ts";
+import { SearchIndex, type SearchWatch } from "../search/search-index.ts";
 import { type JournalStoreOptions, openJournalStore } from "../stores/open.ts";
 import { oneLine } from "../text/one-line.ts";
 import { readingOf } from "../view/reading.ts";
@@ -160,14 +160,14 @@ class SessionStore implements surface.Store, Guarded {
   async *search(
     text: string,
     query: surface.ListQuery = {},
-    options: { readonly onIncomplete?: OnIncomplete } = {},
+    options: SearchWatch = {},
   ): AsyncGenerator<surface.SearchHit, void, undefined> {
     this.#assertOpen();
     const { limit, after: _after, ...filter } = query;
     const isFiltered = Object.keys(filter).some((name) => name !== "empty");
     const wanted = isFiltered ? await this.#ids(filter) : null;
     let count = 0;
-    for await (const hit of this.#search.search(text, (id) => wanted?.has(id) ?? true, options.onIncomplete)) {
+    for await (const hit of this.#search.search(text, (id) => wanted?.has(id) ?? true, options)) {
       if (limit !== undefined && count++ >= limit) return;
       yield hit;
     }

@@ -16,11 +16,13 @@ test("an index inside a store that answers later has forgotten a deleted session
   const answersLater: TextTables = {
     marks: async () => tables.marks(),
     mark: async (id) => tables.mark(id),
-    behind: async () => {
+    behind: async function* () {
       const { sessions } = await store.list();
       const there = new Set(sessions.map(({ id }) => id));
       const marks = tables.marks();
-      return {
+      yield {
+        progress: null,
+        finish: async () => undefined,
         sessions: sessions.filter(({ id }) => !marks.has(id)).map(({ id, at, head }) => ({ id, at, head })),
         gone: [...marks.keys()].filter((id) => !there.has(id)),
       };

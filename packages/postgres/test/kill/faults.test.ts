@@ -113,7 +113,7 @@ describe("the catalogue is fenced", () => {
     await other.query("COMMIT");
     await closing;
     expect(await server.query(`SELECT closed FROM "${schema}".catalogue`)).toEqual([{ closed: false }]);
-    expect((await plain.has(id))).toBe(true);
+    expect(await plain.has(id)).toBe(true);
   });
 });
 
@@ -184,7 +184,10 @@ describe("a statement that was given up", () => {
     );
     const back = await withoutStandby();
     const outcome = (work: Promise<unknown>): Promise<string> =>
-      work.then(() => "done", (error: unknown) => (isHoldfastError(error) ? error.code : String(error)));
+      work.then(
+        () => "done",
+        (error: unknown) => (isHoldfastError(error) ? error.code : String(error)),
+      );
     const work = [
       ...sessions.map(({ journal }) => outcome(journal.append({ kind: "note" }))),
       ...resumable.map(({ store, id }) => outcome(store.open(id))),
@@ -240,7 +243,8 @@ test("heartbeats do not wait behind appends: a worker whose appends hang keeps i
 });
 
 describe("a wait for the synchronous standby that somebody cancels", () => {
-  const CANCEL = "SELECT pg_cancel_backend(pid) FROM pg_stat_activity WHERE wait_event = 'SyncRep' AND application_name = $1";
+  const CANCEL =
+    "SELECT pg_cancel_backend(pid) FROM pg_stat_activity WHERE wait_event = 'SyncRep' AND application_name = $1";
 
   test.each(["", "client_min_messages=error"])("is in doubt, not acknowledged %s", async (setting) => {
     const app = `cancelled ${setting.slice(0, 6)}`;
@@ -271,7 +275,8 @@ describe("a wait for the synchronous standby that somebody cancels", () => {
     await until(async () => (await server.query(CANCEL, [app])).length > 0);
     // It now waits for what makes sure of it.
     await until(async () => {
-      const waits = "SELECT FROM pg_stat_activity WHERE wait_event = 'SyncRep' AND query LIKE '%pg_logical_emit_message%'";
+      const waits =
+        "SELECT FROM pg_stat_activity WHERE wait_event = 'SyncRep' AND query LIKE '%pg_logical_emit_message%'";
       return (await server.query(waits)).length > 0;
     });
     let isAcknowledged = false;

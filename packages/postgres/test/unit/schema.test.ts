@@ -1,9 +1,9 @@
 import { type ListQuery, newId, type Store } from "holdfast";
 import { openMemoryStore, openStoreWith } from "holdfast/store";
 import pg from "pg";
-import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { dropMonths, openPostgresStore, openStore } from "../../src/index.ts";
-import { migrate, SCHEMA_VERSION } from "../../src/schema.ts";
+import { afterAll, beforeAll, describe, expect, onTestFinished, test, vi } from "vitest";
+import { dropMonths, grants, openPostgresStore, openStore } from "../../src/index.ts";
+import { migrate, SCHEMA_VERSION, upgradeStatements } from "../../src/schema.ts";
 import { type Server, startServer } from "../server/server.ts";
 
 let server: Server;
@@ -53,21 +53,77 @@ describe("migrations", () => {
     expect(await tablesOf(schema)).toEqual(before);
   });
 
-  test("the first version is carried on, with what is in it", async () => {
+  /** A schema of an earlier version with a closed session in it, and one whose writer died. */
+  async function earlier(version: number): Promise<{ readonly schema: string; readonly ids: readonly string[] }> {
+    const made = fresh();
     const schema = fresh();
-    const store = await openPostgresStore(server.url, { schema, monthsAhead: 0 });
-    const journal = await store.create(newId(), [{ kind: "note", text: "old" }]);
+    const store = await openPostgresStore(server.url, { schema: made, monthsAhead: 0 });
+    const journals = [];
+    for (const text of ["closed", "left"]) journals.push(await store.create(newId(), [{ kind: "note", text }]));
+    await journals[0]!.append({ kind: "note" });
     await store.close();
-    await server.query(`DELETE FROM ${quoted(schema)}.holdfast_migrations WHERE version > 1`);
-    for (const table of (await tablesOf(schema)).filter((name) => name.startsWith("texts")))
-      await server.query(`DROP TABLE ${quoted(schema)}.${table}`);
-    await server.query(`ALTER TABLE ${quoted(schema)}.catalogue DROP COLUMN written, DROP COLUMN fence`);
-    await server.query(`ALTER TABLE ${quoted(schema)}.heads DROP COLUMN attempt`);
-    const again = await openPostgresStore(server.url, { schema, monthsAhead: 0 });
-    expect((await again.read(journal.id)).records.map((record) => record["text"])).toContain("old");
-    expect((await tablesOf(schema)).some((name) => name.startsWith("texts"))).toBe(true);
-    expect((await again.list()).sessions).toMatchObject([{ id: journal.id }]);
-    await again.close();
+    await server.query(`CREATE SCHEMA ${quoted(schema)}`);
+    await server.query(upgradeStatements(quoted(schema), 0, version).join("\n"));
+    const ids = journals.map(({ id }) => id);
+    const columns = {
+      heads: "place, id, head, owner, fence, holder, trashed",
+      segments: "place, number, epoch, first",
+      catalogue: "place, id, at, head, closed, summary",
+      lines: "place, seq, line",
+    };
+    for (const [table, names] of Object.entries(columns))
+      await server.query(
+        `INSERT INTO ${quoted(schema)}.${table} (${names}) SELECT ${names} FROM ${quoted(made)}.${table}`,
+      );
+    await server.query(`UPDATE ${quoted(schema)}.catalogue SET closed = (id = $1)`, [ids[0]]);
+    return { schema, ids };
+  }
+
+  test.each([1, 2, 3])(
+    "version %i is updated, with what is in it, and for a worker that had rights",
+    async (version) => {
+      const { schema, ids } = await earlier(version);
+      const role = `worker of ${version}`;
+      await server.query(`CREATE ROLE "${role}" LOGIN PASSWORD 'secret'`);
+      const has = new Set(await tablesOf(schema));
+      for (const statement of grants(schema, { worker: role }))
+        if (has.has(/\.(\w+) TO/.exec(statement)?.[1] ?? "holdfast_migrations")) await server.query(statement);
+      const owner = await openPostgresStore(server.url, { schema, monthsAhead: 0 });
+      await owner.close();
+      const url = new URL(server.url);
+      url.username = encodeURIComponent(role);
+      if (version === 1) for (const statement of grants(schema, { worker: role })) await server.query(statement);
+      const store = await openPostgresStore(url.href, { schema, monthsAhead: 0 });
+      const closed = async (): Promise<unknown> =>
+        Object.fromEntries((await store.list()).sessions.map((row) => [row.id, row.closed]));
+      expect(await closed()).toEqual({ [ids[0]!]: true, [ids[1]!]: false });
+      expect((await store.read(ids[1]!)).records.map((record) => record["text"])).toContain("left");
+      const behind = new Set<string>();
+      for await (const { sessions } of store.texts!.behind!()) for (const { id } of sessions) behind.add(id);
+      expect(behind).toEqual(new Set(ids));
+      const { journal } = await store.open(ids[1]!);
+      await journal.append({ kind: "note" });
+      await journal.close();
+      expect(await closed()).toEqual({ [ids[0]!]: true, [ids[1]!]: true });
+      await store.close();
+    },
+  );
+
+  test("an update that finds a table in use waits without keeping others waiting", async () => {
+    const { schema, ids } = await earlier(3);
+    const reading = new pg.Client({ connectionString: server.url });
+    await reading.connect();
+    await reading.query(`BEGIN; SELECT FROM ${quoted(schema)}.catalogue`);
+    const opening = openPostgresStore(server.url, { schema, monthsAhead: 0 });
+    const waiting = "SELECT FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND query LIKE '%unclosed_head%'";
+    await expect.poll(() => server.query(waiting), { timeout: 10_000, interval: 1 }).toHaveLength(1);
+    // Behind it in the queue for the table, and through before the reader has ended.
+    await server.query(`UPDATE ${quoted(schema)}.catalogue SET closed = closed WHERE id = $1`, [ids[0]]);
+    await reading.query("COMMIT");
+    await reading.end();
+    const store = await opening;
+    expect((await store.list()).sessions).toHaveLength(2);
+    await store.close();
   });
 
   test("P10: a newer schema is refused in words, and nothing is touched", async () => {
@@ -333,52 +389,126 @@ describe("retention", () => {
     return `${hex.slice(0, 8)}-${hex.slice(8)}-7${newId().slice(15)}`;
   };
 
+  /** The 15th of a month that many months ago, by the server's clock and ours. */
+  const monthsAgo = (count: number): number => {
+    const now = new Date();
+    return Date.UTC(now.getUTCFullYear(), now.getUTCMonth() - count, 15);
+  };
+  const nameOf = (ms: number): string => new Date(ms).toISOString().slice(0, 7);
+
+  /** Partitions for the last months, and closed sessions with these ids, written at the time of their ids. */
+  async function filled(schema: string, ids: readonly string[]): Promise<void> {
+    const first = monthsAgo(5);
+    await (await openPostgresStore(server.url, { schema, monthsAhead: 6, clock: () => first })).close();
+    for (const id of ids) {
+      const clock = (): number => Number.parseInt(id.replaceAll("-", "").slice(0, 12), 16);
+      const store = await openPostgresStore(server.url, { schema, monthsAhead: 0, clock });
+      await (await store.create(id, [{ kind: "note" }])).close();
+      await store.close();
+    }
+  }
+
   test("a month goes as a whole, with all that was in it, when nothing in it was written within the grace time", async () => {
     const schema = fresh();
-    const january = Date.UTC(2026, 0, 15);
-    const march = Date.UTC(2026, 2, 15);
-    const now = Date.UTC(2026, 5, 15);
-    // Partitions are made from the month of the clock on.
-    await (await openPostgresStore(server.url, { schema, monthsAhead: 6, clock: () => january })).close();
-    const at = async (clock: number, ids: readonly string[]): Promise<void> => {
-      const store = await openPostgresStore(server.url, { schema, monthsAhead: 0, clock: () => clock });
-      for (const id of ids) await (await store.create(id, [{ kind: "note" }])).close();
-      await store.close();
-    };
-    const [old, older, kept, young] = [idAt(january), idAt(january + 1), idAt(march), idAt(now)];
-    await at(january, [old, older]);
-    await at(march, [kept]);
-    await at(now, [young]);
-    // The session of March is still in use.
-    const store = await openPostgresStore(server.url, { schema, monthsAhead: 0, clock: () => now });
-    const { journal } = await store.open(kept);
-    const options = { schema, olderThanMs: 2 * MONTH_MS, clock: () => now };
+    const [old, older, kept, young] = [5, 5, 3, 0].map((count, i) => idAt(monthsAgo(count) + i));
+    await filled(schema, [old!, older!, kept!, young!]);
+    // One session is still in use, however long ago it was created.
+    const store = await openPostgresStore(server.url, { schema, monthsAhead: 0 });
+    const { journal } = await store.open(kept!);
+    const options = { schema, olderThanMs: 2 * MONTH_MS };
+    const month = nameOf(monthsAgo(3));
     expect(await dropMonths(server.url, options)).toEqual({
       dropped: [
-        { month: "2026-01", sessions: 2 },
-        { month: "2026-02", sessions: 0 },
+        { month: nameOf(monthsAgo(5)), sessions: 2 },
+        { month: nameOf(monthsAgo(4)), sessions: 0 },
       ],
-      kept: [{ month: "2026-03", why: "being written" }],
+      kept: [{ month, why: "being written" }],
     });
     await journal.append({ kind: "note" });
     await journal.close();
-    expect(await dropMonths(server.url, options)).toMatchObject({
-      kept: [{ month: "2026-03", why: "written lately" }],
-    });
+    expect(await dropMonths(server.url, options)).toMatchObject({ kept: [{ month, why: "written lately" }] });
     expect((await store.list()).sessions.map(({ id }) => id).sort()).toEqual([kept, young].sort());
-    await expect(store.open(old)).rejects.toMatchObject({ code: "SESSION_NOT_FOUND" });
+    await expect(store.open(old!)).rejects.toMatchObject({ code: "SESSION_NOT_FOUND" });
     for (const table of ["lines", "heads", "segments", "catalogue"]) {
       const rows = await server.query(`SELECT DISTINCT place FROM ${quoted(schema)}.${table}`);
       expect(rows.map((row) => String(row["place"])).sort()).toEqual([kept, young].sort());
     }
-    expect(await tablesOf(schema)).not.toContain("lines_2026_01");
+    expect(await tablesOf(schema)).not.toContain(`lines_${nameOf(monthsAgo(5)).replace("-", "_")}`);
     // With no grace it goes; and with a pool that is the application's.
     const pool = new pg.Pool({ connectionString: server.url });
     expect(await dropMonths(pool, { ...options, graceMs: -MONTH_MS })).toMatchObject({
-      dropped: [{ month: "2026-03", sessions: 1 }],
+      dropped: [{ month, sessions: 1 }],
       kept: [],
     });
     await pool.end();
+    await store.close();
+  });
+
+  test("a machine whose clock is years ahead drops nothing that is not old by the server's clock", async () => {
+    const schema = fresh();
+    const [young, older] = [idAt(monthsAgo(0)), idAt(monthsAgo(3))];
+    await filled(schema, [young, older]);
+    vi.spyOn(Date, "now").mockReturnValue(Date.now() + 24 * MONTH_MS);
+    onTestFinished(() => void vi.restoreAllMocks());
+    const { dropped } = await dropMonths(server.url, { schema, olderThanMs: 6 * MONTH_MS });
+    expect(dropped).toEqual([]);
+  });
+
+  test("while somebody reads for long, it tries for a moment now and then, and appends go on", async () => {
+    const schema = fresh();
+    const old = idAt(monthsAgo(4));
+    await filled(schema, [old]);
+    const store = await openPostgresStore(server.url, { schema, monthsAhead: 0 });
+    const journal = await store.create(newId(), []);
+    const reading = new pg.Client({ connectionString: server.url });
+    await reading.connect();
+    await reading.query(`BEGIN; SELECT FROM ${quoted(schema)}.lines`);
+    const pool = new pg.Pool({ connectionString: server.url, max: 1 });
+    const sent: string[] = [];
+    pool.on("connect", (client) => {
+      const query = client.query.bind(client) as (...args: unknown[]) => unknown;
+      client.query = ((...args: unknown[]) => {
+        sent.push((args[0] as { text: string }).text);
+        return query(...args);
+      }) as typeof client.query;
+    });
+    const dropping = dropMonths(pool, { schema, olderThanMs: 2 * MONTH_MS, waitMs: 1500 });
+    let isOver = false;
+    void dropping.finally(() => {
+      isOver = true;
+    });
+    let appends = 0;
+    for (; !isOver; appends++) await journal.append({ kind: "note" });
+    const months = [5, 4, 3].map((count) => ({ month: nameOf(monthsAgo(count)), why: "locked" }));
+    expect(await dropping).toEqual({ dropped: [], kept: months });
+    // After 200, 400 and 800 ms, hardly more for the later months, and each try waits for 40 ms at most.
+    const tries = sent.filter((text) => text.startsWith("LOCK TABLE"));
+    expect(tries.length).toBeLessThanOrEqual(8);
+    expect(sent.filter((text) => text.includes("lock_timeout = '40ms'"))).toHaveLength(tries.length);
+    expect(appends).toBeGreaterThan(tries.length);
+    expect(await store.has(old)).toBe(true);
+    await reading.query("COMMIT");
+    await reading.end();
+    expect((await dropMonths(pool, { schema, olderThanMs: 2 * MONTH_MS })).kept).toEqual([]);
+    expect(await store.has(old)).toBe(false);
+    await pool.end();
+    await store.close();
+  });
+
+  test("of a call that died, the next shows what was hidden if its month is there, and removes it if not", async () => {
+    const schema = fresh();
+    const [gone, shown] = [idAt(monthsAgo(4)), idAt(monthsAgo(1))];
+    await filled(schema, [gone, shown]);
+    await server.query(`UPDATE ${quoted(schema)}.heads SET head = -head, trashed = 'infinity'`);
+    await server.query(`DROP TABLE ${quoted(schema)}.lines_${nameOf(monthsAgo(4)).replace("-", "_")}`);
+    const store = await openPostgresStore(server.url, { schema, monthsAhead: 0 });
+    expect(await store.has(shown)).toBe(false);
+    await store.gc({ graceMs: 0 });
+    await dropMonths(server.url, { schema, olderThanMs: 12 * MONTH_MS });
+    expect((await store.list()).sessions.map(({ id }) => id)).toEqual([shown]);
+    expect((await store.read(shown)).recovery.unclean).toBe(false);
+    for (const table of ["heads", "segments", "catalogue"])
+      expect(await server.query(`SELECT place FROM ${quoted(schema)}.${table}`)).toEqual([{ place: shown }]);
     await store.close();
   });
 

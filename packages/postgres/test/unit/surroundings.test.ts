@@ -118,7 +118,9 @@ describe("appends", () => {
     const database = {
       ...{ schema: "s", answerMs: 1000, settings: () => "", settingsCondition: () => "" },
       onceOver: async (statementFor: (own: boolean) => { readonly values: unknown[] }) => {
-        const places = statementFor(true).values.filter((value) => typeof value === "string" && value.startsWith("place "));
+        const places = statementFor(true).values.filter(
+          (value) => typeof value === "string" && value.startsWith("place "),
+        );
         sent.push(places.length);
         return { rows: places.map((place) => ({ place })), command: "SELECT" };
       },

@@ -9,6 +9,7 @@ import { tellUnreadable } from "../../store/unreadable-sessions.ts";
 import { paintFor } from "../../terminal/colour.ts";
 import { jsonText } from "../../terminal/json.ts";
 import { plainLine } from "../../terminal/plain.ts";
+import { type Progress, progressOn } from "../../terminal/progress.ts";
 import { ago } from "../../terminal/time.ts";
 import { fit } from "../../terminal/width.ts";
 import { countOf, timeOf } from "../arguments.ts";
@@ -51,7 +52,14 @@ export function register(program: Command): void {
           const cut: string[] = [];
           const onIncomplete = (id: string, why: { code: string; message: string } | null): void =>
             void (why ? unread.push({ id, why }) : cut.push(id));
-          for await (const hit of store.search(words.join(" "), query, { onIncomplete })) {
+          let progress: Progress | null = null;
+          // Only a store that indexes all its sessions for the first time calls it.
+          const onProgress = ({ done, total }: { readonly done: number; readonly total: number }): void => {
+            progress ??= progressOn(process.stderr, total);
+            progress.show(done, "sessions indexed for the first search");
+            if (done === total) progress.clear();
+          };
+          for await (const hit of store.search(words.join(" "), query, { onIncomplete, onProgress })) {
             if (options.json) process.stdout.write(`${jsonText(hit)}\n`);
             hits.push(hit);
           }

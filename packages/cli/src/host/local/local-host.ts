@@ -156,7 +156,8 @@ export class LocalHost implements Host {
   }
 
   search(text: string): AsyncIterable<SearchHit> {
-    return this.#store.search(text, { limit: Number.MAX_SAFE_INTEGER });
+    // The picker shows what there is while a large store is indexed for the first time.
+    return this.#store.search(text, { limit: Number.MAX_SAFE_INTEGER }, { partial: true });
   }
 
   async peek(id: string): Promise<readonly Item[]> {

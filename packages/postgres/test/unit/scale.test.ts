@@ -1,0 +1,242 @@
+import { randomUUID } from "node:crypto";
+import { newId } from "holdfast";
+import { type Journal, type JournalStore, OrderClock } from "holdfast/store";
+import pg from "pg";
+import { afterAll, beforeAll, describe, expect, onTestFinished, test, vi } from "vitest";
+import { findDialect } from "../../../holdfast/src/dialects/index.ts";
+import { SearchIndex } from "../../../holdfast/src/search/search-index.ts";
+import { found, said, session } from "../../../holdfast/test/unit/search-stores.ts";
+import { Catalogue } from "../../src/catalogue.ts";
+import { Database } from "../../src/database.ts";
+import { openPostgresStore } from "../../src/index.ts";
+import { Leases } from "../../src/leases.ts";
+import { Lines } from "../../src/lines.ts";
+import { type Server, startServer } from "../server/server.ts";
+
+let server: Server;
+let schemas = 0;
+
+beforeAll(async () => {
+  server = await startServer(["fsync=off"]);
+});
+afterAll(() => server.stop());
+
+const fresh = (): string => `scale_${++schemas}`;
+
+async function open(schema: string, place: string | pg.Pool = server.url): Promise<JournalStore> {
+  const store = await openPostgresStore(place, { schema, monthsAhead: 0, durability: "process" });
+  onTestFinished(() => store.close());
+  return store;
+}
+
+/** A pool, and the text of each statement that goes through it. */
+function recorded(): { readonly pool: pg.Pool; readonly sent: string[] } {
+  const pool = new pg.Pool({ connectionString: server.url, max: 4, connectionTimeoutMillis: 10_000 });
+  pool.on("error", () => undefined);
+  const sent: string[] = [];
+  pool.on("connect", (client) => {
+    const query = client.query.bind(client) as (...args: unknown[]) => unknown;
+    client.query = ((...args: unknown[]) => {
+      sent.push((args[0] as { text?: string }).text ?? String(args[0]));
+      return query(...args);
+    }) as typeof client.query;
+  });
+  onTestFinished(() => pool.end());
+  return { pool, sent };
+}
+
+async function one(text: string, values: unknown[] = []): Promise<Record<string, unknown>> {
+  return (await server.query(text, values))[0]!;
+}
+
+describe("lists", () => {
+  /** Sessions whose worker seems dead to others, because its heartbeat has expired. */
+  async function left(schema: string, count: number): Promise<Journal[]> {
+    const store = await open(schema);
+    const journals = await Promise.all(Array.from({ length: count }, () => store.create(newId(), [])));
+    await Promise.all(journals.map((journal) => journal.append({ kind: "note" })));
+    await server.query(`UPDATE ${schema}.workers SET expires = now() - interval '1 minute'`);
+    return journals;
+  }
+
+  test("settle the sessions that a dead worker left: later lists do not look at them, and they count as not closed", async () => {
+    const schema = fresh();
+    const journals = await left(schema, 40);
+    const other = await open(schema);
+    for (const times of [1, 2]) {
+      const { sessions } = await other.list();
+      expect(sessions.map(({ closed, head }) => [closed, head])).toEqual(journals.map(() => [false, 3]));
+      const rows = await one(`SELECT count(*) FILTER (WHERE NOT closed)::int AS open FROM ${schema}.catalogue`);
+      expect([times, rows["open"]]).toEqual([times, 0]);
+    }
+    // By page, and in the same order.
+    const all = (await other.list()).sessions.map(({ id }) => id);
+    const first = await other.list({ limit: 15 });
+    const rest = await other.list({ limit: 40, after: first.next! });
+    expect([...first.sessions, ...rest.sessions].map(({ id }) => id)).toEqual(all);
+  });
+
+  test("show at once what a worker writes that was taken for dead and knows it", async () => {
+    const schema = fresh();
+    const [journal] = await left(schema, 1);
+    const other = await open(schema);
+    await other.list();
+    vi.spyOn(Leases.prototype, "isOverdue", "get").mockReturnValue(true);
+    onTestFinished(() => void vi.restoreAllMocks());
+    await journal!.append({ kind: "note" });
+    expect((await other.list()).sessions).toMatchObject([{ head: 4, closed: false }]);
+  });
+
+  test("show what a worker writes that was taken for dead and does not know it, once it has saved its row", async () => {
+    const schema = fresh();
+    const [journal] = await left(schema, 1);
+    const other = await open(schema);
+    await other.list();
+    await journal!.append({ kind: "note" });
+    await expect
+      .poll(async () => (await other.list()).sessions[0], { timeout: 10_000 })
+      .toMatchObject({ head: 4, closed: false });
+  });
+
+  test("a worker knows when others may take it for dead", async () => {
+    const schema = fresh();
+    await open(schema);
+    const pool = new pg.Pool({ connectionString: server.url, connectionTimeoutMillis: 5000 });
+    onTestFinished(() => pool.end());
+    const leases = new Leases(database(pool, schema), database(pool, schema), randomUUID(), 60_000);
+    expect(leases.isOverdue).toBe(true);
+    await leases.claim(newId());
+    expect(leases.isOverdue).toBe(false);
+    vi.spyOn(Date, "now").mockReturnValue(Date.now() + 61_000);
+    onTestFinished(() => void vi.restoreAllMocks());
+    expect(leases.isOverdue).toBe(true);
+    await leases.close();
+  });
+
+  const database = (pool: pg.Pool, schema: string): Database =>
+    new Database(pool, { name: "postgres:test", schema, patienceMs: 1000, answerMs: 5000 });
+
+  async function withCatalogue(schema: string, work: (catalogue: Catalogue) => Promise<void>): Promise<void> {
+    const pool = new pg.Pool({ connectionString: server.url, connectionTimeoutMillis: 5000, max: 1 });
+    const base = database(pool, schema);
+    try {
+      await work(new Catalogue(base, new Lines(base), undefined, OrderClock.of(undefined)));
+    } finally {
+      await pool.end();
+    }
+  }
+
+  async function leaseOf(schema: string, id: string): Promise<Parameters<Catalogue["save"]>[0]> {
+    const { place, owner, fence, attempt } = await one(`SELECT * FROM ${schema}.heads WHERE id = $1`, [id]);
+    const [ownerOf, fenceOf] = [String(owner), String(fence)];
+    return { place: String(place), owner: ownerOf, fence: fenceOf, attempt: String(attempt), head: 0 };
+  }
+
+  test("the row of a session that is being written changes on its page, and touches no index", async () => {
+    const schema = fresh();
+    const store = await open(schema);
+    const journal = await store.create(newId(), []);
+    const lease = await leaseOf(schema, journal.id);
+    const stats = `SELECT n_tup_upd::int AS updates, n_tup_hot_upd::int AS hot FROM pg_stat_user_tables WHERE schemaname = $1 AND relname = 'catalogue'`;
+    // The server counts when the connection ends.
+    await withCatalogue(schema, async (catalogue) => {
+      for (let head = 2; head < 42; head++) {
+        const at = new Date(Date.UTC(2030, 0, 1, 0, head)).toISOString();
+        await catalogue.save(lease, { head, at, stamp: at, row: { title: `Title ${head}`, turns: head } }, "live");
+      }
+    });
+    await expect.poll(() => one(stats, [schema]), { timeout: 10_000 }).toEqual({ updates: 40, hot: 40 });
+    const { sessions } = await store.list({ where: { turns: 41 } });
+    expect(sessions).toMatchObject([{ id: journal.id, head: 41, summary: { title: "Title 41" }, closed: false }]);
+    // Others sort after it, although no index has its time.
+    expect((await one(`SELECT max(newest) AS newest FROM ${schema}.workers`))["newest"]).toMatch(/^2030-01-01T00:/);
+  });
+
+  test("a replaced worker's late save changes nothing", async () => {
+    const schema = fresh();
+    const store = await open(schema);
+    const journal = await store.create(newId(), []);
+    await journal.append({ kind: "note" });
+    const lease = await leaseOf(schema, journal.id);
+    await server.query(`UPDATE ${schema}.heads SET fence = fence + 1`);
+    onTestFinished(async () => void (await server.query(`UPDATE ${schema}.heads SET fence = fence - 1`)));
+    const before = await one(`SELECT * FROM ${schema}.catalogue`);
+    const late = { head: 3, at: "2030-01-01T00:00:00.000Z", stamp: "2030-01-01T00:00:00.000Z", row: null };
+    await withCatalogue(schema, async (catalogue) => {
+      for (const mark of ["live", "left", "closed"] as const) await catalogue.save(lease, late, mark);
+    });
+    expect(await one(`SELECT * FROM ${schema}.catalogue`)).toEqual(before);
+  });
+
+  test("a row is not settled over a record that was appended meanwhile", async () => {
+    const schema = fresh();
+    const store = await open(schema);
+    const journal = await store.create(newId(), []);
+    await journal.append({ kind: "note" });
+    const lease = await leaseOf(schema, journal.id);
+    const late = { head: 2, at: "2030-01-01T00:00:00.000Z", stamp: "2030-01-01T00:00:00.000Z", row: null };
+    await withCatalogue(schema, async (catalogue) => {
+      await catalogue.save(lease, late, "left");
+      expect(await one(`SELECT closed FROM ${schema}.catalogue`)).toEqual({ closed: false });
+      await catalogue.save(lease, { ...late, head: 3 }, "left");
+    });
+    expect(await one(`SELECT closed, unclosed_head FROM ${schema}.catalogue`)).toEqual({
+      closed: true,
+      unclosed_head: "3",
+    });
+    expect((await store.list()).sessions).toMatchObject([{ closed: false }]);
+  });
+});
+
+describe("search", () => {
+  const indexOf = (store: JournalStore): SearchIndex => {
+    const index = new SearchIndex(store, { dialectNamed: findDialect, delayMs: 0 });
+    onTestFinished(() => index.close());
+    return index;
+  };
+
+  test("with nothing new asks once for what is new, and once for the hits", async () => {
+    const schema = fresh();
+    const { pool, sent } = recorded();
+    const store = await open(schema, pool);
+    for (let i = 0; i < 5; i++) await session(store, [said("m1", "a needle")]);
+    const index = indexOf(store);
+    expect(await found(index, "needle")).toHaveLength(5);
+    sent.length = 0;
+    expect(await found(index, "nothing")).toEqual([]);
+    expect(sent).toHaveLength(2);
+    expect(await one(`SELECT count(*)::int AS changes FROM ${schema}.texts_changes`)).toEqual({ changes: 0 });
+  });
+
+  test("keeps each text as people see it and as words, and no third time", async () => {
+    const schema = fresh();
+    await open(schema);
+    const columns = await server.query(
+      `SELECT attname AS name FROM pg_attribute WHERE attrelid = $1::regclass AND attnum > 0 AND NOT attisdropped AND attlen = -1`,
+      [`${schema}.texts`],
+    );
+    expect(columns.map(({ name }) => name)).toEqual(["said", "message", "text", "words"]);
+  });
+});
+
+test("S27: a worker listens only while it follows", async () => {
+  const sent: string[] = [];
+  const query = pg.Client.prototype.query;
+  vi.spyOn(pg.Client.prototype, "query").mockImplementation(function (this: pg.Client, ...args: unknown[]) {
+    const { text } = args[0] as { text?: string };
+    if (text && /LISTEN/.test(text)) sent.push(text);
+    return (query as (...given: unknown[]) => never).apply(this, args);
+  });
+  onTestFinished(() => void vi.restoreAllMocks());
+  const schema = fresh();
+  const [store, other] = [await open(schema), await open(schema)];
+  const journal = await store.create(newId(), []);
+  await journal.append({ kind: "note" });
+  expect(sent).toEqual([]);
+  for await (const { seq } of other.follow(journal.id)) {
+    if (seq === 4) break;
+    if (seq === 3) await journal.append({ kind: "note" });
+  }
+  expect(sent).toEqual(["LISTEN holdfast"]);
+  await expect.poll(() => sent, { timeout: 5000 }).toEqual(["LISTEN holdfast", "UNLISTEN holdfast"]);
+});
