@@ -12,6 +12,7 @@ import {
   isReadOnly,
   isStarting,
 } from "./failure.ts";
+import { Metrics, type StoreMetrics } from "./metrics.ts";
 import { ignoreErrors } from "./pools.ts";
 
 export type Row = Record<string, unknown>;
@@ -44,6 +45,7 @@ export class Database {
   readonly name: string;
   readonly schema: string;
   readonly answerMs: number;
+  readonly metrics = new Metrics();
   readonly patienceMs: number;
   readonly #pool: Pool;
   /** The pool limits the wait for a connection. An application's own pool may wait forever. */
@@ -104,6 +106,18 @@ export class Database {
     return `power AS (SELECT ${set.join(", ")})`;
   }
 
+  /** The settings for the end of a transaction of any age: nothing limits the whole of it. */
+  get commitSettings(): readonly string[] {
+    const chosen = "current_setting('synchronous_commit')";
+    return [
+      `set_config('synchronous_commit', CASE ${chosen} WHEN 'off' THEN 'on' ELSE ${chosen} END, true)`,
+      lockTimeout(this.answerMs),
+      `CASE ${MESSAGES} WHEN 'error' THEN ${WARNINGS} END`,
+      // If COMMIT does not arrive, what it has locked must not stay locked.
+      `set_config('idle_in_transaction_session_timeout', '${this.answerMs}', true)`,
+    ];
+  }
+
   /** The same as an always-true condition on a row, with the settings as a side effect. It costs less than a CTE. */
   settingsCondition(durability: Durability, answerMs = this.answerMs, own = false): string {
     const conditions = [
@@ -134,13 +148,20 @@ export class Database {
    * The same for a statement that is shorter on a connection of our own, which has its limits already. Throws
    * CommitUnconfirmed too.
    */
-  async onceOver(
+  onceOver(
     statementFor: (own: boolean) => { readonly text: string; readonly values: unknown[] },
     answerMs = this.answerMs,
   ): Promise<QueryResult<Row>> {
+    return this.metrics.statement(() => this.#send(statementFor, answerMs));
+  }
+
+  async #send(
+    statementFor: (own: boolean) => { readonly text: string; readonly values: unknown[] },
+    answerMs: number,
+  ): Promise<QueryResult<Row>> {
     // In the queue of a pool without a limit, the statement could run after we gave up waiting, and take a lease that
     // nobody returns.
-    const client = await this.#connect();
+    const client = await this.connect();
     let broken = true;
     try {
       // A half-open connection never answers. After this time it is given up, and the pool opens another.
@@ -165,7 +186,7 @@ export class Database {
    * `take`.
    */
   async rows(text: string, take: (row: readonly unknown[]) => void): Promise<void> {
-    const client = await this.#connect();
+    const client = await this.connect();
     // From the driver that made the connection: an application may use another release than ours, or the native driver.
     const { Query = pg.Query } = client.constructor as { readonly Query?: typeof pg.Query };
     // However long it takes in all, as long as rows arrive.
@@ -265,7 +286,7 @@ export class Database {
     let client: PoolClient | null = null;
     let broken = true;
     try {
-      client = await this.#connect();
+      client = await this.connect();
       const connected = client;
       const query: Query = (text, values = [], answerMs = limitsOf(this.answerMs).longMs) =>
         connected.query<Row>({ text, values: values as unknown[], query_timeout: answerMs } as QueryConfig);
@@ -289,7 +310,17 @@ export class Database {
     }
   }
 
-  async #connect(): Promise<PoolClient> {
+  metricsSnapshot(sessionsOpen: number, isDirect: boolean): StoreMetrics {
+    return this.metrics.snapshot(this.#pool, sessionsOpen, isDirect);
+  }
+
+  /** How many connections the pool has at most. */
+  get connectionsMax(): number {
+    return this.#pool.options?.max ?? 10;
+  }
+
+  /** A connection of the pool, for the caller to release. Throws the driver's error. */
+  async connect(): Promise<PoolClient> {
     const coming = this.#pool.connect();
     try {
       const client = await (this.#isBounded ? coming : withTimeout(coming, this.answerMs));
