@@ -7,6 +7,7 @@ const SCHEMA = [`${test}/unit/schema`];
 const SURROUNDINGS = [`${test}/unit/surroundings`];
 const ACCESS = [`${test}/unit/access`];
 const NETWORK = [`${test}/kill/network`];
+const TRANSACTION = [`${test}/unit/transaction`];
 
 /** Ways to break the promises of the PostgreSQL store. */
 export const postgresSabotages: readonly Sabotage[] = [
@@ -217,5 +218,53 @@ export const postgresSabotages: readonly Sabotage[] = [
     find: '  shown.password = "";\n',
     replace: "",
     look: ACCESS,
+  },
+  {
+    name: "postgres: a transaction in doubt counts as rolled back before it is over",
+    room,
+    file: "transactions.ts",
+    find: "if (isSent) await transactionOver(write, cause, commit);",
+    replace: "if (isSent) void transactionOver;",
+    look: TRANSACTION,
+  },
+  {
+    name: "postgres: a record is written after the application has committed its rows itself",
+    room,
+    file: "transactions.ts",
+    find: 'if (rows[0]?.["xid"] !== this.#xid)',
+    replace: 'if (rows[0]?.["xid"] === "" && this.#xid)',
+    look: TRANSACTION,
+  },
+  {
+    name: "postgres: a second record is written outside the transaction in silence",
+    room,
+    file: "transactions.ts",
+    find: "if (recording.isUsed)",
+    replace: "if (recording.isUsed && recording.isOver)",
+    look: TRANSACTION,
+  },
+  {
+    name: "postgres: appends do not wait for a transaction that may be rolled back",
+    room,
+    file: "journal.ts",
+    find: "if (this.#gate) return this.#afterGate(this.#gate, unit, options);",
+    replace: "if (this.#gate && this.isEnded) return this.#afterGate(this.#gate, unit, options);",
+    look: TRANSACTION,
+  },
+  {
+    name: "postgres: a turn that the fleet has given up on is claimed again",
+    room,
+    file: "claims.ts",
+    find: "OR (k.due <= now() AND k.gave_up IS NULL))",
+    replace: "OR k.due <= now())",
+    look: [`${test}/kill/claims`],
+  },
+  {
+    name: "postgres: a server whose advisory locks lock nothing is accepted",
+    room,
+    file: "probe.ts",
+    find: "  await direct.test();\n  if (!(await isFree())) return;",
+    replace: "  await direct.test();\n  return;",
+    look: [`${test}/unit/probe`],
   },
 ];

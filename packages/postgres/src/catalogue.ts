@@ -159,6 +159,11 @@ export class Catalogue {
     return last && found.length > sessions.length ? { sessions, next: listCursor(last) } : { sessions };
   }
 
+  /** Brings stale rows up to date, as a list does. */
+  async settle(): Promise<void> {
+    await this.#refresh();
+  }
+
   /**
    * Brings stale rows up to date and saves them. Returns those it cannot save: a reader may not, or another worker is
    * saving them. It also settles rows that their writers have left, so that no later list looks at them.
@@ -310,7 +315,8 @@ export function newestStamp(schema: string): string {
 
 const NOT_LIVE = "live_at = NULL, live_written = NULL, live_head = NULL, live_summary = NULL";
 
-function settled(schema: string): string {
+/** The rows that are settled. */
+export function settled(schema: string): string {
   return `(SELECT * FROM ${schema}.catalogue WHERE closed)`;
 }
 

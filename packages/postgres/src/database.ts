@@ -12,11 +12,19 @@ import {
   isReadOnly,
   isStarting,
 } from "./failure.ts";
+import { Metrics, type StoreMetrics } from "./metrics.ts";
 import { ignoreErrors } from "./pools.ts";
 
 export type Row = Record<string, unknown>;
 /** `answerMs`: how long to wait for the answer, if not the default. */
 export type Query = (text: string, values?: readonly unknown[], answerMs?: number) => Promise<QueryResult<Row>>;
+
+export interface Statement {
+  readonly text: string;
+  readonly values: unknown[];
+  /** The server keeps it under this name. */
+  readonly name?: string;
+}
 
 /** Between two tries; doubles up to the maximum. */
 const PAUSE_MS = 20;
@@ -45,6 +53,7 @@ export class Database {
   readonly schema: string;
   readonly answerMs: number;
   readonly patienceMs: number;
+  readonly metrics = new Metrics();
   readonly #pool: Pool;
   /** The pool limits the wait for a connection. An application's own pool may wait forever. */
   readonly #isBounded: boolean;
@@ -79,6 +88,12 @@ export class Database {
   /** The same, waiting for the server's own disk, and for no standby. */
   get local(): string {
     return this.settings("local");
+  }
+
+  /** An expression that makes the commit wait for the disk. */
+  get waitForDisk(): string {
+    const chosen = "current_setting('synchronous_commit')";
+    return `set_config('synchronous_commit', CASE ${chosen} WHEN 'off' THEN 'on' ELSE ${chosen} END, true)`;
   }
 
   /**
@@ -134,13 +149,14 @@ export class Database {
    * The same for a statement that is shorter on a connection of our own, which has its limits already. Throws
    * CommitUnconfirmed too.
    */
-  async onceOver(
-    statementFor: (own: boolean) => { readonly text: string; readonly values: unknown[] },
-    answerMs = this.answerMs,
-  ): Promise<QueryResult<Row>> {
+  onceOver(statementFor: (own: boolean) => Statement, answerMs = this.answerMs): Promise<QueryResult<Row>> {
+    return this.metrics.statement(() => this.#send(statementFor, answerMs));
+  }
+
+  async #send(statementFor: (own: boolean) => Statement, answerMs: number): Promise<QueryResult<Row>> {
     // In the queue of a pool without a limit, the statement could run after we gave up waiting, and take a lease that
     // nobody returns.
-    const client = await this.#connect();
+    const client = await this.connect();
     let broken = true;
     try {
       // A half-open connection never answers. After this time it is given up, and the pool opens another.
@@ -165,7 +181,7 @@ export class Database {
    * `take`.
    */
   async rows(text: string, take: (row: readonly unknown[]) => void): Promise<void> {
-    const client = await this.#connect();
+    const client = await this.connect();
     // From the driver that made the connection: an application may use another release than ours, or the native driver.
     const { Query = pg.Query } = client.constructor as { readonly Query?: typeof pg.Query };
     // However long it takes in all, as long as rows arrive.
@@ -265,7 +281,7 @@ export class Database {
     let client: PoolClient | null = null;
     let broken = true;
     try {
-      client = await this.#connect();
+      client = await this.connect();
       const connected = client;
       const query: Query = (text, values = [], answerMs = limitsOf(this.answerMs).longMs) =>
         connected.query<Row>({ text, values: values as unknown[], query_timeout: answerMs } as QueryConfig);
@@ -289,7 +305,17 @@ export class Database {
     }
   }
 
-  async #connect(): Promise<PoolClient> {
+  metricsSnapshot(sessionsOpen: number, isDirect: boolean): StoreMetrics {
+    return this.metrics.snapshot(this.#pool, sessionsOpen, isDirect);
+  }
+
+  /** How many connections the pool has at most. */
+  get connectionsMax(): number {
+    return this.#pool.options?.max ?? 10;
+  }
+
+  /** A connection of the pool, for the caller to release. Throws the driver's error. */
+  async connect(): Promise<PoolClient> {
     const coming = this.#pool.connect();
     try {
       const client = await (this.#isBounded ? coming : withTimeout(coming, this.answerMs));

@@ -40,11 +40,6 @@ const SETTINGS = { ...KEEPALIVE, idle_session_timeout: "0", synchronous_commit: 
  */
 export class PoolerDetected extends Error {}
 
-/** The consequence, for people. */
-export function poolerWarning(name: string): string {
-  return `${name} is a pooler, and the address does not say where the server is. A dead worker's sessions are free only after its lease expires, and followers are up to a second late. Add "?direct=host:port" to the address (docs/guides/many-machines.md).`;
-}
-
 export interface DirectOptions {
   /** Returns a connected client. Has a time limit. */
   readonly connect: () => Promise<Client>;
@@ -88,6 +83,46 @@ export class Direct {
   /** Connects. Throws driver errors, and `PoolerDetected`. */
   async open(): Promise<void> {
     await this.#connect();
+  }
+
+  /** The key of this worker's advisory lock. */
+  get lock(): bigint {
+    return this.#options.lock;
+  }
+
+  get isConnected(): boolean {
+    return this.#client !== null;
+  }
+
+  /** Throws a driver error if the connection is down. */
+  async test(): Promise<void> {
+    await this.#query(this.#connected, "SELECT 1");
+  }
+
+  get #connected(): Client {
+    if (!this.#client) throw new Error("Connection terminated unexpectedly");
+    return this.#client;
+  }
+
+  /** Whether a notification that `send` sends on this channel arrives in time. Throws driver errors. */
+  async hears(channel: string, send: () => Promise<void>): Promise<boolean> {
+    const client = this.#connected;
+    const { promise, resolve } = Promise.withResolvers<boolean>();
+    const onNotification = (heard: { readonly channel: string }): void => {
+      if (heard.channel === channel) resolve(true);
+    };
+    client.on("notification", onNotification);
+    const timer = setTimeout(() => resolve(false), this.#options.answerMs);
+    try {
+      await this.#query(client, `LISTEN ${channel}`);
+      await send();
+      const isHeard = await promise;
+      await this.#query(client, `UNLISTEN ${channel}`);
+      return isHeard;
+    } finally {
+      clearTimeout(timer);
+      client.off("notification", onNotification);
+    }
   }
 
   /** Notifies all workers, soon, that a session has grown to this seq. */

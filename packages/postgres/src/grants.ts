@@ -6,6 +6,7 @@ const WORKER: Readonly<Record<string, string>> = {
   heads: "SELECT, INSERT, UPDATE",
   workers: "SELECT, INSERT, UPDATE",
   catalogue: "SELECT, INSERT, UPDATE",
+  claims: "SELECT, INSERT, UPDATE, DELETE",
   segments: "SELECT, INSERT",
   lines: "SELECT, INSERT",
   texts: "SELECT, INSERT, UPDATE, DELETE",
@@ -18,8 +19,8 @@ const WORKER: Readonly<Record<string, string>> = {
 
 export interface Roles {
   /**
-   * Creates, resumes, deletes (to the trash), lists and searches. Cannot create, change or drop a table, nor change or
-   * remove a line.
+   * Creates, resumes, deletes (to the trash), lists and searches. Cannot change or drop a table, nor change or remove a
+   * line. It can create one kind of table: the partition of a month, through a function of the owner's.
    */
   readonly worker?: string;
   /** Lists, searches, reads and follows. */
@@ -35,6 +36,9 @@ export function grants(schema: string, roles: Roles): string[] {
   const name = quoteName(schema);
   return [
     ...(roles.worker === undefined ? [] : grantsTo(name, quoteName(roles.worker), (table) => WORKER[table]!)),
+    ...(roles.worker === undefined
+      ? []
+      : [`GRANT EXECUTE ON FUNCTION ${name}.make_partition(date) TO ${quoteName(roles.worker)}`]),
     ...(roles.reader === undefined ? [] : grantsTo(name, quoteName(roles.reader), () => "SELECT")),
   ];
 }

@@ -20,6 +20,7 @@ import type { Lease, Leases } from "./leases.ts";
 import type { Lines } from "./lines.ts";
 import { type HeadState, headStateOf, WriteBatch } from "./session-batch.ts";
 import type { Batcher, Write } from "./statement-batcher.ts";
+import { commitWith, type Transaction, transactionFor } from "./transactions.ts";
 
 /** How long the catalogue row, and records written with `process`, may lag behind (S10, S20). */
 const BACKGROUND_MS = 900;
@@ -69,6 +70,13 @@ export class PostgresJournal extends JournalBase {
   /** The newest segment has another format. */
   #needsSegment: boolean;
   #isBuilding = false;
+  /** The next unit begins a batch of its own. */
+  #isApart = false;
+  /**
+   * Resolves when the application's transaction is settled. Appends wait for that: if it is rolled back, nothing may
+   * have been numbered after it.
+   */
+  #gate: Promise<unknown> | null = null;
   /** The catalogue row may be settled: the next append must say that it no longer is. */
   #mayBeSettled = false;
   #appendedAt = performance.now();
@@ -92,14 +100,26 @@ export class PostgresJournal extends JournalBase {
   }
 
   append(records: NewRecord | readonly NewRecord[], options: JournalAppendOptions = {}): Promise<JournalAppended> {
-    const { key, durability = this.durability } = options;
     try {
       this.assertOpen();
+      return this.#append(unitOf(records), options);
+    } catch (error) {
+      return Promise.reject(error);
+    }
+  }
+
+  #append(unit: readonly NewRecord[], options: JournalAppendOptions): Promise<JournalAppended> {
+    const { key, durability = this.durability } = options;
+    try {
+      this.assertNotFailed();
       const known = key === undefined ? undefined : (this.#keys.get(key) ?? this.ledger.find(key));
       if (known) return this.#again(known, durability);
-      const unit = unitOf(records);
+      if (this.#gate) return this.#afterGate(this.#gate, unit, options);
+      const transaction = transactionFor(unit, this.#parts.url, () => this.ledger.prepare(unit, key));
+      this.#isApart = transaction !== null;
       this.start(unit, key);
-      const appended = this.#add(unit, durability, key);
+      const appended = this.#add(unit, transaction ? "power" : durability, key);
+      if (transaction) this.#commitWith(transaction, appended);
       if (key !== undefined) {
         this.#keys.set(key, appended);
         const forget = (): boolean => this.#keys.delete(key);
@@ -111,6 +131,17 @@ export class PostgresJournal extends JournalBase {
     }
   }
 
+  /** Reads and copies the unit inside the call: later changes by the caller have no effect. */
+  #afterGate(
+    gate: Promise<unknown>,
+    unit: readonly NewRecord[],
+    options: JournalAppendOptions,
+  ): Promise<JournalAppended> {
+    this.ledger.prepare(unit, options.key);
+    const copy = structuredClone(unit);
+    return gate.then(() => this.#append(copy, options));
+  }
+
   appendSync(): never {
     throw notSupported("appendSync", this.#parts.url, "Use append.");
   }
@@ -120,7 +151,7 @@ export class PostgresJournal extends JournalBase {
   }
 
   async flush(): Promise<void> {
-    await this.#working;
+    await this.#settled();
     this.assertNotFailed();
     await this.#makeDurable();
   }
@@ -128,9 +159,13 @@ export class PostgresJournal extends JournalBase {
   epoch(build: () => readonly NewRecord[]): Promise<JournalAppended> {
     try {
       this.assertOpen();
+      if (this.#gate) return this.#gate.then(() => this.epoch(build));
       const records = this.#build(build);
       // Reject a bad unit before writing anything for it.
-      this.ledger.prepareSegment([{ kind: "segment" }, ...records]);
+      const check = (): unknown => this.ledger.prepareSegment([{ kind: "segment" }, ...records]);
+      check();
+      const transaction = transactionFor(records, this.#parts.url, check);
+      this.#isApart = transaction !== null;
       this.startEpoch(records);
       const batch = this.#currentBatch();
       const prepared = this.ledger.prepareSegment([this.#nextSegment(batch, true), ...records]);
@@ -139,7 +174,9 @@ export class PostgresJournal extends JournalBase {
       // The store adds the header: the caller gets the range of its own records.
       const appended = { seq: prepared.seq + 1, last: prepared.last };
       this.#send();
-      return batch.wait(appended, "power");
+      const waiting = batch.wait(appended, "power");
+      if (transaction) this.#commitWith(transaction, waiting);
+      return waiting;
     } catch (error) {
       return Promise.reject(error);
     }
@@ -160,7 +197,7 @@ export class PostgresJournal extends JournalBase {
     let isAway = false;
     try {
       // Includes what was appended meanwhile.
-      while (this.#working) await this.#working;
+      await this.#settled();
       if (this.#timer) clearTimeout(this.#timer);
       this.#timer = null;
       await this.#tidying;
@@ -188,10 +225,27 @@ export class PostgresJournal extends JournalBase {
     }
   }
 
+  /** The newest batch is committed with this transaction. Its first reaction is to let in those that wait behind it. */
+  #commitWith(transaction: Transaction, appended: Promise<unknown>): void {
+    this.#batches.at(-1)!.transaction = transaction;
+    const open = (): void => {
+      this.#gate = null;
+    };
+    this.#gate = appended.then(open, open);
+  }
+
+  async #settled(): Promise<void> {
+    while (this.#gate || this.#working) {
+      await this.#gate;
+      await this.#working;
+    }
+  }
+
   /** The batch that is being filled. */
   #currentBatch(): WriteBatch {
     const last = this.#batches.at(-1);
-    if (last && last.bytes < BATCH_BYTES) return last;
+    if (last && last.bytes < BATCH_BYTES && !this.#isApart) return last;
+    this.#isApart = false;
     const rewindLedger = this.ledger.mark();
     const [segment, needsSegment, isStarted] = [this.#segment, this.#needsSegment, this.isStarted];
     const batch = new WriteBatch(this.ledger, () => {
@@ -274,9 +328,12 @@ export class PostgresJournal extends JournalBase {
     // A list settles the rows of a worker whose lease has expired.
     if (this.#mayBeSettled || leases.isOverdue) batch.opens = true;
     try {
-      await this.#put(batch.write(lease));
+      const write = batch.write(lease);
+      await (batch.transaction ? this.#commit(batch.transaction, write) : this.#put(write));
     } catch (error) {
+      const { metrics } = this.#parts.database;
       if (isHoldfastError(error, "LEASE_LOST", "SYNC_FAILED", "FILE_REPLACED")) {
+        if (error.code === "SYNC_FAILED") metrics.count("appendsInDoubt", batch.units);
         batch.reject(this.told(error));
         this.fail(error);
         return;
@@ -284,6 +341,7 @@ export class PostgresJournal extends JournalBase {
       // Neither this batch nor what was encoded after it is written: continue from before it.
       const behind = this.#batches.splice(0);
       batch.rewind();
+      for (const one of [batch, ...behind]) metrics.count("appendsFailed", one.units);
       for (const one of [batch, ...behind]) one.reject(error);
       return;
     }
@@ -292,6 +350,7 @@ export class PostgresJournal extends JournalBase {
     this.#appendedAt = performance.now();
     if (batch.durability !== "process") this.ledger.setDurable(batch.headState.head);
     batch.resolve(this.ledger);
+    this.#parts.database.metrics.appended(batch);
     this.#parts.onAcknowledged(batch.headState.head);
   }
 
@@ -320,6 +379,13 @@ export class PostgresJournal extends JournalBase {
         throw outcomeUnknown(this.id, this.ledger.durable, cause);
       await database.pause(pauseMs);
     }
+  }
+
+  #commit(transaction: Transaction, write: Write): Promise<void> {
+    const { database, patienceMs } = this.#parts;
+    const inDoubt = (cause: unknown): HoldfastError => outcomeUnknown(this.id, this.ledger.durable, cause);
+    const isWritten = (): Promise<boolean> => this.#isWritten(write);
+    return commitWith(transaction, write, { session: this.id, database, patienceMs, isWritten, inDoubt });
   }
 
   /** True: it is written. False: it is not, and may be sent again. Throws if it never can be. */

@@ -63,7 +63,8 @@ export function lockKey(owner: string): bigint {
 }
 
 /** The same in SQL, for a column. */
-const LOCK_OF = (column: string): string => `('x' || right(replace(${column}::text, '-', ''), 16))::bit(64)::bigint`;
+export const lockOf = (column: string): string =>
+  `('x' || right(replace(${column}::text, '-', ''), 16))::bit(64)::bigint`;
 
 /**
  * A condition on a row `h` with an `owner`. A worker without a direct connection has no lock: its leases only expire.
@@ -72,7 +73,7 @@ const LOCK_OF = (column: string): string => `('x' || right(replace(${column}::te
  */
 export function isFree(schema: string): string {
   return `CASE WHEN h.owner IS NULL THEN true
-    ELSE coalesce((SELECT CASE WHEN w.expires <= now() THEN true WHEN w.watched AND NOT pg_is_in_recovery() THEN pg_try_advisory_xact_lock_shared(${LOCK_OF("w.owner")}) ELSE false END
+    ELSE coalesce((SELECT CASE WHEN w.expires <= now() THEN true WHEN w.watched AND NOT pg_is_in_recovery() THEN pg_try_advisory_xact_lock_shared(${lockOf("w.owner")}) ELSE false END
       FROM ${schema}.workers AS w WHERE w.owner = h.owner), true) END`;
 }
 

@@ -2,8 +2,9 @@ import type { JournalStore, JournalStoreOptions } from "holdfast/store";
 import type pg from "pg";
 import { type Address, parseAddress, quoteName, resolveAddress } from "./address.ts";
 import { Database } from "./database.ts";
+import { MONTHS_AHEAD } from "./partitions.ts";
 import { makePool, tolerate } from "./pools.ts";
-import { MONTHS_AHEAD, migrate, type Server } from "./schema.ts";
+import { migrate, type Server } from "./schema.ts";
 import { PostgresStore } from "./store.ts";
 
 export interface PostgresStoreOptions extends JournalStoreOptions {
@@ -28,6 +29,8 @@ export interface PostgresStoreOptions extends JournalStoreOptions {
   readonly connections?: number;
   /** For how many future months to create partitions, if this role may. Default: 12. */
   readonly monthsAhead?: number;
+  /** How often to check that these partitions exist, in milliseconds. 0: never. Default: about every six hours. */
+  readonly upkeepMs?: number;
   readonly clock?: () => number;
 }
 
@@ -40,12 +43,16 @@ const CONNECTIONS = 6;
 /**
  * Opens a store in a PostgreSQL database, by its address or with an existing pool. With a pool, pass `directUrl` too,
  * or leases are only freed by time. Creates the tables if they do not exist. Throws STORE_URL_INVALID, STORE_FORBIDDEN,
- * STORE_IO, FORMAT_NEWER.
+ * STORE_IO, FORMAT_NEWER, SERVER_UNSUPPORTED.
  */
-export async function openPostgresStore(
+export function openPostgresStore(place: string | pg.Pool, options: PostgresStoreOptions = {}): Promise<JournalStore> {
+  return openPostgres(place, options);
+}
+
+export async function openPostgres(
   place: string | pg.Pool,
   options: PostgresStoreOptions = {},
-): Promise<JournalStore> {
+): Promise<PostgresStore> {
   const address: Address =
     typeof place === "string"
       ? parseAddress(await resolveAddress(place))

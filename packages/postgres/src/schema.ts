@@ -2,6 +2,9 @@ import { HoldfastError } from "holdfast";
 import type { Database, Query, Row } from "./database.ts";
 import { codeOf } from "./failure.ts";
 import { monthOf, partitionName, rangeOf } from "./months.ts";
+import { makePartitions, type PartitionOptions } from "./partitions.ts";
+import { assertEngine } from "./probe.ts";
+import { fleetTables } from "./schema-fleet.ts";
 import { settledRows } from "./schema-lists.ts";
 import { leanSearch, searchTables } from "./schema-search.ts";
 
@@ -19,27 +22,8 @@ const LOOK_AGAIN_MS = 50;
 const MIGRATION_LOCK_TIMEOUT = "50ms";
 const PAUSE_MS = 100;
 const PAUSE_MS_MAX = 5000;
-/** How many months ahead partitions are created. Lines of other months go to the default partition. */
-export const MONTHS_AHEAD = 12;
-
-/**
- * A long read, such as a backup, blocks the creation of a partition, and the waiting creation in turn blocks access to
- * the default partition. So do not wait for it.
- */
-const LOCK_TIMEOUT = "50ms";
-
-/** Errors that postpone a partition: until it exists, lines go to the default one. */
-const MAY_WAIT = new Set([
-  "42501", // insufficient_privilege: a worker's role
-  "25006", // read_only_sql_transaction: a reader, or a standby
-  "42P07", // duplicate_table: another worker is creating it
-  "23505", // unique_violation: the same
-  "23514", // check_violation: a month whose first lines are in the default partition stays there
-  "55P03", // lock_not_available
-]);
-
 /** The tables with rows of a session by place, besides `heads` and `lines`: they are deleted with it. */
-export const PLACE_TABLES: readonly string[] = ["segments", "catalogue"];
+export const PLACE_TABLES: readonly string[] = ["segments", "catalogue", "claims"];
 
 /**
  * `heads` has one row per session: its newest seq, and who may write. Every append updates it, so no column that an
@@ -101,7 +85,7 @@ const migrations: readonly ((schema: string) => string)[] = [
     ALTER TABLE ${schema}.catalogue ADD COLUMN written text;
     ALTER TABLE ${schema}.texts_sessions ADD COLUMN cut boolean NOT NULL DEFAULT false;`,
   // Everything here is quick however large the tables are: no row is rewritten, and no index is built over existing rows.
-  (schema) => [attemptColumns, settledRows, leanSearch].map((part) => part(schema)).join("\n"),
+  (schema) => [attemptColumns, settledRows, leanSearch, fleetTables].map((part) => part(schema)).join("\n"),
 ];
 
 /**
@@ -126,9 +110,7 @@ export function upgradeStatements(schema: string, from: number, to: number): str
   ];
 }
 
-export interface MigrateOptions {
-  readonly nowMs: number;
-  readonly monthsAhead: number;
+export interface MigrateOptions extends PartitionOptions {
   /** How long to wait for a server that is away. */
   readonly patienceMs: number;
 }
@@ -149,6 +131,7 @@ export async function migrate(database: Database, options: MigrateOptions): Prom
   const patiently: Query = (text, values) =>
     database.retry("open the store", () => database.once(text, values), options.patienceMs);
   const found = await look(patiently);
+  assertEngine(database.name, found["engine"]);
   database.serverVersion = Number(found["version"]);
   assertVersion(database);
   assertEncoding(database, found["encoding"]);
@@ -201,30 +184,8 @@ async function takeTurn(database: Database, query: Query): Promise<void> {
   }
 }
 
-/**
- * Creates the missing partitions for this month and the following ones. Does nothing if this role may not: lines then
- * go to the default partition.
- */
-export async function makePartitions(
-  database: Database,
-  options: Pick<MigrateOptions, "nowMs" | "monthsAhead">,
-): Promise<void> {
-  for (const statement of partitionsAhead(database.schema, options)) {
-    try {
-      await database.transaction("create partitions", async (query) => {
-        await query(`SET LOCAL lock_timeout = '${LOCK_TIMEOUT}'`);
-        await query(statement);
-      });
-    } catch (error) {
-      if (!MAY_WAIT.has(codeOf((error as { cause?: unknown }).cause) ?? "")) throw error;
-    }
-  }
-}
-
-function partitionsAhead(
-  schema: string,
-  { nowMs, monthsAhead }: Pick<MigrateOptions, "nowMs" | "monthsAhead">,
-): string[] {
+/** For a new schema, in which nothing can be in the way. */
+function partitionsAhead(schema: string, { nowMs, monthsAhead }: PartitionOptions): string[] {
   return Array.from({ length: monthsAhead + 1 }, (_, ahead) => {
     const month = monthOf(nowMs, ahead);
     const { from, to } = rangeOf(month);
@@ -235,7 +196,7 @@ function partitionsAhead(
 /** Returns null or false for what does not exist, because an error would end the transaction. */
 async function lookAt(schema: string, month: string, query: Query): Promise<Row> {
   const { rows } = await query(
-    `SELECT current_setting('server_encoding') AS encoding, current_setting('fsync') AS fsync, current_setting('server_version_num') AS version,
+    `SELECT current_setting('server_encoding') AS encoding, current_setting('fsync') AS fsync, current_setting('server_version_num') AS version, version() AS engine,
       to_regnamespace($1) IS NOT NULL AS schema,
       to_regclass($1 || '.holdfast_migrations') IS NOT NULL AS ours,
       to_regclass($1 || $2) IS NOT NULL AS month,

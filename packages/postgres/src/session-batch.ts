@@ -2,6 +2,7 @@ import type { Json } from "holdfast";
 import type { Durability, JournalAppended, Ledger, Prepared, Segment, Written } from "holdfast/store";
 import type { Lease } from "./leases.ts";
 import type { Write } from "./statement-batcher.ts";
+import type { Transaction } from "./transactions.ts";
 
 /** The state of a journal at its head, as in its catalogue row. */
 export interface HeadState {
@@ -20,6 +21,8 @@ export class WriteBatch {
   readonly rewind: () => void;
   readonly segments: Segment[] = [];
   opens = false;
+  /** The application's transaction that this batch is committed with. */
+  transaction: Transaction | null = null;
   bytes = 0;
   /** The state after this batch. */
   headState: HeadState;
@@ -30,6 +33,7 @@ export class WriteBatch {
   readonly #written: Written[] = [];
   readonly #waiting: {
     readonly appended: JournalAppended;
+    readonly since: number;
     readonly resolve: (appended: JournalAppended) => void;
     readonly reject: (error: unknown) => void;
   }[] = [];
@@ -50,10 +54,27 @@ export class WriteBatch {
     this.headState = headStateOf(ledger);
   }
 
+  /** Appends that wait for it. */
+  get units(): number {
+    return this.#waiting.length;
+  }
+
+  /** Records in it, those of the journal's own included. */
+  get records(): number {
+    return this.#count;
+  }
+
+  /** How long ago each of its appends was called. */
+  *waitedMs(): Iterable<number> {
+    const now = performance.now();
+    for (const { since } of this.#waiting) yield now - since;
+  }
+
   /** Settles with the batch. */
   wait(appended: JournalAppended, durability: Durability): Promise<JournalAppended> {
     if (durability !== "process") this.durability = durability;
-    return new Promise((resolve, reject) => this.#waiting.push({ appended, resolve, reject }));
+    const since = performance.now();
+    return new Promise((resolve, reject) => this.#waiting.push({ appended, since, resolve, reject }));
   }
 
   write(lease: Lease): Write {

@@ -1,13 +1,84 @@
-import type { Store, StoreOptions } from "holdfast";
+import type { Outcome, Store, StoreOptions, ToolOptions, Turn } from "holdfast";
 import { openStoreWith } from "holdfast/store";
 import type pg from "pg";
-import { openPostgresStore, type PostgresStoreOptions } from "./open.ts";
+import type { FailedClaim } from "./claims.ts";
+import { type ClaimOptions, type ClaimResult, type Finish, Fleet, type WorkOptions } from "./fleet.ts";
+import type { StoreMetrics } from "./metrics.ts";
+import { openPostgres, type PostgresStoreOptions } from "./open.ts";
+import type { PostgresStore } from "./store.ts";
+
+/** A store in a PostgreSQL database: what only this store can do, besides what every store does. */
+export interface PostgresSessions extends Store {
+  /**
+   * Runs `work`, your own statements, and then `record`, one call of a session of this store that records (`startTurn`,
+   * `turn.append`, `draft.commit`, `enqueue`, `note`, …). The rows and the record are committed together, or neither
+   * is written. Resolves with what `record` returns, when both survive a power cut.
+   *
+   * If `work` throws, everything is rolled back, `record` is not called, and the error is thrown. If the transaction
+   * cannot be committed, throws TRANSACTION_ROLLED_BACK: the session continues as if `record` had not been called. If
+   * another worker has the session, throws LEASE_LOST, and nothing is written. If the server does not say whether it
+   * has committed, throws SYNC_FAILED: the rows are there if, after opening the session again, the record is.
+   *
+   * `work` is called once. It must not end the transaction. Until the transaction is over, other appends to the session
+   * wait, so keep it short. Throws NOT_SUPPORTED if `record` records twice, and TRANSACTION_ROLLED_BACK if it records
+   * nothing.
+   */
+  transaction<T>(work: (client: pg.PoolClient) => unknown, record: () => Promise<T>): Promise<T>;
+  /**
+   * Like `turn.tool`, for a tool whose only effects are rows of this database: they are committed together with its
+   * outcome. So the tool takes effect exactly once. Its start is recorded as safe to repeat (`replay: "safe"`): if its
+   * outcome is missing after a crash, it has had no effect. If it throws, its rows are rolled back, and the error is
+   * recorded as its outcome; the same if the transaction cannot be committed.
+   */
+  tool<M, T>(
+    turn: Turn<M>,
+    callId: string,
+    run: (client: pg.PoolClient, signal: AbortSignal) => T | Promise<T>,
+    options?: ToolOptions,
+  ): Promise<Outcome<T>>;
+  /**
+   * Claims the session that has been interrupted longest, opens it, and calls `finish`, which should finish its turn
+   * (`session.resumeTurn`). Closes the session afterwards. Any number of workers can do this at once: none waits for
+   * another, and no two get the same session. A turn whose `finish` throws, or whose worker dies, is tried again after
+   * a pause, and given up after `maxTries`. Null if no session matches.
+   *
+   * Leaves out turns that wait for a person, and sessions with a parent: their parent's turn resumes them.
+   */
+  claimNext<M = unknown>(options: ClaimOptions<M>, finish: Finish<M>): Promise<ClaimResult | null>;
+  /** Claims and finishes sessions until the signal fires, and then waits for those that are under way. */
+  work<M = unknown>(options: WorkOptions<M>, finish: Finish<M>): Promise<void>;
+  /** Turns that were claimed and are not finished yet. Those on which the fleet has given up come first. */
+  failedClaims(): Promise<FailedClaim[]>;
+  /** Lets the fleet claim this session again, with all its tries. False if it was not claimed before. */
+  retryClaim(id: string): Promise<boolean>;
+  /** What this store has done in this process. */
+  metrics(): StoreMetrics;
+}
 
 /**
  * Opens a store in a PostgreSQL database, by its address or with an existing pool, with options that only this store
  * has (`directUrl`, `leaseMs`). With an address and none of these options, `openStore` of `holdfast` does the same. The
  * pool stays the application's: closing the store does not end it.
  */
-export function openStore(place: string | pg.Pool, options: StoreOptions & PostgresStoreOptions = {}): Promise<Store> {
-  return openStoreWith((given) => openPostgresStore(place, { ...options, ...given }), options);
+export async function openStore(
+  place: string | pg.Pool,
+  options: StoreOptions & PostgresStoreOptions = {},
+): Promise<PostgresSessions> {
+  let journals!: PostgresStore;
+  const store = await openStoreWith(async (given) => {
+    journals = await openPostgres(place, { ...options, ...given });
+    return journals;
+  }, options);
+  const { transactions, claims, counted } = journals;
+  const fleet = new Fleet(store, claims, counted, () => journals.settle());
+  const extras: Omit<PostgresSessions, keyof Store> = {
+    transaction: (work, record) => transactions.run(work, record),
+    tool: (turn, callId, run, toolOptions) => transactions.tool(turn, callId, run, toolOptions),
+    claimNext: (claimOptions, finish) => fleet.claimNext(claimOptions, finish),
+    work: (workOptions, finish) => fleet.work(workOptions, finish),
+    failedClaims: () => claims.failures(),
+    retryClaim: (id) => claims.retry(id),
+    metrics: () => journals.metrics(),
+  };
+  return Object.assign(store, extras);
 }

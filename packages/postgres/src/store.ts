@@ -38,19 +38,23 @@ import {
 import pg from "pg";
 import { adoptSession } from "./adopt.ts";
 import { Catalogue } from "./catalogue.ts";
+import { Claims } from "./claims.ts";
 import type { Database } from "./database.ts";
-import { Direct, PoolerDetected, poolerWarning } from "./direct.ts";
+import { Direct } from "./direct.ts";
 import { isDuplicate } from "./failure.ts";
 import { followSession, PostgresFollowers } from "./follow.ts";
 import { PostgresJournal } from "./journal.ts";
 import { displayName, type Lease, Leases, lockKey } from "./leases.ts";
 import { Lines } from "./lines.ts";
+import type { Metrics, StoreMetrics } from "./metrics.ts";
 import type { PostgresStoreOptions } from "./open.ts";
-import { MONTHS_AHEAD, makePartitions } from "./schema.ts";
+import { MONTHS_AHEAD, makePartitions, UPKEEP_MS, Upkeep } from "./partitions.ts";
+import { openDirect } from "./probe.ts";
 import { Texts } from "./search.ts";
 import { headStateOf } from "./session-batch.ts";
 import { newestSegment, type SessionRow, SessionRows, segmentsOf } from "./session-rows.ts";
 import { Batcher } from "./statement-batcher.ts";
+import { Transactions } from "./transactions.ts";
 
 const WEEK_MS = 7 * 24 * 3600 * 1000;
 const FORMAT = `${FORMAT_MAJOR}.${FORMAT_MINOR}`;
@@ -81,6 +85,10 @@ export class PostgresStore implements JournalStore {
   warnings: readonly string[];
   readonly searchFile = null;
   readonly texts: Texts;
+  /** Transactions of the application that are committed with a record. */
+  readonly transactions: Transactions;
+  /** Which interrupted sessions the fleet is finishing. */
+  readonly claims: Claims;
   readonly #parts: StoreParts;
   readonly #database: Database;
   readonly #leases: Leases;
@@ -94,6 +102,7 @@ export class PostgresStore implements JournalStore {
   /** Operations that are taking a lease, or have taken one and are not finished. */
   readonly #underWay = new Set<Promise<unknown>>();
   readonly #ending = new AbortController();
+  #upkeep: Upkeep | null = null;
   #direct: Direct | null = null;
   #closing: Promise<void> | null = null;
 
@@ -110,12 +119,35 @@ export class PostgresStore implements JournalStore {
     this.#catalogue = new Catalogue(database, this.#lines, options.summariser, this.#clock);
     this.texts = new Texts(database, () => this.list({ limit: 1 }));
     this.#batcher = new Batcher(database);
+    this.transactions = new Transactions(database);
+    this.claims = new Claims(database, this.#leases.owner, this.#app);
+  }
+
+  get counted(): Metrics {
+    return this.#database.metrics;
+  }
+
+  metrics(): StoreMetrics {
+    return this.#database.metricsSnapshot(this.#live.size, this.#direct?.isConnected === true);
+  }
+
+  /** Brings the list rows of sessions whose writer died up to date. */
+  async settle(): Promise<void> {
+    this.#assertOpen();
+    await this.#catalogue.settle();
   }
 
   static async open(parts: StoreParts): Promise<PostgresStore> {
     const store = new PostgresStore(parts);
-    const { database, directUrl, options } = parts;
-    if (directUrl === null) return store;
+    const { directUrl, options } = parts;
+    if (directUrl !== null) await store.#connect(directUrl);
+    store.#upkeep = new Upkeep(options.upkeepMs ?? UPKEEP_MS, () => store.#makePartitions());
+    return store;
+  }
+
+  /** Opens the direct connection. Throws SERVER_UNSUPPORTED, STORE_IO, STORE_FORBIDDEN. */
+  async #connect(directUrl: string): Promise<void> {
+    const { database, options, firstPatienceMs } = this.#parts;
     const { answerMs } = database;
     const direct = new Direct({
       connect: async () => {
@@ -130,29 +162,18 @@ export class PostgresStore implements JournalStore {
         await client.connect();
         return client;
       },
-      lock: lockKey(store.#leases.owner),
+      lock: lockKey(this.#leases.owner),
       schema: database.schema,
       answerMs,
-      onNews: (id) => store.#followers.wake(id),
-      onState: (isConnected) => store.#leases.setWatched(isConnected),
+      onNews: (id) => this.#followers.wake(id),
+      onState: (isConnected) => this.#leases.setWatched(isConnected),
       notifyThroughPool: async (channel, payload) => {
         await database.once("SELECT pg_notify($1, $2)", [channel, payload]);
       },
     });
-    const isDirect = async (): Promise<boolean> => {
-      try {
-        await direct.open();
-        return true;
-      } catch (error) {
-        if (error instanceof PoolerDetected) return false;
-        throw error;
-      }
-    };
-    if (await database.retry("connect to the database", isDirect, parts.firstPatienceMs)) {
-      store.#direct = direct;
-      store.#leases.beatOver((text, values, answerMs) => direct.query(text, values, answerMs));
-    } else store.warnings = [...store.warnings, poolerWarning(store.url)];
-    return store;
+    await openDirect(direct, database, firstPatienceMs);
+    this.#direct = direct;
+    this.#leases.beatOver((text, values, answerMs) => direct.query(text, values, answerMs));
   }
 
   async create(id: string, records: readonly NewRecord[], options: WriterOptions = {}): Promise<Journal> {
@@ -310,11 +331,13 @@ export class PostgresStore implements JournalStore {
     this.#assertOpen();
     const removed = await this.#sessions.emptyTrash(graceMs);
     await this.texts.trim();
-    await makePartitions(this.#database, {
-      nowMs: this.#now(),
-      monthsAhead: this.#parts.options.monthsAhead ?? MONTHS_AHEAD,
-    });
+    await this.#makePartitions();
     return { removed };
+  }
+
+  #makePartitions(): Promise<void> {
+    const { monthsAhead = MONTHS_AHEAD } = this.#parts.options;
+    return makePartitions(this.#database, { nowMs: this.#now(), monthsAhead });
   }
 
   close(): Promise<void> {
@@ -327,6 +350,7 @@ export class PostgresStore implements JournalStore {
   }
 
   async #close(): Promise<void> {
+    await this.#upkeep?.close();
     // Each of them returns its lease, or becomes a journal to close.
     await Promise.allSettled(this.#underWay);
     const results = await Promise.allSettled([...this.#live.values()].map((journal) => journal.close()));

@@ -20,6 +20,10 @@ export interface Said {
   readonly code?: string;
   readonly refused?: string;
   readonly lost?: string;
+  /** A tool runs (`fleet-worker.ts`): its call, and whether it may run twice. */
+  readonly ran?: string;
+  readonly isSafe?: boolean;
+  readonly finished?: string;
 }
 
 export class Worker {
@@ -28,8 +32,8 @@ export class Worker {
   #stderr = "";
   readonly #waiting = new Set<() => void>();
 
-  constructor(url: string, life: string, ids: readonly string[], options: object = {}) {
-    const args = ["--conditions=holdfast-source", WORKER, url, JSON.stringify(options), life, ...ids];
+  constructor(url: string, life: string, ids: readonly string[], options: object = {}, program = WORKER) {
+    const args = ["--conditions=holdfast-source", program, url, JSON.stringify(options), life, ...ids];
     this.child = spawn(process.execPath, args, { stdio: ["ignore", "pipe", "pipe"] });
     this.child.stderr!.on("data", (chunk: Buffer) => {
       this.#stderr += chunk.toString();

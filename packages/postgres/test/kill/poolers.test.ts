@@ -76,13 +76,25 @@ describe("S24: through a pooler", () => {
     expect([...pooler.served.values()].every((count) => count > 5)).toBe(true);
   });
 
-  test("S26: with no way to the server itself, that is said, and a worker that lives keeps its sessions", async () => {
+  test("that hides the server: refused, in words, unless the address says where the server is, or that there is no way to it", async () => {
+    const pooler = await Pooler.open(server.port, 3);
+    onTestFinished(() => pooler.close());
+    const options = { schema: "hidden", monthsAhead: 0 };
+    await expect(openPostgresStore(pooler.url, options)).rejects.toMatchObject({
+      code: "SERVER_UNSUPPORTED",
+      facts: { what: "a pooler" },
+      message: expect.stringMatching(/is a pooler.*\?direct=host:port.*\?direct=none/),
+    });
+    for (const query of ["?direct=none", `?direct=127.0.0.1:${server.port}`])
+      await (await openPostgresStore(`${pooler.url}${query}`, options)).close();
+  });
+
+  test("S26: with no way to the server itself, a worker that lives keeps its sessions", async () => {
     const pooler = await Pooler.open(server.port, 1);
     onTestFinished(() => pooler.close());
-    const options = { schema: "undirected", monthsAhead: 0, connections: 1 };
+    const options = { schema: "undirected", monthsAhead: 0, connections: 1, directUrl: null };
     const store = await openPostgresStore(pooler.url, options);
     const other = await openPostgresStore(pooler.url, options);
-    expect(store.warnings.join()).toContain("is a pooler");
     const journal = await store.create(newId(), [{ kind: "note" }]);
     expect(await other.holder(journal.id)).toMatchObject({ pid: process.pid });
     await expect(other.open(journal.id)).rejects.toMatchObject({ code: "SESSION_BUSY" });

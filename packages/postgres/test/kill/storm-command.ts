@@ -1,60 +1,93 @@
 import { parseArgs } from "node:util";
 import { newSeed, runCommand, wholeNumber } from "../../../testkit/src/torture/command-line.ts";
 import { Progress } from "../../../testkit/src/torture/progress.ts";
-import { startServer } from "../server/server.ts";
+import { type Server, startServer } from "../server/server.ts";
+import { fleetStorm } from "./fleet-storm.ts";
 import { storm } from "./storm.ts";
 
 const COMMAND = "npm run storm --";
 
 const HELP = `Kills workers, backends and the server of a PostgreSQL store with SIGKILL, in
-mid-append, and checks that all that was acknowledged is there, in order, once,
-that nobody wrote after his replacement, and that one who followed all the while
-missed nothing and saw nothing twice. It brings a server of its own.
+mid-append. Then checks that everything that was acknowledged is there, in
+order and once, that no worker wrote after its replacement, and that a follower
+missed nothing and saw nothing twice. It starts a server of its own.
+
+With --fleet, ten workers claim and finish interrupted sessions while they, the
+backends and the server are killed. Then checks that each turn was finished
+once, that no tool ran twice that must not, and that the rows of tools in
+transactions are there exactly if their outcome is.
 
   ${COMMAND} [options]
 
-  --kills <n>   how often to kill (default 500)
+  --fleet       the fleet, as above
+  --kills <n>   how often to kill (default 500; with --fleet, 100)
   --seed <n>    repeats the plan of an earlier run
   --help
 
-Exit code 0: nothing was lost. 1: something was lost, or another promise was
-broken. 2: wrong usage. The seed fixes who is killed; the instant of a death is
-the machine's.
+Exit code 0: every promise was kept. 1: one was broken. 2: wrong usage. The seed
+fixes who is killed; the instant of a death is the machine's.
 `;
+
+interface Run {
+  readonly kills: number;
+  readonly seed: number;
+  readonly signal: AbortSignal;
+  readonly onKill: (done: number) => void;
+}
+
+interface Verdict {
+  readonly sums: readonly string[];
+  readonly faults: readonly string[];
+  readonly kept: string;
+}
+
+function killedWords(kinds: Readonly<Record<"worker" | "backend" | "backendKilled" | "server", number>>): string {
+  return `  killed: ${kinds.worker} workers, connections of a third of all backends ${kinds.backend} times, ${kinds.backendKilled} backends with SIGKILL, the server ${kinds.server} times`;
+}
+
+async function appends(server: Server, run: Run): Promise<Verdict> {
+  const { kinds, lives, acknowledged, recovered, softLost, faults } = await storm(server, run);
+  const counts = `  workers started ${lives} · acknowledged ${acknowledged} · recovered ${recovered} · of "process", taken by a crash of the server ${softLost}`;
+  return { sums: [killedWords(kinds), counts], faults, kept: "No acknowledged record was lost." };
+}
+
+async function fleet(server: Server, run: Run): Promise<Verdict> {
+  const { kinds, lives, sessions, ran, again, faults } = await fleetStorm(server, run);
+  const counts = `  workers started ${lives} · turns finished ${sessions} · tools that must run once ${ran.once}, that may run again ${ran.again} (${again} did), in transactions ${ran.together}`;
+  return { sums: [killedWords(kinds), counts], faults, kept: "Each turn was finished once." };
+}
 
 async function main(): Promise<number> {
   const { values } = parseArgs({
-    options: { kills: { type: "string" }, seed: { type: "string" }, help: { type: "boolean" } },
+    options: {
+      fleet: { type: "boolean" },
+      kills: { type: "string" },
+      seed: { type: "string" },
+      help: { type: "boolean" },
+    },
   });
   if (values.help) {
     process.stdout.write(HELP);
     return 0;
   }
-  const kills = wholeNumber("kills", values.kills, 500);
+  const isFleet = values.fleet === true;
+  const kills = wholeNumber("kills", values.kills, isFleet ? 100 : 500);
   const seed = wholeNumber("seed", values.seed, newSeed());
   process.stdout.write(`${kills} kills of workers, backends and the server, seed ${seed}\n`);
   const stop = new AbortController();
   process.once("SIGINT", () => stop.abort());
   const progress = new Progress(kills);
-  const server = await startServer(["restart_after_crash=on"]);
+  const server = await startServer(["restart_after_crash=on", "max_connections=200"]);
   try {
     const onKill = (done: number): void => progress.show(done, "postgres");
-    const { kinds, lives, acknowledged, recovered, softLost, faults } = await storm(server, {
-      kills,
-      seed,
-      signal: stop.signal,
-      onKill,
-    });
+    const run = { kills, seed, signal: stop.signal, onKill };
+    const { sums, faults, kept } = await (isFleet ? fleet(server, run) : appends(server, run));
     progress.clear();
-    const sums = [
-      `  killed: ${kinds.worker} workers, connections of a third of all backends ${kinds.backend} times, ${kinds.backendKilled} backends with SIGKILL, the server ${kinds.server} times`,
-      `  workers started ${lives} · acknowledged ${acknowledged} · recovered ${recovered} · of "process", taken by a crash of the server ${softLost}`,
-      ...faults.map((fault) => `  fault: ${fault}`),
-    ];
-    process.stdout.write(`${sums.join("\n")}\n`);
-    const verdict = faults.length > 0 ? "BROKEN." : "No acknowledged record was lost.";
+    const lines = [...sums, ...faults.map((fault) => `  fault: ${fault}`)];
+    process.stdout.write(`${lines.join("\n")}\n`);
+    const verdict = faults.length > 0 ? "BROKEN." : kept;
     process.stdout.write(`${stop.signal.aborted ? "Stopped early. " : ""}${verdict}\n`);
-    process.stdout.write(`Repeat with: ${COMMAND} --kills ${kills} --seed ${seed}\n`);
+    process.stdout.write(`Repeat with: ${COMMAND}${isFleet ? " --fleet" : ""} --kills ${kills} --seed ${seed}\n`);
     return faults.length > 0 ? 1 : 0;
   } finally {
     await server.stop();

@@ -105,7 +105,7 @@ export async function storm(server: Server, options: StormOptions): Promise<Stor
 }
 
 /** False if it had ended by itself. */
-function killed(pid: number): boolean {
+export function killed(pid: number): boolean {
   try {
     return process.kill(pid, "SIGKILL");
   } catch (error) {

@@ -1,8 +1,8 @@
-import { writeSync } from "node:fs";
 import { setTimeout as sleep } from "node:timers/promises";
 import { isHoldfastError } from "holdfast";
 import type { JournalStore } from "holdfast/store";
 import { openPostgresStore } from "../../src/index.ts";
+import { say } from "./say.ts";
 
 /**
  * A process that appends to sessions without end: `worker.ts <url> <options> <life> <id> …`. What it does it says, one
@@ -12,19 +12,6 @@ import { openPostgresStore } from "../../src/index.ts";
 const [url, options, life, ...ids] = process.argv.slice(2);
 /** Every third append is of durability `process`. */
 const { soft = false, ...storeOptions } = JSON.parse(options!);
-
-/** Waits where the pipe is full. */
-function say(what: object): void {
-  const nap = new Int32Array(new SharedArrayBuffer(4));
-  for (let left = Buffer.from(`${JSON.stringify(what)}\n`); left.length > 0; ) {
-    try {
-      left = left.subarray(writeSync(1, left));
-    } catch (error) {
-      if ((error as NodeJS.ErrnoException).code !== "EAGAIN") throw error;
-      Atomics.wait(nap, 0, 0, 1);
-    }
-  }
-}
 
 /** Appends that are under way at the same time in one session. */
 const IN_FLIGHT = 3;

@@ -224,7 +224,7 @@ test("S27: a worker listens only while it follows", async () => {
   const query = pg.Client.prototype.query;
   vi.spyOn(pg.Client.prototype, "query").mockImplementation(function (this: pg.Client, ...args: unknown[]) {
     const { text } = args[0] as { text?: string };
-    if (text && /LISTEN/.test(text)) sent.push(text);
+    if (text && /LISTEN holdfast$/.test(text)) sent.push(text);
     return (query as (...given: unknown[]) => never).apply(this, args);
   });
   onTestFinished(() => void vi.restoreAllMocks());

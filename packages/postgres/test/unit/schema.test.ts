@@ -87,7 +87,7 @@ describe("migrations", () => {
       await server.query(`CREATE ROLE "${role}" LOGIN PASSWORD 'secret'`);
       const has = new Set(await tablesOf(schema));
       for (const statement of grants(schema, { worker: role }))
-        if (has.has(/\.(\w+) TO/.exec(statement)?.[1] ?? "holdfast_migrations")) await server.query(statement);
+        if (has.has(/\.(\w+)\S* TO/.exec(statement)?.[1] ?? "holdfast_migrations")) await server.query(statement);
       const owner = await openPostgresStore(server.url, { schema, monthsAhead: 0 });
       await owner.close();
       const url = new URL(server.url);

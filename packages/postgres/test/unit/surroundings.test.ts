@@ -260,7 +260,9 @@ describe("a server", () => {
     });
     const store = await openPostgresStore(`${server.url}?schema=idle`, { monthsAhead: 0, app: "idle" });
     onTestFinished(() => store.close());
-    const before = await server.query("SELECT pid FROM pg_stat_activity WHERE query LIKE 'SELECT pg_advisory_lock%'");
+    const before = await server.query(
+      "SELECT pid FROM pg_locks JOIN pg_stat_activity USING (pid) WHERE locktype = 'advisory' AND application_name = 'idle'",
+    );
     expect(before).toHaveLength(1);
     const journal = await store.create(newId(), [{ kind: "note" }]);
     for (let i = 0; i < 40; i++) {
