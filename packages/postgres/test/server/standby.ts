@@ -49,7 +49,8 @@ export class Standby implements Primary {
     await writeFile(join(data, "standby.signal"), "");
     const { uid, gid } = await stat(join(primary.folder, "data"));
     // The server opens these for writing.
-    for (const name of ["backup_label", "postgresql.auto.conf", "standby.signal"]) await chown(join(data, name), uid, gid);
+    for (const name of ["backup_label", "postgresql.auto.conf", "standby.signal"])
+      await chown(join(data, name), uid, gid);
     const flags = ["listen_addresses=127.0.0.1", "unix_socket_directories=", ...settings].flatMap((one) => ["-c", one]);
     const running = spawn(join(binaries, "postgres"), ["-D", data, "-p", String(port), ...flags], {
       stdio: ["ignore", "ignore", "pipe"],
@@ -105,7 +106,8 @@ export async function requireStandby(url: string, name: string): Promise<void> {
   probe.on("error", () => undefined);
   await probe.connect();
   try {
-    const waits = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'probe' AND wait_event = 'SyncRep'";
+    const waits =
+      "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'probe' AND wait_event = 'SyncRep'";
     for (let isOver = false; !isOver; ) {
       const committed = probe.query("SELECT pg_logical_emit_message(true, 'probe', '')").then(
         () => true,
@@ -126,7 +128,9 @@ async function copy(primary: Primary, data: string): Promise<string> {
   client.on("error", () => undefined);
   await client.connect();
   try {
-    const { rows } = await client.query("SELECT current_setting('server_version_num')::int AS version, setting FROM pg_config WHERE name = 'BINDIR'");
+    const { rows } = await client.query(
+      "SELECT current_setting('server_version_num')::int AS version, setting FROM pg_config WHERE name = 'BINDIR'",
+    );
     const { version, setting } = rows[0] as { version: number; setting: string };
     const [start, stop] =
       version < 150_000
@@ -138,7 +142,8 @@ async function copy(primary: Primary, data: string): Promise<string> {
       execFile("cp", ["-a", join(primary.folder, "data"), data], () => resolve());
     });
     const stopped = await client.query(`SELECT labelfile FROM ${stop}`);
-    for (const gone of ["postmaster.pid", "postmaster.opts", "standby.signal"]) await rm(join(data, gone), { force: true });
+    for (const gone of ["postmaster.pid", "postmaster.opts", "standby.signal"])
+      await rm(join(data, gone), { force: true });
     await writeFile(join(data, "backup_label"), stopped.rows[0].labelfile as string);
     return setting;
   } finally {
