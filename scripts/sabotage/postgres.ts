@@ -96,8 +96,8 @@ export const postgresSabotages: readonly Sabotage[] = [
     name: "postgres: a worker that is back again is replaced all the same",
     room,
     file: "leases.ts",
-    find: "OR (h.owner = $4 AND ",
-    replace: "OR (h.owner = $4 OR ",
+    find: "OR (h.owner = $5 AND ",
+    replace: "OR (h.owner = $5 OR ",
     look: SURROUNDINGS,
   },
   {
