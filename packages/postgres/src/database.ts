@@ -97,9 +97,9 @@ export class Database {
   }
 
   /**
-   * Any of them, for a statement that may take longer. It also limits how long the statement can wait in the server: one
-   * that we have given up, or whose worker is gone, must not keep others waiting. `own`: the connection has these limits
-   * itself.
+   * Any of them, for a statement that may take longer. It also limits how long the statement can wait in the server:
+   * one that we have given up, or whose worker is gone, must not keep others waiting. `own`: the connection has these
+   * limits itself.
    */
   settings(durability: Durability | "local", answerMs = this.answerMs, own = false): string {
     const chosen = "current_setting('synchronous_commit')";

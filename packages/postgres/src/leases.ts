@@ -180,8 +180,8 @@ export class Leases {
   }
 
   /**
-   * Runs `work`, which takes a lease under this attempt, unless it returns null. A statement of it that was given up may
-   * still arrive at the server: if nobody uses the lease by then, it is given back.
+   * Runs `work`, which takes a lease under this attempt, unless it returns null. A statement of it that was given up
+   * may still arrive at the server: if nobody uses the lease by then, it is given back.
    */
   async withAttempt<T>(id: string, work: (attempt: string) => Promise<T>): Promise<T> {
     const attempt = randomUUID();
