@@ -19,6 +19,13 @@ export type Row = Record<string, unknown>;
 /** `answerMs`: how long to wait for the answer, if not the default. */
 export type Query = (text: string, values?: readonly unknown[], answerMs?: number) => Promise<QueryResult<Row>>;
 
+export interface Statement {
+  readonly text: string;
+  readonly values: unknown[];
+  /** The server keeps it under this name. */
+  readonly name?: string;
+}
+
 /** Between two tries; doubles up to the maximum. */
 const PAUSE_MS = 20;
 const PAUSE_MS_MAX = 1000;
@@ -45,8 +52,8 @@ export class Database {
   readonly name: string;
   readonly schema: string;
   readonly answerMs: number;
-  readonly metrics = new Metrics();
   readonly patienceMs: number;
+  readonly metrics = new Metrics();
   readonly #pool: Pool;
   /** The pool limits the wait for a connection. An application's own pool may wait forever. */
   readonly #isBounded: boolean;
@@ -146,17 +153,11 @@ export class Database {
    * The same for a statement that is shorter on a connection of our own, which has its limits already. Throws
    * CommitUnconfirmed too.
    */
-  onceOver(
-    statementFor: (own: boolean) => { readonly text: string; readonly values: unknown[] },
-    answerMs = this.answerMs,
-  ): Promise<QueryResult<Row>> {
+  onceOver(statementFor: (own: boolean) => Statement, answerMs = this.answerMs): Promise<QueryResult<Row>> {
     return this.metrics.statement(() => this.#send(statementFor, answerMs));
   }
 
-  async #send(
-    statementFor: (own: boolean) => { readonly text: string; readonly values: unknown[] },
-    answerMs: number,
-  ): Promise<QueryResult<Row>> {
+  async #send(statementFor: (own: boolean) => Statement, answerMs: number): Promise<QueryResult<Row>> {
     // In the queue of a pool without a limit, the statement could run after we gave up waiting, and take a lease that
     // nobody returns.
     const client = await this.connect();

@@ -1,5 +1,5 @@
 import type { Durability, Segment } from "holdfast/store";
-import type { Database } from "./database.ts";
+import type { Database, Statement } from "./database.ts";
 import { isPassing } from "./failure.ts";
 import type { Lease } from "./leases.ts";
 
@@ -28,13 +28,6 @@ export interface Write {
 
 /** `moved`: the lease was lost, or the head has changed. */
 export type WriteResult = "written" | "moved";
-
-export interface Statement {
-  readonly text: string;
-  readonly values: unknown[];
-  /** The server keeps it under this name. */
-  readonly name?: string;
-}
 
 interface PendingWrite {
   readonly write: Write;

@@ -173,7 +173,7 @@ export class PostgresStore implements JournalStore {
     });
     await openDirect(direct, database, firstPatienceMs);
     this.#direct = direct;
-    this.#leases.beatOver((text, values, ms) => direct.query(text, values, ms));
+    this.#leases.beatOver((text, values, answerMs) => direct.query(text, values, answerMs));
   }
 
   async create(id: string, records: readonly NewRecord[], options: WriterOptions = {}): Promise<Journal> {
