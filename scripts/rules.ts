@@ -147,7 +147,7 @@ export function checkManifest(path: string, text: string): Violation[] {
   const found: Violation[] = [];
   for (const field of ["dependencies", "devDependencies", "optionalDependencies", "overrides"]) {
     for (const [name, version] of Object.entries(manifest[field] ?? {})) {
-      if (!/^\d+\.\d+\.\d+(?:-[\w.]+)?$/.test(version))
+      if (!/^(?:npm:[\w@/-]+@)?\d+\.\d+\.\d+(?:-[\w.]+)?$/.test(version))
         found.push({ path, line: 1, rule: `${field}: ${name} ${version} is not an exact version` });
     }
   }

@@ -7,6 +7,7 @@ const SCHEMA = [`${test}/unit/schema`];
 const SURROUNDINGS = [`${test}/unit/surroundings`];
 const SCALE = [`${test}/unit/scale`];
 const ACCESS = [`${test}/unit/access`];
+const FAULTS = [`${test}/kill/faults`];
 const NETWORK = [`${test}/kill/network`];
 const TRANSACTION = [`${test}/unit/transaction`];
 
@@ -96,8 +97,8 @@ export const postgresSabotages: readonly Sabotage[] = [
     name: "postgres: a worker that is back again is replaced all the same",
     room,
     file: "leases.ts",
-    find: "OR (h.owner = $4 AND ",
-    replace: "OR (h.owner = $4 OR ",
+    find: "OR (h.owner = $5 AND ",
+    replace: "OR (h.owner = $5 OR ",
     look: SURROUNDINGS,
   },
   {
@@ -115,6 +116,62 @@ export const postgresSabotages: readonly Sabotage[] = [
     find: "}, this.#ms / 3);",
     replace: "}, this.#ms * 3000);",
     look: SCHEMA,
+  },
+  {
+    name: "postgres: the list row is not fenced",
+    room,
+    file: "catalogue.ts",
+    find: "WHERE place = $1 AND owner = $6 AND fence = $7 AND head = $4 FOR SHARE OF heads",
+    replace: "WHERE place = $1 AND $6::uuid IS NOT NULL AND $7::bigint IS NOT NULL FOR SHARE OF heads",
+    look: FAULTS,
+  },
+  {
+    name: "postgres: a late statement of the same attempt takes the lease again",
+    room,
+    file: "leases.ts",
+    find: "AND h.attempt IS DISTINCT FROM $4",
+    replace: "AND $4::uuid IS NOT NULL",
+    look: FAULTS,
+  },
+  {
+    name: "postgres: a lease that a late statement took is kept",
+    room,
+    file: "leases.ts",
+    find: "if (this.#unanswered.delete(attempt)) {",
+    replace: "if (this.#unanswered.delete(attempt) && attempt.length === 0) {",
+    look: FAULTS,
+  },
+  {
+    name: "postgres: heartbeats wait behind appends",
+    room,
+    file: "leases.ts",
+    find: "if (answered) return (await answered).rows;",
+    replace: "if (answered) return (await this.#database.once(text, values)).rows;",
+    look: FAULTS,
+  },
+  {
+    name: "postgres: a statement that was given up is not cancelled",
+    room,
+    file: "backend.ts",
+    find: "if (!prepared.has(client)) return;",
+    replace: "if (prepared.has(client)) return;",
+    look: FAULTS,
+  },
+  {
+    name: "postgres: a commit that no standby has confirmed is acknowledged",
+    room,
+    file: "backend.ts",
+    find: "return unconfirmed.delete(client);",
+    replace: "return unconfirmed.delete(client) && false;",
+    look: FAULTS,
+  },
+  {
+    name: "postgres: a read-only server is waited for",
+    room,
+    file: "database.ts",
+    find: "if (!isReadOnly(error)) return false;",
+    replace: "if (isReadOnly(error)) return false;",
+    look: FAULTS,
   },
   {
     name: "postgres: a pooler is taken for the server",

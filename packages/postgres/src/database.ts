@@ -90,23 +90,16 @@ export class Database {
     return this.settings("local");
   }
 
-  /** An expression that makes the commit wait for the disk. */
-  get waitForDisk(): string {
-    const chosen = "current_setting('synchronous_commit')";
-    return `set_config('synchronous_commit', CASE ${chosen} WHEN 'off' THEN 'on' ELSE ${chosen} END, true)`;
-  }
-
   /**
    * Any of them, for a statement that may take longer. It also limits how long the statement can wait in the server:
    * one that we have given up, or whose worker is gone, must not keep others waiting. `own`: the connection has these
    * limits itself.
    */
   settings(durability: Durability | "local", answerMs = this.answerMs, own = false): string {
-    const chosen = "current_setting('synchronous_commit')";
     const wait = {
       process: "'off'",
-      local: `CASE ${chosen} WHEN 'off' THEN 'off' ELSE 'local' END`,
-      power: `CASE ${chosen} WHEN 'off' THEN 'on' ELSE ${chosen} END`,
+      local: `CASE ${CHOSEN} WHEN 'off' THEN 'off' ELSE 'local' END`,
+      power: POWER,
     }[durability];
     const set = [
       `set_config('synchronous_commit', ${wait}, true)`,
@@ -117,6 +110,17 @@ export class Database {
       ...(own || durability !== "power" ? [] : [`CASE ${MESSAGES} WHEN 'error' THEN ${WARNINGS} END`]),
     ];
     return `power AS (SELECT ${set.join(", ")})`;
+  }
+
+  /** The settings for the end of a transaction of any age: nothing limits the whole of it. */
+  get commitSettings(): readonly string[] {
+    return [
+      `set_config('synchronous_commit', ${POWER}, true)`,
+      lockTimeout(this.answerMs),
+      `CASE ${MESSAGES} WHEN 'error' THEN ${WARNINGS} END`,
+      // If COMMIT does not arrive, what it has locked must not stay locked.
+      `set_config('idle_in_transaction_session_timeout', '${this.answerMs}', true)`,
+    ];
   }
 
   /** The same as an always-true condition on a row, with the settings as a side effect. It costs less than a CTE. */
@@ -366,6 +370,8 @@ function lockTimeout(answerMs: number): string {
   return `set_config('lock_timeout', '${limitsOf(answerMs).lockMs}', true)`;
 }
 
+const CHOSEN = "current_setting('synchronous_commit')";
+const POWER = `CASE ${CHOSEN} WHEN 'off' THEN 'on' ELSE ${CHOSEN} END`;
 /** A role that hears no warnings would not learn that a commit was not replicated. */
 const MESSAGES = "current_setting('client_min_messages')";
 const WARNINGS = "set_config('client_min_messages', 'warning', true)";

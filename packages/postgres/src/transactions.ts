@@ -2,8 +2,9 @@ import { AsyncLocalStorage } from "node:async_hooks";
 import { HoldfastError, isHoldfastError, type Outcome, type ToolOptions, type Turn } from "holdfast";
 import { type NewRecord, notSupported } from "holdfast/store";
 import type { PoolClient, QueryConfig, QueryResult } from "pg";
+import { limitsOf, wasUnconfirmed } from "./backend.ts";
 import type { Database, Row } from "./database.ts";
-import { codeOf, isPassing } from "./failure.ts";
+import { CommitUnconfirmed, codeOf, isPassing } from "./failure.ts";
 import { statementOf, type Write, type WriteResult } from "./statement-batcher.ts";
 
 const PAUSE_MS = 20;
@@ -171,7 +172,10 @@ export class Transaction {
     const client = await database.connect();
     try {
       // After waiting for a lock we must see what its holder did, so the role's own isolation level must not apply.
-      await ask(client, database.answerMs, "BEGIN ISOLATION LEVEL READ COMMITTED");
+      // The application's statements have its own limits, not those of ours.
+      const begin =
+        "BEGIN ISOLATION LEVEL READ COMMITTED; SET LOCAL lock_timeout = DEFAULT; SET LOCAL statement_timeout = DEFAULT";
+      await ask(client, database.answerMs, begin);
       const { rows } = await ask(client, database.answerMs, "SELECT pg_current_xact_id()::text AS xid");
       return new Transaction(database, client, String(rows[0]?.["xid"]));
     } catch (error) {
@@ -193,14 +197,11 @@ export class Transaction {
         name,
         "Nothing was recorded. The store ends the transaction itself: it commits it with the record.",
       );
-    // The application's own statements may have taken any time, so nothing here may be limited by the age of the
-    // transaction. But if COMMIT does not arrive, the session must not stay locked.
-    const settings = (): string => `power AS (SELECT ${this.#database.waitForDisk},
-      set_config('idle_in_transaction_session_timeout', '${answerMs}', true))`;
-    const settingsCondition = (): string =>
-      `(SELECT ${this.#database.waitForDisk} || set_config('idle_in_transaction_session_timeout', '${answerMs}', true)) IS NOT NULL`;
+    const set = this.#database.commitSettings;
+    const settings = (): string => `power AS (SELECT ${set.join(", ")})`;
+    const settingsCondition = (): string => `(SELECT true FROM (SELECT ${set.join(", ")}) AS power)`;
     const { text, values } = statementOf({ schema, answerMs, settings, settingsCondition }, [write]);
-    const answer = await this.#ask(text, values);
+    const answer = await this.#ask(text, values, limitsOf(answerMs).longMs);
     const isWritten = answer.command === "INSERT" ? answer.rowCount === 1 : answer.rows.length === 1;
     return isWritten ? "written" : "moved";
   }
@@ -208,6 +209,7 @@ export class Transaction {
   /** Throws the driver's error: then it is unknown whether the transaction was committed. */
   async commit(): Promise<void> {
     const { command } = await this.#ask("COMMIT");
+    if (wasUnconfirmed(this.client)) throw new CommitUnconfirmed();
     this.#state = command === "COMMIT" ? "committed" : "rolled back";
     // The server answers so if a statement in the transaction failed.
     if (command !== "COMMIT") throw new Error("the transaction was rolled back, because a statement in it had failed");
@@ -233,9 +235,13 @@ export class Transaction {
     return this.#state === "rolled back";
   }
 
-  async #ask(text: string, values: readonly unknown[] = []): Promise<QueryResult<Row>> {
+  async #ask(
+    text: string,
+    values: readonly unknown[] = [],
+    answerMs = this.#database.answerMs,
+  ): Promise<QueryResult<Row>> {
     try {
-      return await ask(this.client, this.#database.answerMs, text, values);
+      return await ask(this.client, answerMs, text, values);
     } catch (error) {
       if (text === "COMMIT") this.#state = "lost";
       throw error;

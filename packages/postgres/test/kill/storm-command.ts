@@ -2,6 +2,7 @@ import { parseArgs } from "node:util";
 import { newSeed, runCommand, wholeNumber } from "../../../testkit/src/torture/command-line.ts";
 import { Progress } from "../../../testkit/src/torture/progress.ts";
 import { type Server, startServer } from "../server/server.ts";
+import { failOverDrill } from "./failover.ts";
 import { fleetStorm } from "./fleet-storm.ts";
 import { storm } from "./storm.ts";
 
@@ -17,10 +18,16 @@ backends and the server are killed. Then checks that each turn was finished
 once, that no tool ran twice that must not, and that the rows of tools in
 transactions are there exactly if their outcome is.
 
+With --failover, workers append to a primary with a synchronous standby. The
+primary is killed, the standby is promoted and gets a standby of its own, again
+and again. Then checks that everything that was acknowledged is there.
+
   ${COMMAND} [options]
 
   --fleet       the fleet, as above
-  --kills <n>   how often to kill (default 500; with --fleet, 100)
+  --failover    the fail-overs, as above
+  --kills <n>   how often to kill (default 500; with --fleet, 100; with
+                --failover, 20)
   --seed <n>    repeats the plan of an earlier run
   --help
 
@@ -57,10 +64,35 @@ async function fleet(server: Server, run: Run): Promise<Verdict> {
   return { sums: [killedWords(kinds), counts], faults, kept: "Each turn was finished once." };
 }
 
+/** It starts its servers itself. */
+async function failOvers(run: Run): Promise<Verdict> {
+  const options = { failOvers: run.kills, seed: run.seed, signal: run.signal, onFailOver: run.onKill };
+  const { failOvers: count, foundStandby, acknowledged, recovered, faults } = await failOverDrill(options);
+  const counts = `  fail-overs ${count}, workers sent to the standby before it was promoted ${foundStandby} · acknowledged ${acknowledged} · recovered ${recovered}`;
+  return { sums: [counts], faults, kept: "No acknowledged record was lost." };
+}
+
+async function withServer(work: (server: Server) => Promise<Verdict>): Promise<Verdict> {
+  const server = await startServer(["restart_after_crash=on", "max_connections=200"]);
+  try {
+    return await work(server);
+  } finally {
+    await server.stop();
+  }
+}
+
+/** What to run, and how often it kills if nobody says. */
+const RUNS = {
+  appends: { option: "", kills: 500, what: "kills of workers, backends and the server" },
+  fleet: { option: " --fleet", kills: 100, what: "kills of workers, backends and the server" },
+  failover: { option: " --failover", kills: 20, what: "fail-overs" },
+} as const;
+
 async function main(): Promise<number> {
   const { values } = parseArgs({
     options: {
       fleet: { type: "boolean" },
+      failover: { type: "boolean" },
       kills: { type: "string" },
       seed: { type: "string" },
       help: { type: "boolean" },
@@ -70,28 +102,28 @@ async function main(): Promise<number> {
     process.stdout.write(HELP);
     return 0;
   }
-  const isFleet = values.fleet === true;
-  const kills = wholeNumber("kills", values.kills, isFleet ? 100 : 500);
+  const name = values.failover === true ? "failover" : values.fleet === true ? "fleet" : "appends";
+  const { option, what, kills: usual } = RUNS[name];
+  const kills = wholeNumber("kills", values.kills, usual);
   const seed = wholeNumber("seed", values.seed, newSeed());
-  process.stdout.write(`${kills} kills of workers, backends and the server, seed ${seed}\n`);
+  process.stdout.write(`${kills} ${what}, seed ${seed}\n`);
   const stop = new AbortController();
   process.once("SIGINT", () => stop.abort());
   const progress = new Progress(kills);
-  const server = await startServer(["restart_after_crash=on", "max_connections=200"]);
-  try {
-    const onKill = (done: number): void => progress.show(done, "postgres");
-    const run = { kills, seed, signal: stop.signal, onKill };
-    const { sums, faults, kept } = await (isFleet ? fleet(server, run) : appends(server, run));
-    progress.clear();
-    const lines = [...sums, ...faults.map((fault) => `  fault: ${fault}`)];
-    process.stdout.write(`${lines.join("\n")}\n`);
-    const verdict = faults.length > 0 ? "BROKEN." : kept;
-    process.stdout.write(`${stop.signal.aborted ? "Stopped early. " : ""}${verdict}\n`);
-    process.stdout.write(`Repeat with: ${COMMAND}${isFleet ? " --fleet" : ""} --kills ${kills} --seed ${seed}\n`);
-    return faults.length > 0 ? 1 : 0;
-  } finally {
-    await server.stop();
-  }
+  const run = { kills, seed, signal: stop.signal, onKill: (done: number): void => progress.show(done, "postgres") };
+  const runs = {
+    appends: () => withServer((server) => appends(server, run)),
+    fleet: () => withServer((server) => fleet(server, run)),
+    failover: () => failOvers(run),
+  };
+  const { sums, faults, kept } = await runs[name]();
+  progress.clear();
+  const lines = [...sums, ...faults.map((fault) => `  fault: ${fault}`)];
+  process.stdout.write(`${lines.join("\n")}\n`);
+  const verdict = faults.length > 0 ? "BROKEN." : kept;
+  process.stdout.write(`${stop.signal.aborted ? "Stopped early. " : ""}${verdict}\n`);
+  process.stdout.write(`Repeat with: ${COMMAND}${option} --kills ${kills} --seed ${seed}\n`);
+  return faults.length > 0 ? 1 : 0;
 }
 
 await runCommand("storm", main);
