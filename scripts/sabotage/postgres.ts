@@ -353,8 +353,8 @@ export const postgresSabotages: readonly Sabotage[] = [
     name: "postgres: a second record is written outside the transaction in silence",
     room,
     file: "transactions.ts",
-    find: "if (recording.isUsed)",
-    replace: "if (recording.isUsed && recording.isOver)",
+    find: "if (recording.isUsed)\n    throw",
+    replace: "if (recording.isUsed && recording.isOver)\n    throw",
     look: TRANSACTION,
   },
   {

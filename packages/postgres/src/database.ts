@@ -52,8 +52,8 @@ export class Database {
   readonly name: string;
   readonly schema: string;
   readonly answerMs: number;
-  readonly patienceMs: number;
   readonly metrics = new Metrics();
+  readonly patienceMs: number;
   readonly #pool: Pool;
   /** The pool limits the wait for a connection. An application's own pool may wait forever. */
   readonly #isBounded: boolean;

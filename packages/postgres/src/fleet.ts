@@ -91,29 +91,31 @@ export class Fleet {
   async work<M>(options: WorkOptions<M>, finish: Finish<M>): Promise<void> {
     const { signal, concurrency = 1, pollMs = POLL_MS, onResult, onError } = options;
     const running = new Set<Promise<void>>();
-    try {
-      while (!signal.aborted) {
-        if (running.size >= concurrency) {
-          await Promise.race(running);
-          continue;
-        }
-        const opened = await this.#open(options).catch((error: unknown) => {
-          if (!isHoldfastError(error, "STORE_IO", "SYNC_FAILED", "STORE_FULL")) throw error;
-          onError?.(error);
-          return null;
-        });
-        if (!opened) {
-          await pause(pollMs * (0.5 + Math.random()), signal);
-          continue;
-        }
-        const run = this.#finish(opened, options, finish)
-          .then((result) => onResult?.(result))
-          .finally(() => running.delete(run));
-        running.add(run);
+    let fault: { readonly error: unknown } | null = null;
+    // What the store could not do just now does not end the worker. Anything else is a fault of the program.
+    const tolerate = (error: unknown): null => {
+      if (errorKind(error) !== "store" || isHoldfastError(error, "STORE_CLOSED")) fault ??= { error };
+      else onError?.(error);
+      return null;
+    };
+    while (!signal.aborted && !fault) {
+      if (running.size >= concurrency) {
+        await Promise.race(running);
+        continue;
       }
-    } finally {
-      await Promise.all(running);
+      const opened = await this.#open(options).catch(tolerate);
+      if (!opened) {
+        if (!fault) await pause(pollMs * (0.5 + Math.random()), signal);
+        continue;
+      }
+      const run: Promise<void> = this.#finish(opened, options, finish)
+        .then((result) => onResult?.(result))
+        .catch(tolerate)
+        .then(() => void running.delete(run));
+      running.add(run);
     }
+    await Promise.all(running);
+    if (fault) throw (fault as { readonly error: unknown }).error;
   }
 
   /** The next session that is due, open for writing. Null: nothing is due. */

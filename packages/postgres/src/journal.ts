@@ -115,7 +115,7 @@ export class PostgresJournal extends JournalBase {
       const known = key === undefined ? undefined : (this.#keys.get(key) ?? this.ledger.find(key));
       if (known) return this.#again(known, durability);
       if (this.#gate) return this.#afterGate(this.#gate, unit, options);
-      const transaction = transactionFor(unit, this.#parts.url, () => this.ledger.prepare(unit, key));
+      const transaction = transactionFor(unit, this.#parts.database, () => this.ledger.prepare(unit, key));
       this.#isApart = transaction !== null;
       this.start(unit, key);
       const appended = this.#add(unit, transaction ? "power" : durability, key);
@@ -164,7 +164,7 @@ export class PostgresJournal extends JournalBase {
       // Reject a bad unit before writing anything for it.
       const check = (): unknown => this.ledger.prepareSegment([{ kind: "segment" }, ...records]);
       check();
-      const transaction = transactionFor(records, this.#parts.url, check);
+      const transaction = transactionFor(records, this.#parts.database, check);
       this.#isApart = transaction !== null;
       this.startEpoch(records);
       const batch = this.#currentBatch();

@@ -15,7 +15,7 @@ const COUNTERS = {
   leasesLost: "Sessions that another worker has taken over (LEASE_LOST).",
   statements: "Statements sent to the server, heartbeats and polls included.",
   statementsFailed: "Statements that failed or got no answer.",
-  reconnects: "How often the direct connection was lost.",
+  directLost: "How often the direct connection was lost.",
   transactions: "Transactions of the application that were committed with a record.",
   transactionsRolledBack: "Transactions of the application that were rolled back.",
   claims: "Interrupted sessions that this worker has claimed.",

@@ -166,14 +166,17 @@ export class PostgresStore implements JournalStore {
       schema: database.schema,
       answerMs,
       onNews: (id) => this.#followers.wake(id),
-      onState: (isConnected) => this.#leases.setWatched(isConnected),
+      onState: (isConnected) => {
+        if (!isConnected) this.counted.count("directLost");
+        this.#leases.setWatched(isConnected);
+      },
       notifyThroughPool: async (channel, payload) => {
         await database.once("SELECT pg_notify($1, $2)", [channel, payload]);
       },
     });
     await openDirect(direct, database, firstPatienceMs);
     this.#direct = direct;
-    this.#leases.beatOver((text, values, answerMs) => direct.query(text, values, answerMs));
+    this.#leases.beatOver((text, values, ms) => direct.query(text, values, ms));
   }
 
   async create(id: string, records: readonly NewRecord[], options: WriterOptions = {}): Promise<Journal> {
@@ -403,6 +406,9 @@ export class PostgresStore implements JournalStore {
       },
     });
     this.#live.set(id, journal);
+    journal.onFailure(({ code }) => {
+      if (code === "LEASE_LOST") this.counted.count("leasesLost");
+    });
     this.#leases.keep(id, lease, (error: HoldfastError) => journal.fail(error));
     return journal;
   }

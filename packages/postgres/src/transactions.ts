@@ -30,17 +30,27 @@ const recordings = new AsyncLocalStorage<Recording>();
  * recorded: the caller may then record something else with the same transaction. Throws NOT_SUPPORTED for a second
  * unit.
  */
-export function transactionFor(unit: readonly NewRecord[], url: string, check: () => unknown): Transaction | null {
+export function transactionFor(
+  unit: readonly NewRecord[],
+  database: Database,
+  check: () => unknown,
+): Transaction | null {
   const recording = recordings.getStore();
   if (!recording || recording.isOver || !recording.wants(unit)) return null;
   if (recording.isUsed)
     throw notSupported(
       "a second record in one transaction",
-      url,
+      database.name,
       "The transaction was committed with the first record. Use one call that records, or one transaction for each.",
     );
   const { transaction } = recording;
   if (!transaction) return null;
+  if (transaction.database !== database)
+    throw notSupported(
+      "a record of another store in this transaction",
+      database.name,
+      "Nothing was recorded. Use the store of the session.",
+    );
   check();
   recording.transaction = null;
   recording.isUsed = true;
@@ -156,13 +166,13 @@ export class Transactions {
 /** A transaction of the application's, on a connection of the store's pool. */
 export class Transaction {
   readonly client: PoolClient;
-  readonly #database: Database;
+  readonly database: Database;
   /** Distinguishes this transaction from one that the application began after it. */
   readonly #xid: string;
   #state: "open" | "committed" | "rolled back" | "lost" = "open";
 
   private constructor(database: Database, client: PoolClient, xid: string) {
-    this.#database = database;
+    this.database = database;
     this.client = client;
     this.#xid = xid;
   }
@@ -189,7 +199,7 @@ export class Transaction {
    * application has ended the transaction.
    */
   async write(write: Write): Promise<WriteResult> {
-    const { schema, answerMs, name } = this.#database;
+    const { schema, answerMs, name } = this.database;
     const { rows } = await this.#ask("SELECT pg_current_xact_id_if_assigned()::text AS xid");
     if (rows[0]?.["xid"] !== this.#xid)
       throw notSupported(
@@ -197,7 +207,7 @@ export class Transaction {
         name,
         "Nothing was recorded. The store ends the transaction itself: it commits it with the record.",
       );
-    const set = this.#database.commitSettings;
+    const set = this.database.commitSettings;
     const settings = (): string => `power AS (SELECT ${set.join(", ")})`;
     const settingsCondition = (): string => `(SELECT true FROM (SELECT ${set.join(", ")}) AS power)`;
     const { text, values } = statementOf({ schema, answerMs, settings, settingsCondition }, [write]);
@@ -238,7 +248,7 @@ export class Transaction {
   async #ask(
     text: string,
     values: readonly unknown[] = [],
-    answerMs = this.#database.answerMs,
+    answerMs = this.database.answerMs,
   ): Promise<QueryResult<Row>> {
     try {
       return await ask(this.client, answerMs, text, values);
@@ -315,7 +325,7 @@ async function transactionOver({ lease }: Write, cause: unknown, commit: Commit)
 
 /** The transaction has certainly not been committed. */
 function rolledBack(session: string, cause: unknown): HoldfastError {
-  const said = cause instanceof Error ? cause.message : String(cause);
+  const said = cause instanceof Error ? cause.message : String(cause ?? "the session has changed");
   const message =
     `The transaction was rolled back (${said}). Neither its rows nor the record of session ${session} were written; earlier data is safe, and the session continues. ` +
     "Correct the cause, or try again.";

@@ -277,4 +277,37 @@ describe("a worker", () => {
     await working;
     expect(found).toMatchObject([{ session: id, outcome: "finished" }]);
   });
+
+  test("goes on after the server was away, and says so", async () => {
+    await dies(1);
+    const store = await open({ patienceMs: 200 });
+    const stop = new AbortController();
+    const errors: unknown[] = [];
+    const found: ClaimResult[] = [];
+    const options = {
+      signal: stop.signal,
+      pollMs: 20,
+      onError: (error: unknown) => errors.push(error),
+      onResult: (one: ClaimResult) => {
+        found.push(one);
+        stop.abort();
+      },
+    };
+    await server.query(`ALTER TABLE ${schema}.claims RENAME TO away`);
+    const working = store.work(options, finish);
+    await expect.poll(() => errors.length, { timeout: 10_000 }).toBeGreaterThan(1);
+    expect(errors[0]).toMatchObject({ code: "STORE_IO" });
+    await server.query(`ALTER TABLE ${schema}.away RENAME TO claims`);
+    await working;
+    expect(found).toMatchObject([{ outcome: "finished" }]);
+  });
+
+  test("ends with the error of a program that misuses it", async () => {
+    await dies(1);
+    const store = await open();
+    const onResult = (): never => {
+      throw new TypeError("not a function");
+    };
+    await expect(store.work({ signal: new AbortController().signal, onResult }, finish)).rejects.toThrow(TypeError);
+  });
 });

@@ -178,6 +178,17 @@ describe("a record in the application's transaction", () => {
     expect(session.attributes.notes).toEqual({});
   });
 
+  test("a record of another store is refused", async () => {
+    const other = await open({ schema: "elsewhere" });
+    const session = await other.create<unknown>({ dialect: "anthropic" });
+    await expect(store.transaction(order("a"), () => session.note("n", 1))).rejects.toMatchObject({
+      code: "NOT_SUPPORTED",
+    });
+    expect([await orders(), session.attributes.notes]).toEqual([[], {}]);
+    await session.note("n", 2);
+    await other.close();
+  });
+
   test("what the application commits itself is not recorded", async () => {
     const { session, turn } = await begin();
     const ended = store.transaction(
