@@ -5,6 +5,7 @@ const test = "packages/postgres/test";
 const CONFORMANCE = [`${test}/conformance`];
 const SCHEMA = [`${test}/unit/schema`];
 const SURROUNDINGS = [`${test}/unit/surroundings`];
+const SCALE = [`${test}/unit/scale`];
 const ACCESS = [`${test}/unit/access`];
 const FAULTS = [`${test}/kill/faults`];
 const NETWORK = [`${test}/kill/network`];
@@ -224,8 +225,8 @@ export const postgresSabotages: readonly Sabotage[] = [
     name: "postgres: a month is dropped with what was written lately",
     room,
     file: "retention.ts",
-    find: '  if (lately === true) return "written lately";\n',
-    replace: "  void lately;\n",
+    find: 'if (lately.rows.length > 0) return "written lately";',
+    replace: "void lately;",
     look: SCHEMA,
   },
   {
@@ -235,6 +236,62 @@ export const postgresSabotages: readonly Sabotage[] = [
     find: ", ...hintsOf(options.hints ?? {}, value));",
     replace: ", ...hintsOf({}, value));",
     look: SURROUNDINGS,
+  },
+  {
+    name: "postgres: a month is judged by the caller's clock",
+    room,
+    file: "retention.ts",
+    find: 'return Number(rows[0]?.["now"]);',
+    replace: "return rows.length > 1 ? 0 : Date.now();",
+    look: SCHEMA,
+  },
+  {
+    name: "postgres: what a call that died has hidden stays hidden",
+    room,
+    file: "retention.ts",
+    find: "if (months.has(month)) await showRange",
+    replace: "if (months.has(month) && month < 0) await showRange",
+    look: SCHEMA,
+  },
+  {
+    name: "postgres: a replaced worker's late save counts",
+    room,
+    file: "catalogue.ts",
+    find: "WHERE place = $1 AND owner = $6 AND fence = $7 AND head = $4 FOR SHARE OF heads",
+    replace: "WHERE place = $1 AND head = $4 AND $6::uuid IS NOT NULL AND $7::bigint IS NOT NULL FOR SHARE OF heads",
+    look: SCALE,
+  },
+  {
+    name: "postgres: rows of dead workers are never settled",
+    room,
+    file: "catalogue.ts",
+    find: "closed = true, unclosed_head = ${heads}, ${NOT_LIVE}",
+    replace: "closed = false, unclosed_head = ${heads}, ${NOT_LIVE}",
+    look: SCALE,
+  },
+  {
+    name: "postgres: an append does not unsettle the row of its session",
+    room,
+    file: "journal.ts",
+    find: "if (this.#mayBeSettled || leases.isOverdue) batch.opens = true;",
+    replace: "void leases;",
+    look: SCALE,
+  },
+  {
+    name: "postgres: a worker listens although nobody follows",
+    room,
+    file: "direct.ts",
+    find: "#isFollowed = false;",
+    replace: "#isFollowed = true;",
+    look: SCALE,
+  },
+  {
+    name: "postgres: the change of a session is not noted for search",
+    room,
+    file: "schema-search.ts",
+    find: "WHEN (NEW.closed AND (NOT OLD.closed OR OLD.head <> NEW.head))",
+    replace: "WHEN (NEW.closed AND OLD.closed AND NOT OLD.closed)",
+    look: [`${test}/unit/search`],
   },
   {
     name: "postgres: what is hidden is found",

@@ -76,9 +76,9 @@ export class Catalogue {
   }
 
   /**
-   * Saves the row of a session that this worker writes. Fenced like an append: a statement that arrives after its worker
-   * was replaced changes nothing. A session that is live changes only columns that no index has (schema-lists.ts). The
-   * row is derived, so nobody waits for the disk.
+   * Saves the row of a session that this worker writes. Fenced like an append: a statement that arrives after its
+   * worker was replaced changes nothing. A session that is live changes only columns that no index has
+   * (schema-lists.ts). The row is derived, so nobody waits for the disk.
    */
   async save(lease: Lease, state: HeadState, mark: Mark): Promise<void> {
     const rows = mark === "live" ? await this.#saveLive(lease, state) : await this.#saveSettled(lease, state, mark);
@@ -142,8 +142,8 @@ export class Catalogue {
     const pageOf = (rows: string): string =>
       `SELECT c.place, c.id, c.at, c.written, c.head, c.closed, c.unclosed_head, c.summary::text, h.owner, h.holder
       FROM ${rows} AS c JOIN ${schema}.heads AS h USING (place) WHERE ${conditions.join(" AND ")} ORDER BY c.at DESC, c.id DESC ${page}`;
-    // The index has the settled rows in order; the others are few. Check whether a worker is alive only for rows on this
-    // page.
+    // The index has the settled rows in order; the others are few. Check whether a worker is alive only for rows on
+    // this page.
     const { rows } = await this.#database.query(
       "list sessions",
       `SELECT page.*, ${heldOf(schema)} FROM (

@@ -58,8 +58,8 @@ export interface DirectOptions {
 /**
  * A worker's direct connection to the server. It is always idle, so when it ends, others know at once that the worker
  * is gone: it holds one advisory lock, which shows that the worker's leases are held (S26). While anybody follows, it
- * also receives notifications of what others write. It reconnects by itself; meanwhile, leases are held by their expiry time only,
- * and followers poll.
+ * also receives notifications of what others write. It reconnects by itself; meanwhile, leases are held by their expiry
+ * time only, and followers poll.
  */
 export class Direct {
   readonly #options: DirectOptions;

@@ -39,11 +39,11 @@ export interface DroppedMonths {
 }
 
 /**
- * Deletes all sessions created in months that ended long enough ago by the server's clock, by dropping the partitions of
- * these months. Nothing else is blocked for longer than 100 ms: to drop a partition, all appends are locked out for a
- * moment, and if that is not possible at once, it is tried again later. A month with a session that is being written, or was written within the grace time,
- * is kept as a whole. The deletion is permanent: nothing goes to the trash. Needs the role that owns the tables. To
- * delete single sessions, use `delete` and `gc`.
+ * Deletes all sessions created in months that ended long enough ago by the server's clock, by dropping the partitions
+ * of these months. Nothing else is blocked for longer than 100 ms: to drop a partition, all appends are locked out for
+ * a moment, and if that is not possible at once, it is tried again later. A month with a session that is being written,
+ * or was written within the grace time, is kept as a whole. The deletion is permanent: nothing goes to the trash. Needs
+ * the role that owns the tables. To delete single sessions, use `delete` and `gc`.
  */
 export async function dropMonths(place: string | pg.Pool, options: DropMonthsOptions): Promise<DroppedMonths> {
   const address = typeof place === "string" ? parseAddress(await resolveAddress(place)) : null;

@@ -1,10 +1,10 @@
 /**
  * The columns that keep lists cheap. Pure.
  *
- * `closed` now means that the row is settled: it is as of the session's newest record, and whoever writes next unsets it
- * in the same statement. So lists look for newer records only in rows that are not closed, which are those being written.
- * A session that its writer left without closing it is settled too, with its head in `unclosed_head`: the session was
- * closed by its writer if `closed AND unclosed_head IS DISTINCT FROM head`.
+ * `closed` now means that the row is settled: it is as of the session's newest record, and whoever writes next unsets
+ * it in the same statement. So lists look for newer records only in rows that are not closed, which are those being
+ * written. A session that its writer left without closing it is settled too, with its head in `unclosed_head`: the
+ * session was closed by its writer if `closed AND unclosed_head IS DISTINCT FROM head`.
  *
  * While a session is being written, only the `live_…` columns change. They are in no index, so that these updates stay
  * on their page (HOT). They count if `live_head > head`, and settling moves them to the indexed columns. Workers of an

@@ -45,8 +45,8 @@ export function searchTables(schema: string): string {
 export const LEXEME_CHARACTERS = 256;
 
 /**
- * The words are no longer stored a second time as lexemes: only the index holds those. It is emptied, so that nothing is
- * built while the tables are locked; the next search fills it again.
+ * The words are no longer stored a second time as lexemes: only the index holds those. It is emptied, so that nothing
+ * is built while the tables are locked; the next search fills it again.
  *
  * `texts_changes` names sessions that may have changed since they were indexed. Triggers fill it when a session is
  * settled (closed, or left by a dead writer), deleted or restored, whatever the version of the worker that did it. The

@@ -16,8 +16,8 @@ const OLDEST_SERVER = 140_000;
 const MIGRATION_MS = 10 * 60_000;
 const LOOK_AGAIN_MS = 50;
 /**
- * A migration locks tables for a moment, and while it waits for such a lock, everybody else waits behind it. So it gives
- * up soon and tries again after a pause, which doubles up to the maximum: a backup may read for hours.
+ * A migration locks tables for a moment, and while it waits for such a lock, everybody else waits behind it. So it
+ * gives up soon and tries again after a pause, which doubles up to the maximum: a backup may read for hours.
  */
 const MIGRATION_LOCK_TIMEOUT = "50ms";
 const PAUSE_MS = 100;
@@ -84,7 +84,8 @@ const migrations: readonly ((schema: string) => string)[] = [
   (schema) => `
     ALTER TABLE ${schema}.catalogue ADD COLUMN written text;
     ALTER TABLE ${schema}.texts_sessions ADD COLUMN cut boolean NOT NULL DEFAULT false;`,
-  // Everything here is quick however large the tables are: no row is rewritten, and no index is built over existing rows.
+  // Everything here is quick however large the tables are: no row is rewritten, and no index is built over existing
+  // rows.
   (schema) => [attemptColumns, settledRows, leanSearch, fleetTables].map((part) => part(schema)).join("\n"),
 ];
 

@@ -15,9 +15,9 @@ const BELOW_ALL = "00000000-0000-0000-0000-000000000000";
 const CHANGES_KEPT = 100_000;
 
 /**
- * Finds the sessions that are to be indexed. Those being written are compared each time, for they are few. Triggers name
- * the others that have changed (schema-search.ts). Only the first time are all of them compared, page by page, and the
- * database remembers how far that has come.
+ * Finds the sessions that are to be indexed. Those being written are compared each time, for they are few. Triggers
+ * name the others that have changed (schema-search.ts). Only the first time are all of them compared, page by page, and
+ * the database remembers how far that has come.
  */
 export class Backlog {
   readonly #database: Database;
@@ -54,7 +54,10 @@ export class Backlog {
     if (!swept) yield* this.#sweep(PAGE);
   }
 
-  /** Everything that may be behind, in one statement: usually there is nothing. Always returns a row of the kind `state`. */
+  /**
+   * Everything that may be behind, in one statement: usually there is nothing. Always returns a row of the kind
+   * `state`.
+   */
   async #changed(after: number): Promise<Row[]> {
     const { schema } = this.#database;
     const differs = "(t.id IS NULL OR t.head <> c.head OR t.at <> c.at)";

@@ -197,7 +197,9 @@ export class SearchIndex {
     }
   }
 
-  /** One at a time: two would index the same sessions. What another search began before this one may lack the newest. */
+  /**
+   * One at a time: two would index the same sessions. What another search began before this one may lack the newest.
+   */
   async #healAlone(base: Base, onProgress: SearchWatch["onProgress"]): Promise<void> {
     while (this.#healing) await this.#healing.catch(() => undefined);
     const healing = this.#heal(base, onProgress);

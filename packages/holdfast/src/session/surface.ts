@@ -106,9 +106,9 @@ export interface Store extends AsyncDisposable {
    * Full-text search over titles and message texts, newest sessions first. Every word must match; the last one may be a
    * prefix. A hit in a title has the message `""`. Searches the first eight million characters of each message:
    * `onIncomplete` receives sessions with a longer one (`why` is null) and unreadable sessions, with the reason (P9). A
-   * PostgreSQL store indexes all its sessions for the first search, which can take minutes: `onProgress` is told how far
-   * it has come, in sessions. With `partial`, the search does not wait for that, and yields what it finds so far. The
-   * indexing goes on meanwhile; if the process ends, another one continues it.
+   * PostgreSQL store indexes all its sessions for the first search, which can take minutes: `onProgress` is told how
+   * far it has come, in sessions. With `partial`, the search does not wait for that, and yields what it finds so far.
+   * The indexing goes on meanwhile; if the process ends, another one continues it.
    */
   search(
     text: string,
