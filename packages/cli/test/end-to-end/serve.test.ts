@@ -54,7 +54,9 @@ describe.concurrent("holdfast serve", () => {
     let id: string;
     {
       await using server = await serve(home, ["--grace", "0"], SLOW);
-      expect(server.output()).not.toContain(readFileSync(join(home.path, "state/holdfast/server/token"), "utf8").trim());
+      expect(server.output()).not.toContain(
+        readFileSync(join(home.path, "state/holdfast/server/token"), "utf8").trim(),
+      );
       ({ id } = await server.client.call("createSession", { body: { cwd: home.work } }));
       await server.client.call("startTurn", { params: { id }, body: { text: "tell me a story of 4000 lines" } });
       await eventually(async () => (await statusOf(server.client, id)) === "running");
