@@ -16,7 +16,7 @@ async function eventsOf(stage: ServerStage, id: string, after?: string): Promise
 }
 
 const records = (events: readonly ServerEvent[]): string[] =>
-  events.filter(({ name }) => name === "record").map(({ lastId, data }) => `${lastId} ${data}`);
+  events.filter(({ name }) => name === "record").map(({ lastId, data }) => `${lastId.replace(/~.*/, "")} ${data}`);
 
 test("a client that comes back with any id gets exactly what it missed", async () => {
   await using stage = await ServerStage.start();
@@ -104,7 +104,7 @@ test("a client that does not read costs bounded memory, does not slow the sessio
   const last = new RegExp(`"title":"149 ${"x".repeat(100)}`);
   await expect.poll(() => last.test(text) && stage.server.streams.waitingBytes === 0, PATIENT).toBe(true);
   await expect.poll(() => (text.match(/event: record/g) ?? []).length, PATIENT).toBeGreaterThan(150);
-  const seqs = Array.from(text.matchAll(/\nid: (\d+)-\w+\nevent: record/g), ([, seq]) => Number(seq));
+  const seqs = Array.from(text.matchAll(/\nid: (\d+)-[^\n]+\nevent: record/g), ([, seq]) => Number(seq));
   expect(seqs).toEqual(seqs.map((_, index) => index + 1));
   // What was left out of the state comes as a whole.
   expect(text.match(/"whole":true/g)?.length).toBeGreaterThan(1);
