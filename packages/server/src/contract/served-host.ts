@@ -1,0 +1,36 @@
+import type { Reading, Store } from "holdfast";
+import type { ChatState, Host, InterruptionShown } from "./host.ts";
+import type { CallItem, Item } from "./item.ts";
+
+/**
+ * What the server needs of the process that runs the agents: the host, the sessions that it does not have open, and
+ * how people read a session. The server decides nothing about turns.
+ */
+export interface ServedHost extends Host {
+  readonly sessions: Store;
+  /** A session as people read it. Unchanged items stay the same objects. */
+  items(reading: Reading<unknown>): readonly Item[];
+  /** The prompts that wait, the interruption and the damage, as a chat shows them. */
+  queue(reading: Reading<unknown>): ChatState["queue"];
+  interruption(reading: Reading<unknown>): InterruptionShown | null;
+  damageWords(recovery: Reading<unknown>["recovery"]): readonly string[];
+  /** Who speaks in a stored message, and what it says, in any dialect. */
+  said(message: unknown, dialect: string): { readonly role: string; readonly text: string };
+  /** What a call changes in a file; null if it changes none. */
+  changeOf(call: CallItem): FileChange | null;
+  /** Throws CommandError for an unknown format. */
+  exportAs(id: string, format: string, redact: boolean): AsyncIterable<string>;
+  /** Kept with what this user has allowed, outside the journal: a journal from elsewhere must not start turns. */
+  finishesAfterRestart(id: string): boolean;
+  setFinishesAfterRestart(id: string, finishes: boolean): void;
+}
+
+export interface FileChange {
+  readonly path: string;
+  readonly rows: readonly DiffLine[];
+}
+
+export interface DiffLine {
+  readonly kind: "same" | "added" | "removed" | "gap";
+  readonly text: string;
+}
