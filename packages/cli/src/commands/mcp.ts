@@ -54,7 +54,7 @@ Examples:
   holdfast mcp add docs https://mcp.example.com/mcp -H 'Authorization: Bearer \${DOCS_TOKEN}'
   holdfast mcp get github
   holdfast mcp remove github
-  holdfast mcp serve                      # what an MCP client starts, such as: claude mcp add holdfast -- holdfast mcp serve
+  claude mcp add holdfast -- holdfast mcp serve
   holdfast mcp serve --transport http
 
 Put -- before the program, so that its options are not taken for options of holdfast. \${NAME} is replaced by the
