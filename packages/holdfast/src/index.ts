@@ -32,6 +32,7 @@ export type {
   LatestOptions,
   Link,
   ListQuery,
+  Once,
   OpenCall,
   OpenOptions,
   Queued,

@@ -21,6 +21,7 @@ import { type JournalStoreOptions, openJournalStore } from "../stores/open.ts";
 import { oneLine } from "../text/one-line.ts";
 import { readingOf } from "../view/reading.ts";
 import { type Ending, endsNow, type Guarded, onClosed } from "./guarded.ts";
+import { digestOf, OnceKeys } from "./once.ts";
 import { LiveSession } from "./session.ts";
 import type * as surface from "./surface.ts";
 
@@ -106,7 +107,7 @@ class SessionStore implements surface.Store, Guarded {
     try {
       this.#assertOpen();
       const conversation = this.#fold(records, dialect);
-      return this.#join(journal, conversation, recovery, opened, given);
+      return this.#join(journal, conversation, recovery, opened, given, OnceKeys.in(records));
     } catch (error) {
       await journal.close();
       throw error;
@@ -151,6 +152,12 @@ class SessionStore implements surface.Store, Guarded {
     const holder = await this.#journals.holder(id);
     const { records, recovery } = await this.#journals.read(id);
     return readingOf(id, this.#fold(records, dialect), { recovery, holder });
+  }
+
+  async once(id: string, key: string, content: string): Promise<Omit<surface.Once, "repeated"> | null> {
+    this.#assertOpen();
+    const digest = digestOf(key, content);
+    return OnceKeys.in((await this.#journals.read(id)).records).find(key, digest);
   }
 
   list(query: surface.ListQuery = {}): Promise<{ readonly sessions: surface.Summary[]; readonly next?: string }> {
@@ -299,6 +306,7 @@ class SessionStore implements surface.Store, Guarded {
     recovery: Recovery,
     opened: Readonly<Record<string, string | boolean>>,
     options: Pick<surface.OpenOptions<M>, "app" | "draftMs" | "draftBytes">,
+    once = new OnceKeys(),
   ): LiveSession<M> {
     const holder: Holder = {
       pid: process.pid,
@@ -316,6 +324,7 @@ class SessionStore implements surface.Store, Guarded {
       opened,
       options,
       fold: (dialect) => new Conversation(this.#parts.lookup, dialect),
+      once,
       onTurnEnd: (id) => this.#search.note(id),
       onClose: (id) => this.#live.delete(id),
     });
