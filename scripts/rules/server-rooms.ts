@@ -17,7 +17,9 @@ export const SERVER_ROOMS: PackageRooms = {
     // The sessions that this server has open, and those who follow them.
     "events/": ["access/", "contract/", "schemas/"],
     "hosting/": ["access/", "contract/", "events/"],
-    "http/": ["access/", "contract/", "events/", "hosting/", "openapi/", "reading/", "schemas/"],
+    // Sessions that agents in other processes record.
+    "recorder/": ["access/", "schemas/"],
+    "http/": ["access/", "contract/", "events/", "hosting/", "openapi/", "reading/", "recorder/", "schemas/"],
     // The other side of the connection.
     "client/": ["contract/", "schemas/"],
     "index.ts": ["access/", "client/", "contract/", "hosting/", "http/", "openapi/", "schemas/"],

@@ -234,6 +234,15 @@ export class LiveSession<M> extends LiveReading<M> implements surface.Session<M>
     });
   }
 
+  /** Where the call with this key is recorded, durably; null if it is not. Waits for one that is being made. */
+  findOnce(key: string, digest: string): Promise<{ seq: number; last: number } | null> {
+    return this.#keyed.run(async () => {
+      const known = this.#parts.once.find(key, digest);
+      if (known) await this.#log.journal.flush();
+      return known;
+    });
+  }
+
   async rename(title: string): Promise<void> {
     this.#assertOpen();
     await this.#log.append([{ kind: "session", title: this.#admission.text(titleOf(title)) }]);

@@ -162,7 +162,17 @@ class SessionStore implements surface.Store, Guarded {
   async once(id: string, key: string, content: string): Promise<Omit<surface.Once, "repeated"> | null> {
     this.#assertOpen();
     const digest = digestOf(key, content);
-    return OnceKeys.in((await this.#journals.read(id)).records).find(key, digest);
+    const live = this.#live.get(id);
+    if (live) return live.findOnce(key, digest);
+    const { records } = await this.#journals.read(id);
+    const found = OnceKeys.in(records).find(key, digest);
+    // A database shows what is committed.
+    const isDurable = this.#journals.capabilities.lease === "fenced";
+    if (!found || isDurable || records.some(({ synced = 0 }) => synced >= found.last)) return found;
+    // It is there to be read, but a power cut might still take it: everything that opening shows is durable.
+    const opened = await this.#journals.open(id, { app: this.#parts.app });
+    await opened.journal.close();
+    return OnceKeys.in(opened.records).find(key, digest);
   }
 
   list(query: surface.ListQuery = {}): Promise<{ readonly sessions: surface.Summary[]; readonly next?: string }> {

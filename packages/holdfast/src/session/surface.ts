@@ -98,8 +98,9 @@ export interface Store extends AsyncDisposable {
   ): Promise<Reading<DialectMessages[D]>>;
   read<M = unknown>(id: string, options?: ReadOptions<M>): Promise<Reading<M>>;
   /**
-   * Where `session.once` recorded the call with this key, in whichever process; null if it did not. Throws KEY_TAKEN if
-   * the call had another content, SESSION_NOT_FOUND.
+   * Where `session.once` recorded the call with this key, in whichever process; null if it did not. What it returns is
+   * durable. Throws KEY_TAKEN if the call had another content, SESSION_NOT_FOUND, and SESSION_BUSY if another process
+   * has the session open and the call is so recent that it may not be durable yet.
    */
   once(id: string, key: string, content: string): Promise<Omit<Once, "repeated"> | null>;
   /**

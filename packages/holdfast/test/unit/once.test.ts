@@ -38,7 +38,7 @@ test.each([`${folder}/store`, `sqlite:${folder}/store.db`])(
     let id = "";
     const first = new Map<string, object>();
     {
-      await using store = await openStore(url);
+      await using store = await openStore(url, { durability: "process" });
       await using session = await store.create<unknown>({ dialect: "anthropic" });
       ({ id } = session);
       for (const [key, work] of CALLS) {
@@ -51,7 +51,7 @@ test.each([`${folder}/store`, `sqlite:${folder}/store.db`])(
         });
       }
     }
-    await using store = await openStore(url);
+    await using store = await openStore(url, { durability: "process" });
     const records = await Array.fromAsync(store.history(id));
     // The key is in the unit that the call wrote: both survive, or neither.
     expect(records.filter(({ key }) => key !== undefined).map(({ kind }) => kind)).toEqual([

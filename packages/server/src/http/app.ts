@@ -11,6 +11,7 @@ import type { Operation } from "../schemas/operation.ts";
 import { type OperationId, operations } from "../schemas/operations.ts";
 import type { Answer, Handlers, RequestContext, Served } from "./context.ts";
 import { readingHandlers } from "./handlers/reading.ts";
+import { recorderHandlers } from "./handlers/recorder.ts";
 import { serverHandlers, WRONG_TOKEN } from "./handlers/server.ts";
 import { sessionHandlers } from "./handlers/sessions.ts";
 import { turnHandlers } from "./handlers/turns.ts";
@@ -37,7 +38,13 @@ export interface RequestLine {
 
 type Env = { Bindings: HttpBindings };
 
-const handlers: Handlers = { ...serverHandlers, ...sessionHandlers, ...readingHandlers, ...turnHandlers };
+const handlers: Handlers = {
+  ...serverHandlers,
+  ...sessionHandlers,
+  ...readingHandlers,
+  ...turnHandlers,
+  ...recorderHandlers,
+};
 
 const HEADERS: Readonly<Record<string, string>> = {
   "cache-control": "no-store",

@@ -7,6 +7,7 @@ import { Credentials, type ShareFile, sharesInMemory } from "../access/credentia
 import type { ServedHost } from "../contract/served-host.ts";
 import { finishInterrupted } from "../hosting/finish-interrupted.ts";
 import { Hosting } from "../hosting/hosting.ts";
+import { Recorder } from "../recorder/recorder.ts";
 import { makeApp, type RequestLine } from "./app.ts";
 import { readPage } from "./page-files.ts";
 import { Streams } from "./streams.ts";
@@ -37,6 +38,8 @@ export interface ServerLimits {
   readonly headerBytes: number;
   /** A session that nobody uses is closed after this time. */
   readonly idleMs: number;
+  /** A session whose recorder is silent for this time is released. */
+  readonly recorderIdleMs: number;
 }
 
 export const LIMITS: ServerLimits = {
@@ -45,6 +48,7 @@ export const LIMITS: ServerLimits = {
   connections: 2000,
   headerBytes: 16 * 1024,
   idleMs: 60_000,
+  recorderIdleMs: 600_000,
 };
 
 export const DEFAULT_PORT = 4040;
@@ -68,10 +72,17 @@ export async function startServer(options: ServerOptions): Promise<RunningServer
   const { host, token, version, port = DEFAULT_PORT, address = "127.0.0.1" } = options;
   const limits: ServerLimits = { ...LIMITS, ...options.limits };
   const hosting = new Hosting(host, { idleMs: limits.idleMs });
+  const recorder = new Recorder(host.sessions, {
+    idleMs: limits.recorderIdleMs,
+    messagesIn: async (id, dialect) =>
+      JSON.parse((await Array.fromAsync(host.exportAs(id, dialect, false))).join("")) as readonly unknown[],
+    onError: (error) => process.emitWarning(error as Error),
+  });
   const streams = new Streams(limits.streams);
   let bound = port;
   const app = makeApp({
     hosting,
+    recorder,
     streams,
     credentials: new Credentials(token, options.shares ?? sharesInMemory()),
     version,
@@ -104,7 +115,7 @@ export async function startServer(options: ServerOptions): Promise<RunningServer
     stop(graceMs = GRACE_MS) {
       stopping ??= (async () => {
         // Requests are still answered meanwhile, so that clients see their turns end.
-        await hosting.stop(graceMs);
+        await Promise.all([hosting.stop(graceMs), recorder.stop(graceMs)]);
         streams.end();
         await new Promise<void>((resolve) => {
           server.close(() => resolve());

@@ -1,5 +1,6 @@
 import { z } from "zod";
 import type { Operation } from "./operation.ts";
+import { recorderOperations } from "./recorder.ts";
 import * as session from "./session.ts";
 import * as transcript from "./transcript.ts";
 
@@ -550,6 +551,7 @@ export const operations = {
     answers: { 204: null },
     problems: [404, 507],
   },
+  ...recorderOperations,
 } as const satisfies Record<string, Operation>;
 
 export type Operations = typeof operations;

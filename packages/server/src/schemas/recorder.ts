@@ -153,7 +153,10 @@ export const recording = z
       .describe(
         "What to record next. `start`: a turn. `resume`: the interrupted turn, or start another instead. `end`: the interrupted turn has its answer, so end it. `continue`: a turn is open.",
       ),
-    turn: z.object({ number: z.int(), calls: z.array(openCall) }).nullable().describe("The open turn."),
+    turn: z
+      .object({ number: z.int(), calls: z.array(openCall) })
+      .nullable()
+      .describe("The open turn."),
     interruption: interruption.nullable(),
     queue: z.array(z.object({ id: z.string(), prompt: json })),
     usage,
@@ -188,7 +191,8 @@ export const recorderOperations = {
     path: "/recordings",
     tag: "recorder",
     summary: "Create a session and become its recorder",
-    description: "The session survives a power cut when the answer comes. The same key again leads to the same session.",
+    description:
+      "The session survives a power cut when the answer comes. The same key again leads to the same session.",
     access: "owner",
     body: z.strictObject({
       key: key.optional(),
@@ -232,7 +236,7 @@ export const recorderOperations = {
     path: "/sessions/:id/recording",
     tag: "recorder",
     summary: "Stop recording a session, so that others can open it",
-    description: "An open turn is recorded as aborted by \"close\". Repeating it does no harm.",
+    description: 'An open turn is recorded as aborted by "close". Repeating it does no harm.',
     access: "owner",
     params: id,
     query: z.strictObject({ recorder }),
@@ -263,6 +267,6 @@ export const recorderOperations = {
     params: id,
     body: z.strictObject({ recorder, dialect: dialect.optional().describe("Default: the session's own.") }),
     answers: { 200: request },
-    problems: [409, 422, 503],
+    problems: [409],
   },
 } as const satisfies Record<string, Operation>;
