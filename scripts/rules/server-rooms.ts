@@ -19,7 +19,9 @@ export const SERVER_ROOMS: PackageRooms = {
     "hosting/": ["access/", "contract/", "events/"],
     // Sessions that agents in other processes record.
     "recorder/": ["access/", "schemas/"],
-    "http/": ["access/", "contract/", "events/", "hosting/", "openapi/", "reading/", "recorder/", "schemas/"],
+    // One function for each operation; then the application around them, on a socket.
+    "handlers/": ["access/", "contract/", "events/", "hosting/", "openapi/", "reading/", "recorder/", "schemas/"],
+    "http/": ["access/", "contract/", "handlers/", "hosting/", "recorder/", "schemas/"],
     // The other side of the connection.
     "client/": ["contract/", "schemas/"],
     "index.ts": ["access/", "client/", "contract/", "hosting/", "http/", "openapi/", "schemas/"],

@@ -94,7 +94,7 @@ export function appendKeyed(
 ): Promise<Appended> {
   const call = calls.getStore();
   const isFor = call !== undefined && call.owner === owner && call.unit === null;
-  // A call that ends a draft writes that first: if the process died in between, the key would be there without the call.
+  // A call that ends a draft writes that first: if the process died in between, only the key would be there.
   if (!isFor || (unit[0]?.kind === "draft" && !call.streams)) return append(undefined);
   const appended = append(call.key);
   call.unit = appended;

@@ -5,12 +5,12 @@ import { RESPONSE_ALREADY_SENT } from "@hono/node-server/utils/response";
 import type { AllowedNames } from "../access/check-request.ts";
 import { Credentials, type ShareFile, sharesInMemory } from "../access/credentials.ts";
 import type { ServedHost } from "../contract/served-host.ts";
+import { Streams } from "../handlers/streams.ts";
 import { finishInterrupted } from "../hosting/finish-interrupted.ts";
 import { Hosting } from "../hosting/hosting.ts";
 import { Recorder } from "../recorder/recorder.ts";
 import { makeApp, type RequestLine } from "./app.ts";
 import { readPage } from "./page-files.ts";
-import { Streams } from "./streams.ts";
 
 export interface ServerOptions {
   readonly host: ServedHost;
@@ -61,9 +61,9 @@ export interface RunningServer {
   readonly hosting: Hosting;
   /**
    * Accepts no new turns, gives running ones `graceMs` (default: 10 seconds) to end, records the others as aborted by
-   * "server", and closes every session. The host stays open.
+   * "server", and closes every session. When `hurry` fires, it does not wait for them any longer. The host stays open.
    */
-  stop(graceMs?: number): Promise<void>;
+  stop(graceMs?: number, hurry?: AbortSignal): Promise<void>;
 }
 
 export const GRACE_MS = 10_000;
@@ -112,10 +112,10 @@ export async function startServer(options: ServerOptions): Promise<RunningServer
     port: bound,
     url: `http://${address.includes(":") ? `[${address}]` : address}:${bound}`,
     hosting,
-    stop(graceMs = GRACE_MS) {
+    stop(graceMs = GRACE_MS, hurry) {
       stopping ??= (async () => {
         // Requests are still answered meanwhile, so that clients see their turns end.
-        await Promise.all([hosting.stop(graceMs), recorder.stop(graceMs)]);
+        await Promise.all([hosting.stop(graceMs, hurry), recorder.stop(graceMs, hurry)]);
         streams.end();
         await new Promise<void>((resolve) => {
           server.close(() => resolve());

@@ -181,15 +181,15 @@ export class Recorder {
   }
 
   /**
-   * No new turns. Open ones get `graceMs` to end; then they are recorded as aborted by "server", and every session is
-   * released. Never rejects.
+   * No new turns. Open ones get `graceMs` to end, or until `hurry` fires; then they are recorded as aborted by
+   * "server", and every session is released. Never rejects.
    */
-  async stop(graceMs: number): Promise<void> {
+  async stop(graceMs: number, hurry?: AbortSignal): Promise<void> {
     this.#isStopping = true;
     clearInterval(this.#sweep);
     const end = performance.now() + graceMs;
     const isBusy = (): boolean => [...this.#held.values()].some(({ session }) => session.turn !== null);
-    while (isBusy() && performance.now() < end) await sleep(Math.min(GRACE_POLL_MS, graceMs));
+    while (isBusy() && performance.now() < end && !hurry?.aborted) await sleep(Math.min(GRACE_POLL_MS, graceMs));
     const why = { by: "server", reason: "it was stopped" };
     await Promise.all([...this.#held].map(([id, held]) => this.#inLine(id, () => this.#end(id, held, why))));
   }

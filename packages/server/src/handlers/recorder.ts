@@ -1,4 +1,4 @@
-import type { Handlers } from "../context.ts";
+import type { Handlers } from "./context.ts";
 
 export const recorderHandlers: Handlers<
   "createRecording" | "takeRecording" | "getRecording" | "releaseRecording" | "record" | "requestModel"
