@@ -273,7 +273,8 @@ export interface Session<M> extends Reading<M>, AsyncDisposable {
    * another process. `work` makes one call of this session or its turn (not `replace` or `undo`); the key is recorded
    * in one unit with what that writes. If the key is known, `work` is not called. `content`: what the call is about, as
    * text. The journal holds a digest of it, so that a key is not used for two different calls. All keys of the current
-   * epoch are remembered, and the newest 256 from before it. `streams`: the call pushes text into a draft and flushes it.
+   * epoch are remembered, and the newest 256 from before it. `streams`: the call pushes text into a draft, and flushes
+   * it.
    * Throws KEY_TAKEN if the key was used with another content, RECORD_INVALID, and whatever `work` throws.
    */
   once(
