@@ -66,7 +66,7 @@ test("a whole turn of an agent elsewhere: prompt, request, streamed text, parall
   const reading = await stage.host.sessions.read(agent.session);
   expect(reading).toMatchObject({ holder: null, interruption: null, attributes: { title: "seven stars", app: "py" } });
   expect(reading.attributes.notes).toMatchObject({ n: [1] });
-  expect(await stage.client.call("getSession", { params: { id: agent.session } })).toMatchObject({ turns: 1 });
+  expect(await stage.client.call("getSession", { params: { id: agent.session } })).toMatchObject({ title: "seven stars", count: 4 });
 });
 
 test("queue, steering, suspension, abort, failure and the end of an answered turn", async () => {
