@@ -59,6 +59,7 @@ export interface RunningServer {
   /** For people and clients, without the token. */
   readonly url: string;
   readonly hosting: Hosting;
+  readonly streams: Streams;
   /**
    * Accepts no new turns, gives running ones `graceMs` (default: 10 seconds) to end, records the others as aborted by
    * "server", and closes every session. When `hurry` fires, it does not wait for them any longer. The host stays open.
@@ -112,6 +113,7 @@ export async function startServer(options: ServerOptions): Promise<RunningServer
     port: bound,
     url: `http://${address.includes(":") ? `[${address}]` : address}:${bound}`,
     hosting,
+    streams,
     stop(graceMs = GRACE_MS, hurry) {
       stopping ??= (async () => {
         // Requests are still answered meanwhile, so that clients see their turns end.

@@ -50,7 +50,7 @@ export const readingOperations = {
     access: "read",
     params: id,
     answers: { 200: transcript.usageReport },
-    problems: [404, 422],
+    problems: [404],
   },
   getTree: {
     method: "get",
@@ -94,6 +94,6 @@ export const readingOperations = {
       records: z.enum(["full", "brief"]).default("full").describe("`brief`: records without their content."),
     }),
     answers: { 200: "text/event-stream" },
-    problems: [404, 422, 503],
+    problems: [404, 503],
   },
 } as const satisfies Record<string, Operation>;

@@ -75,7 +75,7 @@ export const serverOperations = {
     access: "owner",
     params: id,
     answers: { 200: session.recovery },
-    problems: [404, 409, 503, 507],
+    problems: [404, 409],
   },
   listShares: {
     method: "get",
@@ -96,7 +96,7 @@ export const serverOperations = {
     params: id,
     body: z.strictObject({ expiresAt: z.iso.datetime().optional() }),
     answers: { 201: session.share },
-    problems: [404, 507],
+    problems: [404],
   },
   removeShare: {
     method: "delete",
@@ -106,6 +106,6 @@ export const serverOperations = {
     access: "owner",
     params: z.strictObject({ id: session.sessionId, share: z.string().min(1).max(100) }),
     answers: { 204: null },
-    problems: [404, 507],
+    problems: [404],
   },
 } as const satisfies Record<string, Operation>;

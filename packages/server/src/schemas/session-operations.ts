@@ -58,7 +58,7 @@ export const sessionOperations = {
         ),
     }),
     answers: { 201: session.session },
-    problems: [422, 503, 507],
+    problems: [422, 503],
   },
   searchSessions: {
     method: "get",
@@ -77,7 +77,7 @@ export const sessionOperations = {
     summary: "List deleted sessions, the last one deleted first",
     access: "owner",
     answers: { 200: session.trashPage },
-    problems: [501],
+    problems: [],
   },
   getUnfinished: {
     method: "get",
@@ -107,7 +107,7 @@ export const sessionOperations = {
     access: "owner",
     body: z.strictObject({ cwd, model: model.optional() }),
     answers: { 200: z.object({ session: session.session.nullable() }) },
-    problems: [409, 422, 503, 507],
+    problems: [409, 422, 503],
   },
   getSession: {
     method: "get",
@@ -144,7 +144,7 @@ export const sessionOperations = {
     access: "owner",
     params: id,
     answers: { 204: null },
-    problems: [404, 409, 503, 507],
+    problems: [404, 409],
   },
   restoreSession: {
     method: "post",
@@ -154,7 +154,7 @@ export const sessionOperations = {
     access: "owner",
     params: id,
     answers: { 204: null },
-    problems: [404, 409, 501, 503, 507],
+    problems: [404, 409],
   },
   forkSession: {
     method: "post",
@@ -165,7 +165,7 @@ export const sessionOperations = {
     params: id,
     body: z.strictObject({ at: z.string().optional().describe("The id of an item; default: the whole conversation.") }),
     answers: { 201: session.session },
-    problems: CHANGES,
+    problems: [404, 422, 503],
   },
   openSession: {
     method: "post",

@@ -27,7 +27,7 @@ export const turnOperations = {
     access: "owner",
     params: id,
     answers: { 204: null },
-    problems: CHANGES,
+    problems: [404, 422],
   },
   finishTurn: {
     method: "post",
@@ -92,7 +92,7 @@ export const turnOperations = {
     access: "owner",
     params: id,
     answers: { 200: z.object({ asks: z.array(session.ask) }) },
-    problems: CHANGES,
+    problems: [404, 422, 503],
   },
   answerPermission: {
     method: "post",
