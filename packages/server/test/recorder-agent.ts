@@ -1,9 +1,8 @@
 import { randomUUID } from "node:crypto";
 import { expect } from "vitest";
-import type { Operation } from "../src/index.ts";
-import { operations, problem } from "../src/index.ts";
-import { problemsOf } from "../src/openapi/document.ts";
+import { type Operation, operations } from "../src/index.ts";
 import type { Recording, RecordToMake, recorderOperations } from "../src/schemas/recorder.ts";
+import { Prober } from "./probe.ts";
 
 type RecorderOperation = keyof typeof recorderOperations;
 
@@ -14,65 +13,54 @@ export interface Answered {
   readonly headers: Headers;
 }
 
-/** Every answer of an operation of the recorder so far, as `record 200`. */
-export const seen = new Set<string>();
+/** Every answer goes through it: it validates them, and knows which statuses were seen. */
+export const prober = new Prober();
+
+export interface Address {
+  readonly url: string;
+  readonly token: string;
+}
+
+export interface Sent {
+  readonly session?: string;
+  readonly query?: Record<string, string>;
+  readonly body?: unknown;
+  /** Instead of the body, as it is. */
+  readonly raw?: string;
+  readonly headers?: Record<string, string>;
+}
 
 /** Sends a request, and checks the answer against the schemas of the operation. */
-export async function send(
-  server: { readonly url: string; readonly token: string },
-  id: RecorderOperation,
-  input: {
-    session?: string;
-    query?: Record<string, string>;
-    body?: unknown;
-    raw?: string;
-    headers?: Record<string, string>;
-  },
-): Promise<Answered> {
-  const operation: Operation = operations[id];
-  const path = operation.path.replace(":id", input.session ?? "");
-  const query = input.query ? `?${new URLSearchParams(input.query)}` : "";
-  const hasBody = operation.body !== undefined;
-  const response = await fetch(`${server.url}${path}${query}`, {
-    method: operation.method.toUpperCase(),
+export async function send({ url, token }: Address, id: RecorderOperation, sent: Sent): Promise<Answered> {
+  const { path, method, body } = operations[id] as Operation;
+  const query = sent.query ? `?${new URLSearchParams(sent.query)}` : "";
+  const response = await fetch(`${url}${path.replace(":id", sent.session ?? "")}${query}`, {
+    method: method.toUpperCase(),
     headers: {
-      authorization: `Bearer ${server.token}`,
-      ...(hasBody ? { "content-type": "application/json" } : {}),
-      ...input.headers,
+      authorization: `Bearer ${token}`,
+      ...(body ? { "content-type": "application/json" } : {}),
+      ...sent.headers,
     },
-    ...(hasBody ? { body: input.raw ?? JSON.stringify(input.body ?? {}) } : {}),
+    ...(body ? { body: sent.raw ?? JSON.stringify(sent.body ?? {}) } : {}),
   });
-  const text = await response.text();
-  const { status, headers } = response;
-  seen.add(`${id} ${status}`);
-  const schema = operation.answers[status];
-  if (status < 300) {
-    expect(schema, `${id} ${status}`).not.toBe(undefined);
-    if (schema === null) expect(text).toBe("");
-    else expect((schema as { parse(value: unknown): unknown }).parse(JSON.parse(text))).toEqual(JSON.parse(text));
-  } else {
-    expect(headers.get("content-type")).toMatch(/^application\/problem\+json/);
-    expect(problem.parse(JSON.parse(text))).toMatchObject({ status });
-    expect(problemsOf(operation), `${id}: ${text}`).toContain(status);
-  }
-  return { status, body: text === "" ? null : JSON.parse(text), headers };
+  return prober.check(id, response);
 }
 
 /** An agent elsewhere that has nothing but HTTP. */
 export class Agent {
-  readonly server: { readonly url: string; readonly token: string };
+  readonly server: Address;
   readonly session: string;
   recorder: string;
   readonly #run = randomUUID();
   #keys = 0;
 
-  constructor(server: { readonly url: string; readonly token: string }, { session, recorder }: Recording) {
+  constructor(server: Address, { session, recorder }: Recording) {
     this.server = server;
     this.session = session;
     this.recorder = recorder!;
   }
 
-  static async create(server: { readonly url: string; readonly token: string }, body: object = {}): Promise<Agent> {
+  static async create(server: Address, body: object = {}): Promise<Agent> {
     const { status, body: recording } = await send(server, "createRecording", {
       body: { dialect: "anthropic", ...body },
     });

@@ -36,7 +36,9 @@ function inputFor(id: OperationId, session: string): ProbeInput {
   return { ...rest, params: { id: session, ...params } };
 }
 
-const every = Object.entries<Operation>(operations) as [OperationId, Operation][];
+/** recorder.test.ts has those of the recorder. */
+const isJudged = ({ tag }: Operation): boolean => tag !== "recorder";
+const every = (Object.entries<Operation>(operations) as [OperationId, Operation][]).filter(([, one]) => isJudged(one));
 const hasId = (operation: Operation): boolean => operation.path.includes(":id");
 const takes = (operation: Operation, status: number): boolean => operation.problems.includes(status);
 
@@ -89,7 +91,8 @@ test("every operation answers with every status that it documents, in the docume
       expect(await send(name, { ...input, body: "{" })).toMatchObject({ status: 400, code: "REQUEST_INVALID" });
       expect(await send(name, { ...input, body: { nonsense: 1 } })).toMatchObject({ status: 400 });
     }
-    if (operation.query) expect(await send(name, { ...input, query: { nonsense: "1" } })).toMatchObject({ status: 400 });
+    if (operation.query)
+      expect(await send(name, { ...input, query: { nonsense: "1" } })).toMatchObject({ status: 400 });
     if (hasId(operation)) expect(await send(name, { ...input, params: { id: "x" } })).toMatchObject({ status: 400 });
     if (takes(operation, 404)) expect(await send(name, inputFor(name, MISSING))).toMatchObject({ status: 404 });
   }
@@ -232,5 +235,5 @@ test("every operation answers with every status that it documents, in the docume
   }
   isStopped.resolve();
   await stopping;
-  expect(prober.compare()).toEqual({ missing: [], undocumented: [] });
+  expect(prober.compare(isJudged)).toEqual({ missing: [], undocumented: [] });
 });
