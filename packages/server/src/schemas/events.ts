@@ -50,6 +50,7 @@ export const stateEvent = z
         insert: z.array(item),
       })
       .optional(),
+    turn: z.int().optional().describe("With the event `turn.ended`: which turn."),
     event: chatEvent.optional().describe("What happened. `state` and `items` already show it."),
   })
   .meta({ id: "StateEvent" });
