@@ -124,20 +124,22 @@ test("of calls with one key at the same time, one is made", async () => {
 
 test("other writes of the session never take the key of a call", async () => {
   await using store = await openStore("memory:");
-  await using session = await store.create<unknown>({ dialect: "anthropic", draftMs: 0 });
+  await using session = await store.create<unknown>({ dialect: "anthropic" });
   const turn = await session.startTurn(prompt);
-  const { draft } = turn.request();
-  draft.push({ text: "streamed" });
-  // The end discards the draft first, in a unit of its own.
+  turn.request().draft.push({ text: "streamed" });
   await session.flush();
-  await session.once("end", "", async () => {
-    await session.note("inside", 1);
-    await turn.end();
-  });
+  // The end of a turn discards its draft first, in a unit of its own; an abort writes the rest of it.
+  await session.once("end", "", () => turn.end());
+  const next = await session.startTurn({ role: "user", content: "again" });
+  next.request().draft.push({ text: "the rest" });
+  await session.once("abort", "", () => next.abort({ by: "test" }));
   await Promise.all([session.once("one", "", () => session.note("one", 1)), session.note("other", 2)]);
-  const keyed = (await Array.fromAsync(store.history(session.id))).filter(({ key }) => key !== undefined);
-  expect(keyed.map(({ kind, name }) => [kind, name])).toEqual([
-    ["note", "inside"],
+  const records = await Array.fromAsync(store.history(session.id));
+  expect(records.filter(({ kind }) => kind === "draft")).toHaveLength(3);
+  const keyed = records.filter(({ key }) => key !== undefined);
+  expect(keyed.map(({ kind, name, outcome }) => [kind, name ?? outcome])).toEqual([
+    ["turn.ended", "completed"],
+    ["turn.ended", "aborted"],
     ["note", "one"],
   ]);
 });
