@@ -40,7 +40,13 @@ test("no other web page can use the cookie", async () => {
   expect(await status("POST", { "sec-fetch-site": "same-origin" })).toBe(201);
   // Without a word about where it comes from, and from other ports and hosts.
   expect(await status("POST", {})).toBe(403);
-  for (const origin of ["null", "https://evil.example", "http://127.0.0.1:1", `${own}.evil.example`, "http://localhost"])
+  for (const origin of [
+    "null",
+    "https://evil.example",
+    "http://127.0.0.1:1",
+    `${own}.evil.example`,
+    "http://localhost",
+  ])
     expect(await status("POST", { origin }), origin).toBe(403);
   for (const site of ["cross-site", "same-site"]) {
     expect(await status("GET", { "sec-fetch-site": site }), site).toBe(403);
@@ -74,7 +80,9 @@ test("other origins may call it only if the user has allowed them", async () => 
   const preflight = await stage.fetch("/sessions", { method: "OPTIONS", token: null, headers: { origin } });
   expect(preflight.status).toBe(204);
   expect(preflight.headers.get("access-control-allow-origin")).toBe(origin);
-  expect((await stage.fetch("/sessions", { headers: { origin } })).headers.get("access-control-allow-origin")).toBe(origin);
+  expect((await stage.fetch("/sessions", { headers: { origin } })).headers.get("access-control-allow-origin")).toBe(
+    origin,
+  );
   const other = await stage.fetch("/sessions", { headers: { origin: "https://other.example" } });
   expect(other.status).toBe(403);
   expect(other.headers.get("access-control-allow-origin")).toBe(null);
@@ -118,7 +126,8 @@ test("a read-only token expires", () => {
   now += 3_600_000;
   expect(credentials.byToken(token)).toBe(null);
   expect(credentials.byCookie(cookie)).toBe(null);
-  for (const wrong of ["", ".", "owner.", "owner.x", `x.${cookie.split(".")[1]}`]) expect(credentials.byCookie(wrong)).toBe(null);
+  for (const wrong of ["", ".", "owner.", "owner.x", `x.${cookie.split(".")[1]}`])
+    expect(credentials.byCookie(wrong)).toBe(null);
 });
 
 test("the log has no token, query or body", async () => {

@@ -36,7 +36,8 @@ test("a chat in a server has the same state and the same events as the chat itse
       event.type === "changed" || event.type === "text" || event.type === "item" ? [] : [JSON.stringify(event)],
     );
   expect(important(here)).toEqual(important(there));
-  const items = (events: readonly ChatEvent[]) => new Set(events.flatMap((e) => (e.type === "item" ? [e.item.id] : [])));
+  const items = (events: readonly ChatEvent[]) =>
+    new Set(events.flatMap((e) => (e.type === "item" ? [e.item.id] : [])));
   expect(items(here)).toEqual(items(there));
   await host.close();
   expect(stage.server.hosting.feed(remote.id)).not.toBe(null);
