@@ -11,6 +11,7 @@ import { Hosting } from "../hosting/hosting.ts";
 import { Recorder } from "../recorder/recorder.ts";
 import { makeApp, type RequestLine } from "./app.ts";
 import { readPage } from "./page-files.ts";
+import { Peers } from "./peers.ts";
 
 export interface ServerOptions {
   readonly host: ServedHost;
@@ -21,6 +22,11 @@ export interface ServerOptions {
   /** Default 127.0.0.1. */
   readonly address?: string;
   readonly allowed?: Partial<AllowedNames>;
+  /**
+   * The URLs of the other servers on the same store, which have the same token. A request for a session that one of
+   * them has open is passed on to it.
+   */
+  readonly peers?: readonly string[];
   readonly shares?: ShareFile;
   /** The folder of the web page's built files; without one there is no page. */
   readonly page?: string;
@@ -93,6 +99,7 @@ export async function startServer(options: ServerOptions): Promise<RunningServer
     allowed: { hosts: options.allowed?.hosts ?? [], origins: options.allowed?.origins ?? [] },
     bodyBytesMax: limits.bodyBytes,
     page: options.page === undefined ? new Map() : readPage(options.page),
+    peers: new Peers(options.peers ?? [], token),
     log: options.log ?? (() => {}),
   });
   const server = createAdaptorServer({

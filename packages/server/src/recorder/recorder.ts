@@ -108,6 +108,11 @@ export class Recorder {
     });
   }
 
+  /** Whether this server records the session. */
+  has(id: string): boolean {
+    return this.#held.has(id);
+  }
+
   /** With its recorder's own id, also a sign of life. */
   async state(id: string, recorder?: string): Promise<Recording> {
     const held = this.#held.get(id);
