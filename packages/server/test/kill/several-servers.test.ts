@@ -86,8 +86,9 @@ async function recorded(
   for await (const { name, data } of client.events(id, { after: cursor! })) {
     const record = name === "record" ? (JSON.parse(data) as Record<string, unknown>) : {};
     if (record["kind"] === kind) return record;
+    if (record["kind"] === "turn.ended") break;
   }
-  throw new Error(`no ${kind}`);
+  throw new Error(`the turn ended without ${kind}`);
 }
 
 /** Repeats what is refused with 409 until it is accepted. Returns how often it was refused. */
@@ -122,17 +123,17 @@ test("a client may reach any server; one is killed in mid-turn, and another fini
 
   // It does what it is asked for, too: the turn is running elsewhere.
   await recorded(third, id, "tool.started", () =>
-    second.call("startTurn", { params, body: { text: "1. run sleep 60" } }),
+    second.call("startTurn", { params, body: { text: "1. run sleep 60 2. run sleep 1" } }),
   );
   expect(await third.call("startTurn", { params, body: { text: "and again" } })).toEqual({ outcome: "queued" });
   const { queue } = await second.call("getQueue", { params });
   expect(queue).toMatchObject([{ text: "and again" }]);
   await second.call("withdrawPrompt", { params: { id, item: queue[0]!.id } });
-  await third.call("stopTurn", { params });
-  expect((await second.call("getSession", { params })).interruption).toMatchObject({ how: { kind: "aborted" } });
+  const stopped = await recorded(second, id, "turn.ended", () => third.call("stopTurn", { params }));
+  expect(stopped).toMatchObject({ outcome: "aborted" });
 
   await recorded(second, id, "tool.started", () =>
-    third.call("startTurn", { params, body: { text: "1. run sleep 61" } }),
+    third.call("startTurn", { params, body: { text: "1. run sleep 61 2. run sleep 1" } }),
   );
   await fleet.kill(0);
   const ended = await recorded(third, id, "turn.ended", async () => {
