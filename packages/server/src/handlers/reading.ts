@@ -128,8 +128,8 @@ async function itemsOf(
     const { cursor } = hub;
     return { items: feed.items, cursor: cursor === START ? null : cursor, version: feed.version };
   }
-  const reading = await hosting.host.sessions.read(id);
-  return { items: hosting.host.items(reading), cursor: reading.cursor ?? null, version: null };
+  const { reading, cursor } = await hosting.reading(id);
+  return { items: hosting.host.items(reading), cursor, version: null };
 }
 
 /**

@@ -114,7 +114,7 @@ class Follower {
         this.connections++;
         for await (const { name, lastId } of client.events(session, { after, signal })) {
           if (name === "start-over") this.ids.length = 0;
-          if (name === "record") this.ids.push(lastId);
+          if (name === "record") this.ids.push(lastId.replace(/~.*/, ""));
           after = lastId || "start";
         }
       } catch (error) {
