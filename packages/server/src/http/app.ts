@@ -162,7 +162,7 @@ async function answered(
     if (isHere()) return answerHere();
     throw refuse("SESSION_ELSEWHERE", `This server does not have session ${session} open. Nothing was touched.`);
   }
-  if (peers.knowMore(id) && !isHere()) {
+  if (peers.goFirst(id, operations[id]) && !isHere()) {
     const response = await peers.answer(c);
     if (response) return { response };
   }

@@ -1,18 +1,20 @@
 import { isHoldfastError } from "holdfast";
 import type { Context } from "hono";
 import { RequestError } from "../access/request-error.ts";
+import type { Operation } from "../schemas/operation.ts";
 import type { OperationId } from "../schemas/operations.ts";
 
 /** Says that a server has passed the request on: the receiver answers it only if it has the session open. */
 export const FORWARDED = "holdfast-forwarded";
 /** Of an answer, only what a client needs: the rest is this server's own. */
 const PASSED_ON = ["content-type", "idempotent-replayed", "retry-after", "x-accel-buffering"];
-/** What these show is complete only on the server that has the session open. */
+/** Of what only reads, that which is complete only on the server that has the session open. */
 const BETTER_THERE: ReadonlySet<OperationId> = new Set([
   "followEvents",
-  "getSession",
   "getPermissions",
+  "getQueue",
   "getRecording",
+  "getSession",
 ]);
 
 /**
@@ -29,9 +31,12 @@ export class Peers {
     this.#token = token;
   }
 
-  /** Whether to ask the others before this server answers. */
-  knowMore(id: OperationId): boolean {
-    return this.#urls.length > 0 && BETTER_THERE.has(id);
+  /**
+   * Whether to ask the others before this server answers. Whatever changes a session is asked for there: to stop a turn
+   * that runs elsewhere, for example, would do nothing here, without an error.
+   */
+  goFirst(id: OperationId, { method }: Pick<Operation, "method">): boolean {
+    return this.#urls.length > 0 && (method !== "get" || BETTER_THERE.has(id));
   }
 
   /** Whether the others may be able to do what this server could not. */
