@@ -123,6 +123,16 @@ async function addServers(hour: Hour): Promise<void> {
   await hour.types("holdfast mcp get files", { sees: [/mcp__files__echo/] });
   await hour.types("holdfast mcp remove files", { sees: [/Removed "files"/] });
   await hour.types("holdfast mcp remove docs", { sees: [/Removed "docs"/] });
+  // The agent that looks up the sessions is this one.
+  await hour.types("claude mcp add holdfast -- holdfast mcp serve", {
+    typed: "holdfast mcp add own -- holdfast mcp serve && holdfast mcp get own && holdfast mcp remove own",
+    sees: [/mcp__own__search_sessions/, /Removed "own"/],
+  });
+  await hour.types("holdfast mcp serve --transport http", {
+    typed: "timeout 5 holdfast mcp serve --transport http --port 0",
+    sees: [/http:\/\/127\.0\.0\.1:\d+\/mcp/, /The token is in/],
+    exitCode: 124,
+  });
 }
 
 /** Says something, sees an answer, leaves. */

@@ -33,6 +33,9 @@ export const CLI_ROOMS: PackageRooms = {
     // MCP servers: started, restarted and ended; their tools and results, in the forms of the agent's own.
     "mcp/": ["mcp-settings/", "terminal/", "tools/results/", "tools/shell/"],
 
+    // Our own MCP server: past sessions for any agent.
+    "mcp-server/": ["config.ts", "export/", "failure.ts", "store/", "terminal/", "transcript/", "trust/", "version.ts"],
+
     "models/offline/evidence/": [],
     "models/offline/kinds/": ["models/offline/evidence/"],
     "models/offline/": ["models/offline/evidence/", "models/offline/kinds/"],
@@ -88,7 +91,7 @@ export const CLI_ROOMS: PackageRooms = {
 
     // One file for each command; what they need is loaded when they run.
     "commands/": [
-      ...["config.ts", "demo/", "failure.ts", "mcp/", "mcp-settings/", "store/", "terminal/"],
+      ...["config.ts", "demo/", "failure.ts", "mcp/", "mcp-server/", "mcp-settings/", "store/", "terminal/"],
       ...["tools/permission/", "tools/shell/", "trust/", "version.ts"],
     ],
     "commands/agent/": ["config.ts", "run/", "screen/", "serve/"],

@@ -17,9 +17,11 @@ export const SERVER_ROOMS: PackageRooms = {
     // The sessions that this server has open, and those who follow them.
     "events/": ["access/", "contract/", "schemas/"],
     "hosting/": ["access/", "contract/", "events/"],
+    // Sessions that agents in other processes record.
+    "recorder/": ["access/", "schemas/"],
     // One function for each operation; then the application around them, on a socket.
-    "handlers/": ["access/", "contract/", "events/", "hosting/", "openapi/", "reading/", "schemas/"],
-    "http/": ["access/", "contract/", "handlers/", "hosting/", "schemas/"],
+    "handlers/": ["access/", "contract/", "events/", "hosting/", "openapi/", "reading/", "recorder/", "schemas/"],
+    "http/": ["access/", "contract/", "handlers/", "hosting/", "recorder/", "schemas/"],
     // The other side of the connection.
     "client/": ["contract/", "schemas/"],
     "index.ts": ["access/", "client/", "contract/", "hosting/", "http/", "openapi/", "schemas/"],

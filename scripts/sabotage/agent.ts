@@ -4,6 +4,7 @@ const ADAPTER = ["packages/adapters/test/unit"];
 const AGENT = ["packages/cli/test/unit/host-", "packages/cli/test/unit/agent-"];
 const TOOLS = ["packages/cli/test/unit/tools-", "packages/cli/test/unit/permission.test"];
 const MCP = ["packages/cli/test/unit/mcp.test"];
+const LOOKUP = ["packages/cli/test/unit/mcp-serve.test"];
 const TRUST = ["packages/cli/test/unit/trust.test"];
 
 const RULES = ["packages/cli/test/unit/permission-shell.test"];
@@ -328,7 +329,7 @@ export const agentSabotages: readonly Sabotage[] = [
   {
     name: "mcp: the model reads what a person cannot see",
     room: cli,
-    file: "mcp/catalog.ts",
+    file: "terminal/plain.ts",
     find: "[\\p{Cf}\\p{Co}\\p{Cn}\\p{Default_Ignorable_Code_Point}]",
     replace: "[\\p{Co}]",
     look: MCP,
@@ -396,5 +397,29 @@ export const agentSabotages: readonly Sabotage[] = [
     find: "if (!isLiteral && !isChat && isWord(first)) throw unknownCommand(words, commands);",
     replace: "",
     look: ["packages/cli/test/unit/shorthand.test"],
+  },
+  {
+    name: "mcp serve: session text can imitate the end of its quotation",
+    room: cli,
+    file: "mcp-server/quote.ts",
+    find: 'onlyVisible(quoted).replaceAll(IMITATION, "&lt;")',
+    replace: "onlyVisible(quoted)",
+    look: LOOKUP,
+  },
+  {
+    name: "mcp serve: a line of a session can imitate the start of an item",
+    room: cli,
+    file: "mcp-server/read.ts",
+    find: 'const INDENT = "  ";',
+    replace: 'const INDENT = "";',
+    look: LOOKUP,
+  },
+  {
+    name: "mcp serve: a key that a page cuts in two is not redacted",
+    room: cli,
+    file: "mcp-server/clean.ts",
+    find: "credentials(text.slice(0, chars + MARGIN_CHARS))",
+    replace: "credentials(text.slice(0, chars))",
+    look: LOOKUP,
   },
 ];

@@ -281,4 +281,25 @@ export const sessionSabotages: readonly Sabotage[] = [
     replace: "if (sent.has(id) && here.has(id)) repeated.add(at);",
     look: ["unit/dialect-openai-responses"],
   },
+  {
+    name: "once: the key is recorded after the call, not with it",
+    file: "session/once.ts",
+    find: "  const appended = append(call.key);\n  call.unit = appended;",
+    replace: "  const appended = append(undefined);\n  void call.unit;",
+    look: ["unit/once"],
+  },
+  {
+    name: "once: the end of a draft takes the key of the call that ends it",
+    file: "session/once.ts",
+    find: '(unit[0]?.kind === "draft" && !call.streams)',
+    replace: "false",
+    look: ["unit/once"],
+  },
+  {
+    name: "once: a key counts for any content",
+    file: "session/once.ts",
+    find: "if (made.digest !== digest) throw keyTaken(key);",
+    replace: "",
+    look: ["unit/once"],
+  },
 ];

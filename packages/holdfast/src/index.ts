@@ -33,6 +33,7 @@ export type {
   LatestOptions,
   Link,
   ListQuery,
+  Once,
   OpenCall,
   OpenOptions,
   Queued,

@@ -67,8 +67,12 @@ export class Prober {
   }
 
   /** The documented statuses that no request has met, and those that it met without being documented. */
-  compare(): { readonly missing: string[]; readonly undocumented: string[] } {
-    const documented = Object.entries<Operation>(operations).flatMap(([id, operation]) =>
+  compare(isJudged: (operation: Operation) => boolean): {
+    readonly missing: string[];
+    readonly undocumented: string[];
+  } {
+    const judged = Object.entries<Operation>(operations).filter(([, operation]) => isJudged(operation));
+    const documented = judged.flatMap(([id, operation]) =>
       [...Object.keys(operation.answers), ...problemsOf(operation)].map((status) => `${id} ${status}`),
     );
     return {

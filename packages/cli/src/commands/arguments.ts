@@ -13,6 +13,11 @@ export function countOrNoneOf(text: string): number {
   return text === "0" ? 0 : countOf(text);
 }
 
+export function portOf(text: string): number {
+  if (!/^\d{1,5}$/.test(text) || Number(text) > 65_535) throw new InvalidArgumentError("Give a port from 0 to 65535.");
+  return Number(text);
+}
+
 /** In milliseconds. */
 export function ageOf(text: string): number {
   const age = durationMs(text);

@@ -1,5 +1,6 @@
 import { Argument, type Command, Option } from "commander";
 import { type Config, configPath, loadConfig } from "../config.ts";
+import { defined } from "../defined.ts";
 import { CommandError, EXIT } from "../exit.ts";
 import type { ServerReport } from "../mcp/servers.ts";
 import { checkServers, type ServerSettings } from "../mcp-settings/server-settings.ts";
@@ -7,28 +8,41 @@ import { shownAddress } from "../shown-address.ts";
 import { jsonText } from "../terminal/json.ts";
 import { plainLine } from "../terminal/plain.ts";
 import { tableLines } from "../terminal/table.ts";
+import { portOf } from "./arguments.ts";
 
 interface Options {
   readonly env?: readonly string[];
   readonly header?: readonly string[];
   readonly transport?: "stdio" | "http";
+  readonly port?: number;
+  /** False with --no-redact. */
+  readonly redact: boolean;
   readonly json?: true;
 }
+
+/** Where `serve` listens: h-o-l-d on the keys of a telephone. */
+const PORT = 4653;
 
 export function register(program: Command): void {
   const several = (value: string, before: readonly string[] = []): readonly string[] => [...before, value];
   program
     .command("mcp")
-    .summary("list, add and remove MCP servers")
+    .summary("list, add and remove MCP servers; serve sessions to other agents")
     .description(
-      "Lists your MCP servers and whether they work, shows the tools of one, or adds and removes one. Servers are saved in your configuration file, never in a project. The agent asks before it calls their tools, unless a rule allows it.",
+      'Lists your MCP servers and whether they work, shows the tools of one, or adds and removes one. Servers are saved in your configuration file, never in a project. The agent asks before it calls their tools, unless a rule allows it. "serve" is the other direction: an MCP server with which any agent can list, search and read the sessions of this store, and change nothing.',
     )
-    .addArgument(new Argument("[action]", "what to do").choices(["list", "get", "add", "remove"]).default("list"))
+    .addArgument(
+      new Argument("[action]", "what to do").choices(["list", "get", "add", "remove", "serve"]).default("list"),
+    )
     .argument("[name]", "for get, add and remove: the server's name")
     .argument("[command...]", "for add: the program that runs the server and its arguments, or the server's URL")
     .option("-e, --env <name=value>", "with add: a variable for the program; repeatable", several)
     .option("-H, --header <name: value>", "with add: an HTTP header for the URL; repeatable", several)
-    .addOption(new Option("-t, --transport <kind>", "with add: how to reach the server").choices(["stdio", "http"]))
+    .addOption(
+      new Option("-t, --transport <kind>", "with add and serve: how to reach the server").choices(["stdio", "http"]),
+    )
+    .option("--port <n>", `with serve over http: the port on 127.0.0.1, 0 for any free one (default: ${PORT})`, portOf)
+    .option("--no-redact", "with serve: also show what looks like a key, token or password")
     .option("--json", "print JSON")
     .addHelpText(
       "after",
@@ -40,26 +54,50 @@ Examples:
   holdfast mcp add docs https://mcp.example.com/mcp -H 'Authorization: Bearer \${DOCS_TOKEN}'
   holdfast mcp get github
   holdfast mcp remove github
+  claude mcp add holdfast -- holdfast mcp serve
+  holdfast mcp serve --transport http
 
 Put -- before the program, so that its options are not taken for options of holdfast. \${NAME} is replaced by the
 environment variable when the server starts: quote it, and the key itself is not saved.`,
     )
-    .action(async (action: string, name: string | undefined, words: readonly string[], options: Options) => {
-      assertUsage(action, name, words, options);
-      if (action === "add") await add(name!, words, options);
-      else if (action === "remove") await remove(name!, options);
-      else await show(action === "get" ? name! : null, options);
-    });
+    .action(
+      async (
+        action: string,
+        name: string | undefined,
+        words: readonly string[],
+        options: Options,
+        command: Command,
+      ) => {
+        assertUsage(action, name, words, options);
+        if (action === "serve") await serve(options, command.optsWithGlobals()["store"] as string | undefined);
+        else if (action === "add") await add(name!, words, options);
+        else if (action === "remove") await remove(name!, options);
+        else await show(action === "get" ? name! : null, options);
+      },
+    );
 }
 
 function assertUsage(action: string, name: string | undefined, words: readonly string[], options: Options): void {
+  if (action === "serve" && name !== undefined) throw usage("serve takes no name.");
   if (action === "list" && name !== undefined) throw usage(`list takes no name. Use: holdfast mcp get ${name}`);
-  if (action !== "list" && name === undefined) throw usage(`Which server? holdfast mcp ${action} <name>`);
+  if (action !== "list" && action !== "serve" && name === undefined)
+    throw usage(`Which server? holdfast mcp ${action} <name>`);
   if (action !== "add" && words.length > 0) throw usage(`${action} takes only a name.`);
   if (action === "add" && words.length === 0)
     throw usage(`What runs the server? holdfast mcp add ${name} -- <program> [arguments], or a URL.`);
-  const isForAdd = options.env ?? options.header ?? options.transport;
-  if (action !== "add" && isForAdd !== undefined) throw usage("--env, --header and --transport are for add.");
+  if (action !== "add" && (options.env ?? options.header) !== undefined) throw usage("--env and --header are for add.");
+  if (action !== "add" && action !== "serve" && options.transport !== undefined)
+    throw usage("--transport is for add and serve.");
+  if (options.port !== undefined && !(action === "serve" && options.transport === "http"))
+    throw usage("--port is for serve over http: holdfast mcp serve --transport http --port <n>.");
+  if (action !== "serve" && !options.redact) throw usage("--no-redact is for serve.");
+  if (action === "serve" && options.json) throw usage("serve prints nothing but the protocol.");
+}
+
+/** The SDK is loaded only where it is needed. */
+async function serve({ transport = "stdio", port = PORT, redact }: Options, store: string | undefined): Promise<void> {
+  const { serve } = await import("../mcp-server/serve.ts");
+  await serve({ transport, port, redact, ...defined({ store }) });
 }
 
 /** As they are written in the file: unset members stay unset. */

@@ -46,7 +46,7 @@ export async function* exportSession(
  * A prompt used as a title is cut, and the rest of a secret in it no longer looks like one, so the word that was cut is
  * removed as well. The title of a fork goes on after it.
  */
-function wholeWords(title: string): string {
+export function wholeWords(title: string): string {
   return title.replaceAll(/(?<!\S)\S*…(?!\S)/g, "…");
 }
 

@@ -1,6 +1,6 @@
 import { createHash } from "node:crypto";
 import { PREFIX } from "../mcp-settings/tool-names.ts";
-import { plain, plainLine } from "../terminal/plain.ts";
+import { onlyVisible, plainLine } from "../terminal/plain.ts";
 
 /** A server's tool, as the model is offered it. */
 export interface ServerTool {
@@ -145,14 +145,9 @@ function readSchema(given: unknown): ServerTool["inputSchema"] | string {
   return { ...schema, properties, type: "object" };
 }
 
-/**
- * What the model reads is what a person can see: without escape sequences, invisible characters and characters that
- * change the writing direction.
- */
+/** What the model reads is what a person can see. */
 function cleaned(text: string): string {
-  const seen = plain(text.slice(0, DESCRIPTION_CHARS_MAX * 2))
-    .replaceAll(/[\p{Cf}\p{Co}\p{Cn}\p{Default_Ignorable_Code_Point}]/gu, "")
-    .trim();
+  const seen = onlyVisible(text.slice(0, DESCRIPTION_CHARS_MAX * 2)).trim();
   if (seen.length <= DESCRIPTION_CHARS_MAX) return seen;
   return `${seen.slice(0, DESCRIPTION_CHARS_MAX).replace(/[\uD800-\uDBFF]$/u, "")}…`;
 }

@@ -17,6 +17,8 @@ export interface ServeOptions {
   readonly address: string;
   readonly allowHost: readonly string[];
   readonly allowOrigin: readonly string[];
+  /** Other servers on the same store. */
+  readonly peer: readonly string[];
   /** How long a running turn may take to end by itself, in seconds. */
   readonly grace: number;
   readonly open?: true;
@@ -47,7 +49,7 @@ export async function serve(options: ServeOptions, config: Config): Promise<void
 }
 
 async function listen(
-  { port, address, allowHost, allowOrigin, log }: ServeOptions,
+  { port, address, allowHost, allowOrigin, peer, log }: ServeOptions,
   { model }: Config,
   host: LocalHost,
   token: string,
@@ -62,6 +64,7 @@ async function listen(
       address,
       model,
       allowed: { hosts: allowHost, origins: allowOrigin },
+      peers: peer,
       shares: shareFile(host.sessions.url),
       log: (line) => writeLog(line, log === true),
       ...(page === null ? {} : { page }),

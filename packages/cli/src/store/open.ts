@@ -35,7 +35,8 @@ export async function assertStore(config: Config): Promise<void> {
   if (place !== null) noStore(place);
 }
 
-async function addressOf({ store }: Config): Promise<string> {
+/** The configured address, or the default. */
+export async function addressOf({ store }: Pick<Config, "store">): Promise<string> {
   const { defaultAddress } = await import("holdfast/store");
   return store ?? defaultAddress(process.env, process.platform, homedir);
 }

@@ -26,6 +26,16 @@ export async function* allSessions(store: Pick<Store, "list">): AsyncGenerator<S
   } while (after !== undefined);
 }
 
+/** Of these sessions, those that are listed. */
+export async function summariesOf(store: Store, ids: ReadonlySet<string>): Promise<Map<string, Summary>> {
+  const found = new Map<string, Summary>();
+  for await (const session of allSessions(store)) {
+    if (ids.has(session.id)) found.set(session.id, session);
+    if (found.size === ids.size) break;
+  }
+  return found;
+}
+
 /**
  * Finds the session a user means: an id, its first or last characters (four or more), or `latest` (`-`), the last one
  * written to that is not empty, unreadable or a sub-agent's. Throws CommandError SESSION_NOT_FOUND, SESSION_AMBIGUOUS.

@@ -41,6 +41,14 @@ export function plainLine(text: string): string {
 }
 
 /**
+ * The same without any character that a person cannot see: for a model, which reads those too. Text hidden in them
+ * would reach it unnoticed.
+ */
+export function onlyVisible(text: string): string {
+  return plain(text).replaceAll(/[\p{Cf}\p{Co}\p{Cn}\p{Default_Ignorable_Code_Point}]/gu, "");
+}
+
+/**
  * Removes escape sequences with their content. An unterminated string loses only its opener, so that it cannot hide the
  * text after it. Linear time: every search starts where the last one ended, and the end of a string is searched for
  * once, however many openers precede it.

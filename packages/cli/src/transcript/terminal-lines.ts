@@ -156,7 +156,8 @@ function expandTabs(text: string): string {
   return text.replaceAll("\t", "    ");
 }
 
-function fileWords({ name, mediaType, bytes, url }: ShownFile): string {
+/** A file in a message, on one line. */
+export function fileWords({ name, mediaType, bytes, url }: ShownFile): string {
   const size = bytes === undefined ? "" : `, ${bytesWords(bytes)}`;
   return plainLine(`[${name ?? url ?? "file"}: ${mediaType}${size}]`);
 }

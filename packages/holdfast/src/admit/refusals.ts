@@ -53,6 +53,12 @@ export function messageIdTaken(id: string, why = "another message has this id"):
   return new HoldfastError("MESSAGE_ID_TAKEN", text, { message: shown });
 }
 
+export function keyTaken(key: string): HoldfastError {
+  const shown = key.slice(0, 80);
+  const message = `A call with the key ${JSON.stringify(shown)} was recorded with another content, so this one was not made. Recorded calls are unchanged. Give each call its own key.`;
+  return new HoldfastError("KEY_TAKEN", message, { key: shown });
+}
+
 export function queueUnknown(id: unknown): HoldfastError {
   const message = `The queue has no prompt ${JSON.stringify(describeId(id))}: it was delivered or withdrawn. Nothing was recorded.`;
   return new HoldfastError("QUEUE_UNKNOWN", message, { id: describeId(id) });

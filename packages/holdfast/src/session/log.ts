@@ -1,8 +1,10 @@
 import type { Conversation } from "../conversation/conversation.ts";
 import type { SessionRecord } from "../conversation/records.ts";
 import { frozenInside } from "../conversation/snapshot.ts";
+import { defined } from "../defined.ts";
 import type { Appended, Durability, Journal, Written } from "../journal/contract.ts";
 import type { JournalRecord, Json, NewRecord } from "../journal/record.ts";
+import { appendKeyed, withKey } from "./once.ts";
 
 /** Writes to the journal, and folds everything it writes into the conversation, in journal order. */
 export class Log<M> {
@@ -17,6 +19,7 @@ export class Log<M> {
   /** What a dialect threw while a unit was folded, by the unit's last seq. Its caller receives it. */
   readonly #faults = new Map<number, unknown>();
   #openedAt: number | null = null;
+  #keyedCalls = 0;
   /** The calls that wait for the conversation to catch up; null if there are none. */
   #line: Promise<void> | null = null;
 
@@ -67,10 +70,29 @@ export class Log<M> {
   /** Appends one unit. Resolves when it is durable; throws what `Journal.append` throws. */
   append(unit: readonly SessionRecord[], durability?: Durability): Promise<Appended> {
     this.#unit = unit;
-    const appended = this.journal.append(unit as readonly NewRecord[], durability ? { durability } : undefined);
+    const appended =
+      this.#keyedCalls === 0
+        ? this.#put(unit, durability)
+        : appendKeyed(this, unit, (key) => this.#put(unit, durability, key));
     if (this.#unit === null) return this.#faults.size === 0 ? appended : appended.then((done) => this.#whole(done));
     this.#unit = null;
     return this.#answered(appended);
+  }
+
+  /** Makes a call whose unit carries the key. A call that writes nothing leaves a note with it. */
+  async once(key: string, streams: boolean, work: () => Promise<unknown>): Promise<Appended> {
+    this.#keyedCalls += 1;
+    try {
+      const note = (): Promise<Appended> => this.append([{ kind: "note", name: "once", value: true }]);
+      return (await withKey(this, key, streams, work)) ?? (await withKey(this, key, false, note))!;
+    } finally {
+      this.#keyedCalls -= 1;
+    }
+  }
+
+  #put(unit: readonly SessionRecord[], durability?: Durability, key?: string): Promise<Appended> {
+    const options = durability || key !== undefined ? defined({ durability, key }) : undefined;
+    return this.journal.append(unit as readonly NewRecord[], options);
   }
 
   appendSync(unit: readonly SessionRecord[]): Appended {

@@ -30,6 +30,7 @@ import { Followers } from "./followers.ts";
 import { type Ending, endsNow, type Guarded, onClosed } from "./guarded.ts";
 import { InOrder } from "./in-order.ts";
 import { Log } from "./log.ts";
+import { digestOf, type OnceKeys, recordedKey } from "./once.ts";
 import { Queue } from "./queue.ts";
 import { endAnswered, resumeGiven } from "./resume-turn.ts";
 import type * as surface from "./surface.ts";
@@ -51,6 +52,8 @@ export interface SessionParts<M> {
   readonly options: Pick<surface.OpenOptions<M>, "draftMs" | "draftBytes">;
   /** Folds records into a new conversation in this session's dialect. */
   readonly fold: (dialect: Dialect<M>) => Conversation<M>;
+  /** The calls made with a key so far. */
+  readonly once: OnceKeys;
   readonly onTurnEnd: (id: string) => void;
   readonly onClose: (id: string) => void;
 }
@@ -70,6 +73,8 @@ export class LiveSession<M> extends LiveReading<M> implements surface.Session<M>
   readonly #queue: Queue<M>;
   /** Serializes the calls that change the conversation. */
   readonly #order = new InOrder();
+  /** Serializes the calls made with a key. */
+  readonly #keyed = new InOrder();
   readonly #closed = new Set<() => void>();
   readonly #stopListening: () => void;
   #turn: LiveTurn<M> | null = null;
@@ -205,6 +210,37 @@ export class LiveSession<M> extends LiveReading<M> implements surface.Session<M>
     const given = this.#admission.json(value, "value");
     assertSize("the note", "note", { name, value: given }, MESSAGE_BYTES_MAX);
     await this.#log.append([{ kind: "note", name, value: given }]);
+  }
+
+  async once(
+    key: string,
+    content: string,
+    work: () => Promise<unknown>,
+    options: { readonly streams?: boolean } = {},
+  ): Promise<surface.Once> {
+    this.#assertOpen();
+    const digest = digestOf(key, content);
+    const streams = reading("options", () => options.streams === true);
+    return this.#keyed.run(async () => {
+      this.#assertOpen();
+      const known = this.#parts.once.find(key, digest);
+      if (known) {
+        await this.#log.journal.flush();
+        return { ...known, repeated: true };
+      }
+      const { seq, last } = await this.#log.once(recordedKey(key, digest), streams, work);
+      this.#parts.once.add(key, digest, { seq, last });
+      return { seq, last, repeated: false };
+    });
+  }
+
+  /** Where the call with this key is recorded, durably; null if it is not. Waits for one that is being made. */
+  findOnce(key: string, digest: string): Promise<{ seq: number; last: number } | null> {
+    return this.#keyed.run(async () => {
+      const known = this.#parts.once.find(key, digest);
+      if (known) await this.#log.journal.flush();
+      return known;
+    });
   }
 
   async rename(title: string): Promise<void> {

@@ -21,6 +21,7 @@ import { type JournalStoreOptions, openJournalStore } from "../stores/open.ts";
 import { oneLine } from "../text/one-line.ts";
 import { readingOf } from "../view/reading.ts";
 import { type Ending, endsNow, type Guarded, onClosed } from "./guarded.ts";
+import { digestOf, OnceKeys } from "./once.ts";
 import { LiveSession } from "./session.ts";
 import type * as surface from "./surface.ts";
 
@@ -106,7 +107,7 @@ class SessionStore implements surface.Store, Guarded {
     try {
       this.#assertOpen();
       const conversation = this.#fold(records, dialect);
-      return this.#join(journal, conversation, recovery, opened, given);
+      return this.#join(journal, conversation, recovery, opened, given, OnceKeys.in(records));
     } catch (error) {
       await journal.close();
       throw error;
@@ -156,6 +157,22 @@ class SessionStore implements surface.Store, Guarded {
       holder,
       ...(last ? { cursor: cursorOf(last) } : {}),
     });
+  }
+
+  async once(id: string, key: string, content: string): Promise<Omit<surface.Once, "repeated"> | null> {
+    this.#assertOpen();
+    const digest = digestOf(key, content);
+    const live = this.#live.get(id);
+    if (live) return live.findOnce(key, digest);
+    const { records } = await this.#journals.read(id);
+    const found = OnceKeys.in(records).find(key, digest);
+    // A database shows what is committed.
+    const isDurable = this.#journals.capabilities.lease === "fenced";
+    if (!found || isDurable || records.some(({ synced = 0 }) => synced >= found.last)) return found;
+    // It is there to be read, but a power cut might still take it: everything that opening shows is durable.
+    const opened = await this.#journals.open(id, { app: this.#parts.app });
+    await opened.journal.close();
+    return OnceKeys.in(opened.records).find(key, digest);
   }
 
   list(query: surface.ListQuery = {}): Promise<{ readonly sessions: surface.Summary[]; readonly next?: string }> {
@@ -308,6 +325,7 @@ class SessionStore implements surface.Store, Guarded {
     recovery: Recovery,
     opened: Readonly<Record<string, string | boolean>>,
     options: Pick<surface.OpenOptions<M>, "app" | "draftMs" | "draftBytes">,
+    once = new OnceKeys(),
   ): LiveSession<M> {
     const holder: Holder = {
       pid: process.pid,
@@ -325,6 +343,7 @@ class SessionStore implements surface.Store, Guarded {
       opened,
       options,
       fold: (dialect) => new Conversation(this.#parts.lookup, dialect),
+      once,
       onTurnEnd: (id) => this.#search.note(id),
       onClose: (id) => this.#live.delete(id),
     });

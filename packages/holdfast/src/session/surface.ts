@@ -98,6 +98,12 @@ export interface Store extends AsyncDisposable {
   ): Promise<Reading<DialectMessages[D]>>;
   read<M = unknown>(id: string, options?: ReadOptions<M>): Promise<Reading<M>>;
   /**
+   * Where `session.once` recorded the call with this key, in whichever process; null if it did not. What it returns is
+   * durable. Throws KEY_TAKEN if the call had another content, SESSION_NOT_FOUND, and SESSION_BUSY if another process
+   * has the session open and the call is so recent that it may not be durable yet.
+   */
+  once(id: string, key: string, content: string): Promise<Omit<Once, "repeated"> | null>;
+  /**
    * Lists sessions newest first, page by page, even if a clock was wrong. Reads no transcripts (P7). Marks unreadable
    * sessions and still lists the others (P9). Throws CURSOR_STALE if `after` did not come from a list.
    */
@@ -267,6 +273,21 @@ export interface Session<M> extends Reading<M>, AsyncDisposable {
   dequeue(id: string): Promise<void>;
   /** Records application data. The latest value for each name is in `attributes.notes`, across epochs. */
   note(name: string, value: Json): Promise<void>;
+  /**
+   * Makes a call that is recorded once, however often it is repeated with the same key, also after a crash and in
+   * another process. `work` makes one call of this session or its turn (not `replace` or `undo`); the key is recorded
+   * in one unit with what that writes. If the key is known, `work` is not called. `content`: what the call is about, as
+   * text. The journal holds a digest of it, so that a key is not used for two different calls. All keys of the current
+   * epoch are remembered, and the newest 256 from before it. `streams`: the call pushes text into a draft, and flushes
+   * it.
+   * Throws KEY_TAKEN if the key was used with another content, RECORD_INVALID, and whatever `work` throws.
+   */
+  once(
+    key: string,
+    content: string,
+    work: () => Promise<unknown>,
+    options?: { readonly streams?: boolean },
+  ): Promise<Once>;
   /** Throws ATTRIBUTE_INVALID. */
   rename(title: string): Promise<void>;
   /** Yields each record once, in order, after seq `after`, until the signal fires or the session is closed. */
@@ -284,6 +305,16 @@ export interface Session<M> extends Reading<M>, AsyncDisposable {
    * record failed or is in doubt; the lease is released either way.
    */
   close(): Promise<void>;
+}
+
+/** Where a call with a key is recorded. */
+export interface Once {
+  /** The seq of its first record. */
+  readonly seq: number;
+  /** The seq of its last record. */
+  readonly last: number;
+  /** It was recorded before: this call did nothing. */
+  readonly repeated: boolean;
 }
 
 /** Options of `turn.append` and `draft.commit`. */

@@ -2,12 +2,14 @@ import type { HttpBindings } from "@hono/node-server";
 import type { Context } from "hono";
 import type { Caller, Credentials } from "../access/credentials.ts";
 import type { Hosting } from "../hosting/hosting.ts";
+import type { Recorder } from "../recorder/recorder.ts";
 import type { Input } from "../schemas/operation.ts";
 import type { OperationId, Operations } from "../schemas/operations.ts";
 import type { Streams } from "./streams.ts";
 
 export interface Served {
   readonly hosting: Hosting;
+  readonly recorder: Recorder;
   readonly credentials: Credentials;
   readonly streams: Streams;
   readonly version: string;

@@ -9,17 +9,20 @@ import { problemOf } from "../access/problem-of.ts";
 import { refuse } from "../access/request-error.ts";
 import type { Answer, Handlers, RequestContext, Served } from "../handlers/context.ts";
 import { readingHandlers } from "../handlers/reading.ts";
+import { recorderHandlers } from "../handlers/recorder.ts";
 import { serverHandlers, WRONG_TOKEN } from "../handlers/server.ts";
 import { sessionHandlers } from "../handlers/sessions.ts";
 import { turnHandlers } from "../handlers/turns.ts";
 import type { Operation } from "../schemas/operation.ts";
 import { type OperationId, operations } from "../schemas/operations.ts";
 import type { PageFile } from "./page-files.ts";
+import { FORWARDED, type Peers } from "./peers.ts";
 
 export interface AppOptions extends Served {
   readonly allowed: AllowedNames;
   readonly bodyBytesMax: number;
   readonly page: ReadonlyMap<string, PageFile>;
+  readonly peers: Peers;
   /** One line for each request, without its query, headers and body. */
   readonly log: (line: RequestLine) => void;
 }
@@ -37,7 +40,13 @@ export interface RequestLine {
 
 type Env = { Bindings: HttpBindings };
 
-const handlers: Handlers = { ...serverHandlers, ...sessionHandlers, ...readingHandlers, ...turnHandlers };
+const handlers: Handlers = {
+  ...serverHandlers,
+  ...sessionHandlers,
+  ...readingHandlers,
+  ...turnHandlers,
+  ...recorderHandlers,
+};
 
 const HEADERS: Readonly<Record<string, string>> = {
   "cache-control": "no-store",
@@ -105,11 +114,11 @@ export function makeApp(options: AppOptions): Hono<Env> {
   );
   for (const [id, operation] of Object.entries<Operation>(operations)) {
     app.on(operation.method.toUpperCase(), operation.path, async (c) => {
-      const context: RequestContext = { ...options, c, caller: callerOf(c) };
+      const context = { ...options, c, caller: callerOf(c) };
       assertAccess(operation, context);
       const input = await readInput(operation, c);
       const handler = handlers[id as OperationId] as (input: unknown, context: RequestContext) => Promise<Answer>;
-      const answer = await handler(input, context);
+      const answer = await answered(id as OperationId, context, () => handler(input, context));
       if ("response" in answer) return answer.response;
       if (answer.body === undefined) return c.body(null, answer.status as 204);
       return c.json(answer.body, answer.status as 200);
@@ -138,6 +147,32 @@ export function makeApp(options: AppOptions): Hono<Env> {
     return c.json(problem, problem.status as 500, { "content-type": "application/problem+json" });
   });
   return app;
+}
+
+/** Answers here, or has the server answer that has the session open. */
+async function answered(
+  id: OperationId,
+  { c, hosting, recorder, peers }: RequestContext & Pick<AppOptions, "peers">,
+  answerHere: () => Promise<Answer> | Answer,
+): Promise<Answer> {
+  const session = c.req.param("id");
+  if (session === undefined) return answerHere();
+  const isHere = (): boolean => hosting.feed(session) !== null || recorder.has(session);
+  if (c.req.header(FORWARDED) !== undefined) {
+    if (isHere()) return answerHere();
+    throw refuse("SESSION_ELSEWHERE", `This server does not have session ${session} open. Nothing was touched.`);
+  }
+  if (peers.goFirst(id, operations[id]) && !isHere()) {
+    const response = await peers.answer(c);
+    if (response) return { response };
+  }
+  try {
+    return await answerHere();
+  } catch (error) {
+    const response = peers.canHelp(error) ? await peers.answer(c) : null;
+    if (response) return { response };
+    throw error;
+  }
 }
 
 function callerOf(c: Context<Env>): Caller | null {

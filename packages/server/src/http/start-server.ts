@@ -8,8 +8,10 @@ import type { ServedHost } from "../contract/served-host.ts";
 import { Streams } from "../handlers/streams.ts";
 import { finishInterrupted } from "../hosting/finish-interrupted.ts";
 import { Hosting } from "../hosting/hosting.ts";
+import { Recorder } from "../recorder/recorder.ts";
 import { makeApp, type RequestLine } from "./app.ts";
 import { readPage } from "./page-files.ts";
+import { Peers } from "./peers.ts";
 
 export interface ServerOptions {
   readonly host: ServedHost;
@@ -20,6 +22,11 @@ export interface ServerOptions {
   /** Default 127.0.0.1. */
   readonly address?: string;
   readonly allowed?: Partial<AllowedNames>;
+  /**
+   * The URLs of the other servers on the same store, which have the same token. A request for a session that one of
+   * them has open is passed on to it.
+   */
+  readonly peers?: readonly string[];
   readonly shares?: ShareFile;
   /** The folder of the web page's built files; without one there is no page. */
   readonly page?: string;
@@ -37,6 +44,8 @@ export interface ServerLimits {
   readonly headerBytes: number;
   /** A session that nobody uses is closed after this time. */
   readonly idleMs: number;
+  /** A session whose recorder is silent for this time is released. */
+  readonly recorderIdleMs: number;
 }
 
 export const LIMITS: ServerLimits = {
@@ -45,6 +54,7 @@ export const LIMITS: ServerLimits = {
   connections: 2000,
   headerBytes: 16 * 1024,
   idleMs: 60_000,
+  recorderIdleMs: 600_000,
 };
 
 export const DEFAULT_PORT = 4040;
@@ -69,10 +79,17 @@ export async function startServer(options: ServerOptions): Promise<RunningServer
   const { host, token, version, port = DEFAULT_PORT, address = "127.0.0.1" } = options;
   const limits: ServerLimits = { ...LIMITS, ...options.limits };
   const hosting = new Hosting(host, { idleMs: limits.idleMs });
+  const recorder = new Recorder(host.sessions, {
+    idleMs: limits.recorderIdleMs,
+    messagesIn: async (id, dialect) =>
+      JSON.parse((await Array.fromAsync(host.exportAs(id, dialect, false))).join("")) as readonly unknown[],
+    onError: (error) => process.emitWarning(error as Error),
+  });
   const streams = new Streams(limits.streams);
   let bound = port;
   const app = makeApp({
     hosting,
+    recorder,
     streams,
     credentials: new Credentials(token, options.shares ?? sharesInMemory()),
     version,
@@ -82,6 +99,7 @@ export async function startServer(options: ServerOptions): Promise<RunningServer
     allowed: { hosts: options.allowed?.hosts ?? [], origins: options.allowed?.origins ?? [] },
     bodyBytesMax: limits.bodyBytes,
     page: options.page === undefined ? new Map() : readPage(options.page),
+    peers: new Peers(options.peers ?? [], token),
     log: options.log ?? (() => {}),
   });
   const server = createAdaptorServer({
@@ -106,7 +124,7 @@ export async function startServer(options: ServerOptions): Promise<RunningServer
     stop(graceMs = GRACE_MS, hurry) {
       stopping ??= (async () => {
         // Requests are still answered meanwhile, so that clients see their turns end.
-        await hosting.stop(graceMs, hurry);
+        await Promise.all([hosting.stop(graceMs, hurry), recorder.stop(graceMs, hurry)]);
         streams.end();
         await new Promise<void>((resolve) => {
           server.close(() => resolve());

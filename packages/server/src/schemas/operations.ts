@@ -1,5 +1,6 @@
 import type { Operation } from "./operation.ts";
 import { readingOperations } from "./reading-operations.ts";
+import { recorderOperations } from "./recorder.ts";
 import { serverOperations } from "./server-operations.ts";
 import { sessionOperations } from "./session-operations.ts";
 import { turnOperations } from "./turn-operations.ts";
@@ -13,6 +14,7 @@ export const operations = {
   ...sessionOperations,
   ...readingOperations,
   ...turnOperations,
+  ...recorderOperations,
 } as const satisfies Record<string, Operation>;
 
 export type Operations = typeof operations;

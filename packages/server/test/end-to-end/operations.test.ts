@@ -36,7 +36,9 @@ function inputFor(id: OperationId, session: string): ProbeInput {
   return { ...rest, params: { id: session, ...params } };
 }
 
-const every = Object.entries<Operation>(operations) as [OperationId, Operation][];
+/** recorder.test.ts has those of the recorder. */
+const isJudged = ({ tag }: Operation): boolean => tag !== "recorder";
+const every = (Object.entries<Operation>(operations) as [OperationId, Operation][]).filter(([, one]) => isJudged(one));
 const hasId = (operation: Operation): boolean => operation.path.includes(":id");
 const takes = (operation: Operation, status: number): boolean => operation.problems.includes(status);
 
@@ -233,5 +235,5 @@ test("every operation answers with every status that it documents, in the docume
   }
   isStopped.resolve();
   await stopping;
-  expect(prober.compare()).toEqual({ missing: [], undocumented: [] });
+  expect(prober.compare(isJudged)).toEqual({ missing: [], undocumented: [] });
 });

@@ -7,6 +7,7 @@ interface Options {
   readonly address: string;
   readonly allowHost: readonly string[];
   readonly allowOrigin: readonly string[];
+  readonly peer: readonly string[];
   readonly grace: number;
   readonly open?: true;
   readonly log?: true;
@@ -24,6 +25,7 @@ export function register(program: Command): void {
     .option("--address <ip>", "address to listen on; other than loopback, put it behind a proxy", "127.0.0.1")
     .addOption(list("--allow-host <name>", "a name of this server, such as the proxy's; repeatable"))
     .addOption(list("--allow-origin <url>", "let web pages of this origin call the server; repeatable"))
+    .addOption(list("--peer <url>", "another server on the same store, with the same token; repeatable"))
     .addOption(
       new Option("--grace <seconds>", "when told to end: how long running turns may take to end by themselves")
         .default(10)

@@ -4,6 +4,7 @@ import { defined } from "../../defined.ts";
 import { shortIds } from "../../short-id.ts";
 import { withStore } from "../../store/open.ts";
 import { placeOf } from "../../store/session-id.ts";
+import { type ShownStatus, STATUSES, shownStatus } from "../../store/shown-status.ts";
 import { tellUnreadable, unreadableIn } from "../../store/unreadable-sessions.ts";
 import { type Paint, paintFor, type Style } from "../../terminal/colour.ts";
 import { jsonText } from "../../terminal/json.ts";
@@ -12,12 +13,9 @@ import { tableLines } from "../../terminal/table.ts";
 import { ago } from "../../terminal/time.ts";
 import { countOf, timeOf } from "../arguments.ts";
 
-const STATUSES = ["running", "interrupted", "waiting", "queued", "idle", "unreadable"] as const;
-type Shown = (typeof STATUSES)[number];
-
 interface Options {
   readonly here?: true;
-  readonly status?: Shown;
+  readonly status?: ShownStatus;
   readonly app?: string;
   readonly since?: string;
   readonly limit: number;
@@ -91,13 +89,7 @@ export function register(program: Command): void {
     );
 }
 
-/** An idle session with queued prompts is `queued`: someone has to resume it. */
-export function shownStatus({ status, queued, unreadable }: Summary): Shown {
-  if (unreadable) return "unreadable";
-  return status === "idle" && queued > 0 ? "queued" : status;
-}
-
-const COLOURS: Readonly<Partial<Record<Shown, Style>>> = {
+const COLOURS: Readonly<Partial<Record<ShownStatus, Style>>> = {
   running: "good",
   interrupted: "bad",
   waiting: "warning",

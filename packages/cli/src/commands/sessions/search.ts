@@ -1,10 +1,10 @@
 import type { Command } from "commander";
-import type { ListQuery, SearchHit, Store, Summary } from "holdfast";
+import type { ListQuery, SearchHit } from "holdfast";
 import { defined } from "../../defined.ts";
 import { EXIT } from "../../exit.ts";
 import { shortId, shortIds } from "../../short-id.ts";
 import { withStore } from "../../store/open.ts";
-import { allSessions, placeOf } from "../../store/session-id.ts";
+import { placeOf, summariesOf } from "../../store/session-id.ts";
 import { tellUnreadable } from "../../store/unreadable-sessions.ts";
 import { paintFor } from "../../terminal/colour.ts";
 import { jsonText } from "../../terminal/json.ts";
@@ -89,15 +89,6 @@ export function register(program: Command): void {
         nothingFound,
       ),
     );
-}
-
-async function summariesOf(store: Store, ids: ReadonlySet<string>): Promise<Map<string, Summary>> {
-  const found = new Map<string, Summary>();
-  for await (const session of allSessions(store)) {
-    if (ids.has(session.id)) found.set(session.id, session);
-    if (found.size === ids.size) break;
-  }
-  return found;
 }
 
 function cutWords(ids: readonly string[]): string {

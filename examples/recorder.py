@@ -1,0 +1,162 @@
+"""An agent in Python that survives kill -9, its own and the server's. Needs nothing but Python's standard library.
+
+    holdfast serve --port 4040                       # in another terminal: it records
+    export HOLDFAST_TOKEN="$(holdfast serve --show-token)"
+    python3 examples/recorder.py
+
+It prints where to kill it. Start it again, and it goes on: no message is lost, and no tool runs twice unnoticed.
+"""
+
+import json
+import os
+import sys
+import time
+import urllib.error
+import urllib.request
+import uuid
+
+SERVER = os.environ.get("HOLDFAST_SERVER", "http://127.0.0.1:4040")
+TOKEN = os.environ["HOLDFAST_TOKEN"]
+PATIENCE_SECONDS = 30
+
+
+class Refused(Exception):
+    """The server has answered, with a problem document (RFC 9457)."""
+
+    def __init__(self, problem):
+        super().__init__(f"{problem['detail']} [{problem['code']}]")
+        self.code = problem["code"]
+        self.status = problem["status"]
+
+
+def call(method, path, body=None):
+    """One request. If no answer comes, it is sent again: every record has a key, so it is recorded once."""
+    deadline = time.monotonic() + PATIENCE_SECONDS
+    while True:
+        request = urllib.request.Request(SERVER + path, method=method)
+        request.add_header("Authorization", f"Bearer {TOKEN}")
+        data = None
+        if body is not None:
+            data = json.dumps(body).encode()
+            request.add_header("Content-Type", "application/json")
+        try:
+            with urllib.request.urlopen(request, data, timeout=10) as answer:
+                text = answer.read()
+                return json.loads(text) if text else None
+        except urllib.error.HTTPError as error:
+            problem = json.loads(error.read())
+            if problem["status"] != 503 or time.monotonic() > deadline:
+                raise Refused(problem) from None
+        except (OSError, ValueError):
+            # The server is gone, and may come back; or it died in the middle of its answer.
+            if time.monotonic() > deadline:
+                raise
+        time.sleep(0.1)
+
+
+class Recording:
+    """One session on the server, and the right to record it."""
+
+    def __init__(self, key):
+        # The same key leads to the same session, so nothing has to be kept here. Whoever recorded it before is over.
+        self.state = call("POST", "/recordings", {"key": key, "dialect": "anthropic", "title": key, "app": "recorder.py"})
+        self.path = f"/sessions/{self.state['session']}"
+
+    def record(self, **record):
+        """Durable when it returns."""
+        body = {"recorder": self.state["recorder"], "key": str(uuid.uuid4()), "record": record}
+        return call("POST", self.path + "/records", body)
+
+    def request(self):
+        """The messages for the model: its provider accepts them as they are, whatever happened before."""
+        return call("POST", self.path + "/requests", {"recorder": self.state["recorder"]})["messages"]
+
+    def open_calls(self):
+        query = f"/recording?recorder={self.state['recorder']}"
+        turn = call("GET", self.path + query)["turn"]
+        return [one for one in turn["calls"] if one["state"] == "never-started" or one.get("replay") == "safe"]
+
+
+def here(point):
+    """Where a test, or you, may kill this process."""
+    print(f"{point}: kill -9 {os.getpid()} now, if you like", flush=True)
+    time.sleep(float(os.environ.get("HOLDFAST_PAUSE", "0.5")))
+
+
+def model(messages):
+    """Stands in for a model: asks for two stars at a time until there are six, then sums up. Yields text, then the answer."""
+    results = [
+        part
+        for message in messages
+        if message["role"] == "user" and isinstance(message["content"], list)
+        for part in message["content"]
+        if part["type"] == "tool_result"
+    ]
+    counted = sum(1 for part in results if not part.get("is_error"))
+    text = f"I know {counted} of {len(results)} stars."
+    for word in text.split(" "):
+        yield "text", word + " "
+    content = [{"type": "text", "text": text}]
+    if counted < 6 and len(results) < 20:
+        for _ in range(2):
+            content.append({"type": "tool_use", "id": f"call_{uuid.uuid4().hex[:12]}", "name": "count_star", "input": {}})
+    yield "answer", {"role": "assistant", "content": content}
+
+
+def run_tool(recording, call_id):
+    """The start is durable before the tool runs, its outcome before anybody hears of it."""
+    recording.record(type="tool.started", call=call_id)
+    here("tool")
+    with open("stars.txt", "a", encoding="utf-8") as file:
+        file.write(call_id + "\n")
+    recording.record(type="tool.ended", call=call_id, value="a star")
+
+
+def work(recording):
+    """One turn, from wherever it stands, to its end."""
+    state = recording.state
+    if state["next"] == "resume":
+        for one in state["interruption"]["calls"]:
+            print(f"{one['name']} {one['id']}: {one['state']}", flush=True)
+        recording.record(type="turn.resume", calls="rerun")
+        for one in recording.open_calls():
+            run_tool(recording, one["id"])
+    elif state["next"] == "end":
+        recording.record(type="turn.end")
+        return
+    elif state["next"] == "start":
+        recording.record(type="turn.start", prompt={"role": "user", "content": "Count six stars."})
+    while True:
+        messages = recording.request()
+        print(f"acknowledged {len(messages)} messages", flush=True)
+        for kind, value in model(messages):
+            if kind == "text":
+                recording.record(type="draft", deltas=[{"text": value}])
+                continue
+            here("answer")
+            calls = [part["id"] for part in value["content"] if part["type"] == "tool_use"]
+            recording.record(type="messages", messages=value, end=not calls)
+            here("answered")
+            if not calls:
+                return
+            for call_id in calls:
+                run_tool(recording, call_id)
+
+
+def main():
+    key = sys.argv[1] if len(sys.argv) > 1 else "stars"
+    while True:
+        recording = Recording(key)
+        try:
+            work(recording)
+            call("DELETE", f"{recording.path}/recording?recorder={recording.state['recorder']}")
+            print(f"finished session {recording.state['session']}", flush=True)
+            return
+        except Refused as refused:
+            # The server was restarted, or its disk failed: the turn goes on where its records end.
+            if refused.code not in ("RECORDER_UNKNOWN", "SYNC_FAILED", "LEASE_LOST"):
+                raise
+            print(f"again: {refused.code}", flush=True)
+
+
+main()

@@ -1,0 +1,110 @@
+import { AsyncLocalStorage } from "node:async_hooks";
+import { createHash } from "node:crypto";
+import { invalid, keyTaken } from "../admit/refusals.ts";
+import type { SessionRecord } from "../conversation/records.ts";
+import type { Appended } from "../journal/contract.ts";
+import type { JournalRecord } from "../journal/record.ts";
+
+/** The keys of the application's calls, in the journal beside those of other appends. */
+const PREFIX = "once:";
+const DIGEST_CHARS = 22;
+const KEY_CHARS_MAX = 256;
+
+/** A call made with a key: where it was recorded, and a digest of its content. */
+interface Made extends Appended {
+  readonly digest: string;
+}
+
+/** The calls of a session that were made with a key. */
+export class OnceKeys {
+  readonly #made = new Map<string, Made>();
+
+  /** From the records of the current epoch: its first one has the keys from before it. */
+  static in(records: readonly JournalRecord[]): OnceKeys {
+    const keys = new OnceKeys();
+    for (const { kind, seq, unit = 1, key, keys: carried } of records) {
+      if (kind === "segment" && Array.isArray(carried))
+        for (const one of carried) if (isCarried(one)) keys.#absorb(one[0], { seq: one[1], last: one[2] });
+      if (key !== undefined) keys.#absorb(key, { seq, last: seq + unit - 1 });
+    }
+    return keys;
+  }
+
+  /** Throws KEY_TAKEN if the call with this key had another content. */
+  find(key: string, digest: string): Appended | null {
+    const made = this.#made.get(key);
+    if (!made) return null;
+    if (made.digest !== digest) throw keyTaken(key);
+    return { seq: made.seq, last: made.last };
+  }
+
+  add(key: string, digest: string, { seq, last }: Appended): void {
+    this.#made.set(key, { digest, seq, last });
+  }
+
+  #absorb(recorded: string, place: Appended): void {
+    if (!recorded.startsWith(PREFIX)) return;
+    const digest = recorded.slice(PREFIX.length, PREFIX.length + DIGEST_CHARS);
+    this.add(recorded.slice(PREFIX.length + DIGEST_CHARS + 1), digest, place);
+  }
+}
+
+/** Throws RECORD_INVALID. */
+export function digestOf(key: unknown, content: unknown): string {
+  if (typeof key !== "string" || key === "" || key.length > KEY_CHARS_MAX || !key.isWellFormed())
+    throw invalid(`a key must be a text of 1 to ${KEY_CHARS_MAX} characters`);
+  if (typeof content !== "string") throw invalid("the content of a call with a key must be given as a text");
+  return createHash("sha256").update(content).digest("base64url").slice(0, DIGEST_CHARS);
+}
+
+/** What the journal holds as the key of the unit. */
+export function recordedKey(key: string, digest: string): string {
+  return `${PREFIX}${digest}:${key}`;
+}
+
+/** The call that is being made with a key. The first unit that it writes takes the key. */
+interface Call {
+  readonly owner: object;
+  readonly key: string;
+  /** Streamed text is the call's own unit, not a by-product of it. */
+  readonly streams: boolean;
+  unit: Promise<Appended> | null;
+}
+
+/** Follows a call through everything it awaits, so that nothing else that the session writes takes its key. */
+const calls = new AsyncLocalStorage<Call>();
+
+/** Runs `work` for this owner. Resolves with the unit that took the key; null if it wrote none. */
+export async function withKey(
+  owner: object,
+  key: string,
+  streams: boolean,
+  work: () => Promise<unknown>,
+): Promise<Appended | null> {
+  const call: Call = { owner, key, streams, unit: null };
+  await calls.run(call, work);
+  return call.unit;
+}
+
+/** Appends a unit, with the key of the call that writes it, if it has one. */
+export function appendKeyed(
+  owner: object,
+  unit: readonly SessionRecord[],
+  append: (key: string | undefined) => Promise<Appended>,
+): Promise<Appended> {
+  const call = calls.getStore();
+  const isFor = call !== undefined && call.owner === owner && call.unit === null;
+  // A call that ends a draft writes that first: if the process died in between, only the key would be there.
+  if (!isFor || (unit[0]?.kind === "draft" && !call.streams)) return append(undefined);
+  const appended = append(call.key);
+  call.unit = appended;
+  appended.catch(() => {
+    // Nothing was written, so the next unit is the first: a tool's outcome that is too large is recorded in words.
+    call.unit = null;
+  });
+  return appended;
+}
+
+function isCarried(value: unknown): value is [key: string, seq: number, last: number] {
+  return Array.isArray(value) && typeof value[0] === "string" && value.slice(1, 3).every(Number.isSafeInteger);
+}

@@ -1,0 +1,176 @@
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { openStore, type Session } from "holdfast";
+import { afterAll, expect, test } from "vitest";
+
+const folder = mkdtempSync(join(tmpdir(), "holdfast-once-"));
+afterAll(() => rmSync(folder, { recursive: true, force: true }));
+
+const prompt = { role: "user" as const, content: "go" };
+const call = { type: "tool_use" as const, id: "c1", name: "look", input: {} };
+const answer = { role: "assistant" as const, content: [call] };
+
+type Any = Session<unknown>;
+/** Every call that records something, in an order in which each is allowed. */
+const CALLS: readonly (readonly [key: string, work: (session: Any) => Promise<unknown>])[] = [
+  ["enqueue", (session) => session.enqueue({ role: "user", content: "later" }, { id: "later" })],
+  ["note", (session) => session.note("n", 1)],
+  ["start", (session) => session.startTurn(prompt, { id: "p" })],
+  ["usage", (session) => session.turn!.usage({ inputTokens: 1 })],
+  ["answer", (session) => session.turn!.append(answer)],
+  ["tool started", (session) => session.turn!.toolStarted("c1")],
+  ["tool ended", (session) => session.turn!.toolEnded("c1", { value: 1 })],
+  ["abort", (session) => session.turn!.abort({ by: "test" })],
+  ["resume", (session) => session.resumeTurn()],
+  ["suspend", (session) => session.turn!.suspend({ reason: "permission" })],
+  ["resume again", (session) => session.resumeTurn()],
+  ["fail", (session) => session.turn!.fail(new Error("x"))],
+  ["resume once more", (session) => session.resumeTurn()],
+  ["end", (session) => session.turn!.append({ role: "assistant", content: "done" }, { end: true })],
+  ["rename", (session) => session.rename("title")],
+  ["dequeue", (session) => session.dequeue("later")],
+];
+
+test.each([`${folder}/store`, `sqlite:${folder}/store.db`])(
+  "a call with a key is recorded once, also over a restart: %s",
+  async (url) => {
+    let id = "";
+    const first = new Map<string, object>();
+    {
+      await using store = await openStore(url, { durability: "process" });
+      await using session = await store.create<unknown>({ dialect: "anthropic" });
+      ({ id } = session);
+      for (const [key, work] of CALLS) {
+        const { repeated, ...place } = await session.once(key, `content of ${key}`, () => work(session));
+        expect(repeated, key).toBe(false);
+        first.set(key, place);
+        expect(await session.once(key, `content of ${key}`, () => expect.unreachable(key))).toEqual({
+          ...place,
+          repeated: true,
+        });
+      }
+    }
+    await using store = await openStore(url, { durability: "process" });
+    const records = await Array.fromAsync(store.history(id));
+    // The key is in the unit that the call wrote: both survive, or neither.
+    expect(records.filter(({ key }) => key !== undefined).map(({ kind }) => kind)).toEqual([
+      ...["queue.put", "note", "turn.started", "usage", "message", "tool.started", "tool.ended", "turn.ended"],
+      ...[
+        "turn.resumed",
+        "turn.suspended",
+        "turn.resumed",
+        "turn.ended",
+        "turn.resumed",
+        "message",
+        "session",
+        "queue.take",
+      ],
+    ]);
+    for (const [key] of CALLS) {
+      expect(await store.once(id, key, `content of ${key}`)).toEqual(first.get(key));
+      await expect(store.once(id, key, "something else")).rejects.toMatchObject({ code: "KEY_TAKEN" });
+    }
+    expect(await store.once(id, "another", "x")).toBe(null);
+    await using session = await store.resume(id);
+    const head = records.length;
+    for (const [key] of CALLS) {
+      const again = await session.once(key, `content of ${key}`, () => expect.unreachable(key));
+      expect(again).toEqual({ ...first.get(key), repeated: true });
+      await expect(session.once(key, "something else", () => expect.unreachable(key))).rejects.toMatchObject({
+        code: "KEY_TAKEN",
+      });
+    }
+    expect(await Array.fromAsync(store.history(id))).toHaveLength(head);
+  },
+);
+
+test("keys survive an epoch; a call that records nothing has its key recorded; one that throws has not", async () => {
+  await using store = await openStore("memory:");
+  await using session = await store.create<unknown>({ dialect: "anthropic" });
+  await session.once("a", "", () => session.startTurn(prompt));
+  await session.once("nothing", "", async () => undefined);
+  await session.turn!.end();
+  await session.replace([{ role: "user", content: "a summary" }], { reason: "compaction" });
+  const { id } = session;
+  await session.close();
+  await using again = await store.resume(id);
+  expect(await again.once("a", "", () => expect.unreachable())).toMatchObject({ repeated: true });
+  expect(await again.once("nothing", "", () => expect.unreachable())).toMatchObject({ repeated: true });
+  await expect(again.once("bad", "", () => again.dequeue("gone"))).rejects.toMatchObject({ code: "QUEUE_UNKNOWN" });
+  expect(await again.once("bad", "", () => again.note("n", 2))).toMatchObject({ repeated: false });
+  for (const key of ["", "x".repeat(300), 7 as never])
+    await expect(again.once(key, "", () => expect.unreachable())).rejects.toMatchObject({ code: "RECORD_INVALID" });
+});
+
+test("of calls with one key at the same time, one is made", async () => {
+  await using store = await openStore("memory:");
+  await using session = await store.create<unknown>({ dialect: "anthropic" });
+  await session.startTurn(prompt);
+  let made = 0;
+  const places = await Promise.all(
+    Array.from({ length: 20 }, () =>
+      session.once("k", "", () => {
+        made += 1;
+        return session.turn!.usage({ inputTokens: 1 });
+      }),
+    ),
+  );
+  expect(made).toBe(1);
+  expect(new Set(places.map(({ seq }) => seq)).size).toBe(1);
+  expect(places.filter(({ repeated }) => !repeated)).toHaveLength(1);
+  expect(session.usage.inputTokens).toBe(1);
+});
+
+test("other writes of the session never take the key of a call", async () => {
+  await using store = await openStore("memory:");
+  await using session = await store.create<unknown>({ dialect: "anthropic" });
+  const turn = await session.startTurn(prompt);
+  turn.request().draft.push({ text: "streamed" });
+  await session.flush();
+  // The end of a turn discards its draft first, in a unit of its own; an abort writes the rest of it.
+  await session.once("end", "", () => turn.end());
+  const next = await session.startTurn({ role: "user", content: "again" });
+  next.request().draft.push({ text: "the rest" });
+  await session.once("abort", "", () => next.abort({ by: "test" }));
+  await Promise.all([session.once("one", "", () => session.note("one", 1)), session.note("other", 2)]);
+  const records = await Array.fromAsync(store.history(session.id));
+  expect(records.filter(({ kind }) => kind === "draft")).toHaveLength(3);
+  const keyed = records.filter(({ key }) => key !== undefined);
+  expect(keyed.map(({ kind, name, outcome }) => [kind, name ?? outcome])).toEqual([
+    ["turn.ended", "completed"],
+    ["turn.ended", "aborted"],
+    ["note", "one"],
+  ]);
+});
+
+test("streamed text: the key is in the record of the text", async () => {
+  for (const redact of [undefined, "credentials" as const]) {
+    await using store = await openStore("memory:", redact ? { redact } : {});
+    await using session = await store.create<unknown>({ dialect: "anthropic" });
+    const turn = await session.startTurn(prompt);
+    const { draft } = turn.request();
+    const push = (key: string, text: string) =>
+      session.once(
+        key,
+        text,
+        async () => {
+          draft.push({ text });
+          await session.flush();
+        },
+        { streams: true },
+      );
+    await push("1", "one ");
+    await push("2", "two ");
+    await push("1", "one ");
+    // Could be the start of a secret, so nothing is written yet: the key has a record of its own.
+    await push("3", "sk-ant-");
+    await push("3", "sk-ant-");
+    const records = await Array.fromAsync(store.history(session.id));
+    expect(records.filter(({ key }) => key !== undefined)).toHaveLength(3);
+    if (!redact) expect(records.filter(({ kind, key }) => kind === "draft" && key !== undefined)).toHaveLength(3);
+    await turn.abort({ by: "test" });
+    expect(session.interruption!.draft!.text).toMatch(/^one two /);
+    expect(session.interruption!.draft!.text.match(/one/g)).toHaveLength(1);
+  }
+});

@@ -1,0 +1,83 @@
+import { isHoldfastError } from "holdfast";
+import type { Context } from "hono";
+import { RequestError } from "../access/request-error.ts";
+import type { Operation } from "../schemas/operation.ts";
+import type { OperationId } from "../schemas/operations.ts";
+
+/** Says that a server has passed the request on: the receiver answers it only if it has the session open. */
+export const FORWARDED = "holdfast-forwarded";
+/** Of an answer, only what a client needs: the rest is this server's own. */
+const PASSED_ON = ["content-type", "idempotent-replayed", "retry-after", "x-accel-buffering"];
+/** Of what only reads, that which is complete only on the server that has the session open. */
+const BETTER_THERE: ReadonlySet<OperationId> = new Set([
+  "followEvents",
+  "getPermissions",
+  "getQueue",
+  "getRecording",
+  "getSession",
+]);
+
+/**
+ * The other servers on the same store. A request for a session that one of them has open is passed on to it, so it does
+ * not matter which server a client reaches. They are named by whoever runs the servers, never by a journal or a lease:
+ * the token is sent to them.
+ */
+export class Peers {
+  readonly #urls: readonly string[];
+  readonly #token: string;
+
+  constructor(urls: readonly string[], token: string) {
+    this.#urls = urls.map((url) => url.replace(/\/+$/, ""));
+    this.#token = token;
+  }
+
+  /**
+   * Whether to ask the others before this server answers. Whatever changes a session is asked for there: to stop a turn
+   * that runs elsewhere, for example, would do nothing here, without an error.
+   */
+  goFirst(id: OperationId, { method }: Pick<Operation, "method">): boolean {
+    return this.#urls.length > 0 && (method !== "get" || BETTER_THERE.has(id));
+  }
+
+  /** Whether the others may be able to do what this server could not. */
+  canHelp(error: unknown): boolean {
+    if (this.#urls.length === 0) return false;
+    if (isHoldfastError(error, "SESSION_BUSY")) return error.facts["sameProcess"] !== true;
+    return error instanceof RequestError && error.code === "RECORDER_UNKNOWN";
+  }
+
+  /** The answer of the server that has the session open; null if none of them has. The caller's access was checked. */
+  async answer(c: Context): Promise<Response | null> {
+    const { pathname, search } = new URL(c.req.url);
+    const { method } = c.req;
+    const body = method === "GET" || method === "DELETE" ? undefined : await c.req.text();
+    const headers: Record<string, string> = { authorization: `Bearer ${this.#token}`, [FORWARDED]: "1" };
+    for (const name of ["content-type", "last-event-id", "accept"]) {
+      const value = c.req.header(name);
+      if (value !== undefined) headers[name] = value;
+    }
+    const { signal } = c.req.raw;
+    for (const url of this.#urls) {
+      const sent = { method, headers, signal, redirect: "manual" as const, ...(body === undefined ? {} : { body }) };
+      const answer = await fetch(`${url}${pathname}${search}`, sent).catch((error: unknown) => {
+        // That server is gone or unreachable, and its sessions are free or soon will be.
+        if (signal.aborted || !(error instanceof Error)) throw error;
+        return null;
+      });
+      if (answer && answer.status !== MISDIRECTED) return passedOn(answer);
+      await answer?.body?.cancel();
+    }
+    return null;
+  }
+}
+
+const MISDIRECTED = 421;
+
+function passedOn(answer: Response): Response {
+  const headers = new Headers({ "cache-control": "no-store" });
+  for (const name of PASSED_ON) {
+    const value = answer.headers.get(name);
+    if (value !== null) headers.set(name, value);
+  }
+  return new Response(answer.body, { status: answer.status, headers });
+}

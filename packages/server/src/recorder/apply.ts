@@ -1,0 +1,168 @@
+import {
+  type AppendOptions,
+  type Dialect,
+  type DialectName,
+  type Draft,
+  dialects,
+  HoldfastError,
+  type Outcome,
+  type ResumeOptions,
+  type Session,
+  type Turn,
+  type Usage,
+} from "holdfast";
+import { defined } from "holdfast/store";
+import type { RecordToMake } from "../schemas/recorder.ts";
+
+/** What a recorder works on. Messages are JSON of the session's dialect. */
+export interface Work {
+  readonly session: Session<unknown>;
+  /** The last turn, open or not: outcomes and usage may come after its end. */
+  turn: Turn<unknown> | null;
+  /** The answer to the last request, until it is recorded or discarded. */
+  draft: Draft<unknown> | null;
+}
+
+type Of<T extends RecordToMake["type"]> = Extract<RecordToMake, { type: T }>;
+
+/**
+ * Makes a record: one call of the session or its turn. The key is the id of the first message. Durable when it
+ * resolves; if it throws a HoldfastError that is not a store's, nothing has happened.
+ */
+export async function apply(work: Work, key: string, record: RecordToMake): Promise<void> {
+  const { session } = work;
+  switch (record.type) {
+    case "turn.start":
+      work.turn = await session.startTurn(contentOf(session, record.queued, record.prompt), optionsOf(key, record));
+      work.draft = null;
+      return;
+    case "turn.resume":
+      work.turn = await session.resumeTurn(resumeOptions(record));
+      work.draft = null;
+      return;
+    case "messages": {
+      const turn = openTurn(work);
+      const given = contentOf(session, record.queued, record.messages);
+      await turn.append(given, { ...optionsOf(key, record), ...(record.end ? { end: true } : {}) });
+      if (hasAnswer(session, given)) work.draft = null;
+      return;
+    }
+    case "tool.started": {
+      const { call, replay, child, name, input } = record;
+      return openTurn(work).toolStarted(call, defined({ replay, child, name, input }));
+    }
+    case "tool.ended":
+      return lastTurn(work).toolEnded(record.call, outcomeOf(record), record.shown);
+    case "draft": {
+      const draft = openDraft(work);
+      for (const delta of record.deltas) draft.push(defined(delta));
+      return session.flush();
+    }
+    case "draft.discard":
+      await openDraft(work).discard(record.reason);
+      work.draft = null;
+      return;
+    case "usage":
+      return lastTurn(work).usage(record.usage as Usage);
+    case "turn.suspend":
+      return openTurn(work).suspend({ reason: record.reason, ...defined({ calls: record.calls }) });
+    case "turn.end":
+      return session.turn ? session.turn.end() : session.endTurn();
+    case "turn.abort":
+      return openTurn(work).abort({ by: record.by, ...defined({ reason: record.reason }) });
+    case "turn.fail":
+      return openTurn(work).fail(record.error);
+    case "queue.put":
+      await session.enqueue(record.prompt, optionsOf(key, record));
+      return;
+    case "queue.take":
+      return session.dequeue(record.queued);
+    case "note":
+      return session.note(record.name, record.value as never);
+    case "title":
+      return session.rename(record.title);
+  }
+}
+
+/** The ids of the messages that a record makes: known without the journal, so that a repetition has the same answer. */
+export function idsOf(key: string, record: RecordToMake): string[] {
+  if (record.type === "queue.put") return [key];
+  if (record.type !== "turn.start" && record.type !== "messages") return [];
+  if (record.queued !== undefined) return [record.queued];
+  const given = record.type === "turn.start" ? record.prompt : record.messages;
+  return Array.isArray(given) ? given.map((_, index) => (index === 0 ? key : `${key}.${index}`)) : [key];
+}
+
+/** The messages, or the queued prompt in their place. */
+function contentOf(session: Session<unknown>, queued: string | undefined, messages: unknown): unknown {
+  if ((queued === undefined) === (messages === undefined))
+    throw new HoldfastError(
+      "RECORD_INVALID",
+      'Nothing was recorded: give either the messages or "queued". Nothing was changed.',
+    );
+  if (queued === undefined) return messages;
+  const item = session.queue.find(({ id }) => id === queued);
+  if (item) return item;
+  const shown = queued.slice(0, 80);
+  const message = `The queue has no prompt ${JSON.stringify(shown)}: it was delivered or withdrawn. Nothing was recorded.`;
+  throw new HoldfastError("QUEUE_UNKNOWN", message, { id: shown });
+}
+
+function optionsOf(key: string, record: Of<"turn.start"> | Of<"messages"> | Of<"queue.put">): AppendOptions {
+  const { metadata, model } = record;
+  const id = "queued" in record && record.queued !== undefined ? undefined : key;
+  const usage = "usage" in record ? record.usage : undefined;
+  // The library checks them.
+  return defined({ id, metadata, model, usage }) as AppendOptions;
+}
+
+/** Outcomes that the agent knows come first; then what is safe to run again stays open, if that is wanted. */
+function resumeOptions({ calls, outcomes = {}, draft }: Of<"turn.resume">): ResumeOptions {
+  return {
+    draft,
+    calls: ({ id, state, replay }) => {
+      const known = Object.hasOwn(outcomes, id) ? outcomes[id] : undefined;
+      if (known) return outcomeOf(known);
+      return calls === "rerun" && (state === "never-started" || replay === "safe") ? "keep" : "close";
+    },
+  };
+}
+
+function outcomeOf({ value, error }: { readonly value?: unknown; readonly error?: string | undefined }): Outcome {
+  if ((value === undefined) === (error === undefined))
+    throw new HoldfastError(
+      "RECORD_INVALID",
+      'Nothing was recorded: an outcome has either "value" or "error". Nothing was changed.',
+    );
+  return error === undefined ? { value } : { error };
+}
+
+function hasAnswer({ attributes }: Session<unknown>, given: unknown): boolean {
+  const name = attributes.dialect;
+  const dialect = Object.hasOwn(dialects, name) ? (dialects[name as DialectName] as Dialect<unknown>) : null;
+  const messages: readonly unknown[] = Array.isArray(given) ? given : [given];
+  return messages.some((message) => dialect?.role(message) === "assistant");
+}
+
+/** Throws TURN_ENDED. */
+export function openTurn({ session }: Work): Turn<unknown> {
+  if (session.turn) return session.turn;
+  throw new HoldfastError(
+    "TURN_ENDED",
+    `Session ${session.id} has no open turn: nothing was recorded. Start a turn, or resume the interrupted one.`,
+    { session: session.id },
+  );
+}
+
+function lastTurn(work: Work): Turn<unknown> {
+  return work.turn ?? openTurn(work);
+}
+
+function openDraft({ session, draft }: Work): Draft<unknown> {
+  if (draft && session.turn) return draft;
+  throw new HoldfastError(
+    "DRAFT_DISCARDED",
+    `Session ${session.id} has no open request, so the text was not recorded: its answer is recorded, or it was never made. Get the messages for the model first.`,
+    { session: session.id },
+  );
+}

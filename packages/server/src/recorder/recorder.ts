@@ -1,0 +1,301 @@
+import { createHash, randomUUID } from "node:crypto";
+import { setTimeout as sleep } from "node:timers/promises";
+import { type DialectName, HoldfastError, isHoldfastError, type Store } from "holdfast";
+import { defined } from "holdfast/store";
+import { refuse } from "../access/request-error.ts";
+import type { ModelRequest, Recorded, Recording, RecordToMake } from "../schemas/recorder.ts";
+import { apply, idsOf, openTurn, type Work } from "./apply.ts";
+import { canonical } from "./canonical.ts";
+import { jsonOf, recordingOf } from "./show.ts";
+
+const APP = "holdfast recorder";
+const IDLE_MS = 600_000;
+const GRACE_POLL_MS = 50;
+/** Labels of a session that was created with a key: by them the same request leads to the same session. */
+const KEY_LABEL = "holdfast.key";
+const CONTENT_LABEL = "holdfast.content";
+
+export interface RecorderOptions {
+  /** A session is released if its recorder is silent for this long. Default: ten minutes. */
+  readonly idleMs?: number;
+  readonly now?: () => number;
+  /** The messages of a session in another dialect than its own. */
+  readonly messagesIn: (session: string, dialect: string) => Promise<readonly unknown[]>;
+  /** Called if a session could not be released properly. It is free either way. */
+  readonly onError?: (error: unknown) => void;
+}
+
+export interface NewRecording {
+  readonly key?: string | undefined;
+  readonly dialect: DialectName;
+  readonly title?: string | undefined;
+  readonly cwd?: string | undefined;
+  readonly app?: string | undefined;
+  readonly labels?: Record<string, string> | undefined;
+  readonly parent?: { readonly session: string; readonly call?: string | undefined } | undefined;
+}
+
+/** A session that this server has open for an agent in another process. */
+interface Held extends Work {
+  recorder: string;
+  usedAt: number;
+  uses: number;
+}
+
+/**
+ * Records for agents that are not in this process, through the same calls as an agent that is. A recorder is whoever
+ * has become one last: each has an id of its own, and records that come with an earlier one are refused.
+ */
+export class Recorder {
+  readonly #store: Store;
+  readonly #options: RecorderOptions;
+  readonly #now: () => number;
+  readonly #idleMs: number;
+  readonly #held = new Map<string, Held>();
+  /** The end of the work under way, by session or by key of a creation. */
+  readonly #lines = new Map<string, Promise<unknown>>();
+  readonly #sweep: NodeJS.Timeout;
+  #isStopping = false;
+
+  constructor(store: Store, options: RecorderOptions) {
+    this.#store = store;
+    this.#options = options;
+    this.#now = options.now ?? Date.now;
+    this.#idleMs = options.idleMs ?? IDLE_MS;
+    const everyMs = Math.max(20, Math.min(this.#idleMs / 4, 5000));
+    this.#sweep = setInterval(() => void this.releaseIdle(), everyMs).unref();
+  }
+
+  /** Throws KEY_TAKEN, SESSION_BUSY, and what `store.create` throws. */
+  create({ key, dialect, title, cwd, app, labels, parent }: NewRecording): Promise<Recording> {
+    this.#assertAccepting();
+    const attributes = defined({
+      title,
+      cwd,
+      app,
+      parent: parent && { session: parent.session, ...defined({ call: parent.call }) },
+    });
+    if (key === undefined) return this.#create(dialect, { ...attributes, ...defined({ labels }) });
+    const content = digest(canonical({ dialect, title, cwd, app, labels, parent }));
+    return this.#inLine(`key ${key}`, async () => {
+      const { sessions } = await this.#store.list({ labels: { [KEY_LABEL]: key }, empty: true, limit: 1 });
+      const [made] = sessions;
+      if (!made)
+        return this.#create(dialect, {
+          ...attributes,
+          labels: { ...labels, [KEY_LABEL]: key, [CONTENT_LABEL]: content },
+        });
+      if (made.labels?.[CONTENT_LABEL] !== content) throw keyTaken(key);
+      return this.take(made.id, true);
+    });
+  }
+
+  /** Throws RECORDER_BUSY, SESSION_NOT_FOUND, SESSION_BUSY. */
+  take(id: string, isForced: boolean): Promise<Recording> {
+    this.#assertAccepting();
+    return this.#inLine(id, async () => {
+      const held = this.#held.get(id);
+      if (!held) return this.#keep(await this.#store.resume<unknown>(id, { app: APP }));
+      if (!isForced)
+        throw refuse(
+          "RECORDER_BUSY",
+          `Session ${id} already has a recorder, which was last heard of ${Math.round((this.#now() - held.usedAt) / 1000)} s ago. Nothing was changed. If that agent is gone, take the session from it ("take": true); otherwise wait until it releases the session.`,
+          { session: id },
+        );
+      await held.session.turn?.abort({ by: "recorder", reason: "another one has taken over" });
+      Object.assign(held, { recorder: randomUUID(), draft: null, turn: null, usedAt: this.#now() });
+      return this.#show(held, held.recorder);
+    });
+  }
+
+  /** Whether this server records the session. */
+  has(id: string): boolean {
+    return this.#held.has(id);
+  }
+
+  /** With its recorder's own id, also a sign of life. */
+  async state(id: string, recorder?: string): Promise<Recording> {
+    const held = this.#held.get(id);
+    if (!held) return recordingOf(await this.#store.read(id), null, this.#idleMs);
+    if (held.recorder === recorder) held.usedAt = this.#now();
+    return this.#show(held, recorder);
+  }
+
+  /**
+   * Durable when it resolves. A key that is known is answered without a recorder, so that a repetition is answered the
+   * same by a server that has been restarted, and by another one.
+   * Throws RECORDER_UNKNOWN, KEY_TAKEN, and what the calls of the session throw.
+   */
+  async record(
+    id: string,
+    recorder: string,
+    key: string,
+    record: RecordToMake,
+  ): Promise<{ readonly recorded: Recorded; readonly repeated: boolean }> {
+    const content = canonical(record);
+    if (record.type === "turn.start" || record.type === "turn.resume") this.#assertAccepting();
+    return this.#use(id, recorder, async (held) => {
+      if (!held) {
+        const known = await this.#store.once(id, key, content);
+        if (!known) throw recorderUnknown(id);
+        return { recorded: { key, ...known, ids: idsOf(key, record) }, repeated: true };
+      }
+      const { seq, last, repeated } = await held.session.once(key, content, () => apply(held, key, record), {
+        streams: record.type === "draft" || record.type === "draft.discard",
+      });
+      return { recorded: { key, seq, last, ids: idsOf(key, record) }, repeated };
+    });
+  }
+
+  /** Throws RECORDER_UNKNOWN, TURN_ENDED. */
+  request(id: string, recorder: string, dialect?: DialectName): Promise<ModelRequest> {
+    return this.#use(id, recorder, async (held) => {
+      if (!held) throw recorderUnknown(id);
+      const turn = openTurn(held);
+      const own = held.session.attributes.dialect as DialectName;
+      const { messages, draft } = turn.request();
+      held.draft = draft;
+      const shown = dialect === undefined || dialect === own ? messages : await this.#options.messagesIn(id, dialect);
+      return { turn: turn.number, dialect: dialect ?? own, messages: shown.map(jsonOf), draft: draft.id };
+    });
+  }
+
+  /** Does nothing if nobody records the session. Throws RECORDER_UNKNOWN if another one does. */
+  release(id: string, recorder: string): Promise<void> {
+    return this.#inLine(id, async () => {
+      const held = this.#held.get(id);
+      if (!held) return;
+      if (held.recorder !== recorder) throw recorderUnknown(id);
+      this.#held.delete(id);
+      await held.session.close();
+    });
+  }
+
+  /** Releases the sessions whose recorders have been silent for too long. Never rejects. */
+  async releaseIdle(): Promise<void> {
+    const isIdle = (held: Held): boolean => held.uses === 0 && this.#now() - held.usedAt >= this.#idleMs;
+    const idle = [...this.#held].filter(([, held]) => isIdle(held));
+    const why = { by: "recorder", reason: `it was silent for ${Math.round(this.#idleMs / 1000)} s` };
+    await Promise.all(
+      idle.map(([id, held]) =>
+        this.#inLine(id, async () => {
+          if (this.#held.get(id) === held && isIdle(held)) await this.#end(id, held, why);
+        }),
+      ),
+    );
+  }
+
+  /**
+   * No new turns. Open ones get `graceMs` to end, or until `hurry` fires; then they are recorded as aborted by
+   * "server", and every session is released. Never rejects.
+   */
+  async stop(graceMs: number, hurry?: AbortSignal): Promise<void> {
+    this.#isStopping = true;
+    clearInterval(this.#sweep);
+    const end = performance.now() + graceMs;
+    const isBusy = (): boolean => [...this.#held.values()].some(({ session }) => session.turn !== null);
+    while (isBusy() && performance.now() < end && !hurry?.aborted) await sleep(Math.min(GRACE_POLL_MS, graceMs));
+    const why = { by: "server", reason: "it was stopped" };
+    await Promise.all([...this.#held].map(([id, held]) => this.#inLine(id, () => this.#end(id, held, why))));
+  }
+
+  async #create(dialect: DialectName, attributes: object): Promise<Recording> {
+    return this.#keep(await this.#store.create<unknown>({ dialect, ...attributes }));
+  }
+
+  #keep(session: Held["session"]): Recording {
+    const held: Held = { session, turn: null, draft: null, recorder: randomUUID(), usedAt: this.#now(), uses: 0 };
+    this.#held.set(session.id, held);
+    return this.#show(held, held.recorder);
+  }
+
+  #show(held: Held, recorder: string | undefined): Recording {
+    return recordingOf(held.session, recorder === held.recorder ? recorder : null, this.#idleMs);
+  }
+
+  /** Records of one session are made one after another. `held` is null if the caller is not its recorder. */
+  #use<T>(id: string, recorder: string, work: (held: Held | null) => Promise<T>): Promise<T> {
+    return this.#inLine(id, async () => {
+      const held = this.#held.get(id);
+      if (!held || held.recorder !== recorder) return work(null);
+      held.uses += 1;
+      try {
+        return await work(held);
+      } catch (error) {
+        // Nothing more can be recorded through this session. Whoever takes it next opens it again.
+        if (isOver(error)) await this.#end(id, held, { by: "recorder", reason: "the store failed" });
+        throw error;
+      } finally {
+        held.uses -= 1;
+        held.usedAt = this.#now();
+      }
+    });
+  }
+
+  async #end(id: string, held: Held, why: { readonly by: string; readonly reason: string }): Promise<void> {
+    this.#held.delete(id);
+    try {
+      await held.session.turn?.abort(why);
+    } catch (error) {
+      this.#options.onError?.(error);
+    }
+    await held.session.close().catch((error: unknown) => this.#options.onError?.(error));
+  }
+
+  #inLine<T>(name: string, work: () => Promise<T>): Promise<T> {
+    const before = this.#lines.get(name) ?? Promise.resolve();
+    const done = before.then(work, work);
+    const settled = done.then(
+      () => undefined,
+      () => undefined,
+    );
+    this.#lines.set(name, settled);
+    void settled.then(() => {
+      if (this.#lines.get(name) === settled) this.#lines.delete(name);
+    });
+    return done;
+  }
+
+  #assertAccepting(): void {
+    if (this.#isStopping)
+      throw refuse(
+        "SERVER_STOPPING",
+        "The server is stopping and starts nothing more. Nothing was recorded. Try again when it is back, with the same key.",
+      );
+  }
+}
+
+/** The journal accepts nothing more until it is opened again. */
+function isOver(error: unknown): boolean {
+  return isHoldfastError(
+    error,
+    ...([
+      "FILE_REPLACED",
+      "JOURNAL_CLOSED",
+      "LEASE_LOST",
+      "LIBRARY_REPLACED",
+      "SESSION_CLOSED",
+      "SYNC_FAILED",
+    ] as const),
+  );
+}
+
+function recorderUnknown(session: string): Error {
+  return refuse(
+    "RECORDER_UNKNOWN",
+    `The sender is not the recorder of session ${session}: another one has taken over, it was silent for too long, or the server was restarted. Nothing was recorded. To go on, become its recorder again; "next" then says whether a turn has to be resumed.`,
+    { session },
+  );
+}
+
+function keyTaken(key: string): Error {
+  return new HoldfastError(
+    "KEY_TAKEN",
+    `A session was created with the key ${JSON.stringify(key.slice(0, 80))} and other attributes, so this one was not. Give each session its own key.`,
+    { key: key.slice(0, 80) },
+  );
+}
+
+function digest(text: string): string {
+  return createHash("sha256").update(text).digest("base64url").slice(0, 22);
+}

@@ -1,0 +1,49 @@
+import type { Interruption, OpenCall, Reading, Turn } from "holdfast";
+import { defined } from "holdfast/store";
+import type { Recording } from "../schemas/recorder.ts";
+
+/** Where the recording of a session stands, as plain JSON. Pure. */
+export function recordingOf(
+  reading: Reading<unknown> & { readonly turn?: Turn<unknown> | null },
+  recorder: string | null,
+  idleMs: number,
+): Recording {
+  const { id, attributes, interruption, queue, usage, turn = null } = reading;
+  return {
+    session: id,
+    recorder,
+    dialect: attributes.dialect,
+    next: turn ? "continue" : interruption === null ? "start" : interruption.answered ? "end" : "resume",
+    turn: turn && { number: turn.number, calls: turn.open.map(callOf) },
+    interruption: interruption && interruptionOf(interruption),
+    queue: queue.map(({ id: queued, prompt }) => ({ id: queued, prompt: jsonOf(prompt) })),
+    usage: jsonOf(usage) as Recording["usage"],
+    idleSeconds: Math.round(idleMs / 1000),
+  };
+}
+
+function interruptionOf(found: Interruption<unknown>): NonNullable<Recording["interruption"]> {
+  const { turn, startedAt, lastAt, resumes, prompt, answered, how, draft, calls } = found;
+  return {
+    ...{ turn, startedAt, lastAt, resumes, answered, how },
+    prompt: { id: prompt.id, message: jsonOf(prompt.message) },
+    draft: draft && { text: draft.text, reasoning: draft.reasoning, calls: [...draft.calls] },
+    calls: calls.map(callOf),
+  };
+}
+
+function callOf({ id, message, name, input, state, startedAt, replay, child }: OpenCall): OpenCallShown {
+  return { id, message, name, input: jsonOf(input), state, ...defined({ startedAt, replay, child }) };
+}
+type OpenCallShown = NonNullable<Recording["turn"]>["calls"][number];
+
+/** Bytes as base64 and URLs as text, which the SDKs accept too. */
+export function jsonOf(value: unknown): unknown {
+  if (typeof value !== "object" || value === null) return value;
+  if (value instanceof URL) return value.href;
+  if (value instanceof ArrayBuffer) return Buffer.from(value).toString("base64");
+  if (ArrayBuffer.isView(value))
+    return Buffer.from(value.buffer, value.byteOffset, value.byteLength).toString("base64");
+  if (Array.isArray(value)) return value.map(jsonOf);
+  return Object.fromEntries(Object.entries(value).map(([name, member]) => [name, jsonOf(member)]));
+}

@@ -1,0 +1,272 @@
+import { z } from "zod";
+import type { Operation } from "./operation.ts";
+import { sessionId } from "./session.ts";
+import { usage } from "./transcript.ts";
+
+/**
+ * For agents in any language: the server is their recorder, and makes the same calls as a program in TypeScript. The
+ * guide docs/guides/recorder.md says what each operation promises and assumes.
+ */
+
+const id = z.strictObject({ id: sessionId });
+const recorder = z.string().min(1).max(100).describe("From `recorder` of the recording.");
+const dialect = z
+  .enum(["ai-sdk", "anthropic", "openai-chat", "openai-responses", "gemini", "acp"])
+  .describe("The format of the messages.");
+const key = z
+  .string()
+  .min(1)
+  .max(200)
+  .describe("Chosen by the agent, unique in the session. The same key again is recorded once, and answered the same.");
+const message = z.record(z.string(), z.unknown()).describe("A message in the session's dialect, as its SDK has it.");
+const messages = z.union([message, z.array(message).min(1).max(1000)]);
+const call = z.string().min(1).max(1000).describe("The id of the call, as in the message that makes it.");
+const json = z.unknown();
+const given = {
+  metadata: z.record(z.string(), z.unknown()).optional(),
+  model: z.string().max(1024).optional().describe("The model that made it, or that will be asked next."),
+  usage: z.record(z.string(), z.unknown()).optional().describe("What the answer used; added to the turn's usage."),
+};
+const outcome = z
+  .strictObject({ value: json.optional(), error: z.string().optional() })
+  .refine(({ value, error }) => (value === undefined) !== (error === undefined), {
+    message: "An outcome has either a value or an error.",
+  });
+
+const kinds = [
+  z.strictObject({
+    type: z.literal("turn.start"),
+    prompt: messages.optional().describe("The prompt; system messages may come before it."),
+    queued: z.string().optional().describe("Instead: the id of a queued prompt, which is taken from the queue."),
+    ...given,
+  }),
+  z.strictObject({
+    type: z.literal("turn.resume"),
+    calls: z
+      .enum(["close", "rerun"])
+      .default("close")
+      .describe(
+        "Calls without a result. `close`: the model is told how far each got. `rerun`: those that are safe to run again stay open.",
+      ),
+    outcomes: z.record(z.string(), outcome).optional().describe("By call: outcomes that the agent knows after all."),
+    draft: z.enum(["discard", "keep"]).default("discard").describe("What was streamed. `keep`: the model sees it."),
+  }),
+  z.strictObject({
+    type: z.literal("messages"),
+    messages: messages.optional().describe("All messages of one response together."),
+    queued: z.string().optional().describe("Instead: the id of a queued prompt, to steer the turn with."),
+    end: z.boolean().optional().describe("The final answer: ends the turn, in one unit with it."),
+    ...given,
+  }),
+  z.strictObject({
+    type: z.literal("tool.started"),
+    call,
+    replay: z.enum(["never", "safe"]).optional().describe("`safe`: running it twice does no harm."),
+    child: z.string().max(200).optional().describe("The session that does the work."),
+    name: z.string().max(1000).optional().describe("For a tool that starts before its call is recorded."),
+    input: json.optional(),
+  }),
+  z.strictObject({
+    type: z.literal("tool.ended"),
+    call,
+    value: json.optional().describe("The result; or `error`."),
+    error: z.string().optional(),
+    shown: message.optional().describe("What the model sees instead: a message that holds the result."),
+  }),
+  z.strictObject({
+    type: z.literal("draft"),
+    deltas: z
+      .array(
+        z.strictObject({
+          part: z.int().optional(),
+          text: z.string().optional(),
+          reasoning: z.string().optional(),
+          call: z.strictObject({ id: z.string(), name: z.string() }).optional(),
+          input: z.string().optional(),
+        }),
+      )
+      .min(1)
+      .max(10_000)
+      .describe("Pieces of the answer to the last request, as they were streamed."),
+  }),
+  z.strictObject({ type: z.literal("draft.discard"), reason: z.string().max(1000).optional() }),
+  z.strictObject({ type: z.literal("usage"), usage: z.record(z.string(), z.unknown()) }),
+  z.strictObject({
+    type: z.literal("turn.suspend"),
+    reason: z.string().max(1000).describe("`permission`, for example."),
+    calls: z.array(call).optional().describe("The calls that wait."),
+  }),
+  z.strictObject({ type: z.literal("turn.end") }),
+  z.strictObject({ type: z.literal("turn.abort"), by: z.string().max(200), reason: z.string().max(1000).optional() }),
+  z.strictObject({ type: z.literal("turn.fail"), error: z.string().max(10_000) }),
+  z.strictObject({ type: z.literal("queue.put"), prompt: message, metadata: given.metadata, model: given.model }),
+  z.strictObject({ type: z.literal("queue.take"), queued: z.string().describe("The queued prompt to withdraw.") }),
+  z.strictObject({ type: z.literal("note"), name: z.string().min(1).max(200), value: json }),
+  z.strictObject({ type: z.literal("title"), title: z.string() }),
+] as const;
+
+/** One call of a session or its turn. */
+export const record = z.discriminatedUnion("type", kinds).meta({ id: "RecordToMake" });
+export type RecordToMake = z.output<typeof record>;
+
+const openCall = z
+  .object({
+    id: z.string(),
+    message: z.string().nullable(),
+    name: z.string(),
+    input: json,
+    state: z.enum(["never-started", "outcome-unknown", "unrecorded", "awaiting", "provider"]),
+    startedAt: z.string().optional(),
+    replay: z.enum(["never", "safe"]).optional(),
+    child: z.string().optional(),
+  })
+  .meta({ id: "OpenCall", description: "A call without a result, and how far it got." });
+
+const interruption = z
+  .object({
+    turn: z.int(),
+    startedAt: z.string(),
+    lastAt: z.string(),
+    resumes: z.int().describe("How often it has been resumed: give up on a turn that always fails."),
+    prompt: z.object({ id: z.string(), message: json }),
+    answered: z.boolean().describe("Only its end is missing: do not ask the model again."),
+    how: z.object({ kind: z.enum(["killed", "signal", "aborted", "failed", "suspended"]) }).catchall(z.unknown()),
+    draft: z
+      .object({
+        text: z.string(),
+        reasoning: z.string(),
+        calls: z.array(z.object({ id: z.string(), name: z.string(), input: z.string() })),
+      })
+      .nullable()
+      .describe("What had been streamed."),
+    calls: z.array(openCall),
+  })
+  .meta({ id: "RecordedInterruption", description: "What was in flight when the last turn was cut off." });
+
+export const recording = z
+  .object({
+    session: sessionId,
+    recorder: z.string().nullable().describe("Send it with each record. Null if the caller is not the recorder."),
+    dialect: z.string(),
+    next: z
+      .enum(["start", "resume", "end", "continue"])
+      .describe(
+        "What to record next. `start`: a turn. `resume`: the interrupted turn, or start another instead. `end`: the interrupted turn has its answer, so end it. `continue`: a turn is open.",
+      ),
+    turn: z
+      .object({ number: z.int(), calls: z.array(openCall) })
+      .nullable()
+      .describe("The open turn."),
+    interruption: interruption.nullable(),
+    queue: z.array(z.object({ id: z.string(), prompt: json })),
+    usage,
+    idleSeconds: z.int().describe("Without any request of its recorder for this long, the session is released."),
+  })
+  .meta({ id: "Recording" });
+export type Recording = z.output<typeof recording>;
+
+const recorded = z
+  .object({
+    key,
+    seq: z.int().describe("The seq of its first record in the journal."),
+    last: z.int().describe("The seq of its last record."),
+    ids: z.array(z.string()).describe("The ids of the messages it recorded."),
+  })
+  .meta({ id: "Recorded" });
+export type Recorded = z.output<typeof recorded>;
+
+const request = z
+  .object({
+    turn: z.int(),
+    dialect,
+    messages: z.array(json).describe("Send them to the model as they are."),
+    draft: z.string().describe("The id of the answer that `draft` records stream into."),
+  })
+  .meta({ id: "ModelRequest" });
+export type ModelRequest = z.output<typeof request>;
+
+export const recorderOperations = {
+  createRecording: {
+    method: "post",
+    path: "/recordings",
+    tag: "recorder",
+    summary: "Create a session and become its recorder",
+    description:
+      "The session survives a power cut when the answer comes. The same key again leads to the same session.",
+    access: "owner",
+    body: z.strictObject({
+      key: key.optional(),
+      dialect,
+      title: z.string().max(4096).optional(),
+      cwd: z.string().min(1).max(4096).optional().describe("The folder that the agent works in."),
+      app: z.string().min(1).max(200).optional().describe("The agent's name."),
+      labels: z.record(z.string(), z.string()).optional(),
+      parent: z.strictObject({ session: z.string(), call: z.string().optional() }).optional(),
+    }),
+    answers: { 201: recording },
+    problems: [409, 422, 503, 507],
+  },
+  takeRecording: {
+    method: "post",
+    path: "/sessions/:id/recording",
+    tag: "recorder",
+    summary: "Become the recorder of a session",
+    description:
+      "The server opens the session for writing and holds it for this recorder. What was in flight is in `interruption`. Without `take`, it is refused while another recorder has it; with `take`, that one's open turn is recorded as aborted, and its later records are refused.",
+    access: "owner",
+    params: id,
+    body: z.strictObject({ take: z.boolean().default(false) }),
+    answers: { 200: recording },
+    problems: [404, 409, 422, 503, 507],
+  },
+  getRecording: {
+    method: "get",
+    path: "/sessions/:id/recording",
+    tag: "recorder",
+    summary: "Where the recording of a session stands",
+    description: "With the caller's own `recorder`, it also counts as a sign of life.",
+    access: "owner",
+    params: id,
+    query: z.strictObject({ recorder: recorder.optional() }),
+    answers: { 200: recording },
+    problems: [404, 422],
+  },
+  releaseRecording: {
+    method: "delete",
+    path: "/sessions/:id/recording",
+    tag: "recorder",
+    summary: "Stop recording a session, so that others can open it",
+    description: 'An open turn is recorded as aborted by "close". Repeating it does no harm.',
+    access: "owner",
+    params: id,
+    query: z.strictObject({ recorder }),
+    answers: { 204: null },
+    problems: [409, 503, 507],
+  },
+  record: {
+    method: "post",
+    path: "/sessions/:id/records",
+    tag: "recorder",
+    summary: "Record one step",
+    description:
+      "The answer comes when the record is durable. If it does not come, send the same record with the same key again, to this server or another: it is recorded once. A repeated record is answered in the same words, with the header `Idempotent-Replayed: true`.",
+    access: "owner",
+    params: id,
+    body: z.strictObject({ recorder, key, record }),
+    answers: { 200: recorded },
+    problems: [404, 409, 422, 503, 507],
+  },
+  requestModel: {
+    method: "post",
+    path: "/sessions/:id/requests",
+    tag: "recorder",
+    summary: "Get the messages for the model",
+    description:
+      "Call it right before the model is asked: what is recorded while the model answers comes after its answer. Records nothing.",
+    access: "owner",
+    params: id,
+    body: z.strictObject({ recorder, dialect: dialect.optional().describe("Default: the session's own.") }),
+    answers: { 200: request },
+    problems: [409],
+  },
+} as const satisfies Record<string, Operation>;

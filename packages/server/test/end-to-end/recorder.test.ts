@@ -1,0 +1,449 @@
+import { once } from "node:events";
+import { type IncomingMessage, request } from "node:http";
+import { text } from "node:stream/consumers";
+import { validateAnthropic, validateOpenaiChat } from "@holdfast/testkit";
+import { dialects, openStore } from "holdfast";
+import { afterAll, expect, test } from "vitest";
+import { FailingDisk } from "../../../adapters/test/failing-disk.ts";
+import { LocalHost } from "../../../cli/src/host/local/local-host.ts";
+import { serveHost } from "../../../cli/src/serve/served-host.ts";
+import { config } from "../../../cli/test/unit/host-stage.ts";
+import { startServer } from "../../src/index.ts";
+import { recorderOperations } from "../../src/schemas/recorder.ts";
+import { Agent, prober, send } from "../recorder-agent.ts";
+import { ServerStage } from "../server-stage.ts";
+
+const prompt = { role: "user", content: "count the stars" };
+const call = (id: string, input: object = {}) => ({ type: "tool_use", id, name: "look", input });
+const asks = (...ids: string[]) => ({ role: "assistant", content: ids.map((id) => call(id)) });
+
+async function staged(limits: Parameters<typeof ServerStage.start>[0] = {}): Promise<ServerStage & { url: string }> {
+  const stage = await ServerStage.start(limits);
+  return Object.assign(stage, { url: stage.server.url });
+}
+
+test("a whole turn of an agent elsewhere: prompt, request, streamed text, parallel tools, answer", async () => {
+  await using stage = await staged();
+  const agent = await Agent.create(stage, { title: "stars", app: "py", cwd: "/work", labels: { team: "a" } });
+  expect((await agent.state()).body).toMatchObject({ next: "start", turn: null, interruption: null, recorder: null });
+  const started = await agent.makes({ type: "turn.start", prompt }, "p1");
+  expect(started).toMatchObject({ key: "p1", ids: ["p1"] });
+  const asked = (await agent.request()).body;
+  expect(asked).toMatchObject({ turn: 1, dialect: "anthropic", messages: [prompt] });
+  await agent.makes({ type: "draft", deltas: [{ text: "let me " }, { text: "look" }] });
+  // Durable: another process sees it.
+  {
+    await using other = await openStore(stage.folder);
+    const records = await Array.fromAsync(other.history(agent.session));
+    expect(records.filter(({ kind }) => kind === "draft")).toHaveLength(1);
+    expect((await other.read(agent.session)).holder).toMatchObject({ app: "py" });
+  }
+  await agent.makes(
+    { type: "messages", messages: asks("c1", "c2"), model: "anthropic/x", usage: { inputTokens: 3 } },
+    "a1",
+  );
+  expect(
+    (await agent.state()).body.turn.calls.map(({ id, state }: { id: string; state: string }) => [id, state]),
+  ).toEqual([
+    ["c1", "never-started"],
+    ["c2", "never-started"],
+  ]);
+  await agent.makes({ type: "tool.started", call: "c1" });
+  await agent.makes({ type: "tool.started", call: "c2", replay: "safe" });
+  await agent.makes({ type: "tool.ended", call: "c2", error: "no sky" });
+  await agent.makes({ type: "tool.ended", call: "c1", value: { stars: 7 } });
+  const next = (await agent.request("openai-chat")).body;
+  expect(validateOpenaiChat({ messages: next.messages })).toEqual([]);
+  expect(next.messages.map(({ role }: { role: string }) => role)).toEqual(["user", "assistant", "tool", "tool"]);
+  const { messages } = (await agent.request()).body;
+  expect(validateAnthropic({ messages })).toEqual([]);
+  await agent.makes({ type: "usage", usage: { outputTokens: 5 } });
+  await agent.makes({ type: "messages", messages: { role: "assistant", content: "seven" }, end: true });
+  await agent.makes({ type: "note", name: "n", value: [1] });
+  await agent.makes({ type: "title", title: "seven stars" });
+  const state = (await agent.state(agent.recorder)).body;
+  expect(state).toMatchObject({ next: "start", recorder: agent.recorder, usage: { inputTokens: 3, outputTokens: 5 } });
+  expect((await agent.release()).status).toBe(204);
+  expect((await agent.release()).status).toBe(204);
+  const reading = await stage.host.sessions.read(agent.session);
+  expect(reading).toMatchObject({ holder: null, interruption: null, attributes: { title: "seven stars", app: "py" } });
+  expect(reading.attributes.notes).toMatchObject({ n: [1] });
+  expect(await stage.client.call("getSession", { params: { id: agent.session } })).toMatchObject({
+    title: "seven stars",
+    count: 4,
+  });
+});
+
+test("queue, steering, suspension, abort, failure and the end of an answered turn", async () => {
+  await using stage = await staged();
+  const agent = await Agent.create(stage);
+  expect(await agent.makes({ type: "queue.put", prompt: { role: "user", content: "one" } }, "q1")).toMatchObject({
+    ids: ["q1"],
+  });
+  await agent.makes({ type: "queue.put", prompt: { role: "user", content: "two" } }, "q2");
+  await agent.makes({ type: "queue.put", prompt: { role: "user", content: "three" } }, "q3");
+  await agent.makes({ type: "queue.take", queued: "q3" });
+  expect((await agent.state()).body.queue.map(({ id }: { id: string }) => id)).toEqual(["q1", "q2"]);
+  expect(await agent.makes({ type: "turn.start", queued: "q1" })).toMatchObject({ ids: ["q1"] });
+  expect(await agent.makes({ type: "messages", queued: "q2" })).toMatchObject({ ids: ["q2"] });
+  expect((await agent.state()).body).toMatchObject({ next: "continue", queue: [] });
+  await agent.request();
+  await agent.makes({ type: "messages", messages: asks("c1") });
+  await agent.makes({ type: "turn.suspend", reason: "permission", calls: ["c1"] });
+  let state = (await agent.state()).body;
+  expect(state).toMatchObject({
+    next: "resume",
+    interruption: { how: { kind: "suspended" }, calls: [{ state: "awaiting" }] },
+  });
+  await agent.makes({ type: "turn.resume", outcomes: { c1: { value: "done by hand" } } });
+  expect(JSON.stringify((await agent.request()).body.messages)).toContain("done by hand");
+  await agent.makes({ type: "draft", deltas: [{ text: "wrong" }] });
+  await agent.makes({ type: "draft.discard", reason: "retry" });
+  expect(await agent.refused({ type: "draft", deltas: [{ text: "lost?" }] })).toBe("DRAFT_DISCARDED");
+  await agent.makes({ type: "turn.fail", error: "no network" });
+  state = (await agent.state()).body;
+  expect(state.interruption).toMatchObject({ how: { kind: "failed", error: "no network" }, draft: null });
+  await agent.makes({ type: "turn.resume" });
+  await agent.makes({ type: "messages", messages: { role: "assistant", content: "answered" } });
+  // The agent is killed here. Its turn has the answer: only its end is missing.
+  const taken = await agent.take(true);
+  expect(taken.body).toMatchObject({ next: "end", interruption: { how: { kind: "aborted", by: "recorder" } } });
+  agent.recorder = taken.body.recorder;
+  await agent.makes({ type: "turn.end" });
+  expect((await agent.state()).body).toMatchObject({ next: "start", interruption: null });
+  expect(await agent.refused({ type: "turn.end" })).toBe("NOTHING_TO_RESUME");
+});
+
+test("a repeated key is recorded once, and answered in the same words; with another content it is refused", async () => {
+  await using stage = await staged();
+  const agent = await Agent.create(stage);
+  const steps: readonly (readonly [string, object])[] = [
+    ["queue", { type: "queue.put", prompt }],
+    ["start", { type: "turn.start", prompt: [{ role: "user", content: "a" }] }],
+    ["messages", { type: "messages", messages: asks("c1") }],
+    ["started", { type: "tool.started", call: "c1" }],
+    ["ended", { type: "tool.ended", call: "c1", value: { b: 1, a: [2, { d: 3, c: 4 }] } }],
+    ["usage", { type: "usage", usage: { inputTokens: 10 } }],
+    ["abort", { type: "turn.abort", by: "user", reason: "enough" }],
+    ["resume", { type: "turn.resume" }],
+    ["answer", { type: "messages", messages: [{ role: "assistant", content: "x" }], end: true }],
+    ["note", { type: "note", name: "n", value: 1 }],
+  ];
+  const first = new Map<string, unknown>();
+  for (const [key, record] of steps) {
+    const made = await agent.post(record, key);
+    expect(made.headers.get("idempotent-replayed")).toBe(null);
+    first.set(key, await agent.makes(record, key));
+    expect(first.get(key)).toEqual(made.body);
+  }
+  const records = await Array.fromAsync(stage.host.sessions.history(agent.session));
+  const again = async (): Promise<void> => {
+    for (const [key, record] of steps) {
+      const repeated = await agent.post(record, key);
+      expect(repeated.status, key).toBe(200);
+      expect(repeated.body).toEqual(first.get(key));
+      expect(repeated.headers.get("idempotent-replayed")).toBe("true");
+      expect(await agent.refused({ type: "note", name: "other", value: key }, key)).toBe("KEY_TAKEN");
+    }
+  };
+  await again();
+  // The members of an object may come in another order.
+  const shuffled = { value: { a: [2, { c: 4, d: 3 }], b: 1 }, call: "c1", type: "tool.ended" };
+  expect(await agent.makes(shuffled, "ended")).toEqual(first.get("ended"));
+  // A server that was restarted knows them, although it knows no recorder.
+  await stage.stop();
+  await stage.start();
+  Object.assign(agent.server, { url: stage.server.url });
+  await again();
+  expect(await agent.refused({ type: "note", name: "n", value: 2 }, "new")).toBe("RECORDER_UNKNOWN");
+  // So does another server, while this one holds the session.
+  const { body } = await agent.take();
+  agent.recorder = body.recorder;
+  await using other = await openStore(stage.folder, { recordsToolStarts: true });
+  const host = new LocalHost(other, config, "nobody");
+  const second = await startServer({ host: serveHost(host), token: stage.token, version: "0", port: 0 });
+  const elsewhere = new Agent({ url: second.url, token: stage.token }, {
+    session: agent.session,
+    recorder: "x",
+  } as never);
+  expect(await elsewhere.makes(steps[0]![1], "queue")).toEqual(first.get("queue"));
+  expect(await elsewhere.refused({ type: "note", name: "n", value: 2 }, "new")).toBe("RECORDER_UNKNOWN");
+  expect((await elsewhere.take(true)).body).toMatchObject({ code: "SESSION_BUSY" });
+  await second.stop(0);
+  await host.close();
+  expect(await Array.fromAsync(stage.host.sessions.history(agent.session))).toHaveLength(records.length + 1);
+  expect((await agent.state()).body.usage.inputTokens).toBe(10);
+});
+
+test("twenty records with one key at once are one record", async () => {
+  await using stage = await staged();
+  const agent = await Agent.create(stage);
+  await agent.makes({ type: "turn.start", prompt });
+  const all = await Promise.all(
+    Array.from({ length: 20 }, () => agent.makes({ type: "usage", usage: { inputTokens: 1 } }, "same")),
+  );
+  expect(new Set(all.map(({ seq }) => seq)).size).toBe(1);
+  expect((await agent.state()).body.usage.inputTokens).toBe(1);
+});
+
+test("creating with a key leads to the same session, also after a restart", async () => {
+  await using stage = await staged();
+  const first = await Agent.create(stage, { key: "run 1", title: "t" });
+  const second = await Agent.create(stage, { key: "run 1", title: "t" });
+  expect(second.session).toBe(first.session);
+  expect(await first.refused({ type: "note", name: "n", value: 1 })).toBe("RECORDER_UNKNOWN");
+  await second.makes({ type: "note", name: "n", value: 1 });
+  await stage.stop();
+  await stage.start();
+  const server = { url: stage.server.url, token: stage.token };
+  expect((await Agent.create(server, { key: "run 1", title: "t" })).session).toBe(first.session);
+  const taken = await send(server, "createRecording", { body: { dialect: "anthropic", key: "run 1", title: "u" } });
+  expect(taken.body).toMatchObject({ status: 409, code: "KEY_TAKEN" });
+  const several = await Promise.all(Array.from({ length: 5 }, () => Agent.create(server, { key: "run 2" })));
+  expect(new Set(several.map(({ session }) => session)).size).toBe(1);
+});
+
+test("two recorders: the second is refused unless it takes the session; then the first is", async () => {
+  await using stage = await staged();
+  const first = await Agent.create(stage);
+  await first.makes({ type: "turn.start", prompt });
+  await first.makes({ type: "messages", messages: asks("c1", "c2") });
+  await first.makes({ type: "tool.started", call: "c1" });
+  await first.request();
+  expect((await first.take()).body).toMatchObject({ status: 409, code: "RECORDER_BUSY" });
+  // The agent was killed and started again.
+  const { body } = await first.take(true);
+  expect(body).toMatchObject({ next: "resume", turn: null });
+  expect(body.interruption.calls.map(({ id, state }: { id: string; state: string }) => [id, state])).toEqual([
+    ["c1", "outcome-unknown"],
+    ["c2", "never-started"],
+  ]);
+  const second = new Agent(stage, body);
+  expect(await first.refused({ type: "tool.ended", call: "c1", value: "late" })).toBe("RECORDER_UNKNOWN");
+  expect((await first.request()).body.code).toBe("RECORDER_UNKNOWN");
+  expect((await first.release()).body.code).toBe("RECORDER_UNKNOWN");
+  await second.makes({ type: "turn.resume", calls: "rerun" });
+  expect((await second.state()).body.turn.calls.map(({ id }: { id: string }) => id)).toEqual(["c2"]);
+  await second.makes({ type: "tool.started", call: "c2" });
+  await second.makes({ type: "tool.ended", call: "c2", value: 1 });
+  const { messages } = (await second.request()).body;
+  expect(validateAnthropic({ messages })).toEqual([]);
+  await second.makes({ type: "turn.abort", by: "user" });
+});
+
+test("a silent recorder loses the session after the stated time, and its turn is interrupted", async () => {
+  let now = 0;
+  await using store = await openStore("memory:", { recordsToolStarts: true });
+  const { Recorder } = await import("../../src/recorder/recorder.ts");
+  const recorder = new Recorder(store, { idleMs: 60_000, now: () => now, messagesIn: async () => [] });
+  const { session, recorder: own, idleSeconds } = await recorder.create({ dialect: "anthropic" });
+  expect(idleSeconds).toBe(60);
+  await recorder.record(session, own!, "p", { type: "turn.start", prompt });
+  now = 59_999;
+  await recorder.releaseIdle();
+  expect(store.live(session)).not.toBe(null);
+  // A question about its own recording is a sign of life; one by somebody else is not.
+  await recorder.state(session, own!);
+  now = 100_000;
+  await recorder.state(session);
+  await recorder.releaseIdle();
+  expect(store.live(session)).not.toBe(null);
+  now = 119_999;
+  await recorder.releaseIdle();
+  expect(store.live(session)).toBe(null);
+  const { interruption } = await store.read(session);
+  expect(interruption).toMatchObject({ how: { kind: "aborted", by: "recorder", reason: "it was silent for 60 s" } });
+  await expect(recorder.record(session, own!, "k", { type: "turn.end" })).rejects.toMatchObject({
+    code: "RECORDER_UNKNOWN",
+  });
+  expect((await recorder.take(session, false)).next).toBe("resume");
+  await recorder.stop(0);
+});
+
+test("a server that stops lets turns end, starts none, and records the others as aborted", async () => {
+  await using stage = await staged();
+  const ends = await Agent.create(stage);
+  const hangs = await Agent.create(stage);
+  for (const one of [ends, hangs]) await one.makes({ type: "turn.start", prompt });
+  const stopping = stage.server.stop(400);
+  expect(
+    await Promise.all([
+      ends.refused({ type: "turn.resume" }),
+      send(stage, "createRecording", { body: { dialect: "acp" } }),
+    ]),
+  ).toMatchObject(["SERVER_STOPPING", { status: 503, body: { code: "SERVER_STOPPING" } }]);
+  expect((await ends.take()).body.code).toBe("SERVER_STOPPING");
+  await ends.makes({ type: "messages", messages: { role: "assistant", content: "done" }, end: true });
+  await stopping;
+  expect((await stage.host.sessions.read(ends.session)).interruption).toBe(null);
+  expect((await stage.host.sessions.read(hangs.session)).interruption).toMatchObject({
+    how: { kind: "aborted", by: "server" },
+  });
+});
+
+test("what cannot be recorded is refused with a code, and changes nothing", async () => {
+  await using stage = await staged({ limits: { bodyBytes: 100_000 } });
+  const agent = await Agent.create(stage);
+  const none = "11111111-1111-1111-1111-111111111111";
+  const before: readonly [object, string][] = [
+    [{ type: "messages", messages: asks("c") }, "TURN_ENDED"],
+    [{ type: "tool.started", call: "c" }, "TURN_ENDED"],
+    [{ type: "tool.ended", call: "c", value: 1 }, "TURN_ENDED"],
+    [{ type: "draft", deltas: [{ text: "x" }] }, "DRAFT_DISCARDED"],
+    [{ type: "turn.resume" }, "NOTHING_TO_RESUME"],
+    [{ type: "turn.end" }, "NOTHING_TO_RESUME"],
+    [{ type: "turn.start" }, "RECORD_INVALID"],
+    [{ type: "turn.start", prompt, queued: "q" }, "RECORD_INVALID"],
+    [{ type: "turn.start", queued: "q" }, "QUEUE_UNKNOWN"],
+    [{ type: "turn.start", prompt: asks("c") }, "MESSAGE_UNFIT"],
+    [{ type: "queue.take", queued: "q" }, "QUEUE_UNKNOWN"],
+    [{ type: "note", name: "n" }, "REQUEST_INVALID"],
+    [{ type: "turn.begin" }, "REQUEST_INVALID"],
+    [{ type: "turn.end", when: "now" }, "REQUEST_INVALID"],
+  ];
+  for (const [record, code] of before) expect(await agent.refused(record), JSON.stringify(record)).toBe(code);
+  await agent.makes({ type: "turn.start", prompt }, "p");
+  await agent.makes({ type: "messages", messages: asks("c1") }, "a");
+  const after: readonly [object, string][] = [
+    [{ type: "turn.start", prompt }, "TURN_OPEN"],
+    [{ type: "turn.resume" }, "TURN_OPEN"],
+    [{ type: "tool.started", call: "nope" }, "CALL_UNKNOWN"],
+    [{ type: "tool.ended", call: "c1" }, "RECORD_INVALID"],
+    [{ type: "tool.ended", call: "c1", value: 1, error: "x" }, "RECORD_INVALID"],
+    [{ type: "tool.ended", call: "c1", value: 1, shown: { role: "user", content: "no result" } }, "MESSAGE_UNFIT"],
+    [{ type: "messages", messages: { role: "alien" } }, "MESSAGE_UNFIT"],
+  ];
+  const head = (await Array.fromAsync(stage.host.sessions.history(agent.session))).length;
+  for (const [record, code] of after) expect(await agent.refused(record), JSON.stringify(record)).toBe(code);
+  expect(await Array.fromAsync(stage.host.sessions.history(agent.session))).toHaveLength(head);
+  await agent.makes({ type: "tool.started", call: "c1" });
+  expect(await agent.refused({ type: "tool.started", call: "c1" })).toBe("CALL_TAKEN");
+  expect((await agent.post({ type: "note", name: "n", value: "x".repeat(200_000) })).status).toBe(413);
+
+  const gone = new Agent(stage, { session: none, recorder: "x" } as never);
+  expect((await gone.take()).status).toBe(404);
+  expect((await gone.state()).status).toBe(404);
+  expect((await gone.post({ type: "turn.end" })).status).toBe(404);
+  expect((await gone.request()).status).toBe(409);
+  expect((await gone.release()).status).toBe(204);
+  const wrong = await send(stage, "createRecording", { body: { dialect: "anthropic", title: "t", cwd: "bad\0path" } });
+  expect(wrong.body).toMatchObject({ status: 422, code: "ATTRIBUTE_INVALID" });
+  // Of another program, in a format of its own.
+  {
+    await using other = await openStore(stage.folder);
+    await using foreign = await other.create({ dialect: { ...dialects.anthropic, name: "mine" } });
+    const theirs = new Agent(stage, { session: foreign.id, recorder: "x" } as never);
+    expect((await theirs.state()).body.code).toBe("DIALECT_UNKNOWN");
+    await foreign.close();
+    expect((await theirs.take()).body).toMatchObject({ status: 422, code: "DIALECT_UNKNOWN" });
+  }
+  // The agent of this server has it open.
+  const hosted = await stage.session();
+  expect((await new Agent(stage, { session: hosted, recorder: "x" } as never).take()).body.code).toBe("SESSION_BUSY");
+});
+
+test("a read-only token, no token, a foreign page and bodies that are not JSON", async () => {
+  await using stage = await staged({ limits: { bodyBytes: 4096 } });
+  const agent = await Agent.create(stage);
+  const { token } = await stage.client.call("createShare", { params: { id: agent.session }, body: {} });
+  for (const id of Object.keys(recorderOperations) as (keyof typeof recorderOperations)[]) {
+    const input = { session: agent.session, query: id === "releaseRecording" ? { recorder: "x" } : {} };
+    const of = (headers: Record<string, string>, raw?: string) =>
+      send(stage, id, { ...input, headers, ...(raw ? { raw } : {}) });
+    expect((await of({ authorization: `Bearer ${token}` })).body.code).toBe("TOKEN_READ_ONLY");
+    expect((await of({ authorization: "Bearer wrong" })).status).toBe(401);
+    expect((await of({ origin: "https://evil.example" })).status).toBe(403);
+    await prober.check(id, await withHost(stage.url, id, agent.session));
+    if (!("body" in recorderOperations[id])) {
+      const query = { ...input.query, more: "x" };
+      expect((await send(stage, id, { ...input, query })).status).toBe(400);
+      continue;
+    }
+    expect((await of({}, "{")).status).toBe(400);
+    expect((await of({ "content-type": "text/plain" }, "{}")).status).toBe(415);
+    expect((await of({}, `"${"x".repeat(5000)}"`)).status).toBe(413);
+  }
+});
+
+test("the disk is full or fails: the record is refused, the agent is told, and goes on later with the same key", async () => {
+  const stage = new ServerStage();
+  const disk = new FailingDisk();
+  const host = new LocalHost(await disk.open(stage.folder), config, "nobody");
+  const server = await startServer({ host: serveHost(host), token: stage.token, version: "0", port: 0 });
+  try {
+    const at = { url: server.url, token: stage.token };
+    const agent = await Agent.create(at);
+    await agent.makes({ type: "turn.start", prompt }, "p");
+    const codes = new Set<string>();
+    // As any agent would: it becomes the recorder again if it has to, and repeats the record until it is there.
+    const insist = async (record: object, key: string): Promise<void> => {
+      for (let tries = 0; tries < 5; tries++) {
+        const { status, body } = await agent.post(record, key);
+        disk.countdown = 0;
+        if (status === 200) return;
+        codes.add(body.code);
+        if (body.code !== "RECORDER_UNKNOWN") continue;
+        const taken = (await agent.take()).body;
+        agent.recorder = taken.recorder;
+        if (taken.next === "resume") await agent.makes({ type: "turn.resume" });
+      }
+      throw new Error(`not recorded: ${[...codes].join(", ")}`);
+    };
+    for (let n = 1; n <= 12; n++) {
+      disk.countdown = n % 4;
+      await insist({ type: "note", name: `n${n}`, value: n }, `note ${n}`);
+    }
+    expect([...codes].sort()).toEqual(["RECORDER_UNKNOWN", "STORE_FULL", "SYNC_FAILED"]);
+    // In doubt: it can be read, but is not acknowledged before the disk confirms it.
+    disk.countdown = 2;
+    expect((await agent.post({ type: "note", name: "doubt", value: 1 }, "doubt")).body.code).toBe("SYNC_FAILED");
+    expect((await host.sessions.read(agent.session)).attributes.notes).toMatchObject({ doubt: 1 });
+    disk.countdown = 1;
+    expect((await agent.post({ type: "note", name: "doubt", value: 1 }, "doubt")).status).toBeGreaterThan(500);
+    disk.countdown = 0;
+    expect(
+      (await agent.post({ type: "note", name: "doubt", value: 1 }, "doubt")).headers.get("idempotent-replayed"),
+    ).toBe("true");
+    for (const [countdown, status] of [
+      [1, 507],
+      [2, 503],
+    ] as const) {
+      const other = await Agent.create(at);
+      await other.makes({ type: "turn.start", prompt });
+      disk.countdown = countdown;
+      expect((await other.release()).status).toBe(status);
+      disk.countdown = 0;
+      // Released all the same.
+      expect((await other.take()).body.next).toBe("resume");
+    }
+    const full = await Agent.create(at);
+    await full.makes({ type: "turn.start", prompt });
+    disk.countdown = 1;
+    expect((await full.take(true)).status).toBe(507);
+    disk.countdown = 1;
+    expect((await send(at, "createRecording", { body: { dialect: "anthropic" } })).status).toBe(507);
+    const { notes } = (await host.sessions.read(agent.session)).attributes;
+    for (let n = 1; n <= 12; n++) expect(notes[`n${n}`]).toBe(n);
+    const records = await Array.fromAsync(host.sessions.history(agent.session));
+    expect(records.filter(({ kind, name }) => kind === "note" && name === "n1")).toHaveLength(1);
+  } finally {
+    disk.countdown = 0;
+    await server.stop(0);
+    await host.close();
+    await stage[Symbol.asyncDispose]();
+  }
+});
+
+/** `fetch` does not send another Host header. */
+async function withHost(url: string, id: keyof typeof recorderOperations, session: string): Promise<Response> {
+  const { method, path } = recorderOperations[id];
+  const sent = request(`${url}${path.replace(":id", session)}`, { method, headers: { host: "evil.example" } }).end();
+  const [answer] = (await once(sent, "response")) as [IncomingMessage];
+  const headers = { "content-type": answer.headers["content-type"]! };
+  expect(answer.statusCode).toBe(421);
+  return new Response(await text(answer), { status: answer.statusCode!, headers });
+}
+
+afterAll(() => {
+  expect(prober.compare(({ tag }) => tag === "recorder")).toEqual({ missing: [], undocumented: [] });
+});
