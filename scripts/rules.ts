@@ -1,5 +1,6 @@
 import { CLI_ROOMS } from "./rules/cli-rooms.ts";
 import { checkImport, type PackageRooms } from "./rules/rooms.ts";
+import { SERVER_ROOMS } from "./rules/server-rooms.ts";
 
 /** The rules that keep the layers apart (DESIGN.md, section 4), as pure functions of a file's path and text. */
 
@@ -66,7 +67,7 @@ const ROOMS: readonly (readonly [room: string, below: readonly string[]])[] = [
 ];
 
 /** The packages whose rooms stand in a table of their own. */
-export const PACKAGES: readonly PackageRooms[] = [CLI_ROOMS];
+export const PACKAGES: readonly PackageRooms[] = [CLI_ROOMS, SERVER_ROOMS];
 
 const IMPORT = /(?:^|[;\s}])(?:from|import)\s*\(?\s*"([^"]+)"/g;
 

@@ -1,2 +1,1 @@
-export type * from "../transcript/item.ts";
-export type * from "./host.ts";
+export type * from "@holdfast/server/contract";

@@ -1,26 +1,12 @@
 import { createHash } from "node:crypto";
 import type { BigIntStats } from "node:fs";
 import { lstat } from "node:fs/promises";
+import type { Target } from "@holdfast/server/contract";
 import { isOwn, type OwnStore } from "../paths/own-store.ts";
 import { PATH_TOOLS, realPath } from "../paths/real-path.ts";
 import { readWhole } from "./regular-file.ts";
 
-/** What was at the real path of a call when it was inspected. `identity` is the device and inode number. */
-export type Target =
-  | { readonly kind: "none" }
-  | {
-      readonly kind: "file";
-      readonly identity: string;
-      /**
-       * For a call that changes the file: its size, and the digest of its bytes (its change time if it is too large or
-       * cannot be read).
-       */
-      readonly bytes?: number;
-      readonly version?: string;
-    }
-  | { readonly kind: "folder" | "other"; readonly identity: string }
-  /** The path could not be inspected. */
-  | { readonly kind: "unknown"; readonly why: string };
+export type { Target };
 
 /** What a call refers to, at one moment. */
 export interface TargetSnapshot {

@@ -1,14 +1,10 @@
+import type { Mode } from "@holdfast/server/contract";
 import type { Decision } from "./decide.ts";
 
-/**
- * What the agent may do beyond the rules. The person switches it in the chat, and it lasts as long as the chat: it is
- * never recorded, because a journal grants nothing.
- * - `ask`: the rules alone.
- * - `accept edits`: `write` and `edit` inside the folder run without asking. Guarded files are asked about as before.
- * - `plan`: nothing runs that could change something.
- */
-export const MODES = ["ask", "accept edits", "plan"] as const;
-export type Mode = (typeof MODES)[number];
+export type { Mode };
+
+/** In the order in which the person switches through them. */
+export const MODES = ["ask", "accept edits", "plan"] as const satisfies readonly Mode[];
 
 /** The mode that follows this one when the person switches. */
 export function nextMode(mode: Mode): Mode {

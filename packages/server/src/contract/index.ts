@@ -1,0 +1,3 @@
+export type * from "./host.ts";
+export type * from "./item.ts";
+export type * from "./served-host.ts";

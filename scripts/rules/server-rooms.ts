@@ -1,0 +1,25 @@
+import type { PackageRooms } from "./rooms.ts";
+
+/** The rooms of the server, from the bottom to the top, with what each may import. */
+export const SERVER_ROOMS: PackageRooms = {
+  sources: "packages/server/src/",
+  base: [],
+  rooms: {
+    // The agent, as a screen, a script or a server sees it: types alone, and no other package of this repository.
+    "contract/": [],
+    // Every operation and event, once: they validate requests and document the interface.
+    "schemas/": [],
+    "openapi/": ["schemas/"],
+    // Who may ask for what.
+    "access/": ["schemas/"],
+    // What is read from a journal without opening its session.
+    "reading/": ["contract/", "schemas/"],
+    // The sessions that this server has open, and those who follow them.
+    "events/": ["access/", "contract/", "schemas/"],
+    "hosting/": ["access/", "contract/", "events/"],
+    "http/": ["access/", "contract/", "events/", "hosting/", "openapi/", "reading/", "schemas/"],
+    // The other side of the connection.
+    "client/": ["contract/", "schemas/"],
+    "index.ts": ["access/", "client/", "contract/", "hosting/", "http/", "openapi/", "schemas/"],
+  },
+};
