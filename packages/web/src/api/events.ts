@@ -1,5 +1,5 @@
-import type { StateEvent, TextEvent } from "./wire.ts";
 import { urlOf } from "./http.ts";
+import type { StateEvent, TextEvent } from "./wire.ts";
 
 export interface Follower {
   /** A record was written, by any process. */

@@ -7,9 +7,26 @@ export interface Shortcut {
 }
 
 export type Action =
-  | "search" | "next-session" | "previous-session" | "open-session" | "back" | "help" | "theme"
-  | "next-prompt" | "previous-prompt" | "next-mark" | "previous-mark" | "first" | "last" | "write" | "stop"
-  | "zoom-in" | "zoom-out" | "zoom-all" | "pan-left" | "pan-right";
+  | "search"
+  | "next-session"
+  | "previous-session"
+  | "open-session"
+  | "back"
+  | "help"
+  | "theme"
+  | "next-prompt"
+  | "previous-prompt"
+  | "next-mark"
+  | "previous-mark"
+  | "first"
+  | "last"
+  | "write"
+  | "stop"
+  | "zoom-in"
+  | "zoom-out"
+  | "zoom-all"
+  | "pan-left"
+  | "pan-right";
 
 export const SHORTCUTS: readonly Shortcut[] = [
   { keys: ["/"], action: "search", words: "Search all sessions", where: "anywhere" },
@@ -46,7 +63,10 @@ export interface Pressed {
 }
 
 /** What a key press means; null if it is not ours. Keys with Ctrl, Alt or Command are the browser's. */
-export function actionFor({ key, ctrlKey, metaKey, altKey, isTyping, isOnControl }: Pressed, hasSession: boolean): Action | null {
+export function actionFor(
+  { key, ctrlKey, metaKey, altKey, isTyping, isOnControl }: Pressed,
+  hasSession: boolean,
+): Action | null {
   if (ctrlKey || metaKey || altKey) return null;
   if (isTyping) return key === "Escape" ? "back" : null;
   const found = SHORTCUTS.find(({ keys, where }) => keys.includes(key) && (where !== "session" || hasSession));

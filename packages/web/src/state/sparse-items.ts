@@ -62,6 +62,7 @@ export function parallelCalls(items: SparseItems, index: number): Extract<Item, 
 /** How many items two conversations begin with in common: a fork keeps the ids. */
 export function commonLength(one: SparseItems, other: SparseItems): number {
   let length = 0;
-  while (length < one.length && length < other.length && one[length]?.id === other[length]?.id && one[length]) length += 1;
+  while (length < one.length && length < other.length && one[length]?.id === other[length]?.id && one[length])
+    length += 1;
   return length;
 }

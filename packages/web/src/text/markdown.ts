@@ -8,7 +8,25 @@ import { Marked } from "marked";
  */
 
 const TAGS = [
-  ...["p", "br", "hr", "h1", "h2", "h3", "h4", "h5", "h6", "ul", "ol", "li", "blockquote", "pre", "code", "em", "strong"],
+  ...[
+    "p",
+    "br",
+    "hr",
+    "h1",
+    "h2",
+    "h3",
+    "h4",
+    "h5",
+    "h6",
+    "ul",
+    "ol",
+    "li",
+    "blockquote",
+    "pre",
+    "code",
+    "em",
+    "strong",
+  ],
   ...["del", "a", "table", "thead", "tbody", "tr", "th", "td", "span", "sub", "sup", "kbd"],
 ];
 const ATTRIBUTES = ["href", "title", "start", "align", "class"];

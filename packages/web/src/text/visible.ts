@@ -1,10 +1,14 @@
 /** Characters that change how the text around them is read, or that nobody sees: shown by their number. */
 // biome-ignore lint/suspicious/noControlCharactersInRegex: they are what is to be found.
-const INVISIBLE = /[\u0000-\u0008\u000b\u000c\u000e-\u001f\u007f-\u009f\u061c\u200b\u200e\u200f\u202a-\u202e\u2060-\u2069\ufeff\ufff9-\ufffb]/g;
+const INVISIBLE =
+  /[\u0000-\u0008\u000b\u000c\u000e-\u001f\u007f-\u009f\u061c\u200b\u200e\u200f\u202a-\u202e\u2060-\u2069\ufeff\ufff9-\ufffb]/g;
 
 /** A text that a tool or a model wrote, so that what is shown is what is there. Line ends and tabs stay. */
 export function visible(text: string): string {
-  return text.replaceAll(INVISIBLE, (character) => `⟨U+${character.codePointAt(0)!.toString(16).toUpperCase().padStart(4, "0")}⟩`);
+  return text.replaceAll(
+    INVISIBLE,
+    (character) => `⟨U+${character.codePointAt(0)!.toString(16).toUpperCase().padStart(4, "0")}⟩`,
+  );
 }
 
 /** The beginning of a long text, by lines and characters, and whether anything was left out. */
@@ -20,9 +24,15 @@ export function shorten(text: string, linesMax: number, charactersMax: number): 
 
 /** The parts of an excerpt, so that the words that were searched for can be marked. */
 export function splitByWords(excerpt: string, query: string): { readonly text: string; readonly isHit: boolean }[] {
-  const words = query.toLowerCase().split(/\s+/).filter((word) => word !== "");
+  const words = query
+    .toLowerCase()
+    .split(/\s+/)
+    .filter((word) => word !== "");
   if (words.length === 0) return [{ text: excerpt, isHit: false }];
-  const pattern = new RegExp(`(${words.map((word) => word.replaceAll(/[.*+?^${}()|[\]\\]/g, "\\$&")).join("|")})`, "gi");
+  const pattern = new RegExp(
+    `(${words.map((word) => word.replaceAll(/[.*+?^${}()|[\]\\]/g, "\\$&")).join("|")})`,
+    "gi",
+  );
   return excerpt
     .split(pattern)
     .map((text, index) => ({ text, isHit: index % 2 === 1 }))

@@ -1,11 +1,24 @@
-import type { History, Mark, ModelSpan, ToolSpan, TurnSpan } from "@holdfast/server/history";
 import { packLanes } from "./lanes.ts";
+import type { History, Mark, ModelSpan, ToolSpan, TurnSpan } from "./read-timeline.ts";
 import { lastIndex, makeTimeScale, type TimeScale, type Viewport } from "./time-scale.ts";
 
 export type Bar =
   | { readonly kind: "turn"; readonly span: TurnSpan; readonly from: number; readonly to: number; readonly row: number }
-  | { readonly kind: "model"; readonly span: ModelSpan; readonly from: number; readonly first: number; readonly to: number; readonly row: number }
-  | { readonly kind: "tool"; readonly span: ToolSpan; readonly from: number; readonly to: number; readonly row: number };
+  | {
+      readonly kind: "model";
+      readonly span: ModelSpan;
+      readonly from: number;
+      readonly first: number;
+      readonly to: number;
+      readonly row: number;
+    }
+  | {
+      readonly kind: "tool";
+      readonly span: ToolSpan;
+      readonly from: number;
+      readonly to: number;
+      readonly row: number;
+    };
 
 export interface PlacedMark {
   readonly mark: Mark;
@@ -87,7 +100,16 @@ export interface MarkGroup {
   readonly worst: Mark;
 }
 
-const GRAVITY: readonly Mark["kind"][] = ["died", "damaged", "failed", "signal", "stopped", "replaced", "waiting", "resumed"];
+const GRAVITY: readonly Mark["kind"][] = [
+  "died",
+  "failed",
+  "signal",
+  "stopped",
+  "replaced",
+  "repaired",
+  "waiting",
+  "resumed",
+];
 
 export function groupMarks(marks: readonly PlacedMark[], { from, to }: Viewport, reach: number): MarkGroup[] {
   const groups: PlacedMark[][] = [];
