@@ -67,6 +67,8 @@ export interface NewChat extends Pick<ChatOptions, "model"> {
   readonly cwd: string;
   readonly title?: string;
   readonly labels?: Record<string, string>;
+  /** Keep it even if nothing happens in it. */
+  readonly keep?: true;
 }
 
 /** One conversation with the agent. Several can be open and working at once; each is recorded in its own session. */

@@ -17,7 +17,6 @@ const PROBLEMS: Readonly<Record<number, string>> = {
   415: "The body is not JSON.",
   421: "The server does not answer to the name in the Host header.",
   422: "The request is understood and cannot be carried out: the model, the folder or the session's format.",
-  429: "Too many wrong tokens. Try again later.",
   501: "The store cannot do this.",
   503: "The server is stopping, or has too many open streams.",
   507: "The store is full. Nothing was recorded.",

@@ -60,7 +60,7 @@ export const operations = {
     access: "open",
     body: z.strictObject({ token: z.string().min(1).max(500) }),
     answers: { 204: null },
-    problems: [401, 429],
+    problems: [401],
   },
   forgetCookie: {
     method: "delete",
@@ -110,6 +110,10 @@ export const operations = {
       model: model.optional(),
       title: title.optional(),
       labels: labels.optional(),
+      keep: z
+        .boolean()
+        .default(true)
+        .describe("Keep the session even if nothing happens in it. If false, closing it then removes it."),
       finishAfterRestart: z
         .boolean()
         .optional()
@@ -339,6 +343,7 @@ export const operations = {
         .max(200)
         .optional()
         .describe("An event id, `start` or `end`. Last-Event-ID wins, because a browser sends it after a reconnect."),
+      records: z.enum(["full", "brief"]).default("full").describe("`brief`: records without their content."),
     }),
     answers: { 200: "text/event-stream" },
     problems: [404, 422, 503],
