@@ -4,7 +4,7 @@ import type { Server, Session } from "./api/wire.ts";
 import { type Action, actionFor, SHORTCUTS } from "./keys/keymap.ts";
 import { type ListCommands, ListPane } from "./list/ListPane.tsx";
 import { Dialog } from "./parts/Dialog.tsx";
-import { Toasts } from "./parts/Toasts.tsx";
+import { Toasts } from "./Toasts.tsx";
 import { SessionPane } from "./session/SessionPane.tsx";
 import { ListStore } from "./state/list-store.ts";
 import { useValue } from "./state/observable.ts";

@@ -10,7 +10,7 @@ import { durationWords } from "../text/durations.ts";
 import { visible } from "../text/visible.ts";
 import { editRows } from "./edit-rows.ts";
 import { Files } from "./Files.tsx";
-import { STATE_WORDS, subjectOf } from "./words.ts";
+import { STATE_WORDS, subjectOf } from "../text/item-words.ts";
 
 interface Props {
   readonly item: CallItem;

@@ -3,7 +3,7 @@ import type { Interruption } from "../api/wire.ts";
 import { Icon } from "../parts/Icon.tsx";
 import { shorten, visible } from "../text/visible.ts";
 import type { Actions } from "./actions.ts";
-import { interruptionSentence, sortCalls, subjectOf } from "./words.ts";
+import { interruptionSentence, sortCalls, subjectOf } from "../text/item-words.ts";
 
 interface Props {
   readonly interruption: Interruption;

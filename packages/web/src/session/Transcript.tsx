@@ -8,7 +8,7 @@ import { useValue } from "../state/observable.ts";
 import type { SessionStore } from "../state/session-store.ts";
 import { parallelCalls } from "../state/sparse-items.ts";
 import { Row, type RowActions } from "./Row.tsx";
-import { itemLabel, subjectOf } from "./words.ts";
+import { itemLabel, subjectOf } from "../text/item-words.ts";
 
 export interface TranscriptCommands {
   goTo(index: number): void;

@@ -24,6 +24,8 @@ export class SessionStore {
   readonly isConnected = new Observable(true);
   readonly isDeleted = new Observable(false);
   #cursor = "start";
+  /** Names the state of the items, in a session that this server has open. */
+  #version: string | null = null;
   #stop: (() => void) | null = null;
   #isOver = false;
   readonly #loading = new Set<number>();
@@ -50,8 +52,8 @@ export class SessionStore {
       this.failure.set(null);
       this.session.set(session);
       this.items.set(withRange([], transcript.from, transcript.items, transcript.count));
-      this.live.set(session.state?.live ? { ...session.state.live, answer: "", length: 0 } : null);
       this.#cursor = transcript.cursor ?? "start";
+      this.#version = transcript.version;
       this.#follow();
       void this.#loadTimeline();
     } catch (error) {
@@ -125,26 +127,31 @@ export class SessionStore {
     if (record.kind !== "draft") this.#gatherTimeline();
   }
 
-  #state({ whole, state, items, event }: StateEvent): void {
-    if (items)
-      this.items.update((known) =>
-        withSplice(known, items.at, whole ? Math.max(0, known.length - items.at) : items.remove, items.insert),
-      );
+  #state({ whole, version, state, items, event }: StateEvent): void {
+    const step = stepTo(version, this.#version);
+    if (step === "next" && items) {
+      this.items.update((known) => withSplice(known, items.at, items.remove, items.insert));
+      this.#version = version;
+    } else if (step === "unknown") void this.#readAgain();
     const before = this.session.value;
     if (!before) return;
-    const chat = { ...before.state, ...state } as ChatState;
-    this.session.set({
-      ...before,
-      here: true,
-      state: chat,
-      title: chat.title,
-      queue: chat.queue,
-      interruption: chat.interruption,
-    });
-    if (whole && state.live) this.live.set({ ...state.live, answer: "", length: 0 });
-    else if (state.live === null) this.live.set(null);
-    if (event?.type === "retry") this.live.set(null);
-    if (event?.type === "turn.ended" || event?.type === "replaced") this.#gatherTimeline();
+    const chat = { ...before.state, ...state, ...withOutput(before.state, event) } as ChatState;
+    const { title, queue, interruption } = chat;
+    this.session.set({ ...before, here: true, state: chat, title, queue, interruption });
+    if (state.live === null || event?.type === "retry") this.live.set(null);
+    if (whole || event?.type === "turn.started" || event?.type === "turn.ended" || event?.type === "replaced") this.#gatherTimeline();
+  }
+
+  /** The items changed in a way that no event told us. */
+  async #readAgain(): Promise<void> {
+    try {
+      const got = await get<Transcript>(`/sessions/${this.id}/transcript`, { last: FIRST_PAGE });
+      if (this.#isOver) return;
+      this.items.update((items) => withRange(items.slice(0, got.from), got.from, got.items, got.count));
+      this.#version = got.version;
+    } catch (error) {
+      this.#failed(error);
+    }
   }
 
   /** Something was recorded by a process other than this server: read it again, from where we are. */
@@ -165,6 +172,7 @@ export class SessionStore {
       this.session.set(session);
       this.items.update((items) => withRange(items.slice(0, changes.from), changes.from, changes.items, changes.count));
       this.#cursor = changes.cursor ?? this.#cursor;
+      this.#version = changes.version;
       const answer = this.live.value?.answer;
       if (session.status !== "running" || changes.items.some((item: Item) => messageOf(item.id) === answer))
         this.live.set(null);
@@ -201,4 +209,28 @@ export class SessionStore {
     if (!(error instanceof Refusal)) throw error;
     this.failure.set(error);
   }
+}
+
+/** What an event's version means for items of a known version: nothing new, the next change, or that some are missing. */
+function stepTo(version: string, known: string | null): "same" | "next" | "unknown" {
+  if (known === null) return "unknown";
+  const [name, count] = splitVersion(version);
+  const [knownName, knownCount] = splitVersion(known);
+  if (name !== knownName || count > knownCount + 1) return "unknown";
+  return count === knownCount + 1 ? "next" : "same";
+}
+
+function splitVersion(version: string): [name: string, count: number] {
+  const dot = version.lastIndexOf(".");
+  return [version.slice(0, dot), Number(version.slice(dot + 1))];
+}
+
+const OUTPUT_MAX = 16_000;
+
+/** An event says only what a running tool has added to its output. */
+function withOutput(state: ChatState | null, event: StateEvent["event"]): Partial<ChatState> {
+  if (event?.type !== "tool.output" || typeof event["call"] !== "string") return {};
+  const call = event["call"];
+  const text = `${state?.outputs[call] ?? ""}${String(event["text"] ?? "")}`.slice(-OUTPUT_MAX);
+  return { outputs: { ...state?.outputs, [call]: text } };
 }

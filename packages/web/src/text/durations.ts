@@ -33,6 +33,6 @@ export function tokensWords(count: number): string {
 }
 
 export function costWords({ amount, currency }: { readonly amount: number; readonly currency: string }): string {
-  const digits = Math.abs(amount) >= 1 || amount === 0 ? 2 : 4;
+  const digits = Math.abs(amount) >= 0.1 || amount === 0 ? 2 : 4;
   return currency === "USD" ? `$${amount.toFixed(digits)}` : `${amount.toFixed(digits)} ${currency}`;
 }

@@ -257,7 +257,6 @@ const MARK_ICONS = {
   waiting: "hand",
   resumed: "play",
   replaced: "fold",
-  repaired: "wrench",
 } as const;
 
 function Legend({ marks }: { marks: readonly (keyof typeof MARK_WORDS)[] }) {

@@ -106,7 +106,6 @@ const GRAVITY: readonly Mark["kind"][] = [
   "signal",
   "stopped",
   "replaced",
-  "repaired",
   "waiting",
   "resumed",
 ];

@@ -33,7 +33,7 @@ export interface ToolSpan extends Common {
   readonly child: string | null;
 }
 
-export type MarkKind = "died" | "signal" | "stopped" | "resumed" | "replaced" | "repaired" | "failed" | "waiting";
+export type MarkKind = "died" | "signal" | "stopped" | "resumed" | "replaced" | "failed" | "waiting";
 
 export interface Mark {
   readonly kind: MarkKind;
@@ -52,13 +52,16 @@ export interface History {
   readonly marks: readonly Mark[];
 }
 
-/** What the server says about a session's past, by kind. `opened` and `closed` are of no interest to people. */
+/** Not drawn: a process that came or went as it should, and the repair that every resumption begins with. */
+const QUIET: readonly string[] = ["opened", "closed", "repaired"];
+
+/** What the server says about a session's past, by kind. */
 export function readTimeline({ from, to, entries }: Timeline): History {
   const [turns, models, tools, marks]: [TurnSpan[], ModelSpan[], ToolSpan[], Mark[]] = [[], [], [], []];
   for (const entry of entries) {
     if (entry.kind === "mark") {
-      if (entry.mark !== "opened" && entry.mark !== "closed")
-        marks.push({ kind: entry.mark, atMs: Date.parse(entry.at), turn: entry.turn, words: entry.words });
+      if (!QUIET.includes(entry.mark))
+        marks.push({ kind: entry.mark as MarkKind, atMs: Date.parse(entry.at), turn: entry.turn, words: entry.words });
       continue;
     }
     const common = {
@@ -78,12 +81,19 @@ export function readTimeline({ from, to, entries }: Timeline): History {
       tools.push({ ...common, kind: "tool", call, name, about: textIn(entry, "about"), outcome, child });
     } else marks.push({ kind: "waiting", atMs: common.startMs, turn: entry.turn, words: waitWords(entry.reason) });
   }
+  const lastMs = to === null ? 0 : Date.parse(to);
+  // What has no recorded end, and does not run, ended with its process at the latest.
+  const ended = <T extends TurnSpan | ToolSpan>(span: T): T => {
+    if (span.endMs !== null || span.outcome === "running") return span;
+    const death = span.kind === "tool" ? marks.find(({ kind, atMs }) => kind === "died" && atMs >= span.startMs) : null;
+    return { ...span, endMs: Math.max(span.startMs, death?.atMs ?? lastMs) };
+  };
   return {
     startMs: from === null ? null : Date.parse(from),
     endMs: to === null ? null : Date.parse(to),
-    turns,
+    turns: turns.map(ended),
     models,
-    tools,
+    tools: tools.map(ended),
     marks,
   };
 }

@@ -23,14 +23,13 @@ export const TURN_WORDS: Readonly<Record<TurnSpan["outcome"], string>> = {
 };
 
 export const MARK_WORDS: Readonly<Record<MarkKind, string>> = {
-  died: "The process died",
-  signal: "The process was told to end",
+  died: "Process died",
+  signal: "Told to end",
   stopped: "Stopped",
   failed: "Failed",
   waiting: "Waited for a person",
   resumed: "Resumed",
   replaced: "Conversation replaced",
-  repaired: "Repaired",
 };
 
 /** What a bar shows, for a tooltip and for people who cannot see it. */

@@ -4,6 +4,7 @@ import type { Item } from "../../contract/item.ts";
 import { EventStream } from "../../events/event-stream.ts";
 import { followSession, type Position, parseEventId } from "../../events/follow-session.ts";
 import { START } from "../../events/record-hub.ts";
+import { readRecent } from "../../reading/recent.ts";
 import { changesIn, nullIfUnreadable, treeOf } from "../../reading/sessions.ts";
 import { TimelineFold } from "../../reading/timeline.ts";
 import { UsageFold } from "../../reading/usage.ts";
@@ -31,10 +32,7 @@ export const readingHandlers: Handlers<
   getTimeline: async ({ params: { id } }, { hosting }) => {
     const { host } = hosting;
     const { attributes, holder } = await host.sessions.read(id);
-    const fold = new TimelineFold({
-      role: (message) => host.said(message, attributes.dialect).role,
-      text: (message) => host.said(message, attributes.dialect).text,
-    });
+    const fold = new TimelineFold((message) => host.said(message, attributes.dialect));
     let from: string | null = null;
     for await (const record of host.sessions.history(id)) {
       from ??= record.at;
@@ -128,8 +126,8 @@ async function itemsOf(
     const { cursor } = hub;
     return { items: feed.items, cursor: cursor === START ? null : cursor, version: feed.version };
   }
-  const reading = await hosting.host.sessions.read(id);
-  return { items: hosting.host.items(reading), cursor: reading.cursor ?? null, version: null };
+  const { items, cursor } = await readRecent(hosting, id);
+  return { items, cursor, version: null };
 }
 
 /**

@@ -88,6 +88,9 @@ export function subjectOf(input: unknown): string {
   const shape = input as Readonly<Record<string, unknown>>;
   const found = SUBJECTS.map((name) => shape[name]).find((value) => typeof value === "string" && value.trim() !== "");
   if (typeof found === "string") return found.slice(0, 300).replaceAll(/\s+/g, " ").trim();
-  const json = JSON.stringify(input) ?? "";
-  return json === "{}" ? "" : json.slice(0, 300);
+  const members = Object.entries(shape).map(([name, value]) => {
+    const words = typeof value === "string" ? value : (JSON.stringify(value) ?? "");
+    return `${name}: ${words.slice(0, 100)}`;
+  });
+  return members.join(", ").slice(0, 300).replaceAll(/\s+/g, " ");
 }
