@@ -33,6 +33,7 @@ const layers = [
   layer("corpus", 300_000),
   layer("machine", 300_000),
   layer("end-to-end", 300_000, compiled),
+  layer("browser", 300_000, ["packages/web/test/browser/build.ts"]),
 ];
 
 /** `--mode short` or `--mode long` selects a tier (scripts/test-tiers.ts). */

@@ -56,6 +56,7 @@ export function drawTimeline(context: CanvasRenderingContext2D, scene: Scene): v
     context.fillRect(from, ROWS.marks - 4, Math.max(3, to - from), bottom - ROWS.marks + 4);
   }
   drawAxis(context, scene, x, bottom);
+  drawFolds(context, scene, x, bottom);
   for (const [row, bars] of layout.rows.entries()) {
     const [top, tall] = [tops[row]!, heights[row]!];
     // Neighbours that are too narrow to tell apart are drawn once.
@@ -68,7 +69,6 @@ export function drawTimeline(context: CanvasRenderingContext2D, scene: Scene): v
       drawBar(context, bar, { from, to, top, tall, first: bar.kind === "model" ? x(bar.first) : from }, scene);
     }
   }
-  drawFolds(context, scene, x, bottom);
 }
 
 interface Box {
