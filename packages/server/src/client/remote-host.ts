@@ -50,12 +50,13 @@ export class RemoteHost implements Host {
     return (await this.client.call("getPrompts", { query: { cwd, except } })).prompts;
   }
 
-  async create({ cwd, model, title, labels, keep }: NewChat): Promise<Chat> {
+  async create({ cwd, model, title, labels, keep, finishAfterRestart }: NewChat): Promise<Chat> {
     const body = {
       ...{ cwd, keep: keep === true },
       ...(model === undefined ? {} : { model }),
       ...(title === undefined ? {} : { title }),
       ...(labels === undefined ? {} : { labels }),
+      ...(finishAfterRestart === undefined ? {} : { finishAfterRestart }),
     };
     return this.#attach(await this.client.call("createSession", { body }));
   }

@@ -2,7 +2,7 @@ import type { ServerResponse } from "node:http";
 import type { EventName } from "../schemas/events.ts";
 
 /** A client that does not read costs at most this much memory, and one record. */
-const WAITING_BYTES_MAX = 256 * 1024;
+export const WAITING_BYTES_MAX = 256 * 1024;
 const HEARTBEAT_MS = 15_000;
 /** A client that has read nothing for this long is gone, even if its connection does not say so. */
 const STUCK_MS = 60_000;
@@ -50,7 +50,11 @@ export class EventStream {
 
   /** False if the client has so much to read that nothing more should be sent to it. */
   get hasRoom(): boolean {
-    return this.#response.writableLength < WAITING_BYTES_MAX;
+    return this.waitingBytes < WAITING_BYTES_MAX;
+  }
+
+  get waitingBytes(): number {
+    return this.#response.writableLength;
   }
 
   /** `id`: what the client sends as Last-Event-ID; null leaves it as it is. `json` is one line. */

@@ -82,7 +82,9 @@ async function sendRecords(
   }
 }
 
-/** Sends the state and the live answer. What does not fit is left out, and the whole state follows when there is room. */
+/**
+ * Sends the state and the live answer. What does not fit is left out, and the whole state follows when there is room.
+ */
 class LiveSender {
   cursor: string;
   readonly #stream: EventStream;

@@ -44,6 +44,11 @@ export class Hosting {
     return this.#isStopping;
   }
 
+  /** How many turns run. */
+  get running(): number {
+    return [...this.#open.values()].filter(({ chat }) => chat.state.status === "running").length;
+  }
+
   feed(id: string): ChatFeed | null {
     return this.#open.get(id)?.feed ?? null;
   }
@@ -114,10 +119,10 @@ export class Hosting {
   }
 
   /**
-   * No new turns. Running ones get `graceMs` to end; then they are recorded as aborted by "server". Questions to a
-   * person stay open, for the next start.
+   * No new turns. Running ones get `graceMs` to end, or until `hurry` fires; then they are recorded as aborted by
+   * "server". Questions to a person stay open, for the next start.
    */
-  async stop(graceMs: number): Promise<void> {
+  async stop(graceMs: number, hurry?: AbortSignal): Promise<void> {
     this.#isStopping = true;
     clearInterval(this.#sweep);
     await Promise.allSettled(this.#opening.values());
@@ -129,6 +134,7 @@ export class Hosting {
       });
     const grace = Promise.withResolvers<void>();
     const timer = setTimeout(() => grace.resolve(), graceMs);
+    hurry?.addEventListener("abort", () => grace.resolve(), { once: true });
     await Promise.race([Promise.allSettled(chats.map((chat) => chat.settled())), grace.promise]);
     clearTimeout(timer);
     await Promise.allSettled(chats.map((chat) => chat.stop("server")));

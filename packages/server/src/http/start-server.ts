@@ -9,7 +9,7 @@ import { finishInterrupted } from "../hosting/finish-interrupted.ts";
 import { Hosting } from "../hosting/hosting.ts";
 import { makeApp, type RequestLine } from "./app.ts";
 import { readPage } from "./page-files.ts";
-import { Streams } from "./streams.ts";
+import { Streams } from "../handlers/streams.ts";
 
 export interface ServerOptions {
   readonly host: ServedHost;
@@ -55,11 +55,12 @@ export interface RunningServer {
   /** For people and clients, without the token. */
   readonly url: string;
   readonly hosting: Hosting;
+  readonly streams: Streams;
   /**
    * Accepts no new turns, gives running ones `graceMs` (default: 10 seconds) to end, records the others as aborted by
-   * "server", and closes every session. The host stays open.
+   * "server", and closes every session. When `hurry` fires, it does not wait for them any longer. The host stays open.
    */
-  stop(graceMs?: number): Promise<void>;
+  stop(graceMs?: number, hurry?: AbortSignal): Promise<void>;
 }
 
 export const GRACE_MS = 10_000;
@@ -101,10 +102,11 @@ export async function startServer(options: ServerOptions): Promise<RunningServer
     port: bound,
     url: `http://${address.includes(":") ? `[${address}]` : address}:${bound}`,
     hosting,
-    stop(graceMs = GRACE_MS) {
+    streams,
+    stop(graceMs = GRACE_MS, hurry) {
       stopping ??= (async () => {
         // Requests are still answered meanwhile, so that clients see their turns end.
-        await hosting.stop(graceMs);
+        await hosting.stop(graceMs, hurry);
         streams.end();
         await new Promise<void>((resolve) => {
           server.close(() => resolve());

@@ -1,5 +1,5 @@
-import { refuse } from "../../access/request-error.ts";
-import type { Handlers } from "../context.ts";
+import { refuse } from "../access/request-error.ts";
+import type { Handlers } from "./context.ts";
 
 const DONE = { status: 204 } as const;
 

@@ -15,6 +15,11 @@ export class Streams {
     return this.#open.size;
   }
 
+  /** How many bytes wait for clients to read them. */
+  get waitingBytes(): number {
+    return [...this.#open].reduce((sum, stream) => sum + stream.waitingBytes, 0);
+  }
+
   /** Throws TOO_MANY_STREAMS. Call the returned function when the stream is open, or never will be. */
   reserve(): () => void {
     if (this.#open.size + this.#reserved >= this.#max)

@@ -1,6 +1,6 @@
-import { refuse } from "../../access/request-error.ts";
-import { openApiDocument } from "../../openapi/document.ts";
-import type { Handlers, RequestContext } from "../context.ts";
+import { refuse } from "../access/request-error.ts";
+import { openApiDocument } from "../openapi/document.ts";
+import type { Handlers, RequestContext } from "./context.ts";
 
 export const serverHandlers: Handlers<
   "getServer" | "getOpenApi" | "exchangeToken" | "forgetCookie" | "listShares" | "createShare" | "removeShare"

@@ -1,14 +1,14 @@
 import { RESPONSE_ALREADY_SENT } from "@hono/node-server/utils/response";
 import { cursorOf } from "holdfast/store";
-import type { Item } from "../../contract/item.ts";
-import { EventStream } from "../../events/event-stream.ts";
-import { followSession, type Position, parseEventId } from "../../events/follow-session.ts";
-import { START } from "../../events/record-hub.ts";
-import { readRecent } from "../../reading/recent.ts";
-import { changesIn, nullIfUnreadable, treeOf } from "../../reading/sessions.ts";
-import { TimelineFold } from "../../reading/timeline.ts";
-import { UsageFold } from "../../reading/usage.ts";
-import type { Answer, Handlers, RequestContext } from "../context.ts";
+import type { Item } from "../contract/item.ts";
+import { EventStream } from "../events/event-stream.ts";
+import { followSession, type Position, parseEventId } from "../events/follow-session.ts";
+import { START } from "../events/record-hub.ts";
+import { readRecent } from "../reading/recent.ts";
+import { changesIn, nullIfUnreadable, treeOf } from "../reading/sessions.ts";
+import { TimelineFold } from "../reading/timeline.ts";
+import { UsageFold } from "../reading/usage.ts";
+import type { Answer, Handlers, RequestContext } from "./context.ts";
 
 export const readingHandlers: Handlers<
   "getTranscript" | "getTimeline" | "getChanges" | "getUsage" | "getTree" | "exportSession" | "followEvents"

@@ -1,8 +1,8 @@
 import type { ListQuery } from "holdfast";
-import { type RequestError, refuse } from "../../access/request-error.ts";
-import type { Chat } from "../../contract/host.ts";
-import { describeSession } from "../../reading/sessions.ts";
-import type { Answer, Handlers, RequestContext } from "../context.ts";
+import { type RequestError, refuse } from "../access/request-error.ts";
+import type { Chat } from "../contract/host.ts";
+import { describeSession } from "../reading/sessions.ts";
+import type { Answer, Handlers, RequestContext } from "./context.ts";
 
 /** The session that a chat writes to, once it is open in this server. */
 async function kept(chat: Chat, { hosting }: RequestContext, status: number): Promise<Answer> {
