@@ -4,13 +4,13 @@ import type { Server, Session } from "./api/wire.ts";
 import { type Action, actionFor, SHORTCUTS } from "./keys/keymap.ts";
 import { type ListCommands, ListPane } from "./list/ListPane.tsx";
 import { Dialog } from "./parts/Dialog.tsx";
-import { Toasts } from "./Toasts.tsx";
 import { SessionPane } from "./session/SessionPane.tsx";
 import { ListStore } from "./state/list-store.ts";
 import { useValue } from "./state/observable.ts";
 import { go, route } from "./state/route.ts";
 import { toggleTheme } from "./state/theme.ts";
 import { attempt } from "./state/toasts.ts";
+import { Toasts } from "./Toasts.tsx";
 
 export function App({ server }: { readonly server: Server }) {
   const list = useMemo(() => new ListStore(), []);

@@ -1,6 +1,6 @@
+import { Icon } from "./parts/Icon.tsx";
 import { useValue } from "./state/observable.ts";
 import { dismiss, toasts } from "./state/toasts.ts";
-import { Icon } from "./parts/Icon.tsx";
 
 export function Toasts() {
   const all = useValue(toasts);

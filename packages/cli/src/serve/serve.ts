@@ -1,6 +1,6 @@
 import { spawn } from "node:child_process";
-import { createRequire } from "node:module";
 import { existsSync } from "node:fs";
+import { createRequire } from "node:module";
 import { dirname, join } from "node:path";
 import { GRACE_MS, type RequestLine, type RunningServer, startServer } from "@holdfast/server";
 import type { Config } from "../config.ts";

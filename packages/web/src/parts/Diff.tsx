@@ -15,7 +15,6 @@ export function Diff({ rows, max = ROWS_MAX }: { readonly rows: readonly DiffRow
   const rest = rows.length - shown.length;
   return (
     <div class="diff">
-      {/* biome-ignore lint/a11y/noNoninteractiveTabindex: a region that scrolls must be reachable by keyboard. */}
       <div class="diff-rows" role="group" aria-label="Changes" tabIndex={0}>
         {shown.map((row, index) => (
           <div key={index} class={`diff-${row.kind}`}>

@@ -41,7 +41,7 @@ export function AskCard({ ask, actions }: { readonly ask: Ask; readonly actions:
               class={choice.answer === "allow" ? "button button-main" : "button"}
               onClick={() => (choice.asksWhy ? setDenial("") : void answer(choice.answer))}
             >
-              {choice.label}
+              {choice.label.charAt(0).toUpperCase() + choice.label.slice(1)}
             </button>
           ))}
         </div>

@@ -7,10 +7,10 @@ import { Plain } from "../parts/Text.tsx";
 import { hashOf } from "../state/route.ts";
 import { attempt } from "../state/toasts.ts";
 import { durationWords } from "../text/durations.ts";
+import { STATE_WORDS, subjectOf } from "../text/item-words.ts";
 import { visible } from "../text/visible.ts";
 import { editRows } from "./edit-rows.ts";
 import { Files } from "./Files.tsx";
-import { STATE_WORDS, subjectOf } from "../text/item-words.ts";
 
 interface Props {
   readonly item: CallItem;

@@ -82,17 +82,6 @@ export function Header({ session, status, actions, onShare, onCheck }: Props) {
       </div>
       {actions ? (
         <div class="session-tools">
-          {status === "running" && here ? (
-            <button
-              type="button"
-              class="button button-stop"
-              title="Stop the turn (s)"
-              onClick={() => void actions.stop()}
-            >
-              <Icon name="stop" />
-              Stop
-            </button>
-          ) : null}
           <button type="button" class="button hide-small" onClick={() => void actions.fork()}>
             <Icon name="fork" />
             Fork

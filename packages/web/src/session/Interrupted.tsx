@@ -1,9 +1,9 @@
 import { useState } from "preact/hooks";
 import type { Interruption } from "../api/wire.ts";
 import { Icon } from "../parts/Icon.tsx";
+import { interruptionSentence, sortCalls, subjectOf } from "../text/item-words.ts";
 import { shorten, visible } from "../text/visible.ts";
 import type { Actions } from "./actions.ts";
-import { interruptionSentence, sortCalls, subjectOf } from "../text/item-words.ts";
 
 interface Props {
   readonly interruption: Interruption;

@@ -15,13 +15,15 @@ interface Props {
   readonly item: Item;
   /** The calls that are drawn side by side in this row. */
   readonly calls: readonly Extract<Item, { kind: "call" }>[];
+  /** No other item of its message follows. */
+  readonly isEnd: boolean;
   readonly outputs: Readonly<Record<string, string>>;
   readonly durations: ReadonlyMap<string, number>;
   /** Null for someone who may only read. */
   readonly actions: RowActions | null;
 }
 
-export function Row({ item, calls, outputs, durations, actions }: Props) {
+export function Row({ item, calls, isEnd, outputs, durations, actions }: Props) {
   return (
     <div class={`item item-${item.kind}${item.aside ? " is-aside" : ""}`}>
       <div class="item-head">
@@ -33,13 +35,13 @@ export function Row({ item, calls, outputs, durations, actions }: Props) {
           <Menu label={`Actions for ${whoOf(item).toLowerCase() || "this"}`} entries={entriesFor(item, actions)} />
         ) : null}
       </div>
-      <Body item={item} calls={calls} outputs={outputs} durations={durations} />
+      <Body item={item} calls={calls} isEnd={isEnd} outputs={outputs} durations={durations} />
       {item.aside && item.kind !== "call" ? <p class="hint">{item.aside}</p> : null}
     </div>
   );
 }
 
-function Body({ item, calls, outputs, durations }: Omit<Props, "actions">) {
+function Body({ item, calls, isEnd, outputs, durations }: Omit<Props, "actions">) {
   switch (item.kind) {
     case "prompt":
       return (
@@ -58,12 +60,12 @@ function Body({ item, calls, outputs, durations }: Omit<Props, "actions">) {
       );
     case "reasoning":
       return (
-        <details class="reasoning" open={item.incomplete}>
+        <details class="reasoning" open={item.incomplete && isEnd}>
           <summary>
             Reasoning <span class="hint">{item.text.slice(0, 110).replaceAll(/[\s*#`]+/g, " ")}…</span>
           </summary>
           <Markdown text={item.text} />
-          {item.incomplete ? <p class="cut-off">Cut off here</p> : null}
+          {item.incomplete && isEnd ? <p class="cut-off">Cut off here</p> : null}
         </details>
       );
     case "note":

@@ -7,6 +7,7 @@ import { ComparePanel } from "../side/ComparePanel.tsx";
 import { TreePanel } from "../side/TreePanel.tsx";
 import { UsagePanel } from "../side/UsagePanel.tsx";
 import type { ListStore } from "../state/list-store.ts";
+import { timeInId } from "../state/locate.ts";
 import { useValue } from "../state/observable.ts";
 import { go, hashOf, route, type Tab } from "../state/route.ts";
 import { SessionStore } from "../state/session-store.ts";
@@ -62,11 +63,7 @@ export function SessionPane({ id, list, mayWrite, keys }: Props) {
   }, [store]);
 
   const state = session?.state ?? null;
-  const status: Status = state
-    ? state.status === "idle" && state.unfinished
-      ? state.unfinished
-      : state.status
-    : (session?.status ?? "idle");
+  const status: Status = state?.status ?? session?.status ?? "idle";
   const interruption = status === "running" ? null : ((state ? state.interruption : session?.interruption) ?? null);
   const isLoaded = session !== null;
 
@@ -83,8 +80,7 @@ export function SessionPane({ id, list, mayWrite, keys }: Props) {
   };
   useEffect(() => {
     if (!wanted || !isLoaded) return;
-    const hint = history?.models.find(({ message }) => message === wanted)?.startMs ?? null;
-    void goTo({ message: wanted, atMs: hint });
+    void goTo({ message: wanted, atMs: timeInId(wanted) });
   }, [wanted, isLoaded]);
 
   const goToPrompt = async (step: 1 | -1): Promise<void> => {

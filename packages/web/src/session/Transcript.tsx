@@ -6,9 +6,9 @@ import { useVirtual } from "../parts/use-virtual.ts";
 import type { LiveText } from "../state/live-text.ts";
 import { useValue } from "../state/observable.ts";
 import type { SessionStore } from "../state/session-store.ts";
-import { parallelCalls } from "../state/sparse-items.ts";
-import { Row, type RowActions } from "./Row.tsx";
+import { messageOf, parallelCalls } from "../state/sparse-items.ts";
 import { itemLabel, subjectOf } from "../text/item-words.ts";
+import { Row, type RowActions } from "./Row.tsx";
 
 export interface TranscriptCommands {
   goTo(index: number): void;
@@ -85,7 +85,6 @@ export function Transcript({ store, actions, durations, commands, onRead, childr
   };
 
   return (
-    // biome-ignore lint/a11y/noNoninteractiveTabindex: a region that scrolls must be reachable by keyboard.
     <div
       class="transcript"
       ref={scroller}
@@ -111,6 +110,7 @@ export function Transcript({ store, actions, durations, commands, onRead, childr
           {rows.map(({ index, start, key }) => {
             const item = items[index];
             const calls = parallelCalls(items, index);
+            const next = items[index + 1];
             const isHidden = item?.kind === "call" && calls === null;
             return (
               <article
@@ -128,6 +128,7 @@ export function Transcript({ store, actions, durations, commands, onRead, childr
                   <Row
                     item={item}
                     calls={calls ?? []}
+                    isEnd={!next || messageOf(next.id) !== messageOf(item.id)}
                     outputs={session?.state?.outputs ?? NO_OUTPUTS}
                     durations={durations}
                     actions={actions}

@@ -2,11 +2,11 @@ import { useEffect, useState } from "preact/hooks";
 import { get } from "../api/http.ts";
 import type { Item, Session, Transcript } from "../api/wire.ts";
 import { Icon } from "../parts/Icon.tsx";
-import { STATE_WORDS, subjectOf } from "../text/item-words.ts";
 import { hashOf } from "../state/route.ts";
 import { commonLength } from "../state/sparse-items.ts";
 import { attempt } from "../state/toasts.ts";
 import { countWords } from "../text/durations.ts";
+import { STATE_WORDS, subjectOf } from "../text/item-words.ts";
 import { visible } from "../text/visible.ts";
 
 /** How much of each side is read and shown after the point where they part. */

@@ -14,6 +14,12 @@ export interface Wanted {
   readonly atMs: number | null;
 }
 
+/** When a message was recorded, from its id: Holdfast's own ids begin with the time (UUID version 7). */
+export function timeInId(id: string): number | null {
+  const [, high, low] = /^([0-9a-f]{8})-([0-9a-f]{4})-7[0-9a-f]{3}-/.exec(id) ?? [];
+  return high === undefined ? null : Number.parseInt(high + low!, 16);
+}
+
 /**
  * The index of a message or call, or else of the item nearest to the time. Items are nearly in the order of their
  * times, so a search by halves loads about ten pages of a conversation with 100,000 items. Null if there are none.

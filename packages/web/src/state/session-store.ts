@@ -139,7 +139,8 @@ export class SessionStore {
     const { title, queue, interruption } = chat;
     this.session.set({ ...before, here: true, state: chat, title, queue, interruption });
     if (state.live === null || event?.type === "retry") this.live.set(null);
-    if (whole || event?.type === "turn.started" || event?.type === "turn.ended" || event?.type === "replaced") this.#gatherTimeline();
+    if (whole || event?.type === "turn.started" || event?.type === "turn.ended" || event?.type === "replaced")
+      this.#gatherTimeline();
   }
 
   /** The items changed in a way that no event told us. */

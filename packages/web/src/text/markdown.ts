@@ -40,9 +40,9 @@ const marked = new Marked({
   async: false,
   renderer: {
     // HTML in a message is text: the person sees what the model wrote.
-    html: ({ text }) => escape(text),
+    html: ({ text }) => escapeHtml(text),
     // An image would be loaded from the network.
-    image: ({ href, text }) => `<span class="no-image">[image: ${escape(text || href)}]</span>`,
+    image: ({ href, text }) => `<span class="no-image">[image: ${escapeHtml(text || href)}]</span>`,
     // A heading of a message is not a heading of the page.
     heading({ tokens, depth }) {
       return `<p class="h h${depth}">${this.parser.parseInline(tokens)}</p>`;
@@ -80,6 +80,6 @@ DOMPurify.addHook("afterSanitizeAttributes", (node) => {
   if (node.tagName === "PRE") node.setAttribute("tabindex", "0");
 });
 
-function escape(text: string): string {
+function escapeHtml(text: string): string {
   return text.replaceAll("&", "&amp;").replaceAll("<", "&lt;").replaceAll(">", "&gt;").replaceAll('"', "&quot;");
 }

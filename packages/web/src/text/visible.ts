@@ -1,7 +1,8 @@
-/** Characters that change how the text around them is read, or that nobody sees: shown by their number. */
-// biome-ignore lint/suspicious/noControlCharactersInRegex: they are what is to be found.
-const INVISIBLE =
-  /[\u0000-\u0008\u000b\u000c\u000e-\u001f\u007f-\u009f\u061c\u200b\u200e\u200f\u202a-\u202e\u2060-\u2069\ufeff\ufff9-\ufffb]/g;
+/**
+ * Characters that nobody sees, or that change how the text around them is read: shown by their number. Line ends, tabs,
+ * soft hyphens and what joins emoji and scripts stay.
+ */
+const INVISIBLE = /(?![\n\r\t\u00ad\u200c\u200d])[\p{Cc}\p{Cf}]/gu;
 
 /** A text that a tool or a model wrote, so that what is shown is what is there. Line ends and tabs stay. */
 export function visible(text: string): string {

@@ -38,7 +38,8 @@ const TOOL_LANES_MAX = 4;
 /** `nowMs`: where bars that are still running end. */
 export function layOutTimeline(history: History, nowMs: number): TimelineLayout {
   const isOpen = [...history.turns.slice(-1), ...history.models.slice(-1)].some(({ endMs }) => endMs === null);
-  const startMs = history.startMs ?? nowMs;
+  // A session is created before anything happens in it.
+  const startMs = history.turns[0]?.startMs ?? history.startMs ?? nowMs;
   const endMs = Math.max(startMs + 1, isOpen ? nowMs : (history.endMs ?? nowMs));
   const closed = <T extends { startMs: number; endMs: number | null }>(span: T) => ({
     span,
@@ -100,15 +101,7 @@ export interface MarkGroup {
   readonly worst: Mark;
 }
 
-const GRAVITY: readonly Mark["kind"][] = [
-  "died",
-  "failed",
-  "signal",
-  "stopped",
-  "replaced",
-  "waiting",
-  "resumed",
-];
+const GRAVITY: readonly Mark["kind"][] = ["died", "failed", "signal", "stopped", "replaced", "waiting", "resumed"];
 
 export function groupMarks(marks: readonly PlacedMark[], { from, to }: Viewport, reach: number): MarkGroup[] {
   const groups: PlacedMark[][] = [];

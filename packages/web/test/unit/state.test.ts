@@ -2,13 +2,30 @@ import { expect, test } from "vitest";
 import type { Item, Summary } from "../../src/api/wire.ts";
 import { choicesIn, mergeSessions, NO_FILTERS, passes } from "../../src/state/filters.ts";
 import { draftText, withText } from "../../src/state/live-text.ts";
-import { locate } from "../../src/state/locate.ts";
+import { locate, timeInId } from "../../src/state/locate.ts";
 import { hashOf, parseRoute } from "../../src/state/parse-route.ts";
-import { commonLength, missingPages, PAGE, parallelCalls, type SparseItems, withRange, withSplice } from "../../src/state/sparse-items.ts";
+import {
+  commonLength,
+  missingPages,
+  PAGE,
+  parallelCalls,
+  type SparseItems,
+  withRange,
+  withSplice,
+} from "../../src/state/sparse-items.ts";
 
 const time = (second: number): string => new Date(second * 1000).toISOString();
 const prompt = (id: string, second = 0): Item => ({ kind: "prompt", id, at: time(second), turn: 1, text: id });
-const toolCall = (id: string): Item => ({ kind: "call", id, at: time(0), turn: 1, call: `c-${id}`, name: "read", input: {}, state: "done" });
+const toolCall = (id: string): Item => ({
+  kind: "call",
+  id,
+  at: time(0),
+  turn: 1,
+  call: `c-${id}`,
+  name: "read",
+  input: {},
+  state: "done",
+});
 
 test("a loaded range is filled in, and the rest stays unknown", () => {
   const items = withRange([], 8, [prompt("a"), prompt("b")], 10);
@@ -72,6 +89,11 @@ test("a message that is gone leads to its neighbour in time; one without a time 
   expect(await locate({ items: () => [], load: async () => {} }, { message: "x", atMs: 1 })).toBeNull();
 });
 
+test("an id of Holdfast's tells when its message was recorded", () => {
+  expect(timeInId("0199f3a1-5b00-7000-8000-000000000001.2")).toBe(0x0199f3a15b00);
+  expect([timeInId("msg_123"), timeInId("0199f3a1-5b00-4000-8000-000000000001")]).toEqual([null, null]);
+});
+
 test("streamed text is joined, and nothing is doubled after a reconnect", () => {
   const piece = (at: number, text: string, answer = "a") => ({ answer, at, channel: "text" as const, text });
   let live = withText(null, piece(0, "Hello "));
@@ -80,8 +102,16 @@ test("streamed text is joined, and nothing is doubled after a reconnect", () => 
   expect(live.text).toBe("Hello world, again");
   expect(withText(live, piece(0, "Next", "b")).text).toBe("Next");
   const thought = withText(null, { answer: "a", at: 0, channel: "reasoning", text: "Hm." });
-  const called = withText(thought, { answer: "a", at: 3, channel: "input", text: '{"p', call: { id: "1", name: "read" } });
-  expect(withText(called, { answer: "a", at: 6, channel: "input", text: 'ath"', call: { id: "1", name: "read" } })).toMatchObject({
+  const called = withText(thought, {
+    answer: "a",
+    at: 3,
+    channel: "input",
+    text: '{"p',
+    call: { id: "1", name: "read" },
+  });
+  expect(
+    withText(called, { answer: "a", at: 6, channel: "input", text: 'ath"', call: { id: "1", name: "read" } }),
+  ).toMatchObject({
     reasoning: "Hm.",
     calls: [{ name: "read", input: '{"path"' }],
   });
@@ -94,15 +124,24 @@ test("another process's words come by its draft records", () => {
 });
 
 const session = (id: string, second: number, more: Partial<Summary> = {}): Summary => ({
-  id, title: id, at: time(second), turns: 1, queued: 0, status: "idle", here: false, ...more,
+  id,
+  title: id,
+  at: time(second),
+  turns: 1,
+  queued: 0,
+  status: "idle",
+  here: false,
+  ...more,
 });
 
 test("news of sessions take the place of what was known, newest first", () => {
   const known = [session("b", 20), session("a", 10)];
-  expect(mergeSessions(known, [session("a", 30, { status: "running" })]).map(({ id, status }) => [id, status])).toEqual([
-    ["a", "running"],
-    ["b", "idle"],
-  ]);
+  expect(mergeSessions(known, [session("a", 30, { status: "running" })]).map(({ id, status }) => [id, status])).toEqual(
+    [
+      ["a", "running"],
+      ["b", "idle"],
+    ],
+  );
   expect(mergeSessions([], known)).toEqual(known);
 });
 
@@ -113,7 +152,10 @@ test("filters: folder, agent, status, date", () => {
   expect(passes(one, { ...NO_FILTERS, folder: "/other" }, now)).toBe(false);
   expect(passes(one, { ...NO_FILTERS, folder: "/w", agent: "x", status: "waiting", days: 7 }, now)).toBe(true);
   expect(passes(one, { ...NO_FILTERS, days: 1 }, now)).toBe(false);
-  expect(choicesIn([one, session("b", 1, { cwd: "/v" }), session("c", 1, { cwd: "/v" })]).folders).toEqual(["/v", "/w"]);
+  expect(choicesIn([one, session("b", 1, { cwd: "/v" }), session("c", 1, { cwd: "/v" })]).folders).toEqual([
+    "/v",
+    "/w",
+  ]);
 });
 
 const ID = "0199f3a1-0000-7000-8000-000000000001";
@@ -121,6 +163,7 @@ const ID = "0199f3a1-0000-7000-8000-000000000001";
 test("addresses lead to sessions, views and messages; anything else to the list", () => {
   expect(parseRoute(`#/${ID}/files`)).toEqual({ session: ID, tab: "files", item: null });
   expect(parseRoute(hashOf({ session: ID, item: "a/b" }))).toEqual({ session: ID, tab: "conversation", item: "a/b" });
-  for (const hash of ["", "#/", "#/../../etc", "#/%E0%A4%A", `#/${ID.toUpperCase()}`]) expect(parseRoute(hash).session).toBeNull();
+  for (const hash of ["", "#/", "#/../../etc", "#/%E0%A4%A", `#/${ID.toUpperCase()}`])
+    expect(parseRoute(hash).session).toBeNull();
   expect(parseRoute(`#/${ID}/nonsense`).tab).toBe("conversation");
 });

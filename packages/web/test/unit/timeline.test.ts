@@ -48,7 +48,10 @@ test("positions are in the order of the times, and lead back to them", () => {
 });
 
 test("spans that overlap are in different rows; those beyond the last row share it", () => {
-  expect(packLanes([span(0, 10), span(5, 15), span(10, 20), span(16, 18)], 4)).toEqual({ lanes: [0, 1, 0, 1], count: 2 });
+  expect(packLanes([span(0, 10), span(5, 15), span(10, 20), span(16, 18)], 4)).toEqual({
+    lanes: [0, 1, 0, 1],
+    count: 2,
+  });
   expect(packLanes([span(0, 10), span(1, 10), span(2, 10), span(3, 10)], 2).lanes).toEqual([0, 1, 1, 1]);
 });
 
@@ -146,8 +149,7 @@ test("the axis has round times, none inside a fold", () => {
   expect(ticks.length).toBeGreaterThan(5);
   expect(ticks.length).toBeLessThan(16);
   expect(ticks[0]!.label).toBe("00:00:00");
-  for (const { at: place } of ticks)
-    expect(scale.folds.some(({ from, to }) => place > from && place < to)).toBe(false);
+  for (const { at: place } of ticks) expect(scale.folds.some(({ from, to }) => place > from && place < to)).toBe(false);
 });
 
 test("an empty session has a timeline too", () => {
