@@ -4,7 +4,7 @@ import type { Item } from "../contract/item.ts";
 import { EventStream } from "../events/event-stream.ts";
 import { followSession, type Position, parseEventId } from "../events/follow-session.ts";
 import { START } from "../events/record-hub.ts";
-import { readRecent } from "../reading/recent.ts";
+import { readRecent } from "../hosting/recent-items.ts";
 import { changesIn, nullIfUnreadable, treeOf } from "../reading/sessions.ts";
 import { TimelineFold } from "../reading/timeline.ts";
 import { UsageFold } from "../reading/usage.ts";

@@ -212,7 +212,7 @@ export class SessionStore {
   }
 }
 
-/** What an event's version means for items of a known version: nothing new, the next change, or that some are missing. */
+/** What an event's version means for items of a known version: nothing new, the next change, or changes are missing. */
 function stepTo(version: string, known: string | null): "same" | "next" | "unknown" {
   if (known === null) return "unknown";
   const [name, count] = splitVersion(version);

@@ -1,5 +1,5 @@
 import type { Item } from "../contract/item.ts";
-import type { Hosting } from "../hosting/hosting.ts";
+import type { Hosting } from "./hosting.ts";
 
 /** The items of a session that this server does not have open. */
 export interface RecentItems {
