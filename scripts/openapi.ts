@@ -1,7 +1,7 @@
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { openApiDocument } from "../packages/server/src/openapi/document.ts";
 import { version } from "../packages/cli/src/version.ts";
+import { openApiDocument } from "../packages/server/src/openapi/document.ts";
 
 /**
  * Writes docs/openapi.json out of the schemas that validate requests:

@@ -85,6 +85,12 @@ export async function followCommandPage(hour: Hour, { home, work }: { home: stri
   await hour.types("holdfast completion bash", { sees: [/complete/] });
   await hour.types(`holdfast torture --kills 3 --dir ${work}`, { sees: [/3 kills|nothing/i] });
   await hour.uses(`holdfast resume ${id}`, leave);
+  await hour.types("holdfast serve", {
+    typed: `holdfast serve --port 0 >~/serve.log & echo $! >~/serve.pid; until grep -q serves ~/serve.log; do sleep 0.2; done; cat ~/serve.log`,
+    sees: [/Holdfast serves .* at http:/],
+  });
+  await hour.uses(`holdfast attach ${id}`, leave);
+  await hour.types("kill $(cat ~/serve.pid)");
 
   const copy = join(home, "backup/holdfast");
   await hour.types("cp -a ~/.local/share/holdfast /backup/holdfast", {

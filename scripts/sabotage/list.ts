@@ -1,5 +1,6 @@
 import { agentSabotages } from "./agent.ts";
 import { postgresSabotages } from "./postgres.ts";
+import { serverSabotages } from "./server.ts";
 import { sessionSabotages } from "./sessions.ts";
 import { sqliteSabotages } from "./sqlite.ts";
 
@@ -555,4 +556,5 @@ export const sabotages: readonly Sabotage[] = [
   ...sqliteSabotages,
   ...agentSabotages,
   ...postgresSabotages,
+  ...serverSabotages,
 ];

@@ -9,6 +9,7 @@ export type { AnthropicMessage } from "./dialects/anthropic.ts";
 export type { Call, Dialect, Entry, Metadata, Outcome, Part, View } from "./dialects/dialect.ts";
 export type { GeminiContent } from "./dialects/gemini.ts";
 export { type DialectMessages, type DialectName, dialects, partsOf } from "./dialects/index.ts";
+export { type DialectMapping, mapDialect } from "./dialects/mapped/map-dialect.ts";
 export type { OpenAIChatMessage } from "./dialects/openai-chat.ts";
 export type { OpenAIResponsesItem } from "./dialects/openai-responses.ts";
 export { type ErrorCode, type ErrorKind, errorCodes, errorKind, HoldfastError, isHoldfastError } from "./errors.ts";

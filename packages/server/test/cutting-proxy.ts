@@ -1,4 +1,4 @@
-import { createServer, connect, type AddressInfo, type Socket } from "node:net";
+import { type AddressInfo, connect, createServer, type Socket } from "node:net";
 
 /** Numbers that a seed repeats. */
 export function randomFrom(seed: number): () => number {

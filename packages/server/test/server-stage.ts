@@ -10,6 +10,9 @@ import { config } from "../../cli/test/unit/host-stage.ts";
 import { HoldfastClient } from "../src/client/index.ts";
 import { newToken, type RunningServer, type ServerOptions, startServer } from "../src/index.ts";
 
+/** For what happens soon, on a machine that may be busy. */
+export const PATIENT = { timeout: 60_000, interval: 10 } as const;
+
 export interface StageOptions extends Partial<Omit<ServerOptions, "host">> {
   readonly config?: Partial<Config>;
 }
@@ -61,7 +64,9 @@ export class ServerStage implements AsyncDisposable {
   fetch(path: string, init: RequestInit & { token?: string | null; headers?: Record<string, string> } = {}) {
     const { token = this.token, headers = {}, ...rest } = init;
     const authorization = token === null ? {} : { authorization: `Bearer ${token}` };
-    return fetch(`${this.server.url}${path}`, { ...rest, headers: { ...authorization, ...headers } });
+    // A kept connection would lead to a server that was stopped.
+    const all = { connection: "close", ...authorization, ...headers };
+    return fetch(`${this.server.url}${path}`, { ...rest, headers: all });
   }
 
   async stop(graceMs = 0): Promise<void> {

@@ -1,2 +1,3 @@
 export * from "./conformance/index.ts";
+export * from "./dialects/index.ts";
 export * from "./providers/index.ts";

@@ -5,7 +5,7 @@ import { exported, type Format } from "../export/index.ts";
 import type { Host } from "../host/host.ts";
 import { openLocalHost } from "../host/local/local-host.ts";
 import { serverOf } from "../serve/server-files.ts";
-import { type SessionList, resolveId } from "../store/session-id.ts";
+import { resolveId, type SessionList } from "../store/session-id.ts";
 import { plainLine } from "../terminal/index.ts";
 import { shortId } from "./lines/labels.ts";
 

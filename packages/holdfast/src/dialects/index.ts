@@ -3,6 +3,7 @@ import { type AiSdkMessage, aiSdk, RegularAiSdk } from "./ai-sdk.ts";
 import { type AnthropicMessage, anthropic, RegularAnthropic } from "./anthropic.ts";
 import type { Dialect } from "./dialect.ts";
 import { type GeminiContent, gemini, RegularGemini } from "./gemini.ts";
+import { mappedOrder } from "./mapped/mapped-order.ts";
 import { type OpenAIChatMessage, openaiChat, RegularOpenAIChat } from "./openai-chat.ts";
 import { type OpenAIResponsesItem, openaiResponses, RegularOpenAIResponses } from "./openai-responses.ts";
 import type { RegularOrder } from "./order/regular.ts";
@@ -12,6 +13,7 @@ export type { AiSdkMessage } from "./ai-sdk.ts";
 export type { AnthropicMessage } from "./anthropic.ts";
 export type { Call, Dialect, Entry, Metadata, Outcome, Part, View } from "./dialect.ts";
 export type { GeminiContent } from "./gemini.ts";
+export { type DialectMapping, mapDialect } from "./mapped/map-dialect.ts";
 export type { OpenAIChatMessage } from "./openai-chat.ts";
 export type { OpenAIResponsesItem } from "./openai-responses.ts";
 export { partsOf } from "./parts/part.ts";
@@ -55,7 +57,10 @@ const REGULAR = new Map<Dialect<any>, () => RegularOrder<any>>([
   [acp, () => new RegularAcp()],
 ]);
 
-/** Recognises regular conversations of a built-in dialect. Null for any other, such as an altered copy of one. */
+/**
+ * Recognises regular conversations of a built-in dialect, or of one that maps to it. Null for any other, such as an
+ * altered copy of one.
+ */
 export function regularOrder<M>(dialect: Dialect<M>): RegularOrder<M> | null {
-  return REGULAR.get(dialect)?.() ?? null;
+  return REGULAR.get(dialect)?.() ?? mappedOrder(dialect, regularOrder);
 }

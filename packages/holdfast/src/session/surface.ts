@@ -319,6 +319,8 @@ export interface Turn<M> extends AsyncDisposable {
    * later.
    */
   tool<T>(callId: string, run: (signal: AbortSignal) => T | Promise<T>, options?: ToolOptions): Promise<Outcome<T>>;
+  /** Like `tool`, for SDKs whose tools return a value or throw: returns the value, and throws what the tool threw. */
+  run<T>(callId: string, run: (signal: AbortSignal) => T | Promise<T>, options?: ToolOptions): Promise<T>;
   /**
    * Records only the start. Durable when it resolves: run the tool only then. Throws CALL_UNKNOWN unless the call is
    * recorded or name and input are given; CALL_TAKEN if it is running, has its result, or was not approved; TURN_ENDED.

@@ -8,6 +8,8 @@ import type { ServerEvent } from "./event-source.ts";
 
 const PAGE_ITEMS = 2000;
 const TRIES_MAX = 20;
+/** An event and the record of the same thing arrive within this time of each other. */
+const MISSED_MS = 500;
 const RETRY_MS = 250;
 const RETRY_MS_MAX = 5000;
 
@@ -23,10 +25,11 @@ export class RemoteChat implements Chat {
   #answer: string | null = null;
   #version: string | null = null;
   #lastId = "end";
-  /** Events are applied one after another: some wait for items to be read. */
+  /** The event that is being applied: some wait for items to be read. */
   #applying: Promise<void> = Promise.resolve();
-  /** How the last turn ended, from records that were missed. */
-  #missedEnd: ChatEvent | null = null;
+  /** The last turn whose end the listeners know. */
+  #announced = 0;
+  #missed: NodeJS.Timeout | undefined;
   #isConnected = true;
 
   private constructor(client: HoldfastClient, state: ChatState, onClosed: () => void) {
@@ -135,6 +138,7 @@ export class RemoteChat implements Chat {
   /** Ends the connection. The server keeps the session, and its turn goes on. */
   async close(): Promise<void> {
     this.#ending.abort();
+    clearTimeout(this.#missed);
     await this.#applying;
     this.#onClosed();
   }
@@ -148,8 +152,10 @@ export class RemoteChat implements Chat {
         for await (const event of this.#client.events(this.id, { after: this.#lastId, isBrief: true, signal })) {
           waitMs = RETRY_MS;
           this.#lastId = event.lastId === "" ? "start" : event.lastId;
-          this.#applying = this.#applying.then(() => this.#apply(event));
-          await this.#applying;
+          const applying = this.#apply(event);
+          // Whoever closes the chat waits for this, and has no use for its failure.
+          this.#applying = applying.catch(() => {});
+          await applying;
         }
         if (signal.aborted) return;
         this.#lost(null);
@@ -221,7 +227,7 @@ export class RemoteChat implements Chat {
       if (isNew && !isSameSeries(event.version, this.#version)) return;
       if (isNew) this.#version = event.version;
       const { state, events } = applyState(this.#state, isNew ? event : (rest as StateEvent));
-      if (rest.event?.type === "turn.ended") this.#missedEnd = null;
+      this.#announced = Math.max(this.#announced, event.turn ?? 0);
       this.#show(state, events);
       return;
     }
@@ -229,10 +235,7 @@ export class RemoteChat implements Chat {
     if (this.#version !== event.version) await this.#readItems();
     const { state } = applyState(this.#state, event);
     const added = itemEvents(before.items, this.#state.items.slice(-100));
-    const ended = before.status === "running" && state.status !== "running" ? this.#missedEnd : null;
-    this.#missedEnd = null;
     const events: ChatEvent[] = [...added, { type: "changed" }];
-    if (ended) events.push(ended);
     if (!this.#isConnected) {
       this.#isConnected = true;
       events.push({ type: "notice", level: "info", text: "Connected to the server again. Nothing was lost." });
@@ -260,16 +263,17 @@ export class RemoteChat implements Chat {
     }
   }
 
-  /** Remembers what events would have told, had they not been missed. */
-  #notice({ kind, outcome, by }: Readonly<Record<string, unknown>>): void {
-    if (kind !== "turn.ended") return;
-    const known = outcome === "aborted" || outcome === "failed" ? outcome : "completed";
-    this.#missedEnd = {
-      type: "turn.ended",
-      outcome: known,
-      denied: 0,
-      ...(typeof by === "string" ? { by } : {}),
-    };
+  /** The end of a turn that was missed is known from its record alone. Otherwise the event comes with the record. */
+  #notice({ kind, turn, outcome, by }: Readonly<Record<string, unknown>>): void {
+    if (kind !== "turn.ended" || typeof turn !== "number" || turn <= this.#announced) return;
+    clearTimeout(this.#missed);
+    this.#missed = setTimeout(() => {
+      if (turn <= this.#announced) return;
+      this.#announced = turn;
+      const known = outcome === "aborted" || outcome === "failed" ? outcome : "completed";
+      const who = typeof by === "string" ? { by } : {};
+      this.#emit({ type: "turn.ended", outcome: known, denied: 0, ...who });
+    }, MISSED_MS);
   }
 
   #lost(error: Error | null): void {

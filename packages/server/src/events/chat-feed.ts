@@ -133,7 +133,8 @@ export class ChatFeed {
       this.#version++;
       change["count"] = now.items.length;
     }
-    const said = event && !isShownOtherwise(event) ? { event } : {};
+    const turn = event?.type === "turn.ended" ? { turn: now.items.at(-1)?.turn ?? 0 } : {};
+    const said = event && !isShownOtherwise(event) ? { event, ...turn } : {};
     if (Object.keys(change).length === 0 && !items && !("event" in said)) return;
     if (this.#listeners.size === 0) return;
     const json = JSON.stringify({

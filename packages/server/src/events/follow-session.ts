@@ -65,7 +65,7 @@ async function sendRecords(
       const next = await records.next();
       if (next.done) return next.value;
       live.cursor = next.value.cursor;
-      stream.send("record", next.value.cursor, isBrief ? next.value.brief : next.value.full);
+      stream.send("record", live.id, isBrief ? next.value.brief : next.value.full);
       await stream.room();
     }
   } catch (error) {
@@ -99,6 +99,12 @@ class LiveSender {
     this.cursor = cursor;
     this.#answer = answer;
     this.#characters = characters;
+  }
+
+  /** Where the client is: the last record, and, while an answer is streamed, the place in it. */
+  get id(): string {
+    const isLive = this.#answer !== null && this.#feed !== null && this.#feed.chat.state.live !== null;
+    return isLive ? `${this.cursor}~${this.#answer}.${this.#characters}` : this.cursor;
   }
 
   attach(feed: ChatFeed | null): void {
@@ -148,7 +154,7 @@ class LiveSender {
   #sendText({ answer, end, json }: Piece): void {
     this.#answer = answer;
     this.#characters = end;
-    this.#stream.send("text", `${this.cursor}~${answer}.${end}`, json);
+    this.#stream.send("text", this.id, json);
   }
 
   #mayPush(): boolean {

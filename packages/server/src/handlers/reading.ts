@@ -4,7 +4,6 @@ import type { Item } from "../contract/item.ts";
 import { EventStream } from "../events/event-stream.ts";
 import { followSession, type Position, parseEventId } from "../events/follow-session.ts";
 import { START } from "../events/record-hub.ts";
-import { readRecent } from "../hosting/recent-items.ts";
 import { changesIn, nullIfUnreadable, treeOf } from "../reading/sessions.ts";
 import { TimelineFold } from "../reading/timeline.ts";
 import { UsageFold } from "../reading/usage.ts";
@@ -126,8 +125,8 @@ async function itemsOf(
     const { cursor } = hub;
     return { items: feed.items, cursor: cursor === START ? null : cursor, version: feed.version };
   }
-  const { items, cursor } = await readRecent(hosting, id);
-  return { items, cursor, version: null };
+  const { reading, cursor } = await hosting.reading(id);
+  return { items: hosting.host.items(reading), cursor, version: null };
 }
 
 /**

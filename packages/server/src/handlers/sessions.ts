@@ -4,10 +4,18 @@ import type { Chat } from "../contract/host.ts";
 import { describeSession } from "../reading/sessions.ts";
 import type { Answer, Handlers, RequestContext } from "./context.ts";
 
+/** From memory if this server has it open. Otherwise it is read: who has it open can change without a record. */
+async function described(hosting: RequestContext["hosting"], id: string): Promise<object> {
+  const chat = hosting.feed(id)?.chat ?? null;
+  if (chat) return describeSession(hosting.host, await hosting.reading(id), chat);
+  const reading = await hosting.host.sessions.read(id);
+  return describeSession(hosting.host, { reading, cursor: reading.cursor ?? null }, null);
+}
+
 /** The session that a chat writes to, once it is open in this server. */
 async function kept(chat: Chat, { hosting }: RequestContext, status: number): Promise<Answer> {
   hosting.keep(chat);
-  return { status, body: await describeSession(hosting.host, chat.id, chat) };
+  return { status, body: await described(hosting, chat.id) };
 }
 
 export const sessionHandlers: Handlers<
@@ -84,11 +92,11 @@ export const sessionHandlers: Handlers<
     const chat = await context.hosting.host.latest(cwd, model === undefined ? {} : { model });
     if (chat === null) return { status: 200, body: { session: null } };
     context.hosting.keep(chat);
-    return { status: 200, body: { session: await describeSession(context.hosting.host, chat.id, chat) } };
+    return { status: 200, body: { session: await described(context.hosting, chat.id) } };
   },
   getSession: async ({ params: { id } }, { hosting }) => ({
     status: 200,
-    body: await describeSession(hosting.host, id, hosting.feed(id)?.chat ?? null),
+    body: await described(hosting, id),
   }),
   changeSession: async ({ params: { id }, body: { title, model, mode, finishAfterRestart } }, { hosting }) => {
     const { host } = hosting;
@@ -98,7 +106,7 @@ export const sessionHandlers: Handlers<
       if (mode !== undefined) chat.setMode(mode);
     });
     if (finishAfterRestart !== undefined) host.setFinishesAfterRestart(id, finishAfterRestart);
-    return { status: 200, body: await describeSession(host, id, hosting.feed(id)?.chat ?? null) };
+    return { status: 200, body: await described(hosting, id) };
   },
   deleteSession: async ({ params: { id } }, { hosting }) => {
     await hosting.close(id, turnOpen);
@@ -116,7 +124,7 @@ export const sessionHandlers: Handlers<
   openSession: ({ params: { id }, body: { model } }, { hosting }) =>
     hosting.use(
       id,
-      async (chat) => ({ status: 200, body: await describeSession(hosting.host, id, chat) }),
+      async () => ({ status: 200, body: await described(hosting, id) }),
       model === undefined ? {} : { model },
     ),
   closeSession: async ({ params: { id } }, { hosting }) => {

@@ -1,3 +1,4 @@
+import type { Reading } from "holdfast";
 import { refuse } from "../access/request-error.ts";
 import type { Chat, ChatOptions } from "../contract/host.ts";
 import type { ServedHost } from "../contract/served-host.ts";
@@ -8,6 +9,12 @@ import { RecordHub } from "../events/record-hub.ts";
 export interface HostingOptions {
   /** A session that nobody uses or follows is closed after this time, so that other processes can open it. */
   readonly idleMs?: number;
+}
+
+interface Hub {
+  readonly hub: Promise<RecordHub>;
+  followers: number;
+  since: number;
 }
 
 interface Open {
@@ -21,6 +28,8 @@ interface Open {
 const IDLE_MS = 60_000;
 /** A reader that comes back within this time finds the newest records in memory. */
 const HUB_LINGER_MS = 30_000;
+/** How many sessions that nobody here has open are kept in memory. */
+const READINGS_MAX = 4;
 
 /** The sessions that this server has open. A client that leaves changes nothing here: turns go on. */
 export class Hosting {
@@ -29,7 +38,9 @@ export class Hosting {
   readonly #opening = new Map<string, Promise<Open>>();
   readonly #closing = new Map<string, Promise<void>>();
   readonly #watchers = new Map<string, Set<() => void>>();
-  readonly #hubs = new Map<string, { readonly hub: Promise<RecordHub>; followers: number; since: number }>();
+  readonly #hubs = new Map<string, Hub>();
+  /** The last sessions that were read while somebody follows them, the newest last. */
+  readonly #readings = new Map<string, Reading<unknown>>();
   readonly #idleMs: number;
   readonly #sweep: NodeJS.Timeout;
   #isStopping = false;
@@ -92,6 +103,28 @@ export class Hosting {
     if (!open) return;
     if (open.uses > 0 || !isIdle(open.chat)) throw isBusy();
     await this.#close(id, open);
+  }
+
+  /**
+   * A session as it is now, and a record that it shows. From memory if this server has it open, or if somebody follows
+   * it and nothing was recorded since it was last read: a long one takes a while to read.
+   */
+  async reading(id: string): Promise<{ readonly reading: Reading<unknown>; readonly cursor: string | null }> {
+    const hub = await this.#hubs.get(id)?.hub.catch(() => null);
+    const open: Reading<unknown> | null = this.#open.has(id) ? this.host.sessions.live(id) : null;
+    if (open && hub && !hub.isOver) return { reading: open, cursor: hub.cursor };
+    const known = this.#readings.get(id);
+    const isCurrent = hub && !hub.isOver && known?.cursor === hub.cursor;
+    const reading = isCurrent ? known! : await this.host.sessions.read(id);
+    if (hub) this.#remember(id, reading);
+    return { reading, cursor: reading.cursor ?? null };
+  }
+
+  #remember(id: string, reading: Reading<unknown>): void {
+    this.#readings.delete(id);
+    this.#readings.set(id, reading);
+    const [oldest] = this.#readings.keys();
+    if (this.#readings.size > READINGS_MAX) this.#readings.delete(oldest!);
   }
 
   /** Follows the records of a session, and its feed. Call `release` when done. */
@@ -165,11 +198,14 @@ export class Hosting {
     return opening;
   }
 
-  #hubFor(id: string): { readonly hub: Promise<RecordHub>; followers: number; since: number } {
+  #hubFor(id: string): Hub {
     const known = this.#hubs.get(id);
     if (known) return known;
     const hub = this.host.sessions.read(id).then(
-      ({ cursor }) => new RecordHub(this.host.sessions, id, cursor ?? "0"),
+      (reading) => {
+        this.#remember(id, reading);
+        return new RecordHub(this.host.sessions, id, reading.cursor ?? "0");
+      },
       // A session in an unknown dialect can still be followed.
       async (error: unknown) => {
         if (!(await this.host.sessions.has(id))) throw error;
@@ -193,6 +229,7 @@ export class Hosting {
       if (entry.followers > 0 && hub && !hub.isOver) continue;
       if (entry.followers === 0 && now - entry.since < HUB_LINGER_MS && hub && !hub.isOver) continue;
       if (entry.followers === 0) hub?.stop();
+      this.#readings.delete(id);
       if (this.#hubs.get(id) === entry) this.#hubs.delete(id);
     }
   }

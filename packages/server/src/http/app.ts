@@ -7,13 +7,13 @@ import { type AllowedNames, checkRequest } from "../access/check-request.ts";
 import type { Caller } from "../access/credentials.ts";
 import { problemOf } from "../access/problem-of.ts";
 import { refuse } from "../access/request-error.ts";
-import type { Operation } from "../schemas/operation.ts";
-import { type OperationId, operations } from "../schemas/operations.ts";
 import type { Answer, Handlers, RequestContext, Served } from "../handlers/context.ts";
 import { readingHandlers } from "../handlers/reading.ts";
 import { serverHandlers, WRONG_TOKEN } from "../handlers/server.ts";
 import { sessionHandlers } from "../handlers/sessions.ts";
 import { turnHandlers } from "../handlers/turns.ts";
+import type { Operation } from "../schemas/operation.ts";
+import { type OperationId, operations } from "../schemas/operations.ts";
 import type { PageFile } from "./page-files.ts";
 
 export interface AppOptions extends Served {

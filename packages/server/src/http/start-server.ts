@@ -5,11 +5,11 @@ import { RESPONSE_ALREADY_SENT } from "@hono/node-server/utils/response";
 import type { AllowedNames } from "../access/check-request.ts";
 import { Credentials, type ShareFile, sharesInMemory } from "../access/credentials.ts";
 import type { ServedHost } from "../contract/served-host.ts";
+import { Streams } from "../handlers/streams.ts";
 import { finishInterrupted } from "../hosting/finish-interrupted.ts";
 import { Hosting } from "../hosting/hosting.ts";
 import { makeApp, type RequestLine } from "./app.ts";
 import { readPage } from "./page-files.ts";
-import { Streams } from "../handlers/streams.ts";
 
 export interface ServerOptions {
   readonly host: ServedHost;

@@ -5,9 +5,12 @@ import type { ServedHost } from "../contract/served-host.ts";
 import type { TreeNode } from "../schemas/transcript.ts";
 
 /** A session that may be open in this server (`chat`), as `GET /sessions/:id` shows it. */
-export async function describeSession(host: ServedHost, id: string, chat: Chat | null) {
-  const reading = await host.sessions.read(id);
-  const { attributes, holder, recovery } = reading;
+export async function describeSession(
+  host: ServedHost,
+  { reading, cursor }: { readonly reading: Reading<unknown>; readonly cursor: string | null },
+  chat: Chat | null,
+) {
+  const { id, attributes, holder, recovery } = reading;
   const { title, cwd, app, dialect, labels, parent, forkedFrom } = attributes;
   const shown = chat?.state ?? null;
   return {
@@ -20,7 +23,7 @@ export async function describeSession(host: ServedHost, id: string, chat: Chat |
     ...(parent ? { parent } : {}),
     ...(forkedFrom ? { forkedFrom } : {}),
     status: shown ? shown.status : await statusOf(host, reading),
-    cursor: reading.cursor ?? null,
+    cursor,
     count: shown ? shown.items.length : host.items(reading).length,
     here: chat !== null,
     holder,

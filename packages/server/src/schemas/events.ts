@@ -5,11 +5,13 @@ import { item } from "./transcript.ts";
 /**
  * What `GET /sessions/:id/events` sends, by the name of the event.
  *
- * - `record`: one record of the journal, with the id `seq-crc`. Each once, in order, whichever process wrote it. What
+ * The id of an event is `seq-crc` of the last record that was sent. While an answer is streamed, `~answer.position`
+ * follows: the place in that answer. A client that comes back with it gets what it missed, and nothing twice.
+ *
+ * - `record`: one record of the journal. Each once, in order, whichever process wrote it. What
  *   a client that comes back gets depends on its last id alone. With `records=brief`, without the record's content.
- * - `text`: streamed text, as soon as the model sends it and long before the journal has it. Its id is
- *   `seq-crc~answer.position`: the last record sent, and the place in the answer. A client that comes back with it gets
- *   the rest of that answer, and nothing twice. If the answer has been recorded by then, its record has the text.
+ * - `text`: streamed text, as soon as the model sends it and long before the journal has it. If the answer has been
+ *   recorded before a client comes back, its record has the text.
  * - `state`: what else changed in a session that this server has open. The first one after connecting has all of it
  *   (`whole`), each later one only what changed. It has no id: after a reconnect the whole state comes again.
  * - `start-over`: the last id is no longer in the journal. Forget everything; what follows starts at the beginning.
@@ -50,6 +52,7 @@ export const stateEvent = z
         insert: z.array(item),
       })
       .optional(),
+    turn: z.int().optional().describe("With the event `turn.ended`: which turn."),
     event: chatEvent.optional().describe("What happened. `state` and `items` already show it."),
   })
   .meta({ id: "StateEvent" });

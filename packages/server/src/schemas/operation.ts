@@ -1,5 +1,4 @@
 import type { z } from "zod";
-import { problem } from "./problem.ts";
 
 /**
  * One operation of the HTTP interface. The same schemas validate requests, document the interface (docs/openapi.json)

@@ -89,7 +89,8 @@ test("every operation answers with every status that it documents, in the docume
       expect(await send(name, { ...input, body: "{" })).toMatchObject({ status: 400, code: "REQUEST_INVALID" });
       expect(await send(name, { ...input, body: { nonsense: 1 } })).toMatchObject({ status: 400 });
     }
-    if (operation.query) expect(await send(name, { ...input, query: { nonsense: "1" } })).toMatchObject({ status: 400 });
+    if (operation.query)
+      expect(await send(name, { ...input, query: { nonsense: "1" } })).toMatchObject({ status: 400 });
     if (hasId(operation)) expect(await send(name, { ...input, params: { id: "x" } })).toMatchObject({ status: 400 });
     if (takes(operation, 404)) expect(await send(name, inputFor(name, MISSING))).toMatchObject({ status: 404 });
   }

@@ -205,6 +205,12 @@ export class LiveTurn<M> implements Turn<M> {
     return outcome;
   }
 
+  async run<T>(callId: string, run: (signal: AbortSignal) => T | Promise<T>, options: ToolOptions = {}): Promise<T> {
+    const outcome = await this.tool(callId, run, options);
+    if (outcome.error !== undefined) throw outcome.error;
+    return outcome.value as T;
+  }
+
   /** A model cannot act on what Holdfast refused inside a tool, so the whole turn stops. */
   #faultOf(error: unknown): ErrorKind | null {
     const kind = errorKind(error);

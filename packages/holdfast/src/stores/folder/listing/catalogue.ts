@@ -139,7 +139,8 @@ function readRows(database: DatabaseSync): Map<string, Row> {
   const statement = database.prepare("SELECT id, segment, size, mtime, at, stamp, head, closed, summary FROM sessions");
   statement.setReturnArrays(true);
   const rows = new Map<string, Row>();
-  for (const columns of statement.iterate() as unknown as Iterable<unknown[]>) {
+  // All at once: iterating over them takes three times as long.
+  for (const columns of statement.all() as unknown as unknown[][]) {
     const [id, segment, size, mtimeMs, at, stamp, head, closed, text] = columns;
     const isOurs =
       typeof id === "string" &&

@@ -1,0 +1,99 @@
+import type { Sabotage } from "./list.ts";
+
+const ACCESS = ["packages/server/test/end-to-end/access.test"];
+const EVENTS = ["packages/server/test/end-to-end/events.test"];
+const HOSTING = ["packages/server/test/end-to-end/hosting.test"];
+
+const server = "packages/server/src";
+
+/** Ways to break the promises of the server. */
+export const serverSabotages: readonly Sabotage[] = [
+  {
+    name: "server: it answers to any name, so that DNS rebinding reaches it",
+    room: server,
+    file: "access/check-request.ts",
+    find: "if (name === null || !answersTo(name, allowed.hosts))",
+    replace: "if (name === null)",
+    look: ACCESS,
+  },
+  {
+    name: "server: any web page may use the cookie",
+    room: server,
+    file: "access/check-request.ts",
+    find: "if (!byCookie) return;",
+    replace: "return;",
+    look: ACCESS,
+  },
+  {
+    name: "server: a read-only token may do everything",
+    room: server,
+    file: "http/app.ts",
+    find: 'if (caller.access === "owner") return;',
+    replace: "return;",
+    look: ACCESS,
+  },
+  {
+    name: "server: a read-only token never expires",
+    room: server,
+    file: "access/credentials.ts",
+    find: "expiresAt === null || expiresAt > now",
+    replace: 'expiresAt === null || now !== ""',
+    look: ACCESS,
+  },
+  {
+    name: "server: a client whose last id is gone is left in silence",
+    room: server,
+    file: "events/follow-session.ts",
+    find: 'if (!isHoldfastError(error, "CURSOR_STALE") || live.cursor === START) throw error;',
+    replace: "throw error;",
+    look: EVENTS,
+  },
+  {
+    name: "server: a client that does not read costs memory without bounds",
+    room: server,
+    file: "events/follow-session.ts",
+    find: "if (this.#stream.hasRoom) return true;",
+    replace: "return true;",
+    look: EVENTS,
+  },
+  {
+    name: "server: a client that comes back gets streamed text twice",
+    room: server,
+    file: "events/chat-feed.ts",
+    find: "const from = answer === this.#answer ? position : 0;",
+    replace: "const from = answer === position ? 1 : 0;",
+    look: EVENTS,
+  },
+  {
+    name: "server: the second of two answers is not told that it came too late",
+    room: server,
+    file: "handlers/turns.ts",
+    find: "if (!ask && before) {",
+    replace: 'if (!ask && before && answer === "project") {',
+    look: HOSTING,
+  },
+  {
+    name: "server: after a restart it finishes turns that nobody told it to",
+    room: server,
+    file: "hosting/finish-interrupted.ts",
+    find: "if (parent || unreadable || !host.finishesAfterRestart(id)) continue;",
+    replace: "if (parent || unreadable) continue;",
+    look: HOSTING,
+  },
+  {
+    name: "server: after each restart it tries a poisoned turn again",
+    room: server,
+    file: "hosting/finish-interrupted.ts",
+    find: "interruption.resumes >= TRIES_MAX",
+    replace: "interruption.resumes < 0",
+    look: HOSTING,
+  },
+  {
+    name: "server: a turn that ends while the server stops starts the next queued one",
+    room: server,
+    file: "hosting/hosting.ts",
+    find: 'if (type === "turn.ended") void chat.stop("server").catch(ignore);',
+    replace: "void type;",
+    look: HOSTING,
+  },
+];
