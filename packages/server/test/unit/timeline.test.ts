@@ -4,7 +4,11 @@ import { TimelineFold } from "../../src/reading/timeline.ts";
 import { UsageFold } from "../../src/reading/usage.ts";
 
 function read(message: unknown) {
-  const { role, content, calls = [] } = message as { role: string; content?: unknown; calls?: { id: string; input: unknown }[] };
+  const {
+    role,
+    content,
+    calls = [],
+  } = message as { role: string; content?: unknown; calls?: { id: string; input: unknown }[] };
   return { role, text: String(content), calls };
 }
 
@@ -142,6 +146,9 @@ test("a model call says when its first word came, and a tool what it works on", 
     ["tool.started", CALL],
   );
   for (const record of list) timeline.add(record);
-  expect(timeline.entries.find(({ kind }) => kind === "model")).toMatchObject({ from: list[2]!.at, first: list[3]!.at });
+  expect(timeline.entries.find(({ kind }) => kind === "model")).toMatchObject({
+    from: list[2]!.at,
+    first: list[3]!.at,
+  });
   expect(timeline.entries.find(({ kind }) => kind === "tool")).toMatchObject({ about: "a.ts" });
 });

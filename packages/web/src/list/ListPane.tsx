@@ -12,7 +12,7 @@ import { FilterBar } from "./FilterBar.tsx";
 import { SessionRow } from "./SessionRow.tsx";
 
 const ROW = 68;
-const ROW_WITH_HIT = 104;
+const ROW_WITH_HIT = 98;
 
 export interface ListCommands {
   focusSearch(): void;

@@ -16,11 +16,20 @@ interface Props {
   readonly item: CallItem;
   /** The end of its output while it runs. */
   readonly output: string | undefined;
+  readonly facts: CallFacts | undefined;
+}
+
+/** What the timeline knows of a call. */
+export interface CallFacts {
   readonly durationMs: number | null;
+  /** The session of its sub-agent. */
+  readonly child: string | null;
 }
 
 /** A tool call: what it was asked, what came of it, and how long it took. */
-export function CallCard({ item, output, durationMs }: Props) {
+export function CallCard({ item, output, facts }: Props) {
+  const durationMs = facts?.durationMs ?? null;
+  const child = item.child ?? facts?.child ?? null;
   const [isInputOpen, setInputOpen] = useState(false);
   const edit = editRows(item);
   const shownOutput = item.output ?? output;
@@ -30,7 +39,7 @@ export function CallCard({ item, output, durationMs }: Props) {
     <div class={`call call-${item.state}`}>
       <div class="call-head">
         <span class="call-icon">
-          <Icon name={item.child ? "branch" : edit ? "file" : "tool"} />
+          <Icon name={child ? "branch" : edit ? "file" : "tool"} />
         </span>
         <span class="call-name">{item.name}</span>
         <span class="call-subject" title={visible(subject)}>
@@ -65,7 +74,7 @@ export function CallCard({ item, output, durationMs }: Props) {
       {edit ? <Diff rows={edit.rows} max={16} /> : null}
       {shownOutput && !isQuiet ? <Plain class="code call-output" text={shownOutput} lines={10} /> : null}
       <Files files={item.files} />
-      {item.child ? <SubAgent id={item.child} /> : null}
+      {child ? <SubAgent id={child} /> : null}
       {item.by === "provider" ? <p class="hint">Run by the provider.</p> : null}
       {item.aside ? <p class="hint">{item.aside}</p> : null}
     </div>

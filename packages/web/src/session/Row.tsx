@@ -2,7 +2,7 @@ import type { Item } from "../api/wire.ts";
 import { Menu, type MenuEntry } from "../parts/Menu.tsx";
 import { Markdown, Plain } from "../parts/Text.tsx";
 import { messageOf } from "../state/sparse-items.ts";
-import { CallCard } from "./CallCard.tsx";
+import { CallCard, type CallFacts } from "./CallCard.tsx";
 import { Files } from "./Files.tsx";
 
 export interface RowActions {
@@ -18,12 +18,12 @@ interface Props {
   /** No other item of its message follows. */
   readonly isEnd: boolean;
   readonly outputs: Readonly<Record<string, string>>;
-  readonly durations: ReadonlyMap<string, number>;
+  readonly facts: ReadonlyMap<string, CallFacts>;
   /** Null for someone who may only read. */
   readonly actions: RowActions | null;
 }
 
-export function Row({ item, calls, isEnd, outputs, durations, actions }: Props) {
+export function Row({ item, calls, isEnd, outputs, facts, actions }: Props) {
   return (
     <div class={`item item-${item.kind}${item.aside ? " is-aside" : ""}`}>
       <div class="item-head">
@@ -35,13 +35,13 @@ export function Row({ item, calls, isEnd, outputs, durations, actions }: Props) 
           <Menu label={`Actions for ${whoOf(item).toLowerCase() || "this"}`} entries={entriesFor(item, actions)} />
         ) : null}
       </div>
-      <Body item={item} calls={calls} isEnd={isEnd} outputs={outputs} durations={durations} />
+      <Body item={item} calls={calls} isEnd={isEnd} outputs={outputs} facts={facts} />
       {item.aside && item.kind !== "call" ? <p class="hint">{item.aside}</p> : null}
     </div>
   );
 }
 
-function Body({ item, calls, isEnd, outputs, durations }: Omit<Props, "actions">) {
+function Body({ item, calls, isEnd, outputs, facts }: Omit<Props, "actions">) {
   switch (item.kind) {
     case "prompt":
       return (
@@ -74,12 +74,7 @@ function Body({ item, calls, isEnd, outputs, durations }: Omit<Props, "actions">
       return (
         <div class={calls.length > 1 ? "calls calls-parallel" : "calls"}>
           {calls.map((call) => (
-            <CallCard
-              key={call.id}
-              item={call}
-              output={outputs[call.call]}
-              durationMs={durations.get(call.call) ?? null}
-            />
+            <CallCard key={call.id} item={call} output={outputs[call.call]} facts={facts.get(call.call)} />
           ))}
         </div>
       );

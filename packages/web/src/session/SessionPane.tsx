@@ -16,6 +16,7 @@ import { say } from "../state/toasts.ts";
 import { type Place, Timeline, type TimelineCommand } from "../timeline/Timeline.tsx";
 import { AskCard } from "./AskCard.tsx";
 import { Actions } from "./actions.ts";
+import type { CallFacts } from "./CallCard.tsx";
 import { Composer } from "./Composer.tsx";
 import { DamageBanner, DamageDialog } from "./DamageReport.tsx";
 import { Header } from "./Header.tsx";
@@ -122,10 +123,12 @@ export function SessionPane({ id, list, mayWrite, keys }: Props) {
     }
   };
 
-  const durations = useMemo(() => {
-    const map = new Map<string, number>();
-    for (const { call, startMs, endMs, outcome } of history?.tools ?? [])
-      if (endMs !== null && (outcome === "done" || outcome === "failed")) map.set(call, endMs - startMs);
+  const facts = useMemo(() => {
+    const map = new Map<string, CallFacts>();
+    for (const { call, startMs, endMs, outcome, child } of history?.tools ?? []) {
+      const isOver = endMs !== null && (outcome === "done" || outcome === "failed");
+      map.set(call, { durationMs: isOver ? endMs - startMs : null, child });
+    }
     return map;
   }, [history]);
 
@@ -213,13 +216,7 @@ export function SessionPane({ id, list, mayWrite, keys }: Props) {
         tabIndex={tab === "conversation" ? -1 : 0}
       >
         {tab === "conversation" ? (
-          <Transcript
-            store={store}
-            actions={rowActions}
-            durations={durations}
-            commands={transcript}
-            onRead={setReading}
-          >
+          <Transcript store={store} actions={rowActions} facts={facts} commands={transcript} onRead={setReading}>
             <DamageBanner
               damage={state?.damage ?? session.damage}
               onCheck={mayWrite ? () => setChecking(true) : null}

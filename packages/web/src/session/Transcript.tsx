@@ -8,6 +8,7 @@ import { useValue } from "../state/observable.ts";
 import type { SessionStore } from "../state/session-store.ts";
 import { messageOf, parallelCalls } from "../state/sparse-items.ts";
 import { itemLabel, subjectOf } from "../text/item-words.ts";
+import type { CallFacts } from "./CallCard.tsx";
 import { Row, type RowActions } from "./Row.tsx";
 
 export interface TranscriptCommands {
@@ -19,7 +20,7 @@ export interface TranscriptCommands {
 interface Props {
   readonly store: SessionStore;
   readonly actions: RowActions | null;
-  readonly durations: ReadonlyMap<string, number>;
+  readonly facts: ReadonlyMap<string, CallFacts>;
   readonly commands: { current: TranscriptCommands | null };
   /** Reports the times of what is on the screen. */
   readonly onRead: (reading: { readonly fromMs: number; readonly toMs: number } | null) => void;
@@ -30,7 +31,7 @@ interface Props {
 const ESTIMATE = 90;
 const NEAR_END = 120;
 
-export function Transcript({ store, actions, durations, commands, onRead, children }: Props) {
+export function Transcript({ store, actions, facts, commands, onRead, children }: Props) {
   const items = useValue(store.items);
   const session = useValue(store.session);
   const live = useValue(store.live);
@@ -130,7 +131,7 @@ export function Transcript({ store, actions, durations, commands, onRead, childr
                     calls={calls ?? []}
                     isEnd={!next || messageOf(next.id) !== messageOf(item.id)}
                     outputs={session?.state?.outputs ?? NO_OUTPUTS}
-                    durations={durations}
+                    facts={facts}
                     actions={actions}
                   />
                 ) : (

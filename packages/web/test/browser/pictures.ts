@@ -29,7 +29,11 @@ async function take(
 ): Promise<void> {
   const page = await stage.page(path, { viewport, colorScheme });
   await page.locator(shown).first().waitFor();
-  await page.locator(".mark").first().waitFor({ state: "attached", timeout: 2000 }).catch(() => null);
+  await page
+    .locator(".mark")
+    .first()
+    .waitFor({ state: "attached", timeout: 2000 })
+    .catch(() => null);
   // The last measurement of the rows.
   await page.waitForTimeout(500);
   const png = await (part === undefined ? page.screenshot() : page.locator(part).screenshot());
