@@ -1,7 +1,7 @@
 import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { gzipSync } from "node:zlib";
-import { openStore } from "holdfast";
+import { openStore, type Store } from "holdfast";
 import type { Page } from "playwright-core";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { Stage } from "./stage.ts";
@@ -10,16 +10,17 @@ const SESSIONS = 10_000;
 const MESSAGES = 100_000;
 const ELEMENTS_MAX = 3000;
 const BYTES_MAX = 250_000;
+const TOGETHER = 250;
 
-const stage = new Stage();
+/** A folder for each session would take minutes to make. */
+const stage = new Stage(0, "sqlite");
 let long: string;
 
 beforeAll(async () => {
   const store = await openStore(stage.store, { app: "holdfast", durability: "process", recordsToolStarts: true });
-  for (let index = 0; index < SESSIONS; index++) {
-    const session = await store.create({ dialect: "ai-sdk", title: `Session ${index}`, cwd: `/work/${index % 20}` });
-    await (await session.startTurn({ role: "user", content: `prompt ${index}` })).end();
-    await session.close();
+  for (let from = 0; from < SESSIONS; from += TOGETHER) {
+    const numbers = Array.from({ length: TOGETHER }, (_, at) => from + at);
+    await Promise.all(numbers.map((index) => record(store, index)));
   }
   const session = await store.create({ dialect: "ai-sdk", title: "The long one", cwd: "/work/long" });
   for (let message = 0; message < MESSAGES; message += 100) {
@@ -36,6 +37,12 @@ beforeAll(async () => {
   await stage.serve();
 });
 afterAll(() => stage[Symbol.asyncDispose]());
+
+async function record(store: Store, index: number): Promise<void> {
+  const session = await store.create({ dialect: "ai-sdk", title: `Session ${index}`, cwd: `/work/${index % 20}` });
+  await (await session.startTurn({ role: "user", content: `prompt ${index}` })).end();
+  await session.close();
+}
 
 const elements = (page: Page): Promise<number> => page.evaluate(() => document.querySelectorAll("*").length);
 

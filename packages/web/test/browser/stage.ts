@@ -14,7 +14,7 @@ const PARTS = ["first", "second", "others", "third"];
 /** `holdfast serve` on a store of its own, and a browser. */
 export class Stage implements AsyncDisposable {
   readonly folder = mkdtempSync(join(tmpdir(), "holdfast-page-"));
-  readonly store = join(this.folder, "store");
+  readonly store: string;
   readonly work = join(this.folder, "work");
   readonly #environment: NodeJS.ProcessEnv;
   #server: ChildProcess | null = null;
@@ -22,7 +22,8 @@ export class Stage implements AsyncDisposable {
   token = "";
   url = "";
 
-  constructor(delayMs = 0) {
+  constructor(delayMs = 0, store: "folder" | "sqlite" = "folder") {
+    this.store = store === "folder" ? join(this.folder, "store") : `sqlite:${join(this.folder, "store.db")}`;
     mkdirSync(this.work, { recursive: true });
     this.#environment = {
       ...process.env,
