@@ -11,6 +11,8 @@ const MESSAGES = 100_000;
 const ELEMENTS_MAX = 3000;
 const BYTES_MAX = 250_000;
 const TOGETHER = 250;
+/** Every session is synced, which takes minutes on a busy machine. */
+const PREPARATION_MS = 1_200_000;
 
 /** A folder for each session would take minutes to make. */
 const stage = new Stage(0, "sqlite");
@@ -35,7 +37,7 @@ beforeAll(async () => {
   long = session.id;
   await store.close();
   await stage.serve();
-});
+}, PREPARATION_MS);
 afterAll(() => stage[Symbol.asyncDispose]());
 
 async function record(store: Store, index: number): Promise<void> {
