@@ -28,6 +28,7 @@ const STATUS: Readonly<Record<string, number>> = {
   SESSION_EXISTS: 409,
   SESSION_NOT_FOUND: 404,
   STEP_SPLIT: 409,
+  STOPPED: 409,
   STORE_CLOSED: 503,
   STORE_FULL: 507,
   TURN_ENDED: 409,

@@ -41,11 +41,11 @@ export interface ClientOptions {
   /** Such as `http://127.0.0.1:4040`. */
   readonly url: string;
   readonly token: string;
-  /** How long a request may take before it is given up. Default: a minute. */
+  /** How long a request may take before it is given up. Default: ten minutes, because a summary takes a while. */
   readonly timeoutMs?: number;
 }
 
-const TIMEOUT_MS = 60_000;
+const TIMEOUT_MS = 600_000;
 /** The server sends a sign of life every 15 seconds. */
 const SILENCE_MS = 45_000;
 

@@ -8,5 +8,9 @@ export const id = z.strictObject({ id: sessionId });
 export const CHANGES = [404, 409, 422, 503] as const;
 export const flag = z.stringbool({ truthy: ["true", "1"], falsy: ["false", "0"] });
 export const limit = (fallback: number, most: number) => z.coerce.number().int().min(1).max(most).default(fallback);
-export const cwd = z.string().min(1).max(4096).describe("An absolute path.");
+export const cwd = z
+  .string()
+  .max(4096)
+  .regex(/^(?:\/|[A-Za-z]:[\\/]|\\\\)/)
+  .describe("An absolute path on the server's machine.");
 export const model = z.string().min(1).max(200).describe("`provider/name`, or `offline`.");

@@ -30,6 +30,18 @@ test("a client that comes back with any id gets exactly what it missed", async (
   }
 });
 
+test("streamed text does not wait for the journal, which gathers it", async () => {
+  await using stage = await ServerStage.start({ config: { offlineDelayMs: 5 } });
+  const id = await stage.session();
+  await stage.client.call("startTurn", { params: { id }, body: { text: "tell me a story of 30 lines" } });
+  const kinds = (await eventsOf(stage, id)).map(({ name, data }) => (name === "record" ? JSON.parse(data).kind : name));
+  const drafts = kinds.filter((kind) => kind === "draft").length;
+  expect(drafts).toBeGreaterThan(0);
+  // The first words come before the first draft, and there are many pieces of text for each draft.
+  expect(kinds.indexOf("text")).toBeLessThan(kinds.indexOf("draft"));
+  expect(kinds.filter((kind) => kind === "text").length).toBeGreaterThan(3 * drafts);
+});
+
 test("a client whose last id is not in the journal is told to start over, and gets everything", async () => {
   await using stage = await ServerStage.start();
   const id = await stage.session();

@@ -24,7 +24,7 @@ function fold(isRunning: boolean, list: readonly JournalRecord[]) {
   for (const record of list) timeline.add(record);
   timeline.finish(isRunning);
   return timeline.entries.map(({ kind, ...rest }) => {
-    const { mark, outcome, from, to, at, name } = rest as Record<string, string | null>;
+    const { mark, outcome, from, to, at, name } = rest as unknown as Record<string, string | null>;
     const seconds = (time: string | null | undefined) => (time ? Number(time.slice(17, 19)) : time);
     return [kind, mark ?? outcome ?? name ?? "", seconds(from ?? at), seconds(to)].filter((one) => one !== undefined);
   });
