@@ -34,6 +34,7 @@ const layers = [
   layer("machine", 300_000),
   layer("end-to-end", 300_000, compiled),
   layer(OLDEST_LAYER, 300_000, [], { HOLDFAST_PG_MAJOR: "14" }),
+  layer("browser", 300_000, ["packages/web/test/browser/build.ts"]),
 ];
 
 /** `--mode short` or `--mode long` selects a tier (scripts/test-tiers.ts). */

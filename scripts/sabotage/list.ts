@@ -3,6 +3,7 @@ import { postgresSabotages } from "./postgres.ts";
 import { serverSabotages } from "./server.ts";
 import { sessionSabotages } from "./sessions.ts";
 import { sqliteSabotages } from "./sqlite.ts";
+import { webSabotages } from "./web.ts";
 
 /** One way to break the store, as a change of its source. Each must be caught by some test. */
 export interface Sabotage {
@@ -557,4 +558,5 @@ export const sabotages: readonly Sabotage[] = [
   ...agentSabotages,
   ...postgresSabotages,
   ...serverSabotages,
+  ...webSabotages,
 ];

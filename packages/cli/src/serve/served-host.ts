@@ -1,4 +1,4 @@
-import type { ServedHost } from "@holdfast/server/contract";
+import type { SaidShown, ServedHost } from "@holdfast/server/contract";
 import type { ModelMessage } from "ai";
 import { exported, formatFor } from "../export/index.ts";
 import { describeInterruption, queueShown } from "../host/local/chat-state.ts";
@@ -51,9 +51,13 @@ export function serveHost(host: LocalHost): ServedHost {
   };
 }
 
-function said(message: unknown, dialect: string): { readonly role: string; readonly text: string } {
+function said(message: unknown, dialect: string): SaidShown {
   const { role, parts } = saidIn(message, dialect);
-  return { role, text: parts.map((part) => (part.type === "text" ? part.text : "")).join("") };
+  return {
+    role,
+    text: parts.map((part) => (part.type === "text" ? part.text : "")).join(""),
+    calls: parts.flatMap((part) => (part.type === "call" ? [{ id: part.id, input: part.input }] : [])),
+  };
 }
 
 /** A prompt of another program, in the dialect of this agent. */

@@ -15,7 +15,7 @@ export interface ServedHost extends Host {
   interruption(reading: Reading<unknown>): InterruptionShown | null;
   damageWords(recovery: Reading<unknown>["recovery"]): readonly string[];
   /** Who speaks in a stored message, and what it says, in any dialect. */
-  said(message: unknown, dialect: string): { readonly role: string; readonly text: string };
+  said(message: unknown, dialect: string): SaidShown;
   /** What a call changes in a file; null if it changes none. */
   changeOf(call: CallItem): FileChange | null;
   /** Throws CommandError for an unknown format. */
@@ -33,4 +33,11 @@ export interface FileChange {
 export interface DiffLine {
   readonly kind: "same" | "added" | "removed" | "gap";
   readonly text: string;
+}
+
+/** A message, in any dialect. */
+export interface SaidShown {
+  readonly role: string;
+  readonly text: string;
+  readonly calls: readonly { readonly id: string; readonly input: unknown }[];
 }

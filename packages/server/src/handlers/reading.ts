@@ -31,10 +31,7 @@ export const readingHandlers: Handlers<
   getTimeline: async ({ params: { id } }, { hosting }) => {
     const { host } = hosting;
     const { attributes, holder } = await host.sessions.read(id);
-    const fold = new TimelineFold({
-      role: (message) => host.said(message, attributes.dialect).role,
-      text: (message) => host.said(message, attributes.dialect).text,
-    });
+    const fold = new TimelineFold((message) => host.said(message, attributes.dialect));
     let from: string | null = null;
     for await (const record of host.sessions.history(id)) {
       from ??= record.at;

@@ -127,8 +127,9 @@ export function makeApp(options: AppOptions): Hono<Env> {
   app.get("*", (c, next) => {
     const file = page.get(c.req.path);
     if (!file) return next();
-    if (c.req.header("if-none-match") === file.headers["etag"]) return c.body(null, 304);
+    // Also with a 304: a browser takes the policy of the answer, not that of the copy it has.
     for (const [name, value] of Object.entries(file.headers)) c.header(name, value);
+    if (c.req.header("if-none-match") === file.headers["etag"]) return c.body(null, 304);
     return c.body(file.bytes);
   });
   app.all("*", (c) => {

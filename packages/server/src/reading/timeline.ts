@@ -1,6 +1,8 @@
 import type { JournalRecord } from "holdfast";
 import type { z } from "zod";
+import type { SaidShown } from "../contract/served-host.ts";
 import type { timelineEntry } from "../schemas/transcript.ts";
+import { callSubject } from "./call-subject.ts";
 
 export type TimelineEntry = z.infer<typeof timelineEntry>;
 type Turn = Extract<TimelineEntry, { kind: "turn" }>;
@@ -18,8 +20,7 @@ const PROMPT_CHARACTERS_MAX = 200;
  */
 export class TimelineFold {
   readonly entries: TimelineEntry[] = [];
-  readonly #textOf: (message: unknown) => string;
-  readonly #roleOf: (message: unknown) => string;
+  readonly #read: (message: unknown) => SaidShown;
   readonly #tools = new Map<string, Tool>();
   #turn: Turn | null = null;
   #model: Model | null = null;
@@ -28,10 +29,12 @@ export class TimelineFold {
   #askedAt: { readonly at: string; readonly seq: number } | null = null;
   #isOpen = false;
   #last: JournalRecord | null = null;
+  /** The last record that the writer made by itself. */
+  #lastSign: JournalRecord | null = null;
+  readonly #subjects = new Map<string, string>();
 
-  constructor(read: { readonly text: (message: unknown) => string; readonly role: (message: unknown) => string }) {
-    this.#textOf = read.text;
-    this.#roleOf = read.role;
+  constructor(read: (message: unknown) => SaidShown) {
+    this.#read = read;
   }
 
   get last(): JournalRecord | null {
@@ -101,6 +104,8 @@ export class TimelineFold {
         break;
     }
     this.#last = record;
+    // The next writer begins a segment before it says that it opened the session.
+    if (kind !== "segment") this.#lastSign = record;
   }
 
   /** `isRunning`: a writer has the session open now. */
@@ -140,19 +145,21 @@ export class TimelineFold {
     if (this.#model) return;
     const { at, seq } = this.#askedAt ?? record;
     this.#model = { kind: "model", turn: num(record, "turn"), from: at, to: null, seq, message: null };
+    if (record.kind === "draft") this.#model.first = record.at;
     this.entries.push(this.#model);
   }
 
   #message(record: JournalRecord): void {
     if (record["carried"] === true) return;
     const { at, seq } = record;
-    const role = this.#roleOf(record["message"]);
+    const { role, text, calls } = this.#read(record["message"]);
     if (role === "assistant") {
+      for (const { id, input } of calls) this.#subjects.set(id, callSubject(input));
       this.#startModel(record);
       this.#endModel(at, str(record, "id"), str(record, "model"));
     } else {
       if (this.#turn && this.#turn.prompt === "" && role === "user")
-        this.#turn.prompt = this.#textOf(record["message"]).slice(0, PROMPT_CHARACTERS_MAX).toWellFormed();
+        this.#turn.prompt = text.slice(0, PROMPT_CHARACTERS_MAX).toWellFormed();
       this.#askedAt = { at, seq };
     }
   }
@@ -170,6 +177,8 @@ export class TimelineFold {
     };
     const child = str(record, "child");
     if (child) tool.child = child;
+    const about = callSubject(record["input"]) || this.#subjects.get(tool.call);
+    if (about) tool.about = about;
     this.#tools.set(`${str(record, "message")} ${tool.call}`, tool);
     this.entries.push(tool);
   }
@@ -199,9 +208,9 @@ export class TimelineFold {
 
   /** The writer ended without a word: its last record is the last sign of life. */
   #died(): void {
-    if (!this.#last) return;
-    this.#mark("died", this.#last, "the process died");
-    this.#endModel(this.#last.at, null);
+    if (!this.#lastSign) return;
+    this.#mark("died", this.#lastSign, "the process died");
+    this.#endModel(this.#lastSign.at, null);
     if (this.#turn?.outcome === "running") this.#turn.outcome = "interrupted";
     for (const tool of this.#tools.values()) tool.outcome = "unknown";
     this.#tools.clear();

@@ -3,10 +3,14 @@ import { expect, test } from "vitest";
 import { TimelineFold } from "../../src/reading/timeline.ts";
 import { UsageFold } from "../../src/reading/usage.ts";
 
-const read = {
-  role: (message: unknown) => String((message as { role?: unknown }).role),
-  text: (message: unknown) => String((message as { content?: unknown }).content),
-};
+function read(message: unknown) {
+  const {
+    role,
+    content,
+    calls = [],
+  } = message as { role: string; content?: unknown; calls?: { id: string; input: unknown }[] };
+  return { role, text: String(content), calls };
+}
 
 function records(...given: readonly (readonly [kind: string, members?: object])[]): JournalRecord[] {
   return given.map(([kind, members], index) => ({
@@ -116,4 +120,35 @@ test("usage adds up by turn, model and day, whatever the journal holds", () => {
     models: [{ model: "a/x", usage: first }],
     days: [{ day: "2026-11-16", usage: first }],
   });
+});
+
+test("a process died at its own last record, not at the segment that the next one begins", () => {
+  const list = records(
+    ["opened"],
+    ["turn.started", { turn: 1, prompt: "m1" }],
+    ["message", PROMPT],
+    ["segment"],
+    ["opened"],
+  );
+  expect(fold(true, list)).toContainEqual(["mark", "died", 2]);
+});
+
+test("a model call says when its first word came, and a tool what it works on", () => {
+  const call = { id: "c1", input: { path: "a.ts" } };
+  const timeline = new TimelineFold(read);
+  const list = records(
+    ["opened"],
+    ["turn.started", { turn: 1, prompt: "m1" }],
+    ["message", PROMPT],
+    ["draft", { id: "m2", turn: 1, n: 0 }],
+    ["draft", { id: "m2", turn: 1, n: 1 }],
+    ["message", { id: "m2", turn: 1, message: { role: "assistant", calls: [call] } }],
+    ["tool.started", CALL],
+  );
+  for (const record of list) timeline.add(record);
+  expect(timeline.entries.find(({ kind }) => kind === "model")).toMatchObject({
+    from: list[2]!.at,
+    first: list[3]!.at,
+  });
+  expect(timeline.entries.find(({ kind }) => kind === "tool")).toMatchObject({ about: "a.ts" });
 });

@@ -1,0 +1,18 @@
+import type { Status } from "../api/wire.ts";
+
+export const STATUS_WORDS: Readonly<Record<Status, string>> = {
+  running: "Running",
+  waiting: "Waiting for you",
+  interrupted: "Interrupted",
+  idle: "Idle",
+};
+
+/** A session's status, by a word and a colour. */
+export function StatusChip({ status }: { readonly status: Status }) {
+  return (
+    <span class={`chip chip-${status}`}>
+      <span class="dot" aria-hidden="true" />
+      {STATUS_WORDS[status]}
+    </span>
+  );
+}

@@ -1,0 +1,113 @@
+import type { Timeline, TimelineEntry } from "../api/wire.ts";
+
+/** A bar of the timeline. Times are milliseconds since 1970. */
+export type Span = TurnSpan | ModelSpan | ToolSpan;
+
+interface Common {
+  readonly turn: number;
+  readonly startMs: number;
+  /** Null while it goes on. */
+  readonly endMs: number | null;
+}
+
+export interface TurnSpan extends Common {
+  readonly kind: "turn";
+  readonly text: string;
+  readonly outcome: Extract<TimelineEntry, { kind: "turn" }>["outcome"];
+}
+
+export interface ModelSpan extends Common {
+  readonly kind: "model";
+  /** When the first word came, if that is known. */
+  readonly firstMs: number | null;
+  readonly message: string | null;
+  readonly model: string | null;
+}
+
+export interface ToolSpan extends Common {
+  readonly kind: "tool";
+  readonly call: string;
+  readonly name: string;
+  readonly about: string;
+  readonly outcome: "done" | "failed" | "unknown" | "running" | "not-run" | "denied" | "waiting";
+  readonly child: string | null;
+}
+
+export type MarkKind = "died" | "signal" | "stopped" | "resumed" | "replaced" | "failed" | "waiting";
+
+export interface Mark {
+  readonly kind: MarkKind;
+  readonly atMs: number;
+  readonly turn: number | null;
+  /** What happened, for people. */
+  readonly words: string;
+}
+
+export interface History {
+  readonly startMs: number | null;
+  readonly endMs: number | null;
+  readonly turns: readonly TurnSpan[];
+  readonly models: readonly ModelSpan[];
+  readonly tools: readonly ToolSpan[];
+  readonly marks: readonly Mark[];
+}
+
+/** Not drawn: a process that came or went as it should, and the repair that every resumption begins with. */
+const QUIET: readonly string[] = ["opened", "closed", "repaired"];
+
+/** What the server says about a session's past, by kind. */
+export function readTimeline({ from, to, entries }: Timeline): History {
+  const [turns, models, tools, marks]: [TurnSpan[], ModelSpan[], ToolSpan[], Mark[]] = [[], [], [], []];
+  for (const entry of entries) {
+    if (entry.kind === "mark") {
+      if (!QUIET.includes(entry.mark))
+        marks.push({ kind: entry.mark as MarkKind, atMs: Date.parse(entry.at), turn: entry.turn, words: entry.words });
+      continue;
+    }
+    const common = {
+      turn: entry.turn,
+      startMs: Date.parse(entry.from),
+      endMs: entry.to === null ? null : Date.parse(entry.to),
+    };
+    if (entry.kind === "turn") {
+      turns.push({ ...common, kind: "turn", text: entry.prompt, outcome: entry.outcome });
+      if (entry.outcome === "failed" && common.endMs !== null)
+        marks.push({ kind: "failed", atMs: common.endMs, turn: entry.turn, words: entry.error ?? "The turn failed." });
+    } else if (entry.kind === "model") {
+      const { model = null, message } = entry;
+      models.push({ ...common, kind: "model", firstMs: timeIn(entry, "first"), message, model });
+    } else if (entry.kind === "tool") {
+      const { call, name, outcome, child = null } = entry;
+      tools.push({ ...common, kind: "tool", call, name, about: textIn(entry, "about"), outcome, child });
+    } else marks.push({ kind: "waiting", atMs: common.startMs, turn: entry.turn, words: waitWords(entry.reason) });
+  }
+  const lastMs = to === null ? 0 : Date.parse(to);
+  // What has no recorded end, and does not run, ended with its process at the latest.
+  const ended = <T extends TurnSpan | ToolSpan>(span: T): T => {
+    if (span.endMs !== null || span.outcome === "running") return span;
+    const death = span.kind === "tool" ? marks.find(({ kind, atMs }) => kind === "died" && atMs >= span.startMs) : null;
+    return { ...span, endMs: Math.max(span.startMs, death?.atMs ?? lastMs) };
+  };
+  return {
+    startMs: from === null ? null : Date.parse(from),
+    endMs: to === null ? null : Date.parse(to),
+    turns: turns.map(ended),
+    models,
+    tools: tools.map(ended),
+    marks,
+  };
+}
+
+function waitWords(reason: string): string {
+  return reason === "permission" ? "Waited for approval" : `Waited: ${reason}`;
+}
+
+function textIn(entry: object, member: string): string {
+  const value = (entry as Record<string, unknown>)[member];
+  return typeof value === "string" ? value : "";
+}
+
+function timeIn(entry: object, member: string): number | null {
+  const ms = Date.parse(textIn(entry, member));
+  return Number.isNaN(ms) ? null : ms;
+}

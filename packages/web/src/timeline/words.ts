@@ -1,0 +1,69 @@
+import { durationWords } from "../text/durations.ts";
+import type { Bar } from "./layout.ts";
+import type { Mark, MarkKind, ToolSpan, TurnSpan } from "./read-timeline.ts";
+
+export const TOOL_WORDS: Readonly<Record<ToolSpan["outcome"], string>> = {
+  done: "done",
+  failed: "failed",
+  unknown: "started, outcome unknown",
+  running: "running",
+  "not-run": "did not run",
+  denied: "denied",
+  waiting: "waiting for approval",
+};
+
+export const TURN_WORDS: Readonly<Record<TurnSpan["outcome"], string>> = {
+  completed: "completed",
+  aborted: "stopped",
+  failed: "failed",
+  left: "left unfinished",
+  waiting: "waiting for a person",
+  running: "running",
+  interrupted: "interrupted",
+};
+
+export const MARK_WORDS: Readonly<Record<MarkKind, string>> = {
+  died: "Process died",
+  signal: "Told to end",
+  stopped: "Stopped",
+  failed: "Failed",
+  waiting: "Waited for a person",
+  resumed: "Resumed",
+  replaced: "Conversation replaced",
+};
+
+/** What a bar shows, for a tooltip and for people who cannot see it. */
+export function barWords(bar: Bar, nowMs: number): { readonly title: string; readonly detail: string } {
+  const { span } = bar;
+  const length = durationWords(Math.max(0, (span.endMs ?? nowMs) - span.startMs));
+  switch (span.kind) {
+    case "turn":
+      return {
+        title: `Turn ${span.turn}: ${span.text || "(no text)"}`,
+        detail: `${TURN_WORDS[span.outcome]} · ${length}`,
+      };
+    case "model": {
+      const wait = span.firstMs === null ? "" : ` · first word after ${durationWords(span.firstMs - span.startMs)}`;
+      return {
+        title: span.model ?? "Model",
+        detail: `${length}${wait}${span.message === null ? " · no answer recorded" : ""}`,
+      };
+    }
+    case "tool":
+      return {
+        title: span.about === "" ? span.name : `${span.name} ${span.about}`,
+        detail: `${TOOL_WORDS[span.outcome]} · ${length}`,
+      };
+  }
+}
+
+export function markWords({ kind, words, turn, atMs }: Mark): string {
+  const time = new Date(atMs).toLocaleTimeString("en", {
+    hour: "2-digit",
+    minute: "2-digit",
+    second: "2-digit",
+    hour12: false,
+  });
+  const said = words === "" ? MARK_WORDS[kind] : words;
+  return `${said.replace(/[.]$/, "")} · ${turn === null || turn === 0 ? "" : `turn ${turn}, `}${time}`;
+}

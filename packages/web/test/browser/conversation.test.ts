@@ -1,0 +1,190 @@
+import { existsSync, readFileSync } from "node:fs";
+import { join } from "node:path";
+import type { Page } from "playwright-core";
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { Stage } from "./stage.ts";
+
+/** Slow enough to be caught in the middle of a sentence. */
+const stage = new Stage(25);
+beforeAll(() => stage.serve());
+afterAll(() => stage[Symbol.asyncDispose]());
+
+async function send(page: Page, text: string): Promise<void> {
+  await page.locator(".composer textarea").fill(text);
+  await page.keyboard.press("Enter");
+}
+
+const answers = (page: Page) => page.locator(".item-answer:not(.live)");
+const status = (page: Page, word: string) => page.locator(".session-meta .chip", { hasText: word });
+
+test("text streams in; a reload in mid-stream shows all of it, once; the turn goes on without the page", async () => {
+  const id = await stage.newSession("Stream");
+  const page = await stage.page(`/${id}`);
+  await send(page, "tell me a story of 700 words");
+  await page.locator(".live .markdown").waitFor();
+  const before = (await page.locator(".live .markdown").innerText()).slice(0, 40);
+  await page.reload();
+  await page.locator(".live .markdown").waitFor();
+  expect((await page.locator(".live .markdown").innerText()).startsWith(before)).toBe(true);
+  await page.context().close();
+  const other = await stage.page(`/${id}`);
+  await status(other, "Idle").waitFor({ timeout: 120_000 });
+  await other.locator(".live").waitFor({ state: "detached" });
+  const shown = await answers(other).innerText();
+  expect(shown.split(before)).toHaveLength(2);
+  expect(await other.locator(".item-prompt").count()).toBe(1);
+  expect(other.problems).toEqual([]);
+});
+
+test("two pages see the same words", async () => {
+  const id = await stage.newSession("Two");
+  const [one, other] = [await stage.page(`/${id}`), await stage.page(`/${id}`)];
+  await send(one, "tell me a story of 400 words");
+  await Promise.all(
+    [one, other].map(async (page) => {
+      await page.locator(".live .markdown").waitFor();
+      await status(page, "Idle").waitFor({ timeout: 120_000 });
+      await page.locator(".live").waitFor({ state: "detached" });
+    }),
+  );
+  expect(await answers(one).innerText()).toBe(await answers(other).innerText());
+});
+
+test("a prompt sent while a turn runs is queued, can be taken back, and stop stops", async () => {
+  const id = await stage.newSession("Queue");
+  const page = await stage.page(`/${id}`);
+  await send(page, "tell me a story of 9000 words");
+  await page.locator(".live").waitFor();
+  await send(page, "and then another");
+  await page.locator(".queue li", { hasText: "and then another" }).waitFor();
+  await page.getByRole("button", { name: "Remove from the queue" }).click();
+  await page.locator(".queue").waitFor({ state: "detached" });
+  await page.locator(".composer").getByRole("button", { name: "Stop" }).click();
+  await page.locator(".cut-off").waitFor();
+  await status(page, "Idle").waitFor();
+  await page.locator(".mark-stopped").waitFor();
+});
+
+test("a call waits for approval: all of it is shown; a denial with a reason reaches the model; an approval runs it", async () => {
+  const id = await stage.newSession("Approve");
+  const page = await stage.page(`/${id}`);
+  await send(page, "write notes.md: remember the milk");
+  const card = page.locator(".ask");
+  await card.waitFor();
+  expect(await card.innerText()).toContain("remember the milk");
+  expect(existsSync(join(stage.work, "notes.md"))).toBe(false);
+  await card.getByRole("button", { name: "Deny, and tell it why" }).click();
+  await page.locator(".ask-why input").fill("not in this folder");
+  await page.getByRole("button", { name: "Deny", exact: true }).click();
+  await card.waitFor({ state: "detached" });
+  await page.locator(".state-denied").waitFor();
+  expect(existsSync(join(stage.work, "notes.md"))).toBe(false);
+  await status(page, "Idle").waitFor();
+  await send(page, "write notes.md: remember the milk");
+  await card.waitFor();
+  // The question is there after a reload too.
+  await page.reload();
+  await card.waitFor();
+  await card.locator(".button-main").click();
+  await page.locator(".call-done").first().waitFor();
+  expect(readFileSync(join(stage.work, "notes.md"), "utf8")).toContain("remember the milk");
+  expect(page.problems).toEqual([]);
+});
+
+async function interrupted(title: string): Promise<{ id: string; page: Awaited<ReturnType<Stage["page"]>> }> {
+  const id = await stage.newSession(title);
+  const page = await stage.page(`/${id}`);
+  await send(page, "tell me a story of 9000 words");
+  await page.locator(".live .markdown").waitFor();
+  // Some of it must have reached the journal.
+  await page.waitForTimeout(800);
+  await stage.kill();
+  await page.locator(".offline").waitFor();
+  await stage.serve();
+  await page.reload();
+  await page.locator(".interrupted").waitFor();
+  return { id, page };
+}
+
+test("the server is killed in mid-sentence: the page says what was being said, and Finish finishes", async () => {
+  const { page } = await interrupted("Finish");
+  const card = await page.locator(".interrupted").innerText();
+  expect(card).toContain("Turn 1 was interrupted: its process died.");
+  expect(card).toContain("The model was saying:");
+  await page.getByRole("button", { name: "Finish the turn" }).click();
+  await status(page, "Running").waitFor();
+  await page.locator(".interrupted").waitFor({ state: "detached" });
+  await page.locator(".composer").getByRole("button", { name: "Stop" }).click();
+  const marks = () =>
+    page.locator(".mark").evaluateAll((all) => all.map((one) => one.getAttribute("aria-label")).join());
+  await expect.poll(marks, { timeout: 20_000 }).toMatch(/the process died.*resumed/);
+});
+
+test("an interrupted turn can be left, or forked from", async () => {
+  const { id, page } = await interrupted("Leave");
+  await page.getByRole("button", { name: "Fork from here" }).click();
+  await page.waitForFunction((from) => !location.hash.includes(from), id);
+  await page.locator(".session-meta a", { hasText: "fork" }).waitFor();
+  await page.goto(`${stage.url}/#/${id}`);
+  await page.getByRole("button", { name: "Leave it" }).click();
+  await page.locator(".interrupted").waitFor({ state: "detached" });
+  await status(page, "Idle").or(status(page, "Interrupted")).waitFor();
+});
+
+test("rename, rewind and undo, delete and undo", async () => {
+  const id = await stage.newSession("Before");
+  const page = await stage.page(`/${id}`);
+  await send(page, "tell me a story of 20 words");
+  await status(page, "Idle").waitFor();
+  await answers(page).waitFor();
+  await page.getByRole("button", { name: "More actions" }).click();
+  await page.getByRole("menuitem", { name: "Rename" }).click();
+  await page.getByRole("textbox", { name: "Title" }).fill("After");
+  await page.keyboard.press("Enter");
+  await page.locator(".session-pane h1", { hasText: "After" }).waitFor();
+  await page.locator(".item-prompt").hover();
+  await page
+    .locator(".item-prompt")
+    .getByRole("button", { name: /Actions/ })
+    .click();
+  await page.getByRole("menuitem", { name: "Rewind to before this" }).click();
+  await page.locator(".item-prompt").waitFor({ state: "detached" });
+  expect(await page.locator(".composer textarea").inputValue()).toBe("tell me a story of 20 words");
+  await page.getByRole("button", { name: "Undo" }).click();
+  await page.locator(".item-prompt").waitFor();
+  await stage.ask("POST", `/sessions/${id}/close`);
+  await page.getByRole("button", { name: "More actions" }).click();
+  await page.getByRole("menuitem", { name: "Delete" }).click();
+  await page.locator(".welcome h1").waitFor();
+  await page.getByRole("button", { name: "Undo" }).last().click();
+  await page.locator(".session-pane h1", { hasText: "After" }).waitFor();
+});
+
+test("a session is exported as a file", async () => {
+  const id = await stage.newSession("Export");
+  const page = await stage.page(`/${id}`);
+  await send(page, "tell me a story of 20 words");
+  await answers(page).waitFor();
+  await page.getByRole("button", { name: "Export" }).click();
+  const [download] = await Promise.all([
+    page.waitForEvent("download"),
+    page.getByRole("menuitem", { name: "Markdown", exact: true }).click(),
+  ]);
+  expect(readFileSync(await download.path(), "utf8")).toContain("tell me a story of 20 words");
+});
+
+test("parallel calls are side by side, and a sub-agent's work opens in its place", async () => {
+  const id = await stage.newSession("Delegate");
+  const page = await stage.page(`/${id}`, { viewport: { width: 1680, height: 1000 } });
+  await send(page, "delegate:\n- list .\n- search for milk in .");
+  await page.locator(".calls-parallel .call").nth(1).waitFor();
+  await status(page, "Idle").waitFor();
+  const [one, other] = await page
+    .locator(".calls-parallel .call")
+    .evaluateAll((all) => all.map((call) => call.getBoundingClientRect().top));
+  expect(one).toBe(other);
+  await page.getByRole("button", { name: "What the sub-agent did" }).first().click();
+  await page.locator(".sub-items li").first().waitFor();
+  await page.getByRole("tab", { name: "Sub-agents" }).click();
+  await page.locator(".tree-root ul li").nth(1).waitFor();
+});

@@ -1,0 +1,135 @@
+import AxeBuilder from "@axe-core/playwright";
+import type { Page } from "playwright-core";
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { Stage } from "./stage.ts";
+
+const stage = new Stage();
+let hero: string;
+let fork: string;
+
+beforeAll(async () => {
+  stage.tell();
+  await stage.serve();
+  hero = await stage.idOf("Make the CSV importer");
+  fork = await stage.idOf("Importer: try it with COPY");
+});
+afterAll(() => stage[Symbol.asyncDispose]());
+
+const SIZES = [
+  { width: 390, height: 844 },
+  { width: 1024, height: 768 },
+  { width: 1680, height: 1000 },
+];
+const screens = (): readonly (readonly [name: string, path: string, shown: string])[] => [
+  ["the list", "/", ".row"],
+  ["a session", `/${hero}`, ".interrupted"],
+  ["changed files", `/${hero}/files`, ".changed-file"],
+  ["usage", `/${hero}/usage`, ".figures"],
+  ["sub-agents", `/${hero}/tree`, ".tree-root"],
+  ["a fork beside its source", `/${fork}/compare`, ".compare-side"],
+];
+
+async function violations(page: Page): Promise<string[]> {
+  const { violations: found } = await new AxeBuilder({ page }).analyze();
+  return found.flatMap(({ id, nodes }) =>
+    nodes.map(({ target, failureSummary }) => `${id}: ${target} ${failureSummary}`),
+  );
+}
+
+for (const colorScheme of ["light", "dark"] as const) {
+  for (const viewport of SIZES) {
+    test(`every screen at ${viewport.width} pixels, ${colorScheme}: no violation of accessibility, nothing wider than the screen`, async () => {
+      const page = await stage.page("/", { colorScheme, viewport });
+      for (const [name, path, shown] of screens()) {
+        await page.goto(`${stage.url}/#${path}`);
+        await page.locator(shown).first().waitFor();
+        expect([name, await violations(page)]).toEqual([name, []]);
+        const overflow = await page.evaluate(() => document.documentElement.scrollWidth - window.innerWidth);
+        expect([name, overflow]).toEqual([name, 0]);
+      }
+      expect(page.problems).toEqual([]);
+      await page.context().close();
+    });
+  }
+}
+
+test("dialogs and menus: no violation of accessibility", async () => {
+  const page = await stage.page(`/${hero}`);
+  await page.locator(".interrupted").waitFor();
+  await page.keyboard.press("?");
+  await page.getByRole("dialog", { name: "Keyboard shortcuts" }).waitFor();
+  expect(await violations(page)).toEqual([]);
+  await page.keyboard.press("Escape");
+  await page.getByRole("button", { name: "More actions" }).click();
+  expect(await violations(page)).toEqual([]);
+  await page.getByRole("menuitem", { name: "Check for damage" }).click();
+  await page.getByText("All records are whole.").waitFor();
+  expect(await violations(page)).toEqual([]);
+  await page.keyboard.press("Escape");
+  await page.getByRole("button", { name: "New", exact: true }).click();
+  expect(await violations(page)).toEqual([]);
+  await page.keyboard.press("Escape");
+  await page.getByRole("button", { name: "Filters" }).click();
+  expect(await violations(page)).toEqual([]);
+});
+
+test("an interruption in words: what never ran, what may have run", async () => {
+  const page = await stage.page(`/${hero}`);
+  const card = page.locator(".interrupted");
+  await card.waitFor();
+  const text = await card.innerText();
+  expect(text).toContain("Turn 5 was interrupted: its process died.");
+  expect(text).toMatch(/One tool had started\. Nobody knows whether it finished:\s+shell\s+npm publish/);
+  expect(text).toMatch(/2 tools never ran:\s+slack__post\s+channel: #releases/);
+});
+
+test("the timeline shows every death, stop, resumption and replacement, and leads to the message", async () => {
+  const page = await stage.page(`/${hero}`, { viewport: { width: 1680, height: 1000 } });
+  await page.locator(".mark").first().waitFor();
+  const marks = await page
+    .locator(".mark")
+    .evaluateAll((all) => all.map((one) => one.getAttribute("aria-label") ?? ""));
+  expect(marks.map((words) => words.split(" · ")[0])).toEqual([
+    "the process died",
+    expect.stringContaining("resumed"),
+    "the conversation was summarized",
+    expect.stringContaining("stopped by user"),
+    "the process died",
+  ]);
+  const box = (await page.locator(".timeline canvas").boundingBox())!;
+  // The last turn is at the right end, in the first row.
+  await page.mouse.move(box.x + box.width - 40, box.y + 30);
+  await page.locator(".timeline-tip").waitFor();
+  expect(await page.locator(".timeline-tip").innerText()).toContain("Turn 5: Release 2.4.0");
+  await page.mouse.click(box.x + box.width - 40, box.y + 30);
+  await page.locator("article:focus", { hasText: "Release 2.4.0" }).waitFor();
+});
+
+test("the keyboard alone: choose a session, move between prompts, zoom, come back", async () => {
+  const page = await stage.page("/");
+  await page.locator(".row").first().waitFor();
+  await page.keyboard.press("j");
+  await page.keyboard.press("Enter");
+  await page.locator(".session-pane h1").waitFor();
+  const first = await page.locator(".session-pane h1").innerText();
+  await page.keyboard.press("j");
+  await page.waitForFunction((title) => document.querySelector(".session-pane h1")?.textContent !== title, first);
+  await page.goto(`${stage.url}/#/${hero}`);
+  await page.locator(".interrupted").waitFor();
+  await page.keyboard.press("g");
+  await page.locator("article[aria-posinset='1']:focus").waitFor();
+  await page.keyboard.press("n");
+  await page.locator("article:focus[aria-label^=Prompt]").waitFor();
+  await page.keyboard.press("+");
+  await page.keyboard.press("l");
+  await page.keyboard.press("0");
+  await page.keyboard.press("c");
+  await page.locator(".composer textarea:focus").waitFor();
+  await page.keyboard.press("Escape");
+  await page.keyboard.press("Escape");
+  await page.locator(".welcome h1").waitFor();
+  await page.keyboard.press("/");
+  await page.keyboard.type("changelog");
+  await page.locator(".row-hit mark").first().waitFor();
+  expect((await page.locator(".row-hit mark").first().innerText()).toLowerCase()).toContain("changelog");
+});
