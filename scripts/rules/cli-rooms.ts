@@ -78,6 +78,8 @@ export const CLI_ROOMS: PackageRooms = {
       // The layout of Markdown.
       "screen/lines/",
     ],
+    // The agent inside an editor.
+    "acp/": ["config.ts", "host/local/", "terminal/", "transcript/", "version.ts"],
     "demo/": ["host/", "store/", "terminal/", "tools/shell/", "transcript/"],
 
     // One file for each command; what they need is loaded when they run.
@@ -85,7 +87,7 @@ export const CLI_ROOMS: PackageRooms = {
       ...["config.ts", "demo/", "failure.ts", "mcp/", "mcp-settings/", "store/", "terminal/"],
       ...["tools/permission/", "tools/shell/", "trust/", "version.ts"],
     ],
-    "commands/agent/": ["config.ts", "run/", "screen/"],
+    "commands/agent/": ["acp/", "config.ts", "run/", "screen/"],
     "commands/sessions/": [
       ...["commands/", "export/", "failure.ts", "screen/lines/", "store/", "terminal/", "transcript/", "trust/"],
     ],

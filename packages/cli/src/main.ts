@@ -1,6 +1,7 @@
 import { fstatSync } from "node:fs";
 import { inspect } from "node:util";
 import { Command, CommanderError } from "commander";
+import { register as registerAcp } from "./commands/agent/acp.ts";
 import { register as registerChat } from "./commands/agent/chat.ts";
 import { register as registerResume } from "./commands/agent/resume.ts";
 import { register as registerRun } from "./commands/agent/run.ts";
@@ -114,6 +115,7 @@ export function makeProgram(): Command {
   registerChat(program);
   registerRun(program);
   registerResume(program);
+  registerAcp(program);
   registerDemo(program);
   registerLs(program);
   registerSearch(program);
