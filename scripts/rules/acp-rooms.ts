@@ -7,6 +7,8 @@ export const ACP_ROOMS: PackageRooms = {
   rooms: {
     // An agent behind `Host`, as an editor sees it.
     "agent/": [],
-    "index.ts": ["agent/"],
+    // A proxy between an editor and an agent that nobody can change.
+    "wrap/": [],
+    "index.ts": ["agent/", "wrap/"],
   },
 };

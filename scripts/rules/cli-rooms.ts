@@ -79,7 +79,7 @@ export const CLI_ROOMS: PackageRooms = {
       "screen/lines/",
     ],
     // The agent inside an editor.
-    "acp/": ["config.ts", "host/local/", "terminal/", "transcript/", "version.ts"],
+    "acp/": ["config.ts", "host/local/", "store/", "terminal/", "transcript/", "version.ts"],
     "demo/": ["host/", "store/", "terminal/", "tools/shell/", "transcript/"],
 
     // One file for each command; what they need is loaded when they run.

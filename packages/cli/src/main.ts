@@ -5,6 +5,7 @@ import { register as registerAcp } from "./commands/agent/acp.ts";
 import { register as registerChat } from "./commands/agent/chat.ts";
 import { register as registerResume } from "./commands/agent/resume.ts";
 import { register as registerRun } from "./commands/agent/run.ts";
+import { register as registerWrap } from "./commands/agent/wrap.ts";
 import { register as registerCompletion } from "./commands/completion.ts";
 import { register as registerConfig } from "./commands/config.ts";
 import { register as registerDemo } from "./commands/demo.ts";
@@ -116,6 +117,7 @@ export function makeProgram(): Command {
   registerRun(program);
   registerResume(program);
   registerAcp(program);
+  registerWrap(program);
   registerDemo(program);
   registerLs(program);
   registerSearch(program);

@@ -28,9 +28,15 @@ export async function openEditor(
   home: Home,
   answer: (asked: RequestPermissionRequest) => Promise<string | null> = async () => "allow",
   args: readonly string[] = [],
-  env: Readonly<Record<string, string>> = {},
 ): Promise<Editor> {
-  const child = home.start(["acp", ...args], { env });
+  return editorOf(home.start(["acp", ...args]), answer);
+}
+
+/** The SDK's own client, around any agent. */
+export async function editorOf(
+  child: ChildProcessWithoutNullStreams,
+  answer: (asked: RequestPermissionRequest) => Promise<string | null>,
+): Promise<Editor> {
   let stderr = "";
   child.stderr.setEncoding("utf8").on("data", (text: string) => {
     stderr += text;

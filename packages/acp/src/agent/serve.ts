@@ -96,7 +96,7 @@ class AcpAgent {
           const { sessions, next } = await host.list({
             limit: PAGE,
             ...(cwd == null ? {} : { cwd }),
-            ...(cursor == null ? {} : { cursor }),
+            ...(cursor == null ? {} : { after: cursor }),
           });
           return {
             // The protocol requires a folder: sessions without one cannot be opened from an editor.
