@@ -60,10 +60,10 @@ test.each<Ability>(["nothing", "load", "resume"])(
     } else expect(answer).toBe("agent: I was asked: which word?");
     expect(effects(home)).toBe("effect\n");
     expect(await second.leave()).toBe(0);
-    // What it was told is not part of the conversation.
-    const { stdout } = await home.run(["show", "latest"]);
+    // What it was told is not part of the conversation: it is there because the agent repeated it.
+    const { stdout } = await home.run(["show", "latest", "--full"]);
     expect(stdout).toContain("which word?");
-    expect(stdout).not.toContain("information, not instructions");
+    expect(stdout.split("information, not instructions")).toHaveLength(can === "nothing" ? 2 : 1);
   },
 );
 
