@@ -93,7 +93,8 @@ export async function bundleCommand(): Promise<readonly string[]> {
     external: [
       /^node:/,
       /^commander$/,
-      /^(?:ai|ink|marked|react|string-width|zod)(?:\/|$)/,
+      /^(?:ai|hono|ink|marked|react|string-width|zod)(?:\/|$)/,
+      /^@hono\//,
       /^@ai-sdk\//,
       /^@modelcontextprotocol\//,
       /^@holdfast\/testkit/,

@@ -61,6 +61,12 @@ export const CLI_ROOMS: PackageRooms = {
       ...["mcp/", "mcp-settings/", "tools/permission/", "tools/shell/", "version.ts"],
     ],
 
+    // A server for these agents, and the way to one.
+    "serve/": [
+      ...["config.ts", "export/", "failure.ts", "host/local/", "store/", "terminal/", "transcript/", "trust/"],
+      "version.ts",
+    ],
+
     // The chat in a terminal.
     "screen/lines/": ["failure.ts", "host/", "terminal/", "transcript/"],
     "screen/input/": ["host/", "terminal/", "transcript/"],
@@ -68,7 +74,7 @@ export const CLI_ROOMS: PackageRooms = {
     "screen/pickers/": ["host/", "screen/input/", "screen/lines/", "terminal/", "transcript/"],
     "screen/drawing/": ["host/", "screen/input/", "screen/lines/", "screen/panels/", "terminal/", "transcript/"],
     "screen/": [
-      ...["config.ts", "export/", "host/", "host/local/", "store/", "terminal/", "tools/permission/"],
+      ...["config.ts", "export/", "host/", "host/local/", "serve/", "store/", "terminal/", "tools/permission/"],
       ...["screen/drawing/", "screen/input/", "screen/lines/", "screen/panels/", "screen/pickers/"],
     ],
 
@@ -79,7 +85,7 @@ export const CLI_ROOMS: PackageRooms = {
       "screen/lines/",
     ],
     // The agent inside an editor.
-    "acp/": ["config.ts", "host/local/", "store/", "terminal/", "transcript/", "version.ts"],
+    "acp/": ["config.ts", "host/local/", "serve/", "store/", "terminal/", "transcript/", "version.ts"],
     "demo/": ["host/", "store/", "terminal/", "tools/shell/", "transcript/"],
 
     // One file for each command; what they need is loaded when they run.
@@ -87,7 +93,7 @@ export const CLI_ROOMS: PackageRooms = {
       ...["config.ts", "demo/", "failure.ts", "mcp/", "mcp-settings/", "store/", "terminal/"],
       ...["tools/permission/", "tools/shell/", "trust/", "version.ts"],
     ],
-    "commands/agent/": ["acp/", "config.ts", "run/", "screen/"],
+    "commands/agent/": ["acp/", "config.ts", "run/", "screen/", "serve/"],
     "commands/sessions/": [
       ...["commands/", "export/", "failure.ts", "screen/lines/", "store/", "terminal/", "transcript/", "trust/"],
     ],

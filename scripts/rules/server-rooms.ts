@@ -17,7 +17,9 @@ export const SERVER_ROOMS: PackageRooms = {
     // The sessions that this server has open, and those who follow them.
     "events/": ["access/", "contract/", "schemas/"],
     "hosting/": ["access/", "contract/", "events/"],
-    "http/": ["access/", "contract/", "events/", "hosting/", "openapi/", "reading/", "schemas/"],
+    // One function for each operation; then the application around them, on a socket.
+    "handlers/": ["access/", "contract/", "events/", "hosting/", "openapi/", "reading/", "schemas/"],
+    "http/": ["access/", "contract/", "handlers/", "hosting/", "schemas/"],
     // The other side of the connection.
     "client/": ["contract/", "schemas/"],
     "index.ts": ["access/", "client/", "contract/", "hosting/", "http/", "openapi/", "schemas/"],

@@ -33,7 +33,15 @@ const STORE_CODES = new Set([
   "STORE_IO",
   "SYNC_FAILED",
 ]);
-const USAGE_CODES = new Set(["CURSOR_STALE", "MESSAGE_UNKNOWN", "QUERY_INVALID", "STORE_URL_INVALID"]);
+const USAGE_CODES = new Set([
+  "CURSOR_STALE",
+  "MESSAGE_UNKNOWN",
+  "QUERY_INVALID",
+  "REQUEST_INVALID",
+  "STORE_URL_INVALID",
+  "TOKEN_MISSING",
+  "TOKEN_READ_ONLY",
+]);
 
 /** Most CommandErrors need no hint; these are thrown where the running command is unknown. */
 const OWN_HINTS: Readonly<Record<string, readonly string[]>> = {
@@ -80,6 +88,8 @@ function describe(error: unknown): Failure {
       message: plain(error.message),
       hints: hintsFor(error),
     };
+  if (isServerError(error))
+    return { exitCode: exitCodeOf(error.code), code: error.code, message: plain(error.message), hints: [] };
   const message = error instanceof Error ? error.message : String(error);
   const code = errnoOf(error);
   if (code !== null) return { exitCode: EXIT.failed, code, message: plain(`System error: ${message}.`), hints: [] };
@@ -93,6 +103,7 @@ function describe(error: unknown): Failure {
 
 export function exitCodeOf(code: string): number {
   if (code === "SESSION_NOT_FOUND" || code === "ID_INVALID") return EXIT.notFound;
+  if (code === "SERVER_UNREACHABLE" || code === "SERVER_UNKNOWN") return EXIT.notFound;
   if (code === "SESSION_BUSY") return EXIT.busy;
   if (STORE_CODES.has(code)) return EXIT.store;
   if (USAGE_CODES.has(code)) return EXIT.usage;
@@ -102,6 +113,11 @@ export function exitCodeOf(code: string): number {
 /** Recognized by name, so that reporting a failure does not load the library. */
 function isLibraryError(error: unknown): error is LibraryError {
   return error instanceof Error && error.name === "HoldfastError" && "code" in error && "facts" in error;
+}
+
+/** What a server answered, or that there is none. Recognized by name, like the library's. */
+function isServerError(error: unknown): error is Error & { readonly code: string } {
+  return error instanceof Error && error.name === "ServerError" && "code" in error;
 }
 
 function errnoOf(error: unknown): string | null {

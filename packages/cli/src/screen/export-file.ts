@@ -1,16 +1,15 @@
 import { join } from "node:path";
-import type { Store } from "holdfast";
 import { CommandError, EXIT } from "../exit.ts";
-import { exported, formatFor, writeOutput } from "../export/index.ts";
+import { type Format, formatFor, writeOutput } from "../export/index.ts";
 import { homeFolder } from "../home.ts";
 
 /** `/export`: like the command, but without flags, and repeatable after each turn. Returns the path. */
 export function makeExporter(
-  store: Store,
+  read: (id: string, format: Format) => AsyncIterable<string>,
   home: () => string | null = homeFolder,
 ): (id: string, file: string | undefined) => Promise<string> {
   const write = async (id: string, path: string): Promise<string> => {
-    await writeOutput(path, exported(store, id, { format: formatOf(path) }));
+    await writeOutput(path, read(id, formatOf(path)));
     return path;
   };
   return async (id, file) => {

@@ -2,10 +2,9 @@ import type { Config } from "../config.ts";
 import { defined } from "../defined.ts";
 import { CommandError, EXIT } from "../exit.ts";
 import type { Chat } from "../host/host.ts";
-import { type LocalHost, openLocalHost } from "../host/local/local-host.ts";
 import { assertStore } from "../store/open.ts";
-import { resolveId } from "../store/session-id.ts";
 import { plainLine } from "../terminal/index.ts";
+import { type ChatPlace, localPlace, offerServer, remotePlace } from "./chat-place.ts";
 import { makeExporter } from "./export-file.ts";
 import { chatName, shortId } from "./lines/labels.ts";
 import { type Left, runScreen, type ScreenOptions } from "./run-screen.tsx";
@@ -17,28 +16,60 @@ export interface ChatCommandOptions {
   readonly resume?: string | true;
   readonly title?: string;
   readonly here?: true;
+  /** The address of a server. */
+  readonly server?: string;
+  /** With a server: the folder, on its machine, of a new session. */
+  readonly folder?: string;
+  /** With a server: let it finish an interrupted turn of a new session by itself after a restart. */
+  readonly finishAfterRestart?: true;
   /** Sent first. */
   readonly prompt?: string;
 }
 
-/** `holdfast chat` and `holdfast resume`. */
+/** `holdfast chat`, `holdfast resume` and `holdfast attach`. */
 export async function runChat(options: ChatCommandOptions, config: Config): Promise<void> {
+  if (options.server !== undefined) {
+    await chatIn(await remotePlace(options.server, options.folder), options);
+    return;
+  }
   if (options.resume !== undefined || options.continue) await assertStore(config);
-  const host = await openLocalHost({ config, asks: "person" });
+  try {
+    await chatIn(await localPlace(config), options);
+  } catch (error) {
+    const found = await offerServer(error);
+    if (found === null) throw error;
+    const { continue: _latest, here: _here, ...rest } = options;
+    await chatIn(await remotePlace(found.url, undefined), { ...rest, resume: found.session });
+  }
+}
+
+async function chatIn(place: ChatPlace, options: ChatCommandOptions): Promise<void> {
+  const { host } = place;
   let words = "";
   try {
-    const begin = await beginning(host, options);
+    const begin = await beginning(place, options);
     // The same as typing it: if a turn waits for an answer, the prompt is queued behind it.
     if (options.prompt !== undefined && begin !== null && "chat" in begin) await begin.chat.prompt(options.prompt);
     const left = await runScreen({
-      ...{ host, begin, startNew: () => startNew(host, options), exportTo: makeExporter(host.sessions) },
+      ...{ host, begin, startNew: () => startNew(place, options) },
+      exportTo: makeExporter((id, format) => place.export(id, format)),
       ...defined({ model: options.model }),
     });
-    words = leavingWords(left);
+    words = place.server === null ? leavingWords(left) : detachedWords(left);
   } finally {
     await host.close();
   }
   process.stdout.write(words);
+}
+
+/** The server keeps the sessions, and goes on with their turns. */
+function detachedWords({ chat, cutOff }: Left): string {
+  const rows: string[] = [];
+  if (chat !== null && chat.state.items.length > 0)
+    rows.push(`The server keeps the session. To come back: holdfast attach ${shortId(chat.id)}`);
+  for (const { id, state } of cutOff)
+    rows.push(id === chat?.id ? "Its turn goes on." : `The turn of "${chatName(state, 40)}" goes on.`);
+  return rows.map((row) => `${row}\n`).join("");
 }
 
 /** How to resume, and which turns were interrupted, including those of sessions that were not on the screen. */
@@ -54,12 +85,12 @@ function leavingWords({ chat, cutOff }: Left): string {
   return rows.map((row) => `${row}\n`).join("");
 }
 
-async function beginning(host: LocalHost, options: ChatCommandOptions): Promise<ScreenOptions["begin"]> {
+async function beginning(place: ChatPlace, options: ChatCommandOptions): Promise<ScreenOptions["begin"]> {
+  const { host, cwd } = place;
   const model = defined({ model: options.model });
-  const cwd = process.cwd();
   if (options.resume === true) return null;
   if (options.resume !== undefined) {
-    const id = await resolveId(host.sessions, options.resume);
+    const id = await place.find(options.resume);
     return { chat: await host.open(id, { ...model, here: options.here === true }), resumed: true };
   }
   if (options.continue) {
@@ -74,9 +105,10 @@ async function beginning(host: LocalHost, options: ChatCommandOptions): Promise<
   // With a title or a prompt, the person wants a new session.
   const isNew = options.title !== undefined || options.prompt !== undefined;
   const offer = isNew ? null : await host.unfinished(cwd);
-  return offer === null ? { chat: await startNew(host, options), resumed: false } : { offer };
+  return offer === null ? { chat: await startNew(place, options), resumed: false } : { offer };
 }
 
-function startNew(host: LocalHost, { model, title }: ChatCommandOptions): Promise<Chat> {
-  return host.create({ cwd: process.cwd(), ...defined({ model, title }) });
+function startNew({ host, cwd }: ChatPlace, options: ChatCommandOptions): Promise<Chat> {
+  const { model, title, finishAfterRestart } = options;
+  return host.create({ cwd, ...defined({ model, title, finishAfterRestart }) });
 }

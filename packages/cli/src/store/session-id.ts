@@ -7,6 +7,9 @@ import { plainLine } from "../terminal/plain.ts";
 import { ago } from "../terminal/time.ts";
 import { fit } from "../terminal/width.ts";
 
+/** As much of a store as finding a session takes. */
+export type SessionList = Pick<Store, "list" | "has" | "url">;
+
 export const WHOLE_ID = /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
 /** Fewer characters never match: a typo must not delete a session. */
 const CHARACTERS_MIN = 4;
@@ -14,7 +17,7 @@ const CANDIDATES_MAX = 10;
 const TITLE_COLUMNS = 50;
 
 /** All sessions of a store, newest first, including those without a turn. */
-export async function* allSessions(store: Store): AsyncGenerator<Summary, void, undefined> {
+export async function* allSessions(store: Pick<Store, "list">): AsyncGenerator<Summary, void, undefined> {
   let after: string | undefined;
   do {
     const page = await store.list({ empty: true, limit: 1000, ...defined({ after }) });
@@ -27,7 +30,7 @@ export async function* allSessions(store: Store): AsyncGenerator<Summary, void, 
  * Finds the session a user means: an id, its first or last characters (four or more), or `latest` (`-`), the last one
  * written to that is not empty, unreadable or a sub-agent's. Throws CommandError SESSION_NOT_FOUND, SESSION_AMBIGUOUS.
  */
-export async function resolveId(store: Store, given: string): Promise<string> {
+export async function resolveId(store: SessionList, given: string): Promise<string> {
   const wanted = given.trim().toLowerCase();
   if (WHOLE_ID.test(wanted)) {
     if (await store.has(wanted)) return wanted;
@@ -115,7 +118,7 @@ export function forkTitle(title: string, turn?: number): string {
 }
 
 /** The address for people: a path if it is a folder. */
-export function placeOf({ url }: Store): string {
+export function placeOf({ url }: Pick<Store, "url">): string {
   return plainLine(url.startsWith("file:") ? fileURLToPath(url) : url);
 }
 

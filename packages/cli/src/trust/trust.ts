@@ -102,9 +102,11 @@ interface Kept {
   readonly approved: readonly string[];
   /** Processes that this user's agent started. */
   readonly processes: readonly string[];
+  /** A server may finish an interrupted turn of this session by itself. */
+  readonly finishes: boolean;
 }
 
-const NOTHING: Kept = { folder: null, allow: [], approved: [], processes: [] };
+const NOTHING: Kept = { folder: null, allow: [], approved: [], processes: [], finishes: false };
 
 /** What this user has said about one session. */
 export class SessionTrust {
@@ -130,6 +132,15 @@ export class SessionTrust {
   /** Why the last change applies to this process only; null if it is saved. */
   get unkept(): string | null {
     return this.#unkept;
+  }
+
+  /** Whether a server may finish an interrupted turn of this session by itself. */
+  get finishes(): boolean {
+    return this.#kept.finishes;
+  }
+
+  setFinishes(finishes: boolean): void {
+    if (finishes !== this.finishes) this.#change({ finishes });
   }
 
   workIn(folder: string): void {
@@ -205,7 +216,8 @@ function keptIn(text: string, session: string): Kept | null {
   const [allow, approved, processes] = lists.map((list) =>
     Array.isArray(list) && list.every((one) => typeof one === "string") ? (list as string[]) : null,
   );
-  return allow && approved && processes ? { folder, allow, approved, processes } : null;
+  const finishes = found["finishes"] === true;
+  return allow && approved && processes ? { folder, allow, approved, processes, finishes } : null;
 }
 
 const FLAGS = constants.O_RDONLY | (constants.O_NOFOLLOW ?? 0) | (constants.O_NONBLOCK ?? 0);

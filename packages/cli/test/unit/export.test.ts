@@ -340,9 +340,10 @@ describe("a session", () => {
 
   test("/export: ~/ is the home, and who has none is told so", async () => {
     const { store, id, path } = await session();
-    expect(await makeExporter(store, () => path)(id, "~/talk.md")).toBe(join(path, "talk.md"));
-    await expect(makeExporter(store, () => path)(id, "~/talk.md")).rejects.toThrow(/already exists/);
-    await expect(makeExporter(store, () => null)(id, "~/other.md")).rejects.toThrow(
+    const read = (session: string, format: Format): AsyncIterable<string> => exportSession(store, session, { format });
+    expect(await makeExporter(read, () => path)(id, "~/talk.md")).toBe(join(path, "talk.md"));
+    await expect(makeExporter(read, () => path)(id, "~/talk.md")).rejects.toThrow(/already exists/);
+    await expect(makeExporter(read, () => null)(id, "~/other.md")).rejects.toThrow(
       /no home folder: give an absolute path/,
     );
   });

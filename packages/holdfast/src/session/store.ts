@@ -10,7 +10,7 @@ import { realPath } from "../disk/node-disk.ts";
 import { HoldfastError, isHoldfastError } from "../errors.ts";
 import type { Holder, Journal, JournalStore, Recovery, Verification } from "../journal/contract.ts";
 import { newId } from "../journal/id.ts";
-import type { JournalRecord, NewRecord } from "../journal/record.ts";
+import { cursorOf, type JournalRecord, type NewRecord } from "../journal/record.ts";
 import { notSupported, storeClosed } from "../journal/refusals.ts";
 import { sessionSummariser } from "../listing/fold-row.ts";
 import { listSessions, trashedSession, unfinishedFirst } from "../listing/list.ts";
@@ -150,7 +150,12 @@ class SessionStore implements surface.Store, Guarded {
     this.#dialectOf(dialect);
     const holder = await this.#journals.holder(id);
     const { records, recovery } = await this.#journals.read(id);
-    return readingOf(id, this.#fold(records, dialect), { recovery, holder });
+    const last = records.at(-1);
+    return readingOf(id, this.#fold(records, dialect), {
+      recovery,
+      holder,
+      ...(last ? { cursor: cursorOf(last) } : {}),
+    });
   }
 
   list(query: surface.ListQuery = {}): Promise<{ readonly sessions: surface.Summary[]; readonly next?: string }> {
@@ -177,7 +182,11 @@ class SessionStore implements surface.Store, Guarded {
     return this.#journals.has(id);
   }
 
-  follow(id: string, after?: number, options: { readonly signal?: AbortSignal } = {}): AsyncIterable<JournalRecord> {
+  follow(
+    id: string,
+    after?: number | string,
+    options: { readonly signal?: AbortSignal } = {},
+  ): AsyncIterable<JournalRecord> {
     return this.#journals.follow(id, { ...options, ...defined({ after }) });
   }
 

@@ -118,8 +118,16 @@ export interface Store extends AsyncDisposable {
     },
   ): AsyncIterable<SearchHit>;
   has(id: string): Promise<boolean>;
-  /** Yields each record once, in order, by any process. Ends on the signal, on deletion, or when the store closes. */
-  follow(id: string, after?: number, options?: { readonly signal?: AbortSignal }): AsyncIterable<JournalRecord>;
+  /**
+   * Yields each record once, in order, by any process. Ends on the signal, on deletion, or when the store closes.
+   * `after`: a seq, or a cursor for a position that was given away (`Reading.cursor`, `cursorOf`). Throws CURSOR_STALE
+   * if the cursor's record is no longer in the journal: start again from the beginning.
+   */
+  follow(
+    id: string,
+    after?: number | string,
+    options?: { readonly signal?: AbortSignal },
+  ): AsyncIterable<JournalRecord>;
   /**
    * Creates a session that starts with another session's conversation, up to and including the step that contains the
    * message `at` (default: the whole conversation). Message ids are kept. The source may be in use, and is not changed.

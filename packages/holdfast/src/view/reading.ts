@@ -35,6 +35,8 @@ export interface Reading<M> {
   /** The process that is writing to it now. */
   readonly holder: Holder | null;
   readonly attributes: Attributes;
+  /** The newest record that a view from `store.read` shows, for `store.follow`. A session open for writing has none. */
+  readonly cursor?: string;
   /**
    * Recorded content that no request contains, because its provider would refuse it: for example, reasoning without its
    * encrypted content or its signature. Written for developers; empty if there is none. Each is also emitted as a Node
@@ -120,14 +122,14 @@ export class LiveReading<M> implements Pick<Reading<M>, (typeof SHOWN)[number]> 
 export function readingOf<M>(
   id: string,
   conversation: Conversation<M>,
-  found: { readonly recovery: Recovery; readonly holder: Holder | null },
+  found: { readonly recovery: Recovery; readonly holder: Holder | null; readonly cursor?: string },
 ): Reading<M> {
   const { turn } = conversation;
   // The lease holder works on the open turn, so that turn is running, not interrupted.
   const isRunning = found.holder !== null && turn !== null && turn.ended === null && turn.suspended === null;
   const activity: TurnActivity = isRunning ? { kind: "active", since: 0 } : { kind: "idle" };
   const view = new LiveReading(conversation, () => activity);
-  const reading = { id, recovery: found.recovery, holder: found.holder };
+  const reading = { id, ...found };
   // Its own members, so that `{ ...reading }` and JSON have them.
   for (const name of SHOWN) Object.defineProperty(reading, name, { get: () => view[name], enumerable: true });
   return reading as Reading<M>;

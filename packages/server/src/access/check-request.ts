@@ -44,7 +44,7 @@ export function checkRequest({ method, host, origin, fetchSite, byCookie }: Requ
 /** The name in a Host header, without the port; null if it is malformed. */
 function hostName(host: string): string | null {
   const url = URL.parse(`http://${host}`);
-  if (!url || url.pathname !== "/" || url.username !== "" || url.search !== "" || url.hash !== "") return null;
+  if (url?.pathname !== "/" || url.username !== "" || url.search !== "" || url.hash !== "") return null;
   return url.hostname;
 }
 

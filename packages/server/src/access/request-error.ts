@@ -28,7 +28,6 @@ export const serverCodes = {
   TOKEN_MISSING: 401,
   TOKEN_READ_ONLY: 403,
   TOO_MANY_STREAMS: 503,
-  TOO_MANY_TRIES: 429,
 } as const;
 
 export type ServerCode = keyof typeof serverCodes;

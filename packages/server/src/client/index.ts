@@ -1,1 +1,4 @@
-export {};
+export { type CallInput, type CallOutput, type ClientOptions, HoldfastClient, ServerError } from "./client.ts";
+export { readEvents, type ServerEvent } from "./event-source.ts";
+export { RemoteChat } from "./remote-chat.ts";
+export { RemoteHost } from "./remote-host.ts";

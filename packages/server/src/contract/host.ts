@@ -69,6 +69,10 @@ export interface NewChat extends Pick<ChatOptions, "model"> {
   readonly cwd: string;
   readonly title?: string;
   readonly labels?: Record<string, string>;
+  /** Keep it even if nothing happens in it. */
+  readonly keep?: true;
+  /** In a server: finish an interrupted turn after a restart of the server. Kept outside the journal. */
+  readonly finishAfterRestart?: true;
 }
 
 /** One conversation with the agent. Several can be open and working at once; each is recorded in its own session. */

@@ -1,5 +1,5 @@
 import type { Reading, Store } from "holdfast";
-import type { Host } from "./host.ts";
+import type { ChatState, Host, InterruptionShown } from "./host.ts";
 import type { CallItem, Item } from "./item.ts";
 
 /**
@@ -10,6 +10,12 @@ export interface ServedHost extends Host {
   readonly sessions: Store;
   /** A session as people read it. Unchanged items stay the same objects. */
   items(reading: Reading<unknown>): readonly Item[];
+  /** The prompts that wait, the interruption and the damage, as a chat shows them. */
+  queue(reading: Reading<unknown>): ChatState["queue"];
+  interruption(reading: Reading<unknown>): InterruptionShown | null;
+  damageWords(recovery: Reading<unknown>["recovery"]): readonly string[];
+  /** Who speaks in a stored message, and what it says, in any dialect. */
+  said(message: unknown, dialect: string): { readonly role: string; readonly text: string };
   /** What a call changes in a file; null if it changes none. */
   changeOf(call: CallItem): FileChange | null;
   /** Throws CommandError for an unknown format. */
@@ -17,8 +23,6 @@ export interface ServedHost extends Host {
   /** Kept with what this user has allowed, outside the journal: a journal from elsewhere must not start turns. */
   finishesAfterRestart(id: string): boolean;
   setFinishesAfterRestart(id: string, finishes: boolean): void;
-  /** The folder that this user works in, in this session; null if only the journal names one. */
-  trustedFolder(id: string): string | null;
 }
 
 export interface FileChange {

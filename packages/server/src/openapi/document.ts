@@ -1,7 +1,8 @@
 import { z } from "zod";
 import { events } from "../schemas/events.ts";
-import { BODY_PROBLEMS, COMMON_PROBLEMS, type Operation, PROBLEM } from "../schemas/operation.ts";
+import type { Operation } from "../schemas/operation.ts";
 import { operations } from "../schemas/operations.ts";
+import { problem } from "../schemas/problem.ts";
 
 type Json = { [member: string]: unknown };
 
@@ -17,11 +18,11 @@ const PROBLEMS: Readonly<Record<number, string>> = {
   415: "The body is not JSON.",
   421: "The server does not answer to the name in the Host header.",
   422: "The request is understood and cannot be carried out: the model, the folder or the session's format.",
-  429: "Too many wrong tokens. Try again later.",
-  501: "The store cannot do this.",
   503: "The server is stopping, or has too many open streams.",
-  507: "The store is full. Nothing was recorded.",
 };
+
+const OTHERWISE =
+  "Anything else: the store is full (507), cannot do this (501) or failed, or the server failed unexpectedly (500).";
 
 /** The OpenAPI document, from the schemas that validate the requests. */
 export function openApiDocument(version: string): Json {
@@ -45,6 +46,7 @@ export function openApiDocument(version: string): Json {
     security: [{ token: [] }, { cookie: [] }],
     paths,
     components: {
+      responses: problemResponses(components),
       schemas: Object.fromEntries(Object.entries(components).sort(([a], [b]) => (a < b ? -1 : 1))),
       securitySchemes: {
         token: { type: "http", scheme: "bearer", description: "The token that `holdfast serve` made at first start." },
@@ -59,6 +61,12 @@ export function openApiDocument(version: string): Json {
   };
 }
 
+function problemResponses(components: Json): Json {
+  const content = { "application/problem+json": { schema: schemaOf(problem, "output", components) } };
+  const each = Object.entries(PROBLEMS).map(([status, description]) => [`Problem${status}`, { description, content }]);
+  return { ...Object.fromEntries(each), Problem: { description: OTHERWISE, content } };
+}
+
 function describe(id: string, operation: Operation, components: Json): Json {
   const { tag, summary, description, access, body, answers } = operation;
   const parameters = [...parametersOf(operation.params, "path"), ...parametersOf(operation.query, "query")];
@@ -66,10 +74,8 @@ function describe(id: string, operation: Operation, components: Json): Json {
     parameters.push({ name: "Last-Event-ID", in: "header", required: false, schema: { type: "string" } });
   const responses: Json = {};
   for (const [status, answer] of Object.entries(answers)) responses[status] = answerOf(answer, components);
-  for (const status of problemsOf(operation)) {
-    const content = { "application/problem+json": { schema: schemaOf(PROBLEM, "output", components) } };
-    responses[status] = { description: PROBLEMS[status] ?? "The server failed unexpectedly.", content };
-  }
+  for (const status of problemsOf(operation)) responses[status] = { $ref: `#/components/responses/Problem${status}` };
+  responses["default"] = { $ref: "#/components/responses/Problem" };
   return {
     operationId: id,
     tags: [tag],
@@ -89,11 +95,12 @@ function describe(id: string, operation: Operation, components: Json): Json {
   };
 }
 
-/** Every status of a problem that this operation can answer with. */
-export function problemsOf({ access, body, problems }: Operation): number[] {
-  const all = [...problems, ...COMMON_PROBLEMS.filter((status) => access !== "open" || status === 421)];
-  if (access === "open" && body) all.push(400, 403);
-  if (body) all.push(...BODY_PROBLEMS);
+/** Every status of a problem that this operation is known to answer with. */
+export function problemsOf({ access, params, query, body, problems }: Operation): number[] {
+  const all = [...problems, 403, 421];
+  if (access !== "open") all.push(401);
+  if (params || query || body) all.push(400);
+  if (body) all.push(413, 415);
   return [...new Set(all)].sort((a, b) => a - b);
 }
 

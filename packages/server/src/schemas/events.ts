@@ -1,12 +1,12 @@
 import { z } from "zod";
 import { chatState } from "./session.ts";
-import { cursor, item } from "./transcript.ts";
+import { item } from "./transcript.ts";
 
 /**
  * What `GET /sessions/:id/events` sends, by the name of the event.
  *
  * - `record`: one record of the journal, with the id `seq-crc`. Each once, in order, whichever process wrote it. What
- *   a client that comes back gets depends on its last id alone.
+ *   a client that comes back gets depends on its last id alone. With `records=brief`, without the record's content.
  * - `text`: streamed text, as soon as the model sends it and long before the journal has it. Its id is
  *   `seq-crc~answer.position`: the last record sent, and the place in the answer. A client that comes back with it gets
  *   the rest of that answer, and nothing twice. If the answer has been recorded by then, its record has the text.
@@ -36,7 +36,12 @@ export const chatEvent = z.object({ type: z.string() }).catchall(z.unknown()).me
 
 export const stateEvent = z
   .object({
-    whole: z.boolean().describe("All members of `state` are there, and `items` are the last ones."),
+    whole: z.boolean().describe("All members of `state` are there. Read the items from the transcript."),
+    version: z
+      .string()
+      .describe(
+        "Names the state of the items after this event. A transcript has a version too: ignore the `items` of events up to it. Versions of one session differ only in the number after the dot.",
+      ),
     state: chatState.partial().describe("The members that changed. `live` is only here when it becomes null."),
     items: z
       .object({
@@ -45,8 +50,8 @@ export const stateEvent = z
         insert: z.array(item),
       })
       .optional(),
+    turn: z.int().optional().describe("With the event `turn.ended`: which turn."),
     event: chatEvent.optional().describe("What happened. `state` and `items` already show it."),
-    cursor: cursor.nullable().optional(),
   })
   .meta({ id: "StateEvent" });
 

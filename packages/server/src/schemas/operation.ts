@@ -1,5 +1,4 @@
 import type { z } from "zod";
-import { problem } from "./problem.ts";
 
 /**
  * One operation of the HTTP interface. The same schemas validate requests, document the interface (docs/openapi.json)
@@ -22,16 +21,9 @@ export interface Operation {
   readonly body?: z.ZodObject;
   /** By status. Null: no body. A string: the media type of a body that is not JSON. */
   readonly answers: Readonly<Record<number, z.ZodType | string | null>>;
-  /** Statuses of the problems that it can answer with, besides those of every operation. */
+  /** Statuses of its own problems, besides those that every operation with its input can answer with. */
   readonly problems: readonly number[];
 }
-
-/** Statuses that any operation that needs a token can answer with. */
-export const COMMON_PROBLEMS = [400, 401, 403, 421] as const;
-/** The same for one that takes a body. */
-export const BODY_PROBLEMS = [413, 415] as const;
-
-export const PROBLEM = problem;
 
 type Output<T> = T extends z.ZodType ? z.output<T> : Record<string, never>;
 

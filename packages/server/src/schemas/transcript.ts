@@ -65,7 +65,11 @@ export const cursor = z
 
 export const transcript = z
   .object({
-    cursor: cursor.nullable().describe("The last record that these items show. Follow the events after it."),
+    cursor: cursor.nullable().describe("A record that these items show. Follow the events after it."),
+    version: z
+      .string()
+      .nullable()
+      .describe("Which `state` events these items show already; null while the server does not have it open."),
     count: z.int().describe("How many items there are."),
     from: z.int().describe("The index of the first item here."),
     items: z.array(item),

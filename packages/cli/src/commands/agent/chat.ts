@@ -10,6 +10,9 @@ interface Options {
   readonly resume?: string | true;
   readonly title?: string;
   readonly here?: true;
+  readonly server?: string;
+  readonly folder?: string;
+  readonly finishAfterRestart?: true;
 }
 
 export function register(program: Command): void {
@@ -31,7 +34,16 @@ export function register(program: Command): void {
       "with --resume <id>: work in the current folder from now on, not in the session's recorded folder",
     )
     .option("-c, --continue", "resume the latest session in this folder")
-    .option("--title <title>", "title for a new session");
+    .option("--title <title>", "title for a new session")
+    .option(
+      "--server <url>",
+      'run the agent in this server ("holdfast serve"); its turns go on when you leave or lose the connection',
+    )
+    .option("--folder <path>", "with --server: the folder on the server's machine, for a new session")
+    .option(
+      "--finish-after-restart",
+      "with --server: if the server is killed, its next start finishes the turn of a new session by itself, at most three times",
+    );
   modelOptions(command)
     .addHelpText(
       "after",
@@ -42,6 +54,7 @@ Examples:
   holdfast chat --continue
   holdfast chat --resume 5f2a91c0 --model anthropic/claude-sonnet-4-5
   holdfast chat --allow 'write(src/**)' --allow 'shell(npm test)'
+  holdfast chat --server http://127.0.0.1:4040
 
 In the chat, /help lists commands and keys. Esc stops a turn; Ctrl+D quits. Everything is saved.`,
     )
@@ -62,6 +75,20 @@ In the chat, /help lists commands and keys. Esc stops a turn; Ctrl+D quits. Ever
         );
       if (options.here && typeof options.resume !== "string")
         throw new CommandError(EXIT.usage, "USAGE", "--here requires --resume <id>. Nothing was touched.");
+      const remote = options.server === undefined ? (["folder", "finishAfterRestart"] as const) : [];
+      for (const name of remote)
+        if (options[name] !== undefined)
+          throw new CommandError(
+            EXIT.usage,
+            "USAGE",
+            `--${name === "folder" ? name : "finish-after-restart"} requires --server. Nothing was touched.`,
+          );
+      if (options.server !== undefined && options.here)
+        throw new CommandError(
+          EXIT.usage,
+          "USAGE",
+          "--here has no meaning with --server, which works in its own folders. Nothing was touched.",
+        );
       needTerminal("chat");
       const { runChat } = await loadScreen();
       await runChat({ ...options, ...defined({ prompt }) }, loadConfig(command.optsWithGlobals()));

@@ -56,12 +56,16 @@ export function withRecorded(
     title: session.attributes.title,
     unfinished: session.turn ? null : unfinishedStatus(session.interruption),
     items: itemsOf(session, { ...now, waiting }),
-    queue: session.queue.map(({ id, prompt }) => {
-      const images = imagesOf(prompt);
-      return { id, text: messageText(prompt), ...(images.length > 0 ? { images } : {}) };
-    }),
+    queue: queueShown(session.queue),
     usage: sumUsage([usageOf(session), ...(now.below?.values() ?? [])]),
   };
+}
+
+export function queueShown(queue: Session<ModelMessage>["queue"]): ChatState["queue"] {
+  return queue.map(({ id, prompt }) => {
+    const images = imagesOf(prompt);
+    return { id, text: messageText(prompt), ...(images.length > 0 ? { images } : {}) };
+  });
 }
 
 /** The same word as in a list. */

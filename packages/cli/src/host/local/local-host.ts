@@ -23,7 +23,7 @@ import { endProcesses } from "../../tools/shell/surviving-commands.ts";
 import type { Item } from "../../transcript/item.ts";
 import { itemsOf } from "../../transcript/items.ts";
 import { ProjectRules, RULE_KINDS } from "../../trust/project-rules.ts";
-import { Trust } from "../../trust/trust.ts";
+import { type SessionTrust, Trust } from "../../trust/trust.ts";
 import { folderFor } from "../../trust/work-folder.ts";
 import { version } from "../../version.ts";
 import { isStoreFailure } from "../failures.ts";
@@ -41,10 +41,12 @@ export interface LocalHostOptions {
   readonly config: Config;
   /** Who decides on a call that no rule allows: a person, asked through `Chat`, or nobody, and it is denied. */
   readonly asks: "person" | "nobody";
+  /** The caller ends the process on SIGTERM and SIGHUP, and closes the host first. */
+  readonly handlesSignals?: boolean;
 }
 
 /** Opens the store and runs the agent in this process. */
-export async function openLocalHost({ config, asks }: LocalHostOptions): Promise<LocalHost> {
+export async function openLocalHost({ config, asks, handlesSignals = false }: LocalHostOptions): Promise<LocalHost> {
   // A rule we cannot parse may matter to the user: do nothing until it is fixed.
   const rules = new ProjectRules(rulesPath());
   for (const kind of RULE_KINDS) {
@@ -56,7 +58,7 @@ export async function openLocalHost({ config, asks }: LocalHostOptions): Promise
   // The SDK would print these in the middle of an answer; they are for debugging.
   if (!config.debug) globalThis.AI_SDK_LOG_WARNINGS = false;
   const store = await openStore(config.store, { app: APP, ...redaction(config), recordsToolStarts: true });
-  return new LocalHost(store, config, asks, await startServers(config));
+  return new LocalHost(store, config, asks, await startServers(config), handlesSignals);
 }
 
 /** Loads the SDK only if the user has servers: that takes longer than everything else. They start in the background. */
@@ -91,7 +93,13 @@ export class LocalHost implements Host {
   readonly #notFollowed = new Set<string>();
   readonly #unknownServers: readonly string[];
 
-  constructor(store: Store, config: Config, asks: "person" | "nobody", servers: McpServers | null = null) {
+  constructor(
+    store: Store,
+    config: Config,
+    asks: "person" | "nobody",
+    servers: McpServers | null = null,
+    isLeftSignals = false,
+  ) {
     const ending = new AbortController();
     this.#store = store;
     this.#unknownServers = warnUnknownServers(config);
@@ -112,8 +120,9 @@ export class LocalHost implements Host {
       rules: new ProjectRules(rulesPath()),
     };
     // On SIGTERM and SIGHUP: record it, end the tools' processes, then end by that signal, as the parent expects (C6).
-    const unguard = guard(store);
-    const undo = (["SIGTERM", "SIGHUP"] as const).map((signal) => {
+    const signals = isLeftSignals ? [] : (["SIGTERM", "SIGHUP"] as const);
+    const unguard = isLeftSignals ? guard(store, { signals: [] }) : guard(store);
+    const undo = signals.map((signal) => {
       let isEnding = false;
       const listener = (): void => {
         // Keep the listener: a closing terminal sends SIGHUP twice, and the second would end us before our tools.
@@ -143,6 +152,11 @@ export class LocalHost implements Host {
   /** For commands that run in this process. */
   get sessions(): Store {
     return this.#store;
+  }
+
+  /** What this user has said about a session. */
+  trustOf(id: string): SessionTrust {
+    return this.#services.trust.of(id);
   }
 
   get warnings(): readonly string[] {
@@ -175,7 +189,7 @@ export class LocalHost implements Host {
     return prompts.slice(0, HISTORY_PROMPTS).reverse();
   }
 
-  async create({ cwd, title, labels, model: name }: NewChat): Promise<Chat> {
+  async create({ cwd, title, labels, model: name, keep }: NewChat): Promise<Chat> {
     // Resolve the model first: do not create a session that no model can work in.
     const model = await this.#services.model(name ?? this.#services.config.model);
     const session = await this.#store.create<ModelMessage>({
@@ -185,7 +199,7 @@ export class LocalHost implements Host {
       ...defined({ title, labels }),
     });
     this.#services.trust.of(session.id).workIn(cwd);
-    return this.#keep(session, () => ({ model, isNew: true }));
+    return this.#keep(session, () => ({ model, isNew: keep !== true }));
   }
 
   open(id: string, options: ChatOptions = {}): Promise<Chat> {

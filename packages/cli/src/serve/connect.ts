@@ -1,0 +1,44 @@
+import { HoldfastClient, RemoteHost } from "@holdfast/server/client";
+import { CommandError, EXIT } from "../exit.ts";
+import { knownToken, runningServers } from "./server-files.ts";
+
+const TOKEN_VARIABLE = "HOLDFAST_SERVER_TOKEN";
+
+/**
+ * Connects to a server. The token is in the address's fragment, in HOLDFAST_SERVER_TOKEN, or, for a server of this user
+ * on this machine, in the user's state folder.
+ */
+export async function connect(address: string, env: NodeJS.ProcessEnv = process.env): Promise<RemoteHost> {
+  const url = URL.parse(/^https?:\/\//i.test(address) ? address : `http://${address}`);
+  if (!url || (url.pathname !== "/" && url.pathname !== "") || url.search !== "")
+    throw new CommandError(
+      EXIT.usage,
+      "USAGE",
+      `"${address.slice(0, 80)}" is not the address of a server, such as http://127.0.0.1:4040. Nothing was touched.`,
+    );
+  const given = new URLSearchParams(url.hash.slice(1)).get("token");
+  const token = given ?? (env[TOKEN_VARIABLE] || null) ?? (isLoopback(url.hostname) ? knownToken() : null);
+  if (token === null)
+    throw new CommandError(
+      EXIT.usage,
+      "TOKEN_MISSING",
+      `The server at ${url.origin} needs its token. Set ${TOKEN_VARIABLE} to what "holdfast serve --show-token" prints on that machine. Nothing was touched.`,
+    );
+  return await RemoteHost.connect(new HoldfastClient({ url: url.origin, token }));
+}
+
+/** The address of the only server of this user on this machine. */
+export function onlyServer(): string {
+  const running = runningServers();
+  const [first] = running;
+  if (running.length === 1) return first!.url;
+  const message =
+    running.length === 0
+      ? 'No server of yours runs on this machine. Start one with "holdfast serve", or name one with --server.'
+      : `Several servers of yours run on this machine: ${running.map(({ url }) => url).join(", ")}. Name one with --server.`;
+  throw new CommandError(EXIT.notFound, "SERVER_UNKNOWN", `${message} Nothing was touched.`);
+}
+
+function isLoopback(name: string): boolean {
+  return name === "localhost" || name === "[::1]" || /^127\./.test(name);
+}

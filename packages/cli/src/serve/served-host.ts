@@ -1,0 +1,72 @@
+import type { ServedHost } from "@holdfast/server/contract";
+import type { ModelMessage } from "ai";
+import { exported, formatFor } from "../export/index.ts";
+import { describeInterruption, queueShown } from "../host/local/chat-state.ts";
+import type { LocalHost } from "../host/local/local-host.ts";
+import { recoveryLines } from "../store/damage.ts";
+import { editOf } from "../transcript/edits.ts";
+import { itemsOf } from "../transcript/items.ts";
+import { saidIn } from "../transcript/said.ts";
+import { parsedJson, shapeOf } from "../transcript/shape.ts";
+
+/** The agents of this process, as a server shows them. */
+export function serveHost(host: LocalHost): ServedHost {
+  return {
+    get store() {
+      return host.store;
+    },
+    get warnings() {
+      return host.warnings;
+    },
+    sessions: host.sessions,
+    list: (query) => host.list(query),
+    search: (text) => host.search(text),
+    peek: (id) => host.peek(id),
+    prompts: (cwd, except) => host.prompts(cwd, except),
+    create: (options) => host.create(options),
+    open: (id, options) => host.open(id, options),
+    latest: (cwd, options) => host.latest(cwd, options),
+    unfinished: (cwd) => host.unfinished(cwd),
+    fork: (id, at) => host.fork(id, at),
+    close: () => host.close(),
+    items: (reading) => itemsOf(reading),
+    queue: ({ queue, attributes: { dialect } }) =>
+      queueShown(queue.map((one) => ({ ...one, prompt: inOurs(one.prompt, dialect) }))),
+    interruption: ({ interruption: found, attributes: { dialect } }) => {
+      if (!found) return null;
+      const prompt = { ...found.prompt, message: inOurs(found.prompt.message, dialect) };
+      // Which processes outlived their agent is looked up when the session is opened.
+      return describeInterruption({ ...found, prompt }, new Map());
+    },
+    damageWords: recoveryLines,
+    said,
+    changeOf: ({ name, input }) => {
+      const edit = editOf({ name, input });
+      const path = pathIn(input);
+      return edit && path !== null ? { path, rows: edit.rows } : null;
+    },
+    exportAs: (id, format, redact) => exported(host.sessions, id, { format: formatFor(format, undefined), redact }),
+    finishesAfterRestart: (id) => host.trustOf(id).finishes,
+    setFinishesAfterRestart: (id, finishes) => host.trustOf(id).setFinishes(finishes),
+  };
+}
+
+function said(message: unknown, dialect: string): { readonly role: string; readonly text: string } {
+  const { role, parts } = saidIn(message, dialect);
+  return { role, text: parts.map((part) => (part.type === "text" ? part.text : "")).join("") };
+}
+
+/** A prompt of another program, in the dialect of this agent. */
+function inOurs(prompt: unknown, dialect: string): ModelMessage {
+  if (dialect === "ai-sdk") return prompt as ModelMessage;
+  return { role: "user", content: said(prompt, dialect).text };
+}
+
+/** What different agents call the path of a file. */
+const PATHS = ["path", "file_path", "filePath", "file", "filename", "target_file"];
+
+function pathIn(input: unknown): string | null {
+  const shape = shapeOf(typeof input === "string" ? parsedJson(input) : input);
+  const name = PATHS.find((one) => typeof shape?.[one] === "string");
+  return name === undefined ? null : String(shape![name]);
+}

@@ -1,0 +1,28 @@
+import type { HttpBindings } from "@hono/node-server";
+import type { Context } from "hono";
+import type { Caller, Credentials } from "../access/credentials.ts";
+import type { Hosting } from "../hosting/hosting.ts";
+import type { Input } from "../schemas/operation.ts";
+import type { OperationId, Operations } from "../schemas/operations.ts";
+import type { Streams } from "./streams.ts";
+
+export interface Served {
+  readonly hosting: Hosting;
+  readonly credentials: Credentials;
+  readonly streams: Streams;
+  readonly version: string;
+  readonly facts: { readonly model: string; readonly cwd: string };
+  readonly cookieName: () => string;
+}
+
+export interface RequestContext extends Served {
+  readonly caller: Caller | null;
+  readonly c: Context<{ Bindings: HttpBindings }>;
+}
+
+/** `response`: sent as it is. */
+export type Answer = { readonly status: number; readonly body?: unknown } | { readonly response: Response };
+
+export type Handlers<Ids extends OperationId = OperationId> = {
+  readonly [Id in Ids]: (input: Input<Operations[Id]>, context: RequestContext) => Promise<Answer> | Answer;
+};

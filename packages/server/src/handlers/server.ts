@@ -1,0 +1,63 @@
+import { refuse } from "../access/request-error.ts";
+import { openApiDocument } from "../openapi/document.ts";
+import type { Handlers, RequestContext } from "./context.ts";
+
+export const serverHandlers: Handlers<
+  "getServer" | "getOpenApi" | "exchangeToken" | "forgetCookie" | "listShares" | "createShare" | "removeShare"
+> = {
+  getServer: (_input, { caller, hosting, version, facts }) => {
+    const isOwner = caller?.access === "owner";
+    const { host } = hosting;
+    return {
+      status: 200,
+      body: {
+        version,
+        store: isOwner ? host.store : null,
+        warnings: isOwner ? host.warnings : [],
+        stopping: hosting.isStopping,
+        access: isOwner ? "owner" : "read",
+        session: caller?.access === "read" ? caller.session : null,
+        models: isOwner ? { default: facts.model } : null,
+        cwd: isOwner ? facts.cwd : null,
+      },
+    };
+  },
+  getOpenApi: (_input, { version }) => ({ status: 200, body: openApiDocument(version) }),
+  exchangeToken: ({ body: { token } }, context) => {
+    const cookie = context.credentials.cookieFor(token);
+    if (cookie === null) throw refuse("TOKEN_MISSING", WRONG_TOKEN);
+    setCookie(context, cookie, "");
+    return { status: 204 };
+  },
+  forgetCookie: (_input, context) => {
+    setCookie(context, "", "; Max-Age=0");
+    return { status: 204 };
+  },
+  listShares: async ({ params: { id } }, { credentials, hosting }) => {
+    await assertExists(id, hosting);
+    return { status: 200, body: { shares: credentials.sharesOf(id) } };
+  },
+  createShare: async ({ params: { id }, body: { expiresAt } }, { credentials, hosting }) => {
+    await assertExists(id, hosting);
+    return { status: 201, body: credentials.share(id, expiresAt ?? null) };
+  },
+  removeShare: ({ params: { id, share } }, { credentials }) => {
+    credentials.unshare(id, share);
+    return { status: 204 };
+  },
+};
+
+export const WRONG_TOKEN =
+  'The token is not one of this server\'s. Nothing was touched. "holdfast serve --show-token" shows it.';
+
+/** A page over HTTPS, behind a proxy, gets a cookie that is never sent in clear text. */
+function setCookie({ c, cookieName }: RequestContext, value: string, rest: string): void {
+  const isSecure = c.req.header("origin")?.startsWith("https:") === true;
+  const flags = `; Path=/; HttpOnly; SameSite=Strict${isSecure ? "; Secure" : ""}${rest}`;
+  c.header("set-cookie", `${cookieName()}=${value}${flags}`);
+}
+
+async function assertExists(id: string, { host }: RequestContext["hosting"]): Promise<void> {
+  // Throws SESSION_NOT_FOUND with the store's own words.
+  if (!(await host.sessions.has(id))) await host.sessions.read(id);
+}

@@ -1,0 +1,109 @@
+import { isHoldfastError, type Reading } from "holdfast";
+import type { Chat, ChatState } from "../contract/host.ts";
+import type { CallItem, Item } from "../contract/item.ts";
+import type { ServedHost } from "../contract/served-host.ts";
+import type { TreeNode } from "../schemas/transcript.ts";
+
+/** A session that may be open in this server (`chat`), as `GET /sessions/:id` shows it. */
+export async function describeSession(host: ServedHost, id: string, chat: Chat | null) {
+  const reading = await host.sessions.read(id);
+  const { attributes, holder, recovery } = reading;
+  const { title, cwd, app, dialect, labels, parent, forkedFrom } = attributes;
+  const shown = chat?.state ?? null;
+  return {
+    id,
+    title: shown?.title ?? title,
+    ...(cwd === undefined ? {} : { cwd }),
+    ...(app === undefined ? {} : { app }),
+    dialect,
+    labels,
+    ...(parent ? { parent } : {}),
+    ...(forkedFrom ? { forkedFrom } : {}),
+    status: shown ? shown.status : await statusOf(host, reading),
+    cursor: reading.cursor ?? null,
+    count: shown ? shown.items.length : host.items(reading).length,
+    here: chat !== null,
+    holder,
+    state: shown && stateShown(shown),
+    interruption: shown ? shown.interruption : host.interruption(reading),
+    queue: shown ? shown.queue : host.queue(reading),
+    usage: reading.usage,
+    damage: shown ? shown.damage : host.damageWords(recovery),
+    finishAfterRestart: host.finishesAfterRestart(id),
+  };
+}
+
+export function stateShown({ items, ...rest }: ChatState): Omit<ChatState, "items"> & { readonly count: number } {
+  return { ...rest, count: items.length };
+}
+
+/** As in a list. A reading does not tell whether the turn of another process goes on: its last records do. */
+async function statusOf(
+  { sessions }: ServedHost,
+  { id, interruption, holder, entries }: Reading<unknown>,
+): Promise<"running" | "interrupted" | "waiting" | "idle"> {
+  if (interruption) return interruption.how.kind === "suspended" ? "waiting" : "interrupted";
+  const last = entries.reduce((seq, entry) => Math.max(seq, entry.seq), 0);
+  if (holder === null || last === 0) return "idle";
+  let isRunning = true;
+  for await (const { kind } of sessions.history(id, last)) {
+    if (kind === "turn.ended") isRunning = false;
+    if (kind === "turn.started" || kind === "turn.resumed") isRunning = true;
+  }
+  return isRunning ? "running" : "idle";
+}
+
+/** The files that the calls of a conversation change. */
+export function changesIn(host: ServedHost, items: readonly Item[]) {
+  const files = new Map<string, object[]>();
+  for (const item of items) {
+    if (item.kind !== "call") continue;
+    const change = host.changeOf(item as CallItem);
+    if (!change) continue;
+    const { id, call, at, turn, state } = item;
+    const known = files.get(change.path) ?? [];
+    known.push({ item: id, call, at, turn, state, rows: change.rows });
+    files.set(change.path, known);
+  }
+  return { files: [...files].map(([path, changes]) => ({ path, changes })) };
+}
+
+const TREE_SESSIONS_MAX = 1000;
+
+/** The sub-agents below a session. */
+export async function treeOf(host: ServedHost, id: string, title: string, status: string): Promise<TreeNode> {
+  const root: TreeNode = { session: id, title, status, children: [] };
+  const seen = new Set([id]);
+  const waiting = [root];
+  for (let node = waiting.shift(); node && seen.size < TREE_SESSIONS_MAX; node = waiting.shift()) {
+    let after: string | undefined;
+    do {
+      const page = await host.list({ parent: node.session, empty: true, ...(after === undefined ? {} : { after }) });
+      for (const child of page.sessions) {
+        // A cycle, which only a foreign program could create.
+        if (seen.has(child.id)) continue;
+        seen.add(child.id);
+        const below: TreeNode = {
+          session: child.id,
+          title: child.title,
+          status: child.status,
+          ...(child.parent?.call === undefined ? {} : { call: child.parent.call }),
+          children: [],
+        };
+        node.children.unshift(below);
+        waiting.push(below);
+      }
+      after = page.next;
+    } while (after !== undefined && seen.size < TREE_SESSIONS_MAX);
+  }
+  return root;
+}
+
+export async function nullIfUnreadable<T>(reading: Promise<T>): Promise<T | null> {
+  try {
+    return await reading;
+  } catch (error) {
+    if (isHoldfastError(error)) return null;
+    throw error;
+  }
+}
