@@ -1,4 +1,5 @@
-import type { AcpMessage, Json, Session, Turn } from "holdfast";
+import { type AcpMessage, isHoldfastError, type Json, type Session, type Turn } from "holdfast";
+import { mergeChunks } from "./merge-chunks.ts";
 import { objectOf, type Params, stringOf } from "./message.ts";
 
 /** Notes of a session: the agent's own id for it, and what was said beside the conversation. */
@@ -55,14 +56,30 @@ export class RecordedSession {
     else await this.#session.startTurn(message);
   }
 
-  async update(update: Params): Promise<void> {
+  /** What the agent said in one go. */
+  async updates(updates: readonly Params[]): Promise<void> {
+    for (const update of updates) this.#follow(update);
+    const messages = mergeChunks(updates);
+    const { turn } = this.#session;
+    try {
+      if (turn) {
+        await turn.append(messages as unknown as AcpMessage[]);
+        return;
+      }
+    } catch (error) {
+      if (!isHoldfastError(error, "MESSAGE_UNFIT")) throw error;
+    }
+    // Outside a turn, or with one that is no conversation: each by itself.
+    for (const message of messages) await this.#said(message as AcpMessage, message);
+  }
+
+  /** Which calls are open. */
+  #follow(update: Params): void {
     const call = stringOf(update["toolCallId"]);
     const kind = update["sessionUpdate"];
-    if (call !== null && (kind === "tool_call" || kind === "tool_call_update")) {
-      if (update["status"] === "completed" || update["status"] === "failed") this.#open.delete(call);
-      else this.#open.add(call);
-    }
-    await this.#said(update as AcpMessage, update);
+    if (call === null || (kind !== "tool_call" && kind !== "tool_call_update")) return;
+    if (update["status"] === "completed" || update["status"] === "failed") this.#open.delete(call);
+    else this.#open.add(call);
   }
 
   async permission({ sessionId: _, ...params }: Params): Promise<void> {
@@ -115,7 +132,7 @@ export class RecordedSession {
       else await this.beside("agent", "session/update", params);
     } catch (error) {
       // A kind of update that no version of the protocol has had yet.
-      if (!(error instanceof Error && "code" in error && error.code === "MESSAGE_UNFIT")) throw error;
+      if (!isHoldfastError(error, "MESSAGE_UNFIT")) throw error;
       await this.beside("agent", "session/update", params);
     }
   }

@@ -3,6 +3,7 @@ import { isHoldfastError } from "holdfast";
 import { AgentProcess, type Ended } from "./agent-process.ts";
 import type { Library } from "./library.ts";
 import { LineSplitter } from "./lines.ts";
+import { MergedList } from "./merged-list.ts";
 import {
   forSession,
   lineOf,
@@ -68,6 +69,7 @@ export class WrappedAgent {
   #initialize: Params | null = null;
   #isClientGone = false;
   #serial = 0;
+  readonly #listing: MergedList;
   readonly #clientRequests = new Map<RequestId, FromClient>();
   readonly #agentRequests = new Map<RequestId, { readonly method: string; readonly session: string | null }>();
   /** Sessions whose next prompt tells the agent what was said before. */
@@ -76,6 +78,7 @@ export class WrappedAgent {
   constructor(options: WrapOptions) {
     this.#options = options;
     this.#library = options.library;
+    this.#listing = new MergedList(options.library);
     this.#client = new Outlet(options.output as NodeJS.WriteStream);
   }
 
@@ -206,51 +209,29 @@ export class WrappedAgent {
     return this.#update(session.id, { sessionUpdate: "agent_thought_chunk", content: { type: "text", text } });
   }
 
-  /** The agent's sessions first, then those that it does not know. */
   async #list(id: RequestId, params: Params): Promise<void> {
     const agent = await this.#running();
-    const cursor = stringOf(params["cursor"]);
-    const cwd = stringOf(params["cwd"]) ?? undefined;
-    const canList =
-      objectOf(objectOf(agent.capabilities?.["agentCapabilities"])?.["sessionCapabilities"])?.["list"] != null;
-    let result: Params;
-    if (canList && !cursor?.startsWith(OURS)) {
-      const { cursor: _, ...rest } = params;
-      const theirs = await this.#ask(agent, "session/list", { ...rest, ...(cursor === null ? {} : { cursor }) });
-      const { sessions, nextCursor } = objectOf(theirs) ?? {};
-      const found = Array.isArray(sessions) ? sessions.map((one) => this.#named(one)) : [];
-      for (const one of found) this.#listed.add(stringOf(objectOf(one)?.["sessionId"]) ?? "");
-      result = { sessions: found, nextCursor: stringOf(nextCursor) ?? OURS };
-    } else {
-      if (cursor === null) this.#listed.clear();
-      const { sessions, next } = await this.#library.list(cwd, cursor?.slice(OURS.length) || undefined);
-      const fresh = sessions.filter(({ sessionId }) => !this.#listed.has(sessionId));
-      result = { sessions: fresh, ...(next === undefined ? {} : { nextCursor: `${OURS}${next}` }) };
-    }
+    const canList = sessionCapabilities(agent.capabilities)["list"] != null;
+    const result = await this.#listing.page(
+      params,
+      canList ? (given) => this.#ask(agent, "session/list", given) : null,
+    );
     this.#clientRequests.delete(id);
     return this.#client.write(lineOf({ id, result }));
-  }
-  readonly #listed = new Set<string>();
-
-  /** By the id that the editor knows. */
-  #named(listed: unknown): unknown {
-    const entry = objectOf(listed);
-    const session = this.#library.ofAgent(stringOf(entry?.["sessionId"]) ?? "");
-    return session ? { ...entry, sessionId: session.id } : listed;
   }
 
   async #end({ id, method, params, raw }: Extract<Message, { kind: "request" }>): Promise<void> {
     const known = stringOf(params["sessionId"]) ?? "";
     const agent = await this.#running();
     const [, verb = ""] = method.split("/");
-    const can = objectOf(objectOf(agent.capabilities?.["agentCapabilities"])?.["sessionCapabilities"]);
     const session = this.#library.of(known);
     const agentSession = session?.agentSession ?? known;
     if (session) await this.#leaveTurn(session, "closed by the editor");
     if (method === "session/delete") await this.#library.remove(known);
     else await this.#library.close(known);
     agent.sessions.delete(agentSession);
-    if (can?.[verb] != null) return this.#toAgent(agentSession === known ? raw : forSession(raw, agentSession));
+    if (sessionCapabilities(agent.capabilities)[verb] != null)
+      return this.#toAgent(agentSession === known ? raw : forSession(raw, agentSession));
     await agent.to.write(lineOf({ method: "session/cancel", params: { sessionId: agentSession } }));
     this.#clientRequests.delete(id);
     return this.#client.write(lineOf({ id, result: {} }));
@@ -306,10 +287,9 @@ export class WrappedAgent {
   async #readAgent(agent: Agent): Promise<void> {
     const lines = new LineSplitter();
     try {
-      for await (const chunk of agent.process.stdout)
-        for (const line of lines.push(chunk as Buffer)) await this.#fromAgent(agent, line);
+      for await (const chunk of agent.process.stdout) await this.#linesFromAgent(agent, lines.push(chunk as Buffer));
       const rest = lines.end();
-      if (rest) await this.#fromAgent(agent, rest);
+      if (rest) await this.#linesFromAgent(agent, [rest]);
     } catch (error) {
       // The journal cannot be written: what cannot be recorded is not passed on, and the editor is told.
       this.#options.log(`recording failed: ${error instanceof Error ? error.message : String(error)}`);
@@ -319,8 +299,45 @@ export class WrappedAgent {
     await this.#died(agent);
   }
 
-  async #fromAgent(agent: Agent, raw: Buffer): Promise<void> {
-    const message = messageIn(raw);
+  /** What arrived together. Updates of a session in a row are recorded together, and then passed on together. */
+  async #linesFromAgent(agent: Agent, lines: readonly Buffer[]): Promise<void> {
+    let run: { readonly session: RecordedSession; readonly updates: Params[]; readonly out: Buffer[] } | null = null;
+    for (const raw of lines) {
+      const message = messageIn(raw);
+      const session = this.#updated(agent, message);
+      if (run && run.session !== session) {
+        await this.#passOn(run);
+        run = null;
+      }
+      if (!session || message.kind !== "notification") {
+        await this.#fromAgent(agent, message);
+        continue;
+      }
+      run ??= { session, updates: [], out: [] };
+      run.updates.push(objectOf(message.params["update"]) ?? {});
+      run.out.push(session.id === session.agentSession ? raw : forSession(raw, session.id));
+    }
+    if (run) await this.#passOn(run);
+  }
+
+  /** The recorded session that this is an update of. */
+  #updated(agent: Agent, message: Message): RecordedSession | null {
+    if (message.kind !== "notification" || message.method !== "session/update") return null;
+    const agentSession = stringOf(message.params["sessionId"]) ?? "";
+    return agent.muted.has(agentSession) ? null : this.#library.ofAgent(agentSession);
+  }
+
+  async #passOn(run: {
+    readonly session: RecordedSession;
+    readonly updates: Params[];
+    readonly out: Buffer[];
+  }): Promise<void> {
+    await run.session.updates(run.updates);
+    await this.#client.write(run.out.length === 1 ? run.out[0]! : Buffer.concat(run.out));
+  }
+
+  async #fromAgent(agent: Agent, message: Message): Promise<void> {
+    const { raw } = message;
     if (message.kind === "other") return this.#client.write(raw);
     if (message.kind === "response") return this.#answerToClient(agent, message);
     const { method, params } = message;
@@ -336,8 +353,7 @@ export class WrappedAgent {
   }
 
   async #record(session: RecordedSession, method: string, params: Params): Promise<void> {
-    if (method === "session/update") await session.update(objectOf(params["update"]) ?? {});
-    else if (method === "session/request_permission") await session.permission(params);
+    if (method === "session/request_permission") await session.permission(params);
     else await session.beside("agent", method, SECRET.test(method) ? null : params);
   }
 
@@ -470,17 +486,4 @@ export class WrappedAgent {
   async #toAgent(line: Buffer): Promise<void> {
     await (await this.#running()).to.write(line);
   }
-}
-
-const OURS = "holdfast:";
-
-/** What we can do, whatever the agent can. */
-function withOurs(result: Params): Params {
-  const capabilities = objectOf(result["agentCapabilities"]) ?? {};
-  const sessions = objectOf(capabilities["sessionCapabilities"]) ?? {};
-  const own = { list: {}, resume: {}, close: {}, delete: {} };
-  return {
-    ...result,
-    agentCapabilities: { ...capabilities, loadSession: true, sessionCapabilities: { ...own, ...sessions } },
-  };
 }
