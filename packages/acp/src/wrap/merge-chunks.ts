@@ -4,8 +4,8 @@ import { objectOf, type Params } from "./message.ts";
 const CHARS_MAX = 64 * 1024;
 
 /**
- * The same conversation in fewer messages: an agent streams an answer in many small chunks. Only chunks that say nothing
- * but text, in one message, are joined.
+ * The same conversation in fewer messages: an agent streams an answer in many small chunks. Only chunks that say
+ * nothing but text, in one message, are joined.
  */
 export function mergeChunks(updates: readonly Params[]): Params[] {
   const merged: Params[] = [];

@@ -1,6 +1,7 @@
 import { setTimeout as passed } from "node:timers/promises";
 import { isHoldfastError } from "holdfast";
 import { AgentProcess, type Ended } from "./agent-process.ts";
+import { sessionCapabilities, withOurs } from "./capabilities.ts";
 import type { Library } from "./library.ts";
 import { LineSplitter } from "./lines.ts";
 import { MergedList } from "./merged-list.ts";
