@@ -87,6 +87,8 @@ export const CLI_ROOMS: PackageRooms = {
       // The layout of Markdown.
       "screen/lines/",
     ],
+    // The agent inside an editor.
+    "acp/": ["config.ts", "host/local/", "serve/", "store/", "terminal/", "transcript/", "version.ts"],
     "demo/": ["host/", "store/", "terminal/", "tools/shell/", "transcript/"],
 
     // One file for each command; what they need is loaded when they run.
@@ -94,7 +96,7 @@ export const CLI_ROOMS: PackageRooms = {
       ...["config.ts", "demo/", "failure.ts", "mcp/", "mcp-server/", "mcp-settings/", "store/", "terminal/"],
       ...["tools/permission/", "tools/shell/", "trust/", "version.ts"],
     ],
-    "commands/agent/": ["config.ts", "run/", "screen/", "serve/"],
+    "commands/agent/": ["acp/", "config.ts", "run/", "screen/", "serve/"],
     "commands/sessions/": [
       ...["commands/", "export/", "failure.ts", "screen/lines/", "store/", "terminal/", "transcript/", "trust/"],
     ],

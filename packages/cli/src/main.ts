@@ -1,11 +1,13 @@
 import { fstatSync } from "node:fs";
 import { inspect } from "node:util";
 import { Command, CommanderError } from "commander";
+import { register as registerAcp } from "./commands/agent/acp.ts";
 import { register as registerAttach } from "./commands/agent/attach.ts";
 import { register as registerChat } from "./commands/agent/chat.ts";
 import { register as registerResume } from "./commands/agent/resume.ts";
 import { register as registerRun } from "./commands/agent/run.ts";
 import { register as registerServe } from "./commands/agent/serve.ts";
+import { register as registerWrap } from "./commands/agent/wrap.ts";
 import { register as registerCompletion } from "./commands/completion.ts";
 import { register as registerConfig } from "./commands/config.ts";
 import { register as registerDemo } from "./commands/demo.ts";
@@ -116,6 +118,8 @@ export function makeProgram(): Command {
   registerChat(program);
   registerRun(program);
   registerResume(program);
+  registerAcp(program);
+  registerWrap(program);
   registerServe(program);
   registerAttach(program);
   registerDemo(program);

@@ -59,8 +59,10 @@ export interface UnfinishedSession {
 export interface ChatOptions {
   /** `provider/name`; default: the session's last model if this user has used it here, else the configured one. */
   readonly model?: string;
-  /** Work in this process's folder, regardless of the folder in the journal. */
+  /** Work in the user's current folder, regardless of the folder in the journal. */
   readonly here?: boolean;
+  /** The user's current folder; default: this process's. */
+  readonly cwd?: string;
 }
 
 export interface NewChat extends Pick<ChatOptions, "model"> {

@@ -227,7 +227,7 @@ export class LocalHost implements Host {
       // Throws with the name of its holder.
       return this.open(newest.id, options);
     }
-    return session && this.#opened(session, options, cwd);
+    return session && this.#opened(session, { ...options, cwd });
   }
 
   async #isOpen(id: string): Promise<boolean> {
@@ -272,11 +272,9 @@ export class LocalHost implements Host {
     }
   }
 
-  /** `now`: the user's current folder. */
   async #opened(
     session: Session<ModelMessage>,
-    { model: wanted, here = false }: ChatOptions,
-    now: string = process.cwd(),
+    { model: wanted, here = false, cwd: now = process.cwd() }: ChatOptions,
   ): Promise<LocalChat> {
     return this.#keep(session, async () => {
       const { notes, dialect, app } = session.attributes;

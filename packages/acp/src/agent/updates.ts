@@ -1,0 +1,144 @@
+import { isAbsolute, resolve } from "node:path";
+import type { ContentBlock, SessionUpdate, ToolCall, ToolCallContent } from "@agentclientprotocol/sdk/unstable";
+import type { CallItem, ChatState, InterruptionShown, Item, PermissionAsk } from "@holdfast/server/contract";
+import type { CallWords } from "./words.ts";
+
+type Status = NonNullable<ToolCall["status"]>;
+
+/** v1 has no status for a call that was interrupted or denied: it failed, and the text says how. */
+const STATUS: { readonly [S in CallItem["state"]]: Status } = {
+  open: "pending",
+  waiting: "pending",
+  running: "in_progress",
+  done: "completed",
+  failed: "failed",
+  denied: "failed",
+  unknown: "failed",
+  "not-run": "failed",
+};
+
+const SAID: { readonly [S in CallItem["state"]]?: string } = {
+  denied: "Denied. It did not run.",
+  unknown: "Interrupted, outcome unknown: it may have taken effect.",
+  "not-run": "Interrupted. It did not run.",
+};
+
+/** Turns what the agent says and does into updates for an editor. Pure. */
+export class Updates {
+  readonly #words: CallWords;
+  readonly #cwd: string;
+
+  constructor(words: CallWords, cwd: string) {
+    this.#words = words;
+    this.#cwd = cwd;
+  }
+
+  /** A recorded conversation, from its beginning. */
+  history({ items, interruption, asks }: ChatState): SessionUpdate[] {
+    const asked = new Set(asks.map(({ call }) => call));
+    const shown = items.flatMap((item) => this.item(item, asked));
+    return interruption && asks.length === 0 ? [...shown, text("agent_message_chunk", wordsFor(interruption))] : shown;
+  }
+
+  /** One recorded item. `asked`: the calls that wait for an answer. */
+  item(item: Item, asked: ReadonlySet<string> = new Set()): SessionUpdate[] {
+    switch (item.kind) {
+      case "prompt":
+        return [
+          ...(item.text === "" ? [] : [text("user_message_chunk", item.text, item.id)]),
+          ...images(item).map(
+            (content): SessionUpdate => ({ sessionUpdate: "user_message_chunk", content, messageId: item.id }),
+          ),
+        ];
+      case "answer":
+        return item.text === "" ? [] : [text("agent_message_chunk", item.text, item.id)];
+      case "reasoning":
+        return item.text === "" ? [] : [text("agent_thought_chunk", item.text, item.id)];
+      case "note":
+        return [text("agent_thought_chunk", item.text, item.id)];
+      case "call":
+        return [{ sessionUpdate: "tool_call", ...this.call(item, asked.has(item.call) ? "waiting" : item.state) }];
+    }
+  }
+
+  /** A call with everything that is known about it. */
+  call(item: Pick<CallItem, "call" | "name" | "input" | "output">, state: CallItem["state"]): ToolCall {
+    const said = SAID[state] ?? item.output;
+    return {
+      ...this.start(item),
+      status: STATUS[state],
+      content: [...this.#change(item, state), ...(said ? [textContent(said)] : [])],
+    };
+  }
+
+  /** A call before anything has come of it. */
+  start({ call, name, input }: Pick<CallItem, "call" | "name" | "input">): ToolCall {
+    const path = this.#words.path({ name, input });
+    return {
+      toolCallId: call,
+      title: this.#words.title({ name, input }),
+      name,
+      kind: this.#words.kind({ name, input }),
+      status: "pending",
+      rawInput: input,
+      ...(path === null ? {} : { locations: [{ path: this.#absolute(path) }] }),
+    };
+  }
+
+  /** What a person is asked about. */
+  ask({ call, name, input, parts }: PermissionAsk): ToolCall {
+    const shown = parts.map(({ label, text: value }) => `${label}: ${value}`).join("\n");
+    return {
+      ...this.start({ call, name, input }),
+      content: [...this.#change({ name, input }, "waiting"), textContent(shown)],
+    };
+  }
+
+  #change(call: Pick<CallItem, "name" | "input">, state: CallItem["state"]): ToolCallContent[] {
+    // A change that was not made is not shown as one.
+    if (state === "denied" || state === "not-run" || state === "failed") return [];
+    const change = this.#words.change(call);
+    return change ? [{ type: "diff", ...change, path: this.#absolute(change.path) }] : [];
+  }
+
+  #absolute(path: string): string {
+    return isAbsolute(path) ? path : resolve(this.#cwd, path);
+  }
+}
+
+export function text(
+  sessionUpdate: "user_message_chunk" | "agent_message_chunk" | "agent_thought_chunk",
+  said: string,
+  messageId?: string,
+): SessionUpdate {
+  return { sessionUpdate, content: { type: "text", text: said }, ...(messageId === undefined ? {} : { messageId }) };
+}
+
+export function textContent(said: string): ToolCallContent {
+  return { type: "content", content: { type: "text", text: said } };
+}
+
+function images({ files = [] }: Extract<Item, { kind: "prompt" }>): ContentBlock[] {
+  return files.flatMap(({ data, mediaType }) =>
+    data !== undefined && mediaType.startsWith("image/") ? [{ type: "image", data, mimeType: mediaType }] : [],
+  );
+}
+
+/** What an editor's user should know about a turn that was cut off, and what can be done. */
+export function wordsFor({ calls, text: said, answered }: InterruptionShown): string {
+  if (answered) return "The agent stopped before it could end this turn. Its answer is complete.";
+  const unknown = calls.filter(({ state }) => state === "outcome-unknown" || state === "unrecorded");
+  const never = calls.filter(({ state }) => state === "never-started" || state === "awaiting");
+  const lines = [
+    "The last turn was interrupted.",
+    ...(unknown.length > 0 ? [`Outcome unknown: ${namesOf(unknown)}.`] : []),
+    ...(never.length > 0 ? [`Did not run: ${namesOf(never)}.`] : []),
+    ...(said === "" ? [] : [`It was saying: ${said}`]),
+    "Send /finish to finish the turn, or just continue: the model is told what happened.",
+  ];
+  return lines.join("\n");
+}
+
+function namesOf(calls: InterruptionShown["calls"]): string {
+  return calls.map(({ name }) => name).join(", ");
+}

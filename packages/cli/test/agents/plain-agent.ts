@@ -1,0 +1,95 @@
+import { appendFileSync } from "node:fs";
+import { Readable, Writable } from "node:stream";
+import { setTimeout as passed } from "node:timers/promises";
+import { agent, methods, ndJsonStream, type RequestPermissionResponse } from "@agentclientprotocol/sdk/unstable";
+
+/**
+ * An agent on the SDK. Its arguments say what it can: `load`, `resume`, or nothing, as most agents that were made from
+ * the SDK's example. It answers with what it was asked, so that tests see what reaches it. Prompts: `slow …` streams
+ * for a while, `tool` asks for permission and then runs a tool, `die` ends the process in the middle of a call.
+ */
+const [can = "nothing", memory = ""] = process.argv.slice(2);
+const { session } = methods.agent;
+const started = `${process.pid}`;
+const known = new Set<string>();
+let serial = 0;
+const aborts = new Map<string, AbortController>();
+
+const connection = agent({ name: "plain" })
+  .onRequest(methods.agent.initialize, () => ({
+    protocolVersion: 1,
+    agentCapabilities: {
+      loadSession: can === "load",
+      ...(can === "resume" ? { sessionCapabilities: { resume: {} } } : {}),
+    },
+    agentInfo: { name: "plain", version: "1.0.0" },
+    _meta: { "example.com/big": 1 },
+  }))
+  .onRequest(session.new, () => {
+    serial += 1;
+    const sessionId = `plain-${started}-${serial}`;
+    known.add(sessionId);
+    return { sessionId };
+  })
+  .onRequest(session.load, async ({ params, client }) => {
+    known.add(params.sessionId);
+    // A replay that loses things, as some do.
+    const content = { type: "text" as const, text: "(native replay)" };
+    await client.notify(methods.client.session.update, {
+      sessionId: params.sessionId,
+      update: { sessionUpdate: "agent_message_chunk", content },
+    });
+    return {};
+  })
+  .onRequest(session.resume, ({ params }) => {
+    known.add(params.sessionId);
+    return {};
+  })
+  .onNotification(session.cancel, ({ params }) => aborts.get(params.sessionId)?.abort())
+  .onRequest(session.prompt, async ({ params, client }) => {
+    const { sessionId, prompt } = params;
+    if (!known.has(sessionId)) throw new Error(`unknown session ${sessionId}`);
+    const abort = new AbortController();
+    aborts.set(sessionId, abort);
+    const update = (one: Parameters<typeof client.notify>[1]) =>
+      client.notify(methods.client.session.update, { sessionId, update: one } as never);
+    const say = (text: string) => update({ sessionUpdate: "agent_message_chunk", content: { type: "text", text } });
+    const asked = prompt.map((block) => (block.type === "text" ? block.text : `(${block.type})`)).join("|");
+    const last = prompt.at(-1);
+    const words = last?.type === "text" ? last.text : "";
+    if (words.startsWith("slow")) {
+      for (let n = 0; n < 200 && !abort.signal.aborted; n++) {
+        await say(`piece ${n} `);
+        await passed(20);
+      }
+      return { stopReason: abort.signal.aborted ? "cancelled" : "end_turn" };
+    }
+    if (words === "tool" || words === "die") {
+      const toolCallId = `call-${Date.now()}`;
+      const call = { toolCallId, title: "Append a line", kind: "edit" as const, rawInput: { line: "effect" } };
+      await update({ sessionUpdate: "tool_call", ...call, status: "pending" });
+      const { outcome } = await client.request<RequestPermissionResponse>(methods.client.session.requestPermission, {
+        sessionId,
+        toolCall: call,
+        options: [{ optionId: "yes", name: "Yes", kind: "allow_once" as const }],
+      });
+      if (outcome.outcome !== "selected") return { stopReason: "cancelled" };
+      await update({ sessionUpdate: "tool_call_update", toolCallId, status: "in_progress" });
+      if (memory !== "") appendFileSync(memory, "effect\n");
+      if (words === "die") {
+        await passed(50);
+        process.exit(7);
+      }
+      const content = [{ type: "content" as const, content: { type: "text" as const, text: "one line added" } }];
+      await update({ sessionUpdate: "tool_call_update", toolCallId, status: "completed", content });
+    }
+    await say(`I was asked: ${asked}`);
+    return { stopReason: "end_turn" };
+  })
+  .connect(
+    ndJsonStream(
+      Writable.toWeb(process.stdout),
+      Readable.toWeb(process.stdin) as unknown as ReadableStream<Uint8Array>,
+    ),
+  );
+await connection.closed;
