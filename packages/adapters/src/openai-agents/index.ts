@@ -1,0 +1,1 @@
+export { openaiAgents } from "./dialect.ts";
