@@ -21,10 +21,13 @@ const mapped = mapDialect<RecordedItem, OpenAIResponsesItem>(base, { name: "open
  * rules are those of the Responses API, whose items these resemble.
  */
 export const openaiAgents: Dialect<AgentInputItem> = Object.assign(mapped, {
-  calls: ((calls) => (message: RecordedItem): Call[] => {
-    const found = calls(message);
-    return message?.needsApproval === true ? found.map((call) => ({ ...call, awaiting: true })) : found;
-  })(mapped.calls),
+  calls: (
+    (calls) =>
+    (message: RecordedItem): Call[] => {
+      const found = calls(message);
+      return message?.needsApproval === true ? found.map((call) => ({ ...call, awaiting: true })) : found;
+    }
+  )(mapped.calls),
   result: (call: Parameters<Dialect<RecordedItem>["result"]>[0], outcome: Parameters<typeof mapped.result>[1]) => {
     const made = base.result(call, outcome);
     return made === null ? null : resultFrom(made as Shape, call.name);
@@ -47,7 +50,8 @@ function to(item: RecordedItem): OpenAIResponsesItem {
 function converted(item: Shape): Shape {
   const { type, callId, caller, ...rest } = item;
   const providerData = shapeOf(item["providerData"]) ?? {};
-  if (type === undefined || type === null || type === "message") return { ...item, content: contentTo(item["content"]) };
+  if (type === undefined || type === null || type === "message")
+    return { ...item, content: contentTo(item["content"]) };
   if (type === "hosted_tool_call") return { ...providerData, ...rest, type: hostedType(item, providerData) };
   if (type === "unknown") return { ...rest, ...providerData, type: providerData["type"] ?? "unknown" };
   if (type === "reasoning") {
@@ -119,7 +123,13 @@ function made(item: Shape): RecordedItem {
   if (type === "function_call_output") return resultFrom(item, "");
   const outputs = type === "shell_call_output" ? listOf(output).map(shellOutput) : output;
   const { caller: _, ...rest } = item;
-  return { ...rest, type: AGENTS_TYPES[String(type)] ?? type, call_id: undefined, callId: call_id, output: outputs } as unknown as RecordedItem;
+  return {
+    ...rest,
+    type: AGENTS_TYPES[String(type)] ?? type,
+    call_id: undefined,
+    callId: call_id,
+    output: outputs,
+  } as unknown as RecordedItem;
 }
 
 function resultFrom({ call_id, output }: Shape, name: string): RecordedItem {
