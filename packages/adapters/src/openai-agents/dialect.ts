@@ -122,14 +122,9 @@ function made(item: Shape): RecordedItem {
   if (role !== undefined) return { type: "message", role, content } as unknown as RecordedItem;
   if (type === "function_call_output") return resultFrom(item, "");
   const outputs = type === "shell_call_output" ? listOf(output).map(shellOutput) : output;
-  const { caller: _, ...rest } = item;
-  return {
-    ...rest,
-    type: AGENTS_TYPES[String(type)] ?? type,
-    call_id: undefined,
-    callId: call_id,
-    output: outputs,
-  } as unknown as RecordedItem;
+  const { caller: _, call_id: __, ...rest } = item;
+  const named = { ...rest, type: AGENTS_TYPES[String(type)] ?? type, callId: call_id, output: outputs };
+  return named as unknown as RecordedItem;
 }
 
 function resultFrom({ call_id, output }: Shape, name: string): RecordedItem {

@@ -8,7 +8,6 @@ import {
   type RunResult,
   RunState,
   StreamedRunResult,
-  user,
 } from "@openai/agents";
 import type { OpenCall, Session, Turn } from "holdfast";
 import { UnwrittenOutcomes } from "../ai-sdk/unwritten-outcomes.ts";
@@ -82,7 +81,9 @@ class DurableRuns {
   ): Promise<AnyResult> {
     refuseOtherHistory(options);
     if (input instanceof RunState) return this.#goOn(agent, input, options);
-    const prompt = typeof input === "string" ? [user(input)] : input;
+    // As the SDK itself turns text into an item.
+    const prompt =
+      typeof input === "string" ? [{ type: "message" as const, role: "user" as const, content: input }] : input;
     const turn = await this.#session.startTurn(prompt, { metadata: { agent: agent.name } });
     return this.#drive(agent, this.#session.messages.map(sentCopy), this.#scope(options, { turn }), options);
   }
@@ -121,7 +122,9 @@ class DurableRuns {
     };
     // On disk before anything that was approved runs.
     await session.note(NOTE, { turn: number, decisions } as never);
-    recorder.continueIn(await session.resumeTurn({ calls: keepOrClose }));
+    // An agent that is a tool has started, and waits in it.
+    const calls = (call: OpenCall): "keep" | "close" => (recorder.isRunning(call.id) ? "keep" : keepOrClose(call));
+    recorder.continueIn(await session.resumeTurn({ calls }));
     return this.#follow(recorder, () =>
       this.runner.run(this.#agents.of(agent), state, this.#settings(recorder, options, undefined)),
     );

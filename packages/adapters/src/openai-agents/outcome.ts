@@ -6,7 +6,9 @@ import type { AnyAgent, RunOutcome } from "./surface.ts";
 
 export function outcomeOf(result: RunResult<unknown, AnyAgent> | StreamedRunResult<unknown, AnyAgent>): RunOutcome {
   if (result.interruptions.length > 0) return { kind: "waiting" };
-  const isStopped = "cancelled" in result && result.cancelled && result.finalOutput === undefined;
+  // Asking for the final output of a run that has none makes the SDK warn.
+  const isFinal = result.state._currentStep?.type === "next_step_final_output";
+  const isStopped = "cancelled" in result && result.cancelled && !isFinal;
   return isStopped ? { kind: "aborted" } : { kind: "completed" };
 }
 

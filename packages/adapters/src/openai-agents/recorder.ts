@@ -53,6 +53,8 @@ export class RunRecorder {
   readonly #replay: AgentOutputItem[][];
   readonly #outcomes: Map<string, RecordedOutcome>;
   readonly #started = new Set<string>();
+  /** Started, and without an outcome. */
+  readonly #running = new Set<string>();
   #turn: Turn<RecordedItem> | null;
   #draft: { readonly draft: Draft<RecordedItem>; isAsked: boolean } | null = null;
   #failure: { readonly error: unknown } | null = null;
@@ -147,12 +149,9 @@ export class RunRecorder {
     const { decisions = {}, context } = this.#scope;
     const decision = Object.hasOwn(decisions, call.callId) ? decisions[call.callId] : undefined;
     const isDone = this.#outcomes.has(call.callId);
-    if (!isDone && !decision) return;
-    const item = new RunToolApprovalItem(
-      call as never,
-      this.#agent!,
-      this.#tools.find((one) => matches(one, call))?.name,
-    );
+    const tool = this.#tools.find((one) => matches(one, call));
+    if (!tool || (!isDone && !decision)) return;
+    const item = new RunToolApprovalItem(call as never, this.#agent!, tool.name);
     if (isDone || decision!.approved) context.approveTool(item);
     else context.rejectTool(item, decision!.message === undefined ? {} : { message: decision!.message });
   }
@@ -236,6 +235,10 @@ export class RunRecorder {
     return this.#calls.find((call) => fits(call) && !this.#started.has(call.callId)) ?? null;
   }
 
+  isRunning(callId: string): boolean {
+    return this.#running.has(callId);
+  }
+
   /** Durable when it resolves: run the tool only then. */
   async start(callId: string, replay: "safe" | "never"): Promise<void> {
     // An agent that runs as a tool goes on after an approval.
@@ -244,6 +247,7 @@ export class RunRecorder {
     this.#started.add(callId);
     try {
       await this.#recording(turn.toolStarted(callId, { replay }));
+      this.#running.add(callId);
     } catch (error) {
       this.#started.delete(callId);
       throw error;
@@ -251,6 +255,8 @@ export class RunRecorder {
   }
 
   async end(callId: string, outcome: Outcome, shown?: ResultItem): Promise<void> {
+    // The SDK has given up on it (a timeout), and the model was told so.
+    if (!this.#running.delete(callId)) return;
     const turn = this.#turn!;
     const item = shown && (JSON.parse(JSON.stringify(shown)) as RecordedItem);
     const record = (): Promise<void> => turn.toolEnded(callId, outcome, item);
@@ -265,10 +271,11 @@ export class RunRecorder {
   /** Records the outcomes among these items that are still missing, as they are. */
   async recordResults(items: readonly AgentInputItem[]): Promise<void> {
     const turn = this.#turn;
-    const open = new Set((turn?.open ?? []).map(({ id }) => id));
+    const open = new Set([...(turn?.open ?? []).map(({ id }) => id), ...this.#running]);
     if (!turn || open.size === 0) return;
     for (const item of items) {
       if (!isResult(item) || !open.delete(item.callId)) continue;
+      this.#running.delete(item.callId);
       const copy = JSON.parse(JSON.stringify(item)) as RecordedItem;
       const value = item.type === "function_call_result" ? item.output : (copy as { output?: unknown }).output;
       await this.#recording(turn.toolEnded(item.callId, { value }, copy));
