@@ -13,7 +13,7 @@ import type { OpenCall, Session, Turn } from "holdfast";
 import { UnwrittenOutcomes } from "../ai-sdk/unwritten-outcomes.ts";
 import { agentNamed, RecordedAgents } from "./agents.ts";
 import { type Decisions, decisionsIn, decisionsOf, NOTE } from "./decisions.ts";
-import type { RecordedItem } from "./dialect.ts";
+import { openaiAgents, type RecordedItem } from "./dialect.ts";
 import { sentCopy } from "./items.ts";
 import { recordModel, recordProvider } from "./model.ts";
 import { endAs, outcomeOf, outcomeOfError } from "./outcome.ts";
@@ -56,6 +56,8 @@ class DurableRuns {
   readonly #recorders = new WeakMap<AnyState, RunRecorder>();
   readonly #ended = new WeakMap<AnyResult, Promise<RunOutcome>>();
   #recorder: RunRecorder | null = null;
+  /** A turn whose end could not be written, for lack of space. */
+  #unended: { readonly turn: Turn<RecordedItem>; readonly error: unknown } | null = null;
 
   constructor(session: Session<RecordedItem>, options: DurableOptions) {
     this.#session = session;
@@ -80,6 +82,7 @@ class DurableRuns {
     options: RunOptions = {},
   ): Promise<AnyResult> {
     refuseOtherHistory(options);
+    await this.#catchUp();
     if (input instanceof RunState) return this.#goOn(agent, input, options);
     // As the SDK itself turns text into an item.
     const prompt =
@@ -91,8 +94,7 @@ class DurableRuns {
   async resume(agent: AnyAgent, { calls, draft, ...options }: ResumeRunOptions = {}): Promise<AnyResult> {
     refuseOtherHistory(options);
     const session = this.#session;
-    // Record known outcomes before telling the model that a call has none.
-    await this.#unwritten.record();
+    await this.#catchUp();
     const { interruption } = session;
     const isAnswered = interruption?.answered === true;
     const again = { calls: calls ?? keepOrClose, ...(draft ? { draft } : {}) };
@@ -130,6 +132,13 @@ class DurableRuns {
     );
   }
 
+  /** Records what could not be written before. Known outcomes come before the model is told that a call has none. */
+  async #catchUp(): Promise<void> {
+    await this.#unwritten.record();
+    await this.#unended?.turn.fail(this.#unended.error);
+    this.#unended = null;
+  }
+
   async finish(result: AnyResult): Promise<RunOutcome> {
     const ended = this.#ended.get(result);
     if (!ended) throw new TypeError("This result does not come from a run of this durable object.");
@@ -137,9 +146,7 @@ class DurableRuns {
   }
 
   lastAgent<A extends AnyAgent>(agent: A): A {
-    const last = this.#session.entries.findLast(
-      ({ message, metadata }) => metadata["agent"] && message.type !== undefined,
-    );
+    const last = this.#session.entries.findLast(({ message }) => openaiAgents.role(message) === "assistant");
     return (agentNamed(agent, String(last?.metadata["agent"] ?? "")) ?? agent) as A;
   }
 
@@ -196,15 +203,21 @@ class DurableRuns {
   }
 
   async #ending(recorder: RunRecorder, result: AnyResult): Promise<RunOutcome> {
-    await recorder.recordResults(result.newItems.map(({ rawItem }) => rawItem as AgentInputItem));
-    return this.#end(recorder, outcomeOf(result));
+    const outcome = outcomeOf(result);
+    // What the SDK says about the calls of a stopped run is less than what is known of them.
+    const isStopped = recorder.failure !== null || outcome.kind === "aborted";
+    if (!isStopped) await recorder.recordResults(result.newItems.map(({ rawItem }) => rawItem as AgentInputItem));
+    return this.#end(recorder, outcome);
   }
 
   async #end(recorder: RunRecorder, outcome: RunOutcome): Promise<RunOutcome> {
     if (recorder.failure) {
-      // The turn knows by itself that its store failed. A full store leaves it open.
-      await recorder.turn?.fail(recorder.failure.error).catch(() => {});
-      throw recorder.failure.error;
+      const { error } = recorder.failure;
+      const { turn } = recorder;
+      await turn?.fail(error).catch(() => {
+        this.#unended = { turn, error };
+      });
+      throw error;
     }
     await endAs(outcome, recorder, this.#session);
     return outcome;

@@ -106,8 +106,8 @@ describe.each(ways)("%s", (_, options) => {
     const session = await store.create<AgentInputItem>({ dialect: openaiAgents });
     const ran: string[] = [];
     const needs = async (): Promise<boolean> => {
-      // The write and the sync of the response, then the write of the start. The SDK asks a second time.
-      if (disk.countdown === 0) disk.countdown = 3;
+      // The write and the sync of the response, then the write of the start.
+      if (disk.failed + disk.countdown === 0) disk.countdown = 3;
       return false;
     };
     const look = tool({
@@ -126,6 +126,35 @@ describe.each(ways)("%s", (_, options) => {
     expect(ran).toEqual([]);
     expect(disk.failed).toBe(1);
     expect(model.requests).toHaveLength(1);
+    // Once there is space, it goes on.
+    const again = await held.resume(new Agent({ name: "Looker", model, tools: [look] }), options as { stream: true });
+    expect(await held.finish(again)).toEqual({ kind: "completed" });
+    expect(ran).toEqual(["look"]);
+  });
+
+  test("P8: an outcome that cannot be written is recorded once there is space, and the tool is not run again", async () => {
+    using folder = place();
+    const disk = new FailingDisk();
+    await using store = await disk.open(folder.path);
+    const session = await store.create<AgentInputItem>({ dialect: openaiAgents });
+    let ran = 0;
+    const look = tool({
+      name: "look",
+      description: "",
+      parameters: nothing,
+      execute: async () => {
+        disk.countdown = 1;
+        return `seen ${++ran}`;
+      },
+    });
+    const model = new ScriptedModel([[call("a", "look")], [text("Done.")]]);
+    const held = durable(session);
+    const agent = new Agent({ name: "Looker", model, tools: [look] });
+    const done = held.run(agent, "Go.", options as { stream: true }).then((result) => held.finish(result));
+    await expect(done).rejects.toMatchObject({ code: "STORE_FULL" });
+    expect(await held.finish(await held.resume(agent, options as { stream: true }))).toEqual({ kind: "completed" });
+    expect(ran).toBe(1);
+    expect(resultsIn(model.inputs[1])["a"]).toContain("seen 1");
   });
 
   test("calls with an id that was used before, or none, get their own", async () => {
