@@ -224,8 +224,10 @@ describe("SIGKILL after each write", () => {
   });
 
   test("while words are streamed", async () => {
-    const deaths = Array.from({ length: 20 }, (_, n): Death => ({ stream: true, counts: "drafts", killAfter: 1 + n }));
-    total += (await all(deaths.values())).kills;
+    // How many drafts there are depends on how fast the machine is.
+    const { kills } = await all(everyWrite({ stream: true, counts: "drafts" }));
+    expect(kills).toBeGreaterThan(0);
+    total += kills;
   });
 });
 
