@@ -1,4 +1,9 @@
-import type { RunResult, StreamedRunResult } from "@openai/agents";
+import {
+  InputGuardrailTripwireTriggered,
+  OutputGuardrailTripwireTriggered,
+  type RunResult,
+  type StreamedRunResult,
+} from "@openai/agents";
 import type { Session } from "holdfast";
 import type { RecordedItem } from "./dialect.ts";
 import type { RunRecorder } from "./recorder.ts";
@@ -28,6 +33,7 @@ export async function endAs(outcome: RunOutcome, recorder: RunRecorder, session:
     case "aborted":
       return turn.abort({ by: "the application" });
     case "failed":
+      await hideRejected(outcome.error, turn.number, session);
       return turn.fail(outcome.error);
     case "waiting": {
       const calls = turn.open.flatMap(({ id, state }) =>
@@ -36,4 +42,13 @@ export async function endAs(outcome: RunOutcome, recorder: RunRecorder, session:
       return turn.suspend({ reason: "approval", ...(calls.length > 0 ? { calls } : {}) });
     }
   }
+}
+
+/** What a guardrail has rejected is kept from the model in later turns: the prompt and all about it, or the answer. */
+async function hideRejected(error: unknown, turn: number, session: Session<RecordedItem>): Promise<void> {
+  const isPrompt = error instanceof InputGuardrailTripwireTriggered;
+  if (!isPrompt && !(error instanceof OutputGuardrailTripwireTriggered)) return;
+  const last = session.entries.at(-1)?.step;
+  const rejected = session.entries.filter((entry) => entry.turn === turn && (isPrompt || entry.step === last));
+  for (const { id } of rejected) await session.patch(id, { hiddenFromModel: true });
 }

@@ -23,7 +23,10 @@ export interface Replay {
 
 /** If a compaction has removed the turn's beginning, everything before the last response counts as the input. */
 export function replayOf(entries: readonly Entry<RecordedItem>[], turn: number, prompt: string): Replay {
-  const shown = entries.filter(({ replacedBy, late, metadata }) => !replacedBy && !late && !metadata.hiddenFromModel);
+  // As in the session's own view, what is hidden in a turn is hidden from the next turn on.
+  const isHidden = ({ turn: of, metadata }: Entry<RecordedItem>): boolean =>
+    of !== turn && metadata.hiddenFromModel === true;
+  const shown = entries.filter((entry) => !entry.replacedBy && !entry.late && !isHidden(entry));
   const isAnswer = ({ message, turn: of }: Entry<RecordedItem>): boolean =>
     of === turn && openaiAgents.role(message) === "assistant";
   const first = shown.findIndex(isAnswer);

@@ -8,7 +8,7 @@ import { rolldown } from "rolldown";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { place } from "../../../holdfast/test/place.ts";
 import { seedOf } from "../../../holdfast/test/seed.ts";
-import { seededRandom } from "../../../testkit/src/simulation/random.ts";
+import { mixSeeds, seededRandom } from "../../../testkit/src/simulation/random.ts";
 import { openaiAgents } from "../../src/openai-agents/index.ts";
 import { openaiResponses } from "../loopback/openai-responses.ts";
 import { type Answer, type Body, loopback } from "../loopback/server.ts";
@@ -48,6 +48,7 @@ interface Death {
 
 interface Life {
   readonly acknowledged: string[];
+  readonly code: number | null;
   readonly signal: NodeJS.Signals | null;
 }
 
@@ -89,9 +90,11 @@ async function killed(stage: Stage, { atRequest }: Death): Promise<Life> {
   stage.onRequest = (n) => {
     if (n === atRequest?.n) setTimeout(() => child.kill("SIGKILL"), atRequest.delayMs);
   };
-  const ended = new Promise<NodeJS.Signals | null>((done) => child.once("close", (_, signal) => done(signal)));
+  const ended = new Promise<Pick<Life, "code" | "signal">>((done) =>
+    child.once("close", (code, signal) => done({ code, signal })),
+  );
   const out = await text(child.stdout!);
-  return { acknowledged: out.split("\n").filter(Boolean), signal: await ended };
+  return { acknowledged: out.split("\n").filter(Boolean), ...(await ended) };
 }
 
 function effectsIn({ orders }: Stage): string[] {
@@ -135,7 +138,8 @@ interface Verdict {
 async function judged(death: Death): Promise<Verdict> {
   const what = JSON.stringify(death);
   await using stage = await stageFor(death);
-  const { acknowledged, signal } = await killed(stage, death);
+  const { acknowledged, code, signal } = await killed(stage, death);
+  expect(code ?? 0, `${what}: it does not fail by itself`).toBe(0);
   stage.onRequest = () => {};
   const before = effectsIn(stage);
   await using store = await openStore(stage.orders.folder, { dialects: [openaiAgents], recordsToolStarts: true });
@@ -185,13 +189,19 @@ function isResultOf(item: unknown, id: string): boolean {
   return type === "function_call_output" && call_id === id;
 }
 
-/** Two at a time: that is how many cores there are. */
-async function all(deaths: Iterator<Death>): Promise<{ kills: number; interrupted: Set<string>; isOver: boolean }> {
+/**
+ * Until a life was over before it could be killed, or, at random instants, until there were enough kills. Two at a time:
+ * that is how many cores there are.
+ */
+async function all(
+  deaths: Iterator<Death>,
+  enough = Number.POSITIVE_INFINITY,
+): Promise<{ kills: number; interrupted: Set<string>; isOver: boolean }> {
   const interrupted = new Set<string>();
   let kills = 0;
   let isOver = false;
   const worker = async (): Promise<void> => {
-    for (let death = deaths.next(); !isOver && !death.done; death = deaths.next()) {
+    for (let death = deaths.next(); !isOver && kills < enough && !death.done; death = deaths.next()) {
       const verdict = await judged(death.value);
       isOver ||= verdict.isOver && death.value.atRequest === undefined;
       if (!verdict.isOver) kills++;
@@ -206,6 +216,8 @@ function* everyWrite(death: Death): Generator<Death, undefined> {
   for (let killAfter = 1; ; killAfter++) yield { ...death, killAfter };
 }
 
+/** In each of five parts. With those after each write there are more than 200. */
+const RANDOM_KILLS = 28;
 let total = 0;
 
 describe("SIGKILL after each write", () => {
@@ -218,6 +230,7 @@ describe("SIGKILL after each write", () => {
     const { kills, interrupted, isOver } = await all(everyWrite(death));
     total += kills;
     expect(isOver, "every write had its turn").toBe(true);
+    expect(kills).toBeGreaterThan(14);
     expect([...interrupted], "also while tools ran").toEqual(
       expect.arrayContaining(["call_transfer_1", "call_send", "call_draft"]),
     );
@@ -231,15 +244,17 @@ describe("SIGKILL after each write", () => {
   });
 });
 
-test("SIGKILL at random instants, 200 in all", async () => {
-  const random = seededRandom(seed);
-  const deaths = function* (): Generator<Death, undefined> {
-    for (let n = total; n < 200; n++) {
-      const atRequest = { n: 1 + random.below(5), delayMs: random.below(12) };
-      yield { stream: random.chance(0.5), asks: random.chance(0.5), atRequest };
-    }
-  };
-  // A life that ends before its instant has come is not counted.
-  while (total < 200) total += (await all(deaths())).kills;
-  console.log(`${total} kills`);
+describe("SIGKILL at random instants", () => {
+  test.each([1, 2, 3, 4, 5])("%i of 5", async (part) => {
+    const random = seededRandom(mixSeeds(seed, part));
+    const deaths = function* (): Generator<Death, undefined> {
+      for (;;) {
+        const atRequest = { n: 1 + random.below(5), delayMs: random.below(12) };
+        yield { stream: random.chance(0.5), asks: random.chance(0.5), atRequest };
+      }
+    };
+    total += (await all(deaths(), RANDOM_KILLS)).kills;
+  });
 });
+
+afterAll(() => console.log(`${total} kills`));

@@ -110,6 +110,8 @@ export async function loopback(speech: Speech, script: readonly Reply[] | ((body
     response.end(JSON.stringify(speech.refusal(message)));
   }
 
+  // A client on a busy machine may reuse a connection at the moment at which the server would close it as idle.
+  server.keepAliveTimeout = 0;
   await new Promise<void>((listening) => server.listen(0, "127.0.0.1", listening));
   const { port } = server.address() as AddressInfo;
   return {

@@ -384,6 +384,32 @@ test("guardrails of tools: what one withholds gets neither to the model nor into
   expect(JSON.stringify(await recordsOf(here.session as never))).not.toContain("the secret");
 });
 
+test("guardrails of agents: what one rejects is not sent in later turns", async () => {
+  await using here = await stage();
+  const trips = (word: string) => ({
+    name: word,
+    execute: async (given: { input?: unknown; agentOutput?: unknown }) => ({
+      tripwireTriggered: JSON.stringify(given.agentOutput ?? given.input).includes(word),
+      outputInfo: {},
+    }),
+  });
+  const model = new ScriptedModel(({ input }) => {
+    const last = JSON.stringify((input as AgentInputItem[]).at(-1));
+    if (last.includes("poison")) return [text("Answered beside the guardrail.")];
+    return [text(last.includes("Hello.") ? "A rude answer." : "Fine.")];
+  });
+  const agent = new Agent({ name: "A", model, inputGuardrails: [trips("poison")], outputGuardrails: [trips("rude")] });
+  const held = durable(here.session);
+  await expect(held.run(agent, "Some poison.")).rejects.toThrow(/guardrail/i);
+  await expect(held.run(agent, "Hello.")).rejects.toThrow(/guardrail/i);
+  await held.run(agent, "And now?");
+  const sent = model.inputs.slice(-2).map((input) => JSON.stringify(input));
+  for (const one of sent) expect(one).not.toContain("Some poison.");
+  for (const one of sent) expect(one).not.toContain("Answered beside");
+  expect(sent.at(-1)).toContain("Hello.");
+  expect(sent.at(-1)).not.toContain("A rude answer.");
+});
+
 test("a tool that the SDK gave up on has the SDK's words as its outcome", async () => {
   await using here = await stage();
   const slow = tool({
