@@ -32,7 +32,8 @@ export class ScriptedModel implements Model {
   }
 
   #answer(request: ModelRequest): AgentOutputItem[] {
-    const n = this.requests.push(structuredClone({ ...request, signal: undefined, _internal: undefined })) - 1;
+    const n =
+      this.requests.push(JSON.parse(JSON.stringify({ ...request, signal: undefined, _internal: undefined }))) - 1;
     const output = typeof this.#script === "function" ? this.#script(request) : this.#script[n];
     if (!output) throw new Error("the script is over");
     return structuredClone(output) as AgentOutputItem[];

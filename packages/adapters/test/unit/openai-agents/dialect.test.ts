@@ -95,7 +95,7 @@ describeDialect<AgentInputItem>(
       output: { type: "text", text },
     }),
     samples,
-    judge: (items) => validateOpenaiResponses(request(items)).map(({ rule, message }) => `${rule}: ${message}`),
+    judge: (items) => validateOpenaiResponses(request(items)).map(({ rule, at, why }) => `${rule} ${at}: ${why}`),
   },
   { describe, test },
 );
@@ -148,7 +148,7 @@ test("an interrupted shell or patch call gets an output of its own kind", () => 
 });
 
 test("P5: a call that was recorded as waiting for approval is found, and the mark is not sent", () => {
-  const waiting = { ...call("c", "send", {}), needsApproval: true } as AgentInputItem;
+  const waiting = { ...call("c", "send", {}), needsApproval: true } as unknown as AgentInputItem;
   expect(openaiAgents.calls(waiting)).toMatchObject([{ id: "c", awaiting: true }]);
   expect(JSON.stringify(request([waiting]))).not.toContain("needsApproval");
 });

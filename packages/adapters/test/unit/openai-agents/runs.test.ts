@@ -200,7 +200,7 @@ describe.each(ways)("%s", (_, options) => {
     });
     const model = new ScriptedModel([[call("a", "look")], [text("Done.")]]);
     const held = durable(here.session);
-    const given = { ...options, signal: stop.signal } as { stream: true };
+    const given = { ...options, signal: stop.signal } as RunOptions & { stream: true };
     const done = held.run(new Agent({ name: "A", model, tools: [look] }), "Go.", given);
     const ended = done.then((result) => held.finish(result)).catch(() => null);
     await ended;
