@@ -51,7 +51,7 @@ export const agentSabotages: readonly Sabotage[] = [
     name: "openai-agents: a decision is not recorded before the approved tool runs",
     room: openaiAgents,
     file: "durable.ts",
-    find: "await session.note(NOTE, { turn: number, decisions } as never);",
+    find: "await session.note(NOTE, { turn: turn.number, decisions } as never);",
     replace: "",
     look: OPENAI_AGENTS,
   },

@@ -32,6 +32,7 @@ import type {
 /** By session, because an application may call `durable` for each turn. */
 const UNWRITTEN = new WeakMap<Session<AgentInputItem>, UnwrittenOutcomes>();
 
+type Settings = RunOptions & { readonly signal: AbortSignal };
 type AnyResult = RunResult<unknown, AnyAgent> | StreamedRunResult<unknown, AnyAgent>;
 
 /**
@@ -117,19 +118,15 @@ class DurableRuns {
       );
     }
     const session = this.#session;
-    const { turn: number } = session.interruption ?? { turn: 0 };
-    const decisions: Decisions = {
-      ...decisionsIn(session.attributes.notes, number),
-      ...decisionsOf(state, recorder.context),
-    };
-    // On disk before anything that was approved runs.
-    await session.note(NOTE, { turn: number, decisions } as never);
+    const decided = decisionsOf(state, recorder.context);
     // An agent that is a tool has started, and waits in it.
     const calls = (call: OpenCall): "keep" | "close" => (recorder.isRunning(call.id) ? "keep" : keepOrClose(call));
-    recorder.continueIn(await session.resumeTurn({ calls }));
-    return this.#follow(recorder, () =>
-      this.runner.run(this.#agents.of(agent), state, this.#settings(recorder, options, undefined)),
-    );
+    const turn = await session.resumeTurn({ calls });
+    recorder.continueIn(turn);
+    const decisions: Decisions = { ...decisionsIn(session.attributes.notes, turn.number), ...decided };
+    // On disk before anything that was approved runs.
+    await session.note(NOTE, { turn: turn.number, decisions } as never);
+    return this.#follow(recorder, this.#settings(recorder, options, undefined), agent, state);
   }
 
   /** Records what could not be written before. Known outcomes come before the model is told that a call has none. */
@@ -165,39 +162,39 @@ class DurableRuns {
 
   #drive(agent: AnyAgent, input: AgentInputItem[], scope: RunScope, options: RunOptions): Promise<AnyResult> {
     const recorder = new RunRecorder(scope);
-    return this.#follow(recorder, () => {
-      const settings = this.#settings(recorder, options, scope.context);
-      return this.runner.run(this.#agents.of(agent), input, settings);
-    });
+    return this.#follow(recorder, this.#settings(recorder, options, scope.context), agent, input);
   }
 
-  // biome-ignore lint/suspicious/noExplicitAny: the overloads of `run` depend on the literal of `stream`.
-  #settings(recorder: RunRecorder, options: RunOptions, context: RunContext<unknown> | undefined): any {
+  #settings(recorder: RunRecorder, options: RunOptions, context: RunContext<unknown> | undefined): Settings {
     const signals = [recorder.stopped, recorder.turn?.signal, options.signal].filter((one) => one !== undefined);
     const callModelInputFilter: CallModelInputFilter = ({ modelData, agent }) => recorder.prepare(modelData, agent);
     return { ...options, ...(context ? { context } : {}), callModelInputFilter, signal: AbortSignal.any(signals) };
   }
 
-  async #follow(recorder: RunRecorder, run: () => Promise<AnyResult>): Promise<AnyResult> {
+  async #follow(
+    recorder: RunRecorder,
+    settings: Settings,
+    agent: AnyAgent,
+    input: AgentInputItem[] | AnyState,
+  ): Promise<AnyResult> {
     this.#recorder = recorder;
+    const fail = (error: unknown): Promise<RunOutcome> => this.#end(recorder, outcomeOfError(error, settings.signal));
     let result: AnyResult;
     try {
-      result = await run();
+      // The overloads depend on the literal of `stream`.
+      result = await this.runner.run(this.#agents.of(agent), input as AgentInputItem[], settings as { stream: true });
     } catch (error) {
-      await this.#end(recorder, outcomeOfError(recorder, error));
-      throw recorder.failure?.error ?? error;
+      await fail(error);
+      throw error;
     }
     this.#recorders.set(result.state, recorder);
     const ended =
       result instanceof StreamedRunResult
-        ? result.completed.then(
-            () => this.#ending(recorder, result),
-            (error: unknown) => this.#end(recorder, outcomeOfError(recorder, error)),
-          )
+        ? result.completed.then(() => this.#ending(recorder, result), fail)
         : this.#ending(recorder, result);
     this.#ended.set(result, ended);
     if (!(result instanceof StreamedRunResult)) await ended;
-    // Whoever wants to know calls `finish`.
+    // `finish` reports it.
     ended.catch(() => {});
     return result;
   }

@@ -17,9 +17,10 @@ export function outcomeOf(result: RunResult<unknown, AnyAgent> | StreamedRunResu
   return isStopped ? { kind: "aborted" } : { kind: "completed" };
 }
 
-export function outcomeOfError({ turn }: RunRecorder, error: unknown): RunOutcome {
+export function outcomeOfError(error: unknown, { aborted, reason }: AbortSignal): RunOutcome {
+  const isTimeout = (aborted ? reason : error)?.name === "TimeoutError";
   const isAbort = error instanceof Error && error.name === "AbortError";
-  return isAbort || turn?.signal.aborted ? { kind: "aborted" } : { kind: "failed", error };
+  return (aborted || isAbort) && !isTimeout ? { kind: "aborted" } : { kind: "failed", error };
 }
 
 /** Ends the turn the way the run ended. */

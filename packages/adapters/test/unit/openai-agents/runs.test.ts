@@ -194,7 +194,7 @@ describe.each(ways)("%s", (_, options) => {
       description: "",
       parameters: nothing,
       execute: async (__, ___, details) => {
-        stop.abort();
+        stop.abort(new Error("That is enough."));
         details!.signal!.throwIfAborted();
       },
     });
