@@ -259,3 +259,18 @@ test("steering: what is appended during the run is in the next request", async (
   await durable(session).run(new Agent({ name: "A", model, tools: [look] }), "Go.");
   expect(model.inputs[1]!.at(-1)).toEqual({ role: "user", content: "Faster." });
 });
+
+test("a request that the SDK sends again is the same request, and its answer is recorded once", async () => {
+  await using here = await stage();
+  let failures = 0;
+  const model = new ScriptedModel(() => {
+    if (failures++ === 0) throw new Error("busy");
+    return [text("Done.")];
+  });
+  const retry = { maxRetries: 2, policy: () => ({ retry: true, delayMs: 0, approveUnsafeReplay: true }) };
+  const result = await durable(here.session).run(new Agent({ name: "A", model, modelSettings: { retry } }), "Go.");
+  expect(result.finalOutput).toBe("Done.");
+  expect(model.inputs).toHaveLength(2);
+  expect(model.inputs[1]).toEqual(model.inputs[0]);
+  expect(here.session.messages).toHaveLength(2);
+});
