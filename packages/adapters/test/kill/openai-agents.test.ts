@@ -217,7 +217,7 @@ function* everyWrite(death: Death): Generator<Death, undefined> {
 }
 
 /** In each of five parts. With those after each write there are more than 200. */
-const RANDOM_KILLS = 28;
+const RANDOM_KILLS = 24;
 let total = 0;
 
 describe("SIGKILL after each write", () => {

@@ -233,6 +233,30 @@ test("the response is on disk before `response_done` is handed on, and words are
   expect(JSON.stringify(drafts)).toContain("I sp");
 });
 
+test("P8: a response that cannot be written is not handed on, and none of its tools runs", async () => {
+  using folder = place();
+  const disk = new FailingDisk();
+  await using store = await disk.open(folder.path);
+  const session = await store.create<AgentInputItem>({ dialect: openaiAgents });
+  const ran: string[] = [];
+  const execute = async (): Promise<number> => ran.push("look");
+  const look = tool({ name: "look", description: "", parameters: nothing, execute });
+  const model = new ScriptedModel(() => {
+    disk.countdown = 1;
+    return [call("a", "look")];
+  });
+  const held = durable(session);
+  const result = await held.run(new Agent({ name: "A", model, tools: [look] }), "Go.", { stream: true });
+  const seen: string[] = [];
+  const reading = (async () => {
+    for await (const event of result) if (event.type === "raw_model_stream_event") seen.push(event.data.type);
+  })();
+  await reading.catch(() => {});
+  await expect(held.finish(result)).rejects.toMatchObject({ code: "STORE_FULL" });
+  expect(seen).not.toContain("response_done");
+  expect(ran).toEqual([]);
+});
+
 test("a session with another dialect, and another place for the history, are refused", async () => {
   await using here = await stage();
   const other = await here.store.create({ dialect: "openai-responses" });

@@ -1,15 +1,20 @@
+import { setImmediate as turnOfLoop } from "node:timers/promises";
 import {
   type AgentInputItem,
   hostedMcpTool,
   type ModelRequest,
   OpenAIChatCompletionsModel,
   OpenAIResponsesModel,
+  RunContext,
+  Usage,
 } from "@openai/agents";
 import type { Entry } from "holdfast";
 import { expect, test } from "vitest";
+import { UnwrittenOutcomes } from "../../../src/ai-sdk/unwritten-outcomes.ts";
+import { RunRecorder } from "../../../src/openai-agents/recorder.ts";
 import { replayOf } from "../../../src/openai-agents/replay.ts";
 import { withoutStorage } from "../../../src/openai-agents/storage.ts";
-import { call, text } from "../../openai-agents/scripted.ts";
+import { call, stage, text } from "../../openai-agents/scripted.ts";
 
 const model = new OpenAIResponsesModel({} as never, "gpt-5");
 const REQUEST: ModelRequest = {
@@ -81,4 +86,27 @@ test("a turn whose beginning was compacted away is replayed from its last respon
   const rest = replayOf(entries, 2, "gone");
   expect(rest.responses).toHaveLength(1);
   expect(rest.input).toHaveLength(3);
+});
+
+test("a response is handed on only when its record is durable", async () => {
+  await using here = await stage();
+  const turn = await here.session.startTurn({ role: "user", content: "Go." });
+  const unwritten = new UnwrittenOutcomes();
+  const recorder = new RunRecorder({ session: here.session, turn, unwritten, context: new RunContext() });
+  const durable = Promise.withResolvers<void>();
+  const draft = {
+    ...turn.request().draft,
+    commit: () => durable.promise as never,
+  };
+  let isHandedOn = false;
+  const answered = recorder
+    .answered(draft, { output: [call("a", "look")], usage: new Usage(), model: undefined })
+    .then(() => {
+      isHandedOn = true;
+    });
+  for (let n = 0; n < 10; n++) await turnOfLoop();
+  expect(isHandedOn).toBe(false);
+  durable.resolve();
+  await answered;
+  expect(isHandedOn).toBe(true);
 });
