@@ -10,10 +10,60 @@ const TRUST = ["packages/cli/test/unit/trust.test"];
 const RULES = ["packages/cli/test/unit/permission-shell.test"];
 
 const adapters = "packages/adapters/src/ai-sdk";
+const openaiAgents = "packages/adapters/src/openai-agents";
+const OPENAI_AGENTS = ["packages/adapters/test/unit/openai-agents"];
 const cli = "packages/cli/src";
 
 /** Ways to break the promises of the adapter and of the reference agent. */
 export const agentSabotages: readonly Sabotage[] = [
+  {
+    name: "openai-agents: a tool runs before its start is recorded",
+    room: openaiAgents,
+    file: "tools.ts",
+    find: "await recorder.start(callId, safe);",
+    replace: "void recorder.start(callId, safe).catch(() => {});",
+    look: OPENAI_AGENTS,
+  },
+  {
+    name: "openai-agents: a response is handed on before it is recorded",
+    room: openaiAgents,
+    file: "recorder.ts",
+    find: "await this.#recording(draft.commit(items, options));",
+    replace: "void this.#recording(draft.commit(items, options)).catch(() => {});",
+    look: OPENAI_AGENTS,
+  },
+  {
+    name: "openai-agents: a tool that returned is run again",
+    room: openaiAgents,
+    file: "tools.ts",
+    find: "const known = recorder.outcomeOf(callId);",
+    replace: "const known = null as ReturnType<typeof recorder.outcomeOf>;",
+    look: OPENAI_AGENTS,
+  },
+  {
+    name: "openai-agents: a call that waits for approval is recorded like any other",
+    room: openaiAgents,
+    file: "recorder.ts",
+    find: "items.push(isCall(item) && (await this.#needsApproval(item)) ? { ...recorded, needsApproval: true } : recorded);",
+    replace: "items.push(recorded);",
+    look: OPENAI_AGENTS,
+  },
+  {
+    name: "openai-agents: a decision is not recorded before the approved tool runs",
+    room: openaiAgents,
+    file: "durable.ts",
+    find: "await session.note(NOTE, { turn: turn.number, decisions } as never);",
+    replace: "",
+    look: OPENAI_AGENTS,
+  },
+  {
+    name: "openai-agents: what a guardrail withholds gets into the journal",
+    room: openaiAgents,
+    file: "tools.ts",
+    find: "else await recorder.end(callId, { value: shown.output }, functionResult(call, shown.output));",
+    replace: "else await recorder.end(callId, { value: output }, functionResult(call, output));",
+    look: OPENAI_AGENTS,
+  },
   {
     name: "adapter: a tool runs before its start is recorded",
     room: adapters,

@@ -1,26 +1,20 @@
 import { appendFileSync, writeSync } from "node:fs";
 import { isStepCount, jsonSchema, type ModelMessage, streamText, type ToolSet, tool } from "ai";
-import type { OpenCall, Session, Store } from "holdfast";
-import { type DiskFile, nodeDisk } from "holdfast/disk";
-import { openFolderStore, openStoreWith } from "holdfast/store";
+import type { OpenCall, Session } from "holdfast";
 import { durable } from "../../src/ai-sdk/index.ts";
 import { models, type ProviderName } from "../loopback/models.ts";
 import type { Answer, Body } from "../loopback/server.ts";
+import { type Deadline, openDeadly } from "./deadly-store.ts";
 
 /** The agent that is killed: as a program of its own, and again in the test, which goes on where it died. */
 
-export interface Orders {
-  readonly folder: string;
+export interface Orders extends Deadline {
   readonly provider: ProviderName;
   readonly url: string;
   /** What the tools do to the world: a line for each. */
   readonly effects: string;
   /** Whether a person must say yes before anything is sent. */
   readonly asks: boolean;
-  /** SIGKILL right after the how many-eth write to the journal; 0: it is left alone. */
-  readonly killAfter: number;
-  /** Which writes count: those of streamed words, whose number depends on the weather, or all others. */
-  readonly counts: "drafts" | "records";
 }
 
 export const PROMPT: ModelMessage = { role: "user", content: "Look twice, then tell everybody." };
@@ -107,42 +101,11 @@ export async function live(
   }
 }
 
-function openKilled({ folder, killAfter, counts }: Orders): Promise<Store> {
-  let left = killAfter;
-  const isCounted = (bytes: Uint8Array): boolean => {
-    const lines = Buffer.from(bytes).toString("utf8").split("\n").filter(Boolean);
-    return lines.every((line) => line.includes('"kind":"draft"')) === (counts === "drafts");
-  };
-  const deadly = (file: DiskFile): DiskFile => ({
-    path: file.path,
-    read: (into, offset, length, position) => file.read(into, offset, length, position),
-    write: (bytes) => {
-      const written = file.write(bytes);
-      if (isCounted(bytes) && --left === 0) process.kill(process.pid, "SIGKILL");
-      return written;
-    },
-    writeAt: (bytes, position) => file.writeAt(bytes, position),
-    stat: () => file.stat(),
-    truncate: (size) => file.truncate(size),
-    sync: () => file.sync(),
-    syncNow: () => file.syncNow(),
-    close: () => file.close(),
-  });
-  const disk = {
-    ...nodeDisk,
-    open: (path: string, mode: Parameters<typeof nodeDisk.open>[1]) => {
-      const file = nodeDisk.open(path, mode);
-      return /sessions.*\.jsonl/.test(path) ? deadly(file) : file;
-    },
-  };
-  return openStoreWith((options) => openFolderStore(folder, { ...options, disk }), { recordsToolStarts: true });
-}
-
 export const OPEN = { draftMs: 1 } as const;
 
 if (import.meta.main) {
   const orders = JSON.parse(process.argv[2]!) as Orders;
-  const store = await openKilled(orders);
+  const store = await openDeadly(orders);
   const session =
     (await store.resumeLatest<ModelMessage>({}, OPEN)) ??
     (await store.create<ModelMessage>({ ...OPEN, dialect: "ai-sdk" }));

@@ -4,17 +4,10 @@ import { type Answer, type Body, event, pieces, type Speech } from "./server.ts"
 /** `POST /v1/responses` with `stream: true`. Reasoning comes encrypted if it was asked for. */
 export const openaiResponses: Speech = {
   base: "/v1",
+  whole: (answer, body, id) => responseTo(answer, body, id),
   events: (answer, body, id) => {
-    const response = { id: `resp_${id}`, object: "response", created_at: 1_700_000_000, model: body["model"] };
-    const isEncrypted = JSON.stringify(body["include"] ?? []).includes("reasoning.encrypted_content");
-    const items = itemsOf(answer, id, isEncrypted);
-    const usage = {
-      input_tokens: 12,
-      input_tokens_details: { cached_tokens: 4 },
-      output_tokens: 21,
-      output_tokens_details: { reasoning_tokens: 5 },
-      total_tokens: 33,
-    };
+    const { output, usage, ...response } = responseTo(answer, body, id);
+    const items = output as Body[];
     return [
       { type: "response.created", response: { ...response, status: "in_progress" } },
       ...items.flatMap((item, index) => [
@@ -37,6 +30,19 @@ export const openaiResponses: Speech = {
   refusal: (message) => ({ error: { message, type: "server_error", param: null, code: null } }),
   judge: (body) => validateOpenaiResponses(body),
 };
+
+function responseTo(answer: Answer, body: Body, id: string): Body {
+  const isEncrypted = JSON.stringify(body["include"] ?? []).includes("reasoning.encrypted_content");
+  const usage = {
+    input_tokens: 12,
+    input_tokens_details: { cached_tokens: 4 },
+    output_tokens: 21,
+    output_tokens_details: { reasoning_tokens: 5 },
+    total_tokens: 33,
+  };
+  const head = { id: `resp_${id}`, object: "response", created_at: 1_700_000_000, model: body["model"] };
+  return { ...head, status: "completed", output: itemsOf(answer, id, isEncrypted), usage };
+}
 
 function itemsOf({ reasoning, searched, text, calls = [] }: Answer, id: string, isEncrypted: boolean): Body[] {
   const encrypted_content = isEncrypted ? `encrypted-${id}` : null;

@@ -40,6 +40,8 @@ export interface Speech {
    * of.
    */
   events(answer: Answer, body: Body, id: string): string[];
+  /** The answer to a request that does not ask for a stream; for those that can here. */
+  whole?(answer: Answer, body: Body, id: string): Body;
   /** The event by which it tells of a failure in mid-stream. */
   failure(): string;
   /** What it says to a refused request. */
@@ -73,12 +75,17 @@ export async function loopback(speech: Speech, script: readonly Reply[] | ((body
     const reply = typeof script === "function" ? script(body) : script[n];
     if (!reply) return refuse(response, 400, {}, "the script is over");
     if ("status" in reply) return refuse(response, reply.status, reply.headers ?? {}, reply.message ?? "no");
-    response.writeHead(200, { "content-type": "text/event-stream" });
     const given = "answer" in reply ? reply.answer : reply;
     const id = createHash("sha256")
       .update(JSON.stringify([body, given]))
       .digest("hex")
       .slice(0, 12);
+    if (speech.whole && body["stream"] !== true) {
+      response.writeHead(200, { "content-type": "application/json" });
+      response.end(JSON.stringify(speech.whole(given, body, id)));
+      return;
+    }
+    response.writeHead(200, { "content-type": "text/event-stream" });
     const events = speech.events(given, body, id);
     const sent = "answer" in reply ? events.slice(0, reply.after) : events;
     if ("answer" in reply && reply.end === "garbled") sent.push("data: {no\n\n", ...events.slice(reply.after + 1));
@@ -103,6 +110,8 @@ export async function loopback(speech: Speech, script: readonly Reply[] | ((body
     response.end(JSON.stringify(speech.refusal(message)));
   }
 
+  // A client on a busy machine may reuse a connection at the moment at which the server would close it as idle.
+  server.keepAliveTimeout = 0;
   await new Promise<void>((listening) => server.listen(0, "127.0.0.1", listening));
   const { port } = server.address() as AddressInfo;
   return {

@@ -1,0 +1,239 @@
+import { AsyncLocalStorage } from "node:async_hooks";
+import {
+  type AgentInputItem,
+  type CallModelInputFilter,
+  type Model,
+  RunContext,
+  Runner,
+  type RunResult,
+  RunState,
+  StreamedRunResult,
+} from "@openai/agents";
+import type { OpenCall, Session, Turn } from "holdfast";
+import { UnwrittenOutcomes } from "../ai-sdk/unwritten-outcomes.ts";
+import { agentNamed, RecordedAgents } from "./agents.ts";
+import { type Decisions, decisionsIn, decisionsOf, NOTE } from "./decisions.ts";
+import { openaiAgents, type RecordedItem } from "./dialect.ts";
+import { sentCopy } from "./items.ts";
+import { recordModel, recordProvider } from "./model.ts";
+import { endAs, outcomeOf, outcomeOfError } from "./outcome.ts";
+import { RunRecorder, type RunScope } from "./recorder.ts";
+import { replayOf } from "./replay.ts";
+import type {
+  AnyAgent,
+  AnyState,
+  Durable,
+  DurableOptions,
+  ResumeRunOptions,
+  RunOptions,
+  RunOutcome,
+} from "./surface.ts";
+
+/** By session, because an application may call `durable` for each turn. */
+const UNWRITTEN = new WeakMap<Session<AgentInputItem>, UnwrittenOutcomes>();
+
+type Settings = RunOptions & { readonly signal: AbortSignal };
+type AnyResult = RunResult<unknown, AnyAgent> | StreamedRunResult<unknown, AnyAgent>;
+
+/**
+ * Makes the runs of agents durable in this session. The session's dialect is `openaiAgents`. Open its store with
+ * `recordsToolStarts: true`, since every start is recorded.
+ */
+export function durable(session: Session<AgentInputItem>, options: DurableOptions = {}): Durable {
+  const { dialect } = session.attributes;
+  if (dialect !== "openai-agents") {
+    throw new TypeError(
+      `The session has the dialect "${dialect}", but items of the Agents SDK need "openai-agents". Create the session with the dialect openaiAgents.`,
+    );
+  }
+  return new DurableRuns(session as Session<RecordedItem>, options) as unknown as Durable;
+}
+
+class DurableRuns {
+  readonly runner: Runner;
+  readonly #session: Session<RecordedItem>;
+  readonly #agents: RecordedAgents;
+  readonly #unwritten: UnwrittenOutcomes;
+  readonly #recorders = new WeakMap<AnyState, RunRecorder>();
+  readonly #ended = new WeakMap<AnyResult, Promise<RunOutcome>>();
+  #recorder: RunRecorder | null = null;
+  /** A turn whose end could not be written, for lack of space. */
+  #unended: { readonly turn: Turn<RecordedItem>; readonly error: unknown } | null = null;
+
+  constructor(session: Session<RecordedItem>, options: DurableOptions) {
+    this.#session = session;
+    this.#unwritten = UNWRITTEN.get(session) ?? new UnwrittenOutcomes();
+    UNWRITTEN.set(session, this.#unwritten);
+    const inTool = new AsyncLocalStorage<true>();
+    const recording = (): RunRecorder | null => (inTool.getStore() ? null : this.#recorder);
+    this.#agents = new RecordedAgents({ options, inTool, recorder: () => this.#recorder });
+    const { config } = new Runner(options.runner);
+    const { model, handoffInputFilter } = config;
+    this.runner = new Runner({
+      ...options.runner,
+      modelProvider: recordProvider(config.modelProvider, recording),
+      ...(typeof model === "object" ? { model: recordModel(model as Model, recording) } : {}),
+      ...(handoffInputFilter ? { handoffInputFilter: this.#agents.filter(handoffInputFilter) } : {}),
+    });
+  }
+
+  async run(
+    agent: AnyAgent,
+    input: string | AgentInputItem[] | AnyState,
+    options: RunOptions = {},
+  ): Promise<AnyResult> {
+    refuseOtherHistory(options);
+    await this.#catchUp();
+    if (input instanceof RunState) return this.#goOn(agent, input, options);
+    // As the SDK itself turns text into an item.
+    const prompt =
+      typeof input === "string" ? [{ type: "message" as const, role: "user" as const, content: input }] : input;
+    const turn = await this.#session.startTurn(prompt, { metadata: { agent: agent.name } });
+    return this.#drive(agent, this.#session.messages.map(sentCopy), this.#scope(options, { turn }), options);
+  }
+
+  async resume(agent: AnyAgent, { calls, draft, ...options }: ResumeRunOptions = {}): Promise<AnyResult> {
+    refuseOtherHistory(options);
+    const session = this.#session;
+    await this.#catchUp();
+    const { interruption } = session;
+    const isAnswered = interruption?.answered === true;
+    const again = { calls: calls ?? keepOrClose, ...(draft ? { draft } : {}) };
+    const turn = isAnswered ? null : await session.resumeTurn(again);
+    const { number, prompt } = turn ?? { number: interruption!.turn, prompt: interruption!.prompt };
+    const replay = replayOf(session.entries, number, prompt.id);
+    const decisions = decisionsIn(session.attributes.notes, number);
+    const reopen = (): Promise<Turn<RecordedItem>> => session.resumeTurn(again);
+    const scope = this.#scope(options, { turn, replay, decisions, reopen });
+    const first = agentNamed(agent, String(prompt.metadata["agent"] ?? "")) ?? agent;
+    return this.#drive(first, replay.input, scope, options);
+  }
+
+  /** After a person has decided. */
+  async #goOn(agent: AnyAgent, state: AnyState, options: RunOptions): Promise<AnyResult> {
+    const recorder = this.#recorders.get(state);
+    if (!recorder) {
+      throw new TypeError(
+        "This state does not come from a run of this durable object, so nothing of it would be recorded. Call resume(), which restores the state of an interrupted run.",
+      );
+    }
+    const session = this.#session;
+    const decided = decisionsOf(state, recorder.context);
+    // An agent that is a tool has started, and waits in it.
+    const calls = (call: OpenCall): "keep" | "close" => (recorder.isRunning(call.id) ? "keep" : keepOrClose(call));
+    const turn = await session.resumeTurn({ calls });
+    recorder.continueIn(turn);
+    const decisions: Decisions = { ...decisionsIn(session.attributes.notes, turn.number), ...decided };
+    // On disk before anything that was approved runs.
+    await session.note(NOTE, { turn: turn.number, decisions } as never);
+    return this.#follow(recorder, this.#settings(recorder, options, undefined), agent, state);
+  }
+
+  /** Records what could not be written before. Known outcomes come before the model is told that a call has none. */
+  async #catchUp(): Promise<void> {
+    await this.#unwritten.record();
+    await this.#unended?.turn.fail(this.#unended.error);
+    this.#unended = null;
+  }
+
+  async finish(result: AnyResult): Promise<RunOutcome> {
+    const ended = this.#ended.get(result);
+    if (!ended) throw new TypeError("This result does not come from a run of this durable object.");
+    return ended;
+  }
+
+  lastAgent<A extends AnyAgent>(agent: A): A {
+    const last = this.#session.entries.findLast(({ message }) => openaiAgents.role(message) === "assistant");
+    return (agentNamed(agent, String(last?.metadata["agent"] ?? "")) ?? agent) as A;
+  }
+
+  #scope(
+    { context, callModelInputFilter }: RunOptions,
+    of: Pick<RunScope, "turn" | "replay" | "decisions" | "reopen">,
+  ): RunScope {
+    return {
+      ...of,
+      session: this.#session,
+      unwritten: this.#unwritten,
+      context: context instanceof RunContext ? context : new RunContext(context),
+      filter: callModelInputFilter ?? this.runner.config.callModelInputFilter,
+    };
+  }
+
+  #drive(agent: AnyAgent, input: AgentInputItem[], scope: RunScope, options: RunOptions): Promise<AnyResult> {
+    const recorder = new RunRecorder(scope);
+    return this.#follow(recorder, this.#settings(recorder, options, scope.context), agent, input);
+  }
+
+  #settings(recorder: RunRecorder, options: RunOptions, context: RunContext<unknown> | undefined): Settings {
+    const signals = [recorder.stopped, recorder.turn?.signal, options.signal].filter((one) => one !== undefined);
+    const callModelInputFilter: CallModelInputFilter = ({ modelData, agent }) => recorder.prepare(modelData, agent);
+    return { ...options, ...(context ? { context } : {}), callModelInputFilter, signal: AbortSignal.any(signals) };
+  }
+
+  async #follow(
+    recorder: RunRecorder,
+    settings: Settings,
+    agent: AnyAgent,
+    input: AgentInputItem[] | AnyState,
+  ): Promise<AnyResult> {
+    this.#recorder = recorder;
+    const fail = (error: unknown): Promise<RunOutcome> => this.#end(recorder, outcomeOfError(error, settings.signal));
+    let result: AnyResult;
+    try {
+      // The overloads depend on the literal of `stream`.
+      result = await this.runner.run(this.#agents.of(agent), input as AgentInputItem[], settings as { stream: true });
+    } catch (error) {
+      await fail(error);
+      throw error;
+    }
+    this.#recorders.set(result.state, recorder);
+    const ended =
+      result instanceof StreamedRunResult
+        ? result.completed.then(() => this.#ending(recorder, result), fail)
+        : this.#ending(recorder, result);
+    this.#ended.set(result, ended);
+    if (!(result instanceof StreamedRunResult)) await ended;
+    // `finish` reports it.
+    ended.catch(() => {});
+    return result;
+  }
+
+  async #ending(recorder: RunRecorder, result: AnyResult): Promise<RunOutcome> {
+    const outcome = outcomeOf(result);
+    // What the SDK says about the calls of a stopped run is less than what is known of them.
+    const isStopped = recorder.failure !== null || outcome.kind === "aborted";
+    if (!isStopped) await recorder.recordResults(result.newItems.map(({ rawItem }) => rawItem as AgentInputItem));
+    return this.#end(recorder, outcome);
+  }
+
+  async #end(recorder: RunRecorder, outcome: RunOutcome): Promise<RunOutcome> {
+    if (recorder.failure) {
+      const { error } = recorder.failure;
+      const { turn } = recorder;
+      await turn?.fail(error).catch(() => {
+        this.#unended = { turn, error };
+      });
+      throw error;
+    }
+    await endAs(outcome, recorder, this.#session);
+    return outcome;
+  }
+}
+
+/**
+ * Calls that wait for a person stay open. Calls that never started, or are safe to repeat, run. For the others, the
+ * model is told how far each got.
+ */
+function keepOrClose({ state, replay }: OpenCall): "keep" | "close" {
+  return state === "awaiting" || state === "never-started" || replay === "safe" ? "keep" : "close";
+}
+
+function refuseOtherHistory(options: object): void {
+  for (const name of ["session", "conversationId", "previousResponseId"] as const) {
+    if ((options as Record<string, unknown>)[name] == null) continue;
+    throw new TypeError(
+      `The option "${name}" names another place for the history, but a durable run takes it from the Holdfast session. Leave it out.`,
+    );
+  }
+}

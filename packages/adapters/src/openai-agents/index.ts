@@ -1,0 +1,12 @@
+export { openaiAgents } from "./dialect.ts";
+export { durable } from "./durable.ts";
+export { historySession } from "./history-session.ts";
+export type {
+  AnyAgent,
+  AnyState,
+  Durable,
+  DurableOptions,
+  ResumeRunOptions,
+  RunOptions,
+  RunOutcome,
+} from "./surface.ts";

@@ -1,0 +1,55 @@
+import {
+  InputGuardrailTripwireTriggered,
+  OutputGuardrailTripwireTriggered,
+  type RunResult,
+  type StreamedRunResult,
+} from "@openai/agents";
+import type { Session } from "holdfast";
+import type { RecordedItem } from "./dialect.ts";
+import type { RunRecorder } from "./recorder.ts";
+import type { AnyAgent, RunOutcome } from "./surface.ts";
+
+export function outcomeOf(result: RunResult<unknown, AnyAgent> | StreamedRunResult<unknown, AnyAgent>): RunOutcome {
+  if (result.interruptions.length > 0) return { kind: "waiting" };
+  // Asking for the final output of a run that has none makes the SDK warn.
+  const isFinal = result.state._currentStep?.type === "next_step_final_output";
+  const isStopped = "cancelled" in result && result.cancelled && !isFinal;
+  return isStopped ? { kind: "aborted" } : { kind: "completed" };
+}
+
+export function outcomeOfError(error: unknown, { aborted, reason }: AbortSignal): RunOutcome {
+  const isTimeout = (aborted ? reason : error)?.name === "TimeoutError";
+  const isAbort = error instanceof Error && error.name === "AbortError";
+  return (aborted || isAbort) && !isTimeout ? { kind: "aborted" } : { kind: "failed", error };
+}
+
+/** Ends the turn the way the run ended. */
+export async function endAs(outcome: RunOutcome, recorder: RunRecorder, session: Session<RecordedItem>): Promise<void> {
+  // A turn whose answer was recorded, and that needed nothing else.
+  if (!recorder.turn && outcome.kind === "completed") return session.endTurn();
+  const turn = recorder.turn ?? (await session.resumeTurn());
+  switch (outcome.kind) {
+    case "completed":
+      return turn.end();
+    case "aborted":
+      return turn.abort({ by: "the application" });
+    case "failed":
+      await hideRejected(outcome.error, turn.number, session);
+      return turn.fail(outcome.error);
+    case "waiting": {
+      const calls = turn.open.flatMap(({ id, state }) =>
+        state === "awaiting" || state === "never-started" ? [id] : [],
+      );
+      return turn.suspend({ reason: "approval", ...(calls.length > 0 ? { calls } : {}) });
+    }
+  }
+}
+
+/** What a guardrail has rejected is kept from the model in later turns: the prompt and all about it, or the answer. */
+async function hideRejected(error: unknown, turn: number, session: Session<RecordedItem>): Promise<void> {
+  const isPrompt = error instanceof InputGuardrailTripwireTriggered;
+  if (!isPrompt && !(error instanceof OutputGuardrailTripwireTriggered)) return;
+  const last = session.entries.at(-1)?.step;
+  const rejected = session.entries.filter((entry) => entry.turn === turn && (isPrompt || entry.step === last));
+  for (const { id } of rejected) await session.patch(id, { hiddenFromModel: true });
+}

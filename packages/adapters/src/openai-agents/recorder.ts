@@ -1,0 +1,337 @@
+import { isDeepStrictEqual } from "node:util";
+import {
+  type AgentInputItem,
+  type AgentOutputItem,
+  type CallModelInputFilter,
+  type ModelInputData,
+  type ModelRequest,
+  type RunContext,
+  RunToolApprovalItem,
+  type Usage as SdkUsage,
+  type Tool,
+} from "@openai/agents";
+import { type Draft, isHoldfastError, type Outcome, type Session, type Turn, type Usage } from "holdfast";
+import type { UnwrittenOutcomes } from "../ai-sdk/unwritten-outcomes.ts";
+import type { RecordedItem } from "./dialect.ts";
+import { type CallItem, isCall, isResult, type ResultItem, sentCopy, withUniqueCallIds } from "./items.ts";
+import { type RecordedOutcome, type Replay, replayable } from "./replay.ts";
+import type { AnyAgent } from "./surface.ts";
+
+export type AnyContext = RunContext<unknown>;
+
+/** What a run works with. */
+export interface RunScope {
+  readonly session: Session<RecordedItem>;
+  readonly unwritten: UnwrittenOutcomes;
+  readonly context: AnyContext;
+  /** Null for a turn whose answer is recorded: `reopen` is called if the SDK asks the model nevertheless. */
+  readonly turn: Turn<RecordedItem> | null;
+  readonly reopen?: () => Promise<Turn<RecordedItem>>;
+  readonly replay?: Replay;
+  /** What a person has decided, by call id. */
+  readonly decisions?: Readonly<Record<string, Decision>>;
+  /** The application's own. */
+  readonly filter?: CallModelInputFilter | undefined;
+}
+
+export interface Decision {
+  readonly approved: boolean;
+  readonly message?: string;
+}
+
+/** The answer of a model, and where it is from. */
+interface Answer {
+  readonly output: AgentOutputItem[];
+  readonly usage: SdkUsage;
+  readonly model: string | undefined;
+}
+
+/** Records one run of the SDK's loop. */
+export class RunRecorder {
+  readonly #scope: RunScope;
+  readonly #stop = new AbortController();
+  readonly #replay: AgentOutputItem[][];
+  readonly #outcomes: Map<string, RecordedOutcome>;
+  readonly #started = new Set<string>();
+  /** Started, and without an outcome. */
+  readonly #running = new Set<string>();
+  #turn: Turn<RecordedItem> | null;
+  #draft: { readonly draft: Draft<RecordedItem>; isAsked: boolean } | null = null;
+  #failure: { readonly error: unknown } | null = null;
+  #agent: AnyAgent | null = null;
+  #tools: readonly Tool<unknown>[] = [];
+  #calls: readonly CallItem[] = [];
+  #callIds: Set<string> | null = null;
+  /** A hand-off has changed what the next agent sees: what the SDK sends is not the session's conversation any more. */
+  isFiltered = false;
+
+  constructor(scope: RunScope) {
+    this.#scope = scope;
+    this.#turn = scope.turn;
+    this.#replay = [...(scope.replay?.responses ?? [])];
+    this.#outcomes = new Map(scope.replay?.outcomes);
+  }
+
+  get turn(): Turn<RecordedItem> | null {
+    return this.#turn;
+  }
+
+  get context(): AnyContext {
+    return this.#scope.context;
+  }
+
+  /** Why the run failed: the store's error, or a refusal. */
+  get failure(): { readonly error: unknown } | null {
+    return this.#failure;
+  }
+
+  /** Fires when nothing more can be recorded. */
+  get stopped(): AbortSignal {
+    return this.#stop.signal;
+  }
+
+  /** The run goes on after a person has decided. */
+  continueIn(turn: Turn<RecordedItem>): void {
+    this.#turn = turn;
+  }
+
+  /** The tools of the agent that is asked next. */
+  offer(tools: readonly Tool<unknown>[]): void {
+    this.#tools = tools;
+  }
+
+  /**
+   * Before each request: records what the SDK has made of open calls (a rejection, a timeout, an unknown tool), and
+   * returns what the model sees. The draft is taken here: records written from now on come after the answer (R1).
+   */
+  async prepare(data: ModelInputData, agent: AnyAgent): Promise<ModelInputData> {
+    this.#agent = agent;
+    if (this.#replay.length > 0) return data;
+    const { unwritten, filter, context } = this.#scope;
+    const turn = await this.#live();
+    await this.#recording(unwritten.record());
+    await this.recordResults(data.input);
+    const { messages, draft } = turn.request();
+    this.#draft = { draft, isAsked: false };
+    const modelData = this.isFiltered ? data : { ...data, input: messages.map(sentCopy) };
+    return filter ? filter({ modelData, agent, context: context.context }) : modelData;
+  }
+
+  /** The request, if the last recorded response turned out to need no processing: the SDK has not prepared one. */
+  async prepareLate(request: ModelRequest): Promise<ModelRequest> {
+    const { input, systemInstructions } = request;
+    if (this.#draft || typeof input === "string") return request;
+    const data = await this.prepare(
+      { input, ...(systemInstructions ? { instructions: systemInstructions } : {}) },
+      this.#agent!,
+    );
+    return { ...request, input: data.input, ...(data.instructions ? { systemInstructions: data.instructions } : {}) };
+  }
+
+  /** The next recorded response. Null if there is none: ask the model. */
+  async replayed(request: ModelRequest): Promise<AgentOutputItem[] | null> {
+    for (let response = this.#replay.shift(); response; response = this.#replay.shift()) {
+      const { output, gone } = replayable(response, this.#outcomes, request);
+      for (const { callId, name } of gone) {
+        const error = `The tool ${JSON.stringify(name)} no longer exists: it did not run.`;
+        await this.#recording((await this.#live()).toolEnded(callId, { error }));
+      }
+      if (output === null) continue;
+      this.#calls = output.filter(isCall);
+      for (const call of this.#calls) this.#decide(call);
+      return output;
+    }
+    return null;
+  }
+
+  /** A call that ran, or was decided about, is not put before a person again. */
+  #decide(call: CallItem): void {
+    const { decisions = {}, context } = this.#scope;
+    const decision = Object.hasOwn(decisions, call.callId) ? decisions[call.callId] : undefined;
+    const isDone = this.#outcomes.has(call.callId);
+    const tool = this.#tools.find((one) => matches(one, call));
+    if (!tool || (!isDone && !decision)) return;
+    const item = new RunToolApprovalItem(call as never, this.#agent!, tool.name);
+    if (isDone || decision!.approved) context.approveTool(item);
+    else context.rejectTool(item, decision!.message === undefined ? {} : { message: decision!.message });
+  }
+
+  /** The draft of the answer. A request that is sent again keeps its place: the model has seen nothing else. */
+  async ask(): Promise<Draft<RecordedItem>> {
+    const turn = await this.#live();
+    const known = this.#draft;
+    let draft = known?.draft ?? turn.request().draft;
+    if (known?.isAsked) {
+      try {
+        draft = known.draft.restart();
+      } catch (error) {
+        if (!isHoldfastError(error, "DRAFT_DISCARDED")) throw error;
+        draft = turn.request().draft;
+      }
+    }
+    this.#draft = { draft, isAsked: true };
+    return draft;
+  }
+
+  /** Records the whole response, with what waits for approval in it. Returns what the SDK may process. */
+  async answered(draft: Draft<RecordedItem>, { output: given, usage, model }: Answer): Promise<AgentOutputItem[]> {
+    const output = withUniqueCallIds(given, (callId) => this.#isTaken(callId));
+    this.#calls = output.filter(isCall);
+    const items: RecordedItem[] = [];
+    for (const item of output) {
+      const recorded = JSON.parse(JSON.stringify(item)) as RecordedItem;
+      items.push(isCall(item) && (await this.#needsApproval(item)) ? { ...recorded, needsApproval: true } : recorded);
+    }
+    const spent = usageOf(usage);
+    if (items.length === 0) await this.#recording(draft.discard("the response was empty"));
+    else {
+      const metadata = { agent: this.#agent?.name ?? "" };
+      const options = { metadata, ...(spent ? { usage: spent } : {}), ...(model === undefined ? {} : { model }) };
+      await this.#recording(draft.commit(items, options));
+    }
+    this.#draft = null;
+    await this.#startUnseen();
+    return output;
+  }
+
+  /** Nothing tells when the actions on a computer begin, so they count as begun with the response. */
+  async #startUnseen(): Promise<void> {
+    const open = new Set((this.#turn?.open ?? []).flatMap(({ id, state }) => (state === "never-started" ? [id] : [])));
+    for (const { type, callId } of this.#calls)
+      if (type === "computer_call" && open.has(callId)) await this.start(callId, "never");
+  }
+
+  #isTaken(callId: string): boolean {
+    this.#callIds ??= new Set(
+      this.#scope.session.entries.flatMap(({ message }) => (isCall(message) ? [message.callId] : [])),
+    );
+    const isTaken = this.#callIds.has(callId);
+    this.#callIds.add(callId);
+    return isTaken;
+  }
+
+  /** The SDK asks the same question later, when other tools of the response may be running. */
+  async #needsApproval(call: CallItem): Promise<boolean> {
+    const { context } = this.#scope;
+    const tool = this.#tools.find((one) => matches(one, call));
+    if (!tool || tool.type === "hosted_tool") return false;
+    if (context.isToolApproved({ toolName: tool.name, callId: call.callId }) !== undefined) return false;
+    try {
+      const needs = tool.needsApproval as (context: AnyContext, input: unknown, callId: string) => Promise<boolean>;
+      return await needs.call(tool, context, inputOf(call), call.callId);
+    } catch {
+      // The SDK will fail on it, too, and report it.
+      return false;
+    }
+  }
+
+  /** The recorded outcome of a call that must not run again. */
+  outcomeOf(callId: string): RecordedOutcome | null {
+    return this.#outcomes.get(callId) ?? null;
+  }
+
+  /** The open call that a tool is run for, where the SDK does not say. */
+  callFor(fits: (call: CallItem) => boolean): CallItem | null {
+    return this.#calls.find((call) => fits(call) && !this.#started.has(call.callId)) ?? null;
+  }
+
+  isRunning(callId: string): boolean {
+    return this.#running.has(callId);
+  }
+
+  /** Durable when it resolves: run the tool only then. */
+  async start(callId: string, replay: "safe" | "never"): Promise<void> {
+    // An agent that runs as a tool goes on after an approval.
+    if (this.#started.has(callId)) return;
+    const turn = await this.#live();
+    this.#started.add(callId);
+    try {
+      await this.#recording(turn.toolStarted(callId, { replay }));
+      this.#running.add(callId);
+    } catch (error) {
+      this.#started.delete(callId);
+      throw error;
+    }
+  }
+
+  async end(callId: string, outcome: Outcome, shown?: ResultItem): Promise<void> {
+    // The SDK has given up on it (a timeout), and the model was told so.
+    if (!this.#running.delete(callId)) return;
+    const turn = this.#turn!;
+    const item = shown && (JSON.parse(JSON.stringify(shown)) as RecordedItem);
+    const record = (): Promise<void> => turn.toolEnded(callId, outcome, item);
+    try {
+      await this.#recording(record());
+    } catch (error) {
+      if (isHoldfastError(error, "STORE_FULL")) this.#scope.unwritten.keep(record);
+      throw error;
+    }
+  }
+
+  /** Records the outcomes among these items that are still missing, as they are. */
+  async recordResults(items: readonly AgentInputItem[]): Promise<void> {
+    const turn = this.#turn;
+    const open = new Set([...(turn?.open ?? []).map(({ id }) => id), ...this.#running]);
+    if (!turn || open.size === 0) return;
+    for (const item of items) {
+      if (!isResult(item) || !open.delete(item.callId)) continue;
+      this.#running.delete(item.callId);
+      const copy = JSON.parse(JSON.stringify(item)) as RecordedItem;
+      const value = item.type === "function_call_result" ? item.output : (copy as { output?: unknown }).output;
+      await this.#recording(turn.toolEnded(item.callId, { value }, copy));
+    }
+  }
+
+  async #live(): Promise<Turn<RecordedItem>> {
+    if (this.#failure) throw this.#failure.error;
+    if (!this.#turn && this.#scope.reopen) this.#turn = await this.#scope.reopen();
+    this.#turn!.signal.throwIfAborted();
+    return this.#turn!;
+  }
+
+  /** The model must not take a failed record for an error of a tool: it ends the run (P8). */
+  async #recording<T>(recorded: Promise<T>): Promise<T> {
+    try {
+      return await recorded;
+    } catch (error) {
+      this.#failure ??= { error };
+      this.#stop.abort(error);
+      throw error;
+    }
+  }
+}
+
+function matches(tool: Tool<unknown>, call: CallItem): boolean {
+  if (call.type === "function_call") return tool.type === "function" && tool.name === call.name;
+  return `${tool.type}_call` === call.type;
+}
+
+function inputOf(call: CallItem): unknown {
+  if (call.type === "function_call") return JSON.parse(call.arguments);
+  if (call.type === "apply_patch_call") return call.operation;
+  return call.action;
+}
+
+/** Whether a tool was called with this. The SDK copies what it passes on. */
+export function isSame(a: unknown, b: unknown): boolean {
+  return isDeepStrictEqual(a, b);
+}
+
+function usageOf(usage: SdkUsage | undefined): Usage | null {
+  if (!usage) return null;
+  const { inputTokens = 0, outputTokens = 0 } = usage;
+  const detail = (list: unknown, name: string): number =>
+    (Array.isArray(list) ? list : [list]).reduce(
+      (sum: number, one) => sum + Number((one as Record<string, unknown> | undefined)?.[name] ?? 0),
+      0,
+    );
+  const cacheReadTokens = detail(usage.inputTokensDetails, "cached_tokens");
+  const reasoningTokens = detail(usage.outputTokensDetails, "reasoning_tokens");
+  if (inputTokens + outputTokens === 0) return null;
+  return {
+    inputTokens,
+    outputTokens,
+    ...(cacheReadTokens > 0 ? { cacheReadTokens } : {}),
+    ...(reasoningTokens > 0 ? { reasoningTokens } : {}),
+  };
+}

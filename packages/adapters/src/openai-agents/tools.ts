@@ -1,0 +1,160 @@
+import type { AsyncLocalStorage } from "node:async_hooks";
+import {
+  type ApplyPatchTool,
+  type EditorInvocationContext,
+  type FunctionTool,
+  runToolOutputGuardrails,
+  type ShellTool,
+  type Tool,
+  type ToolOutputGuardrailDefinition,
+} from "@openai/agents";
+import { type CallItem, functionResult, type ResultItem } from "./items.ts";
+import { isSame, type RunRecorder } from "./recorder.ts";
+import { outputText } from "./replay.ts";
+import type { AnyAgent, DurableOptions } from "./surface.ts";
+
+/** What the wrapped parts of an agent need. They outlive a run: an approved call runs in the next one. */
+export interface Wrapping {
+  readonly options: DurableOptions;
+  /** Inside a tool: an agent that runs there is part of that call. */
+  readonly inTool: AsyncLocalStorage<true>;
+  /** Null outside of a recorded run. */
+  recorder(): RunRecorder | null;
+}
+
+/** The same tool, with a start that is durable before it runs, and an outcome that is recorded when it returns. */
+export function recordTool<T extends Tool<unknown>>(tool: T, agent: AnyAgent, wrapping: Wrapping): T {
+  switch (tool.type) {
+    case "function":
+      return recordFunction(tool, agent, wrapping) as T;
+    case "shell":
+      return recordShell(tool, wrapping) as T;
+    case "apply_patch":
+      return recordEditor(tool, wrapping) as T;
+    default:
+      return tool;
+  }
+}
+
+type Guardrail = ToolOutputGuardrailDefinition<unknown>;
+
+function recordFunction(tool: FunctionTool<unknown>, agent: AnyAgent, wrapping: Wrapping): FunctionTool<unknown> {
+  const { replay = {} } = wrapping.options;
+  const safe = (Object.hasOwn(replay, tool.name) ? replay[tool.name] : undefined) ?? "never";
+  const outputGuardrails = tool.outputGuardrails?.map(askedOnce);
+  const isAgent = typeof (tool as { readonly on?: unknown }).on === "function";
+  const invoke: FunctionTool<unknown>["invoke"] = async (context, input, details) => {
+    const recorder = wrapping.recorder();
+    const call = details?.toolCall as Extract<CallItem, { type: "function_call" }> | undefined;
+    if (!recorder || !call || wrapping.inTool.getStore()) return tool.invoke(context, input, details);
+    const { callId } = call;
+    const known = recorder.outcomeOf(callId);
+    if (known) return known.value ?? (known.item.type === "function_call_result" ? outputText(known.item) : "");
+    await recorder.start(callId, safe);
+    let output: unknown;
+    try {
+      output = await wrapping.inTool.run(true, () => tool.invoke(context, input, details));
+    } catch (error) {
+      await recorder.end(callId, { error: error ?? "The tool failed without an error." });
+      throw error;
+    }
+    // An agent that waits for an approval has no output yet. The SDK knows, and the next request or the end of the run
+    // records what the SDK makes of it.
+    if (isAgent && output === "") return output;
+    const shown = await afterGuardrails(outputGuardrails, { context, agent, toolCall: call, toolOutput: output });
+    if ("error" in shown) await recorder.end(callId, { error: shown.error });
+    else await recorder.end(callId, { value: shown.output }, functionResult(call, shown.output));
+    return output;
+  };
+  return { ...tool, invoke, ...(outputGuardrails ? { outputGuardrails } : {}) };
+}
+
+/** What the guardrails leave of an output: nothing else may get into the journal. */
+async function afterGuardrails(
+  guardrails: Guardrail[] | undefined,
+  given: Omit<Parameters<typeof runToolOutputGuardrails>[0], "guardrails">,
+): Promise<{ readonly output: unknown } | { readonly error: string }> {
+  try {
+    return { output: await runToolOutputGuardrails({ ...given, guardrails: guardrails as never }) };
+  } catch (error) {
+    return { error: error instanceof Error ? error.message : String(error) };
+  }
+}
+
+/** The SDK runs the guardrails later, and gets the same answer. */
+function askedOnce(guardrail: Guardrail): Guardrail {
+  const answers = new Map<string, ReturnType<Guardrail["run"]>>();
+  return {
+    ...guardrail,
+    run: (data) => {
+      const { callId } = data.toolCall;
+      const known = answers.get(callId);
+      answers.delete(callId);
+      if (known) return known;
+      const answer = guardrail.run(data);
+      answers.set(callId, answer);
+      return answer;
+    },
+  };
+}
+
+type Result<K extends ResultItem["type"]> = Extract<ResultItem, { type: K }>;
+
+function recordShell(tool: ShellTool, wrapping: Wrapping): ShellTool {
+  const { shell } = tool;
+  if (!shell) return tool;
+  const run: typeof shell.run = async (action) => {
+    const recorder = wrapping.recorder();
+    const call = recorder?.callFor((one) => one.type === "shell_call" && isSame(one.action, action));
+    if (!recorder || !call) return shell.run(action);
+    await recorder.start(call.callId, "never");
+    try {
+      const result = await shell.run(action);
+      const { output, maxOutputLength } = result;
+      const shown = {
+        type: "shell_call_output",
+        callId: call.callId,
+        output,
+        maxOutputLength,
+      } as Result<"shell_call_output">;
+      await recorder.end(call.callId, { value: output }, shown);
+      return result;
+    } catch (error) {
+      if (!recorder.failure) await recorder.end(call.callId, { error });
+      throw error;
+    }
+  };
+  return { ...tool, shell: { run } } as ShellTool;
+}
+
+function recordEditor(tool: ApplyPatchTool, wrapping: Wrapping): ApplyPatchTool {
+  const { editor } = tool;
+  type Edit<O> = (operation: O, context?: EditorInvocationContext) => ReturnType<typeof editor.createFile>;
+  const recorded =
+    <O>(edit: Edit<O>): Edit<O> =>
+    async (operation, context) => {
+      const recorder = wrapping.recorder();
+      const call = recorder?.callFor((one) => one.type === "apply_patch_call" && isSame(one.operation, operation));
+      if (!recorder || !call) return edit(operation, context);
+      const { callId } = call;
+      await recorder.start(callId, "never");
+      try {
+        const result = await edit(operation, context);
+        const { status = "completed", output = "" } = result ?? {};
+        const shown = { type: "apply_patch_call_output", callId, status, output } as Result<"apply_patch_call_output">;
+        await recorder.end(callId, { value: output }, shown);
+        return result;
+      } catch (error) {
+        if (!recorder.failure) await recorder.end(callId, { error });
+        throw error;
+      }
+    };
+  return {
+    ...tool,
+    editor: {
+      createFile: recorded(editor.createFile.bind(editor)),
+      updateFile: recorded(editor.updateFile.bind(editor)),
+      deleteFile: recorded(editor.deleteFile.bind(editor)),
+    },
+  } as ApplyPatchTool;
+}
