@@ -104,7 +104,9 @@ function isList(value: unknown): value is readonly unknown[] {
 }
 
 /** LangGraph's `Send`, which carries the whole state to a node. Its serializer writes it as a plain object. */
-function isSend(value: unknown): value is { readonly node: string; readonly args: unknown; readonly timeout?: unknown } {
+function isSend(
+  value: unknown,
+): value is { readonly node: string; readonly args: unknown; readonly timeout?: unknown } {
   return typeof value === "object" && value !== null && "lg_name" in value && value.lg_name === "Send";
 }
 

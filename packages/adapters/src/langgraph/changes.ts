@@ -6,7 +6,7 @@ import { type Settled, settle } from "./settle.ts";
 import { slotOf, type ThreadState } from "./state.ts";
 import { ValueWriter } from "./store-value.ts";
 import type { Change } from "./thread.ts";
-import { messageRecords, outcomeRecords } from "./transcript.ts";
+import { outcomeRecords, transcriptRecords } from "./transcript.ts";
 
 interface Saving {
   readonly capturer: Capturer;
@@ -69,7 +69,7 @@ export function putCheckpoint(put: Put): Change {
       ...(delta.length > 0 ? { delta } : {}),
     };
     state.add(record);
-    return [...writer.records, record, ...(ns === "" ? messageRecords(state, id) : [])];
+    return [...writer.records, record, ...(ns === "" ? transcriptRecords(state, id) : [])];
   };
   const ready = (async () => {
     const settling = captured.map(async ([channel, value]) => [channel, await settle(value)] as const);
@@ -98,7 +98,7 @@ export function putWrites({ capturer, known, ns, id, task, writes }: PutWrites):
     const stored = settled.map(([index, channel, value]) => [index, channel, writer.store(value, null)] as const);
     const record: WritesRecord = { kind: "graph.writes", ns, id, task, writes: stored };
     state.add(record);
-    return [...writer.records, record, ...(ns === "" ? outcomeRecords(state, stored) : [])];
+    return [...writer.records, record, ...(ns === "" ? outcomeRecords(state, id) : [])];
   };
   return { ready, plan };
 }

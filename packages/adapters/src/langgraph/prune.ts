@@ -1,7 +1,8 @@
 import type { NewRecord } from "holdfast/store";
 import { listRecords, type NewItem } from "./list-records.ts";
 import type { CheckpointRecord, ListRecord, StoredValue, WritesRecord } from "./records.ts";
-import type { SavedCheckpoint, ThreadState } from "./state.ts";
+import { type SavedCheckpoint, ThreadState } from "./state.ts";
+import { transcriptRecords } from "./transcript.ts";
 
 /** The records of an epoch with the newest checkpoints of each namespace, and those that they depend on. */
 export function prunedRecords(
@@ -21,7 +22,7 @@ export function prunedRecords(
     checkpoint: {
       dialect: attributes["dialect"],
       intents: false,
-      turns: state.turn.turns,
+      turns: 0,
       started: [],
       queue: [],
       notes: {},
@@ -42,7 +43,11 @@ export function prunedRecords(
       const before = parent === undefined ? undefined : state.checkpoint(ns, parent);
       return [...lists.take(), checkpointRecord(checkpoint, before && kept.has(before) ? before : null), ...writes];
     });
-  return { records: [epoch, attributes, ...records], removed: all.length - kept.size };
+  const pruned = new ThreadState();
+  for (const record of records) pruned.add(record);
+  const latest = pruned.latest("");
+  const shown = latest ? transcriptRecords(pruned, latest.id) : [];
+  return { records: [epoch, attributes, ...records, ...shown], removed: all.length - kept.size };
 }
 
 /** The value of a delta channel is its last snapshot and the writes since: the checkpoints that have those are kept. */

@@ -184,9 +184,7 @@ export class HoldfastSaver extends BaseCheckpointSaver implements AsyncDisposabl
     const state = threadId === undefined || channels.length === 0 ? null : await this.#thread(threadId).read();
     const histories: Record<string, DeltaChannelHistory> = {};
     for (const channel of channels) {
-      histories[channel] = state
-        ? await deltaHistory(state, config, channel, this.#restorer(state))
-        : { writes: [] };
+      histories[channel] = state ? await deltaHistory(state, config, channel, this.#restorer(state)) : { writes: [] };
     }
     return histories;
   }

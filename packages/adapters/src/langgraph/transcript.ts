@@ -1,4 +1,4 @@
-import { INTERRUPT, ERROR, RESUME } from "@langchain/langgraph-checkpoint";
+import { ERROR, INTERRUPT, RESUME } from "@langchain/langgraph-checkpoint";
 import { type Json, newId } from "holdfast";
 import type { NewRecord } from "holdfast/store";
 import type { StoredValue } from "./records.ts";
@@ -20,11 +20,45 @@ interface ShownMessage {
   readonly tool_call_id?: string;
 }
 
-/** The records of the messages that a checkpoint is the first to have. Adds them to the state. */
-export function messageRecords(state: ThreadState, checkpoint: string): NewRecord[] {
-  const value = state.checkpoint("", checkpoint)?.values.get(CHANNEL);
-  if (!value || !("l" in value)) return [];
-  const [list, length] = value.l;
+/** The channel of a graph's input, in the checkpoint that is saved when a run begins. */
+const INPUT = "__start__";
+
+/** Of an input that is not a message. */
+const INPUT_CHARS_MAX = 2000;
+
+/** The records that a checkpoint adds to what people are shown. Adds them to the state. */
+export function transcriptRecords(state: ThreadState, checkpoint: string): NewRecord[] {
+  const saved = state.checkpoint("", checkpoint);
+  const value = saved?.values.get(CHANNEL);
+  if (value) {
+    const said = "l" in value ? messageRecords(state, value.l) : [];
+    return [...said, ...outcomeRecords(state, checkpoint)];
+  }
+  // The graph has taken its input, and has no such channel, or one that LangGraph does not save as a whole.
+  const input = saved?.parent === undefined ? undefined : state.checkpoint("", saved.parent)?.values.get(INPUT);
+  return [...(input ? inputRecords(state, input) : []), ...outcomeRecords(state, checkpoint)];
+}
+
+/** A run, with its input as the prompt. Nothing tells when it ends. */
+function inputRecords(state: ThreadState, input: StoredValue): NewRecord[] {
+  const id = newId();
+  const turn = state.turn.turns + 1;
+  const messages = "o" in input ? input.o[CHANNEL] : undefined;
+  const items = messages && "l" in messages ? (state.list(messages.l[0]) ?? []).slice(0, messages.l[1]) : [];
+  const said = items.map((item) => shownMessage(item)?.content ?? "").join("\n");
+  const content = said || ("j" in input ? JSON.stringify(input.j).slice(0, INPUT_CHARS_MAX).toWellFormed() : "");
+  if (content === "") return [];
+  const records = [
+    { kind: "turn.started", turn, prompt: id },
+    { kind: "message", id, turn, step: id, message: { role: "user", content } },
+    { kind: "turn.ended", turn, outcome: "completed" },
+  ];
+  for (const record of records) state.add(record);
+  return records;
+}
+
+/** The messages that are not shown yet. */
+function messageRecords(state: ThreadState, [list, length]: readonly [number, number]): NewRecord[] {
   const items = state.list(list)!.slice(0, length);
   const first = items.findLastIndex((item) => state.isShown(item)) + 1;
   const records: NewRecord[] = [];
@@ -51,18 +85,19 @@ export function messageRecords(state: ThreadState, checkpoint: string): NewRecor
   return records;
 }
 
-/** A graph that waits for a person, goes on, or failed. */
-export function outcomeRecords(
-  state: ThreadState,
-  writes: readonly (readonly [index: number, channel: string, value: StoredValue])[],
-): NewRecord[] {
+/**
+ * A graph that waits for a person, goes on, or failed, by the writes of its last checkpoint. LangGraph may save those
+ * before the checkpoint itself.
+ */
+export function outcomeRecords(state: ThreadState, checkpoint: string): NewRecord[] {
   const { turns: turn, status, resumes } = state.turn;
-  if (turn === 0) return [];
+  if (turn === 0 || state.latest("")?.id !== checkpoint) return [];
   const record = ((): NewRecord | null => {
-    const channels = new Set(writes.map(([, channel]) => channel));
-    if (channels.has(INTERRUPT) && status === "open") return { kind: "turn.suspended", turn, reason: "interrupt" };
-    if (channels.has(ERROR) && status === "open") return { kind: "turn.ended", turn, outcome: "failed" };
-    if (channels.has(RESUME) && status !== "open") return { kind: "turn.resumed", turn, n: resumes + 1 };
+    const channels = new Set(state.writes("", checkpoint).map(({ channel }) => channel));
+    if (channels.has(RESUME)) return status === "open" ? null : { kind: "turn.resumed", turn, n: resumes + 1 };
+    if (status !== "open") return null;
+    if (channels.has(INTERRUPT)) return { kind: "turn.suspended", turn, reason: "interrupt" };
+    if (channels.has(ERROR)) return { kind: "turn.ended", turn, outcome: "failed" };
     return null;
   })();
   if (!record) return [];
@@ -102,6 +137,8 @@ function callsIn(calls: Json | undefined): Json[] {
 function textOf(content: Json | undefined): string {
   if (typeof content === "string") return content;
   if (!Array.isArray(content)) return "";
-  const texts = (content as { type?: string; text?: unknown }[]).map(({ text }) => (typeof text === "string" ? text : ""));
+  const texts = (content as { type?: string; text?: unknown }[]).map(({ text }) =>
+    typeof text === "string" ? text : "",
+  );
   return texts.filter(Boolean).join("\n");
 }

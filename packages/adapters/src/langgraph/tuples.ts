@@ -89,11 +89,21 @@ export async function deltaHistory(
   const steps: SavedWrite[][] = [];
   let saved = ancestor(id === "" ? state.latest(ns) : state.checkpoint(ns, id));
   for (; saved; saved = ancestor(saved)) {
-    steps.push(state.writes(ns, saved.id).filter((write) => write.channel === channel).sort(byTask));
+    steps.push(
+      state
+        .writes(ns, saved.id)
+        .filter((write) => write.channel === channel)
+        .sort(byTask),
+    );
     if (saved.values.has(channel)) break;
   }
   const seed = saved?.values.get(channel);
-  const writes = await Promise.all(steps.reverse().flat().map((write) => pendingWrite(write, restorer)));
+  const writes = await Promise.all(
+    steps
+      .reverse()
+      .flat()
+      .map((write) => pendingWrite(write, restorer)),
+  );
   return seed === undefined ? { writes } : { writes, seed: await restorer.restore(seed) };
 }
 

@@ -1,4 +1,4 @@
-import type { CheckpointerTestInitializer } from "@langchain/langgraph-checkpoint-validation";
+import type { CheckpointSaverTestInitializer } from "@langchain/langgraph-checkpoint-validation";
 import * as vitest from "vitest";
 import { place } from "../../../holdfast/test/place.ts";
 import { type Server, startServer } from "../../../postgres/test/server/server.ts";
@@ -10,7 +10,10 @@ const { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } = vit
 Object.assign(globalThis, { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it });
 const { deltaChannelHistoryTests, specTest } = await import("@langchain/langgraph-checkpoint-validation");
 
-function initializer(name: string, addressIn: (folder: string) => string): CheckpointerTestInitializer<HoldfastSaver> {
+function initializer(
+  name: string,
+  addressIn: (folder: string) => string,
+): CheckpointSaverTestInitializer<HoldfastSaver> {
   const folders = new Map<HoldfastSaver, Disposable>();
   return {
     checkpointerName: name,

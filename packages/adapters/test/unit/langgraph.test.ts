@@ -1,20 +1,26 @@
 import { setTimeout as sleep } from "node:timers/promises";
-import { AIMessage, type BaseMessage, HumanMessage, RemoveMessage } from "@langchain/core/messages";
+import { AIMessage, type BaseMessage, HumanMessage, RemoveMessage, ToolMessage } from "@langchain/core/messages";
 import {
   Annotation,
   Command,
   END,
   interrupt,
   MessagesAnnotation,
+  MessagesDeltaValue,
   START,
   StateGraph,
+  StateSchema,
 } from "@langchain/langgraph";
-import { MemorySaver } from "@langchain/langgraph-checkpoint";
+import { emptyCheckpoint, MemorySaver } from "@langchain/langgraph-checkpoint";
 import { openStore } from "holdfast";
+import { nodeDisk } from "holdfast/disk";
 import { openFolderStore } from "holdfast/store";
+import { createAgent, tool } from "langchain";
 import { describe, expect, test } from "vitest";
-import { place } from "../../../holdfast/test/place.ts";
+import { z } from "zod";
+import { place, treeOf } from "../../../holdfast/test/place.ts";
 import { HoldfastSaver } from "../../src/langgraph/index.ts";
+import { ScriptedChatModel } from "../scripted-chat-model.ts";
 
 const thread = (thread_id: string) => ({ configurable: { thread_id } });
 
@@ -37,18 +43,21 @@ function echo(checkpointer: HoldfastSaver | MemorySaver) {
 const texts = (messages: BaseMessage[]) => messages.map(({ content }) => content);
 
 describe("a graph on HoldfastSaver", () => {
-  test.each(["sync", "async", "exit"] as const)("durability %s: the state is there in another process", async (durability) => {
-    using folder = place();
-    {
+  test.each(["sync", "async", "exit"] as const)(
+    "durability %s: the state is there in another process",
+    async (durability) => {
+      using folder = place();
+      {
+        await using saver = await HoldfastSaver.open(folder.path);
+        for (const text of ["one", "two"])
+          await echo(saver).invoke({ messages: [new HumanMessage(text)] }, { ...thread("t"), durability });
+      }
       await using saver = await HoldfastSaver.open(folder.path);
-      for (const text of ["one", "two"])
-        await echo(saver).invoke({ messages: [new HumanMessage(text)] }, { ...thread("t"), durability });
-    }
-    await using saver = await HoldfastSaver.open(folder.path);
-    const { values } = await echo(saver).getState(thread("t"));
-    expect(texts(values.messages)).toEqual(["one", "echo one", "two", "echo two"]);
-    expect(values.count).toBe(2);
-  });
+      const { values } = await echo(saver).getState(thread("t"));
+      expect(texts(values.messages)).toEqual(["one", "echo one", "two", "echo two"]);
+      expect(values.count).toBe(2);
+    },
+  );
 
   test("its history is that of MemorySaver", async () => {
     using folder = place();
@@ -60,7 +69,14 @@ describe("a graph on HoldfastSaver", () => {
       await graph.updateState(thread("t"), { messages: [new RemoveMessage({ id: "one" })] });
       const found = [];
       for await (const { values, metadata, next, tasks } of graph.getStateHistory(thread("t")))
-        found.push({ ...values, messages: texts(values.messages ?? []), step: metadata?.step, source: metadata?.source, next, tasks: tasks.length });
+        found.push({
+          ...values,
+          messages: texts(values.messages ?? []),
+          step: metadata?.step,
+          source: metadata?.source,
+          next,
+          tasks: tasks.length,
+        });
       return found;
     };
     expect(await shown(saver)).toEqual(await shown(new MemorySaver()));
@@ -75,7 +91,12 @@ describe("a graph on HoldfastSaver", () => {
     await graph.invoke({ messages: [new HumanMessage("two")] }, thread("t"));
     const { config: second } = await graph.getState(thread("t"));
     await graph.invoke({ messages: [new HumanMessage("other")] }, first);
-    expect(texts((await graph.getState(thread("t"))).values.messages)).toEqual(["one", "echo one", "other", "echo other"]);
+    expect(texts((await graph.getState(thread("t"))).values.messages)).toEqual([
+      "one",
+      "echo one",
+      "other",
+      "echo other",
+    ]);
     expect(texts((await graph.getState(second)).values.messages)).toEqual(["one", "echo one", "two", "echo two"]);
   });
 
@@ -160,5 +181,254 @@ describe("two runs on one thread", () => {
   });
 });
 
-void openFolderStore;
-void openStore;
+describe("what is written", () => {
+  /** All bytes that are appended to journals. */
+  async function counting(folder: string) {
+    let bytes = 0;
+    const disk: typeof nodeDisk = {
+      ...nodeDisk,
+      open: (path, mode) => {
+        const file = nodeDisk.open(path, mode);
+        if (!/sessions.*\.jsonl/.test(path)) return file;
+        return new Proxy(file, {
+          get(target, name) {
+            const member = Reflect.get(target, name) as unknown;
+            if (typeof member !== "function") return member;
+            return (...args: unknown[]) => {
+              if (name === "write" || name === "writeAt") bytes += (args[0] as Uint8Array).byteLength;
+              return Reflect.apply(member, target, args) as unknown;
+            };
+          },
+        });
+      },
+    };
+    const saver = await HoldfastSaver.openWith((options) => openFolderStore(folder, { ...options, disk }));
+    return { saver, bytes: () => bytes };
+  }
+
+  const agent = (checkpointer: HoldfastSaver) => {
+    const look = tool(() => "seen", { name: "look", schema: z.object({}) });
+    const model = new ScriptedChatModel((messages) =>
+      ToolMessage.isInstance(messages.at(-1))
+        ? new AIMessage("Done.")
+        : new AIMessage({ content: "I look.", tool_calls: [{ id: `c${messages.length}`, name: "look", args: {} }] }),
+    );
+    return createAgent({ model, tools: [look], checkpointer });
+  };
+
+  const history = (length: number, from = 0) =>
+    Array.from({ length }, (_, index) => {
+      const id = `m${from + index}`;
+      const content = `message ${id} ${"x".repeat(100)}`;
+      return index % 2 === 0 ? new HumanMessage({ content, id }) : new AIMessage({ content, id });
+    });
+
+  test("P7: a step of an agent costs what is new, whether its thread has 100 messages or 2,000", async () => {
+    using folder = place();
+    const { saver, bytes } = await counting(folder.path);
+    await using _ = saver;
+    const costs: number[] = [];
+    for (const [length, from] of [
+      [100, 0],
+      [1900, 100],
+    ] as const) {
+      await agent(saver).graph.updateState(thread("t"), { messages: history(length, from) }, "model_request");
+      const before = bytes();
+      await agent(saver).invoke({ messages: [new HumanMessage("go")] }, thread("t"));
+      costs.push(bytes() - before);
+    }
+    expect(costs[0]).toBeLessThan(20_000);
+    // Numbers have more digits.
+    expect(costs[1]! - costs[0]!).toBeLessThan(500);
+    const { values } = await agent(saver).graph.getState(thread("t"));
+    expect(values.messages).toHaveLength(2008);
+  });
+
+  test("a list whose items are copies is compared by content", async () => {
+    using folder = place();
+    const { saver, bytes } = await counting(folder.path);
+    await using _ = saver;
+    const State = Annotation.Root({
+      rows: Annotation<{ n: number; text: string }[]>({
+        reducer: (was, more) => structuredClone([...was, ...more]),
+        default: () => [],
+      }),
+    });
+    const graph = new StateGraph(State)
+      .addNode("none", () => ({}))
+      .addEdge(START, "none")
+      .compile({ checkpointer: saver });
+    const rows = (from: number, count: number) =>
+      Array.from({ length: count }, (_, index) => ({ n: from + index, text: "x".repeat(100) }));
+    await graph.invoke({ rows: rows(0, 500) }, thread("t"));
+    const before = bytes();
+    await graph.invoke({ rows: rows(500, 1) }, thread("t"));
+    expect(bytes() - before).toBeLessThan(10_000);
+    expect((await graph.getState(thread("t"))).values.rows).toEqual(rows(0, 501));
+  });
+
+  test("an item that is changed in place, replaced or removed is stored as it is now", async () => {
+    using folder = place();
+    const run = async (checkpointer: HoldfastSaver | MemorySaver) => {
+      const graph = new StateGraph(MessagesAnnotation)
+        .addNode("edit", ({ messages }) => {
+          if (messages.length < 40) return {};
+          messages[3]!.content = "changed in place";
+          return {
+            messages: [
+              new HumanMessage({ content: "replaced", id: "m10" }),
+              new RemoveMessage({ id: "m20" }),
+              new AIMessage({ content: "new", id: "new" }),
+            ],
+          };
+        })
+        .addEdge(START, "edit")
+        .compile({ checkpointer });
+      await graph.invoke({ messages: history(39) }, thread("t"));
+      await graph.invoke({ messages: history(1, 39) }, thread("t"));
+      return texts((await graph.getState(thread("t"))).values.messages);
+    };
+    const { saver, bytes } = await counting(folder.path);
+    await using _ = saver;
+    expect(await run(saver)).toEqual(await run(new MemorySaver()));
+    expect(bytes()).toBeLessThan(80_000);
+  });
+
+  test("what the caller changes after the call is not stored", async () => {
+    using folder = place();
+    await using saver = await HoldfastSaver.open(folder.path);
+    const row = { text: "as it was" };
+    const checkpoint = {
+      ...emptyCheckpoint(),
+      channel_values: { rows: [row], row },
+      channel_versions: { rows: 1, row: 1 },
+    };
+    const saved = saver.put(thread("t"), checkpoint, { source: "loop", step: 0, parents: {} }, { rows: 1, row: 1 });
+    row.text = "changed";
+    const { checkpoint: stored } = (await saver.getTuple(await saved))!;
+    expect(stored.channel_values).toEqual({ rows: [{ text: "as it was" }], row: { text: "as it was" } });
+  });
+
+  test("a value that cannot be serialized fails its own call only", async () => {
+    using folder = place();
+    const serde = new MemorySaver().serde;
+    const dumpsTyped = (value: unknown) =>
+      value === "bad" ? Promise.reject(new Error("no")) : serde.dumpsTyped(value);
+    await using saver = await HoldfastSaver.open(folder.path, {
+      serde: { dumpsTyped, loadsTyped: (type, data) => serde.loadsTyped(type, data) },
+    });
+    const metadata = { source: "loop", step: 0, parents: {} } as const;
+    const put = (value: string) => {
+      const checkpoint = { ...emptyCheckpoint(), channel_values: { value }, channel_versions: { value: 1 } };
+      return saver.put(thread("t"), checkpoint, metadata, { value: 1 });
+    };
+    const puts = await Promise.allSettled([put("bad"), put("good")]);
+    expect(puts.map(({ status }) => status)).toEqual(["rejected", "fulfilled"]);
+    expect((await saver.getTuple(thread("t")))?.checkpoint.channel_values).toEqual({ value: "good" });
+  });
+
+  test("bytes of another serializer are stored as they are", async () => {
+    using folder = place();
+    const plain = new MemorySaver().serde;
+    const flip = (bytes: Uint8Array) => bytes.map((byte) => byte ^ 255);
+    const serde: typeof plain = {
+      dumpsTyped: async (value) => {
+        const [type, bytes] = await plain.dumpsTyped(value);
+        return [`flipped ${type}`, flip(bytes)];
+      },
+      loadsTyped: (type, data) => plain.loadsTyped(type.replace("flipped ", ""), flip(data as Uint8Array)),
+    };
+    {
+      await using saver = await HoldfastSaver.open(folder.path, { serde });
+      await echo(saver).invoke({ messages: [new HumanMessage("secret")] }, thread("t"));
+    }
+    expect([...treeOf(folder.path).values()].some((text) => text.includes("secret"))).toBe(false);
+    await using saver = await HoldfastSaver.open(folder.path, { serde });
+    expect(texts((await echo(saver).getState(thread("t"))).values.messages)).toEqual(["secret", "echo secret"]);
+  });
+});
+
+describe("threads", () => {
+  test("are listed, deleted, and shown as sessions", async () => {
+    using folder = place();
+    await using saver = await HoldfastSaver.open(folder.path);
+    for (const id of ["a", "b"]) await echo(saver).invoke({ messages: [new HumanMessage(`for ${id}`)] }, thread(id));
+    const { threads } = await saver.listThreads();
+    expect(threads.map(({ threadId }) => threadId)).toEqual(["b", "a"]);
+    const { threads: firstPage, next } = await saver.listThreads({ limit: 1 });
+    expect([...firstPage, ...(await saver.listThreads({ after: next! })).threads]).toEqual(threads);
+
+    await using store = await openStore(folder.path);
+    const { sessions } = await store.list();
+    expect(sessions.map(({ title, status }) => [title, status])).toEqual([
+      ["for b", "idle"],
+      ["for a", "idle"],
+    ]);
+    const { entries, interruption } = await store.read(threads[1]!.session, { dialect: "openai-chat" });
+    expect(interruption).toBe(null);
+    expect(entries.map(({ message }) => message)).toEqual([
+      { role: "user", content: "for a" },
+      { role: "assistant", content: "echo for a" },
+    ]);
+    await saver.deleteThread("a");
+    expect(await saver.getTuple(thread("a"))).toBe(undefined);
+    expect((await saver.listThreads()).threads.map(({ threadId }) => threadId)).toEqual(["b"]);
+  });
+
+  test("one that waits for a person is shown as waiting", async () => {
+    using folder = place();
+    await using saver = await HoldfastSaver.open(folder.path);
+    const graph = new StateGraph(MessagesAnnotation)
+      .addNode("ask", () => ({ messages: [new AIMessage(String(interrupt("Sure?")))] }))
+      .addEdge(START, "ask")
+      .compile({ checkpointer: saver });
+    const status = async () => {
+      await using store = await openStore(folder.path);
+      return (await store.list()).sessions[0]?.status;
+    };
+    await graph.invoke({ messages: [new HumanMessage("go")] }, thread("t"));
+    expect(await status()).toBe("waiting");
+    await graph.invoke(new Command({ resume: "yes" }), thread("t"));
+    expect(await status()).toBe("idle");
+  });
+
+  test("pruning keeps the newest checkpoints, and the run goes on", async () => {
+    using folder = place();
+    await using saver = await HoldfastSaver.open(folder.path);
+    const graph = echo(saver);
+    for (const text of ["one", "two", "three"]) await graph.invoke({ messages: [new HumanMessage(text)] }, thread("t"));
+    const before = (await graph.getState(thread("t"))).values;
+    expect(await saver.prune("t", { keep: 2 })).toEqual({ removed: 7 });
+    expect(await saver.prune("none", { keep: 2 })).toEqual({ removed: 0 });
+    expect((await graph.getState(thread("t"))).values).toEqual(before);
+    await graph.invoke({ messages: [new HumanMessage("four")] }, thread("t"));
+    expect(texts((await graph.getState(thread("t"))).values.messages)).toEqual([
+      ...texts(before.messages),
+      "four",
+      "echo four",
+    ]);
+    await using store = await openStore(folder.path);
+    const { entries } = await store.read((await saver.listThreads()).threads[0]!.session);
+    expect(entries).toHaveLength(8);
+  });
+
+  test("a delta channel is whole after pruning", async () => {
+    using folder = place();
+    await using saver = await HoldfastSaver.open(folder.path);
+    const graph = new StateGraph(new StateSchema({ messages: MessagesDeltaValue }))
+      .addNode("answer", ({ messages }) => ({ messages: [new AIMessage(`echo ${messages.at(-1)?.content}`)] }))
+      .addEdge(START, "answer")
+      .compile({ checkpointer: saver });
+    const said = ["a", "b", "c"].flatMap((text) => [text, `echo ${text}`]);
+    for (const text of ["a", "b", "c"])
+      await graph.invoke(
+        { messages: [new HumanMessage(text)] },
+        { ...thread("t"), durability: text === "b" ? "exit" : "async" },
+      );
+    expect(texts((await graph.getState(thread("t"))).values.messages)).toEqual(said);
+    expect((await saver.prune("t", { keep: 1 })).removed).toBe(0);
+    expect(texts((await graph.getState(thread("t"))).values.messages)).toEqual(said);
+    await using store = await openStore(folder.path);
+    expect((await store.list()).sessions).toMatchObject([{ title: "a", status: "idle" }]);
+  });
+});
