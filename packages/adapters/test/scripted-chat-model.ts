@@ -8,6 +8,8 @@ export class ScriptedChatModel extends BaseChatModel {
   readonly #answer: (messages: BaseMessage[]) => AIMessage;
   /** What it was asked with. */
   readonly asked: BaseMessage[][] = [];
+  /** Awaited after each word. */
+  onToken: (() => Promise<void>) | undefined;
 
   constructor(answer: (messages: BaseMessage[]) => AIMessage) {
     super({});
@@ -38,7 +40,10 @@ export class ScriptedChatModel extends BaseChatModel {
     for (const word of text.split(/(?<= )/)) {
       const message = new AIMessageChunk({ content: word, ...(id ? { id } : {}) });
       yield new ChatGenerationChunk({ text: word, message });
-      await run?.handleLLMNewToken(word);
+      await run?.handleLLMNewToken(word, undefined, undefined, undefined, undefined, {
+        chunk: new ChatGenerationChunk({ text: word, message }),
+      });
+      await this.onToken?.();
     }
     const chunks = tool_calls.map(({ id = "", name, args }, index) => {
       return { type: "tool_call_chunk" as const, id, name, args: JSON.stringify(args), index };
