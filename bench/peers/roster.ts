@@ -84,6 +84,13 @@ export const roster: readonly Contender[] = [
     noList: "it has no list of threads",
   },
   {
+    key: "langgraph-holdfast",
+    name: "LangGraph with HoldfastSaver",
+    survives: "kill",
+    packages: {},
+    driven: 'as LangGraph with SqliteSaver, with `HoldfastSaver` in a folder and `durability: "process"`; `listThreads`',
+  },
+  {
     key: "holdfast-power",
     name: "Holdfast, power (the default)",
     survives: "power",

@@ -24,6 +24,7 @@ const stores: Record<string, () => Promise<LoadStore>> = {
   "sqlite-full": async () => (await import("./stores/sqlite.ts")).loadSqlite("FULL"),
   mastra: async () => (await import("./stores/mastra.ts")).loadMastra,
   langgraph: async () => (await import("./stores/langgraph.ts")).loadLangGraph,
+  "langgraph-holdfast": async () => (await import("./stores/langgraph.ts")).loadHoldfastSaver,
   "whole-file": async () => (await import("./stores/whole-file.ts")).loadWholeFile,
 };
 

@@ -204,7 +204,7 @@ export class HoldfastSaver extends BaseCheckpointSaver implements AsyncDisposabl
 
   /**
    * Forgets all but the newest `keep` checkpoints of each namespace, and those they depend on. Everything before stays
-   * in the older part of the journal, which `holdfast gc` compresses; `deleteThread` is for what must be gone. Returns
+   * in the older part of the journal, which `holdfast pack` compresses; `deleteThread` is for what must be gone. Returns
    * how many were forgotten; 0 if there is no such thread. Throws SESSION_BUSY, STORE_FULL, STORE_IO.
    */
   async prune(threadId: string, { keep }: { readonly keep: number }): Promise<{ readonly removed: number }> {

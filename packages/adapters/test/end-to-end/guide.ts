@@ -4,8 +4,8 @@ import { join, resolve } from "node:path";
 const ROOT = resolve(import.meta.dirname, "../../../..");
 
 /** The blocks of code in the guide; `file`: its name, if it says one at its beginning. */
-export function blocks(): { readonly file: string | null; readonly code: string }[] {
-  const guide = readFileSync(join(ROOT, "docs/guides/ai-sdk.md"), "utf8");
+export function blocks(page = "ai-sdk"): { readonly file: string | null; readonly code: string }[] {
+  const guide = readFileSync(join(ROOT, `docs/guides/${page}.md`), "utf8");
   return [...guide.matchAll(/```ts\n([\s\S]*?)```/g)].map(([, code]) => ({
     file: code!.match(/^\/\/ ([\w-]+\.ts):/)?.[1] ?? null,
     code: code!,
@@ -16,7 +16,7 @@ export function blocks(): { readonly file: string | null; readonly code: string 
 export function runnable(folder: string, files: Readonly<Record<string, string>>): void {
   for (const [name, code] of Object.entries(files)) writeFileSync(join(folder, name), code);
   mkdirSync(join(folder, "node_modules"));
-  for (const name of ["holdfast", "@holdfast", "ai", "@types"])
+  for (const name of ["holdfast", "@holdfast", "ai", "@types", "@langchain", "langchain", "zod"])
     symlinkSync(join(ROOT, "node_modules", name), join(folder, "node_modules", name));
   writeFileSync(join(folder, "package.json"), '{ "type": "module" }');
 }
