@@ -12,7 +12,7 @@ import {
   type SerializerProtocol,
   WRITES_IDX_MAP,
 } from "@langchain/langgraph-checkpoint";
-import type { Store } from "holdfast";
+import { isHoldfastError, type Store } from "holdfast";
 import { type JournalStore, type JournalStoreOptions, openJournalStore, openStoreWith } from "holdfast/store";
 import { attributesOf, sessionOf, THREAD_LABEL } from "./attributes.ts";
 import { Capturer, type KnownItems } from "./capture.ts";
@@ -107,7 +107,10 @@ export class HoldfastSaver extends BaseCheckpointSaver implements AsyncDisposabl
     return state && saved ? tupleOf(threadId, state, saved, this.#restorer(state)) : undefined;
   }
 
-  /** Newest first, by id. Without a thread: the checkpoints of all threads, thread by thread. */
+  /**
+   * Newest first, by id. Without a thread: the checkpoints of all threads, thread by thread. One that damage has made
+   * unreadable is left out, with a warning (`process.emitWarning`, code `HOLDFAST_UNREADABLE`).
+   */
   async *list(config: RunnableConfig, options: CheckpointListOptions = {}): AsyncGenerator<CheckpointTuple> {
     const given = threadIdIn(config);
     let left = options.limit ?? Number.POSITIVE_INFINITY;
@@ -117,8 +120,8 @@ export class HoldfastSaver extends BaseCheckpointSaver implements AsyncDisposabl
       if (!state) continue;
       for (const saved of listed(state, config, options)) {
         if (left <= 0) return;
-        const tuple = await tupleOf(threadId, state, saved, this.#restorer(state));
-        if (!matches(tuple.metadata, options.filter)) continue;
+        const tuple = await tupleOf(threadId, state, saved, this.#restorer(state)).catch(skipUnreadable);
+        if (!tuple || !matches(tuple.metadata, options.filter)) continue;
         left--;
         yield tuple;
       }
@@ -278,4 +281,10 @@ export class HoldfastSaver extends BaseCheckpointSaver implements AsyncDisposabl
       after = page.next;
     } while (after !== undefined);
   }
+}
+
+function skipUnreadable(error: unknown): null {
+  if (!isHoldfastError(error, "JOURNAL_UNREADABLE")) throw error;
+  process.emitWarning(error.message, { type: "HoldfastWarning", code: "HOLDFAST_UNREADABLE" });
+  return null;
 }

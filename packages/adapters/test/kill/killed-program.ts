@@ -57,3 +57,20 @@ export async function inPairs<T>(items: Iterator<T>, each: (item: T) => Promise<
   await Promise.all([worker(), worker()]);
   return count;
 }
+
+/** A number from 0 to 1 for each n, the same for the same seed. */
+export function chance(seed: number, n: number): number {
+  const mixed = Math.imul((seed + n) ^ ((seed + n) >>> 15), 0x2c1b3c6d);
+  return ((mixed ^ (mixed >>> 12)) >>> 0) / 0xffffffff;
+}
+
+/** Tries, from the nth on, until as many have died as wanted. Returns how many died. */
+export async function dieAtRandom(wanted: number, from: number, die: (n: number) => Promise<boolean>): Promise<number> {
+  let dead = 0;
+  const tries = Array.from({ length: wanted * 3 }, (_, n) => from + n).values();
+  await inPairs(tries, async (n) => {
+    if (await die(n)) dead++;
+    return dead < wanted;
+  });
+  return dead;
+}

@@ -1,3 +1,5 @@
+import { readdirSync, readFileSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { AIMessage, type BaseMessage, HumanMessage, RemoveMessage, ToolMessage } from "@langchain/core/messages";
 import {
@@ -20,6 +22,7 @@ import { describe, expect, test } from "vitest";
 import { z } from "zod";
 import { place, treeOf } from "../../../holdfast/test/place.ts";
 import { HoldfastSaver } from "../../src/langgraph/index.ts";
+import { FailingDisk } from "../failing-disk.ts";
 import { ScriptedChatModel } from "../scripted-chat-model.ts";
 
 const thread = (thread_id: string) => ({ configurable: { thread_id } });
@@ -430,5 +433,49 @@ describe("threads", () => {
     expect(texts((await graph.getState(thread("t"))).values.messages)).toEqual(said);
     await using store = await openStore(folder.path);
     expect((await store.list()).sessions).toMatchObject([{ title: "a", status: "idle" }]);
+  });
+});
+
+describe("a store that fails", () => {
+  test("P8: what could not be written is not counted as stored, and the run goes on when there is space", async () => {
+    using folder = place();
+    const failing = new FailingDisk();
+    const { disk } = failing;
+    await using saver = await HoldfastSaver.openWith((options) => openFolderStore(folder.path, { ...options, disk }));
+    const graph = echo(saver);
+    await graph.invoke({ messages: [new HumanMessage("one")] }, thread("t"));
+    failing.countdown = 1;
+    await expect(graph.invoke({ messages: [new HumanMessage("two")] }, thread("t"))).rejects.toMatchObject({
+      code: "STORE_FULL",
+    });
+    expect(failing.failed).toBe(1);
+    expect(texts((await graph.getState(thread("t"))).values.messages)).toEqual(["one", "echo one"]);
+    await graph.invoke({ messages: [new HumanMessage("three")] }, thread("t"));
+    await saver.release("t");
+    await using other = await HoldfastSaver.open(folder.path);
+    const { values } = await echo(other).getState(thread("t"));
+    expect(texts(values.messages)).toEqual(["one", "echo one", "three", "echo three"]);
+  });
+
+  test("P9: a damaged record costs the checkpoints that depend on it, and they say so", async () => {
+    using folder = place();
+    {
+      await using saver = await HoldfastSaver.open(folder.path);
+      for (const text of ["one", "two"]) await echo(saver).invoke({ messages: [new HumanMessage(text)] }, thread("t"));
+    }
+    const [journal] = readdirSync(folder.path, { recursive: true, encoding: "utf8" }).filter((name) =>
+      /sessions.*\.jsonl$/.test(name),
+    );
+    const path = join(folder.path, journal!);
+    const lines = readFileSync(path, "utf8").split("\n");
+    const damaged = lines.findIndex((line) => line.includes('"graph.list"') && line.includes("echo one"));
+    lines[damaged] = lines[damaged]!.replace("echo one", "echo two");
+    writeFileSync(path, lines.join("\n"));
+    await using saver = await HoldfastSaver.open(folder.path);
+    await expect(echo(saver).getState(thread("t"))).rejects.toMatchObject({ code: "JOURNAL_UNREADABLE" });
+    const whole: unknown[] = [];
+    for await (const { checkpoint } of saver.list(thread("t"))) whole.push(checkpoint.id);
+    expect(whole.length).toBeGreaterThan(0);
+    expect(whole.length).toBeLessThan(6);
   });
 });
