@@ -116,6 +116,11 @@ function importFrom(folder: string): Load {
 async function grow(to: number, budgetMs: number): Promise<Grown> {
   const start = performance.now();
   const last: number[] = [];
+  if (writer!.grow) {
+    const missing = Array.from({ length: (to - stored) / PER_TURN }, (_, i) => turns().at(stored / PER_TURN + i));
+    await writer!.grow(missing);
+    stored = to;
+  }
   while (stored < to) {
     const store = writer!.prepare(turns().at(stored / PER_TURN));
     const begun = performance.now();

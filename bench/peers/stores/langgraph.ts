@@ -42,7 +42,10 @@ export const loadHoldfastSaver: LoadStore = async () => {
           let count = 0;
           let after: string | undefined;
           do {
-            const { threads, next } = await saver.listThreads({ limit: 1000, ...(after === undefined ? {} : { after }) });
+            const { threads, next } = await saver.listThreads({
+              limit: 1000,
+              ...(after === undefined ? {} : { after }),
+            });
             count += threads.length;
             after = next;
           } while (after !== undefined);
@@ -90,6 +93,9 @@ async function graphOn(load: Load, open: (folder: string) => Promise<OpenSaver>)
               coming = rest;
               await graph.invoke({ messages: [prompt] }, configOf(id));
             };
+          },
+          grow: async (turns) => {
+            await graph.updateState(configOf(id), { messages: turns.flatMap(formsOf) }, "model");
           },
           close: async () => {},
         };

@@ -11,7 +11,10 @@ export function deadlyDisk(killAfter: number, counts: (lines: string[]) => boole
         return (...args: unknown[]) => {
           const result: unknown = Reflect.apply(member, target, args);
           if (name !== "write") return result;
-          const lines = Buffer.from(args[0] as Uint8Array).toString("utf8").split("\n").filter(Boolean);
+          const lines = Buffer.from(args[0] as Uint8Array)
+            .toString("utf8")
+            .split("\n")
+            .filter(Boolean);
           if (counts(lines) && --left === 0) process.kill(process.pid, "SIGKILL");
           return result;
         };

@@ -53,11 +53,20 @@ function toolsOf({ effects }: Orders) {
 /** What is sent, in words of this test. */
 function written(message: BaseMessage): unknown {
   const { tool_calls = [], tool_call_id } = message as AIMessage & { tool_call_id?: string };
-  return { type: message.getType(), text: message.text, calls: tool_calls.map(({ id, name }) => ({ id, name })), tool_call_id };
+  return {
+    type: message.getType(),
+    text: message.text,
+    calls: tool_calls.map(({ id, name }) => ({ id, name })),
+    tool_call_id,
+  };
 }
 
 /** One life: goes on with what was interrupted, then with the prompts that are left. */
-export async function live(session: Session<BaseMessage>, orders: Orders, acknowledged: (what: string) => void = () => {}) {
+export async function live(
+  session: Session<BaseMessage>,
+  orders: Orders,
+  acknowledged: (what: string) => void = () => {},
+) {
   const agent = durable(session, { replay: { look: "safe" } });
   const tools = toolsOf(orders);
   const model = new ScriptedChatModel((messages) => {

@@ -44,7 +44,10 @@ export function graph(checkpointer: HoldfastSaver, effects: string) {
       act(`model ${round}`);
       const calls = Array.from({ length: TOOLS }, (_, index) => `call_${round}_${index}`);
       const tool_calls = calls.map((id) => ({ type: "tool_call" as const, id, name: "look", args: {} }));
-      return { messages: [new AIMessage({ content: `round ${round}`, id: `round_${round}`, tool_calls })], round: round + 1 };
+      return {
+        messages: [new AIMessage({ content: `round ${round}`, id: `round_${round}`, tool_calls })],
+        round: round + 1,
+      };
     })
     .addNode("tool", ({ call }: { call: string }) => {
       act(call);

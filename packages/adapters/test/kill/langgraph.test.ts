@@ -25,7 +25,11 @@ const SAID = [
   "It is good, and yes.",
 ];
 /** What its nodes do, in the order in which they can: a step begins when the one before it is saved. */
-const STEPS = [...[0, 1, 2].flatMap((round) => [[`model ${round}`], [`call_${round}_0`, `call_${round}_1`]]), ["weigh"], ["last"]];
+const STEPS = [
+  ...[0, 1, 2].flatMap((round) => [[`model ${round}`], [`call_${round}_0`, `call_${round}_1`]]),
+  ["weigh"],
+  ["last"],
+];
 
 beforeAll(async () => {
   program = await bundled(join(import.meta.dirname, "langgraph-program.ts"), here.path);
@@ -45,6 +49,10 @@ function linesOf(path: string): string[] {
   return existsSync(path) ? readFileSync(path, "utf8").split("\n").filter(Boolean) : [];
 }
 
+function textsOf(messages: readonly { readonly text: string }[]): string[] {
+  return messages.map(({ text }) => text);
+}
+
 /** Kills it, reads what is left, goes on in this process, and judges both lives. False: it came to its end. */
 async function judge(given: Partial<Orders>, what: string, afterMs?: number): Promise<boolean> {
   using folder = place();
@@ -54,17 +62,23 @@ async function judge(given: Partial<Orders>, what: string, afterMs?: number): Pr
   const address = orders.kind === "folder" ? orders.address : `sqlite:${orders.address}/threads.db`;
   await using saver = await HoldfastSaver.open(address);
   const left = (await graph(saver, orders.effects).getState(CONFIG)).values;
-  const said = ((left.messages ?? []) as { text: string }[]).map(({ text }) => text);
+  const said = textsOf(left.messages ?? []);
   expect(said, `${what}: what is left is a beginning`).toEqual(SAID.slice(0, said.length));
 
   const began = STEPS.findLastIndex((step) => step.some((act) => before.includes(act)));
-  const saved = began < 1 ? 0 : 1 + STEPS.slice(0, began).flat().filter((act) => act !== "weigh").length;
+  const saved =
+    began < 1
+      ? 0
+      : 1 +
+        STEPS.slice(0, began)
+          .flat()
+          .filter((act) => act !== "weigh").length;
   if (orders.durability === "sync")
     expect(said.length, `${what}: what was saved before the last step began is there`).toBeGreaterThanOrEqual(saved);
   if (lines.includes("completed")) expect(said, `${what}: all of it is there`).toEqual(SAID);
 
   const values = await live(saver, orders);
-  expect(values.messages.map(({ text }) => text), `${what}: it reaches its end`).toEqual(SAID);
+  expect(textsOf(values.messages), `${what}: it reaches its end`).toEqual(SAID);
   const after = linesOf(orders.effects).slice(before.length);
   for (const step of STEPS) {
     for (const act of step) {

@@ -1,5 +1,12 @@
 import { describeDialect } from "@holdfast/testkit";
-import { AIMessage, AIMessageChunk, type BaseMessage, HumanMessage, SystemMessage, ToolMessage } from "@langchain/core/messages";
+import {
+  AIMessage,
+  AIMessageChunk,
+  type BaseMessage,
+  HumanMessage,
+  SystemMessage,
+  ToolMessage,
+} from "@langchain/core/messages";
 import { describe, expect, test } from "vitest";
 import { langchain } from "../../src/langchain/index.ts";
 
@@ -13,7 +20,8 @@ const reasoned = new AIMessage({
   tool_calls: [{ type: "tool_call", id: "c1", name: "look", args: { at: { deep: [1, 2] } } }],
   additional_kwargs: { reasoning_content: "First I look." },
   response_metadata: { model: "m", finish_reason: "tool_calls" },
-  usage_metadata: { input_tokens: 3, output_tokens: 4, total_tokens: 7, input_token_details: { cache_read: 1 } },
+  // Its type says that this message has none.
+  usage_metadata: { input_tokens: 3, output_tokens: 4, total_tokens: 7, input_token_details: { cache_read: 1 } } as never,
 });
 
 describeDialect<BaseMessage>(
@@ -29,8 +37,18 @@ describeDialect<BaseMessage>(
     result: ({ id, name }, text) => new ToolMessage({ content: text, tool_call_id: id, name }),
     samples: [
       reasoned,
-      new AIMessageChunk({ content: "half", id: "run-2", tool_call_chunks: [{ type: "tool_call_chunk", id: "c2", name: "look", args: "{}", index: 0 }] }),
-      new HumanMessage({ content: [{ type: "text", text: "see" }, { type: "image_url", image_url: { url: "data:image/png;base64,AA==" } }], id: "h1" }),
+      new AIMessageChunk({
+        content: "half",
+        id: "run-2",
+        tool_call_chunks: [{ type: "tool_call_chunk", id: "c2", name: "look", args: "{}", index: 0 }],
+      }),
+      new HumanMessage({
+        content: [
+          { type: "text", text: "see" },
+          { type: "image_url", image_url: { url: "data:image/png;base64,AA==" } },
+        ],
+        id: "h1",
+      }),
       new ToolMessage({ content: "done", tool_call_id: "c1", name: "look", status: "error", artifact: { rows: [1] } }),
       new SystemMessage({ content: "Be brief." }),
     ],

@@ -6,6 +6,7 @@ import { z } from "zod";
 import { place } from "../../../holdfast/test/place.ts";
 import { durable, langchain } from "../../src/langchain/index.ts";
 import { outline, recordsOf } from "../agents.ts";
+import { FailingDisk } from "../failing-disk.ts";
 import { ScriptedChatModel } from "../scripted-chat-model.ts";
 
 const called = (id: string, name = "look", content = "I look.") =>
@@ -24,10 +25,15 @@ async function begin(folder: string): Promise<Session<BaseMessage>> {
 
 const texts = (messages: readonly BaseMessage[]) => messages.map(({ text }) => text);
 
-const runs = (session: Session<BaseMessage>, settings: Partial<Parameters<typeof createAgent>[0]> & { model: ScriptedChatModel }) => {
+const runs = (
+  session: Session<BaseMessage>,
+  settings: Partial<Parameters<typeof createAgent>[0]> & { model: ScriptedChatModel },
+) => {
   const agent = durable(session, { replay: { look: "safe" } });
   const { middleware = [], ...rest } = settings;
-  const app = createAgent({ tools: [look], ...rest, middleware: [agent.middleware, ...middleware] } as Parameters<typeof createAgent>[0]);
+  const app = createAgent({ tools: [look], ...rest, middleware: [agent.middleware, ...middleware] } as Parameters<
+    typeof createAgent
+  >[0]);
   return { agent, finish: () => agent.finish(app.invoke({ messages: agent.messages() }, agent.config())) };
 };
 
@@ -47,7 +53,9 @@ describe("an agent with the middleware", () => {
       },
       { name: "look", schema: z.object({}) },
     );
-    expect(await runs(session, { model: new ScriptedChatModel(looks), tools: [spy] }).finish()).toEqual({ kind: "completed" });
+    expect(await runs(session, { model: new ScriptedChatModel(looks), tools: [spy] }).finish()).toEqual({
+      kind: "completed",
+    });
     const before = ["turn.started", "message", "message", "tool.started c1"];
     expect(seen.map((lines) => lines.filter((line) => line !== "draft"))).toEqual([before]);
     const all = (await kindsOf(session)).filter((line) => line !== "draft");
@@ -61,10 +69,13 @@ describe("an agent with the middleware", () => {
     const session = await store.create({ dialect: langchain, draftMs: 1 });
     await session.startTurn(new HumanMessage("Look."));
     const inner = createAgent({ model: new ScriptedChatModel(() => new AIMessage("Inner words.")), tools: [] });
-    const ask = tool(async (_, config) => (await inner.invoke({ messages: [new HumanMessage("?")] }, config)).messages.at(-1)!.text, {
-      name: "look",
-      schema: z.object({}),
-    });
+    const ask = tool(
+      async (_, config) => (await inner.invoke({ messages: [new HumanMessage("?")] }, config)).messages.at(-1)!.text,
+      {
+        name: "look",
+        schema: z.object({}),
+      },
+    );
     let streamed = "";
     const model = new ScriptedChatModel(looks);
     model.onToken = async () => {
@@ -73,7 +84,9 @@ describe("an agent with the middleware", () => {
     };
     await runs(session, { model, tools: [ask] }).finish();
     const drafts = (await recordsOf(session)).filter(({ kind }) => kind === "draft");
-    const text = drafts.flatMap(({ parts }) => (parts as { text?: string }[] | undefined) ?? []).map((part) => part.text ?? "");
+    const text = drafts
+      .flatMap(({ parts }) => (parts as { text?: string }[] | undefined) ?? [])
+      .map((part) => part.text ?? "");
     expect(text.join("")).toContain("I look.");
     expect(text.join("")).not.toContain("Inner");
     expect(streamed).not.toBe("");
@@ -90,7 +103,7 @@ describe("an agent with the middleware", () => {
       if (asked++ === 0) throw new Error("overloaded");
       return looks(messages);
     });
-    const retry = modelRetryMiddleware({ maxRetries: 2, initialDelayMs: 1 });
+    const retry = modelRetryMiddleware({ maxRetries: 2, initialDelayMs: 1 }) as never;
     expect((await runs(session, { model, middleware: [retry] }).finish()).kind).toBe("completed");
     expect(texts(session.messages)).toEqual(["Look.", "I look.", "seen", "That is all."]);
   });
@@ -134,9 +147,15 @@ describe("an agent with the middleware", () => {
     await using session = await begin(folder.path);
     await session.startTurn(new HumanMessage("How many?"));
     const model = new ScriptedChatModel(
-      () => new AIMessage({ content: "", tool_calls: [{ type: "tool_call", id: "s1", name: "extract", args: { n: 3 } }] }),
+      () =>
+        new AIMessage({ content: "", tool_calls: [{ type: "tool_call", id: "s1", name: "extract", args: { n: 3 } }] }),
     );
-    const responseFormat = toolStrategy({ title: "extract", type: "object", properties: { n: { type: "number" } }, required: ["n"] });
+    const responseFormat = toolStrategy({
+      title: "extract",
+      type: "object",
+      properties: { n: { type: "number" } },
+      required: ["n"],
+    });
     expect((await runs(session, { model, tools: [], responseFormat } as never).finish()).kind).toBe("completed");
     expect(session.interruption).toBe(null);
     expect(session.messages.map((message) => message.getType())).toEqual(["human", "ai", "tool", "ai"]);
@@ -168,8 +187,35 @@ describe("an agent with the middleware", () => {
       },
       { name: "look", schema: z.object({}) },
     );
-    expect(await runs(session, { model: new ScriptedChatModel(looks), tools: [stop] }).finish()).toEqual({ kind: "aborted" });
+    expect(await runs(session, { model: new ScriptedChatModel(looks), tools: [stop] }).finish()).toEqual({
+      kind: "aborted",
+    });
     expect(session.interruption?.how).toMatchObject({ kind: "aborted" });
+  });
+
+  test.each([
+    ["its start", 1, []],
+    ["its outcome", 3, ["look"]],
+  ] as const)("C19: if %s cannot be written, nothing more runs and nothing more is asked", async (_, nth, expected) => {
+    using folder = place();
+    const disk = new FailingDisk();
+    await using store = await disk.open(folder.path);
+    const session = await store.create({ dialect: langchain, draftMs: 60_000 });
+    await session.startTurn(new HumanMessage("Look."));
+    const ran: string[] = [];
+    const spy = tool(() => void ran.push("look"), { name: "look", schema: z.object({}) });
+    const model = new ScriptedChatModel(looks);
+    // Only when the answer is on disk.
+    const arms = createMiddleware({
+      name: "arms",
+      afterModel: () => {
+        disk.countdown = nth;
+      },
+    });
+    const { finish } = runs(session, { model, tools: [spy], middleware: [arms] });
+    await expect(finish()).rejects.toMatchObject({ code: expect.stringMatching(/STORE_FULL|SYNC_FAILED/) });
+    expect(ran).toEqual(expected);
+    expect(model.asked).toHaveLength(1);
   });
 
   test("a session of another dialect is refused", async () => {
