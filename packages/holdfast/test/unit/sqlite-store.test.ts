@@ -179,3 +179,15 @@ test("followers share one watch, which ends with the last of them", async () => 
   await expect(follow(AbortSignal.abort())).resolves.toBe(0);
   expect([watches, stopped]).toEqual([2, 2]);
 });
+
+test("a session that stays open: a second after the last line, its row says so too, and lists read no line of it", async () => {
+  using here = place();
+  const file = join(here.path, "store.db");
+  await using store = await openSqliteStore(file, { durability: "process" });
+  const journal = await store.create(newId(), []);
+  for (const text of ["a", "b", "c"]) await journal.append(note(text));
+  using database = new DatabaseSync(file, { readOnly: true });
+  const headInRow = (): unknown => database.prepare("SELECT head FROM sessions").get()?.["head"];
+  expect(headInRow()).toBeLessThan(journal.head);
+  await vi.waitFor(() => expect(headInRow()).toBe(journal.head), { timeout: 20_000, interval: 50 });
+});
