@@ -129,8 +129,8 @@ export class HoldfastSaver extends BaseCheckpointSaver implements AsyncDisposabl
   }
 
   /**
-   * Stores a checkpoint: what changed since its parent. Durable when it resolves. Throws SESSION_BUSY if another run has
-   * continued the thread since this one read it, or another process is writing to it; and store errors.
+   * Stores a checkpoint: what changed since its parent. Durable when it resolves. Throws SESSION_BUSY if another run
+   * has continued the thread since this one read it, or another process is writing to it; and store errors.
    */
   async put(
     config: RunnableConfig,
@@ -207,8 +207,8 @@ export class HoldfastSaver extends BaseCheckpointSaver implements AsyncDisposabl
 
   /**
    * Forgets all but the newest `keep` checkpoints of each namespace, and those they depend on. Everything before stays
-   * in the older part of the journal, which `holdfast pack` compresses; `deleteThread` is for what must be gone. Returns
-   * how many were forgotten; 0 if there is no such thread. Throws SESSION_BUSY, STORE_FULL, STORE_IO.
+   * in the older part of the journal, which `holdfast pack` compresses; `deleteThread` is for what must be gone.
+   * Returns how many were forgotten; 0 if there is no such thread. Throws SESSION_BUSY, STORE_FULL, STORE_IO.
    */
   async prune(threadId: string, { keep }: { readonly keep: number }): Promise<{ readonly removed: number }> {
     if (!Number.isSafeInteger(keep) || keep < 1) throw new RangeError(`"keep" must be 1 or more, not ${keep}.`);

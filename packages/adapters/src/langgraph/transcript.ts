@@ -6,8 +6,8 @@ import type { ThreadState } from "./state.ts";
 
 /**
  * What people are shown of a thread by `holdfast ls`, `show`, `search` and `export`: the messages of the channel
- * `messages`, as a conversation in OpenAI's form. LangGraph reads none of it. A thread whose serializer writes something
- * else than JSON has no transcript.
+ * `messages`, as a conversation in OpenAI's form. LangGraph reads none of it. A thread whose serializer does not write
+ * JSON has no transcript.
  */
 
 /** The channel of LangGraph's `MessagesAnnotation` and of `createAgent`. */

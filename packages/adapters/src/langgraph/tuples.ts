@@ -75,7 +75,7 @@ export function matches(metadata: CheckpointMetadata | undefined, filter: Record
   return Object.entries(filter).every(([name, value]) => value === undefined || isDeepStrictEqual(found[name], value));
 }
 
-/** The last value of a delta channel that an ancestor has, and the writes since, in the order LangGraph applies them. */
+/** The last value of a delta channel that an ancestor has, and the writes since, in the order of their tasks. */
 export async function deltaHistory(
   state: ThreadState,
   config: RunnableConfig,

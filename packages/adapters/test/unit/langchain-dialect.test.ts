@@ -21,7 +21,12 @@ const reasoned = new AIMessage({
   additional_kwargs: { reasoning_content: "First I look." },
   response_metadata: { model: "m", finish_reason: "tool_calls" },
   // Its type says that this message has none.
-  usage_metadata: { input_tokens: 3, output_tokens: 4, total_tokens: 7, input_token_details: { cache_read: 1 } } as never,
+  usage_metadata: {
+    input_tokens: 3,
+    output_tokens: 4,
+    total_tokens: 7,
+    input_token_details: { cache_read: 1 },
+  } as never,
 });
 
 describeDialect<BaseMessage>(
