@@ -2,8 +2,8 @@ import type { Json } from "holdfast";
 import type { NewRecord } from "holdfast/store";
 
 /**
- * The records of a thread. A thread is a session; its journal has one `graph.checkpoint` for each `put`, preceded in the
- * same unit by what the lists in its state have gained (`graph.list`), and one `graph.writes` for each `putWrites`.
+ * The records of a thread. A thread is a session; its journal has one `graph.checkpoint` for each `put`, preceded in
+ * the same unit by what the lists in its state have gained (`graph.list`), and one `graph.writes` for each `putWrites`.
  */
 
 /** A stored value. */

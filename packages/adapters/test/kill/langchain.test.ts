@@ -47,7 +47,7 @@ function linesOf(path: string): string[] {
   return existsSync(path) ? readFileSync(path, "utf8").split("\n").filter(Boolean) : [];
 }
 
-/** Why a provider would refuse the request: after an answer with calls come their results, in order, before all else. */
+/** Why a provider would refuse the request: an answer with calls is followed by their results, in order. */
 function refusals(request: readonly Sent[]): string[] {
   const found: string[] = [];
   let awaited: string[] = [];
