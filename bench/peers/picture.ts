@@ -149,6 +149,7 @@ const SHORT: Readonly<Record<string, string>> = {
   mastra: "Mastra, libsql",
   "whole-file": "whole file per message",
   langgraph: "LangGraph, SqliteSaver",
+  "langgraph-holdfast": "LangGraph, HoldfastSaver",
 };
 
 function shortName({ key, name }: PeerResult): string {

@@ -146,7 +146,7 @@ function better(comparison: Comparison): string[] {
 }
 
 function versionWords({ key, versions }: PeerResult, { machine }: Comparison): string {
-  if (isOurs({ key })) return "this repository";
+  if (isOurs({ key }) || key === "langgraph-holdfast") return "this repository";
   if (key.startsWith("sqlite")) return `Node ${machine.node}, SQLite ${machine.sqlite}`;
   const words = Object.entries(versions).map(([name, version]) => `${name} ${version}`);
   return words.join(", ") || `Node ${machine.node}`;

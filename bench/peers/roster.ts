@@ -79,9 +79,18 @@ export const roster: readonly Contender[] = [
     // better-sqlite3 12, which it asks for, aborts on Node 24.19 and newer when a statement is collected.
     overrides: { "better-sqlite3": "13.0.3" },
     driven:
-      "a graph of a model and a tools node that add one message each, one `invoke` per turn, default durability; `getState`; " +
+      "a graph of a model and a tools node that add one message each, one `invoke` per turn, default durability; between " +
+      "ages its thread grows by one `updateState`; `getState`; " +
       "better-sqlite3 13 in the place of 12, which aborts on Node 24",
     noList: "it has no list of threads",
+  },
+  {
+    key: "langgraph-holdfast",
+    name: "LangGraph with HoldfastSaver",
+    survives: "kill",
+    packages: {},
+    driven:
+      'as LangGraph with SqliteSaver, with `HoldfastSaver` in a folder and `durability: "process"`; `listThreads`',
   },
   {
     key: "holdfast-power",

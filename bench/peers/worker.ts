@@ -24,6 +24,7 @@ const stores: Record<string, () => Promise<LoadStore>> = {
   "sqlite-full": async () => (await import("./stores/sqlite.ts")).loadSqlite("FULL"),
   mastra: async () => (await import("./stores/mastra.ts")).loadMastra,
   langgraph: async () => (await import("./stores/langgraph.ts")).loadLangGraph,
+  "langgraph-holdfast": async () => (await import("./stores/langgraph.ts")).loadHoldfastSaver,
   "whole-file": async () => (await import("./stores/whole-file.ts")).loadWholeFile,
 };
 
@@ -115,6 +116,11 @@ function importFrom(folder: string): Load {
 async function grow(to: number, budgetMs: number): Promise<Grown> {
   const start = performance.now();
   const last: number[] = [];
+  if (writer!.grow) {
+    const missing = Array.from({ length: (to - stored) / PER_TURN }, (_, i) => turns().at(stored / PER_TURN + i));
+    await writer!.grow(missing);
+    stored = to;
+  }
   while (stored < to) {
     const store = writer!.prepare(turns().at(stored / PER_TURN));
     const begun = performance.now();

@@ -12,7 +12,11 @@ const RULES = ["packages/cli/test/unit/permission-shell.test"];
 const adapters = "packages/adapters/src/ai-sdk";
 const openaiAgents = "packages/adapters/src/openai-agents";
 const OPENAI_AGENTS = ["packages/adapters/test/unit/openai-agents"];
+const saver = "packages/adapters/src/langgraph";
+const langchain = "packages/adapters/src/langchain";
 const cli = "packages/cli/src";
+const SAVER = ["packages/adapters/test/unit/langgraph"];
+const LANGCHAIN = ["packages/adapters/test/unit/langchain"];
 
 /** Ways to break the promises of the adapter and of the reference agent. */
 export const agentSabotages: readonly Sabotage[] = [
@@ -63,6 +67,38 @@ export const agentSabotages: readonly Sabotage[] = [
     find: "else await recorder.end(callId, { value: shown.output }, functionResult(call, shown.output));",
     replace: "else await recorder.end(callId, { value: output }, functionResult(call, output));",
     look: OPENAI_AGENTS,
+  },
+  {
+    name: "saver: a run that continues an old state is saved on top of the newer one",
+    room: saver,
+    file: "head-reads.ts",
+    find: "if (isCurrent) return;",
+    replace: "if (isCurrent || latest) return;",
+    look: SAVER,
+  },
+  {
+    name: "saver: an object that was changed in place counts as stored",
+    room: saver,
+    file: "capture.ts",
+    find: "return known && hasMembers(item, known.members) ? known : null;",
+    replace: "return known ?? null;",
+    look: SAVER,
+  },
+  {
+    name: "saver: what could not be written counts as stored",
+    room: saver,
+    file: "thread.ts",
+    find: "// The state is ahead of the journal: it is read again.\n      this.#state = null;",
+    replace: "",
+    look: SAVER,
+  },
+  {
+    name: "langchain: a tool runs before its start is recorded",
+    room: langchain,
+    file: "recorder.ts",
+    find: "await this.#recording(() => this.#start(turn, id, name, args));",
+    replace: "void this.#recording(() => this.#start(turn, id, name, args)).catch(() => {});",
+    look: LANGCHAIN,
   },
   {
     name: "adapter: a tool runs before its start is recorded",

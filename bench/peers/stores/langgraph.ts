@@ -1,5 +1,5 @@
 import { join } from "node:path";
-import type { LoadStore } from "../contract.ts";
+import type { Load, LoadStore, OpenStore } from "../contract.ts";
 import { type Piece, TOOL, type TurnText } from "../turns.ts";
 
 type Update = { readonly messages: readonly unknown[] };
@@ -13,9 +13,51 @@ interface Graph {
 }
 type NewMessage = new (fields: object) => unknown;
 
+/** A saver of checkpoints, and what closes it. */
+interface OpenSaver {
+  readonly saver: unknown;
+  readonly close: () => Promise<void>;
+  readonly list?: () => Promise<number>;
+}
+
 export const loadLangGraph: LoadStore = async (load) => {
-  const { StateGraph, MessagesAnnotation, START, END } = await load("@langchain/langgraph");
   const { SqliteSaver } = await load("@langchain/langgraph-checkpoint-sqlite");
+  return graphOn(load, async (folder) => {
+    const saver = SqliteSaver.fromConnString(join(folder, "checkpoints.db"));
+    return { saver, close: async () => void saver.db.close() };
+  });
+};
+
+/** The same graph, with the versions of LangGraph that this repository is tested with. */
+export const loadHoldfastSaver: LoadStore = async () => {
+  const { HoldfastSaver } = await import("@holdfast/adapters/langgraph");
+  return graphOn(
+    (name) => import(name),
+    async (folder) => {
+      const saver = await HoldfastSaver.open(folder, { durability: "process" });
+      return {
+        saver,
+        close: () => saver.close(),
+        list: async () => {
+          let count = 0;
+          let after: string | undefined;
+          do {
+            const { threads, next } = await saver.listThreads({
+              limit: 1000,
+              ...(after === undefined ? {} : { after }),
+            });
+            count += threads.length;
+            after = next;
+          } while (after !== undefined);
+          return count;
+        },
+      };
+    },
+  );
+};
+
+async function graphOn(load: Load, open: (folder: string) => Promise<OpenSaver>): Promise<OpenStore> {
+  const { StateGraph, MessagesAnnotation, START, END } = await load("@langchain/langgraph");
   const messages = (await load("@langchain/core/messages")) as Record<string, NewMessage>;
   const formOf = (turn: TurnText, piece: Piece, i: number): unknown => {
     const id = `${turn.index}-${i}`;
@@ -28,7 +70,7 @@ export const loadLangGraph: LoadStore = async (load) => {
   };
   const formsOf = (turn: TurnText): unknown[] => turn.pieces.map((piece, i) => formOf(turn, piece, i));
   return async (folder) => {
-    const saver = SqliteSaver.fromConnString(join(folder, "checkpoints.db"));
+    const { saver, close, list } = await open(folder);
     // What a model and its tools would say next.
     let coming: unknown[] = [];
     const next = (): Update => ({ messages: [coming.shift()] });
@@ -52,6 +94,9 @@ export const loadLangGraph: LoadStore = async (load) => {
               await graph.invoke({ messages: [prompt] }, configOf(id));
             };
           },
+          grow: async (turns) => {
+            await graph.updateState(configOf(id), { messages: turns.flatMap(formsOf) }, "model");
+          },
           close: async () => {},
         };
       },
@@ -64,7 +109,8 @@ export const loadLangGraph: LoadStore = async (load) => {
         const { values } = await graph.getState(configOf(id));
         return { messages: values.messages.length, kept: values };
       },
-      close: async () => void saver.db.close(),
+      ...(list ? { list } : {}),
+      close,
     };
   };
-};
+}

@@ -67,7 +67,7 @@ export async function begun(): Promise<{ session: Session<ModelMessage> } & Asyn
 }
 
 /** All records so far. */
-export async function recordsOf(session: Session<ModelMessage>): Promise<JournalRecord[]> {
+export async function recordsOf<M>(session: Session<M>): Promise<JournalRecord[]> {
   await session.flush();
   const mark = newId();
   await session.note("mark", mark);

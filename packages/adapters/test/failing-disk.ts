@@ -8,14 +8,16 @@ export class FailingDisk {
   countdown = 0;
   failed = 0;
 
+  readonly disk: typeof nodeDisk = {
+    ...nodeDisk,
+    open: (path, mode) => {
+      const file = nodeDisk.open(path, mode);
+      return /sessions.*\.jsonl/.test(path) ? this.#handled(file) : file;
+    },
+  };
+
   open(folder: string): Promise<Store> {
-    const disk = {
-      ...nodeDisk,
-      open: (path: string, mode: Parameters<typeof nodeDisk.open>[1]) => {
-        const file = nodeDisk.open(path, mode);
-        return /sessions.*\.jsonl/.test(path) ? this.#handled(file) : file;
-      },
-    };
+    const { disk } = this;
     return openStoreWith((options) => openFolderStore(folder, { ...options, disk }), { recordsToolStarts: true });
   }
 

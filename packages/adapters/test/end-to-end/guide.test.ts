@@ -40,12 +40,51 @@ test("the blocks of the guide compile", () => {
     "transport.ts",
     "block-5.ts",
   ]);
-  const command = compilable(here.path, { ...files, "agent.ts": AGENT });
-  let said = "";
+  expect(complaints(compilable(here.path, { ...files, "agent.ts": AGENT }))).toBe("");
+});
+
+/** What the compiler says. */
+function complaints(command: readonly string[]): string {
   try {
-    execFileSync(process.execPath, command, { encoding: "utf8" });
+    execFileSync(process.execPath, [...command], { encoding: "utf8" });
+    return "";
   } catch (error) {
-    said = String((error as { stdout?: string }).stdout ?? error);
+    return String((error as { stdout?: string }).stdout ?? error);
   }
-  expect(said).toBe("");
+}
+
+/** A reader's graph, and a reader's agent. */
+const GRAPH = `
+import { AIMessage, HumanMessage as Human } from "@langchain/core/messages";
+import { MessagesAnnotation, START, StateGraph } from "@langchain/langgraph";
+const builder = new StateGraph(MessagesAnnotation)
+  .addNode("answer", () => ({ messages: [new AIMessage("Hello.")] }))
+  .addEdge(START, "answer");
+const input = { messages: [new Human("Hi.")] };
+`;
+const CREATED = `
+import { FakeListChatModel } from "@langchain/core/utils/testing";
+const model = new FakeListChatModel({ responses: ["Hello."] });
+const tools: never[] = [];
+`;
+
+test("the blocks of the guide to LangGraph and LangChain compile and run", () => {
+  using here = place();
+  const [saver, threads, agent] = blocks("langgraph").map(({ code }) => code);
+  const files = {
+    "saver.ts": `${GRAPH}${saver}${threads}console.log(threads.map(({ threadId }) => threadId), next);\nexport {};\n`,
+    "agent.ts": `${CREATED}${agent}console.log(session.messages.map(({ text }) => text));\nawait store.close();\nexport {};\n`,
+  };
+  expect(complaints(compilable(here.path, files))).toBe("");
+  const run = (file: string): string =>
+    execFileSync(process.execPath, ["--conditions=holdfast-source", file], { cwd: here.path, encoding: "utf8" });
+  expect(run("saver.ts")).toBe("[ '1' ] undefined\n");
+  expect(run("agent.ts")).toBe("[ 'Go.', 'Hello.' ]\n");
+});
+
+test("the guide counts the lines to adopt", () => {
+  const [saver, , agent] = blocks("langgraph").map(({ code }) => code.split("\n").filter((line) => line.trim() !== ""));
+  // The call of the graph is the reader's own.
+  expect(saver!.length - 1).toBe(3);
+  expect(agent).toHaveLength(9);
 });

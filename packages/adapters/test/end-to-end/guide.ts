@@ -16,7 +16,7 @@ export function blocks(name = "ai-sdk"): { readonly file: string | null; readonl
 export function runnable(folder: string, files: Readonly<Record<string, string>>): void {
   for (const [name, code] of Object.entries(files)) writeFileSync(join(folder, name), code);
   mkdirSync(join(folder, "node_modules"));
-  for (const name of ["holdfast", "@holdfast", "ai", "@openai", "zod", "@types"])
+  for (const name of ["holdfast", "@holdfast", "ai", "@openai", "@langchain", "langchain", "zod", "@types"])
     symlinkSync(join(ROOT, "node_modules", name), join(folder, "node_modules", name));
   writeFileSync(join(folder, "package.json"), '{ "type": "module" }');
 }

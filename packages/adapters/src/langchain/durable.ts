@@ -1,0 +1,110 @@
+import type { BaseMessage } from "@langchain/core/messages";
+import type { RunnableConfig } from "@langchain/core/runnables";
+import { errorKind, type ResumeOptions, type Session, type Turn } from "holdfast";
+import { type AgentMiddleware, createMiddleware } from "langchain";
+import { copyOf, langchain } from "./dialect.ts";
+import { Recorder } from "./recorder.ts";
+import { type OpenCallTool, resumeTurn } from "./resume.ts";
+
+export interface DurableOptions {
+  /** By tool name. "safe": running it twice does no harm, so `resume` may run it again. Default: "never". */
+  readonly replay?: Readonly<Record<string, "safe" | "never">>;
+}
+
+/** How a run ended. */
+export type RunOutcome =
+  | { readonly kind: "completed" }
+  | { readonly kind: "aborted" }
+  /** The model, a middleware or the graph failed. The turn has ended as failed. */
+  | { readonly kind: "failed"; readonly error: unknown }
+  /** An `interrupt()` waits for a person. The turn is suspended. */
+  | { readonly kind: "waiting" };
+
+/** Makes the runs of an agent durable in one session. */
+export interface Durable {
+  /**
+   * Put it first in `middleware`, so that it is the outermost: it records each answer of the model before any of its
+   * tools starts, each start of a tool before it runs (it does not run if that fails), and its outcome the moment it
+   * returns.
+   */
+  readonly middleware: AgentMiddleware;
+  /** The config of a run: yours, with the callbacks that record tokens as they stream, and the signal of the turn. */
+  config<C extends RunnableConfig>(config?: C): C;
+  /** A copy of what the model should see now: pass it as the input's `messages`. */
+  messages(): BaseMessage[];
+  /**
+   * Resumes the interrupted turn: runs the calls that are safe to run with these tools, and tells the model how far the
+   * others got. Returns the turn: run the agent next. Returns null if the model had answered: the turn is ended as
+   * completed. Throws as `session.resumeTurn` does, and store errors.
+   */
+  resume(tools?: readonly OpenCallTool[], options?: ResumeOptions): Promise<Turn<BaseMessage> | null>;
+  /**
+   * Waits for the run, and ends its turn accordingly. Rejects if the store fails, or if Holdfast refused something: the
+   * turn then stays open.
+   */
+  finish(run: Promise<unknown>): Promise<RunOutcome>;
+}
+
+/**
+ * Makes the runs of a `createAgent` agent durable in this session. The session's dialect is `langchain`. Open its store
+ * with `recordsToolStarts: true`, since every start is recorded. The session keeps the history, so the agent needs no
+ * checkpointer.
+ */
+export function durable(session: Session<BaseMessage>, options: DurableOptions = {}): Durable {
+  const { dialect } = session.attributes;
+  if (dialect !== langchain.name) {
+    throw new TypeError(
+      `The session has the dialect "${dialect}", but messages of LangChain need "${langchain.name}". Create the session with the dialect "langchain" of @holdfast/adapters/langchain.`,
+    );
+  }
+  const recorder = new Recorder(session, options.replay ?? {});
+  const middleware = createMiddleware({
+    name: "holdfast",
+    wrapModelCall: (request, handler) => recorder.model(request, handler),
+    wrapToolCall: (request, handler) => recorder.tool(request, handler),
+  });
+  return {
+    middleware: middleware as unknown as AgentMiddleware,
+    config: <C extends RunnableConfig>(config?: C): C => recorder.config(config ?? ({} as C)),
+    messages: () => session.messages.map(copyOf),
+    resume: (tools = [], given = {}) => resumeTurn(session, recorder, tools, given),
+    finish: (run) => finish(run, session, recorder),
+  };
+}
+
+async function finish(run: Promise<unknown>, session: Session<BaseMessage>, recorder: Recorder): Promise<RunOutcome> {
+  const { turn } = session;
+  try {
+    const state = await run;
+    if (!turn || turn.signal.aborted) return { kind: "aborted" };
+    if (isInterrupted(state)) {
+      await turn.suspend({ reason: "interrupt", calls: turn.open.map(({ id }) => id) });
+      return { kind: "waiting" };
+    }
+    await recorder.recordResults((state as { messages?: BaseMessage[] } | undefined)?.messages ?? []);
+    await turn.end();
+    return { kind: "completed" };
+  } catch (error) {
+    const failure = recorder.failure ?? holdfastErrorIn(error);
+    if (failure) throw failure;
+    if (turn?.signal.aborted) return { kind: "aborted" };
+    await turn?.fail(error);
+    return { kind: "failed", error };
+  }
+}
+
+function isInterrupted(state: unknown): boolean {
+  const { __interrupt__: interrupts } = (state ?? {}) as { __interrupt__?: readonly unknown[] };
+  return (interrupts?.length ?? 0) > 0;
+}
+
+/** LangChain wraps what a middleware throws. */
+function holdfastErrorIn(error: unknown): unknown {
+  let inner: unknown = error;
+  for (let depth = 0; inner instanceof Error && depth < 10; depth++) {
+    const kind = errorKind(inner);
+    if (kind === "store" || kind === "misuse") return inner;
+    inner = inner.cause;
+  }
+  return null;
+}

@@ -1,0 +1,80 @@
+import { AsyncLocalStorage } from "node:async_hooks";
+import {
+  BaseCallbackHandler,
+  type HandleLLMNewTokenCallbackFields,
+  type NewTokenIndices,
+} from "@langchain/core/callbacks/base";
+import type { BaseMessage } from "@langchain/core/messages";
+import { type Draft, isHoldfastError } from "holdfast";
+
+/** A request to the model, whose answer is being streamed. */
+export interface Asked {
+  draft: Draft<BaseMessage>;
+  /** A retry inside the request begins the answer again. */
+  hasTokens: boolean;
+}
+
+/**
+ * Joins tokens to the request they answer. LangChain reports them by run, to callbacks of the whole agent; a sub-agent
+ * in a tool reports there too.
+ */
+export class Tokens extends BaseCallbackHandler {
+  override readonly name = "holdfast";
+  /** Asks models to stream even if nobody else listens. */
+  readonly lc_prefer_streaming = true;
+  readonly #asked = new AsyncLocalStorage<Asked>();
+  readonly #runs = new Map<string, Asked>();
+
+  constructor() {
+    // A draft takes tokens in their order.
+    super({ _awaitHandler: true });
+  }
+
+  during<T>(asked: Asked, ask: () => T): T {
+    return this.#asked.run(asked, ask);
+  }
+
+  override handleChatModelStart(_llm: unknown, _messages: unknown, runId: string): void {
+    const asked = this.#asked.getStore();
+    if (!asked) return;
+    this.#runs.set(runId, asked);
+    if (!asked.hasTokens) return;
+    asked.draft = asked.draft.restart();
+    asked.hasTokens = false;
+  }
+
+  override handleLLMNewToken(
+    token: string,
+    _indices: NewTokenIndices,
+    runId: string,
+    _parentRunId?: string,
+    _tags?: string[],
+    fields?: HandleLLMNewTokenCallbackFields,
+  ): void {
+    const asked = this.#runs.get(runId);
+    if (!asked) return;
+    const message = fields?.chunk && "message" in fields.chunk ? fields.chunk.message : undefined;
+    const text = message ? message.text : token;
+    const reasoning = message ? reasoningIn(message) : "";
+    if (text === "" && reasoning === "") return;
+    asked.hasTokens = true;
+    try {
+      asked.draft.push({ ...(text === "" ? {} : { text }), ...(reasoning === "" ? {} : { part: 1, reasoning }) });
+    } catch (error) {
+      // The turn ended: what the model still says belongs to nobody.
+      if (!isHoldfastError(error, "DRAFT_DISCARDED", "TURN_ENDED", "SESSION_CLOSED")) throw error;
+    }
+  }
+
+  override handleLLMEnd(_output: unknown, runId: string): void {
+    this.#runs.delete(runId);
+  }
+
+  override handleLLMError(_error: unknown, runId: string): void {
+    this.#runs.delete(runId);
+  }
+}
+
+function reasoningIn({ contentBlocks }: BaseMessage): string {
+  return contentBlocks.map((block) => (block.type === "reasoning" ? (block.reasoning ?? "") : "")).join("");
+}

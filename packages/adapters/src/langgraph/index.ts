@@ -1,0 +1,1 @@
+export { HoldfastSaver, type HoldfastSaverOptions, type ThreadSummary } from "./saver.ts";

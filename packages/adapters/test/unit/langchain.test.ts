@@ -1,0 +1,227 @@
+import { AIMessage, type BaseMessage, HumanMessage, ToolMessage } from "@langchain/core/messages";
+import { openStore, type Session } from "holdfast";
+import { createAgent, createMiddleware, modelRetryMiddleware, tool, toolStrategy } from "langchain";
+import { describe, expect, test } from "vitest";
+import { z } from "zod";
+import { place } from "../../../holdfast/test/place.ts";
+import { durable, langchain } from "../../src/langchain/index.ts";
+import { outline, recordsOf } from "../agents.ts";
+import { FailingDisk } from "../failing-disk.ts";
+import { ScriptedChatModel } from "../scripted-chat-model.ts";
+
+const called = (id: string, name = "look", content = "I look.") =>
+  new AIMessage({ content, tool_calls: [{ type: "tool_call", id, name, args: {} }] });
+
+/** Calls a tool, then answers. */
+const looks = (messages: BaseMessage[]) =>
+  ToolMessage.isInstance(messages.at(-1)) ? new AIMessage("That is all.") : called("c1");
+
+const look = tool(() => "seen", { name: "look", schema: z.object({}) });
+
+async function begin(folder: string): Promise<Session<BaseMessage>> {
+  const store = await openStore(folder, { recordsToolStarts: true });
+  return store.create({ dialect: langchain });
+}
+
+const texts = (messages: readonly BaseMessage[]) => messages.map(({ text }) => text);
+
+const runs = (
+  session: Session<BaseMessage>,
+  settings: Partial<Parameters<typeof createAgent>[0]> & { model: ScriptedChatModel },
+) => {
+  const agent = durable(session, { replay: { look: "safe" } });
+  const { middleware = [], ...rest } = settings;
+  const app = createAgent({ tools: [look], ...rest, middleware: [agent.middleware, ...middleware] } as Parameters<
+    typeof createAgent
+  >[0]);
+  return { agent, finish: () => agent.finish(app.invoke({ messages: agent.messages() }, agent.config())) };
+};
+
+const kindsOf = async (session: Session<BaseMessage>) =>
+  outline(await recordsOf(session)).map((line) => line.replace(" undefined", ""));
+
+describe("an agent with the middleware", () => {
+  test("the answer is recorded before its tools start, starts before they run, and outcomes at once", async () => {
+    using folder = place();
+    await using session = await begin(folder.path);
+    await session.startTurn(new HumanMessage("Look."));
+    const seen: string[][] = [];
+    const spy = tool(
+      async () => {
+        seen.push(await kindsOf(session));
+        return "seen";
+      },
+      { name: "look", schema: z.object({}) },
+    );
+    expect(await runs(session, { model: new ScriptedChatModel(looks), tools: [spy] }).finish()).toEqual({
+      kind: "completed",
+    });
+    const before = ["turn.started", "message", "message", "tool.started c1"];
+    expect(seen.map((lines) => lines.filter((line) => line !== "draft"))).toEqual([before]);
+    const all = (await kindsOf(session)).filter((line) => line !== "draft");
+    expect(all).toEqual([...before, "tool.ended c1", "message", "turn.ended"]);
+    expect(texts(session.messages)).toEqual(["Look.", "I look.", "seen", "That is all."]);
+  });
+
+  test("tokens are on disk while the model speaks; those of a sub-agent in a tool are not", async () => {
+    using folder = place();
+    const store = await openStore(folder.path, { recordsToolStarts: true });
+    const session = await store.create({ dialect: langchain, draftMs: 1 });
+    await session.startTurn(new HumanMessage("Look."));
+    const inner = createAgent({ model: new ScriptedChatModel(() => new AIMessage("Inner words.")), tools: [] });
+    const ask = tool(
+      async (_, config) => (await inner.invoke({ messages: [new HumanMessage("?")] }, config)).messages.at(-1)!.text,
+      {
+        name: "look",
+        schema: z.object({}),
+      },
+    );
+    let streamed = "";
+    const model = new ScriptedChatModel(looks);
+    model.onToken = async () => {
+      await session.flush();
+      streamed += session.entries.length > 0 ? "." : "";
+    };
+    await runs(session, { model, tools: [ask] }).finish();
+    const drafts = (await recordsOf(session)).filter(({ kind }) => kind === "draft");
+    const text = drafts
+      .flatMap(({ parts }) => (parts as { text?: string }[] | undefined) ?? [])
+      .map((part) => part.text ?? "");
+    expect(text.join("")).toContain("I look.");
+    expect(text.join("")).not.toContain("Inner");
+    expect(streamed).not.toBe("");
+    expect(texts(session.messages)).toContain("Inner words.");
+    await store.close();
+  });
+
+  test("a retry inside the request records the answer once", async () => {
+    using folder = place();
+    await using session = await begin(folder.path);
+    await session.startTurn(new HumanMessage("Look."));
+    let asked = 0;
+    const model = new ScriptedChatModel((messages) => {
+      if (asked++ === 0) throw new Error("overloaded");
+      return looks(messages);
+    });
+    const retry = modelRetryMiddleware({ maxRetries: 2, initialDelayMs: 1 }) as never;
+    expect((await runs(session, { model, middleware: [retry] }).finish()).kind).toBe("completed");
+    expect(texts(session.messages)).toEqual(["Look.", "I look.", "seen", "That is all."]);
+  });
+
+  test("the model is told of an error that a tool throws, as without the middleware", async () => {
+    using folder = place();
+    await using session = await begin(folder.path);
+    await session.startTurn(new HumanMessage("Look."));
+    const broken = tool(() => Promise.reject(new Error("no light")), { name: "look", schema: z.object({}) });
+    const model = new ScriptedChatModel(looks);
+    expect((await runs(session, { model, tools: [broken] }).finish()).kind).toBe("completed");
+    const bare = new ScriptedChatModel(looks);
+    await createAgent({ model: bare, tools: [broken] }).invoke({ messages: [new HumanMessage("Look.")] });
+    expect(texts(model.asked.at(-1)!)).toEqual(texts(bare.asked.at(-1)!));
+    expect(texts(model.asked.at(-1)!).at(-1)).toContain("no light");
+  });
+
+  test("the results of other middleware are recorded, so that no call stays open", async () => {
+    using folder = place();
+    await using session = await begin(folder.path);
+    await session.startTurn(new HumanMessage("Look."));
+    const denies = createMiddleware({
+      name: "denies",
+      afterModel: {
+        canJumpTo: ["model"],
+        hook: ({ messages }) => {
+          const [call] = (messages.at(-1) as AIMessage).tool_calls ?? [];
+          if (!call) return;
+          const message = new ToolMessage({ content: "A person said no.", tool_call_id: call.id!, status: "error" });
+          return { messages: [message], jumpTo: "model" as const };
+        },
+      },
+    });
+    const outcome = await runs(session, { model: new ScriptedChatModel(looks), middleware: [denies] }).finish();
+    expect(outcome).toEqual({ kind: "completed" });
+    expect(texts(session.messages)).toEqual(["Look.", "I look.", "A person said no.", "That is all."]);
+  });
+
+  test("structured output: the call and its result are recorded", async () => {
+    using folder = place();
+    await using session = await begin(folder.path);
+    await session.startTurn(new HumanMessage("How many?"));
+    const model = new ScriptedChatModel(
+      () =>
+        new AIMessage({ content: "", tool_calls: [{ type: "tool_call", id: "s1", name: "extract", args: { n: 3 } }] }),
+    );
+    const responseFormat = toolStrategy({
+      title: "extract",
+      type: "object",
+      properties: { n: { type: "number" } },
+      required: ["n"],
+    });
+    expect((await runs(session, { model, tools: [], responseFormat } as never).finish()).kind).toBe("completed");
+    expect(session.interruption).toBe(null);
+    expect(session.messages.map((message) => message.getType())).toEqual(["human", "ai", "tool", "ai"]);
+  });
+
+  test("a failing model fails the turn, and the next run goes on from what was recorded", async () => {
+    using folder = place();
+    await using session = await begin(folder.path);
+    await session.startTurn(new HumanMessage("Look."));
+    const model = new ScriptedChatModel((messages) => {
+      if (ToolMessage.isInstance(messages.at(-1)) && model.asked.length === 2) throw new Error("overloaded");
+      return looks(messages);
+    });
+    const { agent, finish } = runs(session, { model });
+    expect((await finish()).kind).toBe("failed");
+    expect(await agent.resume([look])).not.toBe(null);
+    expect((await finish()).kind).toBe("completed");
+    expect(texts(model.asked[2]!)).toEqual(texts(model.asked[1]!));
+  });
+
+  test("an abort stops the run, and is recorded", async () => {
+    using folder = place();
+    await using session = await begin(folder.path);
+    const turn = await session.startTurn(new HumanMessage("Look."));
+    const stop = tool(
+      async () => {
+        await turn.abort({ by: "user" });
+        return "late";
+      },
+      { name: "look", schema: z.object({}) },
+    );
+    expect(await runs(session, { model: new ScriptedChatModel(looks), tools: [stop] }).finish()).toEqual({
+      kind: "aborted",
+    });
+    expect(session.interruption?.how).toMatchObject({ kind: "aborted" });
+  });
+
+  test.each([
+    ["its start", 1, []],
+    ["its outcome", 3, ["look"]],
+  ] as const)("C19: if %s cannot be written, nothing more runs and nothing more is asked", async (_, nth, expected) => {
+    using folder = place();
+    const disk = new FailingDisk();
+    await using store = await disk.open(folder.path);
+    const session = await store.create({ dialect: langchain, draftMs: 60_000 });
+    await session.startTurn(new HumanMessage("Look."));
+    const ran: string[] = [];
+    const spy = tool(() => void ran.push("look"), { name: "look", schema: z.object({}) });
+    const model = new ScriptedChatModel(looks);
+    // Only when the answer is on disk.
+    const arms = createMiddleware({
+      name: "arms",
+      afterModel: () => {
+        disk.countdown = nth;
+      },
+    });
+    const { finish } = runs(session, { model, tools: [spy], middleware: [arms] });
+    await expect(finish()).rejects.toMatchObject({ code: expect.stringMatching(/STORE_FULL|SYNC_FAILED/) });
+    expect(ran).toEqual(expected);
+    expect(model.asked).toHaveLength(1);
+  });
+
+  test("a session of another dialect is refused", async () => {
+    using folder = place();
+    await using store = await openStore(folder.path);
+    const session = await store.create({ dialect: "ai-sdk" });
+    expect(() => durable(session as never)).toThrow(/dialect "ai-sdk"/);
+  });
+});
