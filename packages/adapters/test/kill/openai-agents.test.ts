@@ -190,8 +190,8 @@ function isResultOf(item: unknown, id: string): boolean {
 }
 
 /**
- * Until a life was over before it could be killed, or, at random instants, until there were enough kills. Two at a time:
- * that is how many cores there are.
+ * Until a life was over before it could be killed, or, at random instants, until there were enough kills. Two at a
+ * time: that is how many cores there are.
  */
 async function all(
   deaths: Iterator<Death>,
