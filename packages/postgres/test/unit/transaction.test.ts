@@ -122,12 +122,14 @@ describe("a record in the application's transaction", () => {
   test("if COMMIT fails, the session continues as if it had not been called, and so do appends behind it", async () => {
     const { session, turn } = await begin();
     await order("taken", "pairs")({ query: (text: string, values: unknown[]) => server.query(text, values) } as never);
+    const handedOver = Promise.withResolvers<void>();
     const failing = store.transaction(order("taken", "pairs"), () => {
       const appended = turn.append(say("ordered"));
+      handedOver.resolve();
       return appended;
     });
     // Recorded by others meanwhile, such as the outcome of a tool that runs at the same time.
-    const notes = Promise.all([1, 2, 3].map(async (n) => session.note(`n${n}`, n)));
+    const notes = handedOver.promise.then(() => Promise.all([1, 2, 3].map((n) => session.note(`n${n}`, n))));
     await expect(failing).rejects.toMatchObject({ code: "TRANSACTION_ROLLED_BACK", cause: { code: "23505" } });
     await notes;
     expect(session.messages).toHaveLength(1);
