@@ -265,8 +265,8 @@ export const postgresSabotages: readonly Sabotage[] = [
     name: "postgres: rows of dead workers are never settled",
     room,
     file: "catalogue.ts",
-    find: "closed = true, unclosed_head = ${heads}, ${NOT_LIVE}",
-    replace: "closed = false, unclosed_head = ${heads}, ${NOT_LIVE}",
+    find: '.join(", ")}, closed = true, unclosed_head',
+    replace: '.join(", ")}, closed = false, unclosed_head',
     look: SCALE,
   },
   {

