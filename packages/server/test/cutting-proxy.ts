@@ -1,16 +1,5 @@
 import { type AddressInfo, connect, createServer, type Socket } from "node:net";
 
-/** Numbers that a seed repeats. */
-export function randomFrom(seed: number): () => number {
-  let state = seed >>> 0;
-  return () => {
-    state = (state + 0x6d2b79f5) >>> 0;
-    let mixed = Math.imul(state ^ (state >>> 15), 1 | state);
-    mixed = (mixed + Math.imul(mixed ^ (mixed >>> 7), 61 | mixed)) ^ mixed;
-    return ((mixed ^ (mixed >>> 14)) >>> 0) / 4_294_967_296;
-  };
-}
-
 /** What happens to a connection: cut off after so many bytes of the answer, or silent from there on (half-open). */
 export interface Cut {
   readonly afterBytes: number;

@@ -1,23 +1,23 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { expect, test } from "vitest";
+import { seedOf } from "../../../holdfast/test/seed.ts";
+import { type Random, seededRandom } from "../../../testkit/src/simulation/random.ts";
 import { HoldfastClient, ServerError } from "../../src/client/index.ts";
 import type { TextEvent } from "../../src/schemas/events.ts";
-import { type Cut, CuttingProxy, randomFrom } from "../cutting-proxy.ts";
+import { type Cut, CuttingProxy } from "../cutting-proxy.ts";
 import { PATIENT, ServerStage } from "../server-stage.ts";
 
 const CLIENTS = 20;
 const CUTS = 1000;
 
 test("C13: a thousand cuts at random bytes, and half-open connections: every client ends with the same sequence", async () => {
-  const seed = Number(process.env["SEED"] ?? Math.floor(Math.random() * 1e9));
-  console.log(`SEED=${seed} repeats it`);
-  const random = randomFrom(seed);
+  const random = seededRandom(seedOf(import.meta.url, "end-to-end"));
   await using stage = await ServerStage.start({ config: { offlineDelayMs: 1 } });
   let isCutting = true;
   const next = (): Cut | null => {
     if (!isCutting) return null;
-    const how = random() < 0.1 ? "silent" : random() < 0.5 ? "reset" : "end";
-    return { afterBytes: Math.floor(random() ** 2 * 12_000), how };
+    const how = random.chance(0.1) ? "silent" : random.pick(["reset", "end"] as const);
+    return { afterBytes: Math.floor(random.next() ** 2 * 12_000), how };
   };
   await using proxy = await CuttingProxy.start(stage.server.port, next);
   const client = new HoldfastClient({ url: proxy.url, token: stage.token });
@@ -49,14 +49,14 @@ interface Seen {
   readonly texts: { readonly wrong: string[] };
 }
 
-function follow(client: HoldfastClient, id: string, signal: AbortSignal, random: () => number): Seen {
+function follow(client: HoldfastClient, id: string, signal: AbortSignal, random: Random): Seen {
   const seen: Seen = { records: [], texts: { wrong: [] } };
   const lengths = new Map<string, number>();
   void (async () => {
     let after = "start";
     while (!signal.aborted) {
       // A client behind a half-open connection gives up at some point.
-      const patience = AbortSignal.any([signal, AbortSignal.timeout(500 + Math.floor(random() * 1000))]);
+      const patience = AbortSignal.any([signal, AbortSignal.timeout(500 + random.below(1000))]);
       try {
         for await (const { name, data, lastId } of client.events(id, { after, signal: patience })) {
           after = lastId || "start";

@@ -1,7 +1,9 @@
 import { expect, test } from "vitest";
+import { seedOf } from "../../../holdfast/test/seed.ts";
+import { seededRandom } from "../../../testkit/src/simulation/random.ts";
 import { HoldfastClient, RemoteHost } from "../../src/client/index.ts";
 import type { Chat, ChatEvent } from "../../src/contract/host.ts";
-import { type Cut, CuttingProxy, randomFrom } from "../cutting-proxy.ts";
+import { type Cut, CuttingProxy } from "../cutting-proxy.ts";
 import { PATIENT, ServerStage } from "../server-stage.ts";
 
 /** The events that a screen shows, with streamed text in one piece. */
@@ -67,21 +69,18 @@ test("the rest of the host: lists, searches, forks, prompts, and the latest sess
 });
 
 test("a screen whose connection is cut at random bytes ends with the same state and the same text", async () => {
-  const seed = Number(process.env["SEED"] ?? Math.floor(Math.random() * 1e9));
-  console.log(`SEED=${seed} repeats it`);
-  const random = randomFrom(seed);
+  const random = seededRandom(seedOf(import.meta.url, "end-to-end"));
   await using stage = await ServerStage.start({ config: { offlineDelayMs: 2 } });
   let isCutting = false;
-  const hows = ["reset", "end"] as const;
   const next = (): Cut | null =>
-    isCutting ? { afterBytes: Math.floor(random() * 20_000), how: hows[Math.floor(random() * 2)]! } : null;
+    isCutting ? { afterBytes: random.below(8000), how: random.pick(["reset", "end"] as const) } : null;
   await using proxy = await CuttingProxy.start(stage.server.port, next);
   const host = await RemoteHost.connect(new HoldfastClient({ url: proxy.url, token: stage.token }));
   const remote = await host.create({ cwd: stage.work });
   const local = await stage.host.open(remote.id);
   isCutting = true;
   const here = heard(remote);
-  await local.prompt("hello");
+  await local.prompt("tell me a story of 20 lines");
   proxy.cutAll();
   await local.settled();
   await expect.poll(() => here.some(({ type }) => type === "turn.ended"), PATIENT).toBe(true);

@@ -6,8 +6,8 @@ import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { openStore } from "holdfast";
 import { cursorOf } from "holdfast/store";
+import { seededRandom } from "../../../testkit/src/simulation/random.ts";
 import { HoldfastClient, ServerError } from "../../src/client/index.ts";
-import { randomFrom } from "../cutting-proxy.ts";
 
 const bin = join(import.meta.dirname, "../../../cli/bundle/bin.js");
 const CLIENTS = 3;
@@ -27,7 +27,7 @@ export interface KillReport {
  * not end with exactly the records of the journal.
  */
 export async function killServer(rounds: number, seed: number): Promise<KillReport> {
-  const random = randomFrom(seed);
+  const random = seededRandom(seed);
   const home = mkdtempSync(join(tmpdir(), "holdfast-killed-server-"));
   const [store, work] = [join(home, "store"), join(home, "work")];
   mkdirSync(work);
@@ -66,7 +66,7 @@ export async function killServer(rounds: number, seed: number): Promise<KillRepo
       const prompt = `${round}. write file-${round}.txt: hello ${round}`;
       await client.call("startTurn", { params: { id }, body: { text: prompt } });
       acknowledged.push(prompt);
-      await sleep(Math.floor(random() * 250));
+      await sleep(random.below(250));
       const exited = new Promise((resolve) => child.once("exit", resolve));
       child.kill("SIGKILL");
       await exited;

@@ -1,9 +1,12 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
+import { holds, seedOf } from "../../../holdfast/test/seed.ts";
 import { isNewer } from "../../src/client/chat-mirror.ts";
 import type { Item } from "../../src/contract/item.ts";
 import { spliceOf } from "../../src/events/chat-feed.ts";
 import { parseEventId } from "../../src/events/follow-session.ts";
+
+const seed = seedOf(import.meta.url, "unit");
 
 const pool: Item[] = Array.from({ length: 12 }, (_, n) => ({
   ...{ kind: "note", id: String(n), at: "2026-11-16T00:00:00.000Z", turn: 1, text: "" },
@@ -11,7 +14,7 @@ const pool: Item[] = Array.from({ length: 12 }, (_, n) => ({
 const items = fc.array(fc.integer({ min: 0, max: 11 }).map((n) => pool[n]!));
 
 test("a splice makes the one list out of the other, and touches no more than it must", () => {
-  fc.assert(
+  holds(
     fc.property(items, items, (before, now) => {
       const splice = spliceOf(before, now);
       if (!splice) return void expect(now).toEqual(before);
@@ -19,6 +22,8 @@ test("a splice makes the one list out of the other, and touches no more than it 
       expect(before.toSpliced(at, remove, ...insert)).toEqual(now);
       if (remove > 0 && insert.length > 0) expect(before[at]).not.toBe(insert[0]);
     }),
+    seed,
+    500,
   );
 });
 
