@@ -34,7 +34,7 @@ export const CLI_ROOMS: PackageRooms = {
     "mcp/": ["mcp-settings/", "terminal/", "tools/results/", "tools/shell/"],
 
     // Our own MCP server: past sessions for any agent.
-    "mcp-server/": ["config.ts", "export/", "failure.ts", "store/", "terminal/", "transcript/", "trust/", "version.ts"],
+    "mcp-server/": ["config.ts", "export/", "failure.ts", "serve/", "store/", "terminal/", "transcript/", "version.ts"],
 
     "models/offline/evidence/": [],
     "models/offline/kinds/": ["models/offline/evidence/"],

@@ -24,7 +24,16 @@ export interface RunningServer {
 
 /** The token of this user's servers, made at first start. Throws CommandError PATH_UNSAFE. */
 export function serverToken(around: Surroundings = here): string {
-  const path = join(folder(around), "token");
+  return tokenIn(tokenPath("token", around));
+}
+
+/** Where a token of this user's servers is kept. `mcp-token` is that of `holdfast mcp serve`, which only reads. */
+export function tokenPath(name: "token" | "mcp-token", around: Surroundings = here): string {
+  return join(folder(around), name);
+}
+
+/** The token in this file, made if there is none. Throws CommandError PATH_UNSAFE. */
+export function tokenIn(path: string): string {
   return readToken(path) ?? makeToken(path);
 }
 

@@ -145,7 +145,7 @@ interface Served extends AsyncDisposable {
 async function serveHttp(home: Home, args: readonly string[] = []): Promise<Served> {
   const child = home.start(["mcp", "serve", "--transport", "http", "--port", "0", ...args]);
   const [line] = (await once(child.stdout.setEncoding("utf8"), "data")) as [string];
-  const tokenFile = join(home.path, "state", "holdfast", "mcp-token");
+  const tokenFile = join(home.path, "state/holdfast/server/mcp-token");
   return {
     url: line.trim(),
     tokenFile,
@@ -242,7 +242,7 @@ test("a token that others could have read is refused, and nothing starts", async
   });
   chmodSync(tokenFile, 0o600);
   writeFileSync(tokenFile, "short\n");
-  expect(await start()).toMatchObject({ code: 2, stderr: expect.stringContaining("[CONFIG_INVALID]") });
+  expect(await start()).toMatchObject({ code: 5, stderr: expect.stringContaining("does not hold a token") });
   expect(await start({ HOLDFAST_MCP_TOKEN: "short" })).toMatchObject({ code: 2 });
 });
 

@@ -141,7 +141,18 @@ test("what `store.read` returns can be copied and printed with all its members",
   const session = await store.create({ dialect: "anthropic" });
   await session.startTurn({ role: "user", content: "go" });
   const reading = await store.read(session.id);
-  const members = ["id", "recovery", "holder", "messages", "entries", "interruption", "queue", "usage", "usageByTurn"];
+  const members = [
+    "id",
+    "recovery",
+    "holder",
+    "cursor",
+    "messages",
+    "entries",
+    "interruption",
+    "queue",
+    "usage",
+    "usageByTurn",
+  ];
   expect(Object.keys({ ...reading })).toEqual([...members, "attributes", "warnings"]);
   expect(JSON.parse(JSON.stringify(reading))).toMatchObject({ messages: [{ role: "user", content: "go" }] });
 });
