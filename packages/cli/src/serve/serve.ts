@@ -32,10 +32,11 @@ export async function serve(options: ServeOptions, config: Config): Promise<void
   const token = serverToken();
   const host = await openLocalHost({ config, asks: "person", handlesSignals: true });
   try {
-    const server = await listen(options, config, host, token);
+    const page = pageFolder();
+    const server = await listen(options, config, host, token, page);
     const forget = announce(server.url, host.sessions.url);
     try {
-      await greet(server, options, token, host);
+      await greet(server, { ...options, hasPage: page !== null }, token, host);
       await ended(server, options.grace);
     } finally {
       forget();
@@ -50,8 +51,8 @@ async function listen(
   { model }: Config,
   host: LocalHost,
   token: string,
+  page: string | null,
 ): Promise<RunningServer> {
-  const page = pageFolder();
   try {
     return await startServer({
       host: serveHost(host),
@@ -79,14 +80,15 @@ async function listen(
 /** The token is shown to a person at a terminal, and never written to a log. */
 async function greet(
   { url, address }: RunningServer,
-  { open }: ServeOptions,
+  { open, hasPage }: ServeOptions & { readonly hasPage: boolean },
   token: string,
   host: LocalHost,
 ): Promise<void> {
   const isSeen = process.stdout.isTTY;
-  const secret = isSeen ? `/#token=${token}` : "";
+  const secret = isSeen && hasPage ? `/#token=${token}` : "";
   const lines = [`Holdfast serves ${plainLine(host.store)} at ${url}${secret}`];
-  if (!isSeen) lines.push('"holdfast serve --show-token" shows the token.');
+  if (secret === "") lines.push('"holdfast serve --show-token" shows the token.');
+  if (open && !hasPage) lines.push("The web page is not installed (@holdfast/web).");
   if (!["127.0.0.1", "::1", "localhost"].includes(address))
     lines.push("Other machines can reach it, without encryption: put it behind a proxy that speaks HTTPS.");
   const { sessions } = await host.list({ status: "interrupted", limit: 100 });
@@ -97,7 +99,7 @@ async function greet(
     );
   if (isSeen) lines.push("Ctrl+C stops it.");
   process.stdout.write(`${lines.join("\n")}\n`);
-  if (open) openBrowser(`${url}/#token=${token}`);
+  if (open && hasPage) openBrowser(`${url}/#token=${token}`);
 }
 
 /** Resolves when the server was told to end, and has. */

@@ -173,7 +173,13 @@ export class ChatFeed {
   /** Announces what was added to the live answer. */
   #stream(before: LiveAnswer | null, now: LiveAnswer | null, event: ChatEvent | null): void {
     if (before === now || now === null) return;
-    const goesOn = before !== null && isContinued(before, now, event);
+    const said = event?.type === "text" || event?.type === "reasoning" ? event : null;
+    // Most often. Comparing the texts at each piece would take time that grows with the square of their length.
+    if (before !== null && said && isNothingElse(before, now, said) && hasGrown(before, now, said)) {
+      this.#add(said.type, said.text);
+      return;
+    }
+    const goesOn = before !== null && (said === null || hasGrown(before, now, said)) && isContinued(before, now);
     if (!goesOn) {
       this.#answers++;
       this.#runs = [];
@@ -210,11 +216,20 @@ function shownIn({ items: _items, live: _live, ...shown }: ChatState): [keyof Sh
   return Object.entries(shown) as [keyof Shown, unknown][];
 }
 
+type Said = Extract<ChatEvent, { type: "text" | "reasoning" }>;
+
+/** The text is as long as it is if this piece was added to it. */
+function hasGrown(before: LiveAnswer, now: LiveAnswer, { type, text }: Said): boolean {
+  return now[type].length === before[type].length + text.length;
+}
+
+function isNothingElse(before: LiveAnswer, now: LiveAnswer, { type }: Said): boolean {
+  const other = type === "text" ? "reasoning" : "text";
+  return now[other].length === before[other].length && now.calls === before.calls;
+}
+
 /** The live answer may have been replaced between two looks, by a retry or the next step. */
-function isContinued(before: LiveAnswer, now: LiveAnswer, event: ChatEvent | null): boolean {
-  if (event?.type === "text" && now.text.length === event.text.length && before.text !== "") return false;
-  if (event?.type === "reasoning" && now.reasoning.length === event.text.length && before.reasoning !== "")
-    return false;
+function isContinued(before: LiveAnswer, now: LiveAnswer): boolean {
   if (!now.text.startsWith(before.text) || !now.reasoning.startsWith(before.reasoning)) return false;
   return before.calls.every(({ id, input }, index) => {
     const call = now.calls[index];

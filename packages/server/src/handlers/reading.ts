@@ -1,5 +1,6 @@
 import { RESPONSE_ALREADY_SENT } from "@hono/node-server/utils/response";
 import { cursorOf } from "holdfast/store";
+import { refuse } from "../access/request-error.ts";
 import type { Item } from "../contract/item.ts";
 import { EventStream } from "../events/event-stream.ts";
 import { followSession, type Position, parseEventId } from "../events/follow-session.ts";
@@ -76,6 +77,8 @@ export const readingHandlers: Handlers<
     return { response: new Response(ReadableStream.from(encoded(pieces)), { headers }) };
   },
   followEvents: async ({ params: { id }, query: { after, records } }, context) => {
+    // It would stay open, and never send anything.
+    if (context.c.req.method === "HEAD") throw refuse("METHOD_REFUSED", "Follow the events with GET.");
     const opened = context.streams.reserve();
     try {
       const followed = await context.hosting.followed(id);

@@ -145,6 +145,13 @@ test("followers of a session that nobody has open see what another process recor
   await session.close();
 });
 
+test("a HEAD request opens no stream", async () => {
+  await using stage = await ServerStage.start();
+  const id = await stage.session();
+  expect((await stage.fetch(`/sessions/${id}/events`, { method: "HEAD" })).status).toBe(405);
+  expect(stage.server.streams.count).toBe(0);
+});
+
 test("a deleted session ends its streams with a word", async () => {
   await using stage = await ServerStage.start();
   const id = await stage.session();

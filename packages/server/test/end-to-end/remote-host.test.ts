@@ -73,14 +73,14 @@ test("a screen whose connection is cut at random bytes ends with the same state 
   await using stage = await ServerStage.start({ config: { offlineDelayMs: 2 } });
   let isCutting = false;
   const next = (): Cut | null =>
-    isCutting ? { afterBytes: random.below(20_000), how: random.pick(["reset", "end"] as const) } : null;
+    isCutting ? { afterBytes: random.below(8000), how: random.pick(["reset", "end"] as const) } : null;
   await using proxy = await CuttingProxy.start(stage.server.port, next);
   const host = await RemoteHost.connect(new HoldfastClient({ url: proxy.url, token: stage.token }));
   const remote = await host.create({ cwd: stage.work });
   const local = await stage.host.open(remote.id);
   isCutting = true;
   const here = heard(remote);
-  await local.prompt("hello");
+  await local.prompt("tell me a story of 20 lines");
   proxy.cutAll();
   await local.settled();
   await expect.poll(() => here.some(({ type }) => type === "turn.ended"), PATIENT).toBe(true);

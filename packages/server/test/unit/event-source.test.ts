@@ -2,7 +2,7 @@ import { expect, test } from "vitest";
 import { readEvents, type ServerEvent } from "../../src/client/event-source.ts";
 
 const TEXT = [
-  "retry:500\n\n",
+  "retry: 0\n\n",
   'id: 1-ab\nevent: record\ndata: {"a":"é🌊"}\n\n',
   ":\n\n",
   "id: 2-cd~x.4\nevent: text\ndata: one\ndata: two\n\n",
