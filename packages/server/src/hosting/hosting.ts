@@ -108,7 +108,7 @@ export class Hosting {
 
   /**
    * A session as it is now, and a record that it shows. From memory if this server has it open, or if nothing was
-   * recorded since it was last read: a long one takes a while to read. Those who ask at the same time share one reading.
+   * recorded since it was last read: a long one takes a while to read. Requests at the same time share one reading.
    */
   async reading(id: string): Promise<{ readonly reading: Reading<unknown>; readonly cursor: string | null }> {
     const { hub, release } = await this.followed(id);
