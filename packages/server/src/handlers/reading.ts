@@ -116,6 +116,9 @@ function positionOf(id: string | undefined, end: string): Position {
   return parseEventId(id) ?? { cursor: "1-0", answer: null, characters: 0 };
 }
 
+/** A page that scrolls through a session asks for a range of it many times a second. */
+const known = new WeakMap<object, readonly Item[]>();
+
 /** The items of a session, from memory if it is open here, with a record that they show. */
 async function itemsOf(
   hosting: RequestContext["hosting"],
@@ -129,7 +132,10 @@ async function itemsOf(
     return { items: feed.items, cursor: cursor === START ? null : cursor, version: feed.version };
   }
   const { reading, cursor } = await hosting.reading(id);
-  return { items: hosting.host.items(reading), cursor, version: null };
+  const items = known.get(reading) ?? hosting.host.items(reading);
+  // The reading of an open session changes.
+  if (hosting.feed(id) === null) known.set(reading, items);
+  return { items, cursor, version: null };
 }
 
 /**

@@ -41,6 +41,7 @@ export class Hosting {
   readonly #hubs = new Map<string, Hub>();
   /** The last sessions that were read while somebody follows them, the newest last. */
   readonly #readings = new Map<string, Reading<unknown>>();
+  readonly #underWay = new Map<string, Promise<Reading<unknown>>>();
   readonly #idleMs: number;
   readonly #sweep: NodeJS.Timeout;
   #isStopping = false;
@@ -106,17 +107,20 @@ export class Hosting {
   }
 
   /**
-   * A session as it is now, and a record that it shows. From memory if this server has it open, or if somebody follows
-   * it and nothing was recorded since it was last read: a long one takes a while to read.
+   * A session as it is now, and a record that it shows. From memory if this server has it open, or if nothing was
+   * recorded since it was last read: a long one takes a while to read. Requests at the same time share one reading.
    */
   async reading(id: string): Promise<{ readonly reading: Reading<unknown>; readonly cursor: string | null }> {
-    const hub = await this.#hubs.get(id)?.hub.catch(() => null);
+    const { hub, release } = await this.followed(id);
+    release();
     const open: Reading<unknown> | null = this.#open.has(id) ? this.host.sessions.live(id) : null;
-    if (open && hub && !hub.isOver) return { reading: open, cursor: hub.cursor };
+    if (open) return { reading: open, cursor: hub.cursor };
     const known = this.#readings.get(id);
-    const isCurrent = hub && !hub.isOver && known?.cursor === hub.cursor;
-    const reading = isCurrent ? known! : await this.host.sessions.read(id);
-    if (hub) this.#remember(id, reading);
+    if (known && known.cursor === hub.cursor) return { reading: known, cursor: known.cursor };
+    const underWay = this.#underWay.get(id) ?? this.host.sessions.read(id).finally(() => this.#underWay.delete(id));
+    this.#underWay.set(id, underWay);
+    const reading = await underWay;
+    this.#remember(id, reading);
     return { reading, cursor: reading.cursor ?? null };
   }
 

@@ -80,7 +80,7 @@ export class Stage implements AsyncDisposable {
       timezoneId: "UTC",
       ...options,
     });
-    context.setDefaultTimeout(20_000);
+    context.setDefaultTimeout(60_000);
     const page = await context.newPage();
     const problems: string[] = [];
     page.on("pageerror", (error) => problems.push(String(error)));
