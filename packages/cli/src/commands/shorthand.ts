@@ -108,7 +108,8 @@ export function similarTo(word: string, commands: readonly string[]): string | n
   let least = given.length <= 5 ? 1.5 : 2.5;
   // Hidden commands have a dash in their names.
   for (const command of commands.filter((name) => !name.includes("-"))) {
-    const distance = command.startsWith(given) && given.length > 1 ? 1 : distanceOf(given, command);
+    const isBeginning = command !== given && command.startsWith(given) && given.length > 1;
+    const distance = isBeginning ? 1 : distanceOf(given, command);
     if (distance >= least) continue;
     least = distance;
     best = command;

@@ -12,6 +12,7 @@ test("the top exports what an agent needs, and nothing of journals and single st
     "errorKind",
     "guard",
     "isHoldfastError",
+    "mapDialect",
     "newId",
     "openStore",
     "partsOf",

@@ -72,6 +72,7 @@ describe("a server is refused, in words", () => {
       message: expect.stringContaining("leads to another server or database"),
     });
     const pool = new pg.Pool({ connectionString: server.url, max: 2 });
+    pool.on("error", () => undefined);
     onTestFinished(() => pool.end());
     await expect(openPostgresStore(pool, options)).rejects.toMatchObject({ code: "SERVER_UNSUPPORTED" });
   });
