@@ -24,7 +24,7 @@ import { type Ended, type Home, temporaryHome } from "../command.ts";
  */
 
 const ROOT = resolve(import.meta.dirname, "../../../..");
-const PACKAGES = ["holdfast", "adapters", "testkit", "postgres", "server", "cli"] as const;
+const PACKAGES = ["holdfast", "adapters", "testkit", "postgres", "server", "acp", "cli"] as const;
 const manifestIn = (folder: string): Manifest => JSON.parse(readFileSync(join(folder, "package.json"), "utf8"));
 
 interface Manifest {
@@ -33,6 +33,8 @@ interface Manifest {
   readonly bin?: Readonly<Record<string, string>>;
   readonly exports: Readonly<Record<string, Readonly<Record<string, string>>>>;
   readonly dependencies?: Readonly<Record<string, string>>;
+  /** The frameworks of the adapters, which a program that imports their entries has. */
+  readonly peerDependencies?: Readonly<Record<string, string>>;
 }
 
 let place = "";
@@ -61,7 +63,9 @@ beforeAll(() => {
   installed = new Map(names.map((name) => [name, manifestIn(modules(name))]));
   // Of others, what the packages declare; `npm install x.tgz` would want a registry. What is linked finds its own
   // dependencies where it really is.
-  const declared = [...installed.values()].flatMap(({ dependencies = {} }) => Object.keys(dependencies));
+  const declared = [...installed.values()].flatMap(({ dependencies = {}, peerDependencies = {} }) =>
+    Object.keys({ ...dependencies, ...peerDependencies }),
+  );
   // The types of Node are the program's own to install: the READMEs say so.
   for (const name of [...declared, "@types/node"]) {
     if (existsSync(modules(name))) continue;

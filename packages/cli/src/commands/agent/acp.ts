@@ -18,6 +18,10 @@ export function register(program: Command): void {
     .addHelpText(
       "after",
       `
+Examples:
+  holdfast acp --model anthropic/claude-sonnet-4-5
+  holdfast acp --server http://127.0.0.1:4040
+
 For Zed, in settings.json:
   "agent_servers": { "Holdfast": { "command": "holdfast", "args": ["acp"] } }
 

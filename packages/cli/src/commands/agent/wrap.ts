@@ -12,6 +12,9 @@ export function register(program: Command): void {
     .addHelpText(
       "after",
       `
+Example:
+  holdfast wrap -- gemini --acp
+
 For Zed, in settings.json, in place of the agent's own command:
   "agent_servers": { "Gemini": { "command": "holdfast", "args": ["wrap", "--", "gemini", "--acp"] } }
 
