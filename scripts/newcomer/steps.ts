@@ -77,6 +77,7 @@ export async function followCommandPage(hour: Hour, { home, work }: { home: stri
   await hour.types("holdfast gc --dry-run", { sees: [/[Nn]othing/] });
   await hour.types(`holdfast copy ${store} ${home}/copied --all`, { sees: [/copied/] });
   await addServers(hour);
+  await editors(hour);
   await hour.types("holdfast rules add 'shell(npm test)' 'write(src/**)'", { sees: [/Added: write\(src\/\*\*\)/] });
   await hour.types("holdfast rules add --deny 'shell(git push)'", { sees: [/Added/] });
   await hour.types("holdfast rules remove 'shell(npm test)'", { sees: [/Removed: shell\(npm test\)/] });
@@ -132,6 +133,16 @@ async function addServers(hour: Hour): Promise<void> {
     typed: "timeout 5 holdfast mcp serve --transport http --port 0",
     sees: [/http:\/\/127\.0\.0\.1:\d+\/mcp/, /The token is in/],
     exitCode: 124,
+  });
+}
+
+/** Editors start these two, and say this first. */
+async function editors(hour: Hour): Promise<void> {
+  const hello = `echo '{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":1}}'`;
+  await hour.types("holdfast acp", { typed: `${hello} | holdfast acp`, sees: [/"loadSession":true/] });
+  await hour.types("holdfast wrap -- gemini --acp", {
+    typed: `${hello} | holdfast wrap -- holdfast acp`,
+    sees: [/"loadSession":true/],
   });
 }
 
