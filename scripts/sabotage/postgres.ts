@@ -5,11 +5,11 @@ const test = "packages/postgres/test";
 const CONFORMANCE = [`${test}/conformance`];
 const SCHEMA = [`${test}/unit/schema`];
 const SURROUNDINGS = [`${test}/unit/surroundings`];
-const SCALE = [`${test}/unit/scale`];
+const SCALE = [`${test}/kill/scale`];
 const ACCESS = [`${test}/unit/access`];
 const FAULTS = [`${test}/kill/faults`];
 const NETWORK = [`${test}/kill/network`];
-const TRANSACTION = [`${test}/unit/transaction`];
+const TRANSACTION = [`${test}/kill/transaction`];
 
 /** Ways to break the promises of the PostgreSQL store. */
 export const postgresSabotages: readonly Sabotage[] = [
@@ -291,7 +291,7 @@ export const postgresSabotages: readonly Sabotage[] = [
     file: "schema-search.ts",
     find: "WHEN (NEW.closed AND (NOT OLD.closed OR OLD.head <> NEW.head))",
     replace: "WHEN (NEW.closed AND OLD.closed AND NOT OLD.closed)",
-    look: [`${test}/unit/search`],
+    look: [`${test}/kill/search.test`],
   },
   {
     name: "postgres: what is hidden is found",
@@ -299,7 +299,7 @@ export const postgresSabotages: readonly Sabotage[] = [
     file: "search.ts",
     find: "AND hid.step = said.step AND hid.hidden\n",
     replace: "AND hid.step = said.step AND hid.hidden AND false\n",
-    look: [`${test}/unit/search`],
+    look: [`${test}/kill/search.test`],
   },
   {
     name: "postgres: a copy is not looked at line by line",
