@@ -64,7 +64,7 @@ export async function dropMonths(place: string | pg.Pool, options: DropMonthsOpt
     const kept: { month: string; why: DroppedMonths["kept"][number]["why"] }[] = [];
     const { olderThanMs, graceMs = WEEK_MS, waitMs = WAIT_MS } = options;
     const now = await serverNow(database);
-    // For all of them: whoever reads lines locks every month.
+    // For all of them: a reader of lines locks every month.
     const until = performance.now() + waitMs;
     const partitions = await partitionsOf(database);
     await resolveHidden(database, new Set(partitions.map(({ month }) => month)));

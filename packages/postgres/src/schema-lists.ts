@@ -1,7 +1,7 @@
 /**
  * The columns that keep lists cheap. Pure.
  *
- * `closed` now means that the row is settled: it is as of the session's newest record, and whoever writes next unsets
+ * `closed` now means that the row is settled: it is as of the session's newest record, and the next writer unsets
  * it in the same statement. So lists look for newer records only in rows that are not closed, which are those being
  * written. A session that its writer left without closing it is settled too, with its head in `unclosed_head`: the
  * session was closed by its writer if `closed AND unclosed_head IS DISTINCT FROM head`.

@@ -55,7 +55,7 @@ export class Capturer {
 
   leaf(value: unknown): { readonly leaf: Promise<StoredValue> } {
     const leaf = this.#serde.dumpsTyped(value).then(([type, bytes]) => storedLeaf(type, bytes));
-    // A failure is reported to whoever waits for the value; others of the same call may fail first.
+    // A failure is reported to the caller that waits for the value; others of the same call may fail first.
     leaf.catch(() => undefined);
     return { leaf };
   }

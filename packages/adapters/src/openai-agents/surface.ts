@@ -33,7 +33,7 @@ export type RunOptions = Omit<
   readonly stream?: boolean;
 };
 
-/** The same, and what becomes of what was interrupted. */
+/** The same, and how to treat what was interrupted. */
 export type ResumeRunOptions = RunOptions & {
   /**
    * What happens to calls without a result, as in `session.resumeTurn`. Default: calls that wait for a person stay

@@ -55,7 +55,7 @@ export interface TextMark {
   readonly cut: boolean;
 }
 
-/** A page of what is to be indexed. */
+/** A page of texts to index. */
 export interface TextBacklog {
   readonly sessions: readonly TextBehind[];
   readonly gone: readonly string[];

@@ -4,7 +4,7 @@ import { refuse } from "./request-error.ts";
 /** Who is asking. `session`: the one session that a read-only token is for. */
 export type Caller = { readonly access: "owner" } | { readonly access: "read"; readonly session: string };
 
-/** A read-only token as it is kept: by its digest, so that a copy of the file opens nothing. */
+/** A read-only token as it is kept: by its digest, so that the file does not reveal the token. */
 export interface KeptShare {
   readonly id: string;
   readonly session: string;

@@ -153,7 +153,7 @@ export class RemoteChat implements Chat {
           waitMs = RETRY_MS;
           this.#lastId = event.lastId === "" ? "start" : event.lastId;
           const applying = this.#apply(event);
-          // Whoever closes the chat waits for this, and has no use for its failure.
+          // The caller that closes the chat waits for this, and has no use for its failure.
           this.#applying = applying.catch(() => {});
           await applying;
         }

@@ -222,7 +222,7 @@ export class Recorder {
       try {
         return await work(held);
       } catch (error) {
-        // Nothing more can be recorded through this session. Whoever takes it next opens it again.
+        // Nothing more can be recorded through this session. The next recorder opens it again.
         if (isOver(error)) await this.#end(id, held, { by: "recorder", reason: "the store failed" });
         throw error;
       } finally {

@@ -64,7 +64,7 @@ export function Transcript({ store, actions, facts, commands, onRead, children }
     const element = scroller.current!;
     element.scrollTop = element.scrollHeight;
   };
-  // Whoever reads the end keeps reading the end, also while rows are still being measured.
+  // A reader at the end stays at the end, also while rows are still being measured.
   useLayoutEffect(() => {
     if (isAtEnd.current) toEnd();
   });
