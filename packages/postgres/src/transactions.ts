@@ -11,7 +11,7 @@ const PAUSE_MS = 20;
 const PAUSE_MS_MAX = 1000;
 
 /**
- * A call of the application that is to be recorded in its own transaction, as far as the code that runs in it is
+ * A call of the application to record in its own transaction, as far as the code that runs in it is
  * concerned. `transaction` is set while the next matching unit belongs to it.
  */
 interface Recording {

@@ -148,9 +148,10 @@ export class WrappedAgent {
   async #prompt(raw: Buffer, params: Params): Promise<void> {
     const session = await this.#sessionFor(params);
     if (!session) return this.#toAgent(raw);
-    const isForgotten = this.#forgotten.delete(session.id);
+    const isForgotten = this.#forgotten.has(session.id);
     const told = isForgotten ? [{ type: "text", text: transcriptOf(session.history) }] : [];
     await session.prompt(params);
+    this.#forgotten.delete(session.id);
     if (!isForgotten && session.agentSession === session.id) return this.#toAgent(raw);
     return this.#toAgent(
       forSession(raw, session.agentSession, (own) => ({

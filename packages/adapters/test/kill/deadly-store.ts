@@ -5,7 +5,7 @@ import { openFolderStore, openStoreWith } from "holdfast/store";
 /** When the process kills itself. */
 export interface Deadline {
   readonly folder: string;
-  /** SIGKILL right after the how many-eth write to the journal; 0: it is left alone. */
+  /** SIGKILL right after this write to the journal, counted from 1; 0: no kill. */
   readonly killAfter: number;
   /** Which writes count: those of streamed words, whose number depends on the weather, or all others. */
   readonly counts: "drafts" | "records";

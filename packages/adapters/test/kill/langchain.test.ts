@@ -102,7 +102,7 @@ async function judge(given: Partial<Orders>, what: string, afterMs?: number): Pr
   const lost = unknown.filter(({ replay }) => replay !== "safe");
   for (const { id } of lost)
     expect(toldOf(requests.at(-1)!, id), `${what}: the model is told of ${id}`).toMatch(/unknown|interrupted/i);
-  // Whoever was not cut off in a tool that cannot be run again, was asked what an undisturbed agent is asked.
+  // Unless a tool that cannot be run again was cut off, the model was asked what an undisturbed agent asks.
   if (lost.length === 0) expect(last, what).toBe(undisturbed.at(-1));
   expect(open.size, what).toBeLessThanOrEqual(2);
   return signal !== null;

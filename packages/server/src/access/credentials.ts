@@ -4,14 +4,19 @@ import { refuse } from "./request-error.ts";
 /** Who is asking. `session`: the one session that a read-only token is for. */
 export type Caller = { readonly access: "owner" } | { readonly access: "read"; readonly session: string };
 
-/** A read-only token as it is kept: by its digest, so that the file does not reveal the token. */
+/** A read-only token as it is kept: by digests, so that a copy of the file opens nothing. */
 export interface KeptShare {
   readonly id: string;
   readonly session: string;
   readonly digest: string;
+  /** The digest of the cookie that stands for the token. */
+  readonly cookieDigest: string;
   readonly createdAt: string;
   readonly expiresAt: string | null;
 }
+
+/** What is shown of a read-only token. */
+type Share = Omit<KeptShare, "digest" | "cookieDigest">;
 
 /** Where read-only tokens are kept. */
 export interface ShareFile {
@@ -39,11 +44,13 @@ export function newToken(): string {
 /** The tokens of a server, and the cookies that stand for them. */
 export class Credentials {
   readonly #digest: Buffer;
+  readonly #cookieDigest: Buffer;
   readonly #shares: ShareFile;
   readonly #now: () => number;
 
   constructor(token: string, shares: ShareFile = sharesInMemory(), now: () => number = Date.now) {
     this.#digest = digestOf(token);
+    this.#cookieDigest = digestOf(cookieOf(token));
     this.#shares = shares;
     this.#now = now;
   }
@@ -60,33 +67,34 @@ export class Credentials {
   /** The cookie that stands for a token: it does not reveal the token, and survives a restart of the server. */
   cookieFor(token: string): string | null {
     const given = digestOf(token);
-    if (timingSafeEqual(given, this.#digest)) return `owner.${cookieOf(given)}`;
+    if (timingSafeEqual(given, this.#digest)) return `owner.${cookieOf(token)}`;
     const share = this.#valid().find(({ digest }) => isEqual(Buffer.from(digest, "base64url"), given));
-    return share ? `${share.id}.${cookieOf(given)}` : null;
+    return share ? `${share.id}.${cookieOf(token)}` : null;
   }
 
   byCookie(cookie: string): Caller | null {
     const dot = cookie.indexOf(".");
     if (dot < 0) return null;
-    const [name, value] = [cookie.slice(0, dot), Buffer.from(cookie.slice(dot + 1))];
-    if (name === "owner") return isEqual(value, Buffer.from(cookieOf(this.#digest))) ? { access: "owner" } : null;
+    const [name, given] = [cookie.slice(0, dot), digestOf(cookie.slice(dot + 1))];
+    if (name === "owner") return timingSafeEqual(given, this.#cookieDigest) ? { access: "owner" } : null;
     const share = this.#valid().find(({ id }) => id === name);
-    if (!share || !isEqual(value, Buffer.from(cookieOf(Buffer.from(share.digest, "base64url"))))) return null;
+    if (!share || !isEqual(Buffer.from(share.cookieDigest, "base64url"), given)) return null;
     return { access: "read", session: share.session };
   }
 
-  sharesOf(session: string): readonly Omit<KeptShare, "digest">[] {
+  sharesOf(session: string): readonly Share[] {
     return this.#valid()
       .filter((share) => share.session === session)
-      .map(({ digest: _digest, ...shown }) => shown);
+      .map(({ digest: _digest, cookieDigest: _cookie, ...shown }) => shown);
   }
 
-  share(session: string, expiresAt: string | null): Omit<KeptShare, "digest"> & { readonly token: string } {
+  share(session: string, expiresAt: string | null): Share & { readonly token: string } {
     const token = newToken();
     const id = randomBytes(9).toString("base64url");
     const createdAt = new Date(this.#now()).toISOString();
     const shown = { id, session, createdAt, expiresAt };
-    this.#shares.save([...this.#valid(), { ...shown, digest: digestOf(token).toString("base64url") }]);
+    const [digest, cookieDigest] = [token, cookieOf(token)].map((secret) => digestOf(secret).toString("base64url"));
+    this.#shares.save([...this.#valid(), { ...shown, digest: digest!, cookieDigest: cookieDigest! }]);
     return { ...shown, token };
   }
 
@@ -104,12 +112,12 @@ export class Credentials {
   }
 }
 
-function digestOf(token: string): Buffer {
-  return createHash("sha256").update(token).digest();
+function digestOf(secret: string): Buffer {
+  return createHash("sha256").update(secret).digest();
 }
 
-function cookieOf(digest: Buffer): string {
-  return createHmac("sha256", digest).update("holdfast cookie 1").digest("base64url");
+function cookieOf(token: string): string {
+  return createHmac("sha256", token).update("holdfast cookie 1").digest("base64url");
 }
 
 function isEqual(one: Buffer, other: Buffer): boolean {

@@ -19,7 +19,7 @@ const BETTER_THERE: ReadonlySet<OperationId> = new Set([
 
 /**
  * The other servers on the same store. A request for a session that one of them has open is passed on to it, so it does
- * not matter which server a client reaches. They are named by whoever runs the servers, never by a journal or a lease:
+ * not matter which server a client reaches. The person who runs the servers names them, never a journal or a lease:
  * the token is sent to them.
  */
 export class Peers {
