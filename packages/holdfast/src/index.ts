@@ -14,7 +14,7 @@ export type { OpenAIChatMessage } from "./dialects/openai-chat.ts";
 export type { OpenAIResponsesItem } from "./dialects/openai-responses.ts";
 export { type ErrorCode, type ErrorKind, errorCodes, errorKind, HoldfastError, isHoldfastError } from "./errors.ts";
 export { type Guard, type GuardOptions, guard } from "./guard/guard.ts";
-export { newId } from "./journal/id.ts";
+export { idFrom, newId } from "./journal/id.ts";
 export type { JournalRecord, Json } from "./journal/record.ts";
 export { credentials } from "./redact/find-credentials.ts";
 export { openStore } from "./session/open-store.ts";
@@ -39,6 +39,8 @@ export type {
   Queued,
   Reading,
   ReadOptions,
+  Recorder,
+  RecordOptions,
   ResumeOptions,
   SearchHit,
   Session,
@@ -50,6 +52,7 @@ export type {
   ToolProcess,
   TrashedSession,
   Turn,
+  TurnEnd,
   TurnRequest,
   Usage,
 } from "./session/surface.ts";

@@ -86,7 +86,7 @@ function arrange(entries: readonly Entry<AcpMessage>[]): AcpMessage[] {
     }
     const id = textOf(call["toolCallId"]);
     const seen = known.get(id);
-    if (!seen) {
+    if (!seen || beginsAgain(shape, call, seen, turns.length - 1)) {
       // Also if only its end was recorded: it ran, and that is worth showing.
       const isEnded = shape["sessionUpdate"] !== undefined && isEnd(call);
       const sent = sentId(id, ids);
@@ -122,7 +122,16 @@ interface Known {
   readonly turn: number;
 }
 
-/** Two ids may differ only in halves of characters, which are not sent. */
+/**
+ * Agents use the id of a call again, in a later turn or in a later step of the same one: the SDK's own example does,
+ * and agents that pass on the ids of a small model. Only an announcement begins a call; a late report does not.
+ */
+function beginsAgain(message: Shape, call: Shape, { ended, turn }: Known, current: number): boolean {
+  if (message["sessionUpdate"] === "tool_call_update") return false;
+  return turn !== current || (ended && !isEnd(call));
+}
+
+/** Ids that are used again, and ids that differ only in halves of characters, which are not sent. */
 function sentId(id: string, ids: Set<string>): string {
   let sent = wellFormedText(id);
   while (ids.has(sent)) sent += "_";

@@ -248,9 +248,9 @@ export interface Journal extends AsyncDisposable {
    * Starts a new epoch atomically: before, the old records are current; after, the new ones. `build` is called once,
    * synchronously, at that instant, so it sees every earlier append. Its first record must be of kind `epoch`, or the
    * call fails with RECORD_INVALID. Durable when it resolves, regardless of the durability setting. If it rejects with
-   * STORE_FULL, the old epoch continues.
+   * STORE_FULL, the old epoch continues. With a `key` that was used before, `build` is not called.
    */
-  epoch(build: () => readonly NewRecord[]): Promise<Appended>;
+  epoch(build: () => readonly NewRecord[], options?: Pick<AppendOptions, "key">): Promise<Appended>;
   /** Yields every record once, in order; this writer's own records once they are acknowledged. */
   follow(options?: FollowOptions): AsyncIterable<JournalRecord>;
   /**

@@ -1,4 +1,4 @@
-import { randomFillSync } from "node:crypto";
+import { createHash, randomFillSync } from "node:crypto";
 import { HoldfastError } from "../errors.ts";
 
 const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/;
@@ -31,6 +31,14 @@ export function newId(nowMs: number = Date.now()): string {
     text[PLACES[i]! + 1] = HEX[byte & 15]!;
   }
   return text.toString("latin1");
+}
+
+/** A UUIDv8 that is the same for the same text, wherever it is made. */
+export function idFrom(name: string): string {
+  const bytes = createHash("sha256").update(name).digest();
+  bytes[6] = (bytes[6]! & 0x0f) | 0x80;
+  bytes[8] = (bytes[8]! & 0x3f) | 0x80;
+  return bytes.toString("hex", 0, ID_BYTES).replace(/^(.{8})(.{4})(.{4})(.{4})/, "$1-$2-$3-$4-");
 }
 
 /** Only a UUID in canonical lower case is ever used as a path or a key (C24). */

@@ -1,6 +1,6 @@
 import { HoldfastError } from "../errors.ts";
 import { type Appended, rowIn, type Summariser, type Written } from "./contract.ts";
-import { Encoder } from "./lines/encode.ts";
+import { assertKey, Encoder } from "./lines/encode.ts";
 import { assertPlain } from "./lines/plain.ts";
 import { tellAll } from "./listeners.ts";
 import { aheadAfter, OrderClock, stampOf } from "./order.ts";
@@ -116,8 +116,9 @@ export class Ledger {
     if (seq > this.#durable) this.#durable = seq;
   }
 
-  /** The append that used this key, if any. */
+  /** The append or epoch that used this key, if any. Throws RECORD_INVALID. */
   find(key: string): Appended | undefined {
+    assertKey(key);
     return this.#keys.get(key);
   }
 
@@ -194,15 +195,20 @@ export class Ledger {
     };
   }
 
-  /** The newest keys, for the header of a segment that starts an epoch. */
-  keysToCarry(): Json {
-    return [...this.#keys].slice(-KEYS_CARRIED).map(([key, { seq, last }]) => [key, seq, last]);
+  /**
+   * The newest keys, for the header of a segment that starts an epoch. That of the epoch itself is among them, with the
+   * place that its `count` records will have after the header.
+   */
+  keysToCarry(key: string | undefined, count: number): Json {
+    const carried: Json[] = [...this.#keys].slice(-KEYS_CARRIED).map(([old, { seq, last }]) => [old, seq, last]);
+    return key === undefined ? carried : [...carried, [key, this.#head + 2, this.#head + 1 + count]];
   }
 
-  /** From now on, only the carried keys are remembered. */
-  forgetOldKeys(): void {
+  /** From now on, only the carried keys are remembered, and that of the epoch. */
+  forgetOldKeys(key: string | undefined, { seq, last }: Appended): void {
     // A new map: the old one may have to be restored.
     this.#keys = new Map([...this.#keys].slice(-KEYS_CARRIED));
+    if (key !== undefined) this.#keys.set(key, { seq, last });
   }
 
   #encode(

@@ -105,27 +105,45 @@ async function choose(
     // No session's last write is later than its sort key: from here on, all are too old.
     if ((listed.stamp ?? listed.at) < wanted.since) return { chosen, seen, isOver: true };
     seen++;
-    const summary = await summaryFor(store, listed, wanted);
+    const row = rowOf(listed.summary);
+    // Only an open turn needs to ask for its holder. Awaiting the others would double the time of a long list.
+    const summary =
+      row.state === "open" && !listed.unreadable
+        ? await openSummary(store, listed, row, wanted)
+        : settledSummary(listed, row, wanted);
     if (summary) chosen.push(summary);
   }
   return { chosen, seen, isOver: false };
 }
 
 /** Null if the query does not want it. */
-async function summaryFor(store: JournalStore, listed: Listed, wanted: Wanted): Promise<Summary | null> {
-  const row = rowOf(listed.summary);
-  if (listed.unreadable) return fitsUnread(listed, wanted) ? summaryOf(listed, row, endedStatus(row)) : null;
-  if (wanted.unreadable || !fits(listed, row, wanted)) return null;
+function settledSummary(listed: Listed, row: SessionRow, wanted: Wanted): Summary | null {
+  const status = endedStatus(row);
+  if (listed.unreadable) return fitsUnread(listed, wanted) ? summaryOf(listed, row, status) : null;
+  return fits(listed, row, wanted) && hasStatus(status, wanted) ? summaryOf(listed, row, status) : null;
+}
+
+/** The same for a session whose last turn is open: only the lock knows whether it is running (S14). */
+async function openSummary(
+  store: JournalStore,
+  listed: Listed,
+  row: SessionRow,
+  wanted: Wanted,
+): Promise<Summary | null> {
+  if (!fits(listed, row, wanted)) return null;
   try {
-    const status = await statusOf(store, listed, row);
-    return wanted.status === undefined || wanted.status === status ? summaryOf(listed, row, status) : null;
+    const status = (await isHeld(store, listed)) ? "running" : endedStatus(row);
+    return hasStatus(status, wanted) ? summaryOf(listed, row, status) : null;
   } catch (error) {
     // Its lease belongs to another user, so whether it has a writer is unknown. That is no reason to fail the list.
     if (!isHoldfastError(error, "STORE_FORBIDDEN", "STORE_IO", "PATH_UNSAFE")) throw error;
     const { code, message } = error;
-    const unread = { ...listed, unreadable: { code, message } };
-    return fitsUnread(unread, wanted) ? summaryOf(unread, row, endedStatus(row)) : null;
+    return settledSummary({ ...listed, unreadable: { code, message } }, row, wanted);
   }
+}
+
+function hasStatus(status: Summary["status"], wanted: Wanted): boolean {
+  return wanted.status === undefined || wanted.status === status;
 }
 
 /** Conditions on its content cannot be checked. */
@@ -134,7 +152,7 @@ function fitsUnread({ at }: Listed, { status, labels, since, until }: Wanted): b
 }
 
 function fits(listed: Listed, row: SessionRow, wanted: Wanted): boolean {
-  if (listed.at < wanted.since || listed.at >= wanted.until) return false;
+  if (wanted.unreadable || listed.at < wanted.since || listed.at >= wanted.until) return false;
   if (!wanted.empty && isEmpty(row)) return false;
   if (!wanted.states.includes(row.state)) return false;
   return wanted.labels.every(([name, value]) => Object.hasOwn(row.labels ?? {}, name) && row.labels?.[name] === value);
@@ -143,11 +161,6 @@ function fits(listed: Listed, row: SessionRow, wanted: Wanted): boolean {
 /** It has no messages and nothing is queued. */
 function isEmpty(row: SessionRow): boolean {
   return row.turns === 0 && row.queued === 0 && row.filled !== true;
-}
-
-/** Only the lock knows whether an open turn is running (S14), so it is probed only for open turns. */
-async function statusOf(store: JournalStore, listed: Listed, row: SessionRow): Promise<Summary["status"]> {
-  return row.state === "open" && (await isHeld(store, listed)) ? "running" : endedStatus(row);
 }
 
 /** The status if the session has no writer. */
@@ -173,15 +186,7 @@ export function trashedSession({ id, trashedAt, summary }: Trashed): TrashedSess
 
 function summaryOf(listed: Listed, row: SessionRow, status: Summary["status"]): Summary {
   const { cwd, app, labels, parent, turns, queued } = row;
-  const { unreadable } = listed;
-  return {
-    id: listed.id,
-    title: row.title || (row.prompt ?? ""),
-    ...defined({ cwd, app }),
-    at: listed.at,
-    turns,
-    queued,
-    status,
-    ...defined({ labels, parent, unreadable }),
-  };
+  const { id, at, unreadable } = listed;
+  const title = row.title || (row.prompt ?? "");
+  return { id, title, at, turns, queued, status, ...defined({ cwd, app, labels, parent, unreadable }) };
 }

@@ -1,5 +1,5 @@
 import { ATTRIBUTE_CHARS_MAX, LABELS_CHARS_MAX, type Link } from "../conversation/attributes.ts";
-import { type Shape, shapeOf } from "../dialects/shape.ts";
+import { NONE, type Shape, shapeOf } from "../dialects/shape.ts";
 import type { Json } from "../journal/record.ts";
 import { oneLine } from "../text/one-line.ts";
 
@@ -59,9 +59,7 @@ export function isRow(json: Json): boolean {
 export function rowOf(json: Json): SessionRow {
   const shape = shapeOf(json);
   if (!shape) return { title: "", titled: false, turns: 0, queued: 0, state: "idle" };
-  const queue = (Array.isArray(shape["queue"]) ? shape["queue"].slice(0, QUEUE_IDS_MAX) : []).filter(
-    (id): id is string => typeof id === "string" && id.length <= QUEUE_ID_CHARS_MAX,
-  );
+  const queue = queueIn(shape);
   const row: SessionRow = {
     title: lineIn(shape, "title", TITLE_CHARS_MAX) ?? "",
     titled: shape["titled"] === true,
@@ -88,6 +86,14 @@ export function rowOf(json: Json): SessionRow {
   return row;
 }
 
+function queueIn(shape: Shape): readonly string[] {
+  const queue = shape["queue"];
+  if (!Array.isArray(queue)) return NONE;
+  return queue
+    .slice(0, QUEUE_IDS_MAX)
+    .filter((id): id is string => typeof id === "string" && id.length <= QUEUE_ID_CHARS_MAX);
+}
+
 export function stringIn(shape: Shape, name: string, charsMax = ATTRIBUTE_CHARS_MAX): string | undefined {
   const value = shape[name];
   return typeof value === "string" && value.length <= charsMax ? value : undefined;
@@ -107,9 +113,11 @@ export function countIn(shape: Shape, name: string): number | undefined {
 
 /** A copy; undefined if there are none. At most as many as a row has room for: `create` accepts no more. */
 export function labelsIn(shape: Shape): Record<string, string> | undefined {
+  const given = shapeOf(shape["labels"]);
+  if (!given) return undefined;
   const labels: [string, string][] = [];
   let chars = 0;
-  for (const [name, value] of Object.entries(shapeOf(shape["labels"]) ?? {})) {
+  for (const [name, value] of Object.entries(given)) {
     if (typeof value !== "string") continue;
     chars += name.length + value.length;
     if (chars > LABELS_CHARS_MAX) break;
@@ -120,7 +128,8 @@ export function labelsIn(shape: Shape): Record<string, string> | undefined {
 
 /** A copy. */
 export function linkIn(shape: Shape): Link | undefined {
-  const parent = shapeOf(shape["parent"]) ?? {};
+  const parent = shapeOf(shape["parent"]);
+  if (!parent) return undefined;
   const session = stringIn(parent, "session");
   const call = stringIn(parent, "call");
   if (session === undefined) return undefined;

@@ -14,6 +14,10 @@ export interface ForkOptions {
   /** The last message to include; without it, the whole conversation. */
   readonly at?: string;
   readonly title?: string;
+  /** In place of the source's folder. */
+  readonly cwd?: string;
+  /** In place of the source's labels with the same names. */
+  readonly labels?: Record<string, string>;
 }
 
 /**
@@ -24,7 +28,10 @@ export interface ForkOptions {
  * is open, whatever the source is doing, and calls without a result get one that says so. Queued prompts and usage stay
  * with the source, which delivers and pays for them once. Throws MESSAGE_UNKNOWN.
  */
-export function forkRecords<M>(conversation: Conversation<M>, { from, at, title }: ForkOptions): SessionRecord[] {
+export function forkRecords<M>(
+  conversation: Conversation<M>,
+  { from, at, title, cwd, labels }: ForkOptions,
+): SessionRecord[] {
   const { dialect } = conversation;
   const { parent: _parent, ...attributes } = conversation.attributes;
   const kept = at === undefined ? conversation.items : upTo(conversation, at);
@@ -45,7 +52,13 @@ export function forkRecords<M>(conversation: Conversation<M>, { from, at, title 
     ...(changed ? { changed } : {}),
   };
   const forkedFrom = { session: from, at: at ?? kept.at(-1)?.entry.id ?? "" };
-  const named = { ...attributes, title: title ?? attributes.title, forkedFrom };
+  const named = {
+    ...attributes,
+    title: title ?? attributes.title,
+    ...(cwd === undefined ? {} : { cwd }),
+    labels: { ...attributes.labels, ...labels },
+    forkedFrom,
+  };
   const epoch = { kind: "epoch", reason: "fork", carried: carried.length } as const;
   return epochRecords(epoch, checkpoint, attributesRecord(named), carried);
 }

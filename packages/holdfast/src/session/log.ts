@@ -4,7 +4,7 @@ import { frozenInside } from "../conversation/snapshot.ts";
 import { defined } from "../defined.ts";
 import type { Appended, Durability, Journal, Written } from "../journal/contract.ts";
 import type { JournalRecord, Json, NewRecord } from "../journal/record.ts";
-import { appendKeyed, withKey } from "./once.ts";
+import { withKey, writeKeyed } from "./once.ts";
 
 /** Writes to the journal, and folds everything it writes into the conversation, in journal order. */
 export class Log<M> {
@@ -73,7 +73,7 @@ export class Log<M> {
     const appended =
       this.#keyedCalls === 0
         ? this.#put(unit, durability)
-        : appendKeyed(this, unit, (key) => this.#put(unit, durability, key));
+        : writeKeyed(this, unit[0]?.kind, (key) => this.#put(unit, durability, key));
     if (this.#unit === null) return this.#faults.size === 0 ? appended : appended.then((done) => this.#whole(done));
     this.#unit = null;
     return this.#answered(appended);
@@ -101,7 +101,9 @@ export class Log<M> {
 
   /** Starts a new epoch. `build` runs at the instant it begins, with everything before it in the conversation. */
   async epoch(build: () => readonly SessionRecord[]): Promise<void> {
-    await this.inLine(() => this.#answered(this.journal.epoch(build as () => readonly NewRecord[])));
+    const begin = (key?: string): Promise<Appended> =>
+      this.#answered(this.journal.epoch(build as () => readonly NewRecord[], defined({ key })));
+    await this.inLine(() => (this.#keyedCalls === 0 ? begin() : writeKeyed(this, "epoch", begin)));
   }
 
   /** Calls `listener` with every record folded from now on. Returns a function that removes the listener. */

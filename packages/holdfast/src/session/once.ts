@@ -86,17 +86,17 @@ export async function withKey(
   return call.unit;
 }
 
-/** Appends a unit, with the key of the call that writes it, if it has one. */
-export function appendKeyed(
+/** Writes a unit that begins with a record of this kind, with the key of the call that writes it, if it has one. */
+export function writeKeyed(
   owner: object,
-  unit: readonly SessionRecord[],
-  append: (key: string | undefined) => Promise<Appended>,
+  kind: SessionRecord["kind"] | undefined,
+  write: (key: string | undefined) => Promise<Appended>,
 ): Promise<Appended> {
   const call = calls.getStore();
   const isFor = call !== undefined && call.owner === owner && call.unit === null;
   // A call that ends a draft writes that first: if the process died in between, only the key would be there.
-  if (!isFor || (unit[0]?.kind === "draft" && !call.streams)) return append(undefined);
-  const appended = append(call.key);
+  if (!isFor || (kind === "draft" && !call.streams)) return write(undefined);
+  const appended = write(call.key);
   call.unit = appended;
   appended.catch(() => {
     // Nothing was written, so the next unit is the first: a tool's outcome that is too large is recorded in words.

@@ -1,13 +1,13 @@
 import { hostname } from "node:os";
 import process from "node:process";
-import { reading } from "../admit/admit.ts";
+import { Admission, reading } from "../admit/admit.ts";
 import { admitAttributes, type Cleaning } from "../admit/attributes.ts";
 import { Conversation } from "../conversation/conversation.ts";
 import { defined } from "../defined.ts";
 import type { Dialect } from "../dialects/dialect.ts";
 import { type DialectName, findDialect } from "../dialects/index.ts";
 import { realPath } from "../disk/node-disk.ts";
-import { HoldfastError, isHoldfastError } from "../errors.ts";
+import { type HoldfastError, isHoldfastError } from "../errors.ts";
 import type { Holder, Journal, JournalStore, Recovery, Verification } from "../journal/contract.ts";
 import { newId } from "../journal/id.ts";
 import { cursorOf, type JournalRecord, type NewRecord } from "../journal/record.ts";
@@ -18,11 +18,13 @@ import { type Redactor, redactorOf } from "../redact/redactor.ts";
 import { forkRecords } from "../replace/fork.ts";
 import { SearchIndex, type SearchWatch } from "../search/search-index.ts";
 import { type JournalStoreOptions, openJournalStore } from "../stores/open.ts";
-import { oneLine } from "../text/one-line.ts";
 import { readingOf } from "../view/reading.ts";
+import { dialectUnknown, otherDialect } from "./dialect-refusals.ts";
 import { type Ending, endsNow, type Guarded, onClosed } from "./guarded.ts";
 import { digestOf, OnceKeys } from "./once.ts";
+import { LiveRecorder } from "./recorder.ts";
 import { LiveSession } from "./session.ts";
+import { isOfOneSession, warnOf } from "./skipped.ts";
 import type * as surface from "./surface.ts";
 
 export function openStoreAt(address: string, options: surface.StoreOptions): Promise<surface.Store> {
@@ -69,6 +71,8 @@ class SessionStore implements surface.Store, Guarded {
   readonly #search: SearchIndex;
   // biome-ignore lint/suspicious/noExplicitAny: the type of the messages is the application's to say.
   readonly #live = new Map<string, LiveSession<any>>();
+  // biome-ignore lint/suspicious/noExplicitAny: the type of the messages is the application's to say.
+  readonly #recorders = new Set<LiveRecorder<any>>();
   readonly #closed = new Set<() => void>();
   #closing: Promise<void> | null = null;
 
@@ -88,26 +92,67 @@ class SessionStore implements surface.Store, Guarded {
   async create<M>(options: surface.CreateOptions<M>): Promise<surface.Session<M>> {
     this.#assertOpen();
     const given = reading("options", () => ({ ...options }));
+    const { dialect, first } = this.#firstRecord(given);
+    return this.#begin(dialect, first, given, given.id);
+  }
+
+  #firstRecord<M>(given: surface.CreateOptions<M>): { readonly dialect: Dialect<M>; readonly first: NewRecord[] } {
     const dialect = this.#dialectOf(given.dialect);
     if (!dialect) throw dialectUnknown(given.dialect);
     this.#remember(dialect);
     const attributes = admitAttributes({ app: this.#parts.app, ...given }, this.#cleaning);
-    const record = { kind: "session", dialect: dialect.name, ...attributes };
-    return this.#begin(dialect, [record as unknown as NewRecord], given);
+    return { dialect, first: [{ kind: "session", dialect: dialect.name, ...attributes } as unknown as NewRecord] };
+  }
+
+  async record<M>(
+    target: string | surface.CreateOptions<M>,
+    options: surface.RecordOptions<M> = {},
+  ): Promise<surface.Recorder<M>> {
+    this.#assertOpen();
+    const given = reading("options", () => ({ ...options }));
+    const { journal, conversation } =
+      typeof target === "string"
+        ? await this.#openJournal(target, given)
+        : await this.#createFor(reading("options", () => ({ ...target })));
+    const { id } = journal;
+    const recorder: LiveRecorder<M> = new LiveRecorder<M>({
+      journal,
+      conversation,
+      admission: new Admission(conversation.dialect, this.#parts.redactor),
+      read: async (isActive) => {
+        const { records, recovery } = await this.#journals.read(id);
+        const holder = isActive ? holderHere(given.app ?? this.#parts.app) : null;
+        return readingOf(id, this.#fold(records, conversation.dialect), { recovery, holder });
+      },
+      onTurnEnd: () => this.#search.note(id),
+      onClose: () => this.#recorders.delete(recorder),
+    });
+    this.#recorders.add(recorder);
+    return recorder;
+  }
+
+  #createFor<M>(
+    given: surface.CreateOptions<M>,
+  ): Promise<{ readonly journal: Journal; readonly conversation: Conversation<M> }> {
+    const { dialect, first } = this.#firstRecord(given);
+    return this.#createJournal(dialect, first, given, given.id);
   }
 
   async resume<M>(id: string, options: surface.OpenOptions<M> = {}): Promise<surface.Session<M>> {
     this.#assertOpen();
     const given = reading("options", () => ({ ...options }));
-    const { app = this.#parts.app, dialect } = given;
+    const { journal, conversation, records, recovery, opened } = await this.#openJournal(id, given);
+    return this.#join(journal, conversation, recovery, opened, given, OnceKeys.in(records));
+  }
+
+  async #openJournal<M>(id: string, { app = this.#parts.app, dialect }: surface.RecordOptions<M>) {
     // Throws for an unknown name before anything is opened.
     this.#dialectOf(dialect);
     const opened = { intents: this.#parts.recordsToolStarts };
     const { journal, records, recovery } = await this.#journals.open(id, { app, opened });
     try {
       this.#assertOpen();
-      const conversation = this.#fold(records, dialect);
-      return this.#join(journal, conversation, recovery, opened, given, OnceKeys.in(records));
+      return { journal, conversation: this.#fold(records, dialect), records, recovery, opened };
     } catch (error) {
       await journal.close();
       throw error;
@@ -147,8 +192,9 @@ class SessionStore implements surface.Store, Guarded {
 
   async read<M>(id: string, options: surface.ReadOptions<M> = {}): Promise<surface.Reading<M>> {
     this.#assertOpen();
-    const { dialect } = reading("options", () => ({ ...options }));
+    const { dialect, until } = reading("options", () => ({ ...options }));
     this.#dialectOf(dialect);
+    if (until !== undefined) return this.#readUntil(id, until, dialect);
     const holder = await this.#journals.holder(id);
     const { records, recovery } = await this.#journals.read(id);
     const last = records.at(-1);
@@ -157,6 +203,22 @@ class SessionStore implements surface.Store, Guarded {
       holder,
       ...(last ? { cursor: cursorOf(last) } : {}),
     });
+  }
+
+  /** A replaced conversation has no writer, and what was wrong with the journal's end does not concern it. */
+  async #readUntil<M>(
+    id: string,
+    until: number,
+    dialect: surface.ReadOptions<M>["dialect"],
+  ): Promise<surface.Reading<M>> {
+    const fold = this.#folding(dialect);
+    let cursor: string | undefined;
+    for await (const record of this.#journals.history(id)) {
+      if (record.seq > until) break;
+      fold.conversation.add(record);
+      cursor = cursorOf(record);
+    }
+    return readingOf(id, fold.done(), { recovery: FOUND_CLEAN, holder: null, ...defined({ cursor }) });
   }
 
   async once(id: string, key: string, content: string): Promise<Omit<surface.Once, "repeated"> | null> {
@@ -199,6 +261,10 @@ class SessionStore implements surface.Store, Guarded {
     return this.#journals.has(id);
   }
 
+  holder(id: string): Promise<Holder | null> {
+    return this.#journals.holder(id);
+  }
+
   follow(
     id: string,
     after?: number | string,
@@ -212,13 +278,16 @@ class SessionStore implements surface.Store, Guarded {
     const given = reading("options", () => ({ ...options }));
     const { at, dialect } = given;
     this.#dialectOf(dialect);
-    const { title } = admitAttributes(given.title === undefined ? {} : { title: given.title }, this.#cleaning);
+    const { title, cwd, labels } = admitAttributes(
+      defined({ title: given.title, cwd: given.cwd, labels: given.labels }) as Partial<typeof given>,
+      this.#cleaning,
+    );
     await this.#live.get(id)?.settled();
     const { records } = await this.#journals.read(id);
     const source = this.#fold(records, dialect);
     const first = forkRecords(source, {
       from: id,
-      ...defined({ at, title }),
+      ...defined({ at, title, cwd, labels }),
     });
     return this.#begin(source.dialect, first as unknown as NewRecord[], given);
   }
@@ -284,7 +353,8 @@ class SessionStore implements surface.Store, Guarded {
   }
 
   async #close(): Promise<void> {
-    const closed = await Promise.allSettled([...this.#live.values()].map((session) => session.close()));
+    const open = [...this.#live.values(), ...this.#recorders];
+    const closed = await Promise.allSettled(open.map((session) => session.close()));
     try {
       await this.#search.close();
     } finally {
@@ -301,10 +371,20 @@ class SessionStore implements surface.Store, Guarded {
     dialect: Dialect<M>,
     first: readonly NewRecord[],
     options: Pick<surface.OpenOptions<M>, "app" | "draftMs" | "draftBytes">,
+    id?: string,
   ): Promise<surface.Session<M>> {
-    const { app = this.#parts.app } = options;
+    const { journal, conversation, opened } = await this.#createJournal(dialect, first, options, id);
+    return this.#join(journal, conversation, FOUND_CLEAN, opened, options);
+  }
+
+  async #createJournal<M>(
+    dialect: Dialect<M>,
+    first: readonly NewRecord[],
+    { app = this.#parts.app }: Pick<surface.OpenOptions<M>, "app">,
+    id: string = newId(),
+  ) {
     const opened = { intents: this.#parts.recordsToolStarts, dialect: dialect.name };
-    const journal = await this.#journals.create(newId(), first, { app, opened });
+    const journal = await this.#journals.create(id, first, { app, opened });
     if (this.#closing) {
       await journal.close();
       this.#assertOpen();
@@ -316,7 +396,7 @@ class SessionStore implements surface.Store, Guarded {
     for (const [index, record] of first.entries()) {
       conversation.add({ ...(structuredClone(record) as NewRecord), seq: start + index, at } as JournalRecord);
     }
-    return this.#join(journal, conversation, FOUND_CLEAN, opened, options);
+    return { journal, conversation, opened };
   }
 
   #join<M>(
@@ -327,12 +407,7 @@ class SessionStore implements surface.Store, Guarded {
     options: Pick<surface.OpenOptions<M>, "app" | "draftMs" | "draftBytes">,
     once = new OnceKeys(),
   ): LiveSession<M> {
-    const holder: Holder = {
-      pid: process.pid,
-      host: hostname(),
-      app: options.app ?? this.#parts.app,
-      since: new Date().toISOString(),
-    };
+    const holder = holderHere(options.app ?? this.#parts.app);
     const session = new LiveSession<M>({
       store: this.#journals,
       journal,
@@ -353,15 +428,23 @@ class SessionStore implements surface.Store, Guarded {
 
   /** `given`: a dialect that overrides the journal, or the name of the one that the session must be in. */
   #fold<M>(records: readonly JournalRecord[], given: DialectName | Dialect<M> | undefined): Conversation<M> {
+    const { conversation, done } = this.#folding(given);
+    for (const record of records) conversation.add(record);
+    return done();
+  }
+
+  #folding<M>(given: DialectName | Dialect<M> | undefined) {
     const named = this.#dialectOf(given);
     const conversation = new Conversation<M>(this.#parts.lookup, named);
-    for (const record of records) conversation.add(record);
-    // Throws DIALECT_UNKNOWN now instead of at the first read.
-    void conversation.dialect;
-    const { dialect } = conversation.attributes;
-    if (typeof given === "string" && dialect !== given) throw otherDialect(dialect, given);
-    if (named) this.#remember(named);
-    return conversation;
+    const done = (): Conversation<M> => {
+      // Throws DIALECT_UNKNOWN now instead of at the first read.
+      void conversation.dialect;
+      const { dialect } = conversation.attributes;
+      if (typeof given === "string" && dialect !== given) throw otherDialect(dialect, given);
+      if (named) this.#remember(named);
+      return conversation;
+    };
+    return { conversation, done };
   }
 
   /** The application's own dialect: from now on, its sessions can also be listed, searched and read. */
@@ -395,40 +478,8 @@ class SessionStore implements surface.Store, Guarded {
   }
 }
 
-function dialectUnknown(given: unknown): HoldfastError {
-  const name = String(given).slice(0, 80);
-  const message =
-    `Unknown dialect ${JSON.stringify(name)}. Nothing was created or opened. ` +
-    "Name a built-in dialect, or pass the dialect itself.";
-  return new HoldfastError("DIALECT_UNKNOWN", message, { dialect: name });
-}
-
-function otherDialect(recorded: string, named: string): HoldfastError {
-  const message =
-    `The session uses the dialect ${JSON.stringify(recorded.slice(0, 80))}, not ${JSON.stringify(named)}. ` +
-    "Nothing was touched. Name the session's own dialect, or none.";
-  return new HoldfastError("DIALECT_UNKNOWN", message, { dialect: recorded, named });
-}
-
-/** Whether the error concerns the one session being opened, not the store. */
-function isOfOneSession(error: unknown): error is HoldfastError {
-  return isHoldfastError(
-    error,
-    "DIALECT_UNKNOWN",
-    "FORMAT_NEWER",
-    "JOURNAL_UNREADABLE",
-    "PATH_UNSAFE",
-    "STORE_FORBIDDEN",
-    "STORE_IO",
-  );
-}
-
-const WARNING_CHARS_MAX = 1000;
-
-function warnOf(id: string, { code, message }: HoldfastError): void {
-  // Node prints it unescaped, and the message may quote an untrusted journal.
-  const words = oneLine(message, WARNING_CHARS_MAX);
-  process.emitWarning(`Session ${id} was skipped, and an older one opened: ${words}`, { code });
+function holderHere(app: string): Holder {
+  return { pid: process.pid, host: hostname(), app, since: new Date().toISOString() };
 }
 
 function cannotRestore(url: string): HoldfastError {

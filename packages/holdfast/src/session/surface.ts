@@ -1,12 +1,12 @@
 import type { Appended, AppendOptions } from "../admit/to-records.ts";
-import type { Link } from "../conversation/attributes.ts";
+import type { Attributes, Link } from "../conversation/attributes.ts";
 import type { Queued } from "../conversation/conversation.ts";
 import type { ToolProcess } from "../conversation/records.ts";
 import type { Usage } from "../conversation/usage.ts";
 import type { Dialect, Entry, Metadata, Outcome } from "../dialects/dialect.ts";
 import type { DialectMessages, DialectName } from "../dialects/index.ts";
 import type { HoldfastError } from "../errors.ts";
-import type { Durability, Recovery, Verification } from "../journal/contract.ts";
+import type { Durability, Holder, Recovery, Verification } from "../journal/contract.ts";
 import type { JournalRecord, Json } from "../journal/record.ts";
 import type { ListQuery, Summary, TrashedSession } from "../listing/query.ts";
 import type { SearchHit } from "../search/search-index.ts";
@@ -57,7 +57,8 @@ export interface Store extends AsyncDisposable {
   /**
    * Creates a session. It survives a power cut once this resolves, and is listed from its first turn on. The name of a
    * built-in dialect also gives the type of the messages; `create<MessageParam>(…)` narrows it to an SDK's own type.
-   * Throws DIALECT_UNKNOWN, ATTRIBUTE_INVALID, STORE_FULL, STORE_IO, STORE_FORBIDDEN, STORE_CLOSED.
+   * Throws DIALECT_UNKNOWN, ATTRIBUTE_INVALID, ID_INVALID, SESSION_EXISTS, STORE_FULL, STORE_IO, STORE_FORBIDDEN,
+   * STORE_CLOSED.
    */
   create<D extends DialectName>(
     options: Named<D, CreateOptions<DialectMessages[D]>>,
@@ -129,6 +130,8 @@ export interface Store extends AsyncDisposable {
     },
   ): AsyncIterable<SearchHit>;
   has(id: string): Promise<boolean>;
+  /** The process that has the session open for writing now; null if none has. */
+  holder(id: string): Promise<Holder | null>;
   /**
    * Yields each record once, in order, by any process. Ends on the signal, on deletion, or when the store closes.
    * `after`: a seq, or a cursor for a position that was given away (`Reading.cursor`, `cursorOf`). Throws CURSOR_STALE
@@ -149,6 +152,11 @@ export interface Store extends AsyncDisposable {
     options: Named<D, ForkOptions<DialectMessages[D]>>,
   ): Promise<Session<DialectMessages[D]>>;
   fork<M = unknown>(id: string, options?: ForkOptions<M>): Promise<Session<M>>;
+  /**
+   * Creates a session, or opens the one with this id, only to write to it. Nothing of the conversation stays in memory,
+   * however long the session gets: for proxies and loggers. Throws like `create` and `resume`.
+   */
+  record<M = unknown>(target: string | CreateOptions<M>, options?: RecordOptions<M>): Promise<Recorder<M>>;
   /** Moves a session to the trash. Throws SESSION_BUSY while any process has it open. */
   delete(id: string): Promise<void>;
   /**
@@ -184,10 +192,15 @@ export interface ReadOptions<M> {
    * (DIALECT_UNKNOWN). A dialect object of your own overrides what the journal says.
    */
   readonly dialect?: DialectName | Dialect<M>;
+  /**
+   * Shows the conversation as it was at the record with this seq, for example before a compaction or rewind replaced it
+   * (the record before an `epoch`). Reads the journal from its beginning. Default: the newest record.
+   */
+  readonly until?: number;
 }
 
 /** Options of `store.resume`. */
-export interface OpenOptions<M> extends ReadOptions<M> {
+export interface OpenOptions<M> extends Omit<ReadOptions<M>, "until"> {
   /** The name that the lease holder is recorded under. */
   readonly app?: string;
   /** How long streamed text may wait before it is written, in milliseconds. Default 200. */
@@ -205,11 +218,23 @@ export interface LatestOptions<M> extends OpenOptions<M> {
 export interface ForkOptions<M> extends OpenOptions<M> {
   readonly at?: string;
   readonly title?: string;
+  /** The folder that the agent works in from now on. Default: the source's. */
+  readonly cwd?: string;
+  /** Added to the labels of the source, or in place of those with the same name. */
+  readonly labels?: Record<string, string>;
 }
+
+/** Options of `store.record`. */
+export type RecordOptions<M> = Pick<OpenOptions<M>, "app" | "dialect">;
 
 /** Options of `store.create`. */
 export interface CreateOptions<M> extends Omit<OpenOptions<M>, "dialect"> {
   readonly dialect: DialectName | Dialect<M>;
+  /**
+   * A UUID in lower case, in place of a new one: of several processes that create the session, one succeeds, and the
+   * others get SESSION_EXISTS. Derive it from what must exist once, with `idFrom`.
+   */
+  readonly id?: string;
   /** Without a title, lists show the beginning of the first prompt. */
   readonly title?: string;
   /** The folder that the agent works in. Lists and `resumeLatest` match it by its real path. */
@@ -275,8 +300,8 @@ export interface Session<M> extends Reading<M>, AsyncDisposable {
   note(name: string, value: Json): Promise<void>;
   /**
    * Makes a call that is recorded once, however often it is repeated with the same key, also after a crash and in
-   * another process. `work` makes one call of this session or its turn (not `replace` or `undo`); the key is recorded
-   * in one unit with what that writes. If the key is known, `work` is not called. `content`: what the call is about, as
+   * another process. `work` makes one call of this session or its turn; the key is recorded in one unit with what that
+   * writes. If the key is known, `work` is not called. `content`: what the call is about, as
    * text. The journal holds a digest of it, so that a key is not used for two different calls. All keys of the current
    * epoch are remembered, and the newest 256 from before it. `streams`: the call pushes text into a draft, and flushes
    * it.
@@ -304,6 +329,41 @@ export interface Session<M> extends Reading<M>, AsyncDisposable {
    * aborted by "close"; tools are not waited for. A second call returns the first call's promise. If it rejects, that
    * record failed or is in doubt; the lease is released either way.
    */
+  close(): Promise<void>;
+}
+
+/** How a turn ended. */
+export interface TurnEnd {
+  readonly outcome: "completed" | "aborted" | "failed";
+  /** Who aborted it. */
+  readonly by?: string;
+  readonly reason?: string;
+  /** Why it failed. */
+  readonly error?: string;
+}
+
+/** A session that this process only writes to. Each call is durable when it resolves. */
+export interface Recorder<M> extends AsyncDisposable {
+  readonly id: string;
+  /** As they were when it was opened. */
+  readonly attributes: Attributes;
+  /** How many turns the session has. */
+  readonly turns: number;
+  /** The number of the open turn; null if there is none. */
+  readonly turn: number | null;
+  /**
+   * Records the prompt. If an earlier process died in the middle of a turn, that turn and its calls are closed in the
+   * same unit. Throws TURN_OPEN, MESSAGE_UNFIT, MESSAGE_NOT_JSON, RECORD_TOO_LARGE, SESSION_CLOSED, store errors.
+   */
+  startTurn(prompt: M): Promise<void>;
+  /** Records messages of the open turn, several as one unit. Throws TURN_ENDED, and what `startTurn` throws. */
+  append(messages: M | M[]): Promise<void>;
+  /** Ends the turn, in one unit with its last messages. Throws what `append` throws. */
+  endTurn(how: TurnEnd, last?: M[]): Promise<void>;
+  note(name: string, value: Json): Promise<void>;
+  /** Reads the whole session from the journal. */
+  read(): Promise<Reading<M>>;
+  /** Records an open turn as aborted by "close", and releases the lease. */
   close(): Promise<void>;
 }
 

@@ -75,6 +75,18 @@ export abstract class CommitQueue extends JournalBase {
     return appended;
   }
 
+  epoch(build: () => readonly NewRecord[], { key }: Pick<AppendOptions, "key"> = {}): Promise<Appended> {
+    try {
+      this.assertOpen();
+      if (key === undefined) return this.beginEpoch(build, key);
+      const known = this.ledger.find(key) ?? this.#later.get(key);
+      if (known instanceof Promise) return this.land(known, "power");
+      return known ? this.reach(known, "power") : this.#awaited(key, this.beginEpoch(build, key));
+    } catch (error) {
+      return Promise.reject(error);
+    }
+  }
+
   async flush(): Promise<void> {
     await this.allWritten();
     this.assertNotFailed();
@@ -91,6 +103,9 @@ export abstract class CommitQueue extends JournalBase {
       throw this.told(this.fail(error));
     }
   }
+
+  /** Starts a new epoch; durable when it resolves. */
+  protected abstract beginEpoch(build: () => readonly NewRecord[], key: string | undefined): Promise<Appended>;
 
   /** Writes one unit now; a promise if it has to wait for its turn. */
   protected abstract put(unit: readonly NewRecord[], key: string | undefined): Appended | Promise<Appended>;
@@ -243,11 +258,14 @@ export abstract class CommitQueue extends JournalBase {
     const known = this.ledger.find(key) ?? this.#later.get(key);
     if (known) return known;
     const appended = this.put(unitOf(records), key);
-    if (appended instanceof Promise) {
-      this.#later.set(key, appended);
-      const forget = (): boolean => this.#later.delete(key);
-      appended.then(forget, forget);
-    }
+    return appended instanceof Promise ? this.#awaited(key, appended) : appended;
+  }
+
+  /** Until it is written, the key is known from here. */
+  #awaited(key: string, appended: Promise<Appended>): Promise<Appended> {
+    this.#later.set(key, appended);
+    const forget = (): boolean => this.#later.delete(key);
+    appended.then(forget, forget);
     return appended;
   }
 

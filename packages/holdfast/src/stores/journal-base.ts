@@ -70,7 +70,7 @@ export abstract class JournalBase implements Journal {
   abstract appendSync(records: NewRecord | readonly NewRecord[], options?: AppendOptions): Appended;
   abstract flush(): Promise<void>;
   abstract flushSync(): void;
-  abstract epoch(build: () => readonly NewRecord[]): Promise<Appended>;
+  abstract epoch(build: () => readonly NewRecord[], options?: Pick<AppendOptions, "key">): Promise<Appended>;
 
   follow(options: FollowOptions = {}): AsyncIterable<JournalRecord> {
     return this.#follow(options);

@@ -1,6 +1,7 @@
-import { defined } from "../defined.ts";
 import { HoldfastError } from "../errors.ts";
 import type { Listed, ListOptions } from "../journal/contract.ts";
+
+type Writable<T> = { -readonly [K in keyof T]: T[K] };
 
 /** Sorts rows newest first, and rows of the same instant by id, so that a page can continue after any of them. */
 export function newestFirst(a: ListPlace, b: ListPlace): number {
@@ -29,11 +30,10 @@ export function pageOf(
       const last = sessions.at(-1);
       return last ? { sessions, next: listCursor(last) } : { sessions };
     }
-    sessions.push({
-      ...{ id, at, head, closed, summary },
-      ...(stamp === undefined || stamp === at ? {} : { stamp }),
-      ...defined({ unreadable }),
-    });
+    const listed: Writable<Listed> = { id, at, head, closed, summary };
+    if (stamp !== undefined && stamp !== at) listed.stamp = stamp;
+    if (unreadable !== undefined) listed.unreadable = unreadable;
+    sessions.push(listed);
   }
   return { sessions };
 }

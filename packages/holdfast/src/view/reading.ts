@@ -1,5 +1,6 @@
 import type { Attributes } from "../conversation/attributes.ts";
 import type { Conversation, Queued } from "../conversation/conversation.ts";
+import type { DraftContent } from "../conversation/draft-state.ts";
 import { deepFreeze } from "../conversation/snapshot.ts";
 import type { Usage } from "../conversation/usage.ts";
 import type { Entry } from "../dialects/dialect.ts";
@@ -24,6 +25,13 @@ export interface Reading<M> {
   readonly entries: readonly Entry<M>[];
   /** What was in flight when the last turn was cut off (P5); null if it completed or is running. */
   readonly interruption: Interruption<M> | null;
+  /** The number of the turn in progress, in this process or the one that holds the session; null between turns. */
+  readonly running: number | null;
+  /**
+   * What the answer in progress, or one that broke off, has streamed so far, except for the last `draftMs`; null if
+   * there is none. It is recorded, but no message yet: the complete answer replaces it.
+   */
+  readonly draft: DraftContent | null;
   /** Prompts waiting for their turn. */
   readonly queue: readonly Queued<M>[];
   /** The total of all turns. */
@@ -47,7 +55,7 @@ export interface Reading<M> {
 
 /** What a conversation shows. */
 const SHOWN = [
-  ...(["messages", "entries", "interruption", "queue"] as const),
+  ...(["messages", "entries", "interruption", "running", "draft", "queue"] as const),
   ...(["usage", "usageByTurn", "attributes", "warnings"] as const),
 ];
 
@@ -86,6 +94,12 @@ export class LiveReading<M> implements Pick<Reading<M>, (typeof SHOWN)[number]> 
         this.#activity().kind === "active" ? null : deepFreeze(interruptionOf(this.#conversation)),
       ),
     );
+  }
+  get running(): number | null {
+    return this.#activity().kind === "active" ? (this.#conversation.turn?.number ?? null) : null;
+  }
+  get draft(): DraftContent | null {
+    return this.#kept("draft", () => deepFreeze(this.#conversation.draft?.content ?? null));
   }
   get queue(): readonly Queued<M>[] {
     return this.#handedOut(this.#kept("queue", () => Object.freeze(this.#conversation.queue)));

@@ -1,5 +1,5 @@
 import { execFileSync, spawn } from "node:child_process";
-import { copyFileSync, mkdirSync, readdirSync, readFileSync, renameSync, symlinkSync, writeFileSync } from "node:fs";
+import { cpSync, mkdirSync, readdirSync, readFileSync, renameSync, symlinkSync, writeFileSync } from "node:fs";
 import { join, resolve } from "node:path";
 import { createInterface } from "node:readline";
 import { expect, test } from "vitest";
@@ -57,8 +57,7 @@ test("the README's program and the examples, on the packed package: killed three
   expect(readdirSync(join(here.path, "agent-data", "sessions")), "one session, over three lives").toHaveLength(1);
 
   // The examples run there as they are.
-  for (const name of readdirSync(join(ROOT, "examples")))
-    copyFileSync(join(ROOT, "examples", name), join(here.path, name));
+  cpSync(join(ROOT, "examples"), here.path, { recursive: true });
   const said = execFileSync(process.execPath, ["five-needs.ts"], { cwd: here.path, encoding: "utf8" });
   expect(said).toContain("5 hooks, usage and a swap");
 

@@ -1,7 +1,7 @@
 import { appendFileSync, writeSync } from "node:fs";
 import type { AnthropicMessage, Session, Store } from "holdfast";
-import { type DiskFile, nodeDisk } from "holdfast/disk";
 import { openFolderStore, openStoreWith } from "holdfast/store";
+import { deadlyDisk } from "../deadly-disk.ts";
 
 /**
  * Agents that are killed at one write to the journal: as programs of their own, and again in the test, which carries
@@ -106,30 +106,7 @@ export const ways = {
 export const OPEN = { draftMs: 0 } as const;
 
 function openDeadly({ folder, killAt, written }: Orders): Promise<Store> {
-  let left = killAt;
-  const deadly = (file: DiskFile): DiskFile => ({
-    path: file.path,
-    read: (into, offset, length, position) => file.read(into, offset, length, position),
-    write: (bytes) => {
-      if (--left !== 0) return file.write(bytes);
-      file.write(written === "all" ? bytes : bytes.subarray(0, Math.ceil(bytes.length / 2)));
-      process.kill(process.pid, "SIGKILL");
-      return bytes.length;
-    },
-    writeAt: (bytes, position) => file.writeAt(bytes, position),
-    stat: () => file.stat(),
-    truncate: (size) => file.truncate(size),
-    sync: () => file.sync(),
-    syncNow: () => file.syncNow(),
-    close: () => file.close(),
-  });
-  const disk = {
-    ...nodeDisk,
-    open: (path: string, mode: Parameters<typeof nodeDisk.open>[1]) => {
-      const file = nodeDisk.open(path, mode);
-      return /sessions.*\.jsonl/.test(path) ? deadly(file) : file;
-    },
-  };
+  const disk = deadlyDisk({ killAfter: killAt, written });
   return openStoreWith((options) => openFolderStore(folder, { ...options, disk }), { recordsToolStarts: true });
 }
 

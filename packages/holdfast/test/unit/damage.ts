@@ -31,7 +31,7 @@ const nested = (levels: number): string => `${"[".repeat(levels)}${"]".repeat(le
 const deepLine = (seq: number, levels: number): Buffer =>
   sealedLine(`{"seq":${seq},"at":"2026-11-15T02:30:00.123Z","kind":"x","deep":${nested(levels)}`);
 
-const damage: fc.Arbitrary<Damage> = fc.oneof(
+export const damage: fc.Arbitrary<Damage> = fc.oneof(
   fc.record({ what: fc.constant("overwrite" as const), at: place, length, byte: fc.constantFrom(0, 0x0a, 0xff, 0x41) }),
   fc.record({ what: fc.constant("remove" as const), at: place, length }),
   fc.record({ what: fc.constant("insert" as const), at: place, bytes: junk }),
@@ -39,7 +39,7 @@ const damage: fc.Arbitrary<Damage> = fc.oneof(
   fc.record({ what: fc.constant("end" as const), at: place }),
 );
 
-function harm(bytes: Buffer, damages: readonly Damage[]): Buffer {
+export function harm(bytes: Buffer, damages: readonly Damage[]): Buffer {
   let result: Buffer = Buffer.from(bytes);
   for (const damage of damages) {
     const at = result.length === 0 ? 0 : damage.at % result.length;

@@ -2,6 +2,7 @@ import { validateAcp } from "@holdfast/testkit";
 import { describe, expect, test } from "vitest";
 import { acp } from "../../src/dialects/acp.ts";
 import type { Entry } from "../../src/dialects/dialect.ts";
+import { openStore } from "../../src/index.ts";
 import { entry } from "./dialect-conversations.ts";
 
 // biome-ignore lint/suspicious/noExplicitAny: updates as an agent sends them.
@@ -52,9 +53,7 @@ describe("acp: what session/load replays", () => {
   test("a call that was born in a request for permission, or in an update", () => {
     const request = { sessionId: "s", toolCall: { toolCallId: "a", title: "Write b.txt", kind: "edit" }, options: [] };
     expect(acp.check(request as Update)).toBeNull();
-    expect(acp.calls(request as Update)).toEqual([
-      { id: "a", name: "Write b.txt", input: undefined, by: "agent", awaiting: true },
-    ]);
+    expect(acp.calls(request as Update)).toEqual([{ id: "a", name: "Write b.txt", input: undefined, by: "agent" }]);
     expect(
       shown([prompt, request, update("a", { status: "completed" }), update("b", { status: "completed" })]),
     ).toEqual([
@@ -63,6 +62,26 @@ describe("acp: what session/load replays", () => {
       update("a", { status: "completed" }),
       { sessionUpdate: "tool_call", toolCallId: "b", title: "b", status: "completed" },
     ]);
+  });
+
+  test("an id that is used again is another call: in a later turn, in a later step, and after a kill", () => {
+    const end = (text: string) => update("a", { status: "completed", content: content(text) });
+    const request = { toolCall: { toolCallId: "a", title: "Read a.txt" }, options: [] };
+    const view = shown([
+      prompt,
+      ...[call("a", { status: "pending" }), request, end("first"), call("a", { status: "completed" })],
+      ...[call("a", { status: "pending" }), end("second"), update("a", { status: "failed" })],
+      prompt,
+      ...[call("a", { status: "completed" }), request, update("a", { status: "failed" })],
+      prompt,
+      ...[call("a", { status: "in_progress" }), update("a", { status: "failed" })],
+    ]);
+    expect(view.map(({ toolCallId: id, status }) => [id, status].filter(Boolean).join(" "))).toEqual([
+      ...["", "a pending", "a completed", "a_ pending", "a_ completed"],
+      ...["", "a__ completed", "a___", "a___ failed"],
+      ...["", "a____ in_progress", "a____ failed"],
+    ]);
+    expect(validateAcp(view)).toEqual([]);
   });
 
   test("what is only for the moment is left out: notices, terminals, empty chunks", () => {
@@ -112,6 +131,18 @@ describe("acp: what session/load replays", () => {
     expect(view).toEqual([plan, beginning, ...rest]);
     expect(validateAcp(view)).toEqual([]);
     expect(shown([plan])).toEqual([plan]);
+  });
+
+  test("nobody claims that a call did not run because its permission was requested: it may have been given", async () => {
+    const store = await openStore("memory:");
+    const session = await store.create<Update>({ dialect: "acp" });
+    const turn = await session.startTurn(prompt);
+    await turn.append({ toolCall: { toolCallId: "a", title: "Write b.txt" }, options: [] });
+    await turn.append(update("a", { status: "in_progress" }));
+    await turn.abort({ by: "close" });
+    expect(session.interruption?.calls.map(({ id, state }) => [id, state])).toEqual([["a", "unrecorded"]]);
+    expect(JSON.stringify(session.messages)).not.toContain("did not run");
+    await store.close();
   });
 
   test("an update of a kind that nobody knows yet is kept", () => {

@@ -7,7 +7,7 @@ export type Happening =
   | { readonly kind: "user" | "system"; readonly text: string }
   | { readonly kind: "image" }
   | { readonly kind: "step"; readonly step: MadeStep; readonly oneByOne: boolean }
-  /** The how many-eth of the calls of the last steps, so that some come twice, some never, and some late. */
+  /** The index among the calls of the last steps, so that some come twice, some never, and some late. */
   | { readonly kind: "result"; readonly back: number; readonly failed: boolean; readonly synthetic: boolean }
   | { readonly kind: "orphan" };
 

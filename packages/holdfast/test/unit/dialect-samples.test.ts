@@ -509,7 +509,7 @@ describe("ai-sdk", () => {
 describe("acp", () => {
   test("a request for permission makes the call, and waits", () => {
     const request = { sessionId: "s", toolCall: { toolCallId: "a", title: "Run it", rawInput: { n: 1 } }, options: [] };
-    checkSample(acp, request, { calls: [["a", "Run it", { n: 1 }, "agent", true]], results: [] });
+    checkSample(acp, request, { calls: [["a", "Run it", { n: 1 }, "agent"]], results: [] });
     expect(arranged(acp, [request]).slice(1)).toEqual([
       { sessionUpdate: "tool_call", toolCallId: "a", title: "Run it", rawInput: { n: 1 } },
     ]);

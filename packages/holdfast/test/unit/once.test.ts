@@ -1,7 +1,7 @@
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { openStore, type Session } from "holdfast";
+import { idFrom, openStore, type Session } from "holdfast";
 import { afterAll, expect, test } from "vitest";
 
 const folder = mkdtempSync(join(tmpdir(), "holdfast-once-"));
@@ -30,6 +30,9 @@ const CALLS: readonly (readonly [key: string, work: (session: Any) => Promise<un
   ["end", (session) => session.turn!.append({ role: "assistant", content: "done" }, { end: true })],
   ["rename", (session) => session.rename("title")],
   ["dequeue", (session) => session.dequeue("later")],
+  ["replace", (session) => session.replace([{ role: "user", content: "a summary" }], { reason: "compaction" })],
+  ["undo", (session) => session.undo()],
+  ["after an epoch", (session) => session.note("n", 2)],
 ];
 
 test.each([`${folder}/store`, `sqlite:${folder}/store.db`])(
@@ -65,6 +68,7 @@ test.each([`${folder}/store`, `sqlite:${folder}/store.db`])(
         "message",
         "session",
         "queue.take",
+        "note",
       ],
     ]);
     for (const [key] of CALLS) {
@@ -173,4 +177,16 @@ test("streamed text: the key is in the record of the text", async () => {
     expect(session.interruption!.draft!.text).toMatch(/^one two /);
     expect(session.interruption!.draft!.text.match(/one/g)).toHaveLength(1);
   }
+});
+
+test("a session can be created with an id of the caller's: once", async () => {
+  expect(idFrom("a")).toBe("ca978112-ca1b-8dca-bac2-31b39a23dc4d");
+  await using store = await openStore("memory:");
+  const session = await store.create({ dialect: "anthropic", id: idFrom("a") });
+  expect(session.id).toBe(idFrom("a"));
+  await expect(store.create({ dialect: "anthropic", id: idFrom("a") })).rejects.toMatchObject({
+    code: "SESSION_EXISTS",
+  });
+  for (const id of ["", "a", null as never])
+    await expect(store.create({ dialect: "anthropic", id })).rejects.toMatchObject({ code: "ID_INVALID" });
 });

@@ -187,12 +187,13 @@ describe("R5: a replacement that is the first thing a writer does is written by 
 describe("C33: fork at a message: the same prefix, by id", () => {
   test("in the middle, at the end, and of a live session", async () => {
     const { store, session } = await talk();
-    const fork = await store.fork<M>(session.id, { at: "a2", title: "another way" });
+    const fork = await store.fork<M>(session.id, { at: "a2", title: "another way", cwd: "/elsewhere" });
     const { entries } = session;
     const cut = entries.findIndex(({ id }) => id === "a2") + 1;
     expect(idsOf(fork.entries)).toEqual(idsOf(entries.slice(0, cut)));
     expect(fork.messages).toEqual(session.messages.slice(0, fork.messages.length));
     expect(fork.attributes).toMatchObject({ title: "another way", forkedFrom: { session: session.id, at: "a2" } });
+    expect(fork.attributes.cwd).toBe("/elsewhere");
     expect(fork.interruption).toBeNull();
     const turn = await fork.startTurn(user("and then?"));
     expect(turn.number).toBe(3);

@@ -1,6 +1,6 @@
 import { type Disk, type DiskFile, nodeDisk } from "holdfast/disk";
 
-/** The real disk, on which one write or one sync of a journal fails: the how many-eth, the test says. */
+/** The real disk, on which the nth write or sync of a journal fails. The test chooses n. */
 export class FailingDisk {
   /** Counts down at each operation that can fail; the one that reaches 0 fails. Never, if it begins at 0. */
   countdown = 0;

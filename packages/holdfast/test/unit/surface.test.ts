@@ -11,6 +11,7 @@ test("the top exports what an agent needs, and nothing of journals and single st
     "errorCodes",
     "errorKind",
     "guard",
+    "idFrom",
     "isHoldfastError",
     "mapDialect",
     "newId",

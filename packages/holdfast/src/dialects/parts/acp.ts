@@ -61,7 +61,8 @@ export function isEnd({ status }: Shape): boolean {
 
 /**
  * A call is made where it is announced, or where permission for it is requested. An update alone makes no call: the
- * call may have been announced earlier.
+ * call may have been announced earlier. Permission that was requested may have been given: the answer is no message of
+ * the conversation, so a requested call counts like any other, and nobody claims that it did not run.
  */
 function callsOf(message: unknown): FoundCall[] {
   const shape = bareOf(message);
@@ -69,8 +70,7 @@ function callsOf(message: unknown): FoundCall[] {
   if (!call || shape["sessionUpdate"] === "tool_call_update") return [];
   const id = textOf(call["toolCallId"]);
   const name = textOf(call["name"]) || textOf(call["title"]) || textOf(call["kind"]) || id;
-  const asked = shape["sessionUpdate"] === undefined ? { awaiting: true } : {};
-  return [{ id, name, input: call["rawInput"], by: "agent", ...asked }];
+  return [{ id, name, input: call["rawInput"], by: "agent" }];
 }
 
 function resultsOf(message: unknown): FoundResult[] {

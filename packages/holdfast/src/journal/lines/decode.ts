@@ -1,7 +1,7 @@
 import { isUtf8 } from "node:buffer";
 import { crc32 } from "node:zlib";
-import { type JournalRecord, RECORD_BYTES_MAX, RECORD_LEVELS_MAX } from "../record.ts";
-import { isJson, isNestedTooDeep } from "./json-text.ts";
+import { type JournalRecord, RECORD_BYTES_MAX } from "../record.ts";
+import { DEEP_CHARS_MIN, isJson, isNestedTooDeep } from "./json-text.ts";
 
 /** Every line starts with this (S1). */
 export const LINE_START = Buffer.from('{"seq":');
@@ -9,8 +9,6 @@ export const TRAILER_START: Buffer = Buffer.from(',"crc":"');
 /** `,"crc":"` + 8 digits + `"}`, without the newline. */
 export const TRAILER_BYTES = 18;
 const CR = 0x0d;
-/** A shorter line cannot be nested too deeply: each level takes one byte to open and one to close. */
-const DEEP_BYTES_MIN = 2 * RECORD_LEVELS_MAX;
 /**
  * A line of this size or more is checked before it is parsed: depending on its content, parsing can take fifty times
  * its size in memory.
@@ -34,7 +32,7 @@ export function decodeLine(bytes: Buffer, start: number, end: number, text?: str
   const isLong = last - start >= CAREFUL_BYTES_MIN;
   if (isLong && !isJson(bytes, start, last)) return null;
   const value = parseJson(text !== undefined && last === end ? text : bytes.toString("utf8", start, last));
-  if (!isLong && last - start >= DEEP_BYTES_MIN && isNestedTooDeep(value)) return null;
+  if (!isLong && last - start >= DEEP_CHARS_MIN && isNestedTooDeep(value)) return null;
   return isRecord(value) ? withoutMalformed(value) : null;
 }
 

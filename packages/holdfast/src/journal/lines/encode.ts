@@ -40,6 +40,13 @@ const AT = ',"at":"';
 /** Encoding and writing are one synchronous step (S10), so all writers of a process can share this buffer. */
 const scratch = Buffer.allocUnsafe(SCRATCH_BYTES);
 
+/** Throws RECORD_INVALID. */
+export function assertKey(key: string): void {
+  if (typeof key === "string" && key.length <= KEY_CHARS_MAX) return;
+  const message = `The record was not written: its key is not a string of at most ${KEY_CHARS_MAX} characters.`;
+  throw invalid(message, { member: "key" });
+}
+
 /**
  * Encodes records as lines (FORMAT.md, "Lines"). The result is valid until anything else is encoded in this process.
  */
@@ -51,10 +58,7 @@ export class Encoder {
    */
   encode(records: readonly NewRecord[], envelope: Envelope): Buffer {
     if (records.length === 0) throw invalid("Nothing was written: a unit needs at least one record.", {});
-    if (envelope.key !== undefined && (typeof envelope.key !== "string" || envelope.key.length > KEY_CHARS_MAX)) {
-      const message = `The record was not written: its key is not a string of at most ${KEY_CHARS_MAX} characters.`;
-      throw invalid(message, { member: "key" });
-    }
+    if (envelope.key !== undefined) assertKey(envelope.key);
     const bytesMax = envelope.unit === false ? SEGMENT_START_BYTES_MAX : UNIT_BYTES_MAX;
     try {
       let end = 0;

@@ -126,6 +126,9 @@ function isHexDigit(byte: number): boolean {
   return (byte >= 0x30 && byte <= 0x39) || ((byte | 0x20) >= 0x61 && (byte | 0x20) <= 0x66);
 }
 
+/** A shorter text cannot be nested too deeply: each level takes one character to open and one to close. */
+export const DEEP_CHARS_MIN: number = 2 * RECORD_LEVELS_MAX;
+
 /** Are the arrays and objects in a value nested deeper than RECORD_LEVELS_MAX? */
 export function isNestedTooDeep(value: unknown, levels = RECORD_LEVELS_MAX): boolean {
   if (typeof value !== "object" || value === null) return false;

@@ -1,3 +1,4 @@
+import type { JournalRecord } from "../record.ts";
 import type { Scan, Stray } from "./scan.ts";
 
 /** What the bytes of a segment mean (S3, S6, S7): the part on which writers and readers must agree. */
@@ -61,7 +62,7 @@ export function decideTail(scan: Scan, context: TailContext): Tail {
   end = firstTear(scan, end, 0, start, known);
   let last = lastSeq(scan, end, start);
   for (;;) {
-    const unit = unfinishedUnit(scan, end.keep, last);
+    const unit = unfinishedUnit(records, end.keep, last);
     if (unit === -1 || records[unit]!.seq <= known || offsets[unit] === 0) break;
     const cut = offsets[unit]!;
     let kept = end.kept;
@@ -135,9 +136,9 @@ function lastSeq(scan: Scan, { keep, kept }: End, start: number): number {
 }
 
 /** The index of the first record of a unit whose end is missing, or -1. */
-function unfinishedUnit(scan: Scan, keep: number, last: number): number {
+export function unfinishedUnit(records: readonly JournalRecord[], keep: number, last: number): number {
   for (let i = keep - 1; i >= 0; i--) {
-    const { unit, seq } = scan.records[i]!;
+    const { unit, seq } = records[i]!;
     if (unit !== undefined) return unit > 1 && seq + unit - 1 > last ? i : -1;
   }
   return -1;

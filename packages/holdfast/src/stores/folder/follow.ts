@@ -71,7 +71,17 @@ export async function* followSession(source: FollowSource, options: FollowOption
         yield record;
       }
       place = look.place;
-      if (!look.more && !signal?.aborted) await wake.wait(POLL_MS);
+      if (look.more) continue;
+      const pollAt = performance.now() + POLL_MS;
+      // While the writer is in this process, a change of the folder that it does not announce is no new record.
+      do await wake.wait(Math.max(0, pollAt - performance.now()));
+      while (
+        !signal?.aborted &&
+        live &&
+        live === source.live() &&
+        live.acknowledged <= last &&
+        performance.now() < pollAt
+      );
     }
   } finally {
     unlisten?.();

@@ -42,14 +42,13 @@ export class FolderJournal extends CommitQueue {
     this.#rollAt = parts.segmentBytesMax;
   }
 
-  epoch(build: () => readonly NewRecord[]): Promise<Appended> {
+  protected beginEpoch(build: () => readonly NewRecord[], key: string | undefined): Promise<Appended> {
     return new Promise((resolve, reject) => {
-      this.assertOpen();
       // A segment is left only while no sync is running: that sync could receive the report of a failure, and ours
       // would then miss it.
       this.whenQuiet(() => {
         try {
-          resolve(this.#switch(build));
+          resolve(this.#switch(build, key));
         } catch (error) {
           reject(error);
         }
@@ -145,7 +144,7 @@ export class FolderJournal extends CommitQueue {
     }
   }
 
-  #switch(build: () => readonly NewRecord[]): Appended {
+  #switch(build: () => readonly NewRecord[], key: string | undefined): Appended {
     this.assertNotFailed();
     if (this.isEnded) throw journalClosed(this.id);
     const records = build();
@@ -153,7 +152,7 @@ export class FolderJournal extends CommitQueue {
     this.startEpoch(records);
     try {
       this.syncNow();
-      const prepared = this.#writer.next(records);
+      const prepared = this.#writer.next(records, key);
       this.#rollAt = this.#writer.size + this.#parts.segmentBytesMax;
       this.settle();
       return { seq: prepared.seq + 1, last: prepared.last };

@@ -143,7 +143,7 @@ export class SegmentWriter {
    * Throws STORE_FULL or STORE_IO with the old one still in use, or SYNC_FAILED, FILE_REPLACED or LEASE_LOST (in
    * doubt).
    */
-  next(records: readonly NewRecord[] | null): Prepared {
+  next(records: readonly NewRecord[] | null, key?: string): Prepared {
     // If nothing waited for a sync, nothing has been checked since the last append: someone may have replaced the
     // folder with a backup.
     if (this.#file) this.assertMine();
@@ -159,7 +159,7 @@ export class SegmentWriter {
       segment: number,
       epoch,
       ...(this.#after ? { after: this.#after } : {}),
-      ...(records ? { keys: this.#ledger.keysToCarry() } : {}),
+      ...(records ? { keys: this.#ledger.keysToCarry(key, records.length) } : {}),
     });
     const prepared = this.#ledger.prepareSegment([header, ...(records ?? [])]);
     setTailsAside(this.#disk, this.#folder, number);
@@ -169,7 +169,7 @@ export class SegmentWriter {
     if (!this.#after) unclaim(this.#disk, this.#folder, number);
     this.#ledger.commit(prepared);
     this.#ledger.setDurable(prepared.last);
-    if (records) this.#ledger.forgetOldKeys();
+    if (records) this.#ledger.forgetOldKeys(key, { seq: prepared.seq + 1, last: prepared.last });
     this.#moveTo(number, prepared.bytes.length);
     this.#epoch = epoch;
     this.#after = undefined;

@@ -27,22 +27,22 @@ export class MemoryJournal extends CommitQueue {
     this.onAcknowledged(() => this.#session.acknowledge(this.acknowledged));
   }
 
-  async epoch(build: () => readonly NewRecord[]): Promise<Appended> {
-    this.assertOpen();
+  protected async beginEpoch(build: () => readonly NewRecord[], key: string | undefined): Promise<Appended> {
     const records = build();
     assertEpoch(this.id, records);
     this.startEpoch(records);
     const segment = this.#session.segments.length + 1;
-    const keys = this.ledger.keysToCarry();
+    const keys = this.ledger.keysToCarry(key, records.length);
     const header = segmentRecord({ session: this.id, segment, epoch: segment, keys });
     const prepared = this.ledger.prepareSegment([header, ...records]);
     this.#session.beginSegment(prepared.bytes);
     this.#commit(prepared);
-    this.ledger.forgetOldKeys();
+    // The store adds the header: report only the caller's own records.
+    const appended = { seq: prepared.seq + 1, last: prepared.last };
+    this.ledger.forgetOldKeys(key, appended);
     // A segment is durable before anyone can see it (S15), and so is everything before it.
     this.syncNow();
-    // The store adds the header: report only the caller's own records.
-    return { seq: prepared.seq + 1, last: prepared.last };
+    return appended;
   }
 
   /** Treats the process as dead for this journal: what was not acknowledged stays in doubt. */

@@ -35,8 +35,7 @@ export class SqliteJournal extends CommitQueue {
     this.#segmentStarted = !parts.startSegment;
   }
 
-  async epoch(build: () => readonly NewRecord[]): Promise<Appended> {
-    this.assertOpen();
+  protected async beginEpoch(build: () => readonly NewRecord[], key: string | undefined): Promise<Appended> {
     let records: readonly NewRecord[] | undefined;
     const appended = this.#parts.writeQueue.run(
       () => {
@@ -47,7 +46,7 @@ export class SqliteJournal extends CommitQueue {
         assertEpoch(this.id, records);
         return this.#attempt(() => {
           this.startEpoch(records!);
-          const prepared = this.#parts.writer.begin(records!);
+          const prepared = this.#parts.writer.begin(records!, key);
           this.#segmentStarted = true;
           this.#parts.wal.grew(prepared.bytes.length);
           return { seq: prepared.seq + 1, last: prepared.last };

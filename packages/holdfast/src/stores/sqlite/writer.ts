@@ -90,11 +90,11 @@ export class SessionWriter {
    * Starts a new segment, and with it an epoch if there are records for one (S15): before the commit the old epoch
    * counts, after it the new one.
    */
-  begin(records: readonly NewRecord[] | null): Prepared {
+  begin(records: readonly NewRecord[] | null, key?: string): Prepared {
     const number = this.#segment.number + 1;
     const epoch = records ? number : this.#segment.epoch;
     const segment = { number, epoch, first: this.#ledger.head + 1 };
-    const keys = records ? { keys: this.#ledger.keysToCarry() } : {};
+    const keys = records ? { keys: this.#ledger.keysToCarry(key, records.length) } : {};
     const header = segmentRecord({ session: this.#id, segment: number, epoch, ...keys });
     const prepared = this.#ledger.prepareSegment([header, ...(records ?? [])]);
     this.#database.transaction(() => {
@@ -102,7 +102,7 @@ export class SessionWriter {
       insertLines(this.#rows, this.#key, prepared);
     });
     this.#ledger.commit(prepared);
-    if (records) this.#ledger.forgetOldKeys();
+    if (records) this.#ledger.forgetOldKeys(key, { seq: prepared.seq + 1, last: prepared.last });
     this.#segment = segment;
     return prepared;
   }

@@ -11,8 +11,8 @@ export const brokenEpochs: readonly BrokenStore[] = [
   {
     name: "answers an epoch with the seq of its header",
     open: journals((journal) => ({
-      async epoch(build) {
-        const { seq, last } = await journal.epoch(build);
+      async epoch(build, options) {
+        const { seq, last } = await journal.epoch(build, options);
         return { seq: seq - 1, last };
       },
     })),
@@ -20,18 +20,22 @@ export const brokenEpochs: readonly BrokenStore[] = [
   {
     name: "builds an epoch twice",
     open: journals((journal) => ({
-      async epoch(build) {
+      async epoch(build, options) {
         build();
-        return journal.epoch(build);
+        return journal.epoch(build, options);
       },
     })),
   },
   {
+    name: "ignores the key of an epoch",
+    open: journals((journal) => ({ epoch: (build) => journal.epoch(build) })),
+  },
+  {
     name: "builds an epoch some time after the call",
     open: journals((journal) => ({
-      async epoch(build) {
+      async epoch(build, options) {
         await turn();
-        return journal.epoch(build);
+        return journal.epoch(build, options);
       },
     })),
   },
@@ -52,8 +56,8 @@ export const brokenEpochs: readonly BrokenStore[] = [
   {
     name: "loses the old epoch when a new one fails",
     open: journals((journal) => ({
-      epoch: (build) =>
-        journal.epoch(build).catch(async (error: unknown) => {
+      epoch: (build, options) =>
+        journal.epoch(build, options).catch(async (error: unknown) => {
           await journal.epoch(() => [{ kind: "epoch" }]);
           throw error;
         }),

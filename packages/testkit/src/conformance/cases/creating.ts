@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { type HoldfastError, newId } from "holdfast";
+import { type HoldfastError, idFrom, newId } from "holdfast";
 import { lineOf, type VerbatimLine } from "holdfast/store";
 import { type Case, conformanceCase } from "../case.ts";
 import { countFrom, kindsOf, note, notes, seqsOf, textsOf } from "../notes.ts";
@@ -48,6 +48,25 @@ export const creating: readonly Case[] = [
       assert.deepEqual(kindsOf(records), ["segment", "note", "note", "note"]);
       assert.deepEqual(seqsOf(records), [1, 2, 3, 4]);
       assert.deepEqual(textsOf(records), ["note 1", "note 2", "note 3"]);
+    },
+  ),
+
+  conformanceCase(
+    "create: an id can be any UUID; of those who create it at once, one succeeds",
+    ["P6"],
+    async (trial) => {
+      const store = await trial.open();
+      const id = idFrom(newId());
+      const made = await Promise.allSettled([store.create(id, notes(1)), store.create(id, notes(1))]);
+      assert.deepEqual(made.map(({ status }) => status).sort(), ["fulfilled", "rejected"]);
+      const [journal] = made.flatMap((one) => (one.status === "fulfilled" ? [one.value] : []));
+      await journal!.append(note("a"));
+      await journal!.close();
+      await refusal(() => store.create(id, notes(1)), "SESSION_EXISTS");
+      const { journal: again } = await store.open(id);
+      await again.append(note("b"));
+      await again.close();
+      assert.deepEqual(textsOf(await all(store.history(id))), ["note 1", "a", "b"]);
     },
   ),
 

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { newId } from "holdfast";
-import type { JournalAppended } from "holdfast/store";
+import type { JournalAppended, NewRecord } from "holdfast/store";
 import { type Case, conformanceCase } from "../case.ts";
 import { countFrom, epoch, note, notes, seqsOf, textsOf } from "../notes.ts";
 import { all, later, refusal } from "../trial.ts";
@@ -109,6 +109,44 @@ export const keys: readonly Case[] = [
       const fresh = await reopened.append(note("fresh"), { key: "fresh" });
       assert.equal(fresh.seq, (await all(again.history(id))).at(-1)!.seq);
       assert.equal(textsOf(await all(again.history(id))).length, KEYS_BEYOND + 1);
+    },
+  ),
+
+  conformanceCase(
+    "key: an epoch with a key begins once, also while it is in flight, over another epoch, and after opening again",
+    ["S11b", "S15"],
+    async (trial) => {
+      const store = await trial.open();
+      const id = newId();
+      const journal = await store.create(id, []);
+      const older = numbersOf(await journal.append(note("a"), { key: "before" }));
+      let built = 0;
+      const build = (): NewRecord[] => {
+        built += 1;
+        return [epoch("once"), note("summary"), note("kept")];
+      };
+      const [first, second] = await Promise.all([
+        journal.epoch(build, { key: "k" }),
+        journal.epoch(build, { key: "k" }),
+      ]);
+      assert.deepEqual(numbersOf(second), numbersOf(first));
+      assert.equal(built, 1);
+      const place = numbersOf(first);
+      assert.deepEqual(numbersOf(await journal.append(note("x"), { key: "k" })), place);
+      await journal.epoch(() => [epoch("another")], { key: "l" });
+      assert.deepEqual(numbersOf(await journal.epoch(build, { key: "k" })), place);
+      await store.close();
+      const again = await trial.open();
+      const before = await all(again.history(id));
+      const { journal: reopened } = await again.open(id);
+      assert.deepEqual(numbersOf(await reopened.epoch(build, { key: "k" })), place);
+      assert.deepEqual(numbersOf(await reopened.append(note("x"), { key: "before" })), older);
+      await refusal(() => reopened.epoch(build, { key: "x".repeat(2000) }), "RECORD_INVALID");
+      await again.close();
+      assert.equal(built, 1);
+      assert.deepEqual(await all((await trial.open()).history(id)), before);
+      const own = before.filter(({ seq }) => seq >= place.seq && seq <= place.last);
+      assert.deepEqual(textsOf(own), ["summary", "kept"]);
     },
   ),
 

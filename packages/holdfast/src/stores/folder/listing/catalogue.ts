@@ -3,7 +3,7 @@ import { hasSchema, makeDatabaseFile, removeDatabase } from "../../../disk/datab
 import type { Disk } from "../../../disk/disk.ts";
 import { sqliteCode, sqliteErrcode } from "../../../disk/node-disk.ts";
 import { errnoOf } from "../../../errors.ts";
-import { isNestedTooDeep } from "../../../journal/lines/json-text.ts";
+import { DEEP_CHARS_MIN, isNestedTooDeep } from "../../../journal/lines/json-text.ts";
 import type { Json } from "../../../journal/record.ts";
 import type { Row } from "./row-from-files.ts";
 
@@ -153,7 +153,8 @@ function readRows(database: DatabaseSync): Map<string, Row> {
       typeof text === "string" &&
       text.length <= SUMMARY_CHARS_MAX;
     const summary = isOurs ? (JSON.parse(text) as Json) : null;
-    if (!isOurs || isNestedTooDeep(summary)) throw new SyntaxError("the catalogue holds an invalid row");
+    if (!isOurs || (text.length >= DEEP_CHARS_MIN && isNestedTooDeep(summary)))
+      throw new SyntaxError("the catalogue holds an invalid row");
     // Someone has put something else there: the session's files decide.
     if (typeof summary !== "object" || Array.isArray(summary)) continue;
     rows.set(id, { id, segment, size, mtimeMs, at, stamp, head, closed: closed === 1, summary });

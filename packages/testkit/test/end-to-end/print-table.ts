@@ -2,7 +2,7 @@ import { brokenStores, catchersOf, proofTable } from "@holdfast/testkit";
 
 /**
  * Prints the table of docs/TESTING.md: `npx -c 'node --conditions=holdfast-source
- * packages/testkit/test/conformance/print-table.ts'`.
+ * packages/testkit/test/end-to-end/print-table.ts'`.
  */
 const caught = new Map<string, ReadonlySet<string>>();
 for (const broken of brokenStores) caught.set(broken.name, new Set((await catchersOf(broken)).keys()));

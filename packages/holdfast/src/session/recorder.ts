@@ -1,0 +1,177 @@
+import { type Admission, asMessageError, unfit } from "../admit/admit.ts";
+import { invalid, sessionClosed, turnEnded, turnOpen } from "../admit/refusals.ts";
+import { assertSize, MESSAGE_BYTES_MAX } from "../admit/size.ts";
+import { admitMessages } from "../admit/to-records.ts";
+import type { Attributes } from "../conversation/attributes.ts";
+import type { Conversation } from "../conversation/conversation.ts";
+import type { MessageRecord, SessionRecord, TurnEnded } from "../conversation/records.ts";
+import { defined } from "../defined.ts";
+import type { Journal } from "../journal/contract.ts";
+import { newId } from "../journal/id.ts";
+import type { Json, NewRecord } from "../journal/record.ts";
+import type { Reading } from "../view/reading.ts";
+import { leaveTurn, repairForPrompt } from "../view/repairs.ts";
+import { InOrder } from "./in-order.ts";
+import type * as surface from "./surface.ts";
+
+export interface RecorderParts<M> {
+  readonly journal: Journal;
+  readonly admission: Admission<M>;
+  /** What the journal held when it was opened. Not kept. */
+  readonly conversation: Conversation<M>;
+  /** Folds the journal as it is now. `isActive`: a turn is being worked on. */
+  readonly read: (isActive: boolean) => Promise<Reading<M>>;
+  readonly onTurnEnd: () => void;
+  readonly onClose: () => void;
+}
+
+/** Writes a session and keeps nothing of its conversation, so its memory does not grow with the session. */
+export class LiveRecorder<M> implements surface.Recorder<M> {
+  readonly id: string;
+  readonly attributes: Attributes;
+  readonly #parts: Omit<RecorderParts<M>, "conversation">;
+  /** Closes what an earlier writer left open, in one unit with the next prompt. */
+  #leftOpen: readonly SessionRecord[];
+  #turns: number;
+  #turn: number | null = null;
+  readonly #order = new InOrder();
+  #closing: Promise<void> | null = null;
+
+  constructor({ conversation, ...parts }: RecorderParts<M>) {
+    this.#parts = parts;
+    this.id = parts.journal.id;
+    this.attributes = conversation.attributes;
+    this.#turns = conversation.turns;
+    this.#leftOpen = leftOpenIn(conversation);
+  }
+
+  get turn(): number | null {
+    return this.#turn;
+  }
+  get turns(): number {
+    return this.#turns;
+  }
+
+  async startTurn(prompt: M): Promise<void> {
+    this.#assertOpen();
+    const messages = this.#messages(prompt);
+    await this.#order.run(async () => {
+      if (this.#turn !== null) throw turnOpen(this.id, this.#turn);
+      const turn = this.#turns + 1;
+      const records = messages(turn);
+      await this.#append([...this.#leftOpen, { kind: "turn.started", turn, prompt: records[0]!.id }, ...records]);
+      this.#leftOpen = [];
+      this.#turns = turn;
+      this.#turn = turn;
+    });
+  }
+
+  async append(messages: M | M[]): Promise<void> {
+    this.#assertOpen();
+    const records = this.#messages(messages);
+    await this.#order.run(() => this.#append(records(this.#openTurn())));
+  }
+
+  async endTurn(how: surface.TurnEnd, last: M[] = []): Promise<void> {
+    this.#assertOpen();
+    const messages = last.length === 0 ? () => [] : this.#messages(last);
+    await this.#order.run(() => this.#end(how, messages));
+  }
+
+  async note(name: string, value: Json): Promise<void> {
+    this.#assertOpen();
+    if (typeof name !== "string" || value === undefined) throw invalid("a note needs a name and a value");
+    const given = this.#parts.admission.json(value, "value");
+    assertSize("the note", "note", { name, value: given }, MESSAGE_BYTES_MAX);
+    await this.#append([{ kind: "note", name, value: given }]);
+  }
+
+  async read(): Promise<Reading<M>> {
+    await this.#order.over;
+    return this.#parts.read(this.#turn !== null);
+  }
+
+  close(): Promise<void> {
+    this.#closing ??= this.#close();
+    return this.#closing;
+  }
+
+  [Symbol.asyncDispose](): Promise<void> {
+    return this.close();
+  }
+
+  async #end(how: surface.TurnEnd, messages: (turn: number) => readonly SessionRecord[]): Promise<void> {
+    const turn = this.#openTurn();
+    await this.#append([...messages(turn), this.#ended(turn, how)]);
+    this.#turn = null;
+    this.#parts.onTurnEnd();
+  }
+
+  #ended(turn: number, { outcome, by, reason, error }: surface.TurnEnd): TurnEnded {
+    const { admission } = this.#parts;
+    const words = (text: string | undefined): string | undefined =>
+      text === undefined ? undefined : admission.words(String(text));
+    return {
+      kind: "turn.ended",
+      turn,
+      outcome,
+      ...defined({ by: words(by), reason: words(reason), error: words(error) }),
+    };
+  }
+
+  /** Checked and copied now; the caller may change the messages afterwards (R19). */
+  #messages(given: M | M[]): (turn: number) => MessageRecord[] {
+    const { stored } = admitMessages(this.#parts.admission, given);
+    return (turn) => {
+      const first = newId();
+      return stored.map(({ stored: message, redacted }, index) => ({
+        kind: "message",
+        id: index === 0 ? first : `${first}.${index}`,
+        turn,
+        step: first,
+        message,
+        ...(redacted ? { redacted } : {}),
+      }));
+    };
+  }
+
+  #openTurn(): number {
+    if (this.#turn === null) throw turnEnded(this.id, this.#turns, "the message");
+    return this.#turn;
+  }
+
+  async #append(unit: readonly SessionRecord[]): Promise<void> {
+    if (unit.length === 0) throw unfit("the list of messages is empty");
+    try {
+      await this.#parts.journal.append(unit as readonly NewRecord[]);
+    } catch (error) {
+      throw asMessageError(error);
+    }
+  }
+
+  async #close(): Promise<void> {
+    const { journal, onClose } = this.#parts;
+    try {
+      await this.#order.over;
+      if (this.#turn !== null && !journal.failure) await this.#end({ outcome: "aborted", by: "close" }, () => []);
+    } finally {
+      try {
+        await journal.close();
+      } finally {
+        onClose();
+      }
+    }
+  }
+
+  #assertOpen(): void {
+    if (this.#closing) throw sessionClosed(this.id);
+  }
+}
+
+/** Ends the turn of a writer that died, and its calls. The person sees that in the calls, so no words are added. */
+function leftOpenIn<M>(conversation: Conversation<M>): SessionRecord[] {
+  const ended = leaveTurn(conversation);
+  const entries = repairForPrompt(conversation).filter(({ synthetic }) => synthetic !== "boundary");
+  const turn = conversation.turn?.number ?? 1;
+  return entries.length > 0 ? [...ended, { kind: "repair", turn, entries }] : ended;
+}

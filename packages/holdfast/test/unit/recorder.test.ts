@@ -1,0 +1,114 @@
+import { type AcpMessage, openStore } from "holdfast";
+import { openStoreWith } from "holdfast/store";
+import { expect, test } from "vitest";
+import { openJournalStore } from "../../src/stores/open.ts";
+
+const prompt = (text: string): AcpMessage => ({ prompt: [{ type: "text", text }] });
+const chunk = (text: string): AcpMessage => ({
+  sessionUpdate: "agent_message_chunk",
+  content: { type: "text", text },
+});
+const call = (toolCallId: string): AcpMessage => ({ sessionUpdate: "tool_call", toolCallId, title: "Build" });
+
+test("a recorded session reads like one that was written with turns", async () => {
+  await using store = await openStore("memory:");
+  const recorder = await store.record<AcpMessage>({ dialect: "acp", cwd: "/work", labels: { a: "1" } });
+  await recorder.startTurn(prompt("hello"));
+  await recorder.append([chunk("a"), chunk("b")]);
+  await recorder.note("n", { x: 1 });
+  await recorder.endTurn({ outcome: "completed" }, [chunk("c")]);
+  await recorder.close();
+
+  const session = await store.create<AcpMessage>({ dialect: "acp", cwd: "/work", labels: { a: "1" } });
+  const turn = await session.startTurn(prompt("hello"));
+  await turn.append([chunk("a"), chunk("b")]);
+  await session.note("n", { x: 1 });
+  await turn.append(chunk("c"));
+  await turn.end();
+  const seen = async (id: string) => {
+    const { messages, attributes, interruption } = await store.read<AcpMessage>(id);
+    return { messages, attributes, interruption };
+  };
+  expect(await seen(recorder.id)).toEqual(await seen(session.id));
+  expect((await store.list()).sessions.map(({ status }) => status)).toEqual(["idle", "idle"]);
+});
+
+test("a turn is opened once, and takes messages only while it is open", async () => {
+  await using store = await openStore("memory:");
+  await using recorder = await store.record<AcpMessage>({ dialect: "acp" });
+  await expect(recorder.append(chunk("a"))).rejects.toMatchObject({ code: "TURN_ENDED" });
+  await recorder.startTurn(prompt("one"));
+  await expect(recorder.startTurn(prompt("two"))).rejects.toMatchObject({ code: "TURN_OPEN" });
+  await expect(recorder.append({ nonsense: true } as never)).rejects.toMatchObject({ code: "MESSAGE_UNFIT" });
+  await recorder.endTurn({ outcome: "aborted", by: "user" });
+  await expect(recorder.endTurn({ outcome: "completed" })).rejects.toMatchObject({ code: "TURN_ENDED" });
+  expect(recorder).toMatchObject({ turn: null, turns: 1 });
+  await recorder.close();
+  await expect(recorder.note("n", 1)).rejects.toMatchObject({ code: "SESSION_CLOSED" });
+});
+
+test("what a writer that died left open is closed with the next prompt, and no words are put in the user's mouth", async () => {
+  await using store = await openStore("memory:");
+  const first = await store.record<AcpMessage>({ dialect: "acp" });
+  await first.startTurn(prompt("build it"));
+  await first.append(call("c"));
+  expect((await first.read()).interruption).toBeNull();
+  await first.close();
+  const second = await store.record<AcpMessage>(first.id, { dialect: "acp" });
+  await second.startTurn(prompt("again"));
+  await second.endTurn({ outcome: "completed" }, [chunk("done")]);
+  const { messages, entries } = await second.read();
+  expect(messages).toEqual([
+    { sessionUpdate: "user_message_chunk", content: { type: "text", text: "build it" } },
+    call("c"),
+    expect.objectContaining({ sessionUpdate: "tool_call_update", toolCallId: "c", status: "failed" }),
+    { sessionUpdate: "user_message_chunk", content: { type: "text", text: "again" } },
+    chunk("done"),
+  ]);
+  expect(entries.map(({ synthetic }) => synthetic)).toEqual([
+    undefined,
+    undefined,
+    expect.any(String),
+    undefined,
+    undefined,
+  ]);
+});
+
+test("a refused prompt leaves no turn open", async () => {
+  await using store = await openStore("memory:");
+  await using recorder = await store.record<AcpMessage>({ dialect: "acp" });
+  await expect(recorder.startTurn({ prompt: [] })).rejects.toMatchObject({ code: "MESSAGE_UNFIT" });
+  expect(recorder).toMatchObject({ turn: null, turns: 0 });
+  await recorder.startTurn(prompt("one"));
+  expect(recorder.turns).toBe(1);
+});
+
+test("secrets are redacted in everything that is recorded", async () => {
+  await using store = await openStoreWith((given) => openJournalStore("memory:", given), {
+    redact: (text) => text.replaceAll("secret", "[redacted]"),
+  });
+  const recorder = await store.record<AcpMessage>({ dialect: "acp" });
+  await recorder.startTurn(prompt("a secret"));
+  await recorder.append(chunk("the secret"));
+  await recorder.note("n", "secret");
+  await recorder.endTurn({ outcome: "failed", error: "no secret" });
+  await recorder.close();
+  expect(JSON.stringify(await Array.fromAsync(store.history(recorder.id)))).not.toContain("secret");
+});
+
+test("a fork takes labels of its own", async () => {
+  await using store = await openStore("memory:");
+  const recorder = await store.record<AcpMessage>({ dialect: "acp", labels: { id: "a", kind: "x" } });
+  await recorder.startTurn(prompt("one"));
+  const fork = await store.fork(recorder.id, { labels: { id: "b" } });
+  expect(fork.attributes.labels).toEqual({ id: "b", kind: "x" });
+  expect((await store.read(recorder.id)).attributes.labels).toEqual({ id: "a", kind: "x" });
+});
+
+test("closing the store closes its recorders", async () => {
+  const store = await openStore("memory:");
+  const recorder = await store.record<AcpMessage>({ dialect: "acp" });
+  await recorder.startTurn(prompt("one"));
+  await store.close();
+  await expect(recorder.append(chunk("a"))).rejects.toMatchObject({ code: "SESSION_CLOSED" });
+});
