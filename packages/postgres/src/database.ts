@@ -112,6 +112,11 @@ export class Database {
     return `power AS (SELECT ${set.join(", ")})`;
   }
 
+  /** The same without waiting for the disk, for a statement that `query` sends, which may take long. */
+  get longNoWait(): string {
+    return this.settings("process", limitsOf(this.answerMs).longMs);
+  }
+
   /** The settings for the end of a transaction of any age: nothing limits the whole of it. */
   get commitSettings(): readonly string[] {
     return [

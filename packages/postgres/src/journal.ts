@@ -121,15 +121,18 @@ export class PostgresJournal extends JournalBase {
       this.start(unit, key);
       const appended = this.#add(unit, transaction ? "power" : durability, key);
       if (transaction) this.#commitWith(transaction, appended);
-      if (key !== undefined) {
-        this.#keys.set(key, appended);
-        const forget = (): boolean => this.#keys.delete(key);
-        appended.then(forget, forget);
-      }
+      if (key !== undefined) this.#awaited(key, appended);
       return appended;
     } catch (error) {
       return Promise.reject(error);
     }
+  }
+
+  /** Until it is answered, the key is known from here. */
+  #awaited(key: string, appended: Promise<JournalAppended>): void {
+    this.#keys.set(key, appended);
+    const forget = (): boolean => this.#keys.delete(key);
+    appended.then(forget, forget);
   }
 
   /** Reads and copies the unit inside the call: later changes by the caller have no effect. */
@@ -157,10 +160,13 @@ export class PostgresJournal extends JournalBase {
     await this.#makeDurable();
   }
 
-  epoch(build: () => readonly NewRecord[]): Promise<JournalAppended> {
+  epoch(build: () => readonly NewRecord[], options: Pick<JournalAppendOptions, "key"> = {}): Promise<JournalAppended> {
+    const { key } = options;
     try {
       this.assertOpen();
-      if (this.#gate) return this.#gate.then(() => this.epoch(build));
+      const known = key === undefined ? undefined : (this.#keys.get(key) ?? this.ledger.find(key));
+      if (known) return this.#again(known, "power");
+      if (this.#gate) return this.#gate.then(() => this.epoch(build, options));
       const records = this.#build(build);
       // Reject a bad unit before writing anything for it.
       const check = (): unknown => this.ledger.prepareSegment([{ kind: "segment" }, ...records]);
@@ -169,13 +175,17 @@ export class PostgresJournal extends JournalBase {
       this.#isApart = transaction !== null;
       this.startEpoch(records);
       const batch = this.#currentBatch();
-      const prepared = this.ledger.prepareSegment([this.#nextSegment(batch, true), ...records]);
+      const prepared = this.ledger.prepareSegment([
+        this.#nextSegment(batch, { key, count: records.length }),
+        ...records,
+      ]);
       batch.add(this.ledger, prepared);
-      this.ledger.forgetOldKeys();
       // The store adds the header: the caller gets the range of its own records.
       const appended = { seq: prepared.seq + 1, last: prepared.last };
+      this.ledger.forgetOldKeys(key, appended);
       this.#send();
       const waiting = batch.wait(appended, "power");
+      if (key !== undefined) this.#awaited(key, waiting);
       if (transaction) this.#commitWith(transaction, waiting);
       return waiting;
     } catch (error) {
@@ -289,7 +299,7 @@ export class PostgresJournal extends JournalBase {
     // An epoch starts a segment itself.
     if (this.#needsSegment && !isEpoch) {
       const batch = this.#currentBatch();
-      batch.add(this.ledger, this.ledger.prepareSegment([this.#nextSegment(batch, false)]));
+      batch.add(this.ledger, this.ledger.prepareSegment([this.#nextSegment(batch, null)]));
     }
     const prepared = this.ledger.prepare([this.opened]);
     const batch = this.#currentBatch();
@@ -297,14 +307,14 @@ export class PostgresJournal extends JournalBase {
     batch.opens = true;
   }
 
-  #nextSegment(batch: WriteBatch, isEpoch: boolean): NewRecord {
+  #nextSegment(batch: WriteBatch, ofEpoch: { key: string | undefined; count: number } | null): NewRecord {
     const number = this.#segment.number + 1;
-    const epoch = isEpoch ? number : this.#segment.epoch;
+    const epoch = ofEpoch ? number : this.#segment.epoch;
     const segment = { number, epoch, first: this.ledger.head + 1 };
     this.#segment = segment;
     this.#needsSegment = false;
     batch.segments.push(segment);
-    const keys = isEpoch ? { keys: this.ledger.keysToCarry() } : {};
+    const keys = ofEpoch ? { keys: this.ledger.keysToCarry(ofEpoch.key, ofEpoch.count) } : {};
     return segmentRecord({ session: this.id, segment: number, epoch, ...keys });
   }
 

@@ -27,6 +27,11 @@ export function monthOfId(id: string): number {
   return monthOf(Number.parseInt(id.replaceAll("-", "").slice(0, 12), 16));
 }
 
+/** Whether it is a UUIDv7. */
+export function startsWithTime(id: string): boolean {
+  return id[14] === "7";
+}
+
 /** The smallest UUID that begins with this time. */
 function firstId(ms: number): string {
   const hex = ms.toString(16).padStart(12, "0");

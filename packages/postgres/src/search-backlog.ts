@@ -89,7 +89,10 @@ export class Backlog {
         .map((row) => row["n"]);
       if (done.length === 0) return;
       try {
-        await this.#query(`DELETE FROM ${this.#database.schema}.texts_changes WHERE n = ANY ($1::bigint[])`, [done]);
+        await this.#query(
+          `WITH ${this.#database.longNoWait} DELETE FROM ${this.#database.schema}.texts_changes USING power WHERE n = ANY ($1::bigint[])`,
+          [done],
+        );
       } catch (error) {
         // A reader: others remove them.
         const nothing = sessions.size === 0 && gone.length === 0;
@@ -130,7 +133,7 @@ export class Backlog {
     );
     if (rows[0]) return { below: String(rows[0]["below"]), done: Number(rows[0]["done"]) };
     await this.#query(
-      `INSERT INTO ${schema}.texts_sweep (done, below) VALUES (0, '${ABOVE_ALL}') ON CONFLICT (one) DO UPDATE SET done = 0, below = excluded.below`,
+      `WITH ${this.#database.longNoWait} INSERT INTO ${schema}.texts_sweep (done, below) SELECT 0, '${ABOVE_ALL}' FROM power ON CONFLICT (one) DO UPDATE SET done = 0, below = excluded.below`,
     );
     return { below: ABOVE_ALL, done: 0 };
   }
@@ -139,8 +142,8 @@ export class Backlog {
   async #move(below: string, done: number, unread: readonly string[]): Promise<void> {
     const { schema } = this.#database;
     await this.#query(
-      `WITH again AS (INSERT INTO ${schema}.texts_changes (id) SELECT unnest($3::uuid[]))
-      UPDATE ${schema}.texts_sweep SET below = least(below, $1), done = greatest(done, $2), claimed = NULL`,
+      `WITH ${this.#database.longNoWait}, again AS (INSERT INTO ${schema}.texts_changes (id) SELECT unnest($3::uuid[]))
+      UPDATE ${schema}.texts_sweep SET below = least(below, $1), done = greatest(done, $2), claimed = NULL FROM power`,
       [below, done, unread],
     );
   }
@@ -149,7 +152,8 @@ export class Backlog {
   async #claim(): Promise<boolean> {
     const { schema } = this.#database;
     const { rowCount } = await this.#query(
-      `INSERT INTO ${schema}.texts_sweep AS s (done, below, claimed) VALUES (0, '${ABOVE_ALL}', now())
+      `WITH ${this.#database.longNoWait}
+      INSERT INTO ${schema}.texts_sweep AS s (done, below, claimed) SELECT 0, '${ABOVE_ALL}', now() FROM power
       ON CONFLICT (one) DO UPDATE SET claimed = now()
       WHERE (s.claimed IS NULL OR s.claimed < now() - ${CLAIM_MS} * interval '1 millisecond')
         AND (s.below <> '${BELOW_ALL}' OR NOT EXISTS (SELECT FROM ${schema}.texts_sessions))`,
@@ -161,7 +165,7 @@ export class Backlog {
   async trim(): Promise<void> {
     const { schema } = this.#database;
     await this.#query(
-      `DELETE FROM ${schema}.texts_changes AS ch WHERE ch.n <= (SELECT max(n) FROM ${schema}.texts_changes) - ${CHANGES_KEPT}
+      `WITH ${this.#database.longNoWait} DELETE FROM ${schema}.texts_changes AS ch USING power WHERE ch.n <= (SELECT max(n) FROM ${schema}.texts_changes) - ${CHANGES_KEPT}
         AND (NOT EXISTS (SELECT FROM ${schema}.texts_sweep) OR EXISTS (
           SELECT FROM ${schema}.heads AS h JOIN ${schema}.catalogue AS c USING (place) JOIN ${schema}.texts_sessions AS t ON t.id = h.id
           WHERE h.id = ch.id AND h.trashed IS NULL AND t.head = c.head AND t.at = c.at))`,

@@ -82,7 +82,8 @@ export class Texts implements TextTables {
 
   async forget(id: string): Promise<void> {
     await this.#query(
-      `WITH gone AS (DELETE FROM ${this.#schema}.texts_sessions WHERE id = $1 RETURNING key)
+      `WITH ${this.#database.longNoWait},
+      gone AS (DELETE FROM ${this.#schema}.texts_sessions USING power WHERE id = $1 RETURNING key)
       INSERT INTO ${this.#schema}.texts_gone SELECT key FROM gone`,
       [id],
     );
@@ -96,14 +97,15 @@ export class Texts implements TextTables {
     this.#backlog.hasGone = key !== undefined;
     if (key === undefined) return false;
     const { rowCount } = await this.#query(
-      `DELETE FROM ${this.#schema}.texts WHERE session = $1
+      `WITH ${this.#database.longNoWait} DELETE FROM ${this.#schema}.texts USING power WHERE session = $1
         AND (seq, stretch) IN (SELECT seq, stretch FROM ${this.#schema}.texts WHERE session = $1 LIMIT ${SWEPT_ROWS})`,
       [key],
     );
     if (rowCount === SWEPT_ROWS) return true;
     await this.#query(
-      `WITH messages AS (DELETE FROM ${this.#schema}.texts_messages WHERE session = $1)
-      DELETE FROM ${this.#schema}.texts_gone WHERE key = $1`,
+      `WITH ${this.#database.longNoWait},
+      messages AS (DELETE FROM ${this.#schema}.texts_messages USING power WHERE session = $1)
+      DELETE FROM ${this.#schema}.texts_gone USING power WHERE key = $1`,
       [key],
     );
     return true;

@@ -3,6 +3,7 @@ import type { Segment, Trashed } from "holdfast/store";
 import { differs, jsonb, newestStamp } from "./catalogue.ts";
 import type { Database } from "./database.ts";
 import { type Lease, type Leases, newHolder } from "./leases.ts";
+import { startsWithTime } from "./months.ts";
 import { PLACE_TABLES } from "./schema.ts";
 import type { HeadState } from "./session-batch.ts";
 
@@ -67,8 +68,9 @@ export class SessionRows {
       `SELECT EXISTS (SELECT FROM ${schema}.heads WHERE place = $1) AS taken, ${newestStamp(schema)} AS newest`,
       [id],
     );
-    // The place is the id, unless that id is already used by a session in the trash.
-    const place = rows[0]?.["taken"] === true ? newId() : id;
+    // The place is the id, unless a session in the trash has it, or it does not begin with the time: lines are
+    // partitioned by the month of their place.
+    const place = rows[0]?.["taken"] === true || !startsWithTime(id) ? newId() : id;
     return { place, newest: (rows[0]?.["newest"] as string | null) ?? undefined };
   }
 

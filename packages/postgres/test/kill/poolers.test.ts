@@ -104,6 +104,39 @@ describe("S24: through a pooler", () => {
     await other.close();
   });
 
+  test("the statements of the full-text index end in the server when a lock keeps them waiting", async () => {
+    const pooler = await Pooler.open(server.port, 3);
+    onTestFinished(() => pooler.close());
+    const options = { schema: "waiting", monthsAhead: 0, connections: 3, directUrl: null };
+    await using store = await openPostgresStore(pooler.url, { ...options, answerMs: 250, patienceMs: 250 });
+    const texts = store.texts!;
+    const admin = new pg.Client({ connectionString: server.url });
+    await admin.connect();
+    onTestFinished(() => admin.end());
+    const waiting = async (): Promise<number> => {
+      const { rows } = await admin.query(
+        "SELECT count(*)::int AS n FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND query LIKE '%waiting%'",
+      );
+      return rows[0].n;
+    };
+    /** Somebody holds these rows meanwhile, and does not let go. */
+    const kept = async (rows: string, work: () => Promise<unknown>): Promise<void> => {
+      await admin.query("BEGIN");
+      await admin.query(`SELECT FROM ${rows} FOR UPDATE`);
+      await expect(work()).rejects.toMatchObject({ code: "STORE_IO" });
+      await expect.poll(waiting, { timeout: 8000 }).toBe(0);
+      await admin.query("ROLLBACK");
+    };
+    const id = newId();
+    const mark = { seq: 1, crc: "0", head: 1, at: "2026", dialect: null, blind: false, cut: false };
+    await texts.add(id, null, [{ kind: "title", title: "stars" }], mark);
+    await kept("waiting.texts_sessions", async () => texts.forget(id));
+    await texts.forget(id);
+    await kept("waiting.texts", async () => texts.sweep());
+    expect(await texts.sweep()).toBe(true);
+    expect(await texts.sweep()).toBe(false);
+  });
+
   test("no setting is left behind for the next user of a connection", async () => {
     const pooler = await Pooler.open(server.port, 1);
     onTestFinished(() => pooler.close());

@@ -159,7 +159,7 @@ describe("news", () => {
     expect(told.length).toBeLessThan(60);
   });
 
-  test("S27: that do not come: whoever follows looks by himself", { timeout: 10_000 }, async () => {
+  test("S27: that do not come: followers look by themselves", { timeout: 10_000 }, async () => {
     const options = { schema: "unheard", monthsAhead: 0, directUrl: null };
     const [store, other] = [await openPostgresStore(server.url, options), await openPostgresStore(server.url, options)];
     onTestFinished(() => store.close());

@@ -275,7 +275,7 @@ describe("S24: the statements", () => {
     ["another owner", "owner = gen_random_uuid()"],
     ["a newer fence", "fence = fence + 1"],
     ["the trash", "trashed = now()"],
-  ])("%s, and no line behind ours yet: nothing is written, whatever it is, and that is told", async (_, change) => {
+  ])("%s, and no line behind ours yet: nothing is written, and the caller is refused", async (_, change) => {
     const schema = fresh();
     const store = await openPostgresStore(server.url, { schema, monthsAhead: 0 });
     const journals = await Promise.all([1, 2, 3].map(() => store.create(newId(), [])));
