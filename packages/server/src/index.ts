@@ -1,3 +1,8 @@
+/**
+ * Sessions over HTTP: the server. `holdfast serve` is built on it; [the guide](guides/server.md) explains what it
+ * promises.
+ */
+
 export type { AllowedNames } from "./access/check-request.ts";
 export {
   type Caller,

@@ -91,6 +91,10 @@ export class Agent {
     return send(this.server, "requestModel", { session: this.session, body });
   }
 
+  messages(query: Record<string, string> = {}): Promise<Answered> {
+    return send(this.server, "getRecordedMessages", { session: this.session, query });
+  }
+
   take(take = false): Promise<Answered> {
     return send(this.server, "takeRecording", { session: this.session, body: { take } });
   }

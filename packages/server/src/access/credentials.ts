@@ -1,16 +1,18 @@
 import { createHash, createHmac, randomBytes, timingSafeEqual } from "node:crypto";
 import { refuse } from "./request-error.ts";
 
-/** Who is asking. `session`: the one session that a read-only token is for. */
-export type Caller = { readonly access: "owner" } | { readonly access: "read"; readonly session: string };
+/** Who is asking. `session`: the one session that a read-only token is for. `share`: the id of that token. */
+export type Caller =
+  | { readonly access: "owner" }
+  | { readonly access: "read"; readonly session: string; readonly share: string };
 
 /** A read-only token as it is kept: by digests, so that a copy of the file opens nothing. */
 export interface KeptShare {
   readonly id: string;
   readonly session: string;
   readonly digest: string;
-  /** The digest of the cookie that stands for the token. */
-  readonly cookieDigest: string;
+  /** The digest of the cookie that stands for the token. Without one, the token has no cookie. */
+  readonly cookieDigest?: string;
   readonly createdAt: string;
   readonly expiresAt: string | null;
 }
@@ -18,10 +20,11 @@ export interface KeptShare {
 /** What is shown of a read-only token. */
 type Share = Omit<KeptShare, "digest" | "cookieDigest">;
 
-/** Where read-only tokens are kept. */
+/** Where read-only tokens are kept. Several servers may use one. */
 export interface ShareFile {
   load(): readonly KeptShare[];
-  save(shares: readonly KeptShare[]): void;
+  /** Replaces them by what `edit` returns. Nobody else changes them meanwhile; if it throws, nothing has changed. */
+  change(edit: (shares: readonly KeptShare[]) => readonly KeptShare[]): void;
 }
 
 /** Lasts as long as the process. */
@@ -29,8 +32,8 @@ export function sharesInMemory(): ShareFile {
   let kept: readonly KeptShare[] = [];
   return {
     load: () => kept,
-    save: (shares) => {
-      kept = shares;
+    change: (edit) => {
+      kept = edit(kept);
     },
   };
 }
@@ -45,13 +48,14 @@ export function newToken(): string {
 export class Credentials {
   readonly #digest: Buffer;
   readonly #cookieDigest: Buffer;
-  readonly #shares: ShareFile;
+  readonly #file: ShareFile;
   readonly #now: () => number;
+  #isWarned = false;
 
   constructor(token: string, shares: ShareFile = sharesInMemory(), now: () => number = Date.now) {
     this.#digest = digestOf(token);
     this.#cookieDigest = digestOf(cookieOf(token));
-    this.#shares = shares;
+    this.#file = shares;
     this.#now = now;
   }
 
@@ -60,15 +64,14 @@ export class Credentials {
     const given = digestOf(token);
     // Digests have the same length, so the comparison takes the same time for any token.
     if (timingSafeEqual(given, this.#digest)) return { access: "owner" };
-    const share = this.#valid().find(({ digest }) => isEqual(Buffer.from(digest, "base64url"), given));
-    return share ? { access: "read", session: share.session } : null;
+    return callerBy(this.#sharesFor().find(({ digest }) => isEqual(digest, given)));
   }
 
   /** The cookie that stands for a token: it does not reveal the token, and survives a restart of the server. */
   cookieFor(token: string): string | null {
     const given = digestOf(token);
     if (timingSafeEqual(given, this.#digest)) return `owner.${cookieOf(token)}`;
-    const share = this.#valid().find(({ digest }) => isEqual(Buffer.from(digest, "base64url"), given));
+    const share = this.#sharesFor().find(({ digest }) => isEqual(digest, given));
     return share ? `${share.id}.${cookieOf(token)}` : null;
   }
 
@@ -77,39 +80,69 @@ export class Credentials {
     if (dot < 0) return null;
     const [name, given] = [cookie.slice(0, dot), digestOf(cookie.slice(dot + 1))];
     if (name === "owner") return timingSafeEqual(given, this.#cookieDigest) ? { access: "owner" } : null;
-    const share = this.#valid().find(({ id }) => id === name);
-    if (!share || !isEqual(Buffer.from(share.cookieDigest, "base64url"), given)) return null;
-    return { access: "read", session: share.session };
+    return callerBy(this.#sharesFor().find(({ id, cookieDigest }) => id === name && isEqual(cookieDigest, given)));
   }
 
-  sharesOf(session: string): readonly Share[] {
-    return this.#valid()
-      .filter((share) => share.session === session)
+  /** Of these callers with read-only tokens, those whose token has expired or was removed. */
+  invalidAmong<C extends Caller>(callers: readonly C[]): readonly C[] {
+    if (callers.every(({ access }) => access === "owner")) return [];
+    const valid = new Set(this.#sharesFor().map(({ id }) => id));
+    return callers.filter((caller) => caller.access === "read" && !valid.has(caller.share));
+  }
+
+  /** The read-only tokens of a session, or all of them. */
+  shares(session?: string): readonly Share[] {
+    return this.#valid(this.#file.load())
+      .filter((share) => session === undefined || share.session === session)
       .map(({ digest: _digest, cookieDigest: _cookie, ...shown }) => shown);
   }
 
+  /** Throws REQUEST_INVALID if it would have expired already. */
   share(session: string, expiresAt: string | null): Share & { readonly token: string } {
+    if (expiresAt !== null && !(Date.parse(expiresAt) > this.#now()))
+      throw refuse(
+        "REQUEST_INVALID",
+        `The read-only token was not made: it would have expired already, at ${expiresAt}. Check the clocks of both machines.`,
+        { in: "body", wrong: [{ at: "expiresAt", message: "is in the past" }] },
+      );
     const token = newToken();
-    const id = randomBytes(9).toString("base64url");
+    const id = randomBytes(6).toString("hex");
     const createdAt = new Date(this.#now()).toISOString();
     const shown = { id, session, createdAt, expiresAt };
     const [digest, cookieDigest] = [token, cookieOf(token)].map((secret) => digestOf(secret).toString("base64url"));
-    this.#shares.save([...this.#valid(), { ...shown, digest: digest!, cookieDigest: cookieDigest! }]);
+    const made = { ...shown, digest: digest!, cookieDigest: cookieDigest! };
+    this.#file.change((shares) => [...this.#valid(shares), made]);
     return { ...shown, token };
   }
 
   unshare(session: string, id: string): void {
-    const kept = this.#valid();
-    const left = kept.filter((share) => share.id !== id || share.session !== session);
-    if (left.length === kept.length)
+    this.#file.change((shares) => {
+      const kept = this.#valid(shares);
+      const left = kept.filter((share) => share.id !== id || share.session !== session);
+      if (left.length < kept.length) return left;
       throw refuse("SHARE_UNKNOWN", "This session has no read-only token with this id. It may have expired.");
-    this.#shares.save(left);
+    });
   }
 
-  #valid(): readonly KeptShare[] {
-    const now = new Date(this.#now()).toISOString();
-    return this.#shares.load().filter(({ expiresAt }) => expiresAt === null || expiresAt > now);
+  /** For checking who asks: a file that cannot be read opens nothing, and is no business of the caller. */
+  #sharesFor(): readonly KeptShare[] {
+    try {
+      return this.#valid(this.#file.load());
+    } catch (error) {
+      if (!this.#isWarned) process.emitWarning(error as Error);
+      this.#isWarned = true;
+      return [];
+    }
   }
+
+  #valid(shares: readonly KeptShare[]): readonly KeptShare[] {
+    const now = this.#now();
+    return shares.filter(({ expiresAt }) => expiresAt === null || Date.parse(expiresAt) > now);
+  }
+}
+
+function callerBy(share: KeptShare | undefined): Caller | null {
+  return share ? { access: "read", session: share.session, share: share.id } : null;
 }
 
 function digestOf(secret: string): Buffer {
@@ -120,6 +153,7 @@ function cookieOf(token: string): string {
   return createHmac("sha256", token).update("holdfast cookie 1").digest("base64url");
 }
 
-function isEqual(one: Buffer, other: Buffer): boolean {
-  return one.length === other.length && timingSafeEqual(one, other);
+function isEqual(kept: string | undefined, given: Buffer): boolean {
+  const digest = Buffer.from(kept ?? "", "base64url");
+  return digest.length === given.length && timingSafeEqual(digest, given);
 }

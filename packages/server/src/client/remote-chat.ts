@@ -30,6 +30,8 @@ export class RemoteChat implements Chat {
   /** The last turn whose end the listeners know. */
   #announced = 0;
   #missed: NodeJS.Timeout | undefined;
+  /** Told when the mirror shows that a turn has begun, or has everything anew. */
+  readonly #onBegun = new Set<() => void>();
   #isConnected = true;
 
   private constructor(client: HoldfastClient, state: ChatState, onClosed: () => void) {
@@ -74,8 +76,27 @@ export class RemoteChat implements Chat {
 
   async prompt(text: string, images: readonly PromptImage[] = []): Promise<"started" | "queued"> {
     const body = { text, images: images.map((image) => ({ ...image })) };
-    const { outcome } = await this.#client.call("startTurn", { params: { id: this.id }, body });
+    const call = this.#client.call("startTurn", { params: { id: this.id }, body });
+    const { outcome } = await this.#begun(call, (answer) => answer.outcome === "started");
     return outcome;
+  }
+
+  /**
+   * The answer to a request that may start a turn. The server answers by another connection than the one it reports on:
+   * the answer counts when the report has come, or else `settled` would see a chat in which nothing runs yet.
+   */
+  async #begun<T>(call: Promise<T>, isStarted: (answer: T) => boolean): Promise<T> {
+    const { promise, resolve } = Promise.withResolvers<void>();
+    const { signal } = this.#ending;
+    this.#onBegun.add(resolve);
+    signal.addEventListener("abort", () => resolve(), { once: true });
+    try {
+      const answer = await call;
+      if (isStarted(answer) && !signal.aborted) await promise;
+      return answer;
+    } finally {
+      this.#onBegun.delete(resolve);
+    }
   }
 
   async withdraw(queued: string): Promise<void> {
@@ -83,7 +104,8 @@ export class RemoteChat implements Chat {
   }
 
   async finish({ processes = "wait" }: { readonly processes?: "wait" | "stop" } = {}): Promise<void> {
-    await this.#client.call("finishTurn", { params: { id: this.id }, body: { processes } });
+    const call = this.#client.call("finishTurn", { params: { id: this.id }, body: { processes } });
+    await this.#begun(call, () => true);
   }
 
   leave(): void {
@@ -241,6 +263,8 @@ export class RemoteChat implements Chat {
       events.push({ type: "notice", level: "info", text: "Connected to the server again. Nothing was lost." });
     }
     this.#show(state, this.#version === null ? [] : events);
+    // It was connected again: whatever was started meanwhile is in it, or has ended.
+    this.#tellBegun();
     this.#ready.resolve();
   }
 
@@ -272,6 +296,7 @@ export class RemoteChat implements Chat {
       this.#announced = turn;
       const known = outcome === "aborted" || outcome === "failed" ? outcome : "completed";
       const who = typeof by === "string" ? { by } : {};
+      this.#tellBegun();
       this.#emit({ type: "turn.ended", outcome: known, denied: 0, ...who });
     }, MISSED_MS);
   }
@@ -287,10 +312,19 @@ export class RemoteChat implements Chat {
   #fail(error: Error & { readonly code?: string }): void {
     const failure = { code: error.code ?? "UNEXPECTED", message: error.message };
     this.#show({ ...this.#state, status: "idle", live: null, failure }, [{ type: "changed" }]);
+    this.#tellBegun();
+  }
+
+  #tellBegun(): void {
+    for (const tell of this.#onBegun) tell();
   }
 
   #show(state: ChatState, events: readonly ChatEvent[]): void {
+    const wasRunning = this.#state.status === "running";
     this.#state = state;
+    // A short turn may be over before it was seen to run. The end of one that was seen says nothing about the next.
+    if (!wasRunning && (state.status === "running" || events.some(({ type }) => type === "turn.ended")))
+      this.#tellBegun();
     for (const event of events) this.#emit(event);
   }
 

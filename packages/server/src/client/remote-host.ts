@@ -1,5 +1,5 @@
 import type { ListQuery, Summary } from "holdfast";
-import type { Chat, ChatOptions, ChatState, Host, NewChat, UnfinishedSession } from "../contract/host.ts";
+import type { Chat, ChatOptions, ChatState, ForkChat, Host, NewChat, UnfinishedSession } from "../contract/host.ts";
 import type { Item } from "../contract/item.ts";
 import type { CallOutput, HoldfastClient } from "./client.ts";
 import { RemoteChat } from "./remote-chat.ts";
@@ -79,8 +79,7 @@ export class RemoteHost implements Host {
     return session as UnfinishedSession | null;
   }
 
-  async fork(id: string, at?: string): Promise<Chat> {
-    const body = at === undefined ? {} : { at };
+  async fork(id: string, body: ForkChat = {}): Promise<Chat> {
     return this.#attach(await this.client.call("forkSession", { params: { id }, body }));
   }
 

@@ -39,7 +39,7 @@ export interface Host {
    * Creates a session with the conversation up to and including the step of this message (default: all of it). The
    * source may be in use.
    */
-  fork(id: string, at?: string): Promise<Chat>;
+  fork(id: string, options?: ForkChat): Promise<Chat>;
   /** Stops every turn (recorded as aborted by "close"), ends the tools' processes, and closes the store. */
   close(): Promise<void>;
 }
@@ -62,6 +62,13 @@ export interface ChatOptions {
   /** Work in the user's current folder, regardless of the folder in the journal. */
   readonly here?: boolean;
   /** The user's current folder; default: this process's. */
+  readonly cwd?: string;
+}
+
+export interface ForkChat {
+  /** The id of a message; default: the last one. */
+  readonly at?: string;
+  /** Where the fork works, as the user says; default: where the source does. */
   readonly cwd?: string;
 }
 

@@ -39,5 +39,8 @@ export interface DiffLine {
 export interface SaidShown {
   readonly role: string;
   readonly text: string;
-  readonly calls: readonly { readonly id: string; readonly input: unknown }[];
+  /** Without those that the provider runs. */
+  readonly calls: readonly { readonly id: string; readonly name: string; readonly input: unknown }[];
+  /** The results that it has. */
+  readonly answers: readonly { readonly call: string; readonly failed: boolean }[];
 }

@@ -14,6 +14,11 @@ export interface StreamPace {
   readonly stuckMs?: number;
 }
 
+/** An event as it is sent. */
+export function eventText(name: EventName, id: string | null, json: string): string {
+  return `${id === null ? "" : `id: ${id}\n`}event: ${name}\ndata: ${json}\n\n`;
+}
+
 /**
  * One connection that receives server-sent events. Nobody waits for it except the reader of the journal that works for
  * it alone.
@@ -59,8 +64,12 @@ export class EventStream {
 
   /** `id`: what the client sends as Last-Event-ID; null leaves it as it is. `json` is one line. */
   send(name: EventName, id: string | null, json: string): void {
-    if (this.#ended.signal.aborted) return;
-    this.#response.write(`${id === null ? "" : `id: ${id}\n`}event: ${name}\ndata: ${json}\n\n`);
+    this.sendText(eventText(name, id, json));
+  }
+
+  /** Sends an event that `eventText` made. */
+  sendText(text: string): void {
+    if (!this.#ended.signal.aborted) this.#response.write(text);
   }
 
   /** Resolves when the client has read what was sent, or is gone. */
@@ -95,7 +104,7 @@ export class EventStream {
       this.#stuckSince = null;
       return;
     }
-    const now = Date.now();
+    const now = performance.now();
     const sent = this.#response.socket?.bytesWritten ?? 0;
     if (sent !== this.#sent) this.#stuckSince = null;
     this.#sent = sent;

@@ -1,7 +1,7 @@
 import { isHoldfastError } from "holdfast";
 import type { ChatFeed, Piece } from "./chat-feed.ts";
-import type { EventStream } from "./event-stream.ts";
-import { type RecordHub, START } from "./record-hub.ts";
+import { type EventStream, eventText } from "./event-stream.ts";
+import { type RecordHub, type SentRecord, START } from "./record-hub.ts";
 
 export interface Followed {
   readonly hub: RecordHub;
@@ -40,11 +40,17 @@ export async function followSession(
   try {
     for (;;) {
       const ended = await sendRecords(stream, hub, live, isBrief);
-      if (ended !== "start over") {
+      if (ended === "current")
+        await hub.tail(live.cursor, stream.signal, (record) => {
+          live.record(record, isBrief ? "brief" : "full");
+          return stream.hasRoom;
+        });
+      else if (ended !== "start over") {
         if (ended === "deleted")
           stream.send("deleted", null, JSON.stringify({ detail: "The session was deleted. It is in the trash." }));
         return;
       }
+      await stream.room();
     }
   } finally {
     unwatch();
@@ -58,14 +64,13 @@ async function sendRecords(
   hub: RecordHub,
   live: LiveSender,
   isBrief: boolean,
-): Promise<"deleted" | "stopped" | "start over"> {
+): Promise<"current" | "deleted" | "stopped" | "start over"> {
   const records = hub.after(live.cursor, stream.signal);
   try {
     for (;;) {
       const next = await records.next();
       if (next.done) return next.value;
-      live.cursor = next.value.cursor;
-      stream.send("record", live.id, isBrief ? next.value.brief : next.value.full);
+      live.record(next.value, isBrief ? "brief" : "full");
       await stream.room();
     }
   } catch (error) {
@@ -105,6 +110,17 @@ class LiveSender {
   get id(): string {
     const isLive = this.#answer !== null && this.#feed !== null && this.#feed.chat.state.live !== null;
     return isLive ? `${this.cursor}~${this.#answer}.${this.#characters}` : this.cursor;
+  }
+
+  record(record: SentRecord, form: "full" | "brief"): void {
+    this.cursor = record.cursor;
+    const { id } = this;
+    if (id !== record.cursor) {
+      this.#stream.send("record", id, record[form]);
+      return;
+    }
+    record.events[form] ??= eventText("record", id, record[form]);
+    this.#stream.sendText(record.events[form]);
   }
 
   attach(feed: ChatFeed | null): void {

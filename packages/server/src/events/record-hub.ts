@@ -9,6 +9,8 @@ export interface SentRecord {
   readonly full: string;
   /** What it is about, without its content. */
   readonly brief: string;
+  /** Both as events, made once for all followers; null before the first. */
+  readonly events: { full: string | null; brief: string | null };
 }
 
 /** The beginning of a journal, as a position. */
@@ -25,7 +27,7 @@ export class RecordHub {
   readonly #store: Store;
   readonly #id: string;
   readonly #ending = new AbortController();
-  readonly #waiting = new Set<() => void>();
+  readonly #tails = new Set<Tail>();
   #kept: SentRecord[] = [];
   #bytes = 0;
   /** The position before the first record that is kept. */
@@ -55,10 +57,13 @@ export class RecordHub {
   }
 
   /**
-   * Every record after a position, then each new one, at the pace of the caller. Ends when the session is deleted, the
-   * store is closed or the signal fires. Throws CURSOR_STALE if the position is not in the journal.
+   * Every record after a position, at the pace of the caller, until there are no more ("current"), the session is
+   * deleted, the store is closed or the signal fires. Throws CURSOR_STALE if the position is not in the journal.
    */
-  async *after(position: string, signal: AbortSignal): AsyncGenerator<SentRecord, "deleted" | "stopped", undefined> {
+  async *after(
+    position: string,
+    signal: AbortSignal,
+  ): AsyncGenerator<SentRecord, "current" | "deleted" | "stopped", undefined> {
     let here = position;
     while (!signal.aborted) {
       const next = this.#next(here);
@@ -76,9 +81,35 @@ export class RecordHub {
       } else if (this.#end !== null) {
         if (typeof this.#end === "object") throw this.#end.error;
         return this.#end;
-      } else await this.#changed(signal);
+      } else return "current";
     }
     return "stopped";
+  }
+
+  /**
+   * Hands each new record to a caller that is at the end, as soon as it is there, until `take` returns false, the hub
+   * ends or the signal fires. Returns at once if the position is not the end.
+   */
+  async tail(position: string, signal: AbortSignal, take: (record: SentRecord) => boolean): Promise<void> {
+    if (position !== this.cursor || this.#end !== null || signal.aborted) return;
+    const ended = Promise.withResolvers<void>();
+    const tail: Tail = { take, end: () => ended.resolve() };
+    signal.addEventListener("abort", tail.end, { once: true });
+    this.#tails.add(tail);
+    try {
+      await ended.promise;
+    } finally {
+      this.#tails.delete(tail);
+      signal.removeEventListener("abort", tail.end);
+    }
+  }
+
+  /** The records after a position that have been seen; null if they are not all in memory. */
+  since(position: string): readonly SentRecord[] | null {
+    if (position === this.cursor) return [];
+    const next = this.#next(position);
+    if (next === "behind") return null;
+    return next ? this.#kept.slice(this.#kept.indexOf(next)) : [];
   }
 
   /** The record after a position; null if there is none yet. */
@@ -115,26 +146,22 @@ export class RecordHub {
       this.#base = this.#kept[drop - 1]!.cursor;
       this.#kept = this.#kept.slice(drop);
     }
-    this.#wake();
+    for (const tail of this.#tails) {
+      if (tail.take(record)) continue;
+      this.#tails.delete(tail);
+      tail.end();
+    }
   }
 
   #wake(): void {
-    const waiting = [...this.#waiting];
-    this.#waiting.clear();
-    for (const wake of waiting) wake();
+    for (const { end } of this.#tails) end();
+    this.#tails.clear();
   }
+}
 
-  #changed(signal: AbortSignal): Promise<void> {
-    return new Promise((resolve) => {
-      const done = (): void => {
-        this.#waiting.delete(done);
-        signal.removeEventListener("abort", done);
-        resolve();
-      };
-      this.#waiting.add(done);
-      signal.addEventListener("abort", done, { once: true });
-    });
-  }
+interface Tail {
+  readonly take: (record: SentRecord) => boolean;
+  readonly end: () => void;
 }
 
 function sizeOf({ full, brief }: SentRecord): number {
@@ -156,5 +183,6 @@ export function sentRecord(record: JournalRecord): SentRecord {
     cursor: cursorOf(record),
     full: JSON.stringify(own),
     brief: JSON.stringify({ seq, at, kind, ...Object.fromEntries(about) }),
+    events: { full: null, brief: null },
   };
 }

@@ -2,6 +2,7 @@ import type { HttpBindings } from "@hono/node-server";
 import type { Context } from "hono";
 import type { Caller, Credentials } from "../access/credentials.ts";
 import type { Hosting } from "../hosting/hosting.ts";
+import type { Histories } from "../reading/histories.ts";
 import type { Recorder } from "../recorder/recorder.ts";
 import type { Input } from "../schemas/operation.ts";
 import type { OperationId, Operations } from "../schemas/operations.ts";
@@ -9,6 +10,7 @@ import type { Streams } from "./streams.ts";
 
 export interface Served {
   readonly hosting: Hosting;
+  readonly histories: Histories;
   readonly recorder: Recorder;
   readonly credentials: Credentials;
   readonly streams: Streams;

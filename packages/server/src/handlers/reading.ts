@@ -1,55 +1,77 @@
 import { RESPONSE_ALREADY_SENT } from "@hono/node-server/utils/response";
+import type { JournalRecord } from "holdfast";
 import { cursorOf } from "holdfast/store";
 import { refuse } from "../access/request-error.ts";
 import type { Item } from "../contract/item.ts";
 import { EventStream } from "../events/event-stream.ts";
 import { followSession, type Position, parseEventId } from "../events/follow-session.ts";
 import { START } from "../events/record-hub.ts";
-import { changesIn, nullIfUnreadable, treeOf } from "../reading/sessions.ts";
-import { TimelineFold } from "../reading/timeline.ts";
-import { UsageFold } from "../reading/usage.ts";
+import { type Range, rangeOf } from "../reading/range.ts";
+import { atResolution } from "../reading/resolution.ts";
+import { changesIn, itemsIn, nullIfUnreadable, treeOf } from "../reading/sessions.ts";
 import type { Answer, Handlers, RequestContext } from "./context.ts";
 
 export const readingHandlers: Handlers<
-  "getTranscript" | "getTimeline" | "getChanges" | "getUsage" | "getTree" | "exportSession" | "followEvents"
+  | "getTranscript"
+  | "getTimeline"
+  | "getEpochs"
+  | "getChanges"
+  | "getUsage"
+  | "getTree"
+  | "exportSession"
+  | "followEvents"
 > = {
-  getTranscript: async ({ params: { id }, query: { from, last, since, limit } }, { hosting }) => {
+  getTranscript: async ({ params: { id }, query }, { hosting, histories }) => {
+    assertOneOf(query);
+    const { since, until } = query;
     const changedFrom = since === undefined ? null : await firstTurnAfter(hosting, id, since);
-    const { items, cursor, version } = await itemsOf(hosting, id);
-    const start =
-      changedFrom !== null
-        ? items.findIndex(({ turn }) => turn >= changedFrom)
-        : last !== undefined
-          ? Math.max(0, items.length - last)
-          : (from ?? 0);
-    const begin = start < 0 ? items.length : start;
-    const end = changedFrom === null ? begin + (last ?? limit) : items.length;
+    const { items, cursor, version } =
+      until === undefined ? await itemsOf(hosting, id) : await replacedItems({ hosting, histories }, id, until);
+    const { begin, end, found } = changedFrom === null ? rangeOf(items, query) : changedRange(items, changedFrom);
     return {
       status: 200,
-      body: { cursor, version, count: items.length, from: begin, items: items.slice(begin, end) },
+      body: { cursor, version, count: items.length, found, from: begin, items: items.slice(begin, end) },
     };
   },
-  getTimeline: async ({ params: { id } }, { hosting }) => {
-    const { host } = hosting;
-    const { attributes, holder } = await host.sessions.read(id);
-    const fold = new TimelineFold((message) => host.said(message, attributes.dialect));
-    let from: string | null = null;
-    for await (const record of host.sessions.history(id)) {
-      from ??= record.at;
-      fold.add(record);
-    }
-    fold.finish(holder !== null);
-    const cursor = fold.last ? cursorOf(fold.last) : null;
-    return { status: 200, body: { cursor, from, to: fold.last?.at ?? null, entries: fold.entries } };
+  getTimeline: async ({ params: { id }, query: { from, to, buckets } }, { hosting, histories }) => {
+    const { timeline } = await histories.of(id);
+    const isOpen = (await hosting.host.sessions.holder(id)) !== null;
+    const { first, last, lanes } = timeline;
+    const window = {
+      fromMs: from === undefined ? Number.NEGATIVE_INFINITY : Date.parse(from),
+      toMs: to === undefined ? Number.POSITIVE_INFINITY : Date.parse(to),
+      buckets,
+    };
+    return {
+      status: 200,
+      body: {
+        cursor: last?.cursor ?? null,
+        from: first && new Date(first.ms).toISOString(),
+        to: last && new Date(last.ms).toISOString(),
+        turns: timeline.turns,
+        lanes,
+        ...atResolution(timeline.happenings(isOpen), window),
+      },
+    };
+  },
+  getEpochs: async ({ params: { id } }, { histories }) => {
+    const { timeline } = await histories.of(id);
+    const epochs = timeline.replaced.map(({ until, fromMs, toMs, reason, messages }) => ({
+      until,
+      from: new Date(fromMs).toISOString(),
+      to: new Date(toMs).toISOString(),
+      reason,
+      messages,
+    }));
+    return { status: 200, body: { epochs } };
   },
   getChanges: async ({ params: { id } }, { hosting }) => {
     const { items } = await itemsOf(hosting, id);
     return { status: 200, body: changesIn(hosting.host, items) };
   },
-  getUsage: async ({ params: { id } }, { hosting }) => {
-    const fold = new UsageFold();
-    for await (const record of hosting.host.sessions.history(id)) fold.add(record);
-    return { status: 200, body: fold.report() };
+  getUsage: async ({ params: { id } }, { histories }) => {
+    const { usage } = await histories.of(id);
+    return { status: 200, body: usage.report() };
   },
   getTree: async ({ params: { id } }, { hosting }) => {
     const { host } = hosting;
@@ -93,13 +115,14 @@ export const readingHandlers: Handlers<
 type FollowedSession = Awaited<ReturnType<RequestContext["hosting"]["followed"]>>;
 
 function sendEvents(
-  { c, streams }: RequestContext,
+  { c, streams, caller }: RequestContext,
   followed: FollowedSession,
   options: { readonly position: Position; readonly isBrief: boolean },
 ): Answer {
   const headers = Object.fromEntries(c.res.headers);
   const stream = new EventStream(c.env.outgoing, headers);
-  streams.add(stream);
+  // Access was checked.
+  streams.add(stream, caller!);
   void followSession(stream, followed, options)
     .catch((error: unknown) => {
       // The client reconnects and is told then, with a problem document.
@@ -116,9 +139,6 @@ function positionOf(id: string | undefined, end: string): Position {
   return parseEventId(id) ?? { cursor: "1-0", answer: null, characters: 0 };
 }
 
-/** A page that scrolls through a session asks for a range of it many times a second. */
-const known = new WeakMap<object, readonly Item[]>();
-
 /** The items of a session, from memory if it is open here, with a record that they show. */
 async function itemsOf(
   hosting: RequestContext["hosting"],
@@ -132,10 +152,45 @@ async function itemsOf(
     return { items: feed.items, cursor: cursor === START ? null : cursor, version: feed.version };
   }
   const { reading, cursor } = await hosting.reading(id);
-  const items = known.get(reading) ?? hosting.host.items(reading);
-  // The reading of an open session changes.
-  if (hosting.feed(id) === null) known.set(reading, items);
-  return { items, cursor, version: null };
+  return { items: itemsIn(hosting.host, reading), cursor, version: null };
+}
+
+const replacedKnown = new WeakMap<object, readonly Item[]>();
+const REPLACED = "replaced: the model no longer sees this";
+
+/** A conversation that was replaced, as people read it. Throws EPOCH_UNKNOWN. */
+async function replacedItems(
+  { hosting, histories }: Pick<RequestContext, "hosting" | "histories">,
+  id: string,
+  until: number,
+) {
+  const reading = await histories.replaced(id, until);
+  if (!reading)
+    throw refuse(
+      "EPOCH_UNKNOWN",
+      `No replaced conversation of this session ends with record ${until}. Nothing is lost: \`/sessions/${id}/epochs\` lists those that there are.`,
+      { until },
+    );
+  const items =
+    replacedKnown.get(reading) ??
+    hosting.host.items(reading).map((item) => ({ ...item, aside: item.aside ?? REPLACED }));
+  replacedKnown.set(reading, items);
+  return { items, cursor: null, version: null };
+}
+
+const WAYS = ["from", "last", "since", "around", "near"] as const;
+
+/** A second one would be ignored in silence. */
+function assertOneOf(query: Readonly<Record<string, unknown>>): void {
+  const given = WAYS.filter((name) => query[name] !== undefined);
+  const isOne = given.length <= 1 || given.join() === "around,near";
+  if (!isOne || (query["since"] !== undefined && query["until"] !== undefined))
+    throw refuse("REQUEST_INVALID", `Give one of ${WAYS.join(", ")}, not ${given.join(" and ")}. Nothing was read.`);
+}
+
+function changedRange(items: readonly Item[], firstTurn: number): Range {
+  const start = items.findIndex(({ turn }) => turn >= firstTurn);
+  return { begin: start < 0 ? items.length : start, end: items.length, found: null };
 }
 
 /**
@@ -146,7 +201,8 @@ async function firstTurnAfter(hosting: RequestContext["hosting"], id: string, si
   const { hub, release } = await hosting.followed(id);
   try {
     let first = Number.POSITIVE_INFINITY;
-    if (hub.cursor === since) return first;
+    const inMemory = hub.since(since);
+    if (inMemory) return firstTurnIn(inMemory.map(({ brief }) => JSON.parse(brief) as JournalRecord));
     const seq = Number.parseInt(since, 10);
     let isKnown = false;
     for await (const record of hosting.host.sessions.history(id, seq)) {
@@ -155,9 +211,8 @@ async function firstTurnAfter(hosting: RequestContext["hosting"], id: string, si
         if (!isKnown) break;
         continue;
       }
-      const { kind, turn } = record;
-      if (kind === "epoch" || kind === "patch" || kind === "edit") return 0;
-      if (typeof turn === "number") first = Math.min(first, turn);
+      first = Math.min(first, firstTurnIn([record]));
+      if (first === 0) return 0;
     }
     // Throws in the store's own words.
     if (!isKnown) await hosting.host.sessions.follow(id, since)[Symbol.asyncIterator]().next();
@@ -165,6 +220,15 @@ async function firstTurnAfter(hosting: RequestContext["hosting"], id: string, si
   } finally {
     release();
   }
+}
+
+function firstTurnIn(records: readonly JournalRecord[]): number {
+  let first = Number.POSITIVE_INFINITY;
+  for (const { kind, turn } of records) {
+    if (kind === "epoch" || kind === "patch" || kind === "edit") return 0;
+    if (typeof turn === "number") first = Math.min(first, turn);
+  }
+  return first;
 }
 
 async function* encoded(pieces: AsyncIterable<string>): AsyncGenerator<Uint8Array, void, undefined> {

@@ -1,7 +1,13 @@
 import type { Handlers } from "./context.ts";
 
 export const recorderHandlers: Handlers<
-  "createRecording" | "takeRecording" | "getRecording" | "releaseRecording" | "record" | "requestModel"
+  | "createRecording"
+  | "takeRecording"
+  | "getRecording"
+  | "releaseRecording"
+  | "record"
+  | "getRecordedMessages"
+  | "requestModel"
 > = {
   createRecording: async ({ body }, { recorder }) => ({ status: 201, body: await recorder.create(body) }),
   takeRecording: async ({ params: { id }, body: { take } }, { recorder }) => ({
@@ -21,6 +27,10 @@ export const recorderHandlers: Handlers<
     if (repeated) c.header("idempotent-replayed", "true");
     return { status: 200, body: recorded };
   },
+  getRecordedMessages: async ({ params: { id }, query: { from, limit } }, { recorder }) => ({
+    status: 200,
+    body: await recorder.messages(id, from, limit),
+  }),
   requestModel: async ({ params: { id }, body }, { recorder }) => ({
     status: 200,
     body: await recorder.request(id, body.recorder, body.dialect),

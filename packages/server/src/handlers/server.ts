@@ -3,7 +3,14 @@ import { openApiDocument } from "../openapi/document.ts";
 import type { Handlers, RequestContext } from "./context.ts";
 
 export const serverHandlers: Handlers<
-  "getServer" | "getOpenApi" | "exchangeToken" | "forgetCookie" | "listShares" | "createShare" | "removeShare"
+  | "getServer"
+  | "getOpenApi"
+  | "exchangeToken"
+  | "forgetCookie"
+  | "listAllShares"
+  | "listShares"
+  | "createShare"
+  | "removeShare"
 > = {
   getServer: (_input, { caller, hosting, version, facts }) => {
     const isOwner = caller?.access === "owner";
@@ -33,16 +40,18 @@ export const serverHandlers: Handlers<
     setCookie(context, "", "; Max-Age=0");
     return { status: 204 };
   },
+  listAllShares: (_input, { credentials }) => ({ status: 200, body: { shares: credentials.shares() } }),
   listShares: async ({ params: { id } }, { credentials, hosting }) => {
     await assertExists(id, hosting);
-    return { status: 200, body: { shares: credentials.sharesOf(id) } };
+    return { status: 200, body: { shares: credentials.shares(id) } };
   },
   createShare: async ({ params: { id }, body: { expiresAt } }, { credentials, hosting }) => {
     await assertExists(id, hosting);
     return { status: 201, body: credentials.share(id, expiresAt ?? null) };
   },
-  removeShare: ({ params: { id, share } }, { credentials }) => {
+  removeShare: ({ params: { id, share } }, { credentials, streams }) => {
     credentials.unshare(id, share);
+    streams.endInvalid(credentials);
     return { status: 204 };
   },
 };

@@ -6,10 +6,8 @@ import type { Answer, Handlers, RequestContext } from "./context.ts";
 
 /** From memory if this server has it open. Otherwise it is read: who has it open can change without a record. */
 async function described(hosting: RequestContext["hosting"], id: string): Promise<object> {
-  const chat = hosting.feed(id)?.chat ?? null;
-  if (chat) return describeSession(hosting.host, await hosting.reading(id), chat);
-  const reading = await hosting.host.sessions.read(id);
-  return describeSession(hosting.host, { reading, cursor: reading.cursor ?? null }, null);
+  const reading = await hosting.reading(id);
+  return describeSession(hosting.host, reading, hosting.feed(id)?.chat ?? null);
 }
 
 /** The session that a chat writes to, once it is open in this server. */
@@ -117,9 +115,10 @@ export const sessionHandlers: Handlers<
     await hosting.host.sessions.restore(id);
     return { status: 204 };
   },
-  forkSession: async ({ params: { id }, body: { at } }, context) => {
+  forkSession: async ({ params: { id }, body: { at, cwd } }, context) => {
     context.hosting.assertAccepting();
-    return kept(await context.hosting.host.fork(id, at), context, 201);
+    const options = { ...(at === undefined ? {} : { at }), ...(cwd === undefined ? {} : { cwd }) };
+    return kept(await context.hosting.host.fork(id, options), context, 201);
   },
   openSession: ({ params: { id }, body: { model } }, { hosting }) =>
     hosting.use(

@@ -1,10 +1,13 @@
+import type { Caller, Credentials } from "../access/credentials.ts";
 import { refuse } from "../access/request-error.ts";
 import type { EventStream } from "../events/event-stream.ts";
 
-/** The open event streams, and how many there may be. */
+type Stream = Pick<EventStream, "signal" | "waitingBytes" | "end">;
+
+/** The open event streams, who reads them, and how many there may be. */
 export class Streams {
   readonly #max: number;
-  readonly #open = new Set<EventStream>();
+  readonly #open = new Map<Stream, Caller>();
   #reserved = 0;
 
   constructor(max: number) {
@@ -17,7 +20,7 @@ export class Streams {
 
   /** How many bytes wait for clients to read them. */
   get waitingBytes(): number {
-    return [...this.#open].reduce((sum, stream) => sum + stream.waitingBytes, 0);
+    return [...this.#open.keys()].reduce((sum, stream) => sum + stream.waitingBytes, 0);
   }
 
   /** Throws TOO_MANY_STREAMS. Call the returned function when the stream is open, or never will be. */
@@ -36,12 +39,18 @@ export class Streams {
     };
   }
 
-  add(stream: EventStream): void {
-    this.#open.add(stream);
+  add(stream: Stream, caller: Caller): void {
+    this.#open.set(stream, caller);
     stream.signal.addEventListener("abort", () => this.#open.delete(stream), { once: true });
   }
 
+  /** Ends the streams of read-only tokens that have expired or were removed. */
+  endInvalid(credentials: Credentials): void {
+    const invalid = new Set<Caller>(credentials.invalidAmong([...this.#open.values()]));
+    for (const [stream, caller] of [...this.#open]) if (invalid.has(caller)) stream.end();
+  }
+
   end(): void {
-    for (const stream of [...this.#open]) stream.end();
+    for (const stream of [...this.#open.keys()]) stream.end();
   }
 }

@@ -19,8 +19,7 @@ export const turnHandlers: Handlers<
   | "rewind"
 > = {
   startTurn: ({ params: { id }, body: { text, images } }, { hosting }) => {
-    hosting.assertAccepting();
-    return hosting.use(id, async (chat) => ({ status: 202, body: { outcome: await chat.prompt(text, images) } }));
+    return hosting.start(id, async (chat) => ({ status: 202, body: { outcome: await chat.prompt(text, images) } }));
   },
   stopTurn: async ({ params: { id } }, { hosting }) => {
     // Only a turn that runs here can be stopped here: opening another session would change nothing for it.
@@ -29,8 +28,7 @@ export const turnHandlers: Handlers<
     return DONE;
   },
   finishTurn: ({ params: { id }, body: { processes } }, { hosting }) => {
-    hosting.assertAccepting();
-    return hosting.use(id, async (chat) => {
+    return hosting.start(id, async (chat) => {
       await chat.finish({ processes });
       return { status: 202, body: { outcome: "started" } };
     });
@@ -51,8 +49,7 @@ export const turnHandlers: Handlers<
       return DONE;
     }),
   resumeQueue: ({ params: { id } }, { hosting }) => {
-    hosting.assertAccepting();
-    return hosting.use(id, async (chat) => {
+    return hosting.start(id, async (chat) => {
       await chat.resumeQueue();
       return DONE;
     });
@@ -88,8 +85,7 @@ export const turnHandlers: Handlers<
       return DONE;
     }),
   compact: ({ params: { id } }, { hosting }) => {
-    hosting.assertAccepting();
-    return hosting.use(id, async (chat) => {
+    return hosting.start(id, async (chat) => {
       await chat.compact();
       return DONE;
     });

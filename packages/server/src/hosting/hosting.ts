@@ -41,6 +41,8 @@ export class Hosting {
   readonly #hubs = new Map<string, Hub>();
   /** The last sessions that were read while somebody follows them, the newest last. */
   readonly #readings = new Map<string, Reading<unknown>>();
+  /** What requests are doing with open sessions. */
+  readonly #work = new Set<Promise<unknown>>();
   readonly #underWay = new Map<string, Promise<Reading<unknown>>>();
   readonly #idleMs: number;
   readonly #sweep: NodeJS.Timeout;
@@ -75,8 +77,22 @@ export class Hosting {
       return result;
     } finally {
       open.uses--;
-      open.idleSince = Date.now();
+      open.idleSince = performance.now();
     }
+  }
+
+  /** The same for work that starts a turn. Throws SERVER_STOPPING; what has begun by then is waited for. */
+  async start<T>(id: string, work: (chat: Chat) => Promise<T>): Promise<T> {
+    this.assertAccepting();
+    return this.use(id, async (chat) => {
+      // The server may have been told to stop while the session was opened.
+      this.assertAccepting();
+      const begun = work(chat);
+      const settled = begun.then(ignore, ignore);
+      this.#work.add(settled);
+      void settled.then(() => this.#work.delete(settled));
+      return await begun;
+    });
   }
 
   /** Throws SERVER_STOPPING. Nothing that starts a turn may begin any more. */
@@ -93,7 +109,7 @@ export class Hosting {
     const known = this.#open.get(chat.id);
     if (known?.chat === chat) return known.feed;
     const feed = new ChatFeed(chat);
-    this.#open.set(chat.id, { chat, feed, uses: 0, idleSince: Date.now() });
+    this.#open.set(chat.id, { chat, feed, uses: 0, idleSince: performance.now() });
     this.#announce(chat.id);
     return feed;
   }
@@ -116,12 +132,19 @@ export class Hosting {
     const open: Reading<unknown> | null = this.#open.has(id) ? this.host.sessions.live(id) : null;
     if (open) return { reading: open, cursor: hub.cursor };
     const known = this.#readings.get(id);
-    if (known && known.cursor === hub.cursor) return { reading: known, cursor: known.cursor };
+    if (known && known.cursor === hub.cursor && (await this.#isHeldAsIn(known)))
+      return { reading: known, cursor: known.cursor };
     const underWay = this.#underWay.get(id) ?? this.host.sessions.read(id).finally(() => this.#underWay.delete(id));
     this.#underWay.set(id, underWay);
     const reading = await underWay;
     this.#remember(id, reading);
     return { reading, cursor: reading.cursor ?? null };
+  }
+
+  /** A process that is killed writes nothing: a reading that shows it at work is out of date all the same. */
+  async #isHeldAsIn({ id, holder }: Reading<unknown>): Promise<boolean> {
+    const now = await this.host.sessions.holder(id);
+    return now?.pid === holder?.pid && now?.host === holder?.host && now?.since === holder?.since;
   }
 
   #remember(id: string, reading: Reading<unknown>): void {
@@ -137,7 +160,7 @@ export class Hosting {
     entry.followers++;
     const release = (): void => {
       entry.followers--;
-      entry.since = Date.now();
+      entry.since = performance.now();
     };
     try {
       const hub = await entry.hub;
@@ -162,16 +185,17 @@ export class Hosting {
   async stop(graceMs: number, hurry?: AbortSignal): Promise<void> {
     this.#isStopping = true;
     clearInterval(this.#sweep);
-    await Promise.allSettled(this.#opening.values());
+    const grace = Promise.withResolvers<void>();
+    const timer = setTimeout(() => grace.resolve(), graceMs);
+    hurry?.addEventListener("abort", () => grace.resolve(), { once: true });
+    // A turn that was accepted is recorded as started before it is stopped.
+    await Promise.race([Promise.allSettled([...this.#opening.values(), ...this.#work]), grace.promise]);
     const chats = [...this.#open.values()].map(({ chat }) => chat);
     // A turn that ends now must not start the next queued one.
     for (const chat of chats)
       chat.subscribe(({ type }) => {
         if (type === "turn.ended") void chat.stop("server").catch(ignore);
       });
-    const grace = Promise.withResolvers<void>();
-    const timer = setTimeout(() => grace.resolve(), graceMs);
-    hurry?.addEventListener("abort", () => grace.resolve(), { once: true });
     await Promise.race([Promise.allSettled(chats.map((chat) => chat.settled())), grace.promise]);
     clearTimeout(timer);
     await Promise.allSettled(chats.map((chat) => chat.stop("server")));
@@ -217,13 +241,13 @@ export class Hosting {
       },
     );
     hub.catch(ignore);
-    const entry = { hub, followers: 0, since: Date.now() };
+    const entry = { hub, followers: 0, since: performance.now() };
     this.#hubs.set(id, entry);
     return entry;
   }
 
   async #closeUnused(): Promise<void> {
-    const now = Date.now();
+    const now = performance.now();
     for (const [id, open] of [...this.#open]) {
       if (open.uses > 0 || open.feed.followers > 0 || !isIdle(open.chat)) open.idleSince = now;
       else if (now - open.idleSince >= this.#idleMs) await this.#close(id, open).catch(ignore);

@@ -1,7 +1,6 @@
 import type { HttpBindings } from "@hono/node-server";
-import { type Context, Hono } from "hono";
+import { type Context, Hono, type MiddlewareHandler } from "hono";
 import { bodyLimit } from "hono/body-limit";
-import { getCookie } from "hono/cookie";
 import type { z } from "zod";
 import { type AllowedNames, checkRequest } from "../access/check-request.ts";
 import type { Caller } from "../access/credentials.ts";
@@ -13,6 +12,7 @@ import { recorderHandlers } from "../handlers/recorder.ts";
 import { serverHandlers, WRONG_TOKEN } from "../handlers/server.ts";
 import { sessionHandlers } from "../handlers/sessions.ts";
 import { turnHandlers } from "../handlers/turns.ts";
+import { recordingId } from "../recorder/recorder.ts";
 import type { Operation } from "../schemas/operation.ts";
 import { type OperationId, operations } from "../schemas/operations.ts";
 import type { PageFile } from "./page-files.ts";
@@ -80,7 +80,7 @@ export function makeApp(options: AppOptions): Hono<Env> {
     });
   });
   app.use(async (c, next) => {
-    const cookie = getCookie(c, options.cookieName());
+    const cookies = cookiesNamed(options.cookieName(), c.req.header("cookie"));
     const token = bearerIn(c.req.header("authorization"));
     checkRequest(
       {
@@ -88,37 +88,30 @@ export function makeApp(options: AppOptions): Hono<Env> {
         host: c.req.header("host"),
         origin: c.req.header("origin"),
         fetchSite: c.req.header("sec-fetch-site"),
-        byCookie: token === null && cookie !== undefined,
+        byCookie: token === null && cookies.length > 0,
       },
       allowed,
     );
-    const caller =
-      token !== null
-        ? options.credentials.byToken(token)
-        : cookie !== undefined
-          ? options.credentials.byCookie(cookie)
-          : null;
+    const { credentials } = options;
+    const caller = token !== null ? credentials.byToken(token) : firstOf(cookies, (one) => credentials.byCookie(one));
     c.set("caller" as never, caller as never);
     allowOrigin(c, allowed.origins);
     if (c.req.method === "OPTIONS") return c.body(null, 204);
     await next();
   });
-  app.use(
-    bodyLimit({
-      maxSize: bodyBytesMax,
-      onError: () => {
-        const message = `The body is larger than ${bodyBytesMax} bytes. Nothing was recorded. Send less, for example smaller images.`;
-        throw refuse("BODY_TOO_LARGE", message, { max: bodyBytesMax });
-      },
-    }),
-  );
   for (const [id, operation] of Object.entries<Operation>(operations)) {
-    app.on(operation.method.toUpperCase(), operation.path, async (c) => {
+    // Who may not do it sends no body, either: it is not read before that is known.
+    const admit: MiddlewareHandler<Env> = (c, next) => {
+      assertAccess(operation, { ...options, c, caller: callerOf(c) });
+      return next();
+    };
+    const limit = limitBody(operation.access === "open" ? OPEN_BODY_BYTES_MAX : bodyBytesMax);
+    app.on(operation.method.toUpperCase(), operation.path, admit, limit, async (c) => {
       const context = { ...options, c, caller: callerOf(c) };
-      assertAccess(operation, context);
       const input = await readInput(operation, c);
       const handler = handlers[id as OperationId] as (input: unknown, context: RequestContext) => Promise<Answer>;
-      const answer = await answered(id as OperationId, context, () => handler(input, context));
+      const session = c.req.param("id") ?? keyedSession(id as OperationId, input.body);
+      const answer = await answered(id as OperationId, session, context, () => handler(input, context));
       if ("response" in answer) return answer.response;
       if (answer.body === undefined) return c.body(null, answer.status as 204);
       return c.json(answer.body, answer.status as 200);
@@ -129,7 +122,7 @@ export function makeApp(options: AppOptions): Hono<Env> {
     if (!file) return next();
     // Also with a 304: a browser takes the policy of the answer, not that of the copy it has.
     for (const [name, value] of Object.entries(file.headers)) c.header(name, value);
-    if (c.req.header("if-none-match") === file.headers["etag"]) return c.body(null, 304);
+    if (hasTag(c.req.header("if-none-match"), file.headers["etag"]!)) return c.body(null, 304);
     return c.body(file.bytes);
   });
   app.all("*", (c) => {
@@ -139,7 +132,7 @@ export function makeApp(options: AppOptions): Hono<Env> {
     throw refuse("METHOD_REFUSED", `This path takes ${known.join(", ")}. Nothing was touched.`);
   });
   app.onError((error, c) => {
-    const { problem, isUnexpected } = problemOf(error);
+    const { problem, isUnexpected } = problemOf(isCutOff(error, c.req.raw.signal) ? cutOff() : error);
     c.set("code" as never, problem.code as never);
     if (isUnexpected) c.set("error" as never, error as never);
     for (const [name, value] of Object.entries(HEADERS)) c.header(name, value);
@@ -153,10 +146,11 @@ export function makeApp(options: AppOptions): Hono<Env> {
 /** Answers here, or has the server answer that has the session open. */
 async function answered(
   id: OperationId,
-  { c, hosting, recorder, peers }: RequestContext & Pick<AppOptions, "peers">,
+  session: string | undefined,
+  context: RequestContext & Pick<AppOptions, "peers">,
   answerHere: () => Promise<Answer> | Answer,
 ): Promise<Answer> {
-  const session = c.req.param("id");
+  const { c, hosting, recorder, peers } = context;
   if (session === undefined) return answerHere();
   const isHere = (): boolean => hosting.feed(session) !== null || recorder.has(session);
   if (c.req.header(FORWARDED) !== undefined) {
@@ -164,16 +158,84 @@ async function answered(
     throw refuse("SESSION_ELSEWHERE", `This server does not have session ${session} open. Nothing was touched.`);
   }
   if (peers.goFirst(id, operations[id]) && !isHere()) {
-    const response = await peers.answer(c);
+    const response = await passOn(id, context);
     if (response) return { response };
   }
   try {
     return await answerHere();
   } catch (error) {
-    const response = peers.canHelp(error) ? await peers.answer(c) : null;
+    const response = peers.canHelp(error) ? await passOn(id, context) : null;
     if (response) return { response };
     throw error;
   }
+}
+
+/** Passes the request on. An event stream from another server counts like one of this server's own. */
+async function passOn(
+  id: OperationId,
+  { c, peers, streams, caller }: RequestContext & Pick<AppOptions, "peers">,
+): Promise<Response | null> {
+  if (id !== "followEvents") return peers.answer(c);
+  const opened = streams.reserve();
+  const [ending, ended] = [new AbortController(), new AbortController()];
+  try {
+    const response = await peers.answer(c, ending.signal);
+    if (!response) return null;
+    c.env.outgoing.once("close", () => ended.abort());
+    streams.add({ signal: ended.signal, waitingBytes: 0, end: () => ending.abort() }, caller!);
+    return response;
+  } finally {
+    opened();
+  }
+}
+
+/** The session that a request with a key is about, before anybody knows whether it exists. */
+function keyedSession(id: OperationId, body: unknown): string | undefined {
+  const { key } = body as { readonly key?: unknown };
+  return id === "createRecording" && typeof key === "string" ? recordingId(key) : undefined;
+}
+
+/** What anybody may send. */
+const OPEN_BODY_BYTES_MAX = 4096;
+
+function limitBody(maxSize: number): MiddlewareHandler {
+  return bodyLimit({
+    maxSize,
+    onError: () => {
+      const message = `The body is larger than ${maxSize} bytes. Nothing was recorded. Send less, for example smaller images.`;
+      throw refuse("BODY_TOO_LARGE", message, { max: maxSize });
+    },
+  });
+}
+
+/** The client left, or sent less than it had announced. */
+function isCutOff(error: unknown, { aborted }: AbortSignal): boolean {
+  const { code, message, name } = (error ?? {}) as NodeJS.ErrnoException;
+  return (code === "ECONNRESET" && message === "aborted") || (aborted && name === "AbortError");
+}
+
+function cutOff(): Error {
+  return refuse("REQUEST_INVALID", "The connection ended before the whole request had arrived. Nothing was touched.");
+}
+
+/** A page on another port of this host can set a cookie of the same name: it must not hide the right one. */
+function cookiesNamed(name: string, header: string | undefined): string[] {
+  const pairs = (header ?? "").split(";").map((pair) => pair.trim());
+  return pairs.filter((pair) => pair.startsWith(`${name}=`)).map((pair) => pair.slice(name.length + 1));
+}
+
+function firstOf<T, U>(list: readonly T[], of: (one: T) => U | null): U | null {
+  for (const one of list) {
+    const found = of(one);
+    if (found !== null) return found;
+  }
+  return null;
+}
+
+/** Whether a list of entity tags has this one. They are compared weakly, as RFC 9110 says. */
+function hasTag(list: string | undefined, tag: string): boolean {
+  const tags = (list ?? "").split(",").map((one) => one.trim().replace(/^W\//, ""));
+  return tags.includes(tag) || tags.includes("*");
 }
 
 function callerOf(c: Context<Env>): Caller | null {
@@ -219,12 +281,18 @@ function allowOrigin(c: Context<Env>, origins: readonly string[]): void {
   c.header("access-control-max-age", "600");
 }
 
-async function readInput({ params, query, body }: Operation, c: Context<Env>): Promise<object> {
+async function readInput({ params, query, body }: Operation, c: Context<Env>): Promise<Checked> {
   return {
     params: check("path", params, c.req.param()),
     query: check("query", query, queryOf(c)),
     body: body ? check("body", body, await bodyOf(c)) : {},
   };
+}
+
+interface Checked {
+  readonly params: unknown;
+  readonly query: unknown;
+  readonly body: unknown;
 }
 
 function queryOf(c: Context<Env>): Record<string, string | string[]> {
@@ -233,14 +301,25 @@ function queryOf(c: Context<Env>): Record<string, string | string[]> {
   );
 }
 
+const UTF8 = new TextDecoder("utf-8", { fatal: true });
+
 async function bodyOf(c: Context<Env>): Promise<unknown> {
-  const text = await c.req.text();
-  if (text === "") return {};
-  if (!/^application\/json(?:$|[; ])/i.test(c.req.header("content-type") ?? ""))
-    throw refuse("BODY_NOT_JSON", 'The body must be JSON, with "Content-Type: application/json". Nothing was touched.');
+  const bytes = await c.req.arrayBuffer();
+  if (bytes.byteLength === 0) return {};
+  const type = c.req.header("content-type") ?? "";
+  const [, charset = "utf-8"] = /;\s*charset="?([^";\s]+)/i.exec(type) ?? [];
+  const isPlain = /^(?:identity)?$/i.test(c.req.header("content-encoding") ?? "");
+  if (!/^application\/json(?:$|[; ])/i.test(type) || !/^utf-?8$/i.test(charset) || !isPlain)
+    throw refuse(
+      "BODY_NOT_JSON",
+      'The body must be JSON in UTF-8, not compressed, with "Content-Type: application/json". Nothing was touched.',
+    );
   try {
-    return JSON.parse(text);
+    return JSON.parse(UTF8.decode(bytes));
   } catch (error) {
+    // Replacing what is not a character would record something else than was sent.
+    if (error instanceof TypeError)
+      throw refuse("REQUEST_INVALID", "The body is not valid UTF-8. Nothing was touched.", { in: "body" });
     if (error instanceof SyntaxError)
       throw refuse("REQUEST_INVALID", "The body is not valid JSON. Nothing was touched.", { in: "body" });
     throw error;

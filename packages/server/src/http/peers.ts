@@ -47,16 +47,16 @@ export class Peers {
   }
 
   /** The answer of the server that has the session open; null if none of them has. The caller's access was checked. */
-  async answer(c: Context): Promise<Response | null> {
+  async answer(c: Context, cut?: AbortSignal): Promise<Response | null> {
     const { pathname, search } = new URL(c.req.url);
     const { method } = c.req;
-    const body = method === "GET" || method === "DELETE" ? undefined : await c.req.text();
+    const body = method === "POST" || method === "PATCH" ? await c.req.text() : undefined;
     const headers: Record<string, string> = { authorization: `Bearer ${this.#token}`, [FORWARDED]: "1" };
     for (const name of ["content-type", "last-event-id", "accept"]) {
       const value = c.req.header(name);
       if (value !== undefined) headers[name] = value;
     }
-    const { signal } = c.req.raw;
+    const signal = cut ? AbortSignal.any([cut, c.req.raw.signal]) : c.req.raw.signal;
     for (const url of this.#urls) {
       const sent = { method, headers, signal, redirect: "manual" as const, ...(body === undefined ? {} : { body }) };
       const answer = await fetch(`${url}${pathname}${search}`, sent).catch((error: unknown) => {

@@ -1,6 +1,6 @@
-import type { Server } from "node:http";
+import { createServer, type Server } from "node:http";
 import type { AddressInfo } from "node:net";
-import { createAdaptorServer } from "@hono/node-server";
+import { getRequestListener, type HttpBindings } from "@hono/node-server";
 import { RESPONSE_ALREADY_SENT } from "@hono/node-server/utils/response";
 import type { AllowedNames } from "../access/check-request.ts";
 import { Credentials, type ShareFile, sharesInMemory } from "../access/credentials.ts";
@@ -8,8 +8,10 @@ import type { ServedHost } from "../contract/served-host.ts";
 import { Streams } from "../handlers/streams.ts";
 import { finishInterrupted } from "../hosting/finish-interrupted.ts";
 import { Hosting } from "../hosting/hosting.ts";
+import { Histories } from "../reading/histories.ts";
 import { Recorder } from "../recorder/recorder.ts";
 import { makeApp, type RequestLine } from "./app.ts";
+import { asResponse, malformed, refuseConnection } from "./bad-requests.ts";
 import { readPage } from "./page-files.ts";
 import { Peers } from "./peers.ts";
 
@@ -42,6 +44,10 @@ export interface ServerLimits {
   readonly streams: number;
   readonly connections: number;
   readonly headerBytes: number;
+  /** How long the headers of a request may take to arrive, and a connection may be open without one. */
+  readonly headersMs: number;
+  /** The same for a whole request. */
+  readonly requestMs: number;
   /** A session that nobody uses is closed after this time. */
   readonly idleMs: number;
   /** A session whose recorder is silent for this time is released. */
@@ -53,11 +59,16 @@ export const LIMITS: ServerLimits = {
   streams: 1000,
   connections: 2000,
   headerBytes: 16 * 1024,
+  headersMs: 20_000,
+  requestMs: 300_000,
   idleMs: 60_000,
   recorderIdleMs: 600_000,
 };
 
 export const DEFAULT_PORT = 4040;
+/** An event stream outlives its read-only token by at most this. */
+const SHARES_CHECKED_MS = 1000;
+const CONNECTIONS_CHECKED_MS = 5000;
 
 export interface RunningServer {
   readonly address: string;
@@ -75,6 +86,10 @@ export interface RunningServer {
 
 export const GRACE_MS = 10_000;
 
+/**
+ * Starts a server. It listens when this resolves, and finishes interrupted turns by itself where that is wanted. Throws
+ * what `listen` throws, such as EADDRINUSE.
+ */
 export async function startServer(options: ServerOptions): Promise<RunningServer> {
   const { host, token, version, port = DEFAULT_PORT, address = "127.0.0.1" } = options;
   const limits: ServerLimits = { ...LIMITS, ...options.limits };
@@ -86,12 +101,15 @@ export async function startServer(options: ServerOptions): Promise<RunningServer
     onError: (error) => process.emitWarning(error as Error),
   });
   const streams = new Streams(limits.streams);
+  const credentials = new Credentials(token, options.shares ?? sharesInMemory());
+  const sweep = setInterval(() => streams.endInvalid(credentials), SHARES_CHECKED_MS).unref();
   let bound = port;
   const app = makeApp({
     hosting,
+    histories: new Histories(hosting),
     recorder,
     streams,
-    credentials: new Credentials(token, options.shares ?? sharesInMemory()),
+    credentials,
     version,
     facts: { model: options.model ?? "offline", cwd: options.cwd ?? process.cwd() },
     // Browsers send a cookie to every port of a host.
@@ -102,15 +120,25 @@ export async function startServer(options: ServerOptions): Promise<RunningServer
     peers: new Peers(options.peers ?? [], token),
     log: options.log ?? (() => {}),
   });
-  const server = createAdaptorServer({
-    fetch: async (request, env) => {
-      const response = await app.fetch(request, env);
+  const listener = getRequestListener(
+    async (request, env) => {
+      const http1 = env as HttpBindings;
+      const response = await app.fetch(request, http1);
       // Event streams write by themselves.
-      return env.outgoing.headersSent ? RESPONSE_ALREADY_SENT : response;
+      return http1.outgoing.headersSent ? RESPONSE_ALREADY_SENT : response;
     },
-    serverOptions: { maxHeaderSize: limits.headerBytes },
-  }) as Server;
+    // What is no request, such as one without a Host.
+    { errorHandler: () => asResponse(malformed()) },
+  );
+  const { headerBytes: maxHeaderSize, headersMs: headersTimeout, requestMs: requestTimeout } = limits;
+  const connectionsCheckingInterval = Math.min(headersTimeout, CONNECTIONS_CHECKED_MS);
+  const server = createServer(
+    // A request without a Host is refused in our own words.
+    { maxHeaderSize, headersTimeout, requestTimeout, connectionsCheckingInterval, requireHostHeader: false },
+    (incoming, outgoing) => void listener(incoming, outgoing),
+  );
   server.maxConnections = limits.connections;
+  server.on("clientError", refuseConnection);
   await listen(server, port, address);
   bound = (server.address() as AddressInfo).port;
   void finishInterrupted(hosting).catch((error: unknown) => process.emitWarning(error as Error));
@@ -125,6 +153,7 @@ export async function startServer(options: ServerOptions): Promise<RunningServer
       stopping ??= (async () => {
         // Requests are still answered meanwhile, so that clients see their turns end.
         await Promise.all([hosting.stop(graceMs, hurry), recorder.stop(graceMs, hurry)]);
+        clearInterval(sweep);
         streams.end();
         await new Promise<void>((resolve) => {
           server.close(() => resolve());

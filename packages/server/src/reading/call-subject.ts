@@ -1,3 +1,5 @@
+import { shorten } from "./shorten.ts";
+
 /** What different agents call the thing that a tool works on. */
 const SUBJECTS = [
   ...["path", "file_path", "filePath", "file", "filename", "target_file", "command", "cmd", "pattern", "query", "url"],
@@ -13,7 +15,7 @@ export function callSubject(input: unknown): string {
     const value = shape[name];
     const words = Array.isArray(value) ? value.filter((part) => typeof part === "string").join(" ") : value;
     if (typeof words !== "string" || words.trim() === "") continue;
-    return words.slice(0, CHARACTERS_MAX).replaceAll(/\s+/g, " ").trim().toWellFormed();
+    return shorten(words, CHARACTERS_MAX).replaceAll(/\s+/g, " ").trim();
   }
   return "";
 }

@@ -24,7 +24,7 @@ export async function describeSession(
     ...(forkedFrom ? { forkedFrom } : {}),
     status: shown ? shown.status : await statusOf(host, reading),
     cursor,
-    count: shown ? shown.items.length : host.items(reading).length,
+    count: shown ? shown.items.length : itemsIn(host, reading).length,
     here: chat !== null,
     holder,
     state: shown && stateShown(shown),
@@ -36,6 +36,17 @@ export async function describeSession(
   };
 }
 
+/** A page that scrolls through a session asks for a range of it many times a second. */
+const known = new WeakMap<object, readonly Item[]>();
+
+/** A session as people read it, made once for each view of a session that nobody changes. */
+export function itemsIn(host: ServedHost, reading: Reading<unknown>): readonly Item[] {
+  const items = known.get(reading) ?? host.items(reading);
+  // The view of an open session changes, and has no cursor.
+  if (reading.cursor !== undefined) known.set(reading, items);
+  return items;
+}
+
 export function stateShown({ items, ...rest }: ChatState): Omit<ChatState, "items"> & { readonly count: number } {
   return { ...rest, count: items.length };
 }
@@ -43,11 +54,13 @@ export function stateShown({ items, ...rest }: ChatState): Omit<ChatState, "item
 /** As in a list. A reading does not tell whether the turn of another process goes on: its last records do. */
 async function statusOf(
   { sessions }: ServedHost,
-  { id, interruption, holder, entries }: Reading<unknown>,
+  reading: Reading<unknown>,
 ): Promise<"running" | "interrupted" | "waiting" | "idle"> {
+  const { id, interruption, holder } = reading;
   if (interruption) return interruption.how.kind === "suspended" ? "waiting" : "interrupted";
-  const last = entries.reduce((seq, entry) => Math.max(seq, entry.seq), 0);
-  if (holder === null || last === 0) return "idle";
+  if (holder === null) return "idle";
+  const last = reading.entries.reduce((seq, entry) => Math.max(seq, entry.seq), 0);
+  if (last === 0) return "idle";
   let isRunning = true;
   for await (const { kind } of sessions.history(id, last)) {
     if (kind === "turn.ended") isRunning = false;

@@ -1,17 +1,59 @@
 import type { JournalRecord } from "holdfast";
-import type { z } from "zod";
+import { cursorOf } from "holdfast/store";
 import type { SaidShown } from "../contract/served-host.ts";
-import type { timelineEntry } from "../schemas/transcript.ts";
+import type { TimelineEntry } from "../schemas/transcript.ts";
 import { callSubject } from "./call-subject.ts";
+import { shorten } from "./shorten.ts";
 
-export type TimelineEntry = z.infer<typeof timelineEntry>;
-type Turn = Extract<TimelineEntry, { kind: "turn" }>;
-type Model = Extract<TimelineEntry, { kind: "model" }>;
-type Tool = Extract<TimelineEntry, { kind: "tool" }>;
-type Wait = Extract<TimelineEntry, { kind: "wait" }>;
-type Mark = Extract<TimelineEntry, { kind: "mark" }>["mark"];
+/** The members of a wire entry that have no times, and times as milliseconds since 1970. */
+type Timed<K extends TimelineEntry["kind"], Times extends object> = Omit<
+  Extract<TimelineEntry, { kind: K }>,
+  "from" | "to" | "at" | "first" | "count"
+> &
+  Times;
+type Span = {
+  readonly startMs: number;
+  /** The recorded end. */
+  endMs: number | null;
+  /** Without a recorded end: when it was over at the latest, because its process was. */
+  overMs: number | null;
+};
+type Turn = Timed<"turn", Span>;
+type Model = Timed<"model", Span & { firstMs?: number }>;
+type Tool = Timed<"tool", Span>;
+type Wait = Timed<"wait", Span>;
+type Mark = Timed<"mark", { readonly startMs: number }>;
+/** What happened when. */
+export type Happening = Turn | Model | Tool | Wait | Mark;
 
-const PROMPT_CHARACTERS_MAX = 200;
+/** A conversation that another one took the place of. */
+export interface Replaced {
+  /** Its last record. */
+  readonly until: number;
+  readonly fromMs: number;
+  readonly toMs: number;
+  readonly reason: string;
+  readonly messages: number;
+}
+
+interface Place {
+  readonly seq: number;
+  readonly ms: number;
+  readonly cursor: string;
+}
+
+/** A call that was recorded, and of which nothing else is known yet. */
+interface Recorded {
+  readonly call: string;
+  readonly name: string;
+  readonly about: string;
+  readonly turn: number;
+  readonly seq: number;
+  readonly ms: number;
+}
+
+const TEXT_CHARACTERS_MAX = 200;
+const NAMES_MAX = 4;
 
 /**
  * Folds the records of a session, over all its epochs, into what happened when. A model call has no record of its own
@@ -19,207 +61,332 @@ const PROMPT_CHARACTERS_MAX = 200;
  * text, whichever is later known.
  */
 export class TimelineFold {
-  readonly entries: TimelineEntry[] = [];
-  readonly #read: (message: unknown) => SaidShown;
+  readonly #happenings: Happening[] = [];
+  readonly #replaced: Replaced[] = [];
+  readonly #read: (message: unknown, dialect: string) => SaidShown;
   readonly #tools = new Map<string, Tool>();
+  readonly #recorded = new Map<string, Recorded>();
+  /** Tools that started before their call was recorded. */
+  readonly #early = new Set<string>();
   #turn: Turn | null = null;
   #model: Model | null = null;
   #wait: Wait | null = null;
   /** Since when the model may have been asked. */
-  #askedAt: { readonly at: string; readonly seq: number } | null = null;
+  #askedAt: { readonly ms: number; readonly seq: number } | null = null;
+  #dialect = "";
   #isOpen = false;
-  #last: JournalRecord | null = null;
+  /** The writer records every start of a tool, so a call without one did not start. */
+  #recordsStarts = false;
+  #first: Place | null = null;
+  #last: Place | null = null;
   /** The last record that the writer made by itself. */
-  #lastSign: JournalRecord | null = null;
-  readonly #subjects = new Map<string, string>();
+  #lastSign: Place | null = null;
+  #lanes = 1;
+  #turns = 0;
+  #epoch: { readonly fromMs: number; readonly messages: number } = { fromMs: 0, messages: 0 };
 
-  constructor(read: (message: unknown) => SaidShown) {
+  constructor(read: (message: unknown, dialect: string) => SaidShown) {
     this.#read = read;
   }
 
-  get last(): JournalRecord | null {
+  get first(): Place | null {
+    return this.#first;
+  }
+
+  get last(): Place | null {
     return this.#last;
   }
 
-  add(record: JournalRecord): void {
-    const { at, seq, kind } = record;
+  /** How many tools ran at the same time, at most. */
+  get lanes(): number {
+    return this.#lanes;
+  }
+
+  get turns(): number {
+    return this.#turns;
+  }
+
+  /** How much there is to keep in memory. */
+  get size(): number {
+    return this.#happenings.length;
+  }
+
+  /** The conversations before the current one, oldest first. */
+  get replaced(): readonly Replaced[] {
+    return this.#replaced;
+  }
+
+  /** `cursor`: of a record that comes without its checksum. */
+  add(record: JournalRecord, cursor: string = cursorOf(record)): void {
+    const { seq, kind } = record;
+    const parsed = Date.parse(record.at);
+    const ms = Number.isNaN(parsed) ? (this.#last?.ms ?? 0) : parsed;
+    const place = { seq, ms, cursor };
+    this.#first ??= place;
+    if (kind === "session" || kind === "opened") this.#dialect = str(record, "dialect") || this.#dialect;
     switch (kind) {
       case "opened":
         if (this.#isOpen) this.#died();
         this.#isOpen = true;
-        if (seq > 2) this.#mark("opened", record, "opened by a process");
+        this.#recordsStarts = record["intents"] === true;
+        if (seq > 2) this.#mark("opened", place, "opened by a process");
         break;
       case "closed":
         this.#isOpen = false;
-        this.#mark("closed", record, "closed");
+        if (this.#turn?.outcome === "running") this.#notStarted(place);
+        this.#mark("closed", place, "closed");
         break;
       case "turn.started":
-        this.#startTurn(record);
+        this.#startTurn(record, ms);
         break;
       case "turn.resumed":
-        this.#endWait(at);
+        this.#endWait(ms);
         if (this.#turn) this.#turn.outcome = "running";
-        this.#mark("resumed", record, `turn ${num(record, "turn")} was resumed`);
-        this.#askedAt = { at, seq };
+        this.#mark("resumed", place, `turn ${num(record, "turn")} was resumed`);
+        this.#askedAt = { ms, seq };
         break;
       case "turn.suspended":
-        this.#endModel(at, null);
-        this.#wait = {
-          kind: "wait",
-          turn: num(record, "turn"),
-          from: at,
-          to: null,
-          seq,
-          reason: str(record, "reason"),
-        };
-        this.entries.push(this.#wait);
-        if (this.#turn) this.#turn.outcome = "waiting";
+        this.#suspend(record, ms);
         break;
       case "turn.ended":
-        this.#endTurn(record);
+        this.#endTurn(record, place);
         break;
       case "draft":
-        if (record["discarded"] !== undefined) this.#endModel(at, null);
-        else this.#startModel(record);
+        if (record["discarded"] !== undefined) this.#endModel(ms, null);
+        else this.#startModel(record, ms);
         break;
       case "message":
-        this.#message(record);
+        this.#message(record, ms);
         break;
       case "tool.started":
-        this.#startTool(record);
+        this.#startTool(record, ms);
         break;
       case "tool.ended":
-        this.#endTool(record);
+        this.#endTool(record, ms);
         break;
       case "signal":
-        this.#mark("signal", record, `the process was told to end (${str(record, "signal")})`);
+        this.#mark("signal", place, `the process was told to end (${str(record, "signal")})`);
         break;
       case "repair":
-        this.#mark("repaired", record, "what was interrupted was closed, and the model told");
+        this.#mark("repaired", place, "what was interrupted was closed, and the model told");
         break;
       case "epoch":
-        if (str(record, "reason") !== "fork") this.#mark("replaced", record, replacedWords(str(record, "reason")));
+        this.#replace(record, place);
         break;
       default:
         break;
     }
-    this.#last = record;
+    this.#last = place;
     // The next writer begins a segment before it says that it opened the session.
-    if (kind !== "segment") this.#lastSign = record;
+    if (kind !== "segment") this.#lastSign = place;
   }
 
-  /** `isRunning`: a writer has the session open now. */
-  finish(isRunning: boolean): void {
-    if (this.#isOpen && !isRunning) this.#died();
-    if (isRunning) for (const tool of this.#tools.values()) tool.outcome = "running";
-    else if (this.#turn?.outcome === "running") this.#turn.outcome = "interrupted";
+  /** Everything so far. `isRunning`: a writer has the session open now. Changes nothing, so that records can follow. */
+  happenings(isRunning: boolean): readonly Happening[] {
+    const hasDied = this.#isOpen && !isRunning;
+    const turn = this.#turn;
+    if (this.#tools.size === 0 && turn?.outcome !== "running" && !hasDied) return this.#happenings;
+    const ended = hasDied ? this.#lastSign : null;
+    const now = new Map<Happening, Happening>();
+    for (const tool of this.#tools.values())
+      now.set(tool, { ...tool, outcome: isRunning ? "running" : "unknown", overMs: ended?.ms ?? null });
+    if (turn?.outcome === "running" && !isRunning) now.set(turn, { ...turn, outcome: "interrupted" });
+    if (ended && this.#model) now.set(this.#model, { ...this.#model, endMs: ended.ms });
+    const all = this.#happenings.map((one) => now.get(one) ?? one);
+    if (ended) all.push(this.#markOf("died", ended, DIED), ...this.#neverStarted(ended));
+    return all;
   }
 
-  #startTurn(record: JournalRecord): void {
-    const { at, seq } = record;
-    this.#endWait(at);
-    this.#endModel(at, null);
-    if (this.#turn && this.#turn.to === null) {
-      this.#turn.to = at;
+  #replace(record: JournalRecord, place: Place): void {
+    const reason = str(record, "reason");
+    const { fromMs, messages } = this.#epoch;
+    this.#epoch = { fromMs: place.ms, messages: 0 };
+    // A fork begins with the conversation of its source.
+    if (reason === "fork") return;
+    this.#replaced.push({ until: place.seq - 1, fromMs, toMs: place.ms, reason, messages });
+    this.#mark("replaced", place, replacedWords(reason));
+  }
+
+  #startTurn(record: JournalRecord, ms: number): void {
+    const { seq } = record;
+    this.#endWait(ms);
+    this.#endModel(ms, null);
+    if (this.#turn && this.#turn.endMs === null) {
+      this.#turn.endMs = ms;
       if (this.#turn.outcome === "running") this.#turn.outcome = "interrupted";
     }
-    this.#turn = { kind: "turn", turn: num(record, "turn"), from: at, to: null, seq, prompt: "", outcome: "running" };
-    this.entries.push(this.#turn);
-    this.#askedAt = { at, seq };
+    const times = { startMs: ms, endMs: null, overMs: null };
+    this.#turn = { kind: "turn", turn: num(record, "turn"), ...times, seq, prompt: "", outcome: "running" };
+    this.#happenings.push(this.#turn);
+    this.#turns++;
+    this.#askedAt = { ms, seq };
+    this.#recorded.clear();
+    this.#early.clear();
   }
 
-  #endTurn(record: JournalRecord): void {
-    const { at } = record;
-    this.#endWait(at);
-    this.#endModel(at, null);
+  #suspend(record: JournalRecord, ms: number): void {
+    this.#endModel(ms, null);
+    const times = { startMs: ms, endMs: null, overMs: null };
+    const reason = str(record, "reason");
+    this.#wait = { kind: "wait", turn: num(record, "turn"), ...times, seq: record.seq, reason };
+    this.#happenings.push(this.#wait);
+    if (this.#turn) this.#turn.outcome = "waiting";
+  }
+
+  #endTurn(record: JournalRecord, place: Place): void {
+    const { ms } = place;
+    this.#endWait(ms);
+    this.#endModel(ms, null);
     const outcome = str(record, "outcome");
-    if (outcome === "aborted") this.#mark("stopped", record, `stopped by ${str(record, "by") || "someone"}`);
+    if (outcome === "aborted") this.#mark("stopped", place, `stopped by ${str(record, "by") || "someone"}`);
+    if (outcome !== "completed") this.#notStarted(place);
+    this.#recorded.clear();
     if (!this.#turn || this.#turn.turn !== num(record, "turn")) return;
-    this.#turn.to = at;
+    this.#turn.endMs = ms;
     this.#turn.outcome = isOutcome(outcome) ? outcome : "completed";
     if (str(record, "by")) this.#turn.by = str(record, "by");
     if (str(record, "error")) this.#turn.error = str(record, "error");
   }
 
-  #startModel(record: JournalRecord): void {
+  #startModel(record: JournalRecord, ms: number): void {
     if (this.#model) return;
-    const { at, seq } = this.#askedAt ?? record;
-    this.#model = { kind: "model", turn: num(record, "turn"), from: at, to: null, seq, message: null };
-    if (record.kind === "draft") this.#model.first = record.at;
-    this.entries.push(this.#model);
+    const asked = this.#askedAt ?? { ms, seq: record.seq };
+    const times = { startMs: asked.ms, endMs: null, overMs: null };
+    this.#model = { kind: "model", turn: num(record, "turn"), ...times, seq: asked.seq, message: null };
+    if (record.kind === "draft") this.#model.firstMs = ms;
+    this.#happenings.push(this.#model);
   }
 
-  #message(record: JournalRecord): void {
+  #message(record: JournalRecord, ms: number): void {
+    this.#epoch = { ...this.#epoch, messages: this.#epoch.messages + 1 };
+    if (this.#epoch.fromMs === 0) this.#epoch = { ...this.#epoch, fromMs: ms };
     if (record["carried"] === true) return;
-    const { at, seq } = record;
-    const { role, text, calls } = this.#read(record["message"]);
+    const { seq } = record;
+    const { role, text, calls, answers } = this.#read(record["message"], this.#dialect);
+    const turn = num(record, "turn");
+    for (const { call, failed } of answers) this.#answer(call, failed, ms);
     if (role === "assistant") {
-      for (const { id, input } of calls) this.#subjects.set(id, callSubject(input));
-      this.#startModel(record);
-      this.#endModel(at, str(record, "id"), str(record, "model"));
+      for (const { id, name, input } of calls) {
+        const about = callSubject(input);
+        if (!this.#early.delete(id)) this.#recorded.set(id, { call: id, name, about, turn, seq, ms });
+      }
+      this.#startModel(record, ms);
+      this.#endModel(ms, str(record, "id"), str(record, "model"));
     } else {
       if (this.#turn && this.#turn.prompt === "" && role === "user")
-        this.#turn.prompt = text.slice(0, PROMPT_CHARACTERS_MAX).toWellFormed();
-      this.#askedAt = { at, seq };
+        this.#turn.prompt = shorten(text, TEXT_CHARACTERS_MAX);
+      this.#askedAt = { ms, seq };
     }
   }
 
-  #startTool(record: JournalRecord): void {
+  /** A result that came as a message, without `tool.ended`. */
+  #answer(call: string, failed: boolean, ms: number): void {
+    this.#recorded.delete(call);
+    for (const [key, tool] of this.#tools) {
+      if (tool.call !== call) continue;
+      tool.endMs = ms;
+      tool.outcome = failed ? "failed" : "done";
+      this.#tools.delete(key);
+    }
+  }
+
+  #startTool(record: JournalRecord, ms: number): void {
+    const times = { startMs: ms, endMs: null, overMs: null };
+    const call = str(record, "call");
     const tool: Tool = {
       kind: "tool",
       turn: num(record, "turn"),
-      from: record.at,
-      to: null,
+      ...times,
       seq: record.seq,
-      call: str(record, "call"),
+      call,
       name: str(record, "name"),
       outcome: "unknown",
     };
     const child = str(record, "child");
     if (child) tool.child = child;
-    const about = callSubject(record["input"]) || this.#subjects.get(tool.call);
+    const recorded = this.#recorded.get(call);
+    if (!this.#recorded.delete(call)) this.#early.add(call);
+    const about = callSubject(record["input"]) || recorded?.about;
     if (about) tool.about = about;
-    this.#tools.set(`${str(record, "message")} ${tool.call}`, tool);
-    this.entries.push(tool);
+    this.#tools.set(`${str(record, "message")} ${call}`, tool);
+    this.#lanes = Math.max(this.#lanes, this.#tools.size);
+    this.#happenings.push(tool);
   }
 
-  #endTool(record: JournalRecord): void {
+  #endTool(record: JournalRecord, ms: number): void {
     const key = `${str(record, "message")} ${str(record, "call")}`;
     const tool = this.#tools.get(key);
-    this.#askedAt = { at: record.at, seq: record.seq };
+    this.#askedAt = { ms, seq: record.seq };
+    this.#recorded.delete(str(record, "call"));
     if (!tool) return;
-    tool.to = record.at;
+    tool.endMs = ms;
     tool.outcome = record["error"] === undefined ? "done" : "failed";
     this.#tools.delete(key);
   }
 
-  #endModel(at: string, message: string | null, model = ""): void {
+  #endModel(ms: number, message: string | null, model = ""): void {
     if (!this.#model) return;
-    this.#model.to = at;
+    this.#model.endMs = ms;
     this.#model.message = message;
     if (model !== "") this.#model.model = model;
     this.#model = null;
   }
 
-  #endWait(at: string): void {
-    if (this.#wait) this.#wait.to = at;
+  #endWait(ms: number): void {
+    if (this.#wait) this.#wait.endMs = ms;
     this.#wait = null;
   }
 
   /** The writer ended without a word: its last record is the last sign of life. */
   #died(): void {
-    if (!this.#lastSign) return;
-    this.#mark("died", this.#lastSign, "the process died");
-    this.#endModel(this.#lastSign.at, null);
+    const place = this.#lastSign;
+    if (!place) return;
+    this.#mark("died", place, DIED);
+    this.#notStarted(place);
+    this.#endModel(place.ms, null);
     if (this.#turn?.outcome === "running") this.#turn.outcome = "interrupted";
-    for (const tool of this.#tools.values()) tool.outcome = "unknown";
+    for (const tool of this.#tools.values()) {
+      tool.outcome = "unknown";
+      tool.overMs = place.ms;
+    }
     this.#tools.clear();
     this.#isOpen = false;
   }
 
-  #mark(mark: Mark, { at, seq }: JournalRecord, words: string): void {
-    this.entries.push({ kind: "mark", mark, at, seq, turn: this.#turn?.turn ?? null, words });
+  #notStarted(place: Place): void {
+    const calls = this.#neverStarted(place);
+    this.#happenings.push(...calls);
+    this.#lanes = Math.max(this.#lanes, this.#tools.size + Math.max(0, calls.length - 1));
+    this.#recorded.clear();
   }
+
+  /** The calls that had not started when the work ended here, and a mark that says so. */
+  #neverStarted(place: Place): Happening[] {
+    // A call that waits for a person is not lost.
+    if (!this.#recordsStarts || this.#wait !== null || this.#recorded.size === 0) return [];
+    const calls = [...this.#recorded.values()];
+    const bars = calls.map(({ call, name, about, turn, seq, ms }): Tool => {
+      const times = { startMs: ms, endMs: place.ms, overMs: null };
+      return { kind: "tool", turn, ...times, seq, call, name, outcome: "not-run", ...(about ? { about } : {}) };
+    });
+    return [...bars, this.#markOf("not-run", place, notRunWords(calls.map(({ name }) => name)))];
+  }
+
+  #mark(mark: Mark["mark"], place: Place, words: string): void {
+    this.#happenings.push(this.#markOf(mark, place, words));
+  }
+
+  #markOf(mark: Mark["mark"], { ms, seq }: Place, words: string): Mark {
+    return { kind: "mark", mark, startMs: ms, seq, turn: this.#turn?.turn ?? null, words };
+  }
+}
+
+const DIED = "the process died";
+
+function notRunWords(names: readonly string[]): string {
+  const shown = names.slice(0, NAMES_MAX).join(", ");
+  const more = names.length > NAMES_MAX ? ` and ${names.length - NAMES_MAX} more` : "";
+  return `${names.length === 1 ? "a tool call" : `${names.length} tool calls`} had not started: ${shown}${more}`;
 }
 
 function replacedWords(reason: string): string {
@@ -241,7 +408,7 @@ function isOutcome(outcome: string): outcome is "completed" | "aborted" | "faile
 
 function str(record: JournalRecord, name: string): string {
   const value = record[name];
-  return typeof value === "string" ? value : "";
+  return typeof value === "string" ? shorten(value, TEXT_CHARACTERS_MAX) : "";
 }
 
 function num(record: JournalRecord, name: string): number {

@@ -4,7 +4,9 @@ import {
   type DialectName,
   type Draft,
   dialects,
+  type Entry,
   HoldfastError,
+  type Metadata,
   type Outcome,
   type ResumeOptions,
   type Session,
@@ -51,6 +53,10 @@ export async function apply(work: Work, key: string, record: RecordToMake): Prom
       const { call, replay, child, name, input } = record;
       return openTurn(work).toolStarted(call, defined({ replay, child, name, input }));
     }
+    case "tool.process": {
+      const { call, pid, started, group } = record;
+      return lastTurn(work).toolProcess(call, { pid, started, ...(group ? { group } : {}) });
+    }
     case "tool.ended":
       return lastTurn(work).toolEnded(record.call, outcomeOf(record), record.shown);
     case "draft": {
@@ -62,6 +68,9 @@ export async function apply(work: Work, key: string, record: RecordToMake): Prom
       await openDraft(work).discard(record.reason);
       work.draft = null;
       return;
+    case "draft.restart":
+      work.draft = openDraft(work).restart();
+      return session.flush();
     case "usage":
       return lastTurn(work).usage(record.usage as Usage);
     case "turn.suspend":
@@ -77,6 +86,16 @@ export async function apply(work: Work, key: string, record: RecordToMake): Prom
       return;
     case "queue.take":
       return session.dequeue(record.queued);
+    case "replace":
+      return session.replace(itemsFor(session, record.items), { reason: record.reason });
+    case "undo":
+      return session.undo();
+    case "edit": {
+      const { ids, shown, reason, now } = record;
+      return session.edit(ids, shown, { reason, ...(now ? { now } : {}) });
+    }
+    case "patch":
+      return session.patch(record.message, record.metadata as Metadata);
     case "note":
       return session.note(record.name, record.value as never);
     case "title":
@@ -108,6 +127,19 @@ function contentOf(session: Session<unknown>, queued: string | undefined, messag
   throw new HoldfastError("QUEUE_UNKNOWN", message, { id: shown });
 }
 
+/** The messages of a new conversation. Throws MESSAGE_UNKNOWN. */
+function itemsFor({ id, entries }: Session<unknown>, items: Of<"replace">["items"]): (Entry<unknown> | unknown)[] {
+  const known = new Map(entries.map((entry) => [entry.id, entry]));
+  return items.map((item) => {
+    if ("message" in item) return item.message;
+    const entry = known.get(item.keep);
+    if (entry) return entry;
+    const shown = item.keep.slice(0, 80);
+    const message = `The conversation has no message ${JSON.stringify(shown)}, so it was not replaced. Nothing was changed. Get the ids from GET /sessions/${id}/recording/messages.`;
+    throw new HoldfastError("MESSAGE_UNKNOWN", message, { id: shown });
+  });
+}
+
 function optionsOf(key: string, record: Of<"turn.start"> | Of<"messages"> | Of<"queue.put">): AppendOptions {
   const { metadata, model } = record;
   const id = "queued" in record && record.queued !== undefined ? undefined : key;
@@ -116,13 +148,14 @@ function optionsOf(key: string, record: Of<"turn.start"> | Of<"messages"> | Of<"
   return defined({ id, metadata, model, usage }) as AppendOptions;
 }
 
-/** Outcomes that the agent knows come first; then what is safe to run again stays open, if that is wanted. */
-function resumeOptions({ calls, outcomes = {}, draft }: Of<"turn.resume">): ResumeOptions {
+/** Outcomes that the agent knows come first, then what it wants to keep, then what is safe to run again. */
+function resumeOptions({ calls, keep = [], outcomes = {}, draft }: Of<"turn.resume">): ResumeOptions {
   return {
     draft,
     calls: ({ id, state, replay }) => {
       const known = Object.hasOwn(outcomes, id) ? outcomes[id] : undefined;
       if (known) return outcomeOf(known);
+      if (keep.includes(id)) return "keep";
       return calls === "rerun" && (state === "never-started" || replay === "safe") ? "keep" : "close";
     },
   };

@@ -1,17 +1,17 @@
 import { createHash, randomUUID } from "node:crypto";
 import { setTimeout as sleep } from "node:timers/promises";
-import { type DialectName, HoldfastError, isHoldfastError, type Store } from "holdfast";
+import { type DialectName, HoldfastError, idFrom, isHoldfastError, type Store } from "holdfast";
 import { defined } from "holdfast/store";
 import { refuse } from "../access/request-error.ts";
-import type { ModelRequest, Recorded, Recording, RecordToMake } from "../schemas/recorder.ts";
+import type { ModelRequest, Recorded, RecordedMessages, Recording, RecordToMake } from "../schemas/recorder.ts";
 import { apply, idsOf, openTurn, type Work } from "./apply.ts";
 import { canonical } from "./canonical.ts";
-import { jsonOf, recordingOf } from "./show.ts";
+import { jsonOf, messageOf, recordingOf } from "./show.ts";
 
 const APP = "holdfast recorder";
 const IDLE_MS = 600_000;
 const GRACE_POLL_MS = 50;
-/** Labels of a session that was created with a key: by them the same request leads to the same session. */
+/** Labels of a session that was created with a key: by the second, a request with other attributes is told apart. */
 const KEY_LABEL = "holdfast.key";
 const CONTENT_LABEL = "holdfast.content";
 
@@ -52,7 +52,7 @@ export class Recorder {
   readonly #now: () => number;
   readonly #idleMs: number;
   readonly #held = new Map<string, Held>();
-  /** The end of the work under way, by session or by key of a creation. */
+  /** The end of the work under way, by session. */
   readonly #lines = new Map<string, Promise<unknown>>();
   readonly #sweep: NodeJS.Timeout;
   #isStopping = false;
@@ -60,7 +60,8 @@ export class Recorder {
   constructor(store: Store, options: RecorderOptions) {
     this.#store = store;
     this.#options = options;
-    this.#now = options.now ?? Date.now;
+    // A clock that is set, or a machine that slept, must not take a session from its recorder.
+    this.#now = options.now ?? (() => performance.now());
     this.#idleMs = options.idleMs ?? IDLE_MS;
     const everyMs = Math.max(20, Math.min(this.#idleMs / 4, 5000));
     this.#sweep = setInterval(() => void this.releaseIdle(), everyMs).unref();
@@ -76,41 +77,48 @@ export class Recorder {
       parent: parent && { session: parent.session, ...defined({ call: parent.call }) },
     });
     if (key === undefined) return this.#create(dialect, { ...attributes, ...defined({ labels }) });
-    const content = digest(canonical({ dialect, title, cwd, app, labels, parent }));
-    return this.#inLine(`key ${key}`, async () => {
-      const { sessions } = await this.#store.list({ labels: { [KEY_LABEL]: key }, empty: true, limit: 1 });
-      const [made] = sessions;
-      if (!made)
-        return this.#create(dialect, {
-          ...attributes,
-          labels: { ...labels, [KEY_LABEL]: key, [CONTENT_LABEL]: content },
-        });
-      if (made.labels?.[CONTENT_LABEL] !== content) throw keyTaken(key);
-      return this.take(made.id, true);
+    const content = digest(contentOf({ dialect, title, cwd, app, labels, parent }));
+    const id = recordingId(key);
+    return this.#inLine(id, async () => {
+      try {
+        const own = { [KEY_LABEL]: key, [CONTENT_LABEL]: content };
+        return await this.#create(dialect, { ...attributes, id, labels: { ...labels, ...own } });
+      } catch (error) {
+        // Of several servers, the store lets one create it.
+        if (!isHoldfastError(error, "SESSION_EXISTS")) throw error;
+      }
+      const { attributes: made } = await this.#store.read(id);
+      if (made.labels[CONTENT_LABEL] !== content) throw keyTaken(key);
+      return this.#take(id, true);
     });
   }
 
   /** Throws RECORDER_BUSY, SESSION_NOT_FOUND, SESSION_BUSY. */
   take(id: string, isForced: boolean): Promise<Recording> {
     this.#assertAccepting();
-    return this.#inLine(id, async () => {
-      const held = this.#held.get(id);
-      if (!held) return this.#keep(await this.#store.resume<unknown>(id, { app: APP }));
-      if (!isForced)
-        throw refuse(
-          "RECORDER_BUSY",
-          `Session ${id} already has a recorder, which was last heard of ${Math.round((this.#now() - held.usedAt) / 1000)} s ago. Nothing was changed. If that agent is gone, take the session from it ("take": true); otherwise wait until it releases the session.`,
-          { session: id },
-        );
-      await held.session.turn?.abort({ by: "recorder", reason: "another one has taken over" });
-      Object.assign(held, { recorder: randomUUID(), draft: null, turn: null, usedAt: this.#now() });
-      return this.#show(held, held.recorder);
-    });
+    return this.#inLine(id, () => this.#take(id, isForced));
   }
 
-  /** Whether this server records the session. */
+  async #take(id: string, isForced: boolean): Promise<Recording> {
+    const held = this.#held.get(id);
+    if (held && !isForced)
+      throw refuse(
+        "RECORDER_BUSY",
+        `Session ${id} already has a recorder, which was last heard of ${Math.round((this.#now() - held.usedAt) / 1000)} s ago. Nothing was changed. If that agent is gone, take the session from it ("take": true); otherwise wait until it releases the session.`,
+        { session: id },
+      );
+    // Opened again: the tools that the other one has started are not running for this one.
+    if (held) {
+      const why = { by: "recorder", reason: "another one has taken over" };
+      await held.session.turn?.abort(why);
+      await this.#end(id, held, why);
+    }
+    return this.#keep(await this.#store.resume<unknown>(id, { app: APP }));
+  }
+
+  /** Whether this server records the session, or is about to. */
   has(id: string): boolean {
-    return this.#held.has(id);
+    return this.#held.has(id) || this.#lines.has(id);
   }
 
   /** With its recorder's own id, also a sign of life. */
@@ -132,7 +140,7 @@ export class Recorder {
     key: string,
     record: RecordToMake,
   ): Promise<{ readonly recorded: Recorded; readonly repeated: boolean }> {
-    const content = canonical(record);
+    const content = contentOf(record);
     if (record.type === "turn.start" || record.type === "turn.resume") this.#assertAccepting();
     return this.#use(id, recorder, async (held) => {
       if (!held) {
@@ -141,7 +149,7 @@ export class Recorder {
         return { recorded: { key, ...known, ids: idsOf(key, record) }, repeated: true };
       }
       const { seq, last, repeated } = await held.session.once(key, content, () => apply(held, key, record), {
-        streams: record.type === "draft" || record.type === "draft.discard",
+        streams: record.type === "draft" || record.type === "draft.discard" || record.type === "draft.restart",
       });
       return { recorded: { key, seq, last, ids: idsOf(key, record) }, repeated };
     });
@@ -158,6 +166,13 @@ export class Recorder {
       const shown = dialect === undefined || dialect === own ? messages : await this.#options.messagesIn(id, dialect);
       return { turn: turn.number, dialect: dialect ?? own, messages: shown.map(jsonOf), draft: draft.id };
     });
+  }
+
+  /** The messages of the conversation with their ids, from index `from` on; without it, the last ones. */
+  async messages(id: string, from: number | undefined, limit: number): Promise<RecordedMessages> {
+    const { entries } = this.#held.get(id)?.session ?? (await this.#store.read<unknown>(id));
+    const start = Math.min(from ?? Math.max(0, entries.length - limit), entries.length);
+    return { count: entries.length, from: start, messages: entries.slice(start, start + limit).map(messageOf) };
   }
 
   /** Does nothing if nobody records the session. Throws RECORDER_UNKNOWN if another one does. */
@@ -265,6 +280,16 @@ export class Recorder {
   }
 }
 
+/** Throws REQUEST_INVALID. */
+function contentOf(value: unknown): string {
+  try {
+    return canonical(value);
+  } catch (error) {
+    if (!(error instanceof RangeError)) throw error;
+    throw refuse("REQUEST_INVALID", "The body is nested too deeply. Nothing was recorded.", { in: "body" });
+  }
+}
+
 /** The journal accepts nothing more until it is opened again. */
 function isOver(error: unknown): boolean {
   return isHoldfastError(
@@ -278,6 +303,11 @@ function isOver(error: unknown): boolean {
       "SYNC_FAILED",
     ] as const),
   );
+}
+
+/** The session that was, or will be, created with this key: the same in every server. */
+export function recordingId(key: string): string {
+  return idFrom(`holdfast recording ${key}`);
 }
 
 function recorderUnknown(session: string): Error {

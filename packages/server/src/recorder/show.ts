@@ -1,6 +1,6 @@
-import type { Interruption, OpenCall, Reading, Turn } from "holdfast";
+import type { Entry, Interruption, OpenCall, Reading, Turn } from "holdfast";
 import { defined } from "holdfast/store";
-import type { Recording } from "../schemas/recorder.ts";
+import type { RecordedMessages, Recording } from "../schemas/recorder.ts";
 
 /** Where the recording of a session stands, as plain JSON. Pure. */
 export function recordingOf(
@@ -36,6 +36,16 @@ function callOf({ id, message, name, input, state, startedAt, replay, child }: O
   return { id, message, name, input: jsonOf(input), state, ...defined({ startedAt, replay, child }) };
 }
 type OpenCallShown = NonNullable<Recording["turn"]>["calls"][number];
+
+/** A message of the conversation, with everything that is known about it. */
+export function messageOf(entry: Entry<unknown>): RecordedMessages["messages"][number] {
+  const { id, turn, step, at, message, metadata, model, synthetic, incomplete, late, replacedBy } = entry;
+  return {
+    ...{ id, turn, step, at, message: jsonOf(message) },
+    ...(Object.keys(metadata).length === 0 ? {} : { metadata: jsonOf(metadata) as Record<string, unknown> }),
+    ...defined({ model, synthetic, incomplete, late, replacedBy }),
+  };
+}
 
 /** Bytes as base64 and URLs as text, which the SDKs accept too. */
 export function jsonOf(value: unknown): unknown {

@@ -10,13 +10,22 @@ export const readingOperations = {
     path: "/sessions/:id/transcript",
     tag: "reading",
     summary: "A range of the conversation, as people read it",
-    description: "By index (`from`), from the end (`last`), or what may have changed since a cursor (`since`).",
+    description:
+      "By index (`from`), from the end (`last`), what may have changed since a cursor (`since`), or what surrounds a message (`around`) or a time (`near`). Give one of these; `near` may come with `around`, for a message that is not there.",
     access: "read",
     params: id,
     query: z.strictObject({
       from: z.coerce.number().int().min(0).optional(),
       last: z.coerce.number().int().min(1).max(2000).optional(),
       since: transcript.cursor.optional(),
+      around: z.string().min(1).max(400).optional().describe("The id of an item, a message or a tool call."),
+      near: z.iso.datetime().optional().describe("The item that was recorded nearest to this time."),
+      until: z.coerce
+        .number()
+        .int()
+        .min(1)
+        .optional()
+        .describe("Reads the replaced conversation with this last record: see `/sessions/:id/epochs`."),
       limit: limit(200, 2000),
     }),
     answers: { 200: transcript.transcript },
@@ -27,10 +36,27 @@ export const readingOperations = {
     path: "/sessions/:id/timeline",
     tag: "reading",
     summary: "Turns, model calls, tools, deaths and replacements, with times",
+    description:
+      "The whole session, or a window of it. In a long session, neighbours of one kind that are too short to tell apart are merged; ask for a window to see more of them. Marks are merged with their own kind only.",
     access: "read",
     params: id,
+    query: z.strictObject({
+      from: z.iso.datetime().optional(),
+      to: z.iso.datetime().optional(),
+      buckets: limit(600, 2000).describe("How many bars of a row can be told apart, such as its width in pixels."),
+    }),
     answers: { 200: transcript.timeline },
-    problems: [404, 422],
+    problems: [404],
+  },
+  getEpochs: {
+    method: "get",
+    path: "/sessions/:id/epochs",
+    tag: "reading",
+    summary: "The conversations that a compaction, rewind or clear replaced",
+    access: "read",
+    params: id,
+    answers: { 200: transcript.epochs },
+    problems: [404],
   },
   getChanges: {
     method: "get",

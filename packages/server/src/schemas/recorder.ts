@@ -1,5 +1,6 @@
 import { z } from "zod";
 import type { Operation } from "./operation.ts";
+import { limit } from "./operation-parts.ts";
 import { sessionId } from "./session.ts";
 import { usage } from "./transcript.ts";
 
@@ -17,9 +18,11 @@ const key = z
   .string()
   .min(1)
   .max(200)
+  .refine((text) => text.isWellFormed(), { message: "A key must be well-formed Unicode." })
   .describe("Chosen by the agent, unique in the session. The same key again is recorded once, and answered the same.");
 const message = z.record(z.string(), z.unknown()).describe("A message in the session's dialect, as its SDK has it.");
 const messages = z.union([message, z.array(message).min(1).max(1000)]);
+const messageId = z.string().min(1).max(200).describe("The id of a message of the conversation.");
 const call = z.string().min(1).max(1000).describe("The id of the call, as in the message that makes it.");
 const json = z.unknown();
 const given = {
@@ -48,6 +51,11 @@ const kinds = [
       .describe(
         "Calls without a result. `close`: the model is told how far each got. `rerun`: those that are safe to run again stay open.",
       ),
+    keep: z
+      .array(call)
+      .max(1000)
+      .optional()
+      .describe("Calls that stay open, whatever `calls` says: those that a person has approved, for example."),
     outcomes: z.record(z.string(), outcome).optional().describe("By call: outcomes that the agent knows after all."),
     draft: z.enum(["discard", "keep"]).default("discard").describe("What was streamed. `keep`: the model sees it."),
   }),
@@ -65,6 +73,17 @@ const kinds = [
     child: z.string().max(200).optional().describe("The session that does the work."),
     name: z.string().max(1000).optional().describe("For a tool that starts before its call is recorded."),
     input: json.optional(),
+  }),
+  z.strictObject({
+    type: z.literal("tool.process"),
+    call,
+    pid: z.int().min(1),
+    started: z
+      .string()
+      .min(1)
+      .max(200)
+      .describe("Its start time in any form, to tell it from a later process with the same pid."),
+    group: z.literal(true).optional().describe("`pid` leads a process group."),
   }),
   z.strictObject({
     type: z.literal("tool.ended"),
@@ -90,6 +109,7 @@ const kinds = [
       .describe("Pieces of the answer to the last request, as they were streamed."),
   }),
   z.strictObject({ type: z.literal("draft.discard"), reason: z.string().max(1000).optional() }),
+  z.strictObject({ type: z.literal("draft.restart") }),
   z.strictObject({ type: z.literal("usage"), usage: z.record(z.string(), z.unknown()) }),
   z.strictObject({
     type: z.literal("turn.suspend"),
@@ -101,6 +121,32 @@ const kinds = [
   z.strictObject({ type: z.literal("turn.fail"), error: z.string().max(10_000) }),
   z.strictObject({ type: z.literal("queue.put"), prompt: message, metadata: given.metadata, model: given.model }),
   z.strictObject({ type: z.literal("queue.take"), queued: z.string().describe("The queued prompt to withdraw.") }),
+  z.strictObject({
+    type: z.literal("replace"),
+    reason: z.enum(["compaction", "clear", "rewind", "import"]),
+    items: z
+      .array(
+        z.union([
+          z.strictObject({ keep: messageId }),
+          z.strictObject({ message: message.describe("A new message, such as a summary.") }),
+        ]),
+      )
+      .max(100_000)
+      .describe("The whole new conversation, in order. Calls stay with their results."),
+  }),
+  z.strictObject({ type: z.literal("undo") }),
+  z.strictObject({
+    type: z.literal("edit"),
+    ids: z.array(messageId).min(1).max(1000).describe("All messages of each step."),
+    shown: z.array(message).max(1000).describe("What the conversation has in their place."),
+    reason: z.string().min(1).max(1000),
+    now: z.boolean().optional().describe("The model sees the change at once, not from the next turn on."),
+  }),
+  z.strictObject({
+    type: z.literal("patch"),
+    message: messageId,
+    metadata: z.record(z.string(), z.unknown()).describe("A JSON merge patch for the message's metadata."),
+  }),
   z.strictObject({ type: z.literal("note"), name: z.string().min(1).max(200), value: json }),
   z.strictObject({ type: z.literal("title"), title: z.string() }),
 ] as const;
@@ -174,6 +220,31 @@ const recorded = z
   })
   .meta({ id: "Recorded" });
 export type Recorded = z.output<typeof recorded>;
+
+const recordedMessages = z
+  .object({
+    count: z.int().describe("How many messages the conversation has."),
+    from: z.int().describe("The index of the first one here."),
+    messages: z.array(
+      z
+        .object({
+          id: z.string(),
+          turn: z.int(),
+          step: z.string().describe("Messages of one model response share it."),
+          at: z.string(),
+          message: json,
+          metadata: z.record(z.string(), z.unknown()).optional(),
+          model: z.string().optional(),
+          synthetic: z.string().optional().describe("Why Holdfast made it up: nobody said it."),
+          incomplete: z.literal(true).optional(),
+          late: z.literal(true).optional().describe("A result that the model does not see."),
+          replacedBy: z.string().optional().describe("The edit that took its place."),
+        })
+        .meta({ id: "RecordedMessage" }),
+    ),
+  })
+  .meta({ id: "RecordedMessages" });
+export type RecordedMessages = z.output<typeof recordedMessages>;
 
 const request = z
   .object({
@@ -255,6 +326,22 @@ export const recorderOperations = {
     body: z.strictObject({ recorder, key, record }),
     answers: { 200: recorded },
     problems: [404, 409, 422, 503, 507],
+  },
+  getRecordedMessages: {
+    method: "get",
+    path: "/sessions/:id/recording/messages",
+    tag: "recorder",
+    summary: "The messages of the conversation with their ids",
+    description:
+      "For `replace`, `edit` and `patch`, which name messages by their ids. Send the model what `requestModel` answers with, not these.",
+    access: "owner",
+    params: id,
+    query: z.strictObject({
+      from: z.coerce.number().int().min(0).optional().describe("The index to start at; default: the last ones."),
+      limit: limit(1000, 10_000),
+    }),
+    answers: { 200: recordedMessages },
+    problems: [404, 422],
   },
   requestModel: {
     method: "post",

@@ -163,7 +163,10 @@ export const sessionOperations = {
     summary: "Create a session with the conversation up to a message",
     access: "owner",
     params: id,
-    body: z.strictObject({ at: z.string().optional().describe("The id of an item; default: the whole conversation.") }),
+    body: z.strictObject({
+      at: z.string().optional().describe("The id of an item; default: the whole conversation."),
+      cwd: cwd.optional().describe("The folder that it works in, an absolute path; default: that of the session."),
+    }),
     answers: { 201: session.session },
     problems: [404, 422, 503],
   },

@@ -71,6 +71,7 @@ export const transcript = z
       .nullable()
       .describe("Which `state` events these items show already; null while the server does not have it open."),
     count: z.int().describe("How many items there are."),
+    found: z.int().nullable().describe("The index of what `around` or `near` asked for; null if it is not there."),
     from: z.int().describe("The index of the first item here."),
     items: z.array(item),
   })
@@ -93,6 +94,10 @@ const span = {
   from: time,
   to: time.nullable().describe("Null: it has no recorded end."),
   seq: z.int().describe("The record that it starts with."),
+  count: z
+    .int()
+    .optional()
+    .describe("Stands for this many that are too short to tell apart. The rest describes the gravest of them."),
 };
 
 export const timelineEntry = z
@@ -120,7 +125,9 @@ export const timelineEntry = z
       call: z.string(),
       name: z.string(),
       about: z.string().optional().describe("What it works on, shortened: a path, a command, a pattern."),
-      outcome: z.enum(["done", "failed", "unknown", "running"]),
+      outcome: z
+        .enum(["done", "failed", "unknown", "running", "not-run"])
+        .describe("`not-run`: it had not started when the turn was cut off; it starts where the call was recorded."),
       child: z.string().optional(),
     }),
     z.object({
@@ -131,24 +138,51 @@ export const timelineEntry = z
     z.object({
       kind: z.literal("mark"),
       mark: z
-        .enum(["opened", "closed", "died", "signal", "stopped", "resumed", "replaced", "repaired"])
-        .describe("`died`: the writer ended without closing the session; `at` is its last record."),
+        .enum(["opened", "closed", "died", "signal", "stopped", "not-run", "resumed", "replaced", "repaired"])
+        .describe(
+          "`died`: the writer ended without closing the session; `at` is its last record. `not-run`: calls had not started when the turn was cut off.",
+        ),
       at: time,
       seq: z.int(),
+      count: z.int().optional().describe("Stands for this many of its kind, close together. The first is shown."),
       turn: z.int().nullable(),
       words: z.string().describe("What happened, for people."),
     }),
   ])
   .meta({ id: "TimelineEntry" });
 
+export type TimelineEntry = z.infer<typeof timelineEntry>;
+
 export const timeline = z
   .object({
     cursor: cursor.nullable(),
-    from: time.nullable(),
-    to: time.nullable(),
+    from: time.nullable().describe("When the session begins."),
+    to: time.nullable().describe("Its last record."),
+    turns: z.int().describe("How many turns there are in the whole session."),
+    lanes: z.int().describe("How many tools ran at the same time, at most."),
+    isMerged: z.boolean().describe("Neighbours were merged. Ask for a shorter window to see each of them."),
     entries: z.array(timelineEntry).describe("In the order in which they started."),
   })
-  .meta({ id: "Timeline", description: "What happened when, over all epochs of the session." });
+  .meta({
+    id: "Timeline",
+    description: "What happened when, over all epochs of the session. At most 200 KB, whatever the session's size.",
+  });
+
+export const epochs = z
+  .object({
+    epochs: z.array(
+      z
+        .object({
+          until: z.int().describe("Its last record: the `until` of its transcript."),
+          from: time,
+          to: time.describe("When it was replaced."),
+          reason: z.string().describe("`compaction`, `clear`, `rewind` or `import`."),
+          messages: z.int(),
+        })
+        .meta({ id: "Epoch" }),
+    ),
+  })
+  .meta({ id: "Epochs", description: "The conversations before the current one, oldest first." });
 
 export const changes = z
   .object({

@@ -116,13 +116,47 @@ test("a read-only token shows one session, and nothing else; it ends when it is 
   expect(await status(`/sessions/${shared}`)).toBe(401);
 });
 
+test("the event streams of a read-only token end when it is removed or expires; the owner's go on", async () => {
+  await using stage = await ServerStage.start();
+  const id = await stage.session();
+  const follow = async (token: string): Promise<{ readonly ended: Promise<void> }> => {
+    const answer = await stage.fetch(`/sessions/${id}/events`, { token });
+    expect(answer.status).toBe(200);
+    const reader = answer.body!.getReader();
+    const read = async (): Promise<void> => {
+      while (!(await reader.read()).done);
+    };
+    return { ended: read().catch(() => {}) };
+  };
+  const share = async (body: { expiresAt?: string } = {}) => stage.client.call("createShare", { params: { id }, body });
+  const [removed, expiring, kept] = [
+    await share(),
+    await share({ expiresAt: new Date(Date.now() + 3000).toISOString() }),
+    await share(),
+  ];
+  const streams = await Promise.all([removed, expiring, kept].map(({ token }) => follow(token!)));
+  let isOwnerOn = true;
+  void (await follow(stage.token)).ended.then(() => {
+    isOwnerOn = false;
+  });
+  expect(stage.server.streams.count).toBe(4);
+  await stage.client.call("removeShare", { params: { id, share: removed.id } });
+  await streams[0]!.ended;
+  await streams[1]!.ended;
+  await expect.poll(() => stage.server.streams.count, PATIENT).toBe(2);
+  expect(isOwnerOn).toBe(true);
+  expect((await stage.fetch(`/sessions/${id}/events`, { token: expiring.token! })).status).toBe(401);
+  const { shares } = await stage.client.call("listAllShares");
+  expect(shares.map((one) => one.id)).toEqual([kept.id]);
+});
+
 test("a read-only token expires", () => {
   let now = Date.parse("2026-11-16T12:00:00Z");
   const credentials = new Credentials(newToken(), undefined, () => now);
   const { token } = credentials.share("s", "2026-11-16T13:00:00.000Z");
   const cookie = credentials.cookieFor(token)!;
-  expect(credentials.byToken(token)).toEqual({ access: "read", session: "s" });
-  expect(credentials.byCookie(cookie)).toEqual({ access: "read", session: "s" });
+  expect(credentials.byToken(token)).toMatchObject({ access: "read", session: "s" });
+  expect(credentials.byCookie(cookie)).toMatchObject({ access: "read", session: "s" });
   now += 3_600_000;
   expect(credentials.byToken(token)).toBe(null);
   expect(credentials.byCookie(cookie)).toBe(null);

@@ -1,3 +1,5 @@
+import { spawn } from "node:child_process";
+import { once } from "node:events";
 import { cpSync, readFileSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { openStore } from "holdfast";
@@ -140,4 +142,33 @@ test("a stop during a turn is an explicit request; a client that leaves stops no
   await chat.settled();
   expect(chat.state).toMatchObject({ status: "idle", interruption: null });
   expect(chat.state.items.at(-1)).toMatchObject({ kind: "answer" });
+});
+
+test("a process that is killed leaves no word, and its session is interrupted all the same", async () => {
+  await using stage = await ServerStage.start();
+  const program = `
+    import { openStore } from "holdfast";
+    const store = await openStore(process.argv[1]);
+    const session = await store.create({ dialect: "ai-sdk", title: "elsewhere" });
+    await session.startTurn({ role: "user", content: "hello" });
+    console.log(session.id);
+    setInterval(() => {}, 1000);`;
+  const flags = ["--conditions=holdfast-source", "--input-type=module", "-e", program, stage.folder];
+  const agent = spawn(process.execPath, flags, { stdio: ["ignore", "pipe", "inherit"] });
+  const [output] = (await once(agent.stdout, "data")) as [Buffer];
+  const id = output.toString().trim();
+  // Followed, so that the server has it in memory.
+  const stop = new AbortController();
+  const followed = stage.fetch(`/sessions/${id}/events?after=end`, { signal: stop.signal });
+  await followed;
+  const session = () => stage.client.call("getSession", { params: { id } });
+  const turns = async () =>
+    (await stage.client.call("getTimeline", { params: { id } })).entries.filter(({ kind }) => kind !== "model");
+  expect(await session()).toMatchObject({ status: "running", holder: { pid: agent.pid } });
+  expect(await turns()).toMatchObject([{ kind: "mark" }, { kind: "turn", outcome: "running" }]);
+  agent.kill("SIGKILL");
+  await once(agent, "exit");
+  await expect.poll(session, PATIENT).toMatchObject({ status: "interrupted", holder: null });
+  expect(await turns()).toMatchObject([{ kind: "mark" }, { outcome: "interrupted" }, { kind: "mark", mark: "died" }]);
+  stop.abort();
 });

@@ -165,6 +165,20 @@ test("every operation answers with every status that it documents, in the docume
     status: 410,
     code: "CURSOR_STALE",
   });
+  const { items } = (await send("getTranscript", { params: { id } })).body as { items: { id: string }[] };
+  const around = items[1]!.id;
+  expect(await send("getTranscript", { params: { id }, query: { around, limit: "1" } })).toMatchObject({
+    body: { found: 1, from: 1, items: [{ id: around }] },
+  });
+  expect(await send("getTranscript", { params: { id }, query: { from: "1", last: "1" } })).toMatchObject({
+    status: 400,
+    code: "REQUEST_INVALID",
+  });
+  expect(await send("getTranscript", { params: { id }, query: { until: "3" } })).toMatchObject({
+    status: 404,
+    code: "EPOCH_UNKNOWN",
+  });
+  expect(await send("getEpochs", { params: { id } })).toMatchObject({ body: { epochs: [] } });
   await send("changeSession", { params: { id }, body: { title: "renamed", mode: "plan", model: "offline" } });
   expect(await send("listSessions", { query: { status: "idle" } })).toMatchObject({ status: 200 });
   expect(await send("searchSessions", { query: { q: "notes" } })).toMatchObject({ status: 200 });
@@ -179,11 +193,26 @@ test("every operation answers with every status that it documents, in the docume
   expect(await send("forkSession", { params: { id }, body: { at: prompt.id } })).toMatchObject({ status: 201 });
   expect(await send("rewind", { params: { id }, body: { message: prompt.id } })).toMatchObject({ status: 200 });
   await send("clear", { params: { id } });
+  const { epochs } = (await send("getEpochs", { params: { id } })).body as {
+    epochs: { until: number; reason: string }[];
+  };
+  expect(epochs.map(({ reason }) => reason)).toContain("clear");
+  expect(await send("getTranscript", { params: { id }, query: { until: String(epochs[0]!.until) } })).toMatchObject({
+    body: {
+      cursor: null,
+      count: items.length,
+      items: items.map((item) => ({ id: item.id, aside: expect.any(String) })),
+    },
+  });
   await send("getDamage", { params: { id } });
   const share = (await send("createShare", { params: { id }, body: { expiresAt: "2999-01-01T00:00:00Z" } })).body as {
     id: string;
   };
   await send("listShares", { params: { id } });
+  expect(await send("listAllShares")).toMatchObject({
+    status: 200,
+    body: { shares: [{ session: id }, { id: share.id }] },
+  });
   expect(await send("removeShare", { params: { id, share: share.id } })).toMatchObject({ status: 204 });
 
   // A queued prompt is withdrawn; an interrupted turn is finished.

@@ -175,6 +175,150 @@ test("a repeated key is recorded once, and answered in the same words; with anot
   expect((await agent.state()).body.usage.inputTokens).toBe(10);
 });
 
+test("compaction: the conversation is replaced once, whoever repeats it, and can be brought back", async () => {
+  await using stage = await staged();
+  const agent = await Agent.create(stage, { key: "compacted" });
+  await agent.makes({ type: "turn.start", prompt }, "p1");
+  await agent.makes({ type: "messages", messages: asks("c1") }, "a1");
+  await agent.makes({ type: "tool.started", call: "c1" });
+  await agent.makes({ type: "tool.ended", call: "c1", value: "seven" });
+  await agent.makes({ type: "messages", messages: { role: "assistant", content: "seven" }, end: true }, "a2");
+  await agent.makes({ type: "turn.start", prompt: { role: "user", content: "and the moons?" } }, "p2");
+  const known = (await agent.messages()).body;
+  expect(known).toMatchObject({
+    count: 5,
+    from: 0,
+    messages: [{ id: "p1", turn: 1, message: prompt }, {}, {}, {}, {}],
+  });
+  expect((await agent.messages({ from: "3", limit: "1" })).body).toMatchObject({ from: 3, messages: [{ id: "a2" }] });
+  const summary = { role: "user", content: "Summary: there are seven stars." };
+  const replace = { type: "replace", reason: "compaction", items: [{ message: summary }, { keep: "p2" }] };
+  // The same checks as in TypeScript: what is wrong changes nothing.
+  const result: string = known.messages[2].id;
+  expect(await agent.refused({ ...replace, items: [{ keep: "gone" }] })).toBe("MESSAGE_UNKNOWN");
+  expect(await agent.refused({ ...replace, items: [{ keep: "p2" }, { keep: "p2" }] })).toBe("MESSAGE_ID_TAKEN");
+  expect(await agent.refused({ ...replace, items: [{ keep: result }, { keep: "p2" }] })).toBe("STEP_SPLIT");
+  expect(await agent.refused({ ...replace, items: [{ message: { role: "alien" } }] })).toBe("MESSAGE_UNFIT");
+  for (const wrong of [
+    { ...replace, reason: "tidy" },
+    { ...replace, items: [{ keep: "p2", message: summary }] },
+  ])
+    expect(await agent.refused(wrong)).toBe("REQUEST_INVALID");
+  expect((await agent.messages()).body.count).toBe(5);
+
+  const made = await agent.makes(replace, "compact-1");
+  const asked = (await agent.request()).body.messages;
+  expect(validateAnthropic({ messages: asked })).toEqual([]);
+  expect(asked).toEqual([
+    { role: "user", content: [summary.content, "and the moons?"].map((text) => ({ type: "text", text })) },
+  ]);
+  expect(await agent.makes(replace, "compact-1")).toEqual(made);
+  expect(await agent.refused({ ...replace, reason: "clear" }, "compact-1")).toBe("KEY_TAKEN");
+  // The turn goes on in the new conversation, and the key is known after a restart, and from before the epoch too.
+  await agent.makes({ type: "messages", messages: { role: "assistant", content: "two" }, end: true }, "a3");
+  await stage.stop();
+  await stage.start();
+  const again = new Agent({ url: stage.server.url, token: stage.token }, agent as never);
+  expect(await again.makes(replace, "compact-1")).toEqual(made);
+  expect((await again.post({ type: "turn.start", prompt }, "p1")).headers.get("idempotent-replayed")).toBe("true");
+  const history = await Array.fromAsync(stage.host.sessions.history(agent.session));
+  expect(history.filter(({ kind }) => kind === "epoch")).toHaveLength(1);
+  again.recorder = (await again.take()).body.recorder;
+  await again.makes({ type: "undo" }, "undo-1");
+  await again.makes({ type: "undo" }, "undo-1");
+  expect((await again.messages()).body.messages.map(({ id }: { id: string }) => id)).toEqual([
+    ...["p1", "a1", result, "a2", "p2", "a3"],
+  ]);
+  expect(await again.refused({ type: "undo" }, "undo-2")).toBe("UNDO_TOO_LATE");
+});
+
+test("after a takeover, calls whose tools the other recorder had started do not keep a compaction from happening", async () => {
+  await using stage = await staged();
+  const agent = await Agent.create(stage);
+  await agent.makes({ type: "turn.start", prompt }, "p1");
+  await agent.makes({ type: "messages", messages: asks("c1", "c2") });
+  await agent.makes({ type: "tool.started", call: "c1" });
+  const replace = { type: "replace", reason: "compaction", items: [{ message: prompt }] };
+  expect(await agent.refused(replace)).toBe("CALLS_OPEN");
+  agent.recorder = (await agent.take(true)).body.recorder;
+  await agent.makes({ type: "turn.resume", calls: "rerun" });
+  await agent.makes({ type: "tool.started", call: "c2" });
+  await agent.makes({ type: "tool.ended", call: "c2", value: "seven" });
+  await agent.makes({ type: "messages", messages: { role: "assistant", content: "let me see" } });
+  await agent.makes(replace);
+  const { messages } = (await agent.request()).body;
+  expect(validateAnthropic({ messages })).toEqual([]);
+});
+
+test("edits, metadata, the process of a tool, and a request that is sent again", async () => {
+  await using stage = await staged();
+  const agent = await Agent.create(stage);
+  await agent.makes({ type: "turn.start", prompt, metadata: { from: "slack" } }, "p1");
+  await agent.makes({ type: "patch", message: "p1", metadata: { from: null, seen: true } }, "patch");
+  expect(await agent.refused({ type: "patch", message: "gone", metadata: {} })).toBe("MESSAGE_UNKNOWN");
+  await agent.request();
+  await agent.makes({ type: "draft", deltas: [{ text: "a broken str" }] });
+  // What was said meanwhile comes after the answer, also after the restart.
+  await agent.makes({ type: "messages", messages: { role: "user", content: "hurry" } }, "steer");
+  await agent.makes({ type: "draft.restart" }, "restart");
+  await agent.makes({ type: "draft.restart" }, "restart");
+  await agent.makes({ type: "draft", deltas: [{ text: "let me look" }] });
+  await agent.makes({ type: "messages", messages: asks("c1") }, "a1");
+  expect(await agent.refused({ type: "draft.restart" })).toBe("DRAFT_DISCARDED");
+  await agent.makes({ type: "tool.started", call: "c1" });
+  const process = { type: "tool.process", call: "c1", pid: 4711, started: "12:00", group: true };
+  await agent.makes(process, "process");
+  expect(await agent.refused({ ...process, call: "c9" })).toBe("CALL_UNKNOWN");
+  await agent.makes({ type: "tool.ended", call: "c1", value: "seven" });
+  await agent.makes({
+    type: "edit",
+    ids: ["p1"],
+    shown: [{ role: "user", content: "count" }],
+    reason: "shorter",
+    now: true,
+  });
+  const { body } = await agent.messages();
+  const edited = body.messages.find(({ id }: { id: string }) => id === "p1");
+  expect(edited).toMatchObject({ metadata: { seen: true }, replacedBy: expect.any(String) });
+  const { messages } = (await agent.request()).body;
+  expect(validateAnthropic({ messages })).toEqual([]);
+  expect(messages[0].content).toBe("count");
+  expect(JSON.stringify(messages).indexOf("hurry")).toBeGreaterThan(JSON.stringify(messages).indexOf("tool_use"));
+  const history = await Array.fromAsync(stage.host.sessions.history(agent.session));
+  expect(history.filter(({ kind }) => kind === "tool.process")).toMatchObject([{ pid: 4711, group: true }]);
+});
+
+test("approval: calls wait for a person over a restart; one is approved and runs, the other is denied", async () => {
+  await using stage = await staged();
+  const agent = await Agent.create(stage);
+  await agent.makes({ type: "turn.start", prompt });
+  await agent.makes({ type: "messages", messages: asks("c1", "c2") });
+  await agent.makes({ type: "turn.suspend", reason: "permission", calls: ["c1", "c2"] });
+  await stage.stop();
+  await stage.start();
+  const again = new Agent({ url: stage.server.url, token: stage.token }, agent as never);
+  const taken = (await again.take()).body;
+  expect(taken.interruption.calls).toMatchObject([{ state: "awaiting" }, { state: "awaiting" }]);
+  again.recorder = taken.recorder;
+  await again.makes({ type: "turn.resume", keep: ["c1"], outcomes: { c2: { error: "The person said no." } } });
+  expect((await again.state()).body.turn.calls).toMatchObject([{ id: "c1" }]);
+  await again.makes({ type: "tool.started", call: "c1" });
+  await again.makes({ type: "tool.ended", call: "c1", value: "seven" });
+  const { messages } = (await again.request()).body;
+  expect(validateAnthropic({ messages })).toEqual([]);
+  expect(JSON.stringify(messages)).toContain("The person said no.");
+});
+
+test("an image in a message comes back as it was sent", async () => {
+  await using stage = await staged();
+  const agent = await Agent.create(stage);
+  const data = Buffer.from(Array.from({ length: 3000 }, (_, at) => at % 256)).toString("base64");
+  const image = { type: "image", source: { type: "base64", media_type: "image/png", data } };
+  const asked = { role: "user", content: [{ type: "text", text: "what is this?" }, image] };
+  await agent.makes({ type: "turn.start", prompt: asked });
+  expect((await agent.request()).body.messages).toEqual([asked]);
+});
+
 test("twenty records with one key at once are one record", async () => {
   await using stage = await staged();
   const agent = await Agent.create(stage);
@@ -323,6 +467,7 @@ test("what cannot be recorded is refused with a code, and changes nothing", asyn
   const gone = new Agent(stage, { session: none, recorder: "x" } as never);
   expect((await gone.take()).status).toBe(404);
   expect((await gone.state()).status).toBe(404);
+  expect((await gone.messages()).status).toBe(404);
   expect((await gone.post({ type: "turn.end" })).status).toBe(404);
   expect((await gone.request()).status).toBe(409);
   expect((await gone.release()).status).toBe(204);
@@ -334,6 +479,7 @@ test("what cannot be recorded is refused with a code, and changes nothing", asyn
     await using foreign = await other.create({ dialect: { ...dialects.anthropic, name: "mine" } });
     const theirs = new Agent(stage, { session: foreign.id, recorder: "x" } as never);
     expect((await theirs.state()).body.code).toBe("DIALECT_UNKNOWN");
+    expect((await theirs.messages()).body.code).toBe("DIALECT_UNKNOWN");
     await foreign.close();
     expect((await theirs.take()).body).toMatchObject({ status: 422, code: "DIALECT_UNKNOWN" });
   }

@@ -1,3 +1,4 @@
+import { tmpdir } from "node:os";
 import { expect, test } from "vitest";
 import { seedOf } from "../../../holdfast/test/seed.ts";
 import { seededRandom } from "../../../testkit/src/simulation/random.ts";
@@ -57,8 +58,14 @@ test("the rest of the host: lists, searches, forks, prompts, and the latest sess
   expect((await Array.fromAsync(host.search("hello"))).map(({ session }) => session)).toContain(chat.id);
   expect(await host.prompts(stage.work, "")).toEqual(["hello there"]);
   expect((await host.peek(chat.id)).map(({ kind }) => kind)).toEqual(["prompt", "answer"]);
-  const fork = await host.fork(chat.id);
-  expect(fork.state.items).toHaveLength(2);
+  const fork = await host.fork(chat.id, { cwd: tmpdir() });
+  expect(fork.state).toMatchObject({ cwd: tmpdir(), items: [{ kind: "prompt" }, { kind: "answer" }] });
+  // A prompt is answered when its turn is seen, so that `settled` waits for its end.
+  for (let turns = 2; turns < 6; turns++) {
+    await fork.prompt("and again");
+    await fork.settled();
+    expect(fork.state).toMatchObject({ status: "idle", items: { length: 2 * turns } });
+  }
   expect((await host.latest(stage.work))?.id).toBeDefined();
   expect(await host.open(chat.id)).toBe(chat);
   await expect(chat.rewind("nothing")).rejects.toMatchObject({ code: "MESSAGE_UNKNOWN" });

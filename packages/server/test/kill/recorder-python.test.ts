@@ -6,7 +6,7 @@ import { join, resolve } from "node:path";
 import { createInterface } from "node:readline";
 import { setTimeout as sleep } from "node:timers/promises";
 import { validateAnthropic } from "@holdfast/testkit";
-import { openStore } from "holdfast";
+import { openStore, type Summary } from "holdfast";
 import { describe, expect, test } from "vitest";
 import { type Home, temporaryHome } from "../../../cli/test/command.ts";
 
@@ -102,16 +102,26 @@ async function judge({ home }: Served, runs: readonly Ran[]): Promise<void> {
   await using store = await openStore(home.store);
   const { sessions } = await store.list({ empty: true });
   expect(sessions).toHaveLength(1);
-  const { messages, entries, interruption } = await store.read<{ role: string; content: unknown }>(sessions[0]!.id);
+  const [{ id }] = sessions as [Summary];
+  const { messages, entries, interruption } = await store.read<{ role: string; content: unknown }>(id);
   expect(interruption).toBe(null);
   expect(validateAnthropic({ messages }, { prefill: true })).toEqual([]);
   // Acknowledged means recorded.
-  for (const { lines } of runs)
-    for (const line of lines) {
-      const [, count] = /^acknowledged (\d+) messages$/.exec(line) ?? [];
-      if (count !== undefined) expect(messages.length).toBeGreaterThanOrEqual(Number(count));
-    }
-  const text = JSON.stringify(entries.map(({ message }) => message));
+  const history = await Array.fromAsync(store.history(id));
+  const recorded = new Set(history.map(({ seq }) => seq));
+  const acknowledged = runs.flatMap(({ lines }) =>
+    lines.flatMap((line) => /^acknowledged (\d+)$/.exec(line)?.slice(1).map(Number) ?? []),
+  );
+  expect(acknowledged.length).toBeGreaterThan(0);
+  for (const seq of acknowledged) expect(recorded).toContain(seq);
+  // The conversation was compacted, each time once: none is longer than the limit and one more step.
+  const epochs = history.filter(({ kind }) => kind === "epoch");
+  expect(epochs.length).toBeGreaterThan(0);
+  expect(runs.flatMap(({ lines }) => lines.filter((line) => line.startsWith("compacted "))).length).toBeLessThanOrEqual(
+    epochs.length,
+  );
+  expect(entries.length).toBeLessThanOrEqual(8);
+  const text = JSON.stringify(history);
   const calls = new Set(text.match(/call_[0-9a-f]{12}/g));
   const file = join(home.work, "stars.txt");
   const stars = existsSync(file) ? readFileSync(file, "utf8").trimEnd().split("\n") : [];
@@ -122,22 +132,25 @@ async function judge({ home }: Served, runs: readonly Ran[]): Promise<void> {
 }
 
 describe.skipIf(!python)("an agent in Python that records over HTTP", () => {
-  test.each(["answer", "answered", "tool"])("killed at %s, it goes on with valid messages", async (point) => {
-    await using served = new Served(await freePort());
-    await served.start();
-    let isKilled = false;
-    const first = await run(served, (line) => {
-      if (isKilled || !line.startsWith(`${point}:`)) return false;
-      isKilled = true;
-      return true;
-    });
-    expect(first.signal).toBe("SIGKILL");
-    const second = await run(served, () => false);
-    expect(second, second.stderr).toMatchObject({ code: 0 });
-    if (point === "tool") expect(second.lines.join("\n")).toMatch(/count_star call_\w+: outcome-unknown/);
-    if (point === "answered") expect(second.lines.join("\n")).toMatch(/count_star call_\w+: never-started/);
-    await judge(served, [first, second]);
-  });
+  test.each(["answer", "answered", "tool", "compacting", "compacted"])(
+    "killed at %s, it goes on with valid messages",
+    async (point) => {
+      await using served = new Served(await freePort());
+      await served.start();
+      let isKilled = false;
+      const first = await run(served, (line) => {
+        if (isKilled || !line.startsWith(`${point}:`)) return false;
+        isKilled = true;
+        return true;
+      });
+      expect(first.signal).toBe("SIGKILL");
+      const second = await run(served, () => false);
+      expect(second, second.stderr).toMatchObject({ code: 0 });
+      if (point === "tool") expect(second.lines.join("\n")).toMatch(/count_star call_\w+: outcome-unknown/);
+      if (point === "answered") expect(second.lines.join("\n")).toMatch(/count_star call_\w+: never-started/);
+      await judge(served, [first, second]);
+    },
+  );
 
   test("the server is killed again and again, and the agent goes on by itself", async () => {
     await using served = new Served(await freePort());

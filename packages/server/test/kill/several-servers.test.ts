@@ -149,6 +149,33 @@ test("a client may reach any server; one is killed in mid-turn, and another fini
   expect(records.filter(({ kind }) => kind === "turn.resumed").length).toBe(1);
 });
 
+test("the same new key at several servers in the same instant: one session, and one recorder of it", async () => {
+  await using fleet = new Fleet();
+  await fleet.start();
+  await using store = await openStore(database.url);
+  for (let round = 0; round < 8; round++) {
+    const key = `round ${round} of ${fleet.urls[0]}`;
+    const body = { key, dialect: "anthropic" as const, title: key };
+    const answers = await Promise.allSettled(
+      [0, 1, 2, 0, 1, 2].map((at) => fleet.client(at).call("createRecording", { body })),
+    );
+    const made = answers.flatMap((one) => (one.status === "fulfilled" ? [one.value] : []));
+    const refused = answers.flatMap((one) => (one.status === "rejected" ? [one.reason.code as string] : []));
+    // While one of them is creating it, another may be told to try again.
+    expect(refused.filter((code) => code !== "SESSION_BUSY")).toEqual([]);
+    expect(new Set(made.map(({ session }) => session)).size).toBe(1);
+    const { sessions } = await store.list({ labels: { "holdfast.key": key }, empty: true });
+    expect(sessions.map(({ id }) => id)).toEqual([made[0]!.session]);
+    // Whichever server is asked next, it is that session.
+    for (const at of [0, 1, 2])
+      expect((await fleet.client(at).call("createRecording", { body })).session).toBe(made[0]!.session);
+    const other = { ...body, title: "another" };
+    await expect(fleet.client(round % 3).call("createRecording", { body: other })).rejects.toMatchObject({
+      code: "KEY_TAKEN",
+    });
+  }
+});
+
 test("a recorder may reach any server, and goes on at another one when its own is killed", async () => {
   await using fleet = new Fleet();
   await fleet.start();

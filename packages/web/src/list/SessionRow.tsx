@@ -34,7 +34,9 @@ export function SessionRow({ session, hit, query, nowMs, isSelected, index, coun
       }}
     >
       <div class="row-top">
-        <span class="row-title">{title || "(no title)"}</span>
+        <span class="row-title" dir="auto">
+          {title || "(no title)"}
+        </span>
         <time class="row-time" dateTime={at}>
           {agoWords(at, nowMs)}
         </time>

@@ -3,6 +3,7 @@ const PATHS = {
   cross: "M4 4l8 8M12 4l-8 8",
   power: "M8 2.5v5M4.6 4.7a4.8 4.8 0 1 0 6.8 0",
   stop: "M4.5 4.5h7v7h-7z",
+  skip: "M3.5 8h.1M7 8h.1M10.5 4.5 14 8l-3.5 3.5",
   warning: "M8 2.8 14 13H2zM8 6.8v3M8 11.4v.2",
   hand: "M8 3v5l3 2M14 8A6 6 0 1 1 2 8a6 6 0 0 1 12 0",
   play: "M5.5 3.8 12 8l-6.5 4.2z",

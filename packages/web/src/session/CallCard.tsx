@@ -17,6 +17,8 @@ interface Props {
   /** The end of its output while it runs. */
   readonly output: string | undefined;
   readonly facts: CallFacts | undefined;
+  /** The whole conversation was replaced, which is said once. */
+  readonly isReplaced: boolean;
 }
 
 /** What the timeline knows of a call. */
@@ -27,7 +29,7 @@ export interface CallFacts {
 }
 
 /** A tool call: what it was asked, what came of it, and how long it took. */
-export function CallCard({ item, output, facts }: Props) {
+export function CallCard({ item, output, facts, isReplaced }: Props) {
   const durationMs = facts?.durationMs ?? null;
   const child = item.child ?? facts?.child ?? null;
   const [isInputOpen, setInputOpen] = useState(false);
@@ -76,7 +78,7 @@ export function CallCard({ item, output, facts }: Props) {
       <Files files={item.files} />
       {child ? <SubAgent id={child} /> : null}
       {item.by === "provider" ? <p class="hint">Run by the provider.</p> : null}
-      {item.aside ? <p class="hint">{item.aside}</p> : null}
+      {item.aside && !isReplaced ? <p class="hint">{item.aside}</p> : null}
     </div>
   );
 }

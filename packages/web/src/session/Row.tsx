@@ -6,8 +6,9 @@ import { CallCard, type CallFacts } from "./CallCard.tsx";
 import { Files } from "./Files.tsx";
 
 export interface RowActions {
-  readonly fork: (item: string) => void;
-  readonly rewind: (item: string) => void;
+  /** Null in a conversation that was replaced. */
+  readonly fork: ((item: string) => void) | null;
+  readonly rewind: ((item: string) => void) | null;
   readonly copyLink: (item: string) => void;
 }
 
@@ -21,11 +22,13 @@ interface Props {
   readonly facts: ReadonlyMap<string, CallFacts>;
   /** Null for someone who may only read. */
   readonly actions: RowActions | null;
+  /** The whole conversation was replaced, which is said once. */
+  readonly isReplaced: boolean;
 }
 
-export function Row({ item, calls, isEnd, outputs, facts, actions }: Props) {
+export function Row({ item, calls, isEnd, outputs, facts, actions, isReplaced }: Props) {
   return (
-    <div class={`item item-${item.kind}${item.aside ? " is-aside" : ""}`}>
+    <div class={`item item-${item.kind}${item.aside && !isReplaced ? " is-aside" : ""}`}>
       <div class="item-head">
         <span class="item-who">{whoOf(item)}</span>
         <time dateTime={item.at}>
@@ -35,13 +38,13 @@ export function Row({ item, calls, isEnd, outputs, facts, actions }: Props) {
           <Menu label={`Actions for ${whoOf(item).toLowerCase() || "this"}`} entries={entriesFor(item, actions)} />
         ) : null}
       </div>
-      <Body item={item} calls={calls} isEnd={isEnd} outputs={outputs} facts={facts} />
-      {item.aside && item.kind !== "call" ? <p class="hint">{item.aside}</p> : null}
+      <Body item={item} calls={calls} isEnd={isEnd} outputs={outputs} facts={facts} isReplaced={isReplaced} />
+      {item.aside && item.kind !== "call" && !isReplaced ? <p class="hint">{item.aside}</p> : null}
     </div>
   );
 }
 
-function Body({ item, calls, isEnd, outputs, facts }: Omit<Props, "actions">) {
+function Body({ item, calls, isEnd, outputs, facts, isReplaced }: Omit<Props, "actions">) {
   switch (item.kind) {
     case "prompt":
       return (
@@ -74,7 +77,13 @@ function Body({ item, calls, isEnd, outputs, facts }: Omit<Props, "actions">) {
       return (
         <div class={calls.length > 1 ? "calls calls-parallel" : "calls"}>
           {calls.map((call) => (
-            <CallCard key={call.id} item={call} output={outputs[call.call]} facts={facts.get(call.call)} />
+            <CallCard
+              key={call.id}
+              item={call}
+              output={outputs[call.call]}
+              facts={facts.get(call.call)}
+              isReplaced={isReplaced}
+            />
           ))}
         </div>
       );
@@ -96,9 +105,11 @@ function whoOf(item: Item): string {
 
 function entriesFor(item: Item, actions: RowActions): MenuEntry[] {
   const id = messageOf(item.id);
-  const entries: MenuEntry[] = [{ label: "Fork from here", icon: "fork", run: () => actions.fork(id) }];
-  if (item.kind === "prompt")
-    entries.push({ label: "Rewind to before this", icon: "fold", run: () => actions.rewind(item.id) });
+  const { fork, rewind } = actions;
+  const entries: MenuEntry[] = [];
+  if (fork) entries.push({ label: "Fork from here", icon: "fork", run: () => fork(id) });
+  if (rewind && item.kind === "prompt")
+    entries.push({ label: "Rewind to before this", icon: "fold", run: () => rewind(item.id) });
   if ("text" in item)
     entries.push({ label: "Copy text", icon: "file", run: () => void navigator.clipboard.writeText(item.text) });
   entries.push({ label: "Copy link", icon: "right", run: () => actions.copyLink(item.id) });

@@ -6,21 +6,25 @@ import { ChangedFiles } from "../side/ChangedFiles.tsx";
 import { ComparePanel } from "../side/ComparePanel.tsx";
 import { TreePanel } from "../side/TreePanel.tsx";
 import { UsagePanel } from "../side/UsagePanel.tsx";
+import { epochAt, timeInId } from "../state/epochs.ts";
+import type { ItemPages, Wanted } from "../state/item-pages.ts";
 import type { ListStore } from "../state/list-store.ts";
-import { timeInId } from "../state/locate.ts";
-import { useValue } from "../state/observable.ts";
+import { Observable, useValue } from "../state/observable.ts";
 import { go, hashOf, route, type Tab } from "../state/route.ts";
 import { SessionStore } from "../state/session-store.ts";
 import { theme } from "../state/theme.ts";
 import { say } from "../state/toasts.ts";
-import { type Place, Timeline, type TimelineCommand } from "../timeline/Timeline.tsx";
+import { Timeline, type TimelineCommand } from "../timeline/Timeline.tsx";
+import type { Stretch } from "../timeline/time-scale.ts";
 import { AskCard } from "./AskCard.tsx";
 import { Actions } from "./actions.ts";
 import type { CallFacts } from "./CallCard.tsx";
 import { Composer } from "./Composer.tsx";
 import { DamageBanner, DamageDialog } from "./DamageReport.tsx";
+import { Epochs } from "./Epochs.tsx";
 import { Header } from "./Header.tsx";
 import { Interrupted } from "./Interrupted.tsx";
+import { ReadingBand } from "./ReadingBand.tsx";
 import { Transcript, type TranscriptCommands } from "./Transcript.tsx";
 
 interface Props {
@@ -41,22 +45,29 @@ const TABS: readonly (readonly [tab: Tab, label: string])[] = [
 export function SessionPane({ id, list, mayWrite, keys }: Props) {
   const store = useMemo(() => new SessionStore(id), [id]);
   const actions = useMemo(() => new Actions(id, list), [id, list]);
-  const { tab, item: wanted } = useValue(route);
+  const { tab, item: wanted, until } = useValue(route);
   const session = useValue(store.session);
   const items = useValue(store.items);
   const history = useValue(store.history);
+  const detail = useValue(store.detail);
+  const epochs = useValue(store.epochs);
+  const known = useValue(store.facts);
+  const pages = store.pagesUntil(until);
   const failure = useValue(store.failure);
   const isConnected = useValue(store.isConnected);
   const isDeleted = useValue(store.isDeleted);
   const live = useValue(store.live);
   const chosenTheme = useValue(theme);
-  const [reading, setReading] = useState<{ readonly fromMs: number; readonly toMs: number } | null>(null);
+  // Changes in each frame of a scroll, which must not draw the whole pane again.
+  const reading = useMemo(() => new Observable<Stretch | null>(null), [id]);
   const [given, setGiven] = useState<{ readonly text: string } | null>(null);
   const [shared, setShared] = useState<string | null>(null);
   const [isChecking, setChecking] = useState(false);
   const timeline = useRef<((command: TimelineCommand) => void) | null>(null);
   const transcript = useRef<TranscriptCommands | null>(null);
   const field = useRef<HTMLTextAreaElement | null>(null);
+  /** Where to go once its conversation is shown. */
+  const target = useRef<{ readonly pages: ItemPages; readonly index: number } | null>(null);
 
   useEffect(() => {
     void store.load();
@@ -68,27 +79,58 @@ export function SessionPane({ id, list, mayWrite, keys }: Props) {
   const interruption = status === "running" ? null : ((state ? state.interruption : session?.interruption) ?? null);
   const isLoaded = session !== null;
 
-  const goTo = async (
-    place: Omit<Place, "turn" | "atMs"> & { readonly turn?: number | null; readonly atMs: number | null },
-  ): Promise<void> => {
-    if (route.value.tab !== "conversation") go({ session: id });
-    const index = await store.find(place);
-    if (index === null) return;
-    const found = store.items.value[index];
-    const isGone = place.atMs !== null && found && index === 0 && Date.parse(found.at) > place.atMs + 1000;
-    if (isGone) say("This part is no longer in the conversation: it was replaced. The conversation begins here now.");
-    requestAnimationFrame(() => transcript.current?.goTo(index));
-  };
   useEffect(() => {
-    if (!wanted || !isLoaded) return;
-    void goTo({ message: wanted, atMs: timeInId(wanted) });
-  }, [wanted, isLoaded]);
+    if (pages.until !== undefined) void pages.ensureFirst();
+    const wantedHere = target.current?.pages === pages ? target.current : null;
+    if (!wantedHere) return;
+    target.current = null;
+    requestAnimationFrame(() => transcript.current?.goTo(wantedHere.index));
+  }, [pages, tab]);
+
+  const show = (shown: ItemPages, index: number): void => {
+    const { tab: open, until: current } = route.value;
+    if (open === "conversation" && current === (shown.until ?? null)) {
+      requestAnimationFrame(() => transcript.current?.goTo(index));
+      return;
+    }
+    target.current = { pages: shown, index };
+    go({ session: id, until: shown.until ?? null });
+  };
+  /** A message that is not in the current conversation was replaced: it is shown where it was. */
+  const goTo = async (place: Wanted): Promise<boolean> => {
+    const earlier = place.atMs === null ? null : epochAt(store.epochs.value, place.atMs);
+    const isExact = place.message !== undefined || place.call !== undefined;
+    if (isExact || !earlier) {
+      const index = await store.current.find(place, earlier !== null);
+      if (index !== null) show(store.current, index);
+      if (index !== null || !earlier) return index !== null;
+    }
+    const replaced = store.pagesUntil(earlier.until);
+    const index = await replaced.find(place, false);
+    if (index !== null) show(replaced, index);
+    return index !== null;
+  };
+  const arrived = useRef<string | null>(null);
+  useEffect(() => {
+    if (!wanted || !isLoaded || arrived.current === wanted) return;
+    const find = async (): Promise<boolean> => {
+      if (until === null) return goTo({ message: wanted, atMs: timeInId(wanted) });
+      const index = await pages.find({ message: wanted, atMs: null }, true);
+      if (index !== null) show(pages, index);
+      return index !== null;
+    };
+    void find().then((isFound) => {
+      if (isFound) arrived.current = wanted;
+      // Until the timeline is there, it may be in a conversation that was replaced.
+      else if (history !== null) say("This message is not in the session any more.");
+    });
+  }, [wanted, until, isLoaded, history === null, epochs.length]);
 
   const goToPrompt = async (step: 1 | -1): Promise<void> => {
     const from = transcript.current?.top ?? 0;
-    for (let index = from + step; index >= 0 && index < store.items.value.length; index += step) {
-      await store.ensureIndex(index);
-      if (store.items.value[index]?.kind !== "prompt") continue;
+    for (let index = from + step; index >= 0 && index < pages.items.value.length; index += step) {
+      await pages.ensureIndex(index);
+      if (pages.items.value[index]?.kind !== "prompt") continue;
       transcript.current?.goTo(index);
       return;
     }
@@ -103,7 +145,7 @@ export function SessionPane({ id, list, mayWrite, keys }: Props) {
         transcript.current?.goTo(0);
         break;
       case "last":
-        transcript.current?.goTo(store.items.value.length - 1);
+        transcript.current?.goTo(pages.items.value.length - 1);
         break;
       case "write":
         field.current?.focus();
@@ -125,12 +167,12 @@ export function SessionPane({ id, list, mayWrite, keys }: Props) {
 
   const facts = useMemo(() => {
     const map = new Map<string, CallFacts>();
-    for (const { call, startMs, endMs, outcome, child } of history?.tools ?? []) {
+    for (const [call, { startMs, endMs, outcome, child }] of known) {
       const isOver = endMs !== null && (outcome === "done" || outcome === "failed");
       map.set(call, { durationMs: isOver ? endMs - startMs : null, child });
     }
     return map;
-  }, [history]);
+  }, [known]);
 
   if (isDeleted)
     return (
@@ -151,13 +193,14 @@ export function SessionPane({ id, list, mayWrite, keys }: Props) {
       </main>
     );
 
+  const isCurrent = until === null;
   const rowActions = mayWrite
     ? {
-        fork: (at: string) => void actions.fork(at),
-        rewind: (message: string) => void actions.rewind(message, (text) => setGiven({ text })),
+        fork: isCurrent ? (at: string) => void actions.fork(at) : null,
+        rewind: isCurrent ? (message: string) => void actions.rewind(message, (text) => setGiven({ text })) : null,
         copyLink: (item: string) => {
           void navigator.clipboard.writeText(
-            `${window.location.origin}${window.location.pathname}${hashOf({ session: id, item })}`,
+            `${window.location.origin}${window.location.pathname}${hashOf({ session: id, item, until })}`,
           );
           say("Copied a link to this message.");
         },
@@ -185,7 +228,9 @@ export function SessionPane({ id, list, mayWrite, keys }: Props) {
       {history && history.turns.length > 0 ? (
         <Timeline
           history={history}
-          reading={tab === "conversation" ? reading : null}
+          detail={detail}
+          onView={(fromMs, toMs) => store.zoomTo(fromMs, toMs)}
+          band={(place) => <ReadingBand reading={reading} {...place} />}
           theme={chosenTheme}
           onGo={(place) => void goTo(place)}
           commands={timeline}
@@ -215,8 +260,29 @@ export function SessionPane({ id, list, mayWrite, keys }: Props) {
         aria-labelledby={`tab-${tab}`}
         tabIndex={tab === "conversation" ? -1 : 0}
       >
-        {tab === "conversation" ? (
-          <Transcript store={store} actions={rowActions} facts={facts} commands={transcript} onRead={setReading}>
+        {tab === "conversation" ? <Epochs session={id} epochs={epochs} until={until} /> : null}
+        {tab === "conversation" && !isCurrent ? (
+          <Transcript
+            key={until}
+            pages={pages}
+            live={null}
+            outputs={NO_OUTPUTS}
+            actions={rowActions}
+            facts={facts}
+            commands={transcript}
+            reading={reading}
+          />
+        ) : tab === "conversation" ? (
+          <Transcript
+            key="current"
+            pages={pages}
+            live={live}
+            outputs={state?.outputs ?? NO_OUTPUTS}
+            actions={rowActions}
+            facts={facts}
+            commands={transcript}
+            reading={reading}
+          >
             <DamageBanner
               damage={state?.damage ?? session.damage}
               onCheck={mayWrite ? () => setChecking(true) : null}
@@ -234,7 +300,11 @@ export function SessionPane({ id, list, mayWrite, keys }: Props) {
               />
             ) : null}
             {mayWrite ? (state?.asks ?? []).map((ask) => <AskCard key={ask.call} ask={ask} actions={actions} />) : null}
-            {items.length === 0 && !live ? <p class="empty">Nothing has been said yet.</p> : null}
+            {items.length === 0 && !live ? (
+              <p class="empty">
+                Nothing has been said yet.{mayWrite ? " Write a prompt below to start the first turn." : ""}
+              </p>
+            ) : null}
           </Transcript>
         ) : tab === "files" ? (
           <ChangedFiles id={id} version={version} />
@@ -246,7 +316,7 @@ export function SessionPane({ id, list, mayWrite, keys }: Props) {
           <ComparePanel fork={session} />
         )}
       </div>
-      {mayWrite ? (
+      {!isCurrent ? null : mayWrite ? (
         <Composer actions={actions} status={status} queue={state?.queue ?? session.queue} given={given} field={field} />
       ) : (
         <p class="read-only">You can read this session, but not change it.</p>
@@ -256,6 +326,8 @@ export function SessionPane({ id, list, mayWrite, keys }: Props) {
     </main>
   );
 }
+
+const NO_OUTPUTS: Readonly<Record<string, string>> = {};
 
 function moveInTabs(event: KeyboardEvent): void {
   const step = event.key === "ArrowRight" ? 1 : event.key === "ArrowLeft" ? -1 : 0;

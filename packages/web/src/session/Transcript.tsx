@@ -3,11 +3,12 @@ import type { ComponentChildren } from "preact";
 import { useEffect, useLayoutEffect, useMemo, useRef } from "preact/hooks";
 import { Markdown, Plain } from "../parts/Text.tsx";
 import { useVirtual } from "../parts/use-virtual.ts";
+import type { ItemPages } from "../state/item-pages.ts";
 import type { LiveText } from "../state/live-text.ts";
-import { useValue } from "../state/observable.ts";
-import type { SessionStore } from "../state/session-store.ts";
+import { type Observable, useValue } from "../state/observable.ts";
 import { messageOf, parallelCalls } from "../state/sparse-items.ts";
 import { itemLabel, subjectOf } from "../text/item-words.ts";
+import type { Stretch } from "../timeline/time-scale.ts";
 import type { CallFacts } from "./CallCard.tsx";
 import { Row, type RowActions } from "./Row.tsx";
 
@@ -18,12 +19,16 @@ export interface TranscriptCommands {
 }
 
 interface Props {
-  readonly store: SessionStore;
+  readonly pages: ItemPages;
+  /** What the model is saying now. */
+  readonly live: LiveText | null;
+  /** The end of the output of each running tool, by call. */
+  readonly outputs: Readonly<Record<string, string>>;
   readonly actions: RowActions | null;
   readonly facts: ReadonlyMap<string, CallFacts>;
   readonly commands: { current: TranscriptCommands | null };
-  /** Reports the times of what is on the screen. */
-  readonly onRead: (reading: { readonly fromMs: number; readonly toMs: number } | null) => void;
+  /** Receives the times of what is on the screen. */
+  readonly reading: Observable<Stretch | null>;
   /** What comes after the last message: an interruption, questions. */
   readonly children?: ComponentChildren;
 }
@@ -31,10 +36,8 @@ interface Props {
 const ESTIMATE = 90;
 const NEAR_END = 120;
 
-export function Transcript({ store, actions, facts, commands, onRead, children }: Props) {
-  const items = useValue(store.items);
-  const session = useValue(store.session);
-  const live = useValue(store.live);
+export function Transcript({ pages, live, outputs, actions, facts, commands, reading, children }: Props) {
+  const items = useValue(pages.items);
   const scroller = useRef<HTMLDivElement>(null);
   const isAtEnd = useRef(true);
   const marked = useRef<number | null>(null);
@@ -50,14 +53,15 @@ export function Transcript({ store, actions, facts, commands, onRead, children }
   const rows = virtual.getVirtualItems();
   const [first, last] = [rows[0]?.index ?? 0, rows.at(-1)?.index ?? 0];
 
-  useEffect(() => store.ensure(first - 20, last + 20), [first, last, items.length, store]);
+  useEffect(() => pages.ensure(first - 20, last + 20), [first, last, items.length, pages]);
   useEffect(() => {
     const shown = visibleRange(virtual, scroller.current);
     const times = shown
       .map((index) => items[index]?.at)
       .filter((at) => at !== undefined)
       .map(Date.parse);
-    onRead(times.length === 0 ? null : { fromMs: Math.min(...times), toMs: Math.max(...times) });
+    const stretch = times.length === 0 ? null : { startMs: Math.min(...times), endMs: Math.max(...times) };
+    if (stretch?.startMs !== reading.value?.startMs || stretch?.endMs !== reading.value?.endMs) reading.set(stretch);
   }, [first, last, virtual.scrollOffset, items]);
 
   const toEnd = (): void => {
@@ -65,6 +69,7 @@ export function Transcript({ store, actions, facts, commands, onRead, children }
     element.scrollTop = element.scrollHeight;
   };
   // A reader at the end stays at the end, also while rows are still being measured.
+  useEffect(() => () => reading.set(null), [reading]);
   useLayoutEffect(() => {
     if (isAtEnd.current) toEnd();
   });
@@ -78,7 +83,7 @@ export function Transcript({ store, actions, facts, commands, onRead, children }
         isAtEnd.current = true;
         toEnd();
       } else virtual.scrollToIndex(index, { align: "start" });
-      store.ensure(index - 10, index + 20);
+      pages.ensure(index - 10, index + 20);
       requestAnimationFrame(() =>
         scroller.current?.querySelector<HTMLElement>(`[data-index="${index}"]`)?.focus({ preventScroll: true }),
       );
@@ -103,9 +108,8 @@ export function Transcript({ store, actions, facts, commands, onRead, children }
       <div class="column">
         <div
           class="virtual"
-          role="feed"
-          aria-busy={live !== null}
-          aria-label="Messages"
+          // A feed without articles is an error to screen readers.
+          {...(items.length > 0 ? { role: "feed", "aria-busy": live !== null, "aria-label": "Messages" } : {})}
           style={{ height: `${virtual.getTotalSize()}px` }}
         >
           {rows.map(({ index, start, key }) => {
@@ -130,9 +134,10 @@ export function Transcript({ store, actions, facts, commands, onRead, children }
                     item={item}
                     calls={calls ?? []}
                     isEnd={!next || messageOf(next.id) !== messageOf(item.id)}
-                    outputs={session?.state?.outputs ?? NO_OUTPUTS}
+                    outputs={outputs}
                     facts={facts}
                     actions={actions}
+                    isReplaced={pages.until !== undefined}
                   />
                 ) : (
                   <div class="skeleton" aria-hidden="true" />
@@ -147,8 +152,6 @@ export function Transcript({ store, actions, facts, commands, onRead, children }
     </div>
   );
 }
-
-const NO_OUTPUTS: Readonly<Record<string, string>> = {};
 
 /** What the model is saying now. */
 function Live({ live }: { readonly live: LiveText }) {

@@ -3,7 +3,7 @@ import { hashOf, parseRoute, type Route } from "./parse-route.ts";
 
 export { hashOf, type Route, type Tab } from "./parse-route.ts";
 
-export const route = new Observable<Route>({ session: null, tab: "conversation", item: null });
+export const route = new Observable<Route>({ session: null, tab: "conversation", item: null, until: null });
 
 export function go(to: Partial<Route>): void {
   window.location.hash = hashOf(to);

@@ -1,25 +1,40 @@
 import { follow } from "../api/events.ts";
 import { get, Refusal } from "../api/http.ts";
-import type { ChatState, Item, Session, StateEvent, Timeline, Transcript } from "../api/wire.ts";
-import { type History, readTimeline } from "../timeline/read-timeline.ts";
+import type { ChatState, Epoch, Epochs, Item, Session, StateEvent, Timeline, Transcript } from "../api/wire.ts";
+import { type Detail, type History, readTimeline, type ToolSpan } from "../timeline/read-timeline.ts";
+import { FIRST_PAGE, ItemPages } from "./item-pages.ts";
 import { draftText, type LiveText, withText } from "./live-text.ts";
-import { locate } from "./locate.ts";
 import { Observable } from "./observable.ts";
-import { messageOf, missingPages, PAGE, type SparseItems, withRange, withSplice } from "./sparse-items.ts";
+import { messageOf, withRange, withSplice } from "./sparse-items.ts";
 
-/** How many items are loaded at first: the end of the conversation, which is what people look at. */
-const FIRST_PAGE = 2 * PAGE;
 /** Another process's records come one by one; they are read together. */
 const GATHER_MS = 150;
 const TIMELINE_MS = 1000;
+/** What was slow to read is read again less often: it takes at most this share of the time. */
+const SHARE = 0.1;
+/** A process that is killed does not say so. */
+const HOLDER_MS = 3000;
+/** How many bars of a row can be told apart. */
+const BUCKETS = 800;
+/** A zoom comes in many steps. */
+const ZOOM_MS = 120;
+
+/** What the timeline knows of a call. */
+export type CallFacts = Pick<ToolSpan, "startMs" | "endMs" | "outcome" | "child">;
 
 /** One session, as far as the page has loaded it, kept current by the server's events. */
 export class SessionStore {
   readonly id: string;
   readonly session = new Observable<Session | null>(null);
-  readonly items = new Observable<SparseItems>([]);
+  /** The current conversation. */
+  readonly current: ItemPages;
   readonly live = new Observable<LiveText | null>(null);
   readonly history = new Observable<History | null>(null);
+  readonly detail = new Observable<Detail | null>(null);
+  /** By call. */
+  readonly facts = new Observable<ReadonlyMap<string, CallFacts>>(new Map());
+  /** The conversations before the current one, oldest first. */
+  readonly epochs = new Observable<readonly Epoch[]>([]);
   readonly failure = new Observable<Refusal | null>(null);
   readonly isConnected = new Observable(true);
   readonly isDeleted = new Observable(false);
@@ -28,13 +43,40 @@ export class SessionStore {
   #version: string | null = null;
   #stop: (() => void) | null = null;
   #isOver = false;
-  readonly #loading = new Set<number>();
+  readonly #replaced = new Map<number, ItemPages>();
   #gather: ReturnType<typeof setTimeout> | undefined;
+  #gatherTakesMs = 0;
   #timeline: ReturnType<typeof setTimeout> | undefined;
   #timelineTakesMs = 0;
+  #zoom: ReturnType<typeof setTimeout> | undefined;
+  #wantedDetail: string | null = null;
+  readonly #watch: ReturnType<typeof setInterval>;
 
   constructor(id: string) {
     this.id = id;
+    this.current = this.#pages(undefined);
+    this.#watch = setInterval(() => this.#lookForHolder(), HOLDER_MS);
+  }
+
+  get items() {
+    return this.current.items;
+  }
+
+  /** A conversation of this session, by its last record. */
+  pagesUntil(until: number | null): ItemPages {
+    if (until === null) return this.current;
+    const pages = this.#replaced.get(until) ?? this.#pages(until);
+    this.#replaced.set(until, pages);
+    return pages;
+  }
+
+  #pages(until: number | undefined): ItemPages {
+    return new ItemPages(
+      this.id,
+      until,
+      (items) => void this.#learn(items),
+      (error) => this.#failed(error),
+    );
   }
 
   /** The state of a session that this server has open; null for any other. */
@@ -66,44 +108,75 @@ export class SessionStore {
     this.#stop?.();
     clearTimeout(this.#gather);
     clearTimeout(this.#timeline);
+    clearTimeout(this.#zoom);
+    clearInterval(this.#watch);
   }
 
-  /** Loads the items of a range, those that are not there yet. */
-  ensure(from: number, to: number): void {
-    for (const page of missingPages(this.items.value, from, to)) void this.#loadPage(page);
+  /** Loads the bars of a part of the timeline, if the whole of it shows them merged. */
+  zoomTo(fromMs: number, toMs: number): void {
+    const history = this.history.value;
+    const isWhole = !history?.isMerged || (fromMs <= (history.startMs ?? 0) && toMs >= (history.endMs ?? 0));
+    clearTimeout(this.#zoom);
+    if (isWhole) this.#wantedDetail = null;
+    else this.#zoom = setTimeout(() => void this.#loadDetail(fromMs, toMs), ZOOM_MS);
   }
 
-  /** Loads the page of one item, and waits for it. */
-  async ensureIndex(index: number): Promise<void> {
-    if (!this.items.value[index]) await this.#loadPage(Math.floor(index / PAGE) * PAGE);
+  async #loadDetail(fromMs: number, toMs: number): Promise<void> {
+    const wanted = `${fromMs} ${toMs}`;
+    this.#wantedDetail = wanted;
+    // As much again on both sides, for whoever pans.
+    const around = toMs - fromMs;
+    const window = { fromMs: fromMs - around, toMs: toMs + around };
+    const history = await this.#readTimeline(window);
+    if (history && this.#wantedDetail === wanted) this.detail.set({ ...window, history });
   }
 
-  /** The index of a message, a call, or the item nearest to a time; null if the conversation is empty. */
-  find(wanted: {
-    readonly message?: string;
-    readonly call?: string;
-    readonly atMs: number | null;
-  }): Promise<number | null> {
-    return locate(
-      {
-        items: () => this.items.value,
-        load: (page) => this.#loadPage(page),
-      },
-      wanted,
-    );
-  }
-
-  async #loadPage(from: number): Promise<void> {
-    if (this.#loading.has(from)) return;
-    this.#loading.add(from);
+  async #readTimeline(window?: { readonly fromMs: number; readonly toMs: number }): Promise<History | null> {
+    const query = window && {
+      from: new Date(window.fromMs).toISOString(),
+      to: new Date(window.toMs).toISOString(),
+    };
     try {
-      const got = await get<Transcript>(`/sessions/${this.id}/transcript`, { from, limit: PAGE });
-      if (!this.#isOver)
-        this.items.update((items) => withRange(items, got.from, got.items, Math.max(got.count, items.length)));
+      const got = await get<Timeline>(`/sessions/${this.id}/timeline`, { ...query, buckets: BUCKETS });
+      if (this.#isOver) return null;
+      const history = readTimeline(got);
+      const tools = history.tools.filter(({ count }) => count === 1);
+      if (tools.length > 0)
+        this.facts.update((known) => new Map([...known, ...tools.map((tool) => [tool.call, tool] as const)]));
+      return history;
     } catch (error) {
       this.#failed(error);
-    } finally {
-      this.#loading.delete(from);
+      return null;
+    }
+  }
+
+  /** How long the calls took that were just loaded, where the timeline shows them merged. */
+  async #learn(items: readonly Item[]): Promise<void> {
+    if (!this.history.value?.isMerged) return;
+    const unknown = items.filter((item) => item.kind === "call" && !this.facts.value.has(item.call));
+    const times = unknown.map(({ at }) => Date.parse(at));
+    // A call runs after it was recorded: until the next item, at least.
+    const last = items.at(-1);
+    if (last && times.length > 0)
+      await this.#readTimeline({ fromMs: Math.min(...times), toMs: Math.max(...times, Date.parse(last.at)) });
+  }
+
+  /** Whether the process that works on the session is still there. */
+  #lookForHolder(): void {
+    const session = this.session.value;
+    const isElsewhere = session !== null && !session.here && session.holder !== null;
+    if (isElsewhere && document.visibilityState === "visible") void this.#readHolder();
+  }
+
+  async #readHolder(): Promise<void> {
+    const before = this.session.value?.holder?.pid;
+    try {
+      const { holder } = await get<Session>(`/sessions/${this.id}`);
+      if (holder?.pid === before || this.#isOver) return;
+      await this.#readChanges();
+      this.#gatherTimeline();
+    } catch (error) {
+      this.#failed(error);
     }
   }
 
@@ -157,11 +230,18 @@ export class SessionStore {
 
   /** Something was recorded by a process other than this server: read it again, from where we are. */
   #gatherChanges(): void {
-    clearTimeout(this.#gather);
-    this.#gather = setTimeout(() => void this.#readChanges(), GATHER_MS);
+    if (this.#gather !== undefined) return;
+    this.#gather = setTimeout(
+      () => {
+        this.#gather = undefined;
+        void this.#readChanges();
+      },
+      Math.max(GATHER_MS, this.#gatherTakesMs / SHARE),
+    );
   }
 
   async #readChanges(): Promise<void> {
+    const startedMs = performance.now();
     try {
       const [session, changes] = await Promise.all([
         get<Session>(`/sessions/${this.id}`),
@@ -170,6 +250,7 @@ export class SessionStore {
         }),
       ]);
       if (this.#isOver) return;
+      this.#gatherTakesMs = performance.now() - startedMs;
       this.session.set(session);
       this.items.update((items) => withRange(items.slice(0, changes.from), changes.from, changes.items, changes.count));
       this.#cursor = changes.cursor ?? this.#cursor;
@@ -190,16 +271,25 @@ export class SessionStore {
         this.#timeline = undefined;
         void this.#loadTimeline();
       },
-      Math.max(TIMELINE_MS, this.#timelineTakesMs * 10),
+      Math.max(TIMELINE_MS, this.#timelineTakesMs / SHARE),
     );
   }
 
   async #loadTimeline(): Promise<void> {
     const startedMs = performance.now();
+    const before = replacements(this.history.value);
+    const history = await this.#readTimeline();
+    if (!history) return;
+    this.#timelineTakesMs = performance.now() - startedMs;
+    this.history.set(history);
+    if (history.isMerged) void this.#learn(this.items.value.filter((item) => item !== undefined));
+    if (replacements(history) !== before) void this.#loadEpochs();
+  }
+
+  async #loadEpochs(): Promise<void> {
     try {
-      const history = readTimeline(await get<Timeline>(`/sessions/${this.id}/timeline`));
-      this.#timelineTakesMs = performance.now() - startedMs;
-      if (!this.#isOver) this.history.set(history);
+      const { epochs } = await get<Epochs>(`/sessions/${this.id}/epochs`);
+      if (!this.#isOver) this.epochs.set(epochs);
     } catch (error) {
       this.#failed(error);
     }
@@ -210,6 +300,11 @@ export class SessionStore {
     if (!(error instanceof Refusal)) throw error;
     this.failure.set(error);
   }
+}
+
+function replacements(history: History | null): number {
+  const marks = history?.marks.filter(({ kind }) => kind === "replaced") ?? [];
+  return marks.reduce((sum, { count }) => sum + count, 0);
 }
 
 /** What an event's version means for items of a known version: nothing new, the next change, or changes are missing. */

@@ -1,9 +1,11 @@
+import type { VNode } from "preact";
 import { useEffect, useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
 import { Icon } from "../parts/Icon.tsx";
+import { countWords } from "../text/durations.ts";
 import { drawTimeline, type Palette, ROWS, rowTops } from "./draw.ts";
-import { type Bar, groupMarks, layOutTimeline, pickBar } from "./layout.ts";
-import type { History } from "./read-timeline.ts";
-import { pan, reveal, type Viewport, zoom } from "./time-scale.ts";
+import { type Bar, groupMarks, layOutDetail, layOutTimeline, type PlacedMark, pickBar } from "./layout.ts";
+import type { Detail, History } from "./read-timeline.ts";
+import { pan, reveal, type TimeScale, type Viewport, zoom } from "./time-scale.ts";
 import { barWords, MARK_WORDS, markWords } from "./words.ts";
 
 /** Where a click on the timeline leads: a message, a call, or else a turn and a time. */
@@ -25,8 +27,12 @@ export type TimelineCommand =
 
 interface Props {
   readonly history: History;
-  /** The times of the first and the last message on the screen. */
-  readonly reading: { readonly fromMs: number; readonly toMs: number } | null;
+  /** The bars of a part of it, where the whole has them merged. */
+  readonly detail: Detail | null;
+  /** Reports the part that is visible. */
+  readonly onView: (fromMs: number, toMs: number) => void;
+  /** Draws what the transcript shows, behind the bars. */
+  readonly band: (place: { readonly scale: TimeScale; readonly view: Viewport; readonly height: number }) => VNode;
   /** Changes when the theme does. */
   readonly theme: string;
   readonly onGo: (place: Place) => void;
@@ -35,21 +41,25 @@ interface Props {
 }
 
 const PALETTE = [
-  ...["ground", "ink", "faint", "grid", "on-bar", "reading", "turn", "turn-edge", "turn-live", "turn-live-edge"],
+  ...["ground", "ink", "faint", "grid", "on-bar", "turn", "turn-edge", "turn-live", "turn-live-edge"],
   ...["turn-open", "turn-open-edge", "turn-cut", "turn-cut-edge", "asked", "model"],
   ...["tool", "tool-live", "tool-failed", "tool-unknown", "tool-idle"],
 ];
 
-export function Timeline({ history, reading, theme, onGo, commands }: Props) {
+export function Timeline({ history, detail, onView, band, theme, onGo, commands }: Props) {
   const box = useRef<HTMLDivElement>(null);
   const canvas = useRef<HTMLCanvasElement>(null);
   const [width, setWidth] = useState(0);
   const [nowMs, setNow] = useState(() => Date.now());
   const isLive = history.turns.some(({ outcome, endMs }) => outcome === "running" && endMs === null);
-  const layout = useMemo(() => layOutTimeline(history, nowMs), [history, nowMs]);
-  const length = layout.scale.length;
+  const whole = useMemo(() => layOutTimeline(history, nowMs), [history, nowMs]);
+  const length = whole.scale.length;
   const [chosen, setChosen] = useState<Viewport | null>(null);
   const view = chosen && chosen.to <= length ? chosen : { from: 0, to: length };
+  const [fromMs, toMs] = [whole.scale.timeAt(view.from), whole.scale.timeAt(view.to)];
+  const isDetailed = chosen !== null && detail !== null && detail.fromMs <= fromMs && toMs <= detail.toMs;
+  const layout = useMemo(() => (isDetailed ? layOutDetail(whole, detail.history) : whole), [whole, detail, isDetailed]);
+  useEffect(() => onView(fromMs, toMs), [fromMs, toMs, history.isMerged]);
   const [hover, setHover] = useState<{ readonly bar: Bar; readonly x: number } | null>(null);
   const [markAt, setMarkAt] = useState(-1);
   const { tops, heights, height } = rowTops(layout.rows.length);
@@ -77,20 +87,15 @@ export function Timeline({ history, reading, theme, onGo, commands }: Props) {
     element.style.height = `${height}px`;
     const context = element.getContext("2d")!;
     context.setTransform(ratio, 0, 0, ratio, 0, 0);
-    const shown = reading && {
-      from: layout.scale.at(Math.max(layout.scale.startMs, reading.fromMs)),
-      to: layout.scale.at(Math.min(layout.scale.endMs, reading.toMs)),
-    };
     drawTimeline(context, {
       layout,
       view,
       width,
       palette: paletteOf(element),
-      reading: shown,
       hover: hover?.bar ?? null,
       offsetMs: -new Date(layout.scale.endMs).getTimezoneOffset() * 60_000,
     });
-  }, [layout, view.from, view.to, width, height, hover, reading, theme]);
+  }, [layout, view.from, view.to, width, height, hover, theme]);
 
   const toPosition = (x: number): number => view.from + (x / Math.max(1, width)) * (view.to - view.from);
   const change = (next: Viewport): void => setChosen(next.from <= 0 && next.to >= length ? null : next);
@@ -163,10 +168,11 @@ export function Timeline({ history, reading, theme, onGo, commands }: Props) {
   };
 
   const words = hover && barWords(hover.bar, nowMs);
-  const counts = `${history.turns.length} turns, ${history.models.length} model calls, ${history.tools.length} tool calls, ${history.marks.length} interruptions and other events`;
+  const counts = `${countWords(history.turnsInAll, "turn")}, ${countWords(countOf(history.models), "model call")}, ${countWords(countOf(history.tools), "tool call")}, ${countWords(countOf(history.marks), "interruption or other event", "interruptions and other events")}`;
   return (
     <section class="timeline" aria-label="Timeline">
       <div class="timeline-box" ref={box}>
+        {band({ scale: layout.scale, view, height })}
         <canvas
           ref={canvas}
           role="img"
@@ -183,22 +189,22 @@ export function Timeline({ history, reading, theme, onGo, commands }: Props) {
           }}
         />
         <div class="timeline-marks">
-          {groups.map(({ at, worst, marks }) => (
+          {groups.map(({ at, worst, marks, count }) => (
             <button
               key={`${worst.kind}${worst.atMs}`}
               type="button"
-              class={`mark mark-${worst.kind}`}
+              class={`mark mark-${worst.kind}${(at - view.from) / (view.to - view.from) > 0.95 ? " is-last" : ""}`}
               style={{
                 left: `${((at - view.from) / (view.to - view.from)) * 100}%`,
                 height: `${height - ROWS.axis}px`,
               }}
-              title={marks.map(({ mark }) => markWords(mark)).join("\n")}
-              aria-label={marks.map(({ mark }) => markWords(mark)).join("; ")}
+              title={marksWords(marks).join("\n")}
+              aria-label={marksWords(marks).join("; ")}
               onClick={() => onGo({ turn: worst.turn, atMs: worst.atMs })}
             >
               <span class="mark-flag">
                 <Icon name={MARK_ICONS[worst.kind]} />
-                {marks.length > 1 ? <span class="mark-count">{marks.length}</span> : null}
+                {count > 1 ? <span class="mark-count">{count > 99 ? "99+" : count}</span> : null}
               </span>
             </button>
           ))}
@@ -214,7 +220,7 @@ export function Timeline({ history, reading, theme, onGo, commands }: Props) {
         ) : null}
       </div>
       <div class="timeline-foot">
-        <Legend marks={history.marks.map(({ kind }) => kind)} />
+        <Legend history={history} />
         <div class="timeline-buttons" role="group" aria-label="Zoom">
           <button
             type="button"
@@ -253,32 +259,64 @@ const MARK_ICONS = {
   died: "cross",
   signal: "power",
   stopped: "stop",
+  "not-run": "skip",
   failed: "warning",
   waiting: "hand",
   resumed: "play",
   replaced: "fold",
 } as const;
 
-function Legend({ marks }: { marks: readonly (keyof typeof MARK_WORDS)[] }) {
-  const kinds = [...new Set(marks)];
+const MARKS_SHOWN_MAX = 12;
+
+function marksWords(marks: readonly PlacedMark[]): string[] {
+  const words = marks.slice(0, MARKS_SHOWN_MAX).map(({ mark }) => markWords(mark));
+  return marks.length > MARKS_SHOWN_MAX ? [...words, `and ${marks.length - MARKS_SHOWN_MAX} more`] : words;
+}
+
+function countOf(spans: readonly { readonly count: number }[]): number {
+  return spans.reduce((sum, { count }) => sum + count, 0);
+}
+
+/** Only what this timeline shows. */
+function Legend({ history: { models, tools, marks } }: { readonly history: History }) {
+  const kinds = [...new Set(marks.map(({ kind }) => kind))].filter((kind) => kind !== "not-run");
+  const outcomes = new Set(tools.map(({ outcome }) => outcome));
   return (
     <ul class="legend" aria-label="Legend">
-      <li>
-        <span class="swatch swatch-asked" />
-        waiting for the model
-      </li>
+      {models.some(({ firstMs, endMs, message }) => firstMs !== null || (endMs !== null && message === null)) ? (
+        <li>
+          <span class="swatch swatch-asked" />
+          waiting for the model
+        </li>
+      ) : null}
       <li>
         <span class="swatch swatch-model" />
         model
       </li>
-      <li>
-        <span class="swatch swatch-tool" />
-        tool
-      </li>
-      <li>
-        <span class="swatch swatch-unknown" />
-        outcome unknown
-      </li>
+      {tools.length > 0 ? (
+        <li>
+          <span class="swatch swatch-tool" />
+          tool
+        </li>
+      ) : null}
+      {outcomes.has("failed") ? (
+        <li>
+          <span class="swatch swatch-failed" />
+          tool failed
+        </li>
+      ) : null}
+      {outcomes.has("unknown") ? (
+        <li>
+          <span class="swatch swatch-unknown" />
+          outcome unknown
+        </li>
+      ) : null}
+      {outcomes.has("not-run") ? (
+        <li>
+          <span class="swatch swatch-not-run" />
+          never started
+        </li>
+      ) : null}
       {kinds.map((kind) => (
         <li key={kind} class={`legend-${kind}`}>
           <Icon name={MARK_ICONS[kind]} />

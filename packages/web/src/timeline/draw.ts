@@ -33,10 +33,8 @@ export interface Scene {
   readonly view: Viewport;
   readonly width: number;
   readonly palette: Palette;
-  /** What the transcript shows, on the axis. */
-  readonly reading: Viewport | null;
   readonly hover: Bar | null;
-  /** The turn that is selected or read; others are dimmed. */
+  /** Of local time from UTC. */
   readonly offsetMs: number;
 }
 
@@ -44,17 +42,12 @@ const BAR_MIN = 2;
 
 /** Draws the timeline on a canvas whose units are CSS pixels. */
 export function drawTimeline(context: CanvasRenderingContext2D, scene: Scene): void {
-  const { layout, view, width, palette } = scene;
+  const { layout, view, width } = scene;
   const { tops, heights, height } = rowTops(layout.rows.length);
   const x = (position: number): number => ((position - view.from) / (view.to - view.from)) * width;
   context.clearRect(0, 0, width, height);
   const bottom = height - ROWS.axis;
 
-  if (scene.reading) {
-    const [from, to] = [x(scene.reading.from), x(scene.reading.to)];
-    context.fillStyle = palette["reading"]!;
-    context.fillRect(from, ROWS.marks - 4, Math.max(3, to - from), bottom - ROWS.marks + 4);
-  }
   drawAxis(context, scene, x, bottom);
   drawFolds(context, scene, x, bottom);
   for (const [row, bars] of layout.rows.entries()) {
@@ -96,7 +89,9 @@ function drawBar(context: CanvasRenderingContext2D, bar: Bar, box: Box, scene: S
     context.fillRect(from, top, Math.min(3, to - from), tall);
     label(
       context,
-      `${bar.span.turn}  ${bar.span.text}`,
+      bar.span.count > 1
+        ? `${bar.span.turn}–${bar.span.turn + bar.span.count - 1}`
+        : `${bar.span.turn}  ${bar.span.text}`,
       from + 9,
       to - 4,
       top + tall / 2,
@@ -113,7 +108,8 @@ function drawBar(context: CanvasRenderingContext2D, bar: Bar, box: Box, scene: S
       context.fillStyle = palette["model"]!;
       context.fill();
     }
-    if (bar.span.message === null && bar.span.endMs !== null) tear(context, to, top, tall, palette["ground"]!);
+    if (bar.span.message === null && bar.span.endMs !== null && bar.span.count === 1)
+      tear(context, to, top, tall, palette["ground"]!);
     label(
       context,
       shortModel(bar.span.model),
@@ -137,9 +133,10 @@ function drawBar(context: CanvasRenderingContext2D, bar: Bar, box: Box, scene: S
     }
     if (bar.span.outcome === "unknown") hatch(context, from, to, top, tall, palette["ground"]!);
     const ink = bar.span.outcome === "not-run" || bar.span.outcome === "waiting" ? palette["ink"]! : palette["on-bar"]!;
+    const { count, name, about } = bar.span;
     label(
       context,
-      bar.span.about === "" ? bar.span.name : `${bar.span.name} ${bar.span.about}`,
+      count > 1 ? `${count} calls` : about === "" ? name : `${name} ${about}`,
       from + 5,
       to - 3,
       top + tall / 2,

@@ -41,20 +41,27 @@ export function layOutTimeline(history: History, nowMs: number): TimelineLayout 
   // A session is created before anything happens in it.
   const startMs = history.turns[0]?.startMs ?? history.startMs ?? nowMs;
   const endMs = Math.max(startMs + 1, isOpen ? nowMs : (history.endMs ?? nowMs));
-  const closed = <T extends { startMs: number; endMs: number | null }>(span: T) => ({
-    span,
-    startMs: span.startMs,
-    endMs: Math.max(span.startMs, span.endMs ?? endMs),
-  });
-  const models = history.models.map(closed);
-  const tools = history.tools.map(closed).toSorted((a, b) => a.startMs - b.startMs);
-  const marks = history.marks.map(({ atMs }) => ({ startMs: atMs, endMs: atMs }));
-  const scale = makeTimeScale([...models, ...tools, ...marks, ...history.turns.map(startOnly)], startMs, endMs);
+  const spans = [...history.models, ...history.tools].map((span) => closed(span, endMs));
+  const instants = [...history.marks.map(({ atMs }) => atMs), ...history.turns.map((turn) => turn.startMs)];
+  const scale = makeTimeScale([...spans, ...instants.map((atMs) => ({ startMs: atMs, endMs: atMs }))], startMs, endMs);
+  const marks = history.marks.map((mark) => ({ mark, at: scale.at(mark.atMs) })).toSorted((a, b) => a.at - b.at);
+  return { scale, rows: layOutRows(history, scale, history.lanes), marks };
+}
+
+/** The bars of a part of the timeline in place of those of the whole, on the same axis, so that nothing jumps. */
+export function layOutDetail(layout: TimelineLayout, detail: History): TimelineLayout {
+  return { ...layout, rows: layOutRows(detail, layout.scale, layout.rows.length - 2) };
+}
+
+function layOutRows(history: History, scale: TimeScale, lanesMin: number): Bar[][] {
+  const { endMs } = scale;
+  const tools = history.tools.map((span) => closed(span, endMs)).toSorted((a, b) => a.startMs - b.startMs);
   const packed = packLanes(tools, TOOL_LANES_MAX);
-  const rows: Bar[][] = Array.from({ length: 2 + packed.count }, () => []);
-  for (const { span, startMs: start, endMs: end } of history.turns.map(closed))
+  const lanes = Math.max(packed.count, Math.min(lanesMin, TOOL_LANES_MAX));
+  const rows: Bar[][] = Array.from({ length: 2 + lanes }, () => []);
+  for (const { span, startMs: start, endMs: end } of history.turns.map((turn) => closed(turn, endMs)))
     rows[0]!.push({ kind: "turn", span, from: scale.at(start), to: scale.at(end), row: 0 });
-  for (const { span, startMs: start, endMs: end } of models) {
+  for (const { span, startMs: start, endMs: end } of history.models.map((model) => closed(model, endMs))) {
     const first = scale.at(Math.min(end, span.firstMs ?? start));
     rows[1]!.push({ kind: "model", span, from: scale.at(start), first, to: scale.at(end), row: 1 });
   }
@@ -63,12 +70,11 @@ export function layOutTimeline(history: History, nowMs: number): TimelineLayout 
     rows[row]!.push({ kind: "tool", span, from: scale.at(start), to: scale.at(end), row });
   }
   for (const row of rows) row.sort((a, b) => a.from - b.from);
-  const placed = history.marks.map((mark) => ({ mark, at: scale.at(mark.atMs) })).toSorted((a, b) => a.at - b.at);
-  return { scale, rows, marks: placed };
+  return rows;
 }
 
-function startOnly({ startMs }: TurnSpan): { startMs: number; endMs: number } {
-  return { startMs, endMs: startMs };
+function closed<T extends { readonly startMs: number; readonly endMs: number | null }>(span: T, endMs: number) {
+  return { span, startMs: span.startMs, endMs: Math.max(span.startMs, span.endMs ?? endMs) };
 }
 
 /** The bars of a row that the viewport shows. Bars of one row hardly overlap, so a few before the first are enough. */
@@ -99,9 +105,13 @@ export interface MarkGroup {
   readonly at: number;
   readonly marks: readonly PlacedMark[];
   readonly worst: Mark;
+  readonly count: number;
 }
 
-const GRAVITY: readonly Mark["kind"][] = ["died", "failed", "signal", "stopped", "replaced", "waiting", "resumed"];
+const GRAVITY: readonly Mark["kind"][] = [
+  ...(["died", "failed", "signal", "stopped", "not-run"] as const),
+  ...(["replaced", "waiting", "resumed"] as const),
+];
 
 export function groupMarks(marks: readonly PlacedMark[], { from, to }: Viewport, reach: number): MarkGroup[] {
   const groups: PlacedMark[][] = [];
@@ -114,6 +124,7 @@ export function groupMarks(marks: readonly PlacedMark[], { from, to }: Viewport,
   return groups.map((group) => ({
     at: group[0]!.at,
     marks: group,
+    count: group.reduce((sum, { mark }) => sum + mark.count, 0),
     worst: group.map(({ mark }) => mark).toSorted((a, b) => GRAVITY.indexOf(a.kind) - GRAVITY.indexOf(b.kind))[0]!,
   }));
 }

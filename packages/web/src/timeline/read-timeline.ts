@@ -8,6 +8,8 @@ interface Common {
   readonly startMs: number;
   /** Null while it goes on. */
   readonly endMs: number | null;
+  /** How many it stands for. */
+  readonly count: number;
 }
 
 export interface TurnSpan extends Common {
@@ -33,7 +35,7 @@ export interface ToolSpan extends Common {
   readonly child: string | null;
 }
 
-export type MarkKind = "died" | "signal" | "stopped" | "resumed" | "replaced" | "failed" | "waiting";
+export type MarkKind = "died" | "signal" | "stopped" | "not-run" | "resumed" | "replaced" | "failed" | "waiting";
 
 export interface Mark {
   readonly kind: MarkKind;
@@ -41,45 +43,69 @@ export interface Mark {
   readonly turn: number | null;
   /** What happened, for people. */
   readonly words: string;
+  /** How many of its kind it stands for. */
+  readonly count: number;
 }
 
 export interface History {
   readonly startMs: number | null;
   readonly endMs: number | null;
+  /** How many turns the whole session has. */
+  readonly turnsInAll: number;
+  /** How many tools ran at the same time, at most. */
+  readonly lanes: number;
+  /** Some bars stand for several. */
+  readonly isMerged: boolean;
   readonly turns: readonly TurnSpan[];
   readonly models: readonly ModelSpan[];
   readonly tools: readonly ToolSpan[];
   readonly marks: readonly Mark[];
 }
 
+/** A part of a timeline in which every bar is shown by itself, as far as that goes. */
+export interface Detail {
+  readonly fromMs: number;
+  readonly toMs: number;
+  readonly history: History;
+}
+
 /** Not drawn: a process that came or went as it should, and the repair that every resumption begins with. */
 const QUIET: readonly string[] = ["opened", "closed", "repaired"];
 
 /** What the server says about a session's past, by kind. */
-export function readTimeline({ from, to, entries }: Timeline): History {
+export function readTimeline({ from, to, turns: turnsInAll, lanes, isMerged, entries }: Timeline): History {
   const [turns, models, tools, marks]: [TurnSpan[], ModelSpan[], ToolSpan[], Mark[]] = [[], [], [], []];
   for (const entry of entries) {
+    const { count = 1 } = entry;
     if (entry.kind === "mark") {
-      if (!QUIET.includes(entry.mark))
-        marks.push({ kind: entry.mark as MarkKind, atMs: Date.parse(entry.at), turn: entry.turn, words: entry.words });
+      const { mark, at, turn, words } = entry;
+      if (!QUIET.includes(mark)) marks.push({ kind: mark as MarkKind, atMs: Date.parse(at), turn, words, count });
       continue;
     }
     const common = {
       turn: entry.turn,
+      count,
       startMs: Date.parse(entry.from),
       endMs: entry.to === null ? null : Date.parse(entry.to),
     };
     if (entry.kind === "turn") {
       turns.push({ ...common, kind: "turn", text: entry.prompt, outcome: entry.outcome });
       if (entry.outcome === "failed" && common.endMs !== null)
-        marks.push({ kind: "failed", atMs: common.endMs, turn: entry.turn, words: entry.error ?? "The turn failed." });
+        marks.push({
+          kind: "failed",
+          atMs: common.endMs,
+          turn: entry.turn,
+          words: entry.error ?? "the turn failed",
+          count,
+        });
     } else if (entry.kind === "model") {
       const { model = null, message } = entry;
       models.push({ ...common, kind: "model", firstMs: timeIn(entry, "first"), message, model });
     } else if (entry.kind === "tool") {
       const { call, name, outcome, child = null } = entry;
       tools.push({ ...common, kind: "tool", call, name, about: textIn(entry, "about"), outcome, child });
-    } else marks.push({ kind: "waiting", atMs: common.startMs, turn: entry.turn, words: waitWords(entry.reason) });
+    } else
+      marks.push({ kind: "waiting", atMs: common.startMs, turn: entry.turn, words: waitWords(entry.reason), count });
   }
   const lastMs = to === null ? 0 : Date.parse(to);
   // What has no recorded end, and does not run, ended with its process at the latest.
@@ -91,6 +117,9 @@ export function readTimeline({ from, to, entries }: Timeline): History {
   return {
     startMs: from === null ? null : Date.parse(from),
     endMs: to === null ? null : Date.parse(to),
+    turnsInAll,
+    lanes,
+    isMerged,
     turns: turns.map(ended),
     models,
     tools: tools.map(ended),
@@ -99,7 +128,7 @@ export function readTimeline({ from, to, entries }: Timeline): History {
 }
 
 function waitWords(reason: string): string {
-  return reason === "permission" ? "Waited for approval" : `Waited: ${reason}`;
+  return reason === "permission" ? "waited for approval" : `waited: ${reason}`;
 }
 
 function textIn(entry: object, member: string): string {

@@ -93,8 +93,8 @@ export interface Viewport {
   readonly to: number;
 }
 
-/** The least that can be zoomed to: a tenth of a second over the whole width. */
-const VISIBLE_MIN = 100;
+/** The least that can be zoomed to: a hundredth of a second over the whole width. */
+const VISIBLE_MIN = 10;
 
 /** Zooms by a factor (below 1: closer) around a position, without leaving the axis. */
 export function zoom({ from, to }: Viewport, factor: number, around: number, length: number): Viewport {

@@ -1,4 +1,4 @@
-import { durationWords } from "../text/durations.ts";
+import { countWords, durationWords } from "../text/durations.ts";
 import type { Bar } from "./layout.ts";
 import type { Mark, MarkKind, ToolSpan, TurnSpan } from "./read-timeline.ts";
 
@@ -26,6 +26,7 @@ export const MARK_WORDS: Readonly<Record<MarkKind, string>> = {
   died: "Process died",
   signal: "Told to end",
   stopped: "Stopped",
+  "not-run": "Calls never started",
   failed: "Failed",
   waiting: "Waited for a person",
   resumed: "Resumed",
@@ -36,6 +37,15 @@ export const MARK_WORDS: Readonly<Record<MarkKind, string>> = {
 export function barWords(bar: Bar, nowMs: number): { readonly title: string; readonly detail: string } {
   const { span } = bar;
   const length = durationWords(Math.max(0, (span.endMs ?? nowMs) - span.startMs));
+  if (span.count > 1) {
+    const worst =
+      span.kind === "turn" ? TURN_WORDS[span.outcome] : span.kind === "tool" ? TOOL_WORDS[span.outcome] : "";
+    const isNotable = worst !== "" && worst !== "completed" && worst !== "done";
+    return {
+      title: countWords(span.count, MANY[span.kind]),
+      detail: `in ${length}${isNotable ? ` · at least one ${worst}` : ""} · zoom in to see each`,
+    };
+  }
   switch (span.kind) {
     case "turn":
       return {
@@ -57,13 +67,16 @@ export function barWords(bar: Bar, nowMs: number): { readonly title: string; rea
   }
 }
 
-export function markWords({ kind, words, turn, atMs }: Mark): string {
+const MANY = { turn: "turn", model: "model call", tool: "tool call" } as const;
+
+export function markWords({ kind, words, turn, atMs, count }: Mark): string {
   const time = new Date(atMs).toLocaleTimeString("en", {
     hour: "2-digit",
     minute: "2-digit",
     second: "2-digit",
     hour12: false,
   });
-  const said = words === "" ? MARK_WORDS[kind] : words;
-  return `${said.replace(/[.]$/, "")} · ${turn === null || turn === 0 ? "" : `turn ${turn}, `}${time}`;
+  const said = words === "" ? MARK_WORDS[kind] : words.slice(0, 1).toUpperCase() + words.slice(1);
+  const more = count > 1 ? ` (and ${count - 1} more here)` : "";
+  return `${said.replace(/[.]$/, "")}${more} · ${turn === null || turn === 0 ? "" : `turn ${turn}, `}${time}`;
 }

@@ -6,12 +6,17 @@ import { Stage } from "./stage.ts";
 const stage = new Stage();
 let hero: string;
 let fork: string;
+let empty: string;
+let replaced: number;
 
 beforeAll(async () => {
   stage.tell();
   await stage.serve();
   hero = await stage.idOf("Make the CSV importer");
   fork = await stage.idOf("Importer: try it with COPY");
+  empty = await stage.newSession("Nothing yet");
+  const { epochs } = await stage.ask<{ epochs: { until: number }[] }>("GET", `/sessions/${hero}/epochs`);
+  replaced = epochs[0]!.until;
 });
 afterAll(() => stage[Symbol.asyncDispose]());
 
@@ -23,6 +28,8 @@ const SIZES = [
 const screens = (): readonly (readonly [name: string, path: string, shown: string])[] => [
   ["the list", "/", ".row"],
   ["a session", `/${hero}`, ".interrupted"],
+  ["a conversation that was replaced", `/${hero}/until-${replaced}`, ".epochs.is-replaced"],
+  ["an empty session", `/${empty}`, ".session-pane .empty"],
   ["changed files", `/${hero}/files`, ".changed-file"],
   ["usage", `/${hero}/usage`, ".figures"],
   ["sub-agents", `/${hero}/tree`, ".tree-root"],
@@ -90,12 +97,13 @@ test("the timeline shows every death, stop, resumption and replacement, and lead
     .locator(".mark")
     .evaluateAll((all) => all.map((one) => one.getAttribute("aria-label") ?? ""));
   expect(marks.map((words) => words.split(" · ")[0])).toEqual([
-    "the process died",
-    expect.stringContaining("resumed"),
-    "the conversation was summarized",
-    expect.stringContaining("stopped by user"),
-    "the process died",
+    "The process died",
+    "Turn 2 was resumed",
+    "The conversation was summarized",
+    "Stopped by user",
+    "The process died",
   ]);
+  expect(marks.at(-1)).toContain("2 tool calls had not started: slack__post, slack__post");
   const box = (await page.locator(".timeline canvas").boundingBox())!;
   // The last turn is at the right end, in the first row.
   await page.mouse.move(box.x + box.width - 40, box.y + 30);
@@ -132,4 +140,28 @@ test("the keyboard alone: choose a session, move between prompts, zoom, come bac
   await page.keyboard.type("changelog");
   await page.locator(".row-hit mark").first().waitFor();
   expect((await page.locator(".row-hit mark").first().innerText()).toLowerCase()).toContain("changelog");
+});
+
+test("a conversation that was replaced can be read, and says that the model no longer sees it", async () => {
+  const page = await stage.page(`/${hero}`);
+  await page.locator(".epochs").getByRole("link", { name: "Read what was replaced" }).click();
+  await page.locator(".epochs.is-replaced").waitFor();
+  expect(await page.locator(".epochs").innerText()).toContain("Replaced: the model no longer sees this.");
+  await page.locator("article", { hasText: "The import survived" }).waitFor();
+  expect(await page.locator(".composer").count()).toBe(0);
+  await page.keyboard.press("g");
+  await page.locator("article:focus", { hasText: "The nightly import loses rows" }).waitFor();
+  await page.getByRole("link", { name: "Back to the current conversation" }).click();
+  await page.locator(".interrupted").waitFor();
+  // A click on what happened before leads there.
+  await page.locator(".mark").first().waitFor();
+  const box = (await page.locator(".timeline canvas").boundingBox())!;
+  await page.mouse.click(box.x + 40, box.y + 30);
+  await page.locator("article:focus", { hasText: "The nightly import loses rows" }).waitFor();
+  await page.locator(".epochs.is-replaced").waitFor();
+  // And on what happened after leads back.
+  await page.mouse.click(box.x + box.width - 40, box.y + 30);
+  await page.locator("article:focus", { hasText: "Release 2.4.0" }).waitFor();
+  expect(await page.locator(".epochs.is-replaced").count()).toBe(0);
+  expect(page.problems).toEqual([]);
 });

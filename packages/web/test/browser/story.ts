@@ -287,7 +287,7 @@ async function third(): Promise<void> {
   );
   await turn.toolStarted("call_publish");
   clock.pass(7800);
-  await session.flush();
+  await turn.usage({ inputTokens: 11_800, outputTokens: 160, cost: { amount: 0.05, currency: "USD" } });
   process.kill(process.pid, "SIGKILL");
 }
 

@@ -1,15 +1,14 @@
 import { expect, test } from "vitest";
 import type { Item, Summary } from "../../src/api/wire.ts";
+import { epochAt, timeInId } from "../../src/state/epochs.ts";
 import { choicesIn, mergeSessions, NO_FILTERS, passes } from "../../src/state/filters.ts";
 import { draftText, withText } from "../../src/state/live-text.ts";
-import { locate, timeInId } from "../../src/state/locate.ts";
 import { hashOf, parseRoute } from "../../src/state/parse-route.ts";
 import {
   commonLength,
   missingPages,
   PAGE,
   parallelCalls,
-  type SparseItems,
   withRange,
   withSplice,
 } from "../../src/state/sparse-items.ts";
@@ -63,35 +62,17 @@ test("a fork has its beginning in common with its source", () => {
   expect(commonLength([], [prompt("a")])).toBe(0);
 });
 
-/** A conversation on a server: counts what is loaded. */
-function served(count: number): { pages: Parameters<typeof locate>[0]; loads: () => number } {
-  const all = Array.from({ length: count }, (_, index) => prompt(`item-${index}`, index));
-  let items: SparseItems = withRange([], count - 10, all.slice(-10), count);
-  let loads = 0;
-  const load = async (page: number): Promise<void> => {
-    loads++;
-    items = withRange(items, page, all.slice(page, page + PAGE), count);
-  };
-  return { pages: { items: () => items, load }, loads: () => loads };
-}
-
-test("one of a hundred thousand messages is found with about ten pages", async () => {
-  const { pages, loads } = served(100_000);
-  expect(await locate(pages, { message: "item-31415", atMs: 31_415_000 })).toBe(31_415);
-  expect(loads()).toBeLessThan(14);
-});
-
-test("a message that is gone leads to its neighbour in time; one without a time is looked for everywhere", async () => {
-  const { pages } = served(1000);
-  expect(await locate(pages, { message: "gone", atMs: 500_400 })).toBe(500);
-  expect(await locate(pages, { message: "item-3", atMs: null })).toBe(3);
-  expect(await locate(pages, { message: "gone", atMs: null })).toBeNull();
-  expect(await locate({ items: () => [], load: async () => {} }, { message: "x", atMs: 1 })).toBeNull();
-});
-
 test("an id of Holdfast's tells when its message was recorded", () => {
   expect(timeInId("0199f3a1-5b00-7000-8000-000000000001.2")).toBe(0x0199f3a15b00);
   expect([timeInId("msg_123"), timeInId("0199f3a1-5b00-4000-8000-000000000001")]).toEqual([null, null]);
+});
+
+test("a time is in the conversation that was replaced next, or in the current one", () => {
+  const epoch = (until: number) => ({ until, from: time(0), to: time(until), reason: "clear", messages: 1 });
+  const epochs = [epoch(10), epoch(20)];
+  expect([5, 10, 19, 20, 99].map((second) => epochAt(epochs, second * 1000)?.until)).toEqual([
+    ...[10, 20, 20, undefined, undefined],
+  ]);
 });
 
 test("streamed text is joined, and nothing is doubled after a reconnect", () => {
@@ -161,8 +142,13 @@ test("filters: folder, agent, status, date", () => {
 const ID = "0199f3a1-0000-7000-8000-000000000001";
 
 test("addresses lead to sessions, views and messages; anything else to the list", () => {
-  expect(parseRoute(`#/${ID}/files`)).toEqual({ session: ID, tab: "files", item: null });
-  expect(parseRoute(hashOf({ session: ID, item: "a/b" }))).toEqual({ session: ID, tab: "conversation", item: "a/b" });
+  expect(parseRoute(`#/${ID}/files`)).toEqual({ session: ID, tab: "files", item: null, until: null });
+  expect(parseRoute(hashOf({ session: ID, item: "a/b" }))).toEqual({
+    ...{ session: ID, tab: "conversation", item: "a/b", until: null },
+  });
+  expect(parseRoute(hashOf({ session: ID, until: 17, item: "a" }))).toMatchObject({ until: 17, item: "a" });
+  for (const wrong of ["until-", "until-0", "until-x", "until-1e5", "until-99999999999999999999"])
+    expect(parseRoute(`#/${ID}/${wrong}`).until).toBeNull();
   for (const hash of ["", "#/", "#/../../etc", "#/%E0%A4%A", `#/${ID.toUpperCase()}`])
     expect(parseRoute(hash).session).toBeNull();
   expect(parseRoute(`#/${ID}/nonsense`).tab).toBe("conversation");

@@ -1,10 +1,11 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import { packLanes } from "../../src/timeline/lanes.ts";
-import { groupMarks, layOutTimeline, pickBar, visibleBars } from "../../src/timeline/layout.ts";
+import { type Bar, groupMarks, layOutDetail, layOutTimeline, pickBar, visibleBars } from "../../src/timeline/layout.ts";
 import { type History, type Mark, readTimeline } from "../../src/timeline/read-timeline.ts";
 import { ticksFor } from "../../src/timeline/ticks.ts";
 import { makeTimeScale, pan, reveal, zoom } from "../../src/timeline/time-scale.ts";
+import { barWords } from "../../src/timeline/words.ts";
 
 const HOUR = 3_600_000;
 const span = (startMs: number, endMs: number) => ({ startMs, endMs });
@@ -64,14 +65,15 @@ test("zooming keeps the place under the pointer, and never leaves the axis", () 
   expect(reveal(near, 900, 910, 1000)).toEqual({ from: 500, to: 1000 });
   expect(reveal(near, 200, 300, 1000)).toBe(near);
   const closest = zoom({ from: 0, to: 1000 }, 1e-9, 500, 1000);
-  expect(closest.to - closest.from).toBe(100);
+  expect(closest.to - closest.from).toBe(10);
 });
 
+const WHOLE = { cursor: null, turns: 1, lanes: 1, isMerged: false };
 const at = (seconds: number): string => new Date(seconds * 1000).toISOString();
 
 test("a tool without a recorded end, and without a process, ends where the process died", () => {
   const history = readTimeline({
-    cursor: null,
+    ...WHOLE,
     from: at(0),
     to: at(5000),
     entries: [
@@ -88,7 +90,7 @@ test("a tool without a recorded end, and without a process, ends where the proce
 
 test("a failed turn and a wait are marked", () => {
   const { marks } = readTimeline({
-    cursor: null,
+    ...WHOLE,
     from: at(0),
     to: at(9),
     entries: [
@@ -98,7 +100,7 @@ test("a failed turn and a wait are marked", () => {
   });
   expect(marks.map(({ kind, words }) => [kind, words])).toEqual([
     ["failed", "no credit"],
-    ["waiting", "Waited for approval"],
+    ["waiting", "waited for approval"],
   ]);
 });
 
@@ -106,13 +108,15 @@ function manyTools(count: number): History {
   return {
     startMs: 0,
     endMs: count * 1000,
-    turns: [{ kind: "turn", turn: 1, startMs: 0, endMs: count * 1000, text: "go", outcome: "completed" }],
+    ...{ turnsInAll: 1, lanes: 1, isMerged: false },
+    turns: [{ kind: "turn", turn: 1, startMs: 0, endMs: count * 1000, count: 1, text: "go", outcome: "completed" }],
     models: [],
     tools: Array.from({ length: count }, (_, index) => ({
       kind: "tool" as const,
       turn: 1,
       startMs: index * 1000,
       endMs: index * 1000 + 900,
+      count: 1,
       call: `call-${index}`,
       name: "read",
       about: "",
@@ -134,8 +138,27 @@ test("of a hundred thousand bars, the visible ones and the one under the pointer
   expect(pickBar(undefined, 0, 10)).toBeNull();
 });
 
+test("the bars of a part are drawn on the axis of the whole", () => {
+  const merged = manyTools(1);
+  const whole = layOutTimeline({ ...merged, startMs: 0, endMs: 100_000, lanes: 3, isMerged: true }, 0);
+  const detail = layOutDetail(whole, manyTools(20));
+  expect(detail.scale).toBe(whole.scale);
+  expect(detail.rows).toHaveLength(whole.rows.length);
+  expect(detail.rows[2]).toHaveLength(20);
+});
+
+test("a bar that stands for many says so, and names the gravest outcome", () => {
+  const { rows } = layOutTimeline(manyTools(2), 0);
+  const [bar] = rows[2]!;
+  const many = { ...bar!, span: { ...bar!.span, count: 1234, outcome: "unknown" } } as Bar;
+  expect(barWords(many, 0)).toEqual({
+    title: "1,234 tool calls",
+    detail: "in 900 ms · at least one started, outcome unknown · zoom in to see each",
+  });
+});
+
 test("marks that are too close are one, named after the gravest", () => {
-  const mark = (kind: Mark["kind"], atMs: number) => ({ mark: { kind, atMs, turn: 1, words: "" }, at: atMs });
+  const mark = (kind: Mark["kind"], atMs: number) => ({ mark: { kind, atMs, turn: 1, words: "", count: 1 }, at: atMs });
   const groups = groupMarks([mark("resumed", 10), mark("died", 12), mark("stopped", 90)], { from: 0, to: 100 }, 5);
   expect(groups.map(({ worst, marks }) => [worst.kind, marks.length])).toEqual([
     ["died", 2],
@@ -153,7 +176,7 @@ test("the axis has round times, none inside a fold", () => {
 });
 
 test("an empty session has a timeline too", () => {
-  const history = readTimeline({ cursor: null, from: null, to: null, entries: [] });
+  const history = readTimeline({ ...WHOLE, from: null, to: null, entries: [] });
   const layout = layOutTimeline(history, 1000);
   expect(layout.rows.flat()).toEqual([]);
   expect(layout.scale.length).toBe(1);
