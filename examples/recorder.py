@@ -18,6 +18,9 @@ import uuid
 SERVER = os.environ.get("HOLDFAST_SERVER", "http://127.0.0.1:4040")
 TOKEN = os.environ["HOLDFAST_TOKEN"]
 PATIENCE_SECONDS = 30
+PROMPT = "Count six stars."
+SUMMARY = "Summary: "
+COMPACT_AFTER = 5
 
 
 class Refused(Exception):
@@ -65,11 +68,16 @@ class Recording:
     def record(self, **record):
         """Durable when it returns."""
         body = {"recorder": self.state["recorder"], "key": str(uuid.uuid4()), "record": record}
-        return call("POST", self.path + "/records", body)
+        recorded = call("POST", self.path + "/records", body)
+        print(f"acknowledged {recorded['last']}", flush=True)
 
     def request(self):
         """The messages for the model: its provider accepts them as they are, whatever happened before."""
         return call("POST", self.path + "/requests", {"recorder": self.state["recorder"]})["messages"]
+
+    def conversation(self):
+        """The recorded messages with their ids, oldest first."""
+        return call("GET", self.path + "/recording/messages")["messages"]
 
     def open_calls(self):
         query = f"/recording?recorder={self.state['recorder']}"
@@ -83,24 +91,50 @@ def here(point):
     time.sleep(float(os.environ.get("HOLDFAST_PAUSE", "0.5")))
 
 
+def parts_of(message):
+    content = message["content"]
+    return [{"type": "text", "text": content}] if isinstance(content, str) else content
+
+
+def stars_in(messages):
+    """How many stars these messages know of: by a summary of what came before, and by the results of calls."""
+    known = 0
+    for part in [part for message in messages if message["role"] == "user" for part in parts_of(message)]:
+        if part["type"] == "text" and part["text"].startswith(SUMMARY):
+            known = int(part["text"][len(SUMMARY) :].split(" ")[0])
+        if part["type"] == "tool_result" and not part.get("is_error"):
+            known += 1
+    return known
+
+
 def model(messages):
     """Stands in for a model: asks for two stars at a time until there are six, then sums up. Yields text, then the answer."""
-    results = [
-        part
-        for message in messages
-        if message["role"] == "user" and isinstance(message["content"], list)
-        for part in message["content"]
-        if part["type"] == "tool_result"
-    ]
-    counted = sum(1 for part in results if not part.get("is_error"))
-    text = f"I know {counted} of {len(results)} stars."
+    known = stars_in(messages)
+    text = f"I know {known} stars."
     for word in text.split(" "):
         yield "text", word + " "
     content = [{"type": "text", "text": text}]
-    if counted < 6 and len(results) < 20:
+    if known < 6:
         for _ in range(2):
             content.append({"type": "tool_use", "id": f"call_{uuid.uuid4().hex[:12]}", "name": "count_star", "input": {}})
     yield "answer", {"role": "assistant", "content": content}
+
+
+def compact(recording):
+    """Replaces a long conversation by a summary, its prompt and its last step: at once, or not at all."""
+    entries = recording.conversation()
+    if len(entries) <= COMPACT_AFTER:
+        return
+    # Calls stay with their results.
+    last = max(at for at, entry in enumerate(entries) if entry["message"]["role"] == "assistant")
+    known = stars_in([entry["message"] for entry in entries[:last]])
+    prompt = next(entry for entry in entries if entry["message"]["content"] == PROMPT)
+    items = [{"message": {"role": "user", "content": f"{SUMMARY}{known} stars were counted."}}]
+    items += [{"keep": entry["id"]} for entry in [prompt, *entries[last:]]]
+    here("compacting")
+    recording.record(type="replace", reason="compaction", items=items)
+    print(f"compacted {len(entries)} messages to {len(items)}", flush=True)
+    here("compacted")
 
 
 def run_tool(recording, call_id):
@@ -125,10 +159,10 @@ def work(recording):
         recording.record(type="turn.end")
         return
     elif state["next"] == "start":
-        recording.record(type="turn.start", prompt={"role": "user", "content": "Count six stars."})
+        recording.record(type="turn.start", prompt={"role": "user", "content": PROMPT})
     while True:
+        compact(recording)
         messages = recording.request()
-        print(f"acknowledged {len(messages)} messages", flush=True)
         for kind, value in model(messages):
             if kind == "text":
                 recording.record(type="draft", deltas=[{"text": value}])

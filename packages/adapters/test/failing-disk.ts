@@ -2,7 +2,7 @@ import type { Store } from "holdfast";
 import { type DiskFile, nodeDisk } from "holdfast/disk";
 import { openFolderStore, openStoreWith } from "holdfast/store";
 
-/** A store in a folder on a disk that fails: the how many-eth operation on a journal, the test says. */
+/** A store in a folder on a disk where the nth operation on a journal fails. The test chooses n. */
 export class FailingDisk {
   /** Counts down at each write and sync of a journal; the one that reaches 0 fails. Never, if it begins at 0. */
   countdown = 0;

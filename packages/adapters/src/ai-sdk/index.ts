@@ -1,3 +1,5 @@
+export { durableChat } from "./chat/durable-chat.ts";
+export type { ChatSettings, ChatState, DurableChat, DurableChatOptions, UnfinishedTool } from "./chat/surface.ts";
 export { durable } from "./durable.ts";
 export type {
   ApprovalAnswer,

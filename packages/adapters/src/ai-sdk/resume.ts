@@ -1,5 +1,5 @@
 import type { ModelMessage } from "ai";
-import type { Interruption, OpenCall, Session, Turn } from "holdfast";
+import type { Interruption, OpenCall, Reading, Session, Turn } from "holdfast";
 import type { ApprovalAnswer, ResumeSettings } from "./surface.ts";
 
 /**
@@ -27,14 +27,14 @@ export async function resumeTurn(
  * Calls that wait for a person stay open. Calls that never started, or are safe to repeat, run. For the others, the
  * model is told how far each got.
  */
-function keepOrClose({ state, replay }: OpenCall): "keep" | "close" {
+export function keepOrClose({ state, replay }: OpenCall): "keep" | "close" {
   return state === "awaiting" || state === "never-started" || replay === "safe" ? "keep" : "close";
 }
 
 /** This turn's unanswered approval requests, by id, and whether the provider runs the call. */
-function openRequests(
-  { entries }: Session<ModelMessage>,
-  { turn, calls }: Interruption<ModelMessage>,
+export function openRequests(
+  { entries }: Pick<Reading<ModelMessage>, "entries">,
+  { turn, calls }: Pick<Interruption<ModelMessage>, "turn" | "calls">,
 ): Map<string, boolean> {
   const isByProvider = new Map(
     calls.flatMap(({ id, state }) =>

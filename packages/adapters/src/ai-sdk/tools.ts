@@ -178,7 +178,7 @@ export function failTurn(turn: Turn<ModelMessage>, error: unknown): void {
 }
 
 /** Null if the dialect would word it the same way: do not store it twice. */
-function shownAs(
+export function shownAs(
   toolCallId: string,
   toolName: string,
   outcome: Outcome,

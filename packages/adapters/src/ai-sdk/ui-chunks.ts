@@ -1,7 +1,7 @@
 import { getToolName, isToolUIPart, type UIMessage, type UIMessageChunk } from "ai";
 
 type Part = UIMessage["parts"][number];
-type ToolPart = Extract<Part, { toolCallId: string }>;
+export type ToolPart = Extract<Part, { toolCallId: string }>;
 
 /**
  * An answer as the stream that would have produced it: a reloaded page gets it before the rest of the running stream.
@@ -14,7 +14,8 @@ export function uiChunks({ id, metadata, parts }: UIMessage): UIMessageChunk[] {
   ];
 }
 
-function chunksOf(part: Part, id: string): UIMessageChunk[] {
+/** One part. `id`: for text and reasoning, unique in the message. */
+export function chunksOf(part: Part, id: string): UIMessageChunk[] {
   if (isToolUIPart(part)) return toolChunks(part);
   switch (part.type) {
     case "step-start":
@@ -57,7 +58,7 @@ function toolChunks(part: ToolPart): UIMessageChunk[] {
   ] as UIMessageChunk[];
 }
 
-function approvalChunks(toolCallId: string, approval: NonNullable<ToolPart["approval"]>): UIMessageChunk[] {
+export function approvalChunks(toolCallId: string, approval: NonNullable<ToolPart["approval"]>): UIMessageChunk[] {
   const { id: approvalId, approved, reason, requestReason, descriptor, isAutomatic, signature } = approval;
   const request = {
     type: "tool-approval-request",
@@ -79,7 +80,7 @@ function approvalChunks(toolCallId: string, approval: NonNullable<ToolPart["appr
   return [request, response] as UIMessageChunk[];
 }
 
-function outcomeChunks(part: ToolPart, providerExecuted: boolean | undefined): UIMessageChunk[] {
+export function outcomeChunks(part: ToolPart, providerExecuted: boolean | undefined): UIMessageChunk[] {
   const { toolCallId } = part;
   const by = providerExecuted === undefined ? {} : { providerExecuted };
   const metadata =

@@ -12,12 +12,7 @@ import {
   ToolMessageChunk,
 } from "@langchain/core/messages";
 import { type Dialect, dialects, type Json, mapDialect, type OpenAIChatMessage } from "holdfast";
-
-/** A message as LangChain serializes it. */
-interface StoredMessage {
-  readonly id: readonly string[];
-  readonly kwargs: Readonly<Record<string, Json>>;
-}
+import { fromChat, type MessageFields, type StoredMessage, toChat } from "../dialects/langchain-json.ts";
 
 type MessageClass = new (fields: never) => BaseMessage;
 
@@ -40,8 +35,8 @@ const CLASSES: Readonly<Record<string, MessageClass>> = {
  */
 export const langchain: Dialect<BaseMessage> = mapDialect<BaseMessage, OpenAIChatMessage>(dialects["openai-chat"], {
   name: "langchain",
-  to,
-  from,
+  to: (message) => toChat(message.getType(), message as MessageFields),
+  from: (message) => decode(fromChat(message) as unknown as Json),
   encode: (message) => JSON.parse(JSON.stringify(message)) as Json,
   decode,
 });
@@ -57,62 +52,4 @@ function decode(stored: Json): BaseMessage {
   const Class = Object.hasOwn(CLASSES, name) ? CLASSES[name] : undefined;
   if (!Class) throw new TypeError(`There is no class of messages "${name}" in LangChain.`);
   return new Class({ ...kwargs } as never);
-}
-
-function to(message: BaseMessage): OpenAIChatMessage {
-  const { content } = message;
-  if (typeof content !== "string" && !Array.isArray(content)) throw new TypeError("its content is no content");
-  switch (message.getType()) {
-    case "human":
-      return { role: "user", content: typeof content === "string" ? content : content.map(shownBlock) };
-    case "ai": {
-      const calls = ((message as AIMessage).tool_calls ?? []).map(({ id, name, args }) => ({
-        id: id ?? "",
-        type: "function",
-        function: { name, arguments: JSON.stringify(args) },
-      }));
-      return { role: "assistant", content: spokenIn(message), ...(calls.length > 0 ? { tool_calls: calls } : {}) };
-    }
-    case "tool": {
-      const { tool_call_id } = message as ToolMessage;
-      return { role: "tool", tool_call_id, content: message.text === "" ? JSON.stringify(content) : message.text };
-    }
-    case "system":
-    case "developer":
-      return { role: "system", content: message.text };
-    default:
-      throw new TypeError(`a message of the type "${message.getType()}" cannot be sent to a model`);
-  }
-}
-
-/** What says something, if it is not text: an answer of reasoning alone is still an answer. */
-function spokenIn(message: BaseMessage): string | null {
-  if (message.text !== "" || message.content.length === 0) return message.text;
-  return JSON.stringify(message.content);
-}
-
-function shownBlock(block: unknown): { type: string } {
-  const { type, text } = block as { type?: unknown; text?: unknown };
-  if (type === "text") return { type, text: String(text) } as { type: string };
-  return { type: "text", text: JSON.stringify(block) } as { type: string };
-}
-
-function from(message: OpenAIChatMessage): BaseMessage {
-  const text = typeof message.content === "string" ? message.content : "";
-  switch (message.role) {
-    case "assistant": {
-      const calls = (message.tool_calls ?? []) as { id: string; function: { name: string; arguments: string } }[];
-      const tool_calls = calls.map(({ id, function: { name, arguments: args } }) => ({
-        type: "tool_call" as const,
-        id,
-        name,
-        args: JSON.parse(args) as Record<string, unknown>,
-      }));
-      return new AIMessage({ content: text, tool_calls });
-    }
-    case "tool":
-      return new ToolMessage({ content: text, tool_call_id: message.tool_call_id });
-    default:
-      return new HumanMessage({ content: text });
-  }
 }

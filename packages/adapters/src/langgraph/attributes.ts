@@ -1,6 +1,8 @@
-import { createHash } from "node:crypto";
+import { idFrom } from "holdfast";
 import type { NewRecord } from "holdfast/store";
-import { APP } from "./thread.ts";
+
+/** The name under which threads are listed, and their lease is held. */
+export const APP = "langgraph";
 
 /** The label of a session that names its thread. */
 export const THREAD_LABEL = "langgraph.thread";
@@ -10,9 +12,7 @@ const THREAD_ID_CHARS_MAX = 4096;
 
 /** The session of a thread. It follows from the thread's id, so that two processes cannot create two of them. */
 export function sessionOf(threadId: string): string {
-  const hash = createHash("sha256").update(`langgraph thread ${threadId}`).digest("hex");
-  // Version 8 of UUIDs: the application decides what is in it.
-  return `${hash.slice(0, 8)}-${hash.slice(8, 12)}-8${hash.slice(13, 16)}-a${hash.slice(17, 20)}-${hash.slice(20, 32)}`;
+  return idFrom(`langgraph thread ${threadId}`);
 }
 
 /** The first record of a thread's session. The messages that people are shown are in OpenAI's form (transcript.ts). */

@@ -1,11 +1,11 @@
 import type { ChannelVersions, Checkpoint, CheckpointMetadata } from "@langchain/langgraph-checkpoint";
 import { HoldfastError } from "holdfast";
+import type { Change } from "../state-journal/state-journal.ts";
 import type { Capturer, KnownItems } from "./capture.ts";
 import type { CheckpointRecord, StoredValue, WritesRecord } from "./records.ts";
 import { type Settled, settle } from "./settle.ts";
 import { slotOf, type ThreadState } from "./state.ts";
 import { ValueWriter } from "./store-value.ts";
-import type { Change } from "./thread.ts";
 import { outcomeRecords, transcriptRecords } from "./transcript.ts";
 
 interface Saving {
@@ -26,7 +26,7 @@ interface Put extends Saving {
 }
 
 /** Stores a checkpoint: the values that changed, and for the others that they are the parent's. */
-export function putCheckpoint(put: Put): Change {
+export function putCheckpoint(put: Put): Change<ThreadState> {
   const { capturer, known, ns, parent, checkpoint, metadata, newVersions, inMemory } = put;
   const { channel_values: values, channel_versions, id, ...rest } = checkpoint;
   const versions = { ...channel_versions };
@@ -43,7 +43,7 @@ export function putCheckpoint(put: Put): Change {
   const delta = Object.keys(metadata.counters_since_delta_snapshot ?? {});
   let settled: readonly [rest: StoredValue, metadata: StoredValue, values: (readonly [string, Settled])[]];
 
-  const plan = (state: ThreadState): ReturnType<Change["plan"]> => {
+  const plan = (state: ThreadState): ReturnType<Change<ThreadState>["plan"]> => {
     put.assertCurrent(state);
     const missing = inherited.find((channel) => !isParents(state, channel));
     if (missing !== undefined) throw parentChanged(missing, id);
@@ -85,7 +85,7 @@ interface PutWrites extends Saving {
 }
 
 /** Stores what a task wrote. */
-export function putWrites({ capturer, known, ns, id, task, writes }: PutWrites): Change {
+export function putWrites({ capturer, known, ns, id, task, writes }: PutWrites): Change<ThreadState> {
   const captured = writes.map(([index, channel, value]) => [index, channel, capturer.capture(value)] as const);
   let settled: (readonly [number, string, Settled])[];
   const ready = (async () => {
@@ -93,7 +93,7 @@ export function putWrites({ capturer, known, ns, id, task, writes }: PutWrites):
       captured.map(async ([index, channel, value]) => [index, channel, await settle(value)] as const),
     );
   })();
-  const plan = (state: ThreadState): ReturnType<Change["plan"]> => {
+  const plan = (state: ThreadState): ReturnType<Change<ThreadState>["plan"]> => {
     const writer = new ValueWriter(state, known);
     const stored = settled.map(([index, channel, value]) => [index, channel, writer.store(value, null)] as const);
     const record: WritesRecord = { kind: "graph.writes", ns, id, task, writes: stored };

@@ -14,15 +14,16 @@ import {
 } from "@langchain/langgraph-checkpoint";
 import { isHoldfastError, type Store } from "holdfast";
 import { type JournalStore, type JournalStoreOptions, openJournalStore, openStoreWith } from "holdfast/store";
-import { attributesOf, sessionOf, THREAD_LABEL } from "./attributes.ts";
+import { StateJournal } from "../state-journal/state-journal.ts";
+import { StateJournals } from "../state-journal/state-journals.ts";
+import { APP, attributesOf, sessionOf, THREAD_LABEL } from "./attributes.ts";
 import { Capturer, type KnownItems } from "./capture.ts";
 import { putCheckpoint, putWrites } from "./changes.ts";
 import { configOf, namespaceIn, requiredThread, threadIdIn } from "./config.ts";
 import { HeadReads } from "./head-reads.ts";
 import { prunedRecords } from "./prune.ts";
 import { Restorer } from "./restore.ts";
-import type { ThreadState } from "./state.ts";
-import { APP, Thread } from "./thread.ts";
+import { ThreadState } from "./state.ts";
 import { deltaHistory, listed, matches, tupleOf } from "./tuples.ts";
 
 export interface HoldfastSaverOptions {
@@ -46,8 +47,6 @@ export interface ThreadSummary {
   readonly at: string;
 }
 
-/** Threads that stay in memory after their last use. */
-const THREADS_IN_MEMORY = 64;
 /** Threads of which it is known what a run has read. */
 const READS_IN_MEMORY = 10_000;
 
@@ -60,7 +59,7 @@ export class HoldfastSaver extends BaseCheckpointSaver implements AsyncDisposabl
   readonly #journals: JournalStore;
   readonly #releaseMs: number;
   readonly #known: KnownItems = new WeakMap();
-  readonly #threads = new Map<string, Thread>();
+  readonly #threads = new StateJournals<ThreadState>();
   readonly #reads = new Map<string, HeadReads>();
 
   private constructor(store: Store, journals: JournalStore, options: HoldfastSaverOptions) {
@@ -173,8 +172,7 @@ export class HoldfastSaver extends BaseCheckpointSaver implements AsyncDisposabl
 
   /** Moves the thread to the trash of the store, from which `holdfast gc` removes it after a week. */
   async deleteThread(threadId: string): Promise<void> {
-    await this.#thread(threadId).delete();
-    this.#threads.delete(threadId);
+    await this.#threads.delete(threadId, this.#thread(threadId));
     this.#reads.delete(threadId);
   }
 
@@ -222,12 +220,12 @@ export class HoldfastSaver extends BaseCheckpointSaver implements AsyncDisposabl
 
   /** Lets other processes write to the thread at once, instead of after `releaseMs`. */
   async release(threadId: string): Promise<void> {
-    await this.#threads.get(threadId)?.release();
+    await this.#threads.release(threadId);
   }
 
   /** Waits for what is being written, releases all threads, and closes the store. */
   async close(): Promise<void> {
-    await Promise.all([...this.#threads.values()].map((thread) => thread.release()));
+    await this.#threads.releaseAll();
     await this.#store.close();
   }
 
@@ -243,26 +241,19 @@ export class HoldfastSaver extends BaseCheckpointSaver implements AsyncDisposabl
     return new Restorer(this.serde, this.#known, state);
   }
 
-  #thread(threadId: string): Thread {
-    const known = this.#threads.get(threadId);
-    if (known) {
-      // The least recently used comes first.
-      this.#threads.delete(threadId);
-      this.#threads.set(threadId, known);
-      return known;
-    }
-    const thread = new Thread({
-      journals: this.#journals,
-      session: sessionOf(threadId),
-      attributes: attributesOf(threadId),
-      releaseMs: this.#releaseMs,
-    });
-    this.#threads.set(threadId, thread);
-    for (const [oldest, other] of this.#threads) {
-      if (this.#threads.size <= THREADS_IN_MEMORY) break;
-      if (other.isIdle && other !== thread) this.#threads.delete(oldest);
-    }
-    return thread;
+  #thread(threadId: string): StateJournal<ThreadState> {
+    return this.#threads.get(
+      threadId,
+      () =>
+        new StateJournal({
+          journals: this.#journals,
+          session: sessionOf(threadId),
+          app: APP,
+          attributes: attributesOf(threadId),
+          releaseMs: this.#releaseMs,
+          empty: () => new ThreadState(),
+        }),
+    );
   }
 
   #readsOf(threadId: string): HeadReads {

@@ -1,5 +1,6 @@
 import type { JournalRecord } from "holdfast";
 import type { NewRecord } from "holdfast/store";
+import type { FoldedState } from "../state-journal/state-journal.ts";
 import type { CheckpointRecord, ListRecord, StoredValue, WritesRecord } from "./records.ts";
 
 export interface SavedCheckpoint {
@@ -23,7 +24,7 @@ export interface SavedWrite {
 }
 
 /** A thread: what its records fold into. The same function folds what was read and what is being written. */
-export class ThreadState {
+export class ThreadState implements FoldedState {
   readonly #lists = new Map<number, StoredValue[]>();
   /** In the order in which they were put. */
   readonly #checkpoints = new Map<string, Map<string, SavedCheckpoint>>();
@@ -36,12 +37,6 @@ export class ThreadState {
   #lastList = 0;
   /** The last record of the journal that is in here. */
   end: { readonly seq: number; readonly at: string } | null = null;
-
-  static of(records: Iterable<JournalRecord>): ThreadState {
-    const state = new ThreadState();
-    for (const record of records) state.read(record);
-    return state;
-  }
 
   /** Adds a record of the journal. */
   read(record: JournalRecord): void {

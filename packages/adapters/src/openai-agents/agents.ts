@@ -54,6 +54,11 @@ export class RecordedAgents {
     return made;
   }
 
+  /** Whether this is one of the agents that work on the turn, and not one that runs inside a tool. */
+  isRecording(agent: AnyAgent): boolean {
+    return this.#originals.has(agent);
+  }
+
   /** Null inside a tool. */
   #recorder(): ReturnType<Wrapping["recorder"]> {
     return this.#wrapping.inTool.getStore() ? null : this.#wrapping.recorder();

@@ -12,7 +12,7 @@ import {
 import type { OpenCall, Session, Turn } from "holdfast";
 import { UnwrittenOutcomes } from "../ai-sdk/unwritten-outcomes.ts";
 import { agentNamed, RecordedAgents } from "./agents.ts";
-import { type Decisions, decisionsIn, decisionsOf, NOTE } from "./decisions.ts";
+import { approvalsIn, decisionsOf, NOTE, waitingIn } from "./decisions.ts";
 import { openaiAgents, type RecordedItem } from "./dialect.ts";
 import { sentCopy } from "./items.ts";
 import { recordModel, recordProvider } from "./model.ts";
@@ -98,13 +98,18 @@ class DurableRuns {
     await this.#catchUp();
     const { interruption } = session;
     const isAnswered = interruption?.answered === true;
-    const again = { calls: calls ?? keepOrClose, ...(draft ? { draft } : {}) };
+    const { decisions, waiting } = approvalsIn(session.attributes.notes, interruption?.turn ?? 0);
+    const isWaiting = (id: string): boolean => Object.hasOwn(waiting, id);
+    const byDefault = (call: OpenCall): "keep" | "close" => (isWaiting(call.id) ? "keep" : keepOrClose(call));
+    const again = { calls: calls ?? byDefault, ...(draft ? { draft } : {}) };
     const turn = isAnswered ? null : await session.resumeTurn(again);
     const { number, prompt } = turn ?? { number: interruption!.turn, prompt: interruption!.prompt };
+    // A context of the application's own may hold approvals already: then agents that wait go on at once.
+    if (options.context instanceof RunContext && Object.keys(waiting).length > 0)
+      await session.note(NOTE, { turn: number, decisions } as never);
     const replay = replayOf(session.entries, number, prompt.id);
-    const decisions = decisionsIn(session.attributes.notes, number);
     const reopen = (): Promise<Turn<RecordedItem>> => session.resumeTurn(again);
-    const scope = this.#scope(options, { turn, replay, decisions, reopen });
+    const scope = this.#scope(options, { turn, replay, decisions, waiting, reopen });
     const first = agentNamed(agent, String(prompt.metadata["agent"] ?? "")) ?? agent;
     return this.#drive(first, replay.input, scope, options);
   }
@@ -117,15 +122,18 @@ class DurableRuns {
         "This state does not come from a run of this durable object, so nothing of it would be recorded. Call resume(), which restores the state of an interrupted run.",
       );
     }
+    if (recorder !== this.#recorder)
+      throw new TypeError("A later run has taken the place of this state. Decide in the state of the latest result.");
     const session = this.#session;
-    const decided = decisionsOf(state, recorder.context);
+    const decided = decisionsOf(state, recorder.context, (of) => this.#agents.isRecording(of));
     // An agent that is a tool has started, and waits in it.
     const calls = (call: OpenCall): "keep" | "close" => (recorder.isRunning(call.id) ? "keep" : keepOrClose(call));
     const turn = await session.resumeTurn({ calls });
     recorder.continueIn(turn);
-    const decisions: Decisions = { ...decisionsIn(session.attributes.notes, turn.number), ...decided };
-    // On disk before anything that was approved runs.
-    await session.note(NOTE, { turn: turn.number, decisions } as never);
+    const { decisions } = approvalsIn(session.attributes.notes, turn.number);
+    // On disk before anything that was approved runs. In the same record, no agent that is a tool waits any more: what
+    // it does from here on must not be done again from where it waited.
+    await session.note(NOTE, { turn: turn.number, decisions: { ...decisions, ...decided } } as never);
     return this.#follow(recorder, this.#settings(recorder, options, undefined), agent, state);
   }
 
@@ -149,7 +157,7 @@ class DurableRuns {
 
   #scope(
     { context, callModelInputFilter }: RunOptions,
-    of: Pick<RunScope, "turn" | "replay" | "decisions" | "reopen">,
+    of: Pick<RunScope, "turn" | "replay" | "decisions" | "waiting" | "reopen">,
   ): RunScope {
     return {
       ...of,
@@ -204,7 +212,20 @@ class DurableRuns {
     // What the SDK says about the calls of a stopped run is less than what is known of them.
     const isStopped = recorder.failure !== null || outcome.kind === "aborted";
     if (!isStopped) await recorder.recordResults(result.newItems.map(({ rawItem }) => rawItem as AgentInputItem));
+    if (outcome.kind === "waiting" && !isStopped) await this.#recordWaiting(recorder, result.state);
     return this.#end(recorder, outcome);
+  }
+
+  /** Agents that are tools, and wait for an approval inside: `resume` restores them from this, in any process. */
+  async #recordWaiting(recorder: RunRecorder, state: AnyState): Promise<void> {
+    const waiting = waitingIn(state, recorder.callIds);
+    const ids = Object.keys(waiting);
+    if (ids.length === 0) return;
+    const ended = ids.find((id) => !recorder.isRunning(id));
+    if (ended !== undefined) return recorder.fail(endedTooEarly(ended));
+    const { number } = recorder.turn!;
+    const { decisions } = approvalsIn(this.#session.attributes.notes, number);
+    await recorder.recordUnlessTooLarge(this.#session.note(NOTE, { turn: number, decisions, waiting } as never));
   }
 
   async #end(recorder: RunRecorder, outcome: RunOutcome): Promise<RunOutcome> {
@@ -227,6 +248,12 @@ class DurableRuns {
  */
 function keepOrClose({ state, replay }: OpenCall): "keep" | "close" {
   return state === "awaiting" || state === "never-started" || replay === "safe" ? "keep" : "close";
+}
+
+function endedTooEarly(callId: string): TypeError {
+  return new TypeError(
+    `The customOutputExtractor of the agent that ran as the call ${JSON.stringify(callId)} returned an output although the agent waits for an approval, and this output is recorded as the call's outcome. Let the extractor return "" when result.interruptions is not empty.`,
+  );
 }
 
 function refuseOtherHistory(options: object): void {

@@ -10,8 +10,9 @@ import {
   type Usage as SdkUsage,
   type Tool,
 } from "@openai/agents";
-import { type Draft, isHoldfastError, type Outcome, type Session, type Turn, type Usage } from "holdfast";
+import { type Draft, isHoldfastError, type Json, type Outcome, type Session, type Turn, type Usage } from "holdfast";
 import type { UnwrittenOutcomes } from "../ai-sdk/unwritten-outcomes.ts";
+import type { WaitingAgents } from "./decisions.ts";
 import type { RecordedItem } from "./dialect.ts";
 import { type CallItem, isCall, isResult, type ResultItem, sentCopy, withUniqueCallIds } from "./items.ts";
 import { type RecordedOutcome, type Replay, replayable } from "./replay.ts";
@@ -30,6 +31,8 @@ export interface RunScope {
   readonly replay?: Replay;
   /** What a person has decided, by call id. */
   readonly decisions?: Readonly<Record<string, Decision>>;
+  /** The states of agents that are tools and wait for an approval inside, by call id. */
+  readonly waiting?: WaitingAgents;
   /** The application's own. */
   readonly filter?: CallModelInputFilter | undefined;
 }
@@ -55,6 +58,8 @@ export class RunRecorder {
   readonly #started = new Set<string>();
   /** Started, and without an outcome. */
   readonly #running = new Set<string>();
+  /** Agents that are tools, to be restored from these states. */
+  readonly #waiting: Map<string, Json>;
   #turn: Turn<RecordedItem> | null;
   #draft: { readonly draft: Draft<RecordedItem>; isAsked: boolean } | null = null;
   #failure: { readonly error: unknown } | null = null;
@@ -70,6 +75,12 @@ export class RunRecorder {
     this.#turn = scope.turn;
     this.#replay = [...(scope.replay?.responses ?? [])];
     this.#outcomes = new Map(scope.replay?.outcomes);
+    const isOpen = ([callId]: [string, Json]): boolean => !this.#outcomes.has(callId);
+    this.#waiting = new Map(Object.entries(scope.waiting ?? {}).filter(isOpen));
+    for (const callId of this.#waiting.keys()) {
+      this.#started.add(callId);
+      this.#running.add(callId);
+    }
   }
 
   get turn(): Turn<RecordedItem> | null {
@@ -235,6 +246,18 @@ export class RunRecorder {
     return this.#calls.find((call) => fits(call) && !this.#started.has(call.callId)) ?? null;
   }
 
+  /** The calls of the last response. */
+  get callIds(): string[] {
+    return this.#calls.map(({ callId }) => callId);
+  }
+
+  /** The state of an agent that is a tool and waited when its process died. Null the second time: it is restored. */
+  takeWaiting(callId: string): string | null {
+    const state = this.#waiting.get(callId);
+    this.#waiting.delete(callId);
+    return state === undefined ? null : JSON.stringify(state);
+  }
+
   isRunning(callId: string): boolean {
     return this.#running.has(callId);
   }
@@ -282,6 +305,20 @@ export class RunRecorder {
     }
   }
 
+  /** What is too large is not recorded, and what it is about is in doubt after a crash. */
+  async recordUnlessTooLarge(recorded: Promise<void>): Promise<void> {
+    const isRecorded = recorded.catch((error: unknown) => {
+      if (!isHoldfastError(error, "RECORD_TOO_LARGE")) throw error;
+    });
+    await this.#recording(isRecorded);
+  }
+
+  /** Ends the run with this error. */
+  fail(error: unknown): void {
+    this.#failure ??= { error };
+    this.#stop.abort(error);
+  }
+
   async #live(): Promise<Turn<RecordedItem>> {
     if (this.#failure) throw this.#failure.error;
     if (!this.#turn && this.#scope.reopen) this.#turn = await this.#scope.reopen();
@@ -294,8 +331,7 @@ export class RunRecorder {
     try {
       return await recorded;
     } catch (error) {
-      this.#failure ??= { error };
-      this.#stop.abort(error);
+      this.fail(error);
       throw error;
     }
   }

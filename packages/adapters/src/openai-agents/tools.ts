@@ -51,22 +51,35 @@ function recordFunction(tool: FunctionTool<unknown>, agent: AnyAgent, wrapping: 
     const known = recorder.outcomeOf(callId);
     if (known) return known.value ?? (known.item.type === "function_call_result" ? outputText(known.item) : "");
     await recorder.start(callId, safe);
+    const waiting = recorder.takeWaiting(callId);
+    // The SDK keeps more about a call by the identity of this object, so it cannot be a copy.
+    if (waiting !== null) details!.resumeState ??= waiting;
     let output: unknown;
     try {
       output = await wrapping.inTool.run(true, () => tool.invoke(context, input, details));
     } catch (error) {
+      if (waiting !== null) await endUnrestored(recorder, callId, String(error));
       await recorder.end(callId, { error: error ?? "The tool failed without an error." });
       throw error;
     }
     // An agent that waits for an approval has no output yet. The SDK knows, and the next request or the end of the run
     // records what the SDK makes of it.
     if (isAgent && output === "") return output;
+    if (waiting !== null) return endUnrestored(recorder, callId, output);
     const shown = await afterGuardrails(outputGuardrails, { context, agent, toolCall: call, toolOutput: output });
     if ("error" in shown) await recorder.end(callId, { error: shown.error });
     else await recorder.end(callId, { value: shown.output }, functionResult(call, shown.output));
     return output;
   };
   return { ...tool, invoke, ...(outputGuardrails ? { outputGuardrails } : {}) };
+}
+
+/** Nobody has decided yet, so an agent that has an output instead of waiting again could not be restored. */
+async function endUnrestored(recorder: RunRecorder, callId: string, output: unknown): Promise<string> {
+  const said = typeof output === "string" ? output : JSON.stringify(output);
+  const error = `The process died while this agent waited for an approval, and the agent could not be restored. It may have taken effect. (${said})`;
+  await recorder.end(callId, { error });
+  return error;
 }
 
 /** What the guardrails leave of an output: nothing else may get into the journal. */

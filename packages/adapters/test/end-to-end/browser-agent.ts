@@ -3,8 +3,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { jsonSchema, type LanguageModel, type ToolSet, tool } from "ai";
 
 /**
- * The agent of the guide's server: beside it as `agent.ts`. It waits where the test says so, until the test lets it go
- * on.
+ * The agent of a chat server: beside it as `agent.ts`. It waits where the test says so, until the test lets it go on.
  */
 
 type Model = Extract<LanguageModel, { specificationVersion: "v4" }>;
@@ -29,6 +28,9 @@ function replyTo(prompt: Prompt): { words: string; tool?: string } {
   const done = prompt.slice(last + 1).filter(({ role }) => role === "tool").length;
   if (asked.includes("look") && done === 0) return { words: "I look first.", tool: "look" };
   if (asked.includes("send") && done === 0) return { words: "May I?", tool: "send" };
+  if (asked.includes("carry") && done === 0) return { words: "I carry it.", tool: "carry" };
+  if (asked.includes("time") && done === 0) return { words: "I ask.", tool: "local_time" };
+  if (JSON.stringify(prompt.slice(last)).includes("unknown")) return { words: "Please check: all is well." };
   return { words: `That was prompt ${prompt.filter(({ role }) => role === "user").length}: all is well.` };
 }
 
@@ -72,4 +74,13 @@ export const tools: ToolSet = {
     toModelOutput: () => ({ type: "text", value: "Seen." }),
   }),
   send: tool({ inputSchema: place, execute, needsApproval: true }),
+  carry: tool({
+    inputSchema: place,
+    execute: async (input, options) => {
+      const seen = await execute(input, options);
+      await pause("carrying");
+      return seen;
+    },
+  }),
+  local_time: tool({ inputSchema: place }),
 };

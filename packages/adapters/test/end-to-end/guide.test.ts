@@ -1,7 +1,9 @@
 import { execFileSync } from "node:child_process";
+import { readFileSync } from "node:fs";
 import { expect, test } from "vitest";
 import { place } from "../../../holdfast/test/place.ts";
-import { blocks, compilable } from "./guide.ts";
+import { NEXT_SERVER } from "../chat-server.ts";
+import { blocks, compilable, guideFile } from "./guide.ts";
 
 /**
  * What the blocks take for granted: the reader's model and tools, and from the second block on what the first one made.
@@ -32,15 +34,43 @@ test("the blocks of the guide compile", () => {
       file === null ? `${READERS}${n === 0 ? "" : MADE}${code}\nexport {};\n` : code,
     ]),
   );
-  expect(Object.keys(files)).toEqual([
-    "block-0.ts",
-    "block-1.ts",
-    "block-2.ts",
-    "chat.ts",
-    "transport.ts",
-    "block-5.ts",
-  ]);
-  expect(complaints(compilable(here.path, { ...files, "agent.ts": AGENT }))).toBe("");
+  expect(Object.keys(files)).toEqual(["block-0.ts", "block-1.ts", "block-2.ts", "block-3.ts"]);
+  expect(complaints(compilable(here.path, files))).toBe("");
+});
+
+/** What the last block of the guide to chats takes for granted. */
+const CHATS = `
+import { durableChat } from "@holdfast/adapters/ai-sdk";
+import type { Store } from "holdfast";
+declare const store: Store;
+declare const userOf: (request: Request) => Promise<string>;
+declare const ownsChat: (user: string, chat: string) => Promise<boolean>;
+`;
+
+test("the blocks of the guide to chats in the browser compile", () => {
+  using here = place();
+  const all = blocks("browser-chats");
+  const files = Object.fromEntries(
+    all.map(({ file, code }, n) => [
+      file ?? `block-${n}.ts`,
+      n === all.length - 1 ? `${READERS}${CHATS}${code}\nexport {};\n` : code,
+    ]),
+  );
+  const servers = ["chat.ts", "route.ts", "express.ts", "server.ts"];
+  expect(Object.keys(files)).toEqual([...servers, "page.tsx", "block-5.ts", "go-on.ts", "block-7.ts"]);
+  expect(complaints(compilable(here.path, { ...files, "agent.ts": AGENT, "next.ts": NEXT_SERVER }))).toBe("");
+});
+
+test("the guide to chats counts the lines to adopt", () => {
+  const of: Record<string, string[]> = {};
+  for (const { file, code } of blocks("browser-chats")) {
+    const lines = code.split("\n").filter((line) => line.trim() !== "" && !line.startsWith("//"));
+    of[file ?? ""] = lines.filter((line) => !line.includes("// yours"));
+  }
+  const chatLines = (file: string): string[] => of[file]!.filter((line) => /\bchat\b/.test(line));
+  expect([of["chat.ts"], of["route.ts"], of["page.tsx"]].map((lines) => lines!.length)).toEqual([4, 2, 4]);
+  expect([chatLines("express.ts"), chatLines("server.ts")].map((lines) => lines.length)).toEqual([2, 2]);
+  expect(readFileSync(guideFile("browser-chats"), "utf8")).toContain("**10 lines to adopt**");
 });
 
 /** What the compiler says. */

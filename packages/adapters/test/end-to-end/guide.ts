@@ -3,21 +3,29 @@ import { join, resolve } from "node:path";
 
 const ROOT = resolve(import.meta.dirname, "../../../..");
 
+export function guideFile(name: string): string {
+  return join(ROOT, "docs/guides", `${name}.md`);
+}
+
 /** The blocks of code in a guide; `file`: its name, if it says one at its beginning. */
 export function blocks(name = "ai-sdk"): { readonly file: string | null; readonly code: string }[] {
-  const guide = readFileSync(join(ROOT, "docs/guides", `${name}.md`), "utf8");
-  return [...guide.matchAll(/```ts\n([\s\S]*?)```/g)].map(([, code]) => ({
-    file: code!.match(/^\/\/ ([\w-]+\.ts):/)?.[1] ?? null,
+  const guide = readFileSync(guideFile(name), "utf8");
+  return [...guide.matchAll(/```tsx?\n([\s\S]*?)```/g)].map(([, code]) => ({
+    file: code!.match(/^\/\/ ([\w-]+\.tsx?):/)?.[1] ?? null,
     code: code!,
   }));
 }
+
+const PACKAGES = [
+  ...["holdfast", "@holdfast", "ai", "@ai-sdk", "@openai", "@langchain", "langchain", "zod", "@types"],
+  ...["hono", "@hono", "express", "react", "react-dom"],
+];
 
 /** A folder in which they can be run as a reader would run them. */
 export function runnable(folder: string, files: Readonly<Record<string, string>>): void {
   for (const [name, code] of Object.entries(files)) writeFileSync(join(folder, name), code);
   mkdirSync(join(folder, "node_modules"));
-  for (const name of ["holdfast", "@holdfast", "ai", "@openai", "@langchain", "langchain", "zod", "@types"])
-    symlinkSync(join(ROOT, "node_modules", name), join(folder, "node_modules", name));
+  for (const name of PACKAGES) symlinkSync(join(ROOT, "node_modules", name), join(folder, "node_modules", name));
   writeFileSync(join(folder, "package.json"), '{ "type": "module" }');
 }
 

@@ -1,7 +1,4 @@
-import { spawn } from "node:child_process";
-import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
-import { text } from "node:stream/consumers";
 import { isStepCount, type ModelMessage, streamText } from "ai";
 import { openStore } from "holdfast";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
@@ -11,10 +8,9 @@ import type { ProviderName } from "../loopback/models.ts";
 import { providers } from "../loopback/providers.ts";
 import { type Body, loopback } from "../loopback/server.ts";
 import { LAST, live, OPEN, type Orders, PROMPT, reply, toolbox } from "./agent.ts";
+import { bundled, linesOf, runKilled } from "./killed-program.ts";
 
 /** A run in a process of its own, killed after its writes to the journal, with the real packages of all providers. */
-
-const AGENT = join(import.meta.dirname, "agent.ts");
 
 interface Death {
   readonly provider: ProviderName;
@@ -30,9 +26,10 @@ interface Verdict {
   readonly isUnknown: boolean;
 }
 
-/** What the children load, compiled: they start in half the time. */
-const compiled = place();
+const built = place();
+let program = "";
 beforeAll(async () => {
+  program = await bundled(join(import.meta.dirname, "agent.ts"), built.path);
   using folder = place();
   await using server = await loopback(providers.anthropic.speech, reply);
   const orders: Orders = {
@@ -44,23 +41,9 @@ beforeAll(async () => {
     killAfter: 0,
     counts: "records",
   };
-  expect(await killed(orders)).toEqual({ lines: ["prompt", "completed"], signal: null });
+  expect(await runKilled(program, orders)).toMatchObject({ lines: ["prompt", "completed"], signal: null });
 });
-afterAll(() => compiled[Symbol.dispose]());
-
-async function killed(orders: Orders): Promise<{ lines: string[]; signal: NodeJS.Signals | null }> {
-  const child = spawn(process.execPath, ["--conditions=holdfast-source", AGENT, JSON.stringify(orders)], {
-    stdio: ["ignore", "pipe", "inherit"],
-    env: { ...process.env, NODE_COMPILE_CACHE: compiled.path },
-  });
-  const ended = new Promise<NodeJS.Signals | null>((done) => child.once("close", (_, signal) => done(signal)));
-  const out = await text(child.stdout);
-  return { lines: out.split("\n").filter(Boolean), signal: await ended };
-}
-
-function effectsIn(path: string): string[] {
-  return existsSync(path) ? readFileSync(path, "utf8").split("\n").filter(Boolean) : [];
-}
+afterAll(() => built[Symbol.dispose]());
 
 /** Each request once, in order: a request that died is sent again. */
 function distinct(requests: readonly Body[]): string[] {
@@ -91,13 +74,13 @@ async function judged(death: Death, expected: readonly string[]): Promise<Verdic
   await using server = await loopback(providers[provider].speech, reply);
   const effects = join(folder.path, "effects");
   const orders: Orders = { asks: false, counts: "records", ...death, folder: folder.path, url: server.url, effects };
-  const { lines, signal } = await killed(orders);
+  const { lines, signal } = await runKilled(program, orders);
   if (signal === null) {
     expect(lines, what).toContain("completed");
     expect(distinct(server.requests), what).toEqual(expected);
     return { isOver: true, isUnknown: false };
   }
-  const ran = effectsIn(effects);
+  const ran = linesOf(effects);
 
   await using store = await openStore(folder.path);
   const session = await store.resumeLatest<ModelMessage>({}, OPEN);
@@ -122,8 +105,8 @@ async function judged(death: Death, expected: readonly string[]): Promise<Verdic
   if (session.interruption) expect(await live(orders, session), what).toBe("completed");
   expect(session.interruption, what).toBe(null);
   expect(server.violations, what).toEqual([]);
-  const sent = effectsIn(effects).filter((id) => id === "call_send");
-  expect(new Set(effectsIn(effects)), what).toEqual(new Set(["call_look_1", "call_look_2", ...sent]));
+  const sent = linesOf(effects).filter((id) => id === "call_send");
+  expect(new Set(linesOf(effects)), what).toEqual(new Set(["call_look_1", "call_look_2", ...sent]));
   if (isUnknown) {
     expect(sent.length, `${what}: what is not safe is not run again`).toBeLessThanOrEqual(1);
     expect(JSON.stringify(server.requests.at(-1)), what).toContain("outcome unknown");
@@ -204,7 +187,7 @@ test("C4: killed again and again, it comes to its end, and runs nothing twice th
   };
   let deaths = 0;
   for (; deaths < 20; deaths++) {
-    const { signal, lines } = await killed(orders);
+    const { signal, lines } = await runKilled(program, orders);
     if (signal !== null) continue;
     expect(lines).toContain("completed");
     break;
@@ -212,5 +195,5 @@ test("C4: killed again and again, it comes to its end, and runs nothing twice th
   expect(deaths).toBeGreaterThan(1);
   expect(deaths).toBeLessThan(20);
   expect(server.violations).toEqual([]);
-  expect(effectsIn(effects).filter((id) => id === "call_send").length).toBeLessThanOrEqual(1);
+  expect(linesOf(effects).filter((id) => id === "call_send").length).toBeLessThanOrEqual(1);
 });

@@ -1,4 +1,5 @@
 import { spawn } from "node:child_process";
+import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { text } from "node:stream/consumers";
 import { rolldown } from "rolldown";
@@ -44,14 +45,17 @@ export async function runKilled(program: string, orders: object, afterMs?: numbe
   return { lines: out.split("\n").filter(Boolean), signal, ms: performance.now() - begun };
 }
 
-/** Two at a time: that is how many cores there are. Stops after the first that returns false. */
+/**
+ * Two at a time: that is how many cores there are. Stops after the first that returns false. Returns how many returned
+ * true.
+ */
 export async function inPairs<T>(items: Iterator<T>, each: (item: T) => Promise<boolean>): Promise<number> {
   let count = 0;
   let isOver = false;
   const worker = async (): Promise<void> => {
     for (let item = items.next(); !isOver && !item.done; item = items.next()) {
-      count++;
-      if (!(await each(item.value))) isOver = true;
+      if (await each(item.value)) count++;
+      else isOver = true;
     }
   };
   await Promise.all([worker(), worker()]);
@@ -64,13 +68,21 @@ export function chance(seed: number, n: number): number {
   return ((mixed ^ (mixed >>> 12)) >>> 0) / 0xffffffff;
 }
 
-/** Tries, from the nth on, until as many have died as wanted. Returns how many died. */
+/**
+ * Tries, from the nth on, until as many have died as wanted. Returns how many died. If the machine gets less busy, many
+ * come to their end first.
+ */
 export async function dieAtRandom(wanted: number, from: number, die: (n: number) => Promise<boolean>): Promise<number> {
   let dead = 0;
-  const tries = Array.from({ length: wanted * 3 }, (_, n) => from + n).values();
+  const tries = Array.from({ length: wanted * 20 }, (_, n) => from + n).values();
   await inPairs(tries, async (n) => {
     if (await die(n)) dead++;
     return dead < wanted;
   });
   return dead;
+}
+
+/** None if there is no such file. */
+export function linesOf(path: string): string[] {
+  return existsSync(path) ? readFileSync(path, "utf8").split("\n").filter(Boolean) : [];
 }

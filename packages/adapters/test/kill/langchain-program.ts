@@ -1,12 +1,13 @@
 import { appendFileSync, writeSync } from "node:fs";
+import { setTimeout as sleep } from "node:timers/promises";
 import { AIMessage, type BaseMessage, HumanMessage } from "@langchain/core/messages";
 import type { Session, Store } from "holdfast";
 import { openFolderStore, openJournalStore, openStoreWith } from "holdfast/store";
 import { createAgent, tool } from "langchain";
 import { z } from "zod";
+import { deadlyDisk } from "../../../holdfast/test/deadly-disk.ts";
 import { durable, langchain } from "../../src/langchain/index.ts";
 import { ScriptedChatModel } from "../scripted-chat-model.ts";
-import { deadlyDisk } from "./deadly-disk.ts";
 
 /** An agent that is killed: two prompts, for each of which it looks twice, sends something, and answers. */
 
@@ -73,6 +74,8 @@ export async function live(
     appendFileSync(orders.requests, `${JSON.stringify(messages.map(written))}\n`);
     return answer(messages);
   });
+  // Gives the journal time to write each word, also on a busy machine.
+  if (orders.counts === "drafts") model.onToken = () => sleep(5);
   const app = createAgent({ model, tools, middleware: [agent.middleware] });
   const run = async (): Promise<void> => {
     const { kind } = await agent.finish(app.invoke({ messages: agent.messages() }, agent.config()));
@@ -94,8 +97,7 @@ export async function openAgent(store: Store): Promise<Session<BaseMessage>> {
 
 if (import.meta.main) {
   const orders = JSON.parse(process.argv[2]!) as Orders;
-  const isDraft = (lines: string[]): boolean => lines.every((line) => line.includes('"kind":"draft"'));
-  const disk = deadlyDisk(orders.killAfter, (lines) => isDraft(lines) === (orders.counts === "drafts"));
+  const disk = deadlyDisk(orders);
   const store = await openStoreWith(
     (options) =>
       orders.kind === "folder"

@@ -1,11 +1,10 @@
-import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { openStore } from "holdfast";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { place } from "../../../holdfast/test/place.ts";
 import { seedOf } from "../../../holdfast/test/seed.ts";
 import { langchain } from "../../src/langchain/index.ts";
-import { bundled, chance, dieAtRandom, inPairs, runKilled } from "./killed-program.ts";
+import { bundled, chance, dieAtRandom, inPairs, linesOf, runKilled } from "./killed-program.ts";
 import { live, type Orders, openAgent, PROMPTS } from "./langchain-program.ts";
 
 /**
@@ -41,10 +40,6 @@ afterAll(() => here[Symbol.dispose]());
 function ordersIn(folder: string, given: Partial<Orders> = {}): Orders {
   const files = { effects: join(folder, "effects"), requests: join(folder, "requests") };
   return { address: join(folder, "store"), kind: "folder", killAfter: 0, counts: "records", ...files, ...given };
-}
-
-function linesOf(path: string): string[] {
-  return existsSync(path) ? readFileSync(path, "utf8").split("\n").filter(Boolean) : [];
 }
 
 /** Why a provider would refuse the request: an answer with calls is followed by their results, in order. */
@@ -112,18 +107,20 @@ function toldOf(request: readonly Sent[], id: string): string {
   return request.find(({ tool_call_id }) => tool_call_id === id)?.text ?? "";
 }
 
-function* everyWrite(): Generator<number> {
-  for (let killAfter = 1; ; killAfter++) yield killAfter;
+function* everyWrite(atMost: number): Generator<number> {
+  for (let killAfter = 1; killAfter <= atMost; killAfter++) yield killAfter;
 }
 
 let kills = 0;
 
 test.each(["records", "drafts"] as const)("SIGKILL after each write of %s", async (counts) => {
-  const count = await inPairs(everyWrite(), (killAfter) =>
+  // A draft is written for each word or two.
+  const atMost = counts === "records" ? Number.POSITIVE_INFINITY : 12;
+  const count = await inPairs(everyWrite(atMost), (killAfter) =>
     judge({ counts, killAfter }, `killed after write ${killAfter} of ${counts}`),
   );
-  kills += count - 1;
-  expect(count).toBeGreaterThan(counts === "records" ? 20 : 1);
+  kills += count;
+  expect(count).toBeGreaterThan(counts === "records" ? 20 : 0);
 });
 
 // Several tests, so that none takes minutes on a busy machine.

@@ -2,8 +2,8 @@ import { appendFileSync, writeSync } from "node:fs";
 import { AIMessage, HumanMessage, ToolMessage } from "@langchain/core/messages";
 import { Annotation, Command, END, interrupt, MessagesAnnotation, Send, START, StateGraph } from "@langchain/langgraph";
 import { openFolderStore, openJournalStore } from "holdfast/store";
+import { deadlyDisk } from "../../../holdfast/test/deadly-disk.ts";
 import { HoldfastSaver } from "../../src/langgraph/index.ts";
-import { deadlyDisk } from "./deadly-disk.ts";
 
 /** A graph that is killed: rounds of an answer and parallel tools, a sub-graph, and a question to a person. */
 
@@ -86,7 +86,7 @@ export async function live(saver: HoldfastSaver, { effects, durability }: Pick<O
 
 if (import.meta.main) {
   const orders = JSON.parse(process.argv[2]!) as Orders;
-  const disk = deadlyDisk(orders.killAfter);
+  const disk = deadlyDisk(orders);
   const saver = await HoldfastSaver.openWith((options) =>
     orders.kind === "folder"
       ? openFolderStore(orders.address, { ...options, disk })

@@ -1,4 +1,5 @@
 import { appendFileSync, writeSync } from "node:fs";
+import { setTimeout as sleep } from "node:timers/promises";
 import {
   Agent,
   type AgentInputItem,
@@ -6,6 +7,7 @@ import {
   type Model,
   type ModelRequest,
   OpenAIResponsesModel,
+  type StreamEvent,
   setTracingDisabled,
   tool,
 } from "@openai/agents";
@@ -22,19 +24,24 @@ export interface Orders extends Deadline {
   readonly url: string;
   /** What the tools do to the world: a line for each. */
   readonly effects: string;
-  /** Whether a person must say yes before anything is sent. */
+  /** Whether a person must say yes before anything is sent, and before the helper, a tool, stamps its letter. */
   readonly asks: boolean;
   readonly stream: boolean;
 }
 
 export const PROMPT = "Look twice, then tell everybody.";
 export const LAST = "That is all.";
+export const DRAFT = "Here is a draft of the letter.";
 export const OPEN = { draftMs: 1, dialect: openaiAgents } as const;
 
 /** What the models answer: a pure function of what they are sent, so that they go on as if nothing had happened. */
-export function reply({ instructions, input }: Body): Answer {
+export function reply({ instructions, input, tools }: Body): Answer {
   const seen = JSON.stringify(input);
-  if (instructions === "help") return { text: "Here is a draft of the letter." };
+  if (instructions === "help") {
+    const isStamped = !JSON.stringify(tools ?? []).includes('"stamp"') || seen.includes("call_stamp");
+    if (!isStamped) return { calls: [{ id: "call_stamp", name: "stamp", input: { at: "the top" } }] };
+    return { text: DRAFT };
+  }
   if (instructions === "sort") {
     const n = seen.split('"name":"transfer_to_Worker"').length;
     return {
@@ -79,17 +86,20 @@ export function agentsFor({ effects, asks }: Pick<Orders, "effects" | "asks">, m
       return { done: at };
     },
   });
-  const send = tool({
-    name: "send",
-    description: "",
-    parameters: place,
-    needsApproval: asks,
-    execute: async (_, __, details) => {
-      took(details!.toolCall!.callId);
-      return "Sent to all.";
-    },
-  });
-  const helper = new Agent({ name: "Helper", instructions: "help", model });
+  const asking = (name: string, done: string) =>
+    tool({
+      name,
+      description: "",
+      parameters: place,
+      needsApproval: asks,
+      execute: async (_, __, details) => {
+        took(details!.toolCall!.callId);
+        return done;
+      },
+    });
+  const send = asking("send", "Sent to all.");
+  const stamps = asks ? [asking("stamp", "Stamped.")] : [];
+  const helper = new Agent({ name: "Helper", instructions: "help", model, tools: stamps });
   const draftLetter = helper.asTool({ toolName: "draft_letter", toolDescription: "" });
   const worker = new Agent({ name: "Worker", instructions: "work", model, tools: [look, send, draftLetter] });
   const onHandoff = async (): Promise<void> => took("handoff");
@@ -104,10 +114,11 @@ export async function live(
 ): Promise<string> {
   setTracingDisabled(true);
   const held = durable(session, { replay: { look: "safe" } });
-  held.runner.on("agent_tool_end", (_, __, ___, ____, { toolCall }) => {
-    if ("callId" in toolCall) acknowledged(`ended ${toolCall.callId}`);
+  held.runner.on("agent_tool_end", (_, __, ___, output, { toolCall }) => {
+    // The SDK reports this of the helper, too, when it waits.
+    if ("callId" in toolCall && output !== "") acknowledged(`ended ${toolCall.callId}`);
   });
-  const model = watched(modelAt(orders.url), () => acknowledged("prompt"));
+  const model = watched(modelAt(orders.url), orders, () => acknowledged("prompt"));
   const agent = agentsFor(orders, model);
   const options = { stream: orders.stream } as { stream: true };
   let result = session.interruption ? await held.resume(agent, options) : await held.run(agent, PROMPT, options);
@@ -126,7 +137,7 @@ export async function live(
 }
 
 /** A prompt is acknowledged when its model is asked. */
-function watched(model: Model, asked: () => void): Model {
+function watched(model: Model, { counts }: Pick<Orders, "counts">, asked: () => void): Model {
   return new Proxy(model, {
     get: (target, key) => {
       const value: unknown = Reflect.get(target, key, target);
@@ -134,11 +145,21 @@ function watched(model: Model, asked: () => void): Model {
       if (key !== "getResponse" && key !== "getStreamedResponse") return value.bind(target);
       return (request: ModelRequest) => {
         asked();
-        return (value as (request: ModelRequest) => unknown).call(target, request);
+        const answer = (value as (request: ModelRequest) => unknown).call(target, request);
+        const isSlow = key === "getStreamedResponse" && counts === "drafts";
+        return isSlow ? slowly(answer as AsyncIterable<StreamEvent>) : answer;
       };
     },
     getPrototypeOf: (target) => Reflect.getPrototypeOf(target),
   });
+}
+
+/** Gives the journal time to write each piece of text, also on a busy machine. */
+async function* slowly(events: AsyncIterable<StreamEvent>): AsyncGenerator<StreamEvent> {
+  for await (const event of events) {
+    yield event;
+    if (event.type === "output_text_delta") await sleep(20);
+  }
 }
 
 if (import.meta.main) {

@@ -8,7 +8,7 @@ import {
   setTracingDisabled,
   Usage,
 } from "@openai/agents";
-import { openStore, type Session, type Store } from "holdfast";
+import { openStore, type Session, type Store, type StoreOptions } from "holdfast";
 import { openaiAgents } from "../../src/openai-agents/index.ts";
 
 setTracingDisabled(true);
@@ -76,8 +76,8 @@ export interface Stage extends AsyncDisposable {
   next(): Promise<Session<AgentInputItem>>;
 }
 
-export async function stage(): Promise<Stage> {
-  const store = await openStore("memory:", { recordsToolStarts: true, dialects: [openaiAgents] });
+export async function stage(options: StoreOptions = {}): Promise<Stage> {
+  const store = await openStore("memory:", { recordsToolStarts: true, dialects: [openaiAgents], ...options });
   const session = await store.create<AgentInputItem>({ dialect: openaiAgents, draftMs: 1 });
   return {
     store,

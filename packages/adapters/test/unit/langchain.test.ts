@@ -1,4 +1,6 @@
 import { AIMessage, type BaseMessage, HumanMessage, ToolMessage } from "@langchain/core/messages";
+import { Command, interrupt } from "@langchain/langgraph";
+import { MemorySaver } from "@langchain/langgraph-checkpoint";
 import { openStore, type Session } from "holdfast";
 import { createAgent, createMiddleware, modelRetryMiddleware, tool, toolStrategy } from "langchain";
 import { describe, expect, test } from "vitest";
@@ -216,6 +218,45 @@ describe("an agent with the middleware", () => {
     await expect(finish()).rejects.toMatchObject({ code: expect.stringMatching(/STORE_FULL|SYNC_FAILED/) });
     expect(ran).toEqual(expected);
     expect(model.asked).toHaveLength(1);
+  });
+
+  test("C19: after a failed write, another run with the same middleware asks nobody", async () => {
+    using folder = place();
+    const disk = new FailingDisk();
+    await using store = await disk.open(folder.path);
+    const session = await store.create({ dialect: langchain, draftMs: 60_000 });
+    await session.startTurn(new HumanMessage("Look."));
+    const model = new ScriptedChatModel(looks);
+    const { finish } = runs(session, { model });
+    disk.countdown = 1;
+    await expect(finish()).rejects.toMatchObject({ code: "STORE_FULL" });
+    // There is space again, but what the first run did is not recorded.
+    await expect(finish()).rejects.toMatchObject({ code: "STORE_FULL" });
+    expect(model.asked).toHaveLength(1);
+    expect(await kindsOf(session)).toEqual(["turn.started", "message"]);
+  });
+
+  test("a tool that waits in interrupt() and is called again has started once", async () => {
+    using folder = place();
+    await using session = await begin(folder.path);
+    await session.startTurn(new HumanMessage("Look."));
+    const agent = durable(session);
+    const asks = tool(() => `seen, and ${interrupt("May I?")}`, { name: "look", schema: z.object({}) });
+    const app = createAgent({
+      model: new ScriptedChatModel(looks),
+      tools: [asks],
+      middleware: [agent.middleware],
+      checkpointer: new MemorySaver(),
+    });
+    const config = () => agent.config({ configurable: { thread_id: "1" } });
+    expect(await agent.finish(app.invoke({ messages: agent.messages() }, config()))).toEqual({ kind: "waiting" });
+    await session.resumeTurn({ calls: () => "keep" });
+    expect(await agent.finish(app.invoke(new Command({ resume: "yes" }), config()))).toEqual({ kind: "completed" });
+    expect((await kindsOf(session)).filter((line) => line.startsWith("tool."))).toEqual([
+      "tool.started c1",
+      "tool.ended c1",
+    ]);
+    expect(texts(session.messages)).toContain("seen, and yes");
   });
 
   test("a session of another dialect is refused", async () => {

@@ -103,7 +103,7 @@ describe("a graph on HoldfastSaver", () => {
     expect(texts((await graph.getState(second)).values.messages)).toEqual(["one", "echo one", "two", "echo two"]);
   });
 
-  test("interrupt() in a sub-graph waits over a restart, and its answer reaches it once", async () => {
+  test("interrupt() in a sub-graph waits across a restart, and its answer reaches it once", async () => {
     using folder = place();
     let asked = 0;
     const graph = (checkpointer: HoldfastSaver) => {

@@ -151,7 +151,7 @@ describe("approvals", () => {
   test.each([
     [true, "output-available"],
     [false, "output-denied"],
-  ])("asked, answered (%s) and run, over a restart, in one message with one id", async (approved, state) => {
+  ])("asked, answered (%s) and run, across a restart, in one message with one id", async (approved, state) => {
     const session = await begin();
     const secret = { experimental_toolApprovalSecret: "a secret of thirty-two characters" };
     const first = await shown(session, { model: scripted(ASK), ...secret }, tools);

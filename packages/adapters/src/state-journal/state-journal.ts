@@ -1,53 +1,68 @@
-import { isHoldfastError } from "holdfast";
+import { setTimeout as sleep } from "node:timers/promises";
+import { isHoldfastError, type JournalRecord } from "holdfast";
 import type { Journal, JournalStore, NewRecord } from "holdfast/store";
-import { ThreadState } from "./state.ts";
-
-/** The name under which threads are listed, and their lease is held. */
-export const APP = "langgraph";
 
 /** Writes that are waiting are appended together, and share one sync. */
 const BATCH_MAX = 64;
 
-/** A change of a thread. */
-export interface Change {
-  /** Resolves when everything is serialized. */
-  readonly ready: Promise<unknown>;
-  /** Makes its records and adds them to the state; throws before it adds anything. */
-  plan(state: ThreadState): NewRecord[];
+/** How often a lease that another process holds is asked for. */
+const RETRY_MS = 50;
+
+/** What the records of a session fold into. */
+export interface FoldedState {
+  /** The last record of the journal that is in it. */
+  end: { readonly seq: number; readonly at: string } | null;
+  /** Adds a record of the journal. */
+  read(record: JournalRecord): void;
 }
 
-interface Waiting extends Change {
+/** A change of a session's state. */
+export interface Change<S> {
+  /** Resolves when everything is serialized. */
+  readonly ready?: Promise<unknown>;
+  /** Makes its records and adds them to the state; throws before it adds anything. */
+  plan(state: S): NewRecord[];
+}
+
+interface Waiting<S> extends Change<S> {
   readonly done: () => void;
   readonly failed: (error: unknown) => void;
 }
 
-export interface ThreadParts {
+export interface StateJournalParts<S> {
   readonly journals: JournalStore;
   readonly session: string;
+  /** The name under which the lease is held. */
+  readonly app: string;
   /** The first record of the session. */
   readonly attributes: NewRecord;
   /** How long the lease is kept after the last write. */
   readonly releaseMs: number;
+  /** How long to wait for a lease that another process holds. Default: not at all. */
+  readonly waitMs?: number;
+  /** The state of a session without records. */
+  empty(): S;
 }
 
-/** One thread: its journal while this process writes to it, and its state. */
-export class Thread {
-  readonly #parts: ThreadParts;
-  readonly #waiting: Waiting[] = [];
+/** One session that is written by change: its journal while this process writes to it, and its state. */
+export class StateJournal<S extends FoldedState> {
+  readonly #parts: StateJournalParts<S>;
+  readonly #waiting: Waiting<S>[] = [];
   #journal: Journal | null = null;
-  #state: ThreadState | null = null;
+  #state: S | null = null;
   #timer: NodeJS.Timeout | undefined;
   #last: Promise<unknown> = Promise.resolve();
   #isWriting = false;
 
-  constructor(parts: ThreadParts) {
+  constructor(parts: StateJournalParts<S>) {
     this.#parts = parts;
   }
 
-  /** Durable when it resolves. Throws SESSION_BUSY while another process writes to the thread, and store errors. */
-  write(change: Change): Promise<void> {
+  /** Durable when it resolves. Throws SESSION_BUSY while another process writes to the session, and store errors. */
+  write(change: Change<S>): Promise<void> {
     const { promise, resolve, reject } = Promise.withResolvers<void>();
-    this.#waiting.push({ ready: change.ready, plan: (state) => change.plan(state), done: resolve, failed: reject });
+    const { ready = Promise.resolve() } = change;
+    this.#waiting.push({ ready, plan: (state) => change.plan(state), done: resolve, failed: reject });
     if (!this.#isWriting) {
       this.#isWriting = true;
       void this.#inOrder(() => this.#writeWaiting());
@@ -55,13 +70,13 @@ export class Thread {
     return promise;
   }
 
-  /** The state as it is stored now, also by other processes; null if there is no such thread. */
-  read(): Promise<ThreadState | null> {
+  /** The state as it is stored now, also by other processes; null if there is no such session. */
+  read(): Promise<S | null> {
     return this.#inOrder(() => this.#caughtUp());
   }
 
   /** The state as far as this process knows it. */
-  get inMemory(): ThreadState | null {
+  get inMemory(): S | null {
     return this.#state;
   }
 
@@ -75,8 +90,8 @@ export class Thread {
     return this.#inOrder(() => this.#release());
   }
 
-  /** Runs alone, with the lease; null if there is no such thread. */
-  exclusively<T>(act: (journal: Journal, state: ThreadState) => Promise<T>): Promise<T | null> {
+  /** Runs alone, with the lease; null if there is no such session. */
+  exclusively<T>(act: (journal: Journal, state: S) => Promise<T>): Promise<T | null> {
     return this.#inOrder(async () => {
       if (!(await this.#open())) return null;
       try {
@@ -118,8 +133,8 @@ export class Thread {
   }
 
   /** Never rejects: each change learns what happened to it. */
-  async #writeBatch(batch: readonly Waiting[]): Promise<void> {
-    const ready: Waiting[] = [];
+  async #writeBatch(batch: readonly Waiting<S>[]): Promise<void> {
+    const ready: Waiting<S>[] = [];
     for (const change of batch) {
       try {
         await change.ready;
@@ -129,7 +144,7 @@ export class Thread {
       }
     }
     if (ready.length === 0) return;
-    const planned: Waiting[] = [];
+    const planned: Waiting<S>[] = [];
     try {
       await this.#append((state) => {
         planned.length = 0;
@@ -159,9 +174,9 @@ export class Thread {
     }
   }
 
-  async #append(plan: (state: ThreadState) => NewRecord[]): Promise<void> {
+  async #append(plan: (state: S) => NewRecord[]): Promise<void> {
     if (!(await this.#open())) {
-      const state = new ThreadState();
+      const state = this.#parts.empty();
       const records = plan(state);
       if (records.length === 0) return;
       if (await this.#create(state, records)) return;
@@ -174,11 +189,12 @@ export class Thread {
     this.#noteEnd();
   }
 
-  /** False if the thread exists. */
-  async #create(state: ThreadState, records: readonly NewRecord[]): Promise<boolean> {
-    const { journals, session, attributes } = this.#parts;
+  /** False if the session exists. */
+  async #create(state: S, records: readonly NewRecord[]): Promise<boolean> {
+    const { journals, session, attributes, app } = this.#parts;
     try {
-      this.#journal = await journals.create(session, [attributes, ...records], { app: APP });
+      const first = [attributes, ...records];
+      this.#journal = await this.#unlessBusy(() => journals.create(session, first, { app }));
     } catch (error) {
       if (isHoldfastError(error, "SESSION_EXISTS")) return false;
       throw error;
@@ -193,15 +209,15 @@ export class Thread {
     this.#state!.end = { seq: head, at };
   }
 
-  /** Takes the lease. False if there is no such thread. */
+  /** Takes the lease. False if there is no such session. */
   async #open(): Promise<boolean> {
     if (this.#journal && this.#state) return true;
     if (this.#journal) await this.#release();
-    const { journals, session } = this.#parts;
+    const { journals, session, app } = this.#parts;
     try {
-      const { journal, records } = await journals.open(session, { app: APP });
+      const { journal, records } = await this.#unlessBusy(() => journals.open(session, { app }));
       this.#journal = journal;
-      this.#state = continued(this.#state, records) ?? ThreadState.of(records);
+      this.#state = continued(this.#state, records) ?? this.#fold(records);
       return true;
     } catch (error) {
       if (isHoldfastError(error, "SESSION_NOT_FOUND")) return false;
@@ -209,11 +225,29 @@ export class Thread {
     }
   }
 
-  async #caughtUp(): Promise<ThreadState | null> {
+  async #unlessBusy<T>(act: () => Promise<T>): Promise<T> {
+    const { waitMs = 0 } = this.#parts;
+    for (let waitedMs = 0; ; waitedMs += RETRY_MS) {
+      try {
+        return await act();
+      } catch (error) {
+        if (!isHoldfastError(error, "SESSION_BUSY") || waitedMs >= waitMs) throw error;
+        await sleep(RETRY_MS);
+      }
+    }
+  }
+
+  #fold(records: Iterable<JournalRecord>): S {
+    const state = this.#parts.empty();
+    for (const record of records) state.read(record);
+    return state;
+  }
+
+  async #caughtUp(): Promise<S | null> {
     if (this.#journal && this.#state) return this.#state;
     const { journals, session } = this.#parts;
     try {
-      this.#state = (await this.#readOn()) ?? ThreadState.of((await journals.read(session)).records);
+      this.#state = (await this.#readOn()) ?? this.#fold((await journals.read(session)).records);
     } catch (error) {
       if (!isHoldfastError(error, "SESSION_NOT_FOUND")) throw error;
       this.#state = null;
@@ -222,7 +256,7 @@ export class Thread {
   }
 
   /** Reads what was written since. Null if that cannot be told. */
-  async #readOn(): Promise<ThreadState | null> {
+  async #readOn(): Promise<S | null> {
     const state = this.#state;
     if (!state?.end) return null;
     const records = [];
@@ -239,12 +273,9 @@ export class Thread {
 }
 
 /** The state with the records after its end; null if the records do not continue it. */
-function continued(
-  state: ThreadState | null,
-  records: readonly Parameters<ThreadState["read"]>[0][],
-): ThreadState | null {
+function continued<S extends FoldedState>(state: S | null, records: readonly JournalRecord[]): S | null {
   const end = state?.end;
-  if (!end) return null;
+  if (!state || !end) return null;
   const at = records.findIndex(({ seq }) => seq === end.seq);
   if (at < 0 || records[at]!.at !== end.at) return null;
   for (const record of records.slice(at + 1)) state.read(record);

@@ -1,0 +1,408 @@
+import { setTimeout as sleep } from "node:timers/promises";
+import type { ModelMessage, UIMessage, UIMessageChunk } from "ai";
+import { idFrom, isHoldfastError, type Reading, type Session, type Store } from "holdfast";
+import { keepOrClose, resumeTurn } from "../resume.ts";
+import { uiChunks } from "../ui-chunks.ts";
+import { type UIMessagesOptions, uiMessages } from "../ui-messages.ts";
+import { ActiveChat } from "./active-chat.ts";
+import { answersFrom, checkedOutput, type PageAnswer, type Prompt } from "./browser-message.ts";
+import { type ChunkSource, startingWith } from "./chunk-log.ts";
+import { followAnswer } from "./follow.ts";
+import { alreadyAnswered, answerStays, invalid, notFound, Refusal } from "./problem.ts";
+import { isAwaited, recordAnswer, suspension } from "./record-answer.ts";
+import { BY_USER, isStopped, isWaiting, stateOf, type View } from "./state.ts";
+import type { ChatSettings, ChatState, DurableChatOptions } from "./surface.ts";
+import { uiChanges } from "./ui-changes.ts";
+import { AnswerKeys, waitsOf } from "./waits.ts";
+
+/** The label of a session that names its chat. */
+const LABEL = "chat";
+/** Another server may be about to free the session. */
+const OPEN_TRIES = 10;
+const OPEN_PAUSE_MS = 100;
+
+/** What the handlers do, without HTTP. */
+export interface ChatParts {
+  readonly store: Store;
+  readonly settingsOf: (chat: string) => Promise<ChatSettings>;
+  readonly options: DurableChatOptions;
+  readonly onError: (error: unknown) => string;
+  readonly onFailure: (error: unknown) => void;
+}
+
+/** `isRepeated`: it was known before, and nothing new was recorded. */
+export interface Reply {
+  readonly source: ChunkSource;
+  readonly isRepeated: boolean;
+  /** The answer had ended before the request. */
+  readonly isOver?: boolean;
+}
+
+export function sessionIdOf(chat: string): string {
+  return idFrom(`ai-sdk chat ${chat}`);
+}
+
+export class Chats {
+  readonly #parts: ChatParts;
+  readonly #active = new Map<string, ActiveChat>();
+  readonly #last = new Map<string, Promise<unknown>>();
+
+  constructor(parts: ChatParts) {
+    this.#parts = parts;
+  }
+
+  async state(chat: string): Promise<ChatState> {
+    const view = await this.#view(chat);
+    if (!view) return { messages: [], status: "ready", interrupted: null };
+    return stateOf(view, await this.#uiOptions(chat));
+  }
+
+  /** The running answer, here or on another server; null if there is none. */
+  async running(chat: string, after: string | null): Promise<ChunkSource | null> {
+    const active = this.#active.get(chat);
+    if (active && !active.current.isOver) return active.current.read(after);
+    const view = active ? null : await this.#read(chat);
+    return view?.running == null ? null : this.#follow(chat, view);
+  }
+
+  async stop(chat: string): Promise<void> {
+    const active = this.#active.get(chat);
+    if (active) {
+      await active.session.turn?.abort({ by: BY_USER });
+      return;
+    }
+    if ((await this.#read(chat))?.running == null) return;
+    throw new Refusal(409, "BUSY", "Another server is answering in this chat, so it was not stopped here. Try again.");
+  }
+
+  async idle(): Promise<void> {
+    while (this.#active.size > 0) await Promise.all([...this.#active.values()].map(({ closed }) => closed));
+  }
+
+  /** Records the prompt, once, and returns its answer. */
+  async prompt(chat: string, prompt: Prompt, { isRegenerated = false } = {}): Promise<Reply> {
+    const { answer, reply } = await this.#inOrderUntil(chat, () => this.#take(chat, prompt));
+    if (isRegenerated && reply?.isOver) throw answerStays();
+    if (reply) return reply;
+    const { isRepeated, waiting } = answer!;
+    const found = await waiting;
+    return { source: found ? found.read() : await this.#finished(chat, prompt.id), isRepeated };
+  }
+
+  async #take(chat: string, prompt: Prompt): Promise<Taken | ActiveChat> {
+    const key = `chat prompt ${prompt.id}`;
+    const { id, message, metadata, content } = prompt;
+    const options = { id, ...(metadata ? { metadata } : {}) };
+    const active = this.#active.get(chat);
+    // It may have failed, and then goes on.
+    if (active?.current.isOver && active.current.prompt === id) return active;
+    if (active) {
+      const { repeated } = await active.session.once(key, content, () => active.session.enqueue(message, options));
+      return { answer: { isRepeated: repeated, waiting: active.answerTo(id) } };
+    }
+    const known = await this.#known(chat, key, content);
+    const reply = known && (await this.#repeated(chat, id, known));
+    if (reply) return { reply };
+    const settings = await this.#parts.settingsOf(chat);
+    const session = await this.#open(chat, true);
+    return this.#closingOnError(session, async () => {
+      const { repeated } = await session.once(key, content, () =>
+        session.startTurn(message, { ...options, model: modelIdOf(settings) }),
+      );
+      if (!session.turn && !(await this.#continue(session, id))) {
+        await session.close();
+        return { reply: { source: await this.#finished(chat, id), isRepeated: repeated } };
+      }
+      const { current } = this.#begin(chat, session, settings);
+      return { answer: { isRepeated: repeated, waiting: Promise.resolve(current.prompt === id ? current : null) } };
+    });
+  }
+
+  /** A known prompt whose answer is over or made elsewhere; null if it is to be made here. */
+  async #repeated(chat: string, prompt: string, view: Reading<ModelMessage>): Promise<Reply | null> {
+    const entry = view.entries.find(({ id }) => id === prompt);
+    if (view.running !== null && entry?.turn === view.running)
+      return { source: await this.#follow(chat, view), isRepeated: true };
+    const isOpen = view.interruption?.turn === entry?.turn || view.queue.some(({ id }) => id === prompt);
+    const isMade = !isOpen || (view.interruption && this.#isOver(view, await this.#parts.settingsOf(chat)));
+    return isMade ? { source: await this.#finished(chat, prompt), isRepeated: true, isOver: true } : null;
+  }
+
+  #isOver(view: View, { tools }: ChatSettings): boolean {
+    const { interruption } = view;
+    if (!interruption || interruption.answered || isStopped(interruption)) return true;
+    return isWaiting(interruption, waitsOf(view, tools));
+  }
+
+  /** Goes on with the interrupted turn, or with the next prompt in the queue. Returns whether a turn is open. */
+  async #continue(session: Session<ModelMessage>, queued?: string): Promise<boolean> {
+    const item = session.queue.find(({ id }) => queued === undefined || id === queued);
+    if (session.interruption && !(queued !== undefined && item)) await resumeTurn(session, { calls: keepOrClose });
+    if (!session.turn && item) await session.startTurn(item);
+    return session.turn !== null;
+  }
+
+  /** Goes on with an interrupted turn. Throws a refusal if it waits for an answer. */
+  async goOn(chat: string): Promise<void> {
+    await this.#inOrderUntil(chat, async () => {
+      const active = this.#active.get(chat);
+      if (active) return active.current.isOver ? active : undefined;
+      const settings = await this.#parts.settingsOf(chat);
+      const session = await this.#open(chat, false);
+      await this.#closingOnError(session, async () => {
+        if (session.interruption && isWaiting(session.interruption, waitsOf(session, settings.tools)))
+          throw new Refusal(409, "WAITING", "The chat waits for an answer to a tool call. Answer it to go on.");
+        if (await this.#continue(session)) this.#begin(chat, session, settings);
+        else await session.close();
+      });
+      return undefined;
+    });
+  }
+
+  /** Takes the answers in an assistant's message, each once, and returns the rest of that message. */
+  answers(chat: string, message: UIMessage): Promise<Reply> {
+    return this.#inOrderUntil(chat, () => this.#takeAnswers(chat, message));
+  }
+
+  async #takeAnswers(chat: string, message: UIMessage): Promise<Reply | ActiveChat> {
+    const settings = await this.#parts.settingsOf(chat);
+    const view = await this.#view(chat);
+    if (!view) throw notFound();
+    const turn = turnOf(view, message);
+    const active = this.#active.get(chat);
+    const verdict = await this.#judge(chat, view, turn, answersFrom(message, settings.tools), settings);
+    if (active) {
+      if (verdict.fresh.length > 0 || active.current.turn !== turn || active.current.isOver) return active;
+      return { source: await active.current.readFor(message), isRepeated: true };
+    }
+    if (verdict.fresh.length > 0) {
+      if (view.running !== null) throw new Refusal(409, "BUSY", "Another server is answering in this chat. Try again.");
+      return this.#record(chat, turn, message, verdict.fresh, settings);
+    }
+    if (view.running === turn)
+      return { source: await this.#follow(chat, view as Reading<ModelMessage>, message), isRepeated: true };
+    const isBroken = view.interruption?.turn === turn && !this.#isOver(view, settings);
+    if (isBroken) return this.#resumed(chat, message, settings);
+    if (verdict.isStale)
+      throw new Refusal(409, "NOT_WAITING", "Nothing waits for this answer any more. Load the chat again.");
+    return { source: this.#rest(view, message, await this.#uiOptions(chat)), isRepeated: true };
+  }
+
+  async #resumed(chat: string, message: UIMessage, settings: ChatSettings): Promise<Reply> {
+    const session = await this.#open(chat, false);
+    return this.#closingOnError(session, async () => {
+      if (await this.#continue(session)) {
+        const { current } = this.#begin(chat, session, settings);
+        return { source: await current.readFor(message), isRepeated: false };
+      }
+      const source = this.#rest(session, message, await this.#uiOptions(chat));
+      await session.close();
+      return { source, isRepeated: true };
+    });
+  }
+
+  /** Which answers are new. Throws a refusal if one contradicts an earlier answer, and none is new. */
+  async #judge(
+    chat: string,
+    view: View,
+    turn: number,
+    answers: readonly PageAnswer[],
+    { tools }: ChatSettings,
+  ): Promise<{ readonly fresh: readonly PageAnswer[]; readonly isStale: boolean }> {
+    const isNewest = (view.interruption?.turn ?? view.running) === turn;
+    const waits = isNewest ? waitsOf(view, tools) : null;
+    const fresh = answers.filter((answer) => waits && isAwaited(answer, waits));
+    if (fresh.length > 0) {
+      for (const { kind, toolName, answer } of fresh)
+        if (kind === "output" && "value" in answer) await checkedOutput(tools, toolName, answer.value);
+      return { fresh, isStale: false };
+    }
+    const keys = new AnswerKeys(view.entries, turn, tools);
+    let repeated = 0;
+    for (const answer of answers) {
+      const key = keys.of(answer);
+      try {
+        if (key !== null && (await this.#parts.store.once(sessionIdOf(chat), key, answer.content))) repeated++;
+      } catch (error) {
+        if (isHoldfastError(error, "KEY_TAKEN")) throw alreadyAnswered(`The call of ${answer.toolName}`);
+        throw error;
+      }
+    }
+    return { fresh, isStale: answers.length > 0 && repeated === 0 };
+  }
+
+  async #record(
+    chat: string,
+    number: number,
+    message: UIMessage,
+    fresh: readonly PageAnswer[],
+    settings: ChatSettings,
+  ): Promise<Reply> {
+    const session = await this.#open(chat, false);
+    return this.#closingOnError(session, async () => {
+      const waits = waitsOf(session, settings.tools);
+      if (session.interruption?.turn !== number || !fresh.some((answer) => isAwaited(answer, waits)))
+        throw new Refusal(409, "NOT_WAITING", "Nothing waits for this answer any more. Load the chat again.");
+      const keys = new AnswerKeys(session.entries, number, settings.tools);
+      const turn = await session.resumeTurn({
+        calls: (call) => (waits.outputs.has(call.id) ? "keep" : keepOrClose(call)),
+      });
+      for (const answer of fresh)
+        if (isAwaited(answer, waits)) await recordAnswer(session, turn, answer, keys.of(answer)!, waits, settings);
+      const rest = waitsOf(session, settings.tools);
+      if (rest.approvals.size + rest.outputs.size === 0) {
+        const { current } = this.#begin(chat, session, settings);
+        return { source: await current.readFor(message), isRepeated: false };
+      }
+      // The page runs a client-side tool as soon as it is approved.
+      for (const { id, startedAt } of rest.outputs.values()) if (startedAt === undefined) await turn.toolStarted(id);
+      await turn.suspend(suspension(session, rest));
+      const source = this.#rest(session, message, await this.#uiOptions(chat));
+      await session.close();
+      return { source, isRepeated: false };
+    });
+  }
+
+  #begin(chat: string, session: Session<ModelMessage>, settings: ChatSettings): ActiveChat {
+    const active = new ActiveChat(
+      { ...this.#parts, session, settings },
+      (act) => this.#inOrder(chat, act),
+      () => this.#active.delete(chat),
+    );
+    this.#active.set(chat, active);
+    return active;
+  }
+
+  async #closingOnError<T>(session: Session<ModelMessage>, act: () => Promise<T>): Promise<T> {
+    try {
+      return await act();
+    } catch (error) {
+      await session.close().catch(this.#parts.onFailure);
+      throw error;
+    }
+  }
+
+  async #open(chat: string, mayCreate: boolean): Promise<Session<ModelMessage>> {
+    const { store, options } = this.#parts;
+    const id = sessionIdOf(chat);
+    for (let tries = 1; ; tries++) {
+      try {
+        return await store.resume<ModelMessage>(id, { dialect: "ai-sdk" });
+      } catch (error) {
+        if (isHoldfastError(error, "SESSION_BUSY") && tries < OPEN_TRIES) {
+          await sleep(OPEN_PAUSE_MS);
+          continue;
+        }
+        if (!isHoldfastError(error, "SESSION_NOT_FOUND")) throw error;
+        if (!mayCreate) throw notFound();
+      }
+      try {
+        const session = await store.create<ModelMessage>({ dialect: "ai-sdk", id, labels: { [LABEL]: chat } });
+        await this.#closingOnError(session, async () => options.onCreate?.({ id: chat, session }));
+        return session;
+      } catch (error) {
+        if (!isHoldfastError(error, "SESSION_EXISTS") || tries >= OPEN_TRIES) throw error;
+      }
+    }
+  }
+
+  /** The conversation, if this prompt is in it. Throws KEY_TAKEN if it had another text. */
+  async #known(chat: string, key: string, content: string): Promise<Reading<ModelMessage> | null> {
+    for (let tries = 1; ; tries++) {
+      try {
+        const made = await this.#parts.store.once(sessionIdOf(chat), key, content);
+        return made && (await this.#read(chat));
+      } catch (error) {
+        if (isHoldfastError(error, "SESSION_NOT_FOUND")) return null;
+        if (!isHoldfastError(error, "SESSION_BUSY") || tries >= OPEN_TRIES) throw error;
+        await sleep(OPEN_PAUSE_MS);
+      }
+    }
+  }
+
+  async #view(chat: string): Promise<View | null> {
+    return this.#active.get(chat)?.session ?? (await this.#read(chat));
+  }
+
+  async #read(chat: string): Promise<Reading<ModelMessage> | null> {
+    try {
+      return await this.#parts.store.read<ModelMessage>(sessionIdOf(chat), { dialect: "ai-sdk" });
+    } catch (error) {
+      if (isHoldfastError(error, "SESSION_NOT_FOUND")) return null;
+      throw error;
+    }
+  }
+
+  async #follow(chat: string, view: Reading<ModelMessage>, message?: UIMessage): Promise<ChunkSource> {
+    const { store, onError } = this.#parts;
+    const shown = message ? { shown: message.parts } : {};
+    return followAnswer(view, { store, session: view.id, options: await this.#uiOptions(chat), onError, ...shown });
+  }
+
+  /** An answer that is over, as the stream that would have produced it. */
+  async #finished(chat: string, prompt: string): Promise<ChunkSource> {
+    const view = await this.#view(chat);
+    const entry = view?.entries.find(({ id }) => id === prompt);
+    const all = view ? uiMessages(view, await this.#uiOptions(chat)) : [];
+    const answer = all.find(({ id, role }) => role === "assistant" && id === `${view?.id}.${entry?.turn}`);
+    return startingWith([...(answer ? uiChunks(answer) : []), finish(answer)], null);
+  }
+
+  /** What the page lacks of a message that is over. */
+  #rest(view: View, { id, parts }: UIMessage, options: UIMessagesOptions): ChunkSource {
+    const answer = uiMessages(view, options).find((one) => one.id === id);
+    const changes = uiChanges(parts, answer?.parts ?? [], id);
+    return startingWith([{ type: "start", messageId: id }, ...changes, finish(answer)], null);
+  }
+
+  async #uiOptions(chat: string): Promise<UIMessagesOptions> {
+    const { tools } = await this.#parts.settingsOf(chat);
+    const { options, onError } = this.#parts;
+    return { tools, onError, sendReasoning: options.sendReasoning };
+  }
+
+  /** One request of a chat decides at a time. */
+  #inOrder<T>(chat: string, act: () => Promise<T>): Promise<T> {
+    const result = (this.#last.get(chat) ?? Promise.resolve()).then(act, act);
+    const settled = result.then(
+      () => undefined,
+      () => undefined,
+    );
+    this.#last.set(chat, settled);
+    void settled.then(() => {
+      if (this.#last.get(chat) === settled) this.#last.delete(chat);
+    });
+    return result;
+  }
+
+  /** The same. An act that returns an active chat is tried again when that chat is closed. */
+  async #inOrderUntil<T>(chat: string, act: () => Promise<T | ActiveChat>): Promise<T> {
+    for (;;) {
+      const found = await this.#inOrder(chat, act);
+      if (!(found instanceof ActiveChat)) return found;
+      await found.closed;
+    }
+  }
+}
+
+interface Taken {
+  readonly reply?: Reply;
+  readonly answer?: { readonly isRepeated: boolean; readonly waiting: ReturnType<ActiveChat["answerTo"]> };
+}
+
+function finish(answer: UIMessage | undefined): UIMessageChunk {
+  const metadata = answer?.metadata === undefined ? {} : { messageMetadata: answer.metadata };
+  return { type: "finish", ...metadata } as UIMessageChunk;
+}
+
+function modelIdOf({ model }: ChatSettings): string {
+  return typeof model === "string" ? model : model.modelId;
+}
+
+/** The turn whose answer the page shows. */
+function turnOf({ id }: View, message: UIMessage): number {
+  const turn = Number(message.id.slice(id.length + 1));
+  if (!message.id.startsWith(`${id}.`) || !Number.isInteger(turn))
+    throw invalid("it answers a message of no turn here");
+  return turn;
+}

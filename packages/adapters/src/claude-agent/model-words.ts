@@ -1,0 +1,30 @@
+import type { SessionInterruption } from "./surface.ts";
+
+/** Enough to recognise a call; the rest is in the journal. */
+const INPUT_CHARS_MAX = 500;
+const OUTCOME_CHARS_MAX = 2000;
+
+/** What the model is told about the end of the previous process; null if nothing is to be told. */
+export function describeInterruption({ prompts, calls }: SessionInterruption): string | null {
+  if (prompts.length === 0 && calls.length === 0) return null;
+  const lines = ["The previous process of this session died before it could finish."];
+  for (const prompt of prompts)
+    lines.push(`This prompt was not answered, and is not in the conversation: ${quoted(prompt)}`);
+  if (calls.length > 0) lines.push("These tool calls have no result in the conversation:");
+  for (const { name, input, state, outcome, subpath } of calls) {
+    const by = subpath === undefined ? "" : ` (made by the sub-agent ${subpath})`;
+    const call = `- ${name} ${cut(JSON.stringify(input), INPUT_CHARS_MAX)}${by}`;
+    if (state === "outcome-unknown")
+      lines.push(`${call}: it had started, and may have taken effect. Check before you run it again.`);
+    else lines.push(`${call}: it ${state}. Do not run it again. Its outcome: ${quoted(outcome)}`);
+  }
+  return lines.join("\n");
+}
+
+function quoted(value: unknown): string {
+  return cut(JSON.stringify(value) ?? "null", OUTCOME_CHARS_MAX);
+}
+
+function cut(text: string, charsMax: number): string {
+  return text.length <= charsMax ? text : `${text.slice(0, charsMax).toWellFormed()}…`;
+}
