@@ -7,6 +7,7 @@ import { register as registerChat } from "./commands/agent/chat.ts";
 import { register as registerResume } from "./commands/agent/resume.ts";
 import { register as registerRun } from "./commands/agent/run.ts";
 import { register as registerServe } from "./commands/agent/serve.ts";
+import { register as registerShare } from "./commands/agent/share.ts";
 import { register as registerWrap } from "./commands/agent/wrap.ts";
 import { register as registerCompletion } from "./commands/completion.ts";
 import { register as registerConfig } from "./commands/config.ts";
@@ -122,6 +123,7 @@ export function makeProgram(): Command {
   registerWrap(program);
   registerServe(program);
   registerAttach(program);
+  registerShare(program);
   registerDemo(program);
   registerLs(program);
   registerSearch(program);

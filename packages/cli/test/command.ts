@@ -22,6 +22,8 @@ export interface RunOptions {
   readonly input?: string;
   readonly cwd?: string;
   readonly uid?: number;
+  /** It leads a process group of its own, as under an editor. */
+  readonly detached?: boolean;
   /** Another copy of the command than this repository's. */
   readonly command?: string;
 }
@@ -35,8 +37,9 @@ export async function holdfast(args: readonly string[], options: RunOptions = {}
 
 /** Starts it, and leaves the rest to the test. */
 export function startHoldfast(args: readonly string[], options: RunOptions = {}): ChildProcessWithoutNullStreams {
-  const { env = {}, cwd, uid, command = bin } = options;
+  const { env = {}, cwd, uid, command = bin, detached = false } = options;
   return spawn(process.execPath, [command, ...args], {
+    detached,
     env: {
       PATH: process.env["PATH"],
       NODE_COMPILE_CACHE: compiled,

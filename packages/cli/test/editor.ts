@@ -1,6 +1,7 @@
 import type { ChildProcessWithoutNullStreams } from "node:child_process";
 import { Readable, Writable } from "node:stream";
 import {
+  type AgentCapabilities,
   type ClientContext,
   client,
   methods,
@@ -9,14 +10,19 @@ import {
   type SessionUpdate,
 } from "@agentclientprotocol/sdk/unstable";
 import type { Home } from "./command.ts";
+import type { EditorProject } from "./editor-project.ts";
 
 export interface Editor {
   readonly agent: ClientContext;
+  /** What the agent says that it can do. */
+  readonly capabilities: AgentCapabilities | undefined;
   readonly child: ChildProcessWithoutNullStreams;
   /** Everything that the agent said, with the session it said it in. */
   readonly updates: readonly { readonly session: string; readonly update: SessionUpdate }[];
   readonly asked: readonly RequestPermissionRequest[];
   stderr(): string;
+  /** Its exit code, when it has ended and everything it said was read. */
+  readonly ended: Promise<number | null>;
   /** As editors do it: without a warning. */
   kill(): Promise<void>;
   /** Closes standard input, and waits for the end. */
@@ -28,14 +34,16 @@ export async function openEditor(
   home: Home,
   answer: (asked: RequestPermissionRequest) => Promise<string | null> = async () => "allow",
   args: readonly string[] = [],
+  project: EditorProject | null = null,
 ): Promise<Editor> {
-  return editorOf(home.start(["acp", ...args]), answer);
+  return editorOf(home.start(["acp", ...args]), answer, project);
 }
 
 /** The SDK's own client, around any agent. */
 export async function editorOf(
   child: ChildProcessWithoutNullStreams,
   answer: (asked: RequestPermissionRequest) => Promise<string | null>,
+  project: EditorProject | null = null,
 ): Promise<Editor> {
   let stderr = "";
   child.stderr.setEncoding("utf8").on("data", (text: string) => {
@@ -44,22 +52,27 @@ export async function editorOf(
   const ended = new Promise<number | null>((resolve) => child.once("close", (code) => resolve(code)));
   const updates: { session: string; update: SessionUpdate }[] = [];
   const asked: RequestPermissionRequest[] = [];
-  const connection = client({ name: "test" })
+  // The SDK passes a message from handler to handler, and settles answers meanwhile: updates come first.
+  const app = client({ name: "test" })
+    .onNotification(methods.client.session.update, ({ params }) => {
+      updates.push({ session: params.sessionId, update: params.update });
+    })
     .onRequest(methods.client.session.requestPermission, async ({ params }) => {
       asked.push(params);
       const optionId = await answer(params);
       return { outcome: optionId === null ? { outcome: "cancelled" } : { outcome: "selected", optionId } };
-    })
-    .onNotification(methods.client.session.update, ({ params }) => {
-      updates.push({ session: params.sessionId, update: params.update });
-    })
-    .connect(
-      ndJsonStream(Writable.toWeb(child.stdin), Readable.toWeb(child.stdout) as unknown as ReadableStream<Uint8Array>),
-    );
+    });
+  project?.serve(app);
+  const connection = app.connect(
+    ndJsonStream(Writable.toWeb(child.stdin), Readable.toWeb(child.stdout) as unknown as ReadableStream<Uint8Array>),
+  );
   connection.closed.catch(() => undefined);
-  await connection.agent.request(methods.agent.initialize, { protocolVersion: 1, clientCapabilities: {} });
+  const { agentCapabilities: capabilities } = await connection.agent.request(methods.agent.initialize, {
+    protocolVersion: 1,
+    clientCapabilities: project?.capabilities ?? {},
+  });
   return {
-    ...{ agent: connection.agent, child, updates, asked },
+    ...{ agent: connection.agent, capabilities, child, updates, asked, ended },
     stderr: () => stderr,
     kill: async () => {
       child.kill("SIGKILL");

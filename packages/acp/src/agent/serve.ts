@@ -10,8 +10,9 @@ import {
   RequestError,
   type Stream,
 } from "@agentclientprotocol/sdk/unstable";
-import type { Chat, Host } from "@holdfast/server/contract";
+import type { Chat, EditorOffer, Host } from "@holdfast/server/contract";
 import { errorKind, isHoldfastError } from "holdfast";
+import { editorFiles, editorTerminals, offeredServers } from "./editor-tools.ts";
 import { MODEL, modeCalled } from "./options.ts";
 import { promptOf } from "./prompt.ts";
 import { AcpSession } from "./session.ts";
@@ -23,6 +24,16 @@ export interface AgentOptions {
   readonly words: CallWords;
   /** The models that a person can choose from. */
   readonly models: readonly string[];
+  /**
+   * Lets the agent of a session use the editor's files, terminals and MCP servers. Null if the agent runs elsewhere: it
+   * cannot reach them.
+   */
+  readonly editor: {
+    /** Called before the session is opened, and again whenever the editor opens it. */
+    readonly accept: (session: string, offer: EditorOffer) => Promise<void>;
+    /** The session could not be opened. */
+    readonly drop: (session: string) => Promise<void>;
+  } | null;
   /** Moves a session to the trash. */
   readonly remove: (id: string) => Promise<void>;
   /** For the person who reads the editor's log. */
@@ -58,6 +69,7 @@ class AcpAgent {
           agentCapabilities: {
             loadSession: true,
             promptCapabilities: { image: true, embeddedContext: true },
+            mcpCapabilities: { http: this.#options.editor !== null, sse: false },
             sessionCapabilities: { list: {}, resume: {}, close: {}, delete: {}, fork: {} },
           },
         };
@@ -65,8 +77,7 @@ class AcpAgent {
       .onRequest(session.new, ({ params, client }) =>
         this.#answering(async () => {
           const chat = await host.create({ cwd: folder(params.cwd) });
-          const opened = this.#keep(chat, client, params.mcpServers);
-          return { sessionId: chat.id, ...opened.answer };
+          return { sessionId: chat.id, ...(await this.#created(chat, client, params.mcpServers)).answer };
         }),
       )
       .onRequest(session.load, ({ params, client }) =>
@@ -79,15 +90,14 @@ class AcpAgent {
       )
       .onRequest(session.resume, ({ params, client }) =>
         this.#answering(async () => {
-          const opened = await this.#open(params.sessionId, params.cwd, client, params.mcpServers ?? []);
+          const opened = await this.#open(params.sessionId, params.cwd, client, params.mcpServers ?? null);
           return opened.answer;
         }),
       )
       .onRequest(session.fork, ({ params, client }) =>
         this.#answering(async () => {
-          const chat = await host.fork(params.sessionId);
-          const opened = this.#keep(chat, client, params.mcpServers ?? []);
-          return { sessionId: chat.id, ...opened.answer };
+          const chat = await host.fork(params.sessionId, { cwd: folder(params.cwd) });
+          return { sessionId: chat.id, ...(await this.#created(chat, client, params.mcpServers ?? [])).answer };
         }),
       )
       .onRequest(session.list, ({ params }) =>
@@ -156,27 +166,64 @@ class AcpAgent {
     id: string,
     cwd: string,
     client: AgentContext,
-    servers: readonly McpServer[],
+    servers: readonly McpServer[] | null,
     first: (opened: AcpSession) => Promise<void> = async () => undefined,
   ): Promise<AcpSession> {
-    const chat = await this.#options.host.open(id, { cwd: folder(cwd) });
+    const { host, editor } = this.#options;
+    const here = { cwd: folder(cwd) };
     const known = this.#sessions.get(id);
-    const opened = known ?? this.#keep(chat, client, servers);
-    await first(opened);
-    return opened;
+    // Before it is opened: that may continue a turn.
+    // An editor that names no servers keeps those that the session has.
+    const warnings = known && servers === null ? [] : await this.#offer(id, client, servers ?? []);
+    try {
+      const chat = await host.open(id, here);
+      const opened = known ?? this.#keep(chat, client, warnings);
+      await first(opened);
+      return opened;
+    } catch (error) {
+      if (!this.#sessions.has(id)) await editor?.drop(id);
+      throw error;
+    }
   }
 
-  #keep(chat: Chat, client: AgentContext, servers: readonly McpServer[]): AcpSession {
+  /** A session that has just been created. Nothing happens in it before its first prompt. */
+  async #created(chat: Chat, client: AgentContext, servers: readonly McpServer[]): Promise<AcpSession> {
+    try {
+      return this.#keep(chat, client, await this.#offer(chat.id, client, servers));
+    } catch (error) {
+      await chat.close();
+      throw error;
+    }
+  }
+
+  /** Offers the editor's tools to the agent. Returns what the person should know. */
+  async #offer(id: string, client: AgentContext, given: readonly McpServer[]): Promise<readonly string[]> {
+    const { editor } = this.#options;
+    if (!editor)
+      return given.length === 0
+        ? []
+        : [
+            `The editor's MCP servers (${given.map(({ name }) => name).join(", ")}) are not used, because the agent runs in a server. Add them to that server's configuration: holdfast mcp add`,
+          ];
+    const capabilities = this.#capabilities;
+    const { servers, problems } = offeredServers(given);
+    await editor.accept(id, {
+      files: editorFiles(client, capabilities, id),
+      terminals: editorTerminals(client, capabilities, id, (call, terminal) =>
+        this.#sessions.get(id)?.embed(call, terminal),
+      ),
+      servers,
+    });
+    return problems;
+  }
+
+  #keep(chat: Chat, client: AgentContext, warnings: readonly string[]): AcpSession {
     const { words, models, log } = this.#options;
     const opened = new AcpSession({ chat, client, capabilities: this.#capabilities, words, models });
     this.#sessions.set(chat.id, opened);
+    for (const warning of warnings) log(warning);
     // After the answer to the request that is being handled.
-    setImmediate(() => opened.begin());
-    if (servers.length > 0)
-      log(
-        `The editor's MCP servers (${servers.map(({ name }) => name).join(", ")}) are not used. ` +
-          "Add them to Holdfast's own configuration with: holdfast mcp add",
-      );
+    setImmediate(() => opened.begin(warnings));
     return opened;
   }
 

@@ -10,7 +10,7 @@ import { availableCommands, commandIn } from "./commands.ts";
 import { configOf, modesOf } from "./options.ts";
 import { answerIn, optionsOf } from "./permission.ts";
 import type { GivenPrompt } from "./prompt.ts";
-import { text, textContent, Updates } from "./updates.ts";
+import { terminalContent, text, textContent, Updates } from "./updates.ts";
 import type { CallWords } from "./words.ts";
 
 export interface SessionParts {
@@ -41,11 +41,14 @@ export class AcpSession {
   readonly #own: string[] = [];
   readonly #asking = new Map<string, AbortController>();
   readonly #outputs = new Map<string, NodeJS.Timeout>();
+  /** The terminals of the editor in which calls run. */
+  readonly #terminals = new Map<string, string>();
   #sent: Promise<void> = Promise.resolve();
   #streamed = { text: "", reasoning: "" };
   #answers = 0;
   #shown: Pick<ChatState, "title" | "mode" | "model">;
   #ended: Ended | null = null;
+  #hasPlan = false;
 
   constructor(parts: SessionParts) {
     const { chat, client, words } = parts;
@@ -75,16 +78,20 @@ export class AcpSession {
       this.#known.add(item.call);
       if (isOver(item)) this.#over.add(item.call);
     }
+    this.#hasPlan = this.#updates.plan(state) !== null;
     for (const update of this.#updates.history(state)) this.#send(update);
     await this.#sent;
   }
 
-  /** After the answer to the request that opened it: an editor knows the session only then. */
-  begin(): void {
+  /**
+   * After the answer to the request that opened it: an editor knows the session only then. `warnings`: what the person
+   * should know.
+   */
+  begin(warnings: readonly string[]): void {
     const { state } = this.#chat;
     this.#send({ sessionUpdate: "available_commands_update", availableCommands });
     this.#sendUsage();
-    for (const words of state.damage) this.#tell("warning", words);
+    for (const words of [...state.damage, ...warnings]) this.#tell("warning", words);
     for (const ask of state.asks) this.#ask(ask);
   }
 
@@ -107,6 +114,14 @@ export class AcpSession {
       await this.#sent;
     }
     return this.#outcome();
+  }
+
+  /** Shows the terminal in which a call runs. */
+  embed(call: string, terminalId: string): void {
+    // A sub-agent's calls are not shown.
+    if (!this.#known.has(call)) return;
+    this.#terminals.set(call, terminalId);
+    this.#send({ sessionUpdate: "tool_call_update", toolCallId: call, content: [terminalContent(terminalId)] });
   }
 
   async stop(): Promise<void> {
@@ -165,7 +180,8 @@ export class AcpSession {
         break;
       case "tool.started":
         this.#show(event.call, { name: event.name, input: event.input });
-        this.#send({ sessionUpdate: "tool_call_update", toolCallId: event.call, status: "in_progress" });
+        if (this.#known.has(event.call))
+          this.#send({ sessionUpdate: "tool_call_update", toolCallId: event.call, status: "in_progress" });
         break;
       case "tool.output":
         this.#outputLater(event.call);
@@ -187,6 +203,7 @@ export class AcpSession {
         break;
       case "replaced":
         this.#nextAnswer();
+        this.#sendPlan();
         break;
       case "turn.ended":
         this.#ended = event;
@@ -223,6 +240,7 @@ export class AcpSession {
       }
       case "call":
         this.#show(item.call, item);
+        if (item.state === "done" && this.#updates.setsPlan(item)) this.#sendPlan();
         break;
       case "note":
         for (const update of this.#updates.item(item)) this.#send(update);
@@ -230,7 +248,7 @@ export class AcpSession {
   }
 
   #show(call: string, { name, input }: { readonly name: string; readonly input: unknown }): void {
-    if (this.#known.has(call)) return;
+    if (this.#known.has(call) || this.#updates.setsPlan({ name, input })) return;
     this.#known.add(call);
     this.#nextAnswer();
     this.#send({ sessionUpdate: "tool_call", ...this.#updates.start({ call, name, input }) });
@@ -242,12 +260,19 @@ export class AcpSession {
     const item = this.#chat.state.items.findLast((one) => one.kind === "call" && one.call === call);
     const input = item?.kind === "call" ? item.input : undefined;
     this.#show(call, { name, input });
-    this.#end({ call, name, input, output }, failed ? "failed" : "done");
+    if (this.#known.has(call)) this.#end({ call, name, input, output }, failed ? "failed" : "done");
+  }
+
+  /** An empty plan takes the old one away. */
+  #sendPlan(): void {
+    const plan = this.#updates.plan(this.#chat.state);
+    if (plan || this.#hasPlan) this.#send(plan ?? { sessionUpdate: "plan", entries: [] });
+    this.#hasPlan = plan !== null;
   }
 
   #end(call: Pick<CallItem, "call" | "name" | "input" | "output">, state: CallItem["state"]): void {
     this.#over.add(call.call);
-    const { status, content } = this.#updates.call(call, state);
+    const { status, content } = this.#updates.call(call, state, this.#terminals.get(call.call));
     this.#send({ sessionUpdate: "tool_call_update", toolCallId: call.call, status: status!, content: content! });
   }
 
@@ -313,8 +338,9 @@ export class AcpSession {
   }
 
   #sendUsage(): void {
-    const { window } = this.#chat.state;
-    this.#send({ sessionUpdate: "usage_update", used: window.usedTokens, size: window.maxTokens });
+    const { window, usage } = this.#chat.state;
+    const cost = usage.cost ? { cost: { ...usage.cost } } : {};
+    this.#send({ sessionUpdate: "usage_update", used: window.usedTokens, size: window.maxTokens, ...cost });
   }
 
   /** Editors that have a place for notices get one; the others a thought. */

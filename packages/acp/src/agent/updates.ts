@@ -1,7 +1,7 @@
 import { isAbsolute, resolve } from "node:path";
 import type { ContentBlock, SessionUpdate, ToolCall, ToolCallContent } from "@agentclientprotocol/sdk/unstable";
 import type { CallItem, ChatState, InterruptionShown, Item, PermissionAsk } from "@holdfast/server/contract";
-import type { CallWords } from "./words.ts";
+import type { CallWords, PlanStep } from "./words.ts";
 
 type Status = NonNullable<ToolCall["status"]>;
 
@@ -36,8 +36,30 @@ export class Updates {
   /** A recorded conversation, from its beginning. */
   history({ items, interruption, asks }: ChatState): SessionUpdate[] {
     const asked = new Set(asks.map(({ call }) => call));
-    const shown = items.flatMap((item) => this.item(item, asked));
+    const planned = items.findLastIndex((item) => this.#plan(item) !== null);
+    const shown = items.flatMap((item, at) => {
+      const entries = this.#plan(item);
+      const own = entries === null || item.kind !== "call" ? this.item(item, asked) : [];
+      // A plan replaces the one before.
+      return entries !== null && at === planned ? [...own, planUpdate(entries)] : own;
+    });
     return interruption && asks.length === 0 ? [...shown, text("agent_message_chunk", wordsFor(interruption))] : shown;
+  }
+
+  /** The plan as it is now; null if there is none. */
+  plan({ items }: Pick<ChatState, "items">): SessionUpdate | null {
+    const item = items.findLast((one) => this.#plan(one) !== null);
+    return item ? planUpdate(this.#plan(item)!) : null;
+  }
+
+  /** Whether a call only sets a plan: editors have a place for that. */
+  setsPlan(call: Pick<CallItem, "name" | "input">): boolean {
+    return this.#words.plan(call) !== null;
+  }
+
+  #plan(item: Item): readonly PlanStep[] | null {
+    if (item.kind === "note") return this.#words.planInSummary(item.text);
+    return item.kind === "call" && item.state === "done" ? this.#words.plan(item) : null;
   }
 
   /** One recorded item. `asked`: the calls that wait for an answer. */
@@ -61,13 +83,22 @@ export class Updates {
     }
   }
 
-  /** A call with everything that is known about it. */
-  call(item: Pick<CallItem, "call" | "name" | "input" | "output">, state: CallItem["state"]): ToolCall {
-    const said = SAID[state] ?? item.output;
+  /** A call with everything that is known about it. `terminal`: it ran there, and its output is shown there. */
+  call(
+    item: Pick<CallItem, "call" | "name" | "input" | "output">,
+    state: CallItem["state"],
+    terminal?: string,
+  ): ToolCall {
+    const isShown = terminal !== undefined && state === "done";
+    const said = isShown ? undefined : (SAID[state] ?? item.output);
     return {
       ...this.start(item),
       status: STATUS[state],
-      content: [...this.#change(item, state), ...(said ? [textContent(said)] : [])],
+      content: [
+        ...(terminal === undefined ? [] : [terminalContent(terminal)]),
+        ...this.#change(item, state),
+        ...(said ? [textContent(said)] : []),
+      ],
     };
   }
 
@@ -116,6 +147,14 @@ export function text(
 
 export function textContent(said: string): ToolCallContent {
   return { type: "content", content: { type: "text", text: said } };
+}
+
+export function terminalContent(terminalId: string): ToolCallContent {
+  return { type: "terminal", terminalId };
+}
+
+function planUpdate(entries: readonly PlanStep[]): SessionUpdate {
+  return { sessionUpdate: "plan", entries: [...entries] };
 }
 
 function images({ files = [] }: Extract<Item, { kind: "prompt" }>): ContentBlock[] {

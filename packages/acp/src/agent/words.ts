@@ -9,6 +9,16 @@ export interface CallWords {
   /** The file that it reads or changes, if it names one. */
   path(call: Pick<CallItem, "name" | "input">): string | null;
   kind(call: Pick<CallItem, "name" | "input">): ToolKind;
+  /** The plan that it sets; null if it sets none. */
+  plan(call: Pick<CallItem, "name" | "input">): readonly PlanStep[] | null;
+  /** The plan in the summary of a conversation that was replaced; null if there is none. */
+  planInSummary(text: string): readonly PlanStep[] | null;
+}
+
+export interface PlanStep {
+  readonly content: string;
+  readonly status: "pending" | "in_progress" | "completed";
+  readonly priority: "high" | "medium" | "low";
 }
 
 export interface FileChange {
@@ -19,4 +29,4 @@ export interface FileChange {
 }
 
 /** The kinds that editors have icons for. */
-export type ToolKind = "read" | "edit" | "search" | "execute" | "fetch" | "other";
+export type ToolKind = "read" | "edit" | "search" | "execute" | "fetch" | "think" | "other";

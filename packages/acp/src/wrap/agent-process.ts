@@ -1,6 +1,9 @@
 import { type ChildProcess, spawn } from "node:child_process";
+import { randomUUID } from "node:crypto";
 import { once } from "node:events";
 import type { Readable, Writable } from "node:stream";
+import { setTimeout as passed } from "node:timers/promises";
+import { ProcessFamily } from "./process-family.ts";
 
 /** How an agent ended. */
 export interface Ended {
@@ -8,57 +11,72 @@ export interface Ended {
   readonly signal: NodeJS.Signals | null;
 }
 
+/** Each wrapped agent, and everything that it starts, has this variable with a value of its own. */
+const MARK = "HOLDFAST_WRAPPED";
+/** How long what an agent leaves behind may take to end by itself. */
+const LEFT_MS = 500;
+
 /** The agent's process, in a session of its own: an editor that kills our process group does not kill it with us. */
 export class AgentProcess {
   readonly stdin: Writable;
   readonly stdout: Readable;
+  /** The agent has ended, and so has everything that it started. */
   readonly ended: Promise<Ended>;
-  readonly #child: ChildProcess;
+  readonly pid: number;
+  /** The variable that finds its processes. */
+  readonly mark: string;
+  /** It has ended; what it started may not have. */
+  hasExited = false;
+  readonly #family: ProcessFamily;
 
-  private constructor(child: ChildProcess, ended: Promise<Ended>) {
-    this.#child = child;
+  private constructor(child: ChildProcess, mark: string) {
+    this.pid = child.pid!;
+    this.mark = mark;
+    this.#family = new ProcessFamily(this.pid, mark);
     this.stdin = child.stdin!;
     this.stdout = child.stdout!;
-    this.ended = ended;
     // It closed its input; its end says the rest.
     this.stdin.on("error", () => undefined);
+    this.ended = new Promise<Ended>((resolve) =>
+      child.once("exit", (code, signal) => {
+        this.hasExited = true;
+        // It may go on spending tokens, or changing files.
+        void this.#family.end(LEFT_MS).then(() => resolve({ code, signal }));
+      }),
+    );
   }
 
-  /** Throws if the command cannot be started. */
-  static async start([command = "", ...args]: readonly string[]): Promise<AgentProcess> {
-    const child = spawn(command, args, { stdio: ["pipe", "pipe", "inherit"], detached: process.platform !== "win32" });
-    const ended = new Promise<Ended>((resolve) => child.once("close", (code, signal) => resolve({ code, signal })));
+  /** `stderr`: takes what the agent logs. Without it, the agent has ours. Throws if the command cannot be started. */
+  static async start(
+    [command = "", ...args]: readonly string[],
+    stderr?: (stream: Readable) => void,
+  ): Promise<AgentProcess> {
+    const id = randomUUID();
+    const child = spawn(command, args, {
+      stdio: ["pipe", "pipe", stderr ? "pipe" : "inherit"],
+      detached: process.platform !== "win32",
+      windowsHide: true,
+      env: { ...process.env, [MARK]: id },
+    });
     await once(child, "spawn");
-    return new AgentProcess(child, ended);
+    if (stderr) stderr(child.stderr!);
+    return new AgentProcess(child, `${MARK}=${id}`);
   }
 
   /** Closes its input, and ends it and what it started if it does not end by itself. */
   async end(graceMs: number): Promise<Ended> {
+    // Once the agent is gone, its processes can no longer be told by their parent.
+    await this.#family.members();
     this.stdin.end();
-    for (const signal of ["SIGTERM", "SIGKILL"] as const) {
-      if (await this.#endsWithin(graceMs)) break;
-      this.#kill(signal);
-    }
+    if (!(await this.#endsWithin(graceMs))) await this.#family.end(graceMs);
     return this.ended;
   }
 
   async #endsWithin(ms: number): Promise<boolean> {
-    let timer: NodeJS.Timeout | undefined;
-    const passed = new Promise<boolean>((resolve) => {
-      timer = setTimeout(() => resolve(false), ms);
-    });
-    const isOver = await Promise.race([this.ended.then(() => true), passed]);
-    clearTimeout(timer);
+    const timer = new AbortController();
+    const late = passed(ms, false, { signal: timer.signal }).catch(() => false);
+    const isOver = await Promise.race([this.ended.then(() => true), late]);
+    timer.abort();
     return isOver;
-  }
-
-  #kill(signal: NodeJS.Signals): void {
-    try {
-      // The whole group: tools that the agent started must not outlive it.
-      if (this.#child.pid !== undefined && process.platform !== "win32") process.kill(-this.#child.pid, signal);
-      else this.#child.kill(signal);
-    } catch (error) {
-      if ((error as NodeJS.ErrnoException).code !== "ESRCH") throw error;
-    }
   }
 }

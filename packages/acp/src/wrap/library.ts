@@ -1,7 +1,7 @@
 import { createHash } from "node:crypto";
 import { basename } from "node:path";
-import type { Store } from "holdfast";
-import { isHoldfastError } from "holdfast";
+import { type AcpMessage, isHoldfastError, type Recorder, type Store } from "holdfast";
+import { objectOf } from "./message.ts";
 import { RecordedSession } from "./recorded-session.ts";
 
 const SESSION = "acp.session";
@@ -21,9 +21,12 @@ export class Library {
   readonly #agent: string;
   readonly #app: string;
   readonly #open = new Map<string, RecordedSession>();
+  readonly #free: (pid: number) => Promise<boolean>;
 
-  constructor(store: Store, command: readonly string[]) {
+  /** `free`: asks the process that has a session open to let go of it; returns whether it did. */
+  constructor(store: Store, command: readonly string[], free = async (_pid: number): Promise<boolean> => false) {
     this.#store = store;
+    this.#free = free;
     this.#agent = createHash("sha256").update(JSON.stringify(command)).digest("hex").slice(0, 16);
     this.#app = basename(command[0] ?? "agent");
   }
@@ -38,13 +41,28 @@ export class Library {
 
   /** The session that the agent knows by this id. */
   ofAgent(agentSession: string): RecordedSession | null {
-    return this.open.find((one) => one.agentSession === agentSession) ?? null;
+    // Most messages are of the session that the one before was of.
+    if (this.#last?.agentSession === agentSession && this.#open.get(this.#last.id) === this.#last) return this.#last;
+    for (const one of this.#open.values()) {
+      if (one.agentSession !== agentSession) continue;
+      this.#last = one;
+      return one;
+    }
+    return null;
   }
+  #last: RecordedSession | null = null;
 
   async create(id: string, cwd: string): Promise<RecordedSession> {
     const labels = { [SESSION]: id, [AGENT]: this.#agent };
-    const session = await this.#store.create({ dialect: "acp", app: this.#app, cwd, labels });
-    return this.#keep(new RecordedSession(id, session));
+    const recorder = await this.#store.record<AcpMessage>({ dialect: "acp", app: this.#app, cwd, labels });
+    return this.#keep(new RecordedSession(id, recorder));
+  }
+
+  /** A session that begins with the conversation of another one, and works in this folder. */
+  async fork(source: RecordedSession, id: string, cwd: string): Promise<RecordedSession> {
+    const fork = await this.#store.fork(source.journal, { labels: { [SESSION]: id }, app: this.#app, cwd });
+    await fork.close();
+    return this.#keep(new RecordedSession(id, await this.#recorderOf(fork.id)));
   }
 
   /** Opens a session of an earlier process; null if there is none. Throws SESSION_BUSY. */
@@ -53,7 +71,23 @@ export class Library {
     if (known) return known;
     const journal = await this.#journalOf(id);
     if (journal === null) return null;
-    return this.#keep(new RecordedSession(id, await this.#store.resume(journal, { dialect: "acp", app: this.#app })));
+    return this.#keep(new RecordedSession(id, await this.#recorderOf(journal)));
+  }
+
+  async #recorderOf(journal: string): Promise<Recorder<AcpMessage>> {
+    const options = { dialect: "acp", app: this.#app } as const;
+    try {
+      return await this.#store.record<AcpMessage>(journal, options);
+    } catch (error) {
+      const pid = isHoldfastError(error, "SESSION_BUSY") ? objectOf(error.facts["holder"])?.["pid"] : null;
+      if (typeof pid !== "number" || pid === process.pid || !(await this.#free(pid))) throw error;
+      return this.#store.record<AcpMessage>(journal, options);
+    }
+  }
+
+  /** Also one of an earlier process. */
+  async has(id: string): Promise<boolean> {
+    return this.#open.has(id) || (await this.#journalOf(id)) !== null;
   }
 
   async list(

@@ -1,6 +1,9 @@
 export type Params = Readonly<Record<string, unknown>>;
 export type RequestId = string | number | null;
 
+/** JSON-RPC's code for an error inside the other side. */
+export const INTERNAL = -32603;
+
 /** A line of the protocol, as it came, and what it says. */
 export type Message =
   | {
@@ -54,13 +57,29 @@ export function lineOf(message: Params): Buffer {
   return Buffer.from(`${JSON.stringify({ jsonrpc: "2.0", ...message })}\n`);
 }
 
-/** The same message with another session's id, and nothing else changed. */
-export function forSession(
-  raw: Buffer,
-  session: string,
-  change: (params: Params) => Params = (params) => params,
-): Buffer {
-  const message = parsed(raw) ?? {};
-  const params = change({ ...objectOf(message["params"]), sessionId: session });
-  return Buffer.from(`${JSON.stringify({ ...message, params })}\n`);
+export function updateLine(sessionId: string, update: Params): Buffer {
+  return lineOf({ method: "session/update", params: { sessionId, update } });
 }
+
+/** What has to change in a message on its way. */
+export interface Change {
+  readonly id?: RequestId;
+  readonly session?: string;
+  readonly params?: (params: Params) => Params;
+}
+
+/** The same message with these changes; the same bytes if there are none. */
+export function changed(raw: Buffer, { id, session, params: change }: Change): Buffer {
+  if (id === undefined && session === undefined && !change) return raw;
+  const message = parsed(raw) ?? {};
+  const given = objectOf(message["params"]);
+  const moved = session === undefined ? given : { ...given, sessionId: session };
+  const params = change ? change(moved ?? {}) : moved;
+  return Buffer.from(
+    `${JSON.stringify({ ...message, ...(id === undefined ? {} : { id }), ...(params ? { params } : {}) })}\n`,
+  );
+}
+
+/** Methods whose params may hold secrets. They are passed on and never recorded. */
+export const SECRET: RegExp =
+  /^(?:authenticate|logout|auth\/|providers\/|elicitation\/|session\/(?:new|load|resume|fork)$)/;

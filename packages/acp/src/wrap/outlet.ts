@@ -1,4 +1,3 @@
-import { once } from "node:events";
 import type { Writable } from "node:stream";
 
 /** Writes lines, and waits while the reader does not read: nothing piles up here. */
@@ -17,9 +16,19 @@ export class Outlet {
   }
 
   /** Resolves when there is room for more. What is written to a reader that is gone is dropped. */
-  async write(line: Buffer): Promise<void> {
-    if (this.#isClosed || this.#stream.destroyed || this.#stream.writableEnded) return;
-    if (this.#stream.write(line)) return;
-    await Promise.race([once(this.#stream, "drain"), once(this.#stream, "close")]).catch(() => undefined);
+  async write(...parts: Buffer[]): Promise<void> {
+    const stream = this.#stream;
+    if (this.#isClosed || stream.destroyed || stream.writableEnded) return;
+    if (parts.length > 1) stream.cork();
+    for (const part of parts) stream.write(part);
+    if (parts.length > 1) stream.uncork();
+    if (!stream.writableNeedDrain) return;
+    await new Promise<void>((resolve) => {
+      const done = (): void => {
+        stream.off("drain", done).off("close", done);
+        resolve();
+      };
+      stream.on("drain", done).on("close", done);
+    });
   }
 }

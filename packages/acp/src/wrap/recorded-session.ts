@@ -1,73 +1,98 @@
-import { type AcpMessage, isHoldfastError, type Json, type Session, type Turn } from "holdfast";
+import { type AcpMessage, dialects, isHoldfastError, type Json, type Reading, type Recorder } from "holdfast";
 import { mergeChunks } from "./merge-chunks.ts";
 import { objectOf, type Params, stringOf } from "./message.ts";
 
 /** Notes of a session: the agent's own id for it, and what was said beside the conversation. */
 const AGENT_SESSION = "acp.agentSession";
 const BESIDE = "acp.line";
+/** An agent may never end its calls: the oldest are forgotten first. */
+const OPEN_CALLS_MAX = 1000;
 
 /**
  * One session of a wrapped agent, in the journal. Each method resolves when what it was given is recorded, so that the
  * caller can pass it on. Nothing here throws for what an agent or an editor says: an update that is no conversation is
- * recorded beside it.
+ * recorded beside it. The conversation is only in the journal, so a session of any length takes the same memory.
  */
 export class RecordedSession {
   /** The id that the editor knows. */
   readonly id: string;
-  readonly #session: Session<AcpMessage>;
+  readonly #recorder: Recorder<AcpMessage>;
   /** The calls that have not ended. */
   readonly #open = new Set<string>();
+  #agentSession: string;
 
-  constructor(id: string, session: Session<AcpMessage>) {
+  constructor(id: string, recorder: Recorder<AcpMessage>) {
     this.id = id;
-    this.#session = session;
+    this.#recorder = recorder;
+    this.#agentSession = agentSessionIn(recorder.attributes.notes[AGENT_SESSION], id);
   }
 
   /** The agent's id for it. Another one if the agent has forgotten the session. */
   get agentSession(): string {
-    return stringOf(this.#session.attributes.notes[AGENT_SESSION]) ?? this.id;
+    return this.#agentSession;
   }
 
   get journal(): string {
-    return this.#session.id;
+    return this.#recorder.id;
   }
 
-  /** The conversation as updates: what a client is shown when it loads the session. */
-  get history(): readonly Params[] {
-    return this.#session.messages as readonly Params[];
+  get cwd(): string | null {
+    return this.#recorder.attributes.cwd ?? null;
+  }
+
+  /** Each recorded message, and what was in flight. */
+  read(): Promise<Reading<AcpMessage>> {
+    return this.#recorder.read();
+  }
+
+  /** A prompt has not been answered. */
+  get isRunning(): boolean {
+    return this.#recorder.turn !== null;
+  }
+
+  /** As they were when the session was opened, or later. */
+  get notes(): Readonly<Record<string, Json>> {
+    return this.#recorder.attributes.notes;
+  }
+
+  async note(name: string, value: Json): Promise<void> {
+    await this.#recorder.note(name, value);
   }
 
   get isEmpty(): boolean {
-    return this.#session.messages.length === 0;
+    return this.#recorder.turns === 0;
   }
 
-  /** What the agent has not finished. */
-  get openCalls(): readonly string[] {
-    return [...this.#open];
+  /** The conversation as updates, from the journal: what a client is shown when it loads the session. */
+  async history(): Promise<readonly Params[]> {
+    const { messages, entries } = await this.#recorder.read();
+    if (this.#recorder.turn === null) return messages as readonly Params[];
+    // The turn goes on: its open calls are shown as open.
+    return dialects.acp.arrange(entries, { changedAt: null, next: "model" }) as Params[];
   }
 
   async movedTo(agentSession: string): Promise<void> {
-    await this.#session.note(AGENT_SESSION, agentSession);
+    await this.#recorder.note(AGENT_SESSION, { session: this.id, agent: agentSession });
+    this.#agentSession = agentSession;
   }
 
   async prompt({ sessionId: _, ...params }: Params): Promise<void> {
     const message = params as AcpMessage;
-    if (this.#session.turn) await this.#session.turn.append(message);
-    else await this.#session.startTurn(message);
+    if (this.#recorder.turn === null) await this.#recorder.startTurn(message);
+    else await this.#recorder.append(message);
   }
 
   /** What the agent said in one go. */
   async updates(updates: readonly Params[]): Promise<void> {
     for (const update of updates) this.#follow(update);
     const messages = mergeChunks(updates);
-    const { turn } = this.#session;
-    try {
-      if (turn) {
-        await turn.append(messages as unknown as AcpMessage[]);
+    if (this.#recorder.turn !== null) {
+      try {
+        await this.#recorder.append(messages as unknown as AcpMessage[]);
         return;
+      } catch (error) {
+        if (!isHoldfastError(error, "MESSAGE_UNFIT")) throw error;
       }
-    } catch (error) {
-      if (!isHoldfastError(error, "MESSAGE_UNFIT")) throw error;
     }
     // Outside a turn, or with one that is no conversation: each by itself.
     for (const message of messages) await this.#said(message as AcpMessage, message);
@@ -79,56 +104,64 @@ export class RecordedSession {
     const kind = update["sessionUpdate"];
     if (call === null || (kind !== "tool_call" && kind !== "tool_call_update")) return;
     if (update["status"] === "completed" || update["status"] === "failed") this.#open.delete(call);
-    else this.#open.add(call);
+    else this.#opened(call);
+  }
+
+  #opened(call: string): void {
+    this.#open.add(call);
+    if (this.#open.size > OPEN_CALLS_MAX) this.#open.delete(this.#open.values().next().value!);
   }
 
   async permission({ sessionId: _, ...params }: Params): Promise<void> {
     const call = stringOf(objectOf(params["toolCall"])?.["toolCallId"]);
-    if (call !== null) this.#open.add(call);
+    if (call !== null) this.#opened(call);
     await this.#said(params as AcpMessage, params);
   }
 
   /** Something that is not part of the conversation, such as the agent's use of the editor's files. */
   async beside(from: "agent" | "client", method: string, params: Params | null): Promise<void> {
-    await this.#session.note(BESIDE, { from, method, ...(params ? { params: params as Json } : {}) });
+    await this.#recorder.note(BESIDE, { from, method, ...(params ? { params: params as Json } : {}) });
   }
 
   /** The agent has answered the prompt. */
   async ended(result: unknown, error: unknown): Promise<void> {
-    const { turn } = this.#session;
-    if (!turn) return;
-    const reason = stringOf(objectOf(result)?.["stopReason"]);
-    if (error !== undefined)
-      await turn.fail(stringOf(objectOf(error)?.["message"]) ?? "the agent answered with an error");
-    else if (reason === "cancelled") await turn.abort({ by: "user" });
-    else await turn.end();
+    if (this.#recorder.turn === null) return;
+    const isCancelled = objectOf(result)?.["stopReason"] === "cancelled";
+    const last = this.#closing(isCancelled ? "Cancelled." : "The turn ended without a result of this call.");
+    if (error !== undefined) {
+      const why = stringOf(objectOf(error)?.["message"]) ?? "the agent answered with an error";
+      await this.#recorder.endTurn({ outcome: "failed", error: why }, last);
+    } else if (isCancelled) await this.#recorder.endTurn({ outcome: "aborted", by: "user" }, last);
+    else await this.#recorder.endTurn({ outcome: "completed" }, last);
     this.#open.clear();
   }
 
   /** The agent or the editor is gone in the middle of a turn. Returns the updates that close the open calls. */
   async interrupted(why: string): Promise<readonly Params[]> {
-    const { turn } = this.#session;
-    const closing = this.openCalls.map((toolCallId) => ({
-      sessionUpdate: "tool_call_update",
-      toolCallId,
-      status: "failed",
-      content: [{ type: "content", content: { type: "text", text: `Interrupted, outcome unknown: ${why}.` } }],
-    }));
+    const last = this.#closing(`Interrupted, outcome unknown: ${why}.`);
+    if (this.#recorder.turn !== null) await this.#recorder.endTurn({ outcome: "failed", error: why }, last);
     this.#open.clear();
-    if (!turn) return closing;
-    for (const update of closing) await turn.append(update as unknown as AcpMessage);
-    await turn.fail(why);
-    return closing;
+    return last as unknown as readonly Params[];
   }
 
   close(): Promise<void> {
-    return this.#session.close();
+    return this.#recorder.close();
+  }
+
+  /** The updates that end the open calls. */
+  #closing(text: string): AcpMessage[] {
+    const content = [{ type: "content", content: { type: "text", text } }];
+    return [...this.#open].map((toolCallId) => ({
+      sessionUpdate: "tool_call_update",
+      toolCallId,
+      status: "failed",
+      content,
+    }));
   }
 
   async #said(message: AcpMessage, params: Params): Promise<void> {
-    const turn: Turn<AcpMessage> | null = this.#session.turn;
     try {
-      if (turn) await turn.append(message);
+      if (this.#recorder.turn !== null) await this.#recorder.append(message);
       else await this.beside("agent", "session/update", params);
     } catch (error) {
       // A kind of update that no version of the protocol has had yet.
@@ -136,4 +169,10 @@ export class RecordedSession {
       await this.beside("agent", "session/update", params);
     }
   }
+}
+
+/** A fork has its source's notes, so the note counts only for the session that it names. */
+function agentSessionIn(note: unknown, id: string): string {
+  const { session, agent } = objectOf(note) ?? {};
+  return session === id ? (stringOf(agent) ?? id) : id;
 }

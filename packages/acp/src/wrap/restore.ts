@@ -32,8 +32,9 @@ export async function restore({
   mute,
 }: RestoreParts): Promise<Restored> {
   if (isOpen) return { rung: "alive", answer: {} };
-  const { cwd, mcpServers = [], additionalDirectories } = params;
-  const folder = { cwd, mcpServers, ...(additionalDirectories === undefined ? {} : { additionalDirectories }) };
+  // Its folders, its MCP servers, and whatever else the editor says.
+  const { sessionId: _, ...given } = params;
+  const folder = { mcpServers: [], ...given };
   const old = { sessionId: session.agentSession, ...folder };
   const answered = (rung: Rung, answer: unknown): Restored => ({ rung, answer: objectOf(answer) ?? {} });
 
@@ -59,11 +60,11 @@ export async function restore({
   return { rung: "new", answer };
 }
 
-/** For the person: what the agent still knows. Null if there is nothing to say. */
-export function restoredWords(rung: Rung): string | null {
+/** For the person: what the agent still knows. Null if there is nothing to say. `isBack`: the editor was gone. */
+export function restoredWords(rung: Rung, isBack: boolean): string | null {
   switch (rung) {
     case "alive":
-      return null;
+      return isBack ? "Reattached: the agent kept running, and has everything." : null;
     case "resumed":
     case "loaded":
       return "Restored: the agent continues its own session. The conversation above is Holdfast's record of it.";
@@ -71,3 +72,7 @@ export function restoredWords(rung: Rung): string | null {
       return "Restored from Holdfast's record: this agent cannot load sessions, so it is told the conversation as text with your next message. It no longer has its hidden context, such as its reasoning and complete tool results.";
   }
 }
+
+/** For the person: a session goes on, and nobody has said with which MCP servers. */
+export const SERVERS_UNKNOWN =
+  "If the editor gave this session MCP servers, they are missing: they are never recorded. Load the session again to get them back.";

@@ -1,13 +1,17 @@
 import type { CallItem, ChatState, InterruptionShown, Item, PermissionAsk } from "@holdfast/server/contract";
 import { expect, test } from "vitest";
+import { offeredServers } from "../../src/agent/editor-tools.ts";
 import { answerIn, optionsOf } from "../../src/agent/permission.ts";
 import { promptOf } from "../../src/agent/prompt.ts";
 import { Updates, wordsFor } from "../../src/agent/updates.ts";
-import type { CallWords } from "../../src/agent/words.ts";
+import type { CallWords, PlanStep } from "../../src/agent/words.ts";
 
 const words: CallWords = {
   title: ({ name }) => `does ${name}`,
   kind: () => "other",
+  plan: ({ name, input }) => (name === "plan" ? (input as { steps: PlanStep[] }).steps : null),
+  planInSummary: (text) =>
+    text.startsWith("Summary") ? [{ content: "from the summary", status: "pending", priority: "medium" }] : null,
   path: ({ input }) => (input as { path?: string }).path ?? null,
   change: ({ name, input }) =>
     name === "edit" ? { path: (input as { path: string }).path, oldText: "a", newText: "b" } : null,
@@ -113,4 +117,45 @@ test("a prompt with links and attachments: named in the sentence, content behind
   );
   expect(images).toEqual([{ name: "image 1", mediaType: "image/png", data: "AAAA" }]);
   expect(() => promptOf([{ type: "resource", resource: { uri: "file:///x", blob: "AA==" } }])).toThrow("is not text");
+});
+
+test("of all plans, the last one is shown, where it was made; a call that set a plan is not shown as a call", () => {
+  const plan = (id: string, content: string, state: CallItem["state"] = "done"): CallItem =>
+    call(state, { id, call: id, name: "plan", input: { steps: [{ content, status: "pending", priority: "low" }] } });
+  const summary: Item = { ...common, kind: "note", text: "Summary" };
+  const kinds = (items: readonly Item[]) =>
+    updates
+      .history({ items, interruption: null, asks: [] } as unknown as ChatState)
+      .map((update) => (update.sessionUpdate === "plan" ? update.entries[0]!.content : update.sessionUpdate));
+  expect(kinds([summary, plan("c1", "first"), plan("c2", "second"), call("done")])).toEqual([
+    "agent_thought_chunk",
+    "second",
+    "tool_call",
+  ]);
+  expect(kinds([summary])).toEqual(["agent_thought_chunk", "from the summary"]);
+  // One that did not take effect is a call like any other.
+  expect(kinds([plan("c1", "first"), plan("c2", "second", "not-run")])).toEqual(["first", "tool_call"]);
+});
+
+test("a call keeps the terminal that it ran in, and says what went wrong", () => {
+  const shown = (state: CallItem["state"]) =>
+    updates.call(call(state, { name: "shell", output: "out" }), state, "t1").content;
+  expect(shown("done")).toEqual([{ type: "terminal", terminalId: "t1" }]);
+  expect(shown("failed")).toEqual([
+    { type: "terminal", terminalId: "t1" },
+    { type: "content", content: { type: "text", text: "out" } },
+  ]);
+});
+
+test("servers of an editor: stdio and HTTP as they are, others named", () => {
+  const { servers, problems } = offeredServers([
+    { name: "a", command: "/bin/a", args: ["-x"], env: [{ name: "K", value: "v" }] },
+    { type: "http", name: "b", url: "http://b", headers: [{ name: "H", value: "w" }] },
+    { type: "sse", name: "c", url: "http://c", headers: [] },
+  ]);
+  expect(servers).toEqual([
+    { name: "a", command: "/bin/a", args: ["-x"], env: { K: "v" } },
+    { name: "b", url: "http://b", headers: { H: "w" } },
+  ]);
+  expect(problems).toEqual([expect.stringContaining('"c" is not used')]);
 });

@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { LineSplitter } from "../../src/wrap/lines.ts";
 import { mergeChunks } from "../../src/wrap/merge-chunks.ts";
-import { forSession, messageIn } from "../../src/wrap/message.ts";
+import { changed, messageIn } from "../../src/wrap/message.ts";
 import { restore } from "../../src/wrap/restore.ts";
 import { transcriptOf } from "../../src/wrap/transcript.ts";
 
@@ -28,7 +28,8 @@ test("a message is what it says; anything else passes as it came", () => {
   const raw = Buffer.from(
     '{"jsonrpc":"2.0","method":"m","params":{"sessionId":"a","_meta":{"x":1},"z":[1]},"extra":true}\n',
   );
-  expect(JSON.parse(String(forSession(raw, "b")))).toEqual({
+  expect(changed(raw, {})).toBe(raw);
+  expect(JSON.parse(String(changed(raw, { session: "b" })))).toEqual({
     jsonrpc: "2.0",
     method: "m",
     params: { sessionId: "b", _meta: { x: 1 }, z: [1] },

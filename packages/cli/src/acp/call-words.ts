@@ -1,4 +1,5 @@
 import type { CallWords, FileChange, ToolKind } from "@holdfast/acp";
+import { PLAN, planInSummary, planOf } from "../transcript/plan.ts";
 import { shapeOf } from "../transcript/shape.ts";
 import { callWords } from "../transcript/words.ts";
 
@@ -9,14 +10,17 @@ const KINDS: ReadonlyMap<string, ToolKind> = new Map([
   ["write", "edit"],
   ["edit", "edit"],
   ["shell", "execute"],
+  [PLAN, "think"],
 ]);
 
 /** What an editor shows of a call of this agent. */
 export const wordsForEditors: CallWords = {
   title: (call) => callWords(call),
   kind: ({ name }) => KINDS.get(name) ?? "other",
-  path: ({ name, input }) => (KINDS.has(name) && name !== "shell" ? stringIn(input, "path") : null),
+  path: ({ name, input }) => (KINDS.has(name) && name !== "shell" && name !== PLAN ? stringIn(input, "path") : null),
   change: ({ name, input }) => changeOf(name, input),
+  plan: planOf,
+  planInSummary,
 };
 
 function changeOf(name: string, input: unknown): FileChange | null {

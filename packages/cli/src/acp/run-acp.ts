@@ -1,7 +1,6 @@
 import { Readable, Writable } from "node:stream";
 import { ndJsonStream } from "@agentclientprotocol/sdk/unstable";
-import { serveAgent } from "@holdfast/acp";
-import type { Host } from "@holdfast/server/contract";
+import { type AgentOptions, serveAgent } from "@holdfast/acp";
 import type { Config } from "../config.ts";
 import { openLocalHost } from "../host/local/local-host.ts";
 import { plainLine } from "../terminal/plain.ts";
@@ -17,14 +16,14 @@ const OFFLINE = "offline/offline";
  */
 export async function runAcp(config: Config, server?: string): Promise<void> {
   const log = (line: string): void => void process.stderr.write(`holdfast: ${plainLine(line)}\n`);
-  const { host, remove } = server === undefined ? await hostHere(config) : await hostAt(server);
+  const { host, editor, remove } = server === undefined ? await hostHere(config) : await hostAt(server);
   try {
     for (const warning of host.warnings) log(warning);
     const { closed } = serveAgent(
       {
         ...{ host, version, log, words: wordsForEditors },
         models: config.model.includes("/") ? [config.model, OFFLINE] : [OFFLINE],
-        remove,
+        ...{ editor, remove },
       },
       ndJsonStream(
         Writable.toWeb(process.stdout),
@@ -37,18 +36,24 @@ export async function runAcp(config: Config, server?: string): Promise<void> {
   }
 }
 
-interface Served {
-  readonly host: Host;
-  readonly remove: (id: string) => Promise<void>;
-}
+type Served = Pick<AgentOptions, "host" | "editor" | "remove">;
 
 async function hostHere(config: Config): Promise<Served> {
-  const host = await openLocalHost({ config, asks: "person" });
-  return { host, remove: (id) => host.sessions.delete(id) };
+  const host = await openLocalHost({ config, asks: "person", offersServers: true });
+  return {
+    host,
+    editor: { accept: (id, offer) => host.acceptOffer(id, offer), drop: (id) => host.dropOffer(id) },
+    remove: (id) => host.sessions.delete(id),
+  };
 }
 
 async function hostAt(server: string): Promise<Served> {
   const { connect } = await import("../serve/connect.ts");
   const host = await connect(server);
-  return { host, remove: async (id) => void (await host.client.call("deleteSession", { params: { id } })) };
+  // Its tools run in the server, perhaps on another machine.
+  return {
+    host,
+    editor: null,
+    remove: async (id) => void (await host.client.call("deleteSession", { params: { id } })),
+  };
 }

@@ -1,41 +1,145 @@
 import { spawn } from "node:child_process";
+import { closeSync, writeSync } from "node:fs";
 import { constants } from "node:os";
-import { Library, WrappedAgent } from "@holdfast/acp";
-import { openStore } from "holdfast";
+import type { ShimEnd } from "@holdfast/acp/shim";
+import type { Store } from "holdfast";
 import type { Config } from "../config.ts";
 import { CommandError, EXIT } from "../exit.ts";
-import { redaction } from "../store/open.ts";
+import { failureOf } from "../failure.ts";
+import { addressOf, redaction } from "../store/open.ts";
 import { plainLine } from "../terminal/plain.ts";
+import { logPath, openLog, removeRandomFolder, socketFolder } from "./wrap-place.ts";
 
-/** How long a turn goes on without its editor, and then each further step of ending the agent. */
-const GRACE_MS = 3_000;
+export interface WrapSettings {
+  /** How long the agent waits for an editor to come back, and a turn goes on without one. */
+  readonly graceMs: number;
+  /** The agent is a child of this process. */
+  readonly direct: boolean;
+  /** The store, if the command line names it. A password in the configuration does not get there. */
+  readonly store?: string;
+  /** This process is a supervisor, and listens on this socket. */
+  readonly supervise?: string;
+}
+
+const log = (line: string): void => void process.stderr.write(`holdfast: ${plainLine(line)}\n`);
 
 /** Leaves the agent's exit code in `process.exitCode`. */
-export async function runWrap(command: readonly string[], config: Config): Promise<void> {
+export async function runWrap(command: readonly string[], config: Config, settings: WrapSettings): Promise<void> {
+  if (settings.supervise !== undefined) return supervise(command, config, settings.supervise, settings.graceMs);
   // A person signs in to the agent: the editor starts the same command in a terminal.
   if (process.stdin.isTTY) return passThrough(command);
-  const log = (line: string): void => void process.stderr.write(`holdfast: ${plainLine(line)}\n`);
-  const store = await openStore(config.store, { durability: "process", ...redaction(config) });
+  // Windows editors kill by job, which a supervisor does not survive either.
+  if (settings.direct || process.platform === "win32") return runDirectly(command, config, settings.graceMs);
+  return runShim(command, config, settings);
+}
+
+async function runShim(command: readonly string[], config: Config, { graceMs, store }: WrapSettings): Promise<void> {
+  const { agentKey, Shim, SOCKET_NAME_CHARS, SOCKET_PATH_BYTES_MAX } = await import("@holdfast/acp/shim");
+  const address = await addressOf(config);
+  const folder = socketFolder({ nameChars: SOCKET_NAME_CHARS, pathBytesMax: SOCKET_PATH_BYTES_MAX });
+  const again = [process.execPath, ...process.execArgv, process.argv[1]!, "wrap"];
+  if (store !== undefined) again.push("--store", store);
+  const shim = new Shim({
+    ...{ folder, key: agentKey(command, address), logFile: openLog() },
+    ...{ input: process.stdin, output: process.stdout, stderr: process.stderr },
+    supervisor: (socket) => [...again, "--grace", String(graceMs / 1000), "--supervise", socket, "--", ...command],
+  });
+  const end = await shim.run().catch((error: unknown) => {
+    throw notSupervised(error);
+  });
+  process.exitCode = exitCodeOf(end, command);
+  // Standard input may still be open.
+  process.stdin.destroy();
+}
+
+function exitCodeOf(end: ShimEnd, command: readonly string[]): number {
+  if (end.type === "ended") return statusOf(end);
+  if (end.type === "failed") throw startFailure(command, Object.assign(new Error(end.message), end));
+  throw notSupervised(new Error(end.why));
+}
+
+function notSupervised(error: unknown): CommandError {
+  const why = error instanceof Error ? error.message : String(error);
+  const place = logPath();
+  const message = `The process that runs and records the agent is gone: ${plainLine(why)}. What was recorded is safe. ${
+    place === null ? "" : `Its log is ${place}. `
+  }Start the agent again, or use "holdfast wrap --direct".`;
+  return new CommandError(EXIT.failed, "SUPERVISOR_LOST", message, error);
+}
+
+async function runDirectly(command: readonly string[], config: Config, graceMs: number): Promise<void> {
+  const { Library, runDirect, WrappedAgent } = await import("@holdfast/acp/wrap");
+  const store = await openWrapStore(config);
   try {
     for (const warning of store.warnings) log(warning);
-    const agent = new WrappedAgent({
-      ...{ command, log, library: new Library(store, command) },
-      ...{ input: process.stdin, output: process.stdout, graceMs: GRACE_MS },
-    });
-    const { code, signal } = await agent.run().catch((error: unknown) => {
+    const agent = new WrappedAgent({ command, log, library: new Library(store, command) });
+    const ended = await runDirect(agent, process.stdin, process.stdout, graceMs).catch((error: unknown) => {
       throw startFailure(command, error);
     });
-    process.exitCode = code ?? 128 + constants.signals[signal ?? "SIGTERM"];
+    process.exitCode = statusOf(ended);
   } finally {
     await store.close();
   }
+}
+
+async function supervise(command: readonly string[], config: Config, socket: string, graceMs: number): Promise<void> {
+  const say = (line: string): void =>
+    void process.stderr.write(`${new Date().toISOString()} ${process.pid} ${plainLine(line)}\n`);
+  try {
+    const { dirname } = await import("node:path");
+    const { Library, retire, Supervisor, WrappedAgent } = await import("@holdfast/acp/wrap");
+    const store = await openWrapStore(config);
+    try {
+      for (const warning of store.warnings) say(warning);
+      const library = new Library(store, command, (pid) => retire(dirname(socket), pid));
+      const supervisor = new Supervisor({
+        ...{ socket, graceMs, log: say, onReady: () => report("ready\n") },
+        wrap: (hooks) => new WrappedAgent({ command, library, ...hooks }),
+      });
+      for (const signal of ["SIGTERM", "SIGHUP", "SIGINT"] as const)
+        process.on(signal, () => void supervisor.stop(`${signal}: the agent is ended`));
+      await supervisor.run();
+    } finally {
+      await store.close();
+      removeRandomFolder(socket);
+    }
+  } catch (error) {
+    say(`failed: ${failureOf(error).message}`);
+    report(`${failureOf(error).message}\n`);
+    process.exitCode = EXIT.failed;
+  }
+  // Everything is written and closed, and nothing may keep this process.
+  process.exit();
+}
+
+let hasReported = false;
+
+/** To the shim that started this process. */
+function report(text: string): void {
+  if (hasReported) return;
+  hasReported = true;
+  try {
+    writeSync(3, text);
+    closeSync(3);
+  } catch {
+    // The shim was killed meanwhile.
+  }
+}
+
+async function openWrapStore(config: Config): Promise<Store> {
+  const { openStore } = await import("holdfast");
+  return openStore(config.store, { durability: "process", ...redaction(config) });
+}
+
+function statusOf({ code, signal }: { readonly code: number | null; readonly signal: NodeJS.Signals | null }): number {
+  return code ?? 128 + constants.signals[signal ?? "SIGTERM"];
 }
 
 async function passThrough([command = "", ...args]: readonly string[]): Promise<void> {
   const child = spawn(command, args, { stdio: "inherit" });
   process.exitCode = await new Promise<number>((resolve, reject) => {
     child.once("error", (error) => reject(startFailure([command], error)));
-    child.once("close", (code, signal) => resolve(code ?? 128 + constants.signals[signal ?? "SIGTERM"]));
+    child.once("close", (code, signal) => resolve(statusOf({ code, signal })));
   });
 }
 

@@ -1,4 +1,5 @@
 import { Buffer } from "node:buffer";
+import type { EditorFiles } from "@holdfast/server/contract";
 import type { ModelMessage } from "ai";
 import type { Session } from "holdfast";
 import {
@@ -26,24 +27,29 @@ export class ApprovalGuard {
   readonly #session: Session<ModelMessage>;
   readonly #cwd: () => string;
   readonly #own: OwnStore | null;
+  readonly #editor: () => EditorFiles | null;
   readonly #decide: (name: string, input: unknown) => Decision;
   /** Successive states of each file that this agent changed: several edits of one file may be approved together. */
   readonly #made = new Map<string, Target[]>();
 
   constructor(
     session: Session<ModelMessage>,
-    cwd: () => string,
-    own: OwnStore | null,
+    {
+      cwd,
+      own,
+      editor,
+    }: { readonly cwd: () => string; readonly own: OwnStore | null; readonly editor: () => EditorFiles | null },
     decide: (name: string, input: unknown) => Decision,
   ) {
     this.#session = session;
     this.#cwd = cwd;
     this.#own = own;
+    this.#editor = editor;
     this.#decide = decide;
   }
 
   look(call: Call): Promise<FileSnapshot> {
-    return inspectTarget(this.#cwd(), call, this.#own);
+    return inspectTarget({ cwd: this.#cwd(), own: this.#own, editor: this.#editor() }, call);
   }
 
   /** In the journal: if the agent is killed before the call runs, the next process must not run anything else. */

@@ -3,6 +3,7 @@ import { dialects, type Entry, type Json, type Session, type Usage } from "holdf
 import { defined } from "../defined.ts";
 import type { ResolvedModel } from "../models/resolve.ts";
 import { BETWEEN_TURNS, sumUsage, usageOf } from "../store/usage.ts";
+import { type PlanStep, planInSummary, planOf, withPlan } from "../transcript/plan.ts";
 import { SUMMARY_HEAD } from "../transcript/summary.ts";
 
 /** Compact before the next request when the conversation fills more than this share of the window. */
@@ -62,12 +63,24 @@ export async function compact(
   if (text.trim() === "") {
     throw new Error("the model returned an empty summary; the conversation is unchanged");
   }
-  const summary: ModelMessage = { role: "user", content: `${SUMMARY_HEAD}\n\n${text}` };
+  const summary: ModelMessage = { role: "user", content: withPlan(`${SUMMARY_HEAD}\n\n${text}`, latestPlan(session)) };
   const prompt = session.turn?.prompt ?? session.interruption?.prompt;
   const tail = newestEntries(session.entries, windowTokens * KEPT * CHARACTERS_PER_TOKEN);
   const isKept = !prompt || tail.some(({ id }) => id === prompt.id);
   await session.replace([summary, ...(isKept ? [] : [prompt]), ...tail], { reason: "compaction" });
   return { before, after: session.messages.length };
+}
+
+function latestPlan({ entries }: Session<ModelMessage>): PlanStep[] | null {
+  const { calls, text } = dialects["ai-sdk"];
+  for (const { message } of entries.toReversed()) {
+    const plan =
+      calls(message)
+        .map(planOf)
+        .findLast((one) => one !== null) ?? planInSummary(text(message));
+    if (plan) return plan;
+  }
+  return null;
 }
 
 async function recordUsage(session: Session<ModelMessage>, usage: Usage): Promise<void> {

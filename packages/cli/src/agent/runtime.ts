@@ -5,6 +5,7 @@ import type { ModelMessage, ToolSet } from "ai";
 import type { OpenCall, Session, ToolProcess, Turn } from "holdfast";
 import { configPath } from "../config.ts";
 import { defined } from "../defined.ts";
+import type { McpServers } from "../mcp/servers.ts";
 import type { ResolvedModel } from "../models/resolve.ts";
 import { outputsFolder } from "../store/output-folders.ts";
 import { nullIfUnreadable } from "../store/usage.ts";
@@ -20,6 +21,7 @@ import {
 import { allowedIn, decisionIn, type Mode, wordsOf as modeWords } from "../tools/permission/mode.ts";
 import { commandEnvironment } from "../tools/shell/environment.ts";
 import {
+  asStopped,
   type FoundCommand,
   findCommand,
   isRunning,
@@ -39,8 +41,8 @@ import { buildInstructions } from "./instructions.ts";
 import type { TurnRun, Verdict } from "./loop.ts";
 import { assertMayRun, isApproved, type OpenCallFacts } from "./open-calls.ts";
 import { ParkedCalls } from "./parked-calls.ts";
-import { makeMissingTools, makeServerTools } from "./server-tools.ts";
-import type { Services } from "./services.ts";
+import { joinServers, makeMissingTools, makeServerTools } from "./server-tools.ts";
+import type { EditorTools, Services } from "./services.ts";
 import { DELEGATE, processesBelow } from "./subagent-sessions.ts";
 
 /** Makes an agent a sub-agent, or lets it have sub-agents. */
@@ -65,6 +67,8 @@ export class AgentRuntime {
   #mode: Mode = "ask";
   /** The store this process has open, if it is on disk. */
   readonly #own: OwnStore | null;
+  /** Calls whose commands outlived their agent, until the user had them stopped. */
+  readonly #stoppedCalls = new Set<string>();
 
   constructor(
     session: Session<ModelMessage>,
@@ -81,8 +85,23 @@ export class AgentRuntime {
     this.outputs = services.outputs(session.id);
     this.#own = ownStore(services.store.url);
     const judge = (name: string, input: unknown): Decision => this.decide(name, input);
-    this.approvals = new ApprovalGuard(session, () => this.cwd, this.#own, judge);
-    this.durable = durable(session, { replay: { ...REPLAY, [DELEGATE]: "safe" } });
+    const own = this.#own;
+    this.approvals = new ApprovalGuard(
+      session,
+      { cwd: () => this.cwd, own, editor: () => this.#editor?.files ?? null },
+      judge,
+    );
+    const isInEditor = (): boolean => this.#isWrittenInEditor;
+    this.durable = durable(session, {
+      replay: {
+        ...REPLAY,
+        [DELEGATE]: "safe",
+        // A second time, it could replace what the user has typed since.
+        get write() {
+          return isInEditor() ? "never" : "safe";
+        },
+      },
+    });
   }
 
   /** Never taken from the journal, which anyone may have written. */
@@ -114,6 +133,18 @@ export class AgentRuntime {
 
   set mode(mode: Mode) {
     this.#mode = mode;
+  }
+
+  get #editor(): EditorTools | null {
+    return this.#parent === null ? (this.#services.editor?.(this.session.id) ?? null) : this.#parent.#editor;
+  }
+
+  get #isWrittenInEditor(): boolean {
+    return this.#editor?.files.write != null;
+  }
+
+  get #servers(): readonly McpServers[] {
+    return [this.#services.servers, this.#editor?.servers].filter((one) => one != null);
   }
 
   get #rules(): readonly string[] {
@@ -180,10 +211,11 @@ export class AgentRuntime {
     const { session, durable } = this;
     const { show, retrying, compacting, compacted, cutOff, used } = this.#events;
     const signal = AbortSignal.any([turn.signal, this.#services.ending]);
-    await this.#services.servers?.ready(signal);
+    const servers = this.#servers;
+    await Promise.all(servers.map((one) => one.ready(signal)));
     // A sub-agent has nobody to tell.
     if (this.#parent === null)
-      for (const text of this.#services.servers?.takeWarnings() ?? []) this.#events.warned(text);
+      for (const text of servers.flatMap((one) => one.takeWarnings())) this.#events.warned(text);
     const parked = new ParkedCalls();
     return {
       session,
@@ -208,7 +240,9 @@ export class AgentRuntime {
     const { entries } = this.session;
     const commands = await this.findCommands(calls);
     const stale = new Set<OpenCall>();
-    for (const call of calls) if (await isStaleWrite(this.cwd, call, this.#own)) stale.add(call);
+    for (const call of calls)
+      if ((call.name === "write" && this.#isWrittenInEditor) || (await isStaleWrite(this.cwd, call, this.#own)))
+        stale.add(call);
     return (call) => {
       const { id, name, input } = call;
       const command = commands.get(id);
@@ -230,7 +264,8 @@ export class AgentRuntime {
     for (const { id, name, state, process } of calls) {
       if (name !== "shell" || state !== "outcome-unknown") continue;
       const isOurs = process === undefined || this.#trust.hasStarted(process);
-      found.set(id, await findCommand(this.outputs, id, process, { isOurs }));
+      const command = await findCommand(this.outputs, id, process, { isOurs });
+      found.set(id, this.#stoppedCalls.has(id) ? asStopped(command) : command);
     }
     return found;
   }
@@ -268,6 +303,7 @@ export class AgentRuntime {
       if (!process || !commands.get(id)?.running) continue;
       if (processes === "stop") {
         await stopGroup(process);
+        this.#stoppedCalls.add(id);
         continue;
       }
       waits(process.pid);
@@ -314,8 +350,10 @@ export class AgentRuntime {
 
   #tools(turn: Turn<ModelMessage>, model: ResolvedModel, parked: ParkedCalls): ToolSet {
     const { config } = this.#services;
+    const editor = this.#editor;
     const context: ToolContext = {
       cwd: this.cwd,
+      ...(editor ? { editor: editor.files, terminals: editor.terminals } : {}),
       outputs: this.outputs,
       process: (call, process) => {
         // Save it here first: a process that only the journal names is not trusted.
@@ -338,9 +376,9 @@ export class AgentRuntime {
   }
 
   #serverTools(model: ResolvedModel): ToolSet {
-    const { servers } = this.#services;
-    if (!servers) return {};
-    return makeServerTools(servers, {
+    const servers = this.#servers;
+    if (servers.length === 0) return {};
+    return makeServerTools(joinServers(servers), {
       model,
       outputs: this.outputs,
       output: this.#events.output,

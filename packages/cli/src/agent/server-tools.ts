@@ -21,6 +21,21 @@ export interface ServerToolContext {
   readonly leftOut: (count: number) => void;
 }
 
+export type ServerSet = Pick<McpServers, "tools" | "call">;
+
+/** The tools of several sets of servers, whose names differ. */
+export function joinServers(sets: readonly McpServers[]): ServerSet {
+  return {
+    get tools() {
+      return sets.flatMap(({ tools }) => tools);
+    },
+    call: (tool, ...rest) => {
+      const owner = sets.find(({ tools }) => tools.flat().some(({ name }) => name === tool.name));
+      return (owner ?? sets[0]!).call(tool, ...rest);
+    },
+  };
+}
+
 /** Providers whose models see images in the results of tools. Others would get megabytes of base64 as text. */
 const SEEING: ReadonlySet<string> = new Set(["anthropic", "openai", "google"]);
 
@@ -28,7 +43,7 @@ const SEEING: ReadonlySet<string> = new Set(["anthropic", "openai", "google"]);
  * The tools of the user's MCP servers. The same rules apply to them as to the agent's own tools, and their starts and
  * outcomes are recorded in the same way. Whether one may run twice is unknown, whatever its server says: never.
  */
-export function makeServerTools(servers: McpServers, context: ServerToolContext): ToolSet {
+export function makeServerTools(servers: ServerSet, context: ServerToolContext): ToolSet {
   const { provider, windowTokens } = context.model;
   // A quarter of the window, at four characters for each token.
   const { fitting, leftOut } = fitTools(servers.tools, windowTokens);

@@ -18,11 +18,28 @@ export function portOf(text: string): number {
   return Number(text);
 }
 
+/** A number of seconds, perhaps with a fraction. */
+export function secondsOf(text: string): number {
+  if (!/^\d{1,6}(?:\.\d{1,3})?$/.test(text))
+    throw new InvalidArgumentError("Give a number of seconds, such as 3 or 0.5.");
+  return Number(text);
+}
+
 /** In milliseconds. */
 export function ageOf(text: string): number {
   const age = durationMs(text);
   if (age === null) throw new InvalidArgumentError("Give an age such as 2h, 7d or 0s.");
   return age;
+}
+
+const LIFETIME_MS_MAX = 100 * 365 * 24 * 3_600_000;
+
+/** In milliseconds. */
+export function lifetimeOf(text: string): number {
+  const lifetime = durationMs(text);
+  if (lifetime === null || lifetime <= 0 || lifetime > LIFETIME_MS_MAX)
+    throw new InvalidArgumentError("Give a time such as 12h or 7d.");
+  return lifetime;
 }
 
 /** A date or an age, as an ISO 8601 time. */

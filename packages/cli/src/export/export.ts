@@ -1,6 +1,7 @@
-import { type DialectName, dialects, type Reading, type Store } from "holdfast";
+import type { DialectName, Reading, Store } from "holdfast";
 import { listedTitle } from "../store/session-id.ts";
 import { nullIfUnreadable, sumUsage, usageBelow, usageOf } from "../store/usage.ts";
+import { dialectNamed } from "../transcript/known-dialects.ts";
 import { shapeOf, shapesOf } from "../transcript/shape.ts";
 import { entryOf, toDialect } from "./dialects/to-dialect.ts";
 import { documentOf } from "./document.ts";
@@ -112,7 +113,7 @@ function* messageLines(reading: Reading<unknown>, name: DialectName | null, reda
 export function redactedMessages(messages: readonly unknown[], name: string): readonly unknown[] {
   const safe = redactDeep(messages);
   const first = messages.findIndex((message, index) => safe[index] !== message);
-  const dialect = Object.hasOwn(dialects, name) ? dialects[name as DialectName] : null;
+  const dialect = dialectNamed(name);
   if (first < 0 || !dialect) return safe;
   const entries = safe.map((message, index) => entryOf(message, index));
   const next = dialect.role(safe.at(-1)) === "assistant" ? "prompt" : "model";

@@ -27,7 +27,7 @@ export type ServerSettings = (LocalServer | RemoteServer) & {
 
 export type Servers = Readonly<Record<string, ServerSettings>>;
 
-const TIMEOUT_SECONDS = 120;
+export const TIMEOUT_SECONDS = 120;
 const TIMEOUT_SECONDS_MAX = 3600;
 
 const KNOWN = {

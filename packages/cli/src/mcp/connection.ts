@@ -7,8 +7,9 @@ import {
   ToolListChangedNotificationSchema,
 } from "@modelcontextprotocol/sdk/types.js";
 import { plainLine } from "../terminal/plain.ts";
+import { outcomeUnknown, wasStopped } from "../tools/results/outcome-words.ts";
 import { type Catalog, readCatalog } from "./catalog.ts";
-import { noAnswer, notRun, outcomeUnknown, wasStopped } from "./outcome-words.ts";
+import { noAnswer, notRun } from "./outcome-words.ts";
 import type { ServerTransport } from "./stdio-transport.ts";
 
 /** `failed`: it is tried again when a later turn begins. */

@@ -1,3 +1,5 @@
+import { outcomeUnknown } from "../tools/results/outcome-words.ts";
+
 /** Results for the model, in the words that the library uses for calls that were interrupted. */
 
 export function notRun(server: string, why: string): Error {
@@ -6,14 +8,6 @@ export function notRun(server: string, why: string): Error {
   );
 }
 
-export function outcomeUnknown(because: string): Error {
-  return new Error(`Started, then ${because}: outcome unknown. It may have taken effect: check before repeating it.`);
-}
-
 export function noAnswer(server: string, timeoutMs: number): Error {
   return outcomeUnknown(`the MCP server "${server}" gave no answer for ${timeoutMs / 1000} s`);
-}
-
-export function wasStopped(): Error {
-  return new Error("Was running when it was stopped: it may have taken effect. Check before repeating it.");
 }

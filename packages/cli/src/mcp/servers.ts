@@ -5,6 +5,7 @@ import { expandVariables, type ServerSettings, type Servers } from "../mcp-setti
 import type { Environment } from "../tools/shell/environment.ts";
 import type { ServerTool } from "./catalog.ts";
 import { Connection, type Limits, type ServerState } from "./connection.ts";
+import { secretHider } from "./hide-secrets.ts";
 import { httpTransport } from "./http-transport.ts";
 import { type ServerTransport, stdioTransport } from "./stdio-transport.ts";
 
@@ -12,8 +13,8 @@ export interface ServersOptions {
   readonly version: string;
   /** What the servers that this machine runs inherit. */
   readonly env: Environment;
-  /** For `${NAME}` in the settings. */
-  readonly variables: Environment;
+  /** For `${NAME}` in the settings. Null: the settings mean what they say, also `~`. */
+  readonly variables: Environment | null;
   readonly limits?: Limits;
 }
 
@@ -32,6 +33,7 @@ const PATIENCE_MS = 10_000;
 /** The user's MCP servers. They start at once, side by side, and end with the agent. */
 export class McpServers {
   readonly #connections: readonly Connection[];
+  readonly #hiders = new Map<Connection, ReturnType<typeof secretHider>>();
   readonly #disabled: readonly string[];
   /** Those that no turn has waited for yet. */
   #awaited: readonly Connection[];
@@ -90,10 +92,15 @@ export class McpServers {
   }
 
   /** Throws an error worded for the model. */
-  call(tool: ServerTool, input: unknown, options: Parameters<Connection["call"]>[2]): Promise<unknown> {
+  async call(tool: ServerTool, input: unknown, options: Parameters<Connection["call"]>[2]): Promise<unknown> {
     const connection = this.#connections.find(({ catalog }) => catalog.tools.some(({ name }) => name === tool.name));
     if (!connection) throw new Error(`The tool ${tool.name} no longer exists: it did not run.`);
-    return connection.call(tool.tool, input, options);
+    const hide = this.#hiders.get(connection)!;
+    try {
+      return hide(await connection.call(tool.tool, input, options));
+    } catch (error) {
+      throw error instanceof Error ? new Error(hide(error.message)) : error;
+    }
   }
 
   async close(): Promise<void> {
@@ -106,20 +113,23 @@ export class McpServers {
     { version, env, variables, limits }: ServersOptions,
   ): Connection {
     const { tools, timeoutSeconds } = settings;
-    return new Connection({
+    const hide = secretHider(settings, (text) => (variables ? expandVariables(text, variables) : text));
+    const connection = new Connection({
       ...{ name, version },
       open: () => openTransport(settings, env, variables),
       isRemote: "url" in settings,
       ...(tools ? { tools } : {}),
       timeoutMs: timeoutSeconds * 1000,
-      warn: (text) => this.#warnings.push(text),
+      warn: (text) => this.#warnings.push(hide(text)),
       ...(limits ? { limits } : {}),
     });
+    this.#hiders.set(connection, hide);
+    return connection;
   }
 }
 
-function openTransport(settings: ServerSettings, env: Environment, variables: Environment): ServerTransport {
-  const expanded = (text: string): string => expandVariables(text, variables);
+function openTransport(settings: ServerSettings, env: Environment, variables: Environment | null): ServerTransport {
+  const expanded = (text: string): string => (variables ? expandVariables(text, variables) : text);
   const all = (texts: Readonly<Record<string, string>>): Record<string, string> =>
     Object.fromEntries(Object.entries(texts).map(([name, text]) => [name, expanded(text)]));
   if ("url" in settings) return httpTransport(expanded(settings.url), all(settings.headers));
@@ -127,7 +137,7 @@ function openTransport(settings: ServerSettings, env: Environment, variables: En
   const home = homeFolder();
   const cwd = settings.cwd?.replace(/^~(?=[/\\]|$)/, home ?? "") ?? home ?? "/";
   return stdioTransport({
-    command: expanded(settings.command).replace(/^~(?=[/\\])/, home ?? "~"),
+    command: variables ? expanded(settings.command).replace(/^~(?=[/\\])/, home ?? "~") : settings.command,
     args: settings.args.map(expanded),
     cwd: resolve(cwd),
     env: { ...env, ...all(settings.env) },

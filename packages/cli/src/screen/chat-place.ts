@@ -5,7 +5,7 @@ import { exported, type Format } from "../export/index.ts";
 import type { Host } from "../host/host.ts";
 import { openLocalHost } from "../host/local/local-host.ts";
 import { serverOf } from "../serve/server-files.ts";
-import { resolveId, type SessionList } from "../store/session-id.ts";
+import { resolveId } from "../store/session-id.ts";
 import { plainLine } from "../terminal/index.ts";
 import { shortId } from "./lines/labels.ts";
 
@@ -34,27 +34,16 @@ export async function localPlace(config: Config): Promise<ChatPlace> {
 
 /** `folder`: a folder on the server's machine. On this one, it is the current folder. */
 export async function remotePlace(address: string, folder: string | undefined): Promise<ChatPlace> {
-  const { connect } = await import("../serve/connect.ts");
+  const { connect, sessionsOf } = await import("../serve/connect.ts");
   const host = await connect(address);
   const { client } = host;
   const { cwd } = await client.call("getServer");
-  const sessions: SessionList = {
-    url: host.store,
-    list: async (query) => {
-      const { sessions: found, next } = await host.list(query);
-      return { sessions: [...found], ...(next === undefined ? {} : { next }) };
-    },
-    has: async (id) => {
-      await client.call("getSession", { params: { id } });
-      return true;
-    },
-  };
   const isHere = /^http:\/\/(?:localhost|127\.|\[::1\])/.test(client.url);
   return {
     host,
     cwd: folder ?? (isHere ? process.cwd() : (cwd ?? "/")),
     server: client.url,
-    find: (given) => resolveId(sessions, given),
+    find: (given) => resolveId(sessionsOf(host), given),
     async *export(id, format) {
       const asked = format === "html" || format === "jsonl" || format === "messages" ? format : "markdown";
       yield await client.call("exportSession", { params: { id }, query: { format: asked } });

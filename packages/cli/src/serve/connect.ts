@@ -1,5 +1,6 @@
 import { HoldfastClient, RemoteHost } from "@holdfast/server/client";
 import { CommandError, EXIT } from "../exit.ts";
+import type { SessionList } from "../store/session-id.ts";
 import { knownToken, runningServers } from "./server-files.ts";
 
 const TOKEN_VARIABLE = "HOLDFAST_SERVER_TOKEN";
@@ -27,6 +28,21 @@ export async function connect(address: string, env: NodeJS.ProcessEnv = process.
   return await RemoteHost.connect(new HoldfastClient({ url: url.origin, token }));
 }
 
+/** The sessions of a server, for finding one of them. */
+export function sessionsOf(host: RemoteHost): SessionList {
+  return {
+    url: host.store,
+    list: async (query) => {
+      const { sessions, next } = await host.list(query);
+      return { sessions: [...sessions], ...(next === undefined ? {} : { next }) };
+    },
+    has: async (id) => {
+      await host.client.call("getSession", { params: { id } });
+      return true;
+    },
+  };
+}
+
 /** The address of the only server of this user on this machine. */
 export function onlyServer(): string {
   const running = runningServers();
@@ -39,6 +55,6 @@ export function onlyServer(): string {
   throw new CommandError(EXIT.notFound, "SERVER_UNKNOWN", `${message} Nothing was touched.`);
 }
 
-function isLoopback(name: string): boolean {
+export function isLoopback(name: string): boolean {
   return name === "localhost" || name === "[::1]" || /^127\./.test(name);
 }

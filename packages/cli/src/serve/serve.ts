@@ -2,7 +2,7 @@ import { spawn } from "node:child_process";
 import { existsSync } from "node:fs";
 import { createRequire } from "node:module";
 import { dirname, join } from "node:path";
-import { GRACE_MS, type RequestLine, type RunningServer, startServer } from "@holdfast/server";
+import { type RequestLine, type RunningServer, startServer } from "@holdfast/server";
 import type { Config } from "../config.ts";
 import { CommandError, EXIT } from "../exit.ts";
 import { failureOf } from "../failure.ts";
@@ -25,7 +25,6 @@ export interface ServeOptions {
   readonly log?: true;
 }
 
-export const GRACE_SECONDS: number = GRACE_MS / 1000;
 /** After the grace, tools are ended and everything is synced. A machine that cannot do that in this time is stuck. */
 const CLOSING_MS = 10_000;
 
@@ -55,6 +54,7 @@ async function listen(
   token: string,
   page: string | null,
 ): Promise<RunningServer> {
+  const shares = shareFile(host.sessions.url);
   try {
     return await startServer({
       host: serveHost(host),
@@ -65,9 +65,9 @@ async function listen(
       model,
       allowed: { hosts: allowHost, origins: allowOrigin },
       peers: peer,
-      shares: shareFile(host.sessions.url),
       log: (line) => writeLog(line, log === true),
       ...(page === null ? {} : { page }),
+      ...(shares === null ? {} : { shares }),
     });
   } catch (error) {
     const { code, syscall } = error as NodeJS.ErrnoException;

@@ -27,7 +27,7 @@ export function serveHost(host: LocalHost): ServedHost {
     open: (id, options) => host.open(id, options),
     latest: (cwd, options) => host.latest(cwd, options),
     unfinished: (cwd) => host.unfinished(cwd),
-    fork: (id, at) => host.fork(id, at),
+    fork: (id, options) => host.fork(id, options),
     close: () => host.close(),
     items: (reading) => itemsOf(reading),
     queue: ({ queue, attributes: { dialect } }) =>
@@ -56,7 +56,10 @@ function said(message: unknown, dialect: string): SaidShown {
   return {
     role,
     text: parts.map((part) => (part.type === "text" ? part.text : "")).join(""),
-    calls: parts.flatMap((part) => (part.type === "call" ? [{ id: part.id, input: part.input }] : [])),
+    calls: parts.flatMap((part) =>
+      part.type === "call" && part.by !== "provider" ? [{ id: part.id, name: part.name, input: part.input }] : [],
+    ),
+    answers: parts.flatMap((part) => (part.type === "result" ? [{ call: part.call, failed: part.failed }] : [])),
   };
 }
 

@@ -5,7 +5,7 @@ import { join } from "node:path";
 import type { KeptShare, ShareFile } from "@holdfast/server";
 import { CommandError, EXIT } from "../exit.ts";
 import { findOwnFolder, makeOwnFolder } from "../own-folder.ts";
-import { replaceFile } from "../shared-file.ts";
+import { locked, replaceFile } from "../shared-file.ts";
 import { here, type Surroundings, stateFolder, storeIdentity } from "../trust/state-folder.ts";
 import { readOwnFile } from "../trust/trust.ts";
 
@@ -13,6 +13,8 @@ import { readOwnFile } from "../trust/trust.ts";
 
 const NAMES = ["holdfast", "server"];
 const TOKEN = /^[\w-]{20,200}$/;
+/** The server waits for another process meanwhile, and answers nobody. */
+const SHARES_PATIENCE_MS = 1000;
 
 /** A server that runs on this machine. */
 export interface RunningServer {
@@ -70,37 +72,44 @@ function makeToken(path: string): string {
   return readToken(path) ?? makeToken(path);
 }
 
-/** The read-only tokens for the sessions of a store. */
-export function shareFile(storeUrl: string, around: Surroundings = here): ShareFile {
+/** The read-only tokens for the sessions of a store; null if it does not outlive the process. */
+export function shareFile(storeUrl: string, around: Surroundings = here): ShareFile | null {
   const identity = storeIdentity(storeUrl);
-  let kept: readonly KeptShare[] = [];
-  if (identity === null) {
-    return {
-      load: () => kept,
-      save: (shares) => {
-        kept = shares;
-      },
-    };
-  }
+  if (identity === null) return null;
   const path = join(folder(around), `shares-${identity}.json`);
+  const load = (): readonly KeptShare[] => {
+    const { text, why } = readOwnFile(path);
+    if (why !== undefined) throw unsafe(path, why);
+    return text === undefined ? [] : sharesIn(path, text);
+  };
   return {
-    load: () => {
-      const { text, why } = readOwnFile(path);
-      if (why !== undefined) throw unsafe(path, why);
-      return text === undefined ? [] : sharesIn(path, text);
-    },
-    save: (shares) => replaceFile(path, `${JSON.stringify({ version: 1, shares })}\n`, () => {}),
+    load,
+    change: (edit) =>
+      locked(path, SHARES_PATIENCE_MS, () => {
+        replaceFile(path, `${JSON.stringify({ version: 1, shares: edit(load()) })}\n`, () => {});
+      }),
   };
 }
 
 function sharesIn(path: string, text: string): readonly KeptShare[] {
   try {
     const { version, shares } = JSON.parse(text) as { readonly version?: unknown; readonly shares?: unknown };
-    if (version === 1 && Array.isArray(shares)) return shares as KeptShare[];
+    if (version === 1 && Array.isArray(shares)) return shares.filter(isShare);
   } catch (error) {
-    if (!(error instanceof SyntaxError)) throw error;
+    if (!(error instanceof SyntaxError) && !(error instanceof TypeError)) throw error;
   }
   throw unsafe(path, "is not a list of read-only tokens");
+}
+
+/** Anything else opens nothing. */
+function isShare(one: unknown): one is KeptShare {
+  const { id, session, digest, cookieDigest, createdAt, expiresAt } = (one ?? {}) as Record<string, unknown>;
+  const isTime = (time: unknown): boolean => typeof time === "string" && !Number.isNaN(Date.parse(time));
+  return (
+    [id, session, digest, cookieDigest ?? ""].every((text) => typeof text === "string") &&
+    isTime(createdAt) &&
+    (expiresAt === null || isTime(expiresAt))
+  );
 }
 
 /** Tells other processes of this user where this one listens. Returns a function that takes it back. */

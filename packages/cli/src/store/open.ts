@@ -52,13 +52,14 @@ export async function openBoth(
   options: Pick<StoreOptions, "redact"> = {},
 ): Promise<OpenedStore> {
   const { openJournalStore, openStoreWith } = await import("holdfast/store");
+  const { frameworkDialects: dialects } = await import("@holdfast/adapters/dialects");
   let journals: JournalStore | null = null;
   const store = await openStoreWith(
     async (given) => {
       journals = await openJournalStore(address, given);
       return journals;
     },
-    { app, ...options },
+    { app, dialects, ...options },
   );
   for (const warning of store.warnings) process.stderr.write(`holdfast: ${plainLine(warning)}\n`);
   return { store, journals: journals!, [Symbol.asyncDispose]: () => store.close() };

@@ -1,5 +1,6 @@
 import { type Tool, tool } from "ai";
 import { z } from "zod";
+import { type PlanStep, planWords } from "../transcript/plan.ts";
 import type { FileContext, Watch } from "./files/context.ts";
 import { editFile } from "./files/edit.ts";
 import { listFolder } from "./files/list.ts";
@@ -21,6 +22,9 @@ export interface ToolInputs {
   readonly list: { path?: string | undefined };
   readonly search: { pattern: string; path?: string | undefined };
   readonly shell: { command: string; timeoutSeconds?: number | undefined };
+  readonly plan: {
+    steps: { content: string; status: PlanStep["status"]; priority?: PlanStep["priority"] | undefined }[];
+  };
 }
 
 export type ToolName = keyof ToolInputs;
@@ -40,7 +44,11 @@ export const REPLAY: Readonly<Record<string, "safe" | "never">> = {
   write: "safe",
   edit: "never",
   shell: "never",
+  plan: "safe",
 };
+
+const STEPS_MAX = 100;
+const STEP_CHARS_MAX = 1000;
 
 const path = (what: string) =>
   z
@@ -65,7 +73,8 @@ export function makeTools(context: ToolContext): Tools {
       description:
         "Writes a whole file atomically, creating or replacing it. Creates missing folders. To change part of a file, use edit.",
       inputSchema: z.object({ path: path("The file"), content: z.string().describe("The complete new text.") }),
-      execute: (input, { toolCallId }) => writeFile(context, input, context.watch?.(toolCallId, "write", input)),
+      execute: (input, { toolCallId, abortSignal }) =>
+        writeFile(context, input, context.watch?.(toolCallId, "write", input), abortSignal),
     }),
     edit: tool({
       description:
@@ -76,7 +85,8 @@ export function makeTools(context: ToolContext): Tools {
         new: z.string().describe("The replacement text."),
         all: z.boolean().optional().describe("Replace every occurrence. Default: there must be exactly one."),
       }),
-      execute: (input, { toolCallId }) => editFile(context, input, context.watch?.(toolCallId, "edit", input)),
+      execute: (input, { toolCallId, abortSignal }) =>
+        editFile(context, input, context.watch?.(toolCallId, "edit", input), abortSignal),
     }),
     list: tool({
       description: "Lists the files in a folder and its subfolders, except .git and node_modules.",
@@ -105,6 +115,22 @@ export function makeTools(context: ToolContext): Tools {
           .describe(`The command is stopped after this time. Default ${TIMEOUT_SECONDS}.`),
       }),
       execute: (input, { toolCallId, abortSignal }) => runShell(context, toolCallId, input, abortSignal),
+    }),
+    plan: tool({
+      description:
+        "Shows the user your plan for a task of several steps. Each call replaces the plan: pass all steps, and call it again when a step starts or is done. At most one step is in progress. Changes nothing else.",
+      inputSchema: z.object({
+        steps: z
+          .array(
+            z.object({
+              content: z.string().min(1).max(STEP_CHARS_MAX).describe("What the step does, on one line."),
+              status: z.enum(["pending", "in_progress", "completed"]),
+              priority: z.enum(["high", "medium", "low"]).optional().describe("Default medium."),
+            }),
+          )
+          .max(STEPS_MAX),
+      }),
+      execute: ({ steps }) => planWords(steps) || "The plan is empty.",
     }),
   };
 }

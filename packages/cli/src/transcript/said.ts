@@ -1,4 +1,5 @@
-import { type DialectName, dialects, type Part, partsOf } from "holdfast";
+import { type Part, partsOf } from "holdfast";
+import { dialectNamed } from "./known-dialects.ts";
 import { print, type Shape, shapeOf } from "./shape.ts";
 
 export type PartOf<T extends Part["type"]> = Extract<Part, { type: T }>;
@@ -26,9 +27,8 @@ export function saidIn(message: unknown, dialect: string): Said {
 }
 
 function read(message: Shape, name: string): Said {
-  if (!Object.hasOwn(dialects, name))
-    return { role: "other", parts: [{ type: "text", text: print(message, 2) }], isTraffic: false };
-  const dialect = dialects[name as DialectName];
+  const dialect = dialectNamed(name);
+  if (!dialect) return { role: "other", parts: [{ type: "text", text: print(message, 2) }], isTraffic: false };
   const parts = partsOf(message, dialect);
   const isTraffic = parts.some(({ type }) => type !== "text" && type !== "reasoning" && type !== "file");
   return { role: dialect.role(message), parts, isTraffic };

@@ -1,4 +1,5 @@
 import type { CallItem, CallState } from "./item.ts";
+import { planOf } from "./plan.ts";
 import { parsedJson, print, type Shape, shapeOf } from "./shape.ts";
 
 /** Longer ones are cut. */
@@ -44,6 +45,8 @@ const PATTERNS = ["pattern", "query", "regex", "q", "text"];
 
 function known(name: string, input: Shape): string | null {
   const plain = name.toLowerCase().replaceAll(/[^a-z]/g, "");
+  const plan = planOf({ name, input });
+  if (plan) return `${name}: ${plan.filter(({ status }) => status === "completed").length} of ${plan.length} done`;
   if (SHELLS.has(plain)) {
     const command = member(shapeOf(input["action"]) ?? input, COMMANDS);
     return command === null ? null : `${name}: ${command}`;

@@ -1,17 +1,25 @@
-import { appendFileSync } from "node:fs";
+import { spawn } from "node:child_process";
+import { appendFileSync, writeFileSync } from "node:fs";
 import { Readable, Writable } from "node:stream";
 import { setTimeout as passed } from "node:timers/promises";
 import { agent, methods, ndJsonStream, type RequestPermissionResponse } from "@agentclientprotocol/sdk/unstable";
 
 /**
- * An agent on the SDK. Its arguments say what it can: `load`, `resume`, or nothing, as most agents that were made from
- * the SDK's example. It answers with what it was asked, so that tests see what reaches it. Prompts: `slow …` streams
- * for a while, `tool` asks for permission and then runs a tool, `die` ends the process in the middle of a call.
+ * An agent on the SDK. Its arguments say what it can: `load`, `resume`, `fork`, or nothing, as most agents that were
+ * made from the SDK's example. It answers with what it was asked, so that tests see what reaches it. Prompts: `slow …`
+ * streams for a while, `tool` asks for permission and then runs a tool, `die` ends the process in the middle of a call,
+ * `run` starts a process in a session of its own and waits for it, `where` writes down
+ * with what the session was opened, `linger` ends the process and leaves one that does not want to end.
  */
 const [can = "nothing", memory = ""] = process.argv.slice(2);
 const { session } = methods.agent;
 const started = `${process.pid}`;
-const known = new Set<string>();
+/** The sessions that are open, and with what. */
+const known = new Map<string, object>();
+const opened = (sessionId: string, params: object): { sessionId: string } => {
+  known.set(sessionId, params);
+  return { sessionId };
+};
 let serial = 0;
 const aborts = new Map<string, AbortController>();
 
@@ -20,19 +28,17 @@ const connection = agent({ name: "plain" })
     protocolVersion: 1,
     agentCapabilities: {
       loadSession: can === "load",
-      ...(can === "resume" ? { sessionCapabilities: { resume: {} } } : {}),
+      ...(can === "resume" || can === "fork" ? { sessionCapabilities: { [can]: {} } } : {}),
     },
     agentInfo: { name: "plain", version: "1.0.0" },
     _meta: { "example.com/big": 1 },
   }))
-  .onRequest(session.new, () => {
+  .onRequest(session.new, ({ params }) => {
     serial += 1;
-    const sessionId = `plain-${started}-${serial}`;
-    known.add(sessionId);
-    return { sessionId };
+    return opened(`plain-${started}-${serial}`, params);
   })
   .onRequest(session.load, async ({ params, client }) => {
-    known.add(params.sessionId);
+    opened(params.sessionId, params);
     // A replay that loses things, as some do.
     const content = { type: "text" as const, text: "(native replay)" };
     await client.notify(methods.client.session.update, {
@@ -42,8 +48,13 @@ const connection = agent({ name: "plain" })
     return {};
   })
   .onRequest(session.resume, ({ params }) => {
-    known.add(params.sessionId);
+    opened(params.sessionId, params);
     return {};
+  })
+  .onRequest(session.fork, ({ params }) => {
+    if (!known.has(params.sessionId)) throw new Error(`unknown session ${params.sessionId}`);
+    serial += 1;
+    return opened(`fork-${started}-${serial}`, params);
   })
   .onNotification(session.cancel, ({ params }) => aborts.get(params.sessionId)?.abort())
   .onRequest(session.prompt, async ({ params, client }) => {
@@ -63,6 +74,28 @@ const connection = agent({ name: "plain" })
         await passed(20);
       }
       return { stopReason: abort.signal.aborted ? "cancelled" : "end_turn" };
+    }
+    if (words === "where") {
+      writeFileSync(`${memory}.where`, JSON.stringify(known.get(sessionId)));
+      return { stopReason: "end_turn" };
+    }
+    if (words === "linger") {
+      const child = spawn("/bin/sh", ["-c", "trap '' TERM; echo ready; sleep 300; true", `tool of ${memory}`], {
+        detached: true,
+        stdio: ["ignore", "pipe", "ignore"],
+      });
+      child.stdout.once("data", () => process.exit(7));
+      return new Promise<never>(() => undefined);
+    }
+    if (words === "run") {
+      const toolCallId = `call-${Date.now()}`;
+      await update({ sessionUpdate: "tool_call", toolCallId, title: "Run a command", status: "in_progress" });
+      const child = spawn("/bin/sh", ["-c", "sleep 300; true", `tool of ${memory}`], {
+        detached: true,
+        stdio: "ignore",
+      });
+      await new Promise((resolve) => child.once("exit", resolve));
+      await update({ sessionUpdate: "tool_call_update", toolCallId, status: "completed" });
     }
     if (words === "tool" || words === "die") {
       const toolCallId = `call-${Date.now()}`;

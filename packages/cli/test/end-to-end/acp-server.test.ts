@@ -1,9 +1,10 @@
-import { existsSync, readFileSync } from "node:fs";
+import { existsSync, mkdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
-import { type ContentBlock, methods } from "@agentclientprotocol/sdk/unstable";
+import { type ContentBlock, type McpServer, methods } from "@agentclientprotocol/sdk/unstable";
 import { expect, test } from "vitest";
 import { temporaryHome } from "../command.ts";
 import { openEditor, shownIn } from "../editor.ts";
+import { EditorProject } from "../editor-project.ts";
 import { eventually } from "./run-lines.ts";
 
 const { session } = methods.agent;
@@ -19,10 +20,15 @@ test("C13: with --server the turn outlives its editor, and the next editor is sh
     });
     await eventually(() => /http:\/\/[\d.]+:\d+/.test(output));
     const [url = ""] = /http:\/\/[\d.]+:\d+/.exec(output) ?? [];
-    const open = () => openEditor(home, async () => "allow", ["--server", url]);
+    const project = new EditorProject({ fs: { readTextFile: true, writeTextFile: true }, terminal: true });
+    const open = () => openEditor(home, async () => "allow", ["--server", url], project);
 
     const first = await open();
-    const { sessionId } = await first.agent.request(session.new, { cwd: home.work, mcpServers: [] });
+    expect(first.capabilities).toMatchObject({ mcpCapabilities: { http: false, sse: false } });
+    // The server cannot reach the editor's files, terminals and servers, so it does not claim to use them.
+    const notes: McpServer = { name: "notes", command: "/bin/true", args: [], env: [] };
+    const { sessionId } = await first.agent.request(session.new, { cwd: home.work, mcpServers: [notes] });
+    await eventually(() => shownIn(first.updates, sessionId).some((line) => /\(notes\) are not used/.test(line)));
     first.agent
       .request(session.prompt, { sessionId, prompt: said("run sleep 1 && echo done >> done.txt") })
       .catch(() => undefined);
@@ -42,6 +48,12 @@ test("C13: with --server the turn outlives its editor, and the next editor is sh
       prompt: said("think about rivers"),
     })) as { stopReason: string };
     expect(stopReason).toBe("end_turn");
+    const other = join(home.path, "other");
+    mkdirSync(other);
+    const fork = await second.agent.request(session.fork, { sessionId, cwd: other });
+    await second.agent.request(session.prompt, { sessionId: fork.sessionId, prompt: said("run echo here > here.txt") });
+    expect(existsSync(join(other, "here.txt"))).toBe(true);
+    expect(project.asked).toEqual([]);
     expect(await second.leave()).toBe(0);
     expect(second.stderr()).toBe("");
   } finally {

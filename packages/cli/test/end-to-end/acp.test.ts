@@ -1,4 +1,4 @@
-import { existsSync, readFileSync, writeFileSync } from "node:fs";
+import { existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { type ContentBlock, methods } from "@agentclientprotocol/sdk/unstable";
 import { expect, test } from "vitest";
@@ -129,6 +129,31 @@ test("modes, models, forks, closing and deleting; a resumed session is not repla
   const { sessions } = await agent.request(session.list, {});
   expect(sessions.map((one) => one.sessionId)).toEqual([fork.sessionId]);
   expect(await editor.leave()).toBe(0);
+});
+
+test("a fork works in the folder that the editor names, and its source stays where it was", async () => {
+  using home = temporaryHome();
+  const other = join(home.path, "other");
+  mkdirSync(other);
+  const editor = await openEditor(home);
+  const { agent } = editor;
+  const { sessionId } = await agent.request(session.new, { cwd: home.work, mcpServers: [] });
+  await agent.request(session.prompt, { sessionId, prompt: said("think about rivers") });
+  await expect(agent.request(session.fork, { sessionId, cwd: "other" })).rejects.toThrow("must be an absolute path");
+  const fork = await agent.request(session.fork, { sessionId, cwd: other });
+  await agent.request(session.prompt, { sessionId: fork.sessionId, prompt: said("write a.txt: in the fork") });
+  await agent.request(session.prompt, { sessionId, prompt: said("write a.txt: in the source") });
+  expect(readFileSync(join(other, "a.txt"), "utf8").trim()).toBe("in the fork");
+  expect(readFileSync(join(home.work, "a.txt"), "utf8").trim()).toBe("in the source");
+  const there = await agent.request(session.list, { cwd: other });
+  expect(there.sessions.map((one) => [one.sessionId, one.cwd])).toEqual([[fork.sessionId, other]]);
+  // Its folder is this user's word, not only the journal's.
+  await editor.kill();
+  const second = await openEditor(home);
+  await second.agent.request(session.load, { sessionId: fork.sessionId, cwd: other, mcpServers: [] });
+  await second.agent.request(session.prompt, { sessionId: fork.sessionId, prompt: said("append a.txt: and again") });
+  expect(readFileSync(join(other, "a.txt"), "utf8")).toContain("and again");
+  expect(await second.leave()).toBe(0);
 });
 
 test("attached files and links reach the model; audio is refused in words", async () => {

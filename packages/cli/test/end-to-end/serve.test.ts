@@ -1,46 +1,13 @@
-import type { ChildProcessWithoutNullStreams } from "node:child_process";
-import { chmodSync, readdirSync, readFileSync, statSync } from "node:fs";
+import { spawnSync } from "node:child_process";
+import { chmodSync, readdirSync, readFileSync, rmSync, statSync, symlinkSync } from "node:fs";
 import { join } from "node:path";
-import { HoldfastClient } from "@holdfast/server/client";
+import type { HoldfastClient } from "@holdfast/server/client";
+import { Machine } from "@holdfast/testkit/machine";
 import { describe, expect, test } from "vitest";
-import { ended, type Home, temporaryHome } from "../command.ts";
+import { ended, temporaryHome } from "../command.ts";
 import { answered, inTerminal } from "../screen/chat.ts";
+import { serve } from "../serve.ts";
 import { eventually } from "./run-lines.ts";
-
-interface Served extends AsyncDisposable {
-  readonly child: ChildProcessWithoutNullStreams;
-  readonly url: string;
-  readonly client: HoldfastClient;
-  readonly output: () => string;
-}
-
-/** `holdfast serve`, ready for clients. */
-async function serve(home: Home, args: readonly string[] = [], env: Record<string, string> = {}): Promise<Served> {
-  const child = home.start(["serve", "--port", "0", ...args], { env });
-  let output = "";
-  for (const stream of [child.stdout, child.stderr])
-    stream.setEncoding("utf8").on("data", (text: string) => {
-      output += text;
-    });
-  const url = await new Promise<string>((resolve, reject) => {
-    child.stdout.on("data", () => {
-      const found = /http:\/\/[\d.]+:\d+/.exec(output);
-      if (found) resolve(found[0]);
-    });
-    child.once("exit", () => reject(new Error(output)));
-  });
-  const token = readFileSync(join(home.path, "state/holdfast/server/token"), "utf8").trim();
-  const client = new HoldfastClient({ url, token });
-  return {
-    ...{ child, url, client, output: () => output },
-    async [Symbol.asyncDispose]() {
-      if (child.exitCode !== null || child.signalCode !== null) return;
-      const exited = new Promise((resolve) => child.once("exit", resolve));
-      child.kill("SIGKILL");
-      await exited;
-    },
-  };
-}
 
 async function statusOf(client: HoldfastClient, id: string): Promise<string> {
   return (await client.call("getSession", { params: { id } })).status;
@@ -87,6 +54,91 @@ describe.concurrent("holdfast serve", () => {
     expect(stderr).toContain("can be read by other users");
   });
 
+  test("share: a read-only link is made, listed and revoked; without a server, it says how to start one", async () => {
+    using home = temporaryHome();
+    const none = await home.run(["share", "latest"]);
+    expect(none).toMatchObject({ code: 3, stderr: expect.stringContaining('Start one with "holdfast serve"') });
+    await using server = await serve(home);
+    const { id } = await server.client.call("createSession", {
+      body: { cwd: home.work, title: "a story", keep: true },
+    });
+    const made = await home.run(["share", id.slice(0, 8), "--expires", "7d"]);
+    expect(made).toMatchObject({ code: 0, stderr: expect.stringContaining("Only this machine can open it") });
+    const [, url, token, to] = /^(http:\/\/\S+)\/#token=([\w-]{43})&to=(\S+)\n$/.exec(made.stdout)!;
+    expect(url).toBe(server.url);
+    expect(decodeURIComponent(to!)).toBe(`/${id}`);
+    const read = () =>
+      fetch(`${url}/sessions/${id}`, { headers: { authorization: `Bearer ${token}`, connection: "close" } });
+    expect((await read()).status).toBe(200);
+    const listed = await home.run(["share", "--list", "--json"]);
+    const kept = JSON.parse(listed.stdout) as { id: string; session: string; expiresAt: string };
+    expect(kept).toMatchObject({ session: id, expiresAt: expect.any(String) });
+    expect(Date.parse(kept.expiresAt) - Date.now()).toBeGreaterThan(6 * 24 * 3_600_000);
+    expect(listed.stdout).not.toContain(token);
+    expect((await home.run(["share", "--list"])).stdout).toMatch(new RegExp(`${kept.id} .*a story`));
+    for (const args of [
+      ["share", "--revoke", "nothing"],
+      ["share", id, "--revoke", "ffffffffffff0"],
+    ])
+      expect(await home.run(args)).toMatchObject({ code: 3, stderr: expect.stringContaining("[SHARE_UNKNOWN]") });
+    expect((await home.run(["share", "--revoke", kept.id.slice(0, 6)])).stdout).toContain("Revoked");
+    expect((await read()).status).toBe(401);
+    expect((await home.run(["share", "--list"])).stdout).toBe("No read-only links.\n");
+    for (const args of [["share"], ["share", "latest", "--expires", "0s"], ["share", "--list", "--expires", "1d"]])
+      expect((await home.run(args)).code, args.join(" ")).toBe(2);
+  });
+
+  test("a full disk, then a read-only one, then a second server on the same store by another name", async (context) => {
+    if (process.getuid?.() !== 0) context.skip("not run: only root can mount a disk");
+    await using machine = new Machine();
+    const disk = await machine.tmpfs("full", 1 << 20);
+    using home = temporaryHome();
+    const env = { HOLDFAST_STORE: join(disk, "store"), ...SLOW };
+    const cwd = home.work;
+    let id: string;
+    {
+      await using server = await serve(home, [], env);
+      ({ id } = await server.client.call("createSession", { body: { cwd } }));
+      await server.client.call("startTurn", { params: { id }, body: { text: "think about rivers" } });
+      await eventually(async () => (await statusOf(server.client, id)) === "idle");
+      spawnSync("dd", ["if=/dev/zero", `of=${disk}/ballast`, "bs=1k"]);
+      const create = () => server.client.call("createSession", { body: { cwd } });
+      await expect(create()).rejects.toMatchObject({ code: "STORE_FULL", status: 507 });
+      expect((await server.client.call("listSessions")).sessions).toHaveLength(1);
+      rmSync(join(disk, "ballast"));
+      await create();
+      const exit = ended(server.child);
+      // The second one while it ends.
+      server.child.kill("SIGTERM");
+      server.child.kill("SIGHUP");
+      expect(await exit).toMatchObject({ code: 0, signal: null });
+    }
+    spawnSync("mount", ["-o", "remount,ro", disk]);
+    {
+      await using server = await serve(home, [], env);
+      expect((await server.client.call("getTranscript", { params: { id } })).count).toBeGreaterThan(1);
+      const turn = server.client.call("startTurn", { params: { id }, body: { text: "hello" } });
+      await expect(turn).rejects.toMatchObject({ code: "STORE_FORBIDDEN", status: 503 });
+    }
+    spawnSync("mount", ["-o", "remount,rw", disk]);
+    const link = join(home.path, "link");
+    symlinkSync(join(disk, "store"), link);
+    await using one = await serve(home, [], env);
+    await using two = await serve(home, [], { ...env, HOLDFAST_STORE: link });
+    await one.client.call("openSession", { params: { id }, body: {} });
+    expect(await two.client.call("getSession", { params: { id } })).toMatchObject({ id, here: false });
+    const turn = two.client.call("startTurn", { params: { id }, body: { text: "hello" } });
+    await expect(turn).rejects.toMatchObject({ code: "SESSION_BUSY", status: 409 });
+    // A link that one of them makes is known to the other, and revoked for both.
+    const { id: share, token } = await one.client.call("createShare", { params: { id }, body: {} });
+    const read = async (): Promise<number> =>
+      (await fetch(`${two.url}/sessions/${id}`, { headers: { authorization: `Bearer ${token}`, connection: "close" } }))
+        .status;
+    expect(await read()).toBe(200);
+    await two.client.call("removeShare", { params: { id, share } });
+    expect(await read()).toBe(401);
+  });
+
   test("a port in use is refused", async () => {
     using home = temporaryHome();
     await using server = await serve(home);
@@ -114,10 +166,10 @@ describe.concurrent("holdfast serve", () => {
     using home = temporaryHome();
     await using server = await serve(home, [], SLOW);
     const { id } = await server.client.call("createSession", { body: { cwd: home.work, title: "a story" } });
-    await server.client.call("startTurn", { params: { id }, body: { text: "tell me a story of 60 lines" } });
+    await server.client.call("startTurn", { params: { id }, body: { text: "tell me a story of 300 lines" } });
     {
       await using terminal = await inTerminal(context, home, ["attach", "latest"]);
-      await terminal.untilAll("tell me a story of 60 lines", /line \d+\)/);
+      await terminal.untilAll("tell me a story of 300 lines", /line \d+\)/);
       // The terminal is gone, as after a dropped SSH connection.
       await terminal.signal("SIGKILL");
       await terminal.ended();

@@ -1,6 +1,7 @@
 import { spawn } from "node:child_process";
 import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
+import { setTimeout as passed } from "node:timers/promises";
 import { type ContentBlock, methods } from "@agentclientprotocol/sdk/unstable";
 import { expect, test } from "vitest";
 import { type Home, temporaryHome } from "../command.ts";
@@ -11,14 +12,14 @@ const { session } = methods.agent;
 const said = (text: string): ContentBlock[] => [{ type: "text", text }];
 const AGENT = join(import.meta.dirname, "../agents/plain-agent.ts");
 
-type Ability = "nothing" | "load" | "resume";
+type Ability = "nothing" | "load" | "resume" | "fork";
 
 function command(home: Home, can: Ability): string[] {
   return [process.execPath, AGENT, can, join(home.path, "effects.txt")];
 }
 
 const wrapped = (home: Home, can: Ability, answer = async (): Promise<string | null> => "yes") =>
-  editorOf(home.start(["wrap", "--", ...command(home, can)]), answer);
+  editorOf(home.start(["wrap", "--direct", "--", ...command(home, can)]), answer);
 
 const effects = (home: Home): string =>
   existsSync(join(home.path, "effects.txt")) ? readFileSync(join(home.path, "effects.txt"), "utf8") : "";
@@ -142,7 +143,78 @@ test("no agent is left behind: the editor goes in mid-turn, and the agent is can
   expect(JSON.parse(stdout.trim().split("\n")[0]!)).toMatchObject({ status: "interrupted" });
 });
 
-test("bytes pass unchanged, except for the capabilities", async () => {
+test("a prompt that comes while a dead agent is cleared away is either refused or sent to the next one, once", async () => {
+  using home = temporaryHome();
+  const editor = await wrapped(home, "nothing");
+  const { sessionId } = await editor.agent.request(session.new, { cwd: home.work, mcpServers: [] });
+  const answered: string[] = [];
+  for (const [pauseMs, asked] of ["one", "two", "three"].entries()) {
+    const dying = editor.agent.request(session.prompt, { sessionId, prompt: said("linger") });
+    dying.catch(() => undefined);
+    // Of the proxy, the agent and its tool, the agent has ended.
+    const [tool, all] = [`tool of ${home.path}`, join(home.path, "effects.txt")];
+    await eventually(() => processesWith(tool).length === 1 && processesWith(all).length === 2);
+    // The first one may come before the proxy has noticed.
+    await passed(pauseMs * 100);
+    const next = editor.agent.request(session.prompt, { sessionId, prompt: said(`what is ${asked}?`) });
+    next.then(
+      () => answered.push(asked),
+      () => undefined,
+    );
+    await expect(dying).rejects.toThrow("The agent has ended");
+    await next.catch((error: Error) => expect(error.message).toMatch("The agent has ended"));
+  }
+  expect(await editor.leave()).toBe(0);
+  const heard = shownIn(editor.updates, sessionId).filter((line) => line.includes("I was asked: "));
+  expect(heard.map((line) => /what is (\w+)\?$/.exec(line)?.[1])).toEqual(answered);
+  await eventually(() => processesWith(home.path).length === 0);
+});
+
+test("a fork holds the conversation of its source, and they part there", async () => {
+  using home = temporaryHome();
+  const first = await wrapped(home, "fork");
+  const { sessionId } = await first.agent.request(session.new, { cwd: home.work, mcpServers: [] });
+  await first.agent.request(session.prompt, { sessionId, prompt: said("remember the word heron") });
+  const { sessionId: fork } = await first.agent.request(session.fork, { sessionId, cwd: home.path, mcpServers: [] });
+  await first.agent.request(session.prompt, { sessionId: fork, prompt: said("in the fork") });
+  await first.agent.request(session.prompt, { sessionId, prompt: said("in the source") });
+  await first.kill();
+
+  const second = await wrapped(home, "fork");
+  await second.agent.request(session.load, { sessionId: fork, cwd: home.work, mcpServers: [] });
+  await second.agent.request(session.load, { sessionId, cwd: home.work, mcpServers: [] });
+  const users = (id: string): string[] => shownIn(second.updates, id).filter((line) => line.startsWith("user:"));
+  expect(users(fork)).toEqual(["user: remember the word heron", "user: in the fork"]);
+  expect(users(sessionId)).toEqual(["user: remember the word heron", "user: in the source"]);
+  const { sessions } = await second.agent.request(session.list, {});
+  // Each in its folder.
+  expect(Object.fromEntries(sessions.map((one) => [one.sessionId, one.cwd]))).toEqual({
+    [fork]: home.path,
+    [sessionId]: home.work,
+  });
+  // The agent forgot both, and each is a session of its own there.
+  await second.agent.request(session.prompt, { sessionId: fork, prompt: said("which?") });
+  await second.agent.request(session.prompt, { sessionId, prompt: said("which?") });
+  expect(shownIn(second.updates, fork).at(-1)).toMatch(/> User: in the fork/);
+  expect(shownIn(second.updates, sessionId).at(-1)).not.toMatch(/> User: in the fork/);
+  expect(await second.leave()).toBe(0);
+});
+
+test("a prompt that could not be recorded does not use up what the agent is told of the conversation", async () => {
+  using home = temporaryHome();
+  const first = await wrapped(home, "nothing");
+  const { sessionId } = await first.agent.request(session.new, { cwd: home.work, mcpServers: [] });
+  await first.agent.request(session.prompt, { sessionId, prompt: said("remember the word heron") });
+  await first.kill();
+  const second = await wrapped(home, "nothing");
+  await second.agent.request(session.load, { sessionId, cwd: home.work, mcpServers: [] });
+  await expect(second.agent.request(session.prompt, { sessionId, prompt: [] })).rejects.toThrow(/not recorded/);
+  await second.agent.request(session.prompt, { sessionId, prompt: said("which word?") });
+  expect(shownIn(second.updates, sessionId).at(-1)).toMatch(/> User: remember the word heron[\s\S]*which word\?$/);
+  expect(await second.leave()).toBe(0);
+});
+
+test.each([[["--direct"]], [[]]])("bytes pass unchanged, except for the capabilities %j", async (layout) => {
   using home = temporaryHome();
   const lines = [
     '{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":1,"clientCapabilities":{},"_meta":{"a":1e3}}}',
@@ -164,7 +236,7 @@ test("bytes pass unchanged, except for the capabilities", async () => {
     return out.split("\n");
   };
   const alone = await run(command(home, "nothing"));
-  const through = await run(["wrap", "--", ...command(home, "nothing")]);
+  const through = await run(["wrap", ...layout, "--", ...command(home, "nothing")]);
   const isAnswer = (line: string): boolean => line.includes('"id":0');
   expect(through.filter((line) => !isAnswer(line))).toEqual(alone.filter((line) => !isAnswer(line)));
   const [first, own] = [alone, through].map((all) => JSON.parse(all.find(isAnswer)!));
@@ -183,3 +255,13 @@ test("an agent that cannot be started, or ends at once, is reported with its own
   const ended = await home.run(["wrap", "--", process.execPath, "-e", "process.exit(9)"]);
   expect(ended).toMatchObject({ code: 9, stdout: "" });
 });
+
+test.each([[["--direct"]], [[]]])(
+  "an editor that closes its side after a request gets the answer (%j)",
+  async (flags) => {
+    using home = temporaryHome();
+    const input = `${JSON.stringify({ jsonrpc: "2.0", id: 0, method: "initialize", params: { protocolVersion: 1 } })}\n`;
+    const { stdout } = await home.run(["wrap", ...flags, "--", ...command(home, "nothing")], { input });
+    expect(JSON.parse(stdout)).toMatchObject({ id: 0, result: { protocolVersion: 1 } });
+  },
+);

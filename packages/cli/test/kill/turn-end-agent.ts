@@ -1,7 +1,7 @@
 import { writeSync } from "node:fs";
 import type { Store } from "holdfast";
-import { type DiskFile, nodeDisk } from "holdfast/disk";
 import { openFolderStore, openStoreWith } from "holdfast/store";
+import { deadlyDisk } from "../../../holdfast/test/deadly-disk.ts";
 import { LocalHost } from "../../src/host/local/local-host.ts";
 import { APP } from "../../src/store/app.ts";
 
@@ -31,29 +31,7 @@ export const CONFIG = {
 };
 
 function openDeadly({ folder, killAt }: Orders): Promise<Store> {
-  let left = killAt;
-  const deadly = (file: DiskFile): DiskFile => ({
-    path: file.path,
-    read: (into, offset, length, position) => file.read(into, offset, length, position),
-    write: (bytes) => {
-      const written = file.write(bytes);
-      if (--left === 0) process.kill(process.pid, "SIGKILL");
-      return written;
-    },
-    writeAt: (bytes, position) => file.writeAt(bytes, position),
-    stat: () => file.stat(),
-    truncate: (size) => file.truncate(size),
-    sync: () => file.sync(),
-    syncNow: () => file.syncNow(),
-    close: () => file.close(),
-  });
-  const disk = {
-    ...nodeDisk,
-    open: (path: string, mode: Parameters<typeof nodeDisk.open>[1]) => {
-      const file = nodeDisk.open(path, mode);
-      return /sessions.*\.jsonl/.test(path) ? deadly(file) : file;
-    },
-  };
+  const disk = deadlyDisk({ killAfter: killAt });
   return openStoreWith((options) => openFolderStore(folder, { ...options, disk }), {
     app: APP,
     recordsToolStarts: true,

@@ -210,8 +210,7 @@ test("P1: approved, and killed before it ran: the next process runs it if it is 
     new Trust(store.url).of(session.id).approve({ id: "c0", message, name: "write", input });
     const approval = new ApprovalGuard(
       session,
-      () => stage.work,
-      null,
+      { cwd: () => stage.work, own: null, editor: () => null },
       () => NO_RULE,
     );
     await approval.record(new Map([["c0", await approval.look({ name: "write", input })]]));

@@ -146,7 +146,7 @@ test("C33: fork, clear, undo, rewind: what is shown is what the model sees", asy
   }
   const prompts = chat.state.items.filter(({ kind }) => kind === "prompt");
   const answer = chat.state.items.find(({ kind }) => kind === "answer")!;
-  const fork = await host.fork(chat.id, answer.id.replace(/\.\d+$/, ""));
+  const fork = await host.fork(chat.id, { at: answer.id.replace(/\.\d+$/, "") });
   expect(fork.state.items.map(({ id }) => id)).toEqual(
     chat.state.items.slice(0, fork.state.items.length).map(({ id }) => id),
   );
@@ -310,9 +310,8 @@ test.each([
   await turn.toolEnded("call_0", { value: "1" });
   await calls("touch made", isApproved ? "second" : undefined);
   const { bytes: _, ...seen } = await inspectTarget(
-    stage.work,
+    { cwd: stage.work },
     { name: "shell", input: { command: "touch made" } },
-    null,
   );
   await session.note("approved", { call_0: { ...seen, target: { ...seen.target } } });
   await store.close();

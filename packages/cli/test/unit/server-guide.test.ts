@@ -50,3 +50,16 @@ test("the property list of the guide has a value for each key, and closes what i
   for (const name of ["plist", "dict", "array", "key", "string", "integer"])
     expect(text.match(new RegExp(`<${name}\\b`, "g"))).toHaveLength(text.match(new RegExp(`</${name}>`, "g"))!.length);
 });
+
+test("the property list of the guide is one, and starts the server", ({ skip }) => {
+  const read = "import json, plistlib, sys; print(json.dumps(plistlib.loads(sys.stdin.buffer.read())))";
+  const { status, stdout } = spawnSync("python3", ["-c", read], { encoding: "utf8", input: block("plist") });
+  if (status === null) skip("not run: python3, which can read property lists, is not installed");
+  expect(status).toBe(0);
+  expect(JSON.parse(stdout)).toMatchObject({
+    Label: "holdfast",
+    ProgramArguments: expect.arrayContaining(["serve", "--grace", "30"]),
+    KeepAlive: { SuccessfulExit: false },
+    ExitTimeOut: 45,
+  });
+});

@@ -53,7 +53,8 @@ test("the tools have the names, the inputs and the replay policies that are prom
   };
   const tools = makeTools(context);
   expect(Object.keys(tools).sort()).toEqual(Object.keys(REPLAY).sort());
-  expect(REPLAY).toEqual({ read: "safe", list: "safe", search: "safe", write: "safe", edit: "never", shell: "never" });
+  const safe = { read: "safe", list: "safe", search: "safe", write: "safe", plan: "safe" };
+  expect(REPLAY).toEqual({ ...safe, edit: "never", shell: "never" });
   put("a.txt", "one\n");
   const options = { toolCallId: "c", messages: [], context: {} } as never;
   expect(await tools.read.execute!({ path: "a.txt" }, options)).toBe("one\n");

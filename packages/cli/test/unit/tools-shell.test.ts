@@ -284,7 +284,7 @@ describe("R7b: a command is found again", () => {
     expect(await running).toContain("by SIGKILL");
     const found = await findCommand(outputs, "c", context.recorded[0]!);
     expect(found).toMatchObject({ kind: "unknown", running: false, output: "one\n" });
-    expect(found.shown).toContain("Check what it has done");
+    expect(found.shown).toContain("outcome unknown");
     expect(await findCommand(outputs, "c", undefined)).toMatchObject({ kind: "not-begun" });
     expect(await findCommand(outputs, "other", { pid: 1, started: "x" })).toMatchObject({
       kind: "unknown",

@@ -1,18 +1,8 @@
-import { type Command, InvalidArgumentError, Option } from "commander";
+import { type Command, Option } from "commander";
 import { loadConfig } from "../../config.ts";
+import type { ServeOptions } from "../../serve/serve.ts";
+import { portOf, secondsOf } from "../arguments.ts";
 import { modelOptions } from "./model-options.ts";
-
-interface Options {
-  readonly port: number;
-  readonly address: string;
-  readonly allowHost: readonly string[];
-  readonly allowOrigin: readonly string[];
-  readonly peer: readonly string[];
-  readonly grace: number;
-  readonly open?: true;
-  readonly log?: true;
-  readonly showToken?: true;
-}
 
 export function register(program: Command): void {
   const command = program
@@ -21,7 +11,7 @@ export function register(program: Command): void {
     .description(
       "Runs agents in a server. Its turns go on when a client leaves, and any number of clients can follow them: holdfast attach, holdfast chat --server, the web page, and programs in any language over HTTP. After a crash, the next start shows what was interrupted.",
     )
-    .addOption(new Option("--port <n>", "port to listen on; 0 for any free one").default(4040).argParser(port))
+    .addOption(new Option("--port <n>", "port to listen on; 0 for any free one").default(4040).argParser(portOf))
     .option("--address <ip>", "address to listen on; other than loopback, put it behind a proxy", "127.0.0.1")
     .addOption(list("--allow-host <name>", "a name of this server, such as the proxy's; repeatable"))
     .addOption(list("--allow-origin <url>", "let web pages of this origin call the server; repeatable"))
@@ -29,7 +19,7 @@ export function register(program: Command): void {
     .addOption(
       new Option("--grace <seconds>", "when told to end: how long running turns may take to end by themselves")
         .default(10)
-        .argParser(seconds),
+        .argParser(secondsOf),
     )
     .option("--open", "open the web page in a browser")
     .option("--log", "write a line about each request to standard error")
@@ -46,7 +36,7 @@ Examples:
 
 SIGTERM, SIGHUP and Ctrl+C end it: no new turns start, running ones get the time of --grace, then they are recorded as aborted by "server" and can be finished later.`,
     )
-    .action(async (options: Options, command: Command) => {
+    .action(async (options: ServeOptions & { readonly showToken?: true }, command: Command) => {
       if (options.showToken) {
         const { serverToken } = await import("../../serve/server-files.ts");
         process.stdout.write(`${serverToken()}\n`);
@@ -61,14 +51,4 @@ function list(flag: string, what: string): Option {
   return new Option(flag, what)
     .argParser((one: string, before: readonly string[]) => [...before, one])
     .default([], "none");
-}
-
-function port(text: string): number {
-  if (/^\d{1,5}$/.test(text) && Number(text) <= 65_535) return Number(text);
-  throw new InvalidArgumentError("A port is a whole number from 0 to 65535. Nothing was touched.");
-}
-
-function seconds(text: string): number {
-  if (/^\d{1,5}$/.test(text)) return Number(text);
-  throw new InvalidArgumentError("Give whole seconds, such as 30. Nothing was touched.");
 }

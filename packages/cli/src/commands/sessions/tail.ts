@@ -60,14 +60,13 @@ async function whereToBegin(
   id: string,
   lines: number,
 ): Promise<{ readonly dialect: Dialect<unknown> | null; readonly from: number }> {
-  const { dialects } = await import("holdfast");
+  const { dialectNamed } = await import("../../transcript/known-dialects.ts");
   try {
     const { entries, attributes } = await store.read(id);
     // A repair or an edit is one record for several entries.
     const seqs = [...new Set(entries.map(({ seq }) => seq))].sort((one, other) => one - other);
     const from = seqs.at(-Math.max(1, lines));
-    const known = Object.values(dialects as Readonly<Record<string, Dialect<unknown>>>);
-    return { dialect: known.find(({ name }) => name === attributes.dialect) ?? null, from: from ?? 1 };
+    return { dialect: dialectNamed(attributes.dialect), from: from ?? 1 };
   } catch (error) {
     // Records in an unknown dialect can still be shown.
     if (failureOf(error).code !== "DIALECT_UNKNOWN") throw error;

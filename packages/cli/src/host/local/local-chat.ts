@@ -38,7 +38,7 @@ export interface ChatFacts {
 export class LocalChat implements Chat {
   readonly id: string;
   readonly #services: Services;
-  readonly #onClosed: () => void;
+  readonly #onClosed: () => void | Promise<void>;
   readonly #states: ChatStateStore;
   readonly #prompts: PermissionPrompts;
   #session: Session<Message>;
@@ -60,7 +60,7 @@ export class LocalChat implements Chat {
     session: Session<Message>,
     model: ResolvedModel,
     services: Services,
-    onClosed: () => void,
+    onClosed: () => void | Promise<void>,
     { isNew = false, foreignModel = null }: ChatFacts = {},
   ) {
     this.#isUnused = isNew;
@@ -280,7 +280,7 @@ export class LocalChat implements Chat {
         this.#services.trust.forget(this.id);
       }
     } finally {
-      this.#onClosed();
+      await this.#onClosed();
     }
   }
 

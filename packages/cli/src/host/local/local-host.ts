@@ -1,6 +1,8 @@
 import { mkdtempSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { frameworkDialects } from "@holdfast/adapters/dialects";
+import type { EditorOffer } from "@holdfast/server/contract";
 import type { ModelMessage } from "ai";
 import { guard, type ListQuery, openStore, type SearchHit, type Session, type Store, type Summary } from "holdfast";
 import { foreignInstructions } from "../../agent/instructions.ts";
@@ -9,6 +11,7 @@ import { type Config, rulesPath } from "../../config.ts";
 import { defined } from "../../defined.ts";
 import { CommandError, EXIT } from "../../exit.ts";
 import type { McpServers } from "../../mcp/servers.ts";
+import type { Servers } from "../../mcp-settings/server-settings.ts";
 import { serverOfRule } from "../../mcp-settings/tool-names.ts";
 import { type ResolvedModel, resolveModel } from "../../models/resolve.ts";
 import { APP } from "../../store/app.ts";
@@ -27,8 +30,9 @@ import { type SessionTrust, Trust } from "../../trust/trust.ts";
 import { folderFor } from "../../trust/work-folder.ts";
 import { version } from "../../version.ts";
 import { isStoreFailure } from "../failures.ts";
-import type { Chat, ChatOptions, Host, NewChat, UnfinishedSession } from "../host.ts";
+import type { Chat, ChatOptions, ForkChat, Host, NewChat, UnfinishedSession } from "../host.ts";
 import { describeInterruption, messageText, unfinishedStatus } from "./chat-state.ts";
+import { EditorOffers } from "./editor-offers.ts";
 import { type ChatFacts, LocalChat } from "./local-chat.ts";
 
 /** The number of newest items in a preview. */
@@ -43,10 +47,17 @@ export interface LocalHostOptions {
   readonly asks: "person" | "nobody";
   /** The caller ends the process on SIGTERM and SIGHUP, and closes the host first. */
   readonly handlesSignals?: boolean;
+  /** An editor may offer more MCP servers, so a rule for an unknown one is no mistake. */
+  readonly offersServers?: boolean;
 }
 
 /** Opens the store and runs the agent in this process. */
-export async function openLocalHost({ config, asks, handlesSignals = false }: LocalHostOptions): Promise<LocalHost> {
+export async function openLocalHost({
+  config,
+  asks,
+  handlesSignals = false,
+  offersServers = false,
+}: LocalHostOptions): Promise<LocalHost> {
   // A rule we cannot parse may matter to the user: do nothing until it is fixed.
   const rules = new ProjectRules(rulesPath());
   for (const kind of RULE_KINDS) {
@@ -57,16 +68,24 @@ export async function openLocalHost({ config, asks, handlesSignals = false }: Lo
   }
   // The SDK would print these in the middle of an answer; they are for debugging.
   if (!config.debug) globalThis.AI_SDK_LOG_WARNINGS = false;
-  const store = await openStore(config.store, { app: APP, ...redaction(config), recordsToolStarts: true });
-  return new LocalHost(store, config, asks, await startServers(config), handlesSignals);
+  const options = { app: APP, dialects: frameworkDialects, ...redaction(config), recordsToolStarts: true };
+  const store = await openStore(config.store, options);
+  return new LocalHost(store, config, asks, await startServers(config), handlesSignals, offersServers);
 }
 
 /** Loads the SDK only if the user has servers: that takes longer than everything else. They start in the background. */
 export async function startServers(config: Config): Promise<McpServers | null> {
   if (!Object.values(config.mcpServers).some(({ enabled }) => enabled)) return null;
+  return loadServers(config, config.mcpServers, process.env);
+}
+
+async function loadServers(
+  { passEnv }: Config,
+  servers: Servers,
+  variables: NodeJS.ProcessEnv | null,
+): Promise<McpServers> {
   const { McpServers } = await import("../../mcp/servers.ts");
-  const env = commandEnvironment(process.env, config.passEnv);
-  return new McpServers(config.mcpServers, { version, env, variables: process.env });
+  return new McpServers(servers, { version, env: commandEnvironment(process.env, passEnv), variables });
 }
 
 /** A rule for a server that is not configured may be a typo, and a denying rule would then not deny. */
@@ -85,6 +104,7 @@ interface Opened extends ChatFacts {
 export class LocalHost implements Host {
   readonly #store: Store;
   readonly #services: Services;
+  readonly #offers: EditorOffers;
   readonly #chats = new Map<string, Promise<LocalChat>>();
   readonly #unguard: () => void;
   /** Sessions that `latest` could not open, and why. */
@@ -99,10 +119,12 @@ export class LocalHost implements Host {
     asks: "person" | "nobody",
     servers: McpServers | null = null,
     isLeftSignals = false,
+    offersServers = false,
   ) {
     const ending = new AbortController();
     this.#store = store;
-    this.#unknownServers = warnUnknownServers(config);
+    this.#unknownServers = offersServers ? [] : warnUnknownServers(config);
+    this.#offers = new EditorOffers(config, (offered) => loadServers(config, offered, null));
     this.#services = {
       store,
       config,
@@ -117,6 +139,7 @@ export class LocalHost implements Host {
       outputs: outputsIn(store.url),
       trust: new Trust(store.url),
       servers,
+      editor: (session) => this.#offers.of(session),
       rules: new ProjectRules(rulesPath()),
     };
     // On SIGTERM and SIGHUP: record it, end the tools' processes, then end by that signal, as the parent expects (C6).
@@ -130,11 +153,13 @@ export class LocalHost implements Host {
         isEnding = true;
         ending.abort(new DOMException(signal, "AbortError"));
         // A database cannot record it synchronously.
-        void Promise.allSettled([endProcesses(), servers?.close(), unguard.written()]).then(() => {
-          process.off(signal, listener);
-          unguard();
-          process.kill(process.pid, signal);
-        });
+        void Promise.allSettled([endProcesses(), servers?.close(), this.#offers.close(), unguard.written()]).then(
+          () => {
+            process.off(signal, listener);
+            unguard();
+            process.kill(process.pid, signal);
+          },
+        );
       };
       process.on(signal, listener);
       return () => process.off(signal, listener);
@@ -157,6 +182,19 @@ export class LocalHost implements Host {
   /** What this user has said about a session. */
   trustOf(id: string): SessionTrust {
     return this.#services.trust.of(id);
+  }
+
+  /**
+   * Lets the agent of a session use what its editor offers, from the next turn on and until the session is closed. Call
+   * it before `open`, which may finish a turn.
+   */
+  acceptOffer(id: string, offer: EditorOffer): Promise<void> {
+    return this.#offers.accept(id, offer);
+  }
+
+  /** For a session that could not be opened. */
+  dropOffer(id: string): Promise<void> {
+    return this.#offers.drop(id);
   }
 
   get warnings(): readonly string[] {
@@ -247,16 +285,16 @@ export class LocalHost implements Host {
     return { id: session.id, title: session.title, cwd, status, at: session.at, queue, interruption: shown };
   }
 
-  async fork(id: string, at?: string): Promise<Chat> {
+  async fork(id: string, { at, cwd }: ForkChat = {}): Promise<Chat> {
     // The list may fail because of another session; fork this one anyway.
     const named = await nullIfUnreadable(titleForFork(this.#store, id));
     const session = await this.#store.fork<ModelMessage>(id, {
       app: APP,
       ...named,
-      ...defined({ at }),
+      ...defined({ at, cwd }),
     });
-    // Permissions stay with the source, but the user works in the same folder here.
-    const { folder } = this.#services.trust.of(id);
+    // Permissions stay with the source. The user works where they said, or in the same folder.
+    const folder = cwd ?? this.#services.trust.of(id).folder;
     if (folder !== null) this.#services.trust.of(session.id).workIn(folder);
     return this.#opened(session, {});
   }
@@ -266,6 +304,7 @@ export class LocalHost implements Host {
       await Promise.all([...this.#chats.values()].map(async (chat) => (await chat).close()));
     } finally {
       await this.#services.servers?.close();
+      await this.#offers.close();
       await endProcesses();
       this.#unguard();
       await this.#store.close();
@@ -301,7 +340,7 @@ export class LocalHost implements Host {
     const kept = (async () => {
       try {
         const { model, ...facts } = await look();
-        const chat = new LocalChat(session, model, this.#services, () => this.#chats.delete(id), facts);
+        const chat = new LocalChat(session, model, this.#services, () => this.#closed(id), facts);
         if (session.attributes.notes["model"] !== model.name) await session.note("model", model.name);
         else await markOpened(session, model.name);
         await chat.restore();
@@ -314,6 +353,11 @@ export class LocalHost implements Host {
     })();
     this.#remember(id, kept);
     return kept;
+  }
+
+  async #closed(id: string): Promise<void> {
+    this.#chats.delete(id);
+    await this.#offers.drop(id);
   }
 
   #remember(id: string, chat: Promise<LocalChat>): void {

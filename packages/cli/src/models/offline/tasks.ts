@@ -4,15 +4,22 @@ import { plainPath } from "./evidence/path.ts";
 import { delegateJob, fixJob, isRepeatable, runJob } from "./kinds/command.ts";
 import { countJob } from "./kinds/count.ts";
 import { changeJob, lookJob, readJob } from "./kinds/files.ts";
+import { planJob } from "./kinds/plan.ts";
 import { renameJob } from "./kinds/rename.ts";
 import { stepsJob } from "./kinds/steps.ts";
+import { toolJob } from "./kinds/tool.ts";
 import { helpText, sayJob, story, thinkThought } from "./kinds/words.ts";
 
 /** What a prompt asks for. A prompt that is not understood is answered with a list of those that are. */
 export function jobOf(prompt: string): Job {
   const text = prompt.trim().replace(/^please[,\s]+/i, "");
   return (
-    parseDelegation(text) ?? parseNumbered(text) ?? single(text) ?? lineByLine(text) ?? sayJob("help", helpText(text))
+    parseDelegation(text) ??
+    parsePlan(text) ??
+    parseNumbered(text) ??
+    single(text) ??
+    lineByLine(text) ??
+    sayJob("help", helpText(text))
   );
 }
 
@@ -24,6 +31,7 @@ function single(text: string): Job | null {
     parseCount(text) ??
     (changesOnLines(text) ? null : parseChange(text)) ??
     parseCommand(text) ??
+    parseUse(text) ??
     told(text) ??
     thought(text) ??
     parseLook(text) ??
@@ -73,6 +81,12 @@ function parseDelegation(text: string): Job | null {
   const items = itemsOf(found[1]!);
   const lines = found[1]!.split("\n").flatMap((line) => /^\s*[-*]\s+(.+)$/.exec(line)?.[1] ?? []);
   return delegateJob(items.length > 1 ? items : lines.length > 1 ? lines : [found[1]!.trim()]);
+}
+
+function parsePlan(text: string): Job | null {
+  const found = /^plan:\s*([\s\S]+)$/i.exec(text);
+  const steps = found ? itemsOf(found[1]!) : [];
+  return steps.length === 0 ? null : planJob(steps);
 }
 
 function parseFix(text: string): Job | null {
@@ -166,6 +180,15 @@ function parseCommand(text: string): Job | null {
   const command = /^`([^`]+)`[.\s]*$/.exec(rest)?.[1] ?? rest;
   const repeatable = safe !== null || isRepeatable(command);
   return runJob(makes ? { command, repeatable, makes: path(makes[1]!) } : { command, repeatable });
+}
+
+function parseUse(text: string): Job | null {
+  const [, name, given] = /^use\s+([\w-]+):\s*(\{[\s\S]*\})$/.exec(text) ?? [];
+  try {
+    return name === undefined ? null : toolJob(name, JSON.parse(given!) as Record<string, unknown>);
+  } catch {
+    return null;
+  }
 }
 
 const LINES_MAX = 200_000;

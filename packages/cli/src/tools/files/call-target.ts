@@ -2,8 +2,10 @@ import { createHash } from "node:crypto";
 import type { BigIntStats } from "node:fs";
 import { lstat } from "node:fs/promises";
 import type { Target } from "@holdfast/server/contract";
-import { isOwn, type OwnStore } from "../paths/own-store.ts";
+import { isOwn } from "../paths/own-store.ts";
 import { PATH_TOOLS, realPath } from "../paths/real-path.ts";
+import type { FileContext } from "./context.ts";
+import { heldText } from "./editor-file.ts";
 import { readWhole } from "./regular-file.ts";
 
 export type { Target };
@@ -33,7 +35,10 @@ const BYTES_MAX = 64 * 1024 * 1024;
 const NONE: Target = { kind: "none" };
 
 /** Inspects what a call refers to. Never throws because of what it finds. */
-export async function inspectTarget(cwd: string, call: Call, own: OwnStore | null): Promise<FileSnapshot> {
+export async function inspectTarget(
+  { cwd, own = null, editor = null }: Pick<FileContext, "cwd" | "own" | "editor">,
+  call: Call,
+): Promise<FileSnapshot> {
   const given = pathOf(call);
   let path: string | null = null;
   let target: Target = NONE;
@@ -43,7 +48,11 @@ export async function inspectTarget(cwd: string, call: Call, own: OwnStore | nul
       path = realPath(cwd, given);
       // Opening and closing a file of the open store would release its lock (S13, S21).
       if (own && isOwn(own, path)) target = { kind: "unknown", why: "it belongs to the agent's own store" };
-      else ({ target, bytes } = await targetAt(path, call.name === "write" || call.name === "edit"));
+      else {
+        const isChanged = call.name === "write" || call.name === "edit";
+        const held = isChanged ? await heldText({ cwd, editor }, path) : null;
+        ({ target, bytes } = held && "text" in held ? heldTarget(held.text) : await targetAt(path, isChanged));
+      }
     } catch (error) {
       if (!(error instanceof Error)) throw error;
       target = { kind: "unknown", why: error.message };
@@ -73,6 +82,16 @@ function pathOf({ name, input }: Call): string | null {
   return path === undefined && (name === "list" || name === "search") ? "." : null;
 }
 
+/** The editor may save the text at any time, and so give the file on disk another identity. */
+function heldTarget(text: string): { target: Target; bytes: Buffer } {
+  const bytes = Buffer.from(text, "utf8");
+  return { target: { kind: "file", identity: "editor", bytes: bytes.length, version: versionOf(bytes) }, bytes };
+}
+
+function versionOf(bytes: Buffer): string {
+  return `sha256:${createHash("sha256").update(bytes).digest("hex")}`;
+}
+
 async function targetAt(path: string, isChanged: boolean): Promise<{ target: Target; bytes: Buffer | null }> {
   let found: BigIntStats;
   try {
@@ -85,7 +104,7 @@ async function targetAt(path: string, isChanged: boolean): Promise<{ target: Tar
   if (!found.isFile()) return { target: { kind: found.isDirectory() ? "folder" : "other", identity }, bytes: null };
   if (!isChanged) return { target: { kind: "file", identity }, bytes: null };
   const bytes = found.size > BYTES_MAX ? null : await readWhole(path, path, BYTES_MAX).catch(unlessSystem);
-  const version = bytes ? `sha256:${createHash("sha256").update(bytes).digest("hex")}` : `changed:${found.ctimeNs}`;
+  const version = bytes ? versionOf(bytes) : `changed:${found.ctimeNs}`;
   return { target: { kind: "file", identity, bytes: Number(found.size), version }, bytes };
 }
 

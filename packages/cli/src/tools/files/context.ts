@@ -1,3 +1,4 @@
+import type { EditorFiles } from "@holdfast/server/contract";
 import type { OwnStore } from "../paths/own-store.ts";
 
 /** What the file tools know about the agent that runs them. */
@@ -11,6 +12,8 @@ export interface FileContext {
   readonly passOver?: (path: string) => boolean;
   /** The files of the store that this process has open: no tool touches them. */
   readonly own?: OwnStore | null;
+  /** The files as the user's editor has them. */
+  readonly editor?: EditorFiles | null;
 }
 
 /** Checks a call that changes a file again, at the last moment. */

@@ -4,6 +4,7 @@ import { assertNotOwn } from "../paths/own-store.ts";
 import { realPath, shownPath } from "../paths/real-path.ts";
 import { describeSystemError } from "../results/system-errors.ts";
 import type { FileContext, Watch } from "./context.ts";
+import { heldText, isWrittenByEditor, writeInEditor } from "./editor-file.ts";
 import { readWhole } from "./regular-file.ts";
 import { decodedExactly, notText } from "./text-file.ts";
 import { oneAtATime, replaceFile } from "./write.ts";
@@ -18,15 +19,19 @@ interface EditInput {
 }
 
 export async function editFile(
-  { cwd, own }: Pick<FileContext, "cwd" | "own">,
+  context: Pick<FileContext, "cwd" | "own" | "editor">,
   input: EditInput,
   watch?: Watch,
+  signal?: AbortSignal,
 ): Promise<string> {
+  const { cwd, own } = context;
   const path = realPath(cwd, input.path);
   const shown = shownPath(cwd, path);
   assertNotOwn(own, path, shown);
   try {
     return await oneAtATime(path, async () => {
+      const inEditor = await editInEditor(context, { path, shown, input }, watch, signal);
+      if (inEditor) return editedWords(shown, inEditor);
       const found = await stat(path);
       if (!found.isFile()) throw new Error(`${shown} is not a file. Nothing was changed.`);
       const bytes = found.size > BYTES_MAX ? null : await readWhole(path, shown, BYTES_MAX);
@@ -40,17 +45,57 @@ export async function editFile(
       await replaceFile(path, Buffer.from(edited.text, "utf8"), async (now) => {
         // Do not overwrite another process's change.
         if (now?.ino !== found.ino || now.mtimeMs !== found.mtimeMs || now.size !== found.size)
-          throw new Error(
-            `${shown} was changed by another process during this edit. Nothing was changed. Read it again.`,
-          );
+          throw changedMeanwhile(shown, "by another process");
         await watch?.check();
       });
       await watch?.changed();
-      return `Changed ${shown}: ${edited.places === 1 ? "1 place" : `${edited.places} places`}, starting at line ${edited.line}.`;
+      return editedWords(shown, edited);
     });
   } catch (error) {
     throw describeSystemError(error, shown);
   }
+}
+
+type Edited = ReturnType<typeof replaceText>;
+
+/**
+ * Null if the file is to be edited on disk. An editor that offers only one of reading and writing is not used: its text
+ * could differ from the one that the edit is applied to.
+ */
+async function editInEditor(
+  context: Pick<FileContext, "cwd" | "editor">,
+  { path, shown, input }: { readonly path: string; readonly shown: string; readonly input: EditInput },
+  watch: Watch | undefined,
+  signal: AbortSignal | undefined,
+): Promise<Edited | null> {
+  if (!context.editor?.read || !context.editor.write) return null;
+  const held = await heldText(context, path, signal);
+  if (held === null) return null;
+  if ("failed" in held) {
+    // If it is not on disk either, that is the reason.
+    await stat(path);
+    // On disk, the edit could overwrite changes that are not saved yet.
+    throw new Error(`The editor did not give the text of ${shown} (${held.failed}). Nothing was changed.`);
+  }
+  const edited = replaceText(held.text, input, shown);
+  if (!(await isWrittenByEditor(context, path, edited.text)))
+    throw new Error(`${shown} would become too large for the editor. Nothing was changed.`);
+  const check = async (): Promise<void> => {
+    await watch?.check();
+    const now = await heldText(context, path, signal);
+    if (!now || !("text" in now) || now.text !== held.text) throw changedMeanwhile(shown, "in the editor");
+  };
+  await writeInEditor(context, path, edited.text, { check, signal });
+  await watch?.changed();
+  return edited;
+}
+
+function changedMeanwhile(shown: string, how: string): Error {
+  return new Error(`${shown} was changed ${how} during this edit. Nothing was changed. Read it again.`);
+}
+
+function editedWords(shown: string, { places, line }: Edited): string {
+  return `Changed ${shown}: ${places === 1 ? "1 place" : `${places} places`}, starting at line ${line}.`;
 }
 
 /** Throws an error worded for the model: then nothing was changed. */

@@ -5,6 +5,7 @@ import { assertReal, realPath, shownPath } from "../paths/real-path.ts";
 import { RESULT_CHARS_MAX, withoutNul } from "../results/result-text.ts";
 import { describeSystemError } from "../results/system-errors.ts";
 import type { FileContext } from "./context.ts";
+import { heldText } from "./editor-file.ts";
 import { openRegular } from "./regular-file.ts";
 import { notText } from "./text-file.ts";
 
@@ -29,16 +30,20 @@ interface ReadInput {
 
 /** Returns the exact text, without line numbers, so that it can be passed to `edit`. */
 export async function readText(
-  { cwd, own }: Pick<FileContext, "cwd" | "own">,
+  context: Pick<FileContext, "cwd" | "own" | "editor">,
   input: ReadInput,
   signal?: AbortSignal,
   limits: Limits = LIMITS,
 ): Promise<string> {
+  const { cwd, own } = context;
   const path = realPath(cwd, input.path);
   const shown = shownPath(cwd, path);
   assertNotOwn(own, path, shown);
   let file: FileHandle | null = null;
   try {
+    const held = await heldText(context, path, signal);
+    // What the editor does not give is read from disk: reading changes nothing.
+    if (held && "text" in held) return pageOfText(held.text, shown, input);
     file = await openRegular(path, shown);
     assertReal(path);
     return await pageOf(file, shown, input, limits, signal);
@@ -49,6 +54,12 @@ export async function readText(
   } finally {
     await file?.close();
   }
+}
+
+function pageOfText(text: string, shown: string, { offset = 1, limit }: ReadInput): string {
+  const page = new Page(offset, limit ?? LINES_MAX);
+  page.add(text);
+  return page.end(shown, true);
 }
 
 async function pageOf(

@@ -6,6 +6,7 @@ import { assertNotOwn } from "../paths/own-store.ts";
 import { assertReal, realPath, shownPath } from "../paths/real-path.ts";
 import { describeSystemError } from "../results/system-errors.ts";
 import type { FileContext, Watch } from "./context.ts";
+import { isWrittenByEditor, writeInEditor } from "./editor-file.ts";
 import { sweepTemporary, temporaryFor } from "./temporary-files.ts";
 
 interface WriteInput {
@@ -14,19 +15,27 @@ interface WriteInput {
 }
 
 export async function writeFile(
-  { cwd, own }: Pick<FileContext, "cwd" | "own">,
+  context: Pick<FileContext, "cwd" | "own" | "editor">,
   input: WriteInput,
   watch?: Watch,
+  signal?: AbortSignal,
 ): Promise<string> {
+  const { cwd, own } = context;
   const path = realPath(cwd, input.path);
   const shown = shownPath(cwd, path);
   assertNotOwn(own, path, shown);
   try {
     return await oneAtATime(path, async () => {
       await mkdir(dirname(path), { recursive: true });
-      const isNew = await replaceFile(path, Buffer.from(input.content, "utf8"), () => watch?.check());
+      const bytes = Buffer.from(input.content, "utf8");
+      const check = async (): Promise<void> => watch?.check();
+      let isNew: boolean;
+      if (await isWrittenByEditor(context, path, input.content)) {
+        isNew = (await fileAt(path)) === null;
+        await writeInEditor(context, path, input.content, { check, signal });
+      } else isNew = await replaceFile(path, bytes, check);
       await watch?.changed();
-      const { length } = Buffer.from(input.content, "utf8");
+      const { length } = bytes;
       return `${isNew ? "Created" : "Replaced"} ${shown} (${length} bytes).`;
     });
   } catch (error) {

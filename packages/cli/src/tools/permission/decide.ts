@@ -279,7 +279,9 @@ function verdictOf(facts: CallFacts, { policy }: PolicyContext): { verdict: Deci
   const allowing = facts.name === "shell" ? allowingCommand(facts, policy) : allowingCall(facts, policy);
   if (allowing !== null) return { verdict: "allow", rule: allowing };
   const isReading = facts.name === "read" || facts.name === "list" || facts.name === "search";
-  const isFree = facts.isOwnOutput || (isReading && facts.isInside && !facts.isGuarded);
+  // It only tells the user something.
+  const isPlan = facts.name === "plan";
+  const isFree = isPlan || facts.isOwnOutput || (isReading && facts.isInside && !facts.isGuarded);
   return { verdict: isFree ? "allow" : "ask" };
 }
 

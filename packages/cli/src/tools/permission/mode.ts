@@ -16,7 +16,7 @@ export function allowedIn(mode: Mode): readonly string[] {
   return mode === "accept edits" ? ["write", "edit"] : [];
 }
 
-const READING = new Set(["read", "list", "search"]);
+const READING = new Set(["read", "list", "search", "plan"]);
 const DENIAL =
   "Not run: the user has switched to plan mode, in which nothing is changed and no command runs. " +
   "Read what you need, then answer with a plan. The user switches the mode to let you carry it out.";

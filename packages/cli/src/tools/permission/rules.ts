@@ -28,7 +28,7 @@ export function parseRule(text: string): Rule | null {
   const [, tool, , pattern] = /^([A-Za-z_][\w.:/-]*|mcp__[\w*-]*|\*)\s*(\(([\s\S]*)\))?$/u.exec(text.trim()) ?? [];
   if (tool === undefined || (isServerRule(tool) && serverOfRule(tool) === null)) return null;
   if (pattern === undefined) return { text, tool, pattern: null, isExact: false, commands: [] };
-  if (tool === "*" || tool === "task" || isServerRule(tool) || pattern.trim() === "") return null;
+  if (tool === "*" || tool === "task" || tool === "plan" || isServerRule(tool) || pattern.trim() === "") return null;
   const isLiteral = pattern.startsWith("=");
   const commands = tool === "shell" ? patternCommands(pattern, isLiteral) : [];
   if (isLiteral) return { text, tool, pattern: pattern.slice(1), isExact: true, isLiteral, commands };
@@ -38,7 +38,7 @@ export function parseRule(text: string): Rule | null {
   return { text, tool, pattern: trimmed, isExact: !pattern.includes("*"), commands };
 }
 
-const TOOLS: ReadonlySet<string> = new Set(["*", ...PATH_TOOLS, "shell", "task"]);
+const TOOLS: ReadonlySet<string> = new Set(["*", ...PATH_TOOLS, "shell", "task", "plan"]);
 /** Tools that also touch everything in a folder. */
 const TREE_TOOLS: ReadonlySet<string> = new Set(["list", "search"]);
 

@@ -5,7 +5,10 @@ import { closeSync, existsSync, lstatSync, mkdirSync, openSync, renameSync, rmSy
 import { join } from "node:path";
 import type { Writable } from "node:stream";
 import { setTimeout as passed } from "node:timers/promises";
+import type { EditorTerminals } from "@holdfast/server/contract";
 import type { ToolProcess } from "holdfast";
+import { defined } from "../../defined.ts";
+import { runInEditor } from "./editor-terminal.ts";
 import type { Environment } from "./environment.ts";
 import { type OutputFiles, outputFiles, outputOf, safeName } from "./output-files.ts";
 import { tail } from "./output-tail.ts";
@@ -59,6 +62,8 @@ export interface ShellContext {
   readonly output: (call: string, text: string) => void;
   /** The environment for commands (`commandEnvironment`). */
   readonly env: Environment;
+  /** The terminals of the user's editor: commands run there. */
+  readonly terminals?: EditorTerminals | null;
 }
 
 /**
@@ -72,6 +77,10 @@ export async function runShell(
 ): Promise<string> {
   if (signal?.aborted) throw new Error("The command was stopped before it started: it did not run.");
   if (command.includes("\0")) throw new Error("A command cannot contain a NUL character. It did not run.");
+  const seconds = Math.min(timeoutSeconds, TIMEOUT_SECONDS_MAX);
+  // On Windows the editor's terminals would have all of the user's environment.
+  if (context.terminals && process.platform !== "win32")
+    return runInEditor(context, context.terminals, call, { command, seconds, ...defined({ signal }) });
   const waiting = await spawnAtGate(context, call, command);
   const { process: started, files } = waiting;
   const stopping = new Stopping(waiting);
@@ -83,7 +92,6 @@ export async function runShell(
       if (bytes > LOG_BYTES_MAX) stopping.stop(`printed more than ${LOG_BYTES_MAX / 1024 / 1024} MiB and was stopped`);
     },
   );
-  const seconds = Math.min(timeoutSeconds, TIMEOUT_SECONDS_MAX);
   const timer = setTimeout(() => stopping.stop(`took longer than ${seconds} s and was stopped`), seconds * 1000);
   const abort = (): void => stopping.stop("was stopped");
   signal?.addEventListener("abort", abort, { once: true });

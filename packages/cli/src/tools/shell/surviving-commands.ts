@@ -1,6 +1,7 @@
 import { setTimeout as passed } from "node:timers/promises";
 import type { ToolProcess } from "holdfast";
 import { defined } from "../../defined.ts";
+import { outcomeUnknownText } from "../results/outcome-words.ts";
 import { exitOf, filesOfProcess, outputOf } from "./output-files.ts";
 import { isRunning, membersOf } from "./process-groups.ts";
 
@@ -45,6 +46,7 @@ export async function findCommand(
       ? { kind: "unknown", running: false, output: "", shown: LOST }
       : { kind: "not-begun", running: false, output: "", shown: NOT_BEGUN };
   }
+  if (recorded.started === EDITOR_TERMINAL) return { kind: "unknown", running: false, output: "", shown: IN_EDITOR };
   const { pid } = recorded;
   const files = filesOfProcess(outputs, call, pid);
   // In this order: a command that ends in between has written its status before its process disappears.
@@ -75,11 +77,23 @@ export async function findCommand(
 
 const NOT_BEGUN = "The command never started: the agent died first. It is safe to run it.";
 const RUNNING = "The agent died while the command was running, and the command is still running.";
-const LOST =
-  "The command started and ended without a record of how far it got. Check what it has done before you repeat it.";
+const LOST = outcomeUnknownText("the agent died, and the command ended without a record of how far it got");
 
-const FOREIGN =
-  "The journal says that the command started, in a process that this agent did not start. Whether it is still running is unknown. Check what it has done before you repeat it.";
+/** Instead of the start time of a process that only the editor knows. No process has it, so none is ever stopped. */
+export const EDITOR_TERMINAL = "in a terminal of the editor";
+const IN_EDITOR = `${outcomeUnknownText("the agent died while the command ran in a terminal of the editor")} It may still be running there.`;
+
+const FOREIGN = outcomeUnknownText(
+  "the agent died; the journal names a process that this user's agent did not start, so it was not examined",
+);
+
+const STOPPED =
+  "The command was still running when its agent died, and the user had it stopped. It may have done a part of its work.";
+
+/** A command that was stopped at the user's request after its agent had died. */
+export function asStopped(found: FoundCommand): FoundCommand {
+  return found.kind === "unknown" ? { ...found, shown: `${STOPPED} ${printedResult(found.output)}` } : found;
+}
 
 /** For a command whose shell is gone. */
 export const LEFT = "Processes of its group may still be running.";

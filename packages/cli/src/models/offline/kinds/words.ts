@@ -21,6 +21,8 @@ export const ABILITIES = [
   "fix the failing test: run `node check.js`",
   "1. write a.txt: one 2. append a.txt: two 3. run cat a.txt",
   "delegate: count words in docs",
+  "plan: 1. read the notes 2. write the report",
+  'use mcp__notes__find: {"text":"harbour"}',
   "think about rivers",
   "tell me a story of 40 lines",
 ];
