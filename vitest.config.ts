@@ -2,6 +2,7 @@ import { existsSync, mkdtempSync, rmSync } from "node:fs";
 import { availableParallelism, tmpdir } from "node:os";
 import { join } from "node:path";
 import { defineConfig } from "vitest/config";
+import { LongestFirst } from "./scripts/test-order.ts";
 import { filesOf, OLDEST_LAYER } from "./scripts/test-tiers.ts";
 
 const conditions = ["holdfast-source", "node", "default"];
@@ -23,6 +24,8 @@ const compiled = ["packages/cli/test/build.ts"];
 /** What the agent keeps of this user outside of its journals: tests leave nothing in the real place. */
 const state = mkdtempSync(join(tmpdir(), "holdfast-state-"));
 process.once("exit", () => rmSync(state, { recursive: true, force: true }));
+/** Tests start thousands of processes from sources. Each takes a third of the time if it finds them compiled. */
+const compiledCode = join(state, "compiled");
 
 const layers = [
   layer("unit", 300_000),
@@ -33,6 +36,7 @@ const layers = [
   layer("corpus", 300_000),
   layer("machine", 300_000),
   layer("end-to-end", 300_000, compiled),
+  layer("acp-agents", 300_000, [...compiled, "packages/cli/test/acp-agents/install.ts"]),
   layer("browser", 300_000, ["packages/web/test/browser/build.ts"]),
 ];
 
@@ -46,9 +50,13 @@ export default defineConfig(({ mode }) => ({
   resolve: { conditions },
   ssr: { resolve: { conditions } },
   test: {
-    env: { XDG_STATE_HOME: state, XDG_CONFIG_HOME: state },
-    // Many tests wait for processes and disks, so two files at a time pay off, also on two cores (default: one).
-    maxWorkers: Math.max(2, availableParallelism() - 1),
+    env: { XDG_STATE_HOME: state, XDG_CONFIG_HOME: state, NODE_COMPILE_CACHE: compiledCode },
+    // One second, the default, is too little on a busy machine. What is there already is not waited for.
+    expect: { poll: { timeout: 60_000 } },
+    // Many tests wait: for words that stream, for screens, servers and disks. So three files at a time pay off, also on
+    // two cores (vitest's default: one). No test depends on how busy the machine is (docs/TESTING.md).
+    maxWorkers: Math.max(3, availableParallelism() - 1),
+    sequence: { sequencer: LongestFirst },
     projects: layers.map((inTier) => inTier(mode)).filter(({ test }) => test.include.length > 0),
   },
 }));

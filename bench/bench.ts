@@ -81,8 +81,9 @@ export class Bench {
    * Starts a task of child.ts. Children find compiled code in a cache, as installed packages need no stripping of
    * types.
    */
-  spawnChild(task: readonly string[]): ChildProcess {
-    return spawn(process.execPath, ["--conditions=holdfast-source", join(import.meta.dirname, "child.ts"), ...task], {
+  spawnChild(task: readonly string[], flags: readonly string[] = []): ChildProcess {
+    const program = ["--conditions=holdfast-source", ...flags, join(import.meta.dirname, "child.ts")];
+    return spawn(process.execPath, [...program, ...task], {
       stdio: ["pipe", "pipe", "inherit"],
       env: { ...process.env, NODE_COMPILE_CACHE: join(this.folder, "compiled") },
     });

@@ -83,6 +83,10 @@ const tasks: Record<string, () => Promise<unknown>> = {
     process.stdin.destroy();
     return {};
   },
+  /** The server of the row `serve`, a bare one in its place, and their clients. */
+  serve: async () => (await import("./followers.ts")).serveSessions(root, JSON.parse(id)),
+  bare: async () => (await import("./followers.ts")).serveBare(JSON.parse(id)),
+  follow: async () => (await import("./followers.ts")).followMany(JSON.parse(root), JSON.parse(id)),
   /** Loads all that the others load, so that its compiled form is in the cache. */
   nothing: async () => ({}),
 };

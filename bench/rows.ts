@@ -8,9 +8,11 @@ import { commandRow } from "./rows/command.ts";
 import { followRow } from "./rows/follow.ts";
 import { listRow } from "./rows/list.ts";
 import { openEpochRow, openLongRow } from "./rows/open.ts";
+import { pageRow } from "./rows/page.ts";
 import { peersRow } from "./rows/peers.ts";
 import { postgresAppendRow, postgresFollowRow, postgresListRow, postgresResumeRow } from "./rows/postgres.ts";
 import { postgresFleetRow } from "./rows/postgres-fleet.ts";
+import { serveRow } from "./rows/serve.ts";
 import { sessionAppendRow } from "./rows/session-append.ts";
 import { sessionReadRow } from "./rows/session-read.ts";
 import { sessionRepairRow } from "./rows/session-repair.ts";
@@ -18,6 +20,7 @@ import { sessionResumeLongRow, sessionResumeRow } from "./rows/session-resume.ts
 import { sessionStreamRow } from "./rows/session-stream.ts";
 import { sessionSyncRow } from "./rows/session-sync.ts";
 import { startRow } from "./rows/start.ts";
+import { wrapDelayRow, wrapFloodRow, wrapMemoryRow } from "./rows/wrap.ts";
 
 /** One row of the table, or a few that share what they need. */
 export interface Row {
@@ -84,5 +87,10 @@ export const rows: readonly Row[] = [
   { name: "postgres-fleet", measure: postgresFleetRow },
   { name: "start", measure: startRow },
   { name: "command", measure: commandRow },
+  { name: "serve", measure: serveRow },
+  { name: "page", measure: pageRow },
+  { name: "wrap-delay", measure: wrapDelayRow },
+  { name: "wrap-flood", measure: wrapFloodRow },
+  { name: "wrap-memory", measure: wrapMemoryRow },
   { name: "peers", measure: peersRow },
 ];

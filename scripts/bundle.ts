@@ -93,7 +93,7 @@ export async function bundleCommand(): Promise<readonly string[]> {
     external: [
       /^node:/,
       /^commander$/,
-      /^(?:ai|hono|ink|marked|react|string-width|zod)(?:\/|$)/,
+      /^(?:ai|hono|ink|jsonc-parser|marked|react|string-width|zod)(?:\/|$)/,
       /^@hono\//,
       /^@ai-sdk\//,
       /^@modelcontextprotocol\//,

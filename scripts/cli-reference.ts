@@ -41,7 +41,10 @@ function commandTable(): string {
     commands.map((command) => [
       code([command.name(), ...command.registeredArguments.map(termOf)].join(" ")),
       command.summary(),
-      command.options.map((option) => code(option.long ?? option.flags)).join(" "),
+      command.options
+        .filter(({ hidden }) => !hidden)
+        .map((option) => code(option.long ?? option.flags))
+        .join(" "),
     ]),
   );
 }

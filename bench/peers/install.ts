@@ -9,11 +9,18 @@ import type { Contender } from "./roster.ts";
 /** The module in a peer's cache that imports its packages. */
 export const BRIDGE = "import.mjs";
 const COMPLETE = "complete";
+/** A registry that does not answer is reported after seconds, not after npm's usual minutes. */
+const RETRIES = ["--fetch-retries=2", "--fetch-retry-mintimeout=1000", "--fetch-retry-maxtimeout=5000"];
+const INSTALL = ["install", "--ignore-scripts", "--no-audit", "--no-fund", "--loglevel=error", ...RETRIES];
 const LIMIT_MS = 15 * 60_000;
 
 /** Where peers are installed unless `--cache` says otherwise. Never in the workspace. */
-export function defaultCache(env: Readonly<Record<string, string | undefined>>, home: () => string = homedir): string {
-  return join(env["XDG_CACHE_HOME"] || join(home(), ".cache"), "holdfast-bench");
+export function defaultCache(
+  env: Readonly<Record<string, string | undefined>>,
+  home: () => string = homedir,
+  name = "holdfast-bench",
+): string {
+  return join(env["XDG_CACHE_HOME"] || join(home(), ".cache"), name);
 }
 
 /** The manifest that a peer's folder in the cache gets. */
@@ -30,16 +37,40 @@ export function cacheFolderOf(cache: string, contender: Contender, nodeVersion: 
 /** Installs a peer unless it is there already. Returns its folder. Throws with npm's own words. */
 export async function install(cache: string, contender: Contender, say: (line: string) => void): Promise<string> {
   const folder = cacheFolderOf(cache, contender, process.version);
-  if (fs.existsSync(join(folder, COMPLETE))) return folder;
-  say(`installing ${contender.name} into ${folder}`);
-  fs.rmSync(folder, { recursive: true, force: true });
-  fs.mkdirSync(folder, { recursive: true });
-  fs.writeFileSync(join(folder, "package.json"), `${JSON.stringify(manifestOf(contender), null, 2)}\n`);
-  fs.writeFileSync(join(folder, BRIDGE), "export const load = (name) => import(name);\n");
-  // No peer needs an install script: native code comes as a binary in a package.
-  await npm(folder, ["install", "--ignore-scripts", "--no-audit", "--no-fund", "--loglevel=error"]);
-  fs.writeFileSync(join(folder, COMPLETE), "");
+  const files = {
+    "package.json": `${JSON.stringify(manifestOf(contender), null, 2)}\n`,
+    [BRIDGE]: "export const load = (name) => import(name);\n",
+  };
+  await installInto(folder, contender.name, files, say);
   return folder;
+}
+
+/**
+ * Fills a folder of a cache with these files and what npm installs for them, unless it is there already. It gets its
+ * name when it is whole, so that two processes can install the same thing at once. Throws with npm's own words.
+ */
+export async function installInto(
+  folder: string,
+  name: string,
+  files: Readonly<Record<string, string>>,
+  say: (line: string) => void,
+): Promise<void> {
+  if (fs.existsSync(join(folder, COMPLETE))) return;
+  say(`installing ${name} into ${folder}`);
+  fs.mkdirSync(dirname(folder), { recursive: true });
+  const unfinished = fs.mkdtempSync(`${folder}.`);
+  try {
+    for (const [file, text] of Object.entries(files)) fs.writeFileSync(join(unfinished, file), text);
+    // Nothing that is installed here needs an install script: native code comes as a binary in a package.
+    await npm(unfinished, INSTALL);
+    fs.writeFileSync(join(unfinished, COMPLETE), "");
+    if (!fs.existsSync(join(folder, COMPLETE))) fs.rmSync(folder, { recursive: true, force: true });
+    fs.renameSync(unfinished, folder);
+  } catch (error) {
+    if (!fs.existsSync(join(folder, COMPLETE))) throw error;
+  } finally {
+    fs.rmSync(unfinished, { recursive: true, force: true });
+  }
 }
 
 async function npm(folder: string, args: readonly string[]): Promise<void> {

@@ -102,7 +102,11 @@ export class Declarations {
     for (const [local, { name: all, source }] of imports) {
       if (all === "*" && source.startsWith(".")) code = code.replaceAll(new RegExp(`\\b${local}\\.(?=[A-Z])`, "g"), "");
     }
-    if (module.untyped.has(name)) throw new Error(`${file}: ${name} has a type that is inferred: write it down`);
+    if (module.untyped.has(name)) {
+      // What the compiler infers of them says less than the document that is made from them.
+      if (!isSchema(file)) throw new Error(`${file}: ${name} has a type that is inferred: write it down`);
+      code = `const ${name}: /* Zod schemas: openapi.json shows what they describe. */ object;`;
+    }
     const refers = declarations.flatMap(referencesIn).map(([first, second]) => {
       const space = imports.get(first!);
       return space?.name === "*" && second && space.source.startsWith(".")
@@ -199,7 +203,7 @@ function referencesIn(node: Node): string[][] {
     if (Array.isArray(value)) for (const one of value) visit(one);
     if (typeof value !== "object" || value === null || Array.isArray(value)) return;
     const one = value as Node;
-    const named = one["typeName"] ?? one["superClass"] ?? (one.type.includes("Heritage") ? one["expression"] : null);
+    const named = one["typeName"] ?? one["superClass"] ?? (one.type?.includes("Heritage") ? one["expression"] : null);
     if (named) found.push(pathOf(named as Node));
     if (one.type === "TSClassImplements") found.push(pathOf(one["expression"] as Node));
     for (const [key, inner] of Object.entries(one)) if (key !== "type") visit(inner);
@@ -213,6 +217,8 @@ function pathOf(node: Node): string[] {
   if (node.type === "TSQualifiedName") return [...pathOf(node["left"] as Node), ...pathOf(node["right"] as Node)];
   return [];
 }
+
+const isSchema = (file: string): boolean => file.replaceAll("\\", "/").includes("/src/schemas/");
 
 const isBlank = (text: string): boolean => text.trim() === "";
 

@@ -59,7 +59,8 @@ if (!process.connected) endAlone();
 
 const { root, layers, bail, setup } = JSON.parse(process.argv[2]!) as RunnerOptions;
 const say = (message: FromRunner): void => {
-  process.send?.(message);
+  // If nobody took it, the error of a campaign that has just died would end this process before it cleans up.
+  process.send?.(message, undefined, undefined, () => undefined);
 };
 const fromRoot = (path: string): string => relative(root, path).split(sep).join("/");
 

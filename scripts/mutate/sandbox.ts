@@ -65,11 +65,14 @@ export class Sandbox implements Disposable {
   }
 
   /** Runs tests on the source as it is, up to the first one that fails. */
-  run(tests: readonly TestSelection[], limits: RunLimits): Promise<RunResult> {
+  async run(tests: readonly TestSelection[], limits: RunLimits): Promise<RunResult> {
     if (this.#runner === null || this.#runner.isGone) this.#runner = this.#start({ bail: true });
     const changed = [...this.#changed];
     this.#changed.clear();
-    return this.#runner.run(tests, changed, limits);
+    const result = await this.#runner.run(tests, changed, limits);
+    // At once: if this process is killed, its runner is what removes the folders.
+    if (this.#runner?.isGone && !this.#isDisposed) this.#runner = this.#start({ bail: true });
+    return result;
   }
 
   /** Runs tests on sources with probes, and tells what each has hit. */

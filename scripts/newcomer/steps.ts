@@ -91,6 +91,14 @@ export async function followCommandPage(hour: Hour, { home, work }: { home: stri
     sees: [/Holdfast serves .* at http:/],
   });
   await hour.uses(`holdfast attach ${id}`, leave);
+  await hour.types(`holdfast share ${id} --expires 7d`, {
+    sees: [/http:\S+#token=/, /Anyone with this link can read/],
+  });
+  await hour.types("holdfast share --list", { sees: [/a better name/] });
+  await hour.types("holdfast share --revoke <link>", {
+    typed: "holdfast share --revoke $(holdfast share --list --json | head -n 1 | cut -d '\"' -f 4)",
+    sees: [/Revoked/],
+  });
   await hour.types("kill $(cat ~/serve.pid)");
 
   const copy = join(home, "backup/holdfast");
@@ -143,6 +151,19 @@ async function editors(hour: Hour): Promise<void> {
   await hour.types("holdfast wrap -- gemini --acp", {
     typed: `${hello} | holdfast wrap -- holdfast acp`,
     sees: [/"loadSession":true/],
+  });
+  const own = "--file editor.json --yes";
+  await hour.types("holdfast wrap --install jetbrains --name Gemini -- gemini --acp", {
+    typed: `holdfast wrap --install jetbrains ${own} --name Gemini -- gemini --acp`,
+    sees: [/^\+ .*"Gemini"/m, /sessions of "Gemini" survive/],
+  });
+  await hour.types("holdfast wrap --install zed", {
+    typed: `holdfast wrap --install zed ${own}`,
+    sees: [/wrapped already/, /Nothing to do/],
+  });
+  await hour.types("holdfast wrap --uninstall zed --name Gemini", {
+    typed: `holdfast wrap --uninstall zed ${own} --name Gemini`,
+    sees: [/runs without Holdfast/],
   });
 }
 

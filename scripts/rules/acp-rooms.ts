@@ -9,6 +9,13 @@ export const ACP_ROOMS: PackageRooms = {
     "agent/": [],
     // A proxy between an editor and an agent that nobody can change.
     "wrap/": [],
-    "index.ts": ["agent/", "wrap/"],
+    // A decorator for the stream of an agent in the same process, on the same record of sessions.
+    "durable/": ["wrap/"],
+    // Which processes stand between the editor and a wrapped agent.
+    "layout/": ["wrap/"],
+    // The entries.
+    "shim.ts": ["layout/"],
+    "wrap.ts": ["layout/", "wrap/"],
+    "index.ts": ["agent/", "durable/"],
   },
 };

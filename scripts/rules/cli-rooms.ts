@@ -27,7 +27,7 @@ export const CLI_ROOMS: PackageRooms = {
     "tools/files/": ["tools/paths/", "tools/results/"],
     "tools/shell/": ["tools/results/"],
     "tools/permission/": ["mcp-settings/", "store/", "tools/paths/"],
-    "tools/": ["tools/files/", "tools/shell/"],
+    "tools/": ["tools/files/", "tools/shell/", "transcript/"],
     "trust/": ["store/", "terminal/", "tools/paths/"],
 
     // MCP servers: started, restarted and ended; their tools and results, in the forms of the agent's own.
@@ -88,7 +88,12 @@ export const CLI_ROOMS: PackageRooms = {
       "screen/lines/",
     ],
     // The agent inside an editor.
-    "acp/": ["config.ts", "host/local/", "serve/", "store/", "terminal/", "transcript/", "version.ts"],
+    "acp/": [
+      ...["config.ts", "failure.ts", "host/local/", "serve/", "store/", "terminal/", "transcript/", "trust/"],
+      "version.ts",
+    ],
+    // Agents in the settings of editors.
+    "editors/": ["terminal/"],
     "demo/": ["host/", "store/", "terminal/", "tools/shell/", "transcript/"],
 
     // One file for each command; what they need is loaded when they run.
@@ -96,7 +101,7 @@ export const CLI_ROOMS: PackageRooms = {
       ...["config.ts", "demo/", "failure.ts", "mcp/", "mcp-server/", "mcp-settings/", "store/", "terminal/"],
       ...["tools/permission/", "tools/shell/", "trust/", "version.ts"],
     ],
-    "commands/agent/": ["acp/", "config.ts", "run/", "screen/", "serve/"],
+    "commands/agent/": ["acp/", "commands/", "config.ts", "editors/", "run/", "screen/", "serve/"],
     "commands/sessions/": [
       ...["commands/", "export/", "failure.ts", "screen/lines/", "store/", "terminal/", "transcript/", "trust/"],
     ],

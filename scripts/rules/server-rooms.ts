@@ -21,7 +21,7 @@ export const SERVER_ROOMS: PackageRooms = {
     "recorder/": ["access/", "schemas/"],
     // One function for each operation; then the application around them, on a socket.
     "handlers/": ["access/", "contract/", "events/", "hosting/", "openapi/", "reading/", "recorder/", "schemas/"],
-    "http/": ["access/", "contract/", "handlers/", "hosting/", "recorder/", "schemas/"],
+    "http/": ["access/", "contract/", "handlers/", "hosting/", "reading/", "recorder/", "schemas/"],
     // The other side of the connection.
     "client/": ["contract/", "schemas/"],
     "index.ts": ["access/", "client/", "contract/", "hosting/", "http/", "openapi/", "schemas/"],

@@ -5,21 +5,75 @@ const AGENT = ["packages/cli/test/unit/host-", "packages/cli/test/unit/agent-"];
 const TOOLS = ["packages/cli/test/unit/tools-", "packages/cli/test/unit/permission.test"];
 const MCP = ["packages/cli/test/unit/mcp.test"];
 const LOOKUP = ["packages/cli/test/unit/mcp-serve.test"];
+const EDITOR = ["packages/cli/test/unit/editor-tools.test"];
 const TRUST = ["packages/cli/test/unit/trust.test"];
 
 const RULES = ["packages/cli/test/unit/permission-shell.test"];
 
 const adapters = "packages/adapters/src/ai-sdk";
 const openaiAgents = "packages/adapters/src/openai-agents";
+const chat = `${adapters}/chat`;
+const CHAT = ["packages/adapters/test/unit/chat.test"];
 const OPENAI_AGENTS = ["packages/adapters/test/unit/openai-agents"];
 const saver = "packages/adapters/src/langgraph";
 const langchain = "packages/adapters/src/langchain";
+const claudeAgent = "packages/adapters/src/claude-agent";
+const CLAUDE_AGENT = ["packages/adapters/test/unit/claude-agent"];
 const cli = "packages/cli/src";
 const SAVER = ["packages/adapters/test/unit/langgraph"];
 const LANGCHAIN = ["packages/adapters/test/unit/langchain"];
 
 /** Ways to break the promises of the adapter and of the reference agent. */
 export const agentSabotages: readonly Sabotage[] = [
+  {
+    name: "chat: a message that is sent twice is two prompts",
+    room: chat,
+    file: "chats.ts",
+    find: "const key = `chat prompt ",
+    replace: "const key = performance.now() + `chat prompt ",
+    look: CHAT,
+  },
+  {
+    name: "chat: the browser decides who sees a message",
+    room: chat,
+    file: "browser-message.ts",
+    find: "const { hiddenFromModel: _, hiddenFromUser: __, ...rest } = given as Record<string, unknown>;",
+    replace: "const rest = given as Record<string, unknown>;",
+    look: CHAT,
+  },
+  {
+    name: "chat: the browser gives options to the provider",
+    room: chat,
+    file: "browser-message.ts",
+    find: 'parts.push({ type: "text", text: part.text });',
+    replace: "parts.push(part);",
+    look: CHAT,
+  },
+  {
+    name: "chat: a second, different answer counts as the first one repeated",
+    room: chat,
+    file: "chats.ts",
+    find: 'if (isHoldfastError(error, "KEY_TAKEN")) throw alreadyAnswered(',
+    replace:
+      'if (isHoldfastError(error, "KEY_TAKEN")) {\n          repeated++;\n          continue;\n        }\n        throw alreadyAnswered(',
+    look: CHAT,
+  },
+  {
+    name: "chat: a client-side tool is handed out before its start is recorded",
+    room: chat,
+    file: "answer.ts",
+    find: "for (const { toolCallId } of outcome.calls) await turn.toolStarted(toolCallId);",
+    replace: "{}",
+    look: CHAT,
+  },
+  {
+    name: "chat: a chat that the application refuses is open to all",
+    room: chat,
+    file: "durable-chat.ts",
+    find: "(await options.authorize({ id, request })) !== true",
+    replace: "(await options.authorize({ id, request })) === undefined",
+    look: CHAT,
+  },
   {
     name: "openai-agents: a tool runs before its start is recorded",
     room: openaiAgents,
@@ -56,7 +110,7 @@ export const agentSabotages: readonly Sabotage[] = [
     name: "openai-agents: a decision is not recorded before the approved tool runs",
     room: openaiAgents,
     file: "durable.ts",
-    find: "await session.note(NOTE, { turn: turn.number, decisions } as never);",
+    find: "await session.note(NOTE, { turn: turn.number, decisions: { ...decisions, ...decided } } as never);",
     replace: "",
     look: OPENAI_AGENTS,
   },
@@ -86,8 +140,8 @@ export const agentSabotages: readonly Sabotage[] = [
   },
   {
     name: "saver: what could not be written counts as stored",
-    room: saver,
-    file: "thread.ts",
+    room: "packages/adapters/src/state-journal",
+    file: "state-journal.ts",
     find: "// The state is ahead of the journal: it is read again.\n      this.#state = null;",
     replace: "",
     look: SAVER,
@@ -99,6 +153,63 @@ export const agentSabotages: readonly Sabotage[] = [
     find: "await this.#recording(() => this.#start(turn, id, name, args));",
     replace: "void this.#recording(() => this.#start(turn, id, name, args)).catch(() => {});",
     look: LANGCHAIN,
+  },
+  {
+    name: "langchain: an answer is handed on before it is recorded",
+    room: langchain,
+    file: "recorder.ts",
+    find: "    await this.#recording(async () => {\n      const [first, ...rest] = messages;",
+    replace: "    void this.#recording(async () => {\n      const [first, ...rest] = messages;",
+    look: LANGCHAIN,
+  },
+  {
+    name: "langchain: after a failed write, the agent goes on",
+    room: langchain,
+    file: "recorder.ts",
+    find: "if (this.#failure) throw this.#failure;",
+    replace: "",
+    look: LANGCHAIN,
+  },
+  {
+    name: "langchain: a call that was interrupted is started twice",
+    room: langchain,
+    file: "recorder.ts",
+    find: "if (!this.#interrupted.delete(id)) await",
+    replace: "await",
+    look: LANGCHAIN,
+  },
+  {
+    name: "langchain: a rejected call's result is not recorded",
+    room: langchain,
+    file: "recorder.ts",
+    find: "await this.recordResults(request.messages);",
+    replace: "",
+    look: LANGCHAIN,
+  },
+  {
+    name: "claude-agent: a tool runs before its start is recorded",
+    room: claudeAgent,
+    file: "session-store.ts",
+    find: "await this.#transcript(keyOf(input)).write({ plan: (state) => startRecords(state, input) });",
+    replace:
+      "void this.#transcript(keyOf(input)).write({ plan: (state) => startRecords(state, input) }).catch(() => {});",
+    look: CLAUDE_AGENT,
+  },
+  {
+    name: "claude-agent: an entry that is appended again is stored twice",
+    room: claudeAgent,
+    file: "entries.ts",
+    find: 'if (state.hasUuid(entry["uuid"])) continue;',
+    replace: "",
+    look: CLAUDE_AGENT,
+  },
+  {
+    name: "claude-agent: the model is told of an interruption only if the first attempt survives",
+    room: claudeAgent,
+    file: "state.ts",
+    find: 'this.#telling = record["calls"] as string[];',
+    replace: 'for (const call of record["calls"] as string[]) this.#started.delete(call);',
+    look: CLAUDE_AGENT,
   },
   {
     name: "adapter: a tool runs before its start is recorded",
@@ -181,7 +292,7 @@ export const agentSabotages: readonly Sabotage[] = [
     look: AGENT,
   },
   {
-    name: "agent: an approval in the journal counts, whoever wrote it",
+    name: "agent: an approval in the journal counts, even if somebody else wrote it",
     room: cli,
     file: "trust/trust.ts",
     find: "return this.#kept.approved.includes(digestOf(call));",
@@ -344,8 +455,8 @@ export const agentSabotages: readonly Sabotage[] = [
     name: "tools: a write is not checked again before the file is replaced",
     room: cli,
     file: "tools/files/write.ts",
-    find: "() => watch?.check());",
-    replace: "() => {});",
+    find: "const check = async (): Promise<void> => watch?.check();",
+    replace: "const check = async (): Promise<void> => {};",
     look: AGENT,
   },
   {
@@ -507,5 +618,77 @@ export const agentSabotages: readonly Sabotage[] = [
     find: "credentials(text.slice(0, chars + MARGIN_CHARS))",
     replace: "credentials(text.slice(0, chars))",
     look: LOOKUP,
+  },
+  {
+    name: "agent: a command in the editor's terminal is not recorded before it starts",
+    room: `${cli}/tools/shell`,
+    file: "editor-terminal.ts",
+    find: "await context.process(call, { pid: process.pid, started: EDITOR_TERMINAL });",
+    replace: "",
+    look: EDITOR,
+  },
+  {
+    name: "agent: a command that ran in the editor's terminal counts as never started",
+    room: `${cli}/tools/shell`,
+    file: "surviving-commands.ts",
+    find: 'return { kind: "unknown", running: false, output: "", shown: IN_EDITOR };',
+    replace: 'return { kind: "not-begun", running: false, output: "", shown: IN_EDITOR };',
+    look: EDITOR,
+  },
+  {
+    name: "agent: commands in the editor's terminal see all of its environment",
+    room: `${cli}/tools/shell`,
+    file: "editor-terminal.ts",
+    find: "exec env -i ",
+    replace: "exec env ",
+    look: EDITOR,
+  },
+  {
+    name: "agent: a terminal of the editor is not released",
+    room: `${cli}/tools/shell`,
+    file: "editor-terminal.ts",
+    find: "await Promise.race([terminal.release().catch(() => {}), passed(STOPPING_MS, undefined, { ref: false })]);",
+    replace: "",
+    look: EDITOR,
+  },
+  {
+    name: "agent: an edit replaces what the user has typed meanwhile",
+    room: `${cli}/tools/files`,
+    file: "edit.ts",
+    find: "|| now.text !== held.text)",
+    replace: ")",
+    look: EDITOR,
+  },
+  {
+    name: "agent: an approval is for the file on disk, not for the editor's text",
+    room: `${cli}/tools/files`,
+    file: "call-target.ts",
+    find: "const held = isChanged ? await heldText({ cwd, editor }, path) : null;",
+    replace: "const held = null as { text: string } | null;",
+    look: EDITOR,
+  },
+  {
+    name: "agent: a file outside the folder goes through the editor",
+    room: `${cli}/tools/files`,
+    file: "editor-file.ts",
+    find: "path !== folder && isInside(folder, path) ?",
+    replace: "path !== folder ?",
+    look: EDITOR,
+  },
+  {
+    name: "mcp: an editor's server takes the name of the user's own",
+    room: `${cli}/mcp-settings`,
+    file: "offered-servers.ts",
+    find: "if (!used.has(tried.toLowerCase())) return tried;",
+    replace: "return tried;",
+    look: EDITOR,
+  },
+  {
+    name: "mcp: the keys of a server stay in what it says",
+    room: `${cli}/mcp`,
+    file: "hide-secrets.ts",
+    find: 'rest.replaceAll(secret, "…")',
+    replace: "rest",
+    look: EDITOR,
   },
 ];

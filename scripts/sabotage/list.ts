@@ -1,9 +1,11 @@
+import { acpSabotages } from "./acp.ts";
 import { agentSabotages } from "./agent.ts";
 import { postgresSabotages } from "./postgres.ts";
 import { serverSabotages } from "./server.ts";
 import { sessionSabotages } from "./sessions.ts";
 import { sqliteSabotages } from "./sqlite.ts";
 import { webSabotages } from "./web.ts";
+import { wrapSabotages } from "./wrap.ts";
 
 /** One way to break the store, as a change of its source. Each must be caught by some test. */
 export interface Sabotage {
@@ -353,8 +355,15 @@ export const sabotages: readonly Sabotage[] = [
   {
     name: "keys are forgotten over an epoch",
     file: "stores/folder/writer.ts",
-    find: "      ...(records ? { keys: this.#ledger.keysToCarry() } : {}),\n",
+    find: "      ...(records ? { keys: this.#ledger.keysToCarry(key, records.length) } : {}),\n",
     replace: "",
+    look: CONFORMANCE,
+  },
+  {
+    name: "the key of an epoch is not recorded with it",
+    file: "stores/folder/writer.ts",
+    find: "this.#ledger.keysToCarry(key, records.length)",
+    replace: "this.#ledger.keysToCarry(undefined, records.length)",
     look: CONFORMANCE,
   },
   {
@@ -384,6 +393,27 @@ export const sabotages: readonly Sabotage[] = [
     find: "let count = tail.keep;",
     replace: "let count = scan.records.length;",
     look: [...UNIT, ...CONFORMANCE],
+  },
+  {
+    name: "a unit that is not complete is read with the part it begins in",
+    file: "stores/folder/files/read-parts.ts",
+    find: "unfinishedUnit(records, records.length, last)",
+    replace: "-1",
+    look: ["unit/read-parts"],
+  },
+  {
+    name: "what comes before the place where reading begins is trusted",
+    file: "stores/folder/files/read-parts.ts",
+    find: "const isTrusted = start === 0 ||",
+    replace: "const isTrusted = true || start === 0 ||",
+    look: ["unit/read-parts"],
+  },
+  {
+    name: "what is read from the middle need not reach what is wanted",
+    file: "stores/folder/files/read-parts.ts",
+    find: "(start === 0 || last! >= from) ? last! : null",
+    replace: "true ? last! : null",
+    look: ["unit/read-parts"],
   },
   {
     name: "readers heal",
@@ -555,8 +585,10 @@ export const sabotages: readonly Sabotage[] = [
   },
   ...sessionSabotages,
   ...sqliteSabotages,
+  ...acpSabotages,
   ...agentSabotages,
   ...postgresSabotages,
   ...serverSabotages,
   ...webSabotages,
+  ...wrapSabotages,
 ];

@@ -2,6 +2,7 @@ import type { Sabotage } from "./list.ts";
 
 const ACCESS = ["packages/server/test/end-to-end/access.test"];
 const EVENTS = ["packages/server/test/end-to-end/events.test"];
+const UNIT = ["packages/server/test/unit"];
 const HOSTING = ["packages/server/test/end-to-end/hosting.test"];
 
 const server = "packages/server/src";
@@ -36,8 +37,16 @@ export const serverSabotages: readonly Sabotage[] = [
     name: "server: a read-only token never expires",
     room: server,
     file: "access/credentials.ts",
-    find: "expiresAt === null || expiresAt > now",
-    replace: 'expiresAt === null || now !== ""',
+    find: "expiresAt === null || Date.parse(expiresAt) > now",
+    replace: "expiresAt === null || now > 0",
+    look: ACCESS,
+  },
+  {
+    name: "server: an event stream outlives its read-only token",
+    room: server,
+    file: "handlers/streams.ts",
+    find: "if (invalid.has(caller)) stream.end();",
+    replace: 'if (invalid.has(caller) && caller.access === "owner") stream.end();',
     look: ACCESS,
   },
   {
@@ -95,5 +104,45 @@ export const serverSabotages: readonly Sabotage[] = [
     find: 'if (type === "turn.ended") void chat.stop("server").catch(ignore);',
     replace: "void type;",
     look: HOSTING,
+  },
+  {
+    name: "server: a session is shown as running after its process was killed",
+    room: server,
+    file: "hosting/hosting.ts",
+    find: "known.cursor === hub.cursor && (await this.#isHeldAsIn(known))",
+    replace: "known.cursor === hub.cursor",
+    look: HOSTING,
+  },
+  {
+    name: "server: calls that never started are not on the timeline",
+    room: server,
+    file: "reading/timeline.ts",
+    find: "if (!this.#recordsStarts || this.#wait !== null || this.#recorded.size === 0) return [];",
+    replace: "if (this.#recordsStarts) return [];",
+    look: UNIT,
+  },
+  {
+    name: "server: an unknown outcome is hidden when bars are merged",
+    room: server,
+    file: "reading/resolution.ts",
+    find: "if (gravityOf(one.gravest) > gravityOf(last.gravest)) last.gravest = one.gravest;",
+    replace: "",
+    look: UNIT,
+  },
+  {
+    name: "server: marks of different kinds are merged",
+    room: server,
+    file: "reading/resolution.ts",
+    find: 'one.kind === "mark" ? one.mark :',
+    replace: 'one.kind === "mark" ? "mark" :',
+    look: UNIT,
+  },
+  {
+    name: "server: streamed text waits for a timer",
+    room: server,
+    file: "events/chat-feed.ts",
+    find: "    this.sync(event);\n    this.#pace();",
+    replace: "    void event;\n    this.#pace();",
+    look: UNIT,
   },
 ];

@@ -247,6 +247,13 @@ export const sessionSabotages: readonly Sabotage[] = [
     look: ["unit/exchange.property"],
   },
   {
+    name: "acp: a call whose id was used before is not replayed",
+    file: "dialects/acp.ts",
+    find: "if (!seen || beginsAgain(shape, call, seen, turns.length - 1)) {",
+    replace: "if (!seen) {",
+    look: ["unit/dialect-acp"],
+  },
+  {
     name: "openai-responses: reasoning is sent in front of whatever came next",
     file: "dialects/openai-responses.ts",
     find: "const isFollowed = kept.has(next) && !repeated.has(next) && entries[at]!.step === entries[next]!.step;",
@@ -284,14 +291,14 @@ export const sessionSabotages: readonly Sabotage[] = [
   {
     name: "once: the key is recorded after the call, not with it",
     file: "session/once.ts",
-    find: "  const appended = append(call.key);\n  call.unit = appended;",
-    replace: "  const appended = append(undefined);\n  void call.unit;",
+    find: "  const appended = write(call.key);\n  call.unit = appended;",
+    replace: "  const appended = write(undefined);\n  void call.unit;",
     look: ["unit/once"],
   },
   {
     name: "once: the end of a draft takes the key of the call that ends it",
     file: "session/once.ts",
-    find: '(unit[0]?.kind === "draft" && !call.streams)',
+    find: '(kind === "draft" && !call.streams)',
     replace: "false",
     look: ["unit/once"],
   },

@@ -22,4 +22,20 @@ export const webSabotages: readonly Sabotage[] = [
     replace: "const known = 0;",
     look: UNIT,
   },
+  {
+    name: "web: a jump asks for the conversation page by page",
+    room: web,
+    file: "state/item-pages.ts",
+    find: "{ around, near, limit: FIRST_PAGE }",
+    replace: "{ around, near, limit: 1 }",
+    look: UNIT,
+  },
+  {
+    name: "web: a link in a message may lead anywhere, also to a script",
+    room: web,
+    file: "text/markdown.ts",
+    find: "const LINKS = /^(?:https?:|mailto:)/i;",
+    replace: "const LINKS = /^/i;",
+    look: ["packages/web/test/browser/hostile.test"],
+  },
 ];

@@ -1,0 +1,100 @@
+import type { Sabotage } from "./list.ts";
+
+const wrap = "packages/acp/src/wrap";
+const layout = "packages/acp/src/layout";
+const KILLS = ["packages/cli/test/end-to-end/wrap-kill.test"];
+const SUPERVISOR = ["packages/cli/test/end-to-end/wrap-supervisor.test"];
+const WRAP = ["packages/cli/test/end-to-end/wrap.test"];
+const PARTS = ["packages/acp/test/unit"];
+const RECORDER = ["packages/holdfast/test/unit/recorder.test"];
+
+/** Ways to break the promises of `holdfast wrap`. */
+export const wrapSabotages: readonly Sabotage[] = [
+  {
+    name: "wrap: a refused prompt uses up what the agent is told of the conversation",
+    room: wrap,
+    file: "wrapped-agent.ts",
+    find: "    await session.prompt(message.params);\n    this.#forgotten.delete(session.id);",
+    replace: "    this.#forgotten.delete(session.id);\n    await session.prompt(message.params);",
+    look: WRAP,
+  },
+  {
+    name: "wrap: a fork begins without its source's conversation",
+    room: wrap,
+    file: "wrapped-agent.ts",
+    find: "await (known ? this.#library.fork(known, made, cwd) : this.#library.create(made, cwd));",
+    replace: "await this.#library.create(made, cwd);",
+    look: WRAP,
+  },
+  {
+    name: "wrap: a permission stays open when its editor is gone",
+    room: wrap,
+    file: "wrapped-agent.ts",
+    find: "if (this.#agent) await this.#agentRequests.refuseAll(this.#agent);",
+    replace: "",
+    look: SUPERVISOR,
+  },
+  {
+    name: "wrap: tools in sessions of their own outlive the agent",
+    room: wrap,
+    file: "process-family.ts",
+    find: "one.pid === this.#pid || one.group === this.#pid || this.#seen.has(keyOf(one)) || isMarked(one.pid);",
+    replace: "one.pid === this.#pid || one.group === this.#pid;",
+    look: KILLS,
+  },
+  {
+    name: "wrap: what the agent says during a replay is shown twice, or not at all",
+    room: wrap,
+    file: "wrapped-agent.ts",
+    find: "while (this.#replaying) await this.#replaying;",
+    replace: "",
+    look: SUPERVISOR,
+  },
+  {
+    name: "wrap: an outlet that waited keeps its listeners",
+    room: wrap,
+    file: "outlet.ts",
+    find: 'stream.off("drain", done).off("close", done);',
+    replace: "",
+    look: PARTS,
+  },
+  {
+    name: "wrap: the editor waits forever for what a dead supervisor had to answer",
+    room: layout,
+    file: "shim.ts",
+    find: "for (const id of unanswered)",
+    replace: "for (const id of unanswered.slice(0, 0))",
+    look: KILLS,
+  },
+  {
+    name: "wrap: a session loses its MCP servers when its supervisor dies",
+    room: layout,
+    file: "shim.ts",
+    find: "opened: this.#opened.all",
+    replace: "opened: []",
+    look: SUPERVISOR,
+  },
+  {
+    name: "wrap: the supervisor does not wait for the editor to come back",
+    room: layout,
+    file: "supervisor.ts",
+    find: "const until = performance.now() + graceMs;",
+    replace: "const until = performance.now() + 0 * graceMs;",
+    look: SUPERVISOR,
+  },
+  {
+    name: "wrap: a supervisor takes a second editor",
+    room: layout,
+    file: "supervisor.ts",
+    find: 'if (this.#isEnding || this.#attached?.state === "here") {',
+    replace: "if (this.#isEnding) {",
+    look: SUPERVISOR,
+  },
+  {
+    name: "recorder: a turn that its writer left open stays open",
+    file: "session/recorder.ts",
+    find: "await this.#append([...this.#leftOpen, {",
+    replace: "await this.#append([{",
+    look: RECORDER,
+  },
+];
