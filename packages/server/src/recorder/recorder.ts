@@ -121,12 +121,14 @@ export class Recorder {
     return this.#held.has(id) || this.#lines.has(id);
   }
 
-  /** With its recorder's own id, also a sign of life. */
+  /** With its recorder's own id, also a sign of life. Throws RECORDER_UNKNOWN if it is not the recorder (any more). */
   async state(id: string, recorder?: string): Promise<Recording> {
     const held = this.#held.get(id);
-    if (!held) return recordingOf(await this.#store.read(id), null, this.#idleMs);
-    if (held.recorder === recorder) held.usedAt = this.#now();
-    return this.#show(held, recorder);
+    const state = held ? this.#show(held, recorder) : recordingOf(await this.#store.read(id), null, this.#idleMs);
+    if (recorder === undefined) return state;
+    if (held?.recorder !== recorder) throw recorderUnknown(id);
+    held.usedAt = this.#now();
+    return state;
   }
 
   /**

@@ -295,12 +295,13 @@ export const recorderOperations = {
     path: "/sessions/:id/recording",
     tag: "recorder",
     summary: "Where the recording of a session stands",
-    description: "With the caller's own `recorder`, it also counts as a sign of life.",
+    description:
+      "With the caller's own `recorder`, it also counts as a sign of life, and is refused if the caller is no longer the recorder.",
     access: "owner",
     params: id,
     query: z.strictObject({ recorder: recorder.optional() }),
     answers: { 200: recording },
-    problems: [404, 422],
+    problems: [404, 409, 422],
   },
   releaseRecording: {
     method: "delete",

@@ -366,6 +366,7 @@ test("two recorders: the second is refused unless it takes the session; then the
   expect(await first.refused({ type: "tool.ended", call: "c1", value: "late" })).toBe("RECORDER_UNKNOWN");
   expect((await first.request()).body.code).toBe("RECORDER_UNKNOWN");
   expect((await first.release()).body.code).toBe("RECORDER_UNKNOWN");
+  expect((await first.state(first.recorder)).body).toMatchObject({ status: 409, code: "RECORDER_UNKNOWN" });
   await second.makes({ type: "turn.resume", calls: "rerun" });
   expect((await second.state()).body.turn.calls.map(({ id }: { id: string }) => id)).toEqual(["c2"]);
   await second.makes({ type: "tool.started", call: "c2" });
@@ -400,6 +401,7 @@ test("a silent recorder loses the session after the stated time, and its turn is
   await expect(recorder.record(session, own!, "k", { type: "turn.end" })).rejects.toMatchObject({
     code: "RECORDER_UNKNOWN",
   });
+  await expect(recorder.state(session, own!)).rejects.toMatchObject({ code: "RECORDER_UNKNOWN" });
   expect((await recorder.take(session, false)).next).toBe("resume");
   await recorder.stop(0);
 });
