@@ -91,8 +91,8 @@ test("show opens the pager for what is longer than the screen, and q ends it", a
   expect(screen).not.toContain("item 59");
   // What Ctrl+C means is for the pager to decide: less goes on.
   await terminal.keys("C-c");
-  await terminal.keys("G");
-  await terminal.until("item 59");
+  // Keys that are typed while less handles Ctrl+C may be lost.
+  await expect.poll(() => terminal.keys("G").then(() => terminal.screen())).toContain("item 59");
   await terminal.keys("q");
   expect(await terminal.ended()).toMatchObject({ code: 0, signal: null });
 });

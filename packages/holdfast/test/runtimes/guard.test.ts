@@ -146,7 +146,7 @@ describe.each(everyRuntime)("$name: what guard promises", (runtime) => {
     await using agent = startAgent(runtime, join(here.path, "store"), "handles");
     await agent.ready;
     agent.tell();
-    await expect.poll(() => agent.said().includes("handled"), { timeout: 20_000 }).toBe(true);
+    await expect.poll(() => agent.said().includes("handled")).toBe(true);
     agent.kill("SIGTERM");
     expect(await agent.died).toEqual({ code: null, signal: "SIGTERM" });
     expect(signalsIn(await recordsOf(agent))).toEqual([{ signal: "SIGTERM" }]);

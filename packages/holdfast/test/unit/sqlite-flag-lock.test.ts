@@ -84,7 +84,7 @@ test("somebody who was killed inside a use is in nobody's way for long, and the 
   for (let i = 0; i < 3; i++) {
     expect(spawnSync(process.execPath, [SOURCE, USER, "die", folder], { stdio: "inherit" }).signal).toBe("SIGKILL");
     const lock = FlagLock.open(nodeDisk, folder);
-    await expect.poll(() => can(() => lock.use("write", () => {})), { timeout: 20_000, interval: 5 }).toBe(true);
+    await expect.poll(() => can(() => lock.use("write", () => {})), { interval: 5 }).toBe(true);
     expect(lock.use("alone", () => lock.isShared())).toBe(false);
     lock.close();
   }
@@ -159,7 +159,7 @@ test("once closed it makes no file any more, not even for a hard lock that waits
   const locks = Array.from({ length: 20 }, () => FlagLock.open(nodeDisk, folder));
   const hardLocks = (): number => readdirSync(folder).filter((name) => name.endsWith(".lock")).length;
   // By the second one, all of them have asked.
-  await expect.poll(hardLocks, { timeout: 20_000, interval: 1 }).toBeGreaterThan(1);
+  await expect.poll(hardLocks, { interval: 1 }).toBeGreaterThan(1);
   for (const lock of locks) lock.close();
   const made = hardLocks();
   // Those that wait are asked for one after another, in the order in which they came: this one is the last.

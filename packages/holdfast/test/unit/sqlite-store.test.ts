@@ -189,5 +189,5 @@ test("a session that stays open: a second after the last line, its row says so t
   using database = new DatabaseSync(file, { readOnly: true });
   const headInRow = (): unknown => database.prepare("SELECT head FROM sessions").get()?.["head"];
   expect(headInRow()).toBeLessThan(journal.head);
-  await vi.waitFor(() => expect(headInRow()).toBe(journal.head), { timeout: 20_000, interval: 50 });
+  await vi.waitFor(() => expect(headInRow()).toBe(journal.head), { timeout: 60_000, interval: 50 });
 });

@@ -261,7 +261,7 @@ describe("S10: group commit", () => {
       const journal = await store.create(id, []);
       const { last } = await journal.append(note("a"));
       expect(journal.durable).toBeLessThan(last);
-      await expect.poll(() => journal.durable, { timeout: 10_000 }).toBe(last);
+      await expect.poll(() => journal.durable).toBe(last);
     }
     const writer = join(import.meta.dirname, "sqlite-writer.ts");
     const child = spawnSync(process.execPath, ["--conditions=holdfast-source", writer, "exit", file, id], {

@@ -58,7 +58,7 @@ describe("lists", () => {
     await Promise.all(journals.map((journal) => journal.append({ kind: "note" })));
     // Nor does it save their rows later.
     const saved = `SELECT count(*)::int AS rows FROM ${schema}.catalogue WHERE live_head = 3`;
-    await expect.poll(() => one(saved), { timeout: 20_000 }).toEqual({ rows: count });
+    await expect.poll(() => one(saved)).toEqual({ rows: count });
     await server.query(`UPDATE ${schema}.workers SET expires = now() - interval '1 minute'`);
     return journals;
   }
@@ -97,9 +97,7 @@ describe("lists", () => {
     const other = await open(schema);
     await other.list();
     await journal!.append({ kind: "note" });
-    await expect
-      .poll(async () => (await other.list()).sessions[0], { timeout: 10_000 })
-      .toMatchObject({ head: 4, closed: false });
+    await expect.poll(async () => (await other.list()).sessions[0]).toMatchObject({ head: 4, closed: false });
   });
 
   test("a worker knows when others may take it for dead", async () => {
@@ -149,7 +147,7 @@ describe("lists", () => {
         await catalogue.save(lease, { head, at, stamp: at, row: { title: `Title ${head}`, turns: head } }, "live");
       }
     });
-    await expect.poll(() => one(stats, [schema]), { timeout: 10_000 }).toEqual({ updates: 40, hot: 40 });
+    await expect.poll(() => one(stats, [schema])).toEqual({ updates: 40, hot: 40 });
     const { sessions } = await store.list({ where: { turns: 41 } });
     expect(sessions).toMatchObject([{ id: journal.id, head: 41, summary: { title: "Title 41" }, closed: false }]);
     // Others sort after it, although no index has its time.
@@ -242,5 +240,5 @@ test("S27: a worker listens only while it follows", async () => {
     if (seq === 3) await journal.append({ kind: "note" });
   }
   expect(sent).toEqual(["LISTEN holdfast"]);
-  await expect.poll(() => sent, { timeout: 5000 }).toEqual(["LISTEN holdfast", "UNLISTEN holdfast"]);
+  await expect.poll(() => sent).toEqual(["LISTEN holdfast", "UNLISTEN holdfast"]);
 });

@@ -116,7 +116,7 @@ describe("migrations", () => {
     await reading.query(`BEGIN; SELECT FROM ${quoted(schema)}.catalogue`);
     const opening = openPostgresStore(server.url, { schema, monthsAhead: 0 });
     const waiting = "SELECT FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND query LIKE '%unclosed_head%'";
-    await expect.poll(() => server.query(waiting), { timeout: 10_000, interval: 1 }).toHaveLength(1);
+    await expect.poll(() => server.query(waiting), { interval: 1 }).toHaveLength(1);
     // Behind it in the queue for the table, and through before the reader has ended.
     await server.query(`UPDATE ${quoted(schema)}.catalogue SET closed = closed WHERE id = $1`, [ids[0]]);
     await reading.query("COMMIT");

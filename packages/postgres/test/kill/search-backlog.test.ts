@@ -109,5 +109,5 @@ test("the first search is prepared in the background, a few sessions at a time, 
   index.note(await session(store, [said("m1", "noted")]));
   const indexed = (): Promise<Record<string, unknown>> =>
     one(`SELECT count(*)::int AS sessions FROM ${schema}.texts_sessions`);
-  await expect.poll(indexed, { timeout: 20_000 }).toEqual({ sessions: 51 });
+  await expect.poll(indexed).toEqual({ sessions: 51 });
 });

@@ -102,11 +102,11 @@ test("S26: a worker that lost its connection, and is back before its session is 
   const taker = await openPostgresStore(pool, { ...options, directUrl: null, answerMs: 60_000 });
   onTestFinished(() => taker.close());
   network.refuse(true);
-  await expect.poll(() => taker.holder(journal.id), { timeout: 10_000 }).toBeNull();
+  await expect.poll(() => taker.holder(journal.id)).toBeNull();
   const opening = expect(taker.open(journal.id)).rejects.toMatchObject({ code: "SESSION_BUSY" });
   await taking.promise;
   network.refuse(false);
-  await expect.poll(() => taker.holder(journal.id), { timeout: 10_000 }).toMatchObject({ pid: process.pid });
+  await expect.poll(() => taker.holder(journal.id)).toMatchObject({ pid: process.pid });
   back.resolve();
   await opening;
   await journal.append({ kind: "note" });
@@ -154,8 +154,7 @@ describe("news", () => {
     await listener.query("LISTEN holdfast");
     const journals = await Promise.all([1, 2, 3].map(() => store.create(newId(), [])));
     for (let n = 0; n < 20; n++) await Promise.all(journals.map((journal) => journal.append({ kind: "note" })));
-    for (const { id, head } of journals)
-      await expect.poll(() => told.join(" "), { timeout: 5000 }).toContain(`${id}:${head}`);
+    for (const { id, head } of journals) await expect.poll(() => told.join(" ")).toContain(`${id}:${head}`);
     expect(told.length).toBeLessThan(60);
   });
 
@@ -489,7 +488,7 @@ describe("nothing is waited for without an end", () => {
     const opening = openPostgresStore(network.through(server.url), { ...options, answerMs: 400, patienceMs: 5000 });
     const told = expect(opening).rejects.toMatchObject({ code: "STORE_IO" });
     const asks = "SELECT FROM pg_stat_activity WHERE query LIKE 'SELECT pg_try_advisory_xact_lock(%'";
-    await expect.poll(() => server.query(asks), { timeout: 10_000 }).not.toEqual([]);
+    await expect.poll(() => server.query(asks)).not.toEqual([]);
     // The lock is its own from now on, and it does not know.
     network.loseAnswers();
     await other.query("SELECT pg_advisory_unlock($1)", [MIGRATION_LOCK]);

@@ -89,10 +89,10 @@ test(`the timeline of ${MESSAGES} messages is small, and shows each bar after zo
     await page.mouse.move(box.x + box.width / 2 + (moves++ % 2), box.y + 65);
     return (await tip.isVisible()) ? tip.innerText() : "";
   };
-  await expect.poll(shown, { timeout: 30_000 }).toMatch(/model calls/);
+  await expect.poll(shown).toMatch(/model calls/);
   for (let step = 0; step < 30; step++) await page.keyboard.press("+");
-  await expect.poll(shown, { timeout: 30_000 }).toMatch(/^Model/);
-  await expect.poll(() => sizes.length, { timeout: 30_000 }).toBeGreaterThan(1);
+  await expect.poll(shown).toMatch(/^Model/);
+  await expect.poll(() => sizes.length).toBeGreaterThan(1);
   stop();
   for (const size of await Promise.all(sizes)) expect(size).toBeLessThan(200_000);
 });
