@@ -201,7 +201,7 @@ export class Chats {
     });
   }
 
-  /** Which answers are new. Throws a refusal if one contradicts an earlier answer, and none is new. */
+  /** Which answers are new. Throws a refusal if one contradicts an earlier answer: then none counts. */
   async #judge(
     chat: string,
     view: View,
@@ -212,14 +212,13 @@ export class Chats {
     const isNewest = (view.interruption?.turn ?? view.running) === turn;
     const waits = isNewest ? waitsOf(view, tools) : null;
     const fresh = answers.filter((answer) => waits && isAwaited(answer, waits));
-    if (fresh.length > 0) {
-      for (const { kind, toolName, answer } of fresh)
-        if (kind === "output" && "value" in answer) await checkedOutput(tools, toolName, answer.value);
-      return { fresh, isStale: false };
-    }
+    for (const { kind, toolName, answer } of fresh)
+      if (kind === "output" && "value" in answer) await checkedOutput(tools, toolName, answer.value);
     const keys = new AnswerKeys(view.entries, turn, tools);
     let repeated = 0;
     for (const answer of answers) {
+      // A reloaded page sends earlier outputs along, as their schemas made them: only decisions can be compared.
+      if (fresh.includes(answer) || (fresh.length > 0 && answer.kind === "output")) continue;
       const key = keys.of(answer);
       try {
         if (key !== null && (await this.#parts.store.once(sessionIdOf(chat), key, answer.content))) repeated++;
@@ -228,7 +227,7 @@ export class Chats {
         throw error;
       }
     }
-    return { fresh, isStale: answers.length > 0 && repeated === 0 };
+    return { fresh, isStale: fresh.length === 0 && answers.length > 0 && repeated === 0 };
   }
 
   async #record(
