@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from "node:timers/promises";
-import type { ModelMessage, UIMessage, UIMessageChunk } from "ai";
+import type { ModelMessage, UIMessage } from "ai";
 import { idFrom, isHoldfastError, type Reading, type Session, type Store } from "holdfast";
 import { keepOrClose, resumeTurn } from "../resume.ts";
 import { uiChunks } from "../ui-chunks.ts";
@@ -7,19 +7,21 @@ import { type UIMessagesOptions, uiMessages } from "../ui-messages.ts";
 import { ActiveChat } from "./active-chat.ts";
 import { answersFrom, checkedOutput, type PageAnswer, type Prompt } from "./browser-message.ts";
 import { type ChunkSource, startingWith } from "./chunk-log.ts";
+import { endOfAnswer, finish } from "./end-of-answer.ts";
 import { followAnswer } from "./follow.ts";
 import { alreadyAnswered, answerStays, invalid, notFound, Refusal } from "./problem.ts";
 import { isAwaited, recordAnswer, suspension } from "./record-answer.ts";
-import { BY_USER, isStopped, isWaiting, stateOf, type View } from "./state.ts";
+import { BY_USER, isOver, isWaiting, stateOf, type View } from "./state.ts";
 import type { ChatSettings, ChatState, DurableChatOptions } from "./surface.ts";
 import { uiChanges } from "./ui-changes.ts";
 import { AnswerKeys, waitsOf } from "./waits.ts";
 
 /** The label of a session that names its chat. */
 const LABEL = "chat";
-/** Another server may be about to free the session. */
 const OPEN_TRIES = 10;
 const OPEN_PAUSE_MS = 100;
+/** How long a page may take from loading the state to asking for the stream. */
+const PROMISED_MS = 60_000;
 
 /** What the handlers do, without HTTP. */
 export interface ChatParts {
@@ -46,23 +48,43 @@ export class Chats {
   readonly #parts: ChatParts;
   readonly #active = new Map<string, ActiveChat>();
   readonly #last = new Map<string, Promise<unknown>>();
+  /** The prompts of answers that pages were told to ask for, by chat. */
+  readonly #promised = new Map<string, string>();
 
   constructor(parts: ChatParts) {
     this.#parts = parts;
   }
 
   async state(chat: string): Promise<ChatState> {
+    const options = await this.#uiOptions(chat);
+    // Between two turns, the next prompt in the queue is about to get its own.
+    await this.#active.get(chat)?.running();
     const view = await this.#view(chat);
     if (!view) return { messages: [], status: "ready", interrupted: null };
-    return stateOf(view, await this.#uiOptions(chat));
+    const state = stateOf(view, options);
+    if (state.status === "running") this.#promise(chat, view);
+    return state;
   }
 
   /** The running answer, here or on another server; null if there is none. */
   async running(chat: string, after: string | null): Promise<ChunkSource | null> {
-    const active = this.#active.get(chat);
-    if (active && !active.current.isOver) return active.current.read(after);
-    const view = active ? null : await this.#read(chat);
-    return view?.running == null ? null : this.#follow(chat, view);
+    const running = await this.#active.get(chat)?.running();
+    if (running) return running.read(after);
+    const view = await this.#read(chat);
+    if (view?.running != null) return this.#follow(chat, view);
+    const promised = this.#promised.get(chat);
+    return promised === undefined ? null : this.#finished(chat, promised);
+  }
+
+  /** A page that is told that the chat runs asks for the stream next. The answer may be over by then. */
+  #promise(chat: string, { entries, running }: View): void {
+    const prompt = entries.find(({ turn }) => turn === running)?.id;
+    if (prompt === undefined) return;
+    this.#promised.set(chat, prompt);
+    const forget = (): void => {
+      if (this.#promised.get(chat) === prompt) this.#promised.delete(chat);
+    };
+    setTimeout(forget, PROMISED_MS).unref();
   }
 
   async stop(chat: string): Promise<void> {
@@ -81,6 +103,7 @@ export class Chats {
 
   /** Records the prompt, once, and returns its answer. */
   async prompt(chat: string, prompt: Prompt, { isRegenerated = false } = {}): Promise<Reply> {
+    if (prompt.id.startsWith(`${sessionIdOf(chat)}.`)) throw invalid("its id is that of an answer");
     const { answer, reply } = await this.#inOrderUntil(chat, () => this.#take(chat, prompt));
     if (isRegenerated && reply?.isOver) throw answerStays();
     if (reply) return reply;
@@ -100,15 +123,23 @@ export class Chats {
       const { repeated } = await active.session.once(key, content, () => active.session.enqueue(message, options));
       return { answer: { isRepeated: repeated, waiting: active.answerTo(id) } };
     }
-    const known = await this.#known(chat, key, content);
-    const reply = known && (await this.#repeated(chat, id, known));
-    if (reply) return { reply };
+    // While another server has the session, it may be recording this very prompt.
+    const { reply, session } = await whileBusy(async () => {
+      const known = await this.#known(chat, key, content);
+      const reply = known && (await this.#repeated(chat, id, known));
+      return reply ? { reply } : { session: await this.#openNow(chat, true) };
+    });
+    if (!session) return { reply };
     const settings = await this.#parts.settingsOf(chat);
-    const session = await this.#open(chat, true);
     return this.#closingOnError(session, async () => {
       const { repeated } = await session.once(key, content, () =>
         session.startTurn(message, { ...options, model: modelIdOf(settings) }),
       );
+      const reply = repeated && (await this.#repeated(chat, id, session));
+      if (reply) {
+        await session.close();
+        return { reply };
+      }
       if (!session.turn && !(await this.#continue(session, id))) {
         await session.close();
         return { reply: { source: await this.#finished(chat, id), isRepeated: repeated } };
@@ -124,14 +155,8 @@ export class Chats {
     if (view.running !== null && entry?.turn === view.running)
       return { source: await this.#follow(chat, view), isRepeated: true };
     const isOpen = view.interruption?.turn === entry?.turn || view.queue.some(({ id }) => id === prompt);
-    const isMade = !isOpen || (view.interruption && this.#isOver(view, await this.#parts.settingsOf(chat)));
+    const isMade = !isOpen || (view.interruption && isOver(view, (await this.#parts.settingsOf(chat)).tools));
     return isMade ? { source: await this.#finished(chat, prompt), isRepeated: true, isOver: true } : null;
-  }
-
-  #isOver(view: View, { tools }: ChatSettings): boolean {
-    const { interruption } = view;
-    if (!interruption || interruption.answered || isStopped(interruption)) return true;
-    return isWaiting(interruption, waitsOf(view, tools));
   }
 
   /** Goes on with the interrupted turn, or with the next prompt in the queue. Returns whether a turn is open. */
@@ -148,7 +173,7 @@ export class Chats {
       const active = this.#active.get(chat);
       if (active) return active.current.isOver ? active : undefined;
       const settings = await this.#parts.settingsOf(chat);
-      const session = await this.#open(chat, false);
+      const session = await this.#open(chat);
       await this.#closingOnError(session, async () => {
         if (session.interruption && isWaiting(session.interruption, waitsOf(session, settings.tools)))
           throw new Refusal(409, "WAITING", "The chat waits for an answer to a tool call. Answer it to go on.");
@@ -181,7 +206,7 @@ export class Chats {
     }
     if (view.running === turn)
       return { source: await this.#follow(chat, view as Reading<ModelMessage>, message), isRepeated: true };
-    const isBroken = view.interruption?.turn === turn && !this.#isOver(view, settings);
+    const isBroken = view.interruption?.turn === turn && !isOver(view, settings.tools);
     if (isBroken) return this.#resumed(chat, message, settings);
     if (verdict.isStale)
       throw new Refusal(409, "NOT_WAITING", "Nothing waits for this answer any more. Load the chat again.");
@@ -189,7 +214,7 @@ export class Chats {
   }
 
   async #resumed(chat: string, message: UIMessage, settings: ChatSettings): Promise<Reply> {
-    const session = await this.#open(chat, false);
+    const session = await this.#open(chat);
     return this.#closingOnError(session, async () => {
       if (await this.#continue(session)) {
         const { current } = this.#begin(chat, session, settings);
@@ -237,7 +262,7 @@ export class Chats {
     fresh: readonly PageAnswer[],
     settings: ChatSettings,
   ): Promise<Reply> {
-    const session = await this.#open(chat, false);
+    const session = await this.#open(chat);
     return this.#closingOnError(session, async () => {
       const waits = waitsOf(session, settings.tools);
       if (session.interruption?.turn !== number || !fresh.some((answer) => isAwaited(answer, waits)))
@@ -281,41 +306,45 @@ export class Chats {
     }
   }
 
-  async #open(chat: string, mayCreate: boolean): Promise<Session<ModelMessage>> {
-    const { store, options } = this.#parts;
+  #open(chat: string): Promise<Session<ModelMessage>> {
+    return whileBusy(() => this.#openNow(chat, false));
+  }
+
+  async #openNow(chat: string, mayCreate: boolean): Promise<Session<ModelMessage>> {
+    const { store } = this.#parts;
     const id = sessionIdOf(chat);
     for (let tries = 1; ; tries++) {
       try {
-        return await store.resume<ModelMessage>(id, { dialect: "ai-sdk" });
+        const session = await store.resume<ModelMessage>(id, { dialect: "ai-sdk" });
+        // Whoever created it may have been killed before it had told the application.
+        const isNew = mayCreate && session.entries.length + session.queue.length === 0;
+        return isNew ? this.#announce(chat, session) : session;
       } catch (error) {
-        if (isHoldfastError(error, "SESSION_BUSY") && tries < OPEN_TRIES) {
-          await sleep(OPEN_PAUSE_MS);
-          continue;
-        }
         if (!isHoldfastError(error, "SESSION_NOT_FOUND")) throw error;
         if (!mayCreate) throw notFound();
       }
       try {
         const session = await store.create<ModelMessage>({ dialect: "ai-sdk", id, labels: { [LABEL]: chat } });
-        await this.#closingOnError(session, async () => options.onCreate?.({ id: chat, session }));
-        return session;
+        return this.#announce(chat, session);
       } catch (error) {
         if (!isHoldfastError(error, "SESSION_EXISTS") || tries >= OPEN_TRIES) throw error;
       }
     }
   }
 
+  async #announce(chat: string, session: Session<ModelMessage>): Promise<Session<ModelMessage>> {
+    await this.#closingOnError(session, async () => this.#parts.options.onCreate?.({ id: chat, session }));
+    return session;
+  }
+
   /** The conversation, if this prompt is in it. Throws KEY_TAKEN if it had another text. */
   async #known(chat: string, key: string, content: string): Promise<Reading<ModelMessage> | null> {
-    for (let tries = 1; ; tries++) {
-      try {
-        const made = await this.#parts.store.once(sessionIdOf(chat), key, content);
-        return made && (await this.#read(chat));
-      } catch (error) {
-        if (isHoldfastError(error, "SESSION_NOT_FOUND")) return null;
-        if (!isHoldfastError(error, "SESSION_BUSY") || tries >= OPEN_TRIES) throw error;
-        await sleep(OPEN_PAUSE_MS);
-      }
+    try {
+      const made = await this.#parts.store.once(sessionIdOf(chat), key, content);
+      return made && (await this.#read(chat));
+    } catch (error) {
+      if (isHoldfastError(error, "SESSION_NOT_FOUND")) return null;
+      throw error;
     }
   }
 
@@ -341,10 +370,15 @@ export class Chats {
   /** An answer that is over, as the stream that would have produced it. */
   async #finished(chat: string, prompt: string): Promise<ChunkSource> {
     const view = await this.#view(chat);
-    const entry = view?.entries.find(({ id }) => id === prompt);
-    const all = view ? uiMessages(view, await this.#uiOptions(chat)) : [];
-    const answer = all.find(({ id, role }) => role === "assistant" && id === `${view?.id}.${entry?.turn}`);
-    return startingWith([...(answer ? uiChunks(answer) : []), finish(answer)], null);
+    if (!view) throw notFound();
+    const options = await this.#uiOptions(chat);
+    const isQueued = view.queue.some(({ id }) => id === prompt);
+    const turn = isQueued ? null : view.entries.find(({ id }) => id === prompt)?.turn;
+    const answer = uiMessages(view, options).find(
+      ({ id, role }) => role === "assistant" && id === `${view.id}.${turn}`,
+    );
+    const end = endOfAnswer(view, turn, answer, options, this.#parts.onError);
+    return startingWith([...(answer ? uiChunks(answer) : []), end], null);
   }
 
   /** What the page lacks of a message that is over. */
@@ -389,9 +423,16 @@ interface Taken {
   readonly answer?: { readonly isRepeated: boolean; readonly waiting: ReturnType<ActiveChat["answerTo"]> };
 }
 
-function finish(answer: UIMessage | undefined): UIMessageChunk {
-  const metadata = answer?.metadata === undefined ? {} : { messageMetadata: answer.metadata };
-  return { type: "finish", ...metadata } as UIMessageChunk;
+/** Another server may be about to free the session. */
+async function whileBusy<T>(act: () => Promise<T>): Promise<T> {
+  for (let tries = 1; ; tries++) {
+    try {
+      return await act();
+    } catch (error) {
+      if (!isHoldfastError(error, "SESSION_BUSY") || tries >= OPEN_TRIES) throw error;
+      await sleep(OPEN_PAUSE_MS);
+    }
+  }
 }
 
 function modelIdOf({ model }: ChatSettings): string {

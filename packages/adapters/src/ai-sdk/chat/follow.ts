@@ -3,6 +3,7 @@ import type { DraftContent, JournalRecord, Reading, Store } from "holdfast";
 import { type UIMessagesOptions, uiMessages } from "../ui-messages.ts";
 import type { ChunkSource, Numbered } from "./chunk-log.ts";
 import { draftParts } from "./draft-parts.ts";
+import { endOfAnswer } from "./end-of-answer.ts";
 import { type OpenWords, uiChanges } from "./ui-changes.ts";
 
 type Part = UIMessage["parts"][number];
@@ -134,13 +135,7 @@ class FollowedAnswer {
     // A step that was cleared is still there, empty.
     this.#shown = stepsIn(this.#shown) > stepsIn(parts) ? [...parts, { type: "step-start" }] : parts;
     if (!this.isOver) return chunks;
-    const { interruption } = this.#reading;
-    const isBroken =
-      interruption?.turn === this.#turn && !interruption.answered && interruption.how.kind !== "suspended";
-    const metadata = message?.metadata === undefined ? {} : { messageMetadata: message.metadata };
-    return isBroken && interruption.how.kind !== "aborted"
-      ? [...chunks, { type: "error", errorText: onError(new Error("The answer broke off.")) }]
-      : [...chunks, { type: "finish", ...metadata } as UIMessageChunk];
+    return [...chunks, endOfAnswer(this.#reading, this.#turn, message, options, onError)];
   }
 }
 
