@@ -5,9 +5,13 @@ const INPUT_CHARS_MAX = 500;
 const OUTCOME_CHARS_MAX = 2000;
 
 /** What the model is told about the end of the previous process; null if nothing is to be told. */
-export function describeInterruption({ prompts, calls }: SessionInterruption): string | null {
-  if (prompts.length === 0 && calls.length === 0) return null;
-  const lines = ["The previous process of this session died before it could finish."];
+export function describeInterruption({ prompts, calls, unreadable = [] }: SessionInterruption): string | null {
+  const unknown = unreadable.map(
+    (subpath) =>
+      `The record of the sub-agent ${subpath} cannot be read: whether its tool calls took effect is unknown.`,
+  );
+  if (prompts.length === 0 && calls.length === 0) return unknown.length > 0 ? unknown.join("\n") : null;
+  const lines = ["The previous process of this session died before it could finish.", ...unknown];
   for (const prompt of prompts)
     lines.push(`This prompt was not answered, and is not in the conversation: ${quoted(prompt)}`);
   if (calls.length > 0) lines.push("These tool calls have no result in the conversation:");
