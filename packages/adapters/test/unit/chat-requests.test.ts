@@ -1,11 +1,13 @@
 import { type ToolSet, tool } from "ai";
 import { openStore, type Store } from "holdfast";
-import { expect, test } from "vitest";
+import { Memory, openMemoryStore, openStoreWith } from "holdfast/store";
+import { expect, test, vi } from "vitest";
 import { place } from "../../../holdfast/test/place.ts";
 import { BASE, chunksOf, held, nothing, Server, says, wordsIn } from "../memory-chat.ts";
 import { call, text } from "../scripted-model.ts";
 
-const stream = (server: Server): Promise<Response> => server.chat.GET(new Request(`${BASE}/${server.id}/stream`));
+const stream = ({ chat, id: own }: Server, id = own): Promise<Response> =>
+  chat.GET(new Request(`${BASE}/${id}/stream`));
 
 const asks: ToolSet = { send: tool({ inputSchema: nothing, needsApproval: true, execute: async () => "Sent." }) };
 
@@ -177,10 +179,38 @@ test("a page that follows another server learns that this server was shut down i
   await server.post(says("m", "Count."));
   await slow.said;
   const other = new Server(there, []);
-  const following = await other.chat.GET(new Request(`${BASE}/${server.id}/stream`));
-  const ended = chunksOf(following);
+  const ended = chunksOf(await stream(other, server.id));
   await here.close();
   expect((await ended).at(-1)!.type).toBe("error");
   expect((await other.state(server.id)).status).toBe("interrupted");
+  slow.release();
+});
+
+test("a page that follows another server through a long silence costs no reading of the conversation", async () => {
+  vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout"] });
+  using _ = { [Symbol.dispose]: () => vi.useRealTimers() };
+  const memory = new Memory();
+  const open = (): Promise<Store> =>
+    openStoreWith((options) => openMemoryStore({ ...options, memory }), { recordsToolStarts: true });
+  await using here = await open();
+  await using there = await open();
+  const slow = held("One ", "two.");
+  const server = new Server(here, [slow.step], {}, { onFailure: () => undefined });
+  await server.post(says("m", "Count."));
+  await slow.said;
+  await here.live(server.chat.sessionId(server.id))!.flush();
+  const read = vi.spyOn(there, "read");
+  const other = new Server(there, []);
+  const ended = chunksOf(await stream(other, server.id));
+  for (let seconds = 0; seconds < 30; seconds++) await vi.advanceTimersByTimeAsync(1000);
+  expect(read.mock.calls.length).toBeLessThan(4);
+
+  memory.crash(server.chat.sessionId(server.id));
+  let isEnded = false;
+  void ended.then(() => {
+    isEnded = true;
+  });
+  while (!isEnded) await vi.advanceTimersByTimeAsync(1000);
+  expect((await ended).at(-1)!.type, "its server died").toBe("error");
   slow.release();
 });

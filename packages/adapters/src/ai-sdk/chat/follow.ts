@@ -1,3 +1,4 @@
+import { isDeepStrictEqual } from "node:util";
 import type { ModelMessage, UIMessage, UIMessageChunk } from "ai";
 import type { DraftContent, JournalRecord, Reading, Store } from "holdfast";
 import { type UIMessagesOptions, uiMessages } from "../ui-messages.ts";
@@ -42,6 +43,8 @@ export function followAnswer(first: Reading<ModelMessage>, followed: Followed): 
     records ??= follow();
     next ??= records.iterator.next();
     const found = await orLater(next);
+    // A tool that runs for minutes costs a look at the lease, not a reading of the whole conversation.
+    if (found === "later" && (await answer.isStillMade())) return [];
     if (found !== "later") next = null;
     if (found !== "later" && !found.done && answer.addsText(found.value)) return answer.changes();
     // By its signal: a generator that waits for a record cannot return before there is one.
@@ -80,6 +83,8 @@ class FollowedAnswer {
   readonly #id: string;
   readonly #open: OpenWords = new Map();
   #reading: Reading<ModelMessage>;
+  /** What is recorded of the answer. */
+  #message: UIMessage | undefined;
   #draft: DraftContent | null;
   #shown: readonly Part[];
   isOver = false;
@@ -89,8 +94,19 @@ class FollowedAnswer {
     this.#turn = turn;
     this.#id = `${reading.id}.${turn}`;
     this.#reading = reading;
+    this.#message = this.#find(reading);
     this.#draft = reading.draft;
     this.#shown = followed.shown ?? [];
+  }
+
+  #find(reading: Reading<ModelMessage>): UIMessage | undefined {
+    return uiMessages(reading, this.#followed.options).find(({ id }) => id === this.#id);
+  }
+
+  /** By the process that made it when the journal was last read. */
+  async isStillMade(): Promise<boolean> {
+    const { store, session } = this.#followed;
+    return isDeepStrictEqual(await store.holder(session), this.#reading.holder);
   }
 
   get cursor(): string | undefined {
@@ -121,6 +137,7 @@ class FollowedAnswer {
 
   readAgain(reading: Reading<ModelMessage>): UIMessageChunk[] {
     this.#reading = reading;
+    this.#message = this.#find(reading);
     this.#draft = reading.draft;
     this.isOver = reading.running !== this.#turn;
     return this.changes();
@@ -128,7 +145,7 @@ class FollowedAnswer {
 
   changes(): UIMessageChunk[] {
     const { options, onError } = this.#followed;
-    const message = uiMessages(this.#reading, options).find(({ id }) => id === this.#id);
+    const message = this.#message;
     const recorded = message?.parts ?? [];
     const parts = this.#draft && !this.isOver ? [...recorded, ...draftParts(this.#draft, options)] : recorded;
     const chunks = uiChanges(this.#shown, parts, this.#id, this.#open);
