@@ -23,6 +23,8 @@ test("a page that was told of a running answer gets it, also if it ends before t
   const late = await stream(server);
   expect(late.status).toBe(200);
   expect(wordsIn(await chunksOf(late))).toBe("One two.");
+  expect((await server.state()).status, "a page that loads now knows that nothing runs").toBe("ready");
+  expect((await stream(server)).status).toBe(204);
 });
 
 /** The store of another server. `first` happens after that server has looked for a prompt for the first time. */

@@ -63,6 +63,7 @@ export class Chats {
     if (!view) return { messages: [], status: "ready", interrupted: null };
     const state = stateOf(view, options);
     if (state.status === "running") this.#promise(chat, view);
+    else this.#promised.delete(chat);
     return state;
   }
 

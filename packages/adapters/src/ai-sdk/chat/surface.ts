@@ -87,8 +87,8 @@ export interface DurableChat {
   readonly POST: Handler;
   /**
    * `<path>/<chat id>/stream`: the running answer, from its beginning or after the chunk named by `Last-Event-ID` (or
-   * `?after=`); 204 if nothing runs. For a minute after this server gave out the state "running", it is that answer,
-   * also if it is over. `<path>/<chat id>`: a `ChatState`.
+   * `?after=`); 204 if nothing runs. If the last `ChatState` that this server gave out said "running", less than a
+   * minute ago, it is that answer, also if it is over. `<path>/<chat id>`: a `ChatState`.
    */
   readonly GET: Handler;
   /** `<path>/<chat id>`: stops the running answer. 204, also if nothing runs; 409 if another server runs it. */
