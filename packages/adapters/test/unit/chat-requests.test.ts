@@ -27,20 +27,20 @@ test("a page that was told of a running answer gets it, also if it ends before t
   expect((await stream(server)).status).toBe(204);
 });
 
-/** The store of another server. `first` happens after that server has looked for a prompt for the first time. */
-function elsewhere(store: Store, first: () => Promise<unknown>): Store {
+/** The store of another server. `then` happens after that server has called this function for the first time. */
+function elsewhere(store: Store, name: "once" | "read", then: () => Promise<unknown>): Store {
   let isFirst = true;
   return new Proxy(store, {
-    get: (_, name) => {
-      const value = Reflect.get(store, name) as unknown;
+    get: (_, key) => {
+      const value = Reflect.get(store, key) as unknown;
       if (typeof value !== "function") return value;
-      if (name !== "once" || !isFirst) return value.bind(store);
-      return async (...all: Parameters<Store["once"]>) => {
+      if (key !== name || !isFirst) return value.bind(store);
+      return async (...all: unknown[]) => {
         isFirst = false;
-        const found = await store.once(...all).catch((error: unknown) => ({ error }));
-        await first();
-        if (found && "error" in found) throw found.error;
-        return found;
+        const called = value.apply(store, all) as Promise<unknown>;
+        await called.catch(() => undefined);
+        await then();
+        return called;
       };
     },
   });
@@ -51,7 +51,7 @@ test("a retry on another server at the same instant joins the answer that the fi
   await using server = await Server.with([slow.step]);
   let first: Response | undefined;
   const other = new Server(
-    elsewhere(server.store, async () => {
+    elsewhere(server.store, "once", async () => {
       first = await server.post(says("m", "Count."));
       await slow.said;
     }),
@@ -68,7 +68,7 @@ test("a retry on another server at the same instant joins the answer that the fi
 test("a retry on another server leaves a turn that waits for a person as it is", async () => {
   await using server = await Server.with([[text("May I?"), call("c1", "send")]], asks);
   const other = new Server(
-    elsewhere(server.store, async () => {
+    elsewhere(server.store, "once", async () => {
       await (await server.post(says("m", "Send it."))).text();
       await server.chat.idle();
     }),
@@ -80,6 +80,65 @@ test("a retry on another server leaves a turn that waits for a person as it is",
   await other.chat.idle();
   expect(other.model.prompts).toEqual([]);
   expect((await server.state()).status).toBe("waiting");
+});
+
+/** A chat that waits for an approval, and the message that approves it. */
+async function asked(server: Server): Promise<object> {
+  await (await server.post(says("m", "Send it."))).text();
+  await server.chat.idle();
+  const message = (await server.state()).messages.at(-1)!;
+  const parts = message.parts.map((part) =>
+    "approval" in part && part.approval
+      ? { ...part, state: "approval-responded", approval: { ...part.approval, approved: true } }
+      : part,
+  );
+  return { id: server.id, message: { ...message, parts } };
+}
+
+test("an approval that is sent again to another server at the same instant joins the answer", async () => {
+  const slow = held("One ", "two.");
+  await using server = await Server.with([[text("May I?"), call("c1", "send")], slow.step], asks);
+  const approval = await asked(server);
+  let first: Response | undefined;
+  const then = async (): Promise<void> => {
+    first = await server.post(approval);
+    await slow.said;
+  };
+  const other = new Server(elsewhere(server.store, "read", then), [], asks);
+  const repeated = await other.post(approval);
+  expect([repeated.status, repeated.headers.get("x-holdfast-repeated")]).toEqual([200, "true"]);
+  slow.release();
+  expect(wordsIn(await chunksOf(first!))).toBe("One two.");
+  expect(wordsIn(await chunksOf(repeated))).toBe("One two.");
+});
+
+test("an approval that is sent again to another server gets the answer that is complete by then", async () => {
+  await using server = await Server.with([[text("May I?"), call("c1", "send")], [text("Sent.")]], asks);
+  const approval = await asked(server);
+  const then = async (): Promise<void> => {
+    await (await server.post(approval)).text();
+    await server.chat.idle();
+  };
+  const other = new Server(elsewhere(server.store, "read", then), [], asks);
+  expect(wordsIn(await chunksOf(await other.post(approval)))).toBe("Sent.");
+  expect(other.model.prompts).toEqual([]);
+});
+
+test("a page that says to go on, at a server where another one already does, is told that it goes on", async () => {
+  const slow = held("One ", "two.");
+  const down = (): never => {
+    throw new Error("the provider is down");
+  };
+  await using server = await Server.with([down, slow.step], {}, { onFailure: () => undefined });
+  await (await server.post(says("m", "Count."))).text();
+  await server.chat.idle();
+  expect((await server.post({ trigger: "continue" })).status).toBe(202);
+  await slow.said;
+  const other = new Server(server.store, []);
+  expect((await other.post({ id: server.id, trigger: "continue" })).status).toBe(202);
+  slow.release();
+  await server.chat.idle();
+  expect((await server.state()).status).toBe("ready");
 });
 
 test("a page that loads between two turns is told that the chat runs, not that the server was killed", async () => {

@@ -1,11 +1,11 @@
-import { setTimeout as sleep } from "node:timers/promises";
 import type { ModelMessage, UIMessage } from "ai";
-import { idFrom, isHoldfastError, type Reading, type Session, type Store } from "holdfast";
+import { isHoldfastError, type Reading, type Session, type Store } from "holdfast";
 import { keepOrClose, resumeTurn } from "../resume.ts";
 import { uiChunks } from "../ui-chunks.ts";
 import { type UIMessagesOptions, uiMessages } from "../ui-messages.ts";
 import { ActiveChat } from "./active-chat.ts";
 import { answersFrom, checkedOutput, type PageAnswer, type Prompt } from "./browser-message.ts";
+import { ChatSessions, sessionIdOf, whileBusy } from "./chat-sessions.ts";
 import { type ChunkSource, startingWith } from "./chunk-log.ts";
 import { endOfAnswer, finish } from "./end-of-answer.ts";
 import { followAnswer } from "./follow.ts";
@@ -16,10 +16,6 @@ import type { ChatSettings, ChatState, DurableChatOptions } from "./surface.ts";
 import { uiChanges } from "./ui-changes.ts";
 import { AnswerKeys, waitsOf } from "./waits.ts";
 
-/** The label of a session that names its chat. */
-const LABEL = "chat";
-const OPEN_TRIES = 10;
-const OPEN_PAUSE_MS = 100;
 /** How long a page may take from loading the state to asking for the stream. */
 const PROMISED_MS = 60_000;
 
@@ -40,12 +36,9 @@ export interface Reply {
   readonly isOver?: boolean;
 }
 
-export function sessionIdOf(chat: string): string {
-  return idFrom(`ai-sdk chat ${chat}`);
-}
-
 export class Chats {
   readonly #parts: ChatParts;
+  readonly #sessions: ChatSessions;
   readonly #active = new Map<string, ActiveChat>();
   readonly #last = new Map<string, Promise<unknown>>();
   /** The prompts of answers that pages were told to ask for, by chat. */
@@ -53,6 +46,7 @@ export class Chats {
 
   constructor(parts: ChatParts) {
     this.#parts = parts;
+    this.#sessions = new ChatSessions(parts.store, parts.options, parts.onFailure);
   }
 
   async state(chat: string): Promise<ChatState> {
@@ -71,7 +65,7 @@ export class Chats {
   async running(chat: string, after: string | null): Promise<ChunkSource | null> {
     const running = await this.#active.get(chat)?.running();
     if (running) return running.read(after);
-    const view = await this.#read(chat);
+    const view = await this.#sessions.read(chat);
     if (view?.running != null) return this.#follow(chat, view);
     const promised = this.#promised.get(chat);
     return promised === undefined ? null : this.#finished(chat, promised);
@@ -94,7 +88,7 @@ export class Chats {
       await active.session.turn?.abort({ by: BY_USER });
       return;
     }
-    if ((await this.#read(chat))?.running == null) return;
+    if ((await this.#sessions.read(chat))?.running == null) return;
     throw new Refusal(409, "BUSY", "Another server is answering in this chat, so it was not stopped here. Try again.");
   }
 
@@ -126,13 +120,13 @@ export class Chats {
     }
     // While another server has the session, it may be recording this very prompt.
     const { reply, session } = await whileBusy(async () => {
-      const known = await this.#known(chat, key, content);
+      const known = await this.#sessions.known(chat, key, content);
       const reply = known && (await this.#repeated(chat, id, known));
-      return reply ? { reply } : { session: await this.#openNow(chat, true) };
+      return reply ? { reply } : { session: await this.#sessions.open(chat, { mayCreate: true }) };
     });
     if (!session) return { reply };
     const settings = await this.#parts.settingsOf(chat);
-    return this.#closingOnError(session, async () => {
+    return this.#sessions.closingOnError(session, async () => {
       const { repeated } = await session.once(key, content, () =>
         session.startTurn(message, { ...options, model: modelIdOf(settings) }),
       );
@@ -174,8 +168,13 @@ export class Chats {
       const active = this.#active.get(chat);
       if (active) return active.current.isOver ? active : undefined;
       const settings = await this.#parts.settingsOf(chat);
-      const session = await this.#open(chat);
-      await this.#closingOnError(session, async () => {
+      const session = await whileBusy(async () => {
+        const isRunning = (await this.#sessions.read(chat))?.running != null;
+        return isRunning ? null : this.#sessions.open(chat);
+      });
+      // It goes on, on another server.
+      if (!session) return undefined;
+      await this.#sessions.closingOnError(session, async () => {
         if (session.interruption && isWaiting(session.interruption, waitsOf(session, settings.tools)))
           throw new Refusal(409, "WAITING", "The chat waits for an answer to a tool call. Answer it to go on.");
         if (await this.#continue(session)) this.#begin(chat, session, settings);
@@ -187,7 +186,8 @@ export class Chats {
 
   /** Takes the answers in an assistant's message, each once, and returns the rest of that message. */
   answers(chat: string, message: UIMessage): Promise<Reply> {
-    return this.#inOrderUntil(chat, () => this.#takeAnswers(chat, message));
+    // While another server has the session, it may be recording these very answers.
+    return this.#inOrderUntil(chat, () => whileBusy(() => this.#takeAnswers(chat, message)));
   }
 
   async #takeAnswers(chat: string, message: UIMessage): Promise<Reply | ActiveChat> {
@@ -203,7 +203,9 @@ export class Chats {
     }
     if (verdict.fresh.length > 0) {
       if (view.running !== null) throw new Refusal(409, "BUSY", "Another server is answering in this chat. Try again.");
-      return this.#record(chat, turn, message, verdict.fresh, settings);
+      const reply = await this.#record(chat, turn, message, verdict.fresh, settings);
+      // Another server was faster: read what it has recorded.
+      return reply ?? this.#takeAnswers(chat, message);
     }
     if (view.running === turn)
       return { source: await this.#follow(chat, view as Reading<ModelMessage>, message), isRepeated: true };
@@ -215,8 +217,8 @@ export class Chats {
   }
 
   async #resumed(chat: string, message: UIMessage, settings: ChatSettings): Promise<Reply> {
-    const session = await this.#open(chat);
-    return this.#closingOnError(session, async () => {
+    const session = await this.#sessions.open(chat);
+    return this.#sessions.closingOnError(session, async () => {
       if (await this.#continue(session)) {
         const { current } = this.#begin(chat, session, settings);
         return { source: await current.readFor(message), isRepeated: false };
@@ -256,18 +258,21 @@ export class Chats {
     return { fresh, isStale: fresh.length === 0 && answers.length > 0 && repeated === 0 };
   }
 
+  /** Null if nothing waits for these answers any more. */
   async #record(
     chat: string,
     number: number,
     message: UIMessage,
     fresh: readonly PageAnswer[],
     settings: ChatSettings,
-  ): Promise<Reply> {
-    const session = await this.#open(chat);
-    return this.#closingOnError(session, async () => {
+  ): Promise<Reply | null> {
+    const session = await this.#sessions.open(chat);
+    return this.#sessions.closingOnError(session, async () => {
       const waits = waitsOf(session, settings.tools);
-      if (session.interruption?.turn !== number || !fresh.some((answer) => isAwaited(answer, waits)))
-        throw new Refusal(409, "NOT_WAITING", "Nothing waits for this answer any more. Load the chat again.");
+      if (session.interruption?.turn !== number || !fresh.some((answer) => isAwaited(answer, waits))) {
+        await session.close();
+        return null;
+      }
       const keys = new AnswerKeys(session.entries, number, settings.tools);
       const turn = await session.resumeTurn({
         calls: (call) => (waits.outputs.has(call.id) ? "keep" : keepOrClose(call)),
@@ -298,68 +303,8 @@ export class Chats {
     return active;
   }
 
-  async #closingOnError<T>(session: Session<ModelMessage>, act: () => Promise<T>): Promise<T> {
-    try {
-      return await act();
-    } catch (error) {
-      await session.close().catch(this.#parts.onFailure);
-      throw error;
-    }
-  }
-
-  #open(chat: string): Promise<Session<ModelMessage>> {
-    return whileBusy(() => this.#openNow(chat, false));
-  }
-
-  async #openNow(chat: string, mayCreate: boolean): Promise<Session<ModelMessage>> {
-    const { store } = this.#parts;
-    const id = sessionIdOf(chat);
-    for (let tries = 1; ; tries++) {
-      try {
-        const session = await store.resume<ModelMessage>(id, { dialect: "ai-sdk" });
-        // Whoever created it may have been killed before it had told the application.
-        const isNew = mayCreate && session.entries.length + session.queue.length === 0;
-        return isNew ? this.#announce(chat, session) : session;
-      } catch (error) {
-        if (!isHoldfastError(error, "SESSION_NOT_FOUND")) throw error;
-        if (!mayCreate) throw notFound();
-      }
-      try {
-        const session = await store.create<ModelMessage>({ dialect: "ai-sdk", id, labels: { [LABEL]: chat } });
-        return this.#announce(chat, session);
-      } catch (error) {
-        if (!isHoldfastError(error, "SESSION_EXISTS") || tries >= OPEN_TRIES) throw error;
-      }
-    }
-  }
-
-  async #announce(chat: string, session: Session<ModelMessage>): Promise<Session<ModelMessage>> {
-    await this.#closingOnError(session, async () => this.#parts.options.onCreate?.({ id: chat, session }));
-    return session;
-  }
-
-  /** The conversation, if this prompt is in it. Throws KEY_TAKEN if it had another text. */
-  async #known(chat: string, key: string, content: string): Promise<Reading<ModelMessage> | null> {
-    try {
-      const made = await this.#parts.store.once(sessionIdOf(chat), key, content);
-      return made && (await this.#read(chat));
-    } catch (error) {
-      if (isHoldfastError(error, "SESSION_NOT_FOUND")) return null;
-      throw error;
-    }
-  }
-
   async #view(chat: string): Promise<View | null> {
-    return this.#active.get(chat)?.session ?? (await this.#read(chat));
-  }
-
-  async #read(chat: string): Promise<Reading<ModelMessage> | null> {
-    try {
-      return await this.#parts.store.read<ModelMessage>(sessionIdOf(chat), { dialect: "ai-sdk" });
-    } catch (error) {
-      if (isHoldfastError(error, "SESSION_NOT_FOUND")) return null;
-      throw error;
-    }
+    return this.#active.get(chat)?.session ?? (await this.#sessions.read(chat));
   }
 
   async #follow(chat: string, view: Reading<ModelMessage>, message?: UIMessage): Promise<ChunkSource> {
@@ -422,18 +367,6 @@ export class Chats {
 interface Taken {
   readonly reply?: Reply;
   readonly answer?: { readonly isRepeated: boolean; readonly waiting: ReturnType<ActiveChat["answerTo"]> };
-}
-
-/** Another server may be about to free the session. */
-async function whileBusy<T>(act: () => Promise<T>): Promise<T> {
-  for (let tries = 1; ; tries++) {
-    try {
-      return await act();
-    } catch (error) {
-      if (!isHoldfastError(error, "SESSION_BUSY") || tries >= OPEN_TRIES) throw error;
-      await sleep(OPEN_PAUSE_MS);
-    }
-  }
 }
 
 function modelIdOf({ model }: ChatSettings): string {
