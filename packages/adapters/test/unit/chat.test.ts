@@ -7,7 +7,7 @@ import { ChunkLog } from "../../src/ai-sdk/chat/chunk-log.ts";
 import { streamResponse } from "../../src/ai-sdk/chat/event-stream.ts";
 import { BASE, chunksOf, held, nothing, Server, says, wordsIn } from "../memory-chat.ts";
 import { Page, plain, transportOf } from "../page.ts";
-import { call, text } from "../scripted-model.ts";
+import { call, type Step, text } from "../scripted-model.ts";
 
 test("a prompt is answered, and a page that loads later shows the same, with the same ids", async () => {
   await using server = await Server.with([[text("Hello.")]]);
