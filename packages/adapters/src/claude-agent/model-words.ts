@@ -29,6 +29,7 @@ function quoted(value: unknown): string {
   return cut(JSON.stringify(value) ?? "null", OUTCOME_CHARS_MAX);
 }
 
+/** Without half a character at its end. */
 function cut(text: string, charsMax: number): string {
-  return text.length <= charsMax ? text : `${text.slice(0, charsMax).toWellFormed()}…`;
+  return text.length <= charsMax ? text : `${text.slice(0, charsMax).replace(/[\ud800-\udbff]$/, "")}…`;
 }

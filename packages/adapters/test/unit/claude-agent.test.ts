@@ -3,6 +3,7 @@ import { openFolderStore } from "holdfast/store";
 import { describe, expect, test } from "vitest";
 import { place } from "../../../holdfast/test/place.ts";
 import { HoldfastSessionStore, type SessionEntry, type SessionKey } from "../../src/claude-agent/index.ts";
+import { describeInterruption } from "../../src/claude-agent/model-words.ts";
 import { ClaudeCode, type ScriptedCall } from "../claude-agent/claude-code.ts";
 import { conformance } from "../claude-agent/conformance.ts";
 import { FailingDisk } from "../failing-disk.ts";
@@ -344,5 +345,12 @@ describe("after a death", () => {
     const told = await claude.prompt("Go on.");
     expect(told).toContain("subagents/agent-a1");
     expect(told).toContain("cannot be read");
+  });
+
+  test("what the model is told is cut between characters", () => {
+    const [even, odd] = ["", "x"].map(
+      (start) => describeInterruption({ prompts: [start + "😀".repeat(2000)], calls: [] })!,
+    );
+    for (const words of [even!, odd!]) expect(words).toMatch(/😀…$/);
   });
 });
