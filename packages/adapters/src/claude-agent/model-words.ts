@@ -5,9 +5,13 @@ const INPUT_CHARS_MAX = 500;
 const OUTCOME_CHARS_MAX = 2000;
 
 /** What the model is told about the end of the previous process; null if nothing is to be told. */
-export function describeInterruption({ prompts, calls }: SessionInterruption): string | null {
-  if (prompts.length === 0 && calls.length === 0) return null;
-  const lines = ["The previous process of this session died before it could finish."];
+export function describeInterruption({ prompts, calls, unreadable = [] }: SessionInterruption): string | null {
+  const unknown = unreadable.map(
+    (subpath) =>
+      `The record of the sub-agent ${subpath} cannot be read: whether its tool calls took effect is unknown.`,
+  );
+  if (prompts.length === 0 && calls.length === 0) return unknown.length > 0 ? unknown.join("\n") : null;
+  const lines = ["The previous process of this session died before it could finish.", ...unknown];
   for (const prompt of prompts)
     lines.push(`This prompt was not answered, and is not in the conversation: ${quoted(prompt)}`);
   if (calls.length > 0) lines.push("These tool calls have no result in the conversation:");
@@ -25,6 +29,7 @@ function quoted(value: unknown): string {
   return cut(JSON.stringify(value) ?? "null", OUTCOME_CHARS_MAX);
 }
 
+/** Without half a character at its end. */
 function cut(text: string, charsMax: number): string {
-  return text.length <= charsMax ? text : `${text.slice(0, charsMax).toWellFormed()}…`;
+  return text.length <= charsMax ? text : `${text.slice(0, charsMax).replace(/[\ud800-\udbff]$/, "")}…`;
 }

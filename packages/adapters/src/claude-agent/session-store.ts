@@ -225,11 +225,18 @@ export class HoldfastSessionStore implements AsyncDisposable {
     const state = await this.#transcript(key).read();
     if (!state) return NOTHING;
     const calls = state.interruptedCalls.map((call) => interruptedCall(call));
+    const unreadable: string[] = [];
     for (const { subpath } of await this.#children(key)) {
-      const found = (await this.#transcript({ ...key, subpath }).read())?.interruptedCalls ?? [];
-      calls.push(...found.filter(({ id }) => !state.wasTold(id)).map((call) => interruptedCall(call, subpath)));
+      try {
+        const found = (await this.#transcript({ ...key, subpath }).read())?.interruptedCalls ?? [];
+        calls.push(...found.filter(({ id }) => !state.wasTold(id)).map((call) => interruptedCall(call, subpath)));
+      } catch (error) {
+        // One bad transcript must not block every prompt of the session (P9).
+        if (!isHoldfastError(error, "FORMAT_NEWER", "JOURNAL_UNREADABLE", "PATH_UNSAFE")) throw error;
+        unreadable.push(subpath);
+      }
     }
-    return { prompts: state.promptsNotMirrored, calls };
+    return { prompts: state.promptsNotMirrored, calls, ...(unreadable.length > 0 ? { unreadable } : {}) };
   }
 
   /** The transcripts of sub-agents, also those of which only hooks have reported anything. */

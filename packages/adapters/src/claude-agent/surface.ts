@@ -75,4 +75,6 @@ export interface SessionInterruption {
   /** Prompts that are not in the transcript, because it was not mirrored in time. */
   readonly prompts: readonly string[];
   readonly calls: readonly InterruptedCall[];
+  /** Transcripts of sub-agents that cannot be read: what those were doing is unknown. Left out if there are none. */
+  readonly unreadable?: readonly string[];
 }

@@ -35,11 +35,15 @@ const CLASSES: Readonly<Record<string, MessageClass>> = {
  */
 export const langchain: Dialect<BaseMessage> = mapDialect<BaseMessage, OpenAIChatMessage>(dialects["openai-chat"], {
   name: "langchain",
-  to: (message) => toChat(message.getType(), message as MessageFields),
-  from: (message) => decode(fromChat(message) as unknown as Json),
-  encode: (message) => JSON.parse(JSON.stringify(message)) as Json,
+  to: (message) => toChat(message.getType(), message as MessageFields, message),
+  from: (message) => decode(fromChat(message, (source) => encode(source) as unknown as StoredMessage) as never),
+  encode,
   decode,
 });
+
+function encode(message: unknown): Json {
+  return JSON.parse(JSON.stringify(message)) as Json;
+}
 
 /** A message of the caller's own, with nothing in common with the given one. */
 export function copyOf(message: BaseMessage): BaseMessage {

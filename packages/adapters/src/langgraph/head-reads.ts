@@ -1,5 +1,5 @@
 import { HoldfastError } from "holdfast";
-import type { ThreadState } from "./state.ts";
+import type { SavedCheckpoint, ThreadState } from "./state.ts";
 
 /** Checkpoints that were asked for by id, per thread. */
 const READS_MAX = 1024;
@@ -16,17 +16,19 @@ interface NewCheckpoint {
  * one that does so because another run was faster.
  */
 export class HeadReads {
-  /** Asked for by id: a run may branch off there. */
+  /** Asked for by id when another one was the latest: a run may branch off there. */
   readonly #byId = new Set<string>();
   /** Namespaces that were found empty. */
   readonly #empty = new Set<string>();
 
-  note(ns: string, id: string, isFound: boolean): void {
+  note(ns: string, id: string, found: SavedCheckpoint | undefined, latest: SavedCheckpoint | undefined): void {
     if (id === "") {
-      if (isFound) this.#empty.delete(ns);
+      if (found) this.#empty.delete(ns);
       else this.#empty.add(ns);
       return;
     }
+    // A run that continues the latest one must find it still the latest, by whichever name it was read.
+    if (!found || found === latest) return;
     const key = JSON.stringify([ns, id]);
     this.#byId.delete(key);
     this.#byId.add(key);

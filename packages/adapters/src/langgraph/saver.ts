@@ -102,20 +102,22 @@ export class HoldfastSaver extends BaseCheckpointSaver implements AsyncDisposabl
     const id = getCheckpointId(config);
     const state = await this.#thread(threadId).read();
     const saved = id === "" ? state?.latest(ns) : state?.checkpoint(ns, id);
-    this.#readsOf(threadId).note(ns, id, saved !== undefined);
+    this.#readsOf(threadId).note(ns, id, saved, state?.latest(ns));
     return state && saved ? tupleOf(threadId, state, saved, this.#restorer(state)) : undefined;
   }
 
   /**
-   * Newest first, by id. Without a thread: the checkpoints of all threads, thread by thread. One that damage has made
-   * unreadable is left out, with a warning (`process.emitWarning`, code `HOLDFAST_UNREADABLE`).
+   * Newest first, by id. Without a thread: the checkpoints of all threads, thread by thread. A checkpoint that damage
+   * has made unreadable is left out, with a warning (`process.emitWarning`, code `HOLDFAST_UNREADABLE`). So is a thread
+   * that cannot be read, unless you name it.
    */
   async *list(config: RunnableConfig, options: CheckpointListOptions = {}): AsyncGenerator<CheckpointTuple> {
     const given = threadIdIn(config);
     let left = options.limit ?? Number.POSITIVE_INFINITY;
     for await (const threadId of given === undefined ? this.#threadIds() : [given]) {
       if (left <= 0) return;
-      const state = await this.#thread(threadId).read();
+      const reading = this.#thread(threadId).read();
+      const state = await (given === undefined ? reading.catch(skipUnreadable) : reading);
       if (!state) continue;
       for (const saved of listed(state, config, options)) {
         if (left <= 0) return;
@@ -275,7 +277,7 @@ export class HoldfastSaver extends BaseCheckpointSaver implements AsyncDisposabl
 }
 
 function skipUnreadable(error: unknown): null {
-  if (!isHoldfastError(error, "JOURNAL_UNREADABLE")) throw error;
+  if (!isHoldfastError(error, "JOURNAL_UNREADABLE", "FORMAT_NEWER", "PATH_UNSAFE")) throw error;
   process.emitWarning(error.message, { type: "HoldfastWarning", code: "HOLDFAST_UNREADABLE" });
   return null;
 }

@@ -46,7 +46,13 @@ function inputRecords(state: ThreadState, input: StoredValue): NewRecord[] {
   const messages = "o" in input ? input.o[CHANNEL] : undefined;
   const items = messages && "l" in messages ? (state.list(messages.l[0]) ?? []).slice(0, messages.l[1]) : [];
   const said = items.map((item) => shownMessage(item)?.content ?? "").join("\n");
-  const content = said || ("j" in input ? JSON.stringify(input.j).slice(0, INPUT_CHARS_MAX).toWellFormed() : "");
+  const content =
+    said ||
+    ("j" in input
+      ? JSON.stringify(input.j)
+          .slice(0, INPUT_CHARS_MAX)
+          .replace(/[\ud800-\udbff]$/, "")
+      : "");
   if (content === "") return [];
   const records = [
     { kind: "turn.started", turn, prompt: id },

@@ -2,87 +2,12 @@ import { once } from "node:events";
 import { createServer, type IncomingMessage, request } from "node:http";
 import type { AddressInfo } from "node:net";
 import { jsonSchema, type ModelMessage, type ToolSet, tool, type UIMessage, type UIMessageChunk } from "ai";
-import { newId, openStore, type Store } from "holdfast";
 import { expect, test } from "vitest";
 import { ChunkLog } from "../../src/ai-sdk/chat/chunk-log.ts";
 import { streamResponse } from "../../src/ai-sdk/chat/event-stream.ts";
-import { type ChatState, type DurableChat, type DurableChatOptions, durableChat } from "../../src/ai-sdk/index.ts";
+import { BASE, chunksOf, held, nothing, Server, says, wordsIn } from "../memory-chat.ts";
 import { Page, plain, transportOf } from "../page.ts";
-import { call, finished, type Step, scripted, text } from "../scripted-model.ts";
-
-const nothing = jsonSchema<object>({ type: "object", properties: {} });
-const BASE = "http://localhost/api/chat";
-
-/** A server with its store in memory. Another one on the same store is the same server, restarted. */
-class Server implements AsyncDisposable {
-  readonly store: Store;
-  readonly model: ReturnType<typeof scripted>;
-  readonly chat: DurableChat;
-  readonly ran: string[] = [];
-  readonly id = newId();
-
-  constructor(store: Store, steps: Step[], tools: ToolSet = {}, options: DurableChatOptions = {}) {
-    this.store = store;
-    this.model = scripted(...steps);
-    this.chat = durableChat(store, { model: this.model, tools, maxRetries: 0 }, options);
-  }
-
-  static async with(steps: Step[], tools: ToolSet = {}, options: DurableChatOptions = {}): Promise<Server> {
-    return new Server(await openStore("memory:", { recordsToolStarts: true }), steps, tools, options);
-  }
-
-  async page(id = this.id): Promise<Page> {
-    return new Page(id, (await this.state(id)).messages, { transport: transportOf(this.chat.handle) });
-  }
-
-  async state(id = this.id): Promise<ChatState> {
-    return (await (await this.chat.GET(new Request(`${BASE}/${id}`))).json()) as ChatState;
-  }
-
-  post(body: object, headers: Record<string, string> = {}): Promise<Response> {
-    const all = { "content-type": "application/json", ...headers };
-    return this.chat.POST(
-      new Request(BASE, { method: "POST", headers: all, body: JSON.stringify({ id: this.id, ...body }) }),
-    );
-  }
-
-  async [Symbol.asyncDispose](): Promise<void> {
-    await this.store.close();
-  }
-}
-
-const says = (id: string, words: string): object => ({
-  message: { id, role: "user", parts: [{ type: "text", text: words }] },
-});
-
-async function chunksOf(response: Response): Promise<UIMessageChunk[]> {
-  const lines = (await response.text()).split("\n").filter((line) => line.startsWith("data: {"));
-  return lines.map((line) => JSON.parse(line.slice(6)) as UIMessageChunk);
-}
-
-const wordsIn = (chunks: readonly UIMessageChunk[]): string =>
-  chunks.map((chunk) => (chunk.type === "text-delta" ? chunk.delta : "")).join("");
-
-/** A step that says its first words, and the rest when it is released. */
-function held(first: string, rest: string): { readonly step: Step; readonly said: Promise<void>; release(): void } {
-  const { promise: said, resolve } = Promise.withResolvers<void>();
-  const { promise: released, resolve: release } = Promise.withResolvers<void>();
-  const step: Step = () => ({
-    stream: ReadableStream.from(
-      (async function* () {
-        yield { type: "stream-start" as const, warnings: [] };
-        yield { type: "text-start" as const, id: "t" };
-        yield { type: "text-delta" as const, id: "t", delta: first };
-        resolve();
-        await released;
-        yield { type: "text-delta" as const, id: "t", delta: rest };
-        yield { type: "text-end" as const, id: "t" };
-        yield finished("stop");
-      })(),
-    ),
-  });
-  return { step, said, release };
-}
+import { call, type Step, text } from "../scripted-model.ts";
 
 test("a prompt is answered, and a page that loads later shows the same, with the same ids", async () => {
   await using server = await Server.with([[text("Hello.")]]);

@@ -3,9 +3,11 @@ import { openFolderStore } from "holdfast/store";
 import { describe, expect, test } from "vitest";
 import { place } from "../../../holdfast/test/place.ts";
 import { HoldfastSessionStore, type SessionEntry, type SessionKey } from "../../src/claude-agent/index.ts";
+import { describeInterruption } from "../../src/claude-agent/model-words.ts";
 import { ClaudeCode, type ScriptedCall } from "../claude-agent/claude-code.ts";
 import { conformance } from "../claude-agent/conformance.ts";
 import { FailingDisk } from "../failing-disk.ts";
+import { unreadable } from "../unreadable-journals.ts";
 
 const KEY: SessionKey = { projectKey: "-tmp-project", sessionId: "10b0bd58-0d97-41eb-abca-a932c3cc539e" };
 const SUB: SessionKey = { ...KEY, subpath: "subagents/agent-a1" };
@@ -318,5 +320,37 @@ describe("after a death", () => {
       calls: [{ id: "toolu_1", name: "send_mail", input: { to: "all" }, state: "outcome-unknown" }],
     });
     expect(await here.store.interruption("never")).toEqual({ prompts: [], calls: [] });
+  });
+
+  test("P9: a transcript of a sub-agent that cannot be read does not block the session, and the model is told", async () => {
+    using folder = place();
+    const bad = new Set<string>();
+    const open = (): Promise<HoldfastSessionStore> =>
+      HoldfastSessionStore.openWith(async (options) => unreadable(await openFolderStore(folder.path, options), bad));
+    {
+      await using store = await open();
+      const lost = { append: async () => undefined, load: async () => null };
+      const hooks = { ...store.hooks, PostToolUse: [] };
+      const claude = await ClaudeCode.start({ key: KEY, mirror: store, hooks, act: () => "x" });
+      await claude.prompt("Go.");
+      await (await ClaudeCode.start({ key: SUB, mirror: lost, hooks, act: () => "x" })).call(MAIL);
+    }
+    {
+      await using listing = await openStore(folder.path);
+      const { sessions } = await listing.list({ parent: (await listing.list()).sessions[0]!.id, empty: true });
+      bad.add(sessions[0]!.id);
+    }
+    await using store = await open();
+    const claude = await ClaudeCode.start({ key: KEY, mirror: store, hooks: store.hooks, act: () => "x" });
+    const told = await claude.prompt("Go on.");
+    expect(told).toContain("subagents/agent-a1");
+    expect(told).toContain("cannot be read");
+  });
+
+  test("what the model is told is cut between characters", () => {
+    const [even, odd] = ["", "x"].map(
+      (start) => describeInterruption({ prompts: [start + "😀".repeat(2000)], calls: [] })!,
+    );
+    for (const words of [even!, odd!]) expect(words).toMatch(/😀…$/);
   });
 });

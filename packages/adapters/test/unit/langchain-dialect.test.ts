@@ -72,3 +72,51 @@ test("an answer of reasoning alone is an answer", () => {
   const entry = { id: "1", seq: 1, at: "", turn: 1, step: "1", message, metadata: {} };
   expect(langchain.arrange([entry], { changedAt: null, next: "prompt" })).toEqual([message]);
 });
+
+const arranged = (...messages: BaseMessage[]): BaseMessage[] =>
+  langchain.arrange(
+    messages.map((message, at) => ({
+      ...{ id: `${at}`, seq: at + 1, at: "", turn: 1, step: `${at}`, message, metadata: {} },
+    })),
+    { changedAt: null, next: "model" },
+  );
+
+test("a prompt with an empty text beside a picture keeps the picture", () => {
+  const image = { type: "image_url", image_url: { url: "data:image/png;base64,AA==" } };
+  const [sent] = arranged(new HumanMessage({ content: [{ type: "text", text: "" }, image], id: "h1" }));
+  expect(sent!.content).toEqual([image]);
+  expect(sent!.id).toBe("h1");
+});
+
+test("a call id that a server uses again is replaced everywhere, and the rest of the messages stays", () => {
+  const content = [...(reasoned.content as object[]), { type: "tool_use", id: "c1", name: "look", input: {} }];
+  const again = (): AIMessage =>
+    new AIMessage({
+      ...{ content: content as never, id: "run-3", tool_calls: reasoned.tool_calls! },
+      additional_kwargs: { reasoning_content: "Hm.", tool_calls: [{ id: "c1", type: "function" } as never] },
+      response_metadata: { model: "m" },
+    });
+  const result = (): ToolMessage =>
+    new ToolMessage({ content: "done", tool_call_id: "c1", name: "look", status: "error", artifact: { rows: [1] } });
+  const [, first, , second, last] = arranged(new HumanMessage("Go."), again(), result(), again(), result());
+  expect(first).toEqual(again());
+  const id = (second as AIMessage).tool_calls![0]!.id!;
+  expect(id).not.toBe("c1");
+  const renamed = JSON.parse(JSON.stringify(again()).replaceAll('"c1"', JSON.stringify(id)));
+  expect(second).toBeInstanceOf(AIMessage);
+  expect(JSON.parse(JSON.stringify(second))).toEqual(renamed);
+  expect(last).toMatchObject({ tool_call_id: id, name: "look", status: "error", artifact: { rows: [1] } });
+});
+
+test("a call without an id gets one, and so does its result", () => {
+  const asks = new AIMessage({ content: "", tool_calls: [{ type: "tool_call", name: "look", args: { at: 1 } }] });
+  const [, asked, result] = arranged(
+    new HumanMessage("Go."),
+    asks,
+    new ToolMessage({ content: "x", tool_call_id: "" }),
+  );
+  const [call] = (asked as AIMessage).tool_calls!;
+  expect(call).toMatchObject({ name: "look", args: { at: 1 } });
+  expect(call!.id).toBeTruthy();
+  expect((result as ToolMessage).tool_call_id).toBe(call!.id);
+});

@@ -1,3 +1,4 @@
+import { once } from "node:events";
 import { readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
@@ -24,6 +25,7 @@ import { place, treeOf } from "../../../holdfast/test/place.ts";
 import { HoldfastSaver } from "../../src/langgraph/index.ts";
 import { FailingDisk } from "../failing-disk.ts";
 import { ScriptedChatModel } from "../scripted-chat-model.ts";
+import { unreadable } from "../unreadable-journals.ts";
 
 const thread = (thread_id: string) => ({ configurable: { thread_id } });
 
@@ -172,6 +174,20 @@ describe("two runs on one thread", () => {
     await echo(other).invoke({ messages: [new HumanMessage("four")] }, thread("t"));
     const { values } = await echo(other).getState(thread("t"));
     expect(texts(values.messages).filter((text) => !String(text).startsWith("echo"))).toEqual(["one", "three", "four"]);
+  });
+
+  test("the latest checkpoint, read by its id, is not taken for time travel", async () => {
+    await using saver = await HoldfastSaver.open("memory:");
+    await echo(saver).invoke({ messages: [new HumanMessage("one")] }, thread("t"));
+    const { config } = (await saver.getTuple(thread("t")))!;
+    // A page shows this checkpoint, or both runs name it.
+    const head = (await saver.getTuple(config))!;
+    await echo(saver).invoke({ messages: [new HumanMessage("two")] }, thread("t"));
+    const stale = { ...head.checkpoint, id: `${head.checkpoint.id.slice(0, -1)}z` };
+    await expect(saver.put(head.config, stale, head.metadata!, {})).rejects.toMatchObject({ code: "SESSION_BUSY" });
+    // It is an old one now.
+    await saver.getTuple(config);
+    await saver.put(head.config, stale, head.metadata!, {});
   });
 
   test("two first runs on a new thread", async () => {
@@ -477,5 +493,25 @@ describe("a store that fails", () => {
     for await (const { checkpoint } of saver.list(thread("t"))) whole.push(checkpoint.id);
     expect(whole.length).toBeGreaterThan(0);
     expect(whole.length).toBeLessThan(6);
+  });
+
+  test("P9: a thread that cannot be read is left out of the list of all checkpoints, with a warning", async () => {
+    using folder = place();
+    const bad = new Set<string>();
+    await using saver = await HoldfastSaver.openWith(async (options) =>
+      unreadable(await openFolderStore(folder.path, options), bad),
+    );
+    for (const id of ["one", "two", "three"]) {
+      await echo(saver).invoke({ messages: [new HumanMessage(id)] }, thread(id));
+      await saver.release(id);
+    }
+    const { threads } = await saver.listThreads();
+    bad.add(threads.find(({ threadId }) => threadId === "two")!.session);
+    const warned = once(process, "warning");
+    const found = new Set<string>();
+    for await (const { config } of saver.list({})) found.add(String(config.configurable!["thread_id"]));
+    expect([...found].sort()).toEqual(["one", "three"]);
+    expect((await warned)[0]).toMatchObject({ code: "HOLDFAST_UNREADABLE" });
+    await expect(saver.list(thread("two")).next()).rejects.toMatchObject({ code: "FORMAT_NEWER" });
   });
 });

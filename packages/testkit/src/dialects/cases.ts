@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { isDeepStrictEqual } from "node:util";
 import { conversationCases } from "./conversation-cases.ts";
-import { type DialectCase, entryOf, READ, resultsOf, shown, WRITE } from "./sample.ts";
+import { type DialectCase, entryOf, inputOf, READ, resultsOf, shown, WRITE } from "./sample.ts";
 import type { DialectSubject } from "./subject.ts";
 
 /** Values that a journal of another program, or a careless caller, may hold in place of a message. */
@@ -148,11 +148,6 @@ function samplesOf<M>(subject: DialectSubject<M>): readonly M[] {
     subject.result(READ, "done"),
     ...(subject.samples ?? []),
   ];
-}
-
-/** Some SDKs keep the input as JSON text. */
-function inputOf(input: unknown): unknown {
-  return typeof input === "string" ? JSON.parse(input) : input;
 }
 
 function copyOf<M>(message: M): M {

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import type { Dialect, Entry, Session } from "holdfast";
 import { Memory, openMemoryStore, openStoreWith } from "holdfast/store";
 import { mixSeeds, type Random, seededRandom } from "../simulation/random.ts";
-import { type DialectCase, entryOf, shown } from "./sample.ts";
+import { type DialectCase, entryOf, inputOf, shown } from "./sample.ts";
 import type { DialectSubject, SampleCall } from "./subject.ts";
 
 const SEEDS = 60;
@@ -19,6 +19,19 @@ export function conversationCases<M>(subject: DialectSubject<M>): readonly Diale
         eachDisorder(subject, (entries, seed) => {
           assertPaired(dialect, dialect.arrange(entries, VIEW), `seed ${seed}`);
         }),
+    },
+    {
+      name: "keeps what is said and called where a server uses a call id again",
+      run: () => {
+        const entries = repeatedCalls(subject);
+        const view = dialect.arrange(entries, VIEW);
+        assertPaired(dialect, view, "a call id that is used again", { mayRepeatIds: true });
+        for (const message of view) assert.equal(dialect.check(message), null, shown(message));
+        assert.deepEqual(subject.judge?.(view) ?? [], [], `the provider refuses ${shown(view)}`);
+        const before = entries.map(({ message }) => message);
+        assert.deepEqual(calledIn(dialect, view), calledIn(dialect, before), `the calls of ${shown(view)}`);
+        assert.equal(textOf(dialect, view), textOf(dialect, before), `the text of ${shown(view)}`);
+      },
     },
     {
       name: "arranges what is already arranged without a change",
@@ -83,6 +96,31 @@ function disorderOf<M>(subject: DialectSubject<M>, random: Random): Entry<M>[] {
   return entries;
 }
 
+/** Three steps that use the same call ids, each with its results. */
+function repeatedCalls<M>(subject: DialectSubject<M>): Entry<M>[] {
+  const steps = [1, 2, 3].map((n) => {
+    const calls = [0, 1].map((index) => ({ ...callOf(n, index), id: `call_${index}` }));
+    return [
+      ...subject.step({ text: `looking ${n}`, calls }).map((message) => [message, `step-${n}`] as const),
+      ...calls.map((call, index) => [subject.result(call, `result ${n} ${index}`), `result-${n}-${index}`] as const),
+    ];
+  });
+  const all = [[subject.user("hello"), "prompt"] as const, ...steps.flat()];
+  return all.map(([message, step], at) => entryOf(message, at, step));
+}
+
+function calledIn<M>(dialect: Dialect<M>, view: readonly M[]): unknown[] {
+  const calls = view.flatMap((message) => dialect.calls(message));
+  return calls.map(({ name, input }) => ({ name, input: inputOf(input) }));
+}
+
+function textOf<M>(dialect: Dialect<M>, view: readonly M[]): string {
+  return view
+    .map((message) => dialect.text(message))
+    .filter((text) => text !== "")
+    .join("\n");
+}
+
 function callOf(n: number, index: number): SampleCall {
   return { id: `call_${n}_${index}`, name: index === 0 ? "read" : "write", input: { path: `${n}.txt` } };
 }
@@ -101,8 +139,13 @@ function hasOpenCall<M>(dialect: Dialect<M>, entries: readonly Entry<M>[]): bool
   return entries.some(({ message }) => dialect.calls(message).some(({ id }) => !answered.has(id)));
 }
 
-/** The rules that all providers share. The last calls may wait for their results. */
-function assertPaired<M>(dialect: Dialect<M>, view: readonly M[], where: string): void {
+/** The rules that all providers share. The last calls may wait for their results. Some accept an id twice. */
+function assertPaired<M>(
+  dialect: Dialect<M>,
+  view: readonly M[],
+  where: string,
+  { mayRepeatIds = false }: { readonly mayRepeatIds?: boolean } = {},
+): void {
   let open: string[] = [];
   const used = new Set<string>();
   for (const [at, message] of view.entries()) {
@@ -117,7 +160,7 @@ function assertPaired<M>(dialect: Dialect<M>, view: readonly M[], where: string)
     const isStep = isAnswer && at > 0 && dialect.role(view[at - 1]!) === "assistant";
     if (results.length === 0 && !isStep) assert.deepEqual(open, [], `calls without a result: ${here}`);
     for (const { id } of calls) {
-      assert.ok(!used.has(id), `the call id ${id} is used twice: ${here}`);
+      assert.ok(mayRepeatIds || !used.has(id), `the call id ${id} is used twice: ${here}`);
       used.add(id);
       open.push(id);
     }

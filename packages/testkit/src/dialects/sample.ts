@@ -19,6 +19,11 @@ export function entryOf<M>(message: M, at: number, step = `step-${at}`): Entry<M
   return { id, seq: at + 1, at: "2026-01-01T00:00:00.000Z", turn: 1, step, message, metadata: {} };
 }
 
+/** Some SDKs keep the input as JSON text. */
+export function inputOf(input: unknown): unknown {
+  return typeof input === "string" ? JSON.parse(input) : input;
+}
+
 export function shown(value: unknown): string {
   try {
     return JSON.stringify(value) ?? String(value);

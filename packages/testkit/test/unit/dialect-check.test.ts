@@ -1,5 +1,5 @@
 import { readFileSync } from "node:fs";
-import { type Dialect, dialects } from "holdfast";
+import { type Dialect, dialects, mapDialect } from "holdfast";
 import { describe, expect, test } from "vitest";
 import { type Note, notes } from "../../../../examples/own-dialect.ts";
 import { voiceNames, voiceOf } from "../../src/conversations/voices.ts";
@@ -93,6 +93,15 @@ test.each<[fault: string, dialect: Dialect<Any>, caught: string]>([
     "shows the newest message first",
     { ...chat, arrange: (entries, view) => chat.arrange(entries, view).reverse() },
     "keeps the past unchanged as the conversation continues",
+  ],
+  [
+    "loses calls when it must change a message",
+    mapDialect<Any, Any>(chat, {
+      name: "lossy",
+      to: (message) => ({ ...message }),
+      from: ({ tool_calls: _, ...message }) => message,
+    }),
+    "keeps what is said and called where a server uses a call id again",
   ],
   [
     "is not stable",

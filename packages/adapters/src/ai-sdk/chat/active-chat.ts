@@ -10,6 +10,8 @@ export class ActiveChat {
   /** Requests whose prompts are in the queue, by the prompt's id. */
   readonly #waiting = new Map<string, PromiseWithResolvers<Answer | null>>();
   #current: Answer;
+  /** What follows the current answer; null if nothing does. */
+  #next = Promise.withResolvers<Answer | null>();
   /** The session is closed. Never rejects. */
   readonly closed: Promise<void>;
 
@@ -26,6 +28,11 @@ export class ActiveChat {
     return this.#current;
   }
 
+  /** The answer in progress, or the next one if that is over; null if none follows. */
+  async running(): Promise<Answer | null> {
+    return this.#current.isOver ? this.#next.promise : this.#current;
+  }
+
   /** The answer to this prompt, when its turn comes; null if it is over. */
   answerTo(prompt: string): Promise<Answer | null> {
     if (this.#current.prompt === prompt) return Promise.resolve(this.#current);
@@ -38,13 +45,15 @@ export class ActiveChat {
   async #work(onClosed: () => void): Promise<void> {
     for (let isDone = false; !isDone; ) {
       await this.#current.finished;
-      isDone = await this.#inOrder(() => this.#next(onClosed));
+      isDone = await this.#inOrder(() => this.#moveOn(onClosed));
+      this.#next.resolve(isDone ? null : this.#current);
+      this.#next = Promise.withResolvers();
     }
     for (const { resolve } of this.#waiting.values()) resolve(null);
   }
 
   /** Begins the next answer, or closes the session. Never rejects. */
-  async #next(onClosed: () => void): Promise<boolean> {
+  async #moveOn(onClosed: () => void): Promise<boolean> {
     try {
       const [queued] = this.session.queue;
       if (queued) {

@@ -77,9 +77,13 @@ function metadataFrom(given: unknown): Metadata | null {
   return Object.keys(rest).length > 0 ? (rest as Metadata) : null;
 }
 
-/** The answers in an assistant's message. The rest of it is what the page shows, and counts for nothing. */
+/**
+ * The answers in an assistant's message. The rest of it is what the page shows, and counts for nothing. Servers repeat
+ * call ids (R9), and then the last call is the one that may be waiting.
+ */
 export function answersFrom({ parts }: UIMessage, tools: ToolSet | undefined): PageAnswer[] {
-  return parts.filter(isToolUIPart).flatMap((part): PageAnswer[] => {
+  const calls = new Map(parts.filter(isToolUIPart).map((part) => [part.toolCallId, part]));
+  return [...calls.values()].flatMap((part): PageAnswer[] => {
     const toolName = part.type === "dynamic-tool" ? part.toolName : part.type.slice("tool-".length);
     if (part.state === "approval-responded") {
       const { id, approved, reason } = part.approval;

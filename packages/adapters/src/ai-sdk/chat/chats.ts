@@ -1,25 +1,23 @@
-import { setTimeout as sleep } from "node:timers/promises";
-import type { ModelMessage, UIMessage, UIMessageChunk } from "ai";
-import { idFrom, isHoldfastError, type Reading, type Session, type Store } from "holdfast";
+import type { ModelMessage, UIMessage } from "ai";
+import { isHoldfastError, type Reading, type Session, type Store } from "holdfast";
 import { keepOrClose, resumeTurn } from "../resume.ts";
 import { uiChunks } from "../ui-chunks.ts";
 import { type UIMessagesOptions, uiMessages } from "../ui-messages.ts";
 import { ActiveChat } from "./active-chat.ts";
 import { answersFrom, checkedOutput, type PageAnswer, type Prompt } from "./browser-message.ts";
+import { ChatSessions, sessionIdOf, whileBusy } from "./chat-sessions.ts";
 import { type ChunkSource, startingWith } from "./chunk-log.ts";
+import { endOfAnswer, finish } from "./end-of-answer.ts";
 import { followAnswer } from "./follow.ts";
 import { alreadyAnswered, answerStays, invalid, notFound, Refusal } from "./problem.ts";
 import { isAwaited, recordAnswer, suspension } from "./record-answer.ts";
-import { BY_USER, isStopped, isWaiting, stateOf, type View } from "./state.ts";
+import { BY_USER, isOver, isWaiting, stateOf, type View } from "./state.ts";
 import type { ChatSettings, ChatState, DurableChatOptions } from "./surface.ts";
 import { uiChanges } from "./ui-changes.ts";
 import { AnswerKeys, waitsOf } from "./waits.ts";
 
-/** The label of a session that names its chat. */
-const LABEL = "chat";
-/** Another server may be about to free the session. */
-const OPEN_TRIES = 10;
-const OPEN_PAUSE_MS = 100;
+/** How long a page may take from loading the state to asking for the stream. */
+const PROMISED_MS = 60_000;
 
 /** What the handlers do, without HTTP. */
 export interface ChatParts {
@@ -38,31 +36,50 @@ export interface Reply {
   readonly isOver?: boolean;
 }
 
-export function sessionIdOf(chat: string): string {
-  return idFrom(`ai-sdk chat ${chat}`);
-}
-
 export class Chats {
   readonly #parts: ChatParts;
+  readonly #sessions: ChatSessions;
   readonly #active = new Map<string, ActiveChat>();
   readonly #last = new Map<string, Promise<unknown>>();
+  /** The prompts of answers that pages were told to ask for, by chat. */
+  readonly #promised = new Map<string, string>();
 
   constructor(parts: ChatParts) {
     this.#parts = parts;
+    this.#sessions = new ChatSessions(parts.store, parts.options, parts.onFailure);
   }
 
   async state(chat: string): Promise<ChatState> {
+    const options = await this.#uiOptions(chat);
+    // Between two turns, the next prompt in the queue is about to get its own.
+    await this.#active.get(chat)?.running();
     const view = await this.#view(chat);
     if (!view) return { messages: [], status: "ready", interrupted: null };
-    return stateOf(view, await this.#uiOptions(chat));
+    const state = stateOf(view, options);
+    if (state.status === "running") this.#promise(chat, view);
+    else this.#promised.delete(chat);
+    return state;
   }
 
   /** The running answer, here or on another server; null if there is none. */
   async running(chat: string, after: string | null): Promise<ChunkSource | null> {
-    const active = this.#active.get(chat);
-    if (active && !active.current.isOver) return active.current.read(after);
-    const view = active ? null : await this.#read(chat);
-    return view?.running == null ? null : this.#follow(chat, view);
+    const running = await this.#active.get(chat)?.running();
+    if (running) return running.read(after);
+    const view = await this.#sessions.read(chat);
+    if (view?.running != null) return this.#follow(chat, view);
+    const promised = this.#promised.get(chat);
+    return promised === undefined ? null : this.#finished(chat, promised);
+  }
+
+  /** A page that is told that the chat runs asks for the stream next. The answer may be over by then. */
+  #promise(chat: string, { entries, running }: View): void {
+    const prompt = entries.find(({ turn }) => turn === running)?.id;
+    if (prompt === undefined) return;
+    this.#promised.set(chat, prompt);
+    const forget = (): void => {
+      if (this.#promised.get(chat) === prompt) this.#promised.delete(chat);
+    };
+    setTimeout(forget, PROMISED_MS).unref();
   }
 
   async stop(chat: string): Promise<void> {
@@ -71,7 +88,7 @@ export class Chats {
       await active.session.turn?.abort({ by: BY_USER });
       return;
     }
-    if ((await this.#read(chat))?.running == null) return;
+    if ((await this.#sessions.read(chat))?.running == null) return;
     throw new Refusal(409, "BUSY", "Another server is answering in this chat, so it was not stopped here. Try again.");
   }
 
@@ -81,6 +98,7 @@ export class Chats {
 
   /** Records the prompt, once, and returns its answer. */
   async prompt(chat: string, prompt: Prompt, { isRegenerated = false } = {}): Promise<Reply> {
+    if (prompt.id.startsWith(`${sessionIdOf(chat)}.`)) throw invalid("its id is that of an answer");
     const { answer, reply } = await this.#inOrderUntil(chat, () => this.#take(chat, prompt));
     if (isRegenerated && reply?.isOver) throw answerStays();
     if (reply) return reply;
@@ -100,15 +118,23 @@ export class Chats {
       const { repeated } = await active.session.once(key, content, () => active.session.enqueue(message, options));
       return { answer: { isRepeated: repeated, waiting: active.answerTo(id) } };
     }
-    const known = await this.#known(chat, key, content);
-    const reply = known && (await this.#repeated(chat, id, known));
-    if (reply) return { reply };
+    // While another server has the session, it may be recording this very prompt.
+    const { reply, session } = await whileBusy(async () => {
+      const known = await this.#sessions.known(chat, key, content);
+      const reply = known && (await this.#repeated(chat, id, known));
+      return reply ? { reply } : { session: await this.#sessions.open(chat, { mayCreate: true }) };
+    });
+    if (!session) return { reply };
     const settings = await this.#parts.settingsOf(chat);
-    const session = await this.#open(chat, true);
-    return this.#closingOnError(session, async () => {
+    return this.#sessions.closingOnError(session, async () => {
       const { repeated } = await session.once(key, content, () =>
         session.startTurn(message, { ...options, model: modelIdOf(settings) }),
       );
+      const reply = repeated && (await this.#repeated(chat, id, session));
+      if (reply) {
+        await session.close();
+        return { reply };
+      }
       if (!session.turn && !(await this.#continue(session, id))) {
         await session.close();
         return { reply: { source: await this.#finished(chat, id), isRepeated: repeated } };
@@ -124,14 +150,8 @@ export class Chats {
     if (view.running !== null && entry?.turn === view.running)
       return { source: await this.#follow(chat, view), isRepeated: true };
     const isOpen = view.interruption?.turn === entry?.turn || view.queue.some(({ id }) => id === prompt);
-    const isMade = !isOpen || (view.interruption && this.#isOver(view, await this.#parts.settingsOf(chat)));
+    const isMade = !isOpen || (view.interruption && isOver(view, (await this.#parts.settingsOf(chat)).tools));
     return isMade ? { source: await this.#finished(chat, prompt), isRepeated: true, isOver: true } : null;
-  }
-
-  #isOver(view: View, { tools }: ChatSettings): boolean {
-    const { interruption } = view;
-    if (!interruption || interruption.answered || isStopped(interruption)) return true;
-    return isWaiting(interruption, waitsOf(view, tools));
   }
 
   /** Goes on with the interrupted turn, or with the next prompt in the queue. Returns whether a turn is open. */
@@ -148,8 +168,13 @@ export class Chats {
       const active = this.#active.get(chat);
       if (active) return active.current.isOver ? active : undefined;
       const settings = await this.#parts.settingsOf(chat);
-      const session = await this.#open(chat, false);
-      await this.#closingOnError(session, async () => {
+      const session = await whileBusy(async () => {
+        const isRunning = (await this.#sessions.read(chat))?.running != null;
+        return isRunning ? null : this.#sessions.open(chat);
+      });
+      // It goes on, on another server.
+      if (!session) return undefined;
+      await this.#sessions.closingOnError(session, async () => {
         if (session.interruption && isWaiting(session.interruption, waitsOf(session, settings.tools)))
           throw new Refusal(409, "WAITING", "The chat waits for an answer to a tool call. Answer it to go on.");
         if (await this.#continue(session)) this.#begin(chat, session, settings);
@@ -161,7 +186,8 @@ export class Chats {
 
   /** Takes the answers in an assistant's message, each once, and returns the rest of that message. */
   answers(chat: string, message: UIMessage): Promise<Reply> {
-    return this.#inOrderUntil(chat, () => this.#takeAnswers(chat, message));
+    // While another server has the session, it may be recording these very answers.
+    return this.#inOrderUntil(chat, () => whileBusy(() => this.#takeAnswers(chat, message)));
   }
 
   async #takeAnswers(chat: string, message: UIMessage): Promise<Reply | ActiveChat> {
@@ -177,11 +203,13 @@ export class Chats {
     }
     if (verdict.fresh.length > 0) {
       if (view.running !== null) throw new Refusal(409, "BUSY", "Another server is answering in this chat. Try again.");
-      return this.#record(chat, turn, message, verdict.fresh, settings);
+      const reply = await this.#record(chat, turn, message, verdict.fresh, settings);
+      // Another server was faster: read what it has recorded.
+      return reply ?? this.#takeAnswers(chat, message);
     }
     if (view.running === turn)
       return { source: await this.#follow(chat, view as Reading<ModelMessage>, message), isRepeated: true };
-    const isBroken = view.interruption?.turn === turn && !this.#isOver(view, settings);
+    const isBroken = view.interruption?.turn === turn && !isOver(view, settings.tools);
     if (isBroken) return this.#resumed(chat, message, settings);
     if (verdict.isStale)
       throw new Refusal(409, "NOT_WAITING", "Nothing waits for this answer any more. Load the chat again.");
@@ -189,8 +217,8 @@ export class Chats {
   }
 
   async #resumed(chat: string, message: UIMessage, settings: ChatSettings): Promise<Reply> {
-    const session = await this.#open(chat, false);
-    return this.#closingOnError(session, async () => {
+    const session = await this.#sessions.open(chat);
+    return this.#sessions.closingOnError(session, async () => {
       if (await this.#continue(session)) {
         const { current } = this.#begin(chat, session, settings);
         return { source: await current.readFor(message), isRepeated: false };
@@ -201,7 +229,7 @@ export class Chats {
     });
   }
 
-  /** Which answers are new. Throws a refusal if one contradicts an earlier answer, and none is new. */
+  /** Which answers are new. Throws a refusal if one contradicts an earlier answer: then none counts. */
   async #judge(
     chat: string,
     view: View,
@@ -212,14 +240,13 @@ export class Chats {
     const isNewest = (view.interruption?.turn ?? view.running) === turn;
     const waits = isNewest ? waitsOf(view, tools) : null;
     const fresh = answers.filter((answer) => waits && isAwaited(answer, waits));
-    if (fresh.length > 0) {
-      for (const { kind, toolName, answer } of fresh)
-        if (kind === "output" && "value" in answer) await checkedOutput(tools, toolName, answer.value);
-      return { fresh, isStale: false };
-    }
+    for (const { kind, toolName, answer } of fresh)
+      if (kind === "output" && "value" in answer) await checkedOutput(tools, toolName, answer.value);
     const keys = new AnswerKeys(view.entries, turn, tools);
     let repeated = 0;
     for (const answer of answers) {
+      // A reloaded page sends earlier outputs along, as their schemas made them: only decisions can be compared.
+      if (fresh.includes(answer) || (fresh.length > 0 && answer.kind === "output")) continue;
       const key = keys.of(answer);
       try {
         if (key !== null && (await this.#parts.store.once(sessionIdOf(chat), key, answer.content))) repeated++;
@@ -228,21 +255,24 @@ export class Chats {
         throw error;
       }
     }
-    return { fresh, isStale: answers.length > 0 && repeated === 0 };
+    return { fresh, isStale: fresh.length === 0 && answers.length > 0 && repeated === 0 };
   }
 
+  /** Null if nothing waits for these answers any more. */
   async #record(
     chat: string,
     number: number,
     message: UIMessage,
     fresh: readonly PageAnswer[],
     settings: ChatSettings,
-  ): Promise<Reply> {
-    const session = await this.#open(chat, false);
-    return this.#closingOnError(session, async () => {
+  ): Promise<Reply | null> {
+    const session = await this.#sessions.open(chat);
+    return this.#sessions.closingOnError(session, async () => {
       const waits = waitsOf(session, settings.tools);
-      if (session.interruption?.turn !== number || !fresh.some((answer) => isAwaited(answer, waits)))
-        throw new Refusal(409, "NOT_WAITING", "Nothing waits for this answer any more. Load the chat again.");
+      if (session.interruption?.turn !== number || !fresh.some((answer) => isAwaited(answer, waits))) {
+        await session.close();
+        return null;
+      }
       const keys = new AnswerKeys(session.entries, number, settings.tools);
       const turn = await session.resumeTurn({
         calls: (call) => (waits.outputs.has(call.id) ? "keep" : keepOrClose(call)),
@@ -273,64 +303,8 @@ export class Chats {
     return active;
   }
 
-  async #closingOnError<T>(session: Session<ModelMessage>, act: () => Promise<T>): Promise<T> {
-    try {
-      return await act();
-    } catch (error) {
-      await session.close().catch(this.#parts.onFailure);
-      throw error;
-    }
-  }
-
-  async #open(chat: string, mayCreate: boolean): Promise<Session<ModelMessage>> {
-    const { store, options } = this.#parts;
-    const id = sessionIdOf(chat);
-    for (let tries = 1; ; tries++) {
-      try {
-        return await store.resume<ModelMessage>(id, { dialect: "ai-sdk" });
-      } catch (error) {
-        if (isHoldfastError(error, "SESSION_BUSY") && tries < OPEN_TRIES) {
-          await sleep(OPEN_PAUSE_MS);
-          continue;
-        }
-        if (!isHoldfastError(error, "SESSION_NOT_FOUND")) throw error;
-        if (!mayCreate) throw notFound();
-      }
-      try {
-        const session = await store.create<ModelMessage>({ dialect: "ai-sdk", id, labels: { [LABEL]: chat } });
-        await this.#closingOnError(session, async () => options.onCreate?.({ id: chat, session }));
-        return session;
-      } catch (error) {
-        if (!isHoldfastError(error, "SESSION_EXISTS") || tries >= OPEN_TRIES) throw error;
-      }
-    }
-  }
-
-  /** The conversation, if this prompt is in it. Throws KEY_TAKEN if it had another text. */
-  async #known(chat: string, key: string, content: string): Promise<Reading<ModelMessage> | null> {
-    for (let tries = 1; ; tries++) {
-      try {
-        const made = await this.#parts.store.once(sessionIdOf(chat), key, content);
-        return made && (await this.#read(chat));
-      } catch (error) {
-        if (isHoldfastError(error, "SESSION_NOT_FOUND")) return null;
-        if (!isHoldfastError(error, "SESSION_BUSY") || tries >= OPEN_TRIES) throw error;
-        await sleep(OPEN_PAUSE_MS);
-      }
-    }
-  }
-
   async #view(chat: string): Promise<View | null> {
-    return this.#active.get(chat)?.session ?? (await this.#read(chat));
-  }
-
-  async #read(chat: string): Promise<Reading<ModelMessage> | null> {
-    try {
-      return await this.#parts.store.read<ModelMessage>(sessionIdOf(chat), { dialect: "ai-sdk" });
-    } catch (error) {
-      if (isHoldfastError(error, "SESSION_NOT_FOUND")) return null;
-      throw error;
-    }
+    return this.#active.get(chat)?.session ?? (await this.#sessions.read(chat));
   }
 
   async #follow(chat: string, view: Reading<ModelMessage>, message?: UIMessage): Promise<ChunkSource> {
@@ -342,10 +316,15 @@ export class Chats {
   /** An answer that is over, as the stream that would have produced it. */
   async #finished(chat: string, prompt: string): Promise<ChunkSource> {
     const view = await this.#view(chat);
-    const entry = view?.entries.find(({ id }) => id === prompt);
-    const all = view ? uiMessages(view, await this.#uiOptions(chat)) : [];
-    const answer = all.find(({ id, role }) => role === "assistant" && id === `${view?.id}.${entry?.turn}`);
-    return startingWith([...(answer ? uiChunks(answer) : []), finish(answer)], null);
+    if (!view) throw notFound();
+    const options = await this.#uiOptions(chat);
+    const isQueued = view.queue.some(({ id }) => id === prompt);
+    const turn = isQueued ? null : view.entries.find(({ id }) => id === prompt)?.turn;
+    const answer = uiMessages(view, options).find(
+      ({ id, role }) => role === "assistant" && id === `${view.id}.${turn}`,
+    );
+    const end = endOfAnswer(view, turn, answer, options, this.#parts.onError);
+    return startingWith([...(answer ? uiChunks(answer) : []), end], null);
   }
 
   /** What the page lacks of a message that is over. */
@@ -388,11 +367,6 @@ export class Chats {
 interface Taken {
   readonly reply?: Reply;
   readonly answer?: { readonly isRepeated: boolean; readonly waiting: ReturnType<ActiveChat["answerTo"]> };
-}
-
-function finish(answer: UIMessage | undefined): UIMessageChunk {
-  const metadata = answer?.metadata === undefined ? {} : { messageMetadata: answer.metadata };
-  return { type: "finish", ...metadata } as UIMessageChunk;
 }
 
 function modelIdOf({ model }: ChatSettings): string {

@@ -1,6 +1,7 @@
 import type { Store } from "holdfast";
 import { newestMessage, promptFrom } from "./browser-message.ts";
-import { Chats, type Reply, sessionIdOf } from "./chats.ts";
+import { sessionIdOf } from "./chat-sessions.ts";
+import { Chats, type Reply } from "./chats.ts";
 import { streamResponse } from "./event-stream.ts";
 import { listen } from "./listener.ts";
 import { notFound, problemResponse, Refusal, refusalOf } from "./problem.ts";

@@ -1,8 +1,10 @@
+import { isDeepStrictEqual } from "node:util";
 import type { ModelMessage, UIMessage, UIMessageChunk } from "ai";
 import type { DraftContent, JournalRecord, Reading, Store } from "holdfast";
 import { type UIMessagesOptions, uiMessages } from "../ui-messages.ts";
 import type { ChunkSource, Numbered } from "./chunk-log.ts";
 import { draftParts } from "./draft-parts.ts";
+import { endOfAnswer } from "./end-of-answer.ts";
 import { type OpenWords, uiChanges } from "./ui-changes.ts";
 
 type Part = UIMessage["parts"][number];
@@ -41,6 +43,8 @@ export function followAnswer(first: Reading<ModelMessage>, followed: Followed): 
     records ??= follow();
     next ??= records.iterator.next();
     const found = await orLater(next);
+    // A tool that runs for minutes costs a look at the lease, not a reading of the whole conversation.
+    if (found === "later" && (await answer.isStillMade())) return [];
     if (found !== "later") next = null;
     if (found !== "later" && !found.done && answer.addsText(found.value)) return answer.changes();
     // By its signal: a generator that waits for a record cannot return before there is one.
@@ -79,6 +83,8 @@ class FollowedAnswer {
   readonly #id: string;
   readonly #open: OpenWords = new Map();
   #reading: Reading<ModelMessage>;
+  /** What is recorded of the answer. */
+  #message: UIMessage | undefined;
   #draft: DraftContent | null;
   #shown: readonly Part[];
   isOver = false;
@@ -88,8 +94,19 @@ class FollowedAnswer {
     this.#turn = turn;
     this.#id = `${reading.id}.${turn}`;
     this.#reading = reading;
+    this.#message = this.#find(reading);
     this.#draft = reading.draft;
     this.#shown = followed.shown ?? [];
+  }
+
+  #find(reading: Reading<ModelMessage>): UIMessage | undefined {
+    return uiMessages(reading, this.#followed.options).find(({ id }) => id === this.#id);
+  }
+
+  /** By the process that made it when the journal was last read. */
+  async isStillMade(): Promise<boolean> {
+    const { store, session } = this.#followed;
+    return isDeepStrictEqual(await store.holder(session), this.#reading.holder);
   }
 
   get cursor(): string | undefined {
@@ -120,6 +137,7 @@ class FollowedAnswer {
 
   readAgain(reading: Reading<ModelMessage>): UIMessageChunk[] {
     this.#reading = reading;
+    this.#message = this.#find(reading);
     this.#draft = reading.draft;
     this.isOver = reading.running !== this.#turn;
     return this.changes();
@@ -127,20 +145,14 @@ class FollowedAnswer {
 
   changes(): UIMessageChunk[] {
     const { options, onError } = this.#followed;
-    const message = uiMessages(this.#reading, options).find(({ id }) => id === this.#id);
+    const message = this.#message;
     const recorded = message?.parts ?? [];
     const parts = this.#draft && !this.isOver ? [...recorded, ...draftParts(this.#draft, options)] : recorded;
     const chunks = uiChanges(this.#shown, parts, this.#id, this.#open);
     // A step that was cleared is still there, empty.
     this.#shown = stepsIn(this.#shown) > stepsIn(parts) ? [...parts, { type: "step-start" }] : parts;
     if (!this.isOver) return chunks;
-    const { interruption } = this.#reading;
-    const isBroken =
-      interruption?.turn === this.#turn && !interruption.answered && interruption.how.kind !== "suspended";
-    const metadata = message?.metadata === undefined ? {} : { messageMetadata: message.metadata };
-    return isBroken && interruption.how.kind !== "aborted"
-      ? [...chunks, { type: "error", errorText: onError(new Error("The answer broke off.")) }]
-      : [...chunks, { type: "finish", ...metadata } as UIMessageChunk];
+    return [...chunks, endOfAnswer(this.#reading, this.#turn, message, options, onError)];
   }
 }
 

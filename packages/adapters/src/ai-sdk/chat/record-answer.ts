@@ -6,8 +6,9 @@ import { checkedOutput, type PageAnswer } from "./browser-message.ts";
 import type { ChatSettings } from "./surface.ts";
 import type { Waits } from "./waits.ts";
 
-export function isAwaited({ kind, id }: PageAnswer, { approvals, outputs }: Waits): boolean {
-  return kind === "approval" ? approvals.has(id) : outputs.has(id);
+/** The name is the page's word, and decides which schema an output must fit: it must be that of the call. */
+export function isAwaited({ kind, id, toolName }: PageAnswer, { approvals, outputs }: Waits): boolean {
+  return kind === "approval" ? approvals.has(id) : outputs.get(id)?.name === toolName;
 }
 
 /** Records a page's answer, once. */

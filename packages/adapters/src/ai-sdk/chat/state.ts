@@ -1,4 +1,4 @@
-import type { ModelMessage, UIMessage } from "ai";
+import type { ModelMessage, ToolSet, UIMessage } from "ai";
 import type { Interruption, Reading } from "holdfast";
 import { type UIMessagesOptions, uiMessages } from "../ui-messages.ts";
 import type { ChatState, UnfinishedTool } from "./surface.ts";
@@ -29,6 +29,13 @@ export function stateOf(view: View, options: UIMessagesOptions): ChatState {
  */
 export function isWaiting(interruption: Interruption<ModelMessage>, { approvals, outputs }: Waits): boolean {
   return !isStopped(interruption) && approvals.size + outputs.size > 0;
+}
+
+/** The last turn cannot go on by itself: it is complete, a person stopped it, or it waits for the page. */
+export function isOver(view: View, tools: ToolSet | undefined): boolean {
+  const { interruption } = view;
+  if (!interruption || interruption.answered || isStopped(interruption)) return true;
+  return isWaiting(interruption, waitsOf(view, tools));
 }
 
 /** A person stopped it, and knows. */

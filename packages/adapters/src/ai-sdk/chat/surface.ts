@@ -14,8 +14,8 @@ export interface DurableChatOptions extends DurableOptions {
   readonly path?: string;
   /**
    * Whether this request may use this chat. A chat id comes from the browser and is no secret: anyone who knows it can
-   * read and continue the chat unless you refuse it here. A refused chat is answered like one that does not exist
-   * (404).
+   * read and continue the chat unless you refuse it here. A refused request gets 404, whether there is such a chat or
+   * not.
    */
   readonly authorize?: (chat: { readonly id: string; readonly request: Request }) => boolean | Promise<boolean>;
   /**
@@ -24,7 +24,10 @@ export interface DurableChatOptions extends DurableOptions {
    * must be in the message itself (data URLs).
    */
   readonly acceptsFileAt?: (url: URL) => boolean | Promise<boolean>;
-  /** Called with each new session, before its first turn: for its title, or an index of your own. */
+  /**
+   * Called with each new session, before its first turn: for its title, or an index of your own. If it fails, so does
+   * the request, and the next one calls it again: also after the death of the server that created the session.
+   */
   readonly onCreate?: (chat: { readonly id: string; readonly session: Session<ModelMessage> }) => void | Promise<void>;
   /** What the browser sees of an error, also of a tool's. Default: "An error occurred." */
   readonly onError?: (error: unknown) => string;
@@ -84,7 +87,8 @@ export interface DurableChat {
   readonly POST: Handler;
   /**
    * `<path>/<chat id>/stream`: the running answer, from its beginning or after the chunk named by `Last-Event-ID` (or
-   * `?after=`); 204 if nothing runs. `<path>/<chat id>`: a `ChatState`.
+   * `?after=`); 204 if nothing runs. If the last `ChatState` that this server gave out said "running", less than a
+   * minute ago, it is that answer, also if it is over. `<path>/<chat id>`: a `ChatState`.
    */
   readonly GET: Handler;
   /** `<path>/<chat id>`: stops the running answer. 204, also if nothing runs; 409 if another server runs it. */
