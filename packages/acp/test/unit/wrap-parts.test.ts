@@ -1,9 +1,9 @@
 import { expect, test } from "vitest";
+import { mergeChunks } from "../../src/record/merge-chunks.ts";
+import { changed, messageIn } from "../../src/record/message.ts";
+import { restore } from "../../src/record/restore.ts";
+import { transcriptOf } from "../../src/record/transcript.ts";
 import { LineSplitter } from "../../src/wrap/lines.ts";
-import { mergeChunks } from "../../src/wrap/merge-chunks.ts";
-import { changed, messageIn } from "../../src/wrap/message.ts";
-import { restore } from "../../src/wrap/restore.ts";
-import { transcriptOf } from "../../src/wrap/transcript.ts";
 
 test("lines are split by bytes: characters cut in half, CRLF and a last line without its end come through unchanged", () => {
   const bytes = Buffer.from('{"a":"é🚀"}\r\n\n{"b":1}\nrest');

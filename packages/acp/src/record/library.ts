@@ -129,8 +129,10 @@ export class Library {
     }
   }
 
+  /** One that cannot be closed does not keep the others open. */
   async closeAll(): Promise<void> {
-    for (const { id } of this.open) await this.close(id);
+    const closed = await Promise.allSettled(this.open.map(({ id }) => this.close(id)));
+    for (const one of closed) if (one.status === "rejected") throw one.reason;
   }
 
   async #journalOf(id: string): Promise<string | null> {
