@@ -75,6 +75,49 @@ test("a transcript is quoted line by line, so that nothing in it reads like the 
   expect(long).toContain("[earlier parts of the conversation are left out]");
 });
 
+test("a transcript keeps the newest part of a text that alone is too long, within the budget, and whole characters", () => {
+  const user = { ...chunk("remember the heron"), sessionUpdate: "user_message_chunk" };
+  const printed = (text: string) => ({
+    sessionUpdate: "tool_call",
+    title: "Run tests",
+    content: [{ type: "content", content: { type: "text", text } }],
+  });
+  const long = transcriptOf([user, printed(`start ${"🚀".repeat(50_000)} end`)]);
+  expect(long).toContain("🚀 end");
+  expect(long).toContain("Tool call: Run tests");
+  expect(long).toContain("> User: remember the heron");
+  expect(long.isWellFormed()).toBe(true);
+  expect(long.length).toBeLessThan(41_000);
+  // Each of its lines is quoted, which takes room too.
+  expect(transcriptOf([user, ...Array.from({ length: 30 }, () => printed("\n".repeat(5_000)))]).length).toBeLessThan(
+    41_000,
+  );
+});
+
+test("nothing in a transcript begins a line without its quotation mark, whatever ends the line before", () => {
+  const text = transcriptOf([chunk("a\rb\r\nc\u2028d\u2029e\u0085f\vg\fh")]);
+  expect(text.split(/\r\n|[\n\r\u2028\u2029\u0085\v\f]/).filter((line) => /^[a-h]$/.test(line))).toEqual([]);
+});
+
+test("a transcript names files that were attached, and files that were changed", () => {
+  const link = { type: "resource_link", name: "notes.md", uri: "file:///work/notes.md" };
+  const text = transcriptOf([
+    { sessionUpdate: "user_message_chunk", content: link },
+    {
+      sessionUpdate: "user_message_chunk",
+      content: { type: "resource", resource: { uri: "file:///work/a.ts", text: "const a = 1;" } },
+    },
+    {
+      sessionUpdate: "tool_call",
+      title: "Edit",
+      content: [{ type: "diff", path: "/work/a.ts", oldText: "1", newText: "2" }],
+    },
+  ]);
+  expect(text).toContain("> User: (file:///work/notes.md)");
+  expect(text).toContain("> User: (file:///work/a.ts)\n> const a = 1;");
+  expect(text).toContain("> Tool call: Edit: (changed /work/a.ts)");
+});
+
 test.each([
   ["resume", { sessionCapabilities: { resume: {} }, loadSession: true }, [], "resumed"],
   ["load", { loadSession: true }, [], "loaded"],
