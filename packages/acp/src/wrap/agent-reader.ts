@@ -89,7 +89,9 @@ export class AgentReader {
         continue;
       }
       run ??= { session, updates: [], out: [] };
-      run.updates.push(await this.#noted(session, message));
+      const update = objectOf(message.params["update"]) ?? {};
+      run.updates.push(update);
+      if (this.#setsAnew(session, update)) await this.#parts.openedWith.chose(session.id);
       run.out.push(session.id === session.agentSession ? raw : changed(raw, { session: session.id }));
     }
     if (run) await this.#passOn(agent, run);
@@ -103,11 +105,9 @@ export class AgentReader {
     return this.#parts.library.ofAgent(agentSession);
   }
 
-  /** The update, after what it says about the session's settings is taken in. */
-  async #noted(session: RecordedSession, { params }: Extract<Message, { kind: "notification" }>): Promise<Params> {
-    const update = objectOf(params["update"]) ?? {};
-    if (this.#parts.openedWith.settings(session.id).updated(update)) await this.#parts.openedWith.chose(session.id);
-    return update;
+  /** Takes in what an update says about a session's settings. Returns whether that changes what the person chose. */
+  #setsAnew({ id }: RecordedSession, update: Params): boolean {
+    return this.#parts.openedWith.settings(id).updated(update);
   }
 
   async #passOn(agent: RunningAgent, { session, updates, out }: Run): Promise<void> {
@@ -128,7 +128,9 @@ export class AgentReader {
     const agentSession = stringOf(params["sessionId"]);
     const session = agentSession === null ? null : this.#parts.library.ofAgent(agentSession);
     if (agentSession !== null && method === "session/update" && agent.replays.drops(agentSession)) {
-      if (session && message.kind === "notification") await this.#noted(session, message);
+      // Its commands and settings are not part of the conversation that it replays.
+      if (session && this.#setsAnew(session, objectOf(params["update"]) ?? {}))
+        await this.#parts.openedWith.chose(session.id);
       return;
     }
     const asked = message.kind === "request" ? { id: message.id, method, session } : null;

@@ -97,9 +97,11 @@ export class OpenedWith {
   }
 
   settings(session: string): SessionSettings {
-    const known = this.#settings.get(session) ?? new SessionSettings();
-    this.#settings.set(session, known);
-    return known;
+    const known = this.#settings.get(session);
+    if (known) return known;
+    const settings = new SessionSettings();
+    this.#settings.set(session, settings);
+    return settings;
   }
 
   async set(session: string, params: Params): Promise<void> {
