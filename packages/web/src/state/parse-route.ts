@@ -12,7 +12,7 @@ export interface Route {
 
 const TABS: readonly Tab[] = ["conversation", "files", "usage", "tree", "compare"];
 
-/** The views that are offered. A read-only link is for one session: it opens neither sub-agents nor the fork's source. */
+/** Which views are offered. A read-only link is for one session: it opens neither sub-agents nor a fork's source. */
 export function isOffered(
   tab: Tab,
   { isOwner, isFork }: { readonly isOwner: boolean; readonly isFork: boolean },
