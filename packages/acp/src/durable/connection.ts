@@ -1,5 +1,5 @@
 import { basename } from "node:path";
-import { errorKind, HoldfastError, isHoldfastError, type Json, newId, type Store } from "holdfast";
+import { errorKind, HoldfastError, isHoldfastError, type Json, type Store } from "holdfast";
 import { sessionCapabilities, withOurs } from "../record/capabilities.ts";
 import { Library } from "../record/library.ts";
 import { MergedList } from "../record/merged-list.ts";
@@ -383,14 +383,10 @@ export class DurableConnection {
     return withOurs(answer);
   }
 
-  /** Returns the id for the client: another one if the agent has used its own before, as one that counts does. */
+  /** Returns the id for the client. */
   async #created(library: Library, made: string, { method, params }: Asked): Promise<string> {
     const source = method === "session/fork" ? library.of(stringOf(params["sessionId"]) ?? "") : null;
-    const isTaken = await library.has(made);
-    const id = isTaken ? newId() : made;
-    const cwd = stringOf(params["cwd"]) ?? source?.cwd ?? process.cwd();
-    const session = source ? await library.fork(source, id, cwd) : await library.create(id, cwd);
-    if (isTaken) await session.movedTo(made);
+    const { id } = await library.add(made, stringOf(params["cwd"]) ?? source?.cwd ?? process.cwd(), source);
     return id;
   }
 

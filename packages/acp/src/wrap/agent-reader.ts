@@ -180,8 +180,9 @@ export class AgentReader {
     const { asked, isRefused } = this.#parts.clientRequests.answered(id);
     if (isRefused) return;
     if (!asked) return this.#parts.client()?.write(raw);
+    let made: string | null;
     try {
-      await this.#recordAnswer(agent, asked, result, error);
+      made = await this.#recordAnswer(agent, asked, result, error);
     } catch (failure) {
       const session = this.#parts.library.of(stringOf(asked.params["sessionId"]) ?? "");
       if (session) await this.#fail(agent, session, failure);
@@ -192,26 +193,43 @@ export class AgentReader {
     if (asked.client !== this.#parts.client()) return;
     const ours = asked.method === "initialize" && error === undefined ? withOurs(objectOf(result) ?? {}) : null;
     if (ours) return asked.client.answer(asked.id, { result: ours });
+    if (made !== null && made !== objectOf(result)?.["sessionId"])
+      return asked.client.answer(asked.id, { result: { ...objectOf(result), sessionId: made } });
     return asked.client.write(changed(raw, asked.client.isFirst ? {} : { id: asked.id }), asked.id);
   }
 
-  async #recordAnswer(agent: RunningAgent, asked: FromClient, result: unknown, error: unknown): Promise<void> {
-    const { method, params, client } = asked;
+  /** Returns the id of the session that was made, for the editor; null if none was. */
+  async #recordAnswer(agent: RunningAgent, asked: FromClient, result: unknown, error: unknown): Promise<string | null> {
+    const { method, params } = asked;
     const known = this.#parts.library.of(stringOf(params["sessionId"]) ?? "");
-    const made = stringOf(objectOf(result)?.["sessionId"]);
     if (method === "session/prompt") await known?.ended(result, error);
-    if (error !== undefined) return;
+    if (error !== undefined) return null;
     // One that is not recorded: the agent was asked to open it as it came.
     if (LOADS.has(method) && !known) agent.sessions.add(stringOf(params["sessionId"]) ?? "");
     if (known && this.#parts.openedWith.settings(known.id).accepted(method, params, result))
       await this.#parts.openedWith.chose(known.id);
-    if (!MAKES.has(method) || made === null) return;
-    const cwd = stringOf(params["cwd"]) ?? known?.cwd ?? process.cwd();
-    await (known ? this.#parts.library.fork(known, made, cwd) : this.#parts.library.create(made, cwd));
-    this.#parts.openedWith.settings(made).opened(result);
-    await this.#parts.openedWith.set(made, params);
+    return MAKES.has(method) ? this.#created(agent, asked, known, objectOf(result) ?? {}) : null;
+  }
+
+  /** Returns the id for the editor. */
+  async #created(
+    agent: RunningAgent,
+    { client, params }: FromClient,
+    source: RecordedSession | null,
+    answer: Params,
+  ): Promise<string | null> {
+    const { library, openedWith } = this.#parts;
+    const made = stringOf(answer["sessionId"]);
+    if (made === null) return null;
+    // One that had this id at an agent that has ended is opened again when it is needed.
+    const before = library.ofAgent(made);
+    if (before && before !== source) await this.#letGo(before);
+    const { id } = await library.add(made, stringOf(params["cwd"]) ?? source?.cwd ?? process.cwd(), source);
+    openedWith.settings(id).opened(answer);
+    await openedWith.set(id, params);
     agent.sessions.add(made);
-    client.opened(made);
+    client.opened(id);
+    return id;
   }
 
   /** Tells the editor, closes what was open, and waits: the agent is started again when it is needed. */

@@ -34,7 +34,7 @@ export class SessionOpener {
     const known = stringOf(params["sessionId"]) ?? "";
     const agent = await agents.running();
     const session = library.of(known) ?? (agent.sessions.has(known) ? null : await library.reopen(known));
-    if (!session || agent.sessions.has(session.agentSession)) return session;
+    if (!session || (agent.sessions.has(session.agentSession) && !library.isSupplanted(session))) return session;
     const given = openedWith.of(session.id);
     await this.tell(
       session,
@@ -45,9 +45,12 @@ export class SessionOpener {
   }
 
   async restore(session: RecordedSession, params: Params): Promise<Restored> {
-    const { agents, openedWith } = this.#parts;
+    const { library, agents, openedWith } = this.#parts;
     const agent = await agents.initialized();
-    const restored = await restore({ session, params, ...agent.restoring(session.agentSession) });
+    const offered = agent.restoring(session.agentSession);
+    // What the agent has under its id is another session.
+    const own = library.isSupplanted(session) ? { ...offered, isOpen: false, capabilities: {} } : offered;
+    const restored = await restore({ session, params, ...own });
     agent.sessions.add(session.agentSession);
     agent.unrecorded.delete(session.agentSession);
     if (restored.rung === "alive") return restored;

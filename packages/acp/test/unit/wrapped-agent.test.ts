@@ -293,3 +293,21 @@ test("an editor that does not wait for the answer to initialize gets its session
   await Promise.all(answered);
   expect(said(editor.seen).at(-1)).toMatch(/continues its own session/);
 });
+
+test("an agent that counts its sessions gives an id a second time: the sessions stay apart, for the editor and in the record", async () => {
+  await using editor = await rawEditor({ can: { loadSession: true }, answers: { "session/new": { sessionId: "s1" } } });
+  const first = await newSession(editor);
+  await editor.ask("session/prompt", { sessionId: first, prompt: blocks("one", "die") });
+  // The agent is started again, and counts from 1.
+  const second = await newSession(editor);
+  expect(second).not.toBe(first);
+  await editor.ask("session/prompt", { sessionId: second, prompt: blocks("two") });
+  const before = editor.seen.length;
+  await editor.ask("session/load", { sessionId: second, ...FOLDER });
+  expect(said(editor.seen.slice(before))).toEqual(["two", "two"]);
+  const after = editor.seen.length;
+  await editor.ask("session/load", { sessionId: first, ...FOLDER });
+  // What the agent has under this id is the other one.
+  expect(said(editor.seen.slice(after)).slice(0, 3)).toEqual(["one", "die", "one"]);
+  expect(said(editor.seen).at(-1)).toMatch(/told the conversation as text/);
+});
