@@ -162,7 +162,7 @@ export class AgentReader {
     agent.sessions.delete(session.agentSession);
     await this.#parts.agentRequests.withdraw(this.#parts.client(), session);
     await this.#letGo(session);
-    await agent.send({ method: "session/cancel", params: { sessionId: session.agentSession } });
+    void agent.send({ method: "session/cancel", params: { sessionId: session.agentSession } });
     for (const { client, id } of this.#parts.clientRequests.refusePrompts(session))
       if (client === this.#parts.client()) await client.refuse(id, unrecorded(error));
   }

@@ -33,15 +33,16 @@ export class AgentRequests {
   async refuse(agent: RunningAgent, { id, method, session }: Asked, why = "the editor was gone"): Promise<void> {
     this.#open.delete(agent.idForClient(id));
     if (method !== PERMISSION) {
-      await agent.send({ id, error: { code: INTERNAL, message: `Not asked: ${why}.` } });
+      void agent.send({ id, error: { code: INTERNAL, message: `Not asked: ${why}.` } });
       return;
     }
     const outcome = { outcome: "cancelled" };
     try {
       await session?.beside("client", PERMISSION, { ...outcome, reason: why });
     } finally {
-      // A refusal counts also if it cannot be recorded.
-      await agent.send({ id, result: { outcome } });
+      // A refusal counts also if it cannot be recorded. It is not waited for: an agent that does not read may wait until
+      // it is read itself.
+      void agent.send({ id, result: { outcome } });
     }
   }
 
