@@ -40,8 +40,8 @@ export class AgentRequests {
     try {
       await session?.beside("client", PERMISSION, { ...outcome, reason: why });
     } finally {
-      // A refusal counts also if it cannot be recorded. It is not waited for: an agent that does not read may wait until
-      // it is read itself.
+      // A refusal counts also if it cannot be recorded. It is not waited for: an agent that does not read it may be
+      // waiting to be read itself.
       void agent.send({ id, result: { outcome } });
     }
   }
