@@ -74,7 +74,7 @@ export const wrapSabotages: readonly Sabotage[] = [
     file: "agent-reader.ts",
     find: "        while (this.#replaying) await this.#replaying;\n        this.#handling",
     replace: "        this.#handling",
-    look: SUPERVISOR,
+    look: AGENT,
   },
   {
     name: "wrap: an outlet that waited keeps its listeners",

@@ -6,7 +6,7 @@ import { createInterface } from "node:readline";
  * into its capabilities, `answers` maps a method to what it answers (`null`: nothing, ever; `{ error }`: an error),
  * `after` to the updates that follow. Of all agents with the same file `once`, the first one accepts settings.
  * A prompt is a list of steps, one for each text block: `ask` requests permission and waits for the answer, `die` ends
- * the process, `wait` never answers, `told` says what it was told to set, and anything else is said.
+ * the process, `wait` never answers, `touch <path>` makes a file, `told` says what it was told to set, and anything else is said.
  */
 type Any = Record<string, never> & { [name: string]: unknown };
 
@@ -35,6 +35,7 @@ async function prompt({ sessionId, prompt: blocks }: Any): Promise<object> {
     if (step === "die") process.exit(7);
     if (step === "wait") return new Promise(() => undefined);
     if (step === "told") say(sessionId, text(told.join(" ")));
+    else if (step.startsWith("touch ")) writeFileSync(step.slice(6), "");
     else if (step.startsWith("ask")) {
       const toolCall = { toolCallId: step, title: step };
       const options = [{ optionId: "yes", name: "Yes", kind: "allow_once" }];

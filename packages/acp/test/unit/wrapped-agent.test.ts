@@ -1,6 +1,8 @@
-import { mkdtempSync, rmSync } from "node:fs";
+import { existsSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { PassThrough } from "node:stream";
+import { setImmediate } from "node:timers/promises";
 import { openStore } from "holdfast";
 import { expect, test, vi } from "vitest";
 import { OpenedSessions } from "../../src/layout/opened-sessions.ts";
@@ -310,4 +312,42 @@ test("an agent that counts its sessions gives an id a second time: the sessions 
   // What the agent has under this id is the other one.
   expect(said(editor.seen.slice(after)).slice(0, 3)).toEqual(["one", "die", "one"]);
   expect(said(editor.seen).at(-1)).toMatch(/told the conversation as text/);
+});
+
+test("what the agent says during a replay comes after it, once", async () => {
+  const folder = mkdtempSync(join(tmpdir(), "hf-wrapped-"));
+  try {
+    await using editor = await rawEditor({});
+    const sessionId = await newSession(editor);
+    const sign = join(folder, "said");
+    void editor.ask("session/prompt", { sessionId, prompt: blocks("one", "ask x", "two", `touch ${sign}`) });
+    const { id } = await editor.until(isPermission("ask x"));
+    // Another editor takes over. It does not read on after the first line of the replay.
+    const lines: ReturnType<typeof JSON.parse>[] = [];
+    const gate = Promise.withResolvers<void>();
+    const next = editor.wrapped.attach({
+      write: async (bytes) => {
+        for (const line of String(bytes).trim().split("\n")) lines.push(JSON.parse(line));
+        await gate.promise;
+      },
+    });
+    const ofAgent = () => said(lines.filter(({ params }) => params?.update?.sessionUpdate === "agent_message_chunk"));
+    const input = new PassThrough();
+    const read = editor.wrapped.read(next, input);
+    const say = (message: object) => input.write(`${JSON.stringify({ jsonrpc: "2.0", ...message })}\n`);
+    say({ id: 1, method: "session/load", params: { sessionId, ...FOLDER } });
+    await expect.poll(() => lines.length).toBe(1);
+    say({ id, result: { outcome: { outcome: "selected", optionId: "yes" } } });
+    await expect.poll(() => existsSync(sign)).toBe(true);
+    for (let turn = 0; turn < 50; turn++) await setImmediate();
+    gate.resolve();
+    await expect.poll(() => lines.some(({ id: answered }) => answered === 1)).toBe(true);
+    await expect.poll(() => ofAgent().at(-1)).toBe("two");
+    expect(ofAgent().map((words) => words.slice(0, 6))).toEqual(["one", "answer", "two"]);
+    input.end();
+    await read;
+    await editor.wrapped.detach(next);
+  } finally {
+    rmSync(folder, { recursive: true });
+  }
 });
