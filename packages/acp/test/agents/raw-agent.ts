@@ -2,11 +2,15 @@ import { existsSync, writeFileSync } from "node:fs";
 import { createInterface } from "node:readline";
 
 /**
- * An agent in plain lines, for what the SDK would not let an agent do. Its first argument is a JSON object: `can` goes
- * into its capabilities, `answers` maps a method to what it answers (`null`: nothing, ever; `{ error }`: an error),
- * `after` to the updates that follow. Of all agents with the same file `once`, the first one accepts settings.
- * A prompt is a list of steps, one for each text block: `ask` requests permission and waits for the answer, `die` ends
- * the process, `wait` never answers, `touch <path>` makes a file, `told` says what it was told to set, and anything else is said.
+ * An agent in plain lines, for what the SDK would not let an agent do. Its first argument is a JSON object:
+ * - `can` goes into its capabilities;
+ * - `answers` maps a method to what it answers (`null`: nothing, ever; `{ error }`: an error);
+ * - `after` maps a method to the updates that follow;
+ * - `once`: of all agents with the same file, the first one accepts settings.
+ *
+ * A prompt is a list of steps, one for each text block: `ask` requests permission and waits for the answer, `die`
+ * ends the process, `wait` never answers, `touch <path>` makes a file, `told` says what it was told to set, and
+ * anything else is said.
  */
 type Any = Record<string, never> & { [name: string]: unknown };
 
