@@ -7,15 +7,17 @@ export const ACP_ROOMS: PackageRooms = {
   rooms: {
     // An agent behind `Host`, as an editor sees it.
     "agent/": [],
+    // The record of an agent's sessions, and how an agent gets one back.
+    "record/": [],
     // A proxy between an editor and an agent that nobody can change.
-    "wrap/": [],
+    "wrap/": ["record/"],
     // A decorator for the stream of an agent in the same process, on the same record of sessions.
-    "durable/": ["wrap/"],
+    "durable/": ["record/"],
     // Which processes stand between the editor and a wrapped agent.
-    "layout/": ["wrap/"],
+    "layout/": ["record/", "wrap/"],
     // The entries.
     "shim.ts": ["layout/"],
-    "wrap.ts": ["layout/", "wrap/"],
+    "wrap.ts": ["layout/", "record/", "wrap/"],
     "index.ts": ["agent/", "durable/"],
   },
 };

@@ -2,10 +2,12 @@ import type { Sabotage } from "./list.ts";
 
 const wrap = "packages/acp/src/wrap";
 const layout = "packages/acp/src/layout";
+const record = "packages/acp/src/record";
 const KILLS = ["packages/cli/test/end-to-end/wrap-kill.test"];
 const SUPERVISOR = ["packages/cli/test/end-to-end/wrap-supervisor.test"];
 const WRAP = ["packages/cli/test/end-to-end/wrap.test"];
 const PARTS = ["packages/acp/test/unit"];
+const AGENT = ["packages/acp/test/unit/wrapped-agent.test"];
 const RECORDER = ["packages/holdfast/test/unit/recorder.test"];
 
 /** Ways to break the promises of `holdfast wrap`. */
@@ -14,17 +16,41 @@ export const wrapSabotages: readonly Sabotage[] = [
     name: "wrap: a refused prompt uses up what the agent is told of the conversation",
     room: wrap,
     file: "wrapped-agent.ts",
-    find: "    await session.prompt(message.params);\n    this.#forgotten.delete(session.id);",
-    replace: "    this.#forgotten.delete(session.id);\n    await session.prompt(message.params);",
+    find: "    await session.prompt(message.params);\n    this.#opener.told(session);",
+    replace: "    this.#opener.told(session);\n    await session.prompt(message.params);",
     look: WRAP,
   },
   {
     name: "wrap: a fork begins without its source's conversation",
-    room: wrap,
-    file: "wrapped-agent.ts",
-    find: "await (known ? this.#library.fork(known, made, cwd) : this.#library.create(made, cwd));",
-    replace: "await this.#library.create(made, cwd);",
+    room: record,
+    file: "library.ts",
+    find: "await (source ? this.fork(source, id, cwd) : this.create(id, cwd));",
+    replace: "await this.create(id, cwd);",
     look: WRAP,
+  },
+  {
+    name: "wrap: an answer to an agent that has ended answers the next one",
+    room: wrap,
+    file: "agent-keeper.ts",
+    find: "RunningAgent.start(command, !this.#hadAgent, stderr)",
+    replace: "RunningAgent.start(command, true, stderr)",
+    look: AGENT,
+  },
+  {
+    name: "wrap: a session that cannot be recorded is passed on all the same",
+    room: wrap,
+    file: "agent-reader.ts",
+    find: "      return this.#fail(agent, session, error);",
+    replace: "      void error;",
+    look: AGENT,
+  },
+  {
+    name: "wrap: an agent that was started again has another mode than the editor shows",
+    room: wrap,
+    file: "session-opener.ts",
+    find: "    await this.#chooseAgain(agent, session);",
+    replace: "    void this.#chooseAgain;",
+    look: AGENT,
   },
   {
     name: "wrap: a permission stays open when its editor is gone",
@@ -45,10 +71,10 @@ export const wrapSabotages: readonly Sabotage[] = [
   {
     name: "wrap: what the agent says during a replay is shown twice, or not at all",
     room: wrap,
-    file: "wrapped-agent.ts",
-    find: "while (this.#replaying) await this.#replaying;",
-    replace: "",
-    look: SUPERVISOR,
+    file: "agent-reader.ts",
+    find: "        while (this.#replaying) await this.#replaying;\n        this.#handling",
+    replace: "        this.#handling",
+    look: AGENT,
   },
   {
     name: "wrap: an outlet that waited keeps its listeners",

@@ -1,11 +1,15 @@
+import { setImmediate } from "node:timers/promises";
 import { type ClientContext, client, methods, type SessionUpdate } from "@agentclientprotocol/sdk";
 import type { MessageStream } from "../src/index.ts";
 
 // biome-ignore lint/suspicious/noExplicitAny: messages of any version of the SDK.
 type Any = any;
 
-/** Two ends of one connection. `sent` has each message that the client's end received, as it came. */
-export function pipe(): {
+/**
+ * Two ends of one connection. `sent` has each message that the client's end received, as it came. `isReal`: a message
+ * takes a turn of the event loop, as on a real stream.
+ */
+export function pipe(isReal = false): {
   readonly agent: MessageStream<Any>;
   readonly client: MessageStream<Any>;
   readonly sent: Any[];
@@ -13,7 +17,8 @@ export function pipe(): {
   const sent: Any[] = [];
   const up = new TransformStream<Any, Any>();
   const down = new TransformStream<Any, Any>({
-    transform: (message, controller) => {
+    transform: async (message, controller) => {
+      if (isReal) await setImmediate();
       sent.push(message);
       controller.enqueue(message);
     },

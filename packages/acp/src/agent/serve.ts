@@ -177,8 +177,9 @@ class AcpAgent {
     const warnings = known && servers === null ? [] : await this.#offer(id, client, servers ?? []);
     try {
       const chat = await host.open(id, here);
-      const opened = known ?? this.#keep(chat, client, warnings);
+      const opened = known ?? this.#keep(chat, client);
       await first(opened);
+      if (!known) this.#begin(opened, warnings);
       return opened;
     } catch (error) {
       if (!this.#sessions.has(id)) await editor?.drop(id);
@@ -189,7 +190,10 @@ class AcpAgent {
   /** A session that has just been created. Nothing happens in it before its first prompt. */
   async #created(chat: Chat, client: AgentContext, servers: readonly McpServer[]): Promise<AcpSession> {
     try {
-      return this.#keep(chat, client, await this.#offer(chat.id, client, servers));
+      const warnings = await this.#offer(chat.id, client, servers);
+      const opened = this.#keep(chat, client);
+      this.#begin(opened, warnings);
+      return opened;
     } catch (error) {
       await chat.close();
       throw error;
@@ -217,14 +221,17 @@ class AcpAgent {
     return problems;
   }
 
-  #keep(chat: Chat, client: AgentContext, warnings: readonly string[]): AcpSession {
-    const { words, models, log } = this.#options;
+  #keep(chat: Chat, client: AgentContext): AcpSession {
+    const { words, models } = this.#options;
     const opened = new AcpSession({ chat, client, capabilities: this.#capabilities, words, models });
     this.#sessions.set(chat.id, opened);
-    for (const warning of warnings) log(warning);
-    // After the answer to the request that is being handled.
-    setImmediate(() => opened.begin(warnings));
     return opened;
+  }
+
+  /** After the answer to the request that is being handled, which needs nothing more. */
+  #begin(opened: AcpSession, warnings: readonly string[]): void {
+    for (const warning of warnings) this.#options.log(warning);
+    setImmediate(() => opened.begin(warnings));
   }
 
   async #close(id: string): Promise<void> {

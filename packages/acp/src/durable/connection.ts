@@ -1,16 +1,17 @@
 import { basename } from "node:path";
-import { setTimeout as passed } from "node:timers/promises";
-import { errorKind, HoldfastError, isHoldfastError, type Json, newId, type Store } from "holdfast";
-import { sessionCapabilities, withOurs } from "../wrap/capabilities.ts";
-import { Library } from "../wrap/library.ts";
-import { MergedList } from "../wrap/merged-list.ts";
-import { objectOf, type Params, type RequestId, stringOf } from "../wrap/message.ts";
-import type { RecordedSession } from "../wrap/recorded-session.ts";
-import { restore, restoredWords } from "../wrap/restore.ts";
-import { transcriptOf } from "../wrap/transcript.ts";
+import { errorKind, HoldfastError, isHoldfastError, type Json, type Store } from "holdfast";
+import { sessionCapabilities, withOurs } from "../record/capabilities.ts";
+import { Library } from "../record/library.ts";
+import { MergedList } from "../record/merged-list.ts";
+import { objectOf, type Params, type RequestId, stringOf } from "../record/message.ts";
+import { MutedReplays } from "../record/muted-replays.ts";
+import { AgentError, OwnRequests } from "../record/own-requests.ts";
+import type { RecordedSession } from "../record/recorded-session.ts";
+import { restore, restoredWords } from "../record/restore.ts";
+import { transcriptOf } from "../record/transcript.ts";
+import { wordsOf } from "../record/words-of.ts";
 import type { DurableOptions, MessageStream } from "./durable.ts";
-import { OwnRequests } from "./own-requests.ts";
-import { rebuildBy, wordsOf } from "./rebuild.ts";
+import { rebuildBy } from "./rebuild.ts";
 import { RecordedHistory } from "./recorded-history.ts";
 import { about, type Request, type Response, type Rpc, rpcOf } from "./rpc.ts";
 
@@ -18,8 +19,6 @@ import { about, type Request, type Response, type Rpc, rpcOf } from "./rpc.ts";
 const INTERNAL = -32603;
 const INVALID_PARAMS = -32602;
 const NOT_FOUND = -32002;
-/** An agent's own replay may go on after its answer. */
-const QUIET_MS = 300;
 /** So many messages may wait for the agent. */
 const WAITING_MAX = 64;
 /** Answered here. They may take a while, and the agent may ask the client things meanwhile. */
@@ -55,8 +54,8 @@ export class DurableConnection {
   #initializing: { readonly done: Promise<void>; readonly resolve: () => void } | null = null;
   /** By session: what its next messages wait for. */
   readonly #held = new Map<string, Promise<void>>();
-  /** The agent's own replay of these is not shown. */
-  readonly #muted = new Set<string>();
+  /** The agent's own replays, which are not shown. */
+  readonly #replays = new MutedReplays();
   /** The next prompt of these tells the agent what was said before. */
   readonly #forgotten = new Set<string>();
   /** Recording failed, so nothing more of the agent's turn is passed on. By the client's ids, and the agent's. */
@@ -239,16 +238,16 @@ export class DurableConnection {
   /** By what the agent offers over the protocol. */
   async #restoreByProtocol(agent: Agent, session: RecordedSession, params: Params): Promise<[Params, string | null]> {
     const isEmpty = session.isEmpty;
-    const { rung, answer } = await restore({
+    const restored = await restore({
       session,
       params,
       capabilities: objectOf(agent.answer["agentCapabilities"]) ?? {},
       isOpen: false,
       request: (method, given) => this.#own.ask(method, given),
-      mute: (agentSession) => this.#mute(agentSession),
+      mute: (agentSession) => this.#replays.mute(agentSession),
     });
-    if (rung === "new" && !isEmpty) this.#forgotten.add(session.id);
-    return [answer, restoredWords(rung, false)];
+    if (restored.rung === "new" && !isEmpty) this.#forgotten.add(session.id);
+    return [restored.answer, restoredWords(restored, false)];
   }
 
   async #list({ answer, listing }: Agent, { id, params }: Request): Promise<void> {
@@ -313,7 +312,7 @@ export class DurableConnection {
     if (message.kind === "response") return this.#answerToClient(message);
     const agentSession = stringOf(message.params["sessionId"]);
     const session = agentSession === null ? null : (this.#agent?.library.ofAgent(agentSession) ?? null);
-    if (agentSession !== null && message.method === "session/update" && this.#muted.has(agentSession)) return;
+    if (agentSession !== null && message.method === "session/update" && this.#replays.drops(agentSession)) return;
     if (session) {
       try {
         await this.#record(session, message);
@@ -384,14 +383,10 @@ export class DurableConnection {
     return withOurs(answer);
   }
 
-  /** Returns the id for the client: another one if the agent has used its own before, as one that counts does. */
+  /** Returns the id for the client. */
   async #created(library: Library, made: string, { method, params }: Asked): Promise<string> {
     const source = method === "session/fork" ? library.of(stringOf(params["sessionId"]) ?? "") : null;
-    const isTaken = await library.has(made);
-    const id = isTaken ? newId() : made;
-    const cwd = stringOf(params["cwd"]) ?? source?.cwd ?? process.cwd();
-    const session = source ? await library.fork(source, id, cwd) : await library.create(id, cwd);
-    if (isTaken) await session.movedTo(made);
+    const { id } = await library.add(made, stringOf(params["cwd"]) ?? source?.cwd ?? process.cwd(), source);
     return id;
   }
 
@@ -429,6 +424,10 @@ export class DurableConnection {
   }
 
   #refuse(id: RequestId, error: unknown): Promise<void> {
+    if (error instanceof AgentError && error.code !== null) {
+      const { code, message, data } = error;
+      return this.#answer(id, { error: { code, message, ...(data === undefined ? {} : { data }) } });
+    }
     const code = isHoldfastError(error, "SESSION_NOT_FOUND")
       ? NOT_FOUND
       : isHoldfastError(error, "MESSAGE_UNFIT")
@@ -452,14 +451,6 @@ export class DurableConnection {
 
   #give(value: unknown): void {
     if (!this.#isClientGone) this.#toAgent.enqueue(value);
-  }
-
-  #mute(agentSession: string): () => Promise<void> {
-    this.#muted.add(agentSession);
-    return async () => {
-      await passed(QUIET_MS);
-      this.#muted.delete(agentSession);
-    };
   }
 
   #log(line: string): void {

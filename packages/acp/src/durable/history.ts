@@ -1,7 +1,7 @@
 import type { SessionUpdate } from "@agentclientprotocol/sdk";
 import { type AcpMessage, dialects, type Entry, type Interruption } from "holdfast";
-import { mergeChunks } from "../wrap/merge-chunks.ts";
-import { objectOf, type Params, stringOf } from "../wrap/message.ts";
+import { mergeChunks } from "../record/merge-chunks.ts";
+import { objectOf, type Params, stringOf } from "../record/message.ts";
 
 /** What the agent was doing when it was cut off. */
 export interface InterruptedTurn {

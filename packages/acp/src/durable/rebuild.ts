@@ -1,7 +1,8 @@
 import type { McpServer } from "@agentclientprotocol/sdk";
-import { objectOf, type Params, stringOf } from "../wrap/message.ts";
-import type { RecordedSession } from "../wrap/recorded-session.ts";
-import { transcriptOf } from "../wrap/transcript.ts";
+import { objectOf, type Params, stringOf } from "../record/message.ts";
+import type { RecordedSession } from "../record/recorded-session.ts";
+import { transcriptOf } from "../record/transcript.ts";
+import { wordsOf } from "../record/words-of.ts";
 import type { DurableOptions, RestoredSession } from "./durable.ts";
 import { RecordedHistory } from "./recorded-history.ts";
 
@@ -32,8 +33,4 @@ export async function rebuildBy(
   // From here on the agent knows it by the client's id.
   if (session.agentSession !== session.id) await session.movedTo(session.id);
   return answer;
-}
-
-export function wordsOf(error: unknown): string {
-  return error instanceof Error ? error.message : String(error);
 }

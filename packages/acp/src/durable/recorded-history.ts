@@ -1,7 +1,7 @@
 import type { SessionUpdate } from "@agentclientprotocol/sdk";
 import type { Json } from "holdfast";
-import { objectOf, type Params, stringOf } from "../wrap/message.ts";
-import type { RecordedSession } from "../wrap/recorded-session.ts";
+import { objectOf, type Params, stringOf } from "../record/message.ts";
+import type { RecordedSession } from "../record/recorded-session.ts";
 import { historyOf, type InterruptedTurn, interruptedTurn } from "./history.ts";
 
 /** The calls for which permission was requested and not given. */

@@ -1,4 +1,4 @@
-import { objectOf, type Params, type RequestId } from "../wrap/message.ts";
+import { objectOf, type Params, type RequestId } from "../record/message.ts";
 
 /** A message of the protocol as the SDK hands it over: parsed, with nothing removed. */
 export type Rpc =

@@ -1,6 +1,8 @@
 import type { Socket } from "node:net";
-import type { Params, RequestId } from "../wrap/message.ts";
+import type { Params, RequestId } from "../record/message.ts";
+import type { Opened } from "../wrap/client.ts";
 import { Outlet } from "../wrap/outlet.ts";
+import type { Chosen } from "../wrap/session-settings.ts";
 
 /**
  * What the shim and the supervisor say to each other: frames of a kind (1 byte), a length (4 bytes, big-endian) and
@@ -28,7 +30,7 @@ export type Hello =
       /** For a supervisor in place of one that died: what the editor said in `initialize`, and to open its sessions. */
       readonly continues?: {
         readonly initialize: Params | null;
-        readonly opened: readonly (readonly [session: string, params: Params])[];
+        readonly opened: readonly Opened[];
       };
     }
   /** Its end is the end of the shim, also while nobody reads the shim's own connection. */
@@ -54,7 +56,12 @@ export type Control =
    * What the editor opened a session with, so that the shim can tell the next supervisor: it is in no record, because
    * it may hold secrets. Null: the editor has closed it.
    */
-  | { readonly type: "opened"; readonly session: string; readonly params: Params | null }
+  | {
+      readonly type: "opened";
+      readonly session: string;
+      readonly params: Params | null;
+      readonly chosen?: readonly Chosen[];
+    }
   /** The data before it hold the answer to this request. */
   | { readonly type: "answered"; readonly id: RequestId }
   /** The editor has closed its side. */

@@ -1,21 +1,24 @@
-import type { Params } from "../wrap/message.ts";
+import type { Params } from "../record/message.ts";
+import type { Opened } from "../wrap/client.ts";
+import type { Chosen } from "../wrap/session-settings.ts";
 import { OPENED_CHARS_MAX } from "./frames.ts";
 
 /** What an editor opened its sessions with, in memory alone. Beyond the limit, the oldest are forgotten first. */
 export class OpenedSessions {
-  readonly #params = new Map<string, { readonly params: Params; readonly chars: number }>();
+  readonly #params = new Map<string, { readonly opened: Opened; readonly chars: number }>();
   #chars = 0;
 
-  get all(): readonly (readonly [session: string, params: Params])[] {
-    return [...this.#params].map(([session, { params }]) => [session, params]);
+  get all(): readonly Opened[] {
+    return [...this.#params.values()].map(({ opened }) => opened);
   }
 
   /** Null: it was closed. */
-  set(session: string, params: Params | null): void {
+  set(session: string, params: Params | null, chosen: readonly Chosen[] = []): void {
     this.#drop(session);
     if (params === null) return;
-    const chars = session.length + JSON.stringify(params).length;
-    this.#params.set(session, { params, chars });
+    const opened: Opened = [session, params, chosen];
+    const chars = JSON.stringify(opened).length;
+    this.#params.set(session, { opened, chars });
     this.#chars += chars;
     for (const oldest of this.#params.keys()) {
       if (this.#chars <= OPENED_CHARS_MAX) break;

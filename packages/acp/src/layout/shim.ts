@@ -1,8 +1,8 @@
 import { type ChildProcess, spawn } from "node:child_process";
 import type { Socket } from "node:net";
 import type { Readable, Writable } from "node:stream";
+import { INTERNAL, lineOf, messageIn, type Params, type RequestId } from "../record/message.ts";
 import { LineSplitter } from "../wrap/lines.ts";
-import { INTERNAL, lineOf, messageIn, type Params, type RequestId } from "../wrap/message.ts";
 import { Outlet } from "../wrap/outlet.ts";
 import {
   type AgentFacts,
@@ -206,7 +206,7 @@ export class Shim {
       const { control } = frame;
       if (control.type === "answered") this.#open.delete(JSON.stringify(control.id));
       else if (control.type === "agent") this.#agent = control.agent;
-      else if (control.type === "opened") this.#opened.set(control.session, control.params);
+      else if (control.type === "opened") this.#opened.set(control.session, control.params, control.chosen);
       else if (control.type === "ended" || control.type === "failed") return control;
     } else if (frame.kind === DATA) {
       this.#isInLine = frame.bytes.at(-1) !== 0x0a;

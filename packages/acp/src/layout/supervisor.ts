@@ -2,6 +2,7 @@ import { chmodSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { createServer, type Server, type Socket } from "node:net";
 import type { Readable } from "node:stream";
 import { setTimeout as passed } from "node:timers/promises";
+import { wordsOf } from "../record/words-of.ts";
 import type { Ended } from "../wrap/agent-process.ts";
 import type { Client } from "../wrap/client.ts";
 import { startOf } from "../wrap/process-family.ts";
@@ -62,10 +63,10 @@ export class Supervisor {
     this.#wrapped = options.wrap({
       stderr: (stream) => void this.#passStderr(stream),
       onStarted: () => void this.#writeFacts(),
-      onOpened: async (session, params) => {
+      onOpened: async (session, params, chosen) => {
         // What does not fit is missing after a death of this process, and the person is told so.
-        const fits = JSON.stringify(params).length <= OPENED_CHARS_MAX;
-        await this.#attached?.out.control({ type: "opened", session, params: fits ? params : null });
+        const fits = JSON.stringify([params, chosen]).length <= OPENED_CHARS_MAX;
+        await this.#attached?.out.control({ type: "opened", session, params: fits ? params : null, chosen });
       },
       log: (line) => {
         options.log(line);
@@ -100,8 +101,13 @@ export class Supervisor {
     this.#isEnding = true;
     this.#options.log(why);
     this.#server.close();
-    const ended = await this.#wrapped.end();
-    await this.#attached?.out.control({ type: "ended", ...ended });
+    const ended = await this.#wrapped.end().catch((error: unknown): Ended => {
+      // The agent has ended, and this process may not stay for a journal that cannot be written.
+      this.#options.log(`not everything could be recorded: ${wordsOf(error)}`);
+      return { code: 1, signal: null };
+    });
+    // Nobody may read it, and an editor that does not read keeps no process.
+    void this.#attached?.out.control({ type: "ended", ...ended });
     this.#attached?.socket.end();
     this.#over.resolve(ended);
   }
@@ -153,7 +159,7 @@ export class Supervisor {
       await this.#greet(socket, hello, { chunks, reader, rest });
     } catch (error) {
       // It does not speak our protocol, or it broke off: not worth ending anything for.
-      this.#options.log(`a connection ended: ${error instanceof Error ? error.message : String(error)}`);
+      this.#options.log(`a connection ended: ${wordsOf(error)}`);
       socket.destroy();
     } finally {
       clearTimeout(patience);

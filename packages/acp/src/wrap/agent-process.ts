@@ -11,6 +11,8 @@ export interface Ended {
   readonly signal: NodeJS.Signals | null;
 }
 
+/** How long an agent has for each step of its end: its turn, its sessions, itself. */
+export const STEP_MS = 1_500;
 /** Each wrapped agent, and everything that it starts, has this variable with a value of its own. */
 const MARK = "HOLDFAST_WRAPPED";
 /** How long what an agent leaves behind may take to end by itself. */

@@ -1,5 +1,8 @@
 import { isHoldfastError } from "holdfast";
-import { INTERNAL, lineOf, type Params, type RequestId } from "./message.ts";
+import { INTERNAL, lineOf, type Params, type RequestId } from "../record/message.ts";
+import { AgentError } from "../record/own-requests.ts";
+import { Lanes } from "./lanes.ts";
+import { type Chosen, SessionSettings } from "./session-settings.ts";
 
 const NOT_FOUND = -32002;
 const BUSY =
@@ -15,6 +18,8 @@ export interface ClientOutput {
 export class Client {
   /** The first editor of an agent: its messages pass unchanged. */
   readonly isFirst: boolean;
+  /** What it says, by session. */
+  readonly lanes: Lanes = new Lanes();
   readonly #number: number;
   readonly #output: ClientOutput;
   /** The sessions that it has opened. */
@@ -48,31 +53,31 @@ export class Client {
     return this.#output.write(lineOf({ id, ...answer }), id);
   }
 
-  /** The request failed here. */
+  /** The request failed here, or at the agent that we asked for it. */
   refuse(id: RequestId, error: unknown): Promise<void> {
+    if (error instanceof AgentError && error.code !== null) {
+      const { code, message, data } = error;
+      return this.answer(id, { error: { code, message, ...(data === undefined ? {} : { data }) } });
+    }
     const code = isHoldfastError(error, "SESSION_NOT_FOUND") ? NOT_FOUND : INTERNAL;
     const message = error instanceof Error ? error.message : String(error);
     return this.answer(id, { error: { code, message: isHoldfastError(error, "SESSION_BUSY") ? BUSY : message } });
   }
 }
 
-/** A request of an editor that the agent has not answered. */
-export interface FromClient {
-  readonly client: Client;
-  readonly id: RequestId;
-  readonly method: string;
-  readonly params: Params;
-}
+/** Told what an editor opened a session with, and what it has chosen since; null when it closed the session. */
+export type OnOpened = (session: string, params: Params | null, chosen: readonly Chosen[]) => Promise<void>;
 
-/** Told what an editor opened a session with; null when it closed the session. */
-export type OnOpened = (session: string, params: Params | null) => Promise<void>;
+/** A session that was opened: with what, and what was chosen since. */
+export type Opened = readonly [session: string, params: Params, chosen?: readonly Chosen[]];
 
 /**
- * With what an editor opened each session: its folder, its MCP servers. May hold secrets, so it is never recorded.
- * `onOpened` can keep it in the memory of another process, for when this one dies.
+ * With what an editor opened each session (its folder, its MCP servers), and how it is set since. May hold secrets, so
+ * it is never recorded. `onOpened` can keep it in the memory of another process, for when this one dies.
  */
 export class OpenedWith {
   readonly #params = new Map<string, Params>();
+  readonly #settings = new Map<string, SessionSettings>();
   readonly #onOpened: OnOpened;
 
   constructor(onOpened: OnOpened = async () => undefined) {
@@ -80,21 +85,39 @@ export class OpenedWith {
   }
 
   /** From a process that has died. */
-  continueFrom(opened: readonly (readonly [session: string, params: Params])[]): void {
-    for (const [session, params] of opened) this.#params.set(session, params);
+  continueFrom(opened: readonly Opened[]): void {
+    for (const [session, params, chosen] of opened) {
+      this.#params.set(session, params);
+      this.#settings.set(session, new SessionSettings(chosen));
+    }
   }
 
   of(session: string): Params | null {
     return this.#params.get(session) ?? null;
   }
 
+  settings(session: string): SessionSettings {
+    const known = this.#settings.get(session);
+    if (known) return known;
+    const settings = new SessionSettings();
+    this.#settings.set(session, settings);
+    return settings;
+  }
+
   async set(session: string, params: Params): Promise<void> {
     this.#params.set(session, params);
-    await this.#onOpened(session, params);
+    await this.#onOpened(session, params, this.settings(session).chosen);
+  }
+
+  /** What was chosen has changed. */
+  async chose(session: string): Promise<void> {
+    const params = this.of(session);
+    if (params) await this.#onOpened(session, params, this.settings(session).chosen);
   }
 
   async delete(session: string): Promise<void> {
     this.#params.delete(session);
-    await this.#onOpened(session, null);
+    this.#settings.delete(session);
+    await this.#onOpened(session, null, []);
   }
 }

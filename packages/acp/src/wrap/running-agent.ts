@@ -1,40 +1,89 @@
+import { randomBytes } from "node:crypto";
 import type { Readable } from "node:stream";
 import { setTimeout as passed } from "node:timers/promises";
+import { sessionCapabilities } from "../record/capabilities.ts";
+import { type Change, lineOf, type Message, objectOf, type Params, type RequestId } from "../record/message.ts";
+import { MutedReplays } from "../record/muted-replays.ts";
+import { OwnRequests } from "../record/own-requests.ts";
+import type { RestoreParts } from "../record/restore.ts";
 import { AgentProcess } from "./agent-process.ts";
-import { sessionCapabilities } from "./capabilities.ts";
 import { LineSplitter } from "./lines.ts";
-import { lineOf, type Message, objectOf, type Params, stringOf } from "./message.ts";
 import { Outlet } from "./outlet.ts";
-import type { RestoreParts } from "./restore.ts";
 
 type Response = Extract<Message, { kind: "response" }>;
-
-/** A replay may go on after the answer to the request for it. */
-const QUIET_MS = 300;
 
 /** The agent that is running now, what it can do, and our own requests to it. */
 export class RunningAgent {
   readonly process: AgentProcess;
   readonly to: Outlet;
-  /** Its answer to `initialize`; null until it came. */
-  capabilities: Params | null = null;
   /** The sessions that it has open, by its own ids. */
   readonly sessions = new Set<string>();
   /** Everything that it said is handled, and its end too. */
   over: Promise<void> = Promise.resolve();
-  readonly #asked = new Map<string, (answer: Pick<Response, "result" | "error">) => void>();
-  /** The sessions whose updates are its replay of what we replay ourselves. */
-  readonly #muted = new Set<string>();
-  #serial = 0;
+  /** Its replays of what we replay ourselves. */
+  readonly replays = new MutedReplays();
+  /** The sessions whose turn was stopped because it could not be recorded. Nothing of them is passed on. */
+  readonly unrecorded = new Set<string>();
+  /** In front of the ids of its requests; null if they pass unchanged. */
+  readonly #idPrefix: string | null;
+  readonly #own = new OwnRequests((request) => void this.send(request));
+  readonly #ready = Promise.withResolvers<void>();
+  #capabilities: Params | null = null;
 
-  private constructor(process: AgentProcess) {
+  private constructor(process: AgentProcess, isFirst: boolean) {
     this.process = process;
     this.to = new Outlet(process.stdin);
+    this.#idPrefix = isFirst ? null : `holdfast:${randomBytes(6).toString("hex")}:`;
   }
 
-  /** Throws if the command cannot be started. */
-  static async start(command: readonly string[], stderr?: (stream: Readable) => void): Promise<RunningAgent> {
-    return new RunningAgent(await AgentProcess.start(command, stderr));
+  /**
+   * `isFirst`: the editor has had no other agent. Every agent counts its requests from 0, so the editor would take a
+   * later one's for those of an earlier one. Throws if the command cannot be started.
+   */
+  static async start(
+    command: readonly string[],
+    isFirst: boolean,
+    stderr?: (stream: Readable) => void,
+  ): Promise<RunningAgent> {
+    return new RunningAgent(await AgentProcess.start(command, stderr), isFirst);
+  }
+
+  /** Its answer to `initialize`; null until it came. */
+  get capabilities(): Params | null {
+    return this.#capabilities;
+  }
+
+  set capabilities(answer: Params | null) {
+    this.#capabilities = answer;
+    this.#ready.resolve();
+  }
+
+  /** It has answered `initialize`, or ended. */
+  get ready(): Promise<void> {
+    return this.#ready.promise;
+  }
+
+  /** It speaks a version of the protocol that we know, as far as it has said. */
+  get isKnownVersion(): boolean {
+    return (this.#capabilities?.["protocolVersion"] ?? 1) === 1;
+  }
+
+  /** The editor has had no other agent: what this one says passes unchanged. */
+  get isFirst(): boolean {
+    return this.#idPrefix === null;
+  }
+
+  /** The id of its request, as the editor knows it. */
+  idForClient(id: RequestId): RequestId {
+    return this.#idPrefix === null ? id : `${this.#idPrefix}${JSON.stringify(id)}`;
+  }
+
+  /** What has to change in a message of it: the editor knows other ids. */
+  changeForClient(message: Extract<Message, { kind: "request" | "notification" }>): Change {
+    if (this.isFirst) return {};
+    if (message.kind === "request") return { id: this.idForClient(message.id) };
+    if (message.method !== "$/cancel_request") return {};
+    return { params: (own) => ({ ...own, requestId: this.idForClient(own["requestId"] as RequestId) }) };
   }
 
   /** What it says, by lines that arrived together. */
@@ -51,32 +100,18 @@ export class RunningAgent {
 
   /** A request of our own. Rejects with the agent's error. */
   ask(method: string, params: Params): Promise<unknown> {
-    this.#serial += 1;
-    const id = `holdfast:${this.#serial}`;
-    return new Promise((resolve, reject) => {
-      this.#asked.set(id, ({ result, error }) => {
-        if (error === undefined) resolve(result);
-        else reject(new Error(stringOf(objectOf(error)?.["message"]) ?? "the agent answered with an error"));
-      });
-      void this.send({ id, method, params });
-    });
+    return this.#own.ask(method, params);
   }
 
   /** Whether this is the answer to a request of our own. */
   answered(answer: Response): boolean {
-    const { id } = answer;
-    const own = typeof id === "string" ? this.#asked.get(id) : undefined;
-    if (!own) return false;
-    this.#asked.delete(id as string);
-    own(answer);
-    return true;
+    return this.#own.take(answer);
   }
 
   /** It has ended, and will not answer. */
   failRequests(): void {
-    const waiting = [...this.#asked.values()];
-    this.#asked.clear();
-    for (const answer of waiting) answer({ result: undefined, error: { message: "the agent has ended" } });
+    this.#own.failAll();
+    this.#ready.resolve();
   }
 
   /** Closes the sessions that it has open, if it can. */
@@ -95,20 +130,7 @@ export class RunningAgent {
       capabilities: objectOf(this.capabilities?.["agentCapabilities"]) ?? {},
       isOpen: this.sessions.has(session),
       request: (method, params) => this.ask(method, params),
-      mute: (one) => this.mute(one),
-    };
-  }
-
-  isMuted(session: string): boolean {
-    return this.#muted.has(session);
-  }
-
-  /** Drops the updates of this session. The function that it returns ends that. */
-  mute(session: string): () => Promise<void> {
-    this.#muted.add(session);
-    return async () => {
-      await passed(QUIET_MS);
-      this.#muted.delete(session);
+      mute: (one) => this.replays.mute(one),
     };
   }
 }

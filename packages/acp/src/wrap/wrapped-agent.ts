@@ -1,30 +1,31 @@
 import type { Readable } from "node:stream";
 import { setTimeout as passed } from "node:timers/promises";
 import { isDeepStrictEqual } from "node:util";
-import type { Ended } from "./agent-process.ts";
-import { AgentRequests } from "./agent-requests.ts";
-import { sessionCapabilities, withOurs } from "./capabilities.ts";
-import { Client, type ClientOutput, type FromClient, type OnOpened, OpenedWith } from "./client.ts";
-import type { Library } from "./library.ts";
-import { LineSplitter } from "./lines.ts";
-import { MergedList } from "./merged-list.ts";
+import { sessionCapabilities, withOurs } from "../record/capabilities.ts";
+import type { Library } from "../record/library.ts";
+import { MergedList } from "../record/merged-list.ts";
 import {
   type Change,
   changed,
-  INTERNAL,
   type Message,
   messageIn,
   objectOf,
   type Params,
   type RequestId,
-  SECRET,
   stringOf,
   updateLine,
-} from "./message.ts";
-import type { RecordedSession } from "./recorded-session.ts";
-import { type Restored, restore, restoredWords, SERVERS_UNKNOWN } from "./restore.ts";
-import { RunningAgent } from "./running-agent.ts";
-import { transcriptOf } from "./transcript.ts";
+} from "../record/message.ts";
+import type { RecordedSession } from "../record/recorded-session.ts";
+import { wordsOf } from "../record/words-of.ts";
+import { AgentKeeper } from "./agent-keeper.ts";
+import { type Ended, STEP_MS } from "./agent-process.ts";
+import { AgentReader } from "./agent-reader.ts";
+import { AgentRequests } from "./agent-requests.ts";
+import { Client, type ClientOutput, type OnOpened, type Opened, OpenedWith } from "./client.ts";
+import { ClientRequests } from "./client-requests.ts";
+import { LineSplitter } from "./lines.ts";
+import type { RunningAgent } from "./running-agent.ts";
+import { SessionOpener } from "./session-opener.ts";
 
 export interface WrapOptions {
   readonly command: readonly string[];
@@ -40,19 +41,11 @@ export interface WrapOptions {
 }
 
 type Request = Extract<Message, { kind: "request" }>;
+type Call = Extract<Message, { kind: "request" | "notification" }>;
+type Response = Extract<Message, { kind: "response" }>;
 
-/** What a run of lines has in common: they are recorded together, and then passed on together. */
-interface Run {
-  readonly session: RecordedSession;
-  readonly updates: Params[];
-  readonly out: Buffer[];
-}
-
-const ENDED = "The agent has ended. What it did so far is recorded. Send the next prompt to start it again.";
-const LOADS = new Set(["session/load", "session/resume"]);
-const MAKES = new Set(["session/new", "session/fork"]);
-/** How long an agent has to do each of these without an editor: end its turn, close its sessions, end. */
-const STEP_MS = 1_500;
+/** These wait for answers of the agent to requests of our own. */
+const LONG = new Set(["session/load", "session/resume", "session/list", "session/close", "session/delete"]);
 const LOOK_MS = 20;
 
 /**
@@ -64,26 +57,41 @@ export class WrappedAgent {
   readonly #options: WrapOptions;
   readonly #library: Library;
   readonly #listing: MergedList;
+  readonly #agents: AgentKeeper;
   #client: Client | null = null;
   #clients = 0;
-  #agent: RunningAgent | null = null;
-  #initialize: Params | null = null;
-  /** By the id that the agent knows. */
-  readonly #clientRequests = new Map<RequestId, FromClient>();
+  readonly #clientRequests = new ClientRequests();
   readonly #agentRequests = new AgentRequests();
-  /** Sessions whose next prompt tells the agent what was said before. */
-  readonly #forgotten = new Set<string>();
   readonly #openedWith: OpenedWith;
-  /** The lines of the agent that are being handled. */
-  #handling: Promise<void> = Promise.resolve();
-  /** Until it resolves, the agent waits: a session is being replayed. */
-  #replaying: Promise<void> | null = null;
+  readonly #opener: SessionOpener;
+  readonly #reader: AgentReader;
 
   constructor(options: WrapOptions) {
+    const { command, library, log, stderr, onStarted, onOpened } = options;
     this.#options = options;
-    this.#library = options.library;
-    this.#listing = new MergedList(options.library);
-    this.#openedWith = new OpenedWith(options.onOpened);
+    this.#library = library;
+    this.#listing = new MergedList(library);
+    this.#openedWith = new OpenedWith(onOpened);
+    this.#reader = new AgentReader({
+      ...{ library, log, openedWith: this.#openedWith },
+      ...{ clientRequests: this.#clientRequests, agentRequests: this.#agentRequests },
+      client: () => this.#client,
+      onEnded: (agent) => this.#agents.forget(agent),
+    });
+    this.#agents = new AgentKeeper({
+      ...{ command, log, ...(stderr ? { stderr } : {}) },
+      read: (agent) => this.#reader.read(agent),
+      onStarted: () => onStarted?.(),
+    });
+    this.#opener = new SessionOpener({
+      ...{ library, agents: this.#agents, openedWith: this.#openedWith },
+      show: (session, update) => this.#reader.show(session, update),
+      isBack: () => this.#client?.isFirst === false,
+    });
+  }
+
+  get #agent(): RunningAgent | null {
+    return this.#agents.agent;
   }
 
   /** The agent's process, if it runs. */
@@ -93,18 +101,18 @@ export class WrappedAgent {
 
   /** The agent works on a prompt. */
   get isBusy(): boolean {
-    return this.#agent !== null && [...this.#clientRequests.values()].some(({ method }) => method === "session/prompt");
+    return this.#agent !== null && this.#clientRequests.prompts.length > 0;
   }
 
   /** Starts the agent. Resolves with its end if it ends before it has answered to `initialize`; else with null. */
   async start(): Promise<{ readonly early: Promise<Ended | null> }> {
-    const agent = await this.#start();
+    const agent = await this.#agents.start();
     return { early: agent.process.ended.then((ended) => (agent.capabilities === null ? ended : null)) };
   }
 
   /** Takes the place of another process that has died: the editor will not say again what it can do and has open. */
-  continueFrom(initialize: Params | null, opened: readonly (readonly [string, Params])[]): void {
-    this.#initialize = initialize;
+  continueFrom(initialize: Params | null, opened: readonly Opened[]): void {
+    this.#agents.continueFrom(initialize);
     this.#openedWith.continueFrom(opened);
   }
 
@@ -125,7 +133,7 @@ export class WrappedAgent {
 
   /** Whether the editor waits for an answer, other than to a prompt. It may still read after it closed its side. */
   owes(client: Client): boolean {
-    return [...this.#clientRequests.values()].some((of) => of.client === client && of.method !== "session/prompt");
+    return client.lanes.isBusy || this.#clientRequests.isOwed(client);
   }
 
   /** The editor is gone. Nobody can approve anything. */
@@ -137,59 +145,101 @@ export class WrappedAgent {
 
   /** Cancels the turns of sessions that no editor has open. */
   async cancelUnheard(): Promise<void> {
-    for (const { method, params } of [...this.#clientRequests.values()]) {
-      const session = method === "session/prompt" ? this.#library.of(stringOf(params["sessionId"]) ?? "") : null;
-      if (!session || this.#client?.hears(session.id)) continue;
-      this.#options.log("a turn without an editor is cancelled");
+    await this.#cancelTurns(({ id }) => this.#client?.hears(id) !== true);
+  }
+
+  async #cancelTurns(isMeant: (session: RecordedSession) => boolean): Promise<void> {
+    for (const prompted of this.#clientRequests.prompts) {
+      const session = this.#library.of(prompted);
+      if (!session || !isMeant(session)) continue;
+      this.#options.log("a turn is cancelled: nobody waits for it");
       await this.#agent?.send({ method: "session/cancel", params: { sessionId: session.agentSession } });
     }
   }
 
   /** Cancels what the agent does, closes its sessions, and ends it and everything that it started. */
   async end(): Promise<Ended> {
-    const agent = this.#agent;
-    if (!agent) {
+    const agent = await this.#agents.last();
+    try {
+      if (!agent) return { code: 0, signal: null };
+      await this.#cancelTurns(() => true);
+      const until = performance.now() + STEP_MS;
+      while (this.isBusy && performance.now() < until) await passed(LOOK_MS);
+      await agent.closeSessions(STEP_MS);
+      return await agent.process.end(STEP_MS);
+    } finally {
+      // What it said last is recorded too, unless something that it left behind keeps its output open.
+      const timer = new AbortController();
+      const late = passed(STEP_MS, undefined, { signal: timer.signal }).catch(() => undefined);
+      await Promise.race([agent?.over, late]);
+      timer.abort();
       await this.#library.closeAll();
-      return { code: 0, signal: null };
     }
-    await this.cancelUnheard();
-    const until = performance.now() + STEP_MS;
-    while (this.isBusy && performance.now() < until) await passed(LOOK_MS);
-    await agent.closeSessions(STEP_MS);
-    const ended = await agent.process.end(STEP_MS);
-    await this.#library.closeAll();
-    return ended;
   }
 
   // The editor
 
-  async #fromClient(client: Client, raw: Buffer): Promise<void> {
+  /** Resolves when the next line may be read. What is said about a session stays in order. */
+  #fromClient(client: Client, raw: Buffer): Promise<void> {
     const message = messageIn(raw);
+    // The agent may wait for this answer before it does what other messages wait for.
+    if (message.kind === "response" || message.kind === "other") return this.#handle(client, message);
+    return client.lanes.run(this.#laneOf(client, message), raw.length, this.#mayTakeLong(message), () =>
+      this.#handle(client, message),
+    );
+  }
+
+  #laneOf(client: Client, { method, params }: Call): string {
+    // It must not overtake the request that it cancels.
+    const of =
+      method === "$/cancel_request"
+        ? this.#clientRequests.of(client, params["requestId"] as RequestId)?.params
+        : params;
+    return method === "session/list" ? method : (stringOf(of?.["sessionId"]) ?? "");
+  }
+
+  /** An agent or a session has to be started first, or the agent is asked something for it. */
+  #mayTakeLong(message: Call): boolean {
+    if (message.kind === "notification" || message.method === "initialize") return false;
+    const agent = this.#agent;
+    if (LONG.has(message.method) || !agent || !this.#agents.isRunning) return true;
+    const known = stringOf(message.params["sessionId"]);
+    return known !== null && !agent.sessions.has(this.#library.of(known)?.agentSession ?? known);
+  }
+
+  /** Never rejects. */
+  async #handle(client: Client, message: Message): Promise<void> {
     try {
       if (message.kind === "request") await this.#request(client, message);
       else if (message.kind === "notification") await this.#forward(client, message);
-      else await this.#answerToAgent(message);
+      else if (message.kind === "response") await this.#answerToAgent(client, message);
+      else await this.#agent?.to.write(message.raw);
     } catch (error) {
       // What cannot be recorded is not passed on.
-      if (message.kind !== "request") return this.#options.log(`a message was not passed on: ${String(error)}`);
-      if (this.#clientRequests.delete(client.idForAgent(message.id))) await client.refuse(message.id, error);
+      if (message.kind !== "request") return this.#options.log(`a message was not passed on: ${wordsOf(error)}`);
+      if (this.#clientRequests.close(client, message.id)) await client.refuse(message.id, error);
     }
   }
 
-  async #answerToAgent(message: Extract<Message, { kind: "response" | "other" }>): Promise<void> {
-    if (message.kind === "response")
-      await this.#agentRequests.answered(message.id, objectOf(objectOf(message.result)?.["outcome"]));
-    await this.#agent?.to.write(message.raw);
+  /** An answer to an agent that has ended is not for the one that runs now, whatever its id is. */
+  async #answerToAgent(client: Client, { id, result, raw }: Response): Promise<void> {
+    if (client !== this.#client) return;
+    const asked = await this.#agentRequests.answered(id, objectOf(objectOf(result)?.["outcome"]));
+    const agent = this.#agent;
+    if (!agent) return;
+    if (asked) return agent.to.write(changed(raw, agent.isFirst ? {} : { id: asked.id }));
+    if (agent.isFirst || id === null) return agent.to.write(raw);
+    this.#options.log("an answer to a request that nobody waits for was not passed on");
   }
 
   async #request(client: Client, message: Request): Promise<void> {
     const { id, method, params } = message;
     // The end of an agent answers what it was asked. This is for the next one.
     if (this.#agent?.process.hasExited) await this.#agent.over;
-    this.#clientRequests.set(client.idForAgent(id), { client, id, method, params });
+    this.#clientRequests.asked({ client, id, method, params });
+    if (method === "initialize") return this.#initialized(client, message);
+    if (this.#agent?.isKnownVersion === false) return this.#pass(client, message);
     switch (method) {
-      case "initialize":
-        return this.#initialized(client, message);
       case "session/prompt":
         return this.#prompt(client, message);
       case "session/load":
@@ -205,50 +255,53 @@ export class WrappedAgent {
     }
   }
 
+  /** In a version of the protocol that we do not know. */
+  async #pass(client: Client, message: Request): Promise<void> {
+    const { method, params } = message;
+    const session = this.#library.of(stringOf(params["sessionId"]) ?? "");
+    if (method === "session/prompt") await session?.prompt(params);
+    else await session?.beside("client", method, null);
+    return this.#send(client, message, null);
+  }
+
   /** An agent is initialized once. An editor that can do other things than the one before it gets another agent. */
   async #initialized(client: Client, { id, params, raw }: Request): Promise<void> {
     const running = this.#agent;
-    if (!client.isFirst && running?.capabilities && isDeepStrictEqual(params, this.#initialize)) {
+    if (!client.isFirst && running?.capabilities && isDeepStrictEqual(params, this.#agents.initialize)) {
       return this.#answer(client, id, { result: withOurs(running.capabilities) });
     }
-    this.#initialize = params;
+    this.#agents.initialize = params;
     // Those before it are answered when the agent ends.
-    this.#clientRequests.delete(client.idForAgent(id));
+    this.#clientRequests.close(client, id);
     if (!client.isFirst && running) {
       await running.process.end(STEP_MS);
       await running.over;
     }
-    const agent = this.#agent ?? (await this.#start());
-    this.#clientRequests.set(client.idForAgent(id), { client, id, method: "initialize", params });
+    const agent = this.#agent ?? (await this.#agents.start());
+    this.#clientRequests.asked({ client, id, method: "initialize", params });
     await agent.to.write(changed(raw, client.isFirst ? {} : { id: client.idForAgent(id) }));
   }
 
   async #prompt(client: Client, message: Request): Promise<void> {
     const session = await this.#sessionFor(client, message.params);
     if (!session) return this.#send(client, message, null);
-    const isForgotten = this.#forgotten.has(session.id);
-    const told = isForgotten ? [{ type: "text", text: transcriptOf(await session.history()) }] : [];
+    const untold = await this.#opener.untold(session);
     if (!this.#isOpen(client, message)) return;
     await session.prompt(message.params);
-    this.#forgotten.delete(session.id);
+    this.#opener.told(session);
     const params = (own: Params): Params => ({
       ...own,
-      prompt: [...told, ...(Array.isArray(own["prompt"]) ? own["prompt"] : [])],
+      prompt: [{ type: "text", text: untold }, ...(Array.isArray(own["prompt"]) ? own["prompt"] : [])],
     });
-    return this.#send(client, message, session, isForgotten ? { params } : {});
+    return this.#send(client, message, session, untold === null ? {} : { params });
   }
 
   /** The recorded session, open at the agent that is running now. */
   async #sessionFor(client: Client, params: Params): Promise<RecordedSession | null> {
-    const known = stringOf(params["sessionId"]) ?? "";
-    const agent = await this.#running();
-    const session = this.#library.of(known) ?? (agent.sessions.has(known) ? null : await this.#library.reopen(known));
-    if (!session || agent.sessions.has(session.agentSession)) return session;
-    const openedWith = this.#openedWith.of(session.id);
-    const { rung } = await this.#restore(session, openedWith ?? { cwd: session.cwd ?? process.cwd() });
-    client.opened(session.id);
-    await this.#tell(session, rung, openedWith !== null);
-    return session;
+    // It hears what it talks about, also if it has not loaded it.
+    const id = stringOf(params["sessionId"]);
+    if (id !== null) client.opened(id);
+    return this.#opener.sessionOf(params);
   }
 
   async #load(client: Client, message: Request): Promise<void> {
@@ -257,41 +310,21 @@ export class WrappedAgent {
     // A session from before it was wrapped.
     if (!session) return this.#send(client, message, null);
     await this.#openedWith.set(session.id, params);
-    const restored = await this.#restore(session, params);
-    const { promise, resolve } = Promise.withResolvers<void>();
-    this.#replaying = promise;
-    try {
-      // What the agent says meanwhile comes after the replay, and is not in it.
-      await this.#handling;
+    const restored = await this.#opener.restore(session, params);
+    await this.#reader.meanwhile(async () => {
       if (method === "session/load")
         for (const update of await session.history()) await client.write(updateLine(session.id, update));
       client.opened(session.id);
-    } finally {
-      this.#replaying = null;
-      resolve();
-    }
-    await this.#tell(session, restored.rung);
-    return this.#answer(client, id, { result: restored.answer });
-  }
-
-  async #restore(session: RecordedSession, params: Params): Promise<Restored> {
-    const agent = await this.#running();
-    const restored = await restore({ session, params, ...agent.restoring(session.agentSession) });
-    agent.sessions.add(session.agentSession);
-    if (restored.rung === "new" && !session.isEmpty) this.#forgotten.add(session.id);
-    return restored;
-  }
-
-  /** Which of the ways it was, for the person. */
-  async #tell(session: RecordedSession, rung: Restored["rung"], isOpenedWith = true): Promise<void> {
-    const restored = session.isEmpty ? null : restoredWords(rung, this.#client?.isFirst === false);
-    const text = [restored, isOpenedWith ? null : SERVERS_UNKNOWN].filter((one) => one !== null).join(" ");
-    if (text === "") return;
-    await this.#update(session.id, { sessionUpdate: "agent_thought_chunk", content: { type: "text", text } });
+    });
+    await this.#opener.tell(session, restored);
+    const { answer, commands } = this.#openedWith.settings(session.id);
+    await this.#answer(client, id, { result: { ...restored.answer, ...answer } });
+    // An editor knows the session only after the answer.
+    if (commands) await this.#reader.show(session.id, commands);
   }
 
   async #list(client: Client, { id, params }: Request): Promise<void> {
-    const agent = await this.#running();
+    const agent = await this.#agents.initialized();
     const canList = sessionCapabilities(agent.capabilities)["list"] != null;
     const result = await this.#listing.page(params, canList ? (given) => agent.ask("session/list", given) : null);
     return this.#answer(client, id, { result });
@@ -300,11 +333,11 @@ export class WrappedAgent {
   async #close(client: Client, message: Request): Promise<void> {
     const { id, method, params } = message;
     const known = stringOf(params["sessionId"]) ?? "";
-    const agent = await this.#running();
+    const agent = await this.#agents.initialized();
     const [, verb = ""] = method.split("/");
     const session = this.#library.of(known);
     const agentSession = session?.agentSession ?? known;
-    if (session) await this.#leaveTurn(session, "closed by the editor");
+    if (session) await this.#reader.leaveTurn(session, "closed by the editor");
     if (method === "session/delete") await this.#library.remove(known);
     else await this.#library.close(known);
     await this.#openedWith.delete(known);
@@ -315,7 +348,7 @@ export class WrappedAgent {
   }
 
   /** Anything else about a session, or about none. */
-  async #forward(client: Client, message: Extract<Message, { kind: "request" | "notification" }>): Promise<void> {
+  async #forward(client: Client, message: Call): Promise<void> {
     const { method, params } = message;
     const isRequest = message.kind === "request" && stringOf(params["sessionId"]) !== null;
     const session = isRequest
@@ -329,163 +362,17 @@ export class WrappedAgent {
     return this.#send(client, message, session, { params: (own) => ({ ...own, requestId }) });
   }
 
-  // The agent
-
-  async #start(): Promise<RunningAgent> {
-    const agent = await RunningAgent.start(this.#options.command, this.#options.stderr);
-    this.#agent = agent;
-    agent.over = this.#readAgent(agent);
-    this.#options.onStarted?.();
-    return agent;
-  }
-
-  /** Starts the agent again if it has died. */
-  async #running(): Promise<RunningAgent> {
-    if (this.#agent?.process.hasExited) await this.#agent.over;
-    if (this.#agent) return this.#agent;
-    const agent = await this.#start();
-    this.#options.log("the agent was started again");
-    const answer = await agent.ask("initialize", this.#initialize ?? { protocolVersion: 1 });
-    agent.capabilities = objectOf(answer) ?? {};
-    return agent;
-  }
-
-  async #readAgent(agent: RunningAgent): Promise<void> {
-    try {
-      for await (const lines of agent.lines()) {
-        while (this.#replaying) await this.#replaying;
-        this.#handling = this.#linesFromAgent(agent, lines);
-        await this.#handling;
-      }
-    } catch (error) {
-      // The journal cannot be written: what cannot be recorded is not passed on, and the editor is told.
-      this.#handling = Promise.resolve();
-      this.#options.log(`recording failed: ${error instanceof Error ? error.message : String(error)}`);
-      void agent.process.end(0);
-    }
-    await agent.process.ended;
-    await this.#died(agent);
-  }
-
-  /** What arrived together. Updates of a session in a row are recorded together, and then passed on together. */
-  async #linesFromAgent(agent: RunningAgent, lines: readonly Buffer[]): Promise<void> {
-    let run: Run | null = null;
-    for (const raw of lines) {
-      const message = messageIn(raw);
-      const session = this.#updated(agent, message);
-      if (run && run.session !== session) {
-        await this.#passOn(run);
-        run = null;
-      }
-      if (!session || message.kind !== "notification") {
-        await this.#fromAgent(agent, message);
-        continue;
-      }
-      run ??= { session, updates: [], out: [] };
-      run.updates.push(objectOf(message.params["update"]) ?? {});
-      run.out.push(session.id === session.agentSession ? raw : changed(raw, { session: session.id }));
-    }
-    if (run) await this.#passOn(run);
-  }
-
-  /** The recorded session that this is an update of. */
-  #updated(agent: RunningAgent, message: Message): RecordedSession | null {
-    if (message.kind !== "notification" || message.method !== "session/update") return null;
-    const agentSession = stringOf(message.params["sessionId"]) ?? "";
-    return agent.isMuted(agentSession) ? null : this.#library.ofAgent(agentSession);
-  }
-
-  async #passOn({ session, updates, out }: Run): Promise<void> {
-    await session.updates(updates);
-    if (!this.#client?.hears(session.id)) return;
-    await this.#client.write(out.length === 1 ? out[0]! : Buffer.concat(out));
-  }
-
-  async #fromAgent(agent: RunningAgent, message: Message): Promise<void> {
-    const { raw } = message;
-    if (message.kind === "other") return this.#client?.write(raw);
-    if (message.kind === "response") return this.#answerToClient(agent, message);
-    const { method, params } = message;
-    const agentSession = stringOf(params["sessionId"]);
-    if (agentSession !== null && agent.isMuted(agentSession) && method === "session/update") return;
-    const session = agentSession === null ? null : this.#library.ofAgent(agentSession);
-    if (method === "session/request_permission") await session?.permission(params);
-    else await session?.beside("agent", method, SECRET.test(method) ? null : params);
-    const client = this.#client;
-    const isHeard = client?.hears(session?.id ?? null) === true;
-    if (message.kind === "request") {
-      if (!isHeard) return this.#agentRequests.refuse(agent, message.id, { method, session });
-      this.#agentRequests.asked(message.id, { method, session });
-    }
-    if (isHeard)
-      await client!.write(changed(raw, session && session.id !== agentSession ? { session: session.id } : {}));
-  }
-
-  async #answerToClient(agent: RunningAgent, message: Extract<Message, { kind: "response" }>): Promise<void> {
-    const { id, result, error, raw } = message;
-    if (agent.answered(message)) return;
-    const asked = this.#clientRequests.get(id);
-    this.#clientRequests.delete(id);
-    if (!asked) return this.#client?.write(raw);
-    await this.#recordAnswer(agent, asked, result, error);
-    if (asked.method === "initialize") agent.capabilities = objectOf(result);
-    if (asked.client !== this.#client) return;
-    const ours = asked.method === "initialize" && error === undefined ? withOurs(objectOf(result) ?? {}) : null;
-    if (ours) return asked.client.answer(asked.id, { result: ours });
-    return asked.client.write(changed(raw, asked.client.isFirst ? {} : { id: asked.id }), asked.id);
-  }
-
-  async #recordAnswer(agent: RunningAgent, asked: FromClient, result: unknown, error: unknown): Promise<void> {
-    const known = this.#library.of(stringOf(asked.params["sessionId"]) ?? "");
-    const made = stringOf(objectOf(result)?.["sessionId"]);
-    if (asked.method === "session/prompt") await known?.ended(result, error);
-    // One that is not recorded: the agent was asked to open it as it came.
-    if (LOADS.has(asked.method) && !known && error === undefined)
-      agent.sessions.add(stringOf(asked.params["sessionId"]) ?? "");
-    if (!MAKES.has(asked.method) || made === null) return;
-    const cwd = stringOf(asked.params["cwd"]) ?? known?.cwd ?? process.cwd();
-    await (known ? this.#library.fork(known, made, cwd) : this.#library.create(made, cwd));
-    await this.#openedWith.set(made, asked.params);
-    agent.sessions.add(made);
-    asked.client.opened(made);
-  }
-
-  /** Tells the editor, closes what was open, and waits: the agent is started again when it is needed. */
-  async #died(agent: RunningAgent): Promise<void> {
-    if (this.#agent === agent) this.#agent = null;
-    agent.failRequests();
-    for (const session of this.#library.open) await this.#leaveTurn(session, "the agent has ended");
-    await this.#agentRequests.withdraw(this.#client);
-    const error = { code: INTERNAL, message: ENDED, data: { interrupted: true } };
-    const unanswered = [...this.#clientRequests.values()];
-    this.#clientRequests.clear();
-    for (const { client, id } of unanswered) if (client === this.#client) await client.answer(id, { error });
-  }
-
-  async #leaveTurn(session: RecordedSession, why: string): Promise<void> {
-    for (const update of await session.interrupted(why)) await this.#update(session.id, update);
-  }
-
   /** False if the agent has ended meanwhile: the editor was told so, and the next agent is not asked. */
   #isOpen(client: Client, { id }: Request): boolean {
-    return this.#clientRequests.has(client.idForAgent(id));
+    return this.#clientRequests.of(client, id) !== null;
   }
 
   async #answer(client: Client, id: RequestId, answer: Params): Promise<void> {
-    if (this.#clientRequests.delete(client.idForAgent(id))) await client.answer(id, answer);
-  }
-
-  async #update(session: string, update: Params): Promise<void> {
-    if (this.#client?.hears(session)) await this.#client.write(updateLine(session, update));
+    if (this.#clientRequests.close(client, id)) await client.answer(id, answer);
   }
 
   /** A message of the editor's, with the ids that the agent knows. */
-  async #send(
-    client: Client,
-    message: Extract<Message, { kind: "request" | "notification" }>,
-    session: RecordedSession | null,
-    change: Change = {},
-  ): Promise<void> {
+  async #send(client: Client, message: Call, session: RecordedSession | null, change: Change = {}): Promise<void> {
     const line = changed(message.raw, {
       ...change,
       ...(message.kind === "request" && !client.isFirst ? { id: client.idForAgent(message.id) } : {}),
@@ -493,7 +380,7 @@ export class WrappedAgent {
     });
     // An agent is not started only to be told something.
     if (message.kind !== "request") return this.#agent?.to.write(line);
-    const agent = await this.#running();
+    const agent = await this.#agents.running();
     if (this.#isOpen(client, message)) await agent.to.write(line);
   }
 }

@@ -7,7 +7,9 @@ import { PassThrough } from "node:stream";
 import { expect, test } from "vitest";
 import { controlFrame, DATA, type Frame, FrameReader, headerOf } from "../../src/layout/frames.ts";
 import { agentKey, factsFile, newSocket, removeStale, socketsIn } from "../../src/layout/place.ts";
+import { Supervisor } from "../../src/layout/supervisor.ts";
 import { Outlet } from "../../src/wrap/outlet.ts";
+import type { WrappedAgent } from "../../src/wrap/wrapped-agent.ts";
 
 test("frames come out as they went in, however they are cut", () => {
   const data = Buffer.from("one\ntwo é🚀\n");
@@ -91,4 +93,28 @@ test("an outlet that waits for its reader leaves nothing behind", async () => {
   stream.destroy();
   await stuck;
   await outlet.write(Buffer.alloc(100));
+});
+
+test.skipIf(process.platform === "win32")("a supervisor ends, whatever happens to the journals", async () => {
+  const folder = mkdtempSync(join(tmpdir(), "hf-layout-"));
+  try {
+    const end = async (): Promise<never> => {
+      throw new Error("the disk is full");
+    };
+    const logged: string[] = [];
+    const ready = Promise.withResolvers<void>();
+    const supervisor = new Supervisor({
+      ...{ socket: newSocket(folder, agentKey(["agent"], "/store")), graceMs: 0, onReady: ready.resolve },
+      log: (line) => void logged.push(line),
+      wrap: () => ({ agent: null, end }) as unknown as WrappedAgent,
+    });
+    const over = supervisor.run();
+    await ready.promise;
+    await supervisor.stop("SIGTERM");
+    expect(await over).toEqual({ code: 1, signal: null });
+    expect(logged.join("\n")).toContain("the disk is full");
+    expect(socketsIn(folder)).toEqual([]);
+  } finally {
+    rmSync(folder, { recursive: true });
+  }
 });

@@ -1,9 +1,9 @@
 import { expect, test } from "vitest";
+import { mergeChunks } from "../../src/record/merge-chunks.ts";
+import { changed, messageIn } from "../../src/record/message.ts";
+import { restore } from "../../src/record/restore.ts";
+import { transcriptOf } from "../../src/record/transcript.ts";
 import { LineSplitter } from "../../src/wrap/lines.ts";
-import { mergeChunks } from "../../src/wrap/merge-chunks.ts";
-import { changed, messageIn } from "../../src/wrap/message.ts";
-import { restore } from "../../src/wrap/restore.ts";
-import { transcriptOf } from "../../src/wrap/transcript.ts";
 
 test("lines are split by bytes: characters cut in half, CRLF and a last line without its end come through unchanged", () => {
   const bytes = Buffer.from('{"a":"é🚀"}\r\n\n{"b":1}\nrest');
@@ -73,6 +73,49 @@ test("a transcript is quoted line by line, so that nothing in it reads like the 
   expect(long.length).toBeLessThan(45_000);
   expect(long).toContain("answer 1999");
   expect(long).toContain("[earlier parts of the conversation are left out]");
+});
+
+test("a transcript keeps the newest part of a text that alone is too long, within the budget, and whole characters", () => {
+  const user = { ...chunk("remember the heron"), sessionUpdate: "user_message_chunk" };
+  const printed = (text: string) => ({
+    sessionUpdate: "tool_call",
+    title: "Run tests",
+    content: [{ type: "content", content: { type: "text", text } }],
+  });
+  const long = transcriptOf([user, printed(`start ${"🚀".repeat(50_000)} end`)]);
+  expect(long).toContain("🚀 end");
+  expect(long).toContain("Tool call: Run tests");
+  expect(long).toContain("> User: remember the heron");
+  expect(long.isWellFormed()).toBe(true);
+  expect(long.length).toBeLessThan(41_000);
+  // Each of its lines is quoted, which takes room too.
+  expect(transcriptOf([user, ...Array.from({ length: 30 }, () => printed("\n".repeat(5_000)))]).length).toBeLessThan(
+    41_000,
+  );
+});
+
+test("nothing in a transcript begins a line without its quotation mark, whatever ends the line before", () => {
+  const text = transcriptOf([chunk("a\rb\r\nc\u2028d\u2029e\u0085f\vg\fh")]);
+  expect(text.split(/\r\n|[\n\r\u2028\u2029\u0085\v\f]/).filter((line) => /^[a-h]$/.test(line))).toEqual([]);
+});
+
+test("a transcript names files that were attached, and files that were changed", () => {
+  const link = { type: "resource_link", name: "notes.md", uri: "file:///work/notes.md" };
+  const text = transcriptOf([
+    { sessionUpdate: "user_message_chunk", content: link },
+    {
+      sessionUpdate: "user_message_chunk",
+      content: { type: "resource", resource: { uri: "file:///work/a.ts", text: "const a = 1;" } },
+    },
+    {
+      sessionUpdate: "tool_call",
+      title: "Edit",
+      content: [{ type: "diff", path: "/work/a.ts", oldText: "1", newText: "2" }],
+    },
+  ]);
+  expect(text).toContain("> User: (file:///work/notes.md)");
+  expect(text).toContain("> User: (file:///work/a.ts)\n> const a = 1;");
+  expect(text).toContain("> Tool call: Edit: (changed /work/a.ts)");
 });
 
 test.each([

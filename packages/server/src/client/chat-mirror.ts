@@ -37,7 +37,9 @@ export function applyState(before: ChatState, { state, items, event, whole }: St
   const said = event as ChatEvent | undefined;
   if (said?.type === "tool.output") {
     const all = (now.outputs[said.call] ?? "") + said.text;
-    now = { ...now, outputs: { ...now.outputs, [said.call]: all.slice(-OUTPUT_CHARACTERS_MAX) } };
+    // Without the half of a character that the cut may leave.
+    const shown = all.slice(-OUTPUT_CHARACTERS_MAX).replace(/^[\uDC00-\uDFFF]/, "");
+    now = { ...now, outputs: { ...now.outputs, [said.call]: shown } };
   }
   const events: ChatEvent[] = items ? itemEvents(before.items, items.insert as readonly Item[]) : [];
   if (said) events.push(said);

@@ -36,7 +36,9 @@ export function atResolution(
     if (count * ENTRY_BYTES_MIN <= TIMELINE_BYTES_MAX) {
       const sorted = rows.flat().toSorted((a, b) => a.startMs - b.startMs);
       const entries = sorted.map(wireEntry);
-      if (Buffer.byteLength(JSON.stringify(entries)) <= TIMELINE_BYTES_MAX) return { entries, isMerged: widthMs > 0 };
+      const isSmall = Buffer.byteLength(JSON.stringify(entries)) <= TIMELINE_BYTES_MAX;
+      // Nothing is left to merge: one of each kind is sent, whatever its size.
+      if (isSmall || rows.every((row) => row.length <= 1)) return { entries, isMerged: widthMs > 0 };
     }
     widthMs = Math.max(1, widthMs * 2);
     // What is merged stays merged, so each step has less to do.

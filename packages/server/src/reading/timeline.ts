@@ -264,17 +264,17 @@ export class TimelineFold {
     const { seq } = record;
     const { role, text, calls, answers } = this.#read(record["message"], this.#dialect);
     const turn = num(record, "turn");
-    for (const { call, failed } of answers) this.#answer(call, failed, ms);
+    for (const { call, failed } of answers) this.#answer(brief(call), failed, ms);
     if (role === "assistant") {
       for (const { id, name, input } of calls) {
-        const about = callSubject(input);
-        if (!this.#early.delete(id)) this.#recorded.set(id, { call: id, name, about, turn, seq, ms });
+        const call = brief(id);
+        const recorded = { call, name: brief(name), about: callSubject(input), turn, seq, ms };
+        if (!this.#early.delete(call)) this.#recorded.set(call, recorded);
       }
       this.#startModel(record, ms);
       this.#endModel(ms, str(record, "id"), str(record, "model"));
     } else {
-      if (this.#turn && this.#turn.prompt === "" && role === "user")
-        this.#turn.prompt = shorten(text, TEXT_CHARACTERS_MAX);
+      if (this.#turn && this.#turn.prompt === "" && role === "user") this.#turn.prompt = brief(text);
       this.#askedAt = { ms, seq };
     }
   }
@@ -408,7 +408,12 @@ function isOutcome(outcome: string): outcome is "completed" | "aborted" | "faile
 
 function str(record: JournalRecord, name: string): string {
   const value = record[name];
-  return typeof value === "string" ? shorten(value, TEXT_CHARACTERS_MAX) : "";
+  return typeof value === "string" ? brief(value) : "";
+}
+
+/** Whatever a model or an agent wrote, a timeline shows little of it. */
+function brief(text: string): string {
+  return shorten(text, TEXT_CHARACTERS_MAX);
 }
 
 function num(record: JournalRecord, name: string): number {

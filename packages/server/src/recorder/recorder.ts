@@ -110,7 +110,10 @@ export class Recorder {
     // Opened again: the tools that the other one has started are not running for this one.
     if (held) {
       const why = { by: "recorder", reason: "another one has taken over" };
-      await held.session.turn?.abort(why);
+      await held.session.turn?.abort(why).catch((error: unknown) => {
+        // A journal that accepts nothing more would keep the session from everybody.
+        if (!isOver(error)) throw error;
+      });
       await this.#end(id, held, why);
     }
     return this.#keep(await this.#store.resume<unknown>(id, { app: APP }));

@@ -338,3 +338,36 @@ test("tools that nobody ended are merged too", () => {
   expect(Buffer.byteLength(JSON.stringify(entries))).toBeLessThanOrEqual(TIMELINE_BYTES_MAX);
   expect(entries[0]).toMatchObject({ outcome: "running", to: null });
 });
+
+test("names and ids of any length, which a model wrote, do not keep a timeline from being made", () => {
+  const long = "x".repeat(200_000);
+  const timeline = folded(
+    records(
+      ["segment"],
+      ["session"],
+      ["opened", { intents: true }],
+      ["turn.started", { turn: 1, prompt: "m1" }],
+      ["message", PROMPT],
+      [
+        "message",
+        {
+          id: "m2",
+          turn: 1,
+          message: { role: "assistant", calls: [`${long}1`, "c2"].map((id) => ({ id, name: long })) },
+        },
+      ],
+      ["tool.started", { turn: 1, call: `${long}1`, message: "m2", name: long }],
+    ),
+  );
+  const { entries } = atResolution(timeline.happenings(false), WHOLE);
+  expect(Buffer.byteLength(JSON.stringify(entries))).toBeLessThan(TIMELINE_BYTES_MAX);
+  // The one that started is known as the one that the model called.
+  const tools = entries.flatMap((one) => (one.kind === "tool" ? [one.outcome] : []));
+  expect(tools.toSorted()).toEqual(["not-run", "unknown"]);
+});
+
+test("an answer that cannot be made small enough is made all the same", () => {
+  const words = "x".repeat(TIMELINE_BYTES_MAX);
+  const mark = { kind: "mark", mark: "closed", startMs: 0, seq: 1, turn: null, words } as const;
+  expect(atResolution([mark, { ...mark, startMs: 9 }], WHOLE)).toMatchObject({ entries: [{ count: 2 }] });
+});

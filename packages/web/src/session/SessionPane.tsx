@@ -10,6 +10,7 @@ import { epochAt, timeInId } from "../state/epochs.ts";
 import type { ItemPages, Wanted } from "../state/item-pages.ts";
 import type { ListStore } from "../state/list-store.ts";
 import { Observable, useValue } from "../state/observable.ts";
+import { isOffered } from "../state/parse-route.ts";
 import { go, hashOf, route, type Tab } from "../state/route.ts";
 import { SessionStore } from "../state/session-store.ts";
 import { theme } from "../state/theme.ts";
@@ -237,21 +238,23 @@ export function SessionPane({ id, list, mayWrite, keys }: Props) {
         />
       ) : null}
       <div class="tabs" role="tablist" aria-label="Views">
-        {TABS.filter(([name]) => name !== "compare" || session.forkedFrom).map(([name, label]) => (
-          <button
-            key={name}
-            type="button"
-            role="tab"
-            id={`tab-${name}`}
-            aria-selected={tab === name}
-            aria-controls="view"
-            tabIndex={tab === name ? 0 : -1}
-            onClick={() => go({ session: id, tab: name })}
-            onKeyDown={moveInTabs}
-          >
-            {label}
-          </button>
-        ))}
+        {TABS.filter(([name]) => isOffered(name, { isOwner: mayWrite, isFork: session.forkedFrom != null })).map(
+          ([name, label]) => (
+            <button
+              key={name}
+              type="button"
+              role="tab"
+              id={`tab-${name}`}
+              aria-selected={tab === name}
+              aria-controls="view"
+              tabIndex={tab === name ? 0 : -1}
+              onClick={() => go({ session: id, tab: name })}
+              onKeyDown={moveInTabs}
+            >
+              {label}
+            </button>
+          ),
+        )}
       </div>
       <div
         class="view"

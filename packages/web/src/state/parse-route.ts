@@ -12,6 +12,15 @@ export interface Route {
 
 const TABS: readonly Tab[] = ["conversation", "files", "usage", "tree", "compare"];
 
+/** Which views are offered. A read-only link is for one session: it opens neither sub-agents nor a fork's source. */
+export function isOffered(
+  tab: Tab,
+  { isOwner, isFork }: { readonly isOwner: boolean; readonly isFork: boolean },
+): boolean {
+  if (tab === "tree") return isOwner;
+  return tab !== "compare" || (isOwner && isFork);
+}
+
 const UNTIL = /^until-([1-9]\d{0,14})$/;
 
 /**

@@ -328,5 +328,6 @@ function withOutput(state: ChatState | null, event: StateEvent["event"]): Partia
   if (event?.type !== "tool.output" || typeof event["call"] !== "string") return {};
   const call = event["call"];
   const text = `${state?.outputs[call] ?? ""}${String(event["text"] ?? "")}`.slice(-OUTPUT_MAX);
-  return { outputs: { ...state?.outputs, [call]: text } };
+  // Without the half of a character that the cut may leave.
+  return { outputs: { ...state?.outputs, [call]: text.replace(/^[\uDC00-\uDFFF]/, "") } };
 }

@@ -62,6 +62,7 @@ test("a read-only link shows one session, without anything that changes it", asy
   await reader.locator(".item-answer").waitFor();
   expect(reader.url()).not.toContain("token");
   expect(await reader.locator(".list-pane, .composer, .session-tools").count()).toBe(0);
+  expect(await reader.getByRole("tab").allInnerTexts()).toEqual(["Conversation", "Files", "Usage"]);
   await reader.goto(`${stage.url}/#/${await stage.newSession("Private")}`);
   await reader.locator(".session-pane h1", { hasText: "Shared" }).waitFor();
 });

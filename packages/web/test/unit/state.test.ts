@@ -3,7 +3,7 @@ import type { Item, Summary } from "../../src/api/wire.ts";
 import { epochAt, timeInId } from "../../src/state/epochs.ts";
 import { choicesIn, mergeSessions, NO_FILTERS, passes } from "../../src/state/filters.ts";
 import { draftText, withText } from "../../src/state/live-text.ts";
-import { hashOf, parseRoute } from "../../src/state/parse-route.ts";
+import { hashOf, isOffered, parseRoute } from "../../src/state/parse-route.ts";
 import {
   commonLength,
   missingPages,
@@ -152,4 +152,14 @@ test("addresses lead to sessions, views and messages; anything else to the list"
   for (const hash of ["", "#/", "#/../../etc", "#/%E0%A4%A", `#/${ID.toUpperCase()}`])
     expect(parseRoute(hash).session).toBeNull();
   expect(parseRoute(`#/${ID}/nonsense`).tab).toBe("conversation");
+});
+
+test("a read-only link offers the views of its own session alone", () => {
+  const offered = (isOwner: boolean, isFork: boolean) =>
+    (["conversation", "files", "usage", "tree", "compare"] as const).filter((tab) =>
+      isOffered(tab, { isOwner, isFork }),
+    );
+  expect(offered(true, true)).toEqual(["conversation", "files", "usage", "tree", "compare"]);
+  expect(offered(true, false)).toEqual(["conversation", "files", "usage", "tree"]);
+  expect(offered(false, true)).toEqual(["conversation", "files", "usage"]);
 });

@@ -116,7 +116,9 @@ export function applyStreamPart(
 
 export function withOutput(state: ChatState, call: string, text: string): ChatState {
   const all = (state.outputs[call] ?? "") + text;
-  return { ...state, outputs: { ...state.outputs, [call]: all.slice(-OUTPUT_CHARACTERS_MAX) } };
+  // Without the half of a character that the cut may leave.
+  const shown = all.slice(-OUTPUT_CHARACTERS_MAX).replace(/^[\uDC00-\uDFFF]/, "");
+  return { ...state, outputs: { ...state.outputs, [call]: shown } };
 }
 
 export function withoutOutput(state: ChatState, call: string): ChatState {

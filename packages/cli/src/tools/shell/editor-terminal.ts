@@ -64,7 +64,8 @@ async function untilEnd(terminal: EditorTerminal, stopping: Stopping): Promise<s
   try {
     const end = await Promise.race([terminal.ended, stopping.stopped]);
     const isEnded = typeof end === "object" || (await isKilled(terminal));
-    const output = shownOutput(await terminal.output());
+    const printed = terminal.output();
+    const output = shownOutput(await (typeof end === "string" ? soon(printed) : printed));
     if (typeof end === "string") {
       const left = isEnded ? "" : " It may still be running.";
       return fail(`The command ${end}.${left} ${printedResult(output)}`);
@@ -87,9 +88,17 @@ function fail(words: string): never {
 
 /** Whether the command has ended. */
 async function isKilled(terminal: EditorTerminal): Promise<boolean> {
-  await terminal.kill();
+  await Promise.race([terminal.kill(), passed(STOPPING_MS, undefined, { ref: false })]);
   const ended = terminal.ended.then(() => true);
   return Promise.race([ended, passed(STOPPING_MS, false, { ref: false })]);
+}
+
+/** An editor that does not answer does not keep a turn from being stopped. */
+async function soon<T>(asked: Promise<T>): Promise<T> {
+  const late = passed(STOPPING_MS, null, { ref: false }).then(() => {
+    throw new Error("it does not answer");
+  });
+  return Promise.race([asked, late]);
 }
 
 /** Fires once, with words for the model: the turn was stopped, or the command took too long. */

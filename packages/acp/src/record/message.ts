@@ -81,5 +81,13 @@ export function changed(raw: Buffer, { id, session, params: change }: Change): B
 }
 
 /** Methods whose params may hold secrets. They are passed on and never recorded. */
-export const SECRET: RegExp =
-  /^(?:authenticate|logout|auth\/|providers\/|elicitation\/|session\/(?:new|load|resume|fork)$)/;
+const SECRET = /^_?(?:authenticate|logout|auth\/|providers\/|elicitation\/|session\/(?:new|load|resume|fork)$)/;
+
+/** The params of a message without what may be secret; null if that is all of them. */
+export function recordable(method: string, params: Params): Params | null {
+  if (SECRET.test(method)) return null;
+  const { env } = params;
+  if (method !== "terminal/create" || !Array.isArray(env)) return params;
+  // Which variables a command gets, without their values.
+  return { ...params, env: env.map((one) => ({ name: stringOf(objectOf(one)?.["name"]) })) };
+}

@@ -1,6 +1,6 @@
 import { createHash } from "node:crypto";
 import { basename } from "node:path";
-import { type AcpMessage, isHoldfastError, type Recorder, type Store } from "holdfast";
+import { type AcpMessage, isHoldfastError, newId, type Recorder, type Store } from "holdfast";
 import { objectOf } from "./message.ts";
 import { RecordedSession } from "./recorded-session.ts";
 
@@ -39,6 +39,11 @@ export class Library {
     return this.#open.get(id) ?? null;
   }
 
+  /** Another session is open at the agent under the same id: agents that count their sessions use an id again. */
+  isSupplanted(session: RecordedSession): boolean {
+    return this.open.some((one) => one !== session && one.agentSession === session.agentSession);
+  }
+
   /** The session that the agent knows by this id. */
   ofAgent(agentSession: string): RecordedSession | null {
     // Most messages are of the session that the one before was of.
@@ -56,6 +61,18 @@ export class Library {
     const labels = { [SESSION]: id, [AGENT]: this.#agent };
     const recorder = await this.#store.record<AcpMessage>({ dialect: "acp", app: this.#app, cwd, labels });
     return this.#keep(new RecordedSession(id, recorder));
+  }
+
+  /**
+   * A session that the agent has just made, as a fork of `source` or as a new one. It has an id of its own if the agent
+   * has used this one before, as one that counts its sessions does.
+   */
+  async add(agentSession: string, cwd: string, source: RecordedSession | null): Promise<RecordedSession> {
+    const isTaken = await this.has(agentSession);
+    const id = isTaken ? newId() : agentSession;
+    const session = await (source ? this.fork(source, id, cwd) : this.create(id, cwd));
+    if (isTaken) await session.movedTo(agentSession);
+    return session;
   }
 
   /** A session that begins with the conversation of another one, and works in this folder. */
@@ -129,8 +146,10 @@ export class Library {
     }
   }
 
+  /** One that cannot be closed does not keep the others open. */
   async closeAll(): Promise<void> {
-    for (const { id } of this.open) await this.close(id);
+    const closed = await Promise.allSettled(this.open.map(({ id }) => this.close(id)));
+    for (const one of closed) if (one.status === "rejected") throw one.reason;
   }
 
   async #journalOf(id: string): Promise<string | null> {

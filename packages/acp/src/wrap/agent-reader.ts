@@ -1,0 +1,283 @@
+import { withOurs } from "../record/capabilities.ts";
+import type { Library } from "../record/library.ts";
+import {
+  changed,
+  INTERNAL,
+  type Message,
+  messageIn,
+  objectOf,
+  type Params,
+  recordable,
+  stringOf,
+  updateLine,
+} from "../record/message.ts";
+import type { RecordedSession } from "../record/recorded-session.ts";
+import { wordsOf } from "../record/words-of.ts";
+import { STEP_MS } from "./agent-process.ts";
+import type { AgentRequests } from "./agent-requests.ts";
+import type { Client, OpenedWith } from "./client.ts";
+import type { ClientRequests, FromClient } from "./client-requests.ts";
+import type { RunningAgent } from "./running-agent.ts";
+
+export interface AgentReaderParts {
+  readonly library: Library;
+  readonly openedWith: OpenedWith;
+  readonly clientRequests: ClientRequests;
+  readonly agentRequests: AgentRequests;
+  /** The editor that the agent talks to now. */
+  readonly client: () => Client | null;
+  /** It has ended. What it was asked has no answer yet. */
+  readonly onEnded: (agent: RunningAgent) => void;
+  readonly log: (line: string) => void;
+}
+
+type Response = Extract<Message, { kind: "response" }>;
+
+/** What a run of lines has in common: they are recorded together, and then passed on together. */
+interface Run {
+  readonly session: RecordedSession;
+  readonly updates: Params[];
+  readonly out: Buffer[];
+}
+
+const ENDED = "The agent has ended. What it did so far is recorded. Send the next prompt to start it again.";
+const LOADS = new Set(["session/load", "session/resume"]);
+const MAKES = new Set(["session/new", "session/fork"]);
+
+/** What the agent says: recorded, and then passed on to the editor. */
+export class AgentReader {
+  readonly #parts: AgentReaderParts;
+  /** The lines of the agent that are being handled. */
+  #handling: Promise<void> = Promise.resolve();
+  /** Until it resolves, the agent waits: a session is being replayed. */
+  #replaying: Promise<void> | null = null;
+
+  constructor(parts: AgentReaderParts) {
+    this.#parts = parts;
+  }
+
+  /** Never rejects. */
+  async read(agent: RunningAgent): Promise<void> {
+    try {
+      for await (const lines of agent.lines()) {
+        while (this.#replaying) await this.#replaying;
+        this.#handling = this.#linesFromAgent(agent, lines);
+        await this.#handling;
+      }
+    } catch (error) {
+      this.#handling = Promise.resolve();
+      this.#parts.log(`reading the agent failed: ${wordsOf(error)}`);
+      void agent.process.end(0);
+    }
+    // One that says nothing any more is of no use to anybody.
+    await agent.process.end(STEP_MS);
+    await this.#died(agent);
+  }
+
+  /** What arrived together. Updates of a session in a row are recorded together, and then passed on together. */
+  async #linesFromAgent(agent: RunningAgent, lines: readonly Buffer[]): Promise<void> {
+    let run: Run | null = null;
+    for (const raw of lines) {
+      const message = messageIn(raw);
+      const session = this.#updated(agent, message);
+      if (run && run.session !== session) {
+        await this.#passOn(agent, run);
+        run = null;
+      }
+      if (!session || message.kind !== "notification") {
+        await this.#fromAgent(agent, message);
+        continue;
+      }
+      run ??= { session, updates: [], out: [] };
+      const update = objectOf(message.params["update"]) ?? {};
+      run.updates.push(update);
+      if (this.#setsAnew(session, update)) await this.#parts.openedWith.chose(session.id);
+      run.out.push(session.id === session.agentSession ? raw : changed(raw, { session: session.id }));
+    }
+    if (run) await this.#passOn(agent, run);
+  }
+
+  /** The recorded session that this is an update of. */
+  #updated(agent: RunningAgent, message: Message): RecordedSession | null {
+    if (message.kind !== "notification" || message.method !== "session/update") return null;
+    const agentSession = stringOf(message.params["sessionId"]) ?? "";
+    if (agent.unrecorded.has(agentSession) || agent.replays.isMuted(agentSession)) return null;
+    return this.#parts.library.ofAgent(agentSession);
+  }
+
+  /** Takes in what an update says about a session's settings. Returns whether that changes what the person chose. */
+  #setsAnew({ id }: RecordedSession, update: Params): boolean {
+    return this.#parts.openedWith.settings(id).updated(update);
+  }
+
+  async #passOn(agent: RunningAgent, { session, updates, out }: Run): Promise<void> {
+    try {
+      await session.updates(updates);
+    } catch (error) {
+      return this.#fail(agent, session, error);
+    }
+    const client = this.#parts.client();
+    if (client?.hears(session.id)) await client.write(out.length === 1 ? out[0]! : Buffer.concat(out));
+  }
+
+  async #fromAgent(agent: RunningAgent, message: Message): Promise<void> {
+    const { raw } = message;
+    if (message.kind === "other") return this.#parts.client()?.write(raw);
+    if (message.kind === "response") return this.#answerToClient(agent, message);
+    const { method, params } = message;
+    const agentSession = stringOf(params["sessionId"]);
+    const session = agentSession === null ? null : this.#parts.library.ofAgent(agentSession);
+    if (agentSession !== null && method === "session/update" && agent.replays.drops(agentSession)) {
+      // Its commands and settings are not part of the conversation that it replays.
+      if (session && this.#setsAnew(session, objectOf(params["update"]) ?? {}))
+        await this.#parts.openedWith.chose(session.id);
+      return;
+    }
+    const asked = message.kind === "request" ? { id: message.id, method, session } : null;
+    if (agentSession !== null && agent.unrecorded.has(agentSession))
+      return asked ? this.#parts.agentRequests.refuse(agent, { ...asked, session: null }, UNRECORDED) : undefined;
+    try {
+      if (method === "session/request_permission") await session?.permission(params);
+      else await session?.beside("agent", method, recordable(method, params));
+    } catch (error) {
+      await this.#fail(agent, session!, error);
+      return asked ? this.#parts.agentRequests.refuse(agent, { ...asked, session: null }, UNRECORDED) : undefined;
+    }
+    const client = this.#parts.client();
+    const isHeard = client?.hears(session?.id ?? null) === true;
+    if (asked) {
+      if (!isHeard)
+        return this.#parts.agentRequests.refuse(agent, asked).catch((error) => this.#fail(agent, session!, error));
+      this.#parts.agentRequests.asked(agent, asked);
+    }
+    const moved = session && session.id !== agentSession ? { session: session.id } : {};
+    if (isHeard) await client!.write(changed(raw, { ...agent.changeForClient(message), ...moved }));
+  }
+
+  /** A session that cannot be recorded is not passed on: its turn ends here. The other sessions go on. */
+  async #fail(agent: RunningAgent, session: RecordedSession, error: unknown): Promise<void> {
+    this.#parts.log(`session ${session.id}: recording failed: ${wordsOf(error)}`);
+    agent.unrecorded.add(session.agentSession);
+    // The next prompt opens it again, in one of the ways in which a session is restored.
+    agent.sessions.delete(session.agentSession);
+    await this.#parts.agentRequests.withdraw(this.#parts.client(), session);
+    await this.#letGo(session);
+    void agent.send({ method: "session/cancel", params: { sessionId: session.agentSession } });
+    for (const { client, id } of this.#parts.clientRequests.refusePrompts(session))
+      if (client === this.#parts.client()) await client.refuse(id, unrecorded(error));
+  }
+
+  /** Releases a session. What could not be recorded has been reported. */
+  async #letGo({ id }: RecordedSession): Promise<void> {
+    await this.#parts.library.close(id).catch((error: unknown) => {
+      this.#parts.log(`session ${id} could not be closed: ${wordsOf(error)}`);
+    });
+  }
+
+  async #answerToClient(agent: RunningAgent, message: Response): Promise<void> {
+    const { id, result, error, raw } = message;
+    if (agent.answered(message)) return;
+    const { asked, isRefused } = this.#parts.clientRequests.answered(id);
+    if (isRefused) return;
+    if (!asked) return this.#parts.client()?.write(raw);
+    let made: string | null;
+    try {
+      made = await this.#recordAnswer(agent, asked, result, error);
+    } catch (failure) {
+      const session = this.#parts.library.of(stringOf(asked.params["sessionId"]) ?? "");
+      if (session) await this.#fail(agent, session, failure);
+      if (asked.client === this.#parts.client()) await asked.client.refuse(asked.id, unrecorded(failure));
+      return;
+    }
+    if (asked.method === "initialize") agent.capabilities = objectOf(result);
+    if (asked.client !== this.#parts.client()) return;
+    const ours = asked.method === "initialize" && error === undefined ? withOurs(objectOf(result) ?? {}) : null;
+    if (ours) return asked.client.answer(asked.id, { result: ours });
+    if (made !== null && made !== objectOf(result)?.["sessionId"])
+      return asked.client.answer(asked.id, { result: { ...objectOf(result), sessionId: made } });
+    return asked.client.write(changed(raw, asked.client.isFirst ? {} : { id: asked.id }), asked.id);
+  }
+
+  /** Returns the id of the session that was made, for the editor; null if none was. */
+  async #recordAnswer(agent: RunningAgent, asked: FromClient, result: unknown, error: unknown): Promise<string | null> {
+    const { method, params } = asked;
+    const known = this.#parts.library.of(stringOf(params["sessionId"]) ?? "");
+    if (method === "session/prompt") await known?.ended(result, error);
+    if (error !== undefined) return null;
+    // One that is not recorded: the agent was asked to open it as it came.
+    if (LOADS.has(method) && !known) agent.sessions.add(stringOf(params["sessionId"]) ?? "");
+    if (known && this.#parts.openedWith.settings(known.id).accepted(method, params, result))
+      await this.#parts.openedWith.chose(known.id);
+    return MAKES.has(method) ? this.#created(agent, asked, known, objectOf(result) ?? {}) : null;
+  }
+
+  /** Returns the id for the editor. */
+  async #created(
+    agent: RunningAgent,
+    { client, params }: FromClient,
+    source: RecordedSession | null,
+    answer: Params,
+  ): Promise<string | null> {
+    const { library, openedWith } = this.#parts;
+    const made = stringOf(answer["sessionId"]);
+    if (made === null) return null;
+    // One that had this id at an agent that has ended is opened again when it is needed.
+    const before = library.ofAgent(made);
+    if (before && before !== source) await this.#letGo(before);
+    const { id } = await library.add(made, stringOf(params["cwd"]) ?? source?.cwd ?? process.cwd(), source);
+    openedWith.settings(id).opened(answer);
+    await openedWith.set(id, params);
+    agent.sessions.add(made);
+    client.opened(id);
+    return id;
+  }
+
+  /** Tells the editor, closes what was open, and waits: the agent is started again when it is needed. */
+  async #died(agent: RunningAgent): Promise<void> {
+    this.#parts.onEnded(agent);
+    agent.failRequests();
+    for (const session of this.#parts.library.open) {
+      try {
+        await this.leaveTurn(session, "the agent has ended");
+      } catch (error) {
+        this.#parts.log(`session ${session.id}: recording failed: ${wordsOf(error)}`);
+        await this.#letGo(session);
+      }
+    }
+    await this.#parts.agentRequests.withdraw(this.#parts.client());
+    const error = { code: INTERNAL, message: ENDED, data: { interrupted: true } };
+    for (const { client, id } of this.#parts.clientRequests.takeAll())
+      if (client === this.#parts.client()) await client.answer(id, { error });
+  }
+
+  async leaveTurn(session: RecordedSession, why: string): Promise<void> {
+    for (const update of await session.interrupted(why)) await this.show(session.id, update);
+  }
+
+  /** What the agent says meanwhile comes after it. */
+  async meanwhile(replay: () => Promise<void>): Promise<void> {
+    while (this.#replaying) await this.#replaying;
+    const { promise, resolve } = Promise.withResolvers<void>();
+    this.#replaying = promise;
+    try {
+      await this.#handling;
+      await replay();
+    } finally {
+      this.#replaying = null;
+      resolve();
+    }
+  }
+
+  /** Shows the editor an update, if it has the session open. */
+  async show(session: string, update: Params): Promise<void> {
+    const client = this.#parts.client();
+    if (client?.hears(session)) await client.write(updateLine(session, update));
+  }
+}
+
+const UNRECORDED = "the session could not be recorded";
+
+function unrecorded(error: unknown): Error {
+  const words = `The session could not be recorded, so its turn was stopped. What was recorded before is safe. ${wordsOf(error)}`;
+  return new Error(words, { cause: error });
+}

@@ -1,0 +1,83 @@
+import { existsSync, writeFileSync } from "node:fs";
+import { createInterface } from "node:readline";
+
+/**
+ * An agent in plain lines, for what the SDK would not let an agent do. Its first argument is a JSON object:
+ * - `can` goes into its capabilities;
+ * - `answers` maps a method to what it answers (`null`: nothing, ever; `{ error }`: an error);
+ * - `after` maps a method to the updates that follow;
+ * - `once`: of all agents with the same file, the first one accepts settings.
+ *
+ * A prompt is a list of steps, one for each text block: `ask` requests permission and waits for the answer, `die`
+ * ends the process, `wait` never answers, `touch <path>` makes a file, `told` says what it was told to set, and
+ * anything else is said.
+ */
+type Any = Record<string, never> & { [name: string]: unknown };
+
+const { can = {}, version = 1, answers = {}, after = {}, once = null } = JSON.parse(process.argv[2] ?? "{}");
+const isLater = once !== null && existsSync(once);
+if (once !== null) writeFileSync(once, "");
+let asked = 0;
+let sessions = 0;
+const told: string[] = [];
+const waiting = new Map<unknown, (answer: Any) => void>();
+const send = (message: object): void =>
+  void process.stdout.write(`${JSON.stringify({ jsonrpc: "2.0", ...message })}\n`);
+const say = (sessionId: unknown, update: object): void =>
+  send({ method: "session/update", params: { sessionId, update } });
+const text = (words: string) => ({ sessionUpdate: "agent_message_chunk", content: { type: "text", text: words } });
+
+/** As the SDK does, it counts its requests from 0. */
+function ask(method: string, params: object): Promise<Any> {
+  const id = asked++;
+  send({ id, method, params });
+  return new Promise((resolve) => waiting.set(id, resolve));
+}
+
+async function prompt({ sessionId, prompt: blocks }: Any): Promise<object> {
+  for (const { text: step } of blocks as unknown as { text: string }[]) {
+    if (step === "die") process.exit(7);
+    if (step === "wait") return new Promise(() => undefined);
+    if (step === "told") say(sessionId, text(told.join(" ")));
+    else if (step.startsWith("touch ")) writeFileSync(step.slice(6), "");
+    else if (step.startsWith("ask")) {
+      const toolCall = { toolCallId: step, title: step };
+      const options = [{ optionId: "yes", name: "Yes", kind: "allow_once" }];
+      const { result } = await ask("session/request_permission", { sessionId, toolCall, options });
+      say(sessionId, text(`answer to ${step}: ${JSON.stringify(result)}`));
+    } else if (step.startsWith("{")) say(sessionId, JSON.parse(step));
+    else say(sessionId, text(step));
+  }
+  return { stopReason: "end_turn" };
+}
+
+async function answerTo(method: string, params: Any): Promise<object | null> {
+  if (method in answers) {
+    const given = answers[method];
+    if (given?.asks) await ask(given.asks, { sessionId: params["sessionId"] });
+    return given === null ? null : given.error ? { error: given.error } : { result: given };
+  }
+  if (method === "initialize") return { result: { protocolVersion: version, agentCapabilities: can } };
+  if (method === "session/new") return { result: { sessionId: `s${process.pid}-${++sessions}` } };
+  if (method === "session/prompt") return { result: await prompt(params) };
+  const { sessionId: _, ...rest } = params;
+  if (method.startsWith("session/set_") && isLater) return { error: { code: -32602, message: "not any more" } };
+  if (method.startsWith("session/set_")) told.push(Object.values(rest).join("="));
+  return { result: {} };
+}
+
+for await (const line of createInterface({ input: process.stdin })) {
+  if (line.trim() === "") continue;
+  const { id, method, params = {}, ...answer } = JSON.parse(line);
+  if (method === undefined) {
+    waiting.get(id)?.(answer);
+    continue;
+  }
+  if (method === "session/cancel") told.push("cancelled");
+  if (id === undefined) continue;
+  void answerTo(method, params).then((given) => {
+    if (given === null) return;
+    send({ id, ...given });
+    for (const update of after[method] ?? []) say(params.sessionId, update);
+  });
+}

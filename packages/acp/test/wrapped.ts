@@ -1,0 +1,98 @@
+import { join } from "node:path";
+import { PassThrough } from "node:stream";
+import { openStore, type Store } from "holdfast";
+import { Library } from "../src/record/library.ts";
+import type { Opened } from "../src/wrap/client.ts";
+import { WrappedAgent } from "../src/wrap/wrapped-agent.ts";
+
+// biome-ignore lint/suspicious/noExplicitAny: messages as they are on the wire.
+type Any = any;
+
+const AGENT = join(import.meta.dirname, "agents/raw-agent.ts");
+
+export interface RawEditor {
+  readonly wrapped: WrappedAgent;
+  readonly library: Library;
+  readonly store: Store;
+  /** Everything that the editor was sent. */
+  readonly seen: Any[];
+  readonly logged: string[];
+  send(message: object): void;
+  /** Resolves with the answer. */
+  ask(method: string, params?: object): Promise<Any>;
+  /** The first line that it was sent, or will be, for which this holds. */
+  until(isIt: (message: Any) => boolean): Promise<Any>;
+  /** Closes its side. Resolves when everything that it said was read. */
+  leave(): Promise<void>;
+  [Symbol.asyncDispose](): Promise<void>;
+}
+
+/** An editor that speaks in lines, and the wrapped raw agent. */
+export async function rawEditor(
+  behaviour: object,
+  {
+    initialize = true,
+    store = undefined as Store | undefined,
+    library = undefined as Library | undefined,
+    continues = undefined as readonly Opened[] | undefined,
+  } = {},
+): Promise<RawEditor> {
+  const command = [process.execPath, AGENT, JSON.stringify(behaviour)];
+  const opened = store ?? (await openStore("memory:"));
+  const sessions = library ?? new Library(opened, command);
+  const logged: string[] = [];
+  const wrapped = new WrappedAgent({ command, library: sessions, log: (line) => void logged.push(line) });
+  if (continues) wrapped.continueFrom({ protocolVersion: 1 }, continues);
+  else await wrapped.start();
+  const seen: Any[] = [];
+  let wake: (() => void)[] = [];
+  const client = wrapped.attach({
+    write: async (bytes) => {
+      for (const line of bytes.toString("utf8").split("\n")) if (line.trim() !== "") seen.push(JSON.parse(line));
+      const waiting = wake;
+      wake = [];
+      for (const one of waiting) one();
+    },
+  });
+  const input = new PassThrough();
+  const read = wrapped.read(client, input);
+  read.catch(() => undefined);
+  let serial = 0;
+  const until = async (isIt: (message: Any) => boolean): Promise<Any> => {
+    for (;;) {
+      const found = seen.find(isIt);
+      if (found) return found;
+      await new Promise<void>((resolve) => wake.push(resolve));
+    }
+  };
+  const send = (message: object): void => void input.write(`${JSON.stringify({ jsonrpc: "2.0", ...message })}\n`);
+  const editor: RawEditor = {
+    ...{ wrapped, library: sessions, store: opened, seen, logged, send, until },
+    ask: (method, params = {}) => {
+      const id = `e${++serial}`;
+      send({ id, method, params });
+      return until((message) => message.id === id && message.method === undefined);
+    },
+    leave: () => {
+      input.end();
+      return read;
+    },
+    [Symbol.asyncDispose]: async () => {
+      input.end();
+      await wrapped.detach(client);
+      await wrapped.end();
+      if (!store) await opened.close();
+    },
+  };
+  if (initialize && !continues) await editor.ask("initialize", { protocolVersion: 1 });
+  return editor;
+}
+
+/** What the editor was told of this session, as words. */
+export function said(seen: readonly Any[]): string[] {
+  return seen
+    .filter(({ method }) => method === "session/update")
+    .map(({ params: { update } }) => update.content?.text ?? update.sessionUpdate);
+}
+
+export const blocks = (...steps: string[]) => steps.map((text) => ({ type: "text", text }));
