@@ -1,6 +1,7 @@
-import { connect } from "node:net";
+import { once } from "node:events";
+import { type AddressInfo, connect, createServer } from "node:net";
 import { expect, test } from "vitest";
-import type { ServerEvent } from "../../src/client/index.ts";
+import { HoldfastClient, type ServerEvent } from "../../src/client/index.ts";
 import { WAITING_BYTES_MAX } from "../../src/events/event-stream.ts";
 import type { TextEvent } from "../../src/schemas/events.ts";
 import { PATIENT, ServerStage } from "../server-stage.ts";
@@ -150,6 +151,21 @@ test("a HEAD request opens no stream", async () => {
   const id = await stage.session();
   expect((await stage.fetch(`/sessions/${id}/events`, { method: "HEAD" })).status).toBe(405);
   expect(stage.server.streams.count).toBe(0);
+});
+
+test("a client that leaves before the server has answered has no events, and no error", async () => {
+  const asked = Promise.withResolvers<void>();
+  // Accepts connections, and never answers.
+  const silent = createServer(() => asked.resolve()).listen(0, "127.0.0.1");
+  await once(silent, "listening");
+  const { port } = silent.address() as AddressInfo;
+  const leaving = new AbortController();
+  const client = new HoldfastClient({ url: `http://127.0.0.1:${port}`, token: "none" });
+  const events = Array.fromAsync(client.events("s", { signal: leaving.signal }));
+  await asked.promise;
+  leaving.abort();
+  expect(await events).toEqual([]);
+  silent.close();
 });
 
 test("a deleted session ends its streams with a word", async () => {
