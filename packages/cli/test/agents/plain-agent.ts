@@ -6,10 +6,11 @@ import { agent, methods, ndJsonStream, type RequestPermissionResponse } from "@a
 
 /**
  * An agent on the SDK. Its arguments say what it can: `load`, `resume`, `fork`, or nothing, as most agents that were
- * made from the SDK's example. It answers with what it was asked, so that tests see what reaches it. Prompts: `slow …`
- * streams for a while, `tool` asks for permission and then runs a tool, `die` ends the process in the middle of a call,
- * `run` starts a process in a session of its own and waits for it, `where` writes down
- * with what the session was opened, `linger` ends the process and leaves one that does not want to end.
+ * made from the SDK's example. It answers with what it was asked, so that tests see what reaches it. Prompts: `slow`
+ * streams until it is cancelled, `slow 200` until it has said 200 pieces; `tool` asks for permission and then runs a
+ * tool, `die` ends the process in the middle of a call, `run` starts a process in a session of its own and waits for
+ * it, `where` writes down with what the session was opened, `linger` ends the process and leaves one that does not want
+ * to end.
  */
 const [can = "nothing", memory = ""] = process.argv.slice(2);
 const { session } = methods.agent;
@@ -69,7 +70,8 @@ const connection = agent({ name: "plain" })
     const last = prompt.at(-1);
     const words = last?.type === "text" ? last.text : "";
     if (words.startsWith("slow")) {
-      for (let n = 0; n < 200 && !abort.signal.aborted; n++) {
+      const pieces = Number(words.slice("slow ".length)) || Number.POSITIVE_INFINITY;
+      for (let n = 0; n < pieces && !abort.signal.aborted; n++) {
         await say(`piece ${n} `);
         await passed(20);
       }

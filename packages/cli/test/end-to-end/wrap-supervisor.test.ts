@@ -42,7 +42,7 @@ test("an editor that comes back in time gets the agent that kept running, and it
   using home = temporaryHome();
   const first = await open(home, "30");
   const { sessionId } = await first.agent.request(session.new, { cwd: home.work, mcpServers: [] });
-  first.agent.request(session.prompt, { sessionId, prompt: said("slow") }).catch(() => undefined);
+  first.agent.request(session.prompt, { sessionId, prompt: said("slow 200") }).catch(() => undefined);
   await eventually(() => first.updates.length > 10);
   const [before] = factsOf(home);
   killGroup(first);
