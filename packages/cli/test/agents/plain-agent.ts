@@ -9,8 +9,8 @@ import { agent, methods, ndJsonStream, type RequestPermissionResponse } from "@a
  * made from the SDK's example. It answers with what it was asked, so that tests see what reaches it. Prompts: `slow`
  * streams until it is cancelled, `slow 200` until it has said 200 pieces; `tool` asks for permission and then runs a
  * tool, `die` ends the process in the middle of a call, `run` starts a process in a session of its own and waits for
- * it, `where` writes down with what the session was opened, `linger` ends the process and leaves one that does not want
- * to end.
+ * it, `where` writes down with what the session was opened, `linger` starts a process that does not want to end, writes
+ * down its own pid, and ends.
  */
 const [can = "nothing", memory = ""] = process.argv.slice(2);
 const { session } = methods.agent;
@@ -86,7 +86,10 @@ const connection = agent({ name: "plain" })
         detached: true,
         stdio: ["ignore", "pipe", "ignore"],
       });
-      child.stdout.once("data", () => process.exit(7));
+      child.stdout.once("data", () => {
+        appendFileSync(`${memory}.left`, `${process.pid}\n`);
+        process.exit(7);
+      });
       return new Promise<never>(() => undefined);
     }
     if (words === "run") {
