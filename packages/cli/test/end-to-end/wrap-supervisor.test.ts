@@ -156,6 +156,8 @@ test("what killed processes left is removed by the next start: the socket, the a
   const first = await open(home, "30");
   const { sessionId } = await first.agent.request(session.new, { cwd: home.work, mcpServers: [] });
   first.agent.request(session.prompt, { sessionId, prompt: said("run") }).catch(() => undefined);
+  // The agent starts its tool while the supervisor may still be about to record that.
+  await eventually(() => first.updates.some(({ update }) => update.sessionUpdate === "tool_call"));
   await eventually(() => processesWith(`tool of ${home.path}`).length > 0 && factsOf(home)[0]?.agent != null);
   const [{ pid, agent }] = factsOf(home) as [Facts];
   process.kill(pid, "SIGSTOP");
