@@ -208,9 +208,8 @@ export class WrappedAgent {
   /** An agent is initialized once. An editor that can do other things than the one before it gets another agent. */
   async #initialized(client: Client, { id, params, raw }: Request): Promise<void> {
     const running = this.#agent;
-    if (!client.isFirst && running?.capabilities && isDeepStrictEqual(params, this.#initialize)) {
+    if (!client.isFirst && running?.capabilities && isDeepStrictEqual(params, this.#initialize))
       return this.#answer(client, id, { result: withOurs(running.capabilities) });
-    }
     this.#initialize = params;
     // Those before it are answered when the agent ends.
     this.#clientRequests.delete(client.idForAgent(id));
@@ -317,10 +316,9 @@ export class WrappedAgent {
   /** Anything else about a session, or about none. */
   async #forward(client: Client, message: Extract<Message, { kind: "request" | "notification" }>): Promise<void> {
     const { method, params } = message;
-    const isRequest = message.kind === "request" && stringOf(params["sessionId"]) !== null;
-    const session = isRequest
-      ? await this.#sessionFor(client, params)
-      : this.#library.of(stringOf(params["sessionId"]) ?? "");
+    const known = stringOf(params["sessionId"]);
+    const isRequest = message.kind === "request" && known !== null;
+    const session = isRequest ? await this.#sessionFor(client, params) : this.#library.of(known ?? "");
     // What an editor sets may be secret: that it did is recorded. A turn can be stopped also on a full disk.
     const recorded = session?.beside("client", method, null);
     await (method === "session/cancel" ? recorded?.catch((error) => this.#options.log(String(error))) : recorded);
@@ -438,7 +436,9 @@ export class WrappedAgent {
   async #recordAnswer(agent: RunningAgent, asked: FromClient, result: unknown, error: unknown): Promise<void> {
     const known = this.#library.of(stringOf(asked.params["sessionId"]) ?? "");
     const made = stringOf(objectOf(result)?.["sessionId"]);
-    if (asked.method === "session/prompt") await known?.ended(result, error);
+    const closing = asked.method === "session/prompt" ? await known?.ended(result, error) : [];
+    // An editor that came back does not get this answer, which would tell it that the turn has ended.
+    if (asked.client !== this.#client) for (const update of closing ?? []) await this.#update(known!.id, update);
     // One that is not recorded: the agent was asked to open it as it came.
     if (LOADS.has(asked.method) && !known && error === undefined)
       agent.sessions.add(stringOf(asked.params["sessionId"]) ?? "");
