@@ -86,7 +86,8 @@ async function turn(sessionId: string, memory: Memory, words: string, client: Ag
     }
     await update({ sessionUpdate: "tool_call_update", toolCallId, status: "in_progress" });
     appendFileSync(join(memory.cwd, "notes.txt"), `${line}\n`);
-    if (line.includes("slowly")) await passed(2_000);
+    // Time to kill it in.
+    if (line.includes("slowly")) await passed(60_000);
     const content = [{ type: "content" as const, content: { type: "text" as const, text: "appended" } }];
     await update({ sessionUpdate: "tool_call_update", toolCallId, status: "completed", content });
     return "end_turn";

@@ -123,9 +123,9 @@ export class RecordedSession {
     await this.#recorder.note(BESIDE, { from, method, ...(params ? { params: params as Json } : {}) });
   }
 
-  /** The agent has answered the prompt. */
-  async ended(result: unknown, error: unknown): Promise<void> {
-    if (this.#recorder.turn === null) return;
+  /** The agent has answered the prompt. Returns the updates that close the calls which it left open. */
+  async ended(result: unknown, error: unknown): Promise<readonly Params[]> {
+    if (this.#recorder.turn === null) return [];
     const isCancelled = objectOf(result)?.["stopReason"] === "cancelled";
     const last = this.#closing(isCancelled ? "Cancelled." : "The turn ended without a result of this call.");
     if (error !== undefined) {
@@ -134,6 +134,7 @@ export class RecordedSession {
     } else if (isCancelled) await this.#recorder.endTurn({ outcome: "aborted", by: "user" }, last);
     else await this.#recorder.endTurn({ outcome: "completed" }, last);
     this.#open.clear();
+    return last as unknown as readonly Params[];
   }
 
   /** The agent or the editor is gone in the middle of a turn. Returns the updates that close the open calls. */

@@ -202,7 +202,11 @@ export class AgentReader {
   async #recordAnswer(agent: RunningAgent, asked: FromClient, result: unknown, error: unknown): Promise<string | null> {
     const { method, params } = asked;
     const known = this.#parts.library.of(stringOf(params["sessionId"]) ?? "");
-    if (method === "session/prompt") await known?.ended(result, error);
+    if (known && method === "session/prompt") {
+      const closing = await known.ended(result, error);
+      // An editor that came back does not get this answer, which would tell it that the turn has ended.
+      if (asked.client !== this.#parts.client()) for (const update of closing) await this.show(known.id, update);
+    }
     if (error !== undefined) return null;
     // One that is not recorded: the agent was asked to open it as it came.
     if (LOADS.has(method) && !known) agent.sessions.add(stringOf(params["sessionId"]) ?? "");

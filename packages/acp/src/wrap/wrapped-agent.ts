@@ -350,10 +350,9 @@ export class WrappedAgent {
   /** Anything else about a session, or about none. */
   async #forward(client: Client, message: Call): Promise<void> {
     const { method, params } = message;
-    const isRequest = message.kind === "request" && stringOf(params["sessionId"]) !== null;
-    const session = isRequest
-      ? await this.#sessionFor(client, params)
-      : this.#library.of(stringOf(params["sessionId"]) ?? "");
+    const known = stringOf(params["sessionId"]);
+    const isRequest = message.kind === "request" && known !== null;
+    const session = isRequest ? await this.#sessionFor(client, params) : this.#library.of(known ?? "");
     // What an editor sets may be secret: that it did is recorded. A turn can be stopped also on a full disk.
     const recorded = session?.beside("client", method, null);
     await (method === "session/cancel" ? recorded?.catch((error) => this.#options.log(String(error))) : recorded);

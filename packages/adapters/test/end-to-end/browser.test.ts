@@ -73,6 +73,7 @@ test("the server is killed in mid-stream: the reloaded page has what was recorde
   const { page: again, resumed } = await server.load();
   expect(again.messages.map((message) => message.id)).toEqual([page.messages[0]!.id, answer]);
   expect(JSON.stringify(again.messages[1])).toContain('"seen":"here"');
+  await vi.waitFor(() => expect(textOf(again.messages[1]!)).toBe("I look first.That "), 60_000);
   server.release();
   await resumed;
   expect(again.shown).toEqual(plain(await server.transcript()));

@@ -1,15 +1,16 @@
 import { spawn } from "node:child_process";
-import { appendFileSync, writeFileSync } from "node:fs";
+import { appendFileSync, existsSync, writeFileSync } from "node:fs";
 import { Readable, Writable } from "node:stream";
 import { setTimeout as passed } from "node:timers/promises";
 import { agent, methods, ndJsonStream, type RequestPermissionResponse } from "@agentclientprotocol/sdk/unstable";
 
 /**
  * An agent on the SDK. Its arguments say what it can: `load`, `resume`, `fork`, or nothing, as most agents that were
- * made from the SDK's example. It answers with what it was asked, so that tests see what reaches it. Prompts: `slow …`
- * streams for a while, `tool` asks for permission and then runs a tool, `die` ends the process in the middle of a call,
- * `run` starts a process in a session of its own and waits for it, `where` writes down
- * with what the session was opened, `linger` ends the process and leaves one that does not want to end.
+ * made from the SDK's example. It answers with what it was asked, so that tests see what reaches it. Prompts: `slow`
+ * streams until it is cancelled, `slow 200` until it has said 200 pieces; `tool` asks for permission and then runs a
+ * tool (if that is refused, its turn ends when there is no file `.hold`), `die` ends the process in the middle of a
+ * call, `run` starts a process in a session of its own and waits for it, `where` writes down with what the session was
+ * opened, `linger` starts a process that does not want to end, writes down its own pid, and ends.
  */
 const [can = "nothing", memory = ""] = process.argv.slice(2);
 const { session } = methods.agent;
@@ -69,7 +70,8 @@ const connection = agent({ name: "plain" })
     const last = prompt.at(-1);
     const words = last?.type === "text" ? last.text : "";
     if (words.startsWith("slow")) {
-      for (let n = 0; n < 200 && !abort.signal.aborted; n++) {
+      const pieces = Number(words.slice("slow ".length)) || Number.POSITIVE_INFINITY;
+      for (let n = 0; n < pieces && !abort.signal.aborted; n++) {
         await say(`piece ${n} `);
         await passed(20);
       }
@@ -84,7 +86,10 @@ const connection = agent({ name: "plain" })
         detached: true,
         stdio: ["ignore", "pipe", "ignore"],
       });
-      child.stdout.once("data", () => process.exit(7));
+      child.stdout.once("data", () => {
+        appendFileSync(`${memory}.left`, `${process.pid}\n`);
+        process.exit(7);
+      });
       return new Promise<never>(() => undefined);
     }
     if (words === "run") {
@@ -106,7 +111,10 @@ const connection = agent({ name: "plain" })
         toolCall: call,
         options: [{ optionId: "yes", name: "Yes", kind: "allow_once" as const }],
       });
-      if (outcome.outcome !== "selected") return { stopReason: "cancelled" };
+      if (outcome.outcome !== "selected") {
+        while (existsSync(`${memory}.hold`)) await passed(5);
+        return { stopReason: "cancelled" };
+      }
       await update({ sessionUpdate: "tool_call_update", toolCallId, status: "in_progress" });
       if (memory !== "") appendFileSync(memory, "effect\n");
       if (words === "die") {

@@ -73,7 +73,13 @@ const STATES = {
     await eventually(() => editor.updates.length > before + 5);
   },
   "permission open": (editor: Editor) => eventually(() => editor.asked.length === 1),
-  "tool running": (_: Editor, home: Home) => eventually(() => processesWith(`tool of ${effectsOf(home)}`).length > 0),
+  // The agent starts its tool while the supervisor may still be about to record that.
+  "tool running": (editor: Editor, home: Home) =>
+    eventually(
+      () =>
+        editor.updates.some(({ update }) => update.sessionUpdate === "tool_call") &&
+        processesWith(`tool of ${effectsOf(home)}`).length > 0,
+    ),
 } as const;
 const PROMPTS = { idle: null, streaming: "slow", "permission open": "tool", "tool running": "run" } as const;
 

@@ -1,4 +1,4 @@
-import { existsSync, readdirSync, readFileSync, rmSync, statSync } from "node:fs";
+import { existsSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { connect } from "node:net";
 import { join } from "node:path";
 import { type McpServer, methods, type NewSessionRequest } from "@agentclientprotocol/sdk/unstable";
@@ -42,7 +42,7 @@ test("an editor that comes back in time gets the agent that kept running, and it
   using home = temporaryHome();
   const first = await open(home, "30");
   const { sessionId } = await first.agent.request(session.new, { cwd: home.work, mcpServers: [] });
-  first.agent.request(session.prompt, { sessionId, prompt: said("slow") }).catch(() => undefined);
+  first.agent.request(session.prompt, { sessionId, prompt: said("slow 200") }).catch(() => undefined);
   await eventually(() => first.updates.length > 10);
   const [before] = factsOf(home);
   killGroup(first);
@@ -103,22 +103,35 @@ test("a turn that the returned editor does not look at is cancelled after the gr
   await gone(home);
 });
 
-test("a permission that is open when the editor is killed is refused, not left open or granted", async () => {
-  using home = temporaryHome();
-  const first = await open(home, "30");
-  const { sessionId } = await first.agent.request(session.new, { cwd: home.work, mcpServers: [] });
-  first.agent.request(session.prompt, { sessionId, prompt: said("tool") }).catch(() => undefined);
-  await eventually(() => first.asked.length === 1);
-  killGroup(first);
-  const second = await open(home, "30");
-  await second.agent.request(session.load, { sessionId, cwd: home.work, mcpServers: [] });
-  expect(shownIn(second.updates, sessionId).find((line) => line.startsWith("Append"))).toBe(
-    "Append a line: failed: Cancelled.",
-  );
-  expect(existsSync(join(home.path, "effects.txt"))).toBe(false);
-  await second.leave();
-  await gone(home);
-});
+test.each(["before the next editor loads the session", "after that"])(
+  "a permission that is open when the editor is killed is refused, not left open or granted; the agent hears of it %s",
+  async (when) => {
+    using home = temporaryHome();
+    const hold = join(home.path, "effects.txt.hold");
+    writeFileSync(hold, "");
+    const first = await open(home, "30");
+    const { sessionId } = await first.agent.request(session.new, { cwd: home.work, mcpServers: [] });
+    first.agent.request(session.prompt, { sessionId, prompt: said("tool") }).catch(() => undefined);
+    await eventually(() => first.asked.length === 1);
+    killGroup(first);
+    if (when !== "after that") {
+      rmSync(hold);
+      await eventually(async () => (await home.run(["ls", "--json"])).stdout.includes('"interrupted"'));
+    }
+    const second = await open(home, "30");
+    await second.agent.request(session.load, { sessionId, cwd: home.work, mcpServers: [] });
+    const call = () => shownIn(second.updates, sessionId).find((line) => line.startsWith("Append"));
+    if (when === "after that") {
+      expect(call()).toBe("Append a line: pending");
+      rmSync(hold);
+      await eventually(() => call() !== "Append a line: pending");
+    }
+    expect(call()).toBe("Append a line: failed: Cancelled.");
+    expect(existsSync(join(home.path, "effects.txt"))).toBe(false);
+    await second.leave();
+    await gone(home);
+  },
+);
 
 test("a session is open in one editor at a time; a second one is told so, and the first goes on", async () => {
   using home = temporaryHome();
@@ -156,6 +169,8 @@ test("what killed processes left is removed by the next start: the socket, the a
   const first = await open(home, "30");
   const { sessionId } = await first.agent.request(session.new, { cwd: home.work, mcpServers: [] });
   first.agent.request(session.prompt, { sessionId, prompt: said("run") }).catch(() => undefined);
+  // The agent starts its tool while the supervisor may still be about to record that.
+  await eventually(() => first.updates.some(({ update }) => update.sessionUpdate === "tool_call"));
   await eventually(() => processesWith(`tool of ${home.path}`).length > 0 && factsOf(home)[0]?.agent != null);
   const [{ pid, agent }] = factsOf(home) as [Facts];
   process.kill(pid, "SIGSTOP");

@@ -88,8 +88,8 @@ export class HoldfastClient {
   }
 
   /**
-   * The events of a session, once: ends when the connection does. Throws ServerError. `lastId` of each event is where
-   * to go on.
+   * The events of a session, once: ends when the connection does, or when `signal` fires. Throws ServerError. `lastId`
+   * of each event is where to go on.
    */
   async *events(
     session: string,
@@ -111,6 +111,8 @@ export class HoldfastClient {
         silence = setTimeout(stop, SILENCE_MS);
       });
     } catch (error) {
+      // The caller has left: what it did not wait for is no failure of the server.
+      if (signal?.aborted) return;
       if (error instanceof ServerError) throw error;
       // A cut connection ends the events, like any other end of it.
       if (!(error instanceof Error)) throw error;

@@ -1,5 +1,6 @@
 import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
+import { openStore } from "holdfast";
 import type { Page } from "playwright-core";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { Stage } from "./stage.ts";
@@ -91,13 +92,23 @@ test("a call waits for approval: all of it is shown; a denial with a reason reac
   expect(page.problems).toEqual([]);
 });
 
+/** Until some of what the model is saying has reached the journal. */
+async function recordedText(id: string): Promise<void> {
+  await using store = await openStore(stage.store, { app: "holdfast" });
+  const hasText = async (): Promise<boolean> => {
+    for await (const { kind, parts } of store.history(id))
+      if (kind === "draft" && (parts as { text?: string }[]).some(({ text = "" }) => text.trim() !== "")) return true;
+    return false;
+  };
+  await expect.poll(hasText).toBe(true);
+}
+
 async function interrupted(title: string): Promise<{ id: string; page: Awaited<ReturnType<Stage["page"]>> }> {
   const id = await stage.newSession(title);
   const page = await stage.page(`/${id}`);
   await send(page, "tell me a story of 9000 words");
   await page.locator(".live .markdown").waitFor();
-  // Some of it must have reached the journal.
-  await page.waitForTimeout(800);
+  await recordedText(id);
   await stage.kill();
   await page.locator(".offline").waitFor();
   await stage.serve();
@@ -135,8 +146,8 @@ test("rename, rewind and undo, delete and undo", async () => {
   const id = await stage.newSession("Before");
   const page = await stage.page(`/${id}`);
   await send(page, "tell me a story of 20 words");
-  await status(page, "Idle").waitFor();
   await answers(page).waitFor();
+  await status(page, "Idle").waitFor();
   await page.getByRole("button", { name: "More actions" }).click();
   await page.getByRole("menuitem", { name: "Rename" }).click();
   await page.getByRole("textbox", { name: "Title" }).fill("After");

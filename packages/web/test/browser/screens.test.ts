@@ -29,7 +29,8 @@ const screens = (): readonly (readonly [name: string, path: string, shown: strin
   ["the list", "/", ".row"],
   ["a session", `/${hero}`, ".interrupted"],
   ["a conversation that was replaced", `/${hero}/until-${replaced}`, ".epochs.is-replaced"],
-  ["an empty session", `/${empty}`, ".session-pane .empty"],
+  // Not while it is loading.
+  ["an empty session", `/${empty}`, ".session-pane:has(h1) .empty"],
   ["changed files", `/${hero}/files`, ".changed-file"],
   ["usage", `/${hero}/usage`, ".figures"],
   ["sub-agents", `/${hero}/tree`, ".tree-root"],
