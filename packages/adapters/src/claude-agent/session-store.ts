@@ -1,5 +1,6 @@
 import { isHoldfastError, type JournalRecord, type Store } from "holdfast";
-import { type JournalStore, type JournalStoreOptions, openJournalStore, openStoreWith } from "holdfast/store";
+import { type JournalStore, type JournalStoreOptions, openJournalStore } from "holdfast/store";
+import { openStores } from "../state-journal/open-stores.ts";
 import { StateJournal } from "../state-journal/state-journal.ts";
 import { StateJournals } from "../state-journal/state-journals.ts";
 import { endRecords, interruptedCall, promptRecords, startRecords } from "./calls.ts";
@@ -74,16 +75,8 @@ export class HoldfastSessionStore implements AsyncDisposable {
     open: (options: JournalStoreOptions) => Promise<JournalStore>,
     options: HoldfastSessionStoreOptions = {},
   ): Promise<HoldfastSessionStore> {
-    let journals: JournalStore | undefined;
-    const { durability } = options;
-    const store = await openStoreWith(
-      async (given) => {
-        journals = await open(given);
-        return journals;
-      },
-      { app: APP, ...(durability ? { durability } : {}) },
-    );
-    return new HoldfastSessionStore(store, journals!, options);
+    const { store, journals } = await openStores(open, APP, options.durability);
+    return new HoldfastSessionStore(store, journals, options);
   }
 
   /** Your options for `query`, with those that record. Your own hooks run too. */

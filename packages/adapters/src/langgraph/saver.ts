@@ -13,7 +13,8 @@ import {
   WRITES_IDX_MAP,
 } from "@langchain/langgraph-checkpoint";
 import { isHoldfastError, type Store } from "holdfast";
-import { type JournalStore, type JournalStoreOptions, openJournalStore, openStoreWith } from "holdfast/store";
+import { type JournalStore, type JournalStoreOptions, openJournalStore } from "holdfast/store";
+import { openStores } from "../state-journal/open-stores.ts";
 import { StateJournal } from "../state-journal/state-journal.ts";
 import { StateJournals } from "../state-journal/state-journals.ts";
 import { APP, attributesOf, sessionOf, THREAD_LABEL } from "./attributes.ts";
@@ -82,17 +83,8 @@ export class HoldfastSaver extends BaseCheckpointSaver implements AsyncDisposabl
     open: (options: JournalStoreOptions) => Promise<JournalStore>,
     options: HoldfastSaverOptions = {},
   ): Promise<HoldfastSaver> {
-    let journals: JournalStore | undefined;
-    const { durability } = options;
-    // Sessions are listed and searched by what the library's own store puts into each row.
-    const store = await openStoreWith(
-      async (given) => {
-        journals = await open(given);
-        return journals;
-      },
-      { app: APP, ...(durability ? { durability } : {}) },
-    );
-    return new HoldfastSaver(store, journals!, options);
+    const { store, journals } = await openStores(open, APP, options.durability);
+    return new HoldfastSaver(store, journals, options);
   }
 
   async getTuple(config: RunnableConfig): Promise<CheckpointTuple | undefined> {
