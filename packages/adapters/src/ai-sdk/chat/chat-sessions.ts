@@ -32,7 +32,7 @@ export class ChatSessions {
     for (let tries = 1; ; tries++) {
       try {
         const session = await store.resume<ModelMessage>(id, { dialect: "ai-sdk" });
-        // Whoever created it may have been killed before it had told the application.
+        // The process that created it may have been killed before it had told the application.
         const isNew = mayCreate && session.entries.length + session.queue.length === 0;
         return isNew ? this.#announce(chat, session) : session;
       } catch (error) {
