@@ -45,6 +45,8 @@ const LOOK_MS = 20;
 const FIRST_MS = 10_000;
 /** How long a connection may take to say what it wants. */
 const HELLO_MS = 5_000;
+/** How long a shim that was told the end may take to read it. */
+const PART_MS = 5_000;
 
 /** Owns the agent and the journal, and outlives the editor for a while. */
 export class Supervisor {
@@ -106,10 +108,22 @@ export class Supervisor {
       this.#options.log(`not everything could be recorded: ${wordsOf(error)}`);
       return { code: 1, signal: null };
     });
-    // Nobody may read it, and an editor that does not read keeps no process.
-    void this.#attached?.out.control({ type: "ended", ...ended });
-    this.#attached?.socket.end();
+    await this.#part({ type: "ended", ...ended });
     this.#over.resolve(ended);
+  }
+
+  /**
+   * Tells the shim the end, and waits until it has closed its side. If this process were gone while the shim still
+   * sends, the shim would have an error in place of what it has not read yet.
+   */
+  async #part(end: Extract<Control, { type: "ended" | "failed" }>): Promise<void> {
+    if (!this.#attached) return;
+    const { out, socket } = this.#attached;
+    const closed = new Promise<void>((resolve) => socket.once("close", () => resolve()));
+    // Not awaited: a shim that does not read keeps no process for longer than this.
+    void out.control(end);
+    socket.end();
+    if (!socket.destroyed) await Promise.race([closed, passed(PART_MS, undefined, { ref: false })]);
   }
 
   async #listen(path: string): Promise<void> {
@@ -187,7 +201,7 @@ export class Supervisor {
     this.#attached = attached;
     this.#options.log(this.#clients === 1 ? "an editor is attached" : "an editor is attached again");
     await out.control({ type: "welcome", client: this.#clients });
-    const isStarted = this.#hasStarted || (await this.#begin(attached, hello));
+    const isStarted = this.#hasStarted || (await this.#begin(hello, from.chunks));
     if (!isStarted) return;
     if (this.#clients > 1) await this.#writeFacts();
     try {
@@ -198,7 +212,7 @@ export class Supervisor {
   }
 
   /** Starts the agent, or leaves that to the next message if this continues for a supervisor that died. */
-  async #begin({ out, socket }: Attached, { continues }: Extract<Hello, { type: "hello" }>): Promise<boolean> {
+  async #begin({ continues }: Extract<Hello, { type: "hello" }>, chunks: AsyncIterator<Buffer>): Promise<boolean> {
     const wrapped = this.#wrapped;
     this.#hasStarted = true;
     if (continues) {
@@ -209,16 +223,15 @@ export class Supervisor {
       const { early } = await wrapped.start();
       void early.then(async (ended) => {
         if (ended === null) return;
-        await this.#attached?.out.control({ type: "ended", ...ended });
-        this.#attached?.socket.end();
+        await this.#part({ type: "ended", ...ended });
         this.#over.resolve(ended);
       });
       return true;
     } catch (error) {
       const { code = null, syscall = null, message } = error as NodeJS.ErrnoException;
       this.#options.log(`the agent could not be started: ${message}`);
-      await out.control({ type: "failed", code, syscall, message });
-      socket.end();
+      void readToEnd(chunks);
+      await this.#part({ type: "failed", code, syscall, message });
       this.#over.resolve({ code: 1, signal: null });
       return false;
     }
@@ -240,11 +253,7 @@ export class Supervisor {
   /** A connection that lives as long as its shim. */
   async #watch(chunks: AsyncIterator<Buffer>, client: number): Promise<void> {
     const attached = this.#attached;
-    try {
-      for (let next = await chunks.next(); !next.done; next = await chunks.next());
-    } catch {
-      // Its shim was killed.
-    }
+    await readToEnd(chunks);
     if (attached?.state !== "here" || client !== this.#clients) return;
     attached.socket.destroy();
     await this.#gone(attached);
@@ -283,6 +292,14 @@ interface From {
   readonly reader: FrameReader;
   /** Data that came together with the greeting. */
   readonly rest: readonly Buffer[];
+}
+
+async function readToEnd(chunks: AsyncIterator<Buffer>): Promise<void> {
+  try {
+    for (let next = await chunks.next(); !next.done; next = await chunks.next());
+  } catch {
+    // The shim was killed.
+  }
 }
 
 /** The first frame says what the connection is for. */

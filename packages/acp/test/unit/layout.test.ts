@@ -1,11 +1,11 @@
 import { once } from "node:events";
 import { linkSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
-import { createServer } from "node:net";
+import { connect, createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { PassThrough } from "node:stream";
 import { expect, test } from "vitest";
-import { controlFrame, DATA, type Frame, FrameReader, headerOf } from "../../src/layout/frames.ts";
+import { controlFrame, DATA, FRAMES_VERSION, type Frame, FrameReader, headerOf } from "../../src/layout/frames.ts";
 import { agentKey, factsFile, newSocket, removeStale, socketsIn } from "../../src/layout/place.ts";
 import { Supervisor } from "../../src/layout/supervisor.ts";
 import { Outlet } from "../../src/wrap/outlet.ts";
@@ -117,4 +117,35 @@ test.skipIf(process.platform === "win32")("a supervisor ends, whatever happens t
   } finally {
     rmSync(folder, { recursive: true });
   }
+});
+
+test("a supervisor whose agent cannot be started stays until its shim has read that, also if the shim still sends", async () => {
+  const folder = mkdtempSync(join(tmpdir(), "holdfast-layout-"));
+  const socket = newSocket(folder, "0123456789ab");
+  const agent = {
+    agent: null,
+    attach: () => ({}),
+    start: () => Promise.reject(Object.assign(new Error("no such agent"), { code: "ENOENT", syscall: "spawn" })),
+  };
+  const ready = Promise.withResolvers<void>();
+  const supervisor = new Supervisor({
+    ...{ socket, graceMs: 0, log: () => undefined, onReady: ready.resolve },
+    wrap: () => agent as unknown as WrappedAgent,
+  });
+  let isOver = false;
+  const over = supervisor.run().then(() => {
+    isOver = true;
+  });
+  await ready.promise;
+  const shim = connect({ path: socket, allowHalfOpen: true });
+  shim.write(controlFrame({ type: "hello", version: FRAMES_VERSION }));
+  const reader = new FrameReader();
+  const said: Frame[] = [];
+  // To the end of what the supervisor says.
+  for await (const chunk of shim.iterator({ destroyOnReturn: false })) said.push(...reader.push(chunk as Buffer));
+  expect(said.at(-1)).toMatchObject({ control: { type: "failed", code: "ENOENT" } });
+  expect(isOver).toBe(false);
+  shim.end(controlFrame({ type: "leave" }));
+  await over;
+  rmSync(folder, { recursive: true });
 });
