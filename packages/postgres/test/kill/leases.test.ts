@@ -38,7 +38,7 @@ async function openedAtLast(store: JournalStore, id: string): ReturnType<Journal
 const FOREVER_MS = 3_600_000;
 const SHORT_MS = 900;
 
-describe("S26: leases", { timeout: 40_000 }, () => {
+describe("S26: leases", () => {
   test("C15, P3: a worker that is paused beyond its lease is replaced; woken, it is told, and writes nothing any more", async () => {
     // What it takes it keeps, however busy the machine is: the woken worker would have it back.
     const store = await opened(FOREVER_MS);
