@@ -41,6 +41,8 @@ export class SessionStore {
   #cursor = "start";
   /** Names the state of the items, in a session that this server has open. */
   #version: string | null = null;
+  /** How many events have told the state: an answer that was asked for before the last of them is out of date. */
+  #states = 0;
   #stop: (() => void) | null = null;
   #isOver = false;
   readonly #replaced = new Map<number, ItemPages>();
@@ -201,6 +203,7 @@ export class SessionStore {
   }
 
   #state({ whole, version, state, items, event }: StateEvent): void {
+    this.#states += 1;
     const step = stepTo(version, this.#version);
     if (step === "next" && items) {
       this.items.update((known) => withSplice(known, items.at, items.remove, items.insert));
@@ -220,7 +223,8 @@ export class SessionStore {
   async #readAgain(): Promise<void> {
     try {
       const got = await get<Transcript>(`/sessions/${this.id}/transcript`, { last: FIRST_PAGE });
-      if (this.#isOver) return;
+      // Answers may overtake each other, and the events that come meanwhile.
+      if (this.#isOver || isOlder(got.version, this.#version)) return;
       this.items.update((items) => withRange(items.slice(0, got.from), got.from, got.items, got.count));
       this.#version = got.version;
     } catch (error) {
@@ -242,6 +246,7 @@ export class SessionStore {
 
   async #readChanges(): Promise<void> {
     const startedMs = performance.now();
+    const states = this.#states;
     try {
       const [session, changes] = await Promise.all([
         get<Session>(`/sessions/${this.id}`),
@@ -249,7 +254,8 @@ export class SessionStore {
           since: this.#cursor === "start" ? undefined : this.#cursor,
         }),
       ]);
-      if (this.#isOver) return;
+      // This server has opened the session meanwhile, and its events tell more.
+      if (this.#isOver || states !== this.#states) return;
       this.#gatherTakesMs = performance.now() - startedMs;
       this.session.set(session);
       this.items.update((items) => withRange(items.slice(0, changes.from), changes.from, changes.items, changes.count));
@@ -314,6 +320,14 @@ function stepTo(version: string, known: string | null): "same" | "next" | "unkno
   const [knownName, knownCount] = splitVersion(known);
   if (name !== knownName || count > knownCount + 1) return "unknown";
   return count === knownCount + 1 ? "next" : "same";
+}
+
+/** Whether this is an earlier version of the same items. */
+function isOlder(version: string | null, known: string | null): boolean {
+  if (version === null || known === null) return false;
+  const [name, count] = splitVersion(version);
+  const [knownName, knownCount] = splitVersion(known);
+  return name === knownName && count < knownCount;
 }
 
 function splitVersion(version: string): [name: string, count: number] {
