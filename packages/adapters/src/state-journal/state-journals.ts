@@ -1,11 +1,12 @@
 import type { FoldedState, StateJournal } from "./state-journal.ts";
 
-/** Journals that stay in memory after their last use. */
+/** Journals that stay in memory after their last use. Each may have files open until it is released. */
 const IN_MEMORY_MAX = 64;
 
 /** The sessions that this process has used last, by name. */
 export class StateJournals<S extends FoldedState> {
   readonly #journals = new Map<string, StateJournal<S>>();
+  readonly #releasing = new Set<StateJournal<S>>();
 
   get(name: string, make: () => StateJournal<S>): StateJournal<S> {
     const journal = this.#journals.get(name) ?? make();
@@ -14,9 +15,20 @@ export class StateJournals<S extends FoldedState> {
     this.#journals.set(name, journal);
     for (const [oldest, other] of this.#journals) {
       if (this.#journals.size <= IN_MEMORY_MAX) break;
-      if (other.isIdle && other !== journal) this.#journals.delete(oldest);
+      if (other === journal) continue;
+      if (other.isIdle) this.#journals.delete(oldest);
+      else this.#releaseEarly(other);
     }
     return journal;
+  }
+
+  /** A process that uses a thousand sessions in a second would run out of files before their time is over. */
+  #releaseEarly(journal: StateJournal<S>): void {
+    if (this.#releasing.has(journal)) return;
+    this.#releasing.add(journal);
+    const done = (): boolean => this.#releasing.delete(journal);
+    // What could not be written was reported to its caller.
+    journal.release().then(done, done);
   }
 
   /** Lets other processes write to the session at once. */
