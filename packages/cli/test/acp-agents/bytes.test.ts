@@ -84,7 +84,7 @@ function listenedTo(installed: Installed, heard: string, said: string): Installe
   return { ...installed, command: ["sh", "-c", script, "sh", heard, said, ...installed.command] };
 }
 
-/** Without what the agent draws anew in each run: ids, times and the folder that it works in. */
+/** Without what differs in each run of the agent: ids, times and the folder that it works in. */
 function normalised(line: string, session: string, home: string): string {
   return line
     .replaceAll(session, "<session>")

@@ -6,7 +6,7 @@ export interface Process {
   readonly command: readonly string[];
 }
 
-/** The processes of a home, whatever they are called and whoever their parents are now: they inherited its HOME. */
+/** The processes of a home, with any name and any parent: they inherited its HOME. */
 export function processesOf(home: string): Process[] {
   return readdirSync("/proc").flatMap((name) => {
     if (!/^\d+$/.test(name) || Number(name) === process.pid) return [];

@@ -30,7 +30,7 @@ export class RemoteChat implements Chat {
   /** The last turn whose end the listeners know. */
   #announced = 0;
   #missed: NodeJS.Timeout | undefined;
-  /** Told when the mirror shows that a turn has begun, or has everything anew. */
+  /** Called when the mirror shows that a turn has begun, or was filled again. */
   readonly #onBegun = new Set<() => void>();
   #isConnected = true;
 

@@ -175,7 +175,7 @@ test("a repeated key is recorded once, and answered in the same words; with anot
   expect((await agent.state()).body.usage.inputTokens).toBe(10);
 });
 
-test("compaction: the conversation is replaced once, whoever repeats it, and can be brought back", async () => {
+test("compaction: the conversation is replaced once, however often it is repeated, and can be brought back", async () => {
   await using stage = await staged();
   const agent = await Agent.create(stage, { key: "compacted" });
   await agent.makes({ type: "turn.start", prompt }, "p1");
@@ -288,7 +288,7 @@ test("edits, metadata, the process of a tool, and a request that is sent again",
   expect(history.filter(({ kind }) => kind === "tool.process")).toMatchObject([{ pid: 4711, group: true }]);
 });
 
-test("approval: calls wait for a person over a restart; one is approved and runs, the other is denied", async () => {
+test("approval: calls wait for a person across a restart; one is approved and runs, the other is denied", async () => {
   await using stage = await staged();
   const agent = await Agent.create(stage);
   await agent.makes({ type: "turn.start", prompt });

@@ -126,7 +126,7 @@ export class SessionStore {
   async #loadDetail(fromMs: number, toMs: number): Promise<void> {
     const wanted = `${fromMs} ${toMs}`;
     this.#wantedDetail = wanted;
-    // As much again on both sides, for whoever pans.
+    // As much again on both sides, for panning.
     const around = toMs - fromMs;
     const window = { fromMs: fromMs - around, toMs: toMs + around };
     const history = await this.#readTimeline(window);

@@ -71,7 +71,7 @@ export class Chats {
     return promised === undefined ? null : this.#finished(chat, promised);
   }
 
-  /** A page that is told that the chat runs asks for the stream next. The answer may be over by then. */
+  /** A page that learns that the chat runs asks for the stream next. The answer may be over by then. */
   #promise(chat: string, { entries, running }: View): void {
     const prompt = entries.find(({ turn }) => turn === running)?.id;
     if (prompt === undefined) return;

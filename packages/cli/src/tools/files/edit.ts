@@ -59,7 +59,7 @@ export async function editFile(
 type Edited = ReturnType<typeof replaceText>;
 
 /**
- * Null if the file is to be edited on disk. An editor that offers only one of reading and writing is not used: its text
+ * Null if the file must be edited on disk. An editor that offers only one of reading and writing is not used: its text
  * could differ from the one that the edit is applied to.
  */
 async function editInEditor(
