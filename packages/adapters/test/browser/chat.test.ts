@@ -74,8 +74,8 @@ test("reload in mid-stream, and a second tab: both take up the answer, and end w
   for (const one of [page, other]) {
     await shows(one, "That was prompt 1: all is well.");
     await one.getByRole("button", { name: "Send" }).waitFor();
-    expect(await ids(one)).toEqual(before);
-    expect(await one.getByText("all is well").count()).toBe(1);
+    await expect.poll(() => ids(one)).toEqual(before);
+    await expect.poll(() => one.getByText("all is well").count()).toBe(1);
   }
   expect(stage.lines("effects")).toHaveLength(1);
   expect(stage.lines("asked")).toHaveLength(2);
@@ -96,11 +96,11 @@ test("kill -9 in mid-tool: the page reconnects, names the tool with the unknown 
   const banner = page.getByRole("alert");
   await banner.getByText("carry: was running, and may have taken effect").waitFor();
   await shows(page, "I carry it.");
-  expect(await ids(page)).toEqual(before);
+  await expect.poll(() => ids(page)).toEqual(before);
   await banner.getByRole("button", { name: "Go on" }).click();
   await shows(page, "Please check: all is well.");
   await page.getByRole("button", { name: "Send" }).waitFor();
-  expect(await ids(page)).toEqual(before);
+  await expect.poll(() => ids(page)).toEqual(before);
   expect(stage.lines("effects"), "it did not run again").toHaveLength(1);
   expect(stage.problems).toEqual([]);
 });

@@ -26,13 +26,13 @@ test("text streams in; a reload in mid-stream shows all of it, once; the turn go
   const before = (await page.locator(".live .markdown").innerText()).slice(0, 40);
   await page.reload();
   await page.locator(".live .markdown").waitFor();
-  expect((await page.locator(".live .markdown").innerText()).startsWith(before)).toBe(true);
+  await expect.poll(() => page.locator(".live .markdown").innerText()).toContain(before);
   await page.context().close();
   const other = await stage.page(`/${id}`);
   await status(other, "Idle").waitFor({ timeout: 120_000 });
   await other.locator(".live").waitFor({ state: "detached" });
-  const shown = await answers(other).innerText();
-  expect(shown.split(before)).toHaveLength(2);
+  await answers(other).waitFor();
+  expect((await answers(other).innerText()).split(before)).toHaveLength(2);
   expect(await other.locator(".item-prompt").count()).toBe(1);
   expect(other.problems).toEqual([]);
 });
@@ -48,7 +48,7 @@ test("two pages see the same words", async () => {
       await page.locator(".live").waitFor({ state: "detached" });
     }),
   );
-  expect(await answers(one).innerText()).toBe(await answers(other).innerText());
+  await expect.poll(() => answers(other).innerText()).toBe(await answers(one).innerText());
 });
 
 test("a prompt sent while a turn runs is queued, can be taken back, and stop stops", async () => {
@@ -119,9 +119,9 @@ async function interrupted(title: string): Promise<{ id: string; page: Awaited<R
 
 test("the server is killed in mid-sentence: the page says what was being said, and Finish finishes", async () => {
   const { page } = await interrupted("Finish");
-  const card = await page.locator(".interrupted").innerText();
-  expect(card).toContain("Turn 1 was interrupted: its process died.");
-  expect(card).toContain("The model was saying:");
+  const card = () => page.locator(".interrupted").innerText();
+  await expect.poll(card).toContain("Turn 1 was interrupted: its process died.");
+  await expect.poll(card).toContain("The model was saying:");
   await page.getByRole("button", { name: "Finish the turn" }).click();
   await status(page, "Running").waitFor();
   await page.locator(".interrupted").waitFor({ state: "detached" });
@@ -160,7 +160,7 @@ test("rename, rewind and undo, delete and undo", async () => {
     .click();
   await page.getByRole("menuitem", { name: "Rewind to before this" }).click();
   await page.locator(".item-prompt").waitFor({ state: "detached" });
-  expect(await page.locator(".composer textarea").inputValue()).toBe("tell me a story of 20 words");
+  await expect.poll(() => page.locator(".composer textarea").inputValue()).toBe("tell me a story of 20 words");
   await page.getByRole("button", { name: "Undo" }).click();
   await page.locator(".item-prompt").waitFor();
   await stage.ask("POST", `/sessions/${id}/close`);
