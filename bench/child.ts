@@ -23,7 +23,16 @@ const tasks: Record<string, () => Promise<unknown>> = {
       return { records: records.length, kept: [records, journal] };
     });
   },
-  /** What anybody would write to read the same files: chunks, lines, JSON.parse, and every object kept. */
+  /** What anybody would write to read the same files: the text of each, its lines, JSON.parse, every object kept. */
+  text: () =>
+    measured(async () => {
+      const kept: unknown[] = [];
+      for (const name of fs.readdirSync(join(root, "sessions", id)).sort())
+        for (const line of fs.readFileSync(join(root, "sessions", id, name), "utf8").split("\n"))
+          if (line !== "") kept.push(JSON.parse(line));
+      return { records: kept.length, kept };
+    }),
+  /** The same with care for time and memory: chunks of the file, and the bytes of each line as text. */
   parse: () =>
     measured(async () => {
       const kept: unknown[] = [];

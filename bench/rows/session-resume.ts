@@ -16,25 +16,26 @@ const MESSAGES = 10_000;
 const MANY = 100_000;
 
 /**
- * `store.resume` and the first look at `messages`, against reading and parsing the same bytes. Each in a new process,
- * with warm files.
+ * `store.resume` and the first look at `messages`, against reading and parsing the same files: as anybody would write
+ * it, and in chunks. Each in a new process, with warm files.
  */
-export async function sessionResumeRow(bench: Bench, { figures }: Results): Promise<void> {
+export async function sessionResumeRow(bench: Bench, { figures, peers }: Results): Promise<void> {
   for (const dialect of Object.keys(dialects) as DialectName[]) {
     const { root, id } = await makeSession(bench.path("resume"), dialect, MESSAGES);
     const tasks = [
       ["resume", root, id],
+      ["text", root, id],
       ["parse", root, id],
     ] as const;
-    const pairs = await inTurn(bench, bench.size(11, 5), tasks, MESSAGES);
-    figures.push({
-      row: "session-resume",
-      what: `resume 10,000 messages against read and parse, ${dialect}`,
-      bound: { atMost: 1.4 },
-      unit: "×",
-      rounds: pairs.map(([ours, theirs]) => ours.ms / theirs.ms),
-      note: noteOf(pairs),
+    const rounds = await inTurn(bench, bench.size(11, 5), tasks, MESSAGES);
+    const against = (which: number) => ({
+      unit: "×" as const,
+      rounds: rounds.map((all) => all[0]!.ms / all[which]!.ms),
+      note: noteOf(rounds, which),
     });
+    const what = `resume 10,000 messages against read and parse, ${dialect}`;
+    figures.push({ row: "session-resume", what, bound: { atMost: 1.4 }, ...against(1) });
+    peers.push({ what: `${what}, in chunks`, ...against(2) });
   }
 }
 
@@ -48,7 +49,7 @@ export async function sessionResumeLongRow(bench: Bench, { figures }: Results): 
     ["resume", root, id],
     ["rows", table],
   ] as const;
-  const pairs = await inTurn(bench, bench.size(7, 3), tasks, count);
+  const rounds = await inTurn(bench, bench.size(7, 3), tasks, count);
   const what = `resume ${count.toLocaleString("en")} messages against the same rows in SQLite`;
   for (const [of, unit] of [
     ["ms", "time"],
@@ -59,8 +60,8 @@ export async function sessionResumeLongRow(bench: Bench, { figures }: Results): 
       what: `${what}, ${unit}`,
       bound: { atMost: 1 },
       unit: "×",
-      rounds: pairs.map(([ours, theirs]) => ours[of] / theirs[of]),
-      note: noteOf(pairs),
+      rounds: rounds.map(([ours, theirs]) => ours![of] / theirs![of]),
+      note: noteOf(rounds, 1),
     });
 }
 
@@ -73,27 +74,30 @@ function fillTable(path: string, entries: readonly Entry[]): void {
   database.close();
 }
 
-/** Each task in a new process, in turn. */
+/** Each task in a new process, in turn: ours first, and in every other round last. One list for each round. */
 async function inTurn(
   bench: Bench,
-  rounds: number,
-  tasks: readonly [readonly string[], readonly string[]],
   count: number,
-): Promise<[Opening, Opening][]> {
-  const pairs: [Opening, Opening][] = [];
+  tasks: readonly (readonly string[])[],
+  messages: number,
+): Promise<Opening[][]> {
+  const rounds: Opening[][] = [];
   // The first round fills the caches.
-  for (let round = -1; round < rounds; round++) {
-    const pair: Opening[] = [];
-    for (const which of round % 2 === 0 ? [0, 1] : [1, 0]) pair[which] = (await bench.child(tasks[which]!)) as Opening;
-    const [ours, theirs] = pair as [Opening, Opening];
-    if (ours.records !== count) throw new Error(`resumed with ${ours.records} messages`);
-    if (theirs.records < count) throw new Error(`found ${theirs.records} records`);
-    if (round >= 0) pairs.push([ours, theirs]);
+  for (let round = -1; round < count; round++) {
+    const order = tasks.map((_, which) => which);
+    const all: Opening[] = [];
+    for (const which of round % 2 === 0 ? order : order.reverse())
+      all[which] = (await bench.child(tasks[which]!)) as Opening;
+    const [ours, ...theirs] = all;
+    if (ours!.records !== messages) throw new Error(`resumed with ${ours!.records} messages`);
+    for (const { records } of theirs) if (records < messages) throw new Error(`found ${records} records`);
+    if (round >= 0) rounds.push(all);
   }
-  return pairs;
+  return rounds;
 }
 
-function noteOf(pairs: readonly [Opening, Opening][]): string {
-  const middle = (which: 0 | 1, of: "ms" | "peakMB"): string => median(pairs.map((pair) => pair[which][of])).toFixed(0);
-  return `${middle(0, "ms")} against ${middle(1, "ms")} ms, ${middle(0, "peakMB")} against ${middle(1, "peakMB")} MB`;
+function noteOf(rounds: readonly Opening[][], other: number): string {
+  const middle = (which: number, of: "ms" | "peakMB"): string =>
+    median(rounds.map((all) => all[which]![of])).toFixed(0);
+  return `${middle(0, "ms")} against ${middle(other, "ms")} ms, ${middle(0, "peakMB")} against ${middle(other, "peakMB")} MB`;
 }

@@ -3,6 +3,7 @@ import { HoldfastError } from "holdfast";
 import { type Durability, storeClosed } from "holdfast/store";
 import pg, { type Pool, type PoolClient, type QueryConfig, type QueryResult } from "pg";
 import { cancel, isPrepared, limitsOf, wasUnconfirmed, watchCommits } from "./backend.ts";
+import { CopiedRows } from "./copied-rows.ts";
 import {
   CommitUnconfirmed,
   databaseFailure,
@@ -185,35 +186,50 @@ export class Database {
   }
 
   /**
-   * Sends statements without parameters once, in one message, which is a transaction. Passes each row to `take` as it
-   * arrives, as an array. After a long silence the connection is given up. Throws the driver's error, or the error of
-   * `take`.
+   * Sends a SELECT of a bigint and a text, without parameters, and passes each row to `take` as it arrives. The bytes
+   * are valid during the call. `settings`: statements before it, in the same transaction. After a long silence the
+   * connection is given up. Throws the driver's error, or the error of `take`.
    */
-  async rows(text: string, take: (row: readonly unknown[]) => void): Promise<void> {
+  async rows(select: string, settings: string, take: (number: number, text: Buffer | string) => void): Promise<void> {
     const client = await this.connect();
     // From the driver that made the connection: an application may use another release than ours, or the native driver.
     const { Query = pg.Query } = client.constructor as { readonly Query?: typeof pg.Query };
+    // The native driver cannot copy.
+    const copies = "handleCopyData" in Query.prototype;
+    const statement = copies ? `COPY (${select}) TO STDOUT (FORMAT binary)` : select;
     // However long it takes in all, as long as rows arrive.
-    const unlimited = `SET LOCAL statement_timeout = 0; ${text}`;
-    const query = client.query(new Query<unknown[]>({ text: unlimited, rowMode: "array" } as QueryConfig));
+    const text = `SET LOCAL statement_timeout = 0; ${settings} ${statement}`;
+    const query = new Query<unknown[]>({ text, rowMode: "array" } as QueryConfig);
+    const { promise, resolve, reject } = Promise.withResolvers<void>();
+    let isOver = false;
+    const onRow = (number: number, line: Buffer | string): void => {
+      if (isOver) return;
+      silence.refresh();
+      try {
+        take(number, line);
+      } catch (error) {
+        isOver = true;
+        reject(error);
+      }
+    };
+    const copied = new CopiedRows(onRow);
+    const onPiece = ({ chunk }: { readonly chunk: Buffer }): void => {
+      try {
+        copied.add(chunk);
+      } catch (error) {
+        reject(error);
+      }
+    };
+    if (copies) Object.assign(query, { handleCopyData: onPiece });
+    else query.on("row", ([number, line]) => onRow(Number(number), line as string));
+    client.query(query);
     // In a pool with a statement timeout, the driver attaches its own callback, which collects all rows and swallows
     // errors. Calling it stops the driver's timer.
     const heard = query as { callback?: (() => void) | undefined };
     heard.callback?.();
     heard.callback = undefined;
-    const { promise, resolve, reject } = Promise.withResolvers<void>();
     const lost = (): void => reject(new Error("Query read timeout"));
     const silence = setTimeout(lost, limitsOf(this.answerMs).longMs);
-    const onRow = (row: readonly unknown[]): void => {
-      silence.refresh();
-      try {
-        take(row);
-      } catch (error) {
-        query.off("row", onRow);
-        reject(error);
-      }
-    };
-    query.on("row", onRow);
     query.on("error", reject);
     query.on("end", () => resolve());
     let broken = true;
@@ -224,8 +240,8 @@ export class Database {
       cancel(client);
       throw error;
     } finally {
+      isOver = true;
       clearTimeout(silence);
-      query.off("row", onRow);
       client.release(broken);
     }
   }

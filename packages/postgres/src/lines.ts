@@ -29,16 +29,16 @@ export class Lines {
 
   /**
    * The same for a caller that handles each line as it arrives, without waiting. Only what the network delivers at once
-   * is in memory.
+   * is in memory, so the line is valid during the call.
    */
   async each(place: string, from: number, to: number, look: (line: Line) => void): Promise<void> {
     const { schema } = this.#database;
     let next = from;
     let failed: { readonly error: unknown } | null = null;
-    const take = ([seq, line]: readonly unknown[]): void => {
-      next = Number(seq) + 1;
+    const take = (seq: number, line: Buffer | string): void => {
+      next = seq + 1;
       try {
-        look(new TextLine(Number(seq), line as string));
+        look(typeof line === "string" ? new TextLine(seq, line) : { seq, bytes: line });
       } catch (error) {
         failed = { error };
         throw error;
@@ -50,8 +50,8 @@ export class Lines {
         // A session that has grown since the last ANALYZE looks short to the planner: it would sort everything before
         // the first row, although the index has the rows in order.
         await this.#database.rows(
-          `SET LOCAL enable_sort = off;
-          SELECT seq, line FROM ${schema}.lines WHERE place = ${pg.escapeLiteral(place)} AND seq BETWEEN ${first} AND ${to} ORDER BY seq`,
+          `SELECT seq, line FROM ${schema}.lines WHERE place = ${pg.escapeLiteral(place)} AND seq BETWEEN ${first} AND ${to} ORDER BY seq`,
+          "SET LOCAL enable_sort = off;",
           take,
         );
         return true;

@@ -220,7 +220,7 @@ export class PostgresStore implements JournalStore {
         const [account] = await Promise.all([epoch, this.#leases.sync(), this.#catalogue.comeFirst()]);
         const ledger = this.#ledger();
         for (const record of account.records) ledger.absorb(record);
-        ledger.skipTo(account.next);
+        ledger.continueAt(account.next);
         ledger.setDurable(account.next - 1);
         const recovery = account.recovery();
         const state = { unclean: recovery.unclean, created: false, startSegment: account.format !== FORMAT };

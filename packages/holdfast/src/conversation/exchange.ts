@@ -65,8 +65,11 @@ export class Exchange<M> {
     return this.#calls;
   }
 
-  /** Returns the items that it replaces: results that no message held until now (R6). */
-  add(item: Item<M>): readonly Item<M>[] {
+  /**
+   * Returns the items that it replaces: results that no message held until now (R6). `known`: the results in its
+   * message, if the caller has read them.
+   */
+  add(item: Item<M>, known?: readonly FoundResult[]): readonly Item<M>[] {
     const isAssistants = item.role === "assistant";
     // Messages hidden from the model do not separate visible ones.
     const isSeen = isShown(item);
@@ -77,7 +80,7 @@ export class Exchange<M> {
     const { message, call: place } = item.entry;
     if (isAssistants) this.#addCalls(item);
     else if (this.#byApproval) this.#decide(message);
-    const results: readonly FoundResult[] = this.#dialect.results(message);
+    const results = known ?? this.#dialect.results(message);
     if (results.length === 0) return NONE;
     let replaced: readonly Item<M>[] = NONE;
     const isFree = item.from === "message" && !(place && this.#pairer.callsOf(place.message));

@@ -1,5 +1,6 @@
 import type { Dialect, Entry, Metadata, Outcome } from "../dialects/dialect.ts";
 import { regularOrder } from "../dialects/index.ts";
+import type { FoundResult } from "../dialects/order/open-calls.ts";
 import type { RegularOrder } from "../dialects/order/regular.ts";
 import type { Json } from "../journal/record.ts";
 import { isWellFormed } from "../text/well-formed.ts";
@@ -111,13 +112,14 @@ export class Transcript<M> {
   message(record: Stamped<records.MessageRecord>): Item<M> | null {
     if (this.#byId.has(record.id)) return null;
     const item = this.#itemOf(this.entryOf(record), "message", record);
-    if (item.role !== "assistant" && item.entry.late !== true && this.#isLate(item)) {
+    const results = item.role === "tool" ? this.#dialect.results(item.entry.message) : undefined;
+    if (results && item.entry.late !== true && this.#isLate(item.entry.message, results)) {
       item.entry = Object.freeze({ ...item.entry, late: true as const });
     }
     // A unit that was requested may hold several responses, with the results between them.
     const isPlaced = item.role === "assistant" || this.#answer?.step === item.entry.step;
     const at = isPlaced ? this.#placeOf(item.entry) : null;
-    if (at === null) this.#push(item);
+    if (at === null) this.#push(item, results);
     else this.#insert(item, at);
     return item;
   }
@@ -293,9 +295,8 @@ export class Transcript<M> {
   }
 
   /** A late result is hidden from the model. Other text in the same message is not. */
-  #isLate({ entry: { message }, role }: Item<M>): boolean {
-    if (role !== "tool" || !this.exchange.isLate(this.#dialect.results(message))) return false;
-    return this.#dialect.text(message).trim() === "";
+  #isLate(message: M, results: readonly FoundResult[]): boolean {
+    return this.exchange.isLate(results) && this.#dialect.text(message).trim() === "";
   }
 
   #insert(item: Item<M>, at: number): void {
@@ -304,12 +305,12 @@ export class Transcript<M> {
     this.#reindex(at);
   }
 
-  #push(item: Item<M>): void {
+  #push(item: Item<M>, results?: readonly FoundResult[]): void {
     this.#answer = null;
     const { exchange } = this;
     this.#items.push(item);
     this.#byId.set(item.entry.id, item);
-    const replaced = exchange.add(item);
+    const replaced = exchange.add(item, results);
     for (let i = 0; i < replaced.length; i++) this.#remove(replaced[i]!);
   }
 

@@ -43,8 +43,8 @@ export class Ledger {
   /** Excludes the records in `#unadded`. */
   #row: Json = null;
   /**
-   * Records read from the journal but not folded into the row yet. Nearly always a newer row follows, which makes
-   * folding them unnecessary.
+   * Records read from the journal but not folded into the row yet. Nearly always one of them carries a newer row, which
+   * makes folding those before it unnecessary.
    */
   #unadded: JournalRecord[] = [];
   /** Bytes written since the journal last contained the row. */
@@ -72,7 +72,17 @@ export class Ledger {
     return this.#durable;
   }
   get row(): Json {
-    for (const record of this.#unadded.splice(0)) this.#row = this.#add(this.#row, record);
+    const unadded = this.#unadded;
+    if (unadded.length === 0) return this.#row;
+    this.#unadded = [];
+    let from = unadded.length - 1;
+    for (; from >= 0; from--) {
+      const carried = rowIn(unadded[from]!, this.#summariser);
+      if (carried === undefined) continue;
+      this.#row = carried;
+      break;
+    }
+    for (const record of unadded.slice(from + 1)) this.#row = this.#add(this.#row, record);
     return this.#row;
   }
   /** When the newest record was written. */
@@ -97,18 +107,17 @@ export class Ledger {
       }
     }
     if (record.synced !== undefined && record.synced > this.#marked) this.#marked = record.synced;
-    const row = rowIn(record, this.#summariser);
-    if (row !== undefined) {
-      this.#row = row;
-      this.#unadded = [];
-    } else if (this.#summariser && this.#unadded.push(record) >= UNADDED_MAX) {
-      this.#row = this.row;
-    }
+    const isWanted = this.#summariser !== undefined || record.summary !== undefined;
+    if (isWanted && this.#unadded.push(record) >= UNADDED_MAX) this.#row = this.row;
   }
 
-  /** Sets the next seq to `next` (damaged lines that stay in place use up seqs too). */
-  skipTo(next: number): void {
+  /**
+   * Everything in the journal was absorbed, and `next` is the next seq (damaged lines that stay in place use up seqs
+   * too). What the caller does to the records from now on has no effect on the row.
+   */
+  continueAt(next: number): void {
     this.#head = next - 1;
+    this.#row = this.row;
   }
 
   /** Every record up to `seq` is durable. */

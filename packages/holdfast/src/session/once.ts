@@ -22,9 +22,11 @@ export class OnceKeys {
   /** From the records of the current epoch: its first one has the keys from before it. */
   static in(records: readonly JournalRecord[]): OnceKeys {
     const keys = new OnceKeys();
-    for (const { kind, seq, unit = 1, key, keys: carried } of records) {
-      if (kind === "segment" && Array.isArray(carried))
+    for (const record of records) {
+      const carried = record.kind === "segment" ? record["keys"] : undefined;
+      if (Array.isArray(carried))
         for (const one of carried) if (isCarried(one)) keys.#absorb(one[0], { seq: one[1], last: one[2] });
+      const { seq, unit = 1, key } = record;
       if (key !== undefined) keys.#absorb(key, { seq, last: seq + unit - 1 });
     }
     return keys;

@@ -52,7 +52,7 @@ describe("numbers", () => {
     const ledger = newLedger();
     ledger.absorb(record(7));
     expect(ledger.head).toBe(7);
-    ledger.skipTo(10);
+    ledger.continueAt(10);
     expect(ledger.prepare([{ kind: "a" }])).toMatchObject({ seq: 10, last: 10 });
   });
 
@@ -204,6 +204,25 @@ describe("S20: the summary", () => {
     const ledger = newLedger(counting);
     ledger.absorb(record(40, { kind: "segment", summary: { count: 40, title: "old" } }));
     ledger.absorb(record(41, { title: "new" }));
+    expect(ledger.row).toEqual({ count: 41, title: "new" });
+  });
+
+  test("is carried on from the newest usable one, however many records are behind it", () => {
+    const read = (row: Json): Json => ((row as { title?: string }).title === "unusable" ? null : row);
+    const ledger = newLedger({ ...counting, read });
+    ledger.absorb(record(40, { summary: { count: 40, title: "usable" } }));
+    for (let seq = 41; seq <= 400; seq++)
+      ledger.absorb(record(seq, seq % 100 === 0 ? { summary: { count: seq, title: "unusable" } } : {}));
+    expect(ledger.row).toEqual({ count: 400, title: "usable" });
+  });
+
+  test("stays as it is when the records that were read are changed", () => {
+    const ledger = newLedger(counting);
+    const last = record(41, { title: "new" }) as { title?: string } & JournalRecord;
+    ledger.absorb(record(40, { summary: { count: 40, title: "old" } }));
+    ledger.absorb(last);
+    ledger.continueAt(42);
+    last.title = "changed";
     expect(ledger.row).toEqual({ count: 41, title: "new" });
   });
 

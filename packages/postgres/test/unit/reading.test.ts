@@ -1,3 +1,4 @@
+import { EventEmitter } from "node:events";
 import { newId } from "holdfast";
 import pg from "pg";
 import { afterAll, beforeAll, expect, test } from "vitest";
@@ -81,6 +82,36 @@ test("by an application's pool of another release of the driver, whose statement
   const seqs: number[] = [];
   await new Lines(reading).each(place, 1, head, ({ seq }) => seqs.push(seq));
   expect(seqs).toEqual(Array.from({ length: head }, (_, i) => i + 1));
+  await own.end();
+});
+
+test("by a driver that cannot copy, such as the native one", async () => {
+  const { place, head } = await journalOf([1, 2, 3]);
+  class RowQuery extends EventEmitter {
+    constructor(config: pg.QueryConfig) {
+      super();
+      Object.assign(this, new pg.Query(config));
+    }
+  }
+  const {
+    handleCopyData: _,
+    constructor: __,
+    ...methods
+  } = Object.getOwnPropertyDescriptors(pg.Query.prototype) as {
+    [name: string]: PropertyDescriptor;
+  };
+  Object.defineProperties(RowQuery.prototype, methods);
+  class RowClient extends pg.Client {
+    static readonly Query = RowQuery;
+  }
+  const own = new pg.Pool({ connectionString: server.url, Client: RowClient as never });
+  const reading = new Database(own, { name: "test", schema: "holdfast", patienceMs: 5000, answerMs: 5000 });
+  const lines: string[] = [];
+  await new Lines(reading).each(place, 1, head, ({ bytes }) => lines.push(bytes.toString()));
+  const copied: string[] = [];
+  await new Lines(database).each(place, 1, head, ({ bytes }) => copied.push(bytes.toString()));
+  expect(lines).toHaveLength(head);
+  expect(lines).toEqual(copied);
   await own.end();
 });
 

@@ -133,14 +133,18 @@ export const DEEP_CHARS_MIN: number = 2 * RECORD_LEVELS_MAX;
 export function isNestedTooDeep(value: unknown, levels = RECORD_LEVELS_MAX): boolean {
   if (typeof value !== "object" || value === null) return false;
   if (levels === 0) return true;
+  // Most members are texts and numbers, and nearly every line that is read passes here.
   if (Array.isArray(value)) {
-    for (let i = 0; i < value.length; i++) if (isNestedTooDeep(value[i], levels - 1)) return true;
+    for (let i = 0; i < value.length; i++) {
+      if (typeof value[i] === "object" && isNestedTooDeep(value[i], levels - 1)) return true;
+    }
     return false;
   }
   for (const name in value) {
+    const member: unknown = (value as Record<string, unknown>)[name];
     // A program may add to Object.prototype, and every object inherits the addition, including this one.
-    if (!Object.hasOwn(value, name)) continue;
-    if (isNestedTooDeep((value as Record<string, unknown>)[name], levels - 1)) return true;
+    if (typeof member !== "object" || member === null || !Object.hasOwn(value, name)) continue;
+    if (isNestedTooDeep(member, levels - 1)) return true;
   }
   return false;
 }

@@ -150,7 +150,7 @@ class FolderStore implements contract.JournalStore {
       const { epoch, claim } = found;
       const ledger = this.#ledger();
       for (const record of epoch.records) ledger.absorb(record);
-      ledger.skipTo(epoch.tail.next);
+      ledger.continueAt(epoch.tail.next);
       const { last, first, size } = epoch;
       const healed = claim === null ? this.#goOn(folder, epoch, lease) : heal(this.#disk, folder, epoch);
       ledger.setDurable(healed.durable);

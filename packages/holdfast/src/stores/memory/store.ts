@@ -109,7 +109,7 @@ class MemoryStore implements JournalStore {
     const recovery = account.recovery();
     const ledger = this.#ledger();
     for (const record of records) ledger.absorb(record);
-    ledger.skipTo(account.next);
+    ledger.continueAt(account.next);
     ledger.setDurable(session.head);
     session.acknowledge(session.head);
     const journal = this.#lend(session, ledger, options, { created: false, unclean: recovery.unclean });

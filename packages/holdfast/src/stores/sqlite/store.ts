@@ -172,7 +172,7 @@ class SqliteStore implements contract.JournalStore {
       await database.read("look for the newest session", (rows) => this.#comeFirst(rows));
       const ledger = this.#ledger();
       for (const record of account.records) ledger.absorb(record);
-      ledger.skipTo(account.next);
+      ledger.continueAt(account.next);
       ledger.setDurable(account.next - 1);
       const recovery = { ...account.recovery(), damaged: [...account.damaged, ...damaged] };
       const writer = SessionWriter.continue({ database, ledger, id }, session, segments.at(-1)!);
