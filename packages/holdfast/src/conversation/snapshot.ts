@@ -57,17 +57,6 @@ export function deepFreeze<T>(value: T, depth = 0): T {
   return Object.freeze(value);
 }
 
-/** Names of members that can be sent unchanged. A conversation repeats a few of them many thousand times. */
-const wellFormedNames = new Set<string>();
-const NAMES_MAX = 1000;
-
-function isWellFormedName(name: string): boolean {
-  if (wellFormedNames.has(name)) return true;
-  const isFit = isWellFormedText(name);
-  if (isFit && wellFormedNames.size < NAMES_MAX) wellFormedNames.add(name);
-  return isFit;
-}
-
 /** The same, and whether all texts in it can be sent unchanged (`isWellFormed`), in one pass. */
 export function freezeWellFormed(value: unknown, depth = 0): boolean {
   if (typeof value !== "object" || value === null || depth > DEPTH_MAX) return true;
@@ -85,7 +74,7 @@ export function freezeWellFormed(value: unknown, depth = 0): boolean {
   if (prototype !== null && prototype !== Object.prototype && Object.getPrototypeOf(prototype) !== null) return true;
   for (const name in value) {
     const member: unknown = (value as Record<string, unknown>)[name];
-    if (!isWellFormedName(name)) isFit = false;
+    if (!isWellFormedText(name)) isFit = false;
     if (typeof member === "string" ? !isWellFormedText(member) : !freezeWellFormed(member, depth + 1)) isFit = false;
   }
   Object.freeze(value);

@@ -72,17 +72,8 @@ export class Ledger {
     return this.#durable;
   }
   get row(): Json {
-    const unadded = this.#unadded;
-    if (unadded.length === 0) return this.#row;
-    this.#unadded = [];
-    let from = unadded.length - 1;
-    for (; from >= 0; from--) {
-      const carried = rowIn(unadded[from]!, this.#summariser);
-      if (carried === undefined) continue;
-      this.#row = carried;
-      break;
-    }
-    for (const record of unadded.slice(from + 1)) this.#row = this.#add(this.#row, record);
+    this.#takeCarried();
+    for (const record of this.#unadded.splice(0)) this.#row = this.#add(this.#row, record);
     return this.#row;
   }
   /** When the newest record was written. */
@@ -108,7 +99,20 @@ export class Ledger {
     }
     if (record.synced !== undefined && record.synced > this.#marked) this.#marked = record.synced;
     const isWanted = this.#summariser !== undefined || record.summary !== undefined;
-    if (isWanted && this.#unadded.push(record) >= UNADDED_MAX) this.#row = this.row;
+    if (!isWanted || this.#unadded.push(record) < UNADDED_MAX) return;
+    this.#takeCarried();
+    if (this.#unadded.length >= UNADDED_MAX) this.#row = this.row;
+  }
+
+  /** Takes the newest row that a record carries: the records up to that one need not be folded. */
+  #takeCarried(): void {
+    for (let i = this.#unadded.length - 1; i >= 0; i--) {
+      const row = rowIn(this.#unadded[i]!, this.#summariser);
+      if (row === undefined) continue;
+      this.#row = row;
+      this.#unadded = this.#unadded.slice(i + 1);
+      return;
+    }
   }
 
   /**
