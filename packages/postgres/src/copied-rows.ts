@@ -33,7 +33,9 @@ export class CopiedRows {
       const numberAt = at + COUNT_BYTES + LENGTH_BYTES;
       const textAt = numberAt + bytes.readInt32BE(at + COUNT_BYTES) + LENGTH_BYTES;
       at = end;
-      this.#take(Number(bytes.readBigInt64BE(numberAt)), bytes.subarray(textAt, end));
+      // Every line that is read passes here: a BigInt would take longer than the rest.
+      const number = bytes.readInt32BE(numberAt) * 2 ** 32 + bytes.readUInt32BE(numberAt + 4);
+      this.#take(number, bytes.subarray(textAt, end));
     }
     // The driver uses the memory of a piece again.
     const isOver = this.#hasBegun && bytes.length - at >= COUNT_BYTES && bytes.readInt16BE(at) === END;

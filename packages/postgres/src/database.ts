@@ -31,6 +31,9 @@ export interface Statement {
 const PAUSE_MS = 20;
 const PAUSE_MS_MAX = 1000;
 
+/** A connection that delivers rows is not silent. To note that for each row would take a while. */
+const ROWS_PER_REFRESH = 64;
+
 /** How often a transaction is started again after a conflict. */
 const TRIES = 10;
 
@@ -202,9 +205,10 @@ export class Database {
     const query = new Query<unknown[]>({ text, rowMode: "array" } as QueryConfig);
     const { promise, resolve, reject } = Promise.withResolvers<void>();
     let isOver = false;
+    let rows = 0;
     const onRow = (number: number, line: Buffer | string): void => {
       if (isOver) return;
-      silence.refresh();
+      if (rows++ % ROWS_PER_REFRESH === 0) silence.refresh();
       try {
         take(number, line);
       } catch (error) {

@@ -215,9 +215,11 @@ export class PostgresStore implements JournalStore {
       return this.#withLease(id, lease, async () => {
         const found = await this.#findOrThrow(id);
         // What an earlier worker wrote with `process` may not be on disk yet, but must be durable before it is shown.
-        // Nobody is writing any more.
-        const epoch = this.#readEpoch({ ...found, head: lease.head });
-        const [account] = await Promise.all([epoch, this.#leases.sync(), this.#catalogue.comeFirst()]);
+        // Nobody is writing any more. One after the other: at the same time, each would need a connection of its own,
+        // and to make one takes longer than any of them.
+        await this.#leases.sync();
+        await this.#catalogue.comeFirst();
+        const account = await this.#readEpoch({ ...found, head: lease.head });
         const ledger = this.#ledger();
         for (const record of account.records) ledger.absorb(record);
         ledger.continueAt(account.next);

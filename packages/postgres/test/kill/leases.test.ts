@@ -44,7 +44,7 @@ describe("S26: leases", () => {
     const store = await opened(FOREVER_MS);
     const ids = [await session(store), await session(store)];
     using worker = new Worker(server.url, "paused", ids, { leaseMs: SHORT_MS });
-    await worker.works();
+    for (const one of ids) await worker.says(({ id, ack }) => id === one && ack !== undefined);
     worker.signal("SIGSTOP");
     const taken = await Promise.all(ids.map((id) => openedAtLast(store, id)));
     const write = (i: number) => taken[i]!.journal.append({ kind: "note", by: "replacement", n: 1, part: 0 });
