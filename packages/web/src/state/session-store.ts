@@ -5,7 +5,7 @@ import { type Detail, type History, readTimeline, type ToolSpan } from "../timel
 import { FIRST_PAGE, ItemPages } from "./item-pages.ts";
 import { draftText, type LiveText, withText } from "./live-text.ts";
 import { Observable } from "./observable.ts";
-import { messageOf, withRange, withSplice } from "./sparse-items.ts";
+import { messageOf } from "./sparse-items.ts";
 
 /** Another process's records come one by one; they are read together. */
 const GATHER_MS = 150;
@@ -39,8 +39,6 @@ export class SessionStore {
   readonly isConnected = new Observable(true);
   readonly isDeleted = new Observable(false);
   #cursor = "start";
-  /** Names the state of the items, in a session that this server has open. */
-  #version: string | null = null;
   /** How many events have told the state: an answer that was asked for before the last of them is out of date. */
   #states = 0;
   #stop: (() => void) | null = null;
@@ -95,9 +93,8 @@ export class SessionStore {
       if (this.#isOver) return;
       this.failure.set(null);
       this.session.set(session);
-      this.items.set(withRange([], transcript.from, transcript.items, transcript.count));
+      this.current.start(transcript);
       this.#cursor = transcript.cursor ?? "start";
-      this.#version = transcript.version;
       this.#follow();
       void this.#loadTimeline();
     } catch (error) {
@@ -108,6 +105,7 @@ export class SessionStore {
   close(): void {
     this.#isOver = true;
     this.#stop?.();
+    for (const pages of [this.current, ...this.#replaced.values()]) pages.close();
     clearTimeout(this.#gather);
     clearTimeout(this.#timeline);
     clearTimeout(this.#zoom);
@@ -204,11 +202,7 @@ export class SessionStore {
 
   #state({ whole, version, state, items, event }: StateEvent): void {
     this.#states += 1;
-    const step = stepTo(version, this.#version);
-    if (step === "next" && items) {
-      this.items.update((known) => withSplice(known, items.at, items.remove, items.insert));
-      this.#version = version;
-    } else if (step === "unknown") void this.#readAgain();
+    this.current.step(version, items);
     const before = this.session.value;
     if (!before) return;
     const chat = { ...before.state, ...state, ...withOutput(before.state, event) } as ChatState;
@@ -217,19 +211,6 @@ export class SessionStore {
     if (state.live === null || event?.type === "retry") this.live.set(null);
     if (whole || event?.type === "turn.started" || event?.type === "turn.ended" || event?.type === "replaced")
       this.#gatherTimeline();
-  }
-
-  /** The items changed in a way that no event told us. */
-  async #readAgain(): Promise<void> {
-    try {
-      const got = await get<Transcript>(`/sessions/${this.id}/transcript`, { last: FIRST_PAGE });
-      // Answers may overtake each other, and the events that come meanwhile.
-      if (this.#isOver || isOlder(got.version, this.#version)) return;
-      this.items.update((items) => withRange(items.slice(0, got.from), got.from, got.items, got.count));
-      this.#version = got.version;
-    } catch (error) {
-      this.#failed(error);
-    }
   }
 
   /** Something was recorded by a process other than this server: read it again, from where we are. */
@@ -258,9 +239,8 @@ export class SessionStore {
       if (this.#isOver || states !== this.#states) return;
       this.#gatherTakesMs = performance.now() - startedMs;
       this.session.set(session);
-      this.items.update((items) => withRange(items.slice(0, changes.from), changes.from, changes.items, changes.count));
+      this.current.replaceEnd(changes);
       this.#cursor = changes.cursor ?? this.#cursor;
-      this.#version = changes.version;
       const answer = this.live.value?.answer;
       if (session.status !== "running" || changes.items.some((item: Item) => messageOf(item.id) === answer))
         this.live.set(null);
@@ -311,28 +291,6 @@ export class SessionStore {
 function replacements(history: History | null): number {
   const marks = history?.marks.filter(({ kind }) => kind === "replaced") ?? [];
   return marks.reduce((sum, { count }) => sum + count, 0);
-}
-
-/** What an event's version means for items of a known version: nothing new, the next change, or changes are missing. */
-function stepTo(version: string, known: string | null): "same" | "next" | "unknown" {
-  if (known === null) return "unknown";
-  const [name, count] = splitVersion(version);
-  const [knownName, knownCount] = splitVersion(known);
-  if (name !== knownName || count > knownCount + 1) return "unknown";
-  return count === knownCount + 1 ? "next" : "same";
-}
-
-/** Whether this is an earlier version of the same items. */
-function isOlder(version: string | null, known: string | null): boolean {
-  if (version === null || known === null) return false;
-  const [name, count] = splitVersion(version);
-  const [knownName, knownCount] = splitVersion(known);
-  return name === knownName && count < knownCount;
-}
-
-function splitVersion(version: string): [name: string, count: number] {
-  const dot = version.lastIndexOf(".");
-  return [version.slice(0, dot), Number(version.slice(dot + 1))];
 }
 
 const OUTPUT_MAX = 16_000;

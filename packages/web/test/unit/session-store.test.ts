@@ -40,7 +40,7 @@ function served() {
     );
     return (body) => found!.resolve(Response.json(body));
   };
-  return { next };
+  return { next, waiting };
 }
 
 afterEach(() => {
@@ -48,10 +48,10 @@ afterEach(() => {
   Source.opened.length = 0;
 });
 
-async function loaded(next: ReturnType<typeof served>["next"]): Promise<SessionStore> {
+async function loaded(next: ReturnType<typeof served>["next"], first = transcript({})): Promise<SessionStore> {
   const store = new SessionStore("s");
   const loading = store.load();
-  (await next("/transcript"))(transcript({}));
+  (await next("/transcript"))(first);
   (await next("/sessions/s"))(session({ status: "interrupted", interruption: { turn: 1 } }));
   await loading;
   return store;
@@ -92,4 +92,87 @@ test("of two answers that overtake each other, the newer one stays", async () =>
   await new Promise((resolve) => setTimeout(resolve, 20));
   expect(store.items.value.map((item) => item?.id)).toEqual(["a", "b"]);
   store.close();
+});
+
+const numbered = (from: number, to: number) => Array.from({ length: to - from }, (_, at) => answer(`${from + at}`));
+const running = { title: "t", queue: [], interruption: null, phase: "running" };
+const settled = () => new Promise((resolve) => setTimeout(resolve, 20));
+const idsOf = (store: SessionStore) => store.items.value.map((item) => item?.id);
+
+/** A conversation of 300 items in a session that the server has open, whose last 200 are loaded. */
+const long = transcript({ version: "v.1", count: 300, from: 100, items: numbered(100, 300) });
+
+function change(version: string, items: { at: number; remove: number; insert: object[] } | undefined): void {
+  Source.opened[0]!.say("state", { whole: false, version, items, event: null, state: running });
+}
+
+test("a page that was asked for before a change does not replace the change, and is asked for again", async () => {
+  const { next } = served();
+  const store = await loaded(next, long);
+  store.current.ensure(0, 20);
+  const late = await next("from=0");
+  change("v.2", { at: 5, remove: 1, insert: [answer("edited")] });
+  late(transcript({ version: "v.1", count: 300, from: 0, items: numbered(0, 100) }));
+  const again = await next("from=0");
+  expect(idsOf(store).slice(0, 8)).toEqual(["0", "1", "2", "3", "4", "edited", undefined, undefined]);
+  again(transcript({ version: "v.2", count: 300, items: [...numbered(0, 5), answer("edited"), ...numbered(6, 100)] }));
+  await expect.poll(() => store.items.value.includes(undefined)).toBe(false);
+  expect(idsOf(store)).toEqual([...numbered(0, 5), answer("edited"), ...numbered(6, 300)].map(({ id }) => id));
+  store.close();
+});
+
+test("a page that was asked for before the conversation became shorter does not make it longer again", async () => {
+  const { next, waiting } = served();
+  const store = await loaded(next, long);
+  store.current.ensure(0, 20);
+  const late = await next("from=0");
+  change("v.2", { at: 50, remove: 250, insert: [] });
+  late(transcript({ version: "v.1", count: 300, from: 0, items: numbered(0, 100) }));
+  await settled();
+  expect(idsOf(store)).toEqual(numbered(0, 50).map(({ id }) => id));
+  expect(waiting).toEqual([]);
+  store.close();
+});
+
+test("a page that arrives before the events that it shows already: they change nothing twice", async () => {
+  const { next, waiting } = served();
+  const store = await loaded(next, long);
+  store.current.ensure(0, 20);
+  const page = await next("from=0");
+  page(transcript({ version: "v.2", count: 301, from: 0, items: [answer("new"), ...numbered(0, 99)] }));
+  await settled();
+  // Whatever it asks for now, the server answers.
+  for (const { address, resolve } of waiting.splice(0))
+    if (address.includes("last="))
+      resolve(Response.json(transcript({ version: "v.2", count: 301, from: 101, items: numbered(100, 300) })));
+  await settled();
+  change("v.2", { at: 0, remove: 0, insert: [answer("new")] });
+  await settled();
+  expect(idsOf(store).length).toBe(301);
+  expect(idsOf(store).filter((id) => id === "new")).toEqual(["new"]);
+  expect(idsOf(store).slice(101)).toEqual(numbered(100, 300).map(({ id }) => id));
+  store.close();
+});
+
+test("after changes that no event told, nothing of another conversation stays before the end", async () => {
+  const { next } = served();
+  const store = await loaded(next, transcript({ version: "v.1", count: 300, items: numbered(0, 300) }));
+  change("v.9", undefined);
+  const items = Array.from({ length: 200 }, (_, at) => answer(`b${at + 50}`));
+  (await next("last="))(transcript({ version: "v.9", count: 250, from: 50, items }));
+  await expect.poll(() => store.items.value.length).toBe(250);
+  expect(idsOf(store).slice(0, 51)).toEqual([...Array(50).fill(undefined), "b50"]);
+  store.close();
+});
+
+test("a store that was closed reads and changes nothing any more", async () => {
+  const { next, waiting } = served();
+  const store = await loaded(next, long);
+  store.current.ensure(0, 20);
+  const late = await next("from=0");
+  store.close();
+  late(transcript({ version: "v.1", count: 300, from: 0, items: numbered(0, 100) }));
+  await settled();
+  expect(store.items.value[0]).toBeUndefined();
+  expect(waiting).toEqual([]);
 });
