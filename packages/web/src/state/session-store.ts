@@ -5,13 +5,14 @@ import { type Detail, type History, readTimeline, type ToolSpan } from "../timel
 import { FIRST_PAGE, ItemPages } from "./item-pages.ts";
 import { draftText, type LiveText, withText } from "./live-text.ts";
 import { Observable } from "./observable.ts";
+import { type Pace, Refresher } from "./refresher.ts";
 import { messageOf } from "./sparse-items.ts";
 
 /** Another process's records come one by one; they are read together. */
-const GATHER_MS = 150;
-const TIMELINE_MS = 1000;
-/** What was slow to read is read again less often: it takes at most this share of the time. */
-const SHARE = 0.1;
+const CHANGES_PACE: Pace = { leastMs: 150, mostMs: 2000 };
+const TIMELINE_PACE: Pace = { leastMs: 1000, mostMs: 5000 };
+/** The records that begin or end a bar of a turn, or set a mark: people wait for these. */
+const AWAITED = new Set(["turn.started", "turn.resumed", "turn.suspended", "turn.ended", "signal", "epoch"]);
 /** A process that is killed does not say so. */
 const HOLDER_MS = 3000;
 /** How many bars of a row can be told apart. */
@@ -44,10 +45,8 @@ export class SessionStore {
   #stop: (() => void) | null = null;
   #isOver = false;
   readonly #replaced = new Map<number, ItemPages>();
-  #gather: ReturnType<typeof setTimeout> | undefined;
-  #gatherTakesMs = 0;
-  #timeline: ReturnType<typeof setTimeout> | undefined;
-  #timelineTakesMs = 0;
+  readonly #changes = new Refresher(() => this.#readChanges(), CHANGES_PACE);
+  readonly #timeline = new Refresher(() => this.#loadTimeline(), TIMELINE_PACE);
   #zoom: ReturnType<typeof setTimeout> | undefined;
   #wantedDetail: string | null = null;
   readonly #watch: ReturnType<typeof setInterval>;
@@ -96,7 +95,7 @@ export class SessionStore {
       this.current.start(transcript);
       this.#cursor = transcript.cursor ?? "start";
       this.#follow();
-      void this.#loadTimeline();
+      void this.#timeline.now();
     } catch (error) {
       this.#failed(error);
     }
@@ -106,8 +105,8 @@ export class SessionStore {
     this.#isOver = true;
     this.#stop?.();
     for (const pages of [this.current, ...this.#replaced.values()]) pages.close();
-    clearTimeout(this.#gather);
-    clearTimeout(this.#timeline);
+    this.#changes.stop();
+    this.#timeline.stop();
     clearTimeout(this.#zoom);
     clearInterval(this.#watch);
   }
@@ -173,8 +172,8 @@ export class SessionStore {
     try {
       const { holder } = await get<Session>(`/sessions/${this.id}`);
       if (holder?.pid === before || this.#isOver) return;
-      await this.#readChanges();
-      this.#gatherTimeline();
+      this.#changes.soon();
+      this.#timeline.soon();
     } catch (error) {
       this.#failed(error);
     }
@@ -187,7 +186,7 @@ export class SessionStore {
       text: (event) => this.live.update((live) => withText(live, event)),
       state: (event) => this.#state(event),
       startOver: () => void this.load(),
-      closed: () => this.#gatherChanges(),
+      closed: () => this.#changes.later(),
       deleted: () => this.isDeleted.set(true),
       connection: (isOpen) => this.isConnected.set(isOpen),
     });
@@ -196,8 +195,9 @@ export class SessionStore {
   #record(record: { readonly kind: string }): void {
     if (record.kind === "draft" && !this.session.value?.here)
       this.live.update((live) => draftText(live, record as Readonly<Record<string, unknown>>));
-    if (!this.session.value?.here) this.#gatherChanges();
-    if (record.kind !== "draft") this.#gatherTimeline();
+    if (!this.session.value?.here) this.#changes.later();
+    if (AWAITED.has(record.kind)) this.#timeline.soon();
+    else if (record.kind !== "draft") this.#timeline.later();
   }
 
   #state({ whole, version, state, items, event }: StateEvent): void {
@@ -210,23 +210,11 @@ export class SessionStore {
     this.session.set({ ...before, here: true, state: chat, title, queue, interruption });
     if (state.live === null || event?.type === "retry") this.live.set(null);
     if (whole || event?.type === "turn.started" || event?.type === "turn.ended" || event?.type === "replaced")
-      this.#gatherTimeline();
+      this.#timeline.soon();
   }
 
-  /** Something was recorded by a process other than this server: read it again, from where we are. */
-  #gatherChanges(): void {
-    if (this.#gather !== undefined) return;
-    this.#gather = setTimeout(
-      () => {
-        this.#gather = undefined;
-        void this.#readChanges();
-      },
-      Math.max(GATHER_MS, this.#gatherTakesMs / SHARE),
-    );
-  }
-
+  /** Something was recorded by a process other than this server: reads it, from where we are. */
   async #readChanges(): Promise<void> {
-    const startedMs = performance.now();
     const states = this.#states;
     try {
       const [session, changes] = await Promise.all([
@@ -237,7 +225,6 @@ export class SessionStore {
       ]);
       // This server has opened the session meanwhile, and its events tell more.
       if (this.#isOver || states !== this.#states) return;
-      this.#gatherTakesMs = performance.now() - startedMs;
       this.session.set(session);
       this.current.replaceEnd(changes);
       this.#cursor = changes.cursor ?? this.#cursor;
@@ -250,23 +237,10 @@ export class SessionStore {
     }
   }
 
-  #gatherTimeline(): void {
-    if (this.#timeline !== undefined) return;
-    this.#timeline = setTimeout(
-      () => {
-        this.#timeline = undefined;
-        void this.#loadTimeline();
-      },
-      Math.max(TIMELINE_MS, this.#timelineTakesMs / SHARE),
-    );
-  }
-
   async #loadTimeline(): Promise<void> {
-    const startedMs = performance.now();
     const before = replacements(this.history.value);
     const history = await this.#readTimeline();
     if (!history) return;
-    this.#timelineTakesMs = performance.now() - startedMs;
     this.history.set(history);
     if (history.isMerged) void this.#learn(this.items.value.filter((item) => item !== undefined));
     if (replacements(history) !== before) void this.#loadEpochs();

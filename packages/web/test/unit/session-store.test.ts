@@ -44,6 +44,7 @@ function served() {
 }
 
 afterEach(() => {
+  vi.useRealTimers();
   vi.unstubAllGlobals();
   Source.opened.length = 0;
 });
@@ -175,4 +176,57 @@ test("a store that was closed reads and changes nothing any more", async () => {
   await settled();
   expect(store.items.value[0]).toBeUndefined();
   expect(waiting).toEqual([]);
+});
+
+/** A server that takes three seconds for a timeline, and the times at which it was asked for one. */
+function slowTimeline(): number[] {
+  vi.useFakeTimers();
+  vi.stubGlobal("EventSource", Source);
+  const asked: number[] = [];
+  vi.stubGlobal("fetch", async (address: string) => {
+    if (address.includes("/transcript")) return Response.json(transcript({}));
+    if (!address.includes("/timeline")) return Response.json(session({}));
+    asked.push(performance.now());
+    await new Promise((resolve) => setTimeout(resolve, 3000));
+    return Response.json({ from: null, to: null, turns: 0, lanes: 0, merged: false, entries: [] });
+  });
+  return asked;
+}
+
+test("a timeline that is slow to read comes five seconds late at most, and soon after the end of a turn", async () => {
+  const asked = slowTimeline();
+  const store = new SessionStore("s");
+  await store.load();
+  await vi.advanceTimersByTimeAsync(3000);
+  expect(asked).toHaveLength(1);
+
+  const changedMs = performance.now();
+  Source.opened[0]!.say("record", { seq: 2, kind: "message" });
+  await vi.advanceTimersByTimeAsync(10_000);
+  expect(asked).toHaveLength(2);
+  expect(asked[1]! - changedMs).toBeLessThanOrEqual(5000);
+
+  const endedMs = performance.now();
+  Source.opened[0]!.say("record", { seq: 3, kind: "message" });
+  Source.opened[0]!.say("record", { seq: 4, kind: "turn.ended" });
+  await vi.advanceTimersByTimeAsync(4000);
+  expect(asked).toHaveLength(3);
+  expect(asked[2]! - endedMs).toBeLessThan(500);
+  store.close();
+});
+
+test("a turn that ends while the timeline is read is on the next one, which is read soon, and never beside it", async () => {
+  const asked = slowTimeline();
+  const store = new SessionStore("s");
+  await store.load();
+  await vi.advanceTimersByTimeAsync(1000);
+  for (let seq = 2; seq < 10; seq++) Source.opened[0]!.say("record", { seq, kind: "message" });
+  Source.opened[0]!.say("state", {
+    ...{ whole: false, version: "v.1", event: { type: "turn.ended" }, state: running },
+  });
+  await vi.advanceTimersByTimeAsync(30_000);
+  expect(asked).toHaveLength(2);
+  expect(asked[1]! - asked[0]!).toBeGreaterThanOrEqual(3000);
+  expect(asked[1]! - asked[0]!).toBeLessThan(3500);
+  store.close();
 });
