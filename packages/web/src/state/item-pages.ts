@@ -1,6 +1,6 @@
 import { get } from "../api/http.ts";
 import type { Item, StateEvent, Transcript } from "../api/wire.ts";
-import { isOlder, stepTo } from "./item-version.ts";
+import { isComparable, isOlder, stepTo } from "./item-version.ts";
 import { Observable } from "./observable.ts";
 import { messageOf, missingPages, PAGE, type SparseItems, withRange, withSplice } from "./sparse-items.ts";
 
@@ -18,6 +18,13 @@ export interface Wanted {
 const TRIES = 3;
 
 type Splice = NonNullable<StateEvent["items"]>;
+type Query = Readonly<Record<string, string | number | undefined>>;
+
+/** A request under way. */
+interface Request {
+  /** The first index that has changed since it was sent; infinite if none has. */
+  changedFrom: number;
+}
 
 /**
  * One conversation of a session, as far as it is loaded: the current one, or one that was replaced. The server's
@@ -31,8 +38,7 @@ export class ItemPages {
   readonly #onLoaded: (items: readonly Item[]) => void;
   readonly #onFailure: (error: unknown) => void;
   readonly #loading = new Set<number>();
-  /** The requests under way, each with the first index that has changed since it was sent. */
-  readonly #requests = new Set<{ changedFrom: number }>();
+  readonly #requests = new Set<Request>();
   /** Names the state of the items, in a session that this server has open. */
   #version: string | null = null;
   #isClosed = false;
@@ -81,16 +87,21 @@ export class ItemPages {
 
   /** Reads the end: the items changed in a way that no event told us. */
   async readEnd(): Promise<void> {
-    try {
-      const got = await get<Transcript>(`/sessions/${this.#id}/transcript`, { last: FIRST_PAGE });
-      if (this.#isClosed || isOlder(got.version, this.#version)) return;
-      // If the end begins with another item than was there, what is before it may be another conversation's.
-      const before = this.items.value[got.from];
-      if (got.from === 0 || (before !== undefined && before.id === got.items[0]?.id)) this.replaceEnd(got);
-      else this.start(got);
-    } catch (error) {
-      this.#onFailure(error);
+    for (let tries = 0; tries < TRIES; tries++) {
+      const isDone = await this.#request({ last: FIRST_PAGE }, (got, request) => this.#takeEnd(got, request));
+      if (isDone !== false) return;
     }
+  }
+
+  /** False if something else was told meanwhile, and which of the two is newer is unknown. */
+  #takeEnd(got: Transcript, { changedFrom }: Request): boolean {
+    if (isOlder(got.version, this.#version)) return true;
+    if (changedFrom !== Number.POSITIVE_INFINITY && !isComparable(got.version, this.#version)) return false;
+    // If the end begins with another item than was there, what is before it may be another conversation's.
+    const before = this.items.value[got.from];
+    if (got.from === 0 || (before !== undefined && before.id === got.items[0]?.id)) this.replaceEnd(got);
+    else this.start(got);
+    return true;
   }
 
   #changed(from: number): void {
@@ -142,11 +153,8 @@ export class ItemPages {
     this.#loading.delete(from);
   }
 
-  async #ask(query: Readonly<Record<string, string | number | undefined>>): Promise<Transcript | null> {
-    const request = { changedFrom: Number.POSITIVE_INFINITY };
-    this.#requests.add(request);
-    try {
-      const got = await get<Transcript>(`/sessions/${this.#id}/transcript`, { ...query, until: this.until });
+  #ask(query: Query): Promise<Transcript | null> {
+    return this.#request(query, async (got, request) => {
       // The events before this answer are still on their way, and must not change what it shows already.
       if (isOlder(this.#version, got.version)) await this.readEnd();
       if (this.#isClosed || isOlder(this.#version, got.version)) return null;
@@ -154,6 +162,16 @@ export class ItemPages {
       this.#fill(got, isCurrent ? Number.POSITIVE_INFINITY : request.changedFrom);
       this.#onLoaded(got.items);
       return got;
+    });
+  }
+
+  /** Null if it failed, or its answer came too late. */
+  async #request<T>(query: Query, take: (got: Transcript, request: Request) => T | Promise<T>): Promise<T | null> {
+    const request: Request = { changedFrom: Number.POSITIVE_INFINITY };
+    this.#requests.add(request);
+    try {
+      const got = await get<Transcript>(`/sessions/${this.#id}/transcript`, { ...query, until: this.until });
+      return this.#isClosed ? null : await take(got, request);
     } catch (error) {
       this.#onFailure(error);
       return null;

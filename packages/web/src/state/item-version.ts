@@ -7,6 +7,11 @@ export function stepTo(version: string, known: string | null): "same" | "next" |
   return count === knownCount + 1 ? "next" : "same";
 }
 
+/** Whether it can be told which of the two is newer. */
+export function isComparable(version: string | null, known: string | null): boolean {
+  return version !== null && known !== null && splitVersion(version)[0] === splitVersion(known)[0];
+}
+
 /** Whether this is an earlier version of the same items. */
 export function isOlder(version: string | null, known: string | null): boolean {
   if (version === null || known === null) return false;

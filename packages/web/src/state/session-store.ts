@@ -40,8 +40,11 @@ export class SessionStore {
   readonly isConnected = new Observable(true);
   readonly isDeleted = new Observable(false);
   #cursor = "start";
-  /** How many events have told the state: an answer that was asked for before the last of them is out of date. */
+  /** How often the state was told: an answer that was asked for before the last time is out of date. */
   #states = 0;
+  #loads = 0;
+  #epochLoads = 0;
+  #isReadingHolder = false;
   #stop: (() => void) | null = null;
   #isOver = false;
   readonly #replaced = new Map<number, ItemPages>();
@@ -84,12 +87,14 @@ export class SessionStore {
   }
 
   async load(): Promise<void> {
+    const load = ++this.#loads;
     try {
       const [session, transcript] = await Promise.all([
         get<Session>(`/sessions/${this.id}`),
         get<Transcript>(`/sessions/${this.id}/transcript`, { last: FIRST_PAGE }),
       ]);
-      if (this.#isOver) return;
+      if (this.#isOver || load !== this.#loads) return;
+      this.#states += 1;
       this.failure.set(null);
       this.session.set(session);
       this.current.start(transcript);
@@ -138,10 +143,10 @@ export class SessionStore {
     try {
       const got = await get<Timeline>(`/sessions/${this.id}/timeline`, { ...query, buckets: BUCKETS });
       if (this.#isOver) return null;
+      this.#reached();
       const history = readTimeline(got);
       const tools = history.tools.filter(({ count }) => count === 1);
-      if (tools.length > 0)
-        this.facts.update((known) => new Map([...known, ...tools.map((tool) => [tool.call, tool] as const)]));
+      if (tools.length > 0) this.facts.update((known) => withFacts(known, tools));
       return history;
     } catch (error) {
       this.#failed(error);
@@ -164,18 +169,22 @@ export class SessionStore {
   #lookForHolder(): void {
     const session = this.session.value;
     const isElsewhere = session !== null && !session.here && session.holder !== null;
-    if (isElsewhere && document.visibilityState === "visible") void this.#readHolder();
+    if (isElsewhere && !this.#isReadingHolder && document.visibilityState === "visible") void this.#readHolder();
   }
 
   async #readHolder(): Promise<void> {
     const before = this.session.value?.holder?.pid;
+    this.#isReadingHolder = true;
     try {
       const { holder } = await get<Session>(`/sessions/${this.id}`);
+      this.#reached();
       if (holder?.pid === before || this.#isOver) return;
       this.#changes.soon();
       this.#timeline.soon();
     } catch (error) {
       this.#failed(error);
+    } finally {
+      this.#isReadingHolder = false;
     }
   }
 
@@ -188,7 +197,10 @@ export class SessionStore {
       startOver: () => void this.load(),
       closed: () => this.#changes.later(),
       deleted: () => this.isDeleted.set(true),
-      connection: (isOpen) => this.isConnected.set(isOpen),
+      connection: (isOpen) => {
+        this.isConnected.set(isOpen);
+        if (isOpen) this.#reached();
+      },
     });
   }
 
@@ -223,7 +235,8 @@ export class SessionStore {
           since: this.#cursor === "start" ? undefined : this.#cursor,
         }),
       ]);
-      // This server has opened the session meanwhile, and its events tell more.
+      this.#reached();
+      // This server has opened the session meanwhile, and its events tell more; or everything was read again.
       if (this.#isOver || states !== this.#states) return;
       this.session.set(session);
       this.current.replaceEnd(changes);
@@ -247,12 +260,18 @@ export class SessionStore {
   }
 
   async #loadEpochs(): Promise<void> {
+    const load = ++this.#epochLoads;
     try {
       const { epochs } = await get<Epochs>(`/sessions/${this.id}/epochs`);
-      if (!this.#isOver) this.epochs.set(epochs);
+      if (!this.#isOver && load === this.#epochLoads) this.epochs.set(epochs);
     } catch (error) {
       this.#failed(error);
     }
+  }
+
+  /** The server has answered, so it is there again. */
+  #reached(): void {
+    if (this.failure.value?.code === "UNREACHABLE") this.failure.set(null);
   }
 
   #failed(error: unknown): void {
@@ -260,6 +279,17 @@ export class SessionStore {
     if (!(error instanceof Refusal)) throw error;
     this.failure.set(error);
   }
+}
+
+/** With what a timeline tells of these calls. One that was asked for earlier may show an ended call as running. */
+function withFacts(known: ReadonlyMap<string, CallFacts>, tools: readonly ToolSpan[]): ReadonlyMap<string, CallFacts> {
+  const facts = new Map(known);
+  for (const tool of tools) {
+    const before = known.get(tool.call);
+    const isOld = tool.endMs === null && before?.endMs != null && before.startMs === tool.startMs;
+    if (!isOld) facts.set(tool.call, tool);
+  }
+  return facts;
 }
 
 function replacements(history: History | null): number {

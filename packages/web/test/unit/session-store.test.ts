@@ -28,7 +28,7 @@ function served() {
   vi.stubGlobal("fetch", (address: string) => {
     const { promise, resolve } = Promise.withResolvers<Response>();
     if (address.includes("/timeline"))
-      resolve(Response.json({ from: null, to: null, turns: 0, lanes: 0, merged: false, entries: [] }));
+      resolve(Response.json({ from: null, to: null, turns: 0, lanes: 0, isMerged: false, entries: [] }));
     else waiting.push({ address, resolve });
     return promise;
   });
@@ -166,6 +166,25 @@ test("after changes that no event told, nothing of another conversation stays be
   store.close();
 });
 
+test("an answer from before the server opened the session again does not replace what came after", async () => {
+  const { next } = served();
+  const store = await loaded(next, long);
+  change("v.9", undefined);
+  const late = await next("last=");
+  change("w.3", undefined);
+  const now = transcript({ version: "w.3", count: 2, items: numbered(0, 2) });
+  (await next("last="))(now);
+  await expect.poll(() => idsOf(store)).toEqual(["0", "1"]);
+  late(transcript({ version: "v.9", count: 1, items: numbered(0, 1) }));
+  // Which of the two is newer cannot be told from them.
+  (await next("last="))(now);
+  await settled();
+  expect(idsOf(store)).toEqual(["0", "1"]);
+  change("w.4", { at: 2, remove: 0, insert: [answer("2")] });
+  expect(idsOf(store)).toEqual(["0", "1", "2"]);
+  store.close();
+});
+
 test("a store that was closed reads and changes nothing any more", async () => {
   const { next, waiting } = served();
   const store = await loaded(next, long);
@@ -188,7 +207,7 @@ function slowTimeline(): number[] {
     if (!address.includes("/timeline")) return Response.json(session({}));
     asked.push(performance.now());
     await new Promise((resolve) => setTimeout(resolve, 3000));
-    return Response.json({ from: null, to: null, turns: 0, lanes: 0, merged: false, entries: [] });
+    return Response.json({ from: null, to: null, turns: 0, lanes: 0, isMerged: false, entries: [] });
   });
   return asked;
 }
@@ -228,5 +247,123 @@ test("a turn that ends while the timeline is read is on the next one, which is r
   expect(asked).toHaveLength(2);
   expect(asked[1]! - asked[0]!).toBeGreaterThanOrEqual(3000);
   expect(asked[1]! - asked[0]!).toBeLessThan(3500);
+  store.close();
+});
+
+test("what was asked for before everything was read again does not replace it", async () => {
+  const { next } = served();
+  const store = await loaded(next);
+  Source.opened[0]!.say("record", { seq: 2, kind: "message" });
+  const lateChanges = await next("/transcript");
+  const lateSession = await next("/sessions/s");
+  Source.opened[0]!.say("start-over", {});
+  const firstTranscript = await next("/transcript");
+  const firstSession = await next("/sessions/s");
+  Source.opened[0]!.say("start-over", {});
+  (await next("/transcript"))(transcript({ cursor: "3-c", count: 2, items: [answer("a"), answer("b")] }));
+  (await next("/sessions/s"))(session({ title: "new" }));
+  await expect.poll(() => idsOf(store)).toEqual(["a", "b"]);
+  firstTranscript(transcript({ cursor: "2-b", count: 1, items: [answer("a")] }));
+  firstSession(session({ title: "old" }));
+  lateChanges(transcript({ cursor: "2-b", count: 1, items: [answer("a")] }));
+  lateSession(session({ title: "old" }));
+  await settled();
+  expect(idsOf(store)).toEqual(["a", "b"]);
+  expect(store.session.value).toMatchObject({ title: "new" });
+  store.close();
+});
+
+test("other processes' changes are read one after another", async () => {
+  const { next, waiting } = served();
+  const store = await loaded(next);
+  Source.opened[0]!.say("record", { seq: 2, kind: "message" });
+  const changes = await next("/transcript");
+  const told = await next("/sessions/s");
+  Source.opened[0]!.say("record", { seq: 3, kind: "message" });
+  await new Promise((resolve) => setTimeout(resolve, 400));
+  expect(waiting).toEqual([]);
+  changes(transcript({ cursor: "2-b", count: 1, items: [answer("a")] }));
+  told(session({}));
+  (await next("since=2-b"))(transcript({ cursor: "3-c", count: 2, from: 1, items: [answer("b")] }));
+  (await next("/sessions/s"))(session({}));
+  await expect.poll(() => idsOf(store)).toEqual(["a", "b"]);
+  store.close();
+});
+
+test("a server that was out of reach is not said to be so when it is back", async () => {
+  const { next } = served();
+  const store = await loaded(next);
+  await settled();
+  const answering = globalThis.fetch;
+  vi.stubGlobal("fetch", () => Promise.reject(new TypeError("failed")));
+  await store.current.ensureIndex(0);
+  expect(store.failure.value).toMatchObject({ code: "UNREACHABLE" });
+  vi.stubGlobal("fetch", answering);
+  Source.opened[0]!.dispatchEvent(new Event("open"));
+  expect(store.failure.value).toBeNull();
+  store.close();
+});
+
+test("a server that is slow to say who has the session is asked once at a time", async () => {
+  vi.useFakeTimers();
+  vi.stubGlobal("document", { visibilityState: "visible" });
+  vi.stubGlobal("EventSource", Source);
+  const { promise: never } = Promise.withResolvers<Response>();
+  let asked = 0;
+  vi.stubGlobal("fetch", (address: string) => {
+    if (address.includes("/transcript")) return Promise.resolve(Response.json(transcript({})));
+    if (address.includes("/timeline")) return never;
+    asked++;
+    return asked === 1 ? Promise.resolve(Response.json(session({ holder: { pid: 7 } }))) : never;
+  });
+  const store = new SessionStore("s");
+  await store.load();
+  await vi.advanceTimersByTimeAsync(60_000);
+  expect(asked).toBe(2);
+  store.close();
+});
+
+test("a timeline that was asked for while a call ran does not make it run again", async () => {
+  vi.stubGlobal("EventSource", Source);
+  const answers: ((entries: readonly object[]) => void)[] = [];
+  vi.stubGlobal("fetch", (address: string) => {
+    if (address.includes("/transcript")) return Promise.resolve(Response.json(transcript({})));
+    if (!address.includes("/timeline")) return Promise.resolve(Response.json(session({})));
+    const { promise, resolve } = Promise.withResolvers<Response>();
+    answers.push((entries) =>
+      resolve(Response.json({ from: start, to: start, turns: 1, lanes: 1, isMerged: true, entries })),
+    );
+    return promise;
+  });
+  const start = "2026-01-01T00:00:00.000Z";
+  const call = (own: object) => ({
+    ...{
+      kind: "tool",
+      turn: 1,
+      lane: 0,
+      from: start,
+      to: null,
+      call: "c",
+      name: "read",
+      about: "",
+      outcome: "running",
+    },
+    ...{ child: null, count: 1 },
+    ...own,
+  });
+  const store = new SessionStore("s");
+  await store.load();
+  answers.shift()!([call({})]);
+  await expect.poll(() => store.facts.value.get("c")).toMatchObject({ endMs: null });
+  store.zoomTo(Date.parse(start) + 1, Date.parse(start) + 2);
+  await expect.poll(() => answers.length).toBe(1);
+  const late = answers.shift()!;
+  Source.opened[0]!.say("record", { seq: 2, kind: "turn.ended" });
+  await expect.poll(() => answers.length).toBe(1);
+  answers.shift()!([call({ to: "2026-01-01T00:00:01.000Z", outcome: "done" })]);
+  await expect.poll(() => store.facts.value.get("c")).toMatchObject({ outcome: "done" });
+  late([call({})]);
+  await settled();
+  expect(store.facts.value.get("c")).toMatchObject({ outcome: "done" });
   store.close();
 });
