@@ -402,7 +402,8 @@ export interface Turn<M> extends AsyncDisposable {
    * Call it to ask the model: it returns the messages to send and the draft of the answer, both as of this instant.
    * Anything recorded while the model answers (steering, results) is placed after the answer, which had not seen it
    * (R1). An assistant message that is appended takes the draft's place. A second request discards the draft of the
-   * first, so a retry needs nothing else. Records nothing. Throws TURN_ENDED, SESSION_CLOSED.
+   * first, so a retry needs nothing else. Records nothing. Throws TURN_ENDED, SESSION_CLOSED, and MESSAGE_UNFIT like
+   * `messages`.
    */
   request(): TurnRequest<M>;
   /**

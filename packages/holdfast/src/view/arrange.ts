@@ -1,7 +1,9 @@
 import type { Conversation } from "../conversation/conversation.ts";
-import { isShown } from "../conversation/item.ts";
+import { type Item, isShown } from "../conversation/item.ts";
 import { deepFreeze } from "../conversation/snapshot.ts";
 import type { Entry } from "../dialects/dialect.ts";
+import { unfitNow } from "../dialects/mapped/mapped-order.ts";
+import { HoldfastError } from "../errors.ts";
 import { isWellFormed, wellFormed } from "../text/well-formed.ts";
 
 export interface ViewParts<M> {
@@ -13,7 +15,10 @@ export interface ViewParts<M> {
   readonly without: ReadonlySet<string>;
 }
 
-/** The conversation as the model sees it: the visible entries, arranged by the dialect (P4, R1). */
+/**
+ * The conversation as the model sees it: the visible entries, arranged by the dialect (P4, R1). Throws MESSAGE_UNFIT if
+ * the dialect can no longer read one of them: left out, the model would be sent a conversation with a hole in it.
+ */
 export function arrangeView<M>(conversation: Conversation<M>, { next, made, without }: ViewParts<M>): readonly M[] {
   const { items, dialect, changed } = conversation;
   if (made.length === 0 && without.size === 0 && conversation.isWellFormed) {
@@ -26,9 +31,21 @@ export function arrangeView<M>(conversation: Conversation<M>, { next, made, with
     if (isShown(item) && (without.size === 0 || !without.has(item.entry.step))) entries.push(item.entry);
   }
   for (const entry of made) entries.push(entry);
+  for (const entry of entries) {
+    const why = unfitNow(dialect, entry);
+    if (why !== null) throw unfitEntry(dialect.name, entry, why);
+  }
   const messages = deepFreeze(dialect.arrange(entries, { ...changed.seen(items), next }));
   const isFit = conversation.isWellFormed && made.every(({ message }) => isWellFormed(message));
   return isFit ? messages : Object.freeze(messages.map(sent));
+}
+
+function unfitEntry(dialect: string, { id, seq, turn }: Entry<unknown>, why: string): HoldfastError {
+  const message =
+    `No request can be made: message ${id.slice(0, 80)} of turn ${turn} no longer fits the dialect "${dialect}": ${why}. ` +
+    "It is still recorded, and nothing was changed. Make the dialect accept it again, or hide it: " +
+    "session.patch(id, { hiddenFromModel: true }).";
+  return new HoldfastError("MESSAGE_UNFIT", message, { dialect, why, message: id, seq, turn });
 }
 
 const copies = new WeakMap<object, object>();
@@ -61,8 +78,19 @@ export function originalOf<M>(message: M): M {
 export function endsWithAnswer<M>(conversation: Conversation<M>): boolean {
   const { exchange, dialect } = conversation;
   const shown = exchange.items.filter(isShown).map(({ entry }) => entry);
-  // If the live end has nothing to send, the end is what comes before it.
+  if (hasUnfit(conversation, exchange.items)) return false;
   const messages = dialect.arrange(shown, { changedAt: null, next: "model" });
-  const last = messages.at(-1) ?? arrangeView(conversation, { next: "model", made: [], without: new Set() }).at(-1);
+  const last = messages.at(-1) ?? lastBefore(conversation);
   return last !== undefined && dialect.role(last) === "assistant";
+}
+
+/** If the live end has nothing to send, the end is what comes before it. */
+function lastBefore<M>(conversation: Conversation<M>): M | undefined {
+  if (hasUnfit(conversation, conversation.items)) return undefined;
+  return arrangeView(conversation, { next: "model", made: [], without: new Set() }).at(-1);
+}
+
+/** Then no request can be made. The session can still be opened, shown and corrected. */
+function hasUnfit<M>({ dialect }: Conversation<M>, items: readonly Item<M>[]): boolean {
+  return items.some((item) => isShown(item) && unfitNow(dialect, item.entry) !== null);
 }

@@ -15,7 +15,8 @@ export interface Reading<M> {
   readonly id: string;
   /**
    * For the model: always accepted by its provider unchanged (P4), and only appended to (R1). Frozen. Reading has no
-   * effect: to ask the model, call `turn.request()`.
+   * effect: to ask the model, call `turn.request()`. Throws MESSAGE_UNFIT if the dialect, one of your own, can no
+   * longer read a recorded message.
    */
   readonly messages: readonly M[];
   /**

@@ -98,6 +98,28 @@ test("a message that cannot be converted is refused in words, and answers no que
   expect(dialect.arrange([entry], { changedAt: null, next: "model" })).toEqual([]);
 });
 
+test("an altered copy of the dialect makes no request without such a message either", async () => {
+  let isStrict = false;
+  const strict = mapDialect<Wrapped, unknown>(openai, {
+    name: "strict",
+    to: ({ of, trace }) => {
+      if (isStrict && trace !== undefined) throw new Error("no traces");
+      return of;
+    },
+    from: (of) => ({ of }),
+  });
+  const altered: Dialect<Wrapped> = { ...strict, text: () => "" };
+  const memory = new Memory();
+  const open = () => openStoreWith((options) => openMemoryStore({ ...options, memory }), { dialects: [altered] });
+  const session = await (await open()).create<Wrapped>({ dialect: altered });
+  await session.startTurn({ of: { role: "user", content: "hello" }, trace: "7f3a" });
+  memory.crash(session.id);
+  isStrict = true;
+  await using store = await open();
+  const reading = await store.read<Wrapped>(session.id);
+  expect(() => reading.messages).toThrow(expect.objectContaining({ code: "MESSAGE_UNFIT" }));
+});
+
 class Line {
   readonly who: string;
   readonly said: string;

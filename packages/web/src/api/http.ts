@@ -45,16 +45,19 @@ async function send(method: string, url: string, body?: object, signal?: AbortSi
     headers: body === undefined ? {} : { "content-type": "application/json" },
     ...(body === undefined ? {} : { body: JSON.stringify(body) }),
     ...(signal ? { signal } : {}),
-  }).catch((error: unknown) => {
-    if (error instanceof DOMException && error.name === "AbortError") throw error;
-    throw new Refusal(0, "UNREACHABLE", "The server does not answer. Check that `holdfast serve` is running.");
-  });
-  if (response.ok) return response.status === 204 ? undefined : response.json();
+  }).catch(unreachable);
+  // The connection can also end in the middle of an answer.
+  if (response.ok) return response.status === 204 ? undefined : response.json().catch(unreachable);
   throw await refusalOf(response);
 }
 
+function unreachable(error: unknown): never {
+  if (error instanceof DOMException && error.name === "AbortError") throw error;
+  throw new Refusal(0, "UNREACHABLE", "The server does not answer. Check that `holdfast serve` is running.");
+}
+
 async function refusalOf(response: Response): Promise<Refusal> {
-  const text = await response.text();
+  const text = await response.text().catch(unreachable);
   try {
     const { code, detail, facts } = JSON.parse(text) as { code?: string; detail?: string; facts?: object };
     if (typeof code === "string")

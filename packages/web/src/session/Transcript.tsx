@@ -53,7 +53,9 @@ export function Transcript({ pages, live, outputs, actions, facts, commands, rea
   const rows = virtual.getVirtualItems();
   const [first, last] = [rows[0]?.index ?? 0, rows.at(-1)?.index ?? 0];
 
-  useEffect(() => pages.ensure(first - 20, last + 20), [first, last, items.length, pages]);
+  // What was loaded may be dropped, when the conversation changes in a way that no event told.
+  const isLoaded = rows.every(({ index }) => items[index]);
+  useEffect(() => pages.ensure(first - 20, last + 20), [first, last, items.length, pages, isLoaded]);
   useEffect(() => {
     const shown = visibleRange(virtual, scroller.current);
     const times = shown

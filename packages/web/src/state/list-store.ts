@@ -23,6 +23,11 @@ export class ListStore {
   #timer: ReturnType<typeof setTimeout> | undefined;
   #typing: ReturnType<typeof setTimeout> | undefined;
   #searching: AbortController | null = null;
+  #requests = 0;
+  /** The number of the last request whose answer is shown: the answer to an earlier one is out of date. */
+  #shown = 0;
+  /** Deleted while the list was being loaded. */
+  readonly #forgotten = new Set<string>();
 
   async load(): Promise<void> {
     try {
@@ -30,7 +35,8 @@ export class ListStore {
       do {
         // The first page is small, so that something is on the screen at once.
         const page = await get<SessionPage>("/sessions", { limit: after === undefined ? 100 : PAGE, after });
-        this.sessions.update((known) => mergeSessions(known, page.sessions));
+        const there = page.sessions.filter(({ id }) => !this.#forgotten.has(id));
+        this.sessions.update((known) => mergeSessions(known, there));
         after = page.next;
       } while (after !== undefined);
       this.isComplete.set(true);
@@ -38,17 +44,21 @@ export class ListStore {
     } catch (error) {
       this.#failed(error);
     }
+    this.#forgotten.clear();
     this.#poll();
   }
 
   /** What changed is at the top; a process that died changes nothing, so what ran before is asked for too. */
   async refresh(): Promise<void> {
+    const request = ++this.#requests;
     try {
       const ran = this.sessions.value.filter(({ status }) => status === "running");
       const [fresh, running] = await Promise.all([
         get<SessionPage>("/sessions", { limit: FRESH }),
         ran.length > 0 ? get<SessionPage>("/sessions", { status: "running", limit: PAGE }) : null,
       ]);
+      if (request < this.#shown) return;
+      this.#shown = request;
       const still = new Set(running?.sessions.map(({ id }) => id));
       const ended = ran.filter(({ id }) => !still.has(id)).map((one): Summary => ({ ...one, status: "interrupted" }));
       this.sessions.update((known) => {
@@ -63,6 +73,9 @@ export class ListStore {
   }
 
   forget(id: string): void {
+    if (!this.isComplete.value) this.#forgotten.add(id);
+    // What was asked for before may still show it.
+    this.#shown = ++this.#requests;
     this.sessions.update((known) => known.filter((one) => one.id !== id));
   }
 
@@ -91,8 +104,12 @@ export class ListStore {
   #poll(): void {
     clearTimeout(this.#timer);
     this.#timer = setTimeout(async () => {
-      if (document.visibilityState === "visible") await this.refresh();
-      this.#poll();
+      try {
+        // If loading failed halfway, most sessions are missing.
+        if (document.visibilityState === "visible") await (this.isComplete.value ? this.refresh() : this.load());
+      } finally {
+        this.#poll();
+      }
     }, POLL_MS);
   }
 

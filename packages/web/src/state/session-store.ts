@@ -5,13 +5,14 @@ import { type Detail, type History, readTimeline, type ToolSpan } from "../timel
 import { FIRST_PAGE, ItemPages } from "./item-pages.ts";
 import { draftText, type LiveText, withText } from "./live-text.ts";
 import { Observable } from "./observable.ts";
-import { messageOf, withRange, withSplice } from "./sparse-items.ts";
+import { type Pace, Refresher } from "./refresher.ts";
+import { messageOf } from "./sparse-items.ts";
 
 /** Another process's records come one by one; they are read together. */
-const GATHER_MS = 150;
-const TIMELINE_MS = 1000;
-/** What was slow to read is read again less often: it takes at most this share of the time. */
-const SHARE = 0.1;
+const CHANGES_PACE: Pace = { leastMs: 150, mostMs: 2000 };
+const TIMELINE_PACE: Pace = { leastMs: 1000, mostMs: 5000 };
+/** The records that begin or end a bar of a turn, or set a mark: people wait for these. */
+const AWAITED = new Set(["turn.started", "turn.resumed", "turn.suspended", "turn.ended", "signal", "epoch"]);
 /** A process that is killed does not say so. */
 const HOLDER_MS = 3000;
 /** How many bars of a row can be told apart. */
@@ -39,17 +40,16 @@ export class SessionStore {
   readonly isConnected = new Observable(true);
   readonly isDeleted = new Observable(false);
   #cursor = "start";
-  /** Names the state of the items, in a session that this server has open. */
-  #version: string | null = null;
-  /** How many events have told the state: an answer that was asked for before the last of them is out of date. */
+  /** How often the state was told: an answer that was asked for before the last time is out of date. */
   #states = 0;
+  #loads = 0;
+  #epochLoads = 0;
+  #isReadingHolder = false;
   #stop: (() => void) | null = null;
   #isOver = false;
   readonly #replaced = new Map<number, ItemPages>();
-  #gather: ReturnType<typeof setTimeout> | undefined;
-  #gatherTakesMs = 0;
-  #timeline: ReturnType<typeof setTimeout> | undefined;
-  #timelineTakesMs = 0;
+  readonly #changes = new Refresher(() => this.#readChanges(), CHANGES_PACE);
+  readonly #timeline = new Refresher(() => this.#loadTimeline(), TIMELINE_PACE);
   #zoom: ReturnType<typeof setTimeout> | undefined;
   #wantedDetail: string | null = null;
   readonly #watch: ReturnType<typeof setInterval>;
@@ -87,19 +87,20 @@ export class SessionStore {
   }
 
   async load(): Promise<void> {
+    const load = ++this.#loads;
     try {
       const [session, transcript] = await Promise.all([
         get<Session>(`/sessions/${this.id}`),
         get<Transcript>(`/sessions/${this.id}/transcript`, { last: FIRST_PAGE }),
       ]);
-      if (this.#isOver) return;
+      if (this.#isOver || load !== this.#loads) return;
+      this.#states += 1;
       this.failure.set(null);
       this.session.set(session);
-      this.items.set(withRange([], transcript.from, transcript.items, transcript.count));
+      this.current.start(transcript);
       this.#cursor = transcript.cursor ?? "start";
-      this.#version = transcript.version;
       this.#follow();
-      void this.#loadTimeline();
+      void this.#timeline.now();
     } catch (error) {
       this.#failed(error);
     }
@@ -108,8 +109,9 @@ export class SessionStore {
   close(): void {
     this.#isOver = true;
     this.#stop?.();
-    clearTimeout(this.#gather);
-    clearTimeout(this.#timeline);
+    for (const pages of [this.current, ...this.#replaced.values()]) pages.close();
+    this.#changes.stop();
+    this.#timeline.stop();
     clearTimeout(this.#zoom);
     clearInterval(this.#watch);
   }
@@ -141,10 +143,10 @@ export class SessionStore {
     try {
       const got = await get<Timeline>(`/sessions/${this.id}/timeline`, { ...query, buckets: BUCKETS });
       if (this.#isOver) return null;
+      this.#reached();
       const history = readTimeline(got);
       const tools = history.tools.filter(({ count }) => count === 1);
-      if (tools.length > 0)
-        this.facts.update((known) => new Map([...known, ...tools.map((tool) => [tool.call, tool] as const)]));
+      if (tools.length > 0) this.facts.update((known) => withFacts(known, tools));
       return history;
     } catch (error) {
       this.#failed(error);
@@ -167,18 +169,22 @@ export class SessionStore {
   #lookForHolder(): void {
     const session = this.session.value;
     const isElsewhere = session !== null && !session.here && session.holder !== null;
-    if (isElsewhere && document.visibilityState === "visible") void this.#readHolder();
+    if (isElsewhere && !this.#isReadingHolder && document.visibilityState === "visible") void this.#readHolder();
   }
 
   async #readHolder(): Promise<void> {
     const before = this.session.value?.holder?.pid;
+    this.#isReadingHolder = true;
     try {
       const { holder } = await get<Session>(`/sessions/${this.id}`);
+      this.#reached();
       if (holder?.pid === before || this.#isOver) return;
-      await this.#readChanges();
-      this.#gatherTimeline();
+      this.#changes.soon();
+      this.#timeline.soon();
     } catch (error) {
       this.#failed(error);
+    } finally {
+      this.#isReadingHolder = false;
     }
   }
 
@@ -189,26 +195,26 @@ export class SessionStore {
       text: (event) => this.live.update((live) => withText(live, event)),
       state: (event) => this.#state(event),
       startOver: () => void this.load(),
-      closed: () => this.#gatherChanges(),
+      closed: () => this.#changes.later(),
       deleted: () => this.isDeleted.set(true),
-      connection: (isOpen) => this.isConnected.set(isOpen),
+      connection: (isOpen) => {
+        this.isConnected.set(isOpen);
+        if (isOpen) this.#reached();
+      },
     });
   }
 
   #record(record: { readonly kind: string }): void {
     if (record.kind === "draft" && !this.session.value?.here)
       this.live.update((live) => draftText(live, record as Readonly<Record<string, unknown>>));
-    if (!this.session.value?.here) this.#gatherChanges();
-    if (record.kind !== "draft") this.#gatherTimeline();
+    if (!this.session.value?.here) this.#changes.later();
+    if (AWAITED.has(record.kind)) this.#timeline.soon();
+    else if (record.kind !== "draft") this.#timeline.later();
   }
 
   #state({ whole, version, state, items, event }: StateEvent): void {
     this.#states += 1;
-    const step = stepTo(version, this.#version);
-    if (step === "next" && items) {
-      this.items.update((known) => withSplice(known, items.at, items.remove, items.insert));
-      this.#version = version;
-    } else if (step === "unknown") void this.#readAgain();
+    this.current.step(version, items);
     const before = this.session.value;
     if (!before) return;
     const chat = { ...before.state, ...state, ...withOutput(before.state, event) } as ChatState;
@@ -216,36 +222,11 @@ export class SessionStore {
     this.session.set({ ...before, here: true, state: chat, title, queue, interruption });
     if (state.live === null || event?.type === "retry") this.live.set(null);
     if (whole || event?.type === "turn.started" || event?.type === "turn.ended" || event?.type === "replaced")
-      this.#gatherTimeline();
+      this.#timeline.soon();
   }
 
-  /** The items changed in a way that no event told us. */
-  async #readAgain(): Promise<void> {
-    try {
-      const got = await get<Transcript>(`/sessions/${this.id}/transcript`, { last: FIRST_PAGE });
-      // Answers may overtake each other, and the events that come meanwhile.
-      if (this.#isOver || isOlder(got.version, this.#version)) return;
-      this.items.update((items) => withRange(items.slice(0, got.from), got.from, got.items, got.count));
-      this.#version = got.version;
-    } catch (error) {
-      this.#failed(error);
-    }
-  }
-
-  /** Something was recorded by a process other than this server: read it again, from where we are. */
-  #gatherChanges(): void {
-    if (this.#gather !== undefined) return;
-    this.#gather = setTimeout(
-      () => {
-        this.#gather = undefined;
-        void this.#readChanges();
-      },
-      Math.max(GATHER_MS, this.#gatherTakesMs / SHARE),
-    );
-  }
-
+  /** Something was recorded by a process other than this server: reads it, from where we are. */
   async #readChanges(): Promise<void> {
-    const startedMs = performance.now();
     const states = this.#states;
     try {
       const [session, changes] = await Promise.all([
@@ -254,13 +235,12 @@ export class SessionStore {
           since: this.#cursor === "start" ? undefined : this.#cursor,
         }),
       ]);
-      // This server has opened the session meanwhile, and its events tell more.
+      this.#reached();
+      // This server has opened the session meanwhile, and its events tell more; or everything was read again.
       if (this.#isOver || states !== this.#states) return;
-      this.#gatherTakesMs = performance.now() - startedMs;
       this.session.set(session);
-      this.items.update((items) => withRange(items.slice(0, changes.from), changes.from, changes.items, changes.count));
+      this.current.replaceEnd(changes);
       this.#cursor = changes.cursor ?? this.#cursor;
-      this.#version = changes.version;
       const answer = this.live.value?.answer;
       if (session.status !== "running" || changes.items.some((item: Item) => messageOf(item.id) === answer))
         this.live.set(null);
@@ -270,35 +250,28 @@ export class SessionStore {
     }
   }
 
-  #gatherTimeline(): void {
-    if (this.#timeline !== undefined) return;
-    this.#timeline = setTimeout(
-      () => {
-        this.#timeline = undefined;
-        void this.#loadTimeline();
-      },
-      Math.max(TIMELINE_MS, this.#timelineTakesMs / SHARE),
-    );
-  }
-
   async #loadTimeline(): Promise<void> {
-    const startedMs = performance.now();
     const before = replacements(this.history.value);
     const history = await this.#readTimeline();
     if (!history) return;
-    this.#timelineTakesMs = performance.now() - startedMs;
     this.history.set(history);
     if (history.isMerged) void this.#learn(this.items.value.filter((item) => item !== undefined));
     if (replacements(history) !== before) void this.#loadEpochs();
   }
 
   async #loadEpochs(): Promise<void> {
+    const load = ++this.#epochLoads;
     try {
       const { epochs } = await get<Epochs>(`/sessions/${this.id}/epochs`);
-      if (!this.#isOver) this.epochs.set(epochs);
+      if (!this.#isOver && load === this.#epochLoads) this.epochs.set(epochs);
     } catch (error) {
       this.#failed(error);
     }
+  }
+
+  /** The server has answered, so it is there again. */
+  #reached(): void {
+    if (this.failure.value?.code === "UNREACHABLE") this.failure.set(null);
   }
 
   #failed(error: unknown): void {
@@ -308,31 +281,20 @@ export class SessionStore {
   }
 }
 
+/** With what a timeline tells of these calls. One that was asked for earlier may show an ended call as running. */
+function withFacts(known: ReadonlyMap<string, CallFacts>, tools: readonly ToolSpan[]): ReadonlyMap<string, CallFacts> {
+  const facts = new Map(known);
+  for (const tool of tools) {
+    const before = known.get(tool.call);
+    const isOld = tool.endMs === null && before?.endMs != null && before.startMs === tool.startMs;
+    if (!isOld) facts.set(tool.call, tool);
+  }
+  return facts;
+}
+
 function replacements(history: History | null): number {
   const marks = history?.marks.filter(({ kind }) => kind === "replaced") ?? [];
   return marks.reduce((sum, { count }) => sum + count, 0);
-}
-
-/** What an event's version means for items of a known version: nothing new, the next change, or changes are missing. */
-function stepTo(version: string, known: string | null): "same" | "next" | "unknown" {
-  if (known === null) return "unknown";
-  const [name, count] = splitVersion(version);
-  const [knownName, knownCount] = splitVersion(known);
-  if (name !== knownName || count > knownCount + 1) return "unknown";
-  return count === knownCount + 1 ? "next" : "same";
-}
-
-/** Whether this is an earlier version of the same items. */
-function isOlder(version: string | null, known: string | null): boolean {
-  if (version === null || known === null) return false;
-  const [name, count] = splitVersion(version);
-  const [knownName, knownCount] = splitVersion(known);
-  return name === knownName && count < knownCount;
-}
-
-function splitVersion(version: string): [name: string, count: number] {
-  const dot = version.lastIndexOf(".");
-  return [version.slice(0, dot), Number(version.slice(dot + 1))];
 }
 
 const OUTPUT_MAX = 16_000;

@@ -1,7 +1,7 @@
 import type { Json } from "../../journal/record.ts";
 import { decodeBytes, encodeBytes } from "../bytes.ts";
 import type { Dialect, Entry, View } from "../dialect.ts";
-import { type Convert, setBase } from "./mapped-order.ts";
+import { type Convert, type Converted, setBase } from "./mapped-order.ts";
 
 /**
  * How the messages of a framework (`M`) map to those of the dialect it resembles (`B`). Both functions are pure, and
@@ -10,6 +10,7 @@ import { type Convert, setBase } from "./mapped-order.ts";
 export interface DialectMapping<M, B> {
   /** The new dialect's name. Journals name it, so it must not change. */
   readonly name: string;
+  /** It must go on accepting what it accepted before: a recorded message that no longer fits fails every request. */
   readonly to: (message: M) => B;
   /** Only for messages that Holdfast makes or must change: all others come back as they were recorded. */
   readonly from: (message: B) => M;
@@ -22,15 +23,14 @@ export interface DialectMapping<M, B> {
 export function mapDialect<M, B>(base: Dialect<B>, mapping: DialectMapping<M, B>): Dialect<M> {
   const { name, to, from } = mapping;
   const { approvals, parts, unsent } = base;
-  const convert = converting(to);
+  const convert = converting(base, to);
   const dialect: Dialect<M> = {
     name,
     check: (message) => {
       try {
         return base.check(to(message));
       } catch (error) {
-        const why = error instanceof Error ? error.message : "it threw no error";
-        return `it cannot be converted to the dialect "${base.name}" (${why})`;
+        return inconvertible(base.name, error);
       }
     },
     ...coding(base, mapping),
@@ -52,16 +52,28 @@ export function mapDialect<M, B>(base: Dialect<B>, mapping: DialectMapping<M, B>
 }
 
 /** Converts the messages of recorded entries, each once: neither an entry nor its message changes. */
-function converting<M, B>(to: (message: M) => B): Convert<M, B> {
-  const known = new WeakMap<Entry<M>, Entry<B>>();
+function converting<M, B>(base: Dialect<B>, to: (message: M) => B): Convert<M, B> {
+  const known = new WeakMap<Entry<M>, Converted<B>>();
+  const convert = (entry: Entry<M>): Converted<B> => {
+    try {
+      const message = to(entry.message);
+      return { entry: { ...entry, message }, unfit: base.check(message) };
+    } catch (error) {
+      return { entry: null, unfit: inconvertible(base.name, error) };
+    }
+  };
   return (entry) => {
     const before = known.get(entry);
     if (before) return before;
-    // A message that cannot be converted is not one that a model can be sent.
-    const converted = tried(() => ({ ...entry, message: to(entry.message) }), null);
-    if (converted) known.set(entry, converted);
+    const converted = convert(entry);
+    known.set(entry, converted);
     return converted;
   };
+}
+
+function inconvertible(base: string, error: unknown): string {
+  const why = error instanceof Error ? error.message : "it threw no error";
+  return `it cannot be converted to the dialect "${base}" (${why})`;
 }
 
 /** A dialect answers whatever it is given, and the application's functions may throw. */
@@ -84,7 +96,8 @@ function arrange<M, B>(
   const recorded = new Map<B, M>();
   const converted: Entry<B>[] = [];
   for (const entry of entries) {
-    const made = convert(entry);
+    const { entry: made } = convert(entry);
+    // A session refuses to make a request without it (view/arrange.ts).
     if (!made) continue;
     recorded.set(made.message, entry.message);
     converted.push(made);

@@ -1,8 +1,15 @@
 import type { Dialect, Entry } from "../dialect.ts";
 import { RegularOrder } from "../order/regular.ts";
 
-/** The entry with its message in the base's dialect; null if it cannot be converted. */
-export type Convert<M, B> = (entry: Entry<M>) => Entry<B> | null;
+/** An entry with its message in the base's dialect. */
+export interface Converted<B> {
+  /** Null if it cannot be converted. */
+  readonly entry: Entry<B> | null;
+  /** Why it does not fit the base; null if it does. */
+  readonly unfit: string | null;
+}
+
+export type Convert<M, B> = (entry: Entry<M>) => Converted<B>;
 
 interface Base<M, B> {
   readonly base: Dialect<B>;
@@ -14,6 +21,18 @@ const bases = new WeakMap<Dialect<any>, Base<any, any>>();
 
 export function setBase<M, B>(dialect: Dialect<M>, base: Dialect<B>, convert: Convert<M, B>): void {
   bases.set(dialect, { base, convert });
+  converts.set(dialect.arrange, convert as Convert<unknown, unknown>);
+}
+
+/** By `arrange`, which an altered copy of a mapped dialect shares with it. */
+const converts = new WeakMap<object, Convert<unknown, unknown>>();
+
+/**
+ * Why a mapped dialect can no longer read a message that it could read when it was recorded; null if it can, or is not
+ * mapped.
+ */
+export function unfitNow<M>(dialect: Dialect<M>, entry: Entry<M>): string | null {
+  return converts.get(dialect.arrange)?.(entry).unfit ?? null;
 }
 
 /** The regular order of a mapped dialect. Null if the dialect is not mapped, or its base has no regular order. */
@@ -41,9 +60,9 @@ class MappedOrder<M, B> extends RegularOrder<M> {
   }
 
   pass(entry: Entry<M>, out: M[]): boolean {
-    const converted = this.#convert(entry);
+    const { entry: converted, unfit } = this.#convert(entry);
     const shown: B[] = [];
-    if (!converted || !this.#order.pass(converted, shown)) return false;
+    if (!converted || unfit !== null || !this.#order.pass(converted, shown)) return false;
     if (shown.some((message) => message !== converted.message)) return false;
     for (const _ of shown) out.push(entry.message);
     return true;
