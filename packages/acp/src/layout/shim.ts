@@ -3,6 +3,7 @@ import type { Socket } from "node:net";
 import type { Readable, Writable } from "node:stream";
 import { INTERNAL, lineOf, messageIn, type Params, type RequestId } from "../record/message.ts";
 import { LineSplitter } from "../wrap/lines.ts";
+import { inPlaceOf, type LongLine, longLineWords, refusalOf } from "../wrap/long-line.ts";
 import { Outlet } from "../wrap/outlet.ts";
 import {
   type AgentFacts,
@@ -67,6 +68,8 @@ export class Shim {
   #hasLeft = false;
   /** The editor has the beginning of a line. */
   #isInLine = false;
+  /** For the editor, after that line. */
+  readonly #refusals: Buffer[] = [];
 
   constructor(options: ShimOptions) {
     this.#options = options;
@@ -141,7 +144,11 @@ export class Shim {
   async #readEditor(): Promise<void> {
     const lines = new LineSplitter();
     for await (const chunk of this.#options.input as AsyncIterable<Buffer>) {
-      const whole = lines.push(chunk);
+      const whole: Buffer[] = [];
+      for (const line of lines.push(chunk)) {
+        const passed = Buffer.isBuffer(line) ? line : await this.#refuse(line);
+        if (passed) whole.push(passed);
+      }
       for (const line of whole) this.#note(line);
       if (!this.#link) await this.#restart();
       for (const line of whole) await this.#link?.out.data(line);
@@ -151,6 +158,16 @@ export class Shim {
     this.#hasLeft = true;
     if (this.#link) await this.#link.out.control({ type: "leave" });
     else this.#over.resolve({ type: "lost", why: "it was killed" });
+  }
+
+  /** Tells the editor that its message is too long. If it is an answer, the agent gets an error in its place. */
+  async #refuse(long: LongLine): Promise<Buffer | null> {
+    await this.#log(longLineWords("editor", long));
+    if (long.kind === "response") return inPlaceOf(long);
+    // Between the lines of the agent.
+    if (this.#isInLine) this.#refusals.push(refusalOf(long));
+    else await this.#output.write(refusalOf(long));
+    return null;
   }
 
   #note(line: Buffer): void {
@@ -210,15 +227,17 @@ export class Shim {
       else if (control.type === "ended" || control.type === "failed") return control;
     } else if (frame.kind === DATA) {
       this.#isInLine = frame.bytes.at(-1) !== 0x0a;
-      await this.#output.write(frame.bytes);
+      const refusals = this.#isInLine ? [] : this.#refusals.splice(0);
+      await this.#output.write(frame.bytes, ...refusals);
     } else if (frame.kind === STDERR) await this.#stderr.write(frame.bytes);
     return null;
   }
 
   /** The supervisor was killed: the editor is told, and the agent is not left behind. */
   async #lost(unanswered: readonly RequestId[]): Promise<void> {
-    if (this.#isInLine) await this.#output.write(Buffer.from("\n"));
+    const lineEnd = this.#isInLine ? [Buffer.from("\n")] : [];
     this.#isInLine = false;
+    await this.#output.write(...lineEnd, ...this.#refusals.splice(0));
     await this.#log("the supervisor of the agent has died. What was said so far is recorded");
     const message =
       "The process that records this agent has died. What was said so far is recorded. Send the next prompt to start it again.";
