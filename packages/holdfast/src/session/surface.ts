@@ -361,6 +361,8 @@ export interface Recorder<M> extends AsyncDisposable {
   /** Ends the turn, in one unit with its last messages. Throws what `append` throws. */
   endTurn(how: TurnEnd, last?: M[]): Promise<void>;
   note(name: string, value: Json): Promise<void>;
+  /** Adds these labels, or replaces those with the same names. Throws ATTRIBUTE_INVALID, and what `note` throws. */
+  setLabels(labels: Record<string, string>): Promise<void>;
   /** Reads the whole session from the journal. */
   read(): Promise<Reading<M>>;
   /** Records an open turn as aborted by "close", and releases the lease. */
