@@ -143,7 +143,8 @@ export class AgentReader {
       return this.#fail(agent, session, error);
     }
     const client = this.#parts.client();
-    if (client?.hears(session.id)) await client.write(out.length === 1 ? out[0]! : Buffer.concat(out));
+    const lines = out.length === 1 ? out[0]! : Buffer.concat(out);
+    if (client?.hears(session.id)) await client.writeUpdates(lines, session.id, updates);
   }
 
   async #fromAgent(agent: RunningAgent, message: Message): Promise<void> {
@@ -177,7 +178,14 @@ export class AgentReader {
       this.#parts.agentRequests.asked(agent, asked);
     }
     const moved = session && session.id !== agentSession ? { session: session.id } : {};
-    if (isHeard) await client!.write(changed(raw, { ...agent.changeForClient(message), ...moved }));
+    if (!isHeard) return;
+    const line = changed(raw, { ...agent.changeForClient(message), ...moved });
+    // One that is not recorded.
+    if (method === "session/update" && agentSession !== null)
+      return client!.writeUpdates(line, agentSession, [objectOf(params["update"]) ?? {}]);
+    if (!asked) return client!.write(line);
+    const call = stringOf(objectOf(params["toolCall"])?.["toolCallId"]);
+    return client!.writeRequest(line, agent.idForClient(asked.id), session?.id ?? agentSession, call);
   }
 
   /** A session that cannot be recorded is not passed on: its turn ends here. The other sessions go on. */
@@ -301,7 +309,7 @@ export class AgentReader {
   /** Shows the editor an update, if it has the session open. */
   async show(session: string, update: Params): Promise<void> {
     const client = this.#parts.client();
-    if (client?.hears(session)) await client.write(updateLine(session, update));
+    if (client?.hears(session)) await client.writeUpdates(updateLine(session, update), session, [update]);
   }
 }
 

@@ -318,7 +318,8 @@ export class WrappedAgent {
     const restored = await this.#opener.restore(session, params);
     await this.#reader.meanwhile(async () => {
       if (method === "session/load")
-        for (const update of await session.history()) await client.write(updateLine(session.id, update));
+        for (const update of await session.history())
+          await client.writeUpdates(updateLine(session.id, update), session.id, [update]);
       client.opened(session.id);
     });
     await this.#opener.tell(session, restored);
