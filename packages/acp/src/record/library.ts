@@ -94,7 +94,8 @@ export class Library {
     const journal = await this.#journalOf(id);
     if (journal === null) return null;
     const session = this.#keep(new RecordedSession(id, await this.#recorderOf(journal)));
-    await session.addLabel();
+    // On a full disk: it is listed twice, and can be opened all the same.
+    await session.addLabel().catch(() => undefined);
     return session;
   }
 

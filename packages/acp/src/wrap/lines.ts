@@ -5,6 +5,9 @@ const NEWLINE = 0x0a;
 /** Twice what a record can hold: no message that can be recorded is longer. */
 export const LINE_BYTES_MAX: number = 128 * 1024 * 1024;
 
+/** So many pieces are kept before they become one: a piece of one byte takes a hundred times its size. */
+const PIECES_MAX = 1024;
+
 /** A line with its bytes, and with its newline unless it is the last; or what is known of one that is too long. */
 export type Line = Buffer | LongLine;
 
@@ -15,6 +18,8 @@ export type Line = Buffer | LongLine;
 export class LineSplitter {
   readonly #bytesMax: number;
   #parts: Buffer[] = [];
+  /** How many parts at the end are as they came. */
+  #pieces = 0;
   #bytes = 0;
   /** The line was reported. Nothing of it is kept. */
   #isTooLong = false;
@@ -43,6 +48,7 @@ export class LineSplitter {
   end(): Buffer | null {
     const parts = this.#parts;
     this.#parts = [];
+    this.#pieces = 0;
     this.#bytes = 0;
     this.#isTooLong = false;
     return parts.length === 0 ? null : parts.length === 1 ? parts[0]! : Buffer.concat(parts);
@@ -53,6 +59,11 @@ export class LineSplitter {
     if (this.#isTooLong) return null;
     this.#parts.push(part);
     this.#bytes += part.length;
+    this.#pieces += 1;
+    if (this.#pieces === PIECES_MAX) {
+      this.#parts.push(Buffer.concat(this.#parts.splice(-PIECES_MAX)));
+      this.#pieces = 0;
+    }
     if (this.#bytes <= this.#bytesMax) return null;
     const long = longLineIn(this.#parts);
     this.#parts = [];

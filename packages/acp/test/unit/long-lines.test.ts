@@ -28,6 +28,15 @@ test("a line that is too long is reported once, nothing of it comes out, and the
   expect(exact.push(Buffer.from("abc\nabcd\n")).map((line) => Buffer.isBuffer(line))).toEqual([true, false]);
 });
 
+test("a line that comes in very many pieces is whole", () => {
+  const splitter = new LineSplitter();
+  const line = Buffer.from(`${Array.from({ length: 3000 }, (_, n) => n).join(" ")}\n`);
+  const lines = Array.from(line).flatMap((_, at) => splitter.push(line.subarray(at, at + 1)));
+  expect(lines.map(String)).toEqual([String(line)]);
+  expect(splitter.push(Buffer.from("a\nb")).map(String)).toEqual(["a\n"]);
+  expect(String(splitter.end())).toBe("b");
+});
+
 test("the beginning of a long line tells what it is", () => {
   const x = "x".repeat(70_000);
   const kind = (line: string) => {
