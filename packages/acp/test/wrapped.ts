@@ -18,6 +18,8 @@ export interface RawEditor {
   readonly seen: Any[];
   readonly logged: string[];
   send(message: object): void;
+  /** Bytes as they are. */
+  write(bytes: string | Buffer): void;
   /** Resolves with the answer. */
   ask(method: string, params?: object): Promise<Any>;
   /** The first line that it was sent, or will be, for which this holds. */
@@ -68,6 +70,7 @@ export async function rawEditor(
   const send = (message: object): void => void input.write(`${JSON.stringify({ jsonrpc: "2.0", ...message })}\n`);
   const editor: RawEditor = {
     ...{ wrapped, library: sessions, store: opened, seen, logged, send, until },
+    write: (bytes) => void input.write(bytes),
     ask: (method, params = {}) => {
       const id = `e${++serial}`;
       send({ id, method, params });

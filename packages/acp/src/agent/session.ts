@@ -10,6 +10,7 @@ import { availableCommands, commandIn } from "./commands.ts";
 import { configOf, modesOf } from "./options.ts";
 import { answerIn, optionsOf } from "./permission.ts";
 import type { GivenPrompt } from "./prompt.ts";
+import { UpdateQueue } from "./update-queue.ts";
 import { terminalContent, text, textContent, Updates } from "./updates.ts";
 import type { CallWords } from "./words.ts";
 
@@ -43,7 +44,7 @@ export class AcpSession {
   readonly #outputs = new Map<string, NodeJS.Timeout>();
   /** The terminals of the editor in which calls run. */
   readonly #terminals = new Map<string, string>();
-  #sent: Promise<void> = Promise.resolve();
+  readonly #queue: UpdateQueue;
   #streamed = { text: "", reasoning: "" };
   #answers = 0;
   #shown: Pick<ChatState, "title" | "mode" | "model">;
@@ -56,6 +57,10 @@ export class AcpSession {
     this.#chat = chat;
     this.#client = client;
     this.#updates = new Updates(words, chat.state.cwd);
+    // One after the other: an editor shows updates in the order in which they come.
+    this.#queue = new UpdateQueue((update) =>
+      client.notify(methods.client.session.update, { sessionId: chat.id, update }),
+    );
     this.#shown = chat.state;
     this.#unsubscribe = chat.subscribe((event) => this.#onEvent(event));
   }
@@ -80,7 +85,7 @@ export class AcpSession {
     }
     this.#hasPlan = this.#updates.plan(state) !== null;
     for (const update of this.#updates.history(state)) this.#send(update);
-    await this.#sent;
+    await this.#queue.sent();
   }
 
   /**
@@ -111,7 +116,7 @@ export class AcpSession {
       await this.#idle();
     } finally {
       signal.removeEventListener("abort", stop);
-      await this.#sent;
+      await this.#queue.sent();
     }
     return this.#outcome();
   }
@@ -306,7 +311,8 @@ export class AcpSession {
     const isKnown = this.#known.has(ask.call);
     this.#known.add(ask.call);
     if (!isKnown) this.#send({ sessionUpdate: "tool_call", ...toolCall });
-    this.#sent
+    this.#queue
+      .sent()
       .then(() =>
         this.#client.request(
           methods.client.session.requestPermission,
@@ -358,13 +364,8 @@ export class AcpSession {
     this.#answers += 1;
   }
 
-  /** One after the other: an editor shows updates in the order in which they come. */
   #send(update: SessionUpdate): void {
-    const { id: sessionId } = this.#chat;
-    this.#sent = this.#sent
-      .then(() => this.#client.notify(methods.client.session.update, { sessionId, update }))
-      // The editor is gone: the turn goes on, and is recorded.
-      .catch(() => undefined);
+    this.#queue.push(update);
   }
 }
 

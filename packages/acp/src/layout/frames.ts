@@ -3,6 +3,7 @@ import type { Params, RequestId } from "../record/message.ts";
 import type { Opened } from "../wrap/client.ts";
 import { Outlet } from "../wrap/outlet.ts";
 import type { Chosen } from "../wrap/session-settings.ts";
+import type { ShownChange } from "../wrap/shown-change.ts";
 
 /**
  * What the shim and the supervisor say to each other: frames of a kind (1 byte), a length (4 bytes, big-endian) and
@@ -64,6 +65,8 @@ export type Control =
     }
   /** The data before it hold the answer to this request. */
   | { readonly type: "answered"; readonly id: RequestId }
+  /** What the editor shows after the data before it. An older shim ignores it. */
+  | { readonly type: "shown"; readonly change: ShownChange }
   /** The editor has closed its side. */
   | { readonly type: "leave" }
   | { readonly type: "ended"; readonly code: number | null; readonly signal: NodeJS.Signals | null }
@@ -140,9 +143,9 @@ export class FrameOutlet {
     return this.#outlet.write(headerOf(kind, bytes.length), bytes);
   }
 
-  /** Data, and that they answer this request: in one write, so that they arrive together. */
-  answer(bytes: Buffer, id: RequestId): Promise<void> {
-    return this.#outlet.write(headerOf(DATA, bytes.length), bytes, controlFrame({ type: "answered", id }));
+  /** Data, and what they mean for the shim: in one write, so that they arrive together. */
+  dataWith(bytes: Buffer, control: Control): Promise<void> {
+    return this.#outlet.write(headerOf(DATA, bytes.length), bytes, controlFrame(control));
   }
 
   control(control: Control): Promise<void> {

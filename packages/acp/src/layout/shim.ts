@@ -1,8 +1,9 @@
 import { type ChildProcess, spawn } from "node:child_process";
 import type { Socket } from "node:net";
 import type { Readable, Writable } from "node:stream";
-import { INTERNAL, lineOf, messageIn, type Params, type RequestId } from "../record/message.ts";
+import { INTERNAL, lineOf, messageIn, type Params, type RequestId, stringOf } from "../record/message.ts";
 import { LineSplitter } from "../wrap/lines.ts";
+import { inPlaceOf, type LongLine, longLineWords, refusalOf } from "../wrap/long-line.ts";
 import { Outlet } from "../wrap/outlet.ts";
 import {
   type AgentFacts,
@@ -18,6 +19,7 @@ import {
 } from "./frames.ts";
 import { OpenedSessions } from "./opened-sessions.ts";
 import { connected, endOrphan, newSocket, removeStale, socketsIn } from "./place.ts";
+import { ShownState } from "./shown-state.ts";
 
 export interface ShimOptions {
   /** A folder for sockets that only this user can open. */
@@ -46,6 +48,7 @@ interface Link {
 /** A supervisor that died this often in a row, each time within a minute, will die the next time too. */
 const RESTARTS_MAX = 3;
 const ROW_MS = 60_000;
+const PROMPT = "session/prompt";
 /** How long a supervisor may take to answer. */
 const WELCOME_MS = 5_000;
 
@@ -54,8 +57,9 @@ export class Shim {
   readonly #options: ShimOptions;
   readonly #output: Outlet;
   readonly #stderr: Outlet;
-  /** The editor's requests without an answer. */
-  readonly #open = new Map<string, RequestId>();
+  /** The editor's requests without an answer, and the sessions of its prompts. */
+  readonly #open = new Map<string, { readonly id: RequestId; readonly prompted: string | null }>();
+  readonly #shown = new ShownState();
   readonly #over = Promise.withResolvers<ShimEnd>();
   #initialize: Params | null = null;
   /** For the next supervisor, should this one die. */
@@ -67,6 +71,8 @@ export class Shim {
   #hasLeft = false;
   /** The editor has the beginning of a line. */
   #isInLine = false;
+  /** For the editor, after that line. */
+  readonly #refusals: Buffer[] = [];
 
   constructor(options: ShimOptions) {
     this.#options = options;
@@ -141,7 +147,11 @@ export class Shim {
   async #readEditor(): Promise<void> {
     const lines = new LineSplitter();
     for await (const chunk of this.#options.input as AsyncIterable<Buffer>) {
-      const whole = lines.push(chunk);
+      const whole: Buffer[] = [];
+      for (const line of lines.push(chunk)) {
+        const passed = Buffer.isBuffer(line) ? line : await this.#refuse(line);
+        if (passed) whole.push(passed);
+      }
       for (const line of whole) this.#note(line);
       if (!this.#link) await this.#restart();
       for (const line of whole) await this.#link?.out.data(line);
@@ -153,11 +163,23 @@ export class Shim {
     else this.#over.resolve({ type: "lost", why: "it was killed" });
   }
 
+  /** Tells the editor that its message is too long. If it is an answer, the agent gets an error in its place. */
+  async #refuse(long: LongLine): Promise<Buffer | null> {
+    await this.#log(longLineWords("editor", long));
+    if (long.kind === "response") return inPlaceOf(long);
+    // Between the lines of the agent.
+    if (this.#isInLine) this.#refusals.push(refusalOf(long));
+    else await this.#output.write(refusalOf(long));
+    return null;
+  }
+
   #note(line: Buffer): void {
     const message = messageIn(line);
+    if (message.kind === "response") this.#shown.answered(message.id);
     if (message.kind !== "request") return;
-    if (message.method === "initialize") this.#initialize = message.params;
-    this.#open.set(JSON.stringify(message.id), message.id);
+    const { id, method, params } = message;
+    if (method === "initialize") this.#initialize = params;
+    this.#open.set(JSON.stringify(id), { id, prompted: method === PROMPT ? stringOf(params["sessionId"]) : null });
   }
 
   /** The supervisor has died, and the editor goes on. */
@@ -193,7 +215,7 @@ export class Shim {
     life?.destroy();
     socket.destroy();
     this.#link = null;
-    const unanswered = [...this.#open.values()];
+    const unanswered = [...this.#open.values()].map(({ id }) => id);
     this.#open.clear();
     if (end) return this.#over.resolve(end);
     await this.#lost(unanswered);
@@ -204,24 +226,36 @@ export class Shim {
   async #frame(frame: Frame): Promise<ShimEnd | null> {
     if ("control" in frame) {
       const { control } = frame;
-      if (control.type === "answered") this.#open.delete(JSON.stringify(control.id));
+      if (control.type === "answered") this.#answered(control.id);
+      else if (control.type === "shown") this.#shown.apply(control.change);
       else if (control.type === "agent") this.#agent = control.agent;
       else if (control.type === "opened") this.#opened.set(control.session, control.params, control.chosen);
       else if (control.type === "ended" || control.type === "failed") return control;
     } else if (frame.kind === DATA) {
       this.#isInLine = frame.bytes.at(-1) !== 0x0a;
-      await this.#output.write(frame.bytes);
+      const refusals = this.#isInLine ? [] : this.#refusals.splice(0);
+      await this.#output.write(frame.bytes, ...refusals);
     } else if (frame.kind === STDERR) await this.#stderr.write(frame.bytes);
     return null;
   }
 
+  #answered(id: RequestId): void {
+    const key = JSON.stringify(id);
+    const prompted = this.#open.get(key)?.prompted ?? null;
+    this.#open.delete(key);
+    if (prompted !== null) this.#shown.leave(prompted);
+  }
+
   /** The supervisor was killed: the editor is told, and the agent is not left behind. */
   async #lost(unanswered: readonly RequestId[]): Promise<void> {
-    if (this.#isInLine) await this.#output.write(Buffer.from("\n"));
+    const lineEnd = this.#isInLine ? [Buffer.from("\n")] : [];
     this.#isInLine = false;
+    await this.#output.write(...lineEnd, ...this.#refusals.splice(0));
     await this.#log("the supervisor of the agent has died. What was said so far is recorded");
     const message =
       "The process that records this agent has died. What was said so far is recorded. Send the next prompt to start it again.";
+    // What was open is closed before the prompt that it belongs to is answered.
+    for (const line of this.#shown.takeEnd()) await this.#output.write(line);
     for (const id of unanswered)
       await this.#output.write(lineOf({ id, error: { code: INTERNAL, message, data: { interrupted: true } } }));
     const agent = this.#agent;

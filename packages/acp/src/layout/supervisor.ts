@@ -195,7 +195,10 @@ export class Supervisor {
     this.#attached?.socket.end();
     this.#clients += 1;
     const client = this.#wrapped.attach({
-      write: (line, answers) => (answers === undefined ? out.data(line) : out.answer(line, answers)),
+      write: (line, answers, change) => {
+        if (answers !== undefined) return out.dataWith(line, { type: "answered", id: answers });
+        return change ? out.dataWith(line, { type: "shown", change }) : out.data(line);
+      },
     });
     const attached: Attached = { client, socket, out, state: "here" };
     this.#attached = attached;

@@ -2,11 +2,12 @@ import { createHash } from "node:crypto";
 import { basename } from "node:path";
 import { type AcpMessage, isHoldfastError, newId, type Recorder, type Store } from "holdfast";
 import { objectOf } from "./message.ts";
-import { RecordedSession } from "./recorded-session.ts";
+import { AGENT_SESSION, RecordedSession } from "./recorded-session.ts";
 
 const SESSION = "acp.session";
 const AGENT = "acp.agent";
 const PAGE = 50;
+const NAMES_PAGE = 1000;
 
 export interface ListedSession {
   readonly sessionId: string;
@@ -77,7 +78,11 @@ export class Library {
 
   /** A session that begins with the conversation of another one, and works in this folder. */
   async fork(source: RecordedSession, id: string, cwd: string): Promise<RecordedSession> {
-    const fork = await this.#store.fork(source.journal, { labels: { [SESSION]: id }, app: this.#app, cwd });
+    const fork = await this.#store.fork(source.journal, {
+      labels: { [SESSION]: id, [AGENT_SESSION]: id },
+      app: this.#app,
+      cwd,
+    });
     await fork.close();
     return this.#keep(new RecordedSession(id, await this.#recorderOf(fork.id)));
   }
@@ -88,7 +93,10 @@ export class Library {
     if (known) return known;
     const journal = await this.#journalOf(id);
     if (journal === null) return null;
-    return this.#keep(new RecordedSession(id, await this.#recorderOf(journal)));
+    const session = this.#keep(new RecordedSession(id, await this.#recorderOf(journal)));
+    // On a full disk: it is listed twice, and can be opened all the same.
+    await session.addLabel().catch(() => undefined);
+    return session;
   }
 
   async #recorderOf(journal: string): Promise<Recorder<AcpMessage>> {
@@ -126,6 +134,32 @@ export class Library {
       }),
       ...(next === undefined ? {} : { next }),
     };
+  }
+
+  /**
+   * For each id under which the agent may know one of these sessions: the id that editors know. Null: the session has
+   * another id at the agent now, and what the agent has under this one is left over.
+   */
+  async idsByAgentSession(): Promise<Map<string, string | null>> {
+    const ids = new Map<string, string | null>();
+    const own = new Set<string>();
+    for (let after: string | undefined; ; ) {
+      const query = { labels: { [AGENT]: this.#agent }, empty: true, limit: NAMES_PAGE };
+      const { sessions, next } = await this.#store.list({ ...query, ...(after === undefined ? {} : { after }) });
+      for (const { labels = {} } of sessions) {
+        const { [SESSION]: id, [AGENT_SESSION]: agentSession = id } = labels;
+        if (id === undefined || agentSession === undefined) continue;
+        own.add(id);
+        // An agent that counts its sessions uses an id again: then it has the newest one under it.
+        const isMoved = agentSession !== id;
+        if (!ids.has(agentSession) || (isMoved && ids.get(agentSession) === agentSession)) ids.set(agentSession, id);
+      }
+      if (next === undefined) break;
+      after = next;
+    }
+    for (const id of own) if (!ids.has(id)) ids.set(id, null);
+    for (const { agentSession, id } of this.#open.values()) ids.set(agentSession, id);
+    return ids;
   }
 
   async close(id: string): Promise<void> {

@@ -9,6 +9,8 @@ export class MergedList {
   readonly #library: Library;
   /** What the agent's pages had, so that no session is listed twice. */
   readonly #listed = new Set<string>();
+  /** The ids that editors know, by those of the agent, as they were when the list was begun. */
+  #ids: ReadonlyMap<string, string | null> | null = null;
 
   constructor(library: Library) {
     this.#library = library;
@@ -20,9 +22,9 @@ export class MergedList {
     if (cursor === null) this.#listed.clear();
     if (ask && !cursor?.startsWith(OURS)) {
       const { sessions, nextCursor } = objectOf(await ask(params)) ?? {};
-      const found = Array.isArray(sessions) ? sessions.map((one) => this.#named(one)) : [];
-      for (const one of found) this.#listed.add(stringOf(objectOf(one)?.["sessionId"]) ?? "");
-      return { sessions: found, nextCursor: stringOf(nextCursor) ?? OURS };
+      if (cursor === null || this.#ids === null) this.#ids = await this.#library.idsByAgentSession();
+      const found = Array.isArray(sessions) ? sessions : [];
+      return { sessions: found.flatMap((one) => this.#once(one)), nextCursor: stringOf(nextCursor) ?? OURS };
     }
     const after = cursor?.slice(OURS.length) || undefined;
     const { sessions, next } = await this.#library.list(stringOf(params["cwd"]) ?? undefined, after);
@@ -30,10 +32,15 @@ export class MergedList {
     return { sessions: fresh, ...(next === undefined ? {} : { nextCursor: `${OURS}${next}` }) };
   }
 
-  /** By the id that the editor knows. */
-  #named(listed: unknown): unknown {
+  /** By the id that the editor knows; nothing if it has been listed, or our own pages list it. */
+  #once(listed: unknown): readonly unknown[] {
     const entry = objectOf(listed);
-    const session = this.#library.ofAgent(stringOf(entry?.["sessionId"]) ?? "");
-    return session ? { ...entry, sessionId: session.id } : listed;
+    const agentSession = stringOf(entry?.["sessionId"]);
+    if (agentSession === null) return [listed];
+    const known = this.#ids?.get(agentSession);
+    const sessionId = known === undefined ? agentSession : known;
+    if (sessionId === null || this.#listed.has(sessionId)) return [];
+    this.#listed.add(sessionId);
+    return [sessionId === agentSession ? listed : { ...entry, sessionId }];
   }
 }

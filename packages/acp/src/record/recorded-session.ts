@@ -3,7 +3,7 @@ import { mergeChunks } from "./merge-chunks.ts";
 import { objectOf, type Params, stringOf } from "./message.ts";
 
 /** Notes of a session: the agent's own id for it, and what was said beside the conversation. */
-const AGENT_SESSION = "acp.agentSession";
+export const AGENT_SESSION = "acp.agentSession";
 const BESIDE = "acp.line";
 /** An agent may never end its calls: the oldest are forgotten first. */
 const OPEN_CALLS_MAX = 1000;
@@ -74,6 +74,13 @@ export class RecordedSession {
   async movedTo(agentSession: string): Promise<void> {
     await this.#recorder.note(AGENT_SESSION, { session: this.id, agent: agentSession });
     this.#agentSession = agentSession;
+    await this.#recorder.setLabels({ [AGENT_SESSION]: agentSession });
+  }
+
+  /** One that was moved before lists could show that has no label for it. */
+  async addLabel(): Promise<void> {
+    const labelled = this.#recorder.attributes.labels[AGENT_SESSION] ?? this.id;
+    if (labelled !== this.#agentSession) await this.#recorder.setLabels({ [AGENT_SESSION]: this.#agentSession });
   }
 
   async prompt({ sessionId: _, ...params }: Params): Promise<void> {

@@ -17,6 +17,8 @@ import { STEP_MS } from "./agent-process.ts";
 import type { AgentRequests } from "./agent-requests.ts";
 import type { Client, OpenedWith } from "./client.ts";
 import type { ClientRequests, FromClient } from "./client-requests.ts";
+import type { Line } from "./lines.ts";
+import { inPlaceOf, type LongLine, longLineError, longLineWords, refusalOf } from "./long-line.ts";
 import type { RunningAgent } from "./running-agent.ts";
 
 export interface AgentReaderParts {
@@ -75,9 +77,15 @@ export class AgentReader {
   }
 
   /** What arrived together. Updates of a session in a row are recorded together, and then passed on together. */
-  async #linesFromAgent(agent: RunningAgent, lines: readonly Buffer[]): Promise<void> {
+  async #linesFromAgent(agent: RunningAgent, lines: readonly Line[]): Promise<void> {
     let run: Run | null = null;
     for (const raw of lines) {
+      if (!Buffer.isBuffer(raw)) {
+        if (run) await this.#passOn(agent, run);
+        run = null;
+        await this.#longLine(agent, raw);
+        continue;
+      }
       const message = messageIn(raw);
       const session = this.#updated(agent, message);
       if (run && run.session !== session) {
@@ -95,6 +103,24 @@ export class AgentReader {
       run.out.push(session.id === session.agentSession ? raw : changed(raw, { session: session.id }));
     }
     if (run) await this.#passOn(agent, run);
+  }
+
+  /**
+   * What is too long is not passed on. Whoever waits for it is told so, and a session that misses it ends its turn.
+   * Throws if the line says too little for that: then every session may miss something.
+   */
+  async #longLine(agent: RunningAgent, long: LongLine): Promise<void> {
+    this.#parts.log(longLineWords("agent", long));
+    if (long.kind === "response") return this.#fromAgent(agent, messageIn(inPlaceOf(long)));
+    // Not awaited: an agent that does not read may be waiting to be read itself.
+    if (long.kind === "request") return void agent.to.write(refusalOf(long));
+    const { session: agentSession } = long;
+    if (agentSession === null) throw longLineError();
+    if (agent.unrecorded.has(agentSession) || agent.replays.drops(agentSession)) return;
+    const session = this.#parts.library.ofAgent(agentSession);
+    if (session) return this.#fail(agent, session, longLineError());
+    const content = { type: "text", text: longLineError().message };
+    await this.show(agentSession, { sessionUpdate: "agent_thought_chunk", content });
   }
 
   /** The recorded session that this is an update of. */
@@ -117,7 +143,8 @@ export class AgentReader {
       return this.#fail(agent, session, error);
     }
     const client = this.#parts.client();
-    if (client?.hears(session.id)) await client.write(out.length === 1 ? out[0]! : Buffer.concat(out));
+    const lines = out.length === 1 ? out[0]! : Buffer.concat(out);
+    if (client?.hears(session.id)) await client.writeUpdates(lines, session.id, updates);
   }
 
   async #fromAgent(agent: RunningAgent, message: Message): Promise<void> {
@@ -151,7 +178,14 @@ export class AgentReader {
       this.#parts.agentRequests.asked(agent, asked);
     }
     const moved = session && session.id !== agentSession ? { session: session.id } : {};
-    if (isHeard) await client!.write(changed(raw, { ...agent.changeForClient(message), ...moved }));
+    if (!isHeard) return;
+    const line = changed(raw, { ...agent.changeForClient(message), ...moved });
+    // One that is not recorded.
+    if (method === "session/update" && agentSession !== null)
+      return client!.writeUpdates(line, agentSession, [objectOf(params["update"]) ?? {}]);
+    if (!asked) return client!.write(line);
+    const call = stringOf(objectOf(params["toolCall"])?.["toolCallId"]);
+    return client!.writeRequest(line, agent.idForClient(asked.id), session?.id ?? agentSession, call);
   }
 
   /** A session that cannot be recorded is not passed on: its turn ends here. The other sessions go on. */
@@ -275,7 +309,7 @@ export class AgentReader {
   /** Shows the editor an update, if it has the session open. */
   async show(session: string, update: Params): Promise<void> {
     const client = this.#parts.client();
-    if (client?.hears(session)) await client.write(updateLine(session, update));
+    if (client?.hears(session)) await client.writeUpdates(updateLine(session, update), session, [update]);
   }
 }
 

@@ -3,6 +3,7 @@ import { INTERNAL, lineOf, type Params, type RequestId } from "../record/message
 import { AgentError } from "../record/own-requests.ts";
 import { Lanes } from "./lanes.ts";
 import { type Chosen, SessionSettings } from "./session-settings.ts";
+import { changeBy, changeByRequest, type ShownChange } from "./shown-change.ts";
 
 const NOT_FOUND = -32002;
 const BUSY =
@@ -10,8 +11,8 @@ const BUSY =
 
 /** Where an editor's lines go. Resolves when there is room for more. */
 export interface ClientOutput {
-  /** `answers`: the id of the editor's request that the line answers. */
-  write(line: Buffer, answers?: RequestId): Promise<void>;
+  /** `answers`: the id of the editor's request that the line answers. `shown`: what the editor shows after it. */
+  write(line: Buffer, answers?: RequestId, shown?: ShownChange | null): Promise<void>;
 }
 
 /** An editor that is attached, or was. */
@@ -47,6 +48,16 @@ export class Client {
 
   write(line: Buffer, answers?: RequestId): Promise<void> {
     return this.#output.write(line, answers);
+  }
+
+  /** Updates of a session, as lines. */
+  writeUpdates(lines: Buffer, session: string, updates: readonly Params[]): Promise<void> {
+    return this.#output.write(lines, undefined, changeBy(session, updates));
+  }
+
+  /** A request of the agent. `call`: what the person is asked about. */
+  writeRequest(line: Buffer, id: RequestId, session: string | null, call: string | null): Promise<void> {
+    return this.#output.write(line, undefined, changeByRequest(id, session, call));
   }
 
   answer(id: RequestId, answer: Params): Promise<void> {

@@ -7,7 +7,7 @@ import { MutedReplays } from "../record/muted-replays.ts";
 import { OwnRequests } from "../record/own-requests.ts";
 import type { RestoreParts } from "../record/restore.ts";
 import { AgentProcess } from "./agent-process.ts";
-import { LineSplitter } from "./lines.ts";
+import { type Line, LineSplitter } from "./lines.ts";
 import { Outlet } from "./outlet.ts";
 
 type Response = Extract<Message, { kind: "response" }>;
@@ -87,7 +87,7 @@ export class RunningAgent {
   }
 
   /** What it says, by lines that arrived together. */
-  async *lines(): AsyncGenerator<Buffer[], void, undefined> {
+  async *lines(): AsyncGenerator<Line[], void, undefined> {
     const lines = new LineSplitter();
     for await (const chunk of this.process.stdout) yield lines.push(chunk as Buffer);
     const rest = lines.end();

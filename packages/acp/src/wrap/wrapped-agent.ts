@@ -23,7 +23,8 @@ import { AgentReader } from "./agent-reader.ts";
 import { AgentRequests } from "./agent-requests.ts";
 import { Client, type ClientOutput, type OnOpened, type Opened, OpenedWith } from "./client.ts";
 import { ClientRequests } from "./client-requests.ts";
-import { LineSplitter } from "./lines.ts";
+import { type Line, LineSplitter } from "./lines.ts";
+import { inPlaceOf, longLineWords, refusalOf } from "./long-line.ts";
 import type { RunningAgent } from "./running-agent.ts";
 import { SessionOpener } from "./session-opener.ts";
 
@@ -180,11 +181,15 @@ export class WrappedAgent {
   // The editor
 
   /** Resolves when the next line may be read. What is said about a session stays in order. */
-  #fromClient(client: Client, raw: Buffer): Promise<void> {
-    const message = messageIn(raw);
+  #fromClient(client: Client, line: Line): Promise<void> {
+    if (!Buffer.isBuffer(line)) {
+      this.#options.log(longLineWords("editor", line));
+      return line.kind === "response" ? this.#fromClient(client, inPlaceOf(line)) : client.write(refusalOf(line));
+    }
+    const message = messageIn(line);
     // The agent may wait for this answer before it does what other messages wait for.
     if (message.kind === "response" || message.kind === "other") return this.#handle(client, message);
-    return client.lanes.run(this.#laneOf(client, message), raw.length, this.#mayTakeLong(message), () =>
+    return client.lanes.run(this.#laneOf(client, message), line.length, this.#mayTakeLong(message), () =>
       this.#handle(client, message),
     );
   }
@@ -313,7 +318,8 @@ export class WrappedAgent {
     const restored = await this.#opener.restore(session, params);
     await this.#reader.meanwhile(async () => {
       if (method === "session/load")
-        for (const update of await session.history()) await client.write(updateLine(session.id, update));
+        for (const update of await session.history())
+          await client.writeUpdates(updateLine(session.id, update), session.id, [update]);
       client.opened(session.id);
     });
     await this.#opener.tell(session, restored);

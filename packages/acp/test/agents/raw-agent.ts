@@ -9,8 +9,9 @@ import { createInterface } from "node:readline";
  * - `once`: of all agents with the same file, the first one accepts settings.
  *
  * A prompt is a list of steps, one for each text block: `ask` requests permission and waits for the answer, `die`
- * ends the process, `wait` never answers, `touch <path>` makes a file, `told` says what it was told to set, and
- * anything else is said.
+ * ends the process, `wait` never answers, `touch <path>` makes a file, `told` says what it was told to set, `endless`
+ * begins a line of more than 128 MiB, which a cancel ends, `garbage` begins one that is no message, and anything else
+ * is said.
  */
 type Any = Record<string, never> & { [name: string]: unknown };
 
@@ -19,6 +20,7 @@ const isLater = once !== null && existsSync(once);
 if (once !== null) writeFileSync(once, "");
 let asked = 0;
 let sessions = 0;
+let endOfLine = "";
 const told: string[] = [];
 const waiting = new Map<unknown, (answer: Any) => void>();
 const send = (message: object): void =>
@@ -26,6 +28,9 @@ const send = (message: object): void =>
 const say = (sessionId: unknown, update: object): void =>
   send({ method: "session/update", params: { sessionId, update } });
 const text = (words: string) => ({ sessionUpdate: "agent_message_chunk", content: { type: "text", text: words } });
+
+// Nobody reads it any more.
+process.stdout.on("error", () => process.exit(1));
 
 /** As the SDK does, it counts its requests from 0. */
 function ask(method: string, params: object): Promise<Any> {
@@ -38,6 +43,13 @@ async function prompt({ sessionId, prompt: blocks }: Any): Promise<object> {
   for (const { text: step } of blocks as unknown as { text: string }[]) {
     if (step === "die") process.exit(7);
     if (step === "wait") return new Promise(() => undefined);
+    if (step === "endless" || step === "garbage") {
+      const update = JSON.stringify({ method: "session/update", params: { sessionId, update: text("x") } });
+      process.stdout.write(step === "endless" ? update.slice(0, update.indexOf('x"')) : "not JSON ");
+      for (let mebibytes = 0; mebibytes < 129; mebibytes++) process.stdout.write("x".repeat(2 ** 20));
+      endOfLine = '"}}}}\n';
+      return new Promise(() => undefined);
+    }
     if (step === "told") say(sessionId, text(told.join(" ")));
     else if (step.startsWith("touch ")) writeFileSync(step.slice(6), "");
     else if (step.startsWith("ask")) {
@@ -73,7 +85,11 @@ for await (const line of createInterface({ input: process.stdin })) {
     waiting.get(id)?.(answer);
     continue;
   }
-  if (method === "session/cancel") told.push("cancelled");
+  if (method === "session/cancel") {
+    told.push("cancelled");
+    process.stdout.write(endOfLine);
+    endOfLine = "";
+  }
   if (id === undefined) continue;
   void answerTo(method, params).then((given) => {
     if (given === null) return;

@@ -3,13 +3,13 @@ import { mergeChunks } from "../../src/record/merge-chunks.ts";
 import { changed, messageIn } from "../../src/record/message.ts";
 import { restore } from "../../src/record/restore.ts";
 import { transcriptOf } from "../../src/record/transcript.ts";
-import { LineSplitter } from "../../src/wrap/lines.ts";
+import { type Line, LineSplitter } from "../../src/wrap/lines.ts";
 
 test("lines are split by bytes: characters cut in half, CRLF and a last line without its end come through unchanged", () => {
   const bytes = Buffer.from('{"a":"é🚀"}\r\n\n{"b":1}\nrest');
   for (let size = 1; size <= bytes.length; size++) {
     const splitter = new LineSplitter();
-    const lines: Buffer[] = [];
+    const lines: Line[] = [];
     for (let at = 0; at < bytes.length; at += size) lines.push(...splitter.push(bytes.subarray(at, at + size)));
     const rest = splitter.end();
     expect(lines.map(String)).toEqual(['{"a":"é🚀"}\r\n', "\n", '{"b":1}\n']);

@@ -242,6 +242,28 @@ test.each(["nothing", "resume"])(
   },
 );
 
+test("the supervisor is killed in the middle of a call: the editor is shown its end, before the prompt's", async () => {
+  using home = temporaryHome();
+  const editor = await open(home, "1");
+  const { sessionId } = await editor.agent.request(session.new, { cwd: home.work, mcpServers: [] });
+  const call = () => shownIn(editor.updates, sessionId).find((line) => line.startsWith("Run"));
+  const running = editor.agent.request(session.prompt, { sessionId, prompt: said("run") }).then(
+    () => "completed",
+    (error: Error) => `${error.message} ${call()}`,
+  );
+  await eventually(() => processesWith(`tool of ${home.path}`).length > 0 && factsOf(home)[0]?.agent != null);
+  await eventually(() => call() === "Run a command: in_progress");
+  process.kill(factsOf(home)[0]!.pid, "SIGKILL");
+  expect(await running).toMatch(/has died.*failed: Interrupted, outcome unknown/);
+  // The next prompt starts both again. The record says the same of the call.
+  await editor.agent.request(session.prompt, { sessionId, prompt: said("hello") });
+  const from = editor.updates.length;
+  await editor.agent.request(session.load, { sessionId, cwd: home.work, mcpServers: [] });
+  expect(shownIn(editor.updates.slice(from), sessionId).find((line) => line.startsWith("Run"))).toMatch(/failed/);
+  expect(await editor.leave()).toBe(0);
+  await gone(home);
+});
+
 test("MCP servers that are too large to keep are missing after a death of the supervisor, in words, until a load", async () => {
   using home = temporaryHome();
   const editor = await open(home, "1");

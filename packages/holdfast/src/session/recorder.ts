@@ -1,4 +1,5 @@
 import { type Admission, asMessageError, unfit } from "../admit/admit.ts";
+import { admitAttributes } from "../admit/attributes.ts";
 import { invalid, sessionClosed, turnEnded, turnOpen } from "../admit/refusals.ts";
 import { assertSize, MESSAGE_BYTES_MAX } from "../admit/size.ts";
 import { admitMessages } from "../admit/to-records.ts";
@@ -32,6 +33,7 @@ export class LiveRecorder<M> implements surface.Recorder<M> {
   readonly #parts: Omit<RecorderParts<M>, "conversation">;
   /** Closes what an earlier writer left open, in one unit with the next prompt. */
   #leftOpen: readonly SessionRecord[];
+  #labels: Record<string, string>;
   #turns: number;
   #turn: number | null = null;
   readonly #order = new InOrder();
@@ -41,6 +43,7 @@ export class LiveRecorder<M> implements surface.Recorder<M> {
     this.#parts = parts;
     this.id = parts.journal.id;
     this.attributes = conversation.attributes;
+    this.#labels = this.attributes.labels;
     this.#turns = conversation.turns;
     this.#leftOpen = leftOpenIn(conversation);
   }
@@ -84,6 +87,15 @@ export class LiveRecorder<M> implements surface.Recorder<M> {
     const given = this.#parts.admission.json(value, "value");
     assertSize("the note", "note", { name, value: given }, MESSAGE_BYTES_MAX);
     await this.#append([{ kind: "note", name, value: given }]);
+  }
+
+  async setLabels(labels: Record<string, string>): Promise<void> {
+    this.#assertOpen();
+    const { admission } = this.#parts;
+    const clean = { text: (text: string) => admission.text(text), path: (path: string) => path };
+    const { labels: all = {} } = admitAttributes({ labels: { ...this.#labels, ...labels } }, clean);
+    this.#labels = all;
+    await this.#append([{ kind: "session", labels: all }]);
   }
 
   async read(): Promise<Reading<M>> {

@@ -361,6 +361,8 @@ export interface Recorder<M> extends AsyncDisposable {
   /** Ends the turn, in one unit with its last messages. Throws what `append` throws. */
   endTurn(how: TurnEnd, last?: M[]): Promise<void>;
   note(name: string, value: Json): Promise<void>;
+  /** Adds these labels, or replaces those with the same names. Throws ATTRIBUTE_INVALID, and what `note` throws. */
+  setLabels(labels: Record<string, string>): Promise<void>;
   /** Reads the whole session from the journal. */
   read(): Promise<Reading<M>>;
   /** Records an open turn as aborted by "close", and releases the lease. */
@@ -402,8 +404,7 @@ export interface Turn<M> extends AsyncDisposable {
    * Call it to ask the model: it returns the messages to send and the draft of the answer, both as of this instant.
    * Anything recorded while the model answers (steering, results) is placed after the answer, which had not seen it
    * (R1). An assistant message that is appended takes the draft's place. A second request discards the draft of the
-   * first, so a retry needs nothing else. Records nothing. Throws TURN_ENDED, SESSION_CLOSED, and MESSAGE_UNFIT like
-   * `messages`.
+   * first, so a retry needs nothing else. Records nothing. Throws TURN_ENDED, SESSION_CLOSED, MESSAGE_UNFIT.
    */
   request(): TurnRequest<M>;
   /**

@@ -105,6 +105,25 @@ test("a fork takes labels of its own", async () => {
   expect((await store.read(recorder.id)).attributes.labels).toEqual({ id: "a", kind: "x" });
 });
 
+test("labels can be added and replaced later, and lists find the session by them", async () => {
+  await using store = await openStore("memory:", { redact: "credentials" });
+  const recorder = await store.record<AcpMessage>({ dialect: "acp", labels: { a: "1", b: "2" } });
+  await recorder.setLabels({ b: "3" });
+  await recorder.setLabels({ c: "4" });
+  await expect(recorder.setLabels({ d: 1 as never })).rejects.toMatchObject({ code: "ATTRIBUTE_INVALID" });
+  await recorder.close();
+  await expect(recorder.setLabels({ d: "5" })).rejects.toMatchObject({ code: "SESSION_CLOSED" });
+  const all = { a: "1", b: "3", c: "4" };
+  expect((await store.read(recorder.id)).attributes.labels).toEqual(all);
+  const { sessions } = await store.list({ labels: { b: "3" }, empty: true });
+  expect(sessions).toMatchObject([{ id: recorder.id, labels: all }]);
+  expect((await store.list({ labels: { b: "2" }, empty: true })).sessions).toEqual([]);
+  const again = await store.record<AcpMessage>(recorder.id);
+  await again.setLabels({ a: "6" });
+  await again.close();
+  expect((await store.read(recorder.id)).attributes.labels).toEqual({ ...all, a: "6" });
+});
+
 test("closing the store closes its recorders", async () => {
   const store = await openStore("memory:");
   const recorder = await store.record<AcpMessage>({ dialect: "acp" });
