@@ -106,8 +106,8 @@ export class AgentReader {
   }
 
   /**
-   * What is too long is not passed on. Whoever waits for it is told so, and a session that misses it ends its turn.
-   * Throws if the line says too little for that: then every session may miss something.
+   * Does not pass on a line that is too long. If it is a request or an answer, its sender or receiver gets an error; if
+   * it is an update, the turn of its session ends. Throws if its beginning does not show which session it belongs to.
    */
   async #longLine(agent: RunningAgent, long: LongLine): Promise<void> {
     this.#parts.log(longLineWords("agent", long));
