@@ -2,6 +2,7 @@ import * as fs from "node:fs";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { setTimeout as sleep } from "node:timers/promises";
+import { crc32 } from "node:zlib";
 import { openStore } from "holdfast";
 import { openFolderStore, openJournalStore } from "holdfast/store";
 import { peakBytes, resetPeak } from "./kernel.ts";
@@ -33,13 +34,9 @@ const tasks: Record<string, () => Promise<unknown>> = {
       return { records: kept.length, kept };
     }),
   /** The same with care for time and memory: chunks of the file, and the bytes of each line as text. */
-  parse: () =>
-    measured(async () => {
-      const kept: unknown[] = [];
-      for (const name of fs.readdirSync(join(root, "sessions", id)).sort())
-        parseFile(join(root, "sessions", id, name), kept);
-      return { records: kept.length, kept };
-    }),
+  parse: () => parseSession(() => true),
+  /** The same, and the checksum of each line: what nobody can leave out who promises to find damage. */
+  check: () => parseSession(hasItsChecksum),
   /** Resumes a session of messages, and looks at them as the next request would. */
   resume: async () => {
     const store = await openStore(root, { durability: "process" });
@@ -116,7 +113,23 @@ async function measured(work: () => Promise<{ records: number; kept: unknown }>)
   return { ms, peakMB: peak / 1e6, grownMB: (peak - rssBefore) / 1e6, records, alive: kept !== undefined };
 }
 
-function parseFile(path: string, kept: unknown[]): void {
+/** A line ends with its checksum: `,"crc":"00000000"}`. */
+function hasItsChecksum(bytes: Buffer, start: number, end: number): boolean {
+  return crc32(bytes.subarray(start, end - 18)) === Number.parseInt(bytes.toString("latin1", end - 10, end - 2), 16);
+}
+
+type IsWhole = (bytes: Buffer, start: number, end: number) => boolean;
+
+function parseSession(isWhole: IsWhole): Promise<unknown> {
+  return measured(async () => {
+    const kept: unknown[] = [];
+    for (const name of fs.readdirSync(join(root, "sessions", id)).sort())
+      parseFile(join(root, "sessions", id, name), kept, isWhole);
+    return { records: kept.length, kept };
+  });
+}
+
+function parseFile(path: string, kept: unknown[], isWhole: IsWhole): void {
   const fd = fs.openSync(path, "r");
   const buffer = Buffer.allocUnsafe(1024 * 1024);
   let filled = 0;
@@ -125,6 +138,7 @@ function parseFile(path: string, kept: unknown[]): void {
     filled += read;
     let start = 0;
     for (let end = buffer.indexOf(0x0a); end !== -1 && end < filled; end = buffer.indexOf(0x0a, start)) {
+      if (!isWhole(buffer, start, end)) throw new Error(`${path} is damaged`);
       kept.push(JSON.parse(buffer.toString("utf8", start, end)));
       start = end + 1;
     }

@@ -90,8 +90,8 @@ export async function bundleCommand(): Promise<readonly string[]> {
     ...SOURCES,
     input: { bin: join(cli, "src/bin.ts"), "search-worker": join(cli, "src/tools/files/search-worker.ts") },
     checks: CHECKS,
+    plugins: [builtins],
     external: [
-      /^node:/,
       /^commander$/,
       /^(?:ai|hono|ink|jsonc-parser|marked|react|string-width|zod)(?:\/|$)/,
       /^@hono\//,
@@ -101,11 +101,50 @@ export async function bundleCommand(): Promise<readonly string[]> {
     ],
     resolve: { conditionNames: ["holdfast-source", "node", "import", "default"] },
     transform: { target: "node24", jsx: "react-jsx" },
+    treeshake: { propertyReadSideEffects: false },
+  });
+  // What `--version` needs, what every command needs, and what opening a store needs: Node takes longer to find fifty
+  // files than to read three.
+  const behind = await modulesBehind(build);
+  const entries = [join(cli, "src/version.ts"), join(cli, "src/main.ts"), join(library, "src/session/store.ts")];
+  const groups = entries.map((entry, i) => {
+    const modules = behind(entry);
+    return {
+      name: ["version", "common", "sessions"][i]!,
+      priority: entries.length - i,
+      test: (id: string) => modules.has(id),
+    };
   });
   // No folders: the modules look for what stands beside them, and for package.json above them.
-  const files = await write(build, { dir: commandFolder, chunkFileNames: "[name]-[hash].js" });
+  const files = await write(build, {
+    dir: commandFolder,
+    chunkFileNames: "[name]-[hash].js",
+    codeSplitting: { groups },
+  });
   chmodSync(join(commandFolder, "bin.js"), 0o755);
   return files;
+}
+
+/** Finds the modules that are loaded together with a given one. */
+async function modulesBehind(
+  build: Awaited<ReturnType<typeof rolldown>>,
+): Promise<(entry: string) => ReadonlySet<string>> {
+  const { output } = await build.generate({ format: "esm" });
+  const chunks = new Map(output.flatMap((file) => (file.type === "chunk" ? [[file.fileName, file] as const] : [])));
+  return (entry) => {
+    const modules = new Set<string>();
+    const seen = new Set<string>();
+    const visit = (fileName: string): void => {
+      const chunk = chunks.get(fileName);
+      if (!chunk || seen.has(fileName)) return;
+      seen.add(fileName);
+      for (const id of chunk.moduleIds) modules.add(id);
+      for (const imported of chunk.imports) visit(imported);
+    };
+    for (const [fileName, { moduleIds }] of chunks) if (moduleIds.includes(entry)) visit(fileName);
+    if (modules.size === 0) throw new Error(`${entry} is not in the bundle`);
+    return modules;
+  };
 }
 
 async function write(build: Awaited<ReturnType<typeof rolldown>>, options: OutputOptions): Promise<readonly string[]> {
@@ -116,9 +155,10 @@ async function write(build: Awaited<ReturnType<typeof rolldown>>, options: Outpu
 
 /**
  * An `import` of one of Node's own modules makes Node load everything that the module exports, streams and workers
- * included; `process.getBuiltinModule` loads what is used. `node:crypto`, which takes the longest, is loaded when one
- * of its functions is called.
+ * included; `process.getBuiltinModule` loads what is used. The modules that take longest are loaded when one of their
+ * functions is first called; they may be imported only for those.
  */
+const LATE = ["node:crypto", "node:zlib"];
 const builtins: Plugin = {
   name: "builtins",
   resolveId: (id) => (id.startsWith("node:") ? { id: `\0${id}`, moduleSideEffects: false } : null),
@@ -127,12 +167,16 @@ const builtins: Plugin = {
     const name = id.slice(1);
     const module = (await import(name)) as Readonly<Record<string, unknown>>;
     const names = Object.keys(module).filter((member) => member !== "default" && /^[A-Za-z_]\w*$/.test(member));
+    // The first call replaces it, so that the others cost nothing more.
     const late = (member: string): string =>
-      `export function ${member}(...args) { return (builtin ??= process.getBuiltinModule("${name}")).${member}(...args); }`;
+      `export let ${member} = (...args) => (${member} = process.getBuiltinModule("${name}").${member})(...args);`;
     const early = (member: string): string =>
       `const $${member} = builtin.${member}; export { $${member} as ${member} };`;
-    if (name === "node:crypto")
-      return ["let builtin;", ...names.filter((member) => typeof module[member] === "function").map(late)].join("\n");
+    if (LATE.includes(name))
+      return names
+        .filter((member) => typeof module[member] === "function")
+        .map(late)
+        .join("\n");
     return [
       `const builtin = process.getBuiltinModule("${name}");`,
       ...names.map(early),

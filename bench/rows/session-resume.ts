@@ -40,7 +40,7 @@ export async function sessionResumeRow(bench: Bench, { figures, peers }: Results
 }
 
 /** The same with 100,000 messages, against the same messages as rows in SQLite: time and memory. */
-export async function sessionResumeLongRow(bench: Bench, { figures }: Results): Promise<void> {
+export async function sessionResumeLongRow(bench: Bench, { figures, peers }: Results): Promise<void> {
   const count = bench.size(MANY, MANY / 5);
   const { root, id } = await makeSession(bench.path("resume-long"), "anthropic", count);
   const table = bench.path("rows");
@@ -48,13 +48,14 @@ export async function sessionResumeLongRow(bench: Bench, { figures }: Results): 
   const tasks = [
     ["resume", root, id],
     ["rows", table],
+    ["check", root, id],
   ] as const;
   const rounds = await inTurn(bench, bench.size(7, 3), tasks, count);
   const what = `resume ${count.toLocaleString("en")} messages against the same rows in SQLite`;
   for (const [of, unit] of [
     ["ms", "time"],
     ["peakMB", "peak memory"],
-  ] as const)
+  ] as const) {
     figures.push({
       row: "session-resume-long",
       what: `${what}, ${unit}`,
@@ -63,6 +64,13 @@ export async function sessionResumeLongRow(bench: Bench, { figures }: Results): 
       rounds: rounds.map(([ours, theirs]) => ours![of] / theirs![of]),
       note: noteOf(rounds, 1),
     });
+    // The least that a journal with checksums can take.
+    peers.push({
+      what: `read, check and parse the lines of ${count.toLocaleString("en")} messages against the same rows in SQLite, ${unit}`,
+      unit: "×",
+      rounds: rounds.map(([, theirs, least]) => least![of] / theirs![of]),
+    });
+  }
 }
 
 function fillTable(path: string, entries: readonly Entry[]): void {

@@ -186,9 +186,16 @@ export const sessionSabotages: readonly Sabotage[] = [
   {
     name: "session: messages are read later than inside the call",
     file: "journal/lines/plain.ts",
-    find: "isSnapshot(value) ? { copy: value, isPlain: true } : copyPlain(value, path, leave);",
+    find: "isSnapshot(value) ? { copy: value, isPlain: true } : copyPlain(value, path, true);",
     replace: "({ copy: value, isPlain: false });",
     look: ["unit/session-snapshot"],
+  },
+  {
+    name: "session: a message is folded as the caller holds it",
+    file: "conversation/conversation.ts",
+    find: "const kept = frozenCopy(message);",
+    replace: "const kept = message;",
+    look: ["unit/session-log"],
   },
   {
     name: "session: bytes are handed out as they are held",
@@ -200,8 +207,29 @@ export const sessionSabotages: readonly Sabotage[] = [
   {
     name: "session: reasoning of another model counts as regular",
     file: "conversation/transcript.ts",
-    find: "if (isAnothers || item.redacted || !known.order.pass(item.entry, shown)) known.order = null;",
-    replace: "if (!known.order.pass(item.entry, shown)) known.order = null;",
+    find: "if (isAnothers || item.redacted || !known.order?.pass(item.entry, known.shown)) known.order = null;",
+    replace: "if (!known.order?.pass(item.entry, known.shown)) known.order = null;",
+    look: ["unit/view-regular"],
+  },
+  {
+    name: "session: the calls of exchanges that were passed over are forgotten",
+    file: "conversation/exchange.ts",
+    find: 'if (by === "agent") past.add(id);',
+    replace: "void by, void id;",
+    look: ["unit/view-regular"],
+  },
+  {
+    name: "session: an exchange that was passed over goes on",
+    file: "conversation/exchange.ts",
+    find: "    this.#passedOver.push(items);\n    this.#pairer.close();\n",
+    replace: "    this.#passedOver.push(items);\n",
+    look: ["unit/view-regular"],
+  },
+  {
+    name: "session: a message after one that is not regular counts as regular",
+    file: "conversation/transcript.ts",
+    find: "known.count !== items.length || ",
+    replace: "",
     look: ["unit/view-regular"],
   },
   {

@@ -20,6 +20,7 @@ export type {
   ListHints,
   ListOptions,
   Opened,
+  OpenOptions,
   Recovery,
   Snapshot,
   Summariser,

@@ -10,6 +10,7 @@ import type {
   ListOptions,
   NewRecord,
   Opened,
+  OpenOptions,
   Snapshot,
   Trashed,
   Verification,
@@ -207,7 +208,7 @@ export class PostgresStore implements JournalStore {
     );
   }
 
-  async open(id: string, options: WriterOptions = {}): Promise<Opened> {
+  async open(id: string, options: OpenOptions = {}): Promise<Opened> {
     this.#assertOpen();
     assertId(id);
     return this.#withClaim(id, async () => {
@@ -219,15 +220,20 @@ export class PostgresStore implements JournalStore {
         // and to make one takes longer than any of them.
         await this.#leases.sync();
         await this.#catalogue.comeFirst();
-        const account = await this.#readEpoch({ ...found, head: lease.head });
         const ledger = this.#ledger();
-        for (const record of account.records) ledger.absorb(record);
+        const records: JournalRecord[] = [];
+        const { onRecord = (record) => void records.push(record) } = options;
+        // Rows are whole or not there at all: a record counts as soon as it has arrived.
+        const account = await this.#readEpoch({ ...found, head: lease.head }, (record) => {
+          ledger.absorb(record);
+          onRecord(record);
+        });
         ledger.continueAt(account.next);
         ledger.setDurable(account.next - 1);
         const recovery = account.recovery();
         const state = { unclean: recovery.unclean, created: false, startSegment: account.format !== FORMAT };
         const journal = this.#journal(id, lease, ledger, newestSegment(found), options, state);
-        return { id, records: account.records, recovery, journal };
+        return { id, records, recovery, journal };
       });
     });
   }
@@ -468,11 +474,11 @@ export class PostgresStore implements JournalStore {
   }
 
   /** The current epoch, and nothing older (P7). */
-  async #readEpoch(found: SessionRow): Promise<Account> {
+  async #readEpoch(found: SessionRow, onRecord?: (record: JournalRecord) => void): Promise<Account> {
     const { place, head } = found;
     const { epoch } = newestSegment(found);
     const current = segmentsOf(found).filter(({ number }) => number >= epoch);
-    const account = new Account(current, { keep: true });
+    const account = new Account(current, { keep: true, onRecord });
     await this.#lines.each(place, current[0]!.first, head, (line) => account.take(line));
     account.end(head);
     return account;

@@ -98,11 +98,10 @@ describe.concurrent("chat in a real terminal", () => {
     expect(screen.replaceAll(/\n */g, "")).toContain("<U+200B>; rm precious");
     expect(screen).toContain('"always" allows: exactly this command');
     await terminal.say("v");
-    const all = await terminal.untilAll("Allow shell? Full request:");
-    const whole = all.slice(
-      all.indexOf("Allow shell? Full request:"),
-      all.indexOf("runs in:", all.indexOf("Full request:")),
-    );
+    // A terminal shows a prefix of what was written: all of the request is there once what follows it is.
+    const [whole] = (await terminal.untilAll(/Allow shell\? Full request:[\s\S]*?runs in:/)).match(
+      /Full request:[\s\S]*?runs in:/,
+    )!;
     expect(whole.match(/x/g)).toHaveLength(3_000);
     await terminal.say("no");
     await terminal.untilAll(/⊘ shell/);

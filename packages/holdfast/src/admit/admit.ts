@@ -31,8 +31,8 @@ export class Admission<M> {
   /** Throws MESSAGE_UNFIT, MESSAGE_NOT_JSON, RECORD_TOO_LARGE. `index`: its position in a given list. */
   message(message: M, index?: number): StoredMessage {
     try {
-      const { copy } = snapshotAround(message, "message");
-      return this.#redacted(this.#encoded(copy, message, index), copy);
+      const { copy, isPlain } = snapshotAround(message, "message");
+      return this.#redacted(this.#encoded(copy, isPlain, message, index), copy);
     } catch (error) {
       throw asMessageError(asReadError("message", error), index);
     }
@@ -42,24 +42,27 @@ export class Admission<M> {
   held(message: M, index: number): { readonly content: M; readonly stored: StoredMessage } {
     return readable("message", index, () => {
       const { copy, isPlain } = snapshotAround(message, "message");
-      const encoded = this.#encoded(copy, message, index);
+      const encoded = this.#encoded(copy, isPlain, message, index);
       const content = isPlain ? copy : this.#decoded(encoded);
       return { content, stored: this.#redacted(encoded, copy) };
     });
   }
 
-  #encoded(copy: M, message: M, index: number | undefined): Json {
+  #encoded(copy: M, isPlain: boolean, message: M, index: number | undefined): Json {
     const { dialect } = this;
     const why = dialect.check(copy);
     if (why !== null) throw unfitFor(dialect, why, message, index);
+    if (isPlain && !dialect.encode) return copy as Json;
     return snapshot(dialect.encode ? dialect.encode(copy) : (copy as Json), "message");
   }
 
   #redacted(encoded: Json, copy: M): StoredMessage {
     const role = this.dialect.role(copy);
-    const { value, changed } = this.redactor
-      ? redactMessage(encoded, this.redactor)
-      : { value: encoded, changed: false };
+    if (!this.redactor) {
+      assertSize("the message", "message", encoded, MESSAGE_BYTES_MAX);
+      return { stored: encoded, redacted: false, role };
+    }
+    const { value, changed } = redactMessage(encoded, this.redactor);
     assertSize("the message", "message", value, MESSAGE_BYTES_MAX);
     return { stored: snapshot(value, "message"), redacted: changed, role };
   }

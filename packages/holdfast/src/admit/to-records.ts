@@ -51,6 +51,7 @@ export interface AdmittedMessages {
 
 /** Throws MESSAGE_UNFIT, MESSAGE_NOT_JSON. Later changes by the caller have no effect (R19). */
 export function admitMessages<M>(admission: Admission<M>, given: Given<M>): AdmittedMessages {
+  if (isOne<M>(given)) return oneAdmitted(admission.message(given), null);
   const { messages, queued, isAlone } = readable("message", undefined, () => toList<M>(given));
   if (isAlone) return oneAdmitted(admission.message(messages[0]!), queued);
   if (messages.length === 0) throw unfit("the list of messages is empty");
@@ -65,6 +66,15 @@ export function toAdmitted(stored: readonly StoredMessage[]): AdmittedMessages {
   const prompt = stored.length === 1 ? 0 : stored.findIndex(({ role }) => role === "user");
   const isAnswer = stored.some(({ role }) => role === "assistant");
   return { stored, queued: null, isAnswer, prompt: Math.max(0, prompt) };
+}
+
+/** Neither a list nor from the queue: nearly all of them. False also for a value that cannot be read. */
+function isOne<M>(given: Given<M>): given is M {
+  try {
+    return !Array.isArray(given) && !isQueued<M>(given);
+  } catch {
+    return false;
+  }
 }
 
 function toList<M>(given: Given<M>): { messages: readonly M[]; queued: string | null; isAlone: boolean } {

@@ -1,15 +1,15 @@
 import { defined } from "../defined.ts";
 import type { Dialect, Entry, Metadata } from "../dialects/dialect.ts";
 import { HoldfastError } from "../errors.ts";
-import type { JournalRecord, Json } from "../journal/record.ts";
+import type { JournalRecord, Json, NewRecord } from "../journal/record.ts";
 import type { Attributes } from "./attributes.ts";
 import { type DraftState, Drafts } from "./draft-state.ts";
 import type { Exchange } from "./exchange.ts";
 import type { Item } from "./item.ts";
 import type { PendingEdits } from "./pending-edits.ts";
-import { isKnownKind, storedRecord } from "./record-schema.ts";
+import { isKnownKind, isWholeMessage, storedRecord } from "./record-schema.ts";
 import type * as records from "./records.ts";
-import { deepFreeze } from "./snapshot.ts";
+import { deepFreeze, frozenCopy } from "./snapshot.ts";
 import { sameCalls, ToolStarts } from "./tool-starts.ts";
 import { Transcript } from "./transcript.ts";
 import { addWriter, endTurn, isWriterOf, resumeTurn, type TurnState, turnFrom, type Writer } from "./turn-state.ts";
@@ -180,8 +180,32 @@ export class Conversation<M> {
     const known = storedRecord(record) as Stamped<records.SessionRecord> | null;
     if (known) this.#apply(known);
     else if ((record as JournalRecord).must === true && !isKnownKind(record.kind)) throw mustKnow(record.kind);
+    this.#touch(at);
+  }
+
+  /** The writer of the turn has written something. */
+  #touch(at: string): void {
     const turn = this.#turn;
     if (turn && !turn.ended && isWriterOf(turn, this.#writer)) turn.lastAt = at;
+  }
+
+  /**
+   * Adds a message that this process has just written, as `add` would, without a copy of its record. Returns false if
+   * the record has to be copied for `add`.
+   */
+  addMessage(record: NewRecord, seq: number, at: string): boolean {
+    if (!isWholeMessage(record) || record.value !== undefined) return false;
+    if (this.#checkpoint || seq !== this.#head + 1) return false;
+    this.#head = seq;
+    this.#at = at;
+    this.#version += 1;
+    const { id, turn, step, message, model } = record;
+    const kept = frozenCopy(message);
+    const added: Stamped<records.MessageRecord> = { kind: "message", id, turn, step, message: kept, seq, at };
+    if (model !== undefined) added.model = model;
+    this.#message(added);
+    this.#touch(at);
+    return true;
   }
 
   get #said(): Transcript<M> {

@@ -33,6 +33,8 @@ export class Exchange<M> {
   /** The ids of all earlier calls made to the agent's tools. A set of them is made when one is looked for: rarely. */
   readonly #pastIds: string[] = [];
   #past: Set<string> | null = null;
+  /** Earlier items whose calls have not been read. */
+  #passedOver: (readonly Item<M>[])[] = [];
   /** Withdrawn items that are still in the list; removed at the next read. */
   readonly #withdrawn = new Set<Item<M>>();
   #count = 0;
@@ -58,6 +60,13 @@ export class Exchange<M> {
   /** Whether the assistant's next message starts another exchange. */
   get isClosed(): boolean {
     return this.#pairer.isClosed;
+  }
+
+  /** Whether every call has its result. */
+  get isAnswered(): boolean {
+    const calls = this.#calls;
+    for (let i = 0; i < calls.length; i++) if (!calls[i]!.answer) return false;
+    return true;
   }
 
   /** In order. */
@@ -136,9 +145,28 @@ export class Exchange<M> {
       if (answer?.from !== "repair") return false;
       isKnown = true;
     }
-    if (isKnown) return true;
-    this.#past ??= new Set(this.#pastIds);
-    return this.#past.has(id);
+    return isKnown || this.#pastCalls().has(id);
+  }
+
+  #pastCalls(): Set<string> {
+    const past = this.#past ?? new Set(this.#pastIds);
+    this.#past = past;
+    for (const items of this.#passedOver.splice(0)) {
+      for (const { role, entry } of items) {
+        if (role !== "assistant") continue;
+        for (const { id, by } of this.#dialect.calls(entry.message)) if (by === "agent") past.add(id);
+      }
+    }
+    return past;
+  }
+
+  /**
+   * Ends the exchange: these items follow it and are over, and the next one to add is the assistant's, which starts
+   * another. They must be regular (order/regular.ts): of their calls, nothing but the ids matters any more.
+   */
+  passOver(items: readonly Item<M>[]): void {
+    this.#passedOver.push(items);
+    this.#pairer.close();
   }
 
   /** Forgets this exchange but keeps what is known about earlier ones. */

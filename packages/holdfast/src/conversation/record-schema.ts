@@ -138,7 +138,7 @@ const SHAPES: { readonly [K in Kind]: Clean } = {
  * unknown kind, or lacks what its kind requires.
  */
 export function storedRecord(record: JournalRecord | SessionRecord): SessionRecord | null {
-  if (record.kind === "message" && isWholeMessage(record as JournalRecord)) return record as SessionRecord;
+  if (isWholeMessage(record)) return record;
   return isKnownKind(record.kind) ? ((SHAPES[record.kind](record) as SessionRecord | undefined) ?? null) : null;
 }
 
@@ -146,7 +146,8 @@ export function storedRecord(record: JournalRecord | SessionRecord): SessionReco
  * A message with all that it needs, and none of the members that few messages have. Most records are such, and to read
  * members by their names in the source is far faster than by names in a table.
  */
-function isWholeMessage(record: JournalRecord): boolean {
+export function isWholeMessage<R extends { readonly kind: string }>(record: R): record is R & MessageRecord {
+  if (record.kind !== "message") return false;
   const { id, turn, step, message: said, model } = record as Partial<MessageRecord>;
   if (typeof id !== "string" || typeof step !== "string" || said === undefined || count(turn) === undefined)
     return false;

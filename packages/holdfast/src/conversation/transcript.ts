@@ -1,6 +1,7 @@
 import type { Dialect, Entry, Metadata, Outcome } from "../dialects/dialect.ts";
 import { regularOrder } from "../dialects/index.ts";
 import type { FoundResult } from "../dialects/order/open-calls.ts";
+import { closesExchange, type Reader } from "../dialects/order/pairing.ts";
 import type { RegularOrder } from "../dialects/order/regular.ts";
 import type { Json } from "../journal/record.ts";
 import { isWellFormed } from "../text/well-formed.ts";
@@ -27,10 +28,20 @@ interface Regularity<M> {
   model?: string | undefined;
 }
 
+/** Items at the end that the exchange has not been told of. All are regular. */
+interface Untold {
+  /** The index of the first. */
+  readonly from: number;
+  /** The index of the one that starts the last exchange; -1 if they belong to the one before them. */
+  begins: number;
+  /** Whether the assistant's next message starts another exchange. */
+  isClosed: boolean;
+}
+
 /** Everything said in this epoch, in order, and its live end. */
 export class Transcript<M> {
   readonly changed: PendingEdits<M>;
-  readonly #dialect: Dialect<M>;
+  readonly #dialect: Dialect<M> & Pick<Reader<M>, "interleaved">;
   readonly #items: Item<M>[] = [];
   /** Replaced items that are still in the list; removed at the next read. */
   readonly #gone = new Set<Item<M>>();
@@ -45,6 +56,7 @@ export class Transcript<M> {
   /** For repeated passes over everything; null until something changes the past. */
   #again: Dialect<M> | null = null;
   #exchange: Exchange<M>;
+  #untold: Untold | null = null;
   /** From this index on, the live end must be recomputed when it is next needed. */
   #staleFrom = Number.POSITIVE_INFINITY;
   /** What is known of the items' regularity; null until it is asked for, and after a change of the past. */
@@ -59,12 +71,15 @@ export class Transcript<M> {
     this.#exchange = new Exchange(dialect);
   }
 
+  /** A caller may change the list: by then the exchange has been told of everything in it. */
   get items(): Item<M>[] {
+    if (this.#untold) this.#tell();
     if (this.#gone.size > 0) this.#takeOut();
     return this.#items;
   }
 
   get exchange(): Exchange<M> {
+    if (this.#untold) this.#tell();
     if (this.#staleFrom < Number.POSITIVE_INFINITY) this.#findExchange();
     return this.#exchange;
   }
@@ -89,19 +104,25 @@ export class Transcript<M> {
    */
   get regular(): readonly M[] | null {
     const { items } = this;
+    const known = this.#regularity();
+    while (known.order && known.count < items.length) this.#passNext(known, items[known.count]!);
+    return known.order?.isSettled && !this.changed.saved() ? known.shown : null;
+  }
+
+  #regularity(): Regularity<M> {
     this.#regular ??= { order: regularOrder(this.#dialect), shown: [], count: 0 };
-    const known = this.#regular;
-    const { shown } = known;
-    for (; known.order && known.count < items.length; known.count++) {
-      const item = items[known.count]!;
-      if (!isShown(item)) continue;
-      const { model = known.model } = item.entry;
-      // Reasoning of another model, and behind redacted text, is not sent.
-      const isAnothers = known.model !== undefined && model !== known.model;
-      known.model = model;
-      if (isAnothers || item.redacted || !known.order.pass(item.entry, shown)) known.order = null;
-    }
-    return known.order?.isSettled && !this.changed.saved() ? shown : null;
+    return this.#regular;
+  }
+
+  /** Looks at the next item. */
+  #passNext(known: Regularity<M>, item: Item<M>): void {
+    known.count += 1;
+    if (!isShown(item)) return;
+    const { model = known.model } = item.entry;
+    // Reasoning of another model, and behind redacted text, is not sent.
+    const isAnothers = known.model !== undefined && model !== known.model;
+    known.model = model;
+    if (isAnothers || item.redacted || !known.order?.pass(item.entry, known.shown)) known.order = null;
   }
 
   find(id: string): Item<M> | null {
@@ -112,13 +133,14 @@ export class Transcript<M> {
   message(record: Stamped<records.MessageRecord>): Item<M> | null {
     if (this.#byId.has(record.id)) return null;
     const item = this.#itemOf(this.entryOf(record), "message", record);
+    // A unit that was requested may hold several responses, with the results between them.
+    const isPlaced = item.role === "assistant" || this.#answer?.step === item.entry.step;
+    const at = isPlaced ? this.#placeOf(item.entry) : null;
+    if (at === null && this.#pushRegular(item)) return item;
     const results = item.role === "tool" ? this.#dialect.results(item.entry.message) : undefined;
     if (results && item.entry.late !== true && this.#isLate(item.entry.message, results)) {
       item.entry = Object.freeze({ ...item.entry, late: true as const });
     }
-    // A unit that was requested may hold several responses, with the results between them.
-    const isPlaced = item.role === "assistant" || this.#answer?.step === item.entry.step;
-    const at = isPlaced ? this.#placeOf(item.entry) : null;
     if (at === null) this.#push(item, results);
     else this.#insert(item, at);
     return item;
@@ -303,6 +325,38 @@ export class Transcript<M> {
     this.items.splice(at, 0, item);
     this.#byId.set(item.entry.id, item);
     this.#reindex(at);
+  }
+
+  /**
+   * Adds an item that continues a regular conversation, as nearly all do. It answers open calls or none, so the
+   * exchange need not be told before somebody asks for it; of a long journal it is then told the last exchange alone.
+   * False: not regular, nothing was added.
+   */
+  #pushRegular(item: Item<M>): boolean {
+    const items = this.#items;
+    const known = items.length === 0 ? this.#regularity() : this.#regular;
+    if (!known?.order || known.count !== items.length || !isShown(item)) return false;
+    this.#passNext(known, item);
+    if (!known.order) return false;
+    const { role } = item;
+    this.#untold ??= { from: items.length, begins: -1, isClosed: this.exchange.isClosed };
+    if (role !== "assistant") this.#untold.isClosed ||= closesExchange(role, this.#dialect.interleaved === true);
+    else if (this.#untold.isClosed) {
+      this.#untold.begins = items.length;
+      this.#untold.isClosed = false;
+    }
+    this.#answer = null;
+    items.push(item);
+    this.#byId.set(item.entry.id, item);
+    return true;
+  }
+
+  #tell(): void {
+    const { from, begins } = this.#untold!;
+    const items = this.#items;
+    this.#untold = null;
+    if (begins > from) this.#exchange.passOver(items.slice(from, begins));
+    for (let at = Math.max(from, begins); at < items.length; at++) this.#exchange.add(items[at]!);
   }
 
   #push(item: Item<M>, results?: readonly FoundResult[]): void {

@@ -34,11 +34,12 @@ export function makeDatabaseFile(disk: Disk, path: string): DiskStat {
       if (errnoOf(error) !== "EEXIST") throw error;
     }
   }
+  let made: DiskStat | null = null;
   for (const file of databaseFiles(path)) {
     const found = disk.stat(file);
     if (found) assertStoreFile(file, found);
+    if (file === path) made = found;
   }
-  const made = disk.stat(path);
   if (!made) throw Object.assign(new Error(`${path} was removed`), { code: "ESTALE" });
   return made;
 }

@@ -59,6 +59,11 @@ export interface Disk {
   watch(path: string, onChange: () => void): () => void;
   /** The type of the network file system that holds the path (`nfs`), or null. */
   networkKind(path: string): string | null;
+  /**
+   * Names the current run of the operating system; null where it has no name. While it stays the same, no power cut has
+   * undone a change that was not synced.
+   */
+  bootId(): string | null;
 }
 
 export type OpenMode = "read" | "append" | "update" | "create";
@@ -91,11 +96,13 @@ export interface DiskFile {
   /** Describes the open file, regardless of its current name. */
   stat(): DiskStat;
   truncate(size: number): void;
+  /** fdatasync: content and size written before the call are durable when it resolves. */
+  sync(): Promise<void>;
   /**
-   * fdatasync: content and size written before the call are durable when it resolves. `isAlone`: one caller waits for
-   * it, and nothing else, so it may happen inside the call.
+   * The same inside the call, if syncs of this file are fast. Returns false if it did nothing. For one caller that
+   * waits, and nothing else: the event loop waits too.
    */
-  sync(isAlone?: boolean): Promise<void>;
+  syncIfFast?(): boolean;
   syncNow(): void;
   close(): void;
 }

@@ -2,6 +2,10 @@
 const FAST_MS = 1;
 /** The number of fast syncs in a row that moves the next one to the calling thread. */
 const FAST_MIN = 4;
+/**
+ * Of this many syncs, one may be slow: now and then, a busy event loop hears late of one that ran in the thread pool.
+ */
+const RECENT = 8;
 /** About what a fast sync saves on the calling thread. */
 const SAVED_MS = 0.1;
 /** The most that one stall can cost in saved time: the next thousand fast syncs run in the thread pool. */
@@ -11,19 +15,21 @@ const HELD_MS = 10;
 
 /**
  * Where the next sync of a file runs. On the calling thread it takes about a quarter less time, because no other thread
- * has to wake up, but it blocks the event loop. So it runs there after a few fast ones in a row, and in the thread pool
- * otherwise. A slow one that blocked its caller runs up a debt, and fast ones pay it off: over time, slow syncs block
- * the event loop for no longer than fast ones save.
+ * has to wake up, but it blocks the event loop. So it runs there after a few fast ones in a row, or if all of the
+ * recent ones but one were fast, and in the thread pool otherwise. A slow one that blocked its caller runs up a debt,
+ * and fast ones pay it off: over time, slow syncs block the event loop for no longer than fast ones save.
  */
 export class SyncPace {
+  /** The fast syncs since the last slow one, and between that one and the slow one before it. */
   #fast = 0;
+  #fastBefore = 0;
   #owedMs = 0;
   /** When the first of the syncs ran that have blocked the event loop since it last turned; null if none has. */
   #heldSince: number | null = null;
 
   /** Whether the next sync may block its caller. */
   mayBlock(nowMs: number): boolean {
-    if (this.#fast < FAST_MIN || this.#owedMs > 0) return false;
+    if (this.#owedMs > 0 || !this.#isFast()) return false;
     if (this.#heldSince === null) {
       this.#heldSince = nowMs;
       setImmediate(() => {
@@ -38,8 +44,13 @@ export class SyncPace {
       this.#fast += 1;
       this.#owedMs = Math.max(0, this.#owedMs - SAVED_MS);
     } else {
+      this.#fastBefore = this.#fast;
       this.#fast = 0;
       if (didBlock) this.#owedMs = Math.min(OWED_MAX_MS, this.#owedMs + ms - FAST_MS);
     }
+  }
+
+  #isFast(): boolean {
+    return this.#fast >= FAST_MIN || this.#fastBefore + 1 + this.#fast >= RECENT;
   }
 }

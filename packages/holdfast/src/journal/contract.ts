@@ -38,6 +38,11 @@ export interface Summariser {
    * belongs to the caller.
    */
   add(row: Json, record: JournalRecord | (NewRecord & { readonly seq: number; readonly at: string })): Json;
+  /**
+   * Whether `add` may change the row. Most records of an append do not, and then `add` need not be called. Without this
+   * method, it is called for every record.
+   */
+  concerns?(row: Json, record: NewRecord): boolean;
   /** Should this record carry the row as its `summary`? (`segment` and `closed` always do.) */
   carries(record: NewRecord): boolean;
   /**
@@ -150,6 +155,11 @@ export interface ListOptions {
   readonly limit?: number;
   /** `next` of the previous page. */
   readonly after?: string;
+  /**
+   * Called with each session of the page, in order. A store that does so need not hold all of them in memory, and
+   * leaves them out of `sessions`; one that does not returns them as usual.
+   */
+  readonly visit?: (listed: Listed) => void;
 }
 
 /**
@@ -174,6 +184,15 @@ export interface WriterOptions {
   readonly app?: string;
   /** Members to add to the `opened` record. */
   readonly opened?: Readonly<Record<string, Json>>;
+}
+
+export interface OpenOptions extends WriterOptions {
+  /**
+   * Called with each record of the current epoch, in order, as soon as it is read and known to count: the caller can
+   * work while the rest arrives. A store that calls it returns no `records`; one that does not returns them all. It
+   * must not throw or change the record. If `open` rejects, the records it was called with mean nothing.
+   */
+  readonly onRecord?: (record: JournalRecord) => void;
 }
 
 export interface AppendOptions {
@@ -289,7 +308,7 @@ export interface JournalStore extends AsyncDisposable {
    * Takes the lease, heals, and returns the records of the current epoch, all durable (except a final `closed`). Throws
    * SESSION_NOT_FOUND, SESSION_BUSY { holder, sameProcess }, FORMAT_NEWER.
    */
-  open(id: string, options?: WriterOptions): Promise<Opened>;
+  open(id: string, options?: OpenOptions): Promise<Opened>;
   /** Reads the current epoch without taking the lease; writes nothing. */
   read(id: string): Promise<Snapshot>;
   /** Yields all records from seq `from` (default 1) to the current end, complete units only; writes nothing. */

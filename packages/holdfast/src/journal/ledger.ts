@@ -72,8 +72,10 @@ export class Ledger {
     return this.#durable;
   }
   get row(): Json {
-    this.#takeCarried();
-    for (const record of this.#unadded.splice(0)) this.#row = this.#add(this.#row, record);
+    if (this.#unadded.length > 0) {
+      this.#takeCarried();
+      for (const record of this.#unadded.splice(0)) this.#row = this.#add(this.#row, record);
+    }
     return this.#row;
   }
   /** When the newest record was written. */
@@ -236,7 +238,7 @@ export class Ledger {
     let carried = false;
     const summary = (i: number): string | undefined => {
       const record = records[i]!;
-      row = this.#add(row, { ...record, seq: seq + i, at });
+      if (this.#summariser?.concerns?.(row, record) !== false) row = this.#add(row, { ...record, seq: seq + i, at });
       const isDue = i === records.length - 1 && !carried && this.#bytesSinceRow >= ROW_EVERY_BYTES;
       const carries =
         isDue || record.kind === "segment" || record.kind === "closed" || this.#summariser?.carries(record);

@@ -47,7 +47,8 @@ export class OrderClock {
   /** The wall clock's time, in milliseconds since 1970. */
   now(): number {
     const wallMs = this.#wall();
-    if (this.#monotonic) this.#compare(wallMs, this.#monotonic());
+    // Within one millisecond there is nothing to compare yet: the next one is compared with the first of this one.
+    if (this.#monotonic && wallMs !== this.#wallMs) this.#compare(wallMs, this.#monotonic());
     const othersMs = this.#othersMs;
     this.#othersMs = Number.NaN;
     // No further ahead than necessary. Within one millisecond, the clock cannot tell which came later.

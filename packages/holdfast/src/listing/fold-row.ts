@@ -69,6 +69,7 @@ export function sessionSummariser(dialectNamed: Dialects): Summariser {
           return json;
       }
     },
+    concerns: (json, record) => (record.kind === "message" ? isSought(json, record) : true),
     carries: ({ kind }) => CARRIERS.has(kind),
     read: (json) => (isRow(json) ? asJson(rowOf(json)) : null),
   };

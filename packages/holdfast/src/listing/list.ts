@@ -1,8 +1,20 @@
 import { defined } from "../defined.ts";
+import { type Shape, shapeOf } from "../dialects/shape.ts";
 import { isHoldfastError } from "../errors.ts";
 import type { JournalStore, Listed, ListOptions, Trashed } from "../journal/contract.ts";
 import { checkQuery, type ListQuery, type Summary, type TrashedSession, type Wanted } from "./query.ts";
-import { rowOf, type SessionRow } from "./row.ts";
+import {
+  isEmptyIn,
+  labelsIn,
+  linkIn,
+  queuedIn,
+  rowOf,
+  type SessionRow,
+  stateIn,
+  stringIn,
+  titleIn,
+  turnsIn,
+} from "./row.ts";
 
 /** A store may examine every session for each page, so pages grow when few rows match. */
 const PAGE_GROWTH = 4;
@@ -24,19 +36,22 @@ export async function listSessions(
   realPath: (path: string) => string,
 ): Promise<Page> {
   const wanted = checkQuery(query, realPath);
-  const sessions: Summary[] = [];
+  let sessions: Summary[] = [];
   let after = query.after;
   let size = wanted.limit;
   for (;;) {
-    const page = await store.list(pageOptions(wanted, size, after));
-    const found = await choose(store, page.sessions, wanted, wanted.limit - sessions.length);
-    if (found.seen < page.sessions.length && !found.isOver) {
+    const choice = new Choice(wanted, wanted.limit - sessions.length);
+    const visit = (listed: Listed): void => choice.see(listed);
+    const page = await store.list({ ...pageOptions(wanted, size, after), visit });
+    for (const listed of page.sessions) choice.see(listed);
+    if (choice.isFull) {
       // More than fits. Only the store makes cursors, and only for the end of a page, so this page must end here.
-      size = found.seen;
+      size = choice.seen;
       continue;
     }
-    sessions.push(...found.chosen);
-    if (found.isOver || page.next === undefined) return { sessions };
+    const made = await choice.made(store);
+    sessions = sessions.length === 0 ? made : [...sessions, ...made];
+    if (choice.isOver || page.next === undefined) return { sessions };
     if (sessions.length === wanted.limit) return { sessions, next: page.next };
     after = page.next;
     size = Math.max(wanted.limit - sessions.length, size * PAGE_GROWTH, PAGE_MIN);
@@ -58,22 +73,22 @@ export async function* unfinishedFirst(
   const mine = { ...where, parentSession: null };
   // A turn that was interrupted must not be missed because another session finished after it.
   const unfinished = { ...hints, noneOf: { ...hints.noneOf, state: ["idle"] } };
-  yield* free(store, { where: mine, hints: unfinished }, ({ state }) => state !== "idle");
-  yield* free(store, { where: mine, hints }, ({ state }) => state === "idle");
+  yield* free(store, { where: mine, hints: unfinished }, (state) => state !== "idle");
+  yield* free(store, { where: mine, hints }, (state) => state === "idle");
 }
 
 async function* free(
   store: JournalStore,
   wanted: Pick<Wanted, "where" | "hints">,
-  fits: (row: SessionRow) => boolean,
+  fits: (state: SessionRow["state"]) => boolean,
 ): AsyncGenerator<string, void, undefined> {
   let after: string | undefined;
   let size = PAGE_MIN;
   do {
     const page = await store.list(pageOptions(wanted, size, after));
     for (const listed of page.sessions) {
-      const row = rowOf(listed.summary);
-      if (isEmpty(row) || !fits(row)) continue;
+      const shape = shapeIn(listed);
+      if (isEmptyIn(shape) || !fits(stateIn(shape))) continue;
       // If a session is not in use, its last record is `closed`, or its writer died (S14).
       if (!listed.closed && !listed.unreadable && (await isHeld(store, listed).catch(isUntold))) continue;
       yield listed.id;
@@ -91,54 +106,77 @@ function pageOptions(
   return after === undefined ? { where, hints, limit } : { where, hints, limit, after };
 }
 
-/** Up to a given number of matching rows; how many rows were examined; and whether all later ones are too old. */
-async function choose(
-  store: JournalStore,
-  rows: readonly Listed[],
-  wanted: Wanted,
-  limit: number,
-): Promise<{ readonly chosen: Summary[]; readonly seen: number; readonly isOver: boolean }> {
-  const chosen: Summary[] = [];
-  let seen = 0;
-  for (const listed of rows) {
-    if (chosen.length === limit) break;
-    // No session's last write is later than its sort key: from here on, all are too old.
-    if ((listed.stamp ?? listed.at) < wanted.since) return { chosen, seen, isOver: true };
-    seen++;
-    const row = rowOf(listed.summary);
-    // Only an open turn needs to ask for its holder. Awaiting the others would double the time of a long list.
-    const summary =
-      row.state === "open" && !listed.unreadable
-        ? await openSummary(store, listed, row, wanted)
-        : settledSummary(listed, row, wanted);
-    if (summary) chosen.push(summary);
+/** A session whose last turn is open: only its lock knows whether it is running (S14). */
+interface OpenRow {
+  readonly listed: Listed;
+  readonly shape: Shape;
+}
+
+/** Chooses up to a given number of matching rows. */
+class Choice {
+  readonly #wanted: Wanted;
+  readonly #limit: number;
+  readonly #chosen: (Summary | OpenRow)[] = [];
+  #hasOpen = false;
+  /** How many rows were examined. */
+  seen = 0;
+  /** There were more rows than fit. */
+  isFull = false;
+  /** All later rows are too old. */
+  isOver = false;
+
+  constructor(wanted: Wanted, limit: number) {
+    this.#wanted = wanted;
+    this.#limit = limit;
   }
-  return { chosen, seen, isOver: false };
+
+  see(listed: Listed): void {
+    if (this.isFull || this.isOver) return;
+    if (this.#chosen.length === this.#limit) {
+      this.isFull = true;
+      return;
+    }
+    // No session's last write is later than its sort key: from here on, all are too old.
+    if ((listed.stamp ?? listed.at) < this.#wanted.since) {
+      this.isOver = true;
+      return;
+    }
+    this.seen++;
+    const shape = shapeIn(listed);
+    const state = stateIn(shape);
+    if (listed.unreadable) {
+      if (fitsUnread(listed, this.#wanted)) this.#chosen.push(summaryOf(listed, shape, endedStatus(state)));
+    } else if (fits(listed, shape, state, this.#wanted)) {
+      if (state === "open") this.#chosen.push({ listed, shape });
+      else if (hasStatus(endedStatus(state), this.#wanted))
+        this.#chosen.push(summaryOf(listed, shape, endedStatus(state)));
+      this.#hasOpen ||= state === "open";
+    }
+  }
+
+  /** Asks for the holders of open turns, and of no others: that would double the time of a long list. */
+  async made(store: JournalStore): Promise<Summary[]> {
+    if (!this.#hasOpen) return this.#chosen as Summary[];
+    const made: Summary[] = [];
+    for (const one of this.#chosen) {
+      const summary = "listed" in one ? await openSummary(store, one, this.#wanted) : one;
+      if (summary) made.push(summary);
+    }
+    return made;
+  }
 }
 
 /** Null if the query does not want it. */
-function settledSummary(listed: Listed, row: SessionRow, wanted: Wanted): Summary | null {
-  const status = endedStatus(row);
-  if (listed.unreadable) return fitsUnread(listed, wanted) ? summaryOf(listed, row, status) : null;
-  return fits(listed, row, wanted) && hasStatus(status, wanted) ? summaryOf(listed, row, status) : null;
-}
-
-/** The same for a session whose last turn is open: only the lock knows whether it is running (S14). */
-async function openSummary(
-  store: JournalStore,
-  listed: Listed,
-  row: SessionRow,
-  wanted: Wanted,
-): Promise<Summary | null> {
-  if (!fits(listed, row, wanted)) return null;
+async function openSummary(store: JournalStore, { listed, shape }: OpenRow, wanted: Wanted): Promise<Summary | null> {
   try {
-    const status = (await isHeld(store, listed)) ? "running" : endedStatus(row);
-    return hasStatus(status, wanted) ? summaryOf(listed, row, status) : null;
+    const status = (await isHeld(store, listed)) ? "running" : endedStatus("open");
+    return hasStatus(status, wanted) ? summaryOf(listed, shape, status) : null;
   } catch (error) {
     // Its lease belongs to another user, so whether it has a writer is unknown. That is no reason to fail the list.
     if (!isHoldfastError(error, "STORE_FORBIDDEN", "STORE_IO", "PATH_UNSAFE")) throw error;
     const { code, message } = error;
-    return settledSummary({ ...listed, unreadable: { code, message } }, row, wanted);
+    const unreadable = { ...listed, unreadable: { code, message } };
+    return fitsUnread(unreadable, wanted) ? summaryOf(unreadable, shape, endedStatus("open")) : null;
   }
 }
 
@@ -151,20 +189,17 @@ function fitsUnread({ at }: Listed, { status, labels, since, until }: Wanted): b
   return status === undefined && labels.length === 0 && at >= since && at < until;
 }
 
-function fits(listed: Listed, row: SessionRow, wanted: Wanted): boolean {
-  if (wanted.unreadable || listed.at < wanted.since || listed.at >= wanted.until) return false;
-  if (!wanted.empty && isEmpty(row)) return false;
-  if (!wanted.states.includes(row.state)) return false;
-  return wanted.labels.every(([name, value]) => Object.hasOwn(row.labels ?? {}, name) && row.labels?.[name] === value);
-}
-
-/** It has no messages and nothing is queued. */
-function isEmpty(row: SessionRow): boolean {
-  return row.turns === 0 && row.queued === 0 && row.filled !== true;
+function fits({ at }: Listed, shape: Shape, state: SessionRow["state"], wanted: Wanted): boolean {
+  if (wanted.unreadable || at < wanted.since || at >= wanted.until) return false;
+  if (!wanted.empty && isEmptyIn(shape)) return false;
+  if (!wanted.states.includes(state)) return false;
+  if (wanted.labels.length === 0) return true;
+  const labels = labelsIn(shape) ?? {};
+  return wanted.labels.every(([name, value]) => Object.hasOwn(labels, name) && labels[name] === value);
 }
 
 /** The status if the session has no writer. */
-function endedStatus({ state }: SessionRow): Summary["status"] {
+function endedStatus(state: SessionRow["state"]): Summary["status"] {
   return state === "open" || state === "cut" ? "interrupted" : state;
 }
 
@@ -184,9 +219,20 @@ export function trashedSession({ id, trashedAt, summary }: Trashed): TrashedSess
   return { id, trashedAt, title: title || prompt, ...defined({ cwd, app, parent }), turns, queued };
 }
 
-function summaryOf(listed: Listed, row: SessionRow, status: Summary["status"]): Summary {
-  const { cwd, app, labels, parent, turns, queued } = row;
-  const { id, at, unreadable } = listed;
-  const title = row.title || (row.prompt ?? "");
+function summaryOf({ id, at, unreadable }: Listed, shape: Shape, status: Summary["status"]): Summary {
+  const title = titleIn(shape);
+  const turns = turnsIn(shape);
+  const queued = queuedIn(shape);
+  const cwd = stringIn(shape, "cwd");
+  const app = stringIn(shape, "app");
+  const labels = labelsIn(shape);
+  const parent = linkIn(shape);
+  // Nearly all have both: one literal is the least memory, and a list keeps thousands of them.
+  if (cwd !== undefined && app !== undefined && !labels && !parent && !unreadable)
+    return { id, title, at, turns, queued, status, cwd, app };
   return { id, title, at, turns, queued, status, ...defined({ cwd, app, labels, parent, unreadable }) };
+}
+
+function shapeIn({ summary }: Listed): Shape {
+  return shapeOf(summary) ?? {};
 }

@@ -63,9 +63,9 @@ export function rowOf(json: Json): SessionRow {
   const row: SessionRow = {
     title: lineIn(shape, "title", TITLE_CHARS_MAX) ?? "",
     titled: shape["titled"] === true,
-    turns: countIn(shape, "turns") ?? 0,
-    queued: Math.max(countIn(shape, "queued") ?? 0, queue.length),
-    state: STATES.includes(shape["state"]) ? (shape["state"] as SessionRow["state"]) : "idle",
+    turns: turnsIn(shape),
+    queued: queuedIn(shape),
+    state: stateIn(shape),
   };
   for (const name of ["cwd", "app", "dialect", "awaits"] as const) {
     const value = stringIn(shape, name);
@@ -84,6 +84,34 @@ export function rowOf(json: Json): SessionRow {
   if (shape["filled"] === true) row.filled = true;
   if (shape["seeks"] === true) row.seeks = true;
   return row;
+}
+
+/**
+ * These read single members of a row from any source, as `rowOf` does. A list has thousands of rows, shows some members
+ * of each, and makes no row for them.
+ */
+
+/** A session without a title is shown with its last prompt. */
+export function titleIn(shape: Shape): string {
+  return lineIn(shape, "title", TITLE_CHARS_MAX) || (lineIn(shape, "prompt", PROMPT_CHARS_MAX) ?? "");
+}
+
+export function stateIn(shape: Shape): SessionRow["state"] {
+  const state = shape["state"];
+  return STATES.includes(state) ? (state as SessionRow["state"]) : "idle";
+}
+
+export function turnsIn(shape: Shape): number {
+  return countIn(shape, "turns") ?? 0;
+}
+
+export function queuedIn(shape: Shape): number {
+  return Math.max(countIn(shape, "queued") ?? 0, queueIn(shape).length);
+}
+
+/** It has no messages and nothing is queued. */
+export function isEmptyIn(shape: Shape): boolean {
+  return turnsIn(shape) === 0 && queuedIn(shape) === 0 && shape["filled"] !== true;
 }
 
 function queueIn(shape: Shape): readonly string[] {

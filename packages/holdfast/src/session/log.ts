@@ -130,17 +130,20 @@ export class Log<M> {
     if (records === this.#unit) this.#unit = null;
     for (let i = 0; i < records.length; i++) {
       const seq = first + i;
-      // Changes the caller makes later must not affect what is stored (R19).
-      const folded = frozenInside({ ...records[i], seq, at }) as JournalRecord;
-      if (folded.kind === "opened") this.#openedAt ??= seq;
+      const record = records[i]!;
+      let folded: JournalRecord | null = null;
       try {
+        if (this.#taps.size === 0 && this.#conversation.addMessage(record, seq, at)) continue;
+        // Changes the caller makes later must not affect what is stored (R19).
+        folded = frozenInside({ ...record, seq, at }) as JournalRecord;
+        if (folded.kind === "opened") this.#openedAt ??= seq;
         this.#conversation.add(folded);
       } catch (error) {
         // Thrown from here, it would end the process, and the rest of the unit would be missing.
         const last = first + records.length - 1;
         if (!this.#faults.has(last)) this.#faults.set(last, error);
       }
-      if (this.#taps.size > 0) for (const listener of this.#taps) listener(folded);
+      if (folded && this.#taps.size > 0) for (const listener of this.#taps) listener(folded);
     }
   }
 }

@@ -19,17 +19,19 @@ interface Made extends Appended {
 export class OnceKeys {
   readonly #made = new Map<string, Made>();
 
-  /** From the records of the current epoch: its first one has the keys from before it. */
   static in(records: readonly JournalRecord[]): OnceKeys {
     const keys = new OnceKeys();
-    for (const record of records) {
-      const carried = record.kind === "segment" ? record["keys"] : undefined;
-      if (Array.isArray(carried))
-        for (const one of carried) if (isCarried(one)) keys.#absorb(one[0], { seq: one[1], last: one[2] });
-      const { seq, unit = 1, key } = record;
-      if (key !== undefined) keys.#absorb(key, { seq, last: seq + unit - 1 });
-    }
+    for (const record of records) keys.absorb(record);
     return keys;
+  }
+
+  /** Takes in the next record of the current epoch, whose first one has the keys from before it. */
+  absorb(record: JournalRecord): void {
+    const carried = record.kind === "segment" ? record["keys"] : undefined;
+    if (Array.isArray(carried))
+      for (const one of carried) if (isCarried(one)) this.#take(one[0], { seq: one[1], last: one[2] });
+    const { seq, unit = 1, key } = record;
+    if (key !== undefined) this.#take(key, { seq, last: seq + unit - 1 });
   }
 
   /** Throws KEY_TAKEN if the call with this key had another content. */
@@ -44,7 +46,7 @@ export class OnceKeys {
     this.#made.set(key, { digest, seq, last });
   }
 
-  #absorb(recorded: string, place: Appended): void {
+  #take(recorded: string, place: Appended): void {
     if (!recorded.startsWith(PREFIX)) return;
     const digest = recorded.slice(PREFIX.length, PREFIX.length + DIGEST_CHARS);
     this.add(recorded.slice(PREFIX.length + DIGEST_CHARS + 1), digest, place);

@@ -141,18 +141,30 @@ class SessionStore implements surface.Store, Guarded {
   async resume<M>(id: string, options: surface.OpenOptions<M> = {}): Promise<surface.Session<M>> {
     this.#assertOpen();
     const given = reading("options", () => ({ ...options }));
-    const { journal, conversation, records, recovery, opened } = await this.#openJournal(id, given);
-    return this.#join(journal, conversation, recovery, opened, given, OnceKeys.in(records));
+    const { journal, conversation, once, recovery, opened } = await this.#openJournal(id, given);
+    return this.#join(journal, conversation, recovery, opened, given, once);
   }
 
   async #openJournal<M>(id: string, { app = this.#parts.app, dialect }: surface.RecordOptions<M>) {
     // Throws for an unknown name before anything is opened.
-    this.#dialectOf(dialect);
+    const { conversation, done } = this.#folding(dialect);
+    const once = new OnceKeys();
+    const failures: unknown[] = [];
+    const onRecord = (record: JournalRecord): void => {
+      try {
+        if (failures.length === 0) conversation.add(record);
+        once.absorb(record);
+      } catch (error) {
+        failures.push(error); // Not the store's to handle: the journal is closed, and the caller gets it.
+      }
+    };
     const opened = { intents: this.#parts.recordsToolStarts };
-    const { journal, records, recovery } = await this.#journals.open(id, { app, opened });
+    const { journal, records, recovery } = await this.#journals.open(id, { app, opened, onRecord });
     try {
       this.#assertOpen();
-      return { journal, conversation: this.#fold(records, dialect), records, recovery, opened };
+      for (const record of records) onRecord(record);
+      if (failures.length > 0) throw failures[0];
+      return { journal, conversation: done(), once, recovery, opened };
     } catch (error) {
       await journal.close();
       throw error;

@@ -10,7 +10,9 @@ const BACKGROUND_MS = 900;
 
 interface Waiter {
   readonly last: number;
-  readonly resolve: () => void;
+  /** What it resolves with. */
+  readonly value: unknown;
+  readonly resolve: (value: never) => void;
   readonly reject: (error: HoldfastError) => void;
 }
 
@@ -21,7 +23,7 @@ interface Waiter {
  * once, and synced in the background within a second.
  */
 export abstract class CommitQueue extends JournalBase {
-  #waiters: Waiter[] = [];
+  readonly #waiters: Waiter[] = [];
   /** Callbacks that wait for the current sync to end. */
   readonly #quiet: (() => void)[] = [];
   /** Keyed appends that are not written yet. */
@@ -116,14 +118,18 @@ export abstract class CommitQueue extends JournalBase {
   /** Writes `closed`. Throws STORE_FULL or STORE_IO if there is no space for it. */
   protected abstract putClosed(closed: NewRecord): void | Promise<void>;
 
-  /**
-   * Calls `onIssue`; resolves when everything that was written before that is on stable storage. `isAlone`: one caller
-   * waits for it.
-   */
-  protected abstract issueSync(onIssue: () => void, isAlone: boolean): Promise<void>;
+  /** Calls `onIssue`; resolves when everything that was written before that is on stable storage. */
+  protected abstract issueSync(onIssue: () => void): Promise<void>;
 
   /** The same, inside the call. */
   protected abstract issueSyncNow(): void;
+
+  /**
+   * The same, inside the call, if that is fast: asked when one caller waits. Returns false if nothing was synced.
+   */
+  protected syncIfFast(): boolean {
+    return false;
+  }
 
   /** After a sync: is what was synced still this writer's (S12)? Throws if not. */
   protected abstract assertSynced(): void;
@@ -204,11 +210,14 @@ export abstract class CommitQueue extends JournalBase {
   /** Settles those that wait for what is durable now. A repeated key can wait for less than the entries before it. */
   protected settle(): void {
     const { durable } = this.ledger;
-    const waiting = this.#waiters.filter(({ last }) => last > durable);
-    if (waiting.length < this.#waiters.length) {
-      for (const { last, resolve } of this.#waiters) if (last <= durable) resolve();
-      this.#waiters = waiting;
+    const waiters = this.#waiters;
+    let left = 0;
+    for (let i = 0; i < waiters.length; i++) {
+      const waiter = waiters[i]!;
+      if (waiter.last <= durable) waiter.resolve(waiter.value as never);
+      else waiters[left++] = waiter;
     }
+    waiters.length = left;
     this.#noteAcknowledged();
   }
 
@@ -274,7 +283,7 @@ export abstract class CommitQueue extends JournalBase {
     if (seq <= this.ledger.durable) return Promise.resolve(value);
     if (this.failure) return Promise.reject(this.told(this.failure));
     return new Promise((resolve, reject) => {
-      this.#waiters.push({ last: seq, resolve: () => resolve(value), reject });
+      this.#waiters.push({ last: seq, value, resolve, reject });
       this.#request();
     });
   }
@@ -290,17 +299,31 @@ export abstract class CommitQueue extends JournalBase {
   }
 
   #sync(): void {
+    if (this.#waiters.length === 1 && this.#syncHere()) return;
     let covers = 0;
     const onIssue = (): void => {
       covers = this.ledger.head;
     };
-    this.#inFlight = this.issueSync(onIssue, this.#waiters.length === 1).then(
+    this.#inFlight = this.issueSync(onIssue).then(
       () => this.#synced(covers),
       (error) => {
         this.#inFlight = null;
         this.fail(error);
       },
     );
+  }
+
+  /** Returns false if the sync is left to `issueSync`. */
+  #syncHere(): boolean {
+    const covers = this.ledger.head;
+    try {
+      if (!this.syncIfFast()) return false;
+    } catch (error) {
+      this.fail(error);
+      return true;
+    }
+    this.#synced(covers);
+    return true;
   }
 
   #synced(covers: number): void {
@@ -313,7 +336,7 @@ export abstract class CommitQueue extends JournalBase {
       return;
     }
     this.#settleUpTo(covers);
-    for (const run of this.#quiet.splice(0)) run();
+    if (this.#quiet.length > 0) for (const run of this.#quiet.splice(0)) run();
     this.afterSync();
     if (this.failure || this.isEnded) return;
     if (this.#waiters.length > 0) this.#sync();

@@ -6,8 +6,8 @@ import { diskFailure, isForbidden } from "../disk/failure.ts";
 import { hasOtherNames } from "../disk/file-rules.ts";
 import { errnoOf, HoldfastError } from "../errors.ts";
 import type { Holder } from "../journal/contract.ts";
-import { newId } from "../journal/id.ts";
 import { sessionBusy } from "../journal/refusals.ts";
+import { findNote, identity, isTemporary, readNote, temporaryName, timeIn, writeNote } from "./lease-note.ts";
 
 /** Another process's probe can hold the lock for an instant, so taking it is retried for this long (S14). */
 const TAKE_MS = 250;
@@ -23,8 +23,8 @@ const HARDEN_AFTER_MS = 100;
  * as long as the one before.
  */
 const HARDEN_TRIES = 6;
-const NOTE_BYTES_MAX = 4096;
-const TEMPORARY = ".tmp";
+const WORDS_ENDING = ".json";
+const ID_CHARS = 36;
 const DAY_MS = 24 * 3600 * 1000;
 
 export interface Lease {
@@ -39,8 +39,13 @@ export interface Lease {
   takeClose(): boolean;
   /** Throws LEASE_LOST if the lease file is no longer the one that was locked. */
   assertHeld(): void;
-  /** `closedAt` tells the next writer that the session was closed there and is entirely durable. */
-  release(closedAt?: ClosedAt): void;
+  /** Other processes can see that the session has a holder: `unsettled` names it. False if there was no space. */
+  readonly isAnnounced: boolean;
+  /**
+   * `closedAt` tells the next writer that the session was closed there and is entirely durable. `isSettled`: what lists
+   * know about the session is up to date, so `unsettled` need not name it any more.
+   */
+  release(closedAt?: ClosedAt, isSettled?: boolean): void;
 }
 
 /** Where a session ended when its writer closed it. */
@@ -52,6 +57,8 @@ export interface ClosedAt {
 interface Held {
   readonly lock: DiskLock;
   readonly holder: Holder;
+  /** The file with the holder's details, by its identity; null if it could not be written. */
+  announced: string | null;
   hardLock: DiskLock | null;
   hardening?: NodeJS.Timeout;
   /** Where the last writer's closing note was moved to. */
@@ -71,7 +78,8 @@ const heldBy = new WeakMap<Disk, Map<string, Held>>();
  * - `<id>`: an empty file with a POSIX lock (taken by SQLite), which costs half a millisecond. Any code in the holder's
  *   process that opens and closes this file, such as a backup or a grep, silently releases the lock (S13).
  * - `<id>.lock`: a hard lock, taken a moment later, which no `close` releases. Not every system has one.
- * - `<id>.json`: the holder's details, for error messages. It never decides anything.
+ * - `<id>.json`: the holder's details, for error messages. It is written before its holder changes anything, and
+ *   removed only once lists know the result: a session without this file has not changed since (decision 8).
  * - `<id>.closed`: the closing note of a writer that has closed the session; the next writer removes it.
  *
  * A lock can still be lost (someone removes the files). So a store does not depend on it: two writers of one session
@@ -148,6 +156,24 @@ export class Leases {
     }
   }
 
+  /**
+   * The ids of all sessions that a holder may have changed without telling the lists, or may be changing: a holder that
+   * is at work, was killed, or is of an older version.
+   */
+  unsettled(): string[] {
+    if (this.#isMissing) return [];
+    const ids: string[] = [];
+    // Twenty thousand names, so as little as possible for each. A temporary file is one that had no space.
+    for (const name of this.#disk.list(this.#folder))
+      if (name.startsWith(WORDS_ENDING, ID_CHARS)) ids.push(name.slice(0, ID_CHARS));
+    return ids;
+  }
+
+  /** The folder's path. It changes whenever a name in it does, so whenever `unsettled` does. */
+  get folder(): string {
+    return this.#folder;
+  }
+
   /** Runs a function under the lease, if it is free. */
   whileFree(id: string, run: () => void): void {
     const lease = this.#try(id, "gc");
@@ -168,7 +194,7 @@ export class Leases {
   tidy(nowMs: number): void {
     if (this.#isMissing) return;
     for (const name of this.#disk.list(this.#folder)) {
-      if (!name.endsWith(TEMPORARY)) continue;
+      if (!isTemporary(name)) continue;
       const path = join(this.#folder, name);
       const madeMs = timeIn(name) ?? this.#disk.stat(path)?.mtimeMs ?? nowMs;
       // Another process may be tidying up too.
@@ -209,7 +235,7 @@ export class Leases {
   #hold(id: string, app: string, key: string, lock: DiskLock): Lease | null {
     const path = this.#path(id);
     const holder: Holder = { pid: process.pid, host: hostname(), app, since: new Date().toISOString() };
-    const held: Held = { lock, holder, hardLock: null };
+    const held: Held = { lock, holder, announced: null, hardLock: null };
     let lastClose: ClosedAt | null;
     try {
       const after = this.#disk.stat(path);
@@ -219,8 +245,8 @@ export class Leases {
         return null;
       }
       this.#held.set(key, held);
-      this.#announce(id, holder);
-      lastClose = closedAtOf(this.#read(this.#closedPath(id)));
+      held.announced = writeNote(this.#disk, this.#wordsPath(id), holder);
+      lastClose = closedAtOf(findNote(this.#disk, this.#closedPath(id)));
     } catch (error) {
       this.#held.delete(key);
       lock.release();
@@ -233,15 +259,18 @@ export class Leases {
         return held.hardLock !== null;
       },
       lastClose,
+      isAnnounced: held.announced !== null,
       takeClose: () => this.#takeClose(id, lastClose, held),
       assertHeld: () => {
         const now = this.#disk.stat(path);
         if (!now || identity(now) !== key) throw lost(id, path);
       },
-      release: (closedAt) => {
+      release: (closedAt, isSettled = false) => {
         if (released.signal.aborted) return;
         clearTimeout(held.hardening);
-        if (closedAt) this.#write(this.#closedPath(id), closedAt);
+        if (closedAt) writeNote(this.#disk, this.#closedPath(id), closedAt);
+        // While the lock is held: the next holder writes its own.
+        if (isSettled) this.#unannounce(id, held);
         this.#held.delete(key);
         // Also cancels a pending request: it would show others a writer that no longer exists.
         released.abort();
@@ -293,7 +322,7 @@ export class Leases {
         this.#disk.rename(path, taken);
         held.takenClose = taken;
       }
-      const found = closedAtOf(this.#parse(held.takenClose));
+      const found = closedAtOf(readNote(this.#disk, held.takenClose));
       this.#removeIfPossible(held.takenClose);
       return found !== null && found.segment === expected?.segment && found.bytes === expected.bytes;
     } catch (error) {
@@ -338,22 +367,14 @@ export class Leases {
     return stat;
   }
 
-  #announce(id: string, holder: Holder): void {
-    this.#write(this.#wordsPath(id), holder);
-  }
-
-  /** Whole or not at all. These files are optional, so a full disk may prevent writing them. */
-  #write(path: string, content: Holder | ClosedAt): void {
-    const temporary = temporaryName(path);
+  /** A lock can be lost, and then the file may already be another holder's. */
+  #unannounce(id: string, { announced }: Held): void {
+    const path = this.#wordsPath(id);
     try {
-      const file = this.#disk.open(temporary, "create");
-      try {
-        file.write(Buffer.from(`${JSON.stringify(content)}\n`));
-      } finally {
-        file.close();
-      }
-      this.#disk.rename(temporary, path);
+      const found = this.#disk.stat(path);
+      if (found && identity(found) === announced) this.#disk.remove(path);
     } catch (error) {
+      // It stays: lists look at the session itself.
       if (errnoOf(error) === undefined) throw error;
     }
   }
@@ -374,34 +395,8 @@ export class Leases {
   }
 
   #words(id: string): Holder {
-    const found = this.#read(this.#wordsPath(id)) as Partial<Holder>;
+    const found = findNote(this.#disk, this.#wordsPath(id)) as Partial<Holder>;
     return { pid: 0, host: "unknown", app: "unknown", since: "unknown", ...found };
-  }
-
-  /** Empty if the file is missing or unreadable. */
-  #read(path: string): object {
-    try {
-      return this.#parse(path);
-    } catch (error) {
-      if (errnoOf(error) !== undefined) return {};
-      throw error;
-    }
-  }
-
-  /** Empty if it holds no object. Throws the system's errors. */
-  #parse(path: string): object {
-    const file = this.#disk.open(path, "read");
-    try {
-      const bytes = Buffer.alloc(NOTE_BYTES_MAX);
-      const length = file.read(bytes, 0, bytes.length, 0);
-      const found: unknown = JSON.parse(bytes.toString("utf8", 0, length));
-      return typeof found === "object" && found !== null ? found : {};
-    } catch (error) {
-      if (error instanceof SyntaxError) return {};
-      throw error;
-    } finally {
-      file.close();
-    }
   }
 
   #path(id: string): string {
@@ -411,22 +406,11 @@ export class Leases {
     return join(this.#folder, `${id}.lock`);
   }
   #wordsPath(id: string): string {
-    return join(this.#folder, `${id}.json`);
+    return join(this.#folder, id + WORDS_ENDING);
   }
   #closedPath(id: string): string {
     return join(this.#folder, `${id}.closed`);
   }
-}
-
-/** Contains the time, because a file that is moved here keeps its old modification time. */
-function temporaryName(path: string): string {
-  return `${path}.${newId().replaceAll("-", "")}${TEMPORARY}`;
-}
-
-/** Null if the name has no time: older versions used only random digits. */
-function timeIn(name: string): number | null {
-  const time = /\.([0-9a-f]{12})7[0-9a-f]{19}\.tmp$/.exec(name)?.[1];
-  return time === undefined ? null : Number.parseInt(time, 16);
 }
 
 function closedAtOf(value: object): ClosedAt | null {
@@ -443,10 +427,6 @@ function isAlive(pid: number): boolean {
     // EPERM: it exists, but belongs to another user.
     return errnoOf(error) === "EPERM";
   }
-}
-
-function identity(stat: DiskStat): string {
-  return `${stat.dev}:${stat.ino}`;
 }
 
 /** Emptying it would also empty the file's other names. */

@@ -14,28 +14,47 @@ export function newestFirst(a: ListPlace, b: ListPlace): number {
  * One page of rows sorted newest first. The cursor names a position in that order, not an index, so pages stay correct
  * while sessions change.
  */
-export function pageOf(
-  rows: readonly Listed[],
-  options: ListOptions,
-): { readonly sessions: readonly Listed[]; readonly next?: string } {
-  const { where, limit = Number.POSITIVE_INFINITY } = options;
-  const after = options.after === undefined ? null : parseListCursor(options.after);
+export function pageOf(rows: readonly Listed[], options: ListOptions): ListPage {
+  return pageOfBatches([rows], options, withoutRest);
+}
+
+export interface ListPage {
+  readonly sessions: readonly Listed[];
+  readonly next?: string;
+}
+
+/** The same for rows that come in batches; it stops when the page is full. `toListed` makes what is shown of a row. */
+export function pageOfBatches<R extends Listed>(
+  batches: Iterable<readonly R[]>,
+  { where, limit = Number.POSITIVE_INFINITY, after: cursor, visit }: ListOptions,
+  toListed?: (row: R) => Listed,
+): ListPage {
+  const after = cursor === undefined ? null : parseListCursor(cursor);
   const wanted = where && Object.entries(where);
   const sessions: Listed[] = [];
-  for (const row of rows) {
-    const { id, at, stamp, head, closed, summary, unreadable } = row;
-    if (after && newestFirst(row, after) <= 0) continue;
-    if (wanted && !wanted.every(([name, value]) => memberOf(summary, name) === value)) continue;
-    if (sessions.length >= limit) {
-      const last = sessions.at(-1);
-      return last ? { sessions, next: listCursor(last) } : { sessions };
+  let count = 0;
+  let last: Listed | null = null;
+  for (const rows of batches) {
+    for (const row of rows) {
+      if (after && newestFirst(row, after) <= 0) continue;
+      if (wanted && !wanted.every(([name, value]) => memberOf(row.summary, name) === value)) continue;
+      if (count >= limit) return last ? { sessions, next: listCursor(last) } : { sessions };
+      const listed = toListed ? toListed(row) : row;
+      count++;
+      last = listed;
+      if (visit) visit(listed);
+      else sessions.push(listed);
     }
-    const listed: Writable<Listed> = { id, at, head, closed, summary };
-    if (stamp !== undefined && stamp !== at) listed.stamp = stamp;
-    if (unreadable !== undefined) listed.unreadable = unreadable;
-    sessions.push(listed);
   }
   return { sessions };
+}
+
+/** Stores keep more in their rows than they show. */
+function withoutRest({ id, at, stamp, head, closed, summary, unreadable }: Listed): Listed {
+  const listed: Writable<Listed> = { id, at, head, closed, summary };
+  if (stamp !== undefined && stamp !== at) listed.stamp = stamp;
+  if (unreadable !== undefined) listed.unreadable = unreadable;
+  return listed;
 }
 
 /** A session's position in lists. */

@@ -13,17 +13,7 @@ import type { TextQuery } from "../journal/texts.ts";
 /** Separates the characters of such scripts. It is not a letter, has no width, and is removed from excerpts. */
 const GAP = "\u200B";
 const SCRIPTS = ["Han", "Hiragana", "Katakana", "Hangul", "Thai", "Lao", "Khmer", "Myanmar"];
-/** The long-vowel marks of kana belong to no script. */
-const UNSPACED = `[${SCRIPTS.map((script) => `\\p{sc=${script}}`).join("")}\\u30FC\\uFF70]`;
-const HAS_UNSPACED = new RegExp(UNSPACED, "u");
-const BETWEEN_UNSPACED = new RegExp(`(?<=${UNSPACED})(?=\\S)|(?<=\\S)(?=${UNSPACED})`, "gu");
-
-/** Characters that would move a terminal's cursor or reorder the text around them (C25). */
-const HARMFUL = /[\p{Cc}\p{Bidi_Control}]/gu;
 const REPLACEMENT = "\uFFFD";
-
-/** The characters that `unicode61` builds words from. */
-const IN_WORDS = /[\p{L}\p{N}\p{Co}]/u;
 const QUERY_WORDS_MAX = 256;
 
 const STRETCH_CHARS = 32 * 1024;
@@ -36,19 +26,49 @@ export const HIT_ENDS = "\u0002";
 const EXCERPT_CHARS = 200;
 const BEFORE_HIT_CHARS = 60;
 
+interface Expressions {
+  readonly hasUnspaced: RegExp;
+  readonly betweenUnspaced: RegExp;
+  /** Characters that would move a terminal's cursor or reorder the text around them (C25). */
+  readonly harmful: RegExp;
+  /** The characters that `unicode61` builds words from. */
+  readonly inWords: RegExp;
+}
+
+/** Made on first use: their tables of Unicode take longer than anything else that importing the library does. */
+let made: Expressions | null = null;
+
+function expressions(): Expressions {
+  made ??= makeExpressions();
+  return made;
+}
+
+function makeExpressions(): Expressions {
+  // The long-vowel marks of kana belong to no script.
+  const unspaced = `[${SCRIPTS.map((script) => `\\p{sc=${script}}`).join("")}\\u30FC\\uFF70]`;
+  return {
+    hasUnspaced: new RegExp(unspaced, "u"),
+    betweenUnspaced: new RegExp(`(?<=${unspaced})(?=\\S)|(?<=\\S)(?=${unspaced})`, "gu"),
+    harmful: /[\p{Cc}\p{Bidi_Control}]/gu,
+    inWords: /[\p{L}\p{N}\p{Co}]/u,
+  };
+}
+
 /** On one line, safe to show, and with its words separated. */
 export function searchable(text: string): string {
-  const line = text.toWellFormed().normalize("NFC").replace(/\s+/g, " ").trim().replace(HARMFUL, REPLACEMENT);
-  return HAS_UNSPACED.test(line) ? line.replace(BETWEEN_UNSPACED, GAP) : line;
+  const { harmful, hasUnspaced, betweenUnspaced } = expressions();
+  const line = text.toWellFormed().normalize("NFC").replace(/\s+/g, " ").trim().replace(harmful, REPLACEMENT);
+  return hasUnspaced.test(line) ? line.replace(betweenUnspaced, GAP) : line;
 }
 
 /**
  * The words of a query, of which the last may be unfinished; null if there are none. Words after the 256th are ignored.
  */
 export function wordsOf(text: string): TextQuery | null {
+  const { inWords } = expressions();
   const words = searchable(text)
     .split(" ")
-    .filter((word) => IN_WORDS.test(word))
+    .filter((word) => inWords.test(word))
     .slice(0, QUERY_WORDS_MAX);
   const last = words.pop();
   return last === undefined ? null : [...new Set(words), last];

@@ -67,6 +67,8 @@ export function howOf<M>({ ended, suspended, signal }: TurnState<M>): How {
 
 /** The calls without a result at the end of the conversation, in order. */
 export function openCalls<M>({ exchange, toolStarts, turn }: Conversation<M>): UnansweredCall[] {
+  // Asked for every answer, and nearly always every call has its result by then.
+  if (exchange.isAnswered) return [];
   const isRecorded = turn !== null && recordsStarts(turn);
   const waiting = new Set(turn?.suspended?.calls);
   const found: UnansweredCall[] = [];

@@ -47,7 +47,9 @@ function isLeftOpen({ state, approved }: UnansweredCall): boolean {
 
 /** What the model is shown for calls without a result during the turn. Recorded if the model continues without them. */
 export function liveRepairs<M>(conversation: Conversation<M>, since: number): RepairEntry[] {
-  return openCalls(conversation).flatMap((call) => {
+  const open = openCalls(conversation);
+  if (open.length === 0) return [];
+  return open.flatMap((call) => {
     if (call.state === "provider") return [];
     if (call.state === "awaiting") return synthesizeResult(conversation.dialect, call, { kind: "completed" });
     return liveRepair(conversation, call, since);

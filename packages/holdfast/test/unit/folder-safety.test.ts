@@ -304,7 +304,9 @@ test("P9: a session that may not be read is listed with the reason, and the othe
     [{}, known],
     [{ catalogue: false } as const, unknown],
   ] as const) {
-    await using reader = await openFolderStore(here.path, { disk: { ...nodeDisk, stat }, ...options });
+    // Every list looks at every session (decision 8).
+    const disk = { ...nodeDisk, stat, bootId: () => null };
+    await using reader = await openFolderStore(here.path, { disk, ...options });
     for (const _again of [1, 2]) {
       const { sessions } = await reader.list();
       expect(sessions.map(({ id }) => id).sort()).toEqual([...ids].sort());

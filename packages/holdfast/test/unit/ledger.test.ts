@@ -33,6 +33,25 @@ function newLedger(summariser?: Summariser): Ledger {
   return new Ledger({ clock: () => NOON, summariser });
 }
 
+test("a summariser is given the records that concern its row, and no others", () => {
+  const given: string[] = [];
+  const choosy: Summariser = {
+    ...counting,
+    add: (row, record) => {
+      given.push(`${record.seq} ${record.kind}`);
+      return counting.add(row, record);
+    },
+    concerns: (_row, { kind }) => kind !== "draft",
+  };
+  const ledger = newLedger(choosy);
+  append(ledger, [{ kind: "a" }, { kind: "draft" }]);
+  append(ledger, { kind: "draft" });
+  const [ended] = append(ledger, { kind: "turn.ended" });
+  expect(given).toEqual(["1 a", "4 turn.ended"]);
+  expect(ended!.summary).toEqual({ count: 2, title: null });
+  expect(ledger.row).toEqual({ count: 2, title: null });
+});
+
 describe("numbers", () => {
   test("count from 1, one for each record of a unit", () => {
     const ledger = newLedger();

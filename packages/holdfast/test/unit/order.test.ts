@@ -51,6 +51,19 @@ describe("the clock of a store", () => {
     expect(clock.ahead).toBe(0);
   });
 
+  test("set back right after many stamps of one millisecond, it goes on from there", () => {
+    const machine = new Machine();
+    const clock = new OrderClock(() => Math.floor(machine.wall()), machine.monotonic);
+    for (let i = 0; i < 4; i++) {
+      expect(stampNow(clock)).toBe(iso(NOON));
+      machine.trueMs += 0.25;
+    }
+    machine.trueMs += 10_000;
+    machine.errorMs = -HOUR;
+    expect(stampNow(clock)).toBe(iso(NOON + 10_001));
+    expect(clock.ahead).toBe(HOUR);
+  });
+
   test("what another has written with a clock that was ahead is passed, by a millisecond, and only as long as need be", () => {
     const machine = new Machine();
     const clock = new OrderClock(machine.wall, machine.monotonic);

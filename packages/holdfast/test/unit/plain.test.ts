@@ -2,7 +2,7 @@ import { runInNewContext } from "node:vm";
 import { afterEach, describe, expect, test } from "vitest";
 import { HoldfastError } from "../../src/errors.ts";
 import { Encoder } from "../../src/journal/lines/encode.ts";
-import { snapshotAround } from "../../src/journal/lines/plain.ts";
+import { charsOfSnapshot, isSnapshot, snapshot, snapshotAround } from "../../src/journal/lines/plain.ts";
 import type { NewRecord } from "../../src/journal/record.ts";
 import { AT } from "./journals.ts";
 
@@ -152,4 +152,29 @@ test("a list with holes is refused at its first one, where a dialect may encode 
     /message\.parts\[1\].*undefined|undefined.*message\.parts\[1\]/s,
   );
   expect(() => snapshotAround(new Array(1000), "message")).toThrow(/undefined/);
+});
+
+test("S5: a value that says it has a toJSON only when it is first asked is not taken for plain", () => {
+  const make = (): object => {
+    let asked = 0;
+    return Object.defineProperty({ a: 1 }, "toJSON", { get: () => (asked++ === 0 ? () => 2 : undefined) });
+  };
+  expect(() => snapshot({ inner: make() }, "value")).toThrow(/at value\.inner, it would not come back from JSON/);
+  const { isPlain } = snapshotAround({ inner: make() }, "value");
+  expect(isPlain).toBe(false);
+});
+
+test("a snapshot that a getter makes meanwhile does not change what is known of the outer one", () => {
+  const outer = {
+    first: "a",
+    get second() {
+      return snapshotAround({ date: new Date(0) }, "inner").isPlain;
+    },
+    third: [1],
+  };
+  const { copy, isPlain } = snapshotAround(outer, "outer");
+  expect(isPlain).toBe(true);
+  expect(copy).toEqual({ first: "a", second: false, third: [1] });
+  expect(isSnapshot(copy)).toBe(true);
+  expect(charsOfSnapshot(copy)).toBe(charsOfSnapshot(snapshot({ first: "a", second: false, third: [1] }, "same")));
 });

@@ -25,6 +25,15 @@ describe("where a sync runs", () => {
     expect(await syncs(new SyncPace(), [FAST, FAST, FAST, SLOW, ...times(5, FAST)])).toBe("ppppppppC");
   });
 
+  test("one slow sync in the pool, among many fast ones, changes nothing; a second one soon after it does", async () => {
+    const pace = new SyncPace();
+    await syncs(pace, times(20, FAST));
+    pace.took(SLOW, false);
+    expect(await syncs(pace, times(2, FAST))).toBe("CC");
+    pace.took(SLOW, false);
+    expect(await syncs(pace, times(6, FAST))).toBe("ppppCC");
+  });
+
   test("never on the calling thread on a slow disk", async () => {
     expect(await syncs(new SyncPace(), times(50, SLOW))).toBe("p".repeat(50));
   });

@@ -173,9 +173,33 @@ describe.each(voices.map((voice) => [voice.dialect.name, voice] as const))("%s",
     expect(regular).toBeGreaterThan(1000);
   });
 
+  /** Looks like the built-in dialect, but is the application's: nothing is known of its regularity. */
+  const own = { ...dialect };
+  const marks = fc.array(
+    fc.record({ at: fc.nat(12), model: fc.constantFrom(undefined, "a", "b"), redacted: fc.boolean() }),
+    { maxLength: 3 },
+  );
+  const said = fc.tuple(rounds, blows, marks).map(([turns, all, marked]) => {
+    const records = struck(wellOrdered(voice, turns), all).map(({ id, step, message, call }): Written => {
+      const stored = dialect.encode ? dialect.encode(message) : message;
+      return { kind: "message", id, turn: 1, step, message: stored, ...(call ? { call } : {}) };
+    });
+    for (const { at, model, redacted } of marked) {
+      const record = records[at];
+      if (record) Object.assign(record, model ? { model } : {}, redacted ? { redacted } : {});
+    }
+    return records;
+  });
+  const withSome = (records: readonly Written[], any: readonly Written[], places: readonly number[]): Written[] => {
+    const out = [...records];
+    for (const [i, place] of places.entries()) if (any[i]) out.splice(place % (out.length + 1), 0, any[i]!);
+    return out;
+  };
+  const mixed = fc
+    .tuple(said, anyRecords(voice), fc.array(fc.nat(40), { maxLength: 6 }))
+    .map(([records, any, places]) => withSome(records, any, places));
+
   test("whatever the records are, the view is the one that a dialect without this knowledge makes", () => {
-    /** Looks like the built-in dialect, but is the application's. */
-    const own = { ...dialect };
     const compare = (records: readonly Written[]): void => {
       const book = new Book(dialect);
       const slow = new Book(own);
@@ -186,27 +210,62 @@ describe.each(voices.map((voice) => [voice.dialect.name, voice] as const))("%s",
           expect(exact(messagesOf(book.conversation, activity))).toBe(exact(messagesOf(slow.conversation, activity)));
       }
     };
-    const marks = fc.array(
-      fc.record({ at: fc.nat(12), model: fc.constantFrom(undefined, "a", "b"), redacted: fc.boolean() }),
-      { maxLength: 3 },
-    );
-    const said = fc.tuple(rounds, blows, marks).map(([turns, all, marked]) => {
-      const records = struck(wellOrdered(voice, turns), all).map(({ id, step, message, call }): Written => {
-        const stored = dialect.encode ? dialect.encode(message) : message;
-        return { kind: "message", id, turn: 1, step, message: stored, ...(call ? { call } : {}) };
-      });
-      for (const { at, model, redacted } of marked) {
-        const record = records[at];
-        if (record) Object.assign(record, model ? { model } : {}, redacted ? { redacted } : {});
-      }
-      return records;
-    });
-    const mixed = fc.tuple(said, anyRecords(voice), fc.array(fc.nat(40), { maxLength: 6 })).map(([some, any, at]) => {
-      const out = [...some];
-      for (const [i, place] of at.entries()) if (any[i]) out.splice(place % (out.length + 1), 0, any[i]!);
-      return out;
-    });
     holds(fc.property(mixed, compare), seed, 250);
     holds(fc.property(anyRecords(voice), compare), seed, 150);
+  });
+
+  test("the live end that is asked for now and then is the one that every record was told to", () => {
+    const idsOf = (records: readonly Written[]): string[] => [
+      ...new Set(records.flatMap(({ message }) => (message ? dialect.calls(message).map(({ id }) => id) : []))),
+    ];
+    const liveEnd = ({ conversation }: Book, ids: readonly string[]): string => {
+      const { exchange, items } = conversation;
+      return exact({
+        entries: items.map(({ entry: one, hidden }) => [one, hidden]),
+        items: exchange.items.map(({ entry: one }) => one.id),
+        calls: exchange.calls.map(({ item, index, answer }) => [item.entry.id, index, answer?.entry.id]),
+        late: ids.filter((call) => exchange.isLate([{ call }])),
+        open: ids.map((id) => exchange.open(id)?.item.entry.id),
+        isClosed: exchange.isClosed,
+        shown: messagesOf(conversation, { kind: "idle" }),
+      });
+    };
+    const compare = (records: readonly Written[], asked: readonly number[]): void => {
+      const book = new Book(dialect);
+      const slow = new Book(own);
+      const ids = idsOf(records);
+      for (const [at, record] of records.entries()) {
+        book.write(record);
+        slow.write(record);
+        void slow.conversation.exchange;
+        if (at === records.length - 1 || asked.includes(at)) expect(liveEnd(book, ids)).toBe(liveEnd(slow, ids));
+      }
+    };
+    const calm = fc
+      .array(fc.array(fc.nat(2), { maxLength: 3 }), { minLength: 2, maxLength: 4 })
+      .map((turns): Written[] => {
+        const round = { isIdless: false, isPlaced: false, reasoning: "none", text: "hello" } as const;
+        const entries = wellOrdered(
+          voice,
+          turns.map((steps) => steps.map((calls) => ({ ...round, calls }))),
+        );
+        // Some have ids that other records name.
+        const idOf = (one: Entry<unknown>): string => `a${entries.indexOf(one) + 1}`;
+        // As sessions record it: a step has the id of its first message.
+        const stepOf = ({ step }: Entry<unknown>): string => idOf(entries.find((one) => one.step === step)!);
+        return entries.map((one) => {
+          const message = dialect.encode ? dialect.encode(one.message) : one.message;
+          return { kind: "message", id: idOf(one), turn: 1, step: stepOf(one), message };
+        });
+      });
+    const places = fc.array(fc.nat(40), { maxLength: 3 });
+    const asked = fc.array(fc.nat(40), { maxLength: 2 });
+    holds(
+      fc.property(calm, anyRecords(voice), places, asked, (records, any, at, when) =>
+        compare(withSome(records, any, at), when),
+      ),
+      seed,
+      1000,
+    );
   });
 });

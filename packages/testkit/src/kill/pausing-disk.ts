@@ -57,6 +57,7 @@ export function pausingDisk(disk: Disk, point: KillPoint): Disk {
     isHardLocked: (path) => disk.isHardLocked(path),
     watch: (path, onChange) => disk.watch(path, onChange),
     networkKind: (path) => disk.networkKind(path),
+    bootId: () => disk.bootId(),
   };
 }
 

@@ -339,6 +339,11 @@ export class SimulatedDisk implements Disk {
     return null;
   }
 
+  /** SQLite files are not on this disk, so nothing on it asks for the name. */
+  bootId(): null {
+    return null;
+  }
+
   /** Counts the call, and lets the plan fail it or end the process. Returns what the call itself must act on. */
   #step(call: Omit<Step, "index" | "process">): Action | null {
     if (this.#diedAt !== null) throw new Crashed(this.#diedAt);

@@ -97,13 +97,18 @@ export class Pairer<C extends Answerable> {
   /** Call it first for every message that the model is shown. Returns whether the message starts an exchange. */
   enter(role: ReturnType<Dialect<never>["role"]>): boolean {
     if (role !== "assistant") {
-      this.#isClosed ||= role === "tool" ? !this.#isInterleaved : role !== "other";
+      this.#isClosed ||= closesExchange(role, this.#isInterleaved);
       return false;
     }
     if (!this.#isClosed) return false;
     this.#earlier.absorb(this.#provider);
     this.restart();
     return true;
+  }
+
+  /** The assistant's next message starts another exchange. */
+  close(): void {
+    this.#isClosed = true;
   }
 
   /** Forgets this exchange, not the ones before it. */
@@ -156,6 +161,11 @@ export class Pairer<C extends Answerable> {
   #knows(result: FoundResult): boolean {
     return this.#open.knows(result) || this.#provider.knows(result) || this.#earlier.knows(result);
   }
+}
+
+/** Whether the assistant's next message starts another exchange, after a message with this role, which is another's. */
+export function closesExchange(role: ReturnType<Dialect<never>["role"]>, isInterleaved: boolean): boolean {
+  return role === "tool" ? !isInterleaved : role !== "other";
 }
 
 /** In linear time. */

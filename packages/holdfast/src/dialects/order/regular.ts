@@ -14,6 +14,9 @@ export interface AwaitedCall {
  * change and leave out nothing, because each call is answered right behind it, in order. Most conversations are
  * regular, and showing them takes no plan. In doubt a conversation is not regular: then `arrange` decides.
  *
+ * A regular entry makes no call that the provider runs, and its results answer calls of the same exchange that had no
+ * result.
+ *
  * Assumes that all texts are well-formed, and that no reasoning is stale or foreign (plan.ts).
  */
 export abstract class RegularOrder<M> {

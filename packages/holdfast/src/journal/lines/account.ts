@@ -67,13 +67,13 @@ export class Account {
   readonly records: JournalRecord[] = [];
   readonly damaged: Damage[] = [];
   readonly missing: { from: number; to: number }[] = [];
-  /** The number of whole records; `records` holds them only with `keep`. */
+  /** The number of whole records; `records` holds them only with `keep`, unless `onRecord` is given. */
   count = 0;
   bytes = 0;
   /** From the newest header; null if that is damaged. */
   format: unknown = null;
   readonly #segments: readonly Segment[];
-  readonly #keep: boolean;
+  readonly #onRecord: (record: JournalRecord) => void;
   #segment = 0;
   #offset = 0;
   #next: number;
@@ -81,10 +81,13 @@ export class Account {
   #unitEnd = 0;
   #last: JournalRecord | null = null;
 
-  /** `segments` starts with the segment of the first line. */
-  constructor(segments: readonly Segment[], options: { readonly keep: boolean }) {
+  /** `segments` starts with the segment of the first line. `onRecord` gets each whole record instead of `records`. */
+  constructor(
+    segments: readonly Segment[],
+    options: { readonly keep: boolean; readonly onRecord?: ((record: JournalRecord) => void) | undefined },
+  ) {
     this.#segments = segments;
-    this.#keep = options.keep;
+    this.#onRecord = options.onRecord ?? (options.keep ? (record) => this.records.push(record) : () => undefined);
     this.#next = segments[0]?.first ?? 1;
   }
 
@@ -124,7 +127,7 @@ export class Account {
     }
     if (record) {
       this.count++;
-      if (this.#keep) this.records.push(record);
+      this.#onRecord(record);
       if (record.unit !== undefined) this.#unitEnd = record.seq + record.unit - 1;
       this.#last = record;
     } else {

@@ -49,8 +49,13 @@ export function charsOfSnapshot(value: object): number | undefined {
  */
 export const CHARS_OF = { quotes: 2, scalar: 8, braces: 2, member: 4, item: 2 } as const;
 
-/** Of the copy being made. */
+/**
+ * Of the copy being made: its size, whether a value that is not plain was left in place, and whether that is allowed.
+ * Every message passes here, and an object or closures for these would cost a tenth of the copy.
+ */
 let chars = 0;
+let isPlainCopy = true;
+let mayLeave = false;
 
 /**
  * A deep, frozen copy of plain JSON, made inside the call. Each member is read once, so neither a later change nor a
@@ -58,7 +63,7 @@ let chars = 0;
  * for values that JSON would change or that cannot be read.
  */
 export function snapshot<T>(value: T, path: string): T {
-  return isSnapshot(value) ? value : copyPlain(value, path, refuse).copy;
+  return isSnapshot(value) ? value : copyPlain(value, path, false).copy;
 }
 
 /**
@@ -66,15 +71,8 @@ export function snapshot<T>(value: T, path: string): T {
  * `isPlain`: there were none.
  */
 export function snapshotAround<T>(value: T, path: string): { readonly copy: T; readonly isPlain: boolean } {
-  return isSnapshot(value) ? { copy: value, isPlain: true } : copyPlain(value, path, leave);
+  return isSnapshot(value) ? { copy: value, isPlain: true } : copyPlain(value, path, true);
 }
-
-/** What to do with a value that JSON would change. */
-type OnFlaw = (why: string) => void;
-const leave: OnFlaw = () => undefined;
-const refuse: OnFlaw = (why) => {
-  throw new Flaw(why);
-};
 
 /** As it propagates upwards, every level prepends its name to the path. */
 class Flaw extends Error {
@@ -88,27 +86,24 @@ class Flaw extends Error {
   }
 }
 
-function copyPlain<T>(value: T, path: string, onFlaw: OnFlaw): { copy: T; isPlain: boolean } {
-  let isPlain = true;
-  const found: OnFlaw = (why) => {
-    isPlain = false;
-    onFlaw(why);
-  };
+function copyPlain<T>(value: T, path: string, leaves: boolean): { copy: T; isPlain: boolean } {
   // A getter may make another snapshot meanwhile.
-  const outside = chars;
+  const outside = { chars, isPlainCopy, mayLeave };
   chars = 0;
+  isPlainCopy = true;
+  mayLeave = leaves;
   try {
-    const copy = copyOf(value, 1, found) as T;
+    const copy = copyOf(value, 1) as T;
     if (typeof copy === "object" && copy !== null && copy !== value) {
-      if (isPlain) new Mark(copy, chars);
+      if (isPlainCopy) new Mark(copy, chars);
       Object.freeze(copy);
     }
-    return { copy, isPlain };
+    return { copy, isPlain: isPlainCopy };
   } catch (error) {
     const flaw = unreadable(error);
     throw (flaw.isDeep ? placeOf(value, path) : null) ?? notJson(path + flaw.path, flaw.why, flaw.cause);
   } finally {
-    chars = outside;
+    ({ chars, isPlainCopy, mayLeave } = outside);
   }
 }
 
@@ -123,34 +118,50 @@ function placeOf(value: unknown, path: string): HoldfastError | null {
 }
 
 /** The top level is frozen by the caller, which may have to mark it first. */
-function copyOf(value: unknown, depth: number, found: OnFlaw): unknown {
+function copyOf(value: unknown, depth: number): unknown {
   if (typeof value === "string") {
     chars += value.length + CHARS_OF.quotes;
     return value;
   }
-  if (typeof value === "object" && value !== null) {
-    if (depth > DEPTH_MAX) throw tooDeep();
-    chars += CHARS_OF.braces;
-  } else chars += CHARS_OF.scalar;
-  const why = flawOf(value);
-  if (why !== null) found(why);
-  if (why !== null || typeof value !== "object" || value === null) return value;
-  const copy = Array.isArray(value) ? itemsOf(value, depth, found) : membersOf(value as Shape, depth, found);
+  if (typeof value !== "object" || value === null) {
+    chars += CHARS_OF.scalar;
+    return noted(value);
+  }
+  if (depth > DEPTH_MAX) throw tooDeep();
+  chars += CHARS_OF.braces;
+  if (Array.isArray(value)) {
+    if (hasToJson(value) || !isPlainArray(value)) return noted(value);
+    const copy = itemsOf(value, depth);
+    return depth === 1 ? copy : Object.freeze(copy);
+  }
+  if (hasToJson(value) || !isPlainObject(value)) return noted(value);
+  const copy = membersOf(value as Shape, depth);
   return depth === 1 ? copy : Object.freeze(copy);
+}
+
+/** A value that is not copied: notes it if JSON would change it, or throws if it may not be left in place. */
+function noted(value: unknown): unknown {
+  const isObject = typeof value === "object" && value !== null;
+  // An object that gets here was found not to be plain, whatever it says when it is asked again.
+  const why = flawOf(value) ?? (isObject ? "it would not come back from JSON as it was" : null);
+  if (why === null) return value;
+  if (!mayLeave) throw new Flaw(why);
+  isPlainCopy = false;
+  return value;
 }
 
 type Shape = { readonly [member: string]: unknown };
 
-function itemsOf(value: readonly unknown[], depth: number, found: OnFlaw): object {
+function itemsOf(value: readonly unknown[], depth: number): object {
   const copy: unknown[] = new Array(value.length);
   let i = 0;
   try {
     for (; i < copy.length; i++) {
       const item = value[i];
       // No dialect can encode a hole, and a list may consist of billions of them.
-      if (item === undefined) refuse("undefined is not JSON");
+      if (item === undefined) throw new Flaw("undefined is not JSON");
       chars += CHARS_OF.item;
-      copy[i] = copyOf(item, depth + 1, found);
+      copy[i] = copyOf(item, depth + 1);
     }
   } catch (error) {
     throw under(`[${i}]`, error);
@@ -158,16 +169,18 @@ function itemsOf(value: readonly unknown[], depth: number, found: OnFlaw): objec
   return copy;
 }
 
-function membersOf(value: Shape, depth: number, found: OnFlaw): object {
+function membersOf(value: Shape, depth: number): object {
   const copy: Record<string, unknown> = {};
   let at = "";
   try {
-    for (const name of Object.keys(value)) {
+    const names = Object.keys(value);
+    for (let i = 0; i < names.length; i++) {
+      const name = names[i]!;
       at = name;
       const member = value[name];
       if (member === undefined) continue;
       chars += name.length + CHARS_OF.member;
-      const kept = copyOf(member, depth + 1, found);
+      const kept = copyOf(member, depth + 1);
       // The one name for which an assignment does something else.
       if (name === "__proto__") Object.defineProperty(copy, name, { value: kept, enumerable: true });
       else copy[name] = kept;
@@ -240,18 +253,10 @@ export function assertPlain(value: unknown, path: string): void {
  * inherited members, which JSON ignores, so a negative answer is checked again.
  */
 function isPlain(value: unknown, depth: number): boolean {
-  switch (typeof value) {
-    case "string":
-    case "boolean":
-      return true;
-    case "number":
-      return Number.isFinite(value);
-    case "object":
-      break;
-    default:
-      return false;
-  }
-  if (value === null) return true;
+  // Not a switch: V8 would make a call for the name of each type, and then compare names.
+  if (typeof value === "string" || typeof value === "boolean" || value === null) return true;
+  if (typeof value === "number") return Number.isFinite(value);
+  if (typeof value !== "object") return false;
   if (depth > RECORD_DEPTH_MAX) return false;
   // Only for members of a record: further down, the lookup would cost more than it saves.
   if (depth === 1 && Mark.charsOf(value) !== undefined) return true;
@@ -271,12 +276,14 @@ function isPlain(value: unknown, depth: number): boolean {
 /** A prototype whose own prototype is null is the Object.prototype of some realm. */
 function isPlainObject(value: object): boolean {
   const prototype = Object.getPrototypeOf(value);
+  if (prototype === Object.prototype) return true;
   return prototype === null || Object.getPrototypeOf(prototype) === null;
 }
 
 /** The same for the Array.prototype of some realm: an instance of an Array subclass is one step further from null. */
 function isPlainArray(value: readonly unknown[]): boolean {
   const prototype = Object.getPrototypeOf(value);
+  if (prototype === Array.prototype) return true;
   const base = prototype === null ? null : Object.getPrototypeOf(prototype);
   return base !== null && Object.getPrototypeOf(base) === null;
 }

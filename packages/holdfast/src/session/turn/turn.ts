@@ -54,6 +54,7 @@ interface Asked {
 
 /** Most messages come without options, and then there is nothing to check. */
 const NO_OPTIONS: AnswerOptions = Object.freeze({});
+const NO_RECORDS: readonly SessionRecord[] = Object.freeze([]);
 
 /** A turn that this process works on. */
 export class LiveTurn<M> implements Turn<M> {
@@ -334,12 +335,12 @@ export class LiveTurn<M> implements Turn<M> {
     this.#context.assertOpen();
     const draft = finishes === "requested" ? this.#draftAnsweredBy(admitted) : finishes;
     const items = toRecords(conversation, admission, admitted, this.number, options, draft?.id);
-    const ended: SessionRecord[] = end ? [this.#ended({ outcome: "completed" })] : [];
+    const ended = end ? [this.#ended({ outcome: "completed" })] : NO_RECORDS;
     if (items.known && !end) {
       await log.journal.flush();
       return items.known;
     }
-    const repairs = admitted.isAnswer && !items.known ? this.#repairs(draft !== null) : [];
+    const repairs = admitted.isAnswer && !items.known ? this.#repairs(draft !== null) : NO_RECORDS;
     const isAlone = repairs.length === 0 && ended.length === 0;
     const unit = isAlone ? items.records : [...repairs, ...items.records, ...ended];
     const other = (admitted.isAnswer || end) && this.#draft !== draft ? this.#draft : null;
@@ -376,7 +377,7 @@ export class LiveTurn<M> implements Turn<M> {
    * The model has continued without the results of some calls: from here on the past is frozen, with the words it saw.
    * An answer with a draft was requested when the draft began; the model had not seen anything recorded since (R1).
    */
-  #repairs(hasDraft: boolean): SessionRecord[] {
+  #repairs(hasDraft: boolean): readonly SessionRecord[] {
     const { items, epochSeq } = this.#context.conversation;
     const asked = hasDraft && this.#asked && this.#asked.head >= epochSeq ? this.#asked : null;
     const last = items.at(-1);
@@ -386,7 +387,7 @@ export class LiveTurn<M> implements Turn<M> {
     // Items of one response may arrive one by one while tools run. Anything after the next request is another response.
     const isAnother = this.#context.conversation.exchange.isClosed || this.#isRequestedSinceAnswer();
     const entries = isAnother ? this.#repairsForOpenCalls() : [];
-    return entries.length > 0 ? [{ kind: "repair", turn: this.number, entries }] : [];
+    return entries.length > 0 ? [{ kind: "repair", turn: this.number, entries }] : NO_RECORDS;
   }
 
   #ask(by: Asked["by"]): void {
@@ -412,8 +413,8 @@ export class LiveTurn<M> implements Turn<M> {
     if (!unsent) return;
     const first = conversation.find(ids[0]!);
     if (first?.role !== "assistant") return;
-    const others = ids.length === 1 ? [] : ids.slice(1).flatMap((id) => conversation.find(id) ?? []);
-    const why = unsent([first, ...others].map(({ entry }) => entry.message));
+    const others = ids.length === 1 ? [] : ids.slice(1).flatMap((id) => conversation.find(id)?.entry.message ?? []);
+    const why = unsent([first.entry.message, ...others]);
     if (why !== null) warnOnce(why);
   }
 

@@ -21,8 +21,10 @@ export interface JournalParts extends JournalBaseParts {
   readonly beforeFirst: (() => void) | undefined;
   /** This writer may not append to the newest segment: the first append starts a new one. */
   readonly startSegment: boolean;
-  /** Called once, while the lease is still held. */
-  readonly onClose: (closed: boolean) => void;
+  /** Called before the first append changes anything. */
+  readonly onStart: () => void;
+  /** Called once, while the lease is still held. Returns whether lists need not look at the session. */
+  readonly onClose: (how: "closed" | "unchanged" | "unclean") => boolean;
 }
 
 /**
@@ -76,8 +78,9 @@ export class FolderJournal extends CommitQueue {
   }
 
   protected writeOpened(): void {
-    const { opened, beforeFirst, startSegment } = this.#parts;
+    const { opened, onStart, beforeFirst, startSegment } = this.#parts;
     try {
+      onStart();
       if (beforeFirst && !this.#settledEnd) {
         beforeFirst();
         this.#settledEnd = true;
@@ -94,9 +97,13 @@ export class FolderJournal extends CommitQueue {
     this.#put(this.ledger.prepare([opened]));
   }
 
-  protected issueSync(onIssue: () => void, isAlone: boolean): Promise<void> {
+  protected issueSync(onIssue: () => void): Promise<void> {
     onIssue();
-    return this.#writer.sync(isAlone);
+    return this.#writer.sync();
+  }
+
+  protected override syncIfFast(): boolean {
+    return this.#writer.syncIfFast();
   }
 
   protected issueSyncNow(): void {
@@ -119,11 +126,12 @@ export class FolderJournal extends CommitQueue {
 
   protected release(isClosed: boolean): void {
     const closedAt = isClosed ? { segment: basename(this.#writer.path), bytes: this.#writer.size } : undefined;
+    let isSettled = false;
     try {
-      this.#parts.onClose(isClosed);
+      isSettled = this.#parts.onClose(isClosed ? "closed" : this.failure || this.hasWritten ? "unclean" : "unchanged");
       this.#writer.close();
     } finally {
-      this.#parts.lease.release(closedAt);
+      this.#parts.lease.release(closedAt, isSettled);
     }
   }
 

@@ -107,7 +107,10 @@ class FolderStore implements contract.JournalStore {
     this.#leases = Leases.inRoot(this.#disk, root);
     this.searchFile = options.catalogue === false ? null : join(root, "search.sqlite");
     this.#catalogue = options.catalogue === false ? null : new Catalogue(this.#disk, join(root, "catalog.sqlite"));
-    this.#listing = new Listing(this.#disk, this.#sessions, this.#catalogue, options.summariser);
+    this.#listing = new Listing({
+      ...{ disk: this.#disk, sessions: this.#sessions, leases: this.#leases, catalogue: this.#catalogue },
+      ...{ summariser: options.summariser, now: () => this.#now() },
+    });
     this.warnings = this.#doing("check the store", root, () => warningsOf(this.#disk, root));
   }
 
@@ -152,6 +155,7 @@ class FolderStore implements contract.JournalStore {
       for (const record of epoch.records) ledger.absorb(record);
       ledger.continueAt(epoch.tail.next);
       const { last, first, size } = epoch;
+      this.#beforeChange(lease);
       const healed = claim === null ? this.#goOn(folder, epoch, lease) : heal(this.#disk, folder, epoch);
       ledger.setDurable(healed.durable);
       // A writer killed while creating the session has left its name unsynced.
@@ -359,9 +363,11 @@ class FolderStore implements contract.JournalStore {
       durability: this.#options.durability ?? "power",
       segmentBytesMax: Math.min(this.#options.segmentBytesMax ?? SEGMENT_BYTES, SEGMENT_BYTES_LIMIT),
       follow: (followOptions) => this.follow(id, followOptions),
-      onClose: (closed) => {
+      onStart: () => this.#beforeChange(lease),
+      onClose: (how) => {
         this.#live.delete(id);
-        if (closed) this.#listing.closed(id, writer, ledger);
+        if (how === "closed") return this.#listing.closed(id, writer, ledger);
+        return how === "unchanged" && this.#listing.settle(id);
       },
     });
     this.#live.set(id, journal);
@@ -382,11 +388,19 @@ class FolderStore implements contract.JournalStore {
 
   async #underLease<T>(id: string, use: () => T | Promise<T>): Promise<T> {
     const lease = await this.#leases.take(id, this.#options.app ?? "holdfast");
+    let isSettled = false;
     try {
-      return await use();
+      const result = await use();
+      isSettled = !this.#closed && this.#listing.settle(id);
+      return result;
     } finally {
-      lease.release();
+      lease.release(undefined, isSettled);
     }
+  }
+
+  /** If a writer could not announce itself, no list may rely on an earlier look at its session. */
+  #beforeChange(lease: Lease): void {
+    if (!lease.isAnnounced) this.#listing.distrust();
   }
 
   /** For a writer, whose session sorts before all others in lists from its first record on, whatever the clock says. */

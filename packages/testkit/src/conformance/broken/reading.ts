@@ -150,6 +150,27 @@ export const brokenReading: readonly BrokenStore[] = [
     })),
   },
   {
+    name: "hands out records as they are read, and again at the end",
+    open: stores((store) => ({
+      async open(id, options) {
+        const opened = await store.open(id, options);
+        for (const record of opened.records) options?.onRecord?.(record);
+        return opened;
+      },
+    })),
+  },
+  {
+    name: "hands out all but the last record as they are read",
+    open: stores((store) => ({
+      async open(id, options) {
+        const opened = await store.open(id, options);
+        if (!options?.onRecord) return opened;
+        for (const record of opened.records.slice(0, -1)) options.onRecord(record);
+        return { ...opened, records: [] };
+      },
+    })),
+  },
+  {
     name: "says that every writer ended in order",
     open: stores((store) => ({
       async open(id, options) {

@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { newId } from "holdfast";
+import { type JournalRecord, newId } from "holdfast";
 import { type Case, conformanceCase } from "../case.ts";
 import { countFrom, epoch, note, notes, seqsOf, textsOf } from "../notes.ts";
 import { all, later, refusal } from "../trial.ts";
@@ -26,6 +26,29 @@ export const reading: readonly Case[] = [
     assert.deepEqual(opened.recovery, read.recovery);
     assert.equal(opened.id, id);
   }),
+
+  conformanceCase(
+    "open: hands out each record of the epoch once, as it is read or at the end",
+    ["P1"],
+    async (trial) => {
+      const store = await trial.open();
+      const id = newId();
+      const journal = await store.create(id, notes(2));
+      await journal.epoch(() => [epoch("now"), note("carried")]);
+      for (const text of countFrom(1, 300).map((i) => `later ${i}`)) void later(journal.append(note(text)));
+      await journal.close();
+      const read = await store.read(id);
+      const seen: JournalRecord[] = [];
+      const opened = await store.open(id, { onRecord: (record) => seen.push(record) });
+      // A store that hands them out as they are read does not hand them out again.
+      assert.deepEqual(seen.length > 0 ? seen : opened.records, read.records);
+      assert.deepEqual(seen.length > 0 ? opened.records : seen, []);
+      assert.equal(opened.journal.head, read.records.at(-1)!.seq);
+      await opened.journal.append(note("after"));
+      await opened.journal.close();
+      assert.deepEqual(textsOf(await all(store.history(id))).slice(-2), ["later 300", "after"]);
+    },
+  ),
 
   conformanceCase("history: starts at any seq, over all epochs", [], async (trial) => {
     const store = await trial.open();

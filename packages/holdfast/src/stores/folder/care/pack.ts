@@ -1,5 +1,5 @@
 import { join } from "node:path";
-import { constants, zstdCompressSync } from "node:zlib";
+import { zstdCompressSync } from "node:zlib";
 import type { Disk } from "../../../disk/disk.ts";
 import { diskFailure } from "../../../disk/failure.ts";
 import { HoldfastError } from "../../../errors.ts";
@@ -15,12 +15,10 @@ import { openSource, type Segment, type Source } from "../files/segment.ts";
 const FRAME_BYTES = 64 * 1024;
 const CHUNK_BYTES = 1024 * 1024;
 const NEWLINE = 0x0a;
+/** zstd's own numbers: asking `node:zlib` for them would load it before it is needed. */
+const [COMPRESSION_LEVEL, CONTENT_SIZE_FLAG, CHECKSUM_FLAG] = [100, 200, 201] as const;
 /** Without the checksum, most flipped bits come out as wrong bytes (S17). */
-const PARAMETERS = {
-  [constants.ZSTD_c_compressionLevel]: 6,
-  [constants.ZSTD_c_checksumFlag]: 1,
-  [constants.ZSTD_c_contentSizeFlag]: 1,
-};
+const PARAMETERS = { [COMPRESSION_LEVEL]: 6, [CHECKSUM_FLAG]: 1, [CONTENT_SIZE_FLAG]: 1 };
 
 /**
  * Replaces a plain segment with its packed form, under the lease. Returns its new size in bytes; null if it stays

@@ -50,7 +50,12 @@ export function unclaim(disk: Disk, folder: string, number: number): void {
 }
 
 export function isClaimed(disk: Disk, folder: string, number: number): boolean {
-  return disk.stat(join(folder, claimName(number))) !== null;
+  return disk.stat(claimPath(folder, number)) !== null;
+}
+
+/** The file that claims a segment. */
+export function claimPath(folder: string, number: number): string {
+  return join(folder, claimName(number));
 }
 
 export function replaced(folder: string): HoldfastError {

@@ -84,6 +84,11 @@ export function tailsOf(disk: Disk, folder: string, number: number): string[] {
  * The segments of a session, by number. If a number has both a plain and a packed segment, the plain one counts (S17).
  */
 export function listSegments(disk: Disk, folder: string): Segment[] {
+  return listFiles(disk, folder).segments;
+}
+
+/** The same, and the numbers for which there are tails, whether or not the segment exists. */
+export function listFiles(disk: Disk, folder: string): { readonly segments: Segment[]; readonly tails: Set<number> } {
   const found = new Map<number, Segment>();
   const tails: [number: number, tail: Tail][] = [];
   for (const name of disk.list(folder)) {
@@ -102,7 +107,8 @@ export function listSegments(disk: Disk, folder: string): Segment[] {
     const isNewer = tail.offset > (segment?.tail?.offset ?? -1);
     if (segment && !segment.packed && isNewer) found.set(number, { ...segment, tail });
   }
-  return [...found.values()].sort((a, b) => a.number - b.number);
+  const segments = [...found.values()].sort((a, b) => a.number - b.number);
+  return { segments, tails: new Set(tails.map(([number]) => number)) };
 }
 
 /**

@@ -1,4 +1,4 @@
-import { join, sep } from "node:path";
+import { sep } from "node:path";
 import type { Disk, DiskFile } from "../../../disk/disk.ts";
 import { hasOtherNames, notAFolder } from "../../../disk/file-rules.ts";
 import { errnoOf, HoldfastError } from "../../../errors.ts";
@@ -11,7 +11,7 @@ import { type JournalRecord, RECORD_BYTES_MAX } from "../../../journal/record.ts
 import { isClaimed } from "../files/claim.ts";
 import { plainSizeOf, readFrames } from "../files/frames.ts";
 import { feedFrame, type SegmentBytes } from "../files/scan-file.ts";
-import { listSegments, openSource, segmentName, tailsOf } from "../files/segment.ts";
+import { listFiles, listSegments, openSource, segmentName } from "../files/segment.ts";
 
 /** A session in the catalogue: what a list shows, and the state of the files it came from. */
 export interface Row extends ListRow {
@@ -84,23 +84,27 @@ function lookAt(disk: Disk, folder: string, id: string, summariser: Summariser |
   const found = disk.stat(folder);
   if (!found) return null;
   if (found.kind !== "folder") throw notAFolder(folder, found.kind);
-  const segments = listSegments(disk, folder);
+  // Before the segments are listed: a writer that takes over a closed session creates its tail, then changes its size,
+  // and then starts a new segment, which changes nothing that `isFresh` checks. Most sessions have one segment.
+  let state = disk.stat(folder + sep + segmentName(1));
+  let { segments, tails } = listFiles(disk, folder);
   const newest = segments.at(-1);
   if (!newest) return null;
+  if (newest.name !== segmentName(1)) {
+    state = disk.stat(folder + sep + newest.name);
+    tails = listFiles(disk, folder).tails;
+  }
   // Before it is read: a row older than it claims is never corrected.
-  const state = disk.stat(join(folder, newest.name));
   if (!state) throw Object.assign(new Error(`${newest.name} is gone`), { code: "ENOENT" });
   const { size, mtimeMs } = state;
-  // After that stat: a writer that takes over a closed session creates its tail, then changes its size, and then starts
-  // a new segment, which changes nothing that `isFresh` checks.
-  const isTakenOver = tailsOf(disk, folder, newest.number).length > 0;
+  const isTakenOver = tails.has(newest.number);
   // A segment may hold no whole record (its header is damaged): then the one before it is used.
   for (const segment of segments.reverse()) {
     const source = openSource(disk, folder, segment);
     try {
       const { records, isAll } = source.packed
         ? packedEnd(source.packed, summariser)
-        : recordsSinceSummary(source, source.size(), summariser);
+        : recordsSinceSummary(source, segment === newest && !segment.tail ? size : source.size(), summariser);
       const last = records.at(-1);
       if (!last) continue;
       const closed = last.kind === "closed" && segment === newest;

@@ -49,6 +49,7 @@ export class Database implements Reads {
   readonly warnings: readonly string[] = [];
   readonly rows: Rows;
   readonly #parts: DatabaseParts;
+  readonly #logPath: string;
   readonly #sqlite: DatabaseSync;
   readonly #lock: FlagLock;
   readonly #begin: StatementSync;
@@ -63,6 +64,7 @@ export class Database implements Reads {
     const { sqlite } = parts.connection;
     this.#parts = parts;
     this.file = parts.file;
+    this.#logPath = `${parts.file}-wal`;
     this.#sqlite = sqlite;
     this.#lock = parts.lock;
     this.#begin = sqlite.prepare("BEGIN IMMEDIATE");
@@ -154,7 +156,7 @@ export class Database implements Reads {
   assertMine(): void {
     const { disk, identity, log } = this.#parts;
     assertSame(disk, this.file, identity);
-    assertSame(disk, `${this.file}-wal`, log);
+    assertSame(disk, this.#logPath, log);
   }
 
   /** The same check for the file that coordinates users (FlagLock). */
