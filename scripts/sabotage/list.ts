@@ -28,6 +28,27 @@ const BOUNDS = ["unit/disk-rules", "unit/scan-file", "unit/frames", "unit/json-t
 
 export const sabotages: readonly Sabotage[] = [
   {
+    name: "two writers: a sync inside the call does not look for another writer",
+    file: "stores/folder/writer.ts",
+    find: "    this.assertMine();\n    return file.syncIfFast();",
+    replace: "    return file.syncIfFast();",
+    look: ["unit/fence"],
+  },
+  {
+    name: "lines: half a character is written as another one",
+    file: "journal/lines/json-bytes.ts",
+    find: "(!text.isWellFormed() || at + bytes * 6 + SPARE_BYTES > TEXT_AT)",
+    replace: "at + bytes * 6 + SPARE_BYTES > TEXT_AT",
+    look: ["unit/json-bytes"],
+  },
+  {
+    name: "lines: a short text is written without escapes",
+    file: "journal/lines/json-bytes.ts",
+    find: "if (unit < 0x20 || unit > 0x7e || unit === 0x22 || unit === 0x5c) break;",
+    replace: "if (unit < 0x20 || unit > 0x7e || unit === 0x22) break;",
+    look: ["unit/json-bytes"],
+  },
+  {
     name: "store: one that everybody can write to is opened",
     file: "disk/file-rules.ts",
     find: "if ((mode & 0o002) === 0 && ((mode & 0o020) === 0 || group === owner)) return;",

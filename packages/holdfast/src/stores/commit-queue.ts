@@ -125,13 +125,14 @@ export abstract class CommitQueue extends JournalBase {
   protected abstract issueSyncNow(): void;
 
   /**
-   * The same, inside the call, if that is fast: asked when one caller waits. Returns false if nothing was synced.
+   * The same, inside the call, if that is fast: asked when one caller waits. Returns false if nothing was synced. Checks
+   * what `assertSynced` does, and throws what that throws.
    */
   protected syncIfFast(): boolean {
     return false;
   }
 
-  /** After a sync: is what was synced still this writer's (S12)? Throws if not. */
+  /** After a sync, or right before one inside the call: is what was written still this writer's (S12)? Throws if not. */
   protected abstract assertSynced(): void;
 
   /** The same, before records are acknowledged that no sync has confirmed. */
@@ -305,7 +306,7 @@ export abstract class CommitQueue extends JournalBase {
       covers = this.ledger.head;
     };
     this.#inFlight = this.issueSync(onIssue).then(
-      () => this.#synced(covers),
+      () => this.#syncedInBackground(covers),
       (error) => {
         this.#inFlight = null;
         this.fail(error);
@@ -326,7 +327,7 @@ export abstract class CommitQueue extends JournalBase {
     return true;
   }
 
-  #synced(covers: number): void {
+  #syncedInBackground(covers: number): void {
     this.#inFlight = null;
     if (this.failure) return;
     try {
@@ -335,6 +336,10 @@ export abstract class CommitQueue extends JournalBase {
       this.fail(error);
       return;
     }
+    this.#synced(covers);
+  }
+
+  #synced(covers: number): void {
     this.#settleUpTo(covers);
     if (this.#quiet.length > 0) for (const run of this.#quiet.splice(0)) run();
     this.afterSync();

@@ -12,6 +12,8 @@ export interface Job {
   readonly root: string;
   readonly id: string;
   readonly durability: "power" | "process";
+  /** Whether the sync of a lone append happens inside the call, as on a fast disk. */
+  readonly syncsInCall: boolean;
   readonly work: Work;
   /** Counted from the beginning of the work. */
   readonly pauseAt: number;
@@ -103,6 +105,7 @@ const options = (job: Job) => ({ disk: pausing, durability: job.durability, cata
 let counting = false;
 let steps = 0;
 let pauseAt = -1;
+let syncsInCall = false;
 let gate = new Int32Array(new SharedArrayBuffer(8));
 
 function step(): void {
@@ -138,7 +141,12 @@ const pausing: Disk = {
   ...withoutLocks,
   open: (path, mode): DiskFile => {
     step();
-    return stepping(nodeDisk.open(path, mode));
+    const file = nodeDisk.open(path, mode);
+    const syncIfFast = (): boolean => {
+      if (syncsInCall) file.syncNow();
+      return syncsInCall;
+    };
+    return stepping(Object.assign(file, { syncIfFast }));
   },
 };
 for (const name of ["stat", "list", "makeFolder", "rename", "link", "remove", "syncFolder"] as const) {
@@ -154,6 +162,7 @@ for (const name of ["stat", "list", "makeFolder", "rename", "link", "remove", "s
 async function run(job: Job): Promise<void> {
   steps = 0;
   pauseAt = job.pauseAt;
+  syncsInCall = job.syncsInCall;
   gate = new Int32Array(job.gate);
   let error: string | null = null;
   try {

@@ -181,7 +181,7 @@ describe("S4: the size limit", () => {
       throw new RangeError("Invalid string length");
     });
     try {
-      const error = refusalOf({ kind: "note", texts: [] });
+      const error = refusalOf({ kind: "note", texts: ["a text that is left to JSON.stringify".repeat(2_000)] });
       expect(error.code).toBe("RECORD_TOO_LARGE");
       expect(error.facts).toEqual({ kind: "note", limitBytes: RECORD_BYTES_MAX, bytes: null });
     } finally {

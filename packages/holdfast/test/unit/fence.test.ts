@@ -3,7 +3,7 @@ import { isHoldfastError, type JournalRecord, newId } from "holdfast";
 import { nodeDisk } from "holdfast/disk";
 import { type Journal, openFolderStore } from "holdfast/store";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { type Job, names, type Said, type Work, withoutLocks } from "../fence/paused-writer.ts";
+import { type Job, names, type Said, withoutLocks } from "../fence/paused-writer.ts";
 import { place } from "../place.ts";
 
 /**
@@ -28,10 +28,10 @@ const numbers = (records: readonly JournalRecord[]): unknown[] =>
   records.flatMap((record) => (record.kind === "message" ? [record["n"]] : []));
 
 /** Returns whether the first writer got to that step at all. */
-async function trial(work: Work, durability: Job["durability"], pauseAt: number): Promise<boolean> {
+async function trial(job: Pick<Job, "work" | "durability" | "syncsInCall" | "pauseAt">): Promise<boolean> {
   const gate = new Int32Array(new SharedArrayBuffer(8));
   try {
-    return await takeOver(work, durability, pauseAt, gate);
+    return await takeOver(job, gate);
   } finally {
     goOn(gate);
   }
@@ -42,12 +42,8 @@ function goOn(gate: Int32Array): void {
   Atomics.notify(gate, 1);
 }
 
-async function takeOver(
-  work: Work,
-  durability: Job["durability"],
-  pauseAt: number,
-  gate: Int32Array<SharedArrayBuffer>,
-): Promise<boolean> {
+async function takeOver(trialled: Parameters<typeof trial>[0], gate: Int32Array<SharedArrayBuffer>): Promise<boolean> {
+  const { work, durability, pauseAt } = trialled;
   using here = place();
   const id = newId();
   const told = new Set<string>();
@@ -63,7 +59,7 @@ async function takeOver(
     if (work.endsWith("kill")) old = journal;
     else await journal.close();
   }
-  const job: Job = { root: here.path, id, durability, work, pauseAt, gate: gate.buffer };
+  const job: Job = { ...trialled, root: here.path, id, gate: gate.buffer };
   const said: Said[] = [];
   const done = new Promise<Extract<Said, { e: "done" }>>((resolve) => {
     const listen = (one: Said): void => {
@@ -126,10 +122,14 @@ async function takeOver(
   return true;
 }
 
-for (const durability of ["power", "process"] as const) {
-  test.each(names)(`${durability}: taken over before every call of a writer that is about to %s`, async (work) => {
+for (const [title, how] of [
+  ["power", { durability: "power", syncsInCall: false }],
+  ["power, synced inside the call", { durability: "power", syncsInCall: true }],
+  ["process", { durability: "process", syncsInCall: false }],
+] as const) {
+  test.each(names)(`${title}: taken over before every call of a writer that is about to %s`, async (work) => {
     let calls = 0;
-    while (await trial(work, durability, calls)) calls++;
+    while (await trial({ ...how, work, pauseAt: calls })) calls++;
     expect(calls).toBeGreaterThan(1);
   });
 }

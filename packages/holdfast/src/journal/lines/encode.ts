@@ -1,6 +1,7 @@
 import { crc32 } from "node:zlib";
 import { HoldfastError } from "../../errors.ts";
 import { type Json, type NewRecord, RECORD_BYTES_MAX, SEGMENT_START_BYTES_MAX, UNIT_BYTES_MAX } from "../record.ts";
+import { JsonBytes, LINES_AT } from "./json-bytes.ts";
 import { assertPlain } from "./plain.ts";
 
 /** What the journal adds to the records of one append. */
@@ -37,8 +38,12 @@ const HEX = Buffer.from("0123456789abcdef");
 const SEQ = '{"seq":';
 const AT = ',"at":"';
 
-/** Encoding and writing are one synchronous step (S10), so all writers of a process can share this buffer. */
-const scratch = Buffer.allocUnsafe(SCRATCH_BYTES);
+/**
+ * Encoding and writing are one synchronous step (S10), so all writers of a process share these. Made for the first of
+ * them: a program that only reads needs neither.
+ */
+let json: JsonBytes | null | undefined;
+let scratch: Buffer;
 
 /** Throws RECORD_INVALID. */
 export function assertKey(key: string): void {
@@ -51,7 +56,15 @@ export function assertKey(key: string): void {
  * Encodes records as lines (FORMAT.md, "Lines"). The result is valid until anything else is encoded in this process.
  */
 export class Encoder {
-  #buffer = scratch;
+  #buffer: Buffer;
+
+  constructor() {
+    if (json === undefined) {
+      json = JsonBytes.open();
+      scratch = json?.buffer ?? Buffer.allocUnsafe(LINES_AT + SCRATCH_BYTES);
+    }
+    this.#buffer = scratch;
+  }
 
   /**
    * The bytes of the records, in order. Throws RECORD_INVALID, RECORD_NOT_JSON or RECORD_TOO_LARGE without any effect.
@@ -61,12 +74,12 @@ export class Encoder {
     if (envelope.key !== undefined) assertKey(envelope.key);
     const bytesMax = envelope.unit === false ? SEGMENT_START_BYTES_MAX : UNIT_BYTES_MAX;
     try {
-      let end = 0;
+      let end = LINES_AT;
       for (let i = 0; i < records.length; i++) {
         end = this.#line(records, i, envelope, end);
-        if (end > bytesMax) throw unitTooLarge(records.length, bytesMax);
+        if (end - LINES_AT > bytesMax) throw unitTooLarge(records.length, bytesMax);
       }
-      return this.#buffer.subarray(0, end);
+      return this.#buffer.subarray(LINES_AT, end);
     } finally {
       // A buffer made for one unit is not kept, even after a refusal.
       this.#buffer = scratch;
@@ -75,7 +88,7 @@ export class Encoder {
 
   #line(records: readonly NewRecord[], i: number, envelope: Envelope, start: number): number {
     const record = records[i]!;
-    const body = bodyOf(record);
+    assertRecord(record);
     let marks = "";
     let tail = "";
     if (i === 0) {
@@ -92,26 +105,39 @@ export class Encoder {
     }
 
     const seq = String(envelope.seq + i);
-    const headBytes = SEQ.length + seq.length + marks.length + AT.length + envelope.at.length + 1;
-    const bytesMax = headBytes + bytesAtMost(body) + bytesAtMost(tail) + TRAILER_BYTES;
-    if (bytesMax > RECORD_BYTES_MAX) assertSize(record.kind, headBytes, body, tail);
-    if (start + bytesMax > this.#buffer.length) this.#grow(start, start + bytesMax);
-    const buffer = this.#buffer;
-
+    const bodyAt = start + SEQ.length + seq.length + marks.length + AT.length + envelope.at.length + 1;
     // The body is `{"kind":…}`: its first brace becomes the comma after the head, and its last one is overwritten.
-    let bodyAt = putAscii(buffer, start, SEQ);
-    bodyAt = putAscii(buffer, bodyAt, seq);
-    if (marks !== "") bodyAt = putAscii(buffer, bodyAt, marks);
-    bodyAt = putAscii(buffer, bodyAt, AT);
-    bodyAt = putAscii(buffer, bodyAt, envelope.at);
-    buffer[bodyAt++] = 0x22;
-    let at = bodyAt + buffer.write(body, bodyAt, "utf8") - 1;
+    const end = this.#putBody(record, start, bodyAt, tail) - 1;
+    const buffer = this.#buffer;
+    let at = putAscii(buffer, start, SEQ);
+    at = putAscii(buffer, at, seq);
+    if (marks !== "") at = putAscii(buffer, at, marks);
+    at = putAscii(buffer, at, AT);
+    at = putAscii(buffer, at, envelope.at);
+    buffer[at] = 0x22;
     buffer[bodyAt] = 0x2c;
+    at = end;
     if (tail !== "") at += buffer.write(tail, at, "utf8");
     const crc = crc32(buffer.subarray(start, at));
     at = putAscii(buffer, at, ',"crc":"');
     for (let shift = 28; shift >= 0; shift -= 4) buffer[at++] = HEX[(crc >>> shift) & 15]!;
     return putAscii(buffer, at, '"}\n');
+  }
+
+  /** Writes the record's JSON at `at`, with room for the tail and the trailer behind it. Returns where it ends. */
+  #putBody(record: NewRecord, start: number, at: number, tail: string): number {
+    const restBytes = bytesAtMost(tail) + TRAILER_BYTES;
+    if (json && this.#buffer === json.buffer && record.must === undefined) {
+      const names = Object.keys(record);
+      // In an object, integer-like names always come first.
+      const end = names[0] === "kind" ? json.putMembers(at, record, names) : -1;
+      if (end >= 0 && end + restBytes <= this.#buffer.length) return end;
+    }
+    const body = bodyOf(record);
+    const bytesMax = at - start + bytesAtMost(body) + restBytes;
+    if (bytesMax > RECORD_BYTES_MAX) assertSize(record.kind, at - start, body, tail);
+    if (start + bytesMax > this.#buffer.length) this.#grow(start, start + bytesMax);
+    return at + this.#buffer.write(body, at, "utf8");
   }
 
   /** A unit larger than the scratch buffer gets its own buffer, which is not kept. */
@@ -122,8 +148,8 @@ export class Encoder {
   }
 }
 
-/** `{"kind":…,…}` with the kind first, regardless of the order of the caller's members. */
-function bodyOf(record: NewRecord): string {
+/** Throws RECORD_INVALID, RECORD_NOT_JSON. */
+function assertRecord(record: NewRecord): void {
   if (typeof record !== "object" || record === null || typeof record.kind !== "string" || record.kind === "") {
     throw invalid("The record was not written: it has no kind. Nothing before it is affected.", {});
   }
@@ -139,6 +165,11 @@ function bodyOf(record: NewRecord): string {
     throw invalid('The record was not written: "must" must be true or absent.', { member: "must", kind });
   }
   assertPlain(record, kind);
+}
+
+/** `{"kind":…,…}` with the kind first, regardless of the order of the caller's members. */
+function bodyOf(record: NewRecord): string {
+  const { kind, must } = record;
   try {
     if (must === undefined) {
       const body = JSON.stringify(record);

@@ -109,9 +109,16 @@ export class SegmentWriter {
     return this.#file!.sync();
   }
 
-  /** `DiskFile.syncIfFast` */
+  /**
+   * `DiskFile.syncIfFast`, and what `assertMine` checks. That comes first here: it must follow the write, not the sync,
+   * and takes a third of the time while the processor's caches are warm. Who takes the session over after the check
+   * reads what was written before it.
+   */
   syncIfFast(): boolean {
-    return this.#file!.syncIfFast?.() ?? false;
+    const file = this.#file!;
+    if (!file.syncIfFast) return false;
+    this.assertMine();
+    return file.syncIfFast();
   }
 
   syncNow(): void {
