@@ -7,6 +7,7 @@ import type { Json } from "../journal/record.ts";
 import { isWellFormed } from "../text/well-formed.ts";
 import { Exchange } from "./exchange.ts";
 import { type Item, isShown } from "./item.ts";
+import { ItemIndex } from "./item-index.ts";
 import { remembering } from "./memoized-dialect.ts";
 import { mergePatch } from "./merge-patch.ts";
 import { PendingEdits } from "./pending-edits.ts";
@@ -45,7 +46,7 @@ export class Transcript<M> {
   readonly #items: Item<M>[] = [];
   /** Replaced items that are still in the list; removed at the next read. */
   readonly #gone = new Set<Item<M>>();
-  readonly #byId = new Map<string, Item<M>>();
+  readonly #byId = new ItemIndex<M>();
   readonly #earlyPatches = new Map<string, Metadata[]>();
   /** Messages not yet checked for unpaired surrogates. */
   #unread: M[] = [];
@@ -126,7 +127,7 @@ export class Transcript<M> {
   }
 
   find(id: string): Item<M> | null {
-    return this.#byId.get(id) ?? null;
+    return this.#byId.find(id);
   }
 
   /** Null if it is already there. */
@@ -224,7 +225,7 @@ export class Transcript<M> {
    */
   #freeId(wanted: string, call: Entry<M>["call"]): string | null {
     let id = wanted;
-    for (let item = this.#byId.get(id); item; item = this.#byId.get(id)) {
+    for (let item = this.#byId.find(id); item; item = this.#byId.find(id)) {
       const { synthetic, call: known } = item.entry;
       const isSame = known?.message === call?.message && known?.index === call?.index;
       const isOpen = call !== undefined && this.exchange.at(call.message, call.index)?.answer === null;
@@ -236,7 +237,7 @@ export class Transcript<M> {
 
   /** Returns the updated entry; null if the message is not there yet. */
   patch({ id, metadata }: records.PatchRecord): Entry<M> | null {
-    const item = this.#byId.get(id);
+    const item = this.#byId.find(id);
     if (!item) {
       const early = this.#earlyPatches.get(id);
       if (early) early.push(metadata);
@@ -249,7 +250,7 @@ export class Transcript<M> {
   }
 
   edit({ id, ids, shown, reason, now, seq, at }: Stamped<records.EditRecord>): void {
-    const replaced = new Set(ids.flatMap((one) => this.#byId.get(one) ?? []));
+    const replaced = new Set(ids.flatMap((one) => this.#byId.find(one) ?? []));
     const place = this.items.findIndex((item) => replaced.has(item));
     if (place < 0) return;
     const { turn } = this.items[place]!.entry;
@@ -263,7 +264,7 @@ export class Transcript<M> {
         ...(one.redacted ? { redacted: true } : {}),
       });
       items.push(item);
-      this.#byId.set(one.id, item);
+      this.#byId.add(item);
     }
     const replacedBy = items[0]?.entry.id ?? id;
     for (const item of replaced) {
@@ -323,7 +324,7 @@ export class Transcript<M> {
 
   #insert(item: Item<M>, at: number): void {
     this.items.splice(at, 0, item);
-    this.#byId.set(item.entry.id, item);
+    this.#byId.add(item);
     this.#reindex(at);
   }
 
@@ -347,7 +348,7 @@ export class Transcript<M> {
     }
     this.#answer = null;
     items.push(item);
-    this.#byId.set(item.entry.id, item);
+    this.#byId.add(item);
     return true;
   }
 
@@ -363,14 +364,14 @@ export class Transcript<M> {
     this.#answer = null;
     const { exchange } = this;
     this.#items.push(item);
-    this.#byId.set(item.entry.id, item);
+    this.#byId.add(item);
     const replaced = exchange.add(item, results);
     for (let i = 0; i < replaced.length; i++) this.#remove(replaced[i]!);
   }
 
   #remove(item: Item<M>): void {
     this.#gone.add(item);
-    this.#byId.delete(item.entry.id);
+    this.#byId.remove(item);
   }
 
   /** They are near the end, so only that part is scanned. */

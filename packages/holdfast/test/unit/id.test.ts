@@ -24,6 +24,14 @@ describe("a new id", () => {
     expect(ids.toSorted()).toEqual(ids);
   });
 
+  test("sorts behind those that this process made before it, also within a millisecond", () => {
+    for (let round = 0; round < 20; round++) {
+      newId(8);
+      const ids = Array.from({ length: 2_000 }, () => newId(9));
+      expect(ids.toSorted()).toEqual(ids);
+    }
+  });
+
   test("is not the same twice within a millisecond", () => {
     expect(new Set(Array.from({ length: 10_000 }, () => newId(5))).size).toBe(10_000);
   });

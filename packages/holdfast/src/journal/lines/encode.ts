@@ -44,6 +44,8 @@ const AT = ',"at":"';
  */
 let json: JsonBytes | null | undefined;
 let scratch: Buffer;
+/** A getter of a record is the application's code, and runs while the buffer is in use. */
+let isEncoding = false;
 
 /** Throws RECORD_INVALID. */
 export function assertKey(key: string): void {
@@ -70,9 +72,11 @@ export class Encoder {
    * The bytes of the records, in order. Throws RECORD_INVALID, RECORD_NOT_JSON or RECORD_TOO_LARGE without any effect.
    */
   encode(records: readonly NewRecord[], envelope: Envelope): Buffer {
+    if (isEncoding) throw calledByItself();
     if (records.length === 0) throw invalid("Nothing was written: a unit needs at least one record.", {});
     if (envelope.key !== undefined) assertKey(envelope.key);
     const bytesMax = envelope.unit === false ? SEGMENT_START_BYTES_MAX : UNIT_BYTES_MAX;
+    isEncoding = true;
     try {
       let end = LINES_AT;
       for (let i = 0; i < records.length; i++) {
@@ -83,6 +87,7 @@ export class Encoder {
     } finally {
       // A buffer made for one unit is not kept, even after a refusal.
       this.#buffer = scratch;
+      isEncoding = false;
     }
   }
 
@@ -185,6 +190,13 @@ function bodyOf(record: NewRecord): string {
     if (error instanceof RangeError) throw tooLarge(kind, undefined);
     throw error;
   }
+}
+
+function calledByItself(): HoldfastError {
+  const message =
+    "Nothing was written: the append was called by a getter of a record that is being appended. " +
+    "Nothing before it is affected. Call it when that append has returned.";
+  return invalid(message, {});
 }
 
 function invalid(message: string, facts: Record<string, Json>): HoldfastError {

@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { type ErrorCode, newId } from "holdfast";
+import { type ErrorCode, isHoldfastError, newId } from "holdfast";
 import { type NewRecord, RECORD_BYTES_MAX } from "holdfast/store";
 import { type Case, conformanceCase } from "../case.ts";
 import { countFrom, kindsOf, note, seqsOf, textsOf } from "../notes.ts";
@@ -111,6 +111,41 @@ export const badRecords: readonly Case[] = [
     assert.deepEqual(textsOf(history), ["a", "b"]);
     assert.deepEqual(seqsOf(history), countFrom(1, history.length));
   }),
+
+  conformanceCase(
+    "bad records: one whose getter appends is recorded as it is, and so is what was acknowledged",
+    ["P1", "P8"],
+    async (trial) => {
+      const store = await trial.open();
+      const id = newId();
+      const journal = await store.create(id, []);
+      const nested: Promise<string | null>[] = [];
+      const appending = (text: string): NewRecord => ({
+        kind: "note",
+        get text() {
+          const inner = `${text} ${nested.length}`;
+          const appended = (async () => journal.append(note(inner)))();
+          nested.push(
+            appended.then(
+              () => inner,
+              (error: unknown) => {
+                assert.ok(isHoldfastError(error, "RECORD_INVALID"), String(error));
+                return null;
+              },
+            ),
+          );
+          return text;
+        },
+      });
+      const { seq, last } = await journal.append([note("a"), appending("b"), note("c")]);
+      const written = (await Promise.all(nested)).filter((text) => text !== null);
+      await journal.append(note("d"));
+      const history = await all(store.history(id));
+      assert.deepEqual(seqsOf(history), countFrom(1, history.length));
+      assert.deepEqual(textsOf(history.filter((record) => record.seq >= seq && record.seq <= last)), ["a", "b", "c"]);
+      assert.deepEqual(textsOf(history).toSorted(), ["a", "b", "c", "d", ...written].toSorted());
+    },
+  ),
 
   conformanceCase(
     "bad records: one of more than 64 MiB fails with RECORD_TOO_LARGE, and nothing is written",
