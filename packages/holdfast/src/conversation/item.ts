@@ -18,3 +18,43 @@ export interface Item<M> {
 export function isShown<M>({ entry, hidden }: Item<M>): boolean {
   return !hidden && entry.late !== true;
 }
+
+/**
+ * Items by id. Ids that Holdfast makes increase, so an id above all others is known to be new, and the item is entered
+ * when an older one is looked for. Most journals are read without that.
+ */
+export class ItemIndex<M> {
+  readonly #entered = new Map<string, Item<M>>();
+  #waiting: Item<M>[] = [];
+  /** No item has an id above this. */
+  #highest = "";
+
+  has(id: string): boolean {
+    return id <= this.#highest && this.#all().has(id);
+  }
+
+  find(id: string): Item<M> | null {
+    return id <= this.#highest ? (this.#all().get(id) ?? null) : null;
+  }
+
+  /** `has` must be false for its id. */
+  add(item: Item<M>): void {
+    const { id } = item.entry;
+    if (id > this.#highest) {
+      this.#highest = id;
+      this.#waiting.push(item);
+    } else this.#entered.set(id, item);
+  }
+
+  remove({ entry }: Item<M>): void {
+    this.#all().delete(entry.id);
+  }
+
+  #all(): Map<string, Item<M>> {
+    if (this.#waiting.length > 0) {
+      for (const item of this.#waiting) this.#entered.set(item.entry.id, item);
+      this.#waiting = [];
+    }
+    return this.#entered;
+  }
+}

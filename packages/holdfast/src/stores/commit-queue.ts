@@ -125,14 +125,14 @@ export abstract class CommitQueue extends JournalBase {
   protected abstract issueSyncNow(): void;
 
   /**
-   * The same, inside the call, if that is fast: asked when one caller waits. Returns false if nothing was synced. Checks
-   * what `assertSynced` does, and throws what that throws.
+   * The same, inside the call, if that is fast: asked when one caller waits. Returns false if nothing was synced.
+   * Throws what `assertSynced` throws.
    */
   protected syncIfFast(): boolean {
     return false;
   }
 
-  /** After a sync, or right before one inside the call: is what was written still this writer's (S12)? Throws if not. */
+  /** After a sync in the background: is what was synced still this writer's (S12)? Throws if not. */
   protected abstract assertSynced(): void;
 
   /** The same, before records are acknowledged that no sync has confirmed. */

@@ -1,7 +1,6 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import type { Item } from "../../src/conversation/item.ts";
-import { ItemIndex } from "../../src/conversation/item-index.ts";
+import { type Item, ItemIndex } from "../../src/conversation/item.ts";
 import { holds, seedOf } from "../seed.ts";
 
 const seed = seedOf(import.meta.url, "unit");

@@ -4,7 +4,7 @@ import { ESCAPE_MODULE } from "./escape-module.ts";
 export const LINES_AT = 128;
 /** Texts stand here as UTF-8 before they are escaped. */
 const TEXT_AT = 1024 * 1024;
-/** A longer text is left to JSON.stringify. UTF-8 takes up to three bytes for each of these, which fit behind TEXT_AT. */
+/** A longer text is left to JSON.stringify. As UTF-8 it takes up to three times as many bytes, which must fit. */
 const TEXT_CHARS_MAX = 64 * 1024;
 /** What a block of `escapeText` may write past the end of a text, and the quotation marks. */
 const SPARE_BYTES = 32;
