@@ -30,11 +30,13 @@ export class ItemIndex<M> {
   #highest = "";
 
   has(id: string): boolean {
-    return id <= this.#highest && this.#all().has(id);
+    return this.find(id) !== null;
   }
 
   find(id: string): Item<M> | null {
-    return id <= this.#highest ? (this.#all().get(id) ?? null) : null;
+    // An application may pass anything, and a symbol cannot be compared.
+    if (typeof id !== "string" || id > this.#highest) return null;
+    return this.#all().get(id) ?? null;
   }
 
   /** `has` must be false for its id. */
