@@ -179,7 +179,7 @@ async function leave(shell: Shell): Promise<void> {
   await shell.type("/quit", "Enter");
 }
 
-/** Runs a command in the background, so slowly that its turn cannot end before it is seen, and kills it in the middle. */
+/** Runs a command in the background, so slowly that its turn is seen before it ends, and kills it in the middle. */
 function killedIn(command: string): string {
   const underWay = "until holdfast ls --status running | grep -q running; do sleep 0.1; done";
   return `HOLDFAST_OFFLINE_DELAY_MS=3000 ${command} & ${underWay}; kill -9 $!; wait`;
