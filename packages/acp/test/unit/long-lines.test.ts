@@ -56,9 +56,7 @@ test("the beginning of a long line tells what it is", () => {
     expect(kind(line)[0]).not.toBe("request");
 });
 
-test("a line of the agent that does not end stops its own turn, and the other sessions go on", {
-  timeout: 60_000,
-}, async () => {
+test("a line of the agent that does not end stops its own turn, and the other sessions go on", async () => {
   await using editor = await rawEditor({});
   const [bad, good] = [await newSession(editor), await newSession(editor)];
   const pid = editor.wrapped.agent?.pid;
@@ -73,9 +71,7 @@ test("a line of the agent that does not end stops its own turn, and the other se
   expect(editor.logged.join("\n")).toContain("a message of the agent is longer than 128 MiB");
 });
 
-test("an agent whose line does not end and is no message is ended: every prompt gets an answer", {
-  timeout: 60_000,
-}, async () => {
+test("an agent whose line does not end and is no message is ended: every prompt gets an answer", async () => {
   await using editor = await rawEditor({});
   const [one, two] = [await newSession(editor), await newSession(editor)];
   const waiting = editor.ask("session/prompt", { sessionId: one, prompt: blocks("wait") });
@@ -88,9 +84,7 @@ test("an agent whose line does not end and is no message is ended: every prompt 
   expect(again.result).toEqual({ stopReason: "end_turn" });
 });
 
-test("a request of the editor that does not end is refused, and what comes after it is read", {
-  timeout: 60_000,
-}, async () => {
+test("a request of the editor that does not end is refused, and what comes after it is read", async () => {
   await using editor = await rawEditor({});
   const sessionId = await newSession(editor);
   editor.write(
@@ -104,7 +98,7 @@ test("a request of the editor that does not end is refused, and what comes after
   expect(next.result).toEqual({ stopReason: "end_turn" });
 });
 
-test("an answer of the editor that is too long reaches the agent as an error", { timeout: 60_000 }, async () => {
+test("an answer of the editor that is too long reaches the agent as an error", async () => {
   await using editor = await rawEditor({});
   const sessionId = await newSession(editor);
   const running = editor.ask("session/prompt", { sessionId, prompt: blocks("ask one") });
@@ -117,14 +111,13 @@ test("an answer of the editor that is too long reaches the agent as an error", {
 
 test.skipIf(process.platform === "win32")(
   "a shim refuses a line of the editor that does not end, between the lines of the agent",
-  { timeout: 60_000 },
   async () => {
     await using shim = await shimmed();
     shim.say('{"half":');
     await expect.poll(shim.shown).toBe('{"half":');
     shim.input.write('{"jsonrpc":"2.0","id":5,"method":"session/prompt","params":{"prompt":"');
     for (let mebibytes = 0; mebibytes < 129; mebibytes++) shim.input.write(MEBIBYTE);
-    await expect.poll(shim.logged, { timeout: 20_000 }).toContain("longer than 128 MiB");
+    await expect.poll(shim.logged).toContain("longer than 128 MiB");
     shim.say("1}\n");
     await expect.poll(shim.shown).toMatch(/MiB.*\n$/);
     shim.input.end('"}}\n{"jsonrpc":"2.0","method":"after"}\n');

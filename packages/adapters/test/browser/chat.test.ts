@@ -127,6 +127,8 @@ test("an approval, and a client-side tool, across a restart of the server", asyn
   await shows(other, "That was prompt 1: all is well.");
   expect(stage.lines("effects")).toHaveLength(1);
 
+  // It takes the next message once the answer has ended, which is a moment after its last words.
+  await page.getByRole("button", { name: "Send" }).waitFor();
   await say(page, "What time is it?");
   await page.getByRole("button", { name: "Tell the time" }).waitFor();
   await stage.kill();

@@ -164,5 +164,5 @@ test("killed in mid-tool: the page learns which tool has an unknown outcome, and
   const retried = await server.post({ message: page.messages[0] });
   expect(await retried.text()).toContain("Please ");
   expect(server.lines("effects")).toHaveLength(1);
-  expect((await server.state()).status).toBe("ready");
+  await vi.waitFor(async () => expect((await server.state()).status).toBe("ready"), 60_000);
 });

@@ -40,7 +40,7 @@ export interface Outcome {
   readonly isAnswered: boolean;
   /** Only if the agent alone was killed: what the editor that stayed was told, and whether it was answered again. */
   readonly stayed: { readonly told: string; readonly isAnswered: boolean } | null;
-  /** Command lines of processes that had not ended ten seconds after the kill, or after the editor had left. */
+  /** Command lines of processes that had not ended some time after the kill, or after the editor had left. */
   readonly left: readonly string[];
 }
 
@@ -51,8 +51,11 @@ const SECOND: Readonly<Record<State, PromptName | null>> = {
   "tool running": "work",
 };
 
-/** How long processes may take to end by themselves. Wrap waits for a running turn first, then cancels it. */
-const LEFT_MS = 20_000;
+/**
+ * How long processes may take to end by themselves. Wrap waits for a running turn first, then cancels it. Nobody ends
+ * those of an agent that runs alone; what is wrapped gets as long as a busy machine may need.
+ */
+const LEFT_MS = { alone: 20_000, wrapped: 100_000 };
 /** How long an agent that can load gets to send the rest of its own replay, which wrap does not let through. */
 const LATE_MS = 1_500;
 
@@ -103,7 +106,7 @@ async function play(cell: Cell, home: ReturnType<typeof temporaryHome>, installe
     stayed = { told, isAnswered: text.includes(agent.says.after) };
     await first.leave();
   } else await first.ended;
-  left.push(...(await leftovers(home.path)));
+  left.push(...(await leftovers(home.path, layout)));
 
   await passed(cell.pauseMs ?? 0);
   installed.expect(["after"]);
@@ -130,7 +133,7 @@ async function play(cell: Cell, home: ReturnType<typeof temporaryHome>, installe
   if (failure === null) await ask(next, sessionId, "after").catch(() => undefined);
   const isAnswered = shownBy(next.lines.slice(from), sessionId).text.includes(agent.says.after);
   await next.leave();
-  left.push(...(await leftovers(home.path)));
+  left.push(...(await leftovers(home.path, layout)));
   return { ...outcome, loaded, late, unrecorded, isAnswered, left };
 }
 
@@ -169,8 +172,8 @@ function isReached({ agent, state }: Cell, seat: Seat, before: number, asked: nu
 }
 
 /** Waits until every process of the home has ended. What has not after a while is ended here, and reported. */
-async function leftovers(home: string): Promise<string[]> {
-  const until = performance.now() + LEFT_MS;
+async function leftovers(home: string, layout: Cell["layout"]): Promise<string[]> {
+  const until = performance.now() + LEFT_MS[layout === "alone" ? "alone" : "wrapped"];
   while (performance.now() < until) {
     if (processesOf(home).length === 0) return [];
     await passed(50);

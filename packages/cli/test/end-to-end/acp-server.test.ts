@@ -1,4 +1,4 @@
-import { existsSync, mkdirSync, readFileSync } from "node:fs";
+import { existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { type ContentBlock, type McpServer, methods } from "@agentclientprotocol/sdk/unstable";
 import { expect, test } from "vitest";
@@ -8,6 +8,8 @@ import { EditorProject } from "../editor-project.ts";
 import { eventually } from "./run-lines.ts";
 
 const { session } = methods.agent;
+/** It ends after the test has said so: after the editor has. */
+const HELD = "run until test -e go; do sleep 0.05; done; echo done >> done.txt";
 const said = (text: string): ContentBlock[] => [{ type: "text", text }];
 
 test("C13: with --server the turn outlives its editor, and the next editor is shown all of it", async () => {
@@ -29,18 +31,17 @@ test("C13: with --server the turn outlives its editor, and the next editor is sh
     const notes: McpServer = { name: "notes", command: "/bin/true", args: [], env: [] };
     const { sessionId } = await first.agent.request(session.new, { cwd: home.work, mcpServers: [notes] });
     await eventually(() => shownIn(first.updates, sessionId).some((line) => /\(notes\) are not used/.test(line)));
-    first.agent
-      .request(session.prompt, { sessionId, prompt: said("run sleep 1 && echo done >> done.txt") })
-      .catch(() => undefined);
+    first.agent.request(session.prompt, { sessionId, prompt: said(HELD) }).catch(() => undefined);
     await eventually(() => shownIn(first.updates, sessionId).some((line) => line.includes("in_progress")));
     await first.kill();
+    writeFileSync(join(home.work, "go"), "");
     await eventually(() => existsSync(join(home.work, "done.txt")));
 
     const second = await open();
     await second.agent.request(session.load, { sessionId, cwd: home.work, mcpServers: [] });
     await eventually(() => shownIn(second.updates, sessionId).some((line) => line.startsWith("agent:")));
     const shown = shownIn(second.updates, sessionId);
-    expect(shown[0]).toBe("user: run sleep 1 && echo done >> done.txt");
+    expect(shown[0]).toBe(`user: ${HELD}`);
     expect(shown.find((line) => line.startsWith("shell"))).toMatch(/completed/);
     expect(readFileSync(join(home.work, "done.txt"), "utf8")).toBe("done\n");
     const { stopReason } = (await second.agent.request(session.prompt, {

@@ -1,6 +1,7 @@
+import { once } from "node:events";
 import { readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { createServer } from "node:http";
-import type { AddressInfo } from "node:net";
+import { type AddressInfo, connect } from "node:net";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
 import { Machine, whyNoMounts } from "../../../testkit/src/machine/index.ts";
@@ -10,7 +11,8 @@ import { answered, chat, inTerminal } from "../screen/chat.ts";
 describe.concurrent("failure in the user's face, kindly", () => {
   test("a server that does not answer: said in words after some tries; the turn is not lost", async (context) => {
     using home = temporaryHome();
-    const port = await closedPort();
+    await using closed = await closedPort();
+    const { port } = closed;
     await using terminal = await chat(context, home, [
       ...["--model", "compatible/x", "--base-url", `http://127.0.0.1:${port}/v1`],
     ]);
@@ -174,13 +176,19 @@ describe.concurrent("holdfast resume", () => {
   });
 });
 
-/** Nobody listens there: it was ours a moment ago. */
-async function closedPort(): Promise<number> {
+/** A port that nobody listens at, and nobody else gets: a connection of our own comes from it. */
+async function closedPort(): Promise<AsyncDisposable & { readonly port: number }> {
   const server = createServer();
   await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
-  const { port } = server.address() as AddressInfo;
-  await new Promise((resolve) => server.close(resolve));
-  return port;
+  const socket = connect((server.address() as AddressInfo).port, "127.0.0.1");
+  await once(socket, "connect");
+  return {
+    port: socket.localPort!,
+    async [Symbol.asyncDispose]() {
+      socket.destroy();
+      await new Promise((resolve) => server.close(resolve));
+    },
+  };
 }
 
 /** Until not a byte more fits. */

@@ -62,7 +62,7 @@ describe("the command on a database", () => {
       startRun(home, ["tell me a story of 30 lines"], SLOW),
       startRun(
         home,
-        ["--allow", "shell", "1. run echo first >> done.txt 2. run sleep 60 3. run echo third >> done.txt"],
+        ["--allow", "shell", "1. run echo first >> done.txt 2. run sleep 300 3. run echo third >> done.txt"],
         SLOW,
       ),
     ];
@@ -114,7 +114,7 @@ describe("the command on a database", () => {
 
   test("C6: SIGTERM while the answer streams is recorded in the database before the process ends", async () => {
     using home = await databaseHome();
-    const run = startRun(home, ["tell me a story of 400 lines"], SLOW);
+    const run = startRun(home, ["tell me a story of 4000 lines"], SLOW);
     const { session } = await run.until("session");
     for (let n = 0; n < 15; n++) await run.until("text");
     run.child.kill("SIGTERM");
@@ -129,7 +129,7 @@ describe("the command on a database", () => {
     using home = await databaseHome();
     {
       await using terminal = await chat(context, home, [], { env: { HOLDFAST_OFFLINE_DELAY_MS: "5" } });
-      await terminal.say("tell me a story of 400 lines");
+      await terminal.say("tell me a story of 4000 lines");
       await terminal.untilAll(/line 12\)/);
       await terminal.signal("SIGKILL");
       await terminal.ended();

@@ -43,7 +43,7 @@ test.concurrent("C6: while a stubborn command is being ended, no other is begun,
   using home = temporaryHome();
   const mark = `7${Date.now() % 1_000_000}`;
   // The first ends only when it is killed, so the signal finds both at work.
-  const prompt = `delegate: 1. run trap '' TERM; sleep 60; echo ${mark} 2. run sleep ${mark} && echo second >> second.txt || echo second >> second.txt`;
+  const prompt = `delegate: 1. run trap '' TERM; sleep 300; echo ${mark} 2. run sleep ${mark} && echo second >> second.txt || echo second >> second.txt`;
   const run = startRun(home, ["--allow", "shell", prompt]);
   const { session } = await run.until("session");
   await eventually(() => processesWith(`sleep\0${mark}`).length === 1 && processesWith(`echo ${mark}`).length > 0);

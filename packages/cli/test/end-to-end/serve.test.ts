@@ -1,5 +1,5 @@
 import { spawnSync } from "node:child_process";
-import { chmodSync, readdirSync, readFileSync, rmSync, statSync, symlinkSync } from "node:fs";
+import { chmodSync, readdirSync, readFileSync, rmSync, statSync, symlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import type { HoldfastClient } from "@holdfast/server/client";
 import { Machine } from "@holdfast/testkit/machine";
@@ -152,7 +152,8 @@ describe.concurrent("holdfast serve", () => {
     let id: string;
     const text = "write notes.txt: hello";
     {
-      await using server = await serve(home, ["--allow", "write"], { HOLDFAST_OFFLINE_DELAY_MS: "30" });
+      // The model says nothing for longer than the test runs: the turn cannot end before the kill.
+      await using server = await serve(home, ["--allow", "write"], { HOLDFAST_OFFLINE_DELAY_MS: "600000" });
       ({ id } = await server.client.call("createSession", { body: { cwd: home.work, finishAfterRestart: true } }));
       await server.client.call("startTurn", { params: { id }, body: { text } });
       await eventually(async () => (await statusOf(server.client, id)) === "running");
@@ -164,20 +165,23 @@ describe.concurrent("holdfast serve", () => {
 
   test("C13: a terminal attaches, sees everything, leaves, and the turn goes on", async (context) => {
     using home = temporaryHome();
-    await using server = await serve(home, [], SLOW);
+    await using server = await serve(home, ["--allow", "shell"], SLOW);
     const { id } = await server.client.call("createSession", { body: { cwd: home.work, title: "a story" } });
-    await server.client.call("startTurn", { params: { id }, body: { text: "tell me a story of 300 lines" } });
+    // Held in its middle until the terminal has left, so that it cannot end before.
+    const text = "1. run until test -e go; do sleep 0.05; done 2. tell me a story of 40 lines";
+    await server.client.call("startTurn", { params: { id }, body: { text } });
     {
       await using terminal = await inTerminal(context, home, ["attach", "latest"]);
-      await terminal.untilAll("tell me a story of 300 lines", /line \d+\)/);
+      await terminal.untilAll("❯ 1. run until test", "The plan:", /shell until test .* running/);
       // The terminal is gone, as after a dropped SSH connection.
       await terminal.signal("SIGKILL");
       await terminal.ended();
     }
     expect(await statusOf(server.client, id)).toBe("running");
+    writeFileSync(join(home.work, "go"), "");
     await eventually(async () => (await statusOf(server.client, id)) === "idle");
     await using terminal = await inTerminal(context, home, ["attach", id.slice(-8)]);
-    await terminal.untilAll(/Chapter 2/, /^idle\b/m);
+    await terminal.untilAll("The plan:", "✓ shell until test", "All steps are through", /Chapter 1/, /^idle\b/m);
     await terminal.say("think about rivers");
     await answered(terminal, "I thought about rivers");
     await terminal.say("/quit");

@@ -46,7 +46,7 @@ test.each(["normal", "deaf"])(
     const servers = { test: { command: process.execPath, args, env: {}, timeoutSeconds: 60, enabled: true } };
     const base = { store, work, servers };
     const first = live({ ...base, steps: [[call("c1", "mcp__test__wait", { file })]] });
-    await until(() => existsSync(file));
+    await until(() => existsSync(file) && readFileSync(file, "utf8").endsWith("\n"));
     first.kill();
     await first.ended;
     // Its input has ended; the one that ignores that, and SIGTERM, is killed.

@@ -18,14 +18,15 @@ import { call, Stage, text } from "../unit/host-stage.ts";
 
 const program = join(import.meta.dirname, "../mcp-server.ts");
 
+/** Only what never comes takes this long. */
 const LIMITS: Limits = {
-  startMs: 20_000,
-  restartMs: 20_000,
+  startMs: 100_000,
+  restartMs: 100_000,
   backOffMs: [1, 1, 1],
   stableMs: 60_000,
   retryMs: 0,
-  callMs: 60_000,
-  pingMs: 20_000,
+  callMs: 100_000,
+  pingMs: 100_000,
 };
 
 const setting = (args: readonly string[] = [], more: Partial<ServerSettings> = {}): ServerSettings =>
@@ -33,7 +34,7 @@ const setting = (args: readonly string[] = [], more: Partial<ServerSettings> = {
     command: process.execPath,
     args: [program, ...args],
     env: {},
-    timeoutSeconds: 20,
+    timeoutSeconds: 100,
     enabled: true,
     ...more,
   }) as never;
@@ -47,6 +48,13 @@ function start(servers: Readonly<Record<string, ServerSettings>>, limits: Partia
   return made;
 }
 
+/** The same, when they are ready: a turn waits for them only for a while. */
+async function started(servers: Readonly<Record<string, ServerSettings>>): Promise<McpServers> {
+  const made = start(servers);
+  await made.settled();
+  return made;
+}
+
 function folder(): string {
   const path = mkdtempSync(join(tmpdir(), "holdfast-mcp-"));
   onTestFinished(() => rmSync(path, { recursive: true, force: true }));
@@ -55,6 +63,12 @@ function folder(): string {
 
 async function until(isSo: () => boolean | Promise<boolean>): Promise<void> {
   while (!(await isSo())) await passed(10);
+}
+
+/** The process that has written its id there, once it has. */
+async function pidIn(file: string): Promise<number> {
+  await until(() => existsSync(file) && readFileSync(file, "utf8").endsWith("\n"));
+  return Number(readFileSync(file, "utf8"));
 }
 
 /** Every record of the only session, as it is on disk. */
@@ -75,7 +89,7 @@ const textIn = (result: unknown): string =>
 
 test("what was always allowed is not asked about again; where nobody can be asked, the call is denied", async () => {
   await using stage = new Stage();
-  const servers = start({ test: setting() });
+  const servers = await started({ test: setting() });
   const allowed = await stage.chat(
     [
       [call("c1", "mcp__test__echo", { text: "a" }), call("c2", "mcp__test__count", { file: "/nowhere" })],
@@ -91,7 +105,7 @@ test("what was always allowed is not asked about again; where nobody can be aske
 
 test("errors, images, resources and long results reach the model in the forms of the agent's own tools", async () => {
   await using stage = new Stage();
-  const servers = start({ test: setting() });
+  const servers = await started({ test: setting() });
   const steps = [
     [
       call("c1", "mcp__test__things"),
@@ -130,7 +144,7 @@ test("errors, images, resources and long results reach the model in the forms of
 test("kill -9 of a server in the middle of a call: the outcome is unknown, it is restarted, and the next call works", async () => {
   await using stage = new Stage();
   const file = join(folder(), "calls");
-  const servers = start({ test: setting() });
+  const servers = await started({ test: setting() });
   const steps = [
     [call("c1", "mcp__test__wait", { file })],
     [call("c2", "mcp__test__echo", { text: "alive" })],
@@ -138,8 +152,7 @@ test("kill -9 of a server in the middle of a call: the outcome is unknown, it is
   ];
   const chat = await stage.chat(steps, { servers, config: { allow: ["mcp__test"] } });
   await chat.prompt("go");
-  await until(() => existsSync(file));
-  process.kill(Number(readFileSync(file, "utf8")), "SIGKILL");
+  process.kill(await pidIn(file), "SIGKILL");
   await chat.settled();
   const outputs = chat.state.items.flatMap((item) => (item.kind === "call" ? [[item.state, item.output]] : []));
   expect(outputs).toEqual([
@@ -183,7 +196,7 @@ test("a server that does not start is tried again at a later turn, and does not 
     good: setting(),
     none: setting([], { command: "/no/such/program" } as never),
   });
-  await servers.ready();
+  await servers.ready(undefined, 100_000);
   const states = () => Object.fromEntries(servers.reports.map(({ name, state }) => [name, state]));
   expect(states()).toEqual({ late: "failed", quits: "failed", good: "ready", none: "failed" });
   const warnings = servers.takeWarnings().join("\n");
@@ -266,10 +279,7 @@ test("servers end with the agent, also one that ignores the end of its input and
     ask(servers, `mcp__${name}__wait`, { file: `${file}-${name}` }).catch((error: Error) => error.message),
   );
   const pids: number[] = [];
-  for (const name of ["deaf", "test"]) {
-    await until(() => existsSync(`${file}-${name}`));
-    pids.push(Number(readFileSync(`${file}-${name}`, "utf8")));
-  }
+  for (const name of ["deaf", "test"]) pids.push(await pidIn(`${file}-${name}`));
   await servers.close();
   for (const pid of pids) expect(await identify(pid)).toBeNull();
   for (const said of await Promise.all(open)) expect(said).toMatch(/outcome unknown/);
@@ -280,7 +290,7 @@ test("a call that was approved after a restart, when its server is gone, did not
   const file = join(folder(), "calls");
   const asking = await stage.chat([[call("c1", "mcp__test__count", { file })]], {
     asks: "person",
-    servers: start({ test: setting() }),
+    servers: await started({ test: setting() }),
   });
   await asking.prompt("go");
   await asking.settled();
@@ -299,13 +309,13 @@ test("a call that was approved after a restart, when its server is gone, did not
 test("a stopped call is cancelled, and the model is told that it may have taken effect", async () => {
   await using stage = new Stage();
   const file = join(folder(), "calls");
-  const servers = start({ test: setting() });
+  const servers = await started({ test: setting() });
   const chat = await stage.chat([[call("c1", "mcp__test__wait", { file })]], {
     servers,
     config: { allow: ["mcp__*"] },
   });
   await chat.prompt("go");
-  await until(() => existsSync(file));
+  await pidIn(file);
   await chat.stop();
   await chat.settled();
   const [item] = chat.state.items.filter(({ kind }) => kind === "call");

@@ -9,7 +9,7 @@ import { bin } from "../command.ts";
 const run = promisify(execFile);
 const POLL_MS = 40;
 /** Only what never comes takes this long. Shorter than the limit of a test, so that the error says what is missing. */
-const WAIT_MS_MAX = 100_000;
+const WAIT_MS_MAX = 240_000;
 
 /** Why no terminal can be driven here, or null. */
 export const whyNoTerminal: string | null = spawnSync("tmux", ["-V"]).error ? "not run: tmux is missing" : null;

@@ -65,6 +65,7 @@ test("S10, S19: a follower sees what the sync covered that has ended, and not wh
   const { last } = await a;
   while (held.running.length < 2) await sleep(1);
   expect(journal.durable).toBe(last);
+  while (seen.length < 1) await sleep(1);
   // A watch and two polls later.
   await sleep(600);
   expect(seen).toEqual(["a"]);

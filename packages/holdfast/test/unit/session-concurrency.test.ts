@@ -33,16 +33,8 @@ async function expectAsRecorded(store: Store, session: Session<M>): Promise<void
 }
 
 async function records(session: Session<unknown>, store: Store): Promise<Record<string, unknown>[]> {
-  const all: Record<string, unknown>[] = [];
   await session.flush();
-  const controller = new AbortController();
-  const following = (async () => {
-    for await (const record of store.follow(session.id, 0, { signal: controller.signal })) all.push(record);
-  })();
-  await sleep(30);
-  controller.abort();
-  await following;
-  return all;
+  return Array.fromAsync(store.history(session.id));
 }
 
 describe("all at once", () => {

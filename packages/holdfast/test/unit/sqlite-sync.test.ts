@@ -224,6 +224,7 @@ describe("S10: group commit", () => {
         if (seen.length === 6) return;
       }
     })();
+    await expect.poll(() => seen.length).toBe(3);
     await new Promise((resolve) => setTimeout(resolve, 20));
     expect(seen).toEqual(["1", "2", "3"]);
 

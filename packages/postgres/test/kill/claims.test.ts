@@ -246,7 +246,8 @@ describe("a worker", () => {
       most = Math.max(most, running);
       if (most === 3) stop.abort();
       const turn = await session.resumeTurn();
-      await sleep(20_000, undefined, { signal }).catch(() => undefined);
+      // Longer than any test runs: it ends when it is stopped.
+      await sleep(600_000, undefined, { signal }).catch(() => undefined);
       running--;
       if (signal.aborted) throw new Error("stopped");
       await turn.end();

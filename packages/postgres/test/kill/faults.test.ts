@@ -96,7 +96,8 @@ describe("the catalogue is fenced", () => {
   });
 
   test("also one that waits for the row while its worker is replaced", async () => {
-    const { schema, plain, store } = await site({ leaseMs: 400, answerMs: 20_000, directUrl: null });
+    // No heartbeat comes in time to tell the worker that it was replaced: it would refuse to close.
+    const { schema, plain, store } = await site({ leaseMs: FOREVER_MS, answerMs: 20_000, directUrl: null });
     const journal = await store.create(newId(), [{ kind: "note" }]);
     const { id } = journal;
     await journal.append({ kind: "note" });

@@ -124,7 +124,7 @@ describe("S24: through a pooler", () => {
       await admin.query("BEGIN");
       await admin.query(`SELECT FROM ${rows} FOR UPDATE`);
       await expect(work()).rejects.toMatchObject({ code: "STORE_IO" });
-      await expect.poll(waiting, { timeout: 8000 }).toBe(0);
+      await expect.poll(waiting).toBe(0);
       await admin.query("ROLLBACK");
     };
     const id = newId();

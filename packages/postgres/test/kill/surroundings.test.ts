@@ -52,7 +52,7 @@ async function startStandby(): Promise<string> {
       await client.connect();
       await client.end();
     },
-    { timeout: 20_000 },
+    { timeout: 60_000 },
   );
   return url;
 }
@@ -158,7 +158,7 @@ describe("news", () => {
     expect(told.length).toBeLessThan(60);
   });
 
-  test("S27: that do not come: followers look by themselves", { timeout: 10_000 }, async () => {
+  test("S27: that do not come: followers look by themselves", async () => {
     const options = { schema: "unheard", monthsAhead: 0, directUrl: null };
     const [store, other] = [await openPostgresStore(server.url, options), await openPostgresStore(server.url, options)];
     onTestFinished(() => store.close());

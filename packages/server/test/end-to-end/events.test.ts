@@ -34,8 +34,11 @@ test("a client that comes back with any id gets exactly what it missed", async (
 test("streamed text does not wait for the journal, which gathers it", async () => {
   await using stage = await ServerStage.start({ config: { offlineDelayMs: 5 } });
   const id = await stage.session();
+  // The client is there before anything is said: what was said before it came would be one piece.
+  const followed = eventsOf(stage, id);
+  await expect.poll(() => stage.server.streams.count, PATIENT).toBe(1);
   await stage.client.call("startTurn", { params: { id }, body: { text: "tell me a story of 30 lines" } });
-  const kinds = (await eventsOf(stage, id)).map(({ name, data }) => (name === "record" ? JSON.parse(data).kind : name));
+  const kinds = (await followed).map(({ name, data }) => (name === "record" ? JSON.parse(data).kind : name));
   const drafts = kinds.filter((kind) => kind === "draft").length;
   expect(drafts).toBeGreaterThan(0);
   // The first words come before the first draft, and there are many pieces of text for each draft.

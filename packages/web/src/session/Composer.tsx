@@ -38,8 +38,9 @@ export function Composer({ actions, status, queue, given, field }: Props) {
     if (text.trim() === "" || isSending) return;
     setSending(true);
     if (await actions.prompt(text, images)) {
-      setText("");
-      setImages([]);
+      // What was written meanwhile is the next prompt.
+      setText((now) => (now === text ? "" : now));
+      setImages((all) => all.filter((one) => !images.includes(one)));
     }
     setSending(false);
     field.current?.focus();

@@ -32,12 +32,12 @@ export class Observable<T> {
 /** Draws the component again when the value changes. */
 export function useValue<T>(observable: Observable<T>): T {
   const [, redraw] = useReducer<number, void>((count) => count + 1, 0);
+  const drawn = observable.value;
   useEffect(() => {
-    const before = observable.value;
     const stop = observable.subscribe(() => redraw());
     // It may have changed between the drawing and the subscription.
-    if (!Object.is(before, observable.value)) redraw();
+    if (!Object.is(drawn, observable.value)) redraw();
     return stop;
   }, [observable]);
-  return observable.value;
+  return drawn;
 }

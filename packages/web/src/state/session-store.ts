@@ -5,6 +5,7 @@ import { type Detail, type History, readTimeline, type ToolSpan } from "../timel
 import { FIRST_PAGE, ItemPages } from "./item-pages.ts";
 import { draftText, type LiveText, withText } from "./live-text.ts";
 import { Observable } from "./observable.ts";
+import { PacedText } from "./paced-text.ts";
 import { type Pace, Refresher } from "./refresher.ts";
 import { messageOf } from "./sparse-items.ts";
 
@@ -29,7 +30,8 @@ export class SessionStore {
   readonly session = new Observable<Session | null>(null);
   /** The current conversation. */
   readonly current: ItemPages;
-  readonly live = new Observable<LiveText | null>(null);
+  readonly #words = new PacedText();
+  readonly live: Observable<LiveText | null> = this.#words.shown;
   readonly history = new Observable<History | null>(null);
   readonly detail = new Observable<Detail | null>(null);
   /** By call. */
@@ -113,6 +115,7 @@ export class SessionStore {
     this.#changes.stop();
     this.#timeline.stop();
     clearTimeout(this.#zoom);
+    this.#words.stop();
     clearInterval(this.#watch);
   }
 
@@ -192,7 +195,7 @@ export class SessionStore {
     this.#stop?.();
     this.#stop = follow(this.id, this.#cursor, {
       record: (record) => this.#record(record),
-      text: (event) => this.live.update((live) => withText(live, event)),
+      text: (event) => this.#words.update((heard) => withText(heard, event)),
       state: (event) => this.#state(event),
       startOver: () => void this.load(),
       closed: () => this.#changes.later(),
@@ -206,7 +209,7 @@ export class SessionStore {
 
   #record(record: { readonly kind: string }): void {
     if (record.kind === "draft" && !this.session.value?.here)
-      this.live.update((live) => draftText(live, record as Readonly<Record<string, unknown>>));
+      this.#words.update((heard) => draftText(heard, record as Readonly<Record<string, unknown>>));
     if (!this.session.value?.here) this.#changes.later();
     if (AWAITED.has(record.kind)) this.#timeline.soon();
     else if (record.kind !== "draft") this.#timeline.later();
@@ -220,7 +223,7 @@ export class SessionStore {
     const chat = { ...before.state, ...state, ...withOutput(before.state, event) } as ChatState;
     const { title, queue, interruption } = chat;
     this.session.set({ ...before, here: true, state: chat, title, queue, interruption });
-    if (state.live === null || event?.type === "retry") this.live.set(null);
+    if (state.live === null || event?.type === "retry") this.#words.update(() => null);
     if (whole || event?.type === "turn.started" || event?.type === "turn.ended" || event?.type === "replaced")
       this.#timeline.soon();
   }
@@ -241,9 +244,9 @@ export class SessionStore {
       this.session.set(session);
       this.current.replaceEnd(changes);
       this.#cursor = changes.cursor ?? this.#cursor;
-      const answer = this.live.value?.answer;
+      const answer = this.#words.heard?.answer;
       if (session.status !== "running" || changes.items.some((item: Item) => messageOf(item.id) === answer))
-        this.live.set(null);
+        this.#words.update(() => null);
     } catch (error) {
       if (error instanceof Refusal && error.status === 410) await this.load();
       else this.#failed(error);

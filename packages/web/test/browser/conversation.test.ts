@@ -2,37 +2,54 @@ import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { openStore } from "holdfast";
 import type { Page } from "playwright-core";
-import { afterAll, beforeAll, expect, test } from "vitest";
+import { afterAll, afterEach, beforeAll, expect, test } from "vitest";
 import { Stage } from "./stage.ts";
 
-/** Slow enough to be caught in the middle of a sentence. */
-const stage = new Stage(25);
+/** Slow enough to be caught in the middle of a sentence, and for a busy machine to draw each word. */
+const stage = new Stage(60);
 beforeAll(() => stage.serve());
+afterEach(() => stage.closePages());
 afterAll(() => stage[Symbol.asyncDispose]());
 
+/** Resolves when the server has taken the prompt: the composer sends the next one only after that. */
 async function send(page: Page, text: string): Promise<void> {
-  await page.locator(".composer textarea").fill(text);
-  await page.keyboard.press("Enter");
+  const field = page.locator(".composer textarea");
+  await field.fill(text);
+  await field.press("Enter");
+  await expect.poll(() => field.inputValue()).toBe("");
 }
 
 const answers = (page: Page) => page.locator(".item-answer:not(.live)");
 const status = (page: Page, word: string) => page.locator(".session-meta .chip", { hasText: word });
 
-test("text streams in; a reload in mid-stream shows all of it, once; the turn goes on without the page", async () => {
+test("text streams in; a reload in mid-stream shows all of it, once", async () => {
   const id = await stage.newSession("Stream");
   const page = await stage.page(`/${id}`);
-  await send(page, "tell me a story of 700 words");
-  await page.locator(".live .markdown").waitFor();
-  const before = (await page.locator(".live .markdown").innerText()).slice(0, 40);
+  // So long that it cannot end before the page was loaded again.
+  await send(page, "tell me a story of 9000 words");
+  const live = () => page.locator(".live .markdown").innerText();
+  // Its first word alone may come again.
+  await expect.poll(live).toMatch(/^[\s\S]{40}/);
+  const before = (await live()).slice(0, 40);
   await page.reload();
-  await page.locator(".live .markdown").waitFor();
-  await expect.poll(() => page.locator(".live .markdown").innerText()).toContain(before);
+  await expect.poll(live).toContain(before);
+  await page.locator(".composer").getByRole("button", { name: "Stop" }).click();
+  await page.locator(".cut-off").waitFor();
+  await page.locator(".live").waitFor({ state: "detached" });
+  expect((await answers(page).innerText()).split(before)).toHaveLength(2);
+  expect(page.problems).toEqual([]);
+});
+
+test("a turn goes on without the page, and the next page shows all of it, once", async () => {
+  const id = await stage.newSession("Alone");
+  const page = await stage.page(`/${id}`);
+  await send(page, "tell me a story of 50 words");
   await page.context().close();
   const other = await stage.page(`/${id}`);
   await status(other, "Idle").waitFor({ timeout: 120_000 });
   await other.locator(".live").waitFor({ state: "detached" });
   await answers(other).waitFor();
-  expect((await answers(other).innerText()).split(before)).toHaveLength(2);
+  expect((await answers(other).innerText()).split("Chapter 1: ")).toHaveLength(2);
   expect(await other.locator(".item-prompt").count()).toBe(1);
   expect(other.problems).toEqual([]);
 });
@@ -40,11 +57,14 @@ test("text streams in; a reload in mid-stream shows all of it, once; the turn go
 test("two pages see the same words", async () => {
   const id = await stage.newSession("Two");
   const [one, other] = [await stage.page(`/${id}`), await stage.page(`/${id}`)];
-  await send(one, "tell me a story of 400 words");
+  // So long that it cannot end before both show it.
+  await send(one, "tell me a story of 9000 words");
+  await Promise.all([one, other].map((page) => page.locator(".live .markdown").waitFor()));
+  await one.locator(".composer").getByRole("button", { name: "Stop" }).click();
   await Promise.all(
     [one, other].map(async (page) => {
-      await page.locator(".live .markdown").waitFor();
-      await status(page, "Idle").waitFor({ timeout: 120_000 });
+      await page.locator(".cut-off").waitFor();
+      await status(page, "Idle").waitFor();
       await page.locator(".live").waitFor({ state: "detached" });
     }),
   );
@@ -66,13 +86,32 @@ test("a prompt sent while a turn runs is queued, can be taken back, and stop sto
   await page.locator(".mark-stopped").waitFor();
 });
 
+test("what is written while a prompt is on its way to the server stays", async () => {
+  const id = await stage.newSession("Meanwhile");
+  const page = await stage.page(`/${id}`);
+  const sent = Promise.withResolvers<void>();
+  await page.route(/\/turns$/, async (route) => {
+    await sent.promise;
+    await route.continue();
+  });
+  const field = page.locator(".composer textarea");
+  await field.fill("tell me a story of 20 words");
+  await field.press("Enter");
+  const button = (state: string) => page.locator(`.composer .button-main${state}`);
+  await button(":disabled").waitFor();
+  await field.fill("the next one");
+  sent.resolve();
+  await answers(page).waitFor();
+  await button(":enabled").waitFor();
+  expect(await field.inputValue()).toBe("the next one");
+});
+
 test("a call waits for approval: all of it is shown; a denial with a reason reaches the model; an approval runs it", async () => {
   const id = await stage.newSession("Approve");
   const page = await stage.page(`/${id}`);
   await send(page, "write notes.md: remember the milk");
   const card = page.locator(".ask");
-  await card.waitFor();
-  expect(await card.innerText()).toContain("remember the milk");
+  await expect.poll(() => card.innerText()).toContain("remember the milk");
   expect(existsSync(join(stage.work, "notes.md"))).toBe(false);
   await card.getByRole("button", { name: "Deny, and tell it why" }).click();
   await page.locator(".ask-why input").fill("not in this folder");
@@ -91,6 +130,15 @@ test("a call waits for approval: all of it is shown; a denial with a reason reac
   expect(readFileSync(join(stage.work, "notes.md"), "utf8")).toContain("remember the milk");
   expect(page.problems).toEqual([]);
 });
+
+/** What offers to undo is there for some seconds, and a busy machine may need them to look at the rest of the page. */
+async function keepToasts(page: Page): Promise<void> {
+  await page.evaluate(() => {
+    const later = window.setTimeout;
+    const kept = (run: () => void, ms = 0): number => later(run, ms >= 8_000 ? 1_000_000 : ms);
+    Object.assign(window, { setTimeout: kept });
+  });
+}
 
 /** Until some of what the model is saying has reached the journal. */
 async function recordedText(id: string): Promise<void> {
@@ -145,6 +193,7 @@ test("an interrupted turn can be left, or forked from", async () => {
 test("rename, rewind and undo, delete and undo", async () => {
   const id = await stage.newSession("Before");
   const page = await stage.page(`/${id}`);
+  await keepToasts(page);
   await send(page, "tell me a story of 20 words");
   await answers(page).waitFor();
   await status(page, "Idle").waitFor();

@@ -1,5 +1,5 @@
 import { openStore } from "holdfast";
-import { afterAll, beforeAll, expect, test } from "vitest";
+import { afterAll, afterEach, beforeAll, expect, test } from "vitest";
 import { HOSTILE } from "./hostile-messages.ts";
 import { Stage } from "./stage.ts";
 
@@ -49,6 +49,7 @@ beforeAll(async () => {
   await store.close();
   await stage.serve();
 });
+afterEach(() => stage.closePages());
 afterAll(() => stage[Symbol.asyncDispose]());
 
 /** What no message may bring into the page. */

@@ -1,5 +1,5 @@
 import type { Page, Response } from "playwright-core";
-import { afterAll, beforeAll, expect, test } from "vitest";
+import { afterAll, afterEach, beforeAll, expect, test } from "vitest";
 import { compressedBytes, elementsIn, recordMany } from "./large.ts";
 import { Stage } from "./stage.ts";
 
@@ -19,6 +19,7 @@ beforeAll(async () => {
   long = await recordMany(stage.store, { sessions: SESSIONS, messages: MESSAGES });
   await stage.serve();
 }, PREPARATION_MS);
+afterEach(() => stage.closePages());
 afterAll(() => stage[Symbol.asyncDispose]());
 
 test("the whole page is below 250 KB, compressed", () => {
@@ -87,18 +88,20 @@ test(`the timeline of ${MESSAGES} messages is small, and shows each bar after zo
     const { x, y, width } = (await canvas.boundingBox())!;
     for (let at = 5; at < width; at += 5) {
       await page.mouse.move(x + at, y + 65);
-      if (await tip.isVisible()) return tip.innerText();
+      const [words] = await tip.allInnerTexts();
+      if (words !== undefined) return words;
     }
     return "";
   };
-  await expect.poll(shown).toMatch(/model calls/);
+  await expect.poll(shown, { timeout: 240_000 }).toMatch(/model calls/);
   for (let step = 0; step < 30; step++) await page.keyboard.press("+");
   // A hundredth of a second fits on the screen now. The machine may have paused for longer while it recorded.
   const further = async () => {
     await page.keyboard.press("l");
     return shown();
   };
-  await expect.poll(further).toMatch(/^Model/);
+  // Each look takes hundreds of movements of the pointer.
+  await expect.poll(further, { timeout: 240_000 }).toMatch(/^Model/);
   await expect.poll(() => sizes.length).toBeGreaterThan(1);
   stop();
   for (const size of await Promise.all(sizes)) expect(size).toBeLessThan(200_000);

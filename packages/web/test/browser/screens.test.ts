@@ -1,6 +1,6 @@
 import AxeBuilder from "@axe-core/playwright";
 import type { Page } from "playwright-core";
-import { afterAll, beforeAll, expect, test } from "vitest";
+import { afterAll, afterEach, beforeAll, expect, test } from "vitest";
 import { Stage } from "./stage.ts";
 
 const stage = new Stage();
@@ -18,6 +18,7 @@ beforeAll(async () => {
   const { epochs } = await stage.ask<{ epochs: { until: number }[] }>("GET", `/sessions/${hero}/epochs`);
   replaced = epochs[0]!.until;
 });
+afterEach(() => stage.closePages());
 afterAll(() => stage[Symbol.asyncDispose]());
 
 const SIZES = [
@@ -56,7 +57,6 @@ for (const colorScheme of ["light", "dark"] as const) {
         expect([name, overflow]).toEqual([name, 0]);
       }
       expect(page.problems).toEqual([]);
-      await page.context().close();
     });
   }
 }
@@ -83,12 +83,10 @@ test("dialogs and menus: no violation of accessibility", async () => {
 
 test("an interruption in words: what never ran, what may have run", async () => {
   const page = await stage.page(`/${hero}`);
-  const card = page.locator(".interrupted");
-  await card.waitFor();
-  const text = await card.innerText();
-  expect(text).toContain("Turn 5 was interrupted: its process died.");
-  expect(text).toMatch(/One tool had started\. Nobody knows whether it finished:\s+shell\s+npm publish/);
-  expect(text).toMatch(/2 tools never ran:\s+slack__post\s+channel: #releases/);
+  const card = () => page.locator(".interrupted").innerText();
+  await expect.poll(card).toContain("Turn 5 was interrupted: its process died.");
+  await expect.poll(card).toMatch(/One tool had started\. Nobody knows whether it finished:\s+shell\s+npm publish/);
+  await expect.poll(card).toMatch(/2 tools never ran:\s+slack__post\s+channel: #releases/);
 });
 
 test("the timeline shows every death, stop, resumption and replacement, and leads to the message", async () => {
@@ -106,12 +104,20 @@ test("the timeline shows every death, stop, resumption and replacement, and lead
       "The process died",
     ]);
   expect((await marks()).at(-1)).toContain("2 tool calls had not started: slack__post, slack__post");
-  const box = (await page.locator(".timeline canvas").boundingBox())!;
-  // The last turn is at the right end, in the first row.
-  await page.mouse.move(box.x + box.width - 40, box.y + 30);
-  await page.locator(".timeline-tip").waitFor();
-  await expect.poll(() => page.locator(".timeline-tip").innerText()).toContain("Turn 5: Release 2.4.0");
-  await page.mouse.click(box.x + box.width - 40, box.y + 30);
+  // The last turn is at the right end, in the first row. What else is loaded may still move the timeline.
+  const lastTurn = async (): Promise<{ x: number; y: number }> => {
+    const { x, y, width } = (await page.locator(".timeline canvas").boundingBox())!;
+    return { x: x + width - 40, y: y + 30 };
+  };
+  const tip = page.locator(".timeline-tip");
+  const pointed = async (): Promise<string> => {
+    const { x, y } = await lastTurn();
+    await page.mouse.move(x, y);
+    return (await tip.allInnerTexts()).join("");
+  };
+  await expect.poll(pointed).toContain("Turn 5: Release 2.4.0");
+  const { x, y } = await lastTurn();
+  await page.mouse.click(x, y);
   await page.locator("article:focus", { hasText: "Release 2.4.0" }).waitFor();
 });
 

@@ -1,8 +1,9 @@
-import { afterAll, beforeAll, expect, test } from "vitest";
+import { afterAll, afterEach, beforeAll, expect, test } from "vitest";
 import { Stage } from "./stage.ts";
 
 const stage = new Stage();
 beforeAll(() => stage.serve());
+afterEach(() => stage.closePages());
 afterAll(() => stage[Symbol.asyncDispose]());
 
 test("the token leaves the address, becomes a cookie that scripts cannot read, and lasts over a reload", async () => {

@@ -367,3 +367,22 @@ test("a timeline that was asked for while a call ran does not make it run again"
   expect(store.facts.value.get("c")).toMatchObject({ outcome: "done" });
   store.close();
 });
+
+test("words that come faster than they can be drawn are shown together, and the end of the answer at once", async () => {
+  const { next } = served();
+  const store = await loaded(next);
+  let drawings = 0;
+  store.live.subscribe(() => drawings++);
+  const say = (n: number): void =>
+    Source.opened[0]!.say("text", { answer: "a", at: 2 * n, channel: "text", text: `${n} ` });
+  for (let n = 0; n < 10; n++) say(n);
+  await expect.poll(() => store.live.value?.text).toBe("0 1 2 3 4 5 6 7 8 9 ");
+  expect(drawings).toBe(1);
+  Source.opened[0]!.say("text", { answer: "a", at: 20, channel: "text", text: "never shown" });
+  Source.opened[0]!.say("state", {
+    ...{ whole: false, version: "v.1", items: null, event: null },
+    state: { live: null },
+  });
+  expect([store.live.value, drawings]).toEqual([null, 2]);
+  store.close();
+});
