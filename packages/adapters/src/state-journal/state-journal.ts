@@ -90,6 +90,11 @@ export class StateJournal<S extends FoldedState> {
     return this.#inOrder(() => this.#release());
   }
 
+  /** What is asked of it from now on is done afterwards. */
+  waitFor(other: Promise<void>): void {
+    void this.#inOrder(() => other);
+  }
+
   /** Runs alone, with the lease; null if there is no such session. */
   exclusively<T>(act: (journal: Journal, state: S) => Promise<T>): Promise<T | null> {
     return this.#inOrder(async () => {

@@ -6,7 +6,8 @@ const IN_MEMORY_MAX = 64;
 /** The sessions that this process has used last, by name. */
 export class StateJournals<S extends FoldedState> {
   readonly #journals = new Map<string, StateJournal<S>>();
-  readonly #releasing = new Set<StateJournal<S>>();
+  /** The one that was asked first comes first. */
+  readonly #releasing = new Map<StateJournal<S>, Promise<void>>();
 
   get(name: string, make: () => StateJournal<S>): StateJournal<S> {
     const journal = this.#journals.get(name) ?? make();
@@ -19,16 +20,18 @@ export class StateJournals<S extends FoldedState> {
       if (other.isIdle) this.#journals.delete(oldest);
       else this.#releaseEarly(other);
     }
+    // A caller that never lets the event loop turn would open files, and none could be closed.
+    const [released] = this.#releasing.values();
+    if (released && journal.isIdle) journal.waitFor(released);
     return journal;
   }
 
   /** A process that uses a thousand sessions in a second would run out of files before their time is over. */
   #releaseEarly(journal: StateJournal<S>): void {
     if (this.#releasing.has(journal)) return;
-    this.#releasing.add(journal);
-    const done = (): boolean => this.#releasing.delete(journal);
+    const done = (): void => void this.#releasing.delete(journal);
     // What could not be written was reported to its caller.
-    journal.release().then(done, done);
+    this.#releasing.set(journal, journal.release().then(done, done));
   }
 
   /** Lets other processes write to the session at once. */

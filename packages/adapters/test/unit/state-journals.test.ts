@@ -1,4 +1,4 @@
-import { mkdtempSync, rmSync } from "node:fs";
+import { mkdtempSync, readdirSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { emptyCheckpoint } from "@langchain/langgraph-checkpoint";
@@ -29,6 +29,30 @@ test("sessions that were used before many others are released before their time 
     rmSync(folder, { recursive: true });
   }
 });
+
+test.runIf(process.platform === "linux")(
+  "a caller that never waits for the disk does not run out of files",
+  async () => {
+    const folder = mkdtempSync(join(tmpdir(), "holdfast-journals-"));
+    const saver = await HoldfastSaver.open(folder, { durability: "process", releaseMs: 3_600_000 });
+    const openFiles = (): number => readdirSync("/proc/self/fd").length;
+    const before = openFiles();
+    let most = 0;
+    try {
+      for (let i = 0; i < 300; i++) {
+        const configurable = { thread_id: `t${i}`, checkpoint_ns: "" };
+        await saver.put({ configurable }, emptyCheckpoint(), { source: "input", step: -1, parents: {} }, {});
+        most = Math.max(most, openFiles() - before);
+      }
+      // Each takes four: two for its journal, and two for its lease. Other tests of this process may have some, too.
+      expect(most).toBeLessThan(4 * 100);
+      expect((await saver.listThreads({ limit: 1000 })).threads).toHaveLength(300);
+    } finally {
+      await saver.close();
+      rmSync(folder, { recursive: true });
+    }
+  },
+);
 
 test("one that is being written is kept, and asked once to be released", () => {
   const asked: string[] = [];
