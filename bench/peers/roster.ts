@@ -76,8 +76,8 @@ export const roster: readonly Contender[] = [
       "@langchain/langgraph-checkpoint": "1.1.5",
       "@langchain/langgraph-checkpoint-sqlite": "1.0.4",
     },
-    // better-sqlite3 12, which it asks for, aborts on Node 24.19 and newer when a statement is collected. A newer SDK may
-    // need packages that a registry lacks, and npm then looks for another solution for a quarter of an hour.
+    // better-sqlite3 12, which it asks for, aborts on Node 24.19 and newer when a statement is collected.
+    // A newer SDK may need packages that a registry lacks, and npm then looks for another solution for a long time.
     overrides: { "better-sqlite3": "13.0.3", "@langchain/langgraph-sdk": "1.12.0" },
     driven:
       "a graph of a model and a tools node that add one message each, one `invoke` per turn, default durability; between " +
