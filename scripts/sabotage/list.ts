@@ -128,8 +128,8 @@ export const sabotages: readonly Sabotage[] = [
   {
     name: "no fsync inside the call: a lone append is acknowledged without one",
     file: "stores/folder/writer.ts",
-    find: "return this.#file!.syncIfFast?.() ?? false;",
-    replace: "return true;",
+    find: "if (!file.syncIfFast) return false;",
+    replace: "if (file) return true;",
     look: SIMULATION,
   },
   {
@@ -311,8 +311,8 @@ export const sabotages: readonly Sabotage[] = [
   {
     name: "a sync acknowledges what was written after it was issued",
     file: "stores/commit-queue.ts",
-    find: "() => this.#synced(covers),",
-    replace: "() => this.#synced(Math.max(covers, this.ledger.head)),",
+    find: "() => this.#syncedInBackground(covers),",
+    replace: "() => this.#syncedInBackground(Math.max(covers, this.ledger.head)),",
     look: SIMULATION,
   },
   {
