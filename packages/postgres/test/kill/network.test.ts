@@ -7,7 +7,7 @@ import { Database } from "../../src/database.ts";
 import { openPostgresStore, type PostgresStoreOptions } from "../../src/index.ts";
 import { statementOf } from "../../src/statement-batcher.ts";
 import { Network } from "../proxy/network.ts";
-import { freePort, isOldest, type Server, startServer } from "../server/server.ts";
+import { isOldest, type Server, startServer } from "../server/server.ts";
 import { dice } from "./crew.ts";
 
 const SEED = Number(process.env["HOLDFAST_PG_SEED"] ?? Date.now() % 1_000_000_007);
@@ -302,7 +302,7 @@ describe("fail-over", () => {
     for (let moves = 1; moves <= 2; moves++) {
       await journal.append({ kind: "note", moves });
       const moving = (async () => {
-        await failing.crash(await freePort());
+        await failing.crash(true);
         network.target = failing.port;
       })();
       for (let i = 0; i < 10; i++) appended.push(journal.append({ kind: "note", moves, i }));

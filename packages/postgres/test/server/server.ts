@@ -38,7 +38,7 @@ export interface Server {
    * Kills the postmaster with SIGKILL, and starts the server again with what is on its disk: on the same port, or on
    * another one.
    */
-  crash(port?: number): Promise<void>;
+  crash(toAnotherPort?: boolean): Promise<void>;
   /** Kills the postmaster with SIGKILL, for good. */
   kill(): Promise<void>;
   stop(): Promise<void>;
@@ -105,10 +105,13 @@ export async function startServer(
         await sleep(50);
       }
     },
-    crash: async (moved = port) => {
+    crash: async (toAnotherPort = false) => {
       await killPostmaster(data);
-      port = moved;
-      running = await started(() => instanceOn(port));
+      running = await started(async () => {
+        // Somebody else may have taken the last one before the server did.
+        if (toAnotherPort) port = await freePort();
+        return instanceOn(port);
+      });
     },
     kill: async () => {
       isDead = true;
@@ -146,14 +149,14 @@ async function initialised(instance: EmbeddedPostgres): Promise<void> {
  * The old server's processes go when they find that their parent is gone; until then its memory is in use, and a new
  * one does not start.
  */
-async function started(make: () => EmbeddedPostgres): Promise<EmbeddedPostgres> {
+async function started(make: () => Promise<EmbeddedPostgres>): Promise<EmbeddedPostgres> {
   for (let tries = 1; ; tries++) {
-    const instance = make();
+    const instance = await make();
     try {
       await instance.start();
       return instance;
     } catch (error) {
-      if (tries === 200) throw new Error("the server does not start again", { cause: error });
+      if (tries === 2000) throw new Error("the server does not start again", { cause: error });
     }
     await sleep(50);
   }
