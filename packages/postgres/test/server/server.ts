@@ -78,7 +78,11 @@ export async function startServer(
   // Where the socket goes.
   await chmod(folder, 0o777);
   await prepare(data);
-  await running.start();
+  running = await started(START_TRIES, async () => {
+    // Somebody else may have taken the last one before the server did.
+    port = await freePort();
+    return instanceOn(port);
+  });
   const urlOf = (): string => `postgres://postgres:secret@127.0.0.1:${port}/postgres`;
   return {
     get url() {
@@ -107,8 +111,7 @@ export async function startServer(
     },
     crash: async (toAnotherPort = false) => {
       await killPostmaster(data);
-      running = await started(async () => {
-        // Somebody else may have taken the last one before the server did.
+      running = await started(RESTART_TRIES, async () => {
         if (toAnotherPort) port = await freePort();
         return instanceOn(port);
       });
@@ -125,6 +128,10 @@ export async function startServer(
     },
   };
 }
+
+/** A server that cannot start says so soon; one that was killed has minutes. */
+const START_TRIES = 5;
+const RESTART_TRIES = 2000;
 
 async function killPostmaster(data: string): Promise<void> {
   const [pid] = (await readFile(join(data, "postmaster.pid"), "utf8")).split("\n");
@@ -149,14 +156,14 @@ async function initialised(instance: EmbeddedPostgres): Promise<void> {
  * The old server's processes go when they find that their parent is gone; until then its memory is in use, and a new
  * one does not start.
  */
-async function started(make: () => Promise<EmbeddedPostgres>): Promise<EmbeddedPostgres> {
+async function started(triesMax: number, make: () => Promise<EmbeddedPostgres>): Promise<EmbeddedPostgres> {
   for (let tries = 1; ; tries++) {
     const instance = await make();
     try {
       await instance.start();
       return instance;
     } catch (error) {
-      if (tries === 2000) throw new Error("the server does not start again", { cause: error });
+      if (tries === triesMax) throw new Error("the server does not start", { cause: error });
     }
     await sleep(50);
   }
