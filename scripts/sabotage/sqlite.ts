@@ -24,6 +24,13 @@ export const sqliteSabotages: readonly Sabotage[] = [
     look: ["unit/sqlite-flag-lock"],
   },
   {
+    name: "sqlite: how long a flag has been in the way is forgotten with each use that it does not hinder",
+    file: "stores/sqlite/database/flag-lock.ts",
+    find: "if (this.#headOf(slot) !== head) this.#inTheWay.delete(slot);",
+    replace: "this.#inTheWay.delete(slot);",
+    look: ["unit/sqlite-flag-lock"],
+  },
+  {
     name: "sqlite: no keeper, so that a connection that is left takes the log along",
     file: "stores/sqlite/database/connection.ts",
     find: 'urlOf(file, "ro").href',

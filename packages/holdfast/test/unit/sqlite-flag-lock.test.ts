@@ -1,9 +1,19 @@
-import { spawn, spawnSync } from "node:child_process";
+import { type ChildProcess, spawn, spawnSync } from "node:child_process";
 import { once } from "node:events";
-import { closeSync, mkdirSync, openSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
+import {
+  closeSync,
+  mkdirSync,
+  openSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+  writeSync,
+} from "node:fs";
 import { join } from "node:path";
 import { nodeDisk } from "holdfast/disk";
-import { describe, expect, test, vi } from "vitest";
+import { describe, expect, onTestFinished, test, vi } from "vitest";
 import { isBusy } from "../../src/stores/sqlite/database/failure.ts";
 import { FlagLock, type Use } from "../../src/stores/sqlite/database/flag-lock.ts";
 import { place } from "../place.ts";
@@ -89,6 +99,89 @@ test("somebody who was killed inside a use is in nobody's way for long, and the 
     lock.close();
   }
   expect(statSync(join(folder, "flags")).size).toBeLessThanOrEqual(2 * 256);
+});
+
+describe("somebody who was killed inside a use, while this process does other things", () => {
+  const FLAG_OF_ALONE = 3;
+
+  /** Processes that are inside these uses. */
+  async function inside(folder: string, uses: readonly Use[]): Promise<ChildProcess[]> {
+    const children: ChildProcess[] = [];
+    for (const use of uses) {
+      const child = spawn(process.execPath, [SOURCE, USER, "stay", folder, use], {
+        stdio: ["ignore", "pipe", "inherit"],
+      });
+      onTestFinished(() => void child.kill("SIGKILL"));
+      await once(child.stdout, "data");
+      children.push(child);
+    }
+    return children;
+  }
+
+  async function kill(children: readonly ChildProcess[]): Promise<void> {
+    for (const child of children) {
+      child.kill("SIGKILL");
+      await once(child, "exit");
+    }
+  }
+
+  test("reads that are not in its way do not keep a writer waiting", async () => {
+    using here = place();
+    const folder = locksIn(here.path);
+    const lock = FlagLock.open(nodeDisk, folder);
+    await kill(await inside(folder, ["write"]));
+    const tries = (): boolean => {
+      lock.use("read", () => {});
+      return can(() => lock.use("write", () => {}));
+    };
+    await expect.poll(tries, { interval: 5, timeout: 20_000 }).toBe(true);
+    lock.close();
+  });
+
+  test("two of them, each in the way of something else", async () => {
+    using here = place();
+    const folder = locksIn(here.path);
+    const lock = FlagLock.open(nodeDisk, folder);
+    await kill(await inside(folder, ["write", "read"]));
+    // As if the second one had been killed between raising its flag and looking at the others.
+    const flags = openSync(join(folder, "flags"), "r+");
+    writeSync(flags, Buffer.of(FLAG_OF_ALONE), 0, 1, 2 * 256);
+    closeSync(flags);
+    const done = new Set<Use>();
+    const tries = (): number => {
+      for (const use of ["read", "write"] as const) if (can(() => lock.use(use, () => {}))) done.add(use);
+      return done.size;
+    };
+    await expect.poll(tries, { interval: 5, timeout: 20_000 }).toBe(2);
+    lock.close();
+  });
+
+  test("its parent, which blocks and cannot collect it, does not take it for alive", async (context) => {
+    if (process.platform !== "linux") context.skip("not run: reads /proc");
+    using here = place();
+    const folder = locksIn(here.path);
+    const lock = FlagLock.open(nodeDisk, folder);
+    const [child] = await inside(folder, ["write"]);
+    child!.kill("SIGKILL");
+    // From here on, nothing is awaited.
+    const isZombie = (): boolean => readFileSync(`/proc/${child!.pid}/stat`, "latin1").includes(") Z ");
+    const isLocked = (): boolean =>
+      nodeDisk.isLocked(join(folder, "1")) || nodeDisk.isHardLocked(join(folder, "1.lock"));
+    const nothing = new Int32Array(new SharedArrayBuffer(4));
+    while (!isZombie() || isLocked()) Atomics.wait(nothing, 0, 0, 1);
+    let now = performance.now();
+    const clock = vi.spyOn(performance, "now").mockImplementation(() => now);
+    try {
+      const tries = [0, 100, 1].map((ms) => {
+        now += ms;
+        return can(() => lock.use("write", () => {}));
+      });
+      expect(tries).toEqual([false, false, true]);
+    } finally {
+      clock.mockRestore();
+    }
+    lock.close();
+  });
 });
 
 test("others are known, also when their POSIX lock is lost, until they close", () => {

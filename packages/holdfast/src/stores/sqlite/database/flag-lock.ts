@@ -42,6 +42,13 @@ interface Owner {
   readonly host: string;
 }
 
+/** A raised flag. `head` is the flag and the use counter: if they change, its owner lives. */
+interface Obstacle {
+  readonly head: number;
+  readonly since: number;
+  looked: number;
+}
+
 /**
  * Coordinates the processes that use one database where SQLite's own locks do not. Those are POSIX locks: any code in a
  * process that opens, reads and closes the database or its `-shm` (a search tool, a backup) silently releases every
@@ -73,7 +80,8 @@ export class FlagLock {
   #hardLock: DiskLock | null = null;
   /** Aborts on close: a pending hard lock would create its file in a folder that may be gone by then. */
   readonly #closing = new AbortController();
-  #blocked: { slot: number; head: number; since: number; looked: number } | null = null;
+  /** The flags that were in the way of a use and have not moved since, by slot. Usually none. */
+  readonly #inTheWay = new Map<number, Obstacle>();
 
   private constructor(disk: Disk, folder: string, file: DiskFile, claim: Claim) {
     this.#disk = disk;
@@ -178,6 +186,7 @@ export class FlagLock {
       this.#raisedAt = performance.now();
       // After our flag is up, not before: this guarantees that one of two users sees the other.
       const count = this.#look();
+      this.#forgetMoved();
       for (let slot = 0; slot < count; slot++) {
         const flag = this.#slots[slot * SLOT_BYTES]!;
         if (flag === 0 || slot === this.#slot || flag + rank < CONFLICT) continue;
@@ -185,7 +194,6 @@ export class FlagLock {
         this.#wait(slot);
         throw busy("another process is using the database");
       }
-      this.#blocked = null;
       this.#assertOwned();
     } catch (error) {
       if (errnoOf(error) === undefined || error instanceof HoldfastError) throw error;
@@ -232,21 +240,29 @@ export class FlagLock {
     throw new HoldfastError("LEASE_LOST", message, { path: this.#file.path });
   }
 
+  /** This use may not meet the flags that another one waits for, so they are forgotten only when they move. */
+  #forgetMoved(): void {
+    for (const [slot, { head }] of this.#inTheWay) if (this.#headOf(slot) !== head) this.#inTheWay.delete(slot);
+  }
+
   /** Another flag is in the way. If it stays, its owner may be dead. */
   #wait(slot: number): void {
-    const head = this.#slots.readUInt16LE(slot * SLOT_BYTES);
     const now = performance.now();
-    if (this.#blocked?.slot !== slot || this.#blocked.head !== head) {
-      this.#blocked = { slot, head, since: now, looked: now };
+    const obstacle = this.#inTheWay.get(slot);
+    if (!obstacle) {
+      this.#inTheWay.set(slot, { head: this.#headOf(slot), since: now, looked: now });
       return;
     }
-    const { since, looked } = this.#blocked;
-    if (now - looked < DEAD_MS) return;
-    this.#blocked.looked = now;
+    if (now - obstacle.looked < DEAD_MS) return;
+    obstacle.looked = now;
     const owner = ownerOf(this.#slots, slot);
     const isDead = owner === null || isAbandoned(this.#disk, this.#folder, slot, owner);
-    const isStalled = now - since > STALLED_MS && !isLocked(this.#disk, this.#folder, slot);
-    if (isDead || isStalled) this.#free(slot, head);
+    const isStalled = now - obstacle.since > STALLED_MS && !isLocked(this.#disk, this.#folder, slot);
+    if (isDead || isStalled) this.#free(slot, obstacle.head);
+  }
+
+  #headOf(slot: number): number {
+    return this.#slots.readUInt16LE(slot * SLOT_BYTES);
   }
 
   /**
@@ -257,7 +273,7 @@ export class FlagLock {
     if (!lock) return;
     try {
       this.#look();
-      if (this.#slots.readUInt16LE(slot * SLOT_BYTES) !== head) return;
+      if (this.#headOf(slot) !== head) return;
       this.#file.writeAt(Buffer.alloc(SLOT_BYTES), slot * SLOT_BYTES);
     } finally {
       lock.release();
@@ -380,10 +396,14 @@ function ownHost(): string {
   return hostname().slice(0, HOST_CHARS);
 }
 
-/** Distinguishes a process from a later one with the same id. Null where the system does not reveal it. */
+/**
+ * Distinguishes a process from a later one with the same id. Null where the system does not reveal it, and for a dead
+ * process that its parent has not collected yet.
+ */
 function startOf(disk: Disk, pid: number): string | null {
   const stat = textOf(disk, `/proc/${pid}/stat`);
-  return stat?.slice(stat.lastIndexOf(")") + 2).split(" ")[19] ?? null;
+  const fields = stat?.slice(stat.lastIndexOf(")") + 2).split(" ");
+  return fields?.[0] === "Z" ? null : (fields?.[19] ?? null);
 }
 
 function bootOf(disk: Disk): string | null {
