@@ -42,8 +42,9 @@ const NODE_CHECK =
   '  throw new Error("holdfast needs Node.js 24 or newer, Bun or Deno, but this is Node.js " + process.versions.node + ".");';
 
 /**
- * The library: what an application needs before it opens a store in one file, the rest in another, the rarer stores in
- * files of their own, and an entry of a few lines for each name in `exports`.
+ * The library: what an application needs before it opens a store in one file, what a list needs in another, what
+ * conversations need in a third, the rarer stores in files of their own, and an entry of a few lines for each name in
+ * `exports`.
  */
 export async function bundleLibrary(): Promise<void> {
   const src = join(library, "src");
@@ -60,11 +61,12 @@ export async function bundleLibrary(): Promise<void> {
   const stores = ["sqlite", "memory"].map((name) => ({ name, folder: join(src, "stores", name, "/") }));
   const apart = [...stores.map(({ folder }) => folder), ...Object.values(entries)];
   const early = EARLY.map((path) => join(src, path));
+  const listing = (await modulesBehind(build))(join(src, "session/store.ts"));
   const files = await write(build, {
     dir: libraryFolder,
     // A program that was started before an upgrade must not load parts of the new version.
     chunkFileNames: "[name]-[hash].js",
-    postBanner: ({ name }) => (name === "holdfast" || name === "sessions" ? NODE_CHECK : ""),
+    postBanner: ({ name }) => (name === "holdfast" || name === "lists" ? NODE_CHECK : ""),
     // Comments and white space are half of the text. Names stay, for the traces of errors.
     minify: { mangle: false, compress: false, codegen: true },
     sourcemap: true,
@@ -72,7 +74,8 @@ export async function bundleLibrary(): Promise<void> {
     codeSplitting: {
       groups: [
         ...stores.map(({ name, folder }) => ({ name, test: (id: string) => id.startsWith(folder) })),
-        { name: "holdfast", priority: 2, test: (id) => early.some((path) => id.startsWith(path)) },
+        { name: "holdfast", priority: 3, test: (id) => early.some((path) => id.startsWith(path)) },
+        { name: "lists", priority: 2, test: (id) => listing.has(id) },
         { name: "sessions", priority: 1, test: (id) => !apart.some((path) => id.startsWith(path)) },
       ],
     },

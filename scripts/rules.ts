@@ -57,6 +57,7 @@ const ROOMS: readonly (readonly [room: string, below: readonly string[]])[] = [
       "listing/",
       "search/",
       "disk/",
+      "load-part.ts",
       "stores/open.ts",
     ]),
   ],

@@ -41,7 +41,7 @@ export const sessionSabotages: readonly Sabotage[] = [
   },
   {
     name: "session: a session in another dialect than the named one is opened",
-    file: "session/store.ts",
+    file: "session/conversations.ts",
     find: 'if (typeof given === "string" && dialect !== given) throw otherDialect(dialect, given);',
     replace: "",
     look: SESSIONS,

@@ -58,7 +58,7 @@ export interface Store extends AsyncDisposable {
    * Creates a session. It survives a power cut once this resolves, and is listed from its first turn on. The name of a
    * built-in dialect also gives the type of the messages; `create<MessageParam>(…)` narrows it to an SDK's own type.
    * Throws DIALECT_UNKNOWN, ATTRIBUTE_INVALID, ID_INVALID, SESSION_EXISTS, STORE_FULL, STORE_IO, STORE_FORBIDDEN,
-   * STORE_CLOSED.
+   * STORE_CLOSED, LIBRARY_REPLACED.
    */
   create<D extends DialectName>(
     options: Named<D, CreateOptions<DialectMessages[D]>>,

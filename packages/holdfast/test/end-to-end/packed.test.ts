@@ -2,7 +2,7 @@ import { execFileSync, spawn } from "node:child_process";
 import { cpSync, mkdirSync, readdirSync, readFileSync, renameSync, symlinkSync, writeFileSync } from "node:fs";
 import { join, resolve } from "node:path";
 import { createInterface } from "node:readline";
-import { expect, test } from "vitest";
+import { describe, expect, test } from "vitest";
 import { place } from "../place.ts";
 
 /** What a user gets: the packed package in an empty folder, with the README's program, compiled and killed. */
@@ -92,19 +92,63 @@ test("the README's program and the examples, on the packed package: killed three
   });
 });
 
-test("importing the package loads no store; if its files were replaced since, opening one says so", () => {
-  using here = place();
-  install(here.path);
-  const bundle = join(here.path, "node_modules/holdfast/bundle");
-  const program = `
-    import { readdirSync, rmSync } from "node:fs";
-    import { openStore } from "holdfast";
-    for (const name of readdirSync(${JSON.stringify(bundle)}))
-      if (name.startsWith("sessions-")) rmSync(${JSON.stringify(`${bundle}/`)} + name);
-    try { await openStore("store"); } catch (error) { console.log(error.code, error.message); }`;
-  writeFileSync(join(here.path, "upgraded.mjs"), program);
-  const said = execFileSync(process.execPath, ["upgraded.mjs"], { cwd: here.path, encoding: "utf8" });
-  expect(said).toMatch(/^LIBRARY_REPLACED .*Restart the program\.\n$/);
+describe("a package whose files are replaced while a program runs", () => {
+  /** What the program says, which can remove files of the package: `replace("sessions")`. */
+  function run(program: string): string {
+    using here = place();
+    install(here.path);
+    const bundle = join(here.path, "node_modules/holdfast/bundle");
+    const start = `
+      import { readdirSync, rmSync } from "node:fs";
+      import { registerHooks } from "node:module";
+      import { openStore } from "holdfast";
+      function replace(part) {
+        const found = readdirSync(${JSON.stringify(bundle)}).filter((name) => name.startsWith(part + "-"));
+        if (found.length === 0) throw new Error("there is no part " + part);
+        for (const name of found) rmSync(${JSON.stringify(`${bundle}/`)} + name);
+      }
+      const said = async (work) => {
+        try { await work(); console.log("done"); } catch (error) { console.log(error.code, error.message); }
+      };`;
+    writeFileSync(join(here.path, "upgraded.mjs"), start + program);
+    return execFileSync(process.execPath, ["upgraded.mjs"], { cwd: here.path, encoding: "utf8" });
+  }
+  const REPLACED = /^LIBRARY_REPLACED .*Restart the program\.$/;
+
+  test("importing it loads no store: opening one says so", () => {
+    const lines = run(`replace("lists"); await said(() => openStore("store"));`).split("\n");
+    expect(lines[0]).toMatch(REPLACED);
+  });
+
+  test("opening a store loads what lists need: the first session says so, and the store can be closed", () => {
+    const lines = run(`
+      const store = await openStore("store");
+      replace("sessions");
+      await said(() => store.list());
+      await said(() => store.create({ dialect: "ai-sdk" }));
+      await said(() => store.close());`).split("\n");
+    expect(lines).toEqual(["done", expect.stringMatching(REPLACED), "done", ""]);
+  });
+
+  test("a store that stays open has loaded everything soon, whether or not anybody asked", () => {
+    const lines = run(`
+      const isLoaded = Promise.withResolvers();
+      registerHooks({
+        load: (url, context, next) => {
+          const loaded = next(url, context);
+          if (url.includes("/sessions-")) isLoaded.resolve();
+          return loaded;
+        },
+      });
+      const store = await openStore("store");
+      const staysAlive = setInterval(() => {}, 1000);
+      await isLoaded.promise;
+      clearInterval(staysAlive);
+      replace("sessions");
+      await said(async () => { const session = await store.create({ dialect: "ai-sdk" }); await session.close(); });
+      await said(() => store.close());`).split("\n");
+    expect(lines).toEqual(["done", "done", ""]);
+  });
 });
 
 test("the package has no dependency, and ships what its exports name", () => {

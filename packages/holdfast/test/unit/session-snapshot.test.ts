@@ -186,6 +186,14 @@ const WAYS: Way[] = [
     },
   },
   {
+    name: "record",
+    data: () => [{ dialect: "ai-sdk", title: "kept title", labels: { l: "kept label" } }],
+    call: async ({ store }, given) => {
+      const recorder = store.record(given);
+      return (await recorder).startTurn(message("x") as never);
+    },
+  },
+  {
     name: "fork",
     data: () => [{ title: "kept title" }],
     call: ({ store, session }, given) => store.fork(session.id, given),

@@ -2,7 +2,7 @@ import { crc32 } from "node:zlib";
 import { HoldfastError } from "../../errors.ts";
 import { type Json, type NewRecord, RECORD_BYTES_MAX, SEGMENT_START_BYTES_MAX, UNIT_BYTES_MAX } from "../record.ts";
 import { JsonBytes, LINES_AT } from "./json-bytes.ts";
-import { assertPlain } from "./plain.ts";
+import { assertPlain, isPlainObject } from "./plain.ts";
 
 /** What the journal adds to the records of one append. */
 export interface Envelope {
@@ -92,8 +92,7 @@ export class Encoder {
   }
 
   #line(records: readonly NewRecord[], i: number, envelope: Envelope, start: number): number {
-    const record = records[i]!;
-    assertRecord(record);
+    const record = readOnce(records[i]!);
     let marks = "";
     let tail = "";
     if (i === 0) {
@@ -153,13 +152,19 @@ export class Encoder {
   }
 }
 
-/** Throws RECORD_INVALID, RECORD_NOT_JSON. */
-function assertRecord(record: NewRecord): void {
-  if (typeof record !== "object" || record === null || typeof record.kind !== "string" || record.kind === "") {
-    throw invalid("The record was not written: it has no kind. Nothing before it is affected.", {});
-  }
+/**
+ * The record with its members as they are now: a getter, or a proxy, may answer otherwise when it is asked again.
+ * Throws RECORD_INVALID, RECORD_NOT_JSON.
+ */
+function readOnce(given: NewRecord): NewRecord {
+  if (typeof given !== "object" || given === null) throw withoutKind();
+  if (Array.isArray(given)) throw invalid("The record was not written: it is an array, not a record.", {});
+  const record = { ...given };
+  if (!Object.hasOwn(record, "kind")) record.kind = given.kind;
   const { kind, must } = record;
-  if (Array.isArray(record)) throw invalid("The record was not written: it is an array, not a record.", { kind });
+  if (typeof kind !== "string" || kind === "") throw withoutKind();
+  // JSON would change it as a whole: the copy hides that.
+  if (!isPlainObject(given)) assertPlain(given, kind);
   for (const member in record) {
     if (RESERVED.has(member) && Object.hasOwn(record, member)) {
       const message = `The record was not written: "${member}" is a reserved name of the journal. Use another name.`;
@@ -170,6 +175,11 @@ function assertRecord(record: NewRecord): void {
     throw invalid('The record was not written: "must" must be true or absent.', { member: "must", kind });
   }
   assertPlain(record, kind);
+  return record;
+}
+
+function withoutKind(): HoldfastError {
+  return invalid("The record was not written: it has no kind. Nothing before it is affected.", {});
 }
 
 /** `{"kind":…,…}` with the kind first, regardless of the order of the caller's members. */

@@ -274,7 +274,7 @@ function isPlain(value: unknown, depth: number): boolean {
 }
 
 /** A prototype whose own prototype is null is the Object.prototype of some realm. */
-function isPlainObject(value: object): boolean {
+export function isPlainObject(value: object): boolean {
   const prototype = Object.getPrototypeOf(value);
   if (prototype === Object.prototype) return true;
   return prototype === null || Object.getPrototypeOf(prototype) === null;

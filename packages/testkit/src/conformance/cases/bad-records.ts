@@ -148,6 +148,59 @@ export const badRecords: readonly Case[] = [
   ),
 
   conformanceCase(
+    "bad records: one that changes while it is read is recorded whole, or fails and leaves nothing",
+    ["P1", "P8"],
+    async (trial) => {
+      const store = await trial.open();
+      const id = newId();
+      const journal = await store.create(id, []);
+      const texts: string[] = [];
+      let tries = 0;
+      /** Something is not what it was from the n-th time on that it is read. */
+      const changing = (n: number, change: (record: Record<string, unknown>) => unknown): NewRecord => {
+        let reads = 0;
+        const text = `try ${tries++}`;
+        const kind = { enumerable: true, get: () => (reads++ < n ? "note" : change(record)) };
+        const record = Object.defineProperties({}, { kind, text: { enumerable: true, value: text } });
+        return record as NewRecord;
+      };
+      const later: ((record: Record<string, unknown>) => unknown)[] = [
+        () => undefined,
+        () => 7,
+        () => "",
+        () => ({ name: "note" }),
+        (record) => {
+          record["seq"] = 1;
+          return "note";
+        },
+        (record) => {
+          record["crc"] = "00000000";
+          return "note";
+        },
+      ];
+      for (const change of later) {
+        for (let n = 0; n < 8; n++) {
+          const record = changing(n, change);
+          try {
+            await journal.append(record);
+            texts.push(String(record["text"]));
+          } catch (error) {
+            assert.ok(isHoldfastError(error, "RECORD_INVALID", "RECORD_NOT_JSON"), String(error));
+          }
+          texts.push(`after ${n}`);
+          await journal.append(note(`after ${n}`));
+        }
+      }
+      await journal.close();
+      const { records, recovery } = await store.read(id);
+      assert.deepEqual(recovery.damaged, []);
+      assert.deepEqual(recovery.missing, []);
+      const notes = records.filter(({ kind }) => kind === "note");
+      assert.deepEqual(textsOf(notes), texts);
+    },
+  ),
+
+  conformanceCase(
     "bad records: one of more than 64 MiB fails with RECORD_TOO_LARGE, and nothing is written",
     ["P8", "S4"],
     (trial) => refuses(trial, { "64 MiB": note("x".repeat(RECORD_BYTES_MAX)) }, "RECORD_TOO_LARGE"),
