@@ -1,4 +1,5 @@
 import { type Disk, type DiskFile, nodeDisk } from "holdfast/disk";
+import { fileWith } from "./file-with.ts";
 
 /**
  * The real disk, with a count of what was asked of it: what a promise about cost is proven with, instead of a clock.
@@ -31,8 +32,7 @@ export class CountingDisk {
   }
 
   #file(file: DiskFile): DiskFile {
-    return {
-      path: file.path,
+    return fileWith(file, {
       read: (into, offset, length, position) => {
         const bytes = file.read(into, offset, length, position);
         this.read.set(file.path, (this.read.get(file.path) ?? 0) + bytes);
@@ -46,8 +46,6 @@ export class CountingDisk {
         this.#count("writeAt");
         return file.writeAt(bytes, position);
       },
-      stat: () => file.stat(),
-      truncate: (size) => file.truncate(size),
       sync: () => {
         this.#count("sync");
         return file.sync();
@@ -60,7 +58,7 @@ export class CountingDisk {
         file.close();
         this.open.splice(this.open.indexOf(file.path), 1);
       },
-    };
+    });
   }
 
   #count(name: string): void {

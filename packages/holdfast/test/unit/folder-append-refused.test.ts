@@ -2,6 +2,7 @@ import { newId } from "holdfast";
 import { type Disk, nodeDisk } from "holdfast/disk";
 import { openFolderStore } from "holdfast/store";
 import { expect, test } from "vitest";
+import { fileWith } from "../file-with.ts";
 import { place } from "../place.ts";
 
 test("S11: a write of which nothing arrived is refused, and the file is left alone: a disk that cannot cut it is no failure", async () => {
@@ -15,17 +16,10 @@ test("S11: a write of which nothing arrived is refused, and the file is left alo
     open: (path, mode) => {
       const file = nodeDisk.open(path, mode);
       if (!path.endsWith(".jsonl")) return file;
-      return {
-        path,
-        read: (into, offset, length, position) => file.read(into, offset, length, position),
+      return fileWith(file, {
         write: (bytes) => (isFull ? fail("ENOSPC") : file.write(bytes)),
-        writeAt: (bytes, position) => file.writeAt(bytes, position),
-        stat: () => file.stat(),
         truncate: () => fail("EIO"),
-        sync: () => file.sync(),
-        syncNow: () => file.syncNow(),
-        close: () => file.close(),
-      };
+      });
     },
   };
   await using store = await openFolderStore(here.path, { disk });

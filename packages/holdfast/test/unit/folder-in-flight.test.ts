@@ -3,6 +3,7 @@ import { isHoldfastError, newId } from "holdfast";
 import { type Disk, type DiskFile, nodeDisk } from "holdfast/disk";
 import { openFolderStore } from "holdfast/store";
 import { expect, test } from "vitest";
+import { fileWith } from "../file-with.ts";
 import { place } from "../place.ts";
 
 /** What is acknowledged, durable and shown to followers while syncs are under way. */
@@ -20,13 +21,7 @@ class HeldDisk {
   };
 
   #file(file: DiskFile): DiskFile {
-    return {
-      path: file.path,
-      read: (...all) => file.read(...all),
-      write: (bytes) => file.write(bytes),
-      writeAt: (bytes, position) => file.writeAt(bytes, position),
-      stat: () => file.stat(),
-      truncate: (size) => file.truncate(size),
+    return fileWith(file, {
       sync: async () => {
         if (this.isHeld) {
           const { promise, resolve } = Promise.withResolvers<void>();
@@ -39,8 +34,7 @@ class HeldDisk {
         if (this.isBroken) throw Object.assign(new Error("the disk is broken"), { code: "EIO" });
         file.syncNow();
       },
-      close: () => file.close(),
-    };
+    });
   }
 }
 

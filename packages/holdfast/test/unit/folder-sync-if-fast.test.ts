@@ -2,6 +2,7 @@ import { isHoldfastError, newId } from "holdfast";
 import { type Disk, type DiskFile, nodeDisk } from "holdfast/disk";
 import { openFolderStore } from "holdfast/store";
 import { expect, test } from "vitest";
+import { fileWith } from "../file-with.ts";
 import { place } from "../place.ts";
 
 /** A disk that notes which syncs were made, and can sync inside the call. */
@@ -16,13 +17,7 @@ class FastDisk {
   };
 
   #file(file: DiskFile): DiskFile {
-    return {
-      path: file.path,
-      read: (...all) => file.read(...all),
-      write: (bytes) => file.write(bytes),
-      writeAt: (bytes, position) => file.writeAt(bytes, position),
-      stat: () => file.stat(),
-      truncate: (size) => file.truncate(size),
+    return fileWith(file, {
       sync: () => {
         this.syncs.push("later");
         return file.sync();
@@ -34,9 +29,7 @@ class FastDisk {
         file.syncNow();
         return true;
       },
-      syncNow: () => file.syncNow(),
-      close: () => file.close(),
-    };
+    });
   }
 }
 

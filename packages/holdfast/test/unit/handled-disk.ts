@@ -1,4 +1,5 @@
 import { type Disk, type DiskFile, nodeDisk } from "holdfast/disk";
+import { fileWith } from "../file-with.ts";
 
 /** The real disk, with a hand on the syncs of the log of an SQLite database. */
 export class HandledDisk {
@@ -31,16 +32,11 @@ export class HandledDisk {
       this.syncs++;
       if (this.failing) throw Object.assign(new Error("EIO: i/o error, fdatasync"), { code: "EIO" });
     };
-    return {
-      path: file.path,
-      read: (into, offset, length, position) => file.read(into, offset, length, position),
-      write: (bytes) => file.write(bytes),
+    return fileWith(file, {
       writeAt: (bytes, position) => {
         this.rewritten += bytes.length;
         return file.writeAt(bytes, position);
       },
-      stat: () => file.stat(),
-      truncate: (size) => file.truncate(size),
       sync: async () => {
         this.running++;
         running++;
@@ -61,6 +57,6 @@ export class HandledDisk {
         if (running > 0) this.closedTooSoon++;
         file.close();
       },
-    };
+    });
   }
 }

@@ -1,4 +1,5 @@
 import { type Disk, type DiskFile, nodeDisk } from "holdfast/disk";
+import { fileWith } from "../file-with.ts";
 
 /** The real disk, on which the nth write or sync of a journal fails. The test chooses n. */
 export class FailingDisk {
@@ -27,16 +28,11 @@ export class FailingDisk {
   }
 
   #handled(file: DiskFile): DiskFile {
-    return {
-      path: file.path,
-      read: (into, offset, length, position) => file.read(into, offset, length, position),
+    return fileWith(file, {
       write: (bytes) => {
         this.#tick("write");
         return file.write(bytes);
       },
-      writeAt: (bytes, position) => file.writeAt(bytes, position),
-      stat: () => file.stat(),
-      truncate: (size) => file.truncate(size),
       sync: async () => {
         this.#tick("sync");
         await file.sync();
@@ -45,7 +41,6 @@ export class FailingDisk {
         this.#tick("sync");
         file.syncNow();
       },
-      close: () => file.close(),
-    };
+    });
   }
 }

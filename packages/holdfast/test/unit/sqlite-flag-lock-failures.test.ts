@@ -5,6 +5,7 @@ import { type Disk, type DiskFile, type DiskLock, nodeDisk } from "holdfast/disk
 import { afterEach, describe, expect, test, vi } from "vitest";
 import { isBusy } from "../../src/stores/sqlite/database/failure.ts";
 import { FlagLock, type Use } from "../../src/stores/sqlite/database/flag-lock.ts";
+import { fileWith } from "../file-with.ts";
 import { place } from "../place.ts";
 
 const SLOT_BYTES = 256;
@@ -60,26 +61,20 @@ class WatchedDisk {
 
   #watched(file: DiskFile): DiskFile {
     const isFlags = file.path.endsWith("flags");
-    return {
-      path: file.path,
+    return fileWith(file, {
       read: (into, offset, length, position) => {
         if (isFlags) this.onRead();
         return file.read(into, offset, length, position);
       },
-      write: (bytes) => file.write(bytes),
       writeAt: (bytes, position) => {
         this.onWriteAt(bytes);
         return file.writeAt(bytes, position);
       },
-      stat: () => file.stat(),
-      truncate: (size) => file.truncate(size),
-      sync: () => file.sync(),
-      syncNow: () => file.syncNow(),
       close: () => {
         this.files--;
         file.close();
       },
-    };
+    });
   }
 }
 

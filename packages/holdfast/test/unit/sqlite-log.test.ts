@@ -7,6 +7,7 @@ import type { Database } from "../../src/stores/sqlite/database/database.ts";
 import { busy } from "../../src/stores/sqlite/database/failure.ts";
 import { Wal } from "../../src/stores/sqlite/database/wal.ts";
 import { emptyLog, rewriteLog } from "../../src/stores/sqlite/heal.ts";
+import { fileWith } from "../file-with.ts";
 import { place } from "../place.ts";
 
 /** What the log does when the database or the disk fails: with a real file, and a database that does as it is told. */
@@ -80,9 +81,7 @@ class ToldDatabase {
       this.done.push(`sync ${file.path}`);
       this.onSync(file.path);
     };
-    return {
-      path: file.path,
-      read: (...all) => file.read(...all),
+    return fileWith(file, {
       write: (bytes) => {
         const count = this.onWrite(bytes);
         return count === 0 ? 0 : file.write(count === null ? bytes : bytes.subarray(0, count));
@@ -92,8 +91,6 @@ class ToldDatabase {
         this.done.push(`write ${position} ${count}`);
         return file.writeAt(bytes.subarray(0, count), position);
       },
-      stat: () => file.stat(),
-      truncate: (size) => file.truncate(size),
       sync: async () => {
         await this.gate;
         syncNow();
@@ -103,7 +100,7 @@ class ToldDatabase {
         this.files.open--;
         file.close();
       },
-    };
+    });
   }
 }
 

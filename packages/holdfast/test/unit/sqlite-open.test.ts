@@ -16,6 +16,7 @@ import {
   writeRecorded,
 } from "../../src/stores/sqlite/database/name.ts";
 import { openDatabase } from "../../src/stores/sqlite/database/open-database.ts";
+import { fileWith } from "../file-with.ts";
 import { place, treeOf } from "../place.ts";
 
 afterEach(() => void vi.restoreAllMocks());
@@ -50,14 +51,7 @@ class NotedDisk {
   };
 
   #noted(file: DiskFile): DiskFile {
-    return {
-      path: file.path,
-      read: (...all) => file.read(...all),
-      write: (bytes) => file.write(bytes),
-      writeAt: (bytes, position) => file.writeAt(bytes, position),
-      stat: () => file.stat(),
-      truncate: (size) => file.truncate(size),
-      sync: () => file.sync(),
+    return fileWith(file, {
       syncNow: () => {
         this.done.push(`sync ${file.path}`);
         file.syncNow();
@@ -66,7 +60,7 @@ class NotedDisk {
         this.files--;
         file.close();
       },
-    };
+    });
   }
 }
 

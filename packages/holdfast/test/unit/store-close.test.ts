@@ -3,6 +3,7 @@ import { newId } from "holdfast";
 import { type Disk, type DiskFile, nodeDisk } from "holdfast/disk";
 import { openFolderStore, openSqliteStore } from "holdfast/store";
 import { expect, test } from "vitest";
+import { fileWith } from "../file-with.ts";
 import { place } from "../place.ts";
 
 /** A disk whose syncs can fail. */
@@ -11,23 +12,17 @@ function failingDisk(): { readonly disk: Disk; fails: boolean } {
   const check = (): void => {
     if (state.fails) throw Object.assign(new Error("the disk is broken"), { code: "EIO" });
   };
-  const watched = (file: DiskFile): DiskFile => ({
-    path: file.path,
-    read: (...all) => file.read(...all),
-    write: (bytes) => file.write(bytes),
-    writeAt: (bytes, position) => file.writeAt(bytes, position),
-    stat: () => file.stat(),
-    truncate: (size) => file.truncate(size),
-    sync: async () => {
-      check();
-      await file.sync();
-    },
-    syncNow: () => {
-      check();
-      file.syncNow();
-    },
-    close: () => file.close(),
-  });
+  const watched = (file: DiskFile): DiskFile =>
+    fileWith(file, {
+      sync: async () => {
+        check();
+        await file.sync();
+      },
+      syncNow: () => {
+        check();
+        file.syncNow();
+      },
+    });
   const disk: Disk = { ...nodeDisk, open: (path, mode) => watched(nodeDisk.open(path, mode)) };
   return Object.assign(state, { disk });
 }
