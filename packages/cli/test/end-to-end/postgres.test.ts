@@ -183,7 +183,7 @@ describe("the command on a database", () => {
     const ids: string[] = [];
     {
       await using store = await openStore(home.store, { durability: "process" });
-      for (let n = 0; n < 30; n++) ids.push(await speak(store, { prompt: `prompt ${n} ${"x".repeat(20_000)}` }));
+      for (let n = 0; n < 60; n++) ids.push(await speak(store, { prompt: `prompt ${n} ${"x".repeat(20_000)}` }));
     }
     for (let kills = 1; kills <= 3; kills++) {
       const child = home.start(["copy", home.store, home.address, "--all", "--json"]);
@@ -191,7 +191,7 @@ describe("the command on a database", () => {
       await new Promise<void>((resolve) => {
         child.once("close", () => resolve());
         createInterface({ input: child.stdout }).on("line", () => {
-          if (++count === kills * 4) child.kill("SIGKILL");
+          if (++count === kills * 2) child.kill("SIGKILL");
         });
       });
       const rows = json(succeeded(await home.run(["verify", "--json"])));
@@ -207,12 +207,12 @@ describe("the command on a database", () => {
     expect(itself).toMatchObject({ code: 2, stdout: "", stderr: expect.stringContaining("the same store") });
     const back = join(home.path, "back");
     const moved = await home.run(["copy", home.address, back, "--all", "--move"]);
-    expect(succeeded(moved)).toContain("30 of 30 sessions copied");
+    expect(succeeded(moved)).toContain("60 of 60 sessions copied");
     expect(moved.stdout + moved.stderr).not.toContain("secret");
     expect(json(succeeded(await home.run(["ls", "--json"])))).toEqual([]);
     for (const id of ids) expect(filesOf(back, id)).toEqual(filesOf(home.store, id));
     await using store = await openFolderStore(back);
-    expect((await store.list()).sessions).toHaveLength(30);
+    expect((await store.list()).sessions).toHaveLength(60);
   });
 });
 

@@ -7,7 +7,7 @@ import { promisify } from "node:util";
 import { newId } from "holdfast";
 import { type DiskLock, nodeDisk } from "holdfast/disk";
 import { openFolderStore } from "holdfast/store";
-import { expect, onTestFinished, test } from "vitest";
+import { expect, onTestFinished, test, vi } from "vitest";
 import { place, treeOf } from "../place.ts";
 
 /** P6: the right to write, and what can and cannot take it away. */
@@ -128,8 +128,15 @@ test("under `process`, a writer looks before each acknowledgement until it has t
   await sleep(1);
   await journal.flush();
   stats = 0;
-  for (let i = 0; i < 10; i++) await journal.append({ kind: "message" });
-  expect(stats).toBe(0);
+  vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout", "performance"] });
+  try {
+    for (let i = 0; i < 10; i++) await journal.append({ kind: "message" });
+    expect(stats, "within the second").toBe(0);
+    vi.advanceTimersByTime(1100);
+    await vi.waitFor(() => expect(stats, "after it").toBe(3));
+  } finally {
+    vi.useRealTimers();
+  }
   await journal.close();
   expect(isReleased).toBe(true);
 });
