@@ -2,7 +2,7 @@ import { openSqliteStore } from "holdfast/store";
 import type { Bench } from "./bench.ts";
 import type { Results } from "./figure.ts";
 import { ageRow } from "./rows/age.ts";
-import { powerInFlight, powerRow, processRow } from "./rows/append.ts";
+import { powerInFlight, powerRow, powerSessions, processRow } from "./rows/append.ts";
 import { bytesRow } from "./rows/bytes.ts";
 import { commandRow } from "./rows/command.ts";
 import { followRow } from "./rows/follow.ts";
@@ -49,6 +49,7 @@ export const rows: readonly Row[] = [
     }),
   },
   { name: "in-flight", measure: powerInFlight },
+  { name: "power-sessions", measure: powerSessions },
   {
     name: "sqlite-process",
     measure: processRow({

@@ -10,6 +10,7 @@ import { median } from "../statistics.ts";
 type Row = (bench: Bench, results: Results) => Promise<void>;
 
 const IN_FLIGHT = 64;
+const SESSIONS = 50;
 
 /** What a row of single appends is about, and what it is held to. */
 interface Plan {
@@ -53,13 +54,58 @@ async function appendFigure(
 }
 
 /** `power` appends with 64 in flight, against the same messages in batches of 64: stringify, writev, fdatasync. */
-export async function powerInFlight(bench: Bench, results: Results): Promise<void> {
+export async function powerInFlight(bench: Bench, { figures }: Results): Promise<void> {
   await using store = await bench.folderStore("power");
   const journal = await store.create(bench.id(), []);
   const reference = bench.reference();
+  const { ratios, note } = await compareRates(bench, IN_FLIGHT * 8, [
+    (entries) => keepInFlight(journal, entries),
+    async (entries) => {
+      for (const batch of batchesOf(entries, IN_FLIGHT)) await reference.writeBatch(batch);
+    },
+  ]);
+  reference.close();
+  const what = `power append, ${IN_FLIGHT} in flight, throughput`;
+  figures.push({ row: "in-flight", what, bound: { atLeast: 0.8 }, unit: "×", rounds: ratios, note });
+}
+
+/** `power` appends of 50 sessions at once, against the same messages in 50 files: stringify, write, fdatasync. */
+export async function powerSessions(bench: Bench, { figures }: Results): Promise<void> {
+  await using store = await bench.folderStore("power");
+  const journals: Journal[] = [];
+  const references: ReferenceFile[] = [];
+  for (let i = 0; i < SESSIONS; i++) {
+    journals.push(await store.create(bench.id(), []));
+    references.push(bench.reference());
+  }
+  await sureLock();
+  const { ratios, note } = await compareRates(bench, SESSIONS * 4, [
+    async (entries) => {
+      for (const batch of batchesOf(entries, SESSIONS))
+        await Promise.all(batch.map(({ record }, i) => journals[i]!.append(record)));
+    },
+    async (entries) => {
+      for (const batch of batchesOf(entries, SESSIONS))
+        await Promise.all(batch.map((entry, i) => references[i]!.writeAndSync(entry)));
+    },
+  ]);
+  for (const reference of references) reference.close();
+  const what = `power append, ${SESSIONS} sessions at once, throughput`;
+  figures.push({ row: "power-sessions", what, bound: { atLeast: 0.8 }, unit: "×", rounds: ratios, note });
+}
+
+function batchesOf(entries: readonly Entry[], count: number): Entry[][] {
+  return Array.from({ length: entries.length / count }, (_, i) => entries.slice(i * count, (i + 1) * count));
+}
+
+/** Messages per second, ours and theirs: the two take turns, block by block. */
+async function compareRates(
+  bench: Bench,
+  perBlock: number,
+  sides: readonly [ours: Write, theirs: Write],
+): Promise<{ readonly ratios: number[]; readonly note: string }> {
   const rounds = bench.size(15, 7);
   const blocks = bench.size(24, 12);
-  const perBlock = IN_FLIGHT * 8;
   const ratios: number[] = [];
   const rates: [number[], number[]] = [[], []];
   for (let round = -1; round < rounds; round++) {
@@ -70,8 +116,7 @@ export async function powerInFlight(bench: Bench, results: Results): Promise<voi
       for (let turn = 0; turn < 2; turn++) {
         const which = ((block + turn) & 1) as 0 | 1;
         const start = performance.now();
-        if (which === 0) await keepInFlight(journal, entries);
-        else for (let i = 0; i < perBlock; i += IN_FLIGHT) await reference.writeBatch(entries.slice(i, i + IN_FLIGHT));
+        await sides[which](entries);
         spent[which] += performance.now() - start;
       }
     }
@@ -80,16 +125,10 @@ export async function powerInFlight(bench: Bench, results: Results): Promise<voi
     for (const which of [0, 1] as const) rates[which].push((blocks * perBlock) / spent[which]);
     ratios.push(spent[1] / spent[0]);
   }
-  reference.close();
-  results.figures.push({
-    row: "in-flight",
-    what: `power append, ${IN_FLIGHT} in flight, throughput`,
-    bound: { atLeast: 0.8 },
-    unit: "×",
-    rounds: ratios,
-    note: `${median(rates[0]).toFixed(1)}k against ${median(rates[1]).toFixed(1)}k messages/s`,
-  });
+  return { ratios, note: `${median(rates[0]).toFixed(1)}k against ${median(rates[1]).toFixed(1)}k messages/s` };
 }
+
+type Write = (entries: readonly Entry[]) => Promise<void>;
 
 /** Each of 64 callers appends its next message as soon as its last one is acknowledged. */
 async function keepInFlight(journal: Journal, entries: readonly Entry[]): Promise<void> {

@@ -14,8 +14,8 @@ const OWED_MAX_MS = 100;
 const HELD_MS = 10;
 
 /**
- * How syncs on the calling thread have held up its event loop. All files share it: hundreds of sessions may be open, and
- * a disk that stalls for one stalls for all.
+ * How syncs on the calling thread have held up its event loop. All files share it: hundreds of sessions may be open,
+ * and a disk that stalls for one stalls for all.
  */
 export class HeldLoop {
   #owedMs = 0;
