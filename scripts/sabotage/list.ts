@@ -439,8 +439,15 @@ export const sabotages: readonly Sabotage[] = [
   {
     name: "a unit that is not complete is read with the part it begins in",
     file: "stores/folder/files/read-parts.ts",
-    find: "unfinishedUnit(records, records.length, last)",
-    replace: "-1",
+    find: "finishedUpTo(records, last ?? 0)",
+    replace: "records.length",
+    look: ["unit/read-parts"],
+  },
+  {
+    name: "a unit that began inside another one is held back alone",
+    file: "journal/lines/tail.ts",
+    find: "unit = keep === 0 ? -1 : unfinishedUnit(records, keep, records[keep - 1]!.seq);",
+    replace: "unit = -1;",
     look: ["unit/read-parts"],
   },
   {

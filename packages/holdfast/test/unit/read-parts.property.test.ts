@@ -28,22 +28,29 @@ async function partsOf(bytes: Buffer, context: PartsContext) {
   return { records, last: part.value };
 }
 
-/** A segment as its writer leaves it: a header, then units of some records, some with the mark of a sync. */
+/**
+ * A segment as its writer leaves it: a header, then units of some records, some with the mark of a sync. In a few of
+ * them another writer has begun a unit inside a unit.
+ */
+const unit = fc.record({
+  size: fc.integer({ min: 1, max: 5 }),
+  inside: fc.oneof(
+    { weight: 9, arbitrary: fc.constant(null) },
+    { weight: 1, arbitrary: fc.integer({ min: 2, max: 9 }) },
+  ),
+  chars: fc.nat(600),
+  synced: fc.boolean(),
+});
 const segment = fc
-  .record({
-    first: fc.integer({ min: 1, max: 30 }),
-    units: fc.array(fc.record({ size: fc.integer({ min: 1, max: 5 }), chars: fc.nat(600), synced: fc.boolean() }), {
-      maxLength: 30,
-    }),
-  })
+  .record({ first: fc.integer({ min: 1, max: 30 }), units: fc.array(unit, { maxLength: 30 }) })
   .map(({ first, units }) => {
     let seq = first;
     const lines = [line(seq, { kind: "segment", segment: 1 })];
-    for (const { size, chars, synced } of units)
+    for (const { size, inside, chars, synced } of units)
       for (let i = 0; i < size; i++) {
         seq += 1;
-        const unit = i === 0 ? { unit: size } : {};
-        lines.push(line(seq, { ...unit, ...(synced ? { synced: seq - 1 } : {}), text: "x".repeat(chars) }));
+        const begins = i === 0 ? { unit: size } : i === 1 && inside !== null ? { unit: inside } : {};
+        lines.push(line(seq, { ...begins, ...(synced ? { synced: seq - 1 } : {}), text: "x".repeat(chars) }));
       }
     return { first, last: seq, bytes: bytesOf(...lines) };
   });

@@ -135,8 +135,19 @@ function lastSeq(scan: Scan, { keep, kept }: End, start: number): number {
   return (keep === 0 ? start : scan.records[keep - 1]!.seq) + lines;
 }
 
+/** How many of these records count, if nothing follows the one with the number `last`: no unit without its end. */
+export function finishedUpTo(records: readonly JournalRecord[], last: number): number {
+  let keep = records.length;
+  // Where a unit without its end begins inside another one, that has lost its end with it.
+  for (let unit = unfinishedUnit(records, keep, last); unit !== -1; ) {
+    keep = unit;
+    unit = keep === 0 ? -1 : unfinishedUnit(records, keep, records[keep - 1]!.seq);
+  }
+  return keep;
+}
+
 /** The index of the first record of a unit whose end is missing, or -1. */
-export function unfinishedUnit(records: readonly JournalRecord[], keep: number, last: number): number {
+function unfinishedUnit(records: readonly JournalRecord[], keep: number, last: number): number {
   for (let i = keep - 1; i >= 0; i--) {
     const { unit, seq } = records[i]!;
     if (unit !== undefined) return unit > 1 && seq + unit - 1 > last ? i : -1;

@@ -1,7 +1,7 @@
 import { setImmediate as nextTick } from "node:timers/promises";
 import { decodeLine } from "../../../journal/lines/decode.ts";
 import { Scan } from "../../../journal/lines/scan.ts";
-import { type TailContext, unfinishedUnit } from "../../../journal/lines/tail.ts";
+import { finishedUpTo, type TailContext } from "../../../journal/lines/tail.ts";
 import { type JournalRecord, RECORD_BYTES_MAX, SEGMENT_BYTES_MAX } from "../../../journal/record.ts";
 import { readFrames } from "./frames.ts";
 import { feedFrame, type SegmentBytes } from "./scan-file.ts";
@@ -46,9 +46,9 @@ export async function* readParts(
     const records = held.length === 0 ? scan.records : held.concat(scan.records);
     // What was not read may have damage at which the journal ends, unless it was durable.
     const isTrusted = start === 0 || context.sealed || (first !== undefined && mark >= first - 1);
-    const open = !isTrusted ? 0 : last === undefined ? -1 : unfinishedUnit(records, records.length, last);
-    held = open === -1 ? [] : records.slice(open);
-    yield open === -1 ? records : records.slice(0, open);
+    const count = isTrusted ? finishedUpTo(records, last ?? 0) : 0;
+    held = records.slice(count);
+    yield count === records.length ? records : records.slice(0, count);
     await nextTick();
   }
   // A mark beyond the last record: someone has truncated the file.
