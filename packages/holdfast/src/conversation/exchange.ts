@@ -231,8 +231,9 @@ export class Exchange<M> {
     return this.#byId.get(id) ?? NONE;
   }
 
-  #unheldBy({ call, name, idless }: FoundResult): ExchangeCall<M> | null {
-    return idless ? this.#unheldCalls().first(name) : this.unheld(call);
+  /** In the same order as an open call is found (`Pairer.answered`): views, which know nothing of it, must agree. */
+  #unheldBy(result: FoundResult): ExchangeCall<M> | null {
+    return result.idless ? this.#unheldCalls().guess(result) : this.unheld(result.call);
   }
 
   /** The calls whose results are in no message. */

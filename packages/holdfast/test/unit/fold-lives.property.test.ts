@@ -352,4 +352,14 @@ describe.each(modelVoices.map((voice) => [voice.dialect.name, voice] as const))(
       80,
     );
   });
+
+  test("P4: a result without an id is that of a call without one, next to calls with one id between them", () => {
+    const ids = ["call_2", null, "call_2"];
+    const calls = ids.map((id, i): MadeCall => ({ id, name: i < 2 ? "read" : "write", input: "whole" }));
+    const life = new Life(voice);
+    const step: MadeStep = { ...little, reasoning: "none", text: null, calls };
+    life.live({ kind: "answer", step, model: null, oneByOne: null });
+    life.live({ kind: "tool", back: 0, phase: "all" });
+    judgeEveryCut(life);
+  });
 });

@@ -91,12 +91,6 @@ export class OpenCalls<T extends Answerable> {
     return without.get(key)?.first() ?? (idless ? (all.get(key)?.first() ?? null) : null);
   }
 
-  /** The first call with this name, or with any; with an id or without. */
-  first(name: string | undefined): T | null {
-    const key = name === undefined ? ANY : `of ${name}`;
-    return this.#indexed().all.get(key)?.first() ?? null;
-  }
-
   #isFew(): boolean {
     return this.#calls.length <= FEW;
   }
