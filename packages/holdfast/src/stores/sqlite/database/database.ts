@@ -220,9 +220,8 @@ export class Database implements Reads {
   }
 }
 
-/** For callers that may block: sleeps between attempts, up to BUSY_MS. */
-export function retryBlocking<T>(work: () => T): T {
-  const until = performance.now() + BUSY_MS;
+/** For callers that may block: sleeps between attempts. Tries once in any case. */
+export function retryBlocking<T>(work: () => T, until = performance.now() + BUSY_MS): T {
   for (;;) {
     try {
       return work();
