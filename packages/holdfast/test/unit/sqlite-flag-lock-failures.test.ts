@@ -431,6 +431,132 @@ describe("a disk that fails", () => {
     lock.close();
     other.close();
   });
+
+  test("while the flag comes down: it comes down later, also if nothing else is done", () => {
+    using here = place();
+    const { folder, flags } = locksIn(here.path);
+    const watched = new WatchedDisk();
+    vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout"] });
+    const [lock, other] = [FlagLock.open(watched.disk, folder), FlagLock.open(nodeDisk, folder)];
+    const fail = (): never => {
+      throw failed("ENOSPC");
+    };
+    watched.onWriteAt = ([flag]) => {
+      if (flag === 0) fail();
+    };
+    lock.use("write", () => {});
+    expect(can(other, "write")).toBe(false);
+    // The disk goes on failing for a while.
+    vi.advanceTimersByTime(100);
+    watched.onRead = fail;
+    vi.advanceTimersByTime(100);
+    expect(can(other, "write")).toBe(false);
+    watched.onRead = watched.onWriteAt = () => {};
+    vi.advanceTimersByTime(100);
+    expect(can(other, "alone")).toBe(true);
+
+    // Not if the slot has another owner by then, or none.
+    watched.onWriteAt = ([flag]) => {
+      if (flag === 0) fail();
+    };
+    lock.use("write", () => {});
+    watched.onWriteAt = () => {};
+    const others = slotOf({ flag: 3 });
+    writeFileSync(flags, others, { flag: "r+" });
+    vi.advanceTimersByTime(100);
+    expect(readFileSync(flags).subarray(0, SLOT_BYTES).equals(others)).toBe(true);
+    lock.close();
+    other.close();
+    expect(vi.getTimerCount()).toBe(0);
+  });
+
+  test("while the flag comes down, and it is closed: nothing is written any more", () => {
+    using here = place();
+    const { folder } = locksIn(here.path);
+    const watched = new WatchedDisk();
+    vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout"] });
+    const lock = FlagLock.open(watched.disk, folder);
+    watched.onWriteAt = ([flag]) => {
+      if (flag === 0) throw failed("EIO");
+    };
+    lock.use("write", () => {});
+    lock.close();
+    expect(vi.getTimerCount()).toBe(0);
+  });
+});
+
+describe("users that are dead", () => {
+  test("whose flags are down are looked at once, when somebody closes; and their slots are empty then", (context) => {
+    if (process.platform !== "linux") context.skip("not run: reads /proc");
+    using here = place();
+    const { folder, flags } = locksIn(here.path);
+    const dead = Array.from({ length: 20 }, (_, count) => slotOf({ pid: NOBODY, count }));
+    writeFileSync(flags, Buffer.concat(dead));
+    let asked = 0;
+    const isHardLocked = (): boolean => {
+      asked++;
+      return false;
+    };
+    const lock = FlagLock.open({ ...nodeDisk, isHardLocked }, folder);
+    asked = 0;
+    expect(lock.use("alone", () => lock.isShared())).toBe(false);
+    expect(asked).toBe(19);
+    expect(readFileSync(flags).subarray(SLOT_BYTES).equals(Buffer.alloc(19 * SLOT_BYTES))).toBe(true);
+    expect(lock.use("alone", () => lock.isShared())).toBe(false);
+    expect(asked).toBe(19);
+    lock.close();
+  });
+
+  test("and whose slot cannot be emptied do not keep anybody from closing", (context) => {
+    if (process.platform !== "linux") context.skip("not run: reads /proc");
+    using here = place();
+    const { folder, flags } = locksIn(here.path);
+    const watched = new WatchedDisk();
+    const lock = FlagLock.open(watched.disk, folder);
+    writeFileSync(flags, Buffer.concat([readFileSync(flags), slotOf({ pid: NOBODY })]));
+    const isShared = (error: Error): boolean =>
+      lock.use("alone", () => {
+        watched.onWriteAt = () => {
+          throw error;
+        };
+        try {
+          return lock.isShared();
+        } finally {
+          watched.onWriteAt = () => {};
+        }
+      });
+    expect(isShared(failed("EIO"))).toBe(false);
+    expect(() => isShared(new TypeError("a fault"))).toThrow("a fault");
+    expect(watched.locks).toBe(1);
+    lock.close();
+  });
+
+  test("with their flags up are waited for together, not one after another", (context) => {
+    if (process.platform !== "linux") context.skip("not run: reads /proc");
+    using here = place();
+    const { folder, flags } = locksIn(here.path);
+    const time = clock();
+    const lock = FlagLock.open({ ...nodeDisk, isHardLocked: () => false }, folder);
+    const dead = [1, 2, 3].map((flag) => slotOf({ pid: NOBODY, flag }));
+    writeFileSync(flags, Buffer.concat([readFileSync(flags), slotOf({ flag: 3 }), ...dead]));
+    // One of them lives, and is just done when the others have been looked at.
+    const isUp = (): boolean[] => [1, 2, 3, 4].map((slot) => readFileSync(flags)[slot * SLOT_BYTES] !== 0);
+    expect(can(lock, "alone")).toBe(false);
+    expect(isUp()).toEqual([true, true, true, true]);
+    time.nowMs += 60;
+    // At each attempt, one.
+    for (const up of [
+      [true, false, true, true],
+      [true, false, false, true],
+      [true, false, false, false],
+    ]) {
+      expect(can(lock, "alone")).toBe(false);
+      expect(isUp()).toEqual(up);
+    }
+    writeFileSync(flags, Buffer.concat([readFileSync(flags).subarray(0, SLOT_BYTES), slotOf()]));
+    expect(can(lock, "alone")).toBe(true);
+    lock.close();
+  });
 });
 
 describe("a user that was stalled", () => {

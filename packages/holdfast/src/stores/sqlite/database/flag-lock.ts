@@ -77,6 +77,8 @@ export class FlagLock {
   #inside = 0;
   #raisedAt = 0;
   readonly #hardening: NodeJS.Timeout;
+  /** Set if the flag could not be lowered. */
+  #lowering: NodeJS.Timeout | undefined;
   #hardLock: DiskLock | null = null;
   /** Aborts on close: a pending hard lock would create its file in a folder that may be gone by then. */
   readonly #closing = new AbortController();
@@ -136,7 +138,10 @@ export class FlagLock {
     for (let slot = 0; slot < count; slot++) {
       if (slot === this.#slot) continue;
       const owner = ownerOf(this.#slots, slot);
-      if (owner && !isAbandoned(this.#disk, this.#folder, slot, owner)) return true;
+      if (!owner) continue;
+      if (!isAbandoned(this.#disk, this.#folder, slot, owner)) return true;
+      // Checking it can cost a child process, each time.
+      this.#freeIfPossible(slot);
     }
     return false;
   }
@@ -157,6 +162,7 @@ export class FlagLock {
       if (errnoOf(error) === undefined) throw error;
     } finally {
       clearTimeout(this.#hardening);
+      clearTimeout(this.#lowering);
       this.#file.close();
       this.#hardLock?.release();
       this.#lock.release();
@@ -187,11 +193,15 @@ export class FlagLock {
       // After our flag is up, not before: this guarantees that one of two users sees the other.
       const count = this.#look();
       this.#forgetMoved();
+      const inTheWay: number[] = [];
       for (let slot = 0; slot < count; slot++) {
         const flag = this.#slots[slot * SLOT_BYTES]!;
         if (flag === 0 || slot === this.#slot || flag + rank < CONFLICT) continue;
+        inTheWay.push(slot);
+      }
+      if (inTheWay.length > 0) {
         this.#lower();
-        this.#wait(slot);
+        this.#wait(inTheWay);
         throw busy("another process is using the database");
       }
       this.#assertOwned();
@@ -212,10 +222,25 @@ export class FlagLock {
     try {
       this.#file.writeAt(this.#head, this.#slot * SLOT_BYTES);
     } catch (error) {
-      // The work is done, and must not be reported as failed. The next use writes the flag again, or the end of the
-      // process frees it.
+      // The work is done, and must not be reported as failed.
       if (errnoOf(error) === undefined) throw error;
+      this.#lowerLater();
     }
+  }
+
+  /** Others wait for this flag, and the next use may be far off. */
+  #lowerLater(): void {
+    clearTimeout(this.#lowering);
+    this.#lowering = setTimeout(() => {
+      try {
+        this.#look();
+        if (this.#isOwned()) this.#file.writeAt(this.#head, this.#slot * SLOT_BYTES);
+      } catch (error) {
+        if (errnoOf(error) === undefined) throw error;
+        this.#lowerLater();
+      }
+    }, DEAD_MS);
+    this.#lowering.unref();
   }
 
   /** Reads all slots; returns their number. */
@@ -245,38 +270,63 @@ export class FlagLock {
     for (const [slot, { head }] of this.#inTheWay) if (this.#headOf(slot) !== head) this.#inTheWay.delete(slot);
   }
 
-  /** Another flag is in the way. If it stays, its owner may be dead. */
-  #wait(slot: number): void {
+  /**
+   * Other flags are in the way. If one stays, its owner may be dead. They are timed together, but at most one is lowered
+   * per call, because that can cost a child process.
+   */
+  #wait(slots: readonly number[]): void {
     const now = performance.now();
-    const obstacle = this.#inTheWay.get(slot);
-    if (!obstacle) {
-      this.#inTheWay.set(slot, { head: this.#headOf(slot), since: now, looked: now });
+    const due: (readonly [number, Obstacle])[] = [];
+    for (const slot of slots) {
+      const obstacle = this.#inTheWay.get(slot);
+      if (!obstacle) this.#inTheWay.set(slot, { head: this.#headOf(slot), since: now, looked: now });
+      else if (now - obstacle.looked >= DEAD_MS) due.push([slot, obstacle]);
+    }
+    for (const [slot, obstacle] of due) {
+      obstacle.looked = now;
+      if (!this.#isUnused(slot, now - obstacle.since)) continue;
+      this.#free(slot);
       return;
     }
-    if (now - obstacle.looked < DEAD_MS) return;
-    obstacle.looked = now;
+  }
+
+  /** Can the owner of this flag no longer lower it? */
+  #isUnused(slot: number, waitedMs: number): boolean {
     const owner = ownerOf(this.#slots, slot);
-    const isDead = owner === null || isAbandoned(this.#disk, this.#folder, slot, owner);
-    const isStalled = now - obstacle.since > STALLED_MS && !isLocked(this.#disk, this.#folder, slot);
-    if (isDead || isStalled) this.#free(slot, obstacle.head);
+    if (owner === null || isAbandoned(this.#disk, this.#folder, slot, owner)) return true;
+    return waitedMs > STALLED_MS && !isLocked(this.#disk, this.#folder, slot);
   }
 
   #headOf(slot: number): number {
     return this.#slots.readUInt16LE(slot * SLOT_BYTES);
   }
 
+  #bytesOf(slot: number): Buffer {
+    return this.#slots.subarray(slot * SLOT_BYTES, (slot + 1) * SLOT_BYTES);
+  }
+
   /**
-   * Lowers the flag of an owner that no longer can. Only one process can hold the slot's lock, so only one does this.
+   * Empties the slot of an owner that no longer can. Only one process can hold the slot's lock, so only one does this.
    */
-  #free(slot: number, head: number): void {
+  #free(slot: number): void {
+    const found = Buffer.from(this.#bytesOf(slot));
     const lock = lockSlot(this.#disk, this.#folder, slot);
     if (!lock) return;
     try {
       this.#look();
-      if (this.#headOf(slot) !== head) return;
+      if (!found.equals(this.#bytesOf(slot))) return;
       this.#file.writeAt(Buffer.alloc(SLOT_BYTES), slot * SLOT_BYTES);
     } finally {
       lock.release();
+    }
+  }
+
+  #freeIfPossible(slot: number): void {
+    try {
+      this.#free(slot);
+    } catch (error) {
+      // It stays, and does no harm.
+      if (errnoOf(error) === undefined) throw error;
     }
   }
 }
