@@ -11,6 +11,11 @@ import { isSameRecord, type Name, readRecorded, writeRecorded } from "./name.ts"
 
 /** Another writer's transaction takes microseconds, so the call itself waits this long for it. */
 const SPIN_MS = 2;
+/**
+ * After a call has waited in vain, no other call waits for this long: a thousand sessions that wait for their turn at the
+ * same time would leave this process no time for anything else.
+ */
+const SPIN_REST_MS = 20;
 /** After retrying for this long, an error is reported. */
 export const BUSY_MS = 10_000;
 /** How long to wait for a reader that stays in the log before the first write under a name. */
@@ -57,6 +62,7 @@ export class Database implements Reads {
   readonly #passive: StatementSync;
   readonly #truncate: StatementSync;
   #isRecorded = false;
+  #restUntil = 0;
   #closed = false;
 
   /** Throws SQLite's errors. */
@@ -108,7 +114,7 @@ export class Database implements Reads {
     });
   }
 
-  /** Retries `work` briefly while another process is writing, then throws SQLite's error. */
+  /** Retries `work` briefly while another process is writing, then throws SQLite's error. Tries once in any case. */
   spin<T>(work: () => T): T {
     let until = 0;
     for (;;) {
@@ -117,8 +123,12 @@ export class Database implements Reads {
       } catch (error) {
         if (!isBusy(error)) throw error;
         const now = performance.now();
+        if (now < this.#restUntil) throw error;
         if (until === 0) until = now + SPIN_MS;
-        else if (now > until) throw error;
+        else if (now > until) {
+          this.#restUntil = now + SPIN_REST_MS;
+          throw error;
+        }
       }
     }
   }
