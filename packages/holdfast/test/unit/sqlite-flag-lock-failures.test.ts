@@ -9,6 +9,7 @@ import { fileWith } from "../file-with.ts";
 import { place } from "../place.ts";
 
 const SLOT_BYTES = 256;
+const OWNER_AT = 2;
 
 afterEach(() => {
   vi.useRealTimers();
@@ -228,6 +229,35 @@ describe("closing", () => {
     granted.resolve(watched.grant());
     await vi.advanceTimersByTimeAsync(0);
     expect(watched.open).toEqual([0, 0, 0]);
+  });
+
+  test("at the end of a use: the slot is free before anybody else can look", () => {
+    using here = place();
+    const { folder, flags } = locksIn(here.path);
+    const watched = new WatchedDisk();
+    const [lock, other] = [FlagLock.open(watched.disk, folder), FlagLock.open(nodeDisk, folder)];
+    lock.use("alone", () => {
+      expect(lock.isShared()).toBe(true);
+      lock.leave();
+      // From now on, nothing is written to the slot.
+      watched.onWriteAt = () => {
+        throw new TypeError("a fault");
+      };
+    });
+    expect(other.use("alone", () => other.isShared())).toBe(false);
+    lock.close();
+    expect(watched.open).toEqual([0, 0, 0]);
+
+    const stalled = FlagLock.open(nodeDisk, folder);
+    const others = slotOf({ flag: 3 });
+    const leave = (): void => {
+      writeFileSync(flags, others, { flag: "r+" });
+      stalled.leave();
+    };
+    expect(() => stalled.use("alone", leave)).toThrow(withCode("LEASE_LOST"));
+    expect(readFileSync(flags).subarray(OWNER_AT, SLOT_BYTES).equals(others.subarray(OWNER_AT))).toBe(true);
+    stalled.close();
+    other.close();
   });
 
   test("leaves the slot to an owner that has taken it", () => {

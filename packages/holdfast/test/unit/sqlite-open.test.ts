@@ -674,6 +674,17 @@ describe("closing a database", () => {
     expect(exists(`${file}-wal`)).toBe(false);
   });
 
+  test("of two users that close at the same time, one is the last", async () => {
+    using here = place();
+    const file = join(here.path, "store.db");
+    const [first, second] = [await openDatabase(nodeDisk, file), await openDatabase(nodeDisk, file)];
+    await first.recordUse();
+    await Promise.all([first.close(true), second.close(true)]);
+    expect(exists(`${file}-wal`)).toBe(false);
+    expect(recordIn(file)).toMatchObject({ open: 0 });
+    expect(readFileSync(`${file}-locks/flags`).every((byte) => byte === 0)).toBe(true);
+  });
+
   test("a fault of the program is thrown, and everything is closed", async () => {
     using here = place();
     const file = join(here.path, "store.db");

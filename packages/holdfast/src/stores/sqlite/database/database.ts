@@ -1,7 +1,7 @@
 import type { DatabaseSync, StatementSync } from "node:sqlite";
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Disk, DiskStat } from "../../../disk/disk.ts";
-import { isHoldfastError } from "../../../errors.ts";
+import { errnoOf, isHoldfastError } from "../../../errors.ts";
 import { storeClosed } from "../../../journal/refusals.ts";
 import { Rows } from "../rows/rows.ts";
 import { assertSame, type Connection } from "./connection.ts";
@@ -206,9 +206,14 @@ export class Database implements Reads {
     this.#closed = true;
     const { connection } = this.#parts;
     try {
-      if (isTrusted) await retryBusy(() => this.#lock.use("alone", () => this.#endIfLast()), CLOSE_MS);
+      const leave = (): void => {
+        this.#endIfLast();
+        connection.leave();
+        this.#lock.leave();
+      };
+      if (isTrusted) await retryBusy(() => this.#lock.use("alone", leave), CLOSE_MS);
     } catch (error) {
-      if (!isSqliteError(error) && !isHoldfastError(error)) throw error;
+      if (!isSqliteError(error) && !isHoldfastError(error) && errnoOf(error) === undefined) throw error;
     } finally {
       connection.leave();
       this.#lock.close();
