@@ -413,6 +413,29 @@ describe("a file that cannot be opened", () => {
     vi.restoreAllMocks();
     await (await openDatabase(nodeDisk, to)).close(true);
   });
+
+  test("one that was moved here and is read for a moment: opened, however long it waited for others before", async () => {
+    using here = place();
+    const [from, to] = [join(here.path, "from.db"), join(here.path, "to.db")];
+    await (await openDatabase(nodeDisk, from)).close(true);
+    renameSync(from, to);
+    const reader = new DatabaseSync(to);
+    reader.exec("BEGIN; SELECT * FROM sessions");
+    let nowMs = 0;
+    vi.spyOn(performance, "now").mockImplementation(() => nowMs);
+    let looks = 0;
+    const disk: Disk = {
+      ...nodeDisk,
+      stat: (path) => {
+        // The first thing that is done once nobody's flag is in the way.
+        if (path === join(`${to}-locks`, "name") && ++looks === 1) nowMs += 5000;
+        if (looks === 2 && reader.isOpen) reader.close();
+        return nodeDisk.stat(path);
+      },
+    };
+    await (await openDatabase(disk, to)).close(true);
+    expect(looks).toBe(2);
+  });
 });
 
 describe("what a refused name leaves behind", () => {
@@ -431,6 +454,25 @@ describe("what a refused name leaves behind", () => {
     const { to, close } = await movedWithoutLog(here.path);
     expect((await refusalOf(openDatabase(nodeDisk, to))).code).toBe("PATH_UNSAFE");
     expect(logs(to)).toEqual([false, false]);
+    await close();
+  });
+
+  test.each([
+    ["the disk refuses", failed("EACCES")],
+    ["others are busy", busy("busy")],
+  ])("its log, if it cannot be removed because %s: the refusal is reported, and nothing is left open", async (_, error) => {
+    using here = place();
+    const { to, close } = await movedWithoutLog(here.path);
+    const noted = new NotedDisk();
+    let nowMs = 0;
+    const remove = (): never => {
+      vi.spyOn(performance, "now").mockImplementation(() => (nowMs += 1000));
+      throw error;
+    };
+    expect((await refusalOf(openDatabase({ ...noted.disk, remove }, to))).code).toBe("PATH_UNSAFE");
+    vi.restoreAllMocks();
+    expect(noted.files).toBe(0);
+    expect(readFileSync(`${to}-locks/flags`).every((byte) => byte === 0)).toBe(true);
     await close();
   });
 
