@@ -179,6 +179,27 @@ describe("the record of use", () => {
     await database.close(true);
   });
 
+  test("waits for a reader in the log, however long it waited for others before", async () => {
+    using here = place();
+    const file = join(here.path, "store.db");
+    const database = await openDatabase(nodeDisk, file);
+    const reader = new DatabaseSync(file);
+    reader.exec("BEGIN; SELECT * FROM sessions");
+    database.transaction(() => database.rows.insertTrashed("x", 1));
+    let nowMs = 0;
+    vi.spyOn(performance, "now").mockImplementation(() => nowMs);
+    const checkpoint = database.checkpoint.bind(database);
+    let attempts = 0;
+    vi.spyOn(database, "checkpoint").mockImplementation((mode) => {
+      if (++attempts === 1) nowMs += 5000;
+      else if (reader.isOpen) reader.close();
+      return checkpoint(mode);
+    });
+    await database.recordUse();
+    expect([attempts, recordIn(file)]).toEqual([2, expect.objectContaining({ open: 1 })]);
+    await database.close(true);
+  });
+
   test("what it says is read as it was written, and of its type", () => {
     using here = place();
     const sqlite = new DatabaseSync(join(here.path, "x.db"));

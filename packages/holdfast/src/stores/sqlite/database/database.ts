@@ -180,7 +180,6 @@ export class Database implements Reads {
    */
   async recordUse(): Promise<void> {
     if (this.#isRecorded) return;
-    const until = performance.now() + RECORD_MS;
     let isWritten = false;
     const record = (): boolean =>
       this.#lock.use("alone", () => {
@@ -192,8 +191,13 @@ export class Database implements Reads {
         isWritten = true;
         return this.checkpoint("PASSIVE");
       });
-    while (!(await this.retry("record the use of the store", record)) && performance.now() < until)
+    let until = 0;
+    while (!(await this.retry("record the use of the store", record))) {
+      // Not from the beginning: the first attempt may have waited for other processes.
+      until ||= performance.now() + RECORD_MS;
+      if (performance.now() > until) break;
       await sleep(busyPauseMs());
+    }
     this.#isRecorded = true;
   }
 
