@@ -589,6 +589,84 @@ describe("users that are dead", () => {
   });
 });
 
+describe("alone, where others are busy all the time", () => {
+  /** Others, in the slots before and after ours, whose flags are as `flagsAt` says at each look. Our flag is given. */
+  function among(
+    folder: string,
+    flags: string,
+    flagsAt: (look: number, ours: number) => readonly [number, number],
+    count: () => number = () => 1,
+  ): { readonly lock: FlagLock; readonly looks: () => number } {
+    writeFileSync(flags, slotOf());
+    const watched = new WatchedDisk();
+    const lock = FlagLock.open({ ...watched.disk, isLocked: () => true }, folder);
+    let looks = 0;
+    watched.onRead = () => {
+      const ours = readFileSync(flags).subarray(SLOT_BYTES, 2 * SLOT_BYTES);
+      const [before, after] = flagsAt(++looks, ours[0]!).map((flag) => slotOf({ flag, count: count() }));
+      writeFileSync(flags, Buffer.concat([before!, ours, after!]), { flag: "r+" });
+    };
+    return { lock, looks: () => looks };
+  }
+
+  test("with reads that overlap: nobody starts another one while it waits", () => {
+    using here = place();
+    const { folder, flags } = locksIn(here.path);
+    // One of the two always reads; but who sees our flag starts nothing.
+    let up: readonly [number, number] = [1, 0];
+    const { lock } = among(folder, flags, (look, ours) => {
+      if (ours === 0) up = look % 2 === 0 ? [1, 0] : [0, 1];
+      else if (look % 5 === 0) up = [0, 0];
+      return up;
+    });
+    expect(can(lock, "alone")).toBe(true);
+    lock.close();
+  });
+
+  test("and one of them takes long: the others go on until that one has ended", () => {
+    using here = place();
+    const { folder, flags } = locksIn(here.path);
+    let count = 1;
+    const { lock, looks } = among(
+      folder,
+      flags,
+      () => [1, 0],
+      () => count,
+    );
+    const looksOfOne = (): number => {
+      const before = looks();
+      expect(can(lock, "alone")).toBe(false);
+      expect(readFileSync(flags)[SLOT_BYTES]).toBe(0);
+      return looks() - before;
+    };
+    expect([looksOfOne(), looksOfOne(), looksOfOne()]).toEqual([22, 2, 2]);
+    // The next use of the same owner.
+    count++;
+    expect([looksOfOne(), looksOfOne()]).toEqual([22, 2]);
+    lock.close();
+  });
+
+  test.each([
+    ["before", [3, 0], false],
+    ["after", [0, 3], true],
+  ] as const)("of two that wait for each other, the one in the lower slot goes on: the other is %s it", (_, up, goesOn) => {
+    using here = place();
+    const { folder, flags } = locksIn(here.path);
+    const { lock, looks } = among(folder, flags, (look) => (look <= 6 ? up : [0, 0]));
+    expect(can(lock, "alone")).toBe(goesOn);
+    expect(looks()).toBe(goesOn ? 7 : 2);
+    lock.close();
+  });
+
+  test("a write does not wait inside the call", () => {
+    using here = place();
+    const { folder, flags } = locksIn(here.path);
+    const { lock, looks } = among(folder, flags, () => [2, 0]);
+    expect([can(lock, "write"), looks()]).toEqual([false, 2]);
+    lock.close();
+  });
+});
+
 describe("a user that was stalled", () => {
   test("and whose slot was taken while its flag went up does nothing", () => {
     using here = place();

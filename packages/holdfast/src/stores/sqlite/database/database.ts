@@ -6,7 +6,7 @@ import { storeClosed } from "../../../journal/refusals.ts";
 import { Rows } from "../rows/rows.ts";
 import { assertSame, type Connection } from "./connection.ts";
 import { isBusy, isCorrupt, isSqliteError, sqliteFailure } from "./failure.ts";
-import type { FlagLock } from "./flag-lock.ts";
+import { blockFor, type FlagLock } from "./flag-lock.ts";
 import { isSameRecord, type Name, readRecorded, writeRecorded } from "./name.ts";
 
 /** Another writer's transaction takes microseconds, so the call itself waits this long for it. */
@@ -246,12 +246,10 @@ export function retryBlocking<T>(work: () => T, until = performance.now() + BUSY
       return work();
     } catch (error) {
       if (!isBusy(error) || performance.now() > until) throw error;
-      Atomics.wait(NEVER, 0, 0, 1);
+      blockFor(1);
     }
   }
 }
-
-const NEVER = new Int32Array(new SharedArrayBuffer(4));
 
 export async function retryBusy<T>(work: () => T, forMs = BUSY_MS): Promise<T> {
   const until = performance.now() + forMs;

@@ -30,6 +30,8 @@ const DEAD_MS = 50;
  * a use.
  */
 const STALLED_MS = 3000;
+/** How often `alone` looks, once a millisecond, whether those who were there before it have ended their uses. */
+const LOOKS = 20;
 /** A hard lock costs a child process, so a store that is closed right after it was opened does without one. */
 const HARDEN_AFTER_MS = 100;
 
@@ -203,14 +205,8 @@ export class FlagLock {
       this.#file.writeAt(this.#head, this.#slot * SLOT_BYTES);
       this.#raisedAt = performance.now();
       // After our flag is up, not before: this guarantees that one of two users sees the other.
-      const count = this.#look();
-      this.#forgetMoved();
-      const inTheWay: number[] = [];
-      for (let slot = 0; slot < count; slot++) {
-        const flag = this.#slots[slot * SLOT_BYTES]!;
-        if (flag === 0 || slot === this.#slot || flag + rank < CONFLICT) continue;
-        inTheWay.push(slot);
-      }
+      let inTheWay = this.#findConflicts(rank);
+      if (inTheWay.length > 0 && rank === RANK.alone) inTheWay = this.#outlast(inTheWay);
       if (inTheWay.length > 0) {
         this.#lower();
         this.#wait(inTheWay);
@@ -222,6 +218,36 @@ export class FlagLock {
       this.#lower();
       throw diskFailure(error, "use the store", this.#file.path, "Nothing was written.");
     }
+  }
+
+  /** The slots whose flags are in the way of ours. */
+  #findConflicts(rank: number): number[] {
+    const count = this.#look();
+    this.#forgetMoved();
+    const found: number[] = [];
+    for (let slot = 0; slot < count; slot++) {
+      const flag = this.#slots[slot * SLOT_BYTES]!;
+      if (flag === 0 || slot === this.#slot || flag + rank < CONFLICT) continue;
+      found.push(slot);
+    }
+    return found;
+  }
+
+  /**
+   * Where several processes read all the time, there may be no instant at which none of them does. So our flag stays up
+   * for a moment: the others end their uses, and start none. Of two that wait like this, the one in the lower slot goes
+   * on. This blocks all of them, so it is not done for a use that was in the way before: that one takes long. Returns who
+   * is still in the way.
+   */
+  #outlast(inTheWay: number[]): number[] {
+    if (inTheWay.some((slot) => this.#inTheWay.has(slot))) return inTheWay;
+    let left = inTheWay;
+    for (let looks = 0; looks < LOOKS && left.length > 0; looks++) {
+      if (left.some((slot) => slot < this.#slot && this.#slots[slot * SLOT_BYTES] === RANK.alone)) break;
+      blockFor(1);
+      left = this.#findConflicts(RANK.alone);
+    }
+    return left;
   }
 
   #lower(): void {
@@ -342,6 +368,12 @@ export class FlagLock {
       if (errnoOf(error) === undefined) throw error;
     }
   }
+}
+
+const NEVER = new Int32Array(new SharedArrayBuffer(4));
+
+export function blockFor(ms: number): void {
+  Atomics.wait(NEVER, 0, 0, ms);
 }
 
 interface Claim {
