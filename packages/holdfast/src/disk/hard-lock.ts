@@ -120,7 +120,9 @@ function endTurn(restMs: number): void {
   else setTimeout(next, restMs).unref();
 }
 
-/** The program's exit status; null if it could not run. Throws some of the system's errors: no memory, not permitted. */
+/**
+ * The program's exit status; null if it could not run. Throws some of the system's errors: no memory, not permitted.
+ */
 function flock(fd: number, release: () => void, signal?: AbortSignal): Promise<number | null> {
   return new Promise((resolve) => {
     const child = childProcess().spawn("flock", ["-n", "-x", "3"], { stdio: ["ignore", "ignore", "ignore", fd] });

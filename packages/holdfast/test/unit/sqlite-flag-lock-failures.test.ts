@@ -531,7 +531,11 @@ describe("users that are dead", () => {
     asked = 0;
     expect(lock.use("alone", () => lock.isShared())).toBe(false);
     expect(asked).toBe(19);
-    expect(readFileSync(flags).subarray(SLOT_BYTES).equals(Buffer.alloc(19 * SLOT_BYTES))).toBe(true);
+    expect(
+      readFileSync(flags)
+        .subarray(SLOT_BYTES)
+        .equals(Buffer.alloc(19 * SLOT_BYTES)),
+    ).toBe(true);
     expect(lock.use("alone", () => lock.isShared())).toBe(false);
     expect(asked).toBe(19);
     lock.close();
@@ -649,14 +653,17 @@ describe("alone, where others are busy all the time", () => {
   test.each([
     ["before", [3, 0], false],
     ["after", [0, 3], true],
-  ] as const)("of two that wait for each other, the one in the lower slot goes on: the other is %s it", (_, up, goesOn) => {
-    using here = place();
-    const { folder, flags } = locksIn(here.path);
-    const { lock, looks } = among(folder, flags, (look) => (look <= 6 ? up : [0, 0]));
-    expect(can(lock, "alone")).toBe(goesOn);
-    expect(looks()).toBe(goesOn ? 7 : 2);
-    lock.close();
-  });
+  ] as const)(
+    "of two that wait for each other, the one in the lower slot goes on: the other is %s it",
+    (_, up, goesOn) => {
+      using here = place();
+      const { folder, flags } = locksIn(here.path);
+      const { lock, looks } = among(folder, flags, (look) => (look <= 6 ? up : [0, 0]));
+      expect(can(lock, "alone")).toBe(goesOn);
+      expect(looks()).toBe(goesOn ? 7 : 2);
+      lock.close();
+    },
+  );
 
   test("a write does not wait inside the call", () => {
     using here = place();

@@ -481,21 +481,24 @@ describe("what a refused name leaves behind", () => {
   test.each([
     ["the disk refuses", failed("EACCES")],
     ["others are busy", busy("busy")],
-  ])("its log, if it cannot be removed because %s: the refusal is reported, and nothing is left open", async (_, error) => {
-    using here = place();
-    const { to, close } = await movedWithoutLog(here.path);
-    const noted = new NotedDisk();
-    let nowMs = 0;
-    const remove = (): never => {
-      vi.spyOn(performance, "now").mockImplementation(() => (nowMs += 1000));
-      throw error;
-    };
-    expect((await refusalOf(openDatabase({ ...noted.disk, remove }, to))).code).toBe("PATH_UNSAFE");
-    vi.restoreAllMocks();
-    expect(noted.files).toBe(0);
-    expect(readFileSync(`${to}-locks/flags`).every((byte) => byte === 0)).toBe(true);
-    await close();
-  });
+  ])(
+    "its log, if it cannot be removed because %s: the refusal is reported, and nothing is left open",
+    async (_, error) => {
+      using here = place();
+      const { to, close } = await movedWithoutLog(here.path);
+      const noted = new NotedDisk();
+      let nowMs = 0;
+      const remove = (): never => {
+        vi.spyOn(performance, "now").mockImplementation(() => (nowMs += 1000));
+        throw error;
+      };
+      expect((await refusalOf(openDatabase({ ...noted.disk, remove }, to))).code).toBe("PATH_UNSAFE");
+      vi.restoreAllMocks();
+      expect(noted.files).toBe(0);
+      expect(readFileSync(`${to}-locks/flags`).every((byte) => byte === 0)).toBe(true);
+      await close();
+    },
+  );
 
   test("the log that was there", async () => {
     using here = place();

@@ -12,8 +12,8 @@ import { isSameRecord, type Name, readRecorded, writeRecorded } from "./name.ts"
 /** Another writer's transaction takes microseconds, so the call itself waits this long for it. */
 const SPIN_MS = 2;
 /**
- * After a call has waited in vain, no other call waits for this long: a thousand sessions that wait for their turn at the
- * same time would leave this process no time for anything else.
+ * After a call has waited in vain, no other call waits for this long: a thousand sessions that wait for their turn at
+ * the same time would leave this process no time for anything else.
  */
 const SPIN_REST_MS = 20;
 /** After retrying for this long, an error is reported. */
