@@ -297,8 +297,8 @@ export const sabotages: readonly Sabotage[] = [
   {
     name: "the hard lock is given away by a close",
     file: "disk/hard-lock.ts",
-    find: "  if (isOpen && status === 0 && isNamed(path, fd)) return { release };\n",
-    replace: "  if (isOpen && status === 0 && isNamed(path, fd)) {\n    release();\n    return { release };\n  }\n",
+    find: "    if (!isHeld) release();\n",
+    replace: "    release();\n",
     look: ["unit/folder-safety", "unit/lease"],
   },
   {

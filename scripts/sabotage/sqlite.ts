@@ -31,6 +31,20 @@ export const sqliteSabotages: readonly Sabotage[] = [
     look: ["unit/sqlite-flag-lock"],
   },
   {
+    name: "sqlite: who opens a store waits for an instant at which nobody reads",
+    file: "stores/sqlite/database/flag-lock.ts",
+    find: "if (inTheWay.length > 0 && rank === RANK.alone) inTheWay = this.#outlast(inTheWay);",
+    replace: "",
+    look: ["unit/sqlite-flag-lock"],
+  },
+  {
+    name: "sqlite: an error in the background ends the process",
+    file: "stores/sqlite/journal.ts",
+    find: "      if (isHoldfastError(error)) return;\n",
+    replace: "",
+    look: ["unit/sqlite-store"],
+  },
+  {
     name: "sqlite: no keeper, so that a connection that is left takes the log along",
     file: "stores/sqlite/database/connection.ts",
     find: 'urlOf(file, "ro").href',

@@ -60,10 +60,14 @@ async function lockByChild(path: string, signal?: AbortSignal): Promise<DiskLock
     if (isOpen) fs.closeSync(fd);
     isOpen = false;
   };
-  const status = await flock(fd, release, signal);
-  if (isOpen && status === 0 && isNamed(path, fd)) return { release };
-  release();
-  return null;
+  let isHeld = false;
+  try {
+    const status = await flock(fd, release, signal);
+    isHeld = isOpen && status === 0 && isNamed(path, fd);
+  } finally {
+    if (!isHeld) release();
+  }
+  return isHeld ? { release } : null;
 }
 
 /** Probes with a shared lock, which is released at once. */
@@ -116,7 +120,9 @@ function endTurn(restMs: number): void {
   else setTimeout(next, restMs).unref();
 }
 
-/** The program's exit status; null if it could not run. */
+/**
+ * The program's exit status; null if it could not run. Throws some of the system's errors: no memory, not permitted.
+ */
 function flock(fd: number, release: () => void, signal?: AbortSignal): Promise<number | null> {
   return new Promise((resolve) => {
     const child = childProcess().spawn("flock", ["-n", "-x", "3"], { stdio: ["ignore", "ignore", "ignore", fd] });

@@ -89,28 +89,30 @@ export class Leases {
   readonly #disk: Disk;
   readonly #folder: string;
   readonly #held: Map<string, Held>;
+  readonly #isSettled: boolean;
   #isMissing = false;
 
-  /** `folder` exists, and is used for nothing else. */
-  constructor(disk: Disk, folder: string) {
+  /** `folder` exists, and is used for nothing else. `isSettled`: lists need no `unsettled`, whatever a holder did. */
+  constructor(disk: Disk, folder: string, isSettled = false) {
     this.#disk = disk;
     this.#folder = folder;
+    this.#isSettled = isSettled;
     this.#held = heldBy.get(disk) ?? new Map();
     heldBy.set(disk, this.#held);
   }
 
   /** The leases of a folder store. */
   static inRoot(disk: Disk, root: string): Leases {
-    return Leases.#in(disk, join(root, "leases"));
+    return Leases.#in(disk, join(root, "leases"), false);
   }
 
-  /** The leases of a store that is a single file. */
+  /** The leases of a store that is a single file. Its lists look at the sessions themselves. */
   static besideFile(disk: Disk, file: string): Leases {
-    return Leases.#in(disk, `${file}-leases`);
+    return Leases.#in(disk, `${file}-leases`, true);
   }
 
-  static #in(disk: Disk, folder: string): Leases {
-    const leases = new Leases(disk, folder);
+  static #in(disk: Disk, folder: string, isSettled: boolean): Leases {
+    const leases = new Leases(disk, folder, isSettled);
     try {
       leases.#makeFolder();
     } catch (error) {
@@ -265,7 +267,7 @@ export class Leases {
         const now = this.#disk.stat(path);
         if (!now || identity(now) !== key) throw lost(id, path);
       },
-      release: (closedAt, isSettled = false) => {
+      release: (closedAt, isSettled = this.#isSettled) => {
         if (released.signal.aborted) return;
         clearTimeout(held.hardening);
         if (closedAt) writeNote(this.#disk, this.#closedPath(id), closedAt);

@@ -1,5 +1,5 @@
 import { spawnSync } from "node:child_process";
-import { openSync } from "node:fs";
+import { openSync, readdirSync, readlinkSync } from "node:fs";
 import { join } from "node:path";
 import { nodeDisk } from "holdfast/disk";
 import { expect, test } from "vitest";
@@ -55,4 +55,29 @@ test("many hard locks asked for at once start one child at a time, and one that 
   } finally {
     module.spawn = spawn;
   }
+});
+
+test("a child that cannot be started leaves no descriptor open", async ({ skip }) => {
+  if (process.platform !== "linux") skip("not run: elsewhere a hard lock needs no child");
+  using here = place();
+  const module = process.getBuiltinModule("node:child_process");
+  const { spawn } = module;
+  // As Node does, where there is no memory for a child, or none is permitted.
+  module.spawn = () => {
+    throw Object.assign(new Error("spawn ENOMEM"), { code: "ENOMEM" });
+  };
+  const path = join(here.path, "lock");
+  try {
+    await expect(nodeDisk.hardLock(path)).rejects.toMatchObject({ code: "ENOMEM" });
+  } finally {
+    module.spawn = spawn;
+  }
+  const open = readdirSync("/proc/self/fd").map((fd) => {
+    try {
+      return readlinkSync(`/proc/self/fd/${fd}`);
+    } catch {
+      return null;
+    }
+  });
+  expect(open).not.toContain(path);
 });

@@ -5,6 +5,7 @@ import { join } from "node:path";
 import { createInterface } from "node:readline";
 import type { Readable } from "node:stream";
 import { type JournalRecord, newId } from "holdfast";
+import { nodeDisk } from "holdfast/disk";
 import { openSqliteStore } from "holdfast/store";
 import { expect, test, vi } from "vitest";
 import { place } from "../place.ts";
@@ -180,6 +181,28 @@ test("P1, C1: what was acknowledged before SIGKILL is there, and nothing that wa
     await journal.append({ kind: "checked" });
     await journal.close();
   }
+});
+
+test("a session that another process has closed is opened without a child process, though that one lives", async (context) => {
+  if (process.platform !== "linux") context.skip("not run: elsewhere a hard lock costs no child process");
+  using here = place();
+  const file = join(here.path, "store.db");
+  const probed: string[] = [];
+  const isHardLocked = (path: string): boolean => {
+    probed.push(path);
+    return nodeDisk.isHardLocked(path);
+  };
+  await using store = await openSqliteStore(file, { disk: { ...nodeDisk, isHardLocked } });
+  const id = newId();
+  await (await store.create(id, [])).close();
+  const child = start("close-and-stay", file, id);
+  await once(child, "message");
+  expect(await store.holder(id)).toBeNull();
+  await (await store.open(id)).journal.close();
+  expect(probed).toEqual([]);
+  const exit = once(child, "exit");
+  child.send("end");
+  await exit;
 });
 
 test("C15: gc leaves the lease of a session that is being created, and removes one that nobody has", async () => {

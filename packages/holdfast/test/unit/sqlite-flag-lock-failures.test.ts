@@ -9,6 +9,7 @@ import { fileWith } from "../file-with.ts";
 import { place } from "../place.ts";
 
 const SLOT_BYTES = 256;
+const OWNER_AT = 2;
 
 afterEach(() => {
   vi.useRealTimers();
@@ -230,6 +231,35 @@ describe("closing", () => {
     expect(watched.open).toEqual([0, 0, 0]);
   });
 
+  test("at the end of a use: the slot is free before anybody else can look", () => {
+    using here = place();
+    const { folder, flags } = locksIn(here.path);
+    const watched = new WatchedDisk();
+    const [lock, other] = [FlagLock.open(watched.disk, folder), FlagLock.open(nodeDisk, folder)];
+    lock.use("alone", () => {
+      expect(lock.isShared()).toBe(true);
+      lock.leave();
+      // From now on, nothing is written to the slot.
+      watched.onWriteAt = () => {
+        throw new TypeError("a fault");
+      };
+    });
+    expect(other.use("alone", () => other.isShared())).toBe(false);
+    lock.close();
+    expect(watched.open).toEqual([0, 0, 0]);
+
+    const stalled = FlagLock.open(nodeDisk, folder);
+    const others = slotOf({ flag: 3 });
+    const leave = (): void => {
+      writeFileSync(flags, others, { flag: "r+" });
+      stalled.leave();
+    };
+    expect(() => stalled.use("alone", leave)).toThrow(withCode("LEASE_LOST"));
+    expect(readFileSync(flags).subarray(OWNER_AT, SLOT_BYTES).equals(others.subarray(OWNER_AT))).toBe(true);
+    stalled.close();
+    other.close();
+  });
+
   test("leaves the slot to an owner that has taken it", () => {
     using here = place();
     const { folder, flags } = locksIn(here.path);
@@ -430,6 +460,217 @@ describe("a disk that fails", () => {
     expect(can(other, "alone")).toBe(true);
     lock.close();
     other.close();
+  });
+
+  test("while the flag comes down: it comes down later, also if nothing else is done", () => {
+    using here = place();
+    const { folder, flags } = locksIn(here.path);
+    const watched = new WatchedDisk();
+    vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout"] });
+    const [lock, other] = [FlagLock.open(watched.disk, folder), FlagLock.open(nodeDisk, folder)];
+    const fail = (): never => {
+      throw failed("ENOSPC");
+    };
+    watched.onWriteAt = ([flag]) => {
+      if (flag === 0) fail();
+    };
+    lock.use("write", () => {});
+    expect(can(other, "write")).toBe(false);
+    // The disk goes on failing for a while.
+    vi.advanceTimersByTime(100);
+    watched.onRead = fail;
+    vi.advanceTimersByTime(100);
+    expect(can(other, "write")).toBe(false);
+    watched.onRead = watched.onWriteAt = () => {};
+    vi.advanceTimersByTime(100);
+    expect(can(other, "alone")).toBe(true);
+
+    // Not if the slot has another owner by then, or none.
+    watched.onWriteAt = ([flag]) => {
+      if (flag === 0) fail();
+    };
+    lock.use("write", () => {});
+    watched.onWriteAt = () => {};
+    const others = slotOf({ flag: 3 });
+    writeFileSync(flags, others, { flag: "r+" });
+    vi.advanceTimersByTime(100);
+    expect(readFileSync(flags).subarray(0, SLOT_BYTES).equals(others)).toBe(true);
+    lock.close();
+    other.close();
+    expect(vi.getTimerCount()).toBe(0);
+  });
+
+  test("while the flag comes down, and it is closed: nothing is written any more", () => {
+    using here = place();
+    const { folder } = locksIn(here.path);
+    const watched = new WatchedDisk();
+    vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout"] });
+    const lock = FlagLock.open(watched.disk, folder);
+    watched.onWriteAt = ([flag]) => {
+      if (flag === 0) throw failed("EIO");
+    };
+    lock.use("write", () => {});
+    lock.close();
+    expect(vi.getTimerCount()).toBe(0);
+  });
+});
+
+describe("users that are dead", () => {
+  test("whose flags are down are looked at once, when somebody closes; and their slots are empty then", (context) => {
+    if (process.platform !== "linux") context.skip("not run: reads /proc");
+    using here = place();
+    const { folder, flags } = locksIn(here.path);
+    const dead = Array.from({ length: 20 }, (_, count) => slotOf({ pid: NOBODY, count }));
+    writeFileSync(flags, Buffer.concat(dead));
+    let asked = 0;
+    const isHardLocked = (): boolean => {
+      asked++;
+      return false;
+    };
+    const lock = FlagLock.open({ ...nodeDisk, isHardLocked }, folder);
+    asked = 0;
+    expect(lock.use("alone", () => lock.isShared())).toBe(false);
+    expect(asked).toBe(19);
+    expect(
+      readFileSync(flags)
+        .subarray(SLOT_BYTES)
+        .equals(Buffer.alloc(19 * SLOT_BYTES)),
+    ).toBe(true);
+    expect(lock.use("alone", () => lock.isShared())).toBe(false);
+    expect(asked).toBe(19);
+    lock.close();
+  });
+
+  test("and whose slot cannot be emptied do not keep anybody from closing", (context) => {
+    if (process.platform !== "linux") context.skip("not run: reads /proc");
+    using here = place();
+    const { folder, flags } = locksIn(here.path);
+    const watched = new WatchedDisk();
+    const lock = FlagLock.open(watched.disk, folder);
+    writeFileSync(flags, Buffer.concat([readFileSync(flags), slotOf({ pid: NOBODY })]));
+    const isShared = (error: Error): boolean =>
+      lock.use("alone", () => {
+        watched.onWriteAt = () => {
+          throw error;
+        };
+        try {
+          return lock.isShared();
+        } finally {
+          watched.onWriteAt = () => {};
+        }
+      });
+    expect(isShared(failed("EIO"))).toBe(false);
+    expect(() => isShared(new TypeError("a fault"))).toThrow("a fault");
+    expect(watched.locks).toBe(1);
+    lock.close();
+  });
+
+  test("with their flags up are waited for together, not one after another", (context) => {
+    if (process.platform !== "linux") context.skip("not run: reads /proc");
+    using here = place();
+    const { folder, flags } = locksIn(here.path);
+    const time = clock();
+    const lock = FlagLock.open({ ...nodeDisk, isHardLocked: () => false }, folder);
+    const dead = [1, 2, 3].map((flag) => slotOf({ pid: NOBODY, flag }));
+    writeFileSync(flags, Buffer.concat([readFileSync(flags), slotOf({ flag: 3 }), ...dead]));
+    // One of them lives, and is just done when the others have been looked at.
+    const isUp = (): boolean[] => [1, 2, 3, 4].map((slot) => readFileSync(flags)[slot * SLOT_BYTES] !== 0);
+    expect(can(lock, "alone")).toBe(false);
+    expect(isUp()).toEqual([true, true, true, true]);
+    time.nowMs += 60;
+    // At each attempt, one.
+    for (const up of [
+      [true, false, true, true],
+      [true, false, false, true],
+      [true, false, false, false],
+    ]) {
+      expect(can(lock, "alone")).toBe(false);
+      expect(isUp()).toEqual(up);
+    }
+    writeFileSync(flags, Buffer.concat([readFileSync(flags).subarray(0, SLOT_BYTES), slotOf()]));
+    expect(can(lock, "alone")).toBe(true);
+    lock.close();
+  });
+});
+
+describe("alone, where others are busy all the time", () => {
+  /** Others, in the slots before and after ours, whose flags are as `flagsAt` says at each look. Our flag is given. */
+  function among(
+    folder: string,
+    flags: string,
+    flagsAt: (look: number, ours: number) => readonly [number, number],
+    count: () => number = () => 1,
+  ): { readonly lock: FlagLock; readonly looks: () => number } {
+    writeFileSync(flags, slotOf());
+    const watched = new WatchedDisk();
+    const lock = FlagLock.open({ ...watched.disk, isLocked: () => true }, folder);
+    let looks = 0;
+    watched.onRead = () => {
+      const ours = readFileSync(flags).subarray(SLOT_BYTES, 2 * SLOT_BYTES);
+      const [before, after] = flagsAt(++looks, ours[0]!).map((flag) => slotOf({ flag, count: count() }));
+      writeFileSync(flags, Buffer.concat([before!, ours, after!]), { flag: "r+" });
+    };
+    return { lock, looks: () => looks };
+  }
+
+  test("with reads that overlap: nobody starts another one while it waits", () => {
+    using here = place();
+    const { folder, flags } = locksIn(here.path);
+    // One of the two always reads; but who sees our flag starts nothing.
+    let up: readonly [number, number] = [1, 0];
+    const { lock } = among(folder, flags, (look, ours) => {
+      if (ours === 0) up = look % 2 === 0 ? [1, 0] : [0, 1];
+      else if (look % 5 === 0) up = [0, 0];
+      return up;
+    });
+    expect(can(lock, "alone")).toBe(true);
+    lock.close();
+  });
+
+  test("and one of them takes long: the others go on until that one has ended", () => {
+    using here = place();
+    const { folder, flags } = locksIn(here.path);
+    let count = 1;
+    const { lock, looks } = among(
+      folder,
+      flags,
+      () => [1, 0],
+      () => count,
+    );
+    const looksOfOne = (): number => {
+      const before = looks();
+      expect(can(lock, "alone")).toBe(false);
+      expect(readFileSync(flags)[SLOT_BYTES]).toBe(0);
+      return looks() - before;
+    };
+    expect([looksOfOne(), looksOfOne(), looksOfOne()]).toEqual([22, 2, 2]);
+    // The next use of the same owner.
+    count++;
+    expect([looksOfOne(), looksOfOne()]).toEqual([22, 2]);
+    lock.close();
+  });
+
+  test.each([
+    ["before", [3, 0], false],
+    ["after", [0, 3], true],
+  ] as const)(
+    "of two that wait for each other, the one in the lower slot goes on: the other is %s it",
+    (_, up, goesOn) => {
+      using here = place();
+      const { folder, flags } = locksIn(here.path);
+      const { lock, looks } = among(folder, flags, (look) => (look <= 6 ? up : [0, 0]));
+      expect(can(lock, "alone")).toBe(goesOn);
+      expect(looks()).toBe(goesOn ? 7 : 2);
+      lock.close();
+    },
+  );
+
+  test("a write does not wait inside the call", () => {
+    using here = place();
+    const { folder, flags } = locksIn(here.path);
+    const { lock, looks } = among(folder, flags, () => [2, 0]);
+    expect([can(lock, "write"), looks()]).toEqual([false, 2]);
+    lock.close();
   });
 });
 

@@ -213,6 +213,25 @@ describe("emptying the log", () => {
     expect(tries).toBe(6);
   });
 
+  test("gives readers their time after a trial, however long the trial took", async () => {
+    using here = place();
+    const database = told(here.path);
+    let nowMs = 0;
+    vi.spyOn(performance, "now").mockImplementation(() => nowMs);
+    database.onSync = () => {
+      nowMs += 2000;
+    };
+    // As if one reader were there at each first attempt.
+    const outcomes = [busy("busy"), ofSqlite(IOERR), busy("busy"), null];
+    database.checkpoint_ = () => {
+      const error = outcomes.shift();
+      if (error) throw error;
+      return true;
+    };
+    expect(await empty(database)).toBe(true);
+    expect(outcomes).toEqual([]);
+  });
+
   test("repeats the trial after one I/O error of SQLite, which may be an old one; a second one counts", async () => {
     using here = place();
     const database = told(here.path);

@@ -2,9 +2,10 @@ import { mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { newId } from "holdfast";
-import { type Disk, nodeDisk } from "holdfast/disk";
+import { type Disk, type DiskFile, nodeDisk } from "holdfast/disk";
 import { openSqliteStore } from "holdfast/store";
-import { afterEach, describe, expect, test, vi } from "vitest";
+import { afterEach, describe, expect, onTestFinished, test, vi } from "vitest";
+import { fileWith } from "../file-with.ts";
 import { place } from "../place.ts";
 
 afterEach(() => void vi.restoreAllMocks());
@@ -190,4 +191,56 @@ test("a session that stays open: a second after the last line, its row says so t
   const headInRow = (): unknown => database.prepare("SELECT head FROM sessions").get()?.["head"];
   expect(headInRow()).toBeLessThan(journal.head);
   await vi.waitFor(() => expect(headInRow()).toBe(journal.head), { timeout: 60_000, interval: 50 });
+});
+
+describe("a row that cannot be saved in the background does not end the process", () => {
+  const flagsOf = (file: string): string => join(`${file}-locks`, "flags");
+
+  test("its place among the users of the store is lost: the next append says so", async () => {
+    using here = place();
+    const file = join(here.path, "store.db");
+    const store = await openSqliteStore(file);
+    vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout"] });
+    onTestFinished(() => void vi.useRealTimers());
+    const journal = await store.create(newId(), []);
+    await journal.append(note("a"));
+    const others = readFileSync(flagsOf(file), "latin1").replace(/"id":"[^"]*"/, `"id":"${"x".repeat(36)}"`);
+    writeFileSync(flagsOf(file), others, { flag: "r+" });
+    expect(() => vi.advanceTimersByTime(1000)).not.toThrow();
+    await expect(journal.append(note("b"))).rejects.toMatchObject({ code: "LEASE_LOST" });
+    await expect(store.close()).rejects.toMatchObject({ code: "LEASE_LOST" });
+  });
+
+  test("the disk fails for a while: the row is saved later", async () => {
+    using here = place();
+    const file = join(here.path, "store.db");
+    let isFailing = false;
+    const disk: Disk = {
+      ...nodeDisk,
+      open: (path, mode) => {
+        const opened = nodeDisk.open(path, mode);
+        if (path !== flagsOf(file)) return opened;
+        const read: DiskFile["read"] = (...place) => {
+          if (isFailing) throw Object.assign(new Error("EIO"), { code: "EIO" });
+          return opened.read(...place);
+        };
+        return fileWith(opened, { read });
+      },
+    };
+    await using store = await openSqliteStore(file, { disk, durability: "process" });
+    vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout"] });
+    onTestFinished(() => void vi.useRealTimers());
+    const journal = await store.create(newId(), []);
+    await journal.append(note("a"));
+    using database = new DatabaseSync(file, { readOnly: true });
+    const headInRow = (): unknown => database.prepare("SELECT head FROM sessions").get()?.["head"];
+    isFailing = true;
+    expect(() => vi.advanceTimersByTime(1000)).not.toThrow();
+    expect(headInRow()).toBeLessThan(journal.head);
+    isFailing = false;
+    await journal.flush();
+    vi.advanceTimersByTime(2000);
+    expect(headInRow()).toBe(journal.head);
+    vi.useRealTimers();
+  });
 });

@@ -1,5 +1,6 @@
 import { writeSync } from "node:fs";
 import { DatabaseSync } from "node:sqlite";
+import { nodeDisk } from "holdfast/disk";
 import { openSqliteStore } from "holdfast/store";
 import { HandledDisk } from "./handled-disk.ts";
 
@@ -10,6 +11,8 @@ import { HandledDisk } from "./handled-disk.ts";
  * - `append-for-ever <file> <id> <durability>`: the same without end; writes the number of each note to descriptor 3,
  *   before the append and after its acknowledgement. A write, not a message: Node queues messages, and SIGKILL loses
  *   those that are not sent yet;
+ * - `close-and-stay <file> <id>`: opens the session until it has the hard lock, closes it, says so, and goes on living
+ *   until it is told to end;
  * - `append-and-die <file> <id>`: appends a note, and is killed with it in the log;
  * - `exit <file> <id>`: appends a note without waiting, exits without closing anything, and reports how often the log
  *   was synced.
@@ -53,6 +56,15 @@ if (task === "hold") {
     await journal.append(unit);
     writeSync(3, `acknowledged ${i}\n`);
   }
+} else if (task === "close-and-stay") {
+  const store = await openSqliteStore(file!);
+  const { journal } = await store.open(id!);
+  while (!nodeDisk.stat(`${file}-leases/${id}.lock`)) await new Promise((resolve) => setTimeout(resolve, 5));
+  await journal.close();
+  say("closed");
+  await new Promise((resolve) => process.once("message", resolve));
+  await store.close();
+  process.disconnect();
 } else if (task === "append-and-die") {
   const store = await openSqliteStore(file!);
   await (await store.open(id!)).journal.append({ kind: "note", text: "in the log" });

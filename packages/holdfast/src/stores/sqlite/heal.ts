@@ -20,10 +20,13 @@ const EMPTY_MS = 500;
  * write.
  */
 export async function emptyLog(disk: Disk, database: Database, log: DiskFile): Promise<boolean> {
-  const until = performance.now() + EMPTY_MS;
-  for (let failures = 0, trial = true; ; ) {
-    if (trial && !(await inWriteLock(database, () => tryDisk(disk, `${database.file}-trial`, log)))) return false;
-    trial = false;
+  for (let failures = 0, trial = true, until = 0; ; ) {
+    if (trial) {
+      if (!(await inWriteLock(database, () => tryDisk(disk, `${database.file}-trial`, log)))) return false;
+      trial = false;
+      // Not before: the trial may take longer than that.
+      until = performance.now() + EMPTY_MS;
+    }
     try {
       if (database.checkpoint("TRUNCATE")) return true;
       if (performance.now() > until) return false;

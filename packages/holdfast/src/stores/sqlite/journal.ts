@@ -1,4 +1,4 @@
-import type { HoldfastError } from "../../errors.ts";
+import { type HoldfastError, isHoldfastError } from "../../errors.ts";
 import type { Appended } from "../../journal/contract.ts";
 import { assertEpoch } from "../../journal/lifecycle.ts";
 import type { NewRecord } from "../../journal/record.ts";
@@ -121,7 +121,9 @@ export class SqliteJournal extends CommitQueue {
       this.#parts.writer.saveRow(false);
     } catch (error) {
       // The row is derived, and another process may be writing, or the disk may be full: lists do without it, and the
-      // next round tries again.
+      // next round tries again. Nobody waits for this: a refusal that lasts is reported by the next append, or by
+      // `close`.
+      if (isHoldfastError(error)) return;
       if (!isSqliteError(error)) throw error;
       const { code } = writeFailure(error, this.id, this.ledger, this.#parts.wal.path);
       if (code === "SYNC_FAILED") this.#parts.wal.doubt(error);

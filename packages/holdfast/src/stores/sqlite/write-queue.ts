@@ -44,7 +44,7 @@ export class WriteQueue {
 
   /** Runs `work` inside the call, after everything that waits; blocks until then. */
   runNow<T>(work: () => T): T {
-    while (this.#waiting[0]) this.#take(this.#waiting[0], (queued) => retryBlocking(queued.work));
+    while (this.#waiting[0]) this.#take(this.#waiting[0], ({ work, until }) => retryBlocking(work, until));
     try {
       return retryBlocking(work);
     } catch (error) {

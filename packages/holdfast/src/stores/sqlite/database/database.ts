@@ -1,16 +1,21 @@
 import type { DatabaseSync, StatementSync } from "node:sqlite";
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Disk, DiskStat } from "../../../disk/disk.ts";
-import { isHoldfastError } from "../../../errors.ts";
+import { errnoOf, isHoldfastError } from "../../../errors.ts";
 import { storeClosed } from "../../../journal/refusals.ts";
 import { Rows } from "../rows/rows.ts";
 import { assertSame, type Connection } from "./connection.ts";
 import { isBusy, isCorrupt, isSqliteError, sqliteFailure } from "./failure.ts";
-import type { FlagLock } from "./flag-lock.ts";
+import { blockFor, type FlagLock } from "./flag-lock.ts";
 import { isSameRecord, type Name, readRecorded, writeRecorded } from "./name.ts";
 
 /** Another writer's transaction takes microseconds, so the call itself waits this long for it. */
 const SPIN_MS = 2;
+/**
+ * After a call has waited in vain, no other call waits for this long: a thousand sessions that wait for their turn at
+ * the same time would leave this process no time for anything else.
+ */
+const SPIN_REST_MS = 20;
 /** After retrying for this long, an error is reported. */
 export const BUSY_MS = 10_000;
 /** How long to wait for a reader that stays in the log before the first write under a name. */
@@ -57,6 +62,7 @@ export class Database implements Reads {
   readonly #passive: StatementSync;
   readonly #truncate: StatementSync;
   #isRecorded = false;
+  #restUntil = 0;
   #closed = false;
 
   /** Throws SQLite's errors. */
@@ -108,7 +114,7 @@ export class Database implements Reads {
     });
   }
 
-  /** Retries `work` briefly while another process is writing, then throws SQLite's error. */
+  /** Retries `work` briefly while another process is writing, then throws SQLite's error. Tries once in any case. */
   spin<T>(work: () => T): T {
     let until = 0;
     for (;;) {
@@ -117,8 +123,12 @@ export class Database implements Reads {
       } catch (error) {
         if (!isBusy(error)) throw error;
         const now = performance.now();
+        if (now < this.#restUntil) throw error;
         if (until === 0) until = now + SPIN_MS;
-        else if (now > until) throw error;
+        else if (now > until) {
+          this.#restUntil = now + SPIN_REST_MS;
+          throw error;
+        }
       }
     }
   }
@@ -170,7 +180,6 @@ export class Database implements Reads {
    */
   async recordUse(): Promise<void> {
     if (this.#isRecorded) return;
-    const until = performance.now() + RECORD_MS;
     let isWritten = false;
     const record = (): boolean =>
       this.#lock.use("alone", () => {
@@ -182,8 +191,13 @@ export class Database implements Reads {
         isWritten = true;
         return this.checkpoint("PASSIVE");
       });
-    while (!(await this.retry("record the use of the store", record)) && performance.now() < until)
+    let until = 0;
+    while (!(await this.retry("record the use of the store", record))) {
+      // Not from the beginning: the first attempt may have waited for other processes.
+      until ||= performance.now() + RECORD_MS;
+      if (performance.now() > until) break;
       await sleep(busyPauseMs());
+    }
     this.#isRecorded = true;
   }
 
@@ -196,9 +210,14 @@ export class Database implements Reads {
     this.#closed = true;
     const { connection } = this.#parts;
     try {
-      if (isTrusted) await retryBusy(() => this.#lock.use("alone", () => this.#endIfLast()), CLOSE_MS);
+      const leave = (): void => {
+        this.#endIfLast();
+        connection.leave();
+        this.#lock.leave();
+      };
+      if (isTrusted) await retryBusy(() => this.#lock.use("alone", leave), CLOSE_MS);
     } catch (error) {
-      if (!isSqliteError(error) && !isHoldfastError(error)) throw error;
+      if (!isSqliteError(error) && !isHoldfastError(error) && errnoOf(error) === undefined) throw error;
     } finally {
       connection.leave();
       this.#lock.close();
@@ -220,20 +239,17 @@ export class Database implements Reads {
   }
 }
 
-/** For callers that may block: sleeps between attempts, up to BUSY_MS. */
-export function retryBlocking<T>(work: () => T): T {
-  const until = performance.now() + BUSY_MS;
+/** For callers that may block: sleeps between attempts. Tries once in any case. */
+export function retryBlocking<T>(work: () => T, until = performance.now() + BUSY_MS): T {
   for (;;) {
     try {
       return work();
     } catch (error) {
       if (!isBusy(error) || performance.now() > until) throw error;
-      Atomics.wait(NEVER, 0, 0, 1);
+      blockFor(1);
     }
   }
 }
-
-const NEVER = new Int32Array(new SharedArrayBuffer(4));
 
 export async function retryBusy<T>(work: () => T, forMs = BUSY_MS): Promise<T> {
   const until = performance.now() + forMs;

@@ -1,11 +1,21 @@
-import { randomUUID } from "node:crypto";
-import { hostname } from "node:os";
 import { join } from "node:path";
 import type { Disk, DiskFile, DiskLock, DiskStat } from "../../../disk/disk.ts";
 import { diskFailure } from "../../../disk/failure.ts";
 import { errnoOf, HoldfastError } from "../../../errors.ts";
 import { assertSame } from "./connection.ts";
 import { busy } from "./failure.ts";
+import {
+  type Claim,
+  claimSlot,
+  hardPath,
+  isAbandoned,
+  isLocked,
+  lockSlot,
+  makeFile,
+  OWNER_AT,
+  ownerOf,
+  SLOT_BYTES,
+} from "./slot.ts";
 
 /** `read` is compatible with everything but `alone`, `write` only with `read`, and `alone` with nothing. */
 export type Use = "read" | "write" | "alone";
@@ -13,12 +23,6 @@ export type Use = "read" | "write" | "alone";
 const RANK: Record<Use, number> = { read: 1, write: 2, alone: 3 };
 /** Two uses conflict if their ranks add up to this or more. */
 const CONFLICT = 4;
-
-/** A flag, a use counter, and the slot's owner as JSON padded with NULs. */
-const SLOT_BYTES = 256;
-const OWNER_AT = 2;
-const SLOTS_MAX = 1024;
-const HOST_CHARS = 80;
 
 /**
  * A use takes microseconds, or a sync at most. If one takes longer than this, its owner may be dead. Checking that is
@@ -30,17 +34,10 @@ const DEAD_MS = 50;
  * a use.
  */
 const STALLED_MS = 3000;
+/** How often `alone` looks, once a millisecond, whether those who were there before it have ended their uses. */
+const LOOKS = 20;
 /** A hard lock costs a child process, so a store that is closed right after it was opened does without one. */
 const HARDEN_AFTER_MS = 100;
-
-interface Owner {
-  readonly id: string;
-  readonly pid: number;
-  /** When the process started, and in which boot of the machine, if the system reveals that. */
-  readonly start: string | null;
-  readonly boot: string | null;
-  readonly host: string;
-}
 
 /** A raised flag. `head` is the flag and the use counter: if they change, its owner lives. */
 interface Obstacle {
@@ -76,7 +73,10 @@ export class FlagLock {
   #slots = Buffer.alloc(8 * SLOT_BYTES);
   #inside = 0;
   #raisedAt = 0;
+  #hasLeft = false;
   readonly #hardening: NodeJS.Timeout;
+  /** Set if the flag could not be lowered. */
+  #lowering: NodeJS.Timeout | undefined;
   #hardLock: DiskLock | null = null;
   /** Aborts on close: a pending hard lock would create its file in a folder that may be gone by then. */
   readonly #closing = new AbortController();
@@ -136,9 +136,23 @@ export class FlagLock {
     for (let slot = 0; slot < count; slot++) {
       if (slot === this.#slot) continue;
       const owner = ownerOf(this.#slots, slot);
-      if (owner && !isAbandoned(this.#disk, this.#folder, slot, owner)) return true;
+      if (!owner) continue;
+      if (!isAbandoned(this.#disk, this.#folder, slot, owner)) return true;
+      // Checking it can cost a child process, each time.
+      this.#freeIfPossible(slot);
     }
     return false;
+  }
+
+  /**
+   * Ends this use and gives the slot back in one step: of several users that close at the same time, the last one finds
+   * that it is. Call only inside `alone`, after the database was closed. Throws LEASE_LOST and the system's errors.
+   */
+  leave(): void {
+    this.#look();
+    this.#assertOwned();
+    this.#file.writeAt(Buffer.alloc(SLOT_BYTES), this.#slot * SLOT_BYTES);
+    this.#hasLeft = true;
   }
 
   /** Throws FILE_REPLACED if others would see another file, or none. */
@@ -157,6 +171,7 @@ export class FlagLock {
       if (errnoOf(error) === undefined) throw error;
     } finally {
       clearTimeout(this.#hardening);
+      clearTimeout(this.#lowering);
       this.#file.close();
       this.#hardLock?.release();
       this.#lock.release();
@@ -185,13 +200,11 @@ export class FlagLock {
       this.#file.writeAt(this.#head, this.#slot * SLOT_BYTES);
       this.#raisedAt = performance.now();
       // After our flag is up, not before: this guarantees that one of two users sees the other.
-      const count = this.#look();
-      this.#forgetMoved();
-      for (let slot = 0; slot < count; slot++) {
-        const flag = this.#slots[slot * SLOT_BYTES]!;
-        if (flag === 0 || slot === this.#slot || flag + rank < CONFLICT) continue;
+      let inTheWay = this.#findConflicts(rank);
+      if (inTheWay.length > 0 && rank === RANK.alone) inTheWay = this.#outlast(inTheWay);
+      if (inTheWay.length > 0) {
         this.#lower();
-        this.#wait(slot);
+        this.#wait(inTheWay);
         throw busy("another process is using the database");
       }
       this.#assertOwned();
@@ -202,7 +215,38 @@ export class FlagLock {
     }
   }
 
+  /** The slots whose flags are in the way of ours. */
+  #findConflicts(rank: number): number[] {
+    const count = this.#look();
+    this.#forgetMoved();
+    const found: number[] = [];
+    for (let slot = 0; slot < count; slot++) {
+      const flag = this.#slots[slot * SLOT_BYTES]!;
+      if (flag === 0 || slot === this.#slot || flag + rank < CONFLICT) continue;
+      found.push(slot);
+    }
+    return found;
+  }
+
+  /**
+   * Where several processes read all the time, there may be no instant at which none of them does. So our flag stays up
+   * for a moment: the others end their uses, and start none. Of two that wait like this, the one in the lower slot goes
+   * on. This blocks all of them, so it is not done for a use that was in the way before: that one takes long. Returns
+   * who is still in the way.
+   */
+  #outlast(inTheWay: number[]): number[] {
+    if (inTheWay.some((slot) => this.#inTheWay.has(slot))) return inTheWay;
+    let left = inTheWay;
+    for (let looks = 0; looks < LOOKS && left.length > 0; looks++) {
+      if (left.some((slot) => slot < this.#slot && this.#slots[slot * SLOT_BYTES] === RANK.alone)) break;
+      blockFor(1);
+      left = this.#findConflicts(RANK.alone);
+    }
+    return left;
+  }
+
   #lower(): void {
+    if (this.#hasLeft) return;
     const lasted = performance.now() - this.#raisedAt;
     if (lasted > STALLED_MS) {
       this.#look();
@@ -212,10 +256,25 @@ export class FlagLock {
     try {
       this.#file.writeAt(this.#head, this.#slot * SLOT_BYTES);
     } catch (error) {
-      // The work is done, and must not be reported as failed. The next use writes the flag again, or the end of the
-      // process frees it.
+      // The work is done, and must not be reported as failed.
       if (errnoOf(error) === undefined) throw error;
+      this.#lowerLater();
     }
+  }
+
+  /** Others wait for this flag, and the next use may be far off. */
+  #lowerLater(): void {
+    clearTimeout(this.#lowering);
+    this.#lowering = setTimeout(() => {
+      try {
+        this.#look();
+        if (this.#isOwned()) this.#file.writeAt(this.#head, this.#slot * SLOT_BYTES);
+      } catch (error) {
+        if (errnoOf(error) === undefined) throw error;
+        this.#lowerLater();
+      }
+    }, DEAD_MS);
+    this.#lowering.unref();
   }
 
   /** Reads all slots; returns their number. */
@@ -245,182 +304,69 @@ export class FlagLock {
     for (const [slot, { head }] of this.#inTheWay) if (this.#headOf(slot) !== head) this.#inTheWay.delete(slot);
   }
 
-  /** Another flag is in the way. If it stays, its owner may be dead. */
-  #wait(slot: number): void {
+  /**
+   * Other flags are in the way. If one stays, its owner may be dead. They are timed together, but at most one is
+   * lowered per call, because that can cost a child process.
+   */
+  #wait(slots: readonly number[]): void {
     const now = performance.now();
-    const obstacle = this.#inTheWay.get(slot);
-    if (!obstacle) {
-      this.#inTheWay.set(slot, { head: this.#headOf(slot), since: now, looked: now });
+    const due: (readonly [number, Obstacle])[] = [];
+    for (const slot of slots) {
+      const obstacle = this.#inTheWay.get(slot);
+      if (!obstacle) this.#inTheWay.set(slot, { head: this.#headOf(slot), since: now, looked: now });
+      else if (now - obstacle.looked >= DEAD_MS) due.push([slot, obstacle]);
+    }
+    for (const [slot, obstacle] of due) {
+      obstacle.looked = now;
+      if (!this.#isUnused(slot, now - obstacle.since)) continue;
+      this.#free(slot);
       return;
     }
-    if (now - obstacle.looked < DEAD_MS) return;
-    obstacle.looked = now;
+  }
+
+  /** Can the owner of this flag no longer lower it? */
+  #isUnused(slot: number, waitedMs: number): boolean {
     const owner = ownerOf(this.#slots, slot);
-    const isDead = owner === null || isAbandoned(this.#disk, this.#folder, slot, owner);
-    const isStalled = now - obstacle.since > STALLED_MS && !isLocked(this.#disk, this.#folder, slot);
-    if (isDead || isStalled) this.#free(slot, obstacle.head);
+    if (owner === null || isAbandoned(this.#disk, this.#folder, slot, owner)) return true;
+    return waitedMs > STALLED_MS && !isLocked(this.#disk, this.#folder, slot);
   }
 
   #headOf(slot: number): number {
     return this.#slots.readUInt16LE(slot * SLOT_BYTES);
   }
 
+  #bytesOf(slot: number): Buffer {
+    return this.#slots.subarray(slot * SLOT_BYTES, (slot + 1) * SLOT_BYTES);
+  }
+
   /**
-   * Lowers the flag of an owner that no longer can. Only one process can hold the slot's lock, so only one does this.
+   * Empties the slot of an owner that no longer can. Only one process can hold the slot's lock, so only one does this.
    */
-  #free(slot: number, head: number): void {
+  #free(slot: number): void {
+    const found = Buffer.from(this.#bytesOf(slot));
     const lock = lockSlot(this.#disk, this.#folder, slot);
     if (!lock) return;
     try {
       this.#look();
-      if (this.#headOf(slot) !== head) return;
+      if (!found.equals(this.#bytesOf(slot))) return;
       this.#file.writeAt(Buffer.alloc(SLOT_BYTES), slot * SLOT_BYTES);
     } finally {
       lock.release();
     }
   }
-}
 
-interface Claim {
-  readonly slot: number;
-  readonly lock: DiskLock;
-  readonly owner: Buffer;
-}
-
-function claimSlot(disk: Disk, folder: string, file: DiskFile): Claim {
-  const owner = ownerRecord(disk);
-  for (let slot = 0; slot < SLOTS_MAX; slot++) {
-    const found = ownerIn(file, slot);
-    if (found && !isAbandoned(disk, folder, slot, found)) continue;
-    const lock = lockSlot(disk, folder, slot);
-    if (!lock) continue;
+  #freeIfPossible(slot: number): void {
     try {
-      // Check again: a new owner may have arrived in the meantime and lost this lock.
-      const now = ownerIn(file, slot);
-      if (!now || !(isRunning(disk, folder, slot, now) || disk.isHardLocked(hardPath(folder, slot)))) {
-        const bytes = Buffer.alloc(SLOT_BYTES);
-        owner.copy(bytes, OWNER_AT);
-        file.writeAt(bytes, slot * SLOT_BYTES);
-        return { slot, lock, owner };
-      }
+      this.#free(slot);
     } catch (error) {
-      lock.release();
-      throw error;
+      // It stays, and does no harm.
+      if (errnoOf(error) === undefined) throw error;
     }
-    lock.release();
-  }
-  const message = `More than ${SLOTS_MAX} processes have the store open (${file.path}). Nothing was touched. Close some of them.`;
-  throw new HoldfastError("STORE_IO", message, { path: file.path, limit: SLOTS_MAX });
-}
-
-function ownerIn(file: DiskFile, slot: number): Owner | null {
-  const bytes = Buffer.alloc(SLOT_BYTES);
-  file.read(bytes, 0, SLOT_BYTES, slot * SLOT_BYTES);
-  return ownerOf(bytes, 0);
-}
-
-function lockSlot(disk: Disk, folder: string, slot: number): DiskLock | null {
-  const path = slotPath(folder, slot);
-  if (!disk.stat(path)) makeFile(disk, path);
-  return disk.lock(path);
-}
-
-function slotPath(folder: string, slot: number): string {
-  return join(folder, String(slot));
-}
-
-function hardPath(folder: string, slot: number): string {
-  return join(folder, `${slot}.lock`);
-}
-
-function makeFile(disk: Disk, path: string): void {
-  try {
-    disk.open(path, "create").close();
-  } catch (error) {
-    if (errnoOf(error) !== "EEXIST") throw error;
   }
 }
 
-function ownerRecord(disk: Disk): Buffer {
-  const owner: Owner = {
-    id: randomUUID(),
-    pid: process.pid,
-    start: startOf(disk, process.pid),
-    boot: bootOf(disk),
-    host: ownHost(),
-  };
-  return Buffer.from(JSON.stringify(owner));
-}
+const NEVER = new Int32Array(new SharedArrayBuffer(4));
 
-/** Null if the slot has no owner, or none that can be read. */
-function ownerOf(slots: Buffer, slot: number): Owner | null {
-  const bytes = slots.subarray(slot * SLOT_BYTES + OWNER_AT, (slot + 1) * SLOT_BYTES);
-  const end = bytes.indexOf(0);
-  try {
-    const owner: unknown = JSON.parse(bytes.toString("utf8", 0, end === -1 ? bytes.length : end));
-    return typeof owner === "object" ? (owner as Owner | null) : null;
-  } catch (error) {
-    if (error instanceof SyntaxError) return null;
-    throw error;
-  }
-}
-
-/** A process that is not visible may be in another container: there the locks decide. */
-function isAbandoned(disk: Disk, folder: string, slot: number, owner: Owner): boolean {
-  return !isRunning(disk, folder, slot, owner) && !isLocked(disk, folder, slot);
-}
-
-/** The hard lock last: checking it costs a child process. */
-function isLocked(disk: Disk, folder: string, slot: number): boolean {
-  const path = slotPath(folder, slot);
-  if (disk.stat(path) !== null && disk.isLocked(path)) return true;
-  return disk.isHardLocked(hardPath(folder, slot));
-}
-
-/** False if unknown. */
-function isRunning(disk: Disk, folder: string, slot: number, { pid, start, boot, host }: Owner): boolean {
-  // A thread of this process that may have ended: its lock shows that. (SQLite tracks the locks of one process itself,
-  // so closing files does not release this one.)
-  if (pid === process.pid && disk.stat(slotPath(folder, slot))) return false;
-  if (host !== ownHost() || boot !== bootOf(disk)) return false;
-  try {
-    process.kill(pid, 0);
-  } catch (error) {
-    // EPERM: it runs as another user. Anything else: it does not run, or this is not a process id.
-    if (errnoOf(error) !== "EPERM") return false;
-  }
-  return start === startOf(disk, pid);
-}
-
-function ownHost(): string {
-  return hostname().slice(0, HOST_CHARS);
-}
-
-/**
- * Distinguishes a process from a later one with the same id. Null where the system does not reveal it, and for a dead
- * process that its parent has not collected yet.
- */
-function startOf(disk: Disk, pid: number): string | null {
-  const stat = textOf(disk, `/proc/${pid}/stat`);
-  const fields = stat?.slice(stat.lastIndexOf(")") + 2).split(" ");
-  return fields?.[0] === "Z" ? null : (fields?.[19] ?? null);
-}
-
-function bootOf(disk: Disk): string | null {
-  return textOf(disk, "/proc/sys/kernel/random/boot_id")?.trim() ?? null;
-}
-
-function textOf(disk: Disk, path: string): string | null {
-  try {
-    const file = disk.open(path, "read");
-    try {
-      const bytes = Buffer.alloc(4096);
-      return bytes.toString("latin1", 0, file.read(bytes, 0, bytes.length, 0));
-    } finally {
-      file.close();
-    }
-  } catch (error) {
-    if (errnoOf(error) === undefined) throw error;
-    return null;
-  }
+export function blockFor(ms: number): void {
+  Atomics.wait(NEVER, 0, 0, ms);
 }

@@ -45,15 +45,26 @@ export async function openDatabase(disk: Disk, file: string): Promise<Database> 
     disk.makeFolder(folder);
     const lock = FlagLock.open(disk, folder);
     try {
-      const since = performance.now();
-      return await retryBusy(() => lock.use("alone", () => openAlone(disk, file, folder, lock, since)));
+      const patience = new Patience();
+      return await retryBusy(() => lock.use("alone", () => openAlone(disk, file, folder, lock, patience)));
     } catch (error) {
-      if (!found && isHoldfastError(error, "PATH_UNSAFE")) await retryBusy(() => tidyUp(disk, file, lock));
+      if (!found && isHoldfastError(error, "PATH_UNSAFE")) await tidyUp(disk, file, lock);
       lock.close();
       throw error;
     }
   } catch (error) {
     throw sqliteFailure(error, "open the store", file, "Nothing was written to it.");
+  }
+}
+
+/** Waits for somebody who has the file open. It starts with the first refusal: waiting for flags does not count. */
+class Patience {
+  #until = 0;
+
+  isOver(): boolean {
+    const now = performance.now();
+    this.#until ||= now + ELSEWHERE_MS;
+    return now > this.#until;
   }
 }
 
@@ -74,14 +85,14 @@ export function assertSqliteVersion(version: string): void {
 }
 
 /** Runs while no other Holdfast process uses the database under this name. */
-function openAlone(disk: Disk, file: string, folder: string, lock: FlagLock, since: number): Database {
+function openAlone(disk: Disk, file: string, folder: string, lock: FlagLock, patience: Patience): Database {
   const name = nameOf(disk, file, folder);
   let connection = Connection.open(file);
   try {
     const previous = previousUse(disk, connection.sqlite, name);
     if (previous !== "this") {
       connection.leave();
-      takeFile(file, name, previous, since);
+      takeFile(file, name, previous, patience);
       connection = Connection.open(file);
     }
     const { sqlite } = connection;
@@ -125,7 +136,7 @@ function previousUse(disk: Disk, sqlite: DatabaseSync, name: Name): Recorded | n
  * while nobody else has the file open: that is a lock on the file itself, which works under every name. Throws errors
  * that `isBusy` recognises.
  */
-function takeFile(file: string, name: Name, previous: Recorded | null, since: number): void {
+function takeFile(file: string, name: Name, previous: Recorded | null, patience: Patience): void {
   const sqlite = connect(file, "rw");
   try {
     sqlite.exec("PRAGMA locking_mode=EXCLUSIVE; PRAGMA synchronous=FULL");
@@ -143,7 +154,7 @@ function takeFile(file: string, name: Name, previous: Recorded | null, since: nu
     }
     sqlite.prepare("PRAGMA wal_checkpoint(TRUNCATE)").get();
   } catch (error) {
-    if (previous && isBusy(error) && performance.now() - since > ELSEWHERE_MS) throw inUseElsewhere(previous, name);
+    if (previous && isBusy(error) && patience.isOver()) throw inUseElsewhere(previous, name);
     throw error;
   } finally {
     sqlite.close();
@@ -183,12 +194,17 @@ function wentAway(path: string): HoldfastError {
 
 const LOG_FILES = ["-wal", "-shm"];
 
-/** Removes the empty log next to a name that is not used. */
-function tidyUp(disk: Disk, file: string, lock: FlagLock): void {
-  lock.use("alone", () => {
+/** Removes the empty log next to a name that is not used. If that fails, it stays: the refusal is what matters. */
+async function tidyUp(disk: Disk, file: string, lock: FlagLock): Promise<void> {
+  const removeLog = (): void => {
     if (lock.isShared() || (disk.stat(`${file}-wal`)?.size ?? 0) > 0) return;
     for (const ending of LOG_FILES) if (disk.stat(file + ending)) disk.remove(file + ending);
-  });
+  };
+  try {
+    await retryBusy(() => lock.use("alone", removeLog));
+  } catch (error) {
+    if (!isBusy(error) && errnoOf(error) === undefined) throw error;
+  }
 }
 
 /**
