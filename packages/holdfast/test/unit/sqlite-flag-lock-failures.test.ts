@@ -830,3 +830,19 @@ describe("a flag that stays up", () => {
     lock.close();
   });
 });
+
+test("two that find a slot free at the same time take different ones, also if one has lost the lock of the slot", () => {
+  using here = place();
+  const { folder } = locksIn(here.path);
+  const others: FlagLock[] = [];
+  const watched = new WatchedDisk();
+  // Somebody in this process has closed the slot's file: another process gets the lock too.
+  const other: Disk = { ...nodeDisk, lock: () => ({ release: () => {} }) };
+  watched.onWriteAt = () => {
+    if (others.length === 0) others.push(FlagLock.open(other, folder));
+  };
+  const locks = [FlagLock.open(watched.disk, folder), ...others];
+  expect(locks).toHaveLength(2);
+  for (const lock of locks) expect(can(lock, "alone")).toBe(true);
+  for (const lock of locks) lock.close();
+});

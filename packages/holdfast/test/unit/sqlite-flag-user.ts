@@ -25,7 +25,8 @@ if (task === "die") {
   const path = join(folder, "..", "number");
   const addOne = (): void => {
     const number = Number(readFileSync(path, "utf8"));
-    for (const name of readdirSync(folder)) closeSync(openSync(join(folder, name), "r"));
+    // A file of one who is just arriving may be gone by now.
+    for (const name of readdirSync(folder)) if (!name.endsWith(".claim")) closeSync(openSync(join(folder, name), "r"));
     writeFileSync(path, String(number + 1));
   };
   for (let done = 0; done < Number(extra); ) {

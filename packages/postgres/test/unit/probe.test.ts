@@ -34,7 +34,7 @@ describe("a server is refused, in words", () => {
       message: expect.stringMatching(/CockroachDB.*Nothing was touched\. Use PostgreSQL/),
     });
     expect(await server.query("SELECT FROM pg_namespace WHERE nspname = 'roach'")).toEqual([]);
-    expect(await connections()).toBe(0);
+    await expect.poll(connections).toBe(0);
   });
 
   test("one whose advisory locks lock nothing", async () => {
@@ -45,7 +45,7 @@ describe("a server is refused, in words", () => {
       facts: { what: "advisory locks" },
       message: expect.stringMatching(/advisory lock.*No session was touched/),
     });
-    expect(await connections()).toBe(0);
+    await expect.poll(connections).toBe(0);
   });
 
   test("one whose notifications do not arrive, unless the store does without them", async () => {
@@ -57,7 +57,7 @@ describe("a server is refused, in words", () => {
       facts: { what: "NOTIFY" },
       message: expect.stringContaining("?direct=none"),
     });
-    expect(await connections()).toBe(0);
+    await expect.poll(connections).toBe(0);
     await (await openPostgresStore(`${url}?direct=none`, options)).close();
   });
 

@@ -38,23 +38,53 @@ export function claimSlot(disk: Disk, folder: string, file: DiskFile): Claim {
     if (found && !isAbandoned(disk, folder, slot, found)) continue;
     const lock = lockSlot(disk, folder, slot);
     if (!lock) continue;
+    let isTaken = false;
     try {
-      // Check again: a new owner may have arrived in the meantime and lost this lock.
-      const now = ownerIn(file, slot);
-      if (!now || !(isRunning(disk, folder, slot, now) || disk.isHardLocked(hardPath(folder, slot)))) {
+      isTaken = takeAlone(disk, folder, slot, () => {
+        // Check again: a new owner may have arrived in the meantime and lost this lock.
+        const now = ownerIn(file, slot);
+        if (now && (isRunning(disk, folder, slot, now) || disk.isHardLocked(hardPath(folder, slot)))) return false;
         const bytes = Buffer.alloc(SLOT_BYTES);
         owner.copy(bytes, OWNER_AT);
         file.writeAt(bytes, slot * SLOT_BYTES);
-        return { slot, lock, owner };
-      }
-    } catch (error) {
-      lock.release();
-      throw error;
+        return true;
+      });
+      if (isTaken) return { slot, lock, owner };
+    } finally {
+      if (!isTaken) lock.release();
     }
-    lock.release();
   }
   const message = `More than ${SLOTS_MAX} processes have the store open (${file.path}). Nothing was touched. Close some of them.`;
   throw new HoldfastError("STORE_IO", message, { path: file.path, limit: SLOTS_MAX });
+}
+
+/**
+ * Of two processes that find a slot free at the same time, one takes it: the other one's file cannot be made. The
+ * slot's lock is not enough, because any code that closes its file drops it. If a process dies in here, the slot is not
+ * used again.
+ */
+function takeAlone(disk: Disk, folder: string, slot: number, take: () => boolean): boolean {
+  const path = join(folder, `${slot}.claim`);
+  try {
+    disk.open(path, "create").close();
+  } catch (error) {
+    if (errnoOf(error) === "EEXIST") return false;
+    throw error;
+  }
+  try {
+    return take();
+  } finally {
+    removeIfPossible(disk, path);
+  }
+}
+
+function removeIfPossible(disk: Disk, path: string): void {
+  try {
+    disk.remove(path);
+  } catch (error) {
+    // The slot is not used again, which does no harm.
+    if (errnoOf(error) === undefined) throw error;
+  }
 }
 
 function ownerIn(file: DiskFile, slot: number): Owner | null {
