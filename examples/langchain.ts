@@ -39,10 +39,10 @@ if (found) {
   console.log(`turn ${found.turn} was cut off (${found.how.kind})`);
   for (const call of found.calls) console.log(`  ${call.name}: ${call.state}`);
 }
-// `resume` runs the calls that are safe to run, and tells the model how far each of the others got. It returns null if
-// the model had answered: then the turn is over, and there is nothing to ask.
+// The resumed run first runs the calls that are safe to run, and the model is told how far each of the others got.
+// `resume` returns null if the model had answered: then the turn is over, and there is nothing to ask.
 const turn = found
-  ? await agent.resume(tools)
+  ? await agent.resume()
   : await session.startTurn(new HumanMessage("Tell everybody about the release."));
 
 if (turn) {

@@ -25,12 +25,16 @@ const EARLY = [
   "redact/",
   "text/",
   "errors.ts",
+  "disk/descriptors.ts",
+  "disk/failure.ts",
   "load-part.ts",
   "defined.ts",
   "journal/id.ts",
   "session/open-store.ts",
   "session/guarded.ts",
+  "stores/address.ts",
   "stores/default-address.ts",
+  "stores/shown-address.ts",
 ];
 
 /**
@@ -48,7 +52,12 @@ const NODE_CHECK =
  */
 export async function bundleLibrary(): Promise<void> {
   const src = join(library, "src");
-  const entries = { index: join(src, "index.ts"), store: join(src, "store.ts"), disk: join(src, "disk/index.ts") };
+  const entries = {
+    index: join(src, "index.ts"),
+    store: join(src, "store.ts"),
+    disk: join(src, "disk/index.ts"),
+    address: join(src, "address.ts"),
+  };
   const build = await rolldown({
     ...SOURCES,
     input: entries,

@@ -18,7 +18,7 @@ no test notices has survived: a test is missing, or the change does no harm. End
 
 What to change:
   --rooms <names>   folders of the library, or packages, each with its own count if you like
-                    (default: journal,stores,conversation,view,admit,replace,sync,session,dialects,adapters)
+                    (default: the library's, and the packages that stand on it)
   --file <path>     one source file instead of rooms; can be repeated
   --changed [base]  first the lines that differ from a commit, then their files, then the rest (default base: main)
   --count <n|all>   mutants per room (default: 20)
@@ -50,7 +50,15 @@ Examples:
 `;
 
 const OPTIONS = {
-  rooms: { type: "string", default: "journal,stores,conversation,view,admit,replace,sync,session,dialects,adapters" },
+  rooms: {
+    type: "string",
+    default:
+      "journal,stores,conversation,view,admit,replace,sync,session,dialects,adapters,postgres,server,acp,web/state," +
+      // Only a browser can judge what draws on a canvas (timeline/draw.ts) or cleans HTML (text/markdown.ts).
+      "web/text/durations.ts,web/text/item-words.ts,web/text/visible.ts," +
+      "web/timeline/lanes.ts,web/timeline/layout.ts,web/timeline/read-timeline.ts,web/timeline/ticks.ts," +
+      "web/timeline/time-scale.ts,web/timeline/words.ts",
+  },
   file: { type: "string", multiple: true },
   changed: { type: "string" },
   count: { type: "string", default: "20" },

@@ -9,31 +9,58 @@ import {
   lastAssistantMessageIsCompleteWithToolCalls,
   type UIMessage,
 } from "ai";
-import { type ReactNode, useCallback, useEffect, useState } from "react";
+import { type ReactNode, useCallback, useEffect, useRef, useState } from "react";
 import { createRoot } from "react-dom/client";
 
+/**
+ * The server may be restarting: ask until it answers. Any request can be sent again, because the server records it
+ * once: so what a user typed or decided meanwhile is not lost.
+ */
+async function reach(input: RequestInfo | URL, init?: RequestInit): Promise<Response> {
+  for (;;) {
+    try {
+      return await fetch(input, init);
+    } catch (error) {
+      if (init?.signal?.aborted) throw error;
+      await new Promise((resolve) => setTimeout(resolve, 500));
+    }
+  }
+}
+
 const transport = new DefaultChatTransport<UIMessage>({
-  prepareSendMessagesRequest: ({ id, messages }) => ({ body: { id, message: messages.at(-1) } }),
+  prepareSendMessagesRequest: ({ id, messages, trigger }) => ({ body: { id, trigger, message: messages.at(-1) } }),
+  fetch: async (input, init) => {
+    const response = await reach(input, init);
+    // There was an answer to follow when the page was told so. What became of it is in the state.
+    if (response.status === 204) throw new TypeError("The answer is over.");
+    return response;
+  },
 });
 
-/** The server may be restarting: ask until it answers. */
 async function load(id: string): Promise<ChatState> {
   for (;;) {
-    const response = await fetch(`/api/chat/${id}`).catch(() => null);
-    if (response?.ok) return (await response.json()) as ChatState;
+    const response = await reach(`/api/chat/${id}`);
+    // Null if the server was killed in the middle of it.
+    const state = response.ok ? await response.json().catch(() => null) : null;
+    if (state) return state as ChatState;
     await new Promise((resolve) => setTimeout(resolve, 500));
   }
 }
 
 function App({ id }: { readonly id: string }): ReactNode {
-  const [loaded, setLoaded] = useState<{ readonly state: ChatState; readonly times: number } | null>(null);
+  const [state, setState] = useState<ChatState | null>(null);
+  const asked = useRef(0);
+  const shown = useRef(0);
   const reload = useCallback(async () => {
-    const state = await load(id);
-    setLoaded((before) => ({ state, times: (before?.times ?? 0) + 1 }));
+    const mine = ++asked.current;
+    const loaded = await load(id);
+    // A request that was sent earlier may be answered later, with what was true before.
+    if (mine < shown.current) return;
+    shown.current = mine;
+    setState(loaded);
   }, [id]);
   useEffect(() => void reload(), [reload]);
-  if (!loaded) return <p>Connecting …</p>;
-  return <Chat key={loaded.times} id={id} state={loaded.state} reload={reload} />;
+  return state ? <Chat id={id} state={state} reload={reload} /> : <p>Connecting …</p>;
 }
 
 function Chat({
@@ -46,25 +73,43 @@ function Chat({
   reload(): Promise<void>;
 }): ReactNode {
   const [input, setInput] = useState("");
-  const { messages, status, error, sendMessage, addToolApprovalResponse, addToolOutput } = useChat({
+  const [refusal, setRefusal] = useState("");
+  const chat = useChat({
     id,
     transport,
     messages: state.messages,
-    resume: state.status === "running",
-    // The connection broke: the server is restarting, or this device was asleep.
-    onError: (error) => {
-      if (error instanceof TypeError) void reload();
-    },
+    // However a stream ends, the journal says what is true now. A stream that could not be taken up never finishes.
+    onFinish: () => void reload(),
+    onError: () => void reload(),
     sendAutomaticallyWhen: (options) =>
       lastAssistantMessageIsCompleteWithApprovalResponses(options) ||
       lastAssistantMessageIsCompleteWithToolCalls(options),
   });
+  const { messages, status, error, sendMessage, addToolApprovalResponse, addToolOutput, clearError } = chat;
   const isBusy = status === "submitted" || status === "streaming";
-  const goOn = async (): Promise<void> => {
-    const headers = { "content-type": "application/json" };
-    await fetch(`/api/chat/${id}`, { method: "POST", headers, body: JSON.stringify({ trigger: "continue" }) });
+  // Only when the state was loaded again: a request that is under way loads it again when it ends.
+  const shown = useRef<ChatState>(null);
+  useEffect(() => {
+    if (shown.current === state) return;
+    shown.current = state;
+    if (isBusy) return;
+    chat.setMessages(state.messages);
+    // The connection broke: the server restarted, or this device was asleep. Other errors are the user's to read.
+    const isBroken = error instanceof TypeError;
+    if (isBroken) clearError();
+    if (state.status === "running" && (!error || isBroken)) void chat.resumeStream();
+  });
+  /** What the server refuses is shown. */
+  const ask = async (init: RequestInit): Promise<void> => {
+    const response = await reach(`/api/chat/${id}`, init);
+    setRefusal(response.ok ? "" : await response.text());
     await reload();
   };
+  const goOn = (): Promise<void> => {
+    const headers = { "content-type": "application/json" };
+    return ask({ method: "POST", headers, body: JSON.stringify({ trigger: "continue" }) });
+  };
+  const problem = error?.message ?? refusal;
   return (
     <main>
       {messages.map((message) => (
@@ -105,7 +150,7 @@ function Chat({
           })}
         </article>
       ))}
-      {state.interrupted && status === "ready" && (
+      {state.interrupted && !isBusy && (
         <div className="banner" role="alert">
           The answer broke off.
           {state.interrupted.tools.map(({ toolCallId, toolName, state: how }) => (
@@ -120,10 +165,17 @@ function Chat({
           )}
         </div>
       )}
-      {error && (
+      {problem && !isBusy && (
         <div className="banner" role="alert">
-          {error.message}{" "}
-          <button type="button" onClick={() => void reload()}>
+          {problem}{" "}
+          <button
+            type="button"
+            onClick={() => {
+              clearError();
+              setRefusal("");
+              void reload();
+            }}
+          >
             Reconnect
           </button>
         </div>
@@ -137,7 +189,7 @@ function Chat({
       >
         <input aria-label="Message" value={input} onChange={(event) => setInput(event.target.value)} />
         {isBusy ? (
-          <button type="button" onClick={() => void fetch(`/api/chat/${id}`, { method: "DELETE" })}>
+          <button type="button" onClick={() => void ask({ method: "DELETE" })}>
             Stop
           </button>
         ) : (

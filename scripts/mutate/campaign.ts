@@ -10,7 +10,16 @@ import { probeSources, Sandbox } from "./sandbox.ts";
 import type { Judged, Verdict } from "./verdict.ts";
 
 /** The layers whose tests judge, fastest first. The others kill real processes, need root, or compile first. */
-export const LAYERS = ["unit", "corpus", "conformance", "simulation"] as const;
+const LAYERS = ["unit", "corpus", "conformance", "simulation"];
+/** The layer of a package that runs its sources in the test's own process too, so that it judges as well. */
+const FROM_SOURCE: Readonly<Record<string, string>> = { server: "end-to-end", postgres: "kill" };
+/** Files of those layers that do not judge: random kills, fail-over drills, and programs in other processes. */
+const NOT_JUDGING = /^packages\/postgres\/test\/kill\/(?:storm|fleet|failover|example)\.test\.ts$/;
+
+function layersOf(packageName: string): readonly string[] {
+  const more = FROM_SOURCE[packageName];
+  return more === undefined ? LAYERS : [...LAYERS, more];
+}
 
 export interface Chosen {
   readonly room: string;
@@ -50,7 +59,8 @@ export async function runCampaign(options: CampaignOptions): Promise<void> {
   if (unknown.length === 0) return;
   using sandboxes = new DisposableStack();
   const jobs = Math.min(options.jobs, unknown.length);
-  const places = Array.from({ length: jobs }, () => sandboxes.use(new Sandbox(root, LAYERS)));
+  const layers = [...new Set(unknown.flatMap(({ mutant }) => layersOf(packageOf(mutant.file))))];
+  const places = Array.from({ length: jobs }, () => sandboxes.use(new Sandbox(root, layers)));
   // Ends the runs under way: each then answers that it is gone.
   const stop = (): void => sandboxes.dispose();
   signal.addEventListener("abort", stop, { once: true });
@@ -84,7 +94,10 @@ async function measurePackages(
   const measured = new Map<string, Measured>();
   const listed = await places[0]!.listTests();
   for (const name of new Set(chosen.map(({ mutant }) => packageOf(mutant.file)))) {
-    const files = listed.filter(({ file }) => file.startsWith(`packages/${name}/`));
+    const layers = layersOf(name);
+    const files = listed.filter(
+      ({ file, layer }) => file.startsWith(`packages/${name}/`) && layers.includes(layer) && !NOT_JUDGING.test(file),
+    );
     const sources = sourcesBelow(root, `packages/${name}/src`);
     const key = baselineKey(root, files);
     let baseline = readBaseline(root, key);
@@ -119,7 +132,7 @@ async function judge(
       mutant,
       allTests ? places.slice(0, 1) : places,
       baseline.tests,
-      LAYERS,
+      layersOf(packageOf(mutant.file)),
       whole,
     );
     if (selection.length === 0) return { verdict: "survived", by: "", tests: 0 };

@@ -110,6 +110,7 @@ export const CLI_ROOMS: PackageRooms = {
       ...["commands/", "commands/agent/", "commands/sessions/", "commands/store/"],
       ...["failure.ts", "terminal/", "version.ts"],
     ],
-    "bin.ts": ["main.ts", "version.ts"],
+    "compile-cache.ts": [],
+    "bin.ts": ["compile-cache.ts", "main.ts", "version.ts"],
   },
 };

@@ -10,8 +10,10 @@ export const SERVER_ROOMS: PackageRooms = {
     // Every operation and event, once: they validate requests and document the interface.
     "schemas/": [],
     "openapi/": ["schemas/"],
+    // How a server proves itself to a client before the token is sent, on both sides.
+    "proof/": [],
     // Who may ask for what.
-    "access/": ["schemas/"],
+    "access/": ["proof/", "schemas/"],
     // What is read from a journal without opening its session.
     "reading/": ["contract/", "schemas/"],
     // The sessions that this server has open, and those who follow them.
@@ -20,10 +22,20 @@ export const SERVER_ROOMS: PackageRooms = {
     // Sessions that agents in other processes record.
     "recorder/": ["access/", "schemas/"],
     // One function for each operation; then the application around them, on a socket.
-    "handlers/": ["access/", "contract/", "events/", "hosting/", "openapi/", "reading/", "recorder/", "schemas/"],
-    "http/": ["access/", "contract/", "handlers/", "hosting/", "reading/", "recorder/", "schemas/"],
+    "handlers/": [
+      "access/",
+      "contract/",
+      "events/",
+      "hosting/",
+      "openapi/",
+      "proof/",
+      "reading/",
+      "recorder/",
+      "schemas/",
+    ],
+    "http/": ["access/", "contract/", "handlers/", "hosting/", "proof/", "reading/", "recorder/", "schemas/"],
     // The other side of the connection.
-    "client/": ["contract/", "schemas/"],
+    "client/": ["contract/", "proof/", "schemas/"],
     "index.ts": ["access/", "client/", "contract/", "hosting/", "http/", "openapi/", "schemas/"],
   },
 };

@@ -121,8 +121,8 @@ export const sabotages: readonly Sabotage[] = [
   {
     name: "resumeLatest: what was finished comes before what was interrupted",
     file: "listing/list.ts",
-    find: '  yield* free(store, { where: mine, hints: unfinished }, (state) => state !== "idle");\n  yield* free(store, { where: mine, hints }, (state) => state === "idle");\n',
-    replace: "  void unfinished;\n  yield* free(store, { where: mine, hints }, () => true);\n",
+    find: "  yield* free(store, { where: mine, hints: unfinished }, isUnfinished);\n  yield* free(store, { where: mine, hints }, (shape) => !isUnfinished(shape));\n",
+    replace: "  void unfinished;\n  void isUnfinished;\n  yield* free(store, { where: mine, hints }, () => true);\n",
     look: ["unit/list"],
   },
   {
@@ -163,8 +163,9 @@ export const sabotages: readonly Sabotage[] = [
   {
     name: "buffered write: hand the bytes over later",
     file: "stores/folder/writer.ts",
-    find: "written = this.#file!.write(bytes);",
-    replace: "const later = Buffer.from(bytes); setImmediate(() => this.#file!.write(later)); written = bytes.length;",
+    find: "const count = this.#file!.write(rest);",
+    replace:
+      "const later = Buffer.from(rest); setImmediate(() => this.#file!.write(later)); const count = rest.length;",
     look: ["kill/campaign", ...SIMULATION],
   },
   {

@@ -185,8 +185,8 @@ export const postgresSabotages: readonly Sabotage[] = [
     name: "postgres: nobody is told of what was appended",
     room,
     file: "store.ts",
-    find: "    this.#direct?.tell(id, head);\n",
-    replace: "    void head;\n",
+    find: "    this.#direct?.tell(id);\n",
+    replace: "",
     look: SURROUNDINGS,
   },
   {
@@ -217,8 +217,8 @@ export const postgresSabotages: readonly Sabotage[] = [
     name: "postgres: a newer schema is written to",
     room,
     file: "schema.ts",
-    find: "if (version <= SCHEMA_VERSION) return version;",
-    replace: "if (version > 0) return Math.min(version, SCHEMA_VERSION);",
+    find: "if (version <= SCHEMA_VERSION) return { version, minor };",
+    replace: "if (version > 0) return { version: Math.min(version, SCHEMA_VERSION), minor };",
     look: SCHEMA,
   },
   {
@@ -281,8 +281,8 @@ export const postgresSabotages: readonly Sabotage[] = [
     name: "postgres: a worker listens although nobody follows",
     room,
     file: "direct.ts",
-    find: "#isFollowed = false;",
-    replace: "#isFollowed = true;",
+    find: "    const left = [...this.#heard].filter((id) => !this.#followed.has(id));\n",
+    replace: "    const left = [...this.#heard].filter((id) => this.#followed.has(id) && false);\n",
     look: SCALE,
   },
   {
@@ -345,8 +345,8 @@ export const postgresSabotages: readonly Sabotage[] = [
     name: "postgres: a record is written after the application has committed its rows itself",
     room,
     file: "transactions.ts",
-    find: 'if (rows[0]?.["xid"] !== this.#xid)',
-    replace: 'if (rows[0]?.["xid"] === "" && this.#xid)',
+    find: "if ((await this.#ask(isOpen, [this.#xid])).rowCount !== 1) throw",
+    replace: "if ((await this.#ask(isOpen, [this.#xid])).rowCount === -1) throw",
     look: TRANSACTION,
   },
   {

@@ -75,10 +75,10 @@ export const serverSabotages: readonly Sabotage[] = [
   },
   {
     name: "server: the second of two answers is not told that it came too late",
-    room: server,
-    file: "handlers/turns.ts",
-    find: "if (!ask && before) {",
-    replace: 'if (!ask && before && answer === "project") {',
+    room: "packages/cli/src",
+    file: "host/local/answer-questions.ts",
+    find: "  if (!ask) throw notAsked(prompts.answered(call));",
+    replace: "  if (!ask) return;",
     look: HOSTING,
   },
   {

@@ -319,8 +319,8 @@ export const sessionSabotages: readonly Sabotage[] = [
   {
     name: "once: the key is recorded after the call, not with it",
     file: "session/once.ts",
-    find: "  const appended = write(call.key);\n  call.unit = appended;",
-    replace: "  const appended = write(undefined);\n  void call.unit;",
+    find: "  const appended = write(call.key);\n  made.unit = appended;",
+    replace: "  const appended = write(undefined);\n  void made.unit;",
     look: ["unit/once"],
   },
   {

@@ -2,7 +2,7 @@ import { join } from "node:path";
 import { PassThrough } from "node:stream";
 import { openStore, type Store } from "holdfast";
 import { Library } from "../src/record/library.ts";
-import type { Opened } from "../src/wrap/client.ts";
+import type { Client, Opened } from "../src/wrap/client.ts";
 import { WrappedAgent } from "../src/wrap/wrapped-agent.ts";
 
 // biome-ignore lint/suspicious/noExplicitAny: messages as they are on the wire.
@@ -17,6 +17,13 @@ export interface RawEditor {
   /** Everything that the editor was sent. */
   readonly seen: Any[];
   readonly logged: string[];
+  readonly client: Client;
+  /** What goes with the lines that it was sent, for a shim. */
+  readonly changes: Any[];
+  /** That agents were started, and what was opened. */
+  readonly hooked: Any[];
+  /** Another editor, in place of this one. */
+  next(): RawEditor;
   send(message: object): void;
   /** Bytes as they are. */
   write(bytes: string | Buffer): void;
@@ -34,6 +41,8 @@ export async function rawEditor(
   behaviour: object,
   {
     initialize = true,
+    /** The test starts the agent itself. */
+    isStarted = true,
     store = undefined as Store | undefined,
     library = undefined as Library | undefined,
     continues = undefined as readonly Opened[] | undefined,
@@ -43,14 +52,34 @@ export async function rawEditor(
   const opened = store ?? (await openStore("memory:"));
   const sessions = library ?? new Library(opened, command);
   const logged: string[] = [];
-  const wrapped = new WrappedAgent({ command, library: sessions, log: (line) => void logged.push(line) });
+  const hooked: Any[] = [];
+  const wrapped = new WrappedAgent({
+    ...{ command, library: sessions, log: (line) => void logged.push(line) },
+    onStarted: () => void hooked.push("started"),
+    onOpened: async (...args) => void hooked.push(args),
+  });
   if (continues) wrapped.continueFrom({ protocolVersion: 1 }, continues);
-  else await wrapped.start();
+  else if (isStarted) await wrapped.start();
+  const editor = editorOf({ wrapped, library: sessions, store: opened, logged, hooked }, async () => {
+    await wrapped.end();
+    if (!store) await opened.close();
+  });
+  if (initialize && !continues) await editor.ask("initialize", { protocolVersion: 1 });
+  return editor;
+}
+
+type Shared = Pick<RawEditor, "wrapped" | "library" | "store" | "logged" | "hooked">;
+
+function editorOf(shared: Shared, onDispose: () => Promise<void>): RawEditor {
+  const { wrapped } = shared;
   const seen: Any[] = [];
+  const changes: Any[] = [];
   let wake: (() => void)[] = [];
   const client = wrapped.attach({
-    write: async (bytes) => {
-      for (const line of bytes.toString("utf8").split("\n")) if (line.trim() !== "") seen.push(JSON.parse(line));
+    write: async (bytes, answers, change) => {
+      if (answers !== undefined) changes.push({ answers });
+      if (change) changes.push(change);
+      for (const line of bytes.toString("utf8").split("\n")) if (line.trim() !== "") seen.push(messageIn(line));
       const waiting = wake;
       wake = [];
       for (const one of waiting) one();
@@ -68,8 +97,8 @@ export async function rawEditor(
     }
   };
   const send = (message: object): void => void input.write(`${JSON.stringify({ jsonrpc: "2.0", ...message })}\n`);
-  const editor: RawEditor = {
-    ...{ wrapped, library: sessions, store: opened, seen, logged, send, until },
+  return {
+    ...{ ...shared, client, seen, changes, send, until },
     write: (bytes) => void input.write(bytes),
     ask: (method, params = {}) => {
       const id = `e${++serial}`;
@@ -80,15 +109,21 @@ export async function rawEditor(
       input.end();
       return read;
     },
+    next: () => editorOf(shared, async () => undefined),
     [Symbol.asyncDispose]: async () => {
       input.end();
       await wrapped.detach(client);
-      await wrapped.end();
-      if (!store) await opened.close();
+      await onDispose();
     },
   };
-  if (initialize && !continues) await editor.ask("initialize", { protocolVersion: 1 });
-  return editor;
+}
+
+function messageIn(line: string): Any {
+  try {
+    return JSON.parse(line);
+  } catch {
+    return { line };
+  }
 }
 
 /** What the editor was told of this session, as words. */

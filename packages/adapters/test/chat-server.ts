@@ -20,17 +20,20 @@ export class ChatServer implements AsyncDisposable {
   #said: string[] = [];
   url = "";
 
-  /** `files`: the server, as `server.ts`, which says its address. */
+  readonly #program: string;
+
+  /** `files`: the server, which says its address, as `server.ts` with or without an `agent.ts`, or as `server.mjs`. */
   constructor(files: Readonly<Record<string, string>>) {
+    this.#program = "server.mjs" in files ? "server.mjs" : "server.ts";
     const agent = readFileSync(join(import.meta.dirname, "end-to-end/browser-agent.ts"), "utf8");
-    runnable(this.folder, { ...files, "agent.ts": agent });
+    runnable(this.folder, { "agent.ts": agent, ...files });
   }
 
   /** Starts it; after a kill, at the same address. `store`: an address other than a folder beside it. */
   async start({ store = "", isOther = false } = {}): Promise<{ readonly url: string; kill(): Promise<void> }> {
     const said: string[] = [];
     if (!isOther) this.#said = said;
-    const child = spawn(process.execPath, ["--conditions=holdfast-source", "server.ts"], {
+    const child = spawn(process.execPath, ["--conditions=holdfast-source", this.#program], {
       cwd: this.folder,
       stdio: ["ignore", "pipe", "inherit"],
       env: {

@@ -16,27 +16,8 @@ function start(): void {
     import("./version.ts").then(({ version }) => console.log(version));
     return;
   }
-  keepCompiled();
-  import("./main.ts").then(({ main }) => main(process.argv.slice(2)));
-}
-
-/**
- * Makes Node cache compiled code, which cuts startup time by a fifth. The cache is in a folder that belongs to the
- * user: in the temporary folder, Node's default, other users could plant code. If the folder cannot be created, there
- * is no cache, and no error.
- */
-function keepCompiled(): void {
-  const { env, platform } = process;
-  const home = env["HOME"] || env["USERPROFILE"];
-  // A relative home would create a cache in every folder.
-  if (env["NODE_COMPILE_CACHE"] || !home || !/^(?:[a-z]:)?[\\/]/i.test(home)) return;
-  const caches =
-    platform === "win32"
-      ? env["LOCALAPPDATA"] || `${home}/AppData/Local`
-      : platform === "darwin"
-        ? `${home}/Library/Caches`
-        : (env["XDG_CACHE_HOME"] || "").startsWith("/")
-          ? env["XDG_CACHE_HOME"]
-          : `${home}/.cache`;
-  process.getBuiltinModule("node:module").enableCompileCache(`${caches}/holdfast/compiled`);
+  import("./compile-cache.ts")
+    .then(({ keepCompiled }) => keepCompiled(process))
+    .then(() => import("./main.ts"))
+    .then(({ main }) => main(process.argv.slice(2)));
 }

@@ -104,7 +104,7 @@ function describe(error: unknown): Failure {
 
 export function exitCodeOf(code: string): number {
   if (code === "SESSION_NOT_FOUND" || code === "ID_INVALID") return EXIT.notFound;
-  if (code === "SERVER_UNREACHABLE" || code === "SERVER_UNKNOWN") return EXIT.notFound;
+  if (/^SERVER_(?:UNREACHABLE|UNKNOWN|UNPROVEN)$/.test(code)) return EXIT.notFound;
   if (code === "SESSION_BUSY") return EXIT.busy;
   if (STORE_CODES.has(code)) return EXIT.store;
   if (USAGE_CODES.has(code)) return EXIT.usage;

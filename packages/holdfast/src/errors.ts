@@ -1,3 +1,4 @@
+import { constants } from "node:os";
 import type { Json } from "./journal/record.ts";
 
 /** Every code that Holdfast throws. docs/ERRORS.md has an entry for each; a test keeps the two lists equal. */
@@ -146,8 +147,15 @@ export function errorKind(error: unknown): ErrorKind | null {
   return Object.hasOwn(KINDS, error.code) ? KINDS[error.code] : "misuse";
 }
 
-/** The `code` of a system error (`ENOSPC`), or undefined. */
+/**
+ * The name of a system error (`ENOSPC`), or undefined. Some have no name in libuv, a used-up quota among them: Node
+ * calls those UNKNOWN, with their number, and Deno has the number in its message alone.
+ */
 export function errnoOf(error: unknown): string | undefined {
-  if (typeof error !== "object" || error === null || !("code" in error)) return undefined;
-  return typeof error.code === "string" ? error.code : undefined;
+  if (typeof error !== "object" || error === null) return undefined;
+  const { code, errno, message } = error as { code?: unknown; errno?: unknown; message?: unknown };
+  if (typeof code === "string" && code !== "UNKNOWN") return code;
+  const found = typeof errno === "number" ? -errno : Number(/\(os error (\d+)\)/.exec(String(message))?.[1]);
+  const named = Object.entries(constants.errno).find(([, number]) => number === found);
+  return named?.[0] ?? (typeof code === "string" ? code : undefined);
 }

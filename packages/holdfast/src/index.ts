@@ -17,6 +17,7 @@ export { type Guard, type GuardOptions, guard } from "./guard/guard.ts";
 export { idFrom, newId } from "./journal/id.ts";
 export type { JournalRecord, Json } from "./journal/record.ts";
 export { credentials } from "./redact/find-credentials.ts";
+export { HeldBack } from "./redact/held-back.ts";
 export { openStore } from "./session/open-store.ts";
 export type {
   AnswerOptions,

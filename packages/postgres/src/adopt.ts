@@ -12,7 +12,6 @@ import {
 import { differs, jsonb } from "./catalogue.ts";
 import type { Database } from "./database.ts";
 import { isDuplicate } from "./failure.ts";
-import type { Leases } from "./leases.ts";
 
 const BATCH_BYTES = 1024 * 1024;
 const BATCH_ROWS = 1024;
@@ -25,7 +24,6 @@ const REMOVE_ROWS = 5000;
  */
 export async function adoptSession(
   database: Database,
-  leases: Pick<Leases, "sync">,
   id: string,
   ledger: Ledger,
   lines: AsyncIterable<readonly VerbatimLine[]>,
@@ -89,7 +87,7 @@ export async function adoptSession(
   }
   if (waiting.length > 0) await put(waiting);
   if (count === 0) throw nothingToAdopt(id);
-  await finish(database, leases, { place, id, attempt, count, ledger, closed });
+  await finish(database, { place, id, attempt, count, ledger, closed });
 }
 
 async function assertFree(database: Database, id: string): Promise<void> {
@@ -155,7 +153,6 @@ async function removeUnfinished(database: Database, id: string): Promise<void> {
 /** Takes the session out of the trash if it is complete. */
 async function finish(
   database: Database,
-  leases: Pick<Leases, "sync">,
   {
     place,
     id,
@@ -195,10 +192,10 @@ async function finish(
   // An earlier attempt whose answer was lost may have done it.
   const { rows } = await database.query(
     "copy a session",
-    `SELECT 1 FROM ${schema}.heads WHERE place = $1 AND trashed IS NULL AND head = $2`,
+    `WITH ${database.durable} SELECT 1 FROM durable, ${schema}.heads WHERE place = $1 AND trashed IS NULL AND head = $2`,
     [place, head],
   );
-  if (rows.length === 1) return leases.sync();
+  if (rows.length === 1) return;
   const message = `Session ${id} was not copied: another process started to copy it too, or collected garbage, and removed the unfinished copy. Nothing else is affected. Try again.`;
   throw new HoldfastError("STORE_IO", message, { session: id });
 }

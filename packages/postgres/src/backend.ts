@@ -1,4 +1,4 @@
-import pg, { type ClientBase, type QueryConfig } from "pg";
+import pg, { type ClientBase, type QueryConfig, type QueryResult } from "pg";
 import { codeOf, isPassing } from "./failure.ts";
 
 /** What a worker asks of the server process behind one of its connections. */
@@ -85,6 +85,30 @@ export async function prepare(client: ClientBase, { answerMs, lockMs }: Limits):
     } catch (error) {
       if (codeOf(error) === undefined || isPassing(error)) throw error;
     }
+  }
+}
+
+/**
+ * All that a session can keep, except what the driver has prepared by name and knows of: settings, roles, locks, and so
+ * on. The last statement finds what only the end of the connection removes.
+ */
+const RESET = `CLOSE ALL; SET SESSION AUTHORIZATION DEFAULT; RESET ROLE; RESET ALL; UNLISTEN *; SELECT pg_advisory_unlock_all();
+  DISCARD TEMP; DISCARD SEQUENCES; SELECT FROM pg_prepared_statements WHERE from_sql LIMIT 1`;
+
+/**
+ * Removes what others have left on a connection of our own. Never rejects. False: it cannot be used again. It never can
+ * if it is not our own: we do not know what its owner has set.
+ */
+export async function resetSession(client: ClientBase, limits: Limits): Promise<boolean> {
+  if (!prepared.has(client)) return false;
+  try {
+    const reset = { text: RESET, query_timeout: limits.answerMs } as QueryConfig;
+    const results = (await client.query(reset)) as unknown as readonly QueryResult[];
+    if (results.at(-1)?.rowCount !== 0) return false;
+    await prepare(client, limits);
+    return true;
+  } catch {
+    return false;
   }
 }
 

@@ -77,8 +77,9 @@ export class Catalogue {
 
   /**
    * Saves the row of a session that this worker writes. Fenced like an append: a statement that arrives after its
-   * worker was replaced changes nothing. A session that is live changes only columns that no index has
-   * (schema-lists.ts). The row is derived, so nobody waits for the disk.
+   * worker was replaced changes nothing, and neither does one whose records a server that crashed has forgotten: a row
+   * is never ahead of its journal. A session that is live changes only columns that no index has (schema-lists.ts). The
+   * row is derived, so nobody waits for the disk.
    */
   async save(lease: Lease, state: HeadState, mark: Mark): Promise<void> {
     const rows = mark === "live" ? await this.#saveLive(lease, state) : await this.#saveSettled(lease, state, mark);
@@ -100,13 +101,13 @@ export class Catalogue {
       SET live_at = $2, live_written = $3, live_head = $4, live_summary = $5, closed = false, fence = $7
       FROM power, ${schema}.heads AS h
       WHERE c.place = $1 AND c.head <= $4 AND coalesce(c.live_head, 0) <= $4 AND c.fence <= $7
-        AND h.place = c.place AND h.owner = $6 AND h.fence = $7 RETURNING ${this.#newest} AS newest`,
+        AND h.place = c.place AND h.owner = $6 AND h.fence = $7 AND h.head >= $4 RETURNING ${this.#newest} AS newest`,
       [place, stamp, differs(at, stamp), head, jsonb(row), owner, fence],
     );
     return rows;
   }
 
-  /** Nobody brings a settled row up to date later, so the lock waits for a writer who is about to write. */
+  /** A settled row is not looked at again, so this waits for the lock of a writer that is about to change it. */
   async #saveSettled({ place, owner, fence }: Lease, state: HeadState, mark: Mark): Promise<Row[]> {
     const { schema } = this.#database;
     const { at, stamp, head, row } = state;
@@ -159,26 +160,26 @@ export class Catalogue {
     return last && found.length > sessions.length ? { sessions, next: listCursor(last) } : { sessions };
   }
 
-  /** Brings stale rows up to date, as a list does. */
-  async settle(): Promise<void> {
-    await this.#refresh();
+  /** Brings stale rows up to date, as a list does. `freeOnly`: not those of sessions that are being written. */
+  async settle(freeOnly: boolean): Promise<void> {
+    await this.#refresh(freeOnly);
   }
 
   /**
    * Brings stale rows up to date and saves them. Returns those it cannot save: a reader may not, or another worker is
    * saving them. It also settles rows that their writers have left, so that no later list looks at them.
    */
-  async #refresh(): Promise<Found[]> {
+  async #refresh(freeOnly = false): Promise<Found[]> {
     const { schema } = this.#database;
     const isLeft = `NOT EXISTS (SELECT FROM ${schema}.workers AS w WHERE w.owner = h.owner AND w.expires > now())`;
     const { rows } = await this.#database.query(
       "list sessions",
       `SELECT c.place, c.id, c.at, c.written, c.head, c.closed, c.summary::text, h.holder, ${heldOf(schema)}, h.head AS newest, ${isLeft} AS left, h.trashed IS NOT NULL AS trashed
-      FROM ${unsettled(schema)} AS c JOIN ${schema}.heads AS h USING (place) WHERE h.head > c.head
+      FROM ${unsettled(schema)} AS c JOIN ${schema}.heads AS h USING (place) WHERE h.head <> c.head
       UNION ALL (SELECT c.place, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, true, NULL
       FROM ${unsettled(schema)} AS c JOIN ${schema}.heads AS h USING (place) WHERE h.head = c.head AND ${isLeft} LIMIT ${SETTLED_MAX})`,
     );
-    const stale = rows.filter((row) => row["newest"] !== null);
+    const stale = rows.filter((row) => row["newest"] !== null && !(freeOnly && row["held"] === true));
     const unsaved: Found[] = [];
     for (let first = 0; first < stale.length; first += TOGETHER) {
       const carried = await this.#bringUpToDate(stale.slice(first, first + TOGETHER));
@@ -208,16 +209,23 @@ export class Catalogue {
     );
   }
 
-  /** Applies all later lines. A row that is too far behind to be read together with the others is read alone. */
+  /**
+   * Applies all later lines. A row that is too far behind to be read together with the others is read alone. Workers of
+   * earlier versions left rows ahead of their journal when the server crashed: such a row starts again.
+   */
   async #bringUpToDate(rows: readonly Row[]): Promise<Found[]> {
-    const behind = rows.map((row) => ({ row: listedOf(row), newest: Number(row["newest"]) }));
-    const stretches = behind.map(({ row: { place, head }, newest }) => ({ place, from: head + 1, to: newest }));
-    const together = await this.#lines.together(stretches);
+    const stale = rows.map((given) => {
+      const row = listedOf(given);
+      const to = Number(given["newest"]);
+      const saved = row.head > to ? null : row;
+      return { row, saved, place: row.place, from: (saved?.head ?? 0) + 1, to };
+    });
+    const together = await this.#lines.together(stale);
     const carried: Found[] = [];
-    for (const { row, newest } of behind) {
-      const fold = new RowFold(row, this.#summariser);
-      const known = together.get(row.place);
-      const chunks = known ? [known] : this.#lines.read(row.place, row.head + 1, newest);
+    for (const { row, saved, place, from, to } of stale) {
+      const fold = new RowFold(saved, this.#summariser);
+      const known = together.get(place);
+      const chunks = known ? [known] : this.#lines.read(place, from, to);
       for await (const lines of chunks) for (const line of lines) fold.add(line.seq, recordOf(line));
       carried.push({ ...row, ...fold.row });
     }
@@ -235,7 +243,8 @@ export class Catalogue {
       `WITH ${this.#database.noWait}, free AS (SELECT place FROM ${schema}.catalogue, power WHERE place = ANY ($1::uuid[]) FOR UPDATE OF catalogue SKIP LOCKED)
       UPDATE ${schema}.catalogue AS c SET live_at = s.at, live_written = s.written, live_head = s.head, live_summary = s.summary::jsonb
       FROM free JOIN unnest($1::uuid[], $2::text[], $3::text[], $4::bigint[], $5::text[]) AS s (place, at, written, head, summary) USING (place)
-      WHERE c.place = s.place AND NOT c.closed AND greatest(c.head, c.live_head) < s.head RETURNING c.place`,
+        JOIN ${schema}.heads AS h USING (place)
+      WHERE c.place = s.place AND NOT c.closed AND s.head <= h.head AND (greatest(c.head, c.live_head) < s.head OR c.live_head > h.head) RETURNING c.place`,
       [
         rows.map(({ place }) => place),
         rows.map(({ stamp }) => stamp),
@@ -253,7 +262,7 @@ export class Catalogue {
     const saved = await this.#attempt(
       `WITH ${this.#database.noWait}, alone AS (SELECT place FROM ${schema}.heads, power WHERE place = $1 AND head = $3 FOR SHARE OF heads)
       UPDATE ${schema}.catalogue AS c SET at = $2, written = $5, head = $3, summary = $4, closed = true, unclosed_head = NULL, ${NOT_LIVE}
-      FROM alone WHERE c.place = alone.place AND greatest(c.head, c.live_head) < $3 RETURNING c.place`,
+      FROM alone WHERE c.place = alone.place AND greatest(c.head, c.live_head) <> $3 RETURNING c.place`,
       [place, stamp, head, jsonb(summary), differs(at, stamp)],
     );
     return saved !== null && saved.length === 1;

@@ -12,13 +12,21 @@ export interface ClaimFilter {
   /** The program that created the session. */
   readonly app?: string;
   readonly cwd?: string;
-  /** Only sessions last written at least this long ago, in milliseconds. Default: 0. */
+  /**
+   * Only sessions last written at least this long ago, in milliseconds. Default: 0. The time is that of the worker that
+   * wrote; one in the future tells no age, and counts as long ago.
+   */
   readonly olderThanMs?: number;
   /**
    * Only sessions last written within this time, in milliseconds. Default: a day, so that a new fleet does not finish
    * everything that was ever interrupted. Infinity: all.
    */
   readonly youngerThanMs?: number;
+  /**
+   * Also claim turns that the application ended as failed (`turn.fail`) or that somebody aborted (`turn.abort`).
+   * Default: only turns cut off by the death, a signal or the shutdown of their worker.
+   */
+  readonly ended?: boolean;
 }
 
 export interface ClaimRules {
@@ -87,14 +95,20 @@ export class Claims {
 
   #reserveStatement(filter: ClaimFilter, { maxTries, backoffMs, backoffMaxMs }: ClaimRules): [string, unknown[]] {
     const { schema } = this.#database;
-    const { labels, app, cwd, olderThanMs = 0, youngerThanMs = DAY_MS } = filter;
+    const { labels, app, cwd, olderThanMs = 0, youngerThanMs = DAY_MS, ended = false } = filter;
     const values: unknown[] = [];
     const value = (given: unknown, type: string): string => `$${values.push(given)}::${type}`;
     const members = { ...(app === undefined ? {} : { app }), ...(cwd === undefined ? {} : { cwd }) };
     const wanted = { ...members, ...(labels === undefined ? {} : { labels: { ...labels } }) };
     const conditions = [`c.summary @> ${value(jsonb(wanted), "jsonb")}`];
-    if (olderThanMs > 0) conditions.push(`c.at <= ${ago(value(olderThanMs, "float8"))}`);
+    // `at` is the order of lists, which follows the clock that is furthest ahead.
+    const written = "coalesce(c.written, c.at)";
+    if (olderThanMs > 0)
+      conditions.push(`(${written} <= ${ago(value(olderThanMs, "float8"))} OR ${written} > ${ago(String(-AHEAD_MS))})`);
     if (youngerThanMs !== Number.POSITIVE_INFINITY) conditions.push(`c.at >= ${ago(value(youngerThanMs, "float8"))}`);
+    // Those that were ended on purpose are not even looked at: they may be many, and are the oldest.
+    if (!ended) conditions.push("c.summary -> 'ended' IS NULL");
+    const passedHead = ended ? "k.passed_ended_head" : "k.passed_head";
     const owner = value(this.#owner, "uuid");
     const holder = value(JSON.stringify(newHolder(this.#app)), "jsonb");
     const max = value(maxTries, "integer");
@@ -112,7 +126,7 @@ export class Claims {
         WHERE c.head = h.head AND h.trashed IS NULL
           AND c.summary ->> 'parentSession' IS NULL AND c.summary ->> 'turns' IS NOT NULL AND ${conditions.join(" AND ")}
           AND (k.place IS NULL OR k.turn <> c.summary ->> 'turns' OR (k.due <= now() AND k.gave_up IS NULL))
-          AND k.passed_head IS DISTINCT FROM h.head
+          AND ${passedHead} IS DISTINCT FROM h.head
           AND (h.owner IS NULL OR NOT EXISTS (SELECT FROM alive WHERE alive.owner = h.owner))
         ORDER BY CASE WHEN k.turn = c.summary ->> 'turns' THEN ${stampOf("k.due")} ELSE c.at END, h.place
         LIMIT 1 FOR UPDATE OF h SKIP LOCKED
@@ -148,12 +162,13 @@ export class Claims {
     );
   }
 
-  /** There is nothing to do in the session, until it is written to again. */
-  async pass(reserved: Reserved): Promise<void> {
+  /** There is nothing to do in the session until it is written to again. `ended`: not even for who asks for those. */
+  async pass(reserved: Reserved, ended: boolean): Promise<void> {
     await this.#update(
       reserved,
-      (where) => `UPDATE ${this.#database.schema}.claims AS k SET tries = 0, passed_head = $4, error = NULL ${where}`,
-      [reserved.head],
+      (where) =>
+        `UPDATE ${this.#database.schema}.claims AS k SET tries = 0, due = now(), passed_head = $4, passed_ended_head = $5, error = NULL ${where}`,
+      [reserved.head, ended ? reserved.head : null],
     );
   }
 
@@ -174,14 +189,19 @@ export class Claims {
     return rows[0]?.["gave_up"] != null;
   }
 
-  /** Sessions that the fleet has tried to finish at least once, those it has given up on first. */
+  /**
+   * Sessions that the fleet has tried to finish at least once, those it has given up on first. Not those whose turn is
+   * over: somebody may have finished it without the fleet.
+   */
   async failures(): Promise<FailedClaim[]> {
     const { schema } = this.#database;
     const { rows } = await this.#database.query(
       "list the claims",
       `SELECT h.id, k.tries, k.holder, ${stampOf("k.claimed")} AS claimed, CASE WHEN k.gave_up IS NULL THEN ${stampOf("k.due")} END AS due, k.error
       FROM ${schema}.claims AS k JOIN ${schema}.heads AS h USING (place)
-      WHERE h.trashed IS NULL AND k.tries > 0 AND k.passed_head IS NULL ORDER BY k.gave_up DESC NULLS LAST, k.due, h.id`,
+        JOIN (SELECT place, summary FROM ${settled(schema)} AS s UNION ALL SELECT place, summary FROM ${unsettled(schema)} AS u) AS c USING (place)
+      WHERE h.trashed IS NULL AND k.tries > 0 AND c.summary ->> 'turns' = k.turn AND c.summary ->> 'state' IN ('open', 'cut')
+      ORDER BY k.gave_up DESC NULLS LAST, k.due, h.id`,
     );
     return rows.map((row) => {
       const { app, host, pid } = holderOf(row);
@@ -225,10 +245,12 @@ export class Claims {
 }
 
 const DAY_MS = 24 * 3600 * 1000;
+/** A session that was written this far in the future was written by a clock that is wrong. */
+const AHEAD_MS = 60_000;
 
 /** Those of these rows whose last turn did not complete. */
 function unfinished(rows: string): string {
-  return `SELECT place, at, head, summary FROM ${rows} AS r WHERE r.summary @> '{"state":"open"}' OR r.summary @> '{"state":"cut"}'`;
+  return `SELECT place, at, written, head, summary FROM ${rows} AS r WHERE r.summary @> '{"state":"open"}' OR r.summary @> '{"state":"cut"}'`;
 }
 
 /** A time as records have it. */

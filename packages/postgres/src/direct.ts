@@ -5,12 +5,9 @@ import type { Row } from "./database.ts";
 import { isGivenUp } from "./failure.ts";
 import { destroy } from "./pools.ts";
 
-/** One channel for all sessions of a store; the payload names those that have grown (S27). */
-const CHANNEL = "holdfast";
-/** The limit of a notification, with some margin. */
-const PAYLOAD_CHARACTERS_MAX = 7000;
-/** Appends within this time share one notification. */
+/** Appends within this time share one notification, and all sessions that grow meanwhile share one statement. */
 const TELL_MS = 20;
+const TOLD_MAX = 1000;
 /**
  * Short for the first minute: a worker without its lock may lose its leases while the server is up. Longer if the
  * server stays away.
@@ -51,23 +48,24 @@ export interface DirectOptions {
   readonly onNews: (id: string | null) => void;
   /** Reports whether the lock is held. */
   readonly onState: (isConnected: boolean) => void;
-  /** Sends a notification while this connection is down. */
-  readonly notifyThroughPool: (channel: string, payload: string) => Promise<void>;
+  /** Sends notifications while this connection is down. */
+  readonly notifyThroughPool: (text: string, values: unknown[]) => Promise<unknown>;
 }
 
 /**
  * A worker's direct connection to the server. It is always idle, so when it ends, others know at once that the worker
- * is gone: it holds one advisory lock, which shows that the worker's leases are held (S26). While anybody follows, it
- * also receives notifications of what others write. It reconnects by itself; meanwhile, leases are held by their expiry
- * time only, and followers poll.
+ * is gone: it holds one advisory lock, which shows that the worker's leases are held (S26). It also receives
+ * notifications of what others write to the sessions that are followed here. It reconnects by itself; meanwhile, leases
+ * are held by their expiry time only, and followers poll.
  */
 export class Direct {
   readonly #options: DirectOptions;
   #client: Client | null = null;
-  readonly #grown = new Map<string, number>();
+  readonly #grown = new Set<string>();
   #tellTimer: NodeJS.Timeout | null = null;
-  #isFollowed = false;
-  #isListening = false;
+  readonly #followed = new Set<string>();
+  /** The sessions to whose channels this connection listens, or is about to. */
+  readonly #heard = new Set<string>();
   #unlistenTimer: NodeJS.Timeout | null = null;
   #usedAt = 0;
   #probeTimer: NodeJS.Timeout | null = null;
@@ -125,10 +123,10 @@ export class Direct {
     }
   }
 
-  /** Notifies all workers, soon, that a session has grown to this seq. */
-  tell(id: string, head: number): void {
+  /** Notifies all who follow the session, soon, that it has grown. */
+  tell(id: string): void {
     if (this.#closing.signal.aborted) return;
-    this.#grown.set(id, head);
+    this.#grown.add(id);
     this.#tellTimer ??= setTimeout(() => {
       this.#tellTimer = null;
       this.#sendSoon();
@@ -136,13 +134,12 @@ export class Direct {
     this.#tellTimer.unref();
   }
 
-  /** Whether anybody here wants to hear what others write. Each notification wakes every connection that listens. */
-  setFollowed(isFollowed: boolean): void {
-    this.#isFollowed = isFollowed;
-    if (this.#unlistenTimer) clearTimeout(this.#unlistenTimer);
-    this.#unlistenTimer = null;
-    if (isFollowed) void this.#listen();
-    else this.#unlistenTimer = setTimeout(() => void this.#unlisten(), UNLISTEN_MS).unref();
+  /** Whether anybody here wants to hear what others write to this session. */
+  setFollowed(id: string, isFollowed: boolean): void {
+    if (isFollowed) this.#followed.add(id);
+    else this.#followed.delete(id);
+    if (isFollowed) void this.#listen([id]);
+    else this.#unlistenTimer ??= setTimeout(() => void this.#unlisten(), UNLISTEN_MS).unref();
   }
 
   /**
@@ -173,14 +170,15 @@ export class Direct {
   }
 
   /** Never rejects: without notifications, followers poll. */
-  async #listen(): Promise<void> {
+  async #listen(ids: readonly string[]): Promise<void> {
     const client = this.#client;
-    if (!client || this.#isListening) return;
-    this.#isListening = true;
+    const unheard = ids.filter((id) => !this.#heard.has(id));
+    if (!client || unheard.length === 0) return;
+    for (const id of unheard) this.#heard.add(id);
     try {
-      await this.#query(client, `LISTEN ${CHANNEL}`);
+      await this.#query(client, listenStatements("LISTEN", unheard));
       // Sessions may have grown before it took effect.
-      this.#options.onNews(null);
+      for (const id of unheard) this.#options.onNews(id);
     } catch {
       // The connection is gone; its error listener reconnects.
     }
@@ -189,10 +187,11 @@ export class Direct {
   async #unlisten(): Promise<void> {
     this.#unlistenTimer = null;
     const client = this.#client;
-    if (!client || !this.#isListening || this.#isFollowed) return;
-    this.#isListening = false;
+    const left = [...this.#heard].filter((id) => !this.#followed.has(id));
+    if (!client || left.length === 0) return;
+    for (const id of left) this.#heard.delete(id);
     try {
-      await this.#query(client, `UNLISTEN ${CHANNEL}`);
+      await this.#query(client, listenStatements("UNLISTEN", left));
     } catch {
       // The same.
     }
@@ -207,15 +206,14 @@ export class Direct {
   /** Never rejects: followers poll as well, so a lost notification only makes them late. */
   async #send(): Promise<void> {
     while (this.#grown.size > 0) {
-      const payloads = payloadsOf(this.#options.schema, this.#grown);
-      this.#grown.clear();
-      for (const payload of payloads) {
-        try {
-          const sent = this.query("SELECT pg_notify($1, $2)", [CHANNEL, payload], NOTIFY_MS);
-          await (sent ?? this.#options.notifyThroughPool(CHANNEL, payload));
-        } catch {
-          // The connection is gone; its error listener reconnects.
-        }
+      const told = [...this.#grown].slice(0, TOLD_MAX);
+      for (const id of told) this.#grown.delete(id);
+      const text = "SELECT pg_notify(channel, $2) FROM unnest($1::text[]) AS channel";
+      const values = [told.map(channelOf), this.#options.schema];
+      try {
+        await (this.query(text, values, NOTIFY_MS) ?? this.#options.notifyThroughPool(text, values));
+      } catch {
+        // The connection is gone; its error listener reconnects.
       }
     }
   }
@@ -236,17 +234,13 @@ export class Direct {
     // The listener stays: a connection can report its end more than once.
     client.on("error", onLost);
     client.on("end", onLost);
-    client.on("notification", ({ payload = "" }) => {
-      const [of, ...grown] = payload.split(" ");
-      if (of !== encodeURIComponent(schema)) return;
-      for (const one of grown) onNews(one.slice(0, one.lastIndexOf(":")));
+    client.on("notification", ({ channel, payload }) => {
+      if (payload === schema) onNews(channel.slice(CHANNEL.length));
     });
     try {
       await this.#assertDirect(client);
       const columns = Object.entries(SETTINGS).map(([name, value]) => `set_config('${name}', '${value}', false)`);
       await this.#query(client, `SELECT ${columns.join(", ")}`);
-      this.#isListening = this.#isFollowed;
-      if (this.#isListening) await this.#query(client, `LISTEN ${CHANNEL}`);
       // Waits while another worker tests whether this one is alive.
       await this.#query(client, "SELECT pg_advisory_lock($1)", [String(lock)]);
     } catch (error) {
@@ -256,8 +250,8 @@ export class Direct {
     if (isLost) throw new Error("Connection terminated unexpectedly");
     this.#client = client;
     onState(true);
-    // Somebody has begun to follow meanwhile.
-    if (this.#isFollowed) void this.#listen();
+    this.#heard.clear();
+    void this.#listen([...this.#followed]);
     this.#probe(client, onLost);
   }
 
@@ -342,19 +336,13 @@ export class Direct {
   }
 }
 
-/** `schema id:head id:head …`, as many in each payload as fit. The name is encoded, because it may contain spaces. */
-function payloadsOf(schema: string, grown: ReadonlyMap<string, number>): string[] {
-  const name = encodeURIComponent(schema);
-  const payloads: string[] = [];
-  let payload = name;
-  for (const [id, head] of grown) {
-    const one = ` ${id}:${head}`;
-    if (payload.length + one.length > PAYLOAD_CHARACTERS_MAX) {
-      payloads.push(payload);
-      payload = name;
-    }
-    payload += one;
-  }
-  payloads.push(payload);
-  return payloads;
+/** Each session has a channel, so that nobody hears of the others. The payload is the schema: ids can be in several. */
+const CHANNEL = "holdfast_";
+
+function channelOf(id: string): string {
+  return `${CHANNEL}${id}`;
+}
+
+function listenStatements(what: "LISTEN" | "UNLISTEN", ids: readonly string[]): string {
+  return ids.map((id) => `${what} "${channelOf(id)}"`).join("; ");
 }

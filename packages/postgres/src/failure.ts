@@ -7,6 +7,7 @@ const PASSING_STATES = new Set([
   "40001", // serialization_failure
   "40P01", // deadlock_detected
   "25P04", // transaction_timeout: ended because nobody was waiting any more
+  "26000", // invalid_sql_statement_name: the application has deallocated ours; another connection prepares it again
   "25006", // read_only_sql_transaction: a standby that is not yet the primary
   "53300", // too_many_connections
   "55P03", // lock_not_available: another statement holds the row, perhaps an earlier attempt of ours
@@ -100,8 +101,23 @@ export function databaseFailure(error: unknown, what: string, name: string): Hol
       { database: name, state },
       error,
     );
-  if (state === "53100" || state === "53200" || state === "54000")
-    return fail("STORE_FULL", "the database has no space left", "Free some space and try again.");
+  if (state === "53100") return fail("STORE_FULL", "the database has no space left", "Free some space and try again.");
+  if (state === "54000")
+    return fail("STORE_FULL", "the database has reached a limit of PostgreSQL", "Its message says which.");
+  if (state === "53200")
+    return fail("STORE_IO", "the database server is out of memory", "Free some memory on the server and try again.");
+  if (state === "53300")
+    return fail(
+      "STORE_IO",
+      "the database server has no connection left",
+      'Use fewer workers or "connections", put a pooler in front, or raise "max_connections".',
+    );
+  if (state.startsWith("53"))
+    return fail(
+      "STORE_IO",
+      "the database server has reached a limit of its configuration",
+      "Raise the limit that its message names, and try again.",
+    );
   if (/sslmode=verify-ca requires/.test(said))
     return fail(
       "STORE_URL_INVALID",
@@ -147,11 +163,11 @@ export function outcomeUnknown(session: string, durable: number, cause: unknown)
   return new HoldfastError("SYNC_FAILED", message, { session, durable }, cause);
 }
 
-/** After a fail-over or a restore, the server lacks acknowledged records. */
+/** After a crash, a fail-over or a restore, the server lacks acknowledged records. */
 export function headMovedBack(session: string, expected: number, found: number): HoldfastError {
   const message =
-    `The database has session ${session} only up to record ${found}, but record ${expected} was acknowledged: a fail-over or a restore brought back an older state. This append was not written. ` +
-    "Open the session again to continue from what is there. To lose nothing in a fail-over, use a synchronous standby (docs/guides/many-machines.md).";
+    `The database has session ${session} only up to record ${found}, but record ${expected} was acknowledged: a crash of the server, a fail-over or a restore brought back an older state. Nothing was written after it. ` +
+    'Open the session again to continue from what is there. To lose nothing, use durability "power" and a synchronous standby (docs/guides/many-machines.md).';
   return new HoldfastError("FILE_REPLACED", message, { session, expected, found });
 }
 

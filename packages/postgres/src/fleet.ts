@@ -2,6 +2,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { errorKind, type Interruption, isHoldfastError, type OpenOptions, type Session, type Store } from "holdfast";
 import type { ClaimFilter, ClaimRules, Claims, Reserved } from "./claims.ts";
 import type { Metrics } from "./metrics.ts";
+import { AGE_MS_MAX, checkNumbers, count, duration, TIMER_MS_MAX } from "./options.ts";
 
 const MAX_TRIES = 5;
 const BACKOFF_MS = 2000;
@@ -11,13 +12,21 @@ const POLL_MS = 10_000;
 /** A session that turns out to be in use is left alone for this long. */
 const BUSY_MS = 1000;
 
+const CLAIM_NUMBERS = {
+  olderThanMs: duration(AGE_MS_MAX),
+  youngerThanMs: { ...duration(AGE_MS_MAX), endless: true },
+  maxTries: count(1),
+  backoffMs: duration(AGE_MS_MAX),
+  backoffMaxMs: duration(AGE_MS_MAX),
+} as const;
+const WORK_NUMBERS = {
+  concurrency: { ...count(1), endless: true },
+  // It is varied by half.
+  pollMs: duration(Math.floor(TIMER_MS_MAX / 1.5)),
+} as const;
+
 /** Which sessions to claim, and how often to try. */
 export interface ClaimOptions<M = unknown> extends ClaimFilter {
-  /**
-   * Also claim turns that the application ended as failed (`turn.fail`) or that somebody aborted (`turn.abort`).
-   * Default: only turns cut off by the death, a signal or the shutdown of their worker.
-   */
-  readonly ended?: boolean;
   /** How often a turn is tried before the fleet gives up on it. Default: 5. */
   readonly maxTries?: number;
   /** The pause after the first failed try; it doubles with each. Default: 2 seconds. */
@@ -84,11 +93,13 @@ export class Fleet {
   }
 
   async claimNext<M>(options: ClaimOptions<M>, finish: Finish<M>): Promise<ClaimResult | null> {
+    checkNumbers("claimNext", options, CLAIM_NUMBERS);
     const opened = await this.#open(options);
     return opened && this.#finish(opened, options, finish);
   }
 
   async work<M>(options: WorkOptions<M>, finish: Finish<M>): Promise<void> {
+    checkNumbers("work", options, { ...CLAIM_NUMBERS, ...WORK_NUMBERS });
     const { signal, concurrency = 1, pollMs = POLL_MS, onResult, onError } = options;
     const running = new Set<Promise<void>>();
     let fault: { readonly error: unknown } | null = null;
@@ -132,12 +143,13 @@ export class Fleet {
         await this.#notOpened(reserved, error, rules);
         continue;
       }
-      if (isWanted(session.interruption, options.ended === true)) {
+      const { interruption } = session;
+      if (isWanted(interruption, options.ended === true)) {
         this.#metrics.count("claims");
         return { session, reserved };
       }
       await session.close();
-      await this.#claims.pass(reserved);
+      await this.#claims.pass(reserved, !isWanted(interruption, true));
     }
     return null;
   }
@@ -146,8 +158,11 @@ export class Fleet {
   async #notOpened(reserved: Reserved, error: unknown, rules: ClaimRules): Promise<void> {
     if (isHoldfastError(error, "SESSION_BUSY")) return this.#claims.giveBack(reserved, BUSY_MS);
     if (isHoldfastError(error, "SESSION_NOT_FOUND")) return this.#claims.forget(reserved);
-    // The server is away: the claim is due again after its pause.
-    if (isHoldfastError(error, "STORE_CLOSED", "STORE_IO", "STORE_FULL", "SYNC_FAILED")) throw error;
+    if (isHoldfastError(error, "STORE_CLOSED", "STORE_IO", "STORE_FULL", "SYNC_FAILED")) {
+      // The server is away, which does not count as a try. If it stays away, the claim is due after its pause.
+      await this.#claims.giveBack(reserved, rules.backoffMs).catch(() => undefined);
+      throw error;
+    }
     await this.#claims.fail(reserved, error, rules);
   }
 

@@ -8,26 +8,31 @@ const POLL_MS = 1000;
 
 /** Followers of this store's sessions, in this process. */
 export class PostgresFollowers {
-  readonly #wakes = new Map<Wake, string>();
-  readonly #onFollowed: (isFollowed: boolean) => void;
+  readonly #wakes = new Map<string, Set<Wake>>();
+  readonly #onFollowed: (id: string, isFollowed: boolean) => void;
 
-  /** `onFollowed` is called when the first follower comes, and when the last one leaves. */
-  constructor(onFollowed: (isFollowed: boolean) => void) {
+  /** `onFollowed` is called when the first follower of a session comes, and when the last one leaves. */
+  constructor(onFollowed: (id: string, isFollowed: boolean) => void) {
     this.#onFollowed = onFollowed;
   }
 
   add(id: string, wake: Wake): void {
-    this.#wakes.set(wake, id);
-    if (this.#wakes.size === 1) this.#onFollowed(true);
+    const wakes = this.#wakes.get(id) ?? new Set();
+    this.#wakes.set(id, wakes.add(wake));
+    if (wakes.size === 1) this.#onFollowed(id, true);
   }
 
-  remove(wake: Wake): void {
-    if (this.#wakes.delete(wake) && this.#wakes.size === 0) this.#onFollowed(false);
+  remove(id: string, wake: Wake): void {
+    const wakes = this.#wakes.get(id);
+    if (!wakes?.delete(wake) || wakes.size > 0) return;
+    this.#wakes.delete(id);
+    this.#onFollowed(id, false);
   }
 
   /** This session has changed; null: any may have. */
   wake(id: string | null): void {
-    for (const [wake, of] of this.#wakes) if (id === null || of === id) wake.up();
+    const changed = id === null ? [...this.#wakes.values()] : [this.#wakes.get(id) ?? []];
+    for (const wakes of changed) for (const wake of wakes) wake.up();
   }
 }
 
@@ -72,7 +77,9 @@ export async function* followSession(
       if (seen !== null && newest < last) throw cursorStale(id, seen);
       // A new session with the same id has its own writer.
       const to = isThere ? Math.min(newest, source.acknowledged(id)) : newest;
-      for await (const some of lines.read(place, seen === null || to <= last ? last + 1 : last, to)) {
+      // With the line before them, to see that it is still the same.
+      const unread = to > last ? lines.read(place, seen === null ? last + 1 : last, to) : [];
+      for await (const some of unread) {
         if (seen !== null && some[0] && some[0].seq <= last && crcIn(some[0].bytes) !== lastCrc)
           throw cursorStale(id, seen);
         for (const line of some) {
@@ -91,7 +98,7 @@ export async function* followSession(
     // The store closed during the read.
     if (!(signal?.aborted && isHoldfastError(error))) throw error;
   } finally {
-    followers.remove(wake);
+    followers.remove(id, wake);
     wake.end();
   }
 }

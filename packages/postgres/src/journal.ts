@@ -45,7 +45,7 @@ export interface JournalParts extends JournalBaseParts {
   readonly startSegment: boolean;
   /** How long to retry an append while the server is away. */
   readonly patienceMs: number;
-  readonly onAcknowledged: (head: number) => void;
+  readonly onAcknowledged: () => void;
   /** Returns the lease. `isAway`: the server did not answer just now. */
   readonly release: (isAway: boolean) => Promise<void>;
 }
@@ -157,7 +157,9 @@ export class PostgresJournal extends JournalBase {
   async flush(): Promise<void> {
     await this.#settled();
     this.assertNotFailed();
-    await this.#makeDurable();
+    // Closing checks it with its mark.
+    if (this.#isBehind || !this.isClosing) await this.#confirm();
+    this.assertNotFailed();
   }
 
   epoch(build: () => readonly NewRecord[], options: Pick<JournalAppendOptions, "key"> = {}): Promise<JournalAppended> {
@@ -214,8 +216,8 @@ export class PostgresJournal extends JournalBase {
       await this.#tidying;
       if (!this.failure && this.hasWritten) {
         // The `closed` mark covers everything before it, so that must be durable first.
-        await this.#makeDurable();
-        await this.#writeClosed();
+        if (this.#isBehind) await this.#confirm();
+        if (!this.failure) await this.#writeClosed();
       }
     } catch (error) {
       isAway = true;
@@ -280,7 +282,9 @@ export class PostgresJournal extends JournalBase {
   /** Answers a repeated key. The first append with it may have asked for less than this one. */
   async #again(known: JournalAppended | Promise<JournalAppended>, durability: Durability): Promise<JournalAppended> {
     const appended = await known;
-    if (durability !== "process" && this.ledger.durable < appended.last) await this.#makeDurable();
+    if (durability === "process") return appended;
+    await this.#confirm();
+    this.assertNotFailed();
     return appended;
   }
 
@@ -362,7 +366,7 @@ export class PostgresJournal extends JournalBase {
     if (batch.durability !== "process") this.ledger.setDurable(batch.headState.head);
     batch.resolve(this.ledger);
     this.#parts.database.metrics.appended(batch);
-    this.#parts.onAcknowledged(batch.headState.head);
+    this.#parts.onAcknowledged();
   }
 
   /**
@@ -400,7 +404,8 @@ export class PostgresJournal extends JournalBase {
   }
 
   /** True: it is written. False: it is not, and may be sent again. Throws if it never can be. */
-  async #isWritten({ lease, head, count, lines, durability }: Write): Promise<boolean> {
+  async #isWritten(write: Write): Promise<boolean> {
+    const { lease, head, count, lines, durability } = write;
     const { leases } = this.#parts;
     try {
       const found = await leases.inspect(lease);
@@ -408,9 +413,10 @@ export class PostgresJournal extends JournalBase {
       const line = await this.#parts.lines.one(lease.place, head + count);
       // Nobody else writes a line with the same checksum there.
       if (line?.equals(lines.subarray(lines.lastIndexOf("\n") + 1))) {
+        if (durability === "process") return true;
         // The backend may have been terminated before it waited for the disk or a standby.
-        if (durability !== "process") await leases.sync();
-        return true;
+        const durable = await leases.makeDurable(lease);
+        return durable && durable.head >= head + count ? true : await this.#isWritten(write);
       }
       throw found?.isOurs && found.head < head ? headMovedBack(this.id, head, found.head) : leaseLost(this.id);
     } catch (error) {
@@ -419,12 +425,23 @@ export class PostgresJournal extends JournalBase {
     }
   }
 
-  /** A synchronous commit brings everything before it to the disk. */
-  async #makeDurable(): Promise<void> {
+  get #isBehind(): boolean {
+    return this.ledger.durable < this.head;
+  }
+
+  /**
+   * Makes everything acknowledged durable. Fails the journal if the server lacks it: it may have crashed, or another
+   * one may have taken its place. Throws STORE_IO.
+   */
+  async #confirm(): Promise<void> {
+    // What it has only read was durable when it was opened.
+    if (!this.hasWritten) return;
     const { head } = this;
-    if (this.ledger.durable >= head) return;
-    await this.#parts.leases.sync();
-    this.ledger.setDurable(head);
+    const { leases, lease } = this.#parts;
+    const found = await (this.#isBehind ? leases.makeDurable(lease) : leases.inspect(lease));
+    if (!found?.isOurs) this.fail(leaseLost(this.id));
+    else if (found.head < head) this.fail(headMovedBack(this.id, head, found.head));
+    else this.ledger.setDurable(head);
   }
 
   #background(): void {
@@ -457,8 +474,10 @@ export class PostgresJournal extends JournalBase {
     // Before it is sent: an append that comes now is sent before the row is settled, or unsettles it.
     if (isLeft) this.#mayBeSettled = true;
     try {
+      // First: what a crash of the server has taken must not appear in lists.
+      if (this.#isBehind) await this.#confirm();
+      if (this.failure) return;
       await catalogue.save(lease, this.#acknowledged, isLeft ? "left" : "live");
-      await this.#makeDurable();
       this.#background();
     } catch (error) {
       if (!isHoldfastError(error)) throw error;

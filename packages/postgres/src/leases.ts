@@ -85,6 +85,7 @@ export class Leases {
   readonly owner: string;
   readonly #database: Database;
   readonly #beats: Database;
+  readonly #now: () => number;
   readonly #leaseMs: number;
   /**
    * By id: sessions that this worker has, is taking or is giving back. Any other lease in its name is left over from a
@@ -115,7 +116,9 @@ export class Leases {
   #closed = false;
 
   /** `beats`: the same database, with connections that no append uses. */
-  constructor(database: Database, beats: Database, owner: string, leaseMs = LEASE_MS) {
+  /** `now`: the clock of the store's records. */
+  constructor(database: Database, beats: Database, owner: string, leaseMs = LEASE_MS, now: () => number = Date.now) {
+    this.#now = now;
     this.#database = database;
     this.#beats = beats;
     this.owner = owner;
@@ -260,9 +263,13 @@ export class Leases {
     return rows[0] ? { isOurs: rows[0]["ours"] === true, head: Number(rows[0]["head"]) } : null;
   }
 
-  /** Makes everything committed before durable (`SharedSync`). Throws STORE_IO. */
-  sync(): Promise<void> {
-    return this.#sync.run();
+  /**
+   * Makes everything committed before durable (`SharedSync`), and returns what is there of this session then: the
+   * server may have crashed in between, and have lost what it had committed. Throws STORE_IO.
+   */
+  async makeDurable(lease: Lease): Promise<{ readonly isOurs: boolean; readonly head: number } | null> {
+    await this.#sync.run();
+    return this.inspect(lease);
   }
 
   async close(): Promise<void> {
@@ -321,7 +328,7 @@ export class Leases {
           AND (h.owner IS NULL OR h.owner = $2 OR NOT EXISTS (SELECT FROM ${schema}.workers AS w WHERE w.owner = h.owner AND w.expires > now())
             ${from === null ? "" : `OR (h.owner = $5 AND ${isFree(schema)})`})
         RETURNING h.place, h.fence, h.head`,
-        [id, this.owner, JSON.stringify(newHolder(app)), attempt, ...(from === null ? [] : [from])],
+        [id, this.owner, JSON.stringify(newHolder(app, this.#now())), attempt, ...(from === null ? [] : [from])],
       );
     const { rows } = await this.#database.retry("take the lease", () =>
       send().catch((error: unknown) => {
@@ -443,8 +450,8 @@ export class Leases {
   }
 }
 
-export function newHolder(app: string): Holder {
-  return { pid: process.pid, host: hostname(), app: displayName(app), since: new Date().toISOString() };
+export function newHolder(app: string, nowMs: number = Date.now()): Holder {
+  return { pid: process.pid, host: hostname(), app: displayName(app), since: new Date(nowMs).toISOString() };
 }
 
 /** A name for people, without characters that the database cannot store. */

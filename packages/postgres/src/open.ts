@@ -2,6 +2,7 @@ import type { JournalStore, JournalStoreOptions } from "holdfast/store";
 import type pg from "pg";
 import { type Address, parseAddress, quoteName, resolveAddress } from "./address.ts";
 import { Database } from "./database.ts";
+import { checkNumbers, count, duration } from "./options.ts";
 import { MONTHS_AHEAD } from "./partitions.ts";
 import { makePool, tolerate } from "./pools.ts";
 import { migrate, type Server } from "./schema.ts";
@@ -39,20 +40,28 @@ const PATIENCE_MS = 30_000;
 const FIRST_PATIENCE_MS = 5000;
 const ANSWER_MS = 10_000;
 const CONNECTIONS = 6;
+const NUMBERS = {
+  leaseMs: duration(undefined, 1),
+  patienceMs: duration(),
+  // Longer statements have six times as long.
+  answerMs: duration(600_000, 1),
+  connections: count(1),
+  // Ten years: no partition is made for a later month.
+  monthsAhead: count(0, 120),
+  upkeepMs: duration(),
+} as const;
 
 /**
  * Opens a store in a PostgreSQL database, by its address or with an existing pool. With a pool, pass `directUrl` too,
  * or leases are only freed by time. Creates the tables if they do not exist. Throws STORE_URL_INVALID, STORE_FORBIDDEN,
- * STORE_IO, FORMAT_NEWER, SERVER_UNSUPPORTED.
+ * STORE_IO, FORMAT_NEWER, SERVER_UNSUPPORTED, QUERY_INVALID (an option).
  */
 export function openPostgresStore(place: string | pg.Pool, options: PostgresStoreOptions = {}): Promise<JournalStore> {
   return openPostgres(place, options);
 }
 
-export async function openPostgres(
-  place: string | pg.Pool,
-  options: PostgresStoreOptions = {},
-): Promise<PostgresStore> {
+export async function openPostgres(place: string | pg.Pool, options: PostgresStoreOptions): Promise<PostgresStore> {
+  checkNumbers("the store", options, NUMBERS);
   const address: Address =
     typeof place === "string"
       ? parseAddress(await resolveAddress(place))

@@ -36,6 +36,9 @@ export async function readPassword(url: URL, env: Environment): Promise<string |
   }
 }
 
+const FIELD = String.raw`((?:\\.|[^:\\]|\\$)*)`;
+const LINE = new RegExp(`^${Array(5).fill(FIELD).join(":")}`);
+
 /**
  * The first line that matches, `host:port:database:user:password`. `*` matches everything, and `\` escapes `:` and `\`.
  * Pure.
@@ -44,11 +47,10 @@ export function passwordFor(text: string, login: Login): string | null {
   const wanted = [login.host, login.port, login.database, login.user];
   for (const line of text.split(/\r?\n/)) {
     if (line === "" || line.startsWith("#")) continue;
-    const fields = line.match(/(?:\\.|[^:\\])*(?::|$)/g)?.map((field) => field.replace(/:$/, "")) ?? [];
-    const [, ...rest] = fields.slice(3);
-    const plain = (field: string): string => field.replace(/\\(.)/g, "$1");
-    const fits = wanted.every((value, i) => fields[i] === "*" || plain(fields[i] ?? "") === value);
-    if (fits && rest[0] !== undefined) return plain(rest[0]);
+    const [, ...fields] = LINE.exec(line) ?? [];
+    const plain = (field = ""): string => field.replace(/\\(.)/g, "$1");
+    const fits = wanted.every((value, i) => fields[i] === "*" || plain(fields[i]) === value);
+    if (fits && fields[4] !== undefined) return plain(fields[4]);
   }
   return null;
 }

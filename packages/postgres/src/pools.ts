@@ -13,7 +13,7 @@ export interface PoolOptions {
 /** Our own pool, and how to end it. */
 export interface OwnPool {
   readonly pool: Pool;
-  /** Does not wait for a silent server. */
+  /** Waits neither for a silent server nor for an application that keeps a connection. */
   end(): Promise<void>;
 }
 
@@ -38,10 +38,12 @@ export function makePool({ url, connections, app, answerMs }: PoolOptions): OwnP
   return {
     pool,
     end: async () => {
+      const { promise: waited, resolve } = Promise.withResolvers<void>();
       const timer = setTimeout(() => {
         for (const client of clients) destroy(client);
+        resolve();
       }, answerMs);
-      await pool.end();
+      await Promise.race([pool.end(), waited]);
       clearTimeout(timer);
     },
   };

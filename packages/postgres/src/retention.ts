@@ -4,6 +4,7 @@ import { Database, type Query } from "./database.ts";
 import { codeOf } from "./failure.ts";
 import { isFree } from "./leases.ts";
 import { monthNamed, monthOf, monthOfId, rangeOf } from "./months.ts";
+import { AGE_MS_MAX, checkNumbers, duration } from "./options.ts";
 import { makePool, tolerate } from "./pools.ts";
 import { PLACE_TABLES } from "./schema.ts";
 
@@ -29,6 +30,13 @@ export interface DropMonthsOptions {
   readonly schema?: string;
 }
 
+const NUMBERS = {
+  olderThanMs: duration(AGE_MS_MAX),
+  // A negative one counts only what was written in the future as written lately.
+  graceMs: duration(AGE_MS_MAX, -AGE_MS_MAX),
+  waitMs: duration(AGE_MS_MAX),
+} as const;
+
 type Kept = DroppedMonths["kept"][number]["why"];
 
 export interface DroppedMonths {
@@ -43,9 +51,12 @@ export interface DroppedMonths {
  * of these months. Nothing else is blocked for longer than 100 ms: to drop a partition, all appends are locked out for
  * a moment, and if that is not possible at once, it is tried again later. A month with a session that is being written,
  * or was written within the grace time, is kept as a whole. The deletion is permanent: nothing goes to the trash. Needs
- * the role that owns the tables. To delete single sessions, use `delete` and `gc`.
+ * the role that owns the tables. To delete single sessions, use `delete` and `gc`. Throws QUERY_INVALID for a number
+ * that means nothing.
  */
 export async function dropMonths(place: string | pg.Pool, options: DropMonthsOptions): Promise<DroppedMonths> {
+  // Every month is older than NaN.
+  checkNumbers("dropMonths", { ...options, olderThanMs: options.olderThanMs ?? Number.NaN }, NUMBERS);
   const address = typeof place === "string" ? parseAddress(await resolveAddress(place)) : null;
   const schema = options.schema === undefined ? (address?.schema ?? quoteName("holdfast")) : quoteName(options.schema);
   const own = address

@@ -54,5 +54,13 @@ export function fleetTables(schema: string): string {
       LOOP EXECUTE 'GRANT EXECUTE ON FUNCTION ${inText}.make_partition(date) TO ' || worker; END LOOP; END $rights$;`;
 }
 
+/**
+ * `passed_ended_head`: the same as `passed_head`, for workers that also claim turns that were ended on purpose. Workers
+ * that do not know the column leave it as it is: then it is of another head.
+ */
+export function passedEndedHead(schema: string): string {
+  return `ALTER TABLE ${schema}.claims ADD COLUMN passed_ended_head bigint;`;
+}
+
 /** An arbitrary lock number (`part`, in hexadecimal): one worker at a time creates partitions. */
 const UPKEEP_LOCK = 0x70617274;

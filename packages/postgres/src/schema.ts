@@ -4,7 +4,7 @@ import { codeOf } from "./failure.ts";
 import { monthOf, partitionName, rangeOf } from "./months.ts";
 import { makePartitions, type PartitionOptions } from "./partitions.ts";
 import { assertEngine } from "./probe.ts";
-import { fleetTables } from "./schema-fleet.ts";
+import { fleetTables, passedEndedHead } from "./schema-fleet.ts";
 import { settledRows } from "./schema-lists.ts";
 import { leanSearch, searchTables } from "./schema-search.ts";
 
@@ -99,15 +99,33 @@ function attemptColumns(schema: string): string {
     ALTER TABLE ${schema}.catalogue ADD COLUMN fence bigint NOT NULL DEFAULT 0;`;
 }
 
+/**
+ * What has been added to the newest version since. Workers that know nothing of it work as before, and open a database
+ * that has it: each part only adds columns with a default, or tables of which nobody else needs to know. The next
+ * version takes these parts over.
+ */
+const additions: readonly ((schema: string) => string)[] = [passedEndedHead];
+
 /** The newest migration. A database with a newer one is refused. */
 export const SCHEMA_VERSION = migrations.length;
+/** How many additions to it this version of Holdfast knows. A database with more of them is used as it is. */
+export const SCHEMA_MINOR = additions.length;
 
-/** Brings a schema from one version to a later one. */
+/** Brings a schema from one version to a later one, without additions. */
 export function upgradeStatements(schema: string, from: number, to: number): string[] {
   return [
     `CREATE TABLE IF NOT EXISTS ${schema}.holdfast_migrations (version integer PRIMARY KEY, made timestamptz NOT NULL DEFAULT now());`,
     ...migrations.slice(from, to).map((migration) => migration(schema)),
     `INSERT INTO ${schema}.holdfast_migrations (version) SELECT generate_series(${from + 1}, ${to});`,
+  ];
+}
+
+/** Makes the additions to the newest version that are missing. */
+function additionStatements(schema: string, from: number): string[] {
+  return [
+    `ALTER TABLE ${schema}.holdfast_migrations ADD COLUMN IF NOT EXISTS minor integer NOT NULL DEFAULT 0;`,
+    ...additions.slice(from).map((addition) => addition(schema)),
+    `UPDATE ${schema}.holdfast_migrations SET minor = ${SCHEMA_MINOR} WHERE version = ${SCHEMA_VERSION};`,
   ];
 }
 
@@ -137,7 +155,7 @@ export async function migrate(database: Database, options: MigrateOptions): Prom
   assertVersion(database);
   assertEncoding(database, found["encoding"]);
   const server = { fsync: found["fsync"] !== "off" };
-  if ((await versionIn(database, found, patiently)) === SCHEMA_VERSION) {
+  if (isCurrent(await versionIn(database, found, patiently))) {
     if (found["month"] !== true) await makePartitions(database, options);
     return server;
   }
@@ -145,13 +163,16 @@ export async function migrate(database: Database, options: MigrateOptions): Prom
     await takeTurn(database, query);
     // Another worker may have been first.
     const now = await look(query);
-    const version = await versionIn(database, now, query);
-    if (version === SCHEMA_VERSION) return;
+    const schemaVersion = await versionIn(database, now, query);
+    if (isCurrent(schemaVersion)) return;
+    const { version, minor } = schemaVersion;
     if (now["schema"] !== true) await query(`CREATE SCHEMA ${schema}`);
     await query(`SET LOCAL lock_timeout = '${MIGRATION_LOCK_TIMEOUT}'; SET LOCAL statement_timeout = ${MIGRATION_MS}`);
     // An update must not depend on the partitions: a month whose first lines are in the default one can have none.
     const partitions = version === 0 ? partitionsAhead(schema, options) : [];
-    await query([...upgradeStatements(schema, version, SCHEMA_VERSION), ...partitions].join("\n"), [], MIGRATION_MS);
+    const upgrade = version === SCHEMA_VERSION ? [] : upgradeStatements(schema, version, SCHEMA_VERSION);
+    const statements = [...upgrade, ...additionStatements(schema, minor), ...partitions];
+    await query(statements.join("\n"), [], MIGRATION_MS);
   });
   if (found["ours"] === true && found["month"] !== true) await makePartitions(database, options);
   return server;
@@ -207,17 +228,31 @@ async function lookAt(schema: string, month: string, query: Query): Promise<Row>
   return rows[0]!;
 }
 
-/** The newest migration that has run; 0 if there is none. */
-async function versionIn({ name, schema }: Database, found: Row, query: Query): Promise<number> {
+interface SchemaVersion {
+  /** The newest migration that has run; 0 if there is none. */
+  readonly version: number;
+  /** How many additions to it have been made. */
+  readonly minor: number;
+}
+
+function isCurrent({ version, minor }: SchemaVersion): boolean {
+  return version === SCHEMA_VERSION && minor >= SCHEMA_MINOR;
+}
+
+async function versionIn({ name, schema }: Database, found: Row, query: Query): Promise<SchemaVersion> {
   if (found["ours"] !== true) {
     // Do not put our tables into a schema that another program uses.
-    if (found["used"] !== true) return 0;
+    if (found["used"] !== true) return { version: 0, minor: 0 };
     const message = `The schema ${schema} of ${name} has tables of another program. Nothing was touched. Choose another schema: add "?schema=…" to the address.`;
     throw new HoldfastError("STORE_URL_INVALID", message, { schema });
   }
-  const { rows } = await query(`SELECT coalesce(max(version), 0) AS version FROM ${schema}.holdfast_migrations`);
-  const version = Number(rows[0]?.["version"]);
-  if (version <= SCHEMA_VERSION) return version;
+  // The column may not be there yet.
+  const { rows } = await query(
+    `SELECT version, to_jsonb(m) ->> 'minor' AS minor FROM ${schema}.holdfast_migrations AS m ORDER BY version DESC LIMIT 1`,
+  );
+  const version = Number(rows[0]?.["version"] ?? 0);
+  const minor = version === SCHEMA_VERSION ? Number(rows[0]?.["minor"] ?? 0) : 0;
+  if (version <= SCHEMA_VERSION) return { version, minor };
   const message =
     `The database ${name} has schema version ${version}, but this version of Holdfast supports only ${SCHEMA_VERSION}. ` +
     "Nothing was touched, and no data is lost. Use a newer version of Holdfast.";

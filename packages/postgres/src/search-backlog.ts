@@ -45,13 +45,42 @@ export class Backlog {
     this.hasGone = state?.["gone"] === true;
     const swept = state?.["swept"] === true;
     if (state?.["reader"] === true && (!swept || rows.some(isBehind))) throw mayNotIndex(this.#database.name);
-    while (rows.length > 1) {
-      yield this.#page(rows);
+    if (!swept) {
+      yield* this.#sweep(PAGE);
+      rows = await this.#changed(0);
+    }
+    // After a first comparison nearly all changes are done.
+    yield* this.#changes(rows, swept ? await this.#count(rows) : 0);
+  }
+
+  /** Everything that `#changed` finds, from its first answer on. Reports how far it is, if `total` is large. */
+  async *#changes(first: Row[], total: number): AsyncGenerator<TextBacklog> {
+    let rows = first;
+    let done = 0;
+    const progress = (): TextProgress | null =>
+      total > PAGE_BACKGROUND ? { done: Math.min(done, total), total } : null;
+    for (;;) {
+      const found = rows.filter((row) => row["kind"] !== "state");
+      for (let begin = 0; begin < found.length; begin += PAGE) {
+        const page = found.slice(begin, begin + PAGE);
+        yield this.#page(page, progress());
+        done += page.length;
+      }
       const last = Math.max(0, ...rows.map((row) => Number(row["n"] ?? 0)));
       if (last === 0) break;
-      rows = (await this.#changed(last)).filter((row) => row["n"] !== null || row["kind"] === "state");
+      rows = (await this.#changed(last)).filter((row) => row["n"] !== null);
     }
-    if (!swept) yield* this.#sweep(PAGE);
+    done = total;
+    if (progress()) yield this.#page([], progress());
+  }
+
+  /** How many rows there are in all, these included. */
+  async #count(rows: readonly Row[]): Promise<number> {
+    const changes = rows.filter((row) => row["n"] !== null).length;
+    const others = rows.length - 1 - changes;
+    if (changes < PAGE) return others + changes;
+    const { rows: counted } = await this.#query(`SELECT count(*) AS total FROM ${this.#database.schema}.texts_changes`);
+    return others + Number(counted[0]?.["total"]);
   }
 
   /**
@@ -62,9 +91,9 @@ export class Backlog {
     const { schema } = this.#database;
     const differs = "(t.id IS NULL OR t.head <> c.head OR t.at <> c.at)";
     const { rows } = await this.#query(
-      `SELECT 'live' AS kind, c.id, c.at, c.head, NULL::bigint AS n, h.head > c.head AS stale, NULL::boolean AS gone, NULL::boolean AS behind, NULL::boolean AS swept, NULL::boolean AS reader
+      `SELECT 'live' AS kind, c.id, c.at, c.head, NULL::bigint AS n, h.head <> c.head AS stale, NULL::boolean AS gone, NULL::boolean AS behind, NULL::boolean AS swept, NULL::boolean AS reader
       FROM ${unsettled(schema)} AS c JOIN ${schema}.heads AS h USING (place) LEFT JOIN ${schema}.texts_sessions AS t ON t.id = c.id
-      WHERE h.trashed IS NULL AND (h.head > c.head OR ${differs})
+      WHERE h.trashed IS NULL AND (h.head <> c.head OR ${differs})
       UNION ALL SELECT 'change', ch.id, c.at, c.head, ch.n, NULL, h.id IS NULL AND t.id IS NOT NULL, c.closed AND ${differs}, NULL, NULL
       FROM (SELECT n, id FROM ${schema}.texts_changes WHERE n > $1 ORDER BY n LIMIT ${PAGE}) AS ch
       LEFT JOIN ${schema}.heads AS h ON h.id = ch.id AND h.trashed IS NULL LEFT JOIN ${schema}.catalogue AS c ON c.place = h.place
@@ -80,7 +109,7 @@ export class Backlog {
     return rows;
   }
 
-  #page(rows: readonly Row[]): TextBacklog {
+  #page(rows: readonly Row[], progress: TextProgress | null): TextBacklog {
     const sessions = new Map(rows.filter(isBehind).map((row) => [String(row["id"]), behindOf(row)]));
     const gone = rows.filter((row) => row["kind"] === "change" && row["gone"] === true).map((row) => String(row["id"]));
     const finish = async (unread: readonly string[]): Promise<void> => {
@@ -99,7 +128,7 @@ export class Backlog {
         if (!nothing || !isHoldfastError(error, "STORE_FORBIDDEN")) throw error;
       }
     };
-    return { sessions: [...sessions.values()], gone: [...new Set(gone)], progress: null, finish };
+    return { sessions: [...sessions.values()], gone: [...new Set(gone)], progress, finish };
   }
 
   /** Compares all sessions, from where the last process stopped. */

@@ -100,7 +100,8 @@ export class SessionRows {
         id,
         first.count,
         leases.owner,
-        JSON.stringify(newHolder(first.app)),
+        // It has written these records.
+        JSON.stringify(newHolder(first.app, Date.parse(at))),
         stamp,
         jsonb(row),
         first.lines,
@@ -113,14 +114,21 @@ export class SessionRows {
     // An attempt whose answer was lost may have created it.
     const mine = await this.#database.query(
       "create a session",
-      `SELECT 1 FROM ${schema}.heads AS h JOIN ${schema}.lines AS l USING (place)
+      `WITH ${this.#database.durable} SELECT 1 FROM durable, ${schema}.heads AS h JOIN ${schema}.lines AS l USING (place)
       WHERE h.place = $1 AND h.owner = $2 AND h.fence = 1 AND h.head = $3 AND l.seq = $3 AND l.line = $4::text`,
       [place, leases.owner, first.count, first.lines.subarray(first.lines.lastIndexOf("\n") + 1)],
     );
-    if (mine.rows.length === 0) return null;
-    // Its backend may have been terminated before it waited for the disk or a standby.
-    await leases.sync();
-    return lease;
+    return mine.rows.length === 1 ? lease : null;
+  }
+
+  /** Whether the session is there, and stays there. */
+  async isDurable(id: string): Promise<boolean> {
+    const { rows } = await this.#database.query(
+      "restore a session",
+      `WITH ${this.#database.durable} SELECT 1 FROM durable, ${this.#database.schema}.heads WHERE id = $1 AND trashed IS NULL`,
+      [id],
+    );
+    return rows.length === 1;
   }
 
   /** Moves the session to the trash. False if the lease is gone. */

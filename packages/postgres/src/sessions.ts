@@ -19,9 +19,11 @@ export interface PostgresSessions extends Store {
    * another worker has the session, throws LEASE_LOST, and nothing is written. If the server does not say whether it
    * has committed, throws SYNC_FAILED: the rows are there if, after opening the session again, the record is.
    *
-   * `work` is called once. It must not end the transaction. Until the transaction is over, other appends to the session
-   * wait, so keep it short. Throws NOT_SUPPORTED if `record` records twice, and TRANSACTION_ROLLED_BACK if it records
-   * nothing.
+   * `work` is called once. Its client works until `work` has returned. The store keeps the connection and ends the
+   * transaction: `release` and `end` do nothing, BEGIN, COMMIT and ROLLBACK are refused (NOT_SUPPORTED), and nothing
+   * that `work` sets stays on the connection. Until the transaction is over, other appends to the session wait, so keep
+   * it short. Throws NOT_SUPPORTED inside another transaction, or if `record` records twice; TRANSACTION_ROLLED_BACK if
+   * it records nothing; STORE_IO if others have all connections.
    */
   transaction<T>(work: (client: pg.PoolClient) => unknown, record: () => Promise<T>): Promise<T>;
   /**
@@ -47,7 +49,10 @@ export interface PostgresSessions extends Store {
   claimNext<M = unknown>(options: ClaimOptions<M>, finish: Finish<M>): Promise<ClaimResult | null>;
   /** Claims and finishes sessions until the signal fires, and then waits for those that are under way. */
   work<M = unknown>(options: WorkOptions<M>, finish: Finish<M>): Promise<void>;
-  /** Turns that were claimed and are not finished yet. Those on which the fleet has given up come first. */
+  /**
+   * Turns that were claimed and are not over yet, no matter who ends them. Those on which the fleet has given up come
+   * first.
+   */
   failedClaims(): Promise<FailedClaim[]>;
   /** Lets the fleet claim this session again, with all its tries. False if it was not claimed before. */
   retryClaim(id: string): Promise<boolean>;
@@ -70,13 +75,16 @@ export async function openStore(
     return journals;
   }, options);
   const { transactions, claims, counted } = journals;
-  const fleet = new Fleet(store, claims, counted, () => journals.settle());
+  const fleet = new Fleet(store, claims, counted, () => journals.settle(true));
   const extras: Omit<PostgresSessions, keyof Store> = {
     transaction: (work, record) => transactions.run(work, record),
     tool: (turn, callId, run, toolOptions) => transactions.tool(turn, callId, run, toolOptions),
     claimNext: (claimOptions, finish) => fleet.claimNext(claimOptions, finish),
     work: (workOptions, finish) => fleet.work(workOptions, finish),
-    failedClaims: () => claims.failures(),
+    failedClaims: async () => {
+      await journals.settle();
+      return claims.failures();
+    },
     retryClaim: (id) => claims.retry(id),
     metrics: () => journals.metrics(),
   };

@@ -143,6 +143,8 @@ export function statementOf(
       begun.push(`(${place}, ${value(number, "integer")}, ${value(epoch, "integer")}, ${value(first, "bigint")})`);
     if (write.opens) opened.push(place);
   }
+  // Workers of earlier versions left rows ahead of the journal, which its new records would reach.
+  const live = (name: string): string => `live_${name} = CASE WHEN c.live_head <= moved.head THEN c.live_${name} END`;
   const text = `WITH ${database.settings(durability, answerMsOf(database, writes), own)},
     moved AS (
       UPDATE ${schema}.heads AS h SET head = h.head + g.count
@@ -151,7 +153,7 @@ export function statementOf(
       RETURNING h.place, g.head, h.fence
     ),
     ${begun.length === 0 ? "" : `begun AS (INSERT INTO ${schema}.segments (place, number, epoch, first) SELECT s.* FROM (VALUES ${begun.join(", ")}) AS s (place, number, epoch, first) JOIN moved USING (place)),`}
-    ${opened.length === 0 ? "" : `opened AS (UPDATE ${schema}.catalogue AS c SET closed = false, fence = moved.fence FROM moved WHERE c.place = moved.place AND moved.place IN (${opened.join(", ")})),`}
+    ${opened.length === 0 ? "" : `opened AS (UPDATE ${schema}.catalogue AS c SET closed = false, fence = moved.fence, ${live("head")}, ${live("summary")} FROM moved WHERE c.place = moved.place AND moved.place IN (${opened.join(", ")})),`}
     put AS (
       INSERT INTO ${schema}.lines (place, seq, line)
       ${

@@ -42,7 +42,7 @@ import { Catalogue } from "./catalogue.ts";
 import { Claims } from "./claims.ts";
 import type { Database } from "./database.ts";
 import { Direct } from "./direct.ts";
-import { isDuplicate } from "./failure.ts";
+import { isDuplicate, leaseLost } from "./failure.ts";
 import { followSession, PostgresFollowers } from "./follow.ts";
 import { PostgresJournal } from "./journal.ts";
 import { displayName, type Lease, Leases, lockKey } from "./leases.ts";
@@ -98,7 +98,7 @@ export class PostgresStore implements JournalStore {
   readonly #catalogue: Catalogue;
   readonly #clock: OrderClock;
   readonly #batcher: Batcher;
-  readonly #followers = new PostgresFollowers((isFollowed) => this.#direct?.setFollowed(isFollowed));
+  readonly #followers = new PostgresFollowers((id, isFollowed) => this.#direct?.setFollowed(id, isFollowed));
   readonly #live = new Map<string, PostgresJournal>();
   /** Operations that are taking a lease, or have taken one and are not finished. */
   readonly #underWay = new Set<Promise<unknown>>();
@@ -113,7 +113,7 @@ export class PostgresStore implements JournalStore {
     this.warnings = warnings;
     this.#parts = parts;
     this.#database = database;
-    this.#leases = new Leases(database, parts.beats, randomUUID(), options.leaseMs);
+    this.#leases = new Leases(database, parts.beats, randomUUID(), options.leaseMs, options.clock);
     this.#lines = new Lines(database);
     this.#sessions = new SessionRows(database);
     this.#clock = OrderClock.of(options.clock);
@@ -132,10 +132,10 @@ export class PostgresStore implements JournalStore {
     return this.#database.metricsSnapshot(this.#live.size, this.#direct?.isConnected === true);
   }
 
-  /** Brings the list rows of sessions whose writer died up to date. */
-  async settle(): Promise<void> {
+  /** Brings the rows of lists up to date. `freeOnly`: only those of sessions whose writer died. */
+  async settle(freeOnly = false): Promise<void> {
     this.#assertOpen();
-    await this.#catalogue.settle();
+    await this.#catalogue.settle(freeOnly);
   }
 
   static async open(parts: StoreParts): Promise<PostgresStore> {
@@ -171,9 +171,7 @@ export class PostgresStore implements JournalStore {
         if (!isConnected) this.counted.count("directLost");
         this.#leases.setWatched(isConnected);
       },
-      notifyThroughPool: async (channel, payload) => {
-        await database.once("SELECT pg_notify($1, $2)", [channel, payload]);
-      },
+      notifyThroughPool: (text, values) => database.once(text, values),
     });
     await openDirect(direct, database, firstPatienceMs);
     this.#direct = direct;
@@ -218,7 +216,7 @@ export class PostgresStore implements JournalStore {
         // What an earlier worker wrote with `process` may not be on disk yet, but must be durable before it is shown.
         // Nobody is writing any more. One after the other: at the same time, each would need a connection of its own,
         // and to make one takes longer than any of them.
-        await this.#leases.sync();
+        if (!(await this.#leases.makeDurable(lease))?.isOurs) throw leaseLost(id);
         await this.#catalogue.comeFirst();
         const ledger = this.#ledger();
         const records: JournalRecord[] = [];
@@ -289,7 +287,7 @@ export class PostgresStore implements JournalStore {
         if (!(await this.#sessions.trash(lease))) throw sessionNotFound(id);
       });
       this.#leases.unclaim(id, lease);
-      this.#announce(id, lease.head);
+      this.#announce(id);
     });
   }
 
@@ -304,9 +302,8 @@ export class PostgresStore implements JournalStore {
     if (await this.has(id)) throw sessionExists(id);
     try {
       // If it is there now, an attempt whose answer was lost has restored it.
-      if (await this.#sessions.untrash(id)) return;
-      if (!(await this.has(id))) throw notInTrash(id);
-      await this.#leases.sync();
+      if ((await this.#sessions.untrash(id)) || (await this.#sessions.isDurable(id))) return;
+      throw notInTrash(id);
     } catch (error) {
       const cause = error instanceof Error ? error.cause : undefined;
       throw isDuplicate(cause) ? sessionExists(id) : error;
@@ -330,7 +327,7 @@ export class PostgresStore implements JournalStore {
   async adopt(id: string, lines: AsyncIterable<readonly VerbatimLine[]>): Promise<void> {
     this.#assertOpen();
     assertId(id);
-    await adoptSession(this.#database, this.#leases, id, this.#ledger(), lines);
+    await adoptSession(this.#database, id, this.#ledger(), lines);
   }
 
   /** Also creates the partitions for the coming months, if this role may. */
@@ -404,7 +401,7 @@ export class PostgresStore implements JournalStore {
       startSegment: found.startSegment,
       patienceMs: this.#parts.patienceMs,
       follow: (followOptions) => this.follow(id, followOptions),
-      onAcknowledged: (head) => this.#announce(id, head),
+      onAcknowledged: () => this.#announce(id),
       release: async (isAway) => {
         this.#live.delete(id);
         this.#catalogue.forget(lease.place);
@@ -452,9 +449,9 @@ export class PostgresStore implements JournalStore {
     }
   }
 
-  #announce(id: string, head: number): void {
+  #announce(id: string): void {
     this.#followers.wake(id);
-    this.#direct?.tell(id, head);
+    this.#direct?.tell(id);
   }
 
   async #isHeld(id: string): Promise<boolean> {

@@ -2,9 +2,10 @@ import { AsyncLocalStorage } from "node:async_hooks";
 import { HoldfastError, isHoldfastError, type Outcome, type ToolOptions, type Turn } from "holdfast";
 import { type NewRecord, notSupported } from "holdfast/store";
 import type { PoolClient, QueryConfig, QueryResult } from "pg";
-import { limitsOf, wasUnconfirmed } from "./backend.ts";
+import { limitsOf, resetSession, wasUnconfirmed } from "./backend.ts";
 import type { Database, Row } from "./database.ts";
-import { CommitUnconfirmed, codeOf, isPassing } from "./failure.ts";
+import { CommitUnconfirmed, isPassing } from "./failure.ts";
+import { LentClient } from "./lent-client.ts";
 import { statementOf, type Write, type WriteResult } from "./statement-batcher.ts";
 
 const PAUSE_MS = 20;
@@ -15,6 +16,7 @@ const PAUSE_MS_MAX = 1000;
  * concerned. `transaction` is set while the next matching unit belongs to it.
  */
 interface Recording {
+  readonly database: Database;
   transaction: Transaction | null;
   /** A unit was committed with it. */
   isUsed: boolean;
@@ -75,18 +77,20 @@ export class Transactions {
 
   /** See `PostgresSessions.transaction`. */
   async run<T>(work: (client: PoolClient) => unknown, record: () => Promise<T>): Promise<T> {
+    this.#assertNotInside();
     const transaction = await this.#begin();
+    const working = this.#recording(() => false);
+    const recording = this.#recording(isAnswerOrMore);
     try {
-      await work(transaction.client);
-      const recording: Recording = { transaction, isUsed: false, isOver: false, wants: isAnswerOrMore };
-      try {
-        const result = await recordings.run(recording, record);
-        if (recording.isUsed) return result;
-      } finally {
-        recording.isOver = true;
-      }
-      throw nothingRecorded(this.#database.name);
+      await recordings.run(working, () => work(transaction.lent.client));
+      transaction.lent.takeBack();
+      recording.transaction = transaction;
+      const result = await recordings.run(recording, record);
+      if (!recording.isUsed) throw nothingRecorded(this.#database.name);
+      return result;
     } finally {
+      working.isOver = true;
+      recording.isOver = true;
       await this.#end(transaction);
     }
   }
@@ -98,24 +102,18 @@ export class Transactions {
     run: (client: PoolClient, signal: AbortSignal) => T | Promise<T>,
     options: ToolOptions = {},
   ): Promise<Outcome<T>> {
-    const recording: Recording = {
-      transaction: null,
-      isUsed: false,
-      isOver: false,
-      wants: (unit) => unit.some(({ kind, call }) => kind === "tool.ended" && call === callId),
-    };
+    this.#assertNotInside();
+    const recording = this.#recording((unit) =>
+      unit.some(({ kind, call }) => kind === "tool.ended" && call === callId),
+    );
     let begun: Transaction | null = null;
     const runInside = async (signal: AbortSignal): Promise<T> => {
       const transaction = await this.#begin();
       begun = transaction;
-      try {
-        const value = await run(transaction.client, signal);
-        recording.transaction = transaction;
-        return value;
-      } catch (error) {
-        await transaction.rollBack();
-        throw error;
-      }
+      const value = await run(transaction.lent.client, signal);
+      transaction.lent.takeBack();
+      recording.transaction = transaction;
+      return value;
     };
     try {
       // If the outcome is not recorded, nothing that the tool wrote is there either: it may run again.
@@ -131,6 +129,21 @@ export class Transactions {
     }
   }
 
+  #recording(wants: Recording["wants"]): Recording {
+    return { database: this.#database, transaction: null, isUsed: false, isOver: false, wants };
+  }
+
+  /** If each of several transactions waited for a second connection, all of them would wait for each other. */
+  #assertNotInside(): void {
+    const outer = recordings.getStore();
+    if (!outer || outer.isOver || outer.database !== this.#database) return;
+    throw notSupported(
+      "transaction inside another",
+      this.#database.name,
+      "Use the client of the outer one, or begin this one when the outer one is over.",
+    );
+  }
+
   async #begin(): Promise<Transaction> {
     if (this.#max < 1)
       throw notSupported(
@@ -138,8 +151,7 @@ export class Transactions {
         this.#database.name,
         "It needs a pool of at least two connections: one for the transaction, one for everything else.",
       );
-    if (this.#running >= this.#max) await new Promise<void>((resolve) => this.#waiting.push(resolve));
-    else this.#running++;
+    await this.#enter();
     try {
       return await Transaction.begin(this.#database);
     } catch (error) {
@@ -148,11 +160,32 @@ export class Transactions {
     }
   }
 
+  /** Waits for a place, as long as the database is waited for. Throws STORE_IO. */
+  #enter(): Promise<void> {
+    if (this.#running < this.#max) {
+      this.#running++;
+      return Promise.resolve();
+    }
+    const { patienceMs } = this.#database;
+    return new Promise((resolve, reject) => {
+      const giveUp = (): void => {
+        this.#waiting.splice(this.#waiting.indexOf(enter), 1);
+        reject(noPlace(this.#database.name, this.#max, patienceMs));
+      };
+      const timer = setTimeout(giveUp, patienceMs);
+      const enter = (): void => {
+        clearTimeout(timer);
+        resolve();
+      };
+      this.#waiting.push(enter);
+    });
+  }
+
   async #end(transaction: Transaction): Promise<void> {
     await transaction.rollBack();
     if (transaction.isRolledBack) this.#database.metrics.count("transactionsRolledBack");
-    transaction.release();
-    this.#leave();
+    // The application does not wait for it: its rows are committed, or rolled back.
+    void transaction.release().finally(() => this.#leave());
   }
 
   /** Hands the place over to the next one, if any waits. */
@@ -165,15 +198,17 @@ export class Transactions {
 
 /** A transaction of the application's, on a connection of the store's pool. */
 export class Transaction {
-  readonly client: PoolClient;
   readonly database: Database;
+  readonly lent: LentClient;
+  readonly #client: PoolClient;
   /** Distinguishes this transaction from one that the application began after it. */
   readonly #xid: string;
   #state: "open" | "committed" | "rolled back" | "lost" = "open";
 
   private constructor(database: Database, client: PoolClient, xid: string) {
     this.database = database;
-    this.client = client;
+    this.lent = new LentClient(client, database.name);
+    this.#client = client;
     this.#xid = xid;
   }
 
@@ -184,10 +219,10 @@ export class Transaction {
       // After waiting for a lock we must see what its holder did, so the role's own isolation level must not apply.
       // The application's statements have its own limits, not those of ours.
       const begin =
-        "BEGIN ISOLATION LEVEL READ COMMITTED; SET LOCAL lock_timeout = DEFAULT; SET LOCAL statement_timeout = DEFAULT";
-      await ask(client, database.answerMs, begin);
-      const { rows } = await ask(client, database.answerMs, "SELECT pg_current_xact_id()::text AS xid");
-      return new Transaction(database, client, String(rows[0]?.["xid"]));
+        "BEGIN ISOLATION LEVEL READ COMMITTED; SET LOCAL lock_timeout = DEFAULT; SET LOCAL statement_timeout = DEFAULT; SELECT pg_current_xact_id()::text AS xid";
+      // The driver's types do not know that several statements have several results.
+      const results = (await ask(client, database.answerMs, begin)) as unknown as readonly QueryResult<Row>[];
+      return new Transaction(database, client, String(results.at(-1)?.rows[0]?.["xid"]));
     } catch (error) {
       client.release(true);
       throw error;
@@ -200,13 +235,9 @@ export class Transaction {
    */
   async write(write: Write): Promise<WriteResult> {
     const { schema, answerMs, name } = this.database;
-    const { rows } = await this.#ask("SELECT pg_current_xact_id_if_assigned()::text AS xid");
-    if (rows[0]?.["xid"] !== this.#xid)
-      throw notSupported(
-        "COMMIT or ROLLBACK inside a transaction",
-        name,
-        "Nothing was recorded. The store ends the transaction itself: it commits it with the record.",
-      );
+    // By the number of rows: the application may have changed how values are parsed.
+    const isOpen = "SELECT WHERE pg_current_xact_id_if_assigned() = $1::text::xid8";
+    if ((await this.#ask(isOpen, [this.#xid])).rowCount !== 1) throw endedByApplication(name);
     const set = this.database.commitSettings;
     const settings = (): string => `power AS (SELECT ${set.join(", ")})`;
     const settingsCondition = (): string => `(SELECT true FROM (SELECT ${set.join(", ")}) AS power)`;
@@ -219,7 +250,7 @@ export class Transaction {
   /** Throws the driver's error: then it is unknown whether the transaction was committed. */
   async commit(): Promise<void> {
     const { command } = await this.#ask("COMMIT");
-    if (wasUnconfirmed(this.client)) throw new CommitUnconfirmed();
+    if (wasUnconfirmed(this.#client)) throw new CommitUnconfirmed();
     this.#state = command === "COMMIT" ? "committed" : "rolled back";
     // The server answers so if a statement in the transaction failed.
     if (command !== "COMMIT") throw new Error("the transaction was rolled back, because a statement in it had failed");
@@ -236,9 +267,10 @@ export class Transaction {
     }
   }
 
-  /** Gives the connection back. */
-  release(): void {
-    this.client.release(this.#state === "lost");
+  /** Gives the connection back without what the application has left on it, or ends it. Never rejects. */
+  async release(): Promise<void> {
+    const isUsable = this.#state !== "lost" && !this.lent.leavesTrace;
+    this.#client.release(!(isUsable && (await resetSession(this.#client, limitsOf(this.database.answerMs)))));
   }
 
   get isRolledBack(): boolean {
@@ -251,7 +283,7 @@ export class Transaction {
     answerMs = this.database.answerMs,
   ): Promise<QueryResult<Row>> {
     try {
-      return await ask(this.client, answerMs, text, values);
+      return await ask(this.#client, answerMs, text, values);
     } catch (error) {
       if (text === "COMMIT") this.#state = "lost";
       throw error;
@@ -316,7 +348,7 @@ async function transactionOver({ lease }: Write, cause: unknown, commit: Commit)
       });
     } catch (error) {
       const found = error instanceof Error ? error.cause : undefined;
-      if (codeOf(found) !== "55P03" && !isPassing(found)) throw inDoubt(error);
+      if (!isPassing(found)) throw inDoubt(error);
     }
     if (performance.now() + pauseMs > until) throw inDoubt(cause);
     await database.pause(pauseMs);
@@ -330,6 +362,20 @@ function rolledBack(session: string, cause: unknown): HoldfastError {
     `The transaction was rolled back (${said}). Neither its rows nor the record of session ${session} were written; earlier data is safe, and the session continues. ` +
     "Correct the cause, or try again.";
   return new HoldfastError("TRANSACTION_ROLLED_BACK", message, { session }, cause);
+}
+
+function endedByApplication(name: string): HoldfastError {
+  const message =
+    `The application has ended the transaction on ${name} itself. Nothing was recorded, and the session continues; rows that it committed are there, others are not. ` +
+    "Leave COMMIT and ROLLBACK to the store: it commits the transaction with the record, and rolls it back if the function throws.";
+  return new HoldfastError("NOT_SUPPORTED", message, { call: "COMMIT or ROLLBACK inside a transaction", url: name });
+}
+
+function noPlace(name: string, max: number, patienceMs: number): HoldfastError {
+  const message =
+    `Could not begin a transaction on ${name}: for ${patienceMs} ms, others had all ${max} connections that transactions can use. Nothing was changed, and earlier data is safe. ` +
+    "Keep transactions short, begin fewer at a time, or raise `connections` (in a pool of your own: `max`).";
+  return new HoldfastError("STORE_IO", message, { database: name });
 }
 
 function nothingRecorded(name: string): HoldfastError {

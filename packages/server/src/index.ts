@@ -15,6 +15,7 @@ export {
 export { RequestError, type ServerCode, serverCodes } from "./access/request-error.ts";
 export { TRIES_MAX } from "./hosting/finish-interrupted.ts";
 export type { RequestLine } from "./http/app.ts";
+export { Connections } from "./http/connections.ts";
 export { PAGE_POLICY } from "./http/page-files.ts";
 export {
   DEFAULT_PORT,

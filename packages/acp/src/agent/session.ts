@@ -337,6 +337,8 @@ export class AcpSession {
     const { state } = this.#chat;
     const before = this.#shown;
     this.#shown = state;
+    // Answered while the connection to the server was lost.
+    for (const [call, asking] of this.#asking) if (!state.asks.some((ask) => ask.call === call)) asking.abort();
     if (state.title !== before.title) this.#send({ sessionUpdate: "session_info_update", title: state.title });
     if (state.mode !== before.mode) this.#send({ sessionUpdate: "current_mode_update", currentModeId: state.mode });
     if (state.model !== before.model)

@@ -145,7 +145,8 @@ export class Supervisor {
     const facts: SupervisorFacts = {
       pid: process.pid,
       started: await startOf(process.pid),
-      agent: agent && { ...agent, started: await startOf(agent.pid) },
+      // Not the rest of it: its streams hold what is being said.
+      agent: agent && { pid: agent.pid, started: await startOf(agent.pid), mark: agent.mark },
     };
     const file = factsFile(this.#options.socket);
     writeFileSync(`${file}.new`, JSON.stringify(facts), { mode: 0o600 });

@@ -3,6 +3,13 @@ import { objectOf, type Params, type RequestId, stringOf } from "./message.ts";
 /** JSON-RPC's and the protocol's codes that matter here. */
 const AUTH_REQUIRED = -32000;
 
+/** The agent has ended before it answered. This says nothing about what it was asked. */
+export class AgentEnded extends Error {
+  constructor() {
+    super("The agent has ended. What it did so far is recorded. Send the next prompt to start it again.");
+  }
+}
+
 /** What an agent answered instead of a result. The editor is told the same, with its code. */
 export class AgentError extends Error {
   readonly code: number | null;
@@ -29,41 +36,43 @@ interface Answer {
   readonly error: unknown;
 }
 
+type PendingRequest = PromiseWithResolvers<unknown>;
+
 /** Requests to the agent that no client made. */
 export class OwnRequests {
   readonly #send: (request: Params) => void;
-  readonly #asked = new Map<RequestId, (answer: Omit<Answer, "id">) => void>();
+  readonly #pending = new Map<RequestId, PendingRequest>();
   #serial = 0;
+  #hasEnded = false;
 
   constructor(send: (request: Params) => void) {
     this.#send = send;
   }
 
-  /** Rejects with AgentError. */
-  ask(method: string, params: Params): Promise<unknown> {
+  /** Rejects with AgentError, or with AgentEnded. */
+  async ask(method: string, params: Params): Promise<unknown> {
+    if (this.#hasEnded) throw new AgentEnded();
     this.#serial += 1;
     const id = `holdfast:${this.#serial}`;
-    return new Promise((resolve, reject) => {
-      this.#asked.set(id, ({ result, error }) => {
-        if (error === undefined) resolve(result);
-        else reject(new AgentError(error));
-      });
-      this.#send({ jsonrpc: "2.0", id, method, params });
-    });
+    const pending = Promise.withResolvers<unknown>();
+    this.#pending.set(id, pending);
+    this.#send({ jsonrpc: "2.0", id, method, params });
+    return pending.promise;
   }
 
   /** Whether this was the answer to one of them. */
-  take(answer: Answer): boolean {
-    const settle = this.#asked.get(answer.id);
-    this.#asked.delete(answer.id);
-    settle?.(answer);
-    return settle !== undefined;
+  take({ id, result, error }: Answer): boolean {
+    const pending = this.#pending.get(id);
+    this.#pending.delete(id);
+    if (error === undefined) pending?.resolve(result);
+    else pending?.reject(new AgentError(error));
+    return pending !== undefined;
   }
 
-  /** The agent has ended, and will not answer. */
+  /** The agent has ended. It answers neither these nor any that follow. */
   failAll(): void {
-    const waiting = [...this.#asked.values()];
-    this.#asked.clear();
-    for (const settle of waiting) settle({ result: undefined, error: { message: "the agent has ended" } });
+    this.#hasEnded = true;
+    for (const { reject } of this.#pending.values()) reject(new AgentEnded());
+    this.#pending.clear();
   }
 }

@@ -1,5 +1,5 @@
 import { objectOf, type Params, stringOf } from "./message.ts";
-import { AgentError } from "./own-requests.ts";
+import { AgentEnded, AgentError } from "./own-requests.ts";
 import type { RecordedSession } from "./recorded-session.ts";
 import { wordsOf } from "./words-of.ts";
 
@@ -27,8 +27,8 @@ export interface RestoreParts {
 }
 
 /**
- * Tries each way that the agent offers. Throws if the agent cannot even begin a session, or if the person has to sign
- * in first: then the agent may still know the session.
+ * Tries each way that the agent offers. Throws if the agent cannot even begin a session, if it ends meanwhile, or if
+ * the person has to sign in first: then the agent may still know the session.
  */
 export async function restore({
   session,
@@ -48,7 +48,7 @@ export async function restore({
     try {
       return objectOf(await request(method, old)) ?? {};
     } catch (error) {
-      if (error instanceof AgentError && error.isAuthRequired) throw error;
+      if (error instanceof AgentEnded || (error instanceof AgentError && error.isAuthRequired)) throw error;
       // It has forgotten the session: the next way.
       failure = wordsOf(error);
       return null;

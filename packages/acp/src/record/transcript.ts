@@ -78,7 +78,8 @@ function textIn(content: unknown): string {
   const uri = stringOf(block["uri"]) ?? stringOf(resource?.["uri"]);
   const text = stringOf(block["text"]) ?? stringOf(resource?.["text"]);
   // Images have no words, and what is attached has its name.
-  const name = uri === null ? (text === null ? `(${String(block["type"])})` : null) : `(${uri})`;
+  const isNamed = text === null && block["type"] !== "text";
+  const name = uri === null ? (isNamed ? `(${String(block["type"])})` : null) : `(${uri})`;
   return [name, text].filter((one) => one !== null).join("\n");
 }
 

@@ -1,6 +1,7 @@
 import { type ChildProcess, spawn } from "node:child_process";
 import { randomUUID } from "node:crypto";
 import { once } from "node:events";
+import type { Socket } from "node:net";
 import type { Readable, Writable } from "node:stream";
 import { setTimeout as passed } from "node:timers/promises";
 import { ProcessFamily } from "./process-family.ts";
@@ -21,7 +22,7 @@ const LEFT_MS = 500;
 /** The agent's process, in a session of its own: an editor that kills our process group does not kill it with us. */
 export class AgentProcess {
   readonly stdin: Writable;
-  readonly stdout: Readable;
+  readonly stdout: Socket;
   /** The agent has ended, and so has everything that it started. */
   readonly ended: Promise<Ended>;
   readonly pid: number;
@@ -35,15 +36,19 @@ export class AgentProcess {
     this.pid = child.pid!;
     this.mark = mark;
     this.#family = new ProcessFamily(this.pid, mark);
+    this.#family.watch();
     this.stdin = child.stdin!;
-    this.stdout = child.stdout!;
-    // It closed its input; its end says the rest.
-    this.stdin.on("error", () => undefined);
+    this.stdout = child.stdout as Socket;
+    // It closed its input: either it is ending, or it is of no use to anybody.
+    this.stdin.on("error", () => void this.end(STEP_MS));
     this.ended = new Promise<Ended>((resolve) =>
       child.once("exit", (code, signal) => {
         this.hasExited = true;
         // It may go on spending tokens, or changing files.
-        void this.#family.end(LEFT_MS).then(() => resolve({ code, signal }));
+        void this.#family.end(LEFT_MS).then(() => {
+          resolve({ code, signal });
+          this.#closeOutput();
+        });
       }),
     );
   }
@@ -72,6 +77,17 @@ export class AgentProcess {
     this.stdin.end();
     if (!(await this.#endsWithin(graceMs))) await this.#family.end(graceMs);
     return this.ended;
+  }
+
+  /** Something that was not found may keep the output open: nobody waits for its end. What is unread is read first. */
+  #closeOutput(): void {
+    let before = -1;
+    const timer = setInterval(() => {
+      const { bytesRead, readableLength, closed } = this.stdout;
+      if (readableLength === 0 && bytesRead === before) this.stdout.destroy();
+      if (this.stdout.destroyed || closed) clearInterval(timer);
+      before = bytesRead;
+    }, LEFT_MS).unref();
   }
 
   async #endsWithin(ms: number): Promise<boolean> {

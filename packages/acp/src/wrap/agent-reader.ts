@@ -2,7 +2,6 @@ import { withOurs } from "../record/capabilities.ts";
 import type { Library } from "../record/library.ts";
 import {
   changed,
-  INTERNAL,
   type Message,
   messageIn,
   objectOf,
@@ -11,6 +10,7 @@ import {
   stringOf,
   updateLine,
 } from "../record/message.ts";
+import { AgentEnded } from "../record/own-requests.ts";
 import type { RecordedSession } from "../record/recorded-session.ts";
 import { wordsOf } from "../record/words-of.ts";
 import { STEP_MS } from "./agent-process.ts";
@@ -28,7 +28,7 @@ export interface AgentReaderParts {
   readonly agentRequests: AgentRequests;
   /** The editor that the agent talks to now. */
   readonly client: () => Client | null;
-  /** It has ended. What it was asked has no answer yet. */
+  /** It has ended, and that is handled. */
   readonly onEnded: (agent: RunningAgent) => void;
   readonly log: (line: string) => void;
 }
@@ -42,7 +42,6 @@ interface Run {
   readonly out: Buffer[];
 }
 
-const ENDED = "The agent has ended. What it did so far is recorded. Send the next prompt to start it again.";
 const LOADS = new Set(["session/load", "session/resume"]);
 const MAKES = new Set(["session/new", "session/fork"]);
 
@@ -272,7 +271,6 @@ export class AgentReader {
 
   /** Tells the editor, closes what was open, and waits: the agent is started again when it is needed. */
   async #died(agent: RunningAgent): Promise<void> {
-    this.#parts.onEnded(agent);
     agent.failRequests();
     for (const session of this.#parts.library.open) {
       try {
@@ -283,9 +281,10 @@ export class AgentReader {
       }
     }
     await this.#parts.agentRequests.withdraw(this.#parts.client());
-    const error = { code: INTERNAL, message: ENDED, data: { interrupted: true } };
     for (const { client, id } of this.#parts.clientRequests.takeAll())
-      if (client === this.#parts.client()) await client.answer(id, { error });
+      if (client === this.#parts.client()) await client.refuse(id, new AgentEnded());
+    // Last: until then, what is for the next agent waits for this end.
+    this.#parts.onEnded(agent);
   }
 
   async leaveTurn(session: RecordedSession, why: string): Promise<void> {

@@ -1,6 +1,6 @@
 import { isHoldfastError } from "holdfast";
 import { INTERNAL, lineOf, type Params, type RequestId } from "../record/message.ts";
-import { AgentError } from "../record/own-requests.ts";
+import { AgentEnded, AgentError } from "../record/own-requests.ts";
 import { Lanes } from "./lanes.ts";
 import { type Chosen, SessionSettings } from "./session-settings.ts";
 import { changeBy, changeByRequest, type ShownChange } from "./shown-change.ts";
@@ -71,8 +71,10 @@ export class Client {
       return this.answer(id, { error: { code, message, ...(data === undefined ? {} : { data }) } });
     }
     const code = isHoldfastError(error, "SESSION_NOT_FOUND") ? NOT_FOUND : INTERNAL;
-    const message = error instanceof Error ? error.message : String(error);
-    return this.answer(id, { error: { code, message: isHoldfastError(error, "SESSION_BUSY") ? BUSY : message } });
+    const words = error instanceof Error ? error.message : String(error);
+    const message = isHoldfastError(error, "SESSION_BUSY") ? BUSY : words;
+    const data = error instanceof AgentEnded ? { data: { interrupted: true } } : {};
+    return this.answer(id, { error: { code, message, ...data } });
   }
 }
 

@@ -89,7 +89,12 @@ export class RunningAgent {
   /** What it says, by lines that arrived together. */
   async *lines(): AsyncGenerator<Line[], void, undefined> {
     const lines = new LineSplitter();
-    for await (const chunk of this.process.stdout) yield lines.push(chunk as Buffer);
+    try {
+      for await (const chunk of this.process.stdout) yield lines.push(chunk as Buffer);
+    } catch (error) {
+      // It has ended, and its output was closed here.
+      if (!this.process.hasExited) throw error;
+    }
     const rest = lines.end();
     if (rest) yield [rest];
   }
@@ -98,7 +103,7 @@ export class RunningAgent {
     return this.to.write(lineOf(message));
   }
 
-  /** A request of our own. Rejects with the agent's error. */
+  /** A request of our own. Rejects with the agent's error, or with AgentEnded. */
   ask(method: string, params: Params): Promise<unknown> {
     return this.#own.ask(method, params);
   }

@@ -1,5 +1,6 @@
 import type { Library } from "../record/library.ts";
 import { type Params, stringOf } from "../record/message.ts";
+import { AgentEnded } from "../record/own-requests.ts";
 import type { RecordedSession } from "../record/recorded-session.ts";
 import { type Restored, restore, restoredWords, SERVERS_UNKNOWN } from "../record/restore.ts";
 import { transcriptOf } from "../record/transcript.ts";
@@ -85,6 +86,7 @@ export class SessionOpener {
       try {
         settings.accepted(method, params, await agent.ask(method, { sessionId: session.agentSession, ...params }));
       } catch (error) {
+        if (error instanceof AgentEnded) throw error;
         settings.refused({ method, params });
         refused.push(`${Object.values(params).join(" = ")} (${wordsOf(error)})`);
       }

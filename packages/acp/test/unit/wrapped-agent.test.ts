@@ -1,10 +1,10 @@
-import { existsSync, mkdtempSync, rmSync } from "node:fs";
+import { existsSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { PassThrough } from "node:stream";
 import { setImmediate } from "node:timers/promises";
 import { openStore } from "holdfast";
-import { expect, test, vi } from "vitest";
+import { describe, expect, test, vi } from "vitest";
 import { OpenedSessions } from "../../src/layout/opened-sessions.ts";
 import { Library } from "../../src/record/library.ts";
 import { RecordedSession } from "../../src/record/recorded-session.ts";
@@ -57,6 +57,89 @@ test("an agent that never answers a load holds up neither other sessions nor the
   await editor[Symbol.asyncDispose]();
   expect(editor.wrapped.agent).toBeNull();
   await store.close();
+});
+
+describe("a request to an agent that ends is settled, and the next one starts the agent", () => {
+  const modes = { currentModeId: "ask", availableModes: [{ id: "ask", name: "Ask" }] };
+  const REQUESTS: readonly (readonly [method: string, params: object])[] = [
+    ["session/new", FOLDER],
+    ["session/load", FOLDER],
+    ["session/resume", FOLDER],
+    ["session/fork", FOLDER],
+    ["session/list", {}],
+    ["session/prompt", { prompt: blocks("hello") }],
+    ["session/set_mode", { modeId: "code" }],
+    ["session/set_model", { modelId: "large" }],
+    ["session/set_config_option", { configId: "effort", value: "high" }],
+    ["authenticate", { methodId: "key" }],
+    ["_example/extension", {}],
+  ];
+  /** An editor whose session has a mode, a model and an option, and whose agent dies as the file says. */
+  async function stage(
+    sessionCapabilities: object = { resume: {}, list: {} },
+  ): Promise<{ editor: RawEditor; sessionId: string; fate: string } & AsyncDisposable> {
+    const can = { loadSession: true, sessionCapabilities };
+    const folder = mkdtempSync(join(tmpdir(), "fate-"));
+    const fate = join(folder, "fate");
+    const editor = await rawEditor({ can, fate, answers: { "session/load": { modes }, "session/resume": { modes } } });
+    const sessionId = await newSession(editor);
+    for (const [method, params] of REQUESTS)
+      if (method.startsWith("session/set_")) await editor.ask(method, { sessionId, ...params });
+    await editor.ask("session/prompt", { sessionId, prompt: blocks("first") });
+    const dispose = async (): Promise<void> => {
+      await editor[Symbol.asyncDispose]();
+      rmSync(folder, { recursive: true });
+    };
+    return { editor, sessionId, fate, [Symbol.asyncDispose]: dispose };
+  }
+  const isAbout = (method: string): boolean => method.startsWith("session/") && !/new|list/.test(method);
+
+  for (const how of ["dies", "answers", "mute", "deaf"]) {
+    const some = REQUESTS.filter(([method]) => how === "dies" || /load|prompt/.test(method));
+    test.for(some)(`%s: the agent ${how}`, async ([method, params]) => {
+      await using it = await stage(method === "session/load" ? {} : undefined);
+      const { editor, sessionId } = it;
+      // The agent has not opened the session: it is asked for it by us.
+      if (/load|resume/.test(method)) await editor.ask("session/prompt", { sessionId, prompt: blocks("die") });
+      writeFileSync(it.fate, `${method} ${how}`);
+      const asked = await editor.ask(method, isAbout(method) ? { sessionId, ...params } : params);
+      if (how === "dies" || how === "mute") expect(asked.error.message).toMatch(/agent has ended/);
+      const next = await editor.ask("session/prompt", { sessionId, prompt: blocks("told") });
+      // It may have died only now.
+      const again = next.error ? await editor.ask("session/prompt", { sessionId, prompt: blocks("told") }) : next;
+      expect(again.result).toEqual({ stopReason: "end_turn" });
+      expect(existsSync(it.fate)).toBe(false);
+      // It still has what the person chose.
+      expect(said(editor.seen).at(-1)).toMatch(/effort=high/);
+    });
+  }
+
+  test.for(["initialize", "session/resume", "session/set_mode", "session/set_model", "session/set_config_option"])(
+    "the agent dies again at %s, while a session is opened for a prompt",
+    async (method) => {
+      await using it = await stage();
+      const { editor, sessionId } = it;
+      await editor.ask("session/prompt", { sessionId, prompt: blocks("die") });
+      writeFileSync(it.fate, `${method} dies`);
+      const failed = await editor.ask("session/prompt", { sessionId, prompt: blocks("lost") });
+      expect(failed.error.message).toMatch(/agent has ended/);
+      const next = await editor.ask("session/load", { sessionId, ...FOLDER });
+      expect(next.error).toBeUndefined();
+      await editor.ask("session/prompt", { sessionId, prompt: blocks("told") });
+      expect(said(editor.seen).at(-1)).toBe("code large effort=high");
+      expect(said(editor.seen).join("\n")).not.toMatch(/did not accept|Restored from Holdfast's record/);
+    },
+  );
+});
+
+test("a process that an agent leaves behind with its output holds up nobody", async () => {
+  await using editor = await rawEditor({});
+  const sessionId = await newSession(editor);
+  const left = await editor.ask("session/prompt", { sessionId, prompt: blocks("last words", "abandon") });
+  expect(left.error.data).toEqual({ interrupted: true });
+  expect(said(editor.seen)).toContain("last words");
+  const next = await editor.ask("session/prompt", { sessionId, prompt: blocks("again") });
+  expect(next.result).toEqual({ stopReason: "end_turn" });
 });
 
 test("an agent may ask the editor something while it loads a session", async () => {
@@ -296,7 +379,7 @@ test("an editor that does not wait for the answer to initialize gets its session
   expect(said(editor.seen).at(-1)).toMatch(/continues its own session/);
 });
 
-test("an agent that counts its sessions gives an id a second time: the sessions stay apart, for the editor and in the record", async () => {
+test("an agent that numbers its sessions reuses ids: the sessions stay apart, for the editor and in the record", async () => {
   await using editor = await rawEditor({ can: { loadSession: true }, answers: { "session/new": { sessionId: "s1" } } });
   const first = await newSession(editor);
   await editor.ask("session/prompt", { sessionId: first, prompt: blocks("one", "die") });

@@ -33,6 +33,15 @@ export function snapshot<P extends Part>(part: P): P {
   return copy as P;
 }
 
+/** What is known of a response besides its parts. */
+export interface ResponseFacts {
+  /** By call id. */
+  readonly decisions: ReadonlyMap<string, Decision>;
+  /** The names of tools that nobody runs, since a call of one ends the run (`hasToolCall`): its input is the answer. */
+  readonly finals: ReadonlySet<string>;
+  readonly isStream: boolean;
+}
+
 /**
  * The messages of one response, as the SDK makes them (in `toResponseMessages`, which it does not export): the
  * assistant's message, and a tool message for calls answered without running anything. `isStream`: `streamText` puts an
@@ -41,8 +50,7 @@ export function snapshot<P extends Part>(part: P): P {
 export async function responseMessages(
   parts: readonly Part[],
   tools: ToolSet | undefined,
-  decisions: ReadonlyMap<string, Decision>,
-  isStream: boolean,
+  { decisions, finals, isStream }: ResponseFacts,
 ): Promise<ModelMessage[]> {
   const content: Exclude<AssistantContent, string> = [];
   const requests: Exclude<AssistantContent, string> = [];
@@ -53,7 +61,7 @@ export async function responseMessages(
     if (part.type !== "tool-call") continue;
     const decision = decisions.get(part.toolCallId);
     if (decision) (isStream ? content : requests).push(requestPart(part, decision));
-    answers.push(...answersTo(part, decision));
+    answers.push(...answersTo(part, decision, finals.has(part.toolName)));
   }
   content.push(...requests);
   const messages: ModelMessage[] = [];
@@ -131,13 +139,17 @@ function schemaInput(call: CallPart): { readonly value: unknown } | null {
   return symbol ? { value: (call as unknown as Record<symbol, unknown>)[symbol] } : null;
 }
 
+/** The result of a call whose input is the answer. */
+const TAKEN: Output = { type: "text", value: "This was the answer, and ended the turn." };
+
 /** Calls that nobody runs are answered in the unit that records them: after a crash they must not look runnable. */
-function answersTo(call: CallPart, decision: Decision | undefined): ToolContent {
+function answersTo(call: CallPart, decision: Decision | undefined, isFinal: boolean): ToolContent {
   const { toolCallId, toolName, providerExecuted } = call;
   if (call.invalid) {
     if (providerExecuted) return [];
     return [{ type: "tool-result", toolCallId, toolName, output: errorOutput(messageOf(call.error)) }];
   }
+  if (!decision && isFinal) return [{ type: "tool-result", toolCallId, toolName, output: TAKEN }];
   if (!decision || decision.status === "user-approval") return [];
   const { approvalId, status, reason } = decision;
   const why = reason === undefined ? {} : { reason };
@@ -174,6 +186,12 @@ export function errorOutput(error: unknown): Output {
 /** The name may come from the model: ignore properties that objects inherit. */
 export function ownTool(tools: ToolSet | undefined, name: string): Tool | undefined {
   return tools && Object.hasOwn(tools, name) ? tools[name] : undefined;
+}
+
+/** A tool that the application or its browser runs itself. */
+export function isClientTool(tools: ToolSet | undefined, name: string): boolean {
+  const tool = ownTool(tools, name);
+  return tool !== undefined && typeof tool.execute !== "function" && tool.type !== "provider";
 }
 
 /** The SDK's wording of errors for the model. For values it cannot word (a symbol, a function), the language's own. */

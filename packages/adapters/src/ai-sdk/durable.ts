@@ -42,7 +42,7 @@ export function durable(session: Session<ModelMessage>, options: DurableOptions 
     resume: async (tools, { calls, draft, approvals, ...settings } = {}) => {
       // Record known outcomes before telling the model that a call has none.
       await unwritten.record();
-      const turn = await resumeTurn(session, { calls, draft, approvals });
+      const turn = await resumeTurn(session, { calls, draft, approvals }, tools);
       if (turn) await self.runOpen(tools, settings);
       return turn;
     },

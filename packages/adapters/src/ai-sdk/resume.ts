@@ -1,14 +1,17 @@
-import type { ModelMessage } from "ai";
+import type { ModelMessage, ToolSet } from "ai";
 import type { Interruption, OpenCall, Reading, Session, Turn } from "holdfast";
+import { isClientTool } from "./content.ts";
 import type { ApprovalAnswer, ResumeSettings } from "./surface.ts";
 
 /**
  * Resumes the interrupted turn, up to the point where its open calls can run. Null if there is nothing to ask the model
- * now: it had answered, which ends the turn; or calls wait for a person, which leaves it suspended.
+ * now: it had answered, which ends the turn; or calls wait for a person or for the application, which leaves it as it
+ * is.
  */
 export async function resumeTurn(
   session: Session<ModelMessage>,
   { calls, draft, approvals }: Pick<ResumeSettings, "calls" | "draft" | "approvals">,
+  tools?: ToolSet,
 ): Promise<Turn<ModelMessage> | null> {
   const { interruption } = session;
   if (interruption?.answered) {
@@ -16,11 +19,19 @@ export async function resumeTurn(
     return null;
   }
   const requests = interruption ? openRequests(session, interruption) : new Map<string, boolean>();
-  if (approvals === undefined && calls === undefined && requests.size > 0) return null;
+  const isWaiting = requests.size > 0 || (interruption !== null && awaitsResult(interruption, tools));
+  if (approvals === undefined && calls === undefined && isWaiting) return null;
   const answers = approvals === undefined ? null : answersTo(requests, approvals);
   const turn = await session.resumeTurn({ calls: calls ?? keepOrClose, ...(draft ? { draft } : {}) });
   if (answers) await turn.append(answers);
   return turn;
+}
+
+/** Whether the application, or its browser, is yet to give the result of a call. */
+function awaitsResult({ calls, how }: Interruption<ModelMessage>, tools: ToolSet | undefined): boolean {
+  return calls.some(
+    ({ name, state }) => isClientTool(tools, name) && (state === "never-started" || how.kind === "suspended"),
+  );
 }
 
 /**

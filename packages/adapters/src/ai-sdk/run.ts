@@ -2,7 +2,8 @@ import { isDeepStrictEqual } from "node:util";
 import type { LanguageModelMiddleware, LanguageModelUsage, ModelMessage, ToolSet } from "ai";
 import { type Draft, errorKind, isHoldfastError, type OpenCall, type Session, type Turn, type Usage } from "holdfast";
 import type { Approvals, Scope } from "./approvals.ts";
-import { type CallPart, type Decision, ownTool, type Part, responseMessages, snapshot } from "./content.ts";
+import { type CallPart, type Decision, isClientTool, type Part, responseMessages, snapshot } from "./content.ts";
+import { finalTools, type StopCondition } from "./final-tools.ts";
 import { mutableCopy } from "./mutable-copy.ts";
 import { resultsIn } from "./sent-results.ts";
 import { failTurn } from "./tools.ts";
@@ -30,10 +31,16 @@ export interface Answer {
   readonly usage: LanguageModelUsage;
 }
 
+interface ResponseParts extends Omit<Answer, "content"> {
+  readonly parts: readonly Part[];
+  readonly calls: readonly CallPart[];
+}
+
 interface RunSettings {
   readonly unwritten: UnwrittenOutcomes;
   readonly tools: ToolSet | undefined;
   readonly approvals: Approvals | null;
+  readonly stopWhen: StopCondition | readonly StopCondition[] | undefined;
   readonly toolsContext: unknown;
   readonly runtimeContext: unknown;
 }
@@ -52,6 +59,8 @@ export class RunState {
   #failure: { readonly error: unknown } | null = null;
   /** An answer arrived but is not on disk: the next step has nothing to build on. */
   #refused: { readonly error: unknown } | null = null;
+  /** The steps of the run before this one. */
+  steps: readonly unknown[] = [];
   /** What `prepareStep` returned last. */
   contexts: { toolsContext?: unknown; runtimeContext?: unknown; messages?: ModelMessage[] } = {};
 
@@ -104,11 +113,7 @@ export class RunState {
   /** Calls of tools that the application runs itself. */
   get unanswered(): readonly OpenCall[] {
     const { tools } = this.#settings;
-    const isOwn = ({ name }: OpenCall): boolean => {
-      const tool = ownTool(tools, name);
-      return tool !== undefined && typeof tool.execute !== "function";
-    };
-    return (this.#turn?.open ?? []).filter((call) => call.state === "never-started" && isOwn(call));
+    return (this.#turn?.open ?? []).filter(({ state, name }) => state === "never-started" && isClientTool(tools, name));
   }
 
   /** The turn of this run. Throws if there is none, if it is over, or if the run has failed. */
@@ -178,7 +183,7 @@ export class RunState {
         await asked.draft.discard("the SDK rejected it: it violates the tool choice");
         return;
       }
-      const messages = await this.#makeMessages(asked, parts, calls);
+      const messages = await this.#makeMessages(asked, { parts, calls, finishReason, usage });
       if (!messages) return;
       await this.#commit(asked, messages, usageOf(usage));
       for (const part of calls) this.#calls.set(part.toolCallId, { turn: asked.turn, part });
@@ -203,16 +208,15 @@ export class RunState {
    */
   async #makeMessages(
     asked: ModelRequest,
-    content: readonly Part[],
-    calls: readonly CallPart[],
+    { parts, calls, finishReason, usage }: ResponseParts,
   ): Promise<ModelMessage[] | null> {
+    const { tools, stopWhen } = this.#settings;
     try {
-      return await responseMessages(
-        content,
-        this.#settings.tools,
-        await this.#decisions(calls),
-        asked.kind === "stream",
-      );
+      const decisions = await this.#decisions(calls);
+      const clients = calls.filter((call) => !call.invalid && isClientTool(tools, call.toolName));
+      const step = { content: parts, finishReason, usage };
+      const finals = await finalTools(clients, stopWhen, this.steps, step);
+      return await responseMessages(parts, tools, { decisions, finals, isStream: asked.kind === "stream" });
     } catch (error) {
       this.#refuse(asked, error);
       return null;

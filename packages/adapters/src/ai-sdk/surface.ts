@@ -85,8 +85,8 @@ export interface Durable {
    * Resumes the interrupted turn: records the person's decisions, and runs the calls that are safe to run with these
    * tools. For the other calls, the model is told how far each got. Returns the turn: ask the model next. Returns null
    * if there is nothing to ask now: the model had answered (`interruption.answered`), and the turn is ended as
-   * completed; or calls wait for a person, and the turn stays suspended. Throws as `session.resumeTurn` and `runOpen`
-   * do.
+   * completed; or calls wait for a person, or for your application (tools without `execute`), and the turn stays as it
+   * is. Throws as `session.resumeTurn` and `runOpen` do.
    */
   resume(tools: ToolSet, settings?: ResumeSettings): Promise<Turn<ModelMessage> | null>;
   /**

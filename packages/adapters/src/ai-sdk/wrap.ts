@@ -1,6 +1,7 @@
 import type { ModelMessage } from "ai";
 import type { Session } from "holdfast";
 import { Approvals } from "./approvals.ts";
+import type { StopCondition } from "./final-tools.ts";
 import { joinSignals, recordModel } from "./model.ts";
 import { type Answer, RunState } from "./run.ts";
 import type { DurableOptions, Prompted, Settings } from "./surface.ts";
@@ -23,6 +24,7 @@ type Callback = (event: unknown) => unknown;
 interface StepOptions {
   readonly messages: ModelMessage[];
   readonly stepNumber: number;
+  readonly steps: readonly unknown[];
   readonly experimental_steeringMessages?: readonly ModelMessage[];
 }
 
@@ -40,6 +42,7 @@ interface Known extends Settings {
   readonly messages?: unknown;
   readonly abortSignal?: AbortSignal;
   readonly toolApproval?: unknown;
+  readonly stopWhen?: StopCondition | readonly StopCondition[];
   readonly experimental_toolApprovalSecret?: string | Uint8Array;
   readonly toolsContext?: unknown;
   readonly runtimeContext?: unknown;
@@ -97,7 +100,8 @@ function recordSettings(settings: Known, context: WrapContext): Known {
         newId: _internal?.generateId,
       })
     : null;
-  const run = new RunState(session, { unwritten, tools, approvals, toolsContext, runtimeContext });
+  const { stopWhen } = settings;
+  const run = new RunState(session, { unwritten, tools, approvals, stopWhen, toolsContext, runtimeContext });
   context.begun(run);
   const onStart = settings.onLanguageModelCallStart ?? settings.experimental_onLanguageModelCallStart;
   const onEnd = settings.onLanguageModelCallEnd ?? settings.experimental_onLanguageModelCallEnd;
@@ -136,6 +140,7 @@ async function prepareStepWith(
   run: RunState,
   context: WrapContext,
 ): Promise<unknown> {
+  run.steps = given.steps;
   const isLate = (await run.catchUp()) && given.stepNumber === 0 && !isPrompted(settings);
   const steering = given.experimental_steeringMessages ?? [];
   const options = isLate ? { ...given, messages: [...context.messages(), ...steering] } : given;

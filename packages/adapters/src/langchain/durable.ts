@@ -4,7 +4,8 @@ import { errorKind, type ResumeOptions, type Session, type Turn } from "holdfast
 import { type AgentMiddleware, createMiddleware } from "langchain";
 import { copyOf, langchain } from "./dialect.ts";
 import { Recorder } from "./recorder.ts";
-import { type OpenCallTool, resumeTurn } from "./resume.ts";
+import { resumeTurn, runMessages } from "./resume.ts";
+import type { AgentState } from "./run-events.ts";
 
 export interface DurableOptions {
   /** By tool name. "safe": running it twice does no harm, so `resume` may run it again. Default: "never". */
@@ -30,14 +31,19 @@ export interface Durable {
   readonly middleware: AgentMiddleware;
   /** The config of a run: yours, with the callbacks that record tokens as they stream, and the signal of the turn. */
   config<C extends RunnableConfig>(config?: C): C;
-  /** A copy of what the model should see now: pass it as the input's `messages`. */
+  /**
+   * A copy of what a run begins with: pass it as the input's `messages`. After `resume`, it lacks the answer whose
+   * calls are open: the middleware returns that one in place of the model.
+   */
   messages(): BaseMessage[];
   /**
-   * Resumes the interrupted turn: runs the calls that are safe to run with these tools, and tells the model how far the
-   * others got. Returns the turn: run the agent next. Returns null if the model had answered: the turn is ended as
-   * completed. Throws as `session.resumeTurn` does, and store errors.
+   * Resumes the interrupted turn, and returns it: run the agent next. That run goes on with the recorded answer: the
+   * calls that are safe to run go through all middleware, with its approvals and policies. For the other calls, the
+   * model is told how far each got. Returns null if there is nothing to run now: the model had answered, and the turn
+   * is ended as completed; or an `interrupt()` waits for a person, and the turn stays suspended. When the person has
+   * decided, pass `{ calls: () => "keep" }`. Throws as `session.resumeTurn` does.
    */
-  resume(tools?: readonly OpenCallTool[], options?: ResumeOptions): Promise<Turn<BaseMessage> | null>;
+  resume(options?: ResumeOptions): Promise<Turn<BaseMessage> | null>;
   /**
    * Waits for the run, and ends its turn accordingly. Rejects if the store fails, or if Holdfast refused something: the
    * turn then stays open.
@@ -66,8 +72,8 @@ export function durable(session: Session<BaseMessage>, options: DurableOptions =
   return {
     middleware: middleware as unknown as AgentMiddleware,
     config: <C extends RunnableConfig>(config?: C): C => recorder.config(config ?? ({} as C)),
-    messages: () => session.messages.map(copyOf),
-    resume: (tools = [], given = {}) => resumeTurn(session, recorder, tools, given),
+    messages: () => runMessages(session).map(copyOf),
+    resume: (given = {}) => resumeTurn(session, given),
     finish: (run) => finish(run, session, recorder),
   };
 }
@@ -75,13 +81,16 @@ export function durable(session: Session<BaseMessage>, options: DurableOptions =
 async function finish(run: Promise<unknown>, session: Session<BaseMessage>, recorder: Recorder): Promise<RunOutcome> {
   const { turn } = session;
   try {
-    const state = await run;
+    const given = (await run) as AgentState | undefined;
+    // What the reader of a stream returns is not the agent's state, or not all of it.
+    const { messages = [], __interrupt__: interrupts = [] } = { ...recorder.state, ...given };
     if (!turn || turn.signal.aborted) return { kind: "aborted" };
-    if (isInterrupted(state)) {
-      await turn.suspend({ reason: "interrupt", calls: turn.open.map(({ id }) => id) });
+    if (interrupts.length > 0) {
+      await turn.suspend({ reason: "interrupt", calls: waitingCalls(turn, interrupts) });
       return { kind: "waiting" };
     }
-    await recorder.recordResults((state as { messages?: BaseMessage[] } | undefined)?.messages ?? []);
+    await recorder.recordResults(messages);
+    await recorder.recordLast(messages);
     await turn.end();
     return { kind: "completed" };
   } catch (error) {
@@ -93,9 +102,13 @@ async function finish(run: Promise<unknown>, session: Session<BaseMessage>, reco
   }
 }
 
-function isInterrupted(state: unknown): boolean {
-  const { __interrupt__: interrupts } = (state ?? {}) as { __interrupt__?: readonly unknown[] };
-  return (interrupts?.length ?? 0) > 0;
+/** The calls that a person is asked about. `humanInTheLoopMiddleware` names their tools; others do not say. */
+function waitingCalls({ open }: Turn<BaseMessage>, interrupts: NonNullable<AgentState["__interrupt__"]>): string[] {
+  const names = interrupts.flatMap(({ value }) => {
+    const { actionRequests } = (value ?? {}) as { readonly actionRequests?: readonly { readonly name?: string }[] };
+    return actionRequests?.map(({ name }) => name) ?? [];
+  });
+  return open.flatMap(({ id, name }) => (names.length === 0 || names.includes(name) ? [id] : []));
 }
 
 /** LangChain wraps what a middleware throws. */

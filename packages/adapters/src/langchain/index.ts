@@ -1,3 +1,2 @@
 export { langchain } from "./dialect.ts";
 export { type Durable, type DurableOptions, durable, type RunOutcome } from "./durable.ts";
-export type { OpenCallTool } from "./resume.ts";

@@ -1,7 +1,8 @@
-import { type AIMessage, type BaseMessage, ToolMessage, type UsageMetadata } from "@langchain/core/messages";
+import { AIMessage, type BaseMessage, ToolMessage, type UsageMetadata } from "@langchain/core/messages";
 import type { RunnableConfig } from "@langchain/core/runnables";
 import { errorKind, type Session, type Turn, type Usage } from "holdfast";
-import { type Asked, Tokens } from "./tokens.ts";
+import { openAnswer, restoreAnswers } from "./resume.ts";
+import { type AgentState, type Asked, RunEvents } from "./run-events.ts";
 
 /** What is used of a request to the model. */
 interface ModelRequest {
@@ -18,13 +19,23 @@ interface StructuredAnswer {
   readonly messages: readonly BaseMessage[];
 }
 
+/** The model's last answer. */
+interface RecordedAnswer {
+  readonly turn: number;
+  readonly entry: string;
+  readonly messageId: string | undefined;
+  readonly hasCalls: boolean;
+  readonly said: string;
+}
+
 /** Records what the agent of a session does. */
 export class Recorder {
   readonly #session: Session<BaseMessage>;
   readonly #replay: Readonly<Record<string, "safe" | "never">>;
-  readonly #tokens = new Tokens();
+  readonly #events = new RunEvents();
   /** Calls whose tools wait in an `interrupt()`: they are called again. */
   readonly #interrupted = new Set<string>();
+  #answer: RecordedAnswer | null = null;
   #failure: unknown = null;
 
   constructor(session: Session<BaseMessage>, replay: Readonly<Record<string, "safe" | "never">>) {
@@ -37,15 +48,21 @@ export class Recorder {
     return this.#failure;
   }
 
+  /** What the agent's last run ended with. Null if it was run without `config`. */
+  get state(): AgentState | null {
+    return this.#events.state;
+  }
+
   config<C extends RunnableConfig>(config: C): C {
     const { callbacks } = config;
+    this.#events.reset();
     const turn = this.#session.turn;
     const signals = [config.signal, turn?.signal].filter((signal) => signal !== undefined);
     const joined = Array.isArray(callbacks)
-      ? [...callbacks, this.#tokens]
+      ? [...callbacks, this.#events]
       : callbacks
-        ? callbacks.copy([this.#tokens])
-        : [this.#tokens];
+        ? callbacks.copy([this.#events])
+        : [this.#events];
     return { ...config, callbacks: joined, ...(signals.length > 0 ? { signal: AbortSignal.any(signals) } : {}) };
   }
 
@@ -53,13 +70,17 @@ export class Recorder {
     const turn = this.#live();
     // The agent has results that no tool gave: of a call that was rejected, or that has no tool.
     await this.recordResults(request.messages);
+    await this.#endStructured(turn);
+    const known = openAnswer(this.#session, turn.open, request.messages);
+    if (known) return known as A;
+    const messages = restoreAnswers(request.messages, this.#session);
     const asked: Asked = { draft: turn.request().draft, hasTokens: false };
-    const answer = await this.#tokens.during(asked, () => handler(request));
-    const { messages = [answer as AIMessage] } = answer as Partial<StructuredAnswer>;
+    const answer = await this.#events.during(asked, () => handler({ ...request, messages }));
+    const { messages: answers = [answer as AIMessage] } = answer as Partial<StructuredAnswer>;
     await this.#recording(async () => {
-      const [first, ...rest] = messages;
-      await asked.draft.commit(first!, { ...modelOf(request.model), ...usageOf(first as AIMessage) });
-      for (const message of rest) await turn.append(message);
+      const options = { ...modelOf(request.model), ...usageOf(answers[0] as AIMessage) };
+      const { ids } = await asked.draft.commit([...answers], options);
+      this.#answer = recordedAnswer(answers.at(-1) as AIMessage, turn.number, ids.at(-1)!);
     });
     return answer;
   }
@@ -94,6 +115,37 @@ export class Recorder {
     for (const message of messages) {
       if (!ToolMessage.isInstance(message) || !open.delete(message.tool_call_id)) continue;
       await this.#recording(() => turn.toolEnded(message.tool_call_id, outcomeOf(undefined, message), message));
+    }
+  }
+
+  /**
+   * Records the last message of the agent, where another middleware made or changed it: it is what the user sees. A
+   * changed answer takes the place of the model's own.
+   */
+  async recordLast(messages: readonly BaseMessage[]): Promise<void> {
+    const { turn, entries } = this.#session;
+    const last = messages.at(-1);
+    if (!turn || !AIMessage.isInstance(last) || last.tool_calls?.length) return;
+    const known = entries.findLast((entry) => entry.turn === turn.number && AIMessage.isInstance(entry.message));
+    // As the model gave it, if it was in this process: the store may have redacted it.
+    const given = this.#answer?.turn === turn.number ? this.#answer : null;
+    const answer = given ?? (known ? recordedAnswer(known.message as AIMessage, turn.number, known.id) : null);
+    if (answer?.said === saidIn(last)) return;
+    const isChanged = answer !== null && !answer.hasCalls && last.id !== undefined && answer.messageId === last.id;
+    await this.#recording(async () => {
+      if (isChanged) await this.#session.edit([answer.entry], [last], { reason: "middleware", now: true });
+      else await turn.append(last);
+    });
+  }
+
+  /**
+   * An answer that does not fit its schema has made a call that no tool runs, and LangChain ends a run that comes to
+   * one. It tells the model what is wrong with the first of them, unless the process dies before.
+   */
+  async #endStructured(turn: Turn<BaseMessage>): Promise<void> {
+    for (const { id, name } of turn.open) {
+      if (!name.startsWith("extract-")) continue;
+      await this.#recording(() => turn.toolEnded(id, { error: "This answer was not taken. Give it again." }));
     }
   }
 
@@ -146,6 +198,16 @@ function resultIn(answer: unknown, id: string): ToolMessage {
 function outcomeOf(error: unknown, { content, status }: ToolMessage): { value: unknown } | { error: unknown } {
   if (error !== undefined) return { error };
   return status === "error" ? { error: content } : { value: content };
+}
+
+function recordedAnswer(message: AIMessage, turn: number, entry: string): RecordedAnswer {
+  const { id, tool_calls = [] } = message;
+  return { turn, entry, messageId: id, hasCalls: tool_calls.length > 0, said: saidIn(message) };
+}
+
+/** What counts of an answer, to see whether it was changed later. */
+function saidIn({ content, tool_calls = [] }: AIMessage): string {
+  return JSON.stringify({ content, calls: tool_calls.map(({ id }) => id) });
 }
 
 function isInterrupt(error: unknown): boolean {

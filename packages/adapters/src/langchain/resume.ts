@@ -1,50 +1,88 @@
-import { type BaseMessage, ToolMessage } from "@langchain/core/messages";
+import { AIMessage, type BaseMessage, ToolMessage } from "@langchain/core/messages";
 import type { OpenCall, ResumeOptions, Session, Turn } from "holdfast";
-import type { Recorder } from "./recorder.ts";
+import { copyOf } from "./dialect.ts";
 
-/** A tool of LangChain that can be run without the agent. */
-export interface OpenCallTool {
-  readonly name: string;
-  invoke(input: never, config?: never): Promise<unknown>;
-}
-
-/** Resumes the turn, and runs what is safe to run. Null if the model had answered. */
+/**
+ * Resumes the turn. Null if there is nothing to ask the model now: it had answered, which ends the turn; or the turn
+ * waits for a person, which leaves it suspended. No tool runs here: only the agent knows which calls need approval or
+ * are forbidden. Its next run gets the answer whose calls are open instead of asking the model, and takes it from
+ * there.
+ */
 export async function resumeTurn(
   session: Session<BaseMessage>,
-  recorder: Recorder,
-  tools: readonly OpenCallTool[],
-  options: ResumeOptions,
+  { calls, draft }: ResumeOptions,
 ): Promise<Turn<BaseMessage> | null> {
-  if (session.interruption?.answered) {
+  const { interruption } = session;
+  if (interruption?.answered) {
     await session.endTurn();
     return null;
   }
-  const toolOf = ({ name }: OpenCall): OpenCallTool | undefined => tools.find((tool) => tool.name === name);
-  const isRun = (call: OpenCall): boolean =>
-    toolOf(call) !== undefined && (call.state === "never-started" || call.replay === "safe");
-  const turn = await session.resumeTurn({ calls: (call) => (isRun(call) ? "keep" : "close"), ...options });
-  // The agent asks the model first: calls that are still open have to be answered before.
-  await Promise.all(turn.open.map((call) => run(call, toolOf(call), turn, recorder)));
-  return turn;
+  const how = interruption?.how.kind;
+  if (calls === undefined && how === "suspended") return null;
+  // If a middleware has failed on these calls, it would fail on them each time: the model is asked instead.
+  const byDefault = how === "failed" ? "close" : "rerun";
+  return session.resumeTurn({ calls: calls ?? byDefault, ...(draft ? { draft } : {}) });
 }
 
-async function run(
-  { id, name, input }: OpenCall,
-  tool: OpenCallTool | undefined,
-  turn: Turn<BaseMessage>,
-  recorder: Recorder,
-): Promise<void> {
-  if (!tool) return;
-  await recorder.tool({ toolCall: { id, name, args: input } }, async () => {
-    const call = { id, name, args: parsed(input), type: "tool_call" };
-    const output = await tool.invoke(call as never, { signal: turn.signal, toolCallId: id } as never);
-    if (ToolMessage.isInstance(output)) return output;
-    const content = typeof output === "string" ? output : (JSON.stringify(output) ?? "");
-    return new ToolMessage({ content, name, tool_call_id: id });
+/** The position of the answer whose calls are open. -1 if none is. */
+function openAnswerAt(messages: readonly BaseMessage[], open: readonly OpenCall[]): number {
+  const ids = new Set(open.map(({ id }) => id));
+  return messages.findLastIndex((message) => callIds(message).some((id) => ids.has(id)));
+}
+
+/** What a run begins with: an answer whose calls are open comes from `openAnswer`, when the agent asks the model. */
+export function runMessages({ messages, turn }: Session<BaseMessage>): readonly BaseMessage[] {
+  const at = openAnswerAt(messages, turn?.open ?? []);
+  return at < 0 ? messages : messages.slice(0, at);
+}
+
+/** Marks an answer in the agent's state that lacks those of its calls that had ended before. */
+const RESUMED = "holdfast_resumed";
+
+/**
+ * The answer whose calls are open, if the agent does not have it: in place of the model's. Only with its open calls, so
+ * that no person is asked about the others.
+ */
+export function openAnswer(
+  { messages }: Session<BaseMessage>,
+  open: readonly OpenCall[],
+  request: readonly BaseMessage[],
+): AIMessage | null {
+  const answer = messages[openAnswerAt(messages, open)];
+  if (!answer || request.some((message) => hasCallOf(message, answer))) return null;
+  const { content, id, additional_kwargs, response_metadata, usage_metadata, tool_calls } = copyOf(answer) as AIMessage;
+  const ids = new Set(open.map((call) => call.id));
+  return new AIMessage({
+    content,
+    additional_kwargs,
+    response_metadata: { ...response_metadata, [RESUMED]: true },
+    tool_calls: (tool_calls ?? []).filter((call) => ids.has(call.id ?? "")),
+    ...(id === undefined ? {} : { id }),
+    ...(usage_metadata ? { usage_metadata } : {}),
   });
 }
 
-/** The dialect reads a call's input from JSON. */
-function parsed(input: unknown): unknown {
-  return typeof input === "string" ? JSON.parse(input) : input;
+/** A request that shows resumed answers as the session has them: with all their calls, and what came after them. */
+export function restoreAnswers(request: BaseMessage[], { messages }: Session<BaseMessage>): BaseMessage[] {
+  const resumed = request.filter(({ response_metadata }) => response_metadata?.[RESUMED] === true);
+  if (resumed.length === 0) return request;
+  return request.flatMap((message) => {
+    if (resumed.includes(message)) {
+      const at = messages.findLastIndex((one) => hasCallOf(message, one));
+      const length = messages.slice(at + 1).findIndex((one) => AIMessage.isInstance(one));
+      return messages.slice(at, length < 0 ? undefined : at + 1 + length).map(copyOf);
+    }
+    return ToolMessage.isInstance(message) && resumed.some((one) => callIds(one).includes(message.tool_call_id))
+      ? []
+      : [message];
+  });
+}
+
+function callIds(message: BaseMessage): string[] {
+  return AIMessage.isInstance(message) ? (message.tool_calls ?? []).map(({ id }) => id ?? "") : [];
+}
+
+function hasCallOf(message: BaseMessage, answer: BaseMessage): boolean {
+  const ids = callIds(answer);
+  return callIds(message).some((id) => ids.includes(id));
 }

@@ -32,6 +32,9 @@ import type {
 /** By session, because an application may call `durable` for each turn. */
 const UNWRITTEN = new WeakMap<Session<AgentInputItem>, UnwrittenOutcomes>();
 
+/** The SDK's default. */
+const MAX_TURNS = 10;
+
 type Settings = RunOptions & { readonly signal: AbortSignal };
 type AnyResult = RunResult<unknown, AnyAgent> | StreamedRunResult<unknown, AnyAgent>;
 
@@ -111,7 +114,11 @@ class DurableRuns {
     const reopen = (): Promise<Turn<RecordedItem>> => session.resumeTurn(again);
     const scope = this.#scope(options, { turn, replay, decisions, waiting, reopen });
     const first = agentNamed(agent, String(prompt.metadata["agent"] ?? "")) ?? agent;
-    return this.#drive(first, replay.input, scope, options);
+    // A run that was out of turns has as many again. Otherwise it would be out of turns at once, each time.
+    const { maxTurns = MAX_TURNS } = options;
+    const isMore = interruption?.how.kind === "failed" && maxTurns !== null;
+    const more = isMore ? { maxTurns: maxTurns + replay.responses.length } : {};
+    return this.#drive(first, replay.input, scope, { ...options, ...more });
   }
 
   /** After a person has decided. */
@@ -212,6 +219,7 @@ class DurableRuns {
     // What the SDK says about the calls of a stopped run is less than what is known of them.
     const isStopped = recorder.failure !== null || outcome.kind === "aborted";
     if (!isStopped) await recorder.recordResults(result.newItems.map(({ rawItem }) => rawItem as AgentInputItem));
+    if (outcome.kind === "completed" && !isStopped) await recorder.recordHandled(result);
     if (outcome.kind === "waiting" && !isStopped) await this.#recordWaiting(recorder, result.state);
     return this.#end(recorder, outcome);
   }

@@ -1,11 +1,14 @@
 import {
   InputGuardrailTripwireTriggered,
+  ModelBehaviorError,
+  ModelRefusalError,
   OutputGuardrailTripwireTriggered,
   type RunResult,
   type StreamedRunResult,
 } from "@openai/agents";
 import type { Session } from "holdfast";
-import type { RecordedItem } from "./dialect.ts";
+import { openaiAgents, type RecordedItem } from "./dialect.ts";
+import { isCall } from "./items.ts";
 import type { RunRecorder } from "./recorder.ts";
 import type { AnyAgent, RunOutcome } from "./surface.ts";
 
@@ -33,9 +36,12 @@ export async function endAs(outcome: RunOutcome, recorder: RunRecorder, session:
       return turn.end();
     case "aborted":
       return turn.abort({ by: "the application" });
-    case "failed":
-      await hideRejected(outcome.error, turn.number, session);
-      return turn.fail(outcome.error);
+    case "failed": {
+      const { error } = outcome;
+      await hideRejected(error, turn.number, session);
+      // Nobody would ever answer a prompt that is rejected again and again.
+      return error instanceof InputGuardrailTripwireTriggered ? turn.end() : turn.fail(error);
+    }
     case "waiting": {
       const calls = turn.open.flatMap(({ id, state }) =>
         state === "awaiting" || state === "never-started" ? [id] : [],
@@ -45,11 +51,17 @@ export async function endAs(outcome: RunOutcome, recorder: RunRecorder, session:
   }
 }
 
-/** What a guardrail has rejected is kept from the model in later turns: the prompt and all about it, or the answer. */
+/**
+ * What was rejected is kept from the model in later turns: the prompt and all about it, or the answer. `resume` does
+ * not go through a hidden answer again, and asks the model instead.
+ */
 async function hideRejected(error: unknown, turn: number, session: Session<RecordedItem>): Promise<void> {
+  const all = session.entries.filter((entry) => entry.turn === turn);
+  const last = all.findLast(({ message }) => openaiAgents.role(message) === "assistant");
+  const answer = last ? all.slice(all.findIndex(({ step }) => step === last.step)) : [];
   const isPrompt = error instanceof InputGuardrailTripwireTriggered;
-  if (!isPrompt && !(error instanceof OutputGuardrailTripwireTriggered)) return;
-  const last = session.entries.at(-1)?.step;
-  const rejected = session.entries.filter((entry) => entry.turn === turn && (isPrompt || entry.step === last));
-  for (const { id } of rejected) await session.patch(id, { hiddenFromModel: true });
+  const isUnfit = error instanceof ModelBehaviorError || error instanceof ModelRefusalError;
+  const isAnswer =
+    error instanceof OutputGuardrailTripwireTriggered || (isUnfit && !answer.some(({ message }) => isCall(message)));
+  for (const { id } of isPrompt ? all : isAnswer ? answer : []) await session.patch(id, { hiddenFromModel: true });
 }

@@ -6,6 +6,7 @@ import {
   type ModelInputData,
   type ModelRequest,
   type RunContext,
+  type RunResult,
   RunToolApprovalItem,
   type Usage as SdkUsage,
   type Tool,
@@ -303,6 +304,19 @@ export class RunRecorder {
       const value = item.type === "function_call_result" ? item.output : (copy as { output?: unknown }).output;
       await this.#recording(turn.toolEnded(item.callId, { value }, copy));
     }
+  }
+
+  /** Records the answer that one of the application's error handlers gave in place of the model's. */
+  async recordHandled({ state, newItems }: Pick<RunResult<unknown, AnyAgent>, "state" | "newItems">): Promise<void> {
+    const last = newItems.at(-1)?.rawItem as AgentInputItem | undefined;
+    if (state._finalOutputSource !== "error_handler" || last?.type !== "message") return;
+    const metadata = { agent: this.#agent?.name ?? "" };
+    await this.#recording((await this.#live()).append(JSON.parse(JSON.stringify(last)) as RecordedItem, { metadata }));
+  }
+
+  /** A guardrail ends the run before the call starts: `resume` must not come to it again. */
+  async refuse(callId: string, error: string): Promise<void> {
+    await this.#recording((await this.#live()).toolEnded(callId, { error }));
   }
 
   /** What is too large is not recorded, and what it is about is in doubt after a crash. */

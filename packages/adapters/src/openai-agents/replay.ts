@@ -23,12 +23,13 @@ export interface Replay {
 
 /** If a compaction has removed the turn's beginning, everything before the last response counts as the input. */
 export function replayOf(entries: readonly Entry<RecordedItem>[], turn: number, prompt: string): Replay {
-  // As in the session's own view, what is hidden in a turn is hidden from the next turn on.
-  const isHidden = ({ turn: of, metadata }: Entry<RecordedItem>): boolean =>
-    of !== turn && metadata.hiddenFromModel === true;
-  const shown = entries.filter((entry) => !entry.replacedBy && !entry.late && !isHidden(entry));
   const isAnswer = ({ message, turn: of }: Entry<RecordedItem>): boolean =>
     of === turn && openaiAgents.role(message) === "assistant";
+  // As in the session's own view, what is hidden in a turn is hidden from the next turn on. But an answer of this turn
+  // that is hidden was rejected, and would be again.
+  const isHidden = (entry: Entry<RecordedItem>): boolean =>
+    entry.metadata.hiddenFromModel === true && (entry.turn !== turn || isAnswer(entry));
+  const shown = entries.filter((entry) => !entry.replacedBy && !entry.late && !isHidden(entry));
   const first = shown.findIndex(isAnswer);
   const last = shown.findLast(isAnswer)?.step;
   const isWhole = shown.some(({ id }) => id === prompt);

@@ -6,6 +6,7 @@ import {
   runToolOutputGuardrails,
   type ShellTool,
   type Tool,
+  type ToolInputGuardrailDefinition,
   type ToolOutputGuardrailDefinition,
 } from "@openai/agents";
 import { type CallItem, functionResult, type ResultItem } from "./items.ts";
@@ -37,16 +38,19 @@ export function recordTool<T extends Tool<unknown>>(tool: T, agent: AnyAgent, wr
 }
 
 type Guardrail = ToolOutputGuardrailDefinition<unknown>;
+type InputGuardrail = ToolInputGuardrailDefinition<unknown>;
 
 function recordFunction(tool: FunctionTool<unknown>, agent: AnyAgent, wrapping: Wrapping): FunctionTool<unknown> {
   const { replay = {} } = wrapping.options;
   const safe = (Object.hasOwn(replay, tool.name) ? replay[tool.name] : undefined) ?? "never";
-  const outputGuardrails = tool.outputGuardrails?.map(askedOnce);
+  const recorderOf = (): RunRecorder | null => (wrapping.inTool.getStore() ? null : wrapping.recorder());
+  const inputGuardrails = tool.inputGuardrails?.map((guardrail) => recordRefusal(guardrail, recorderOf));
+  const outputGuardrails = tool.outputGuardrails?.map((guardrail) => askedOnce(guardrail, recorderOf));
   const isAgent = typeof (tool as { readonly on?: unknown }).on === "function";
   const invoke: FunctionTool<unknown>["invoke"] = async (context, input, details) => {
-    const recorder = wrapping.recorder();
+    const recorder = recorderOf();
     const call = details?.toolCall as Extract<CallItem, { type: "function_call" }> | undefined;
-    if (!recorder || !call || wrapping.inTool.getStore()) return tool.invoke(context, input, details);
+    if (!recorder || !call) return tool.invoke(context, input, details);
     const { callId } = call;
     const known = recorder.outcomeOf(callId);
     if (known) return known.value ?? (known.item.type === "function_call_result" ? outputText(known.item) : "");
@@ -71,7 +75,12 @@ function recordFunction(tool: FunctionTool<unknown>, agent: AnyAgent, wrapping: 
     else await recorder.end(callId, { value: shown.output }, functionResult(call, shown.output));
     return output;
   };
-  return { ...tool, invoke, ...(outputGuardrails ? { outputGuardrails } : {}) };
+  return {
+    ...tool,
+    invoke,
+    ...(inputGuardrails ? { inputGuardrails } : {}),
+    ...(outputGuardrails ? { outputGuardrails } : {}),
+  };
 }
 
 /** Nobody has decided yet, so an agent that has an output instead of waiting again could not be restored. */
@@ -94,13 +103,33 @@ async function afterGuardrails(
   }
 }
 
+/** For a call that has an outcome: it was judged before. */
+const ALLOWED = { behavior: { type: "allow" } } as const;
+
+/** A guardrail that ends the run has decided about the call: without an outcome, `resume` would come to it again. */
+function recordRefusal(guardrail: InputGuardrail, recorderOf: () => RunRecorder | null): InputGuardrail {
+  return {
+    ...guardrail,
+    run: async (data) => {
+      const recorder = recorderOf();
+      const { callId } = data.toolCall;
+      if (recorder?.outcomeOf(callId)) return ALLOWED;
+      const verdict = await guardrail.run(data);
+      const isRefused = verdict.behavior.type === "throwException";
+      if (isRefused) await recorder?.refuse(callId, `The guardrail "${guardrail.name}" refused it: it did not run.`);
+      return verdict;
+    },
+  };
+}
+
 /** The SDK runs the guardrails later, and gets the same answer. */
-function askedOnce(guardrail: Guardrail): Guardrail {
+function askedOnce(guardrail: Guardrail, recorderOf: () => RunRecorder | null): Guardrail {
   const answers = new Map<string, ReturnType<Guardrail["run"]>>();
   return {
     ...guardrail,
     run: (data) => {
       const { callId } = data.toolCall;
+      if (recorderOf()?.outcomeOf(callId)) return Promise.resolve(ALLOWED);
       const known = answers.get(callId);
       answers.delete(callId);
       if (known) return known;

@@ -1,52 +1,14 @@
-import { cpSync, readFileSync } from "node:fs";
-import { join, resolve } from "node:path";
-import type { Browser, Page } from "playwright-core";
-import { build } from "vite";
+import type { Page } from "playwright-core";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { place } from "../../../holdfast/test/place.ts";
-import { launchChromium } from "../../../web/test/browser/chromium.ts";
-import { ChatServer } from "../chat-server.ts";
+import { Example, Stage } from "./stage.ts";
 
 /** The page and the server of examples/chat in a real browser, with an agent that waits where the test says so. */
 
-const EXAMPLE = resolve(import.meta.dirname, "../../../../examples/chat");
-const built = place();
-let browser: Browser;
-
+let example: Example;
 beforeAll(async () => {
-  const outDir = join(built.path, "dist");
-  await build({ configFile: join(EXAMPLE, "vite.config.ts"), logLevel: "error", build: { outDir } });
-  browser = await launchChromium();
+  example = await Example.build();
 });
-afterAll(async () => {
-  await browser?.close();
-  built[Symbol.dispose]();
-});
-
-class Stage extends ChatServer {
-  readonly problems: string[] = [];
-
-  constructor() {
-    super({ "server.ts": readFileSync(join(EXAMPLE, "server.ts"), "utf8") });
-    cpSync(join(built.path, "dist"), join(this.folder, "dist"), { recursive: true });
-  }
-
-  /** A tab, as if on a device of its own. */
-  async tab(): Promise<Page> {
-    const context = await browser.newContext();
-    context.setDefaultTimeout(60_000);
-    const page = await context.newPage();
-    page.on("pageerror", (error) => this.problems.push(String(error)));
-    await page.goto(`${this.url}/#${this.id}`);
-    await page.getByLabel("Message").waitFor();
-    return page;
-  }
-
-  override async [Symbol.asyncDispose](): Promise<void> {
-    for (const context of browser.contexts()) await context.close();
-    await super[Symbol.asyncDispose]();
-  }
-}
+afterAll(() => example?.[Symbol.asyncDispose]());
 
 async function say(page: Page, words: string): Promise<void> {
   await page.getByLabel("Message").fill(words);
@@ -59,7 +21,7 @@ const ids = (page: Page): Promise<string[]> =>
   page.locator("article").evaluateAll((all) => all.map((one) => (one as { id?: string }).id ?? ""));
 
 test("reload in mid-stream, and a second tab: both take up the answer, and end with the same, once", async () => {
-  await using stage = new Stage();
+  await using stage = new Stage(example);
   await stage.start();
   const page = await stage.tab();
   await say(page, "Please look.");
@@ -83,7 +45,7 @@ test("reload in mid-stream, and a second tab: both take up the answer, and end w
 });
 
 test("kill -9 in mid-tool: the page reconnects, names the tool with the unknown outcome, and goes on", async () => {
-  await using stage = new Stage();
+  await using stage = new Stage(example);
   await stage.start();
   const page = await stage.tab();
   await say(page, "Please carry it.");
@@ -106,7 +68,7 @@ test("kill -9 in mid-tool: the page reconnects, names the tool with the unknown 
 });
 
 test("an approval, and a client-side tool, across a restart of the server", async () => {
-  await using stage = new Stage();
+  await using stage = new Stage(example);
   stage.release();
   await stage.start();
   const page = await stage.tab();
@@ -137,5 +99,90 @@ test("an approval, and a client-side tool, across a restart of the server", asyn
   await page.getByRole("button", { name: "Tell the time" }).click();
   await shows(page, "That was prompt 2: all is well.");
   expect(stage.lines("asked").at(-1)).toMatch(/GMT|UTC/);
+  expect(stage.problems).toEqual([]);
+});
+
+test("kill -9 in mid-tool beside an approval: the page names the tool, and its user can still approve", async () => {
+  await using stage = new Stage(example);
+  await stage.start();
+  const page = await stage.tab();
+  await say(page, "Please do both.");
+  await stage.says("carrying");
+  await page.getByRole("button", { name: "Approve" }).waitFor();
+  await stage.kill();
+  stage.release();
+  await stage.start();
+  await page.getByRole("alert").getByText("carry: was running, and may have taken effect").waitFor();
+  await page.getByRole("button", { name: "Approve" }).click();
+  await shows(page, "Please check: all is well.");
+  await expect.poll(() => page.getByRole("alert").count(), { message: "nothing is broken off any more" }).toBe(0);
+  expect(stage.lines("effects"), "one carried, one sent").toHaveLength(2);
+  expect(stage.problems).toEqual([]);
+});
+
+test("what a user types, decides or asks for while the server is down is done when it is back", async () => {
+  await using stage = new Stage(example);
+  stage.release();
+  await stage.start();
+  const page = await stage.tab();
+  await stage.kill();
+  await say(page, "Please carry it.");
+  await stage.start();
+  await stage.says("carrying");
+  await shows(page, "I carry it.");
+  await stage.kill();
+  await stage.start();
+  const goOn = page.getByRole("button", { name: "Go on" });
+  await goOn.waitFor();
+  await stage.kill();
+  await goOn.click();
+  await stage.start();
+  await shows(page, "Please check: all is well.");
+  await page.getByRole("button", { name: "Send" }).waitFor();
+  await say(page, "Please send.");
+  const approve = page.getByRole("button", { name: "Approve" });
+  await approve.waitFor();
+  await stage.kill();
+  await approve.click();
+  await stage.start();
+  await shows(page, "That was prompt 2: all is well.");
+  await page.getByRole("button", { name: "Send" }).waitFor();
+  await expect.poll(() => page.getByRole("alert").count()).toBe(0);
+  expect(stage.lines("effects")).toHaveLength(2);
+  expect(stage.problems).toEqual([]);
+});
+
+test("a state that was asked for earlier and arrives later does not replace a newer one", async () => {
+  await using stage = new Stage(example);
+  stage.release();
+  await stage.start();
+  const page = await stage.tab();
+  const [released, delivered] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
+  let isHeld = false;
+  await page.route(`**/api/chat/${stage.id}`, async (route) => {
+    if (route.request().method() !== "GET") return route.continue();
+    const response = await route.fetch().catch(() => null);
+    if (!response) return route.abort();
+    const isLate = !isHeld && (await response.text()).includes('"status":"interrupted"');
+    if (!isLate) return route.fulfill({ response });
+    isHeld = true;
+    await released.promise;
+    await route.fulfill({ response });
+    delivered.resolve();
+  });
+  await say(page, "Please carry it.");
+  await stage.says("carrying");
+  await shows(page, "I carry it.");
+  await stage.kill();
+  await stage.start();
+  await page.getByRole("button", { name: "Go on" }).click();
+  await shows(page, "Please check: all is well.");
+  await page.getByRole("button", { name: "Send" }).waitFor();
+  expect(isHeld).toBe(true);
+  released.resolve();
+  await delivered.promise;
+  await say(page, "And now?");
+  await shows(page, "That was prompt 2: all is well.");
+  await expect.poll(() => page.getByRole("alert").count()).toBe(0);
   expect(stage.problems).toEqual([]);
 });

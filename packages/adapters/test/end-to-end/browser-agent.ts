@@ -22,21 +22,22 @@ async function pause(name: string): Promise<void> {
 }
 
 /** A pure function of what it is sent. */
-function replyTo(prompt: Prompt): { words: string; tool?: string } {
+function replyTo(prompt: Prompt): { words: string; tools?: readonly string[] } {
   const last = prompt.findLastIndex(({ role }) => role === "user");
   const asked = JSON.stringify(prompt[last]);
   const done = prompt.slice(last + 1).filter(({ role }) => role === "tool").length;
-  if (asked.includes("look") && done === 0) return { words: "I look first.", tool: "look" };
-  if (asked.includes("send") && done === 0) return { words: "May I?", tool: "send" };
-  if (asked.includes("carry") && done === 0) return { words: "I carry it.", tool: "carry" };
-  if (asked.includes("time") && done === 0) return { words: "I ask.", tool: "local_time" };
+  if (asked.includes("look") && done === 0) return { words: "I look first.", tools: ["look"] };
+  if (asked.includes("send") && done === 0) return { words: "May I?", tools: ["send"] };
+  if (asked.includes("both") && done === 0) return { words: "I carry it. May I?", tools: ["carry", "send"] };
+  if (asked.includes("carry") && done === 0) return { words: "I carry it.", tools: ["carry"] };
+  if (asked.includes("time") && done === 0) return { words: "I ask.", tools: ["local_time"] };
   if (JSON.stringify(prompt.slice(last)).includes("unknown")) return { words: "Please check: all is well." };
   return { words: `That was prompt ${prompt.filter(({ role }) => role === "user").length}: all is well.` };
 }
 
 async function* answer(prompt: Prompt): AsyncGenerator<Part> {
   appendFileSync("asked", `${JSON.stringify(prompt)}\n`);
-  const { words, tool: toolName } = replyTo(prompt);
+  const { words, tools: called = [] } = replyTo(prompt);
   yield { type: "stream-start", warnings: [] };
   yield { type: "reasoning-start", id: "r" };
   yield { type: "reasoning-delta", id: "r", delta: "Hm." };
@@ -44,11 +45,14 @@ async function* answer(prompt: Prompt): AsyncGenerator<Part> {
   yield { type: "text-start", id: "t" };
   const [first, ...rest] = words.split(/(?<= )/);
   yield { type: "text-delta", id: "t", delta: first! };
-  if (toolName === undefined) await pause("speaking");
+  if (called.length === 0) await pause("speaking");
   for (const delta of rest) yield { type: "text-delta", id: "t", delta };
   yield { type: "text-end", id: "t" };
-  if (toolName) yield { type: "tool-call", toolCallId: `call_${prompt.length}`, toolName, input: '{"at":"here"}' };
-  const reason = toolName ? "tool-calls" : "stop";
+  for (const [n, toolName] of called.entries()) {
+    const toolCallId = `call_${prompt.length}${n > 0 ? `_${n}` : ""}`;
+    yield { type: "tool-call", toolCallId, toolName, input: '{"at":"here"}' };
+  }
+  const reason = called.length > 0 ? "tool-calls" : "stop";
   yield { type: "finish", finishReason: { unified: reason, raw: reason }, usage: USAGE };
 }
 

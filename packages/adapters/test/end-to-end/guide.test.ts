@@ -98,12 +98,22 @@ const model = new FakeListChatModel({ responses: ["Hello."] });
 const tools: never[] = [];
 `;
 
+const APPROVED = `
+import type { Durable } from "@holdfast/adapters/langchain";
+import { Command } from "@langchain/langgraph";
+import type { ReactAgent } from "langchain";
+declare const agent: Durable;
+declare const app: ReactAgent;
+declare const thread: string;
+`;
+
 test("the blocks of the guide to LangGraph and LangChain compile and run", () => {
   using here = place();
-  const [saver, threads, agent] = blocks("langgraph").map(({ code }) => code);
+  const [saver, threads, agent, approval] = blocks("langgraph").map(({ code }) => code);
   const files = {
     "saver.ts": `${GRAPH}${saver}${threads}console.log(threads.map(({ threadId }) => threadId), next);\nexport {};\n`,
     "agent.ts": `${CREATED}${agent}console.log(session.messages.map(({ text }) => text));\nawait store.close();\nexport {};\n`,
+    "approval.ts": `${APPROVED}${approval}export {};\n`,
   };
   expect(complaints(compilable(here.path, files))).toBe("");
   const run = (file: string): string =>

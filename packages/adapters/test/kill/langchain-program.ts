@@ -1,9 +1,11 @@
 import { appendFileSync, writeSync } from "node:fs";
 import { setTimeout as sleep } from "node:timers/promises";
 import { AIMessage, type BaseMessage, HumanMessage } from "@langchain/core/messages";
-import type { Session, Store } from "holdfast";
+import { Command } from "@langchain/langgraph";
+import { MemorySaver } from "@langchain/langgraph-checkpoint";
+import { newId, type Session, type Store } from "holdfast";
 import { openFolderStore, openJournalStore, openStoreWith } from "holdfast/store";
-import { createAgent, tool } from "langchain";
+import { type AgentMiddleware, createAgent, humanInTheLoopMiddleware, tool } from "langchain";
 import { z } from "zod";
 import { deadlyDisk } from "../../../holdfast/test/deadly-disk.ts";
 import { durable, langchain } from "../../src/langchain/index.ts";
@@ -22,6 +24,8 @@ export interface Orders {
   readonly killAfter: number;
   /** Which writes count: those of streamed words, or all others. */
   readonly counts: "drafts" | "records";
+  /** A person approves each sending: a line among the effects. */
+  readonly asks?: boolean;
 }
 
 export const PROMPTS = ["Look, then tell everybody.", "And once more."];
@@ -76,12 +80,26 @@ export async function live(
   });
   // Gives the journal time to write each word, also on a busy machine.
   if (orders.counts === "drafts") model.onToken = () => sleep(5);
-  const app = createAgent({ model, tools, middleware: [agent.middleware] });
+  const asks = orders.asks ? [humanInTheLoopMiddleware({ interruptOn: { send: true } } as never)] : [];
+  const middleware = [agent.middleware, ...asks] as AgentMiddleware[];
+  // Its checkpoints die with the process: the person is then asked again.
+  const app = createAgent({ model, tools, middleware, checkpointer: new MemorySaver() });
   const run = async (): Promise<void> => {
-    const { kind } = await agent.finish(app.invoke({ messages: agent.messages() }, agent.config()));
-    if (kind !== "completed") throw new Error(`It ended as ${kind}.`);
+    const configurable = { thread_id: newId() };
+    let input: Parameters<typeof app.invoke>[0] = { messages: agent.messages() };
+    for (;;) {
+      const { kind } = await agent.finish(app.invoke(input, agent.config({ configurable })));
+      if (kind === "completed") return;
+      if (kind !== "waiting" || !orders.asks) throw new Error(`It ended as ${kind}.`);
+      appendFileSync(orders.effects, "approved\n");
+      await agent.resume({ calls: () => "keep" });
+      input = new Command({ resume: { decisions: [{ type: "approve" }] } });
+    }
   };
-  if (session.interruption && (await agent.resume(tools as never))) await run();
+  if (session.interruption) {
+    const isWaiting = session.interruption.how.kind === "suspended";
+    if (await agent.resume(isWaiting ? { calls: () => "keep" } : {})) await run();
+  }
   const given = session.entries.filter(({ message }) => PROMPTS.includes(message.text)).length;
   for (const prompt of PROMPTS.slice(given)) {
     await session.startTurn(new HumanMessage(prompt));

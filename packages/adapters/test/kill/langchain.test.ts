@@ -65,7 +65,7 @@ async function judge(given: Partial<Orders>, what: string, afterMs?: number): Pr
   using folder = place();
   const orders = ordersIn(folder.path, given);
   const { lines, signal } = await runKilled(program, orders, afterMs);
-  const ran = linesOf(orders.effects);
+  const ran = linesOf(orders.effects).filter((line) => line !== "approved");
   const address = orders.kind === "folder" ? orders.address : `sqlite:${orders.address}/agent.db`;
   await using store = await openStore(address, { recordsToolStarts: true, dialects: [langchain] });
   const session = await openAgent(store);
@@ -85,7 +85,13 @@ async function judge(given: Partial<Orders>, what: string, afterMs?: number): Pr
 
   await live(session, orders);
   expect(session.interruption, `${what}: it reaches its end`).toBe(null);
-  const sends = linesOf(orders.effects).filter((id) => id.startsWith("send"));
+  const effects = linesOf(orders.effects);
+  const sends = effects.filter((id) => id.startsWith("send"));
+  if (orders.asks)
+    for (const [n, id] of sends.entries()) {
+      const before = effects.slice(n === 0 ? 0 : effects.indexOf(sends[n - 1]!), effects.indexOf(id));
+      expect(before, `${what}: ${id} was approved`).toContain("approved");
+    }
   expect(new Set(sends).size, `${what}: nothing is sent twice`).toBe(sends.length);
   const requests = linesOf(orders.requests).map((line) => JSON.parse(line) as Sent[]);
   for (const request of requests) expect(refusals(request), what).toEqual([]);
@@ -121,6 +127,14 @@ test.each(["records", "drafts"] as const)("SIGKILL after each write of %s", asyn
   );
   kills += count;
   expect(count).toBeGreaterThan(counts === "records" ? 20 : 0);
+});
+
+test("SIGKILL after each write of records, with approvals: nothing is sent that nobody approved", async () => {
+  const count = await inPairs(everyWrite(Number.POSITIVE_INFINITY), (killAfter) =>
+    judge({ counts: "records", killAfter, asks: true }, `with approvals, killed after write ${killAfter}`),
+  );
+  kills += count;
+  expect(count).toBeGreaterThan(20);
 });
 
 // Several tests, so that none takes minutes on a busy machine.

@@ -1,10 +1,13 @@
+import { setImmediate as turnOfLoop } from "node:timers/promises";
 import { type ToolSet, tool } from "ai";
 import { openStore, type Store } from "holdfast";
 import { Memory, openMemoryStore, openStoreWith } from "holdfast/store";
 import { expect, test, vi } from "vitest";
 import { place } from "../../../holdfast/test/place.ts";
+import { type ChatState, type DurableChatOptions, durableChat } from "../../src/ai-sdk/index.ts";
+import { LazyDisk } from "../lazy-disk.ts";
 import { BASE, chunksOf, held, nothing, Server, says, wordsIn } from "../memory-chat.ts";
-import { call, text } from "../scripted-model.ts";
+import { call, scripted, text } from "../scripted-model.ts";
 
 const stream = ({ chat, id: own }: Server, id = own): Promise<Response> =>
   chat.GET(new Request(`${BASE}/${id}/stream`));
@@ -152,8 +155,10 @@ test("a page that loads between two turns is told that the chat runs, not that t
   const session = store.live(server.chat.sessionId(server.id))!;
   let between: Promise<[{ status: string }, Response]> | undefined;
   const { startTurn } = session;
-  session.startTurn = (...all) => {
+  session.startTurn = async (...all) => {
     between = Promise.all([server.state(), stream(server)]);
+    // Time enough to answer without waiting for the turn.
+    for (let turns = 0; turns < 50; turns++) await turnOfLoop();
     return startTurn.apply(session, all);
   };
   one.release();
@@ -185,9 +190,135 @@ test("onCreate that fails is called again before the first turn", async () => {
   expect((await server.post(says("m1", "Hi."))).status).toBe(500);
   isDown = false;
   expect(wordsIn(await chunksOf(await server.post(says("m1", "Hi."))))).toBe("Hello.");
+  expect(titles, "it was told before the turn began").toEqual([server.id]);
   await server.chat.idle();
   expect(wordsIn(await chunksOf(await server.post(says("m2", "Hi again."))))).toBe("Again.");
-  expect(titles).toEqual([server.id]);
+  expect(titles, "once").toEqual([server.id]);
+});
+
+test("settings that cannot be made fail their request alone: the chat can be used as soon as they can", async () => {
+  const store = await openStore("memory:", { recordsToolStarts: true });
+  const model = scripted([text("Hello.")]);
+  let isDown = true;
+  const settings = () => {
+    if (isDown) throw new Error("the list of tools is down");
+    return { model };
+  };
+  const chat = durableChat(store, settings, { onFailure: () => undefined });
+  const post = (): Promise<Response> => {
+    const body = JSON.stringify({ id: "c", ...says("m", "Hi.") });
+    return chat.POST(new Request(BASE, { method: "POST", headers: { "content-type": "application/json" }, body }));
+  };
+  expect((await post()).status).toBe(500);
+  expect(await store.holder(chat.sessionId("c"))).toBe(null);
+  isDown = false;
+  expect(wordsIn(await chunksOf(await post()))).toBe("Hello.");
+  await chat.idle();
+  await store.close();
+});
+
+test("a known prompt gets its own answer, also while another server answers the next one", async () => {
+  const slow = held("Two ", "now.");
+  await using server = await Server.with([[text("One.")], slow.step]);
+  await (await server.post(says("m1", "First."))).text();
+  await server.chat.idle();
+  const second = await server.post(says("m2", "Second."));
+  await slow.said;
+  const other = new Server(server.store, []);
+  const known = await other.post({ id: server.id, ...says("m1", "First.") });
+  expect(known.headers.get("x-holdfast-repeated")).toBe("true");
+  expect(wordsIn(await chunksOf(known))).toBe("One.");
+  slow.release();
+  expect(second.headers.get("x-holdfast-repeated")).toBe(null);
+  expect(wordsIn(await chunksOf(second))).toBe("Two now.");
+});
+
+test("what another server is answering is neither stopped nor decided here, and the page is told", async () => {
+  const slow = held("Two ", "now.");
+  await using server = await Server.with([slow.step]);
+  const answer = await server.post(says("m", "Count."));
+  await slow.said;
+  const other = new Server(server.store, []);
+  const stopped = await other.chat.DELETE(new Request(`${BASE}/${server.id}`, { method: "DELETE" }));
+  expect([stopped.status, stopped.headers.get("x-holdfast-code"), stopped.headers.get("retry-after")]).toEqual([
+    ...[409, "BUSY", "1"],
+  ]);
+  slow.release();
+  expect(wordsIn(await chunksOf(answer))).toBe("Two now.");
+});
+
+test("a promised answer is kept for a minute, and for the page that was told last", async () => {
+  vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout"] });
+  using _ = { [Symbol.dispose]: () => vi.useRealTimers() };
+  const [one, two] = [held("One.", ""), held("Two.", "")];
+  await using server = await Server.with([one.step, two.step]);
+  const run = async (id: string, { said, release }: typeof one): Promise<void> => {
+    const response = await server.post(says(id, "Go."));
+    await said;
+    expect((await server.state()).status).toBe("running");
+    release();
+    await response.text();
+    await server.chat.idle();
+  };
+  await run("m1", one);
+  await vi.advanceTimersByTimeAsync(59_000);
+  expect(wordsIn(await chunksOf(await stream(server)))).toBe("One.");
+  await run("m2", two);
+  await vi.advanceTimersByTimeAsync(2000);
+  expect(wordsIn(await chunksOf(await stream(server))), "the first minute is over, the second is not").toBe("Two.");
+  await vi.advanceTimersByTimeAsync(60_000);
+  expect((await stream(server)).status).toBe(204);
+});
+
+test("idle waits for every chat, and each turn has the name of its model", async () => {
+  const [one, two] = [held("One.", ""), held("Two.", "")];
+  await using server = await Server.with([one.step, two.step]);
+  await server.post(says("m1", "Go."));
+  await one.said;
+  await server.post({ id: "other", ...says("m2", "Go.") });
+  await two.said;
+  let isIdle = false;
+  const idle = server.chat.idle().then(() => {
+    isIdle = true;
+  });
+  two.release();
+  await expect.poll(async () => (await server.state("other")).status).toBe("ready");
+  for (let turns = 0; turns < 50; turns++) await turnOfLoop();
+  expect(isIdle).toBe(false);
+  one.release();
+  await idle;
+  for (const id of [server.id, "other"]) {
+    const { entries, running } = await server.store.read(server.chat.sessionId(id));
+    expect([entries.at(-1)!.model, running]).toEqual(["scripted-1", null]);
+  }
+});
+
+test("an answer to a message that is none of this chat is refused", async () => {
+  await using server = await Server.with([[call("c1", "send")]], asks);
+  const { message } = (await asked(server)) as { message: { id: string } };
+  for (const id of ["x.1", `${message.id.split(".")[0]}.one`, `${message.id.split(".")[0]}x1`, "1"])
+    expect([id, (await server.post({ message: { ...message, id } })).status]).toEqual([id, 400]);
+  const unknown = await server.post({ id: "unknown", message });
+  expect([unknown.status, unknown.headers.get("x-holdfast-code")]).toEqual([404, "NOT_FOUND"]);
+  const past = await server.post({ message: { ...message, id: `${message.id.split(".")[0]}.7` } });
+  expect([past.status, past.headers.get("x-holdfast-code")]).toEqual([409, "NOT_WAITING"]);
+  expect((await server.state()).status).toBe("waiting");
+});
+
+test("a server that was too late with an answer leaves the session free", async () => {
+  using folder = place();
+  const lazy = new LazyDisk();
+  await using store = await lazy.open(folder.path);
+  const server = new Server(store, [[text("May I?"), call("c1", "send")], [text("Sent.")]], asks);
+  const approval = await asked(server);
+  const then = async (): Promise<void> => {
+    await (await server.post(approval)).text();
+    await server.chat.idle();
+  };
+  const other = new Server(elsewhere(store, "read", then), [], asks);
+  const repeated = await other.post(approval);
+  expect([repeated.status, await store.holder(server.chat.sessionId(server.id))]).toEqual([200, null]);
+  expect(wordsIn(await chunksOf(repeated))).toBe("Sent.");
 });
 
 test("odd ids are taken or refused, and never fail", async () => {
@@ -274,4 +405,53 @@ test("a page that follows another server through a long silence costs no reading
   while (!isEnded) await vi.advanceTimersByTimeAsync(1000);
   expect((await ended).at(-1)!.type, "its server died").toBe("error");
   slow.release();
+});
+
+test("handlers behind a base path, or mounted elsewhere: every address of the chat is found there", async () => {
+  const mounts: readonly (readonly [at: string, options: DurableChatOptions])[] = [
+    ["/api/chat", {}],
+    ["/app/api/chat", {}],
+    ["/chat/v1/api/chat", {}],
+    ["/api/v1/chat", { path: "/api/v1/chat" }],
+    ["/app/api/v1/chat", { path: "api/v1/chat/" }],
+    ["", { path: "/" }],
+  ];
+  for (const [at, options] of mounts) {
+    const slow = held("One ", "two.");
+    await using server = await Server.with([slow.step, [text("Again.")]], {}, options);
+    const url = `http://localhost${at}`;
+    const headers = { "content-type": "application/json" };
+    const body = JSON.stringify({ id: server.id, ...says("m", "Count.") });
+    const asked = (path: string, init: RequestInit = {}): Promise<Response> =>
+      server.chat.handle(new Request(`${url}${path}`, init));
+    expect((await asked("", { method: "POST", headers, body })).status, at).toBe(200);
+    await slow.said;
+    const state = (await (await asked(`/${server.id}`)).json()) as ChatState;
+    expect([state.status, state.messages[0]?.id], at).toEqual(["running", "m"]);
+    expect((await asked(`/${server.id}/stream`)).status, at).toBe(200);
+    expect((await asked(`/${server.id}`, { method: "DELETE" })).status, at).toBe(204);
+    slow.release();
+    await server.chat.idle();
+    const goOn = JSON.stringify({ trigger: "continue" });
+    expect((await asked(`/${server.id}`, { method: "POST", headers, body: goOn })).status, at).toBe(202);
+    await server.chat.idle();
+  }
+});
+
+test("an address at which no handler is mounted is not one of a chat, and the answer says where they are", async () => {
+  await using server = await Server.with([]);
+  for (const path of [
+    "/",
+    "/api/v1/chat",
+    "/api/v1/chat/c",
+    "/xapi/chat/c",
+    "/api/chats/c",
+    "/api/chat/c/d",
+    "/api/chat/c/stream/e",
+    "/api/chat/c/api/chat/d",
+  ]) {
+    const response = await server.chat.handle(new Request(`http://localhost${path}`));
+    expect([path, response.status]).toEqual([path, 404]);
+    expect(await response.text()).toContain("/api/chat");
+  }
 });

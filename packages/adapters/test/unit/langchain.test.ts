@@ -2,7 +2,16 @@ import { AIMessage, type BaseMessage, HumanMessage, ToolMessage } from "@langcha
 import { Command, interrupt } from "@langchain/langgraph";
 import { MemorySaver } from "@langchain/langgraph-checkpoint";
 import { openStore, type Session } from "holdfast";
-import { createAgent, createMiddleware, modelRetryMiddleware, tool, toolStrategy } from "langchain";
+import {
+  type AgentMiddleware,
+  createAgent,
+  createMiddleware,
+  modelCallLimitMiddleware,
+  modelRetryMiddleware,
+  piiMiddleware,
+  tool,
+  toolStrategy,
+} from "langchain";
 import { describe, expect, test } from "vitest";
 import { z } from "zod";
 import { place } from "../../../holdfast/test/place.ts";
@@ -38,6 +47,10 @@ const runs = (
   >[0]);
   return { agent, finish: () => agent.finish(app.invoke({ messages: agent.messages() }, agent.config())) };
 };
+
+/** The types of an agent follow from its middleware, and here that is any. */
+const agentWith = (model: ScriptedChatModel, middleware: readonly unknown[]) =>
+  createAgent({ model, tools: [look], middleware: middleware as AgentMiddleware[] });
 
 const kindsOf = async (session: Session<BaseMessage>) =>
   outline(await recordsOf(session)).map((line) => line.replace(" undefined", ""));
@@ -144,6 +157,75 @@ describe("an agent with the middleware", () => {
     expect(texts(session.messages)).toEqual(["Look.", "I look.", "A person said no.", "That is all."]);
   });
 
+  const says = (text: string) => ({ messages: [new AIMessage(text)] });
+  const lastWords = [
+    [
+      "a limit on model calls",
+      modelCallLimitMiddleware({ runLimit: 1, exitBehavior: "end" } as never),
+      /limits exceeded/,
+    ],
+    ["a message after the agent's", createMiddleware({ name: "a", afterAgent: () => says("Bye.") }), /^Bye\.$/],
+    [
+      "an agent that is not asked",
+      createMiddleware({
+        name: "b",
+        beforeAgent: { canJumpTo: ["end"], hook: () => ({ ...says("Closed today."), jumpTo: "end" as const }) },
+      }),
+      /^Closed today\.$/,
+    ],
+    [
+      "an answer with calls that is cut off",
+      createMiddleware({
+        name: "c",
+        afterModel: { canJumpTo: ["end"], hook: () => ({ ...says("Stopped here."), jumpTo: "end" as const }) },
+      }),
+      /^Stopped here\.$/,
+    ],
+  ] as const;
+  const ways = ["invoke", "stream"] as const;
+  test.each(lastWords.flatMap(([name, middleware, words]) => ways.map((way) => ({ name, middleware, words, way }))))(
+    "$name, $way: the last message is what the user saw",
+    async ({ middleware, words, way }) => {
+      using folder = place();
+      await using session = await begin(folder.path);
+      await session.startTurn(new HumanMessage("Look."));
+      const agent = durable(session);
+      const model = new ScriptedChatModel(looks);
+      const app = agentWith(model, [agent.middleware, middleware]);
+      let shown: BaseMessage[] = [];
+      const stream = async (): Promise<void> => {
+        const config = { ...agent.config(), streamMode: "values" as const };
+        for await (const state of await app.stream({ messages: agent.messages() }, config)) shown = state.messages;
+      };
+      const invoke = async () => {
+        const state = await app.invoke({ messages: agent.messages() }, agent.config());
+        shown = state.messages;
+        return state;
+      };
+      expect(await agent.finish(way === "stream" ? stream() : invoke())).toEqual({ kind: "completed" });
+      expect(shown.at(-1)!.text).toMatch(words);
+      expect(session.messages.at(-1)!.text).toBe(shown.at(-1)!.text);
+      expect(session.interruption).toBe(null);
+      // No call is left without a result for the next request.
+      await session.startTurn(new HumanMessage("Again."));
+      const sent = session.messages;
+      const called = sent.flatMap((message) => (message as AIMessage).tool_calls ?? []).map(({ id }) => id);
+      const answered = sent.flatMap((message) => (ToolMessage.isInstance(message) ? [message.tool_call_id] : []));
+      expect(answered).toEqual(called);
+    },
+  );
+
+  test("an answer that other middleware changes is shown as changed, and the model's own words stay in the journal", async () => {
+    using folder = place();
+    await using session = await begin(folder.path);
+    await session.startTurn(new HumanMessage("Who?"));
+    const model = new ScriptedChatModel(() => new AIMessage("Ask anna@example.org."));
+    const redacts = piiMiddleware("email", { strategy: "redact", applyToOutput: true });
+    expect(await runs(session, { model, middleware: [redacts] as never }).finish()).toEqual({ kind: "completed" });
+    expect(texts(session.messages)).toEqual(["Who?", "Ask [REDACTED_EMAIL]."]);
+    expect(session.entries.map(({ message }) => message.text)).toContain("Ask anna@example.org.");
+  });
+
   test("structured output: the call and its result are recorded", async () => {
     using folder = place();
     await using session = await begin(folder.path);
@@ -173,7 +255,7 @@ describe("an agent with the middleware", () => {
     });
     const { agent, finish } = runs(session, { model });
     expect((await finish()).kind).toBe("failed");
-    expect(await agent.resume([look])).not.toBe(null);
+    expect(await agent.resume()).not.toBe(null);
     expect((await finish()).kind).toBe("completed");
     expect(texts(model.asked[2]!)).toEqual(texts(model.asked[1]!));
   });

@@ -2,9 +2,9 @@ import { Argument, type Command, Option } from "commander";
 import { type Config, configPath, loadConfig } from "../config.ts";
 import { defined } from "../defined.ts";
 import { CommandError, EXIT } from "../exit.ts";
+import type { ShownServer } from "../mcp/hide-secrets.ts";
 import type { ServerReport } from "../mcp/servers.ts";
-import { checkServers, type ServerSettings } from "../mcp-settings/server-settings.ts";
-import { shownAddress } from "../shown-address.ts";
+import { checkServers } from "../mcp-settings/server-settings.ts";
 import { jsonText } from "../terminal/json.ts";
 import { plainLine } from "../terminal/plain.ts";
 import { tableLines } from "../terminal/table.ts";
@@ -179,12 +179,13 @@ async function show(name: string | null, options: Options): Promise<void> {
   const reports = await check(config, chosen);
   const isWorking = reports.every(({ state }) => state === "ready" || state === "disabled");
   if (!isWorking) process.exitCode = EXIT.failed;
+  const { shownServer } = await import("../mcp/hide-secrets.ts");
+  const rows = reports.map((report) => ({ report, shown: shownServer(config.mcpServers[report.name]!) }));
   if (options.json) {
-    for (const report of reports)
-      process.stdout.write(`${jsonText(jsonOf(report, config.mcpServers[report.name]!))}\n`);
+    for (const row of rows) process.stdout.write(`${jsonText(jsonOf(row))}\n`);
     return;
   }
-  const lines = name === null ? listLines(reports, config) : serverLines(reports[0]!, config.mcpServers[name]!);
+  const lines = name === null ? listLines(rows) : serverLines(rows[0]!);
   process.stdout.write(`${lines.join("\n")}\n`);
 }
 
@@ -217,20 +218,25 @@ async function check(config: Config, names: readonly string[]): Promise<readonly
   }
 }
 
-function listLines(reports: readonly ServerReport[], { mcpServers }: Config): string[] {
+interface Row {
+  readonly report: ServerReport;
+  readonly shown: ShownServer;
+}
+
+function listLines(rows: readonly Row[]): string[] {
   const columns = [
     { title: "server" },
     { title: "state" },
     { title: "tools", align: "right" as const },
     { title: "runs", shrinksTo: 24 },
   ];
-  const cells = reports.map(({ name, state, tools }) => [
+  const cells = rows.map(({ report: { name, state, tools }, shown }) => [
     name,
     state,
     state === "ready" ? String(tools.length) : "",
-    runsWords(mcpServers[name]!),
+    runsWords(shown),
   ]);
-  const notes = reports.flatMap((report) => noteLines(report));
+  const notes = rows.flatMap(({ report }) => noteLines(report));
   return [...tableLines(columns, cells, process.stdout.columns), ...(notes.length > 0 ? ["", ...notes] : [])];
 }
 
@@ -238,31 +244,29 @@ function noteLines({ name, why, problems }: ServerReport): string[] {
   return [...(why === null ? [] : [why]), ...problems].map((text) => `${name}: ${plainLine(text)}.`);
 }
 
-function serverLines(report: ServerReport, settings: ServerSettings): string[] {
+function serverLines({ report, shown }: Row): string[] {
   const { name, state, tools } = report;
   const first = (text: string): string => plainLine(text.split("\n", 1)[0]!);
   return [
     `server: ${name}`,
     `state:  ${state}`,
-    `runs:   ${runsWords(settings)}`,
+    `runs:   ${runsWords(shown)}`,
     ...noteLines(report),
     ...(tools.length === 0 ? [] : ["", "Tools, with the names that rules use:"]),
     ...tools.flatMap(({ name: one, description }) => [`  ${one}`, `    ${first(description)}`]),
   ];
 }
 
-/** Neither variables nor headers: they are where the keys are. */
-function runsWords(settings: ServerSettings): string {
-  if ("url" in settings) return plainLine(shownAddress(settings.url));
-  return plainLine([settings.command, ...settings.args].join(" "));
+function runsWords(shown: ShownServer): string {
+  return plainLine("url" in shown ? shown.url : [shown.command, ...shown.args].join(" "));
 }
 
-function jsonOf({ name, state, why, tools, problems }: ServerReport, settings: ServerSettings): object {
+function jsonOf({ report: { name, state, why, tools, problems }, shown }: Row): object {
   return {
     name,
     state,
     why,
-    ...("url" in settings ? { url: shownAddress(settings.url) } : { command: settings.command, args: settings.args }),
+    ...shown,
     tools: tools.map(({ name: one, tool, description }) => ({ name: one, tool, description })),
     problems,
   };

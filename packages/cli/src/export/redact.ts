@@ -54,17 +54,48 @@ function ofMember(name: string, member: unknown, depth: number): unknown {
   if (SEALED.test(name)) return member;
   if (BYTES.has(name) && member.length >= ENCODED_MIN && BASE64.test(member)) return member;
   if (JSON_TEXT.has(name)) {
-    const parsed = parsedJson(member);
-    if (typeof parsed === "object" && parsed !== null) {
-      const next = ofValue(parsed, depth + 1);
-      return next === parsed ? member : JSON.stringify(next);
-    }
+    const parsed = depth > DEPTH_MAX ? null : parsedJson(member);
+    if (typeof parsed === "object" && parsed !== null) return ofJsonText(member, depth);
   }
   const text = ofText(member);
   if (text !== member || member.length > NAMED_MAX || !/^[\w.-]{1,64}$/.test(name)) return text;
   const start = `${name}=`;
   const assignment = credentials(start + member);
   return assignment.startsWith(start) ? assignment.slice(start.length) : member;
+}
+
+/**
+ * Redacts the strings of a JSON text where they stand. All else stays as it was written: numbers that JavaScript would
+ * round, members that stand twice.
+ */
+function ofJsonText(json: string, depth: number): string {
+  let out = "";
+  let done = 0;
+  let key: { readonly name: string; readonly valueAt: number } | null = null;
+  let end = 0;
+  for (let start = json.indexOf('"'); start >= 0; start = json.indexOf('"', end)) {
+    end = endOfString(json, start);
+    const value = JSON.parse(json.slice(start, end)) as string;
+    COLON.lastIndex = end;
+    if (COLON.test(json)) {
+      key = { name: value, valueAt: COLON.lastIndex };
+      continue;
+    }
+    const next = key?.valueAt === start ? ofMember(key.name, value, depth + 1) : ofText(value);
+    if (next === value) continue;
+    out += json.slice(done, start) + JSON.stringify(next);
+    done = end;
+  }
+  return out + json.slice(done);
+}
+
+const COLON = /\s*:\s*/y;
+
+/** Not by an expression: a string may have megabytes. */
+function endOfString(json: string, start: number): number {
+  let at = start + 1;
+  while (json[at] !== '"') at += json[at] === "\\" ? 2 : 1;
+  return at + 1;
 }
 
 function ofText(text: string): string {

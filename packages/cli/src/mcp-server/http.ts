@@ -1,7 +1,8 @@
 import { createHash, timingSafeEqual } from "node:crypto";
 import { once } from "node:events";
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
-import type { AddressInfo } from "node:net";
+import type { AddressInfo, Socket } from "node:net";
+import { Connections } from "@holdfast/server";
 import { StreamableHTTPServerTransport } from "@modelcontextprotocol/sdk/server/streamableHttp.js";
 import { CommandError, EXIT } from "../exit.ts";
 import { plainLine } from "../terminal/plain.ts";
@@ -35,10 +36,13 @@ export interface Listening {
 export async function serveHttp(source: SessionSource, options: HttpOptions): Promise<Listening> {
   const { port, token, cleaning } = options;
   const expected = digest(token);
+  const connections = new Connections(CONNECTIONS_MAX);
   let calls = 0;
   const http = createServer({ requestTimeout: REQUEST_MS, headersTimeout: REQUEST_MS }, (request, response) => {
     const refusal = refusalOf(request, (http.address() as AddressInfo).port, expected);
     if (refusal) return refuse(response, refusal);
+    connections.admit(request.socket, "owner");
+    response.once("close", connections.begin(request.socket));
     if (calls >= CALLS_MAX) return refuse(response, BUSY);
     calls += 1;
     response.once("close", () => {
@@ -50,11 +54,13 @@ export async function serveHttp(source: SessionSource, options: HttpOptions): Pr
       else refuse(response, FAILED);
     });
   });
-  http.maxConnections = CONNECTIONS_MAX;
+  http.on("connection", (socket: Socket) => connections.add(socket));
+  const sweep = setInterval(() => connections.closeStuck(REQUEST_MS), REQUEST_MS).unref();
   await listen(http, port);
   return {
     url: `http://127.0.0.1:${(http.address() as AddressInfo).port}${PATH}`,
     close: async () => {
+      clearInterval(sweep);
       const closed = once(http, "close");
       http.close();
       http.closeIdleConnections();

@@ -1,6 +1,7 @@
 import { createHash } from "node:crypto";
 import { PREFIX } from "../mcp-settings/tool-names.ts";
 import { onlyVisible, plainLine } from "../terminal/plain.ts";
+import type { Hide } from "./hide-secrets.ts";
 
 /** A server's tool, as the model is offered it. */
 export interface ServerTool {
@@ -28,9 +29,15 @@ const SHOWN_NAMES_MAX = 3;
 
 /**
  * The tools that can be offered, of those that a server lists. The list comes from outside: a tool that is malformed,
- * or that a provider would refuse a whole request for, is left out and named.
+ * or that a provider would refuse a whole request for, is left out and named. `hide` takes the server's keys out of
+ * what it says.
  */
-export function readCatalog(server: string, listed: readonly unknown[], wanted?: readonly string[]): Catalog {
+export function readCatalog(
+  server: string,
+  listed: readonly unknown[],
+  wanted?: readonly string[],
+  hide: Hide = (value) => value,
+): Catalog {
   const leftOut = new Map<string, string[]>();
   const leave = (why: string, tool: string): void => {
     const names = leftOut.get(why) ?? [];
@@ -48,7 +55,7 @@ export function readCatalog(server: string, listed: readonly unknown[], wanted?:
     else if (tool === null) leave("has no name", "?");
     else if (wanted && !wanted.includes(tool)) continue;
     else {
-      const read = readTool(server, tool, given as Record<string, unknown>);
+      const read = readTool(server, tool, given as Record<string, unknown>, hide);
       if (typeof read === "string") leave(read, tool);
       else if (found.has(read.name)) leave("has the same name as another tool", tool);
       else found.set(read.name, read);
@@ -61,7 +68,7 @@ export function readCatalog(server: string, listed: readonly unknown[], wanted?:
     problems.push(
       `${tooMany} of ${listed.length} tools left out: models accept about ${TOOLS_MAX}. Choose them with "tools" in the configuration`,
     );
-  return { tools: [...found.values()], problems };
+  return { tools: [...found.values()], problems: hide(problems) };
 }
 
 /** What every provider accepts as the name of a tool. */
@@ -114,11 +121,11 @@ function isChanged(server: string, tool: string | null): boolean {
 }
 
 /** The tool, or why it cannot be offered. */
-function readTool(server: string, tool: string, given: Record<string, unknown>): ServerTool | string {
-  const inputSchema = readSchema(given["inputSchema"]);
+function readTool(server: string, tool: string, given: Record<string, unknown>, hide: Hide): ServerTool | string {
+  const inputSchema = readSchema(given["inputSchema"], hide);
   if (typeof inputSchema === "string") return inputSchema;
   const said = typeof given["description"] === "string" ? given["description"] : "";
-  const description = `${cleaned(said) || "(no description)"}\n[A tool of the MCP server "${server}".]`;
+  const description = `${cleaned(hide(said)) || "(no description)"}\n[A tool of the MCP server "${server}".]`;
   const name = toolName(server, tool);
   const chars = name.length + description.length + JSON.stringify(inputSchema).length;
   return { name, tool, description, inputSchema, chars };
@@ -127,14 +134,14 @@ function readTool(server: string, tool: string, given: Record<string, unknown>):
 /** Members that some providers refuse at the top of a schema. The server checks the input itself. */
 const TOP_ONLY = ["$schema", "oneOf", "anyOf", "allOf", "not", "enum", "if", "then", "else"];
 
-function readSchema(given: unknown): ServerTool["inputSchema"] | string {
+function readSchema(given: unknown, hide: Hide): ServerTool["inputSchema"] | string {
   if (typeof given !== "object" || given === null || (given as { type?: unknown }).type !== "object")
     return "its input is not described as an object";
   const text = JSON.stringify(given);
   if (text.length > SCHEMA_CHARS_MAX)
     return `the description of its input is longer than ${SCHEMA_CHARS_MAX} characters`;
   const schema = JSON.parse(text, (key, value: unknown) =>
-    (key === "description" || key === "title") && typeof value === "string" ? cleaned(value) : value,
+    (key === "description" || key === "title") && typeof value === "string" ? cleaned(hide(value)) : value,
   ) as Record<string, unknown>;
   for (const member of TOP_ONLY) delete schema[member];
   const { properties = {} } = schema;

@@ -9,6 +9,7 @@ import {
 import { plainLine } from "../terminal/plain.ts";
 import { outcomeUnknown, wasStopped } from "../tools/results/outcome-words.ts";
 import { type Catalog, readCatalog } from "./catalog.ts";
+import { type Hide, hideInMessage } from "./hide-secrets.ts";
 import { noAnswer, notRun } from "./outcome-words.ts";
 import type { ServerTransport } from "./stdio-transport.ts";
 
@@ -25,6 +26,8 @@ export interface ConnectionOptions {
   readonly isRemote: boolean;
   readonly tools?: readonly string[];
   readonly timeoutMs: number;
+  /** Takes the server's keys out of everything that it says. */
+  readonly hide: Hide;
   /** Something that the user should know. */
   readonly warn: (text: string) => void;
   readonly limits?: Limits;
@@ -119,7 +122,7 @@ export class Connection {
     this.start();
   }
 
-  /** Calls a tool by the server's own name for it. Returns the server's result as it is. */
+  /** Calls a tool by the server's own name for it. Returns the server's result, without the server's keys. */
   async call(
     tool: string,
     input: unknown,
@@ -128,7 +131,7 @@ export class Connection {
       progress,
     }: { readonly signal?: AbortSignal | undefined; readonly progress?: (text: string) => void } = {},
   ): Promise<unknown> {
-    const { timeoutMs } = this.#options;
+    const { timeoutMs, hide } = this.#options;
     await this.#waitUntilReady(signal);
     if (signal?.aborted) throw notRun(this.name, "the call was stopped first");
     const client = this.#client;
@@ -142,12 +145,12 @@ export class Connection {
         maxTotalTimeout: this.#limits.callMs,
         resetTimeoutOnProgress: true,
         onprogress: ({ message }) => {
-          if (typeof message === "string") progress?.(`${plainLine(message.slice(0, 1000))}\n`);
+          if (typeof message === "string") progress?.(`${plainLine(hide(message).slice(0, 1000))}\n`);
         },
         ...(signal ? { signal } : {}),
       });
       this.#restarts = 0;
-      return result;
+      return hide(result);
     } catch (error) {
       throw this.#failureOf(error, client, transport, signal);
     }
@@ -172,14 +175,14 @@ export class Connection {
     if (signal?.aborted) return wasStopped();
     const code = error instanceof McpError ? error.code : undefined;
     if (code === ErrorCode.ConnectionClosed)
-      return outcomeUnknown(`the MCP server "${this.name}" stopped (${endOf(transport)})`);
+      return outcomeUnknown(`the MCP server "${this.name}" stopped (${this.#endOf(transport)})`);
     if (code === ErrorCode.RequestTimeout) {
       void this.#checkAlive(client);
       return noAnswer(this.name, this.#options.timeoutMs);
     }
     // The server's own word: it did not run the tool, or the tool failed.
-    if (error instanceof McpError) return new Error(`The MCP server "${this.name}" reports: ${textOf(error)}`);
-    const why = causeOf(error);
+    if (error instanceof McpError) return new Error(`The MCP server "${this.name}" reports: ${this.#textOf(error)}`);
+    const why = this.#causeOf(error);
     if (isUnreached(error)) {
       void this.#drop(client);
       return notRun(this.name, why);
@@ -257,7 +260,7 @@ export class Connection {
       await client.connect(transport, { timeout: startMs, maxTotalTimeout: startMs, signal });
       const catalog = await this.#list(client);
       client.setNotificationHandler(ToolListChangedNotificationSchema, () => this.#relist(client));
-      if (this.#client !== client) return endOf(transport);
+      if (this.#client !== client) return this.#endOf(transport);
       this.#accept(catalog);
       this.#state = "ready";
       this.#why = null;
@@ -269,7 +272,7 @@ export class Connection {
       await this.#drop(client);
       await transport?.close().catch(() => {});
       const isTimeout = error instanceof McpError && error.code === ErrorCode.RequestTimeout;
-      const why = isTimeout ? `it did not answer within ${startMs / 1000} s` : (transport?.why ?? causeOf(error));
+      const why = isTimeout ? `it did not answer within ${startMs / 1000} s` : (transport?.why ?? this.#causeOf(error));
       return withLastWords(why, transport);
     }
   }
@@ -280,7 +283,7 @@ export class Connection {
     // Not yet ready: the attempt reports it.
     if (this.#state !== "ready") return;
     this.#state = "restarting";
-    this.#why = endOf(transport);
+    this.#why = this.#endOf(transport);
     if (performance.now() - this.#readySinceMs > this.#limits.stableMs) this.#restarts = 0;
     const waitMs = this.#limits.backOffMs[this.#restarts];
     this.#restarts += 1;
@@ -315,7 +318,7 @@ export class Connection {
       if (typeof nextCursor !== "string" || nextCursor === "") break;
       cursor = nextCursor;
     }
-    return readCatalog(this.name, listed, this.#options.tools);
+    return readCatalog(this.name, listed, this.#options.tools, this.#options.hide);
   }
 
   #relisting: Promise<void> | null = null;
@@ -333,31 +336,35 @@ export class Connection {
       }
     })();
   }
-}
 
-function endOf(transport: ServerTransport | null): string {
-  return withLastWords(transport?.why ?? "the connection was closed", transport);
+  #endOf(transport: ServerTransport | null): string {
+    return withLastWords(transport?.why ?? "the connection was closed", transport);
+  }
+
+  /** Hides before it cuts: half of a key is a key too. */
+  #textOf(error: Error): string {
+    const text = hideInMessage(this.#options.hide, error.message.slice(0, MESSAGE_CHARS_MAX));
+    return plainLine(text.slice(0, TEXT_CHARS_MAX)).toWellFormed();
+  }
+
+  /** The reason, on one line. `fetch` hides it in the cause. */
+  #causeOf(error: unknown): string {
+    const { cause } = error instanceof Error ? error : { cause: undefined };
+    const said = cause instanceof Error && cause.message !== "" ? cause : error;
+    return this.#textOf(said instanceof Error ? said : new Error(String(said)))
+      .slice(0, WHY_CHARS_MAX)
+      .toWellFormed();
+  }
 }
 
 function withLastWords(why: string, transport: ServerTransport | null): string {
   return transport?.said ? `${why}: ${transport.said}` : why;
 }
 
+/** A longer message is not searched for keys, so only its start is shown. */
+const MESSAGE_CHARS_MAX = 1024 * 1024;
+const TEXT_CHARS_MAX = 1200;
 const WHY_CHARS_MAX = 300;
-
-function textOf(error: Error): string {
-  return plainLine(error.message.slice(0, 4000))
-    .slice(0, WHY_CHARS_MAX * 4)
-    .toWellFormed();
-}
-
-/** The reason, on one line. `fetch` hides it in the cause. */
-function causeOf(error: unknown): string {
-  const { cause } = error instanceof Error ? error : { cause: undefined };
-  const said = cause instanceof Error && cause.message !== "" ? cause : error;
-  const text = said instanceof Error ? said.message : String(said);
-  return plainLine(text.slice(0, 2000)).slice(0, WHY_CHARS_MAX).toWellFormed();
-}
 
 /** The request did not reach the server, or the server refused it before it looked at it. */
 function isUnreached(error: unknown): boolean {

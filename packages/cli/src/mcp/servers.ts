@@ -5,7 +5,7 @@ import { expandVariables, type ServerSettings, type Servers } from "../mcp-setti
 import type { Environment } from "../tools/shell/environment.ts";
 import type { ServerTool } from "./catalog.ts";
 import { Connection, type Limits, type ServerState } from "./connection.ts";
-import { secretHider } from "./hide-secrets.ts";
+import { type Hide, secretHider } from "./hide-secrets.ts";
 import { httpTransport } from "./http-transport.ts";
 import { type ServerTransport, stdioTransport } from "./stdio-transport.ts";
 
@@ -33,7 +33,6 @@ const PATIENCE_MS = 10_000;
 /** The user's MCP servers. They start at once, side by side, and end with the agent. */
 export class McpServers {
   readonly #connections: readonly Connection[];
-  readonly #hiders = new Map<Connection, ReturnType<typeof secretHider>>();
   readonly #disabled: readonly string[];
   /** Those that no turn has waited for yet. */
   #awaited: readonly Connection[];
@@ -95,12 +94,7 @@ export class McpServers {
   async call(tool: ServerTool, input: unknown, options: Parameters<Connection["call"]>[2]): Promise<unknown> {
     const connection = this.#connections.find(({ catalog }) => catalog.tools.some(({ name }) => name === tool.name));
     if (!connection) throw new Error(`The tool ${tool.name} no longer exists: it did not run.`);
-    const hide = this.#hiders.get(connection)!;
-    try {
-      return hide(await connection.call(tool.tool, input, options));
-    } catch (error) {
-      throw error instanceof Error ? new Error(hide(error.message)) : error;
-    }
+    return connection.call(tool.tool, input, options);
   }
 
   async close(): Promise<void> {
@@ -114,21 +108,24 @@ export class McpServers {
   ): Connection {
     const { tools, timeoutSeconds } = settings;
     const hide = secretHider(settings, (text) => (variables ? expandVariables(text, variables) : text));
-    const connection = new Connection({
-      ...{ name, version },
-      open: () => openTransport(settings, env, variables),
+    return new Connection({
+      ...{ name, version, hide },
+      open: () => openTransport(settings, env, variables, hide),
       isRemote: "url" in settings,
       ...(tools ? { tools } : {}),
       timeoutMs: timeoutSeconds * 1000,
-      warn: (text) => this.#warnings.push(hide(text)),
+      warn: (text) => this.#warnings.push(text),
       ...(limits ? { limits } : {}),
     });
-    this.#hiders.set(connection, hide);
-    return connection;
   }
 }
 
-function openTransport(settings: ServerSettings, env: Environment, variables: Environment | null): ServerTransport {
+function openTransport(
+  settings: ServerSettings,
+  env: Environment,
+  variables: Environment | null,
+  hide: Hide,
+): ServerTransport {
   const expanded = (text: string): string => (variables ? expandVariables(text, variables) : text);
   const all = (texts: Readonly<Record<string, string>>): Record<string, string> =>
     Object.fromEntries(Object.entries(texts).map(([name, text]) => [name, expanded(text)]));
@@ -141,5 +138,6 @@ function openTransport(settings: ServerSettings, env: Environment, variables: En
     args: settings.args.map(expanded),
     cwd: resolve(cwd),
     env: { ...env, ...all(settings.env) },
+    hide,
   });
 }

@@ -10,12 +10,15 @@ import type { JSONRPCMessage } from "@modelcontextprotocol/sdk/types.js";
 import type { ToolProcess } from "holdfast";
 import { plainLine } from "../terminal/plain.ts";
 import { identify, keepTrack, stopGroup } from "../tools/shell/process-groups.ts";
+import { type Hide, hideInMessage } from "./hide-secrets.ts";
 
 export interface ServerProgram {
   readonly command: string;
   readonly args: readonly string[];
   readonly cwd: string;
   readonly env: Readonly<Record<string, string | undefined>>;
+  /** Takes the server's keys out of what it prints. */
+  readonly hide: Hide;
 }
 
 /** A connection to a server, and why it ended. */
@@ -78,7 +81,7 @@ class StdioTransport implements ServerTransport {
   }
 
   get said(): string {
-    return lastLine(this.#stderr);
+    return lastLine(this.#stderr, this.#program.hide);
   }
 
   async start(): Promise<void> {
@@ -193,7 +196,7 @@ class StdioTransport implements ServerTransport {
 }
 
 /** Windows has neither `sh` nor process groups: the SDK starts the server and ends it. */
-function windowsTransport({ command, args, cwd, env }: ServerProgram): ServerTransport {
+function windowsTransport({ command, args, cwd, env, hide }: ServerProgram): ServerTransport {
   const given = Object.entries(env).flatMap(([name, value]) => (value === undefined ? [] : [[name, value]]));
   const transport = new StdioClientTransport({
     ...{ command, args: [...args], cwd, env: Object.fromEntries(given), stderr: "pipe" },
@@ -205,14 +208,19 @@ function windowsTransport({ command, args, cwd, env }: ServerProgram): ServerTra
   });
   return Object.defineProperties(transport as unknown as ServerTransport, {
     why: { value: null },
-    said: { get: () => lastLine(stderr) },
+    said: { get: () => lastLine(stderr, hide) },
   });
 }
 
 const LINE_CHARS_MAX = 200;
 
-/** The last line that says anything, harmless on any terminal. */
-function lastLine(bytes: Buffer): string {
-  const lines = bytes.toString("utf8").split("\n").map(plainLine);
+/**
+ * The last line that says anything, harmless on any terminal. Keys are hidden before anything is cut; the word in which
+ * the bytes begin may be the end of one.
+ */
+function lastLine(bytes: Buffer, hide: Hide): string {
+  const text = bytes.toString("utf8");
+  const whole = bytes.length < STDERR_BYTES ? text : text.replace(/^\S+/u, "");
+  const lines = hideInMessage(hide, whole).split("\n").map(plainLine);
   return (lines.findLast((line) => line !== "") ?? "").slice(0, LINE_CHARS_MAX).toWellFormed();
 }

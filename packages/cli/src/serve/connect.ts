@@ -25,7 +25,14 @@ export async function connect(address: string, env: NodeJS.ProcessEnv = process.
       "TOKEN_MISSING",
       `The server at ${url.origin} needs its token. Set ${TOKEN_VARIABLE} to what "holdfast serve --show-token" prints on that machine. Nothing was touched.`,
     );
-  return await RemoteHost.connect(new HoldfastClient({ url: url.origin, token }));
+  const client = new HoldfastClient({ url: url.origin, token, locate: () => locateAgain(store) });
+  // A server of this user may come back on another port: it is the same one if it has the same store.
+  const store = runningServers().find((server) => server.url === client.url)?.store ?? null;
+  return await RemoteHost.connect(client);
+}
+
+function locateAgain(store: string | null): string | null {
+  return store === null ? null : (runningServers().find((server) => server.store === store)?.url ?? null);
 }
 
 /** The sessions of a server, for finding one of them. */
@@ -39,6 +46,10 @@ export function sessionsOf(host: RemoteHost): SessionList {
     has: async (id) => {
       await host.client.call("getSession", { params: { id } });
       return true;
+    },
+    isLive: async (id) => {
+      const { state, holder } = await host.client.call("getSession", { params: { id } });
+      return state !== null || holder !== null;
     },
   };
 }

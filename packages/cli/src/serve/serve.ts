@@ -1,7 +1,8 @@
 import { spawn } from "node:child_process";
-import { existsSync } from "node:fs";
+import { existsSync, rmSync } from "node:fs";
 import { createRequire } from "node:module";
 import { dirname, join } from "node:path";
+import { pathToFileURL } from "node:url";
 import { type RequestLine, type RunningServer, startServer } from "@holdfast/server";
 import type { Config } from "../config.ts";
 import { CommandError, EXIT } from "../exit.ts";
@@ -10,7 +11,7 @@ import { type LocalHost, openLocalHost } from "../host/local/local-host.ts";
 import { plainLine } from "../terminal/plain.ts";
 import { version } from "../version.ts";
 import { serveHost } from "./served-host.ts";
-import { announce, serverToken, shareFile } from "./server-files.ts";
+import { announce, makePageLink, serverToken, shareFile } from "./server-files.ts";
 
 export interface ServeOptions {
   readonly port: number;
@@ -36,11 +37,14 @@ export async function serve(options: ServeOptions, config: Config): Promise<void
     const page = pageFolder();
     const server = await listen(options, config, host, token, page);
     const forget = announce(server.url, host.sessions.url);
+    const link = options.open && page !== null ? makePageLink(server.url, token) : null;
     try {
       await greet(server, { ...options, hasPage: page !== null }, token, host);
+      if (link !== null) openBrowser(link);
       await ended(server, options.grace);
     } finally {
       forget();
+      if (link !== null) rmSync(link, { force: true });
     }
   } finally {
     await host.close();
@@ -102,7 +106,6 @@ async function greet(
     );
   if (isSeen) lines.push("Ctrl+C stops it.");
   process.stdout.write(`${lines.join("\n")}\n`);
-  if (open && hasPage) openBrowser(`${url}/#token=${token}`);
 }
 
 /** Resolves when the server was told to end, and has. */
@@ -137,11 +140,16 @@ async function ended(server: RunningServer, graceSeconds: number): Promise<void>
   for (const signal of signals) process.off(signal, listener);
 }
 
+/** A longer path is no path of ours, and anybody can send one. */
+const PATH_CHARS_MAX = 200;
+
 /** Without queries, headers and bodies: nothing secret is in it. */
 function writeLog({ method, path, status, ms, access, code, error }: RequestLine, isAll: boolean): void {
   if (!isAll && error === undefined) return;
   const at = new Date().toISOString();
-  process.stderr.write(`${at} ${method} ${plainLine(path)} ${status} ${ms} ms ${access}${code ? ` ${code}` : ""}\n`);
+  process.stderr.write(
+    `${at} ${method} ${plainLine(path.slice(0, PATH_CHARS_MAX))} ${status} ${ms} ms ${access}${code ? ` ${code}` : ""}\n`,
+  );
   if (error !== undefined) process.stderr.write(`${at} ${plainLine(failureOf(error).message)}\n`);
 }
 
@@ -158,7 +166,8 @@ function pageFolder(): string | null {
 }
 
 /** Best effort: the address is on the screen as well. */
-function openBrowser(url: string): void {
+function openBrowser(file: string): void {
+  const url = pathToFileURL(file).href;
   const [program, ...args] =
     process.platform === "darwin"
       ? ["open", url]

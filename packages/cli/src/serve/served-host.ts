@@ -1,6 +1,7 @@
 import type { SaidShown, ServedHost } from "@holdfast/server/contract";
 import type { ModelMessage } from "ai";
 import { exported, formatFor } from "../export/index.ts";
+import { redactDeep } from "../export/redact.ts";
 import { describeInterruption, queueShown } from "../host/local/chat-state.ts";
 import type { LocalHost } from "../host/local/local-host.ts";
 import { recoveryLines } from "../store/damage.ts";
@@ -45,6 +46,7 @@ export function serveHost(host: LocalHost): ServedHost {
       const path = pathIn(input);
       return edit && path !== null ? { path, rows: edit.rows } : null;
     },
+    redact: redactDeep,
     exportAs: (id, format, redact) => exported(host.sessions, id, { format: formatFor(format, undefined), redact }),
     finishesAfterRestart: (id) => host.trustOf(id).finishes,
     setFinishesAfterRestart: (id, finishes) => host.trustOf(id).setFinishes(finishes),

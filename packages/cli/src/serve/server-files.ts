@@ -120,6 +120,21 @@ export function announce(url: string, storeUrl: string, around: Surroundings = h
   return () => rmSync(path, { force: true });
 }
 
+/**
+ * A file that leads a browser to the web page. Everyone on this machine can read the command line of the program that
+ * opens a browser, so the token is not there, but in a file that only this user can read.
+ */
+export function makePageLink(url: string, token: string, around: Surroundings = here): string {
+  const path = join(folder(around), `open-${new URL(url).port}.html`);
+  const address = `${url}/#token=${token}`;
+  const lines = [
+    '<!doctype html><meta charset="utf-8"><meta name="referrer" content="no-referrer"><title>Holdfast</title>',
+    `<meta http-equiv="refresh" content="0; url=${address}"><a href="${address}">Open the page</a>`,
+  ];
+  replaceFile(path, `${lines.join("\n")}\n`, () => {});
+  return path;
+}
+
 /** The servers of this user on this machine that are alive. */
 export function runningServers(around: Surroundings = here): RunningServer[] {
   const root = stateFolder(around);
@@ -153,12 +168,14 @@ function serverIn(text: string): RunningServer | null {
   }
 }
 
+/** A process of another user is not a server of this one, but has the number of one that is gone. */
 function isAlive(pid: number): boolean {
   try {
     process.kill(pid, 0);
     return true;
   } catch (error) {
-    return (error as NodeJS.ErrnoException).code === "EPERM";
+    if (error instanceof Error) return false;
+    throw error;
   }
 }
 

@@ -16,6 +16,8 @@ export interface ShareOptions {
   readonly revoke?: string;
   /** How long the link is valid. */
   readonly expires?: number;
+  /** Credentials in what it shows are replaced. */
+  readonly redact?: true;
   readonly json?: true;
 }
 
@@ -40,8 +42,11 @@ export async function share(given: string | undefined, options: ShareOptions): P
   }
 }
 
-async function make({ client }: RemoteHost, session: string, { expires, json }: ShareOptions): Promise<void> {
-  const body = expires === undefined ? {} : { expiresAt: new Date(Date.now() + expires).toISOString() };
+async function make({ client }: RemoteHost, session: string, { expires, redact, json }: ShareOptions): Promise<void> {
+  const body = {
+    ...(expires === undefined ? {} : { expiresAt: new Date(Date.now() + expires).toISOString() }),
+    ...(redact ? { redact } : {}),
+  };
   const { token, ...made } = await client.call("createShare", { params: { id: session }, body });
   const url = `${client.url}/#token=${token}&to=${encodeURIComponent(`/${session}`)}`;
   process.stdout.write(`${json ? jsonText({ ...made, url }) : url}\n`);
@@ -73,6 +78,7 @@ async function list(host: RemoteHost, session: string | null, isJson: boolean): 
     shortId(one.session),
     ago(one.createdAt, now),
     one.expiresAt === null ? "never" : localTime(one.expiresAt),
+    one.redact ? "redacted" : "all",
     titles.get(one.session)!,
   ]);
   const paint = paintFor(process.stdout);
@@ -81,6 +87,7 @@ async function list(host: RemoteHost, session: string | null, isJson: boolean): 
     { title: "session" },
     { title: "made" },
     { title: "expires" },
+    { title: "shows" },
     { title: "title", shrinksTo: 12 },
   ];
   const lines = tableLines(columns, rows, process.stdout.columns, (text, row) =>

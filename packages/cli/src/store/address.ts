@@ -1,36 +1,18 @@
 import { statSync } from "node:fs";
 import { join, resolve } from "node:path";
-import { fileURLToPath } from "node:url";
+import { parseAddress } from "holdfast/address";
 import { plainLine } from "../terminal/plain.ts";
 
 /** What an address names on this machine's disk; null for a database, memory or an invalid address. */
 export type OnDisk = { readonly kind: "folder" | "sqlite"; readonly path: string };
 
-/** Parses addresses as the library does, which reports what is wrong with them. */
 export function onDisk(address: string): OnDisk | null {
-  const scheme = /^([a-z][a-z0-9+.-]+):/i.exec(address)?.[1]?.toLowerCase();
-  switch (scheme) {
-    case undefined:
-      return address === "" || address.includes("\0") ? null : { kind: "folder", path: resolve(address) };
-    case "file": {
-      const path = /^file:\/\/\//i.test(address) ? pathOf(address) : null;
-      return path === null || path.includes("\0") ? null : { kind: "folder", path };
-    }
-    case "sqlite": {
-      const path = address.slice("sqlite:".length).replace(/^\/\/(?=\/)/, "");
-      return path === "" || path.includes("\0") ? null : { kind: "sqlite", path: resolve(path) };
-    }
-    default:
-      return null;
-  }
-}
-
-/** Null if the URL has no valid path: a bad escape, or an escaped slash. */
-function pathOf(url: string): string | null {
   try {
-    return fileURLToPath(url);
+    const named = parseAddress(address);
+    return "path" in named ? { kind: named.kind, path: resolve(named.path) } : null;
   } catch (error) {
-    if (error instanceof Error) return null;
+    // Opening it reports what is wrong.
+    if (error instanceof Error && "code" in error && error.code === "STORE_URL_INVALID") return null;
     throw error;
   }
 }

@@ -8,7 +8,10 @@ import { ago } from "../terminal/time.ts";
 import { fit } from "../terminal/width.ts";
 
 /** As much of a store as finding a session takes. */
-export type SessionList = Pick<Store, "list" | "has" | "url">;
+export interface SessionList extends Pick<Store, "list" | "has" | "url"> {
+  /** Whether somebody has it open. Then it counts although nothing has happened in it yet. */
+  isLive?(id: string): Promise<boolean>;
+}
 
 export const WHOLE_ID = /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
 /** Fewer characters never match: a typo must not delete a session. */
@@ -38,7 +41,8 @@ export async function summariesOf(store: Store, ids: ReadonlySet<string>): Promi
 
 /**
  * Finds the session a user means: an id, its first or last characters (four or more), or `latest` (`-`), the last one
- * written to that is not empty, unreadable or a sub-agent's. Throws CommandError SESSION_NOT_FOUND, SESSION_AMBIGUOUS.
+ * written to that is not unreadable, a sub-agent's, or empty (unless it is live). Throws CommandError
+ * SESSION_NOT_FOUND, SESSION_AMBIGUOUS.
  */
 export async function resolveId(store: SessionList, given: string): Promise<string> {
   const wanted = given.trim().toLowerCase();
@@ -48,7 +52,7 @@ export async function resolveId(store: SessionList, given: string): Promise<stri
   }
   if (wanted === "latest" || wanted === "-") {
     for await (const { id, turns, queued, parent, unreadable } of allSessions(store))
-      if (!parent && !unreadable && turns + queued > 0) return id;
+      if (!parent && !unreadable && (turns + queued > 0 || (await store.isLive?.(id)))) return id;
     throw new CommandError(
       EXIT.notFound,
       "SESSION_NOT_FOUND",

@@ -1,3 +1,4 @@
+import { once } from "node:events";
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { type ContentBlock, type McpServer, methods } from "@agentclientprotocol/sdk/unstable";
@@ -57,6 +58,45 @@ test("C13: with --server the turn outlives its editor, and the next editor is sh
     expect(project.asked).toEqual([]);
     expect(await second.leave()).toBe(0);
     expect(second.stderr()).toBe("");
+  } finally {
+    server.kill("SIGTERM");
+  }
+});
+
+/** A server of this user, and where it listens. */
+async function served(home: ReturnType<typeof temporaryHome>) {
+  const server = home.start(["serve", "--port", "0"]);
+  let output = "";
+  server.stdout.setEncoding("utf8").on("data", (text: string) => {
+    output += text;
+  });
+  await eventually(() => /http:\/\/[\d.]+:\d+/.test(output));
+  const [url = ""] = /http:\/\/[\d.]+:\d+/.exec(output) ?? [];
+  return { server, url };
+}
+
+test("with --server a prompt is answered when its turn has ended, also after an approval and on another port", async () => {
+  using home = temporaryHome();
+  let { server, url } = await served(home);
+  try {
+    const editor = await openEditor(home, async () => "allow", ["--server", url], new EditorProject({}));
+    const { sessionId } = await editor.agent.request(session.new, { cwd: home.work, mcpServers: [] });
+    const prompt = async (name: string): Promise<void> => {
+      const { stopReason } = (await editor.agent.request(session.prompt, {
+        sessionId,
+        prompt: said(`write ${name}: one`),
+      })) as { stopReason: string };
+      expect(stopReason).toBe("end_turn");
+      expect(existsSync(join(home.work, name))).toBe(true);
+      expect(shownIn(editor.updates, sessionId).at(-1)).toMatch(/^agent:/);
+    };
+    for (const name of ["a.txt", "b.txt", "c.txt"]) await prompt(name);
+    const ended = once(server, "exit");
+    server.kill("SIGKILL");
+    await ended;
+    ({ server, url } = await served(home));
+    await prompt("d.txt");
+    expect(await editor.leave()).toBe(0);
   } finally {
     server.kill("SIGTERM");
   }

@@ -1,5 +1,15 @@
 import { execFileSync } from "node:child_process";
-import { chmodSync, chownSync, closeSync, existsSync, mkdirSync, openSync, readFileSync, writeFileSync } from "node:fs";
+import {
+  chmodSync,
+  chownSync,
+  closeSync,
+  existsSync,
+  mkdirSync,
+  openSync,
+  readdirSync,
+  readFileSync,
+  writeFileSync,
+} from "node:fs";
 import { join } from "node:path";
 import { crc32 } from "node:zlib";
 import { describe, expect, test } from "vitest";
@@ -35,6 +45,18 @@ describe("failure in the user's face, kindly", () => {
       expectKind(ran, "STORE_FORBIDDEN");
       expect(ran.stderr).toContain(store);
       expect(ran.stderr).toContain("holdfast config");
+    }
+  });
+
+  test("reading creates no store, however its address is spelled", async () => {
+    using home = temporaryHome();
+    const place = join(home.path, "none");
+    for (const store of [`file:${place}`, `FILE://${place}`, `file://localhost${place}`, `SQLite:${place}`, place]) {
+      for (const args of [["ls"], ["search", "x"], ["show", "latest"], ["verify"], ["run", "--continue", "go on"]]) {
+        const ran = await home.run(["--store", store, ...args]);
+        expect(readdirSync(home.path), `${store} ${args[0]}: ${ran.stderr}`).not.toContain("none");
+        expect(ran.stdout + ran.stderr, `${store} ${args[0]}`).toContain(place);
+      }
     }
   });
 

@@ -99,6 +99,36 @@ test("a URL, and what is wrong is said before anything is written", async () => 
   expect(readFileSync(file)).toEqual(before);
 });
 
+test("keys in an address or in arguments are shown nowhere", async () => {
+  using home = temporaryHome();
+  const { run } = configured(home);
+  await run(["mcp", "add", "docs", "http://me:pw-4711@127.0.0.1:9/mcp?api_key=key-4711"]);
+  await run([
+    "mcp",
+    "add",
+    "local",
+    "--",
+    process.execPath,
+    server,
+    "quits",
+    "--api-key=arg-4711",
+    "--token",
+    "tok-4711",
+  ]);
+  for (const args of [
+    ["mcp"],
+    ["mcp", "get", "docs"],
+    ["mcp", "--json"],
+    ["mcp", "get", "local", "--json"],
+    ["config"],
+  ]) {
+    const { stdout, stderr } = await run(args);
+    expect(stdout, args.join(" ")).toContain(args[0] === "config" ? "mcpServers" : "failed");
+    expect(stdout + stderr, args.join(" ")).not.toContain("4711");
+  }
+  expect((await run(["run", "say hello"])).stderr).not.toContain("4711");
+});
+
 test("the rest of the file stays as it is, also behind a link; two changes at once both count", async () => {
   using home = temporaryHome();
   const { file, run } = configured(home);

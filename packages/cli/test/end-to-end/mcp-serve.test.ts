@@ -1,6 +1,7 @@
 import { once } from "node:events";
 import { chmodSync, readFileSync, statSync, writeFileSync } from "node:fs";
 import { request } from "node:http";
+import { connect } from "node:net";
 import { join } from "node:path";
 import { crc32 } from "node:zlib";
 import { Client } from "@modelcontextprotocol/sdk/client/index.js";
@@ -225,6 +226,20 @@ test("requests without the token, from web pages, to other names and of unreason
   expect(await send({ body: "{" })).toBe(400);
   expect(await send({ headers: { "content-type": "text/plain" } })).toBe(415);
   expect(await send({})).toBe(200);
+});
+
+test("silent connections do not keep a client with the token out", async () => {
+  using home = temporaryHome();
+  await using served = await serveHttp(home);
+  const sockets = Array.from({ length: 150 }, () => connect(Number(new URL(served.url).port), "127.0.0.1"));
+  await Promise.all(
+    sockets.map((socket) => new Promise((resolve) => socket.on("connect", resolve).on("error", resolve))),
+  );
+  const headers = { Authorization: `Bearer ${served.token}` };
+  const client = await connected(new StreamableHTTPClientTransport(new URL(served.url), { requestInit: { headers } }));
+  expect((await client.listTools()).tools).toHaveLength(4);
+  await client.close();
+  for (const socket of sockets) socket.destroy();
 });
 
 test("a token that others could have read is refused, and nothing starts", async () => {

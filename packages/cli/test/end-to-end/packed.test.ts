@@ -97,13 +97,18 @@ describe("each package", () => {
 
   test("of the library is three files behind its entries, which export what the sources do", async () => {
     const scripts = files("holdfast").filter((path) => /^(?:bundle|dist)\/.*\.js$/.test(path));
-    const entries = ["disk", "index", "store"];
+    const entries = ["address", "disk", "index", "store"];
     // What an application needs before it opens a store, to list sessions, and to open one. The stores that few
     // applications open are apart, with what a bundler needs for that.
     const parts = ["holdfast", "lists", "memory", "rolldown-runtime", "sessions", "sqlite"];
     const names = scripts.map((path) => basename(path, ".js").replace(/-[\w-]{8}$/, ""));
     expect(names.sort()).toEqual([...entries, ...parts].sort());
-    const sources = [await import("holdfast/disk"), await import("holdfast"), await import("holdfast/store")];
+    const sources = [
+      await import("holdfast/address"),
+      await import("holdfast/disk"),
+      await import("holdfast"),
+      await import("holdfast/store"),
+    ];
     for (const [index, name] of entries.entries()) {
       const entry: object = await import(pathToFileURL(modules("holdfast", "bundle", `${name}.js`)).href);
       expect(Object.keys(entry).sort(), name).toEqual(Object.keys(sources[index]!).sort());

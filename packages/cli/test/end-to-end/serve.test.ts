@@ -1,5 +1,7 @@
 import { spawnSync } from "node:child_process";
-import { chmodSync, readdirSync, readFileSync, rmSync, statSync, symlinkSync, writeFileSync } from "node:fs";
+import { once } from "node:events";
+import { chmodSync, mkdirSync, readdirSync, readFileSync, rmSync, statSync, symlinkSync, writeFileSync } from "node:fs";
+import { type AddressInfo, createServer } from "node:net";
 import { join } from "node:path";
 import type { HoldfastClient } from "@holdfast/server/client";
 import { Machine } from "@holdfast/testkit/machine";
@@ -54,6 +56,35 @@ describe.concurrent("holdfast serve", () => {
     expect(stderr).toContain("can be read by other users");
   });
 
+  test("no command sends the token to another program on the server's port, nor to one that a stale file names", async () => {
+    using home = temporaryHome();
+    const { stdout } = await home.run(["serve", "--show-token"]);
+    let heard = "";
+    const impostor = createServer((socket) =>
+      socket
+        .on("error", () => socket.destroy())
+        .on("data", (bytes) => {
+          heard += bytes.toString("latin1");
+          socket.end("HTTP/1.1 204 No Content\r\nHoldfast-Proof: x\r\n\r\n");
+        }),
+    ).listen(0, "127.0.0.1");
+    await once(impostor, "listening");
+    const { port } = impostor.address() as AddressInfo;
+    const url = `http://127.0.0.1:${port}`;
+    const unproven = { code: 3, stderr: expect.stringContaining("[SERVER_UNPROVEN]") };
+    const named = ["share --list --server", "acp --server"].map((words) => [...words.split(" "), url]);
+    for (const args of named) expect(await home.run(args), args.join(" ")).toMatchObject(unproven);
+    // A file of a server that is gone; its number belongs to another process by now.
+    const running = join(home.path, "state/holdfast/server/running");
+    mkdirSync(running, { mode: 0o700 });
+    const stale = JSON.stringify({ pid: process.pid, url, store: null });
+    writeFileSync(join(running, `${process.pid}.json`), stale, { mode: 0o600 });
+    expect(await home.run(["share", "latest"])).toMatchObject(unproven);
+    expect(heard).toContain("GET /auth/proof?");
+    expect(heard).not.toContain(stdout.trim());
+    impostor.close();
+  });
+
   test("share: a read-only link is made, listed and revoked; without a server, it says how to start one", async () => {
     using home = temporaryHome();
     const none = await home.run(["share", "latest"]);
@@ -76,6 +107,11 @@ describe.concurrent("holdfast serve", () => {
     expect(Date.parse(kept.expiresAt) - Date.now()).toBeGreaterThan(6 * 24 * 3_600_000);
     expect(listed.stdout).not.toContain(token);
     expect((await home.run(["share", "--list"])).stdout).toMatch(new RegExp(`${kept.id} .*a story`));
+    const redacted = await home.run(["share", id, "--redact", "--json"]);
+    const second = JSON.parse(redacted.stdout) as { id: string; redact: boolean };
+    expect(second).toMatchObject({ redact: true });
+    expect((await home.run(["share", "--list"])).stdout).toMatch(new RegExp(`${second.id} .* redacted +a story`));
+    expect((await home.run(["share", "--revoke", second.id])).code).toBe(0);
     for (const args of [
       ["share", "--revoke", "nothing"],
       ["share", id, "--revoke", "ffffffffffff0"],

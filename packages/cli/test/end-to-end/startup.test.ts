@@ -1,5 +1,16 @@
 import { execFileSync, spawn, spawnSync } from "node:child_process";
-import { existsSync, readFileSync, statSync, writeFileSync } from "node:fs";
+import {
+  chmodSync,
+  chownSync,
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  symlinkSync,
+  writeFileSync,
+} from "node:fs";
 import { delimiter, join } from "node:path";
 import { pathToFileURL } from "node:url";
 import { describe, expect, test } from "vitest";
@@ -159,8 +170,46 @@ describe("starting the command", () => {
     using home = temporaryHome();
     const env = { NODE_COMPILE_CACHE: undefined };
     expect((await home.run(["config"], { env })).code).toBe(0);
-    expect(statSync(join(home.path, ".cache/holdfast/compiled")).isDirectory()).toBe(true);
+    expect(readdirSync(join(home.path, ".cache/holdfast/code"))).not.toEqual([]);
     expect((await home.run(["config"], { env: { ...env, HOME: "/dev/null" } })).code).toBe(0);
+  });
+
+  test("with any umask, nobody else can write what Node compiled; a cache that others can write to is not used", async (context) => {
+    using home = temporaryHome();
+    const env = { ...home.env, PATH: process.env["PATH"], HOLDFAST_CONFIG: "" };
+    const cache = join(home.path, ".cache");
+    const run = (): readonly string[] => {
+      const command = 'umask 000; exec "$0" "$@"';
+      const args = ["-c", command, process.execPath, bin, "config"];
+      expect(spawnSync("/bin/sh", args, { cwd: home.work, env, encoding: "utf8" })).toMatchObject({ status: 0 });
+      return readdirSync(cache, { recursive: true, encoding: "utf8" });
+    };
+    run();
+    for (const name of ["", "holdfast", ...readdirSync(join(cache, "holdfast")).map((one) => join("holdfast", one))])
+      expect(statSync(join(cache, name)).mode & 0o777, name).toBe(0o700);
+    const code = join(cache, "holdfast/code");
+    const emptied = (): string => {
+      rmSync(code, { recursive: true });
+      mkdirSync(code, { mode: 0o700 });
+      return code;
+    };
+    // What others may have prepared: they could write to the folder, or to one above it.
+    for (const open of [emptied(), cache, home.path]) {
+      emptied();
+      chmodSync(open, 0o777);
+      expect(run(), open).toEqual(["holdfast", "holdfast/code"]);
+      chmodSync(open, 0o700);
+    }
+    expect(run().length).toBeGreaterThan(2);
+    rmSync(code, { recursive: true });
+    symlinkSync(home.work, code);
+    run();
+    expect(readdirSync(home.work)).toEqual([]);
+    if (process.getuid?.() !== 0) context.skip("the rest was not run: only root can give a folder to another user");
+    rmSync(code);
+    mkdirSync(code, { mode: 0o700 });
+    chownSync(code, 65_534, 65_534);
+    expect(run()).toEqual(["holdfast", "holdfast/code"]);
   });
 
   test("nothing phones home: no command looks up a name or opens a connection, nor does a turn of the offline model", async () => {

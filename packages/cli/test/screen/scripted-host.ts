@@ -22,7 +22,7 @@ export class ScriptedChat implements Chat {
         window: { usedTokens: 0, maxTokens: 0 },
         failure: null,
       },
-      ...{ damage: [], mode: "ask", canUndo: false, isCompacting: false },
+      ...{ damage: [], mode: "ask", canUndo: false, isCompacting: false, isBusy: false },
       ...change,
     };
   }

@@ -5,7 +5,8 @@ import { checkRule, decide } from "../../src/tools/permission/decide.ts";
 /** The tables of docs/guides/permissions.md are carried out. */
 
 const guide = readFileSync(new URL("../../../../docs/guides/permissions.md", import.meta.url), "utf8");
-const [allowing = "", denying = ""] = guide.split("### Denying commands");
+const [allowing = "", aboutDenying = ""] = guide.split("### Denying commands");
+const [denying = "", doubtful = ""] = aboutDenying.split("**Where the meaning is not certain");
 
 function rowsOf(text: string): [name: string, rules: string[], first: string[], second: string[]][] {
   const spans = (cell = ""): string[] => [...cell.matchAll(/`([^`]+)`/gu)].map(([, span]) => span!);
@@ -29,6 +30,7 @@ function verdict(example: string, policy: { allow: readonly string[]; deny?: rea
 test("the guide has its tables, with examples in each row, and rules that are taken", () => {
   expect(rowsOf(allowing).length).toBeGreaterThan(15);
   expect(rowsOf(denying).length).toBeGreaterThan(5);
+  expect(rowsOf(doubtful).length).toBeGreaterThan(5);
   for (const [name, rules, first, second] of [...rowsOf(allowing), ...rowsOf(denying)]) {
     expect(Math.min(first.length, second.length), name).toBeGreaterThan(0);
     for (const rule of rules) expect(checkRule(rule, "allow", "linux"), rule).toBeNull();
@@ -44,4 +46,11 @@ test.each(rowsOf(denying))("as the guide says, with --deny %s", (_, deny, denied
   const allow = ["*", ...["git", "npm", "rm"].map((name) => `shell(${name} **)`)];
   for (const example of denied) expect(verdict(example, { allow, deny }), example).toBe("deny");
   for (const example of others) expect(verdict(example, { allow, deny }), example).toBe("allow");
+});
+
+test.each(rowsOf(doubtful))("as the guide says, the agent asks beside --deny %s", (_, deny, asked) => {
+  const names = ["git", "npm", "rm", "sh", "xargs", "docker", "cat"];
+  const allow = ["*", ...names.map((name) => `shell(${name} **)`)];
+  expect(asked.length).toBeGreaterThan(0);
+  for (const example of asked) expect(verdict(example, { allow, deny }), example).toBe("ask");
 });

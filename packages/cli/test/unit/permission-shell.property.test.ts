@@ -1,5 +1,5 @@
 import { spawnSync } from "node:child_process";
-import { chmodSync, existsSync, mkdirSync, realpathSync, writeFileSync } from "node:fs";
+import { chmodSync, existsSync, mkdirSync, realpathSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import fc from "fast-check";
 import { afterAll, expect, test } from "vitest";
@@ -188,6 +188,51 @@ test("what * allows beside a rule that denies is carried out: no line runs a pro
     }),
     seed,
     250,
+  );
+  expect(carriedOut, "some were allowed").toBeGreaterThan(20);
+}, 120_000);
+
+test("what is allowed in front of ls is carried out: no line makes ls another program", () => {
+  // Where a changed folder or PATH would find it.
+  for (const folder of ["tools", "0", "1", "2", "3"]) {
+    mkdirSync(join(cwd, folder));
+    writeFileSync(join(cwd, folder, "ls"), `#!/bin/sh\n: > '${mark}'\n`);
+    chmodSync(join(cwd, folder, "ls"), 0o755);
+  }
+  const names =
+    "printf echo test cd command builtin read let mapfile wait export declare unset hash true type getopts set alias".split(
+      " ",
+    );
+  const arg = fc.constantFrom(
+    ...["-v", "-vPATH", "PATH", "%s", "tools", "'xx%n'", "'%5n'", "-p", "--", "cd", "printf", "1", "PATH=tools"],
+    ...["PATH=1", "ls=evil", "-x", "-n", ".", "ls", "*", "a"],
+  );
+  const assignment = fc.constantFrom(
+    ...["printf -v PATH %s tools", "printf 'xx%n' PATH", "command printf -vPATH tools", "let PATH=1", "wait -p PATH"],
+    ...["builtin -- export PATH=tools", "hash -p tools/ls ls", "declare PATH=tools", "printf '%%%n' PATH"],
+  );
+  const random = fc
+    .tuple(fc.constantFrom(...names), fc.array(arg, { maxLength: 4 }))
+    .map(([name, args]) => [name, ...args].join(" "));
+  const line = fc
+    .tuple(fc.oneof(random, random, assignment), fc.constantFrom("; ls", " && ls", " || ls"))
+    .map((both) => both.join(""));
+  const allow = ["*", "shell(ls)", ...names.map((name) => `shell(${name} **)`)];
+  let carriedOut = 0;
+  holds(
+    fc.property(line, (command) => {
+      if (verdict(command, { allow, deny: ["shell(evil)"] }) !== "allow") return;
+      carriedOut += 1;
+      const env = { PATH: `${bin}:/usr/bin:/bin`, HOME: root };
+      for (const [shell, ...given] of [["/bin/sh"], ["/bin/bash"], ["/bin/bash", "--posix"]]) {
+        if (!existsSync(shell!)) continue;
+        rmSync(mark, { force: true });
+        spawnSync(shell!, [...given, "-c", command], { cwd, env, stdio: "ignore", timeout: 10_000 });
+        expect(existsSync(mark), `${shell}: ${command}`).toBe(false);
+      }
+    }),
+    seed,
+    300,
   );
   expect(carriedOut, "some were allowed").toBeGreaterThan(20);
 }, 120_000);

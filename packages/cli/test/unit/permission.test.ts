@@ -435,7 +435,8 @@ describe("rules for the shell", () => {
   test("a rule that forbids names longer commands too, unless it is marked as exact", () => {
     expect(shell("git push --force", { allow: ["shell"], deny: ["shell(git push)"] })).toBe("deny");
     expect(shell("git push --force", { allow: ["shell"], ask: ["shell(git push)"] })).toBe("ask");
-    expect(shell("git pushed", { allow: ["shell(git *)"], deny: ["shell(git push)"] })).toBe("allow");
+    expect(shell("make deployed", { allow: ["shell(make *)"], deny: ["shell(make deploy)"] })).toBe("allow");
+    expect(shell("git pushed", { allow: ["shell(git *)"], deny: ["shell(git push)"] }), "an alias?").toBe("ask");
     expect(shell("git push --force", { allow: ["shell(git push **)"], deny: ["shell(=git push)"] })).toBe("allow");
     expect(shell("git push --force", { allow: ["shell(git push)"] }), "one that allows does not").toBe("ask");
   });

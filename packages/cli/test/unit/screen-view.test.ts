@@ -31,7 +31,14 @@ const BASE: ChatState = {
     usage: {},
     failure: null,
   },
-  ...{ window: { usedTokens: 10, maxTokens: 1000 }, damage: [], mode: "ask", canUndo: false, isCompacting: false },
+  ...{
+    window: { usedTokens: 10, maxTokens: 1000 },
+    damage: [],
+    mode: "ask",
+    canUndo: false,
+    isCompacting: false,
+    isBusy: false,
+  },
 };
 
 const prompt = (id: string, text = id): Item => ({ kind: "prompt", id, at: AT, turn: 1, text });

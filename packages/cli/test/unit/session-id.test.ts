@@ -31,6 +31,12 @@ describe("the session that a user means", () => {
     expect(await resolveId(store, first.slice(0, -1))).toBe(first);
     expect(await resolveId(store, "latest")).toBe(last);
     expect(await resolveId(store, "-")).toBe(last);
+    // In a server, where somebody has it open: it is the one to attach to.
+    await using empty = await store.create({ dialect: "anthropic" });
+    const list = store.list.bind(store);
+    const live = { url: store.url, list, has: store.has.bind(store), isLive: async (id: string) => id === empty.id };
+    expect(await resolveId(live, "latest")).toBe(empty.id);
+    expect(await resolveId(store, "latest")).toBe(last);
   });
 
   test("an end that fits several names none, and lists them; what names nothing is said", async () => {

@@ -14,6 +14,7 @@ import {
   writeFileSync,
 } from "node:fs";
 import { createServer } from "node:net";
+import { constants } from "node:os";
 import { basename, join } from "node:path";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { place } from "../../../holdfast/test/place.ts";
@@ -24,6 +25,7 @@ import { search } from "../../src/tools/files/search.ts";
 import { isStaleWrite } from "../../src/tools/files/stale-writes.ts";
 import { temporaryFor } from "../../src/tools/files/temporary-files.ts";
 import { replaceFile, writeFile } from "../../src/tools/files/write.ts";
+import { describeSystemError } from "../../src/tools/results/system-errors.ts";
 import { makeTools, REPLAY } from "../../src/tools/tools.ts";
 
 let here: ReturnType<typeof place>;
@@ -414,4 +416,12 @@ describe("what has no end, or is no file", () => {
     stopped.abort();
     await expect(listFolder({ cwd }, {}, stopped.signal)).rejects.toThrow();
   });
+});
+
+test("the model is told of a used-up quota, which Node has no name for", () => {
+  const thrown = Object.assign(new Error("UNKNOWN: unknown error, write"), {
+    code: "UNKNOWN",
+    errno: -constants.errno.EDQUOT,
+  });
+  expect(describeSystemError(thrown, "a.txt").message).toBe("a.txt could not be written: the disk quota is used up.");
 });

@@ -1,7 +1,9 @@
 import { type ErrorCode, errnoOf, HoldfastError } from "../errors.ts";
 
 const FULL = new Set(["ENOSPC", "EDQUOT", "EFBIG"]);
-const FORBIDDEN = new Set(["EACCES", "EPERM", "EROFS"]);
+/** Node's permission model (`node --permission`). */
+const DENIED = "ERR_ACCESS_DENIED";
+const FORBIDDEN = new Set(["EACCES", "EPERM", "EROFS", DENIED]);
 const GENERAL = new Set(["EMFILE", "ENFILE", "ENOMEM"]);
 
 type Reading = readonly [code: ErrorCode, why: string, advice: string];
@@ -46,6 +48,15 @@ const READINGS: ReadonlyMap<string, Reading> = new Map<string, Reading>([
   ["ENOMEM", ["STORE_IO", "out of memory", "Close programs you do not need, and try again."]],
 ]);
 
+/** Node disables fsync under `--permission`, with any flags: nothing can be made durable. */
+function deniedBy(error: unknown): Reading {
+  const isRead = (error as { readonly permission?: unknown }).permission === "FileSystemRead";
+  const advice = isRead
+    ? "To read, start Node with --allow-fs-read=<folder>, for the folder of the store. To write, start it without --permission, which disables fsync."
+    : "It disables fsync, whatever else is allowed, so nothing can be made durable. Start Node without --permission, or use a store in PostgreSQL.";
+  return ["STORE_FORBIDDEN", "the permission model of Node (--permission) forbids it", advice];
+}
+
 const ANY_OTHER: Reading = ["STORE_IO", "the disk reported an error", "Check the disk, and reopen the session."];
 
 /**
@@ -55,7 +66,7 @@ export function diskFailure(error: unknown, what: string, path: string, safety: 
   if (error instanceof HoldfastError) return error;
   const errno = errnoOf(error);
   if (errno === undefined) throw error;
-  const [code, why, advice] = READINGS.get(errno) ?? ANY_OTHER;
+  const [code, why, advice] = errno === DENIED ? deniedBy(error) : (READINGS.get(errno) ?? ANY_OTHER);
   return new HoldfastError(
     code,
     `Could not ${what}: ${why} (${errno}, ${path}). ${safety} ${advice}`,

@@ -4,6 +4,7 @@ import type { DatabaseSync } from "node:sqlite";
 import { pathToFileURL } from "node:url";
 import { errnoOf } from "../errors.ts";
 import { openWithoutWaiting } from "./database-file.ts";
+import { descriptorFailure } from "./descriptors.ts";
 import type { Disk, DiskFile, DiskLock, DiskStat, FileKind, OpenMode } from "./disk.ts";
 import { assertStoreFile } from "./file-rules.ts";
 import { hardLock, isHardLocked } from "./hard-lock.ts";
@@ -222,23 +223,25 @@ function isLocked(path: string): boolean {
 function transaction(path: string, mode: "rw" | "ro", statements: string): DatabaseSync | null {
   const url = pathToFileURL(path);
   url.searchParams.set("mode", mode);
-  const database = openWithoutWaiting(url, mode === "ro");
+  let database: DatabaseSync | null = null;
   try {
+    database = openWithoutWaiting(url, mode === "ro");
     database.exec(statements);
     return database;
   } catch (error) {
-    database.close();
+    database?.close();
     const code = sqliteCode(error);
     if (code === SQLITE_BUSY) return null;
     if (code === SQLITE_NOTADB || code === SQLITE_CORRUPT) {
       throw Object.assign(new Error(`${path} has content`), { code: "EBADF", cause: error });
     }
-    throw error;
+    throw (code === SQLITE_CANTOPEN && descriptorFailure()) || error;
   }
 }
 
 const SQLITE_BUSY = 5;
 const SQLITE_CORRUPT = 11;
+const SQLITE_CANTOPEN = 14;
 const SQLITE_NOTADB = 26;
 
 /**
@@ -254,7 +257,7 @@ const SQLITE_WORDS: ReadonlyMap<string, number> = new Map([
   ["disk I/O error", 10],
   ["database disk image is malformed", SQLITE_CORRUPT],
   ["database or disk is full", 13],
-  ["unable to open database file", 14],
+  ["unable to open database file", SQLITE_CANTOPEN],
   ["locking protocol", 15],
   ["string or blob too big", 18],
   ["authorization denied", 23],

@@ -68,6 +68,15 @@ export interface Holder {
   readonly since: string;
 }
 
+/**
+ * Whether this holder has written to a journal whose newest record is of this time. Opening writes nothing, so a turn
+ * that is open in the journal of a holder that has not is not its own: the writer of that turn has died.
+ */
+export function hasWritten({ since }: Holder, at: string): boolean {
+  // A note that cannot be read has no time.
+  return Number.isNaN(Date.parse(since)) || since <= at;
+}
+
 /** What was wrong with a journal, and what opening it did about it (for a reader: what opening it would do). */
 export interface Recovery {
   /** The last writer did not close the journal. */
@@ -260,7 +269,10 @@ export interface Journal extends AsyncDisposable {
    * Like `append`, but the durability is reached when it returns. Throws NOT_SUPPORTED without the capability `sync`.
    */
   appendSync(records: NewRecord | readonly NewRecord[], options?: AppendOptions): Appended;
-  /** When this resolves, everything written so far survives a power cut. */
+  /**
+   * When this resolves, everything written so far survives a power cut, and the store has it now. Rejects like
+   * `append`.
+   */
   flush(): Promise<void>;
   flushSync(): void;
   /**

@@ -59,13 +59,13 @@ export interface TextMark {
 export interface TextBacklog {
   readonly sessions: readonly TextBehind[];
   readonly gone: readonly string[];
-  /** While the store compares all its sessions for the first time: how many are done, without this page. */
+  /** If many sessions are to be compared or added: how many are done, without this page. */
   readonly progress: TextProgress | null;
   /** Call it when the page is indexed: it is not handed out again, except for sessions that could not be read. */
   finish(unread: readonly string[]): Promise<void>;
 }
 
-/** How far the first indexing has come, in sessions. */
+/** How far the indexing has come, in sessions. */
 export interface TextProgress {
   readonly done: number;
   readonly total: number;

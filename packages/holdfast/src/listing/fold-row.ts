@@ -110,7 +110,7 @@ function withTurn(row: SessionRow, record: Shape): SessionRow {
   const turn = countIn(record, "turn");
   // A late record of an earlier turn says nothing about the current state.
   if (turn !== undefined && turn < row.turns) return row;
-  const { awaits: _, ...rest } = row;
+  const { awaits: _, ended: _ended, ...rest } = row;
   const turns = Math.max(turn ?? 0, row.turns);
   switch (record["kind"]) {
     case "turn.started": {
@@ -123,12 +123,15 @@ function withTurn(row: SessionRow, record: Shape): SessionRow {
     case "turn.suspended":
       return { ...rest, turns, state: "waiting" };
     default:
-      return { ...rest, turns, state: endState(record["outcome"]) };
+      return { ...rest, turns, ...endOf(record) };
   }
 }
 
-function endState(outcome: unknown): SessionRow["state"] {
-  return outcome === "completed" || outcome === "left" ? "idle" : "cut";
+function endOf({ outcome, by }: Shape): Pick<SessionRow, "state" | "ended"> {
+  if (outcome === "completed" || outcome === "left") return { state: "idle" };
+  // A writer that shuts down aborts its turn: that was nobody's wish.
+  const isMeant = outcome === "failed" || (outcome === "aborted" && by !== "close");
+  return isMeant ? { state: "cut", ended: outcome } : { state: "cut" };
 }
 
 function withQueue(row: SessionRow, record: Shape): SessionRow {
@@ -173,8 +176,9 @@ function withEpoch(row: SessionRow, record: Shape, dialectNamed: Dialects): Sess
 
   const turn = shapeOf(checkpoint["turn"]);
   const ended = shapeOf(turn?.["ended"]);
+  delete next.ended;
   if (!turn) next.state = "idle";
-  else if (ended) next.state = endState(ended["outcome"]);
+  else if (ended) Object.assign(next, endOf(ended));
   else if (shapeOf(turn["suspended"])) next.state = "waiting";
   // A copy of a running turn is an interrupted turn.
   else next.state = record["reason"] === "fork" ? "cut" : "open";

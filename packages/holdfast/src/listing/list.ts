@@ -1,7 +1,14 @@
 import { defined } from "../defined.ts";
 import { type Shape, shapeOf } from "../dialects/shape.ts";
 import { isHoldfastError } from "../errors.ts";
-import type { JournalStore, Listed, ListOptions, Trashed } from "../journal/contract.ts";
+import {
+  type Holder,
+  hasWritten,
+  type JournalStore,
+  type Listed,
+  type ListOptions,
+  type Trashed,
+} from "../journal/contract.ts";
 import { checkQuery, type ListQuery, type Summary, type TrashedSession, type Wanted } from "./query.ts";
 import {
   isEmptyIn,
@@ -59,9 +66,10 @@ export async function listSessions(
 }
 
 /**
- * The ids of the sessions a user may want to continue, for `resumeLatest`: first those whose last turn did not complete
- * or waits for a person, then the others, each newest first. All have content, no parent session, and no writer as far
- * as a list can tell. The caller may still find one busy, and then tries the next.
+ * The ids of the sessions a user may want to continue, for `resumeLatest`: first those whose last turn was interrupted
+ * or waits for a person, then the others, also those that somebody stopped on purpose, each newest first. All have
+ * content, no parent session, and no writer as far as a list can tell. The caller may still find one busy, and then
+ * tries the next.
  */
 export async function* unfinishedFirst(
   store: JournalStore,
@@ -73,14 +81,15 @@ export async function* unfinishedFirst(
   const mine = { ...where, parentSession: null };
   // A turn that was interrupted must not be missed because another session finished after it.
   const unfinished = { ...hints, noneOf: { ...hints.noneOf, state: ["idle"] } };
-  yield* free(store, { where: mine, hints: unfinished }, (state) => state !== "idle");
-  yield* free(store, { where: mine, hints }, (state) => state === "idle");
+  const isUnfinished = (shape: Shape): boolean => stateIn(shape) !== "idle" && shape["ended"] !== "aborted";
+  yield* free(store, { where: mine, hints: unfinished }, isUnfinished);
+  yield* free(store, { where: mine, hints }, (shape) => !isUnfinished(shape));
 }
 
 async function* free(
   store: JournalStore,
   wanted: Pick<Wanted, "where" | "hints">,
-  fits: (state: SessionRow["state"]) => boolean,
+  fits: (shape: Shape) => boolean,
 ): AsyncGenerator<string, void, undefined> {
   let after: string | undefined;
   let size = PAGE_MIN;
@@ -88,9 +97,9 @@ async function* free(
     const page = await store.list(pageOptions(wanted, size, after));
     for (const listed of page.sessions) {
       const shape = shapeIn(listed);
-      if (isEmptyIn(shape) || !fits(stateIn(shape))) continue;
+      if (isEmptyIn(shape) || !fits(shape)) continue;
       // If a session is not in use, its last record is `closed`, or its writer died (S14).
-      if (!listed.closed && !listed.unreadable && (await isHeld(store, listed).catch(isUntold))) continue;
+      if (!listed.closed && !listed.unreadable && (await holderOf(store, listed).catch(isUntold)) !== null) continue;
       yield listed.id;
     }
     after = page.next;
@@ -169,7 +178,8 @@ class Choice {
 /** Null if the query does not want it. */
 async function openSummary(store: JournalStore, { listed, shape }: OpenRow, wanted: Wanted): Promise<Summary | null> {
   try {
-    const status = (await isHeld(store, listed)) ? "running" : endedStatus("open");
+    const holder = await holderOf(store, listed);
+    const status = holder !== null && hasWritten(holder, listed.at) ? "running" : endedStatus("open");
     return hasStatus(status, wanted) ? summaryOf(listed, shape, status) : null;
   } catch (error) {
     // Its lease belongs to another user, so whether it has a writer is unknown. That is no reason to fail the list.
@@ -204,14 +214,14 @@ function endedStatus(state: SessionRow["state"]): Summary["status"] {
 }
 
 /** Opening the session reports the error. */
-function isUntold(error: unknown): false {
-  if (isHoldfastError(error)) return false;
+function isUntold(error: unknown): null {
+  if (isHoldfastError(error)) return null;
   throw error;
 }
 
 /** Some stores already report the holder in the list. */
-async function isHeld(store: JournalStore, { id, holder }: Listed): Promise<boolean> {
-  return (holder === undefined ? await store.holder(id) : holder) !== null;
+async function holderOf(store: JournalStore, { id, holder }: Listed): Promise<Holder | null> {
+  return holder === undefined ? store.holder(id) : holder;
 }
 
 export function trashedSession({ id, trashedAt, summary }: Trashed): TrashedSession {

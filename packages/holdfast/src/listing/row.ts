@@ -29,6 +29,8 @@ export interface SessionRow {
    * completed or there is none.
    */
   state: "idle" | "open" | "cut" | "waiting";
+  /** Somebody ended a turn that is `cut` on purpose, or it failed. Absent if it was interrupted. */
+  ended?: "aborted" | "failed";
   /** The start of the last prompt. */
   prompt?: string;
   /** The id of a prompt that follows in the same unit. */
@@ -71,6 +73,8 @@ export function rowOf(json: Json): SessionRow {
     const value = stringIn(shape, name);
     if (value !== undefined) row[name] = value;
   }
+  const { ended } = shape;
+  if (ended === "aborted" || ended === "failed") row.ended = ended;
   const prompt = lineIn(shape, "prompt", PROMPT_CHARS_MAX);
   if (prompt !== undefined) row.prompt = prompt;
   if (queue.length > 0) row.queue = queue;

@@ -36,7 +36,12 @@ const ASSIGNED = sequence(QUOTES, SPACES, run(":=", 1, 2), run(">", 0, 1), SPACE
 
 const AWS_SECRET: Shape = {
   kind: "aws-secret-key",
-  keep: sequence(word("secret"), run("_\\-", 0, 1), word("access"), run("_\\-", 0, 1), word("key"), ASSIGNED),
+  keep: sequence(
+    ...[word("secret"), run("_\\- ", 0, 1), word("access"), run("_\\- ", 0, 1), word("key")],
+    // As `aws configure` asks for it.
+    either(text(" [None]"), nothing),
+    ASSIGNED,
+  ),
   secret: run("A-Za-z0-9/+", 40, 40),
   behind: unless("A-Za-z0-9/+="),
 };
@@ -55,7 +60,7 @@ const NAMES = either(
     "credential",
     "credentials",
   ].map(word),
-  ...["sessid", "sessionid", "session_id", "connect.sid", "client-key-data"].map(word),
+  ...["client-key-data", "secret_key_base", "code_verifier", "psk", "_pat", "_pw"].map(word),
   sequence(
     either(
       ...["api", "access", "secret", "private", "account", "encryption", "signing", "auth", "app", "application"].map(
@@ -65,6 +70,7 @@ const NAMES = either(
         word,
       ),
       ...["subscription", "functions", "license", "integration", "hmac", "jwt", "ssh", "service", "write"].map(word),
+      ...["validation", "decryption"].map(word),
     ),
     run("_\\-", 0, 1),
     word("key"),
@@ -86,7 +92,8 @@ function scoreAssigned(value: string): number {
   if (/^(?:[$%*/.~]|-----|u?int\d|float\d|bigu?int|arn:|sha(?:256|384|512)[-:])|:\/\//i.test(value)) return 0;
   if (isPlaceholder(value) || isPath(value)) return 0;
   if (value.length >= 40) return all(value);
-  const isMember = /^[A-Za-z_$][\w$]*(?:\??\.[A-Za-z_$][\w$]*)+$/.test(value);
+  const isRandom = /[A-Za-z0-9]{20}/.test(value) && (value.match(/[0-9]/g)?.length ?? 0) >= 3;
+  const isMember = !isRandom && /^[A-Za-z_$][\w$]*(?:\??\.[A-Za-z_$][\w$]*)+$/.test(value);
   const isConstant = /^[A-Z][A-Z0-9]*(?:_[A-Z0-9]+)+$/.test(value);
   const isType = /^[A-Z][a-z]{1,8}[0-9]?$/.test(value);
   return isMember || isConstant || isType ? 0 : all(value);
@@ -112,25 +119,40 @@ function isPath(value: string): boolean {
 
 const VALUE_MIN = 6;
 
-const ASSIGNMENT: Shape = {
+/** The name of a secret in its store is none: `arn:aws:secretsmanager:…:123456789012:secret:db-a1B2c3`. */
+const NOT_IN_ARN: Piece = { ...nothing, full: "(?<![0-9]:secret:)" };
+
+/** What stands where a password does. */
+const PASSED: Shape = {
   kind: "secret",
-  keep: sequence(NAMES, ASSIGNED),
   secret: run(VALUE, VALUE_MIN, VALUE_MAX),
   behind: VALUE_END,
   judge: scoreAssigned,
 };
+const ASSIGNMENT: Shape = { ...PASSED, name: NAMES, keep: sequence(ASSIGNED, NOT_IN_ARN) };
 const LONG_ASSIGNMENT: Shape = {
   ...ASSIGNMENT,
   secret: sequence(run(OPAQUE, VALUE_MAX - 2, TOKEN_MAX), run("=", 0, 2)),
 };
-const FLAG: Shape = { ...ASSIGNMENT, keep: sequence(text("--"), NAMES, run(" \\t", 1, 4), QUOTES) };
+const FLAG: Shape = { ...PASSED, keep: sequence(text("--"), NAMES, run(" \\t", 1, 4), QUOTES) };
 const QUOTED = run("\"'`", 1, 1);
-/** `setPassword("…")`, `<password>…`, `WITH PASSWORD '…'`, `IDENTIFIED BY '…'`. */
+/** A session's id may be a secret or not; those that are UUIDs stand in every log. */
+const SESSION: Shape = {
+  ...PASSED,
+  keep: sequence(either(...["sessid", "sessionid", "session_id", "connect.sid"].map(word)), ASSIGNED),
+  judge: (value) => (/^[0-9a-f]{8}-[0-9a-f-]{27}$/i.test(value) ? 0 : scoreAssigned(value)),
+};
+/**
+ * `setPassword("…")`, `<password>…`, `WITH PASSWORD '…'`, `IDENTIFIED BY '…'`, `define('DB_PASSWORD', '…')`,
+ * `<add key="ApiKey" value="…">`.
+ */
 const GIVEN: readonly Shape[] = [
-  { ...ASSIGNMENT, keep: sequence(NAMES, text("("), QUOTED), judge: strict },
-  { ...ASSIGNMENT, keep: sequence(NAMES, text(">")), judge: strict },
-  { ...ASSIGNMENT, keep: sequence(NAMES, run(" \\t", 1, 4), QUOTED), judge: strict },
-  { ...ASSIGNMENT, keep: sequence(word("identified by"), run(" \\t", 1, 4), QUOTED), judge: strict },
+  { ...ASSIGNMENT, keep: sequence(QUOTED, SPACES, text(","), SPACES, QUOTED), judge: strict },
+  { ...ASSIGNMENT, keep: sequence(QUOTED, run(" \\t", 1, 4), word("value="), QUOTED), judge: strict },
+  { ...ASSIGNMENT, keep: sequence(text("("), QUOTED), judge: strict },
+  { ...ASSIGNMENT, keep: text(">"), judge: strict },
+  { ...ASSIGNMENT, keep: sequence(run(" \\t", 1, 4), QUOTED), judge: strict },
+  { ...PASSED, keep: sequence(word("identified by"), run(" \\t", 1, 4), QUOTED), judge: strict },
 ];
 function strict(value: string): number {
   return /[0-9]/.test(value) && /[A-Z]|[^A-Za-z0-9_.-]|[A-Za-z0-9]{16}/.test(value) ? scoreAssigned(value) : 0;
@@ -173,18 +195,80 @@ const PLACES: readonly Shape[] = [
     behind: VALUE_END,
     judge: scoreAssigned,
   },
+  // -u root -pSecret, docker login -u me -p secret
+  ...[
+    sequence(text("-u"), run(" ", 0, 1), NAME, run(" ", 1, 2), text("-p"), run(" ", 0, 1), run("\"'", 0, 1)),
+    sequence(text("sshpass -p"), run(" ", 0, 1), run("\"'", 0, 1)),
+    sequence(
+      text("redis-cli"),
+      either(sequence(text(" -h "), NAME), nothing),
+      either(sequence(text(" -p "), run("0-9", 1, 5)), nothing),
+      text(" -a "),
+      run("\"'", 0, 1),
+    ),
+    sequence(either(text("http -a "), text("https -a ")), run("\"'", 0, 1), NAME, text(":")),
+    sequence(word("convertto-securestring "), either(word("-string "), nothing), QUOTED),
+    sequence(word("/user:"), run("^\\s\"'`<>()\\[\\]{}|", 1, 64), run(" ", 1, 2), run("\"'", 0, 1)),
+    sequence(word("bindpw"), run(" \\t", 1, 4)),
+    sequence(word("auth"), text("=("), QUOTED, NAME, QUOTED, text(","), SPACES, QUOTED),
+  ].map((keep): Shape => ({ ...PASSED, keep, judge: strict })),
+  {
+    kind: "secret",
+    keep: sequence(text("echo "), run("\"'", 0, 1), NAME, text(":")),
+    secret: run(VALUE, VALUE_MIN, VALUE_MAX),
+    behind: sequence(run("\"'", 0, 1), SPACES, text("|"), SPACES, either(text("sudo "), nothing), text("chpasswd")),
+  },
+  // WordPress: random characters of all kinds
+  {
+    kind: "secret",
+    keep: sequence(either(word("_key"), word("_salt")), QUOTED, text(","), run(" \\t", 0, 16), QUOTED),
+    secret: run("^\\r\\n\"'`\\[\\]\\\\", 24, VALUE_MAX),
+    judge: (value) => (/[0-9]/.test(value) && /[^A-Za-z0-9\s_.-]/.test(value) ? all(value) : 0),
+  },
   // Signed URLs
   {
     kind: "signature",
-    keep: either(text("?sig="), text("&sig="), word("x-amz-signature="), word("x-goog-signature=")),
-    secret: run("A-Za-z0-9%_\\-", 32, TOKEN_MAX),
+    keep: either(beginning("sig=", WORD), word("x-amz-signature="), word("x-goog-signature=")),
+    secret: run("A-Za-z0-9%_+/=\\-", 32, TOKEN_MAX),
   },
-  // docker and npm configuration
+  // docker, npm and yarn configuration
   {
     kind: "secret",
-    keep: sequence(word("auth"), ASSIGNED),
+    keep: sequence(either(word("auth"), word("authident")), ASSIGNED),
     secret: sequence(run("A-Za-z0-9+/", 12, 512), run("=", 0, 2)),
     judge: scoreEncoded,
+  },
+  // SMTP
+  {
+    kind: "secret",
+    keep: word("auth plain "),
+    secret: sequence(run("A-Za-z0-9+/", 12, 512), run("=", 0, 2)),
+    judge: (value) => (Buffer.from(value, "base64").includes(0) ? all(value) : 0),
+  },
+  // The private members of a JSON Web Key
+  {
+    kind: "private-key",
+    keep: sequence(
+      either(...["d", "p", "q", "dp", "dq", "qi"].map((member) => text(`"${member}"`))),
+      ...[SPACES, text(":"), SPACES, text('"')],
+    ),
+    secret: run(WORD, 43, TOKEN_MAX),
+    behind: { ...nothing, full: '(?=")', open: "$" },
+    judge: withDigit,
+  },
+  {
+    kind: "putty-key",
+    keep: sequence(text("Private-Lines:"), SPACES, run("0-9", 1, 3), run("\\r\\n\\\\nr", 1, 4)),
+    secret: repeat("[A-Za-z0-9+/=\\s\\\\]", 16, PEM_MAX),
+    judge: (value) => value.replace(/(?:\s|\\[nr])*(?:Private)?$/, "").length,
+  },
+  {
+    kind: "discord",
+    prefix: either(...["MT", "Mj", "Mz", "ND", "NT", "Nj", "Nz", "OD", "OT"].map((start) => beginning(start, WORD))),
+    secret: sequence(run(LETTERS, 20, 26), text("."), run(WORD, 6, 7), text("."), run(WORD, 27, 64)),
+    // The number of the bot comes first.
+    judge: (value) =>
+      /^[0-9]{17,20}$/.test(decoded(value.split(".", 1)[0]!)) || isMixed(value.split(".")[2]!) ? all(value) : 0,
   },
   {
     kind: "cookie",
@@ -212,10 +296,19 @@ const PLACES: readonly Shape[] = [
   },
 ];
 
-/** `user:password` in base64. */
+/** `user:password` in base64, or something random. */
 function scoreEncoded(value: string): number {
-  const text = Buffer.from(value, "base64").toString("latin1");
-  return /^[ -~]+:[ -~]+$/.test(text) ? all(value) : 0;
+  const isPair = /^[ -~]+:[ -~]+$/.test(decoded(value));
+  return isPair || (value.length >= 20 && isMixed(value)) ? all(value) : 0;
+}
+
+/** Capitals, small letters and several digits: no word has them. */
+function isMixed(value: string): boolean {
+  return /[A-Z]/.test(value) && /[a-z]/.test(value) && (value.match(/[0-9]/g)?.length ?? 0) >= 3;
+}
+
+function decoded(value: string): string {
+  return Buffer.from(value, "base64").toString("latin1");
 }
 
 /** At least one of them is more than a setting. */
@@ -331,6 +424,7 @@ export function allShapes(): readonly Shape[] {
     AWS_SECRET,
     ASSIGNMENT,
     LONG_ASSIGNMENT,
+    SESSION,
     FLAG,
     ...GIVEN,
     ...PLACES,

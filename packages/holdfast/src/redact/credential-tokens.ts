@@ -149,6 +149,14 @@ const TOKENS: readonly Token[] = [
     least: 24,
     judge: withDigit,
   },
+  { kind: "mapbox", prefixes: ["sk.eyJ1"], of: WORD, least: 20, rest: "A-Za-z0-9_.\\-" },
+  { kind: "firebase", prefixes: ["APA91b"], of: WORD, least: 100 },
+  { kind: "twitch", prefixes: ["oauth:"], of: "a-z0-9", least: 30, judge: withDigit },
+  { kind: "braintree", prefixes: ["access_token$production$", "access_token$sandbox$"], of: "a-z0-9$", least: 40 },
+  { kind: "sonarqube", prefixes: ["sqp_", "squ_", "sqa_"], of: "0-9a-f", least: 40 },
+  { kind: "password-hash", prefixes: ["$1$", "$5$", "$6$", "$apr1$", "$y$j"], of: "A-Za-z0-9./$", least: 30 },
+  { kind: "password-hash", prefixes: ["$2a$", "$2b$", "$2y$"], of: "A-Za-z0-9./$", least: 56 },
+  { kind: "password-hash", prefixes: ["$argon2i$", "$argon2id$"], of: "A-Za-z0-9./+$=,", least: 40 },
   { kind: "snyk", prefixes: ["snyk_uat."], of: "A-Za-z0-9_.\\-", least: 40 },
 ];
 

@@ -1,28 +1,27 @@
 import { allShapes } from "./credential-shapes.ts";
-import { marker, nothing, type Shape, sequence } from "./pattern.ts";
+import { either, marker, nothing, type Piece, type Shape, sequence } from "./pattern.ts";
 
 /** The expressions of one shape. */
-function piecesOf({ keep = nothing, prefix = nothing, secret, behind = nothing }: Shape) {
-  const all = sequence(keep, prefix, secret, behind);
+function piecesOf({ name = nothing, keep = nothing, prefix = nothing, secret, behind = nothing }: Shape) {
+  const afterName = sequence(keep, prefix, secret, behind);
+  const all = sequence(name, afterName);
+  const kept = name.full + keep.full;
   return {
     ...all,
-    grouped: `(${keep.full})(${prefix.full}${secret.full})${behind.full}`,
+    name,
+    afterName,
+    grouped: `(${kept})(${prefix.full}${secret.full})${behind.full}`,
     firsts: new RegExp(all.heads.map(firstOf).join("|")),
     isOpen: new RegExp(all.open, "y"),
     /** Something follows the prefix. */
-    hasBody: new RegExp(`(${keep.full})${prefix.full}(?=${secret.heads.join("|")})`, "y"),
+    hasBody: new RegExp(`(${kept})${prefix.full}(?=${secret.heads.join("|")})`, "y"),
   };
 }
 const sourceOf = (heads: readonly string[]): string => [...new Set(heads)].sort().join("|");
 
-/**
- * Where a shape may start, and what it is there. Only the first expression, an alternation of plain words, reads most
- * of a text.
- */
+/** What the shapes are that may start with a character: few share one. */
 interface Reading {
-  readonly heads: RegExp;
   readonly isOpenSeen: boolean;
-  /** By first character: few shapes share one. */
   readonly shapes: Map<string, Beginning>;
 }
 interface Beginning {
@@ -33,6 +32,11 @@ interface Beginning {
 interface Tables {
   readonly shapes: readonly Shape[];
   readonly pieces: readonly ReturnType<typeof piecesOf>[];
+  /** Where a shape may start. Only this expression, an alternation of plain words, reads most of a text. */
+  readonly heads: RegExp;
+  /** The beginnings of those words, in small letters: what a text may end with that will be one. */
+  readonly starts: ReadonlySet<string>;
+  readonly startCharsMax: number;
   readonly whole: Reading;
   /** If a shape is open and another is found at the same place, the open one counts. */
   readonly beginning: Reading;
@@ -49,13 +53,22 @@ function tables(): Tables {
 function makeTables(): Tables {
   const shapes = allShapes();
   const pieces = shapes.map(piecesOf);
-  const headsOf = (heads: readonly string[]): RegExp => new RegExp(sourceOf(heads), "g");
+  const heads = pieces.flatMap((piece) => piece.heads);
+  const words = heads.map(wordOf);
   return {
     shapes,
     pieces,
-    whole: { heads: headsOf(pieces.flatMap(({ heads }) => heads)), isOpenSeen: false, shapes: new Map() },
-    beginning: { heads: headsOf(pieces.flatMap(({ openHeads }) => openHeads)), isOpenSeen: true, shapes: new Map() },
+    heads: new RegExp(sourceOf(heads), "g"),
+    starts: new Set(words.flatMap((word) => Array.from(word, (_, at) => word.slice(0, at)).slice(1))),
+    startCharsMax: Math.max(...words.map(({ length }) => length)) - 1,
+    whole: { isOpenSeen: false, shapes: new Map() },
+    beginning: { isOpenSeen: true, shapes: new Map() },
   };
+}
+
+/** The word that a head matches, in small letters. */
+function wordOf(head: string): string {
+  return head.replaceAll(/\[(.)[^\]]*\]|\\(.)/gu, "$1$2").toLowerCase();
 }
 
 /** The kind of text that was cut off before it was clear whether it is a credential. */
@@ -68,7 +81,11 @@ function shapesAt({ isOpenSeen, shapes }: Reading, first: string): Beginning {
   const all = tables();
   const of = all.shapes.filter((_, index) => all.pieces[index]!.firsts.test(first));
   const pieces = all.pieces.filter(({ firsts }) => firsts.test(first));
-  const open = isOpenSeen ? pieces.map(({ open: one }) => one).join("|") : "";
+  // A name that several shapes share is looked for once.
+  const names = [...new Set(pieces.map(({ name }) => name))];
+  const openAfter = (name: Piece): Piece =>
+    sequence(name, either(...pieces.filter((piece) => piece.name === name).map(({ afterName }) => afterName)));
+  const open = isOpenSeen ? names.map((name) => openAfter(name).open).join("|") : "";
   const sources = [`(${open === "" ? "(?!)" : open})`, ...pieces.map(({ grouped }) => grouped)];
   const beginning = { expression: new RegExp(sources.join("|"), "y"), of };
   shapes.set(first, beginning);
@@ -146,29 +163,41 @@ function hiddenFrom(text: string, at: number): number | null {
 }
 
 function redactFrom(text: string, from: number, reading: Reading): { text: string; until: number } {
-  const { heads } = reading;
+  const { heads } = tables();
+  let end = reading.isOpenSeen ? startAtEnd(text, from) : text.length;
   let out = "";
   let done = from;
   let at = from;
   for (;;) {
     heads.lastIndex = at;
-    const head = heads.exec(text);
-    if (!head) return { text: done === 0 ? text : out + text.slice(done), until: text.length };
-    const { expression, of } = shapesAt(reading, text.charAt(head.index));
-    expression.lastIndex = head.index;
+    const index = heads.exec(text)?.index ?? text.length;
+    // It may become the start of a shape.
+    if (end <= index && end < text.length) return { text: out + text.slice(done, end), until: end };
+    if (index === text.length) return { text: done === 0 ? text : out + text.slice(done), until: text.length };
+    const { expression, of } = shapesAt(reading, text.charAt(index));
+    expression.lastIndex = index;
     const match = expression.exec(text);
-    if (match?.[1] !== undefined) return { text: out + text.slice(done, head.index), until: head.index };
+    if (match?.[1] !== undefined) return { text: out + text.slice(done, index), until: index };
     const found = match && foundBy(match, of);
     const chars = found ? charsOf(found, text.charAt(expression.lastIndex)) : 0;
     if (found && chars > 0) {
-      const start = head.index + found.keep.length;
+      const start = index + found.keep.length;
       out += text.slice(done, start) + marker(found.shape.kind);
       done = start + chars;
       at = done;
     } else {
-      at = head.index + 1;
+      at = index + 1;
     }
+    if (at > end) end = startAtEnd(text, at);
   }
+}
+
+/** Where the text ends with the beginning of a word with which a shape starts; its length if it does not. */
+function startAtEnd(text: string, from: number): number {
+  const { starts, startCharsMax } = tables();
+  for (let at = Math.max(from, text.length - startCharsMax); at < text.length; at++)
+    if (starts.has(text.slice(at).toLowerCase())) return at;
+  return text.length;
 }
 
 interface Found {

@@ -13,11 +13,11 @@ export const HELD_BACK_CHARS = 512;
  * Redacts a text that arrives in pieces, so that a credential split across two pieces is not written in halves. The
  * results of `push` and `end`, concatenated, are the redacted text.
  *
- * With `credentials`, only a possible start of a credential is held back, and the concatenated result is exactly what
- * `credentials` makes of the whole text, however it was split. At the end, a remaining possible start of a credential
- * is replaced. With an application's own function, the last 512 to 1,024 characters are held back, the text is split
- * only where the function gives the same result for both sides as for the whole, and at the end the function gets the
- * rest.
+ * With `credentials`, only a possible start of a credential is held back (at most twice the longest shape, and a
+ * piece), and the concatenated result is exactly what `credentials` makes of the whole text, however it was split. At
+ * the end, a remaining possible start of a credential is replaced. With an application's own function, the last 512 to
+ * 1,024 characters are held back, the text is split only where the function gives the same result for both sides as for
+ * the whole, and at the end the function gets the rest.
  */
 export class HeldBack {
   readonly #stream: { push(text: string): string; end(): string };
@@ -37,13 +37,26 @@ export class HeldBack {
   }
 }
 
+/**
+ * How often a character of a stream is examined on average. Prose needs one time, and saves the rest: then what is held
+ * back is examined with each piece. Text that only ever begins a credential uses this up, and is then examined again
+ * when it has doubled, not once for each small piece that follows.
+ */
+const EXAMINATIONS = 2;
+
 class CredentialStream {
   /** The original of what was already handed out: shapes look back at it. */
   #before = "";
   #held = "";
+  /** How many characters may be examined. */
+  #credit = 0;
 
   push(text: string): string {
-    const all = this.#before + this.#held + text;
+    this.#held += text;
+    this.#credit += EXAMINATIONS * text.length;
+    if (this.#credit < this.#held.length) return "";
+    this.#credit -= this.#held.length;
+    const all = this.#before + this.#held;
     const { text: out, until } = credentialsSoFar(all, this.#before.length);
     this.#before = all.slice(Math.max(0, until - CONTEXT_CHARS), until);
     this.#held = all.slice(until);
@@ -54,6 +67,7 @@ class CredentialStream {
     const out = credentialsCutOff(this.#before + this.#held, this.#before.length);
     this.#before = "";
     this.#held = "";
+    this.#credit = 0;
     return out;
   }
 }
@@ -85,7 +99,7 @@ class CutStream {
       this.#keep("");
       return redacted;
     }
-    this.#next = this.#held.length + HELD_BACK_CHARS;
+    this.#next = 2 * this.#held.length;
     return "";
   }
 

@@ -9,16 +9,15 @@
 export interface Piece {
   readonly full: string;
   readonly open: string;
-  /** Cheap expressions that match where `full` starts. */
+  /** Cheap expressions that match where `full` starts: words, with letters in one case or both. */
   readonly heads: readonly string[];
-  /** Match where `full` or `open` starts, unless `open` matches nothing. */
-  readonly openHeads: readonly string[];
 }
 
 /** What a credential of one kind looks like, as documented by the issuers as of 2026. */
 export interface Shape {
   readonly kind: string;
-  /** What stays in front of the secret: it says what the secret is for. */
+  /** What stays in front of the secret: it says what the secret is for. `name` comes first, and several share it. */
+  readonly name?: Piece;
   readonly keep?: Piece;
   /** How the secret starts, if that reveals only its kind: `ghp_`. */
   readonly prefix?: Piece;
@@ -35,7 +34,7 @@ export interface Shape {
 
 const NEVER = "(?!)";
 
-export const nothing: Piece = { full: "", open: NEVER, heads: [], openHeads: [] };
+export const nothing: Piece = { full: "", open: NEVER, heads: [] };
 
 /** A literal, character by character. */
 export function text(literal: string): Piece {
@@ -51,8 +50,7 @@ function characters(sources: readonly string[]): Piece {
   const full = sources.join("");
   const last = sources.length - 1;
   const open = sources.slice(0, last).reduceRight((rest, source) => `(?:$|${source}${rest})`, "$");
-  const openHead = sources.slice(0, last).reduceRight((rest, source) => `${source}(?:$|${rest})`, sources[last]!);
-  return { full, open, heads: [full], openHeads: [openHead] };
+  return { full, open, heads: [full] };
 }
 
 /** From `min` to `max` characters of a class, as many as there are. No shape starts with one. */
@@ -60,7 +58,7 @@ export function run(characters: string, min: number, max: number): Piece {
   return repeat(`[${characters}]`, min, max);
 }
 export function repeat(source: string, min: number, max: number): Piece {
-  return { full: `${source}{${min},${max}}`, open: `${source}{0,${max}}$`, heads: [source], openHeads: [source] };
+  return { full: `${source}{${min},${max}}`, open: `${source}{0,${max}}$`, heads: [source] };
 }
 
 export function sequence(...pieces: readonly Piece[]): Piece {
@@ -70,7 +68,6 @@ export function sequence(...pieces: readonly Piece[]): Piece {
       full: piece.full + rest.full,
       open: anyOf(piece.open, piece.full + rest.open),
       heads: piece.heads,
-      openHeads: piece.openHeads,
     };
   }, nothing);
 }
@@ -81,7 +78,6 @@ export function either(...pieces: readonly Piece[]): Piece {
     full: anyOf(...pieces.map(({ full }) => full)),
     open: anyOf(...pieces.map(({ open }) => open)),
     heads: pieces.flatMap(({ heads }) => heads),
-    openHeads: pieces.flatMap(({ openHeads }) => openHeads),
   };
 }
 

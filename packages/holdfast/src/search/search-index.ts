@@ -52,7 +52,10 @@ export type OnIncomplete = (session: string, why: { readonly code: string; reado
 
 export interface SearchWatch {
   readonly onIncomplete?: OnIncomplete | undefined;
-  /** Called while a store indexes all its sessions for the first time, which can take minutes. */
+  /**
+   * Called while a store with tables for it adds many sessions to its index: all of them for the first search, which
+   * can take minutes, and later those that have changed.
+   */
   readonly onProgress?: ((progress: TextProgress) => void) | undefined;
   /** Does not wait for that: yields what is found so far, and the indexing goes on in the background. */
   readonly partial?: boolean | undefined;

@@ -84,7 +84,7 @@ export class Conversations {
       admission: new Admission(conversation.dialect, this.#parts.redactor),
       read: async (isActive) => {
         const { records, recovery } = await this.#journals.read(id);
-        const holder = isActive ? holderHere(given.app ?? this.#parts.app) : null;
+        const holder = isActive ? await this.#journals.holder(id) : null;
         return readingOf(id, this.#fold(records, conversation.dialect), { recovery, holder });
       },
       onTurnEnd: () => this.#search.note(id),

@@ -79,12 +79,12 @@ export class Log<M> {
     return this.#answered(appended);
   }
 
-  /** Makes a call whose unit carries the key. A call that writes nothing leaves a note with it. */
-  async once(key: string, streams: boolean, work: () => Promise<unknown>): Promise<Appended> {
+  /** `withKey`. A call that writes nothing leaves a note with its key. */
+  async once(key: string, work: () => Promise<unknown>, onRecorded: (unit: Appended) => void): Promise<Appended> {
     this.#keyedCalls += 1;
     try {
       const note = (): Promise<Appended> => this.append([{ kind: "note", name: "once", value: true }]);
-      return (await withKey(this, key, streams, work)) ?? (await withKey(this, key, false, note))!;
+      return (await withKey(key, work, onRecorded)) ?? (await withKey(key, note, onRecorded))!;
     } finally {
       this.#keyedCalls -= 1;
     }

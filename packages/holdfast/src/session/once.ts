@@ -66,27 +66,102 @@ export function recordedKey(key: string, digest: string): string {
   return `${PREFIX}${digest}:${key}`;
 }
 
-/** The call that is being made with a key. The first unit that it writes takes the key. */
+/** A call that is being made with a key. The first unit that it writes takes the key. */
 interface Call {
   readonly owner: object;
-  readonly key: string;
   /** Streamed text is the call's own unit, not a by-product of it. */
   readonly streams: boolean;
+  /** The call whose work makes this one. */
+  readonly outer: Call | undefined;
+  /** The calls that must end before this one can. */
+  readonly waits: Set<Call>;
+  readonly over: Promise<void>;
+  /** As recorded; null while nothing may take it. */
+  key: string | null;
   unit: Promise<Appended> | null;
 }
 
 /** Follows a call through everything it awaits, so that nothing else that the session writes takes its key. */
 const calls = new AsyncLocalStorage<Call>();
 
-/** Runs `work` for this owner. Resolves with the unit that took the key; null if it wrote none. */
+/**
+ * Calls with the same key are made one after another, and so are those that stream, since they share the draft. All
+ * others run at the same time: a stop must not wait for the tool that it stops.
+ */
+export class KeyedCalls {
+  readonly #owner: object;
+  /** The newest call with each key; and the newest that streams, by the streaming call inside which it is made. */
+  readonly #last = new Map<string | object, Call>();
+
+  /** `owner`: what `writeKeyed` is called for. */
+  constructor(owner: object) {
+    this.#owner = owner;
+  }
+
+  /** Throws RECORD_INVALID if the call would wait for itself. */
+  async run<T>(key: string, streams: boolean, run: () => Promise<T>): Promise<T> {
+    const outer = calls.getStore();
+    const { promise: over, resolve } = Promise.withResolvers<void>();
+    const call: Call = { owner: this.#owner, streams, outer, waits: new Set(), over, key: null, unit: null };
+    const draft = [...around(outer)].find((one) => one.owner === this.#owner && one.streams) ?? this;
+    const names = streams ? [key, draft] : [key];
+    const before = names.flatMap((name) => this.#last.get(name) ?? []);
+    if (before.some((one) => isBehind(one, call)))
+      throw invalid(`the call with the key ${JSON.stringify(key)} is made inside itself, and would wait for itself`);
+    for (const name of names) this.#last.set(name, call);
+    try {
+      if (before.length > 0) await waitFor(before, call);
+      return await calls.run(call, run);
+    } finally {
+      for (const name of names) if (this.#last.get(name) === call) this.#last.delete(name);
+      resolve();
+    }
+  }
+
+  /** Resolves when the call with this key is over; at once for a call that asks about itself. */
+  async over(key: string): Promise<void> {
+    const last = this.#last.get(key);
+    const asking = calls.getStore();
+    if (last && !(asking && isBehind(last, asking))) await waitFor([last], asking);
+  }
+}
+
+/** The call itself, and those inside whose work it is made. */
+function* around(call: Call | undefined): Generator<Call> {
+  for (let one = call; one; one = one.outer) yield one;
+}
+
+/** Does `one` end only after `call`? */
+function isBehind(one: Call, call: Call): boolean {
+  for (const outer of around(call)) if (outer === one) return true;
+  return [...one.waits].some((next) => isBehind(next, call));
+}
+
+async function waitFor(before: readonly Call[], call: Call | undefined): Promise<void> {
+  const waiting = [...around(call)];
+  for (const one of waiting) for (const other of before) one.waits.add(other);
+  await Promise.all(before.map(({ over }) => over));
+  for (const one of waiting) for (const other of before) one.waits.delete(other);
+}
+
+/**
+ * Runs `work` inside `KeyedCalls.run`. `onRecorded` gets the unit that took the key, even if `work` rejects after it
+ * has written that. Resolves with the unit; null if there is none.
+ */
 export async function withKey(
-  owner: object,
   key: string,
-  streams: boolean,
   work: () => Promise<unknown>,
+  onRecorded: (unit: Appended) => void,
 ): Promise<Appended | null> {
-  const call: Call = { owner, key, streams, unit: null };
-  await calls.run(call, work);
+  const call = calls.getStore()!;
+  call.key = key;
+  try {
+    await work();
+  } finally {
+    call.key = null;
+    const unit = await call.unit?.catch(() => null);
+    if (unit) onRecorded(unit);
+  }
   return call.unit;
 }
 
@@ -96,15 +171,16 @@ export function writeKeyed(
   kind: SessionRecord["kind"] | undefined,
   write: (key: string | undefined) => Promise<Appended>,
 ): Promise<Appended> {
-  const call = calls.getStore();
-  const isFor = call !== undefined && call.owner === owner && call.unit === null;
+  let call = calls.getStore();
+  while (call && call.owner !== owner) call = call.outer;
   // A call that ends a draft writes that first: if the process died in between, only the key would be there.
-  if (!isFor || (kind === "draft" && !call.streams)) return write(undefined);
+  if (!call || call.key === null || call.unit || (kind === "draft" && !call.streams)) return write(undefined);
+  const made = call;
   const appended = write(call.key);
-  call.unit = appended;
+  made.unit = appended;
   appended.catch(() => {
     // Nothing was written, so the next unit is the first: a tool's outcome that is too large is recorded in words.
-    call.unit = null;
+    made.unit = null;
   });
   return appended;
 }

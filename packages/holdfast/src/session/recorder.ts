@@ -86,16 +86,19 @@ export class LiveRecorder<M> implements surface.Recorder<M> {
     if (typeof name !== "string" || value === undefined) throw invalid("a note needs a name and a value");
     const given = this.#parts.admission.json(value, "value");
     assertSize("the note", "note", { name, value: given }, MESSAGE_BYTES_MAX);
-    await this.#append([{ kind: "note", name, value: given }]);
+    await this.#order.run(() => this.#append([{ kind: "note", name, value: given }]));
   }
 
   async setLabels(labels: Record<string, string>): Promise<void> {
     this.#assertOpen();
     const { admission } = this.#parts;
     const clean = { text: (text: string) => admission.text(text), path: (path: string) => path };
-    const { labels: all = {} } = admitAttributes({ labels: { ...this.#labels, ...labels } }, clean);
-    this.#labels = all;
-    await this.#append([{ kind: "session", labels: all }]);
+    const given = { ...labels };
+    await this.#order.run(async () => {
+      const { labels: all = {} } = admitAttributes({ labels: { ...this.#labels, ...given } }, clean);
+      await this.#append([{ kind: "session", labels: all }]);
+      this.#labels = all;
+    });
   }
 
   async read(): Promise<Reading<M>> {

@@ -30,7 +30,7 @@ import { Followers } from "./followers.ts";
 import { type Ending, endsNow, type Guarded, onClosed } from "./guarded.ts";
 import { InOrder } from "./in-order.ts";
 import { Log } from "./log.ts";
-import { digestOf, type OnceKeys, recordedKey } from "./once.ts";
+import { digestOf, KeyedCalls, type OnceKeys, recordedKey } from "./once.ts";
 import { Queue } from "./queue.ts";
 import { endAnswered, resumeGiven } from "./resume-turn.ts";
 import type * as surface from "./surface.ts";
@@ -74,7 +74,7 @@ export class LiveSession<M> extends LiveReading<M> implements surface.Session<M>
   /** Serializes the calls that change the conversation. */
   readonly #order = new InOrder();
   /** Serializes the calls made with a key. */
-  readonly #keyed = new InOrder();
+  readonly #keyed: KeyedCalls;
   readonly #closed = new Set<() => void>();
   readonly #stopListening: () => void;
   #turn: LiveTurn<M> | null = null;
@@ -90,6 +90,7 @@ export class LiveSession<M> extends LiveReading<M> implements surface.Session<M>
     this.#parts = parts;
     this.#conversation = conversation;
     this.#log = new Log(journal, conversation, opened);
+    this.#keyed = new KeyedCalls(this.#log);
     this.#followers = new Followers(journal);
     this.#admission = new Admission(conversation.dialect, redactor);
     this.#context = {
@@ -221,26 +222,26 @@ export class LiveSession<M> extends LiveReading<M> implements surface.Session<M>
     this.#assertOpen();
     const digest = digestOf(key, content);
     const streams = reading("options", () => options.streams === true);
-    return this.#keyed.run(async () => {
+    return this.#keyed.run(key, streams, async () => {
       this.#assertOpen();
       const known = this.#parts.once.find(key, digest);
       if (known) {
         await this.#log.journal.flush();
         return { ...known, repeated: true };
       }
-      const { seq, last } = await this.#log.once(recordedKey(key, digest), streams, work);
-      this.#parts.once.add(key, digest, { seq, last });
+      const { seq, last } = await this.#log.once(recordedKey(key, digest), work, (unit) =>
+        this.#parts.once.add(key, digest, unit),
+      );
       return { seq, last, repeated: false };
     });
   }
 
   /** Where the call with this key is recorded, durably; null if it is not. Waits for one that is being made. */
-  findOnce(key: string, digest: string): Promise<{ seq: number; last: number } | null> {
-    return this.#keyed.run(async () => {
-      const known = this.#parts.once.find(key, digest);
-      if (known) await this.#log.journal.flush();
-      return known;
-    });
+  async findOnce(key: string, digest: string): Promise<{ seq: number; last: number } | null> {
+    await this.#keyed.over(key);
+    const known = this.#parts.once.find(key, digest);
+    if (known) await this.#log.journal.flush();
+    return known;
   }
 
   async rename(title: string): Promise<void> {

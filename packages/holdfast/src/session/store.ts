@@ -76,14 +76,20 @@ class SessionStore implements surface.Store, Guarded {
     return this.#journals.warnings;
   }
 
-  /** Half of the library: lists do without it. Throws LIBRARY_REPLACED. */
+  /** Half of the library: lists do without it. Throws STORE_IO (then the next call tries again), LIBRARY_REPLACED. */
   #load(): Promise<Conversations> {
-    this.#loading ??= loadPart(() => import("./conversations.ts")).then((loaded) => {
-      const assertOpen = (): void => this.#assertOpen();
-      this.#conversations = new loaded.Conversations(this.#journals, { ...this.#parts, assertOpen });
-      return this.#conversations;
+    this.#loading ??= this.#loadNow().catch((error) => {
+      this.#loading = null;
+      throw error;
     });
     return this.#loading;
+  }
+
+  async #loadNow(): Promise<Conversations> {
+    const { Conversations } = await loadPart(() => import("./conversations.ts"));
+    const assertOpen = (): void => this.#assertOpen();
+    this.#conversations = new Conversations(this.#journals, { ...this.#parts, assertOpen });
+    return this.#conversations;
   }
 
   async create<M>(options: surface.CreateOptions<M>): Promise<surface.Session<M>> {

@@ -76,8 +76,8 @@ export interface Store extends AsyncDisposable {
   resume<M = unknown>(id: string, options?: OpenOptions<M>): Promise<Session<M>>;
   /**
    * Resumes the latest matching session that is not in use, as `resume` does; null if there is none. Interrupted
-   * sessions and those waiting for a person come before finished ones. A session that cannot be opened is skipped and
-   * reported to `onPassedOver`, or else as a warning. If no other session matches, its error is thrown.
+   * sessions and those waiting for a person come before the others (finished, or stopped with `turn.abort`). One that
+   * cannot be opened is skipped and reported to `onPassedOver`, or else as a warning; if no other matches, it throws.
    */
   resumeLatest<D extends DialectName>(
     query: { readonly cwd?: string; readonly app?: string } | undefined,
@@ -113,9 +113,9 @@ export interface Store extends AsyncDisposable {
    * Full-text search over titles and message texts, newest sessions first. Every word must match; the last one may be a
    * prefix. A hit in a title has the message `""`. Searches the first eight million characters of each message:
    * `onIncomplete` receives sessions with a longer one (`why` is null) and unreadable sessions, with the reason (P9). A
-   * PostgreSQL store indexes all its sessions for the first search, which can take minutes: `onProgress` is told how
-   * far it has come, in sessions. With `partial`, the search does not wait for that, and yields what it finds so far.
-   * The indexing goes on meanwhile; if the process ends, another one continues it.
+   * PostgreSQL store first indexes what is new, for the first search all its sessions, which can take minutes: if there
+   * is much, `onProgress` is told how many are done. With `partial`, the search does not wait for that, and yields what
+   * it finds so far. Indexing continues in the background; if the process ends, another one continues it.
    */
   search(
     text: string,
@@ -301,11 +301,11 @@ export interface Session<M> extends Reading<M>, AsyncDisposable {
   /**
    * Makes a call that is recorded once, however often it is repeated with the same key, also after a crash and in
    * another process. `work` makes one call of this session or its turn; the key is recorded in one unit with what that
-   * writes. If the key is known, `work` is not called. `content`: what the call is about, as
-   * text. The journal holds a digest of it, so that a key is not used for two different calls. All keys of the current
-   * epoch are remembered, and the newest 256 from before it. `streams`: the call pushes text into a draft, and flushes
-   * it.
-   * Throws KEY_TAKEN if the key was used with another content, RECORD_INVALID, and whatever `work` throws.
+   * writes. If the key is known, `work` is not called: also if it rejected after it had written something. `content`:
+   * what the call is about, as text. The journal holds a digest of it, so that a key is not used for two different
+   * calls. All keys of the current epoch are remembered, and the newest 256 from before it. `streams`: the call pushes
+   * text into a draft, and flushes it. Calls with one key wait for one another, and so do those that stream. Throws
+   * KEY_TAKEN (used with another content), RECORD_INVALID (a call inside its own `work`, too), what `work` throws.
    */
   once(
     key: string,
@@ -318,8 +318,8 @@ export interface Session<M> extends Reading<M>, AsyncDisposable {
   /** Yields each record once, in order, after seq `after`, until the signal fires or the session is closed. */
   follow(options?: { after?: number; signal?: AbortSignal }): AsyncIterable<JournalRecord>;
   /**
-   * Once this resolves, everything written so far survives a power cut, drafts included. With redaction, the end of a
-   * stream that could be the start of a secret is excepted.
+   * Once this resolves, everything written so far survives a power cut, drafts included (with redaction, except the end
+   * of a stream that could be the start of a secret). Rejects if a piece of the open draft is missing.
    */
   flush(): Promise<void>;
   /** Like `flush`, but done when it returns. Throws NOT_SUPPORTED if the store cannot write synchronously. */

@@ -92,7 +92,7 @@ export abstract class CommitQueue extends JournalBase {
   async flush(): Promise<void> {
     await this.allWritten();
     this.assertNotFailed();
-    if (this.isBehind) await this.#durableAt(this.ledger.head, undefined);
+    if (this.hasWritten) await this.#durableAt(this.ledger.head, undefined);
   }
 
   flushSync(): void {
@@ -100,7 +100,8 @@ export abstract class CommitQueue extends JournalBase {
     this.assertNotFailed();
     if (this.isEnded) return;
     try {
-      this.syncNow();
+      if (this.isBehind) this.syncNow();
+      else this.#assertThere();
     } catch (error) {
       throw this.told(this.fail(error));
     }
@@ -281,12 +282,29 @@ export abstract class CommitQueue extends JournalBase {
 
   /** Resolves with `value`: one promise per append, not two. */
   #durableAt<T>(seq: number, value: T): Promise<T> {
-    if (seq <= this.ledger.durable) return Promise.resolve(value);
     if (this.failure) return Promise.reject(this.told(this.failure));
+    if (seq <= this.ledger.durable) return this.#stillThere(value);
     return new Promise((resolve, reject) => {
       this.#waiters.push({ last: seq, value, resolve, reject });
       this.#request();
     });
+  }
+
+  async #stillThere<T>(value: T): Promise<T> {
+    try {
+      this.#assertThere();
+      return value;
+    } catch (error) {
+      throw this.told(this.fail(error));
+    }
+  }
+
+  /** What is durable can be gone nevertheless: somebody may have replaced the file since. Throws FILE_REPLACED. */
+  #assertThere(): void {
+    // Closing checks it with the sync of its mark.
+    if (!this.hasWritten || this.isClosing) return;
+    this.assertSynced();
+    this.assertWritten();
   }
 
   /** In a microtask, so that the appends of one tick share one sync. */

@@ -1,4 +1,5 @@
 import type { Disk, DiskStat } from "../disk/disk.ts";
+import { putAll } from "../disk/put-all.ts";
 import { errnoOf } from "../errors.ts";
 import { newId } from "../journal/id.ts";
 
@@ -14,7 +15,7 @@ export function writeNote(disk: Disk, path: string, content: object): string | n
     const file = disk.open(temporary, "create");
     let written: string;
     try {
-      file.write(Buffer.from(`${JSON.stringify(content)}\n`));
+      putAll(Buffer.from(`${JSON.stringify(content)}\n`), (rest) => file.write(rest));
       written = identity(file.stat());
     } finally {
       file.close();

@@ -90,29 +90,34 @@ export class Leases {
   readonly #folder: string;
   readonly #held: Map<string, Held>;
   readonly #isSettled: boolean;
+  readonly #now: () => number;
   #isMissing = false;
 
-  /** `folder` exists, and is used for nothing else. `isSettled`: lists need no `unsettled`, whatever a holder did. */
-  constructor(disk: Disk, folder: string, isSettled = false) {
+  /**
+   * `folder` exists, and is used for nothing else. `now`: the clock of the store's records. `isSettled`: lists need no
+   * `unsettled`, whatever a holder did.
+   */
+  constructor(disk: Disk, folder: string, now: () => number = Date.now, isSettled = false) {
     this.#disk = disk;
     this.#folder = folder;
     this.#isSettled = isSettled;
+    this.#now = now;
     this.#held = heldBy.get(disk) ?? new Map();
     heldBy.set(disk, this.#held);
   }
 
   /** The leases of a folder store. */
-  static inRoot(disk: Disk, root: string): Leases {
-    return Leases.#in(disk, join(root, "leases"), false);
+  static inRoot(disk: Disk, root: string, now?: () => number): Leases {
+    return Leases.#in(disk, join(root, "leases"), now, false);
   }
 
   /** The leases of a store that is a single file. Its lists look at the sessions themselves. */
-  static besideFile(disk: Disk, file: string): Leases {
-    return Leases.#in(disk, `${file}-leases`, true);
+  static besideFile(disk: Disk, file: string, now?: () => number): Leases {
+    return Leases.#in(disk, `${file}-leases`, now, true);
   }
 
-  static #in(disk: Disk, folder: string, isSettled: boolean): Leases {
-    const leases = new Leases(disk, folder, isSettled);
+  static #in(disk: Disk, folder: string, now: (() => number) | undefined, isSettled: boolean): Leases {
+    const leases = new Leases(disk, folder, now, isSettled);
     try {
       leases.#makeFolder();
     } catch (error) {
@@ -236,7 +241,7 @@ export class Leases {
    */
   #hold(id: string, app: string, key: string, lock: DiskLock): Lease | null {
     const path = this.#path(id);
-    const holder: Holder = { pid: process.pid, host: hostname(), app, since: new Date().toISOString() };
+    const holder: Holder = { pid: process.pid, host: hostname(), app, since: new Date(this.#now()).toISOString() };
     const held: Held = { lock, holder, announced: null, hardLock: null };
     let lastClose: ClosedAt | null;
     try {

@@ -4,7 +4,7 @@ import type { DraftContent } from "../conversation/draft-state.ts";
 import { deepFreeze } from "../conversation/snapshot.ts";
 import type { Usage } from "../conversation/usage.ts";
 import type { Entry } from "../dialects/dialect.ts";
-import type { Holder, Recovery } from "../journal/contract.ts";
+import { type Holder, hasWritten, type Recovery } from "../journal/contract.ts";
 import { handedOut } from "./handed-out.ts";
 import { type Interruption, interruptionOf } from "./interruption.ts";
 import { messagesOf, type TurnActivity } from "./messages.ts";
@@ -139,9 +139,10 @@ export function readingOf<M>(
   conversation: Conversation<M>,
   found: { readonly recovery: Recovery; readonly holder: Holder | null; readonly cursor?: string },
 ): Reading<M> {
-  const { turn } = conversation;
-  // The lease holder works on the open turn, so that turn is running, not interrupted.
-  const isRunning = found.holder !== null && turn !== null && turn.ended === null && turn.suspended === null;
+  const { turn, at } = conversation;
+  const isOpen = turn !== null && turn.ended === null && turn.suspended === null;
+  // The lease holder works on the turn that it has open, so that turn is running, not interrupted.
+  const isRunning = isOpen && found.holder !== null && hasWritten(found.holder, at);
   const activity: TurnActivity = isRunning ? { kind: "active", since: 0 } : { kind: "idle" };
   const view = new LiveReading(conversation, () => activity);
   const reading = { id, ...found };

@@ -92,14 +92,17 @@ test("the README's program and the examples, on the packed package: killed three
   });
 });
 
-describe("a package whose files are replaced while a program runs", () => {
-  /** What the program says, which can remove files of the package: `replace("sessions")`. */
+describe("parts that a program loads late", () => {
+  /**
+   * What the program says. It can remove files of the package, as an upgrade does: `replace("sessions")`. And it can
+   * take every descriptor that the process may have, and give them back: `starve()`, `feed()`.
+   */
   function run(program: string): string {
     using here = place();
     install(here.path);
     const bundle = join(here.path, "node_modules/holdfast/bundle");
     const start = `
-      import { readdirSync, rmSync } from "node:fs";
+      import { closeSync, openSync, readdirSync, rmSync } from "node:fs";
       import { registerHooks } from "node:module";
       import { openStore } from "holdfast";
       function replace(part) {
@@ -107,11 +110,15 @@ describe("a package whose files are replaced while a program runs", () => {
         if (found.length === 0) throw new Error("there is no part " + part);
         for (const name of found) rmSync(${JSON.stringify(`${bundle}/`)} + name);
       }
+      const taken = [];
+      const starve = () => { try { for (;;) taken.push(openSync("/dev/null")); } catch {} };
+      const feed = () => { for (const fd of taken.splice(0)) closeSync(fd); };
       const said = async (work) => {
         try { await work(); console.log("done"); } catch (error) { console.log(error.code, error.message); }
       };`;
     writeFileSync(join(here.path, "upgraded.mjs"), start + program);
-    return execFileSync(process.execPath, ["upgraded.mjs"], { cwd: here.path, encoding: "utf8" });
+    const shell = ["-c", `ulimit -n 128 && exec "${process.execPath}" upgraded.mjs`];
+    return execFileSync("/bin/sh", shell, { cwd: here.path, encoding: "utf8" });
   }
   const REPLACED = /^LIBRARY_REPLACED .*Restart the program\.$/;
 
@@ -128,6 +135,30 @@ describe("a package whose files are replaced while a program runs", () => {
       await said(() => store.create({ dialect: "ai-sdk" }));
       await said(() => store.close());`).split("\n");
     expect(lines).toEqual(["done", expect.stringMatching(REPLACED), "done", ""]);
+  });
+
+  test("a moment without descriptors does not disable them: the next call loads them", () => {
+    const lines = run(`
+      starve();
+      await said(() => openStore("store"));
+      feed();
+      const store = await openStore("store");
+      starve();
+      for (const work of [
+        () => store.create({ dialect: "ai-sdk" }),
+        () => store.resume("0199aaaa-0001-7bbb-8000-000000000009"),
+        () => openStore("memory:"),
+        () => openStore("sqlite:file.db"),
+      ]) await said(work);
+      feed();
+      await said(async () => (await store.create({ dialect: "ai-sdk" })).close());
+      await said(() => store.close());
+      await said(async () => (await openStore("memory:")).close());
+      await said(async () => (await openStore("sqlite:file.db")).close());`).split("\n");
+    const told = expect.stringMatching(
+      /^STORE_IO .*part of the library: this process has too many files open \(EMFILE, /,
+    );
+    expect(lines).toEqual([told, told, told, told, told, "done", "done", "done", "done", ""]);
   });
 
   test("a store that stays open has loaded everything soon, whether or not anybody asked", () => {

@@ -1,5 +1,6 @@
 import { closeSync, openSync, rmSync, writeSync } from "node:fs";
 import { join } from "node:path";
+import { isFull } from "../../src/disk/failure.ts";
 
 /** Takes all the space that is left in a file system, but `spare` bytes, and gives it back. */
 export function ballast(folder: string, spare = 0): { drop(): void } {
@@ -19,6 +20,6 @@ function fill(file: number, bytes: Buffer): void {
   try {
     for (;;) if (writeSync(file, bytes) < bytes.length) return;
   } catch (error) {
-    if ((error as NodeJS.ErrnoException).code !== "ENOSPC") throw error;
+    if (!isFull(error)) throw error;
   }
 }

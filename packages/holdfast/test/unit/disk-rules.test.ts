@@ -332,6 +332,7 @@ describe("errors of the system, in the right words", () => {
     const those = (is: (error: unknown) => boolean): string[] => all.filter((code) => is({ code }));
     expect(those(isFull)).toEqual(["ENOSPC", "EDQUOT", "EFBIG"]);
     expect(those(isForbidden)).toEqual(["EACCES", "EPERM", "EROFS"]);
+    expect(isForbidden({ code: "ERR_ACCESS_DENIED" })).toBe(true);
     expect(those(isGeneral)).toEqual(["EMFILE", "ENFILE", "ENOMEM"]);
     for (const is of [isFull, isForbidden, isGeneral]) expect(is(new Error("no code"))).toBe(false);
   });

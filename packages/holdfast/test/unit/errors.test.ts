@@ -1,4 +1,5 @@
 import { readFileSync } from "node:fs";
+import { constants } from "node:os";
 import { describe, expect, test } from "vitest";
 import { type ErrorKind, errnoOf, errorCodes, errorKind, HoldfastError, isHoldfastError } from "../../src/errors.ts";
 
@@ -83,5 +84,13 @@ describe("HoldfastError", () => {
     for (const other of [undefined, null, "ENOSPC", 5, {}, { code: 28 }, new Error("x")]) {
       expect(errnoOf(other)).toBeUndefined();
     }
+  });
+
+  test("errnoOf names what libuv has no name for, by its number", () => {
+    const number = constants.errno.EDQUOT;
+    expect(errnoOf({ code: "UNKNOWN", errno: -number })).toBe("EDQUOT");
+    expect(errnoOf(new Error(`Disk quota exceeded (os error ${number})`))).toBe("EDQUOT");
+    expect(errnoOf({ code: "UNKNOWN", errno: -4094 })).toBe("UNKNOWN");
+    expect(errnoOf(new Error("Something else (os error 99999)"))).toBeUndefined();
   });
 });

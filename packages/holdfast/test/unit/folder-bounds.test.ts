@@ -13,6 +13,7 @@ import {
   truncateSync,
   writeFileSync,
 } from "node:fs";
+import { constants } from "node:os";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { setTimeout as sleep } from "node:timers/promises";
@@ -427,28 +428,57 @@ describe("writers write nothing that readers do not read", () => {
   });
 });
 
+test("S11: a short write that the disk then continues is no failure", async () => {
+  using here = place();
+  const disk: Disk = {
+    ...nodeDisk,
+    open: (path, mode) => {
+      const file = nodeDisk.open(path, mode);
+      const write: DiskFile["write"] = (bytes) => file.write(bytes.subarray(0, 7));
+      return new Proxy(file, { get: (target, name) => (name === "write" ? write : bound(target, name)) });
+    },
+  };
+  await using store = await openFolderStore(here.path, { disk });
+  const journal = await store.create(newId(), []);
+  await journal.append([{ kind: "one" }, { kind: "two" }]);
+  await journal.close();
+  const { records, recovery } = await store.read(journal.id);
+  expect(records.map(({ kind }) => kind)).toEqual(["segment", "opened", "one", "two", "closed"]);
+  expect(recovery).toMatchObject({ unclean: false, damaged: [], missing: [] });
+});
+
 function deep(levels: number): unknown {
   let value: unknown = 1;
   for (let i = 0; i < levels; i++) value = [value];
   return value;
 }
 
-describe("P8: a write that fails is told as what it is", () => {
+/** As Node throws it: a used-up quota has no name in libuv. */
+function systemError(errno: string): Error {
+  const facts = errno === "EDQUOT" ? { code: "UNKNOWN", errno: -constants.errno.EDQUOT } : { code: errno };
+  return Object.assign(new Error("it failed"), facts);
+}
+
+describe.each(["at once", "after a short write"])("P8: a write that fails %s is told as what it is", (when) => {
   test.each([
     ["EIO", "STORE_IO", /the disk reported an error/],
+    ["ENOSPC", "STORE_FULL", /no space left/],
     ["EDQUOT", "STORE_FULL", /quota/],
     ["EFBIG", "STORE_FULL", /maximum file size/],
     ["EROFS", "STORE_FORBIDDEN", /read-only/],
   ])("%s", async (errno, code, words) => {
     using here = place();
+    let short = 0;
     let failing = false;
     const disk: Disk = {
       ...nodeDisk,
       open: (path, mode) => {
         const file = nodeDisk.open(path, mode);
         const write: DiskFile["write"] = (bytes) => {
-          if (failing && path.endsWith("000001.jsonl")) throw Object.assign(new Error("it failed"), { code: errno });
-          return file.write(bytes);
+          if (!failing || !path.endsWith("000001.jsonl")) return file.write(bytes);
+          if (when === "at once" || bytes.length <= short) throw systemError(errno);
+          short = bytes.length >> 1;
+          return file.write(bytes.subarray(0, bytes.length - short));
         };
         return new Proxy(file, { get: (target, name) => (name === "write" ? write : bound(target, name)) });
       },

@@ -18,7 +18,7 @@ import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { HoldfastError, isHoldfastError, newId } from "holdfast";
 import { type Disk, nodeDisk } from "holdfast/disk";
-import { openFolderStore } from "holdfast/store";
+import { type Journal, openFolderStore } from "holdfast/store";
 import { describe, expect, test } from "vitest";
 import { modesOf, place, treeOf } from "../place.ts";
 
@@ -185,6 +185,26 @@ describe("C16: no append ever goes to a file that has been unlinked or replaced 
     expect(await codeOf(journal.append({ kind: "more" })), "and it takes no more appends").toBe(code);
     expect(await codeOf(journal.flush())).toBe(code);
     await journal.close();
+  });
+
+  test.each(harms)("%s: found out without an append, too", async (_name, harm, code) => {
+    using here = place();
+    await using store = await openFolderStore(here.path);
+    const confirming: ((journal: Journal) => Promise<unknown>)[] = [
+      (journal) => journal.flush(),
+      async (journal) => journal.flushSync(),
+      (journal) => journal.append({ kind: "acknowledged" }, { key: "k" }),
+    ];
+    for (const confirm of confirming) {
+      const id = newId();
+      const journal = await store.create(id, []);
+      await journal.append({ kind: "acknowledged" }, { key: "k" });
+      await confirm(journal);
+      harm(join(here.path, "sessions", id, "000001.jsonl"));
+      expect(await codeOf(confirm(journal))).toBe(code);
+      expect(journal.failure?.code).toBe(code);
+      await journal.close();
+    }
   });
 });
 

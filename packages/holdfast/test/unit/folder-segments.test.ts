@@ -180,7 +180,13 @@ async function appendWith(root: string, fault: Fault) {
   return { store, journal, refused };
 }
 
-const half = (file: DiskFile, bytes: Uint8Array): number => file.write(bytes.subarray(0, 40));
+const filled = new WeakSet<DiskFile>();
+/** As a disk does that fills up: it takes a part, and refuses the rest. */
+const half = (file: DiskFile, bytes: Uint8Array): number => {
+  if (filled.has(file)) throw Object.assign(new Error("no space"), { code: "ENOSPC" });
+  filled.add(file);
+  return file.write(bytes.subarray(0, 40));
+};
 
 const broken = (): never => {
   throw Object.assign(new Error("EIO: i/o error"), { code: "EIO" });
@@ -204,7 +210,7 @@ test.each<[what: string, fault: Fault, more: number]>([
     "another program has written too",
     {
       write: (file, bytes) => {
-        file.write(Buffer.from("another's"));
+        if (!filled.has(file)) file.write(Buffer.from("another's"));
         return half(file, bytes);
       },
     },

@@ -2,7 +2,7 @@ import { fork } from "node:child_process";
 import { once } from "node:events";
 import { mkdirSync, readFileSync, rmSync, symlinkSync, truncateSync } from "node:fs";
 import { join } from "node:path";
-import { newId } from "holdfast";
+import { newId, openStore, type Store } from "holdfast";
 import {
   type Journal,
   type JournalStore,
@@ -297,6 +297,18 @@ describe.each(names)("list of a %s store", (name) => {
     expect(all).toEqual([left.id, waiting.id, cut.id, ...done, old]);
   });
 
+  test("resumeLatest: what somebody stopped on purpose is not preferred; what the end of its process stopped is", async () => {
+    await using subject = await open(name);
+    const { store } = subject;
+    const aborted = (by: string) => ({ kind: "turn.ended", turn: 1, outcome: "aborted", by }) as never;
+    const closed = await begin(store, {}, ...prompt(1, "x"), aborted("close"));
+    await closed.close();
+    const stopped = await begin(store, {}, ...prompt(1, "x"), aborted("user"));
+    await stopped.close();
+    const done = await finished(store, "done");
+    expect(await Array.fromAsync(unfinishedFirst(store, {}, asIs))).toEqual([closed.id, done, stopped.id]);
+  });
+
   test("C23: resumeLatest takes today's interrupted session, though yesterday's clock was an hour ahead", async () => {
     const here = place();
     const DAY = 24 * 3_600_000;
@@ -417,7 +429,45 @@ describe.each(["folder", "sqlite"] as const)("a second process with a %s store",
       child.kill("SIGKILL");
     }
   });
+
+  test("a turn whose writer was killed is interrupted, also while somebody has the session open and has not resumed it", async () => {
+    using here = place();
+    const address = name === "sqlite" ? `sqlite:${join(here.path, "store.sqlite")}` : here.path;
+    await using store = await openStore(address);
+    const { id } = await begun(store);
+    const child = fork(
+      join(import.meta.dirname, "list-holder.ts"),
+      [name, name === "sqlite" ? join(here.path, "store.sqlite") : here.path, id],
+      { execArgv: ["--conditions=holdfast-source"] },
+    );
+    await once(child, "message");
+    const gone = once(child, "exit");
+    child.kill("SIGKILL");
+    await gone;
+    const seen = async () => {
+      await using reader = await openStore(address);
+      const { running, interruption, holder } = await reader.read(id);
+      return {
+        status: (await reader.list({})).sessions[0]?.status,
+        ...{ running, how: interruption?.how.kind ?? null, isHeld: holder !== null },
+      };
+    };
+    const cut = { status: "interrupted", running: null, how: "killed" };
+    expect(await seen()).toEqual({ ...cut, isHeld: false });
+    const session = await store.resume(id);
+    expect(await seen()).toEqual({ ...cut, isHeld: true });
+    const turn = await session.resumeTurn();
+    expect(await seen()).toEqual({ status: "running", running: 1, how: null, isHeld: true });
+    await turn.end();
+    expect(await seen()).toEqual({ status: "idle", running: null, how: null, isHeld: true });
+    await session.close();
+  });
 });
+
+async function begun(store: Store): Promise<{ readonly id: string }> {
+  await using session = await store.create({ dialect: "openai-chat" });
+  return { id: session.id };
+}
 
 test("P7: a list reads no transcripts: none of sessions that rest, their ends if the catalogue is gone", async () => {
   using here = place();

@@ -126,6 +126,140 @@ test("of calls with one key at the same time, one is made", async () => {
   expect(session.usage.inputTokens).toBe(1);
 });
 
+test("work that rejects after it has recorded something is not called again", async () => {
+  for (const url of ["memory:", `${folder}/rejects`]) {
+    await using store = await openStore(url);
+    await using session = await store.create<unknown>({ dialect: "anthropic" });
+    const failed = new Error("lost the connection");
+    const late = async (): Promise<void> => {
+      // Not waited for: it is still being written when the work rejects.
+      void session.note("n", 2);
+      throw failed;
+    };
+    await expect(session.once("late", "", late)).rejects.toBe(failed);
+    await expect(
+      session.once("k", "", async () => {
+        await session.note("n", 1);
+        throw failed;
+      }),
+    ).rejects.toBe(failed);
+    for (const key of ["k", "late"]) {
+      const again = await session.once(key, "", () => expect.unreachable(key));
+      expect(again).toMatchObject({ repeated: true });
+      expect(await store.once(session.id, key, "")).toEqual({ seq: again.seq, last: again.last });
+    }
+    const records = await Array.fromAsync(store.history(session.id));
+    expect(records.filter(({ kind }) => kind === "note").map(({ value }) => value)).toEqual([2, 1]);
+  }
+});
+
+test("what a call writes after it has ended does not take its key", async () => {
+  await using store = await openStore("memory:");
+  await using session = await store.create<unknown>({ dialect: "anthropic" });
+  const { promise: later, resolve } = Promise.withResolvers<void>();
+  let wrote: Promise<void> = Promise.resolve();
+  await expect(
+    session.once("gone", "", async () => {
+      wrote = later.then(() => session.note("late", 1));
+      throw new Error("gave up");
+    }),
+  ).rejects.toThrow("gave up");
+  await session.once("other", "", async () => {
+    resolve();
+    await wrote;
+  });
+  const records = await Array.fromAsync(store.history(session.id));
+  expect(records.filter(({ kind }) => kind === "note").map(({ name, key }) => [name, key?.split(":")[2]])).toEqual([
+    ["late", undefined],
+    ["once", "other"],
+  ]);
+});
+
+test("a call inside another has its own key, and one inside itself is refused: none waits for ever", async () => {
+  await using store = await openStore("memory:");
+  await using session = await store.create<unknown>({ dialect: "anthropic" });
+  await using other = await store.create<unknown>({ dialect: "anthropic" });
+  const inner = await session.once("outer", "", async () => {
+    await session.once("inner", "", () => session.note("inner", 1));
+    await other.once("outer", "", () => session.note("outer", 1));
+    await expect(session.once("outer", "", () => expect.unreachable())).rejects.toMatchObject({
+      code: "RECORD_INVALID",
+      message: expect.stringContaining('"outer"'),
+    });
+    // Its own outcome is not there yet.
+    expect(await store.once(session.id, "outer", "")).toBe(null);
+  });
+  expect(inner.repeated).toBe(false);
+  const records = await Array.fromAsync(store.history(session.id));
+  expect(records.filter(({ key }) => key !== undefined).map(({ name, key }) => [name, key!.split(":")[2]])).toEqual([
+    ["inner", "inner"],
+    ["outer", "outer"],
+  ]);
+  for (const key of ["outer", "inner"])
+    expect(await session.once(key, "", () => expect.unreachable(key))).toMatchObject({ repeated: true });
+
+  // Each inside the other: one of them is refused, the other is made.
+  const started = Promise.withResolvers<void>();
+  const crossed = await Promise.allSettled([
+    session.once("a", "", async () => {
+      await started.promise;
+      await session.once("b", "", () => session.note("b", 1));
+    }),
+    session.once("b", "", async () => {
+      started.resolve();
+      await session.once("a", "", () => session.note("a", 1));
+    }),
+  ]);
+  expect(crossed.filter(({ status }) => status === "rejected")).toEqual([
+    { status: "rejected", reason: expect.objectContaining({ code: "RECORD_INVALID" }) },
+  ]);
+});
+
+test("a call does not wait for one with another key: a stop ends the tool that is running", async () => {
+  await using store = await openStore("memory:");
+  await using session = await store.create<unknown>({ dialect: "anthropic" });
+  const turn = await session.startTurn(prompt);
+  await turn.append(answer);
+  const isRunning = Promise.withResolvers<void>();
+  const tool = session.once("tool", "", async () => {
+    await turn.toolStarted("c1");
+    isRunning.resolve();
+    await new Promise((resolve) => turn.signal.addEventListener("abort", resolve, { once: true }));
+    await turn.toolEnded("c1", { error: "stopped" });
+  });
+  await isRunning.promise;
+  expect(await session.once("stop", "", () => turn.abort({ by: "test" }))).toMatchObject({ repeated: false });
+  expect(await tool).toMatchObject({ repeated: false });
+  const records = await Array.fromAsync(store.history(session.id));
+  expect(records.filter(({ key }) => key !== undefined).map(({ kind }) => kind)).toEqual([
+    "tool.started",
+    "turn.ended",
+  ]);
+});
+
+test("calls that stream are made in order, one after another, also inside another", async () => {
+  await using store = await openStore("memory:");
+  await using session = await store.create<unknown>({ dialect: "anthropic" });
+  const turn = await session.startTurn(prompt);
+  const { draft } = turn.request();
+  const push = (text: string) =>
+    session.once(
+      text,
+      "",
+      async () => {
+        draft.push({ text });
+        await session.flush();
+      },
+      { streams: true },
+    );
+  await Promise.all(["one ", "two ", "three "].map(push));
+  await session.once("outer", "", () => Promise.all([push("four "), push("five ")]), { streams: true });
+  const drafts = (await Array.fromAsync(store.history(session.id))).filter(({ kind }) => kind === "draft");
+  expect(drafts.map(({ key }) => key?.split(":")[2])).toEqual(["one ", "two ", "three ", "four ", "five "]);
+  await turn.abort({ by: "test" });
+  expect(session.interruption!.draft!.text).toBe("one two three four five ");
+});
+
 test("other writes of the session never take the key of a call", async () => {
   await using store = await openStore("memory:");
   await using session = await store.create<unknown>({ dialect: "anthropic" });

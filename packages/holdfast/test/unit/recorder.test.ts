@@ -1,7 +1,9 @@
-import { type AcpMessage, openStore } from "holdfast";
-import { openStoreWith } from "holdfast/store";
+import { type AcpMessage, openStore, type Store } from "holdfast";
+import { openFolderStore, openStoreWith } from "holdfast/store";
 import { expect, test } from "vitest";
 import { openJournalStore } from "../../src/stores/open.ts";
+import { place } from "../place.ts";
+import { FailingDisk } from "./session-failures-disk.ts";
 
 const prompt = (text: string): AcpMessage => ({ prompt: [{ type: "text", text }] });
 const chunk = (text: string): AcpMessage => ({
@@ -130,4 +132,103 @@ test("closing the store closes its recorders", async () => {
   await recorder.startTurn(prompt("one"));
   await store.close();
   await expect(recorder.append(chunk("a"))).rejects.toMatchObject({ code: "SESSION_CLOSED" });
+});
+
+const kinds = async (store: Store, id: string): Promise<string[]> =>
+  (await Array.fromAsync(store.history(id))).map(({ kind }) => kind).filter((kind) => kind !== "segment");
+
+test("close ends the open turn as interrupted by it, and tells lists", async () => {
+  await using store = await openStore("memory:");
+  const recorder = await store.record<AcpMessage>({ dialect: "acp" });
+  await recorder.startTurn(prompt("one"));
+  await recorder.close();
+  expect(recorder.turn).toBeNull();
+  expect(await kinds(store, recorder.id)).toEqual([
+    "session",
+    "opened",
+    "turn.started",
+    "message",
+    "turn.ended",
+    "closed",
+  ]);
+  const { interruption } = await store.read(recorder.id);
+  expect(interruption?.how).toEqual({ kind: "aborted", by: "close" });
+  expect((await store.list()).sessions).toMatchObject([{ id: recorder.id, status: "interrupted" }]);
+  // Once: there is nothing left to end.
+  await recorder.close();
+  const again = await store.record<AcpMessage>(recorder.id);
+  await again.close();
+  expect((await kinds(store, recorder.id)).filter((kind) => kind === "turn.ended")).toHaveLength(1);
+});
+
+test("close waits for the calls before it, and reading does too; each sees what they have done", async () => {
+  await using store = await openStore("memory:");
+  const recorder = await store.record<AcpMessage>({ dialect: "acp" });
+  const started = recorder.startTurn(prompt("one"));
+  const reading = recorder.read();
+  const rest = [
+    recorder.append(chunk("a")),
+    recorder.note("n", 1),
+    recorder.setLabels({ a: "1" }),
+    recorder.setLabels({ b: "2" }),
+  ];
+  const closed = recorder.close();
+  // Its turn is being worked on, so nothing was interrupted.
+  expect(await reading).toMatchObject({ entries: [{ message: prompt("one") }], interruption: null });
+  await Promise.all([started, ...rest, closed]);
+  const { entries, attributes, interruption } = await store.read<AcpMessage>(recorder.id);
+  expect(entries.map(({ message }) => message)).toEqual([prompt("one"), chunk("a")]);
+  expect(attributes).toMatchObject({ notes: { n: 1 }, labels: { a: "1", b: "2" } });
+  expect(interruption?.how).toEqual({ kind: "aborted", by: "close" });
+});
+
+test("reading waits for notes and labels as well, where the store writes them after the call", async () => {
+  const { promise: mayWrite, resolve } = Promise.withResolvers<void>();
+  await using store = await openStoreWith(async (options) => {
+    const journals = await openJournalStore("memory:", options);
+    const create = journals.create.bind(journals);
+    journals.create = async (...given) => {
+      const journal = await create(...given);
+      const append = journal.append.bind(journal);
+      journal.append = (...unit) => mayWrite.then(() => append(...unit));
+      return journal;
+    };
+    return journals;
+  });
+  const recorder = await store.record<AcpMessage>({ dialect: "acp" });
+  const noted = recorder.note("n", 1);
+  const labelled = recorder.setLabels({ a: "1" });
+  const reading = recorder.read();
+  resolve();
+  expect((await reading).attributes).toMatchObject({ notes: { n: 1 }, labels: { a: "1" } });
+  await Promise.all([noted, labelled]);
+});
+
+test("what was refused was not done: labels, and the end of a turn at close", async () => {
+  using here = place();
+  const disk = new FailingDisk("write");
+  await using store = await openStoreWith((options) => openFolderStore(here.path, { ...options, disk: disk.disk }));
+  const recorder = await store.record<AcpMessage>({ dialect: "acp" });
+  await recorder.startTurn(prompt("one"));
+  disk.countdown = 1;
+  await expect(recorder.setLabels({ refused: "yes" })).rejects.toMatchObject({ code: "STORE_FULL" });
+  await recorder.setLabels({ a: "1" });
+  expect((await recorder.read()).attributes.labels).toEqual({ a: "1" });
+  disk.countdown = 1;
+  // It says so, and gives the session back all the same.
+  await expect(recorder.close()).rejects.toMatchObject({ code: "STORE_FULL" });
+  await (await store.record<AcpMessage>(recorder.id)).close();
+});
+
+test("after its journal has failed, close ends no turn, and gives the session back", async () => {
+  using here = place();
+  const disk = new FailingDisk("sync");
+  await using store = await openStoreWith((options) => openFolderStore(here.path, { ...options, disk: disk.disk }));
+  const recorder = await store.record<AcpMessage>({ dialect: "acp" });
+  await recorder.startTurn(prompt("one"));
+  disk.countdown = 1;
+  await expect(recorder.append(chunk("a"))).rejects.toMatchObject({ code: "SYNC_FAILED" });
+  await recorder.close().catch((error) => expect(error).toMatchObject({ code: "SYNC_FAILED" }));
+  expect(await kinds(store, recorder.id)).not.toContain("turn.ended");
+  await (await store.record<AcpMessage>(recorder.id)).close();
 });

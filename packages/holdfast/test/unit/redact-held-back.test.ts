@@ -69,7 +69,7 @@ describe("a stream under the built-in set", () => {
     expect(held.push("none. ")).toBe("password: none. ");
   });
 
-  test("no more waits than the longest shape has", () => {
+  test("no more waits than twice the longest shape", () => {
     const endless = [
       ["-----BEGIN PRIVATE KEY-----", "ab "],
       ["-----BEGIN PRIVATE KEY-----", noise(64)],
@@ -83,7 +83,7 @@ describe("a stream under the built-in set", () => {
     for (const [start, more] of endless) {
       const held = new HeldBack(credentials);
       let given = held.push(start).length;
-      const text = more.repeat(Math.ceil(LONGEST_SHAPE_CHARS / more.length));
+      const text = more.repeat(Math.ceil((2 * LONGEST_SHAPE_CHARS) / more.length));
       for (const piece of pieces(text, [1000])) given += held.push(piece).length;
       expect(given).toBeGreaterThan(0);
     }
@@ -93,7 +93,7 @@ describe("a stream under the built-in set", () => {
     const held = new HeldBack(credentials);
     const before = PEM.slice(0, -3);
     for (const piece of pieces(before, [7])) expect(held.push(piece)).toBe("");
-    expect(held.push("--- yes.")).toBe("[redacted:private-key] yes.");
+    expect(held.push("--- yes.") + held.end()).toBe("[redacted:private-key] yes.");
   });
 
   test.each([
@@ -142,6 +142,54 @@ describe("a stream under the built-in set", () => {
   });
 });
 
+/** How many characters the expressions read while this runs. */
+function charactersRead(run: () => void): number {
+  let characters = 0;
+  const { exec } = RegExp.prototype;
+  RegExp.prototype.exec = function (this: RegExp, text: string) {
+    const from = this.lastIndex;
+    const match = exec.call(this, text);
+    if (match) characters += match.index + match[0].length - from;
+    else characters += this.sticky ? 1 : text.length - from;
+    return match;
+  };
+  try {
+    run();
+  } finally {
+    RegExp.prototype.exec = exec;
+  }
+  return characters;
+}
+
+describe("what a stream costs", () => {
+  const hostile = [
+    ["a key without end", ["-----BEGIN PRIVATE", " KEY-----\n"].join("") + `${noise(64)}\n`.repeat(400)],
+    ["many beginnings of keys", ["-----BEGIN PRIVATE", " KEY-----\n"].join("").repeat(1500)],
+    ["a token without end", `token=${"a".repeat(40_000)}`],
+    ["many tokens", `sk-ant-${"a".repeat(3000)} `.repeat(12)],
+    ["three parts that never come", `eyJ${"a".repeat(2000)}.${"a".repeat(8000)}.`.repeat(4)],
+    ["names", "password        ".repeat(2500)],
+    ["addresses", "://a:b".repeat(6000)],
+    ["cookies", `cookie: ${"a=1; ".repeat(800)}\n`.repeat(8)],
+    ["PuTTY", `Private-Lines: 9\n${`${noise(64)}\n`.repeat(600)}`],
+    ["prose", "The password is in the file, and the token: none. ".repeat(800)],
+  ] as const;
+  test.each(hostile)("%s: at most three times the whole, in pieces of any size", (_, text) => {
+    const whole = charactersRead(() => credentials(text));
+    expect(whole).toBeGreaterThanOrEqual(text.length / 2);
+    for (const size of [1, 5, 64, 1000]) {
+      const held = new HeldBack(credentials);
+      let out = "";
+      const read = charactersRead(() => {
+        for (const piece of pieces(text, [size])) out += held.push(piece);
+        out += held.end();
+      });
+      expect(read / whole, `pieces of ${size}`).toBeLessThanOrEqual(3);
+      expect(out === credentials(text) || out.endsWith(CUT_OFF)).toBe(true);
+    }
+  });
+});
+
 describe("a stream under an application's own function", () => {
   const names = redactorOf((text) => text.replaceAll(/Ada Lovelace( the Countess)?/g, "[name]"))!;
 
@@ -181,6 +229,17 @@ describe("a stream under an application's own function", () => {
     const out = streamed(held, pieces("secret words ".repeat(10_000), [50]));
     expect(out.join("").replaceAll("[private]", "")).toBe("");
     expect(out.filter((piece) => piece !== "").length).toBeGreaterThan(1);
+  });
+
+  test("a function that finds no place to split is given each character a few times only", () => {
+    const text = "secret words ".repeat(10_000);
+    let given = 0;
+    const counting = redactorOf((part) => {
+      given += part.length;
+      return `[${part.length}]`;
+    })!;
+    streamed(new HeldBack(counting), pieces(text, [5]));
+    expect(given / text.length).toBeLessThanOrEqual(8);
   });
 
   test("a function that throws", () => {

@@ -7,14 +7,14 @@ import { noise } from "./redact-samples.ts";
  */
 
 const HEX = "0123456789abcdef";
-const hex = (chars: number, from = 3): string =>
+export const hex = (chars: number, from = 3): string =>
   Array.from({ length: chars }, (_, i) => HEX[(from * 7 + i * 11 + Math.floor(i / 3) * 5) % 16]).join("");
-const upper = (chars: number): string =>
+export const upper = (chars: number): string =>
   noise(chars * 3)
     .toUpperCase()
     .slice(0, chars);
-const uuid = `${hex(8)}-${hex(4, 5)}-4${hex(3, 6)}-a${hex(3, 7)}-${hex(12, 8)}`;
-const base64 = (text: string): string => Buffer.from(text).toString("base64");
+export const uuid = `${hex(8)}-${hex(4, 5)}-4${hex(3, 6)}-a${hex(3, 7)}-${hex(12, 8)}`;
+export const base64 = (text: string): string => Buffer.from(text).toString("base64");
 const key = (kind: string, lines: number): string => {
   const edge = (word: string): string => ["-----", word, " ", kind, "PRIVATE", " KEY-----"].join("");
   const body = Array.from({ length: lines }, (_, i) => noise(64, i + 2)).join("\n");
@@ -25,7 +25,7 @@ const jwt = ["eyJ", noise(33), ".eyJ", noise(90), ".", noise(43)].join("");
 /** A name, the text, and what must not be left of it. */
 export type Realistic = readonly [name: string, text: string, secret: string];
 
-function secret(name: string, before: string, value: string, after = ""): Realistic {
+export function secret(name: string, before: string, value: string, after = ""): Realistic {
   return [name, before + value + after, value];
 }
 

@@ -5,6 +5,7 @@ import { credentials } from "../../src/redact/find-credentials.ts";
 import { REDACTOR_FAILED, redactorOf } from "../../src/redact/redactor.ts";
 import { holds, seedOf } from "../seed.ts";
 import { redactable } from "./redact-arbitraries.ts";
+import { PLACED_SECRETS } from "./redact-places.ts";
 import { SECRETS } from "./redact-realistic.ts";
 import { HARMLESS, noise, SAMPLES } from "./redact-samples.ts";
 
@@ -21,7 +22,7 @@ describe("credentials", () => {
     const kindIn = (redacted: string): string | undefined => /\[redacted:([a-z-]+)\]/.exec(redacted)?.[1];
     const shown = new Set([
       ...SAMPLES.map(({ redacted }) => kindIn(redacted)),
-      ...SECRETS.map(([, text]) => kindIn(credentials(text))),
+      ...[...SECRETS, ...PLACED_SECRETS].map(([, text]) => kindIn(credentials(text))),
     ]);
     const without = [...new Set(allShapes().map(({ kind }) => kind))].filter((kind) => !shown.has(kind));
     expect(without).toEqual([]);
@@ -71,7 +72,28 @@ describe("credentials", () => {
     ...["authorization:", "AKIA", "glpat-a ", "--token ", "xoxb-1", "hooks.slack.com/services/", 'password"', "1//0"],
     ...["ghs_", "ya29.", "SG.", "://a:b", "eyJ.", "password        ", "npm_a", "\\nsk-", "[redacted:x]sk-", "a", " "],
     ...["cookie: a=1", "auth=a", " -u a:", "login a password ", ":5432:a:b:", ":*:", ":AA", "&sig=a", "pat", "SK0"],
-    ...["<password>", 'password("', "identified by '", "12345678:AA", ".atlasv1.", "secret_"],
+    ...[
+      "<password>",
+      'password("',
+      "identified by '",
+      "12345678:AA",
+      ".atlasv1.",
+      "secret_",
+      "MTa",
+      "Private-Lines: 1",
+    ],
+    ...[
+      "echo a:",
+      "-u a -p ",
+      "sig=",
+      '_key", "',
+      '"d":"a',
+      "auth plain a",
+      "redis-cli -h a",
+      "$6$a",
+      "/user:a ",
+      "_pat=",
+    ],
     "-----BEGIN PRIVATE KEY-----",
     "-----BEGIN PRIVATE KEY-----a -",
     `-----BEGIN PRIVATE KEY-----${"a ".repeat(9000)}`,

@@ -246,3 +246,44 @@ test("P8: what is pushed while a write fails comes behind what was not written: 
   });
   await store2.close();
 });
+
+test("P8: a flush that finds a piece missing says so, however it went missing", async () => {
+  const here = place();
+  opened.push(here);
+  const disk = new FailingDisk("write");
+  await using store = await openStoreWith((options) => openFolderStore(here.path, { ...options, disk: disk.disk }));
+  await using session = await store.create<M>({ dialect: "anthropic", draftMs: 60_000, draftBytes: 20 });
+  const turn = await session.startTurn(user("x"));
+  const { draft } = turn.request();
+  disk.countdown = 1;
+  draft.push({ text: "twenty characters of" });
+  // Still on its way to being refused. Nothing else has been pushed: it can be written again.
+  await expect(session.flush()).rejects.toMatchObject({ code: "STORE_FULL" });
+  await session.flush();
+  disk.countdown = 1;
+  draft.push({ text: " twenty more of them" });
+  // Handed over before that is known: what comes after the gap does not count.
+  draft.push({ text: " and twenty at last." });
+  for (let n = 0; n < 2; n++) await expect(session.flush()).rejects.toMatchObject({ code: "STORE_FULL" });
+  expect(() => session.flushSync()).toThrow(expect.objectContaining({ code: "STORE_FULL" }));
+  expect(await found(here.path, session.id)).toMatchObject({ draft: { text: "twenty characters of", gap: true } });
+  // The whole answer is recorded, so nothing is missing.
+  await draft.commit(says("twenty characters of twenty more of them and twenty at last."));
+  await session.flush();
+});
+
+test("P8: a piece that is too large for a record: the signal and every flush say so", async () => {
+  await using store = await openStore("memory:");
+  await using session = await store.create<M>({ dialect: "anthropic" });
+  const turn = await session.startTurn(user("x"));
+  const { draft } = turn.request();
+  draft.push({ text: "x".repeat(65 * 1024 * 1024) });
+  await expect(session.flush()).rejects.toMatchObject({ code: "RECORD_TOO_LARGE" });
+  expect(turn.signal.reason).toMatchObject({ code: "RECORD_TOO_LARGE" });
+  draft.push({ text: "small" });
+  await expect(session.flush()).rejects.toMatchObject({ code: "RECORD_TOO_LARGE" });
+  expect(() => session.flushSync()).toThrow(expect.objectContaining({ code: "RECORD_TOO_LARGE" }));
+  // Another draft begins without it.
+  turn.request().draft.push({ text: "again" });
+  await session.flush();
+});

@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { type HoldfastError, isHoldfastError, type JournalRecord, newId } from "holdfast";
 import { nodeDisk } from "holdfast/disk";
-import { openSqliteStore } from "holdfast/store";
+import { type Journal, openSqliteStore } from "holdfast/store";
 import { describe, expect, test, vi } from "vitest";
 import { Database } from "../../src/stores/sqlite/database/database.ts";
 import { place } from "../place.ts";
@@ -290,6 +290,25 @@ describe("S12: is it still my file?", () => {
     expect((await refusalOf(journal.append(note("c")))).code).toBe("FILE_REPLACED");
     expect((await refusalOf(store.create(newId(), []))).code).toBe("FILE_REPLACED");
     await store.close();
+  });
+
+  test.each(["", "-wal"])("store.db%s moved away: found out without an append, too", async (ending) => {
+    const confirming: ((journal: Journal) => Promise<unknown>)[] = [
+      (journal) => journal.flush(),
+      async (journal) => journal.flushSync(),
+      (journal) => journal.append(note("a"), { key: "k" }),
+    ];
+    for (const confirm of confirming) {
+      using here = place();
+      const file = join(here.path, "store.db");
+      const store = await openSqliteStore(file);
+      const journal = await store.create(newId(), []);
+      await journal.append(note("a"), { key: "k" });
+      await confirm(journal);
+      renameSync(`${file}${ending}`, join(here.path, "moved"));
+      expect((await refusalOf(confirm(journal))).code).toBe("FILE_REPLACED");
+      await store.close();
+    }
   });
 
   test("the lease file removed: LEASE_LOST", async () => {

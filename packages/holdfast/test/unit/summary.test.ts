@@ -248,6 +248,28 @@ describe("epochs", () => {
     expect(fold([epoch({ turns: 3, turn: turnOf(more) })])).toMatchObject({ state, turns: 3 });
   });
 
+  test("how a turn was ended that did not complete, until the next begins or it goes on", () => {
+    const by = (who: string): NewRecord => ({ ...ended(1, "aborted"), by: who });
+    const cut = [created, ...turn(1, "Fix the build")];
+    expect(fold([...cut, ended(1, "failed")])).toMatchObject({ state: "cut", ended: "failed" });
+    expect(fold([...cut, by("the user")])).toMatchObject({ state: "cut", ended: "aborted" });
+    const checkpoint = { turns: 1, turn: { number: 1, ended: by("the user") } };
+    expect(fold([...cut, { kind: "epoch", checkpoint } as NewRecord])).toMatchObject({
+      state: "cut",
+      ended: "aborted",
+    });
+    for (const more of [
+      [by("close")],
+      [opened],
+      [ended(1, "completed")],
+      [ended(1, "failed"), ...turn(2, "again")],
+      [ended(1, "failed"), { kind: "turn.resumed", turn: 1 }],
+      [ended(1, "failed"), { kind: "turn.suspended", turn: 1, reason: "approval" }],
+      [ended(1, "failed"), { kind: "epoch", checkpoint: { turns: 1 } }],
+    ] as NewRecord[][])
+      expect(fold([...cut, ...more])).not.toHaveProperty("ended");
+  });
+
   test("no turn in the checkpoint: idle; no checkpoint that can be read: as it was", () => {
     const open = fold([created, ...turn(1, "x")]);
     expect(fold([epoch({ turns: 1 })], open)).toMatchObject({ state: "idle", turns: 1 });
@@ -305,7 +327,7 @@ describe("on every append", () => {
 
   test("records and rows that hold anything else than they should never throw, and the row stays plain", () => {
     const kinds = ["session", "turn.started", "turn.resumed", "turn.suspended", "turn.ended", "message"];
-    const members = ["title", "cwd", "labels", "parent", "turn", "prompt", "id", "message", "outcome"];
+    const members = ["title", "cwd", "labels", "parent", "turn", "prompt", "id", "message", "outcome", "by"];
     const values: unknown[] = [null, 5, -1, 1.5, "", "x", [], {}, { session: 5 }, { __proto__: 1 }, [null], true, "p"];
     for (const kind of [...kinds, "queue.put", "queue.take", "epoch", "opened", "closed"]) {
       for (const member of [...members, "checkpoint", "carried", "metadata", "dialect"]) {

@@ -1,7 +1,18 @@
+import { hostname } from "node:os";
 import { setTimeout as sleep } from "node:timers/promises";
-import type { Session } from "holdfast";
+import { HoldfastError, type Session } from "holdfast";
+import pg from "pg";
 import { afterAll, beforeAll, beforeEach, describe, expect, onTestFinished, test } from "vitest";
-import { type ClaimOptions, type ClaimResult, type Finish, openStore, type PostgresSessions } from "../../src/index.ts";
+import { type Ending, endsNow, type Guarded } from "../../../holdfast/src/session/guarded.ts";
+import {
+  type ClaimOptions,
+  type ClaimResult,
+  dropMonths,
+  type Finish,
+  openStore,
+  type PostgresSessions,
+} from "../../src/index.ts";
+import { Network } from "../proxy/network.ts";
 import { type Server, startServer } from "../server/server.ts";
 
 let server: Server;
@@ -25,9 +36,10 @@ async function open(options: object = {}): Promise<PostgresSessions> {
 /** A worker dies: nothing is closed, and its leases are free. Returns the ids of the sessions that it leaves. */
 async function dies(
   count: number,
-  options: { readonly labels?: Record<string, string>; readonly app?: string } = {},
+  options: { readonly labels?: Record<string, string>; readonly app?: string; readonly cwd?: string } = {},
+  aheadMs = 0,
 ): Promise<string[]> {
-  const store = await open();
+  const store = await open({ clock: () => Date.now() + aheadMs });
   const sessions: Session<unknown>[] = [];
   for (let n = 0; n < count; n++) {
     const session = await store.create<unknown>({ dialect: "anthropic", ...options });
@@ -57,6 +69,7 @@ async function all(
   }
 }
 
+const YEAR_MS = 365 * 24 * 3600 * 1000;
 const BACKOFF = { backoffMs: 20, backoffMaxMs: 40 };
 
 describe("a fleet claims interrupted sessions", () => {
@@ -109,8 +122,6 @@ describe("a fleet claims interrupted sessions", () => {
     expect(await all(other)).toEqual([]);
     expect(other.metrics().counters.statements - before).toBeLessThan(4);
     expect(await other.failedClaims()).toEqual([]);
-    const ended = await all(other, { ended: true });
-    expect(ended).toEqual([]);
     expect((await running.turn!.append({ role: "assistant", content: "still here" })).seq).toBeGreaterThan(0);
   });
 
@@ -120,6 +131,106 @@ describe("a fleet claims interrupted sessions", () => {
     await (await session.startTurn({ role: "user", content: "task" })).fail(new Error("no credit"));
     await session.close();
     expect(await all(await open(), { ended: true })).toMatchObject([{ session: session.id, outcome: "finished" }]);
+  });
+
+  test.each([
+    ["", ""],
+    [", as the rows of an earlier version do not say it", " - 'ended'"],
+  ])(
+    "those too after a worker has looked that does not want them%s, and not those that wait or completed",
+    async (_, less) => {
+      const store = await open();
+      const left: Session<unknown>[] = [];
+      for (let i = 0; i < 4; i++) {
+        left.push(await store.create<unknown>({ dialect: "anthropic" }));
+        await left[i]!.startTurn({ role: "user", content: "task" });
+      }
+      const [failed, aborted, waiting, completed] = left;
+      await failed!.turn!.fail(new Error("no credit"));
+      await aborted!.turn!.abort({ by: "the user" });
+      await waiting!.turn!.suspend({ reason: "approval" });
+      await completed!.turn!.end();
+      for (const session of left) await session.close();
+      await server.query(`UPDATE ${schema}.catalogue SET summary = summary${less}`);
+      const other = await open();
+      expect(await all(other)).toEqual([]);
+      expect((await all(other, { ended: true })).map(({ session }) => session)).toEqual([failed!.id, aborted!.id]);
+      expect(await all(other, { ended: true })).toEqual([]);
+    },
+  );
+
+  test("without opening those that a user has stopped, however many are in front", async () => {
+    const [first] = await dies(1);
+    const store = await open();
+    const statements = async (): Promise<number> => {
+      const before = store.metrics().counters.statements;
+      expect(await store.claimNext({}, finish)).toMatchObject({ outcome: "finished" });
+      return store.metrics().counters.statements - before;
+    };
+    await statements();
+    for (let i = 0; i < 20; i++) {
+      const session = await store.create<unknown>({ dialect: "anthropic" });
+      await (await session.startTurn({ role: "user", content: "task" })).abort({ by: "the user" });
+      await session.close();
+    }
+    const [last] = await dies(1);
+    expect(last).not.toBe(first);
+    // An opened session takes several.
+    expect(await statements()).toBeLessThan(20 + 15);
+    expect(await server.query(`SELECT * FROM ${schema}.claims`)).toEqual([]);
+  });
+
+  test("without reading what others are writing", async () => {
+    const writer = await open();
+    for (let i = 0; i < 3; i++) {
+      const session = await writer.create<unknown>({ dialect: "anthropic" });
+      await session.startTurn({ role: "user", content: "task" });
+    }
+    const store = await open();
+    const before = store.metrics().counters.statements;
+    expect(await store.claimNext({}, finish)).toBe(null);
+    // Whose rows are behind, and which session is next.
+    expect(store.metrics().counters.statements - before).toBe(2);
+  });
+
+  test("not one in the trash", async () => {
+    const [id] = await dies(1);
+    const store = await open();
+    await store.delete(id!);
+    expect(await store.claimNext({}, finish)).toBe(null);
+    await store.restore(id!);
+    expect(await store.claimNext({}, finish)).toMatchObject({ session: id, outcome: "finished" });
+  });
+
+  test("not one that another worker claims at the same moment", async () => {
+    const [id] = await dies(1);
+    const store = await open();
+    await store.list();
+    const other = new pg.Client({ connectionString: server.url });
+    await other.connect();
+    onTestFinished(() => other.end());
+    await other.query("BEGIN");
+    await other.query(
+      `INSERT INTO ${schema}.claims (place, turn, tries, owner, holder, claimed, due)
+      VALUES ($1, '1', 1, gen_random_uuid(), '{}', now(), now() + interval '1 hour')`,
+      [id],
+    );
+    const claiming = store.claimNext({}, finish);
+    const waits = "SELECT FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND query LIKE 'WITH alive AS %'";
+    await expect.poll(() => server.query(waits)).toHaveLength(1);
+    await other.query("COMMIT");
+    expect(await claiming).toBe(null);
+  });
+
+  test.each([
+    ["of another worker", async (): Promise<void> => void (await dies(1, {}, YEAR_MS)), 0],
+    ["of their own worker", async (): Promise<void> => undefined, YEAR_MS],
+  ])("by age, if the clock %s was a year ahead", async (_, before, aheadMs) => {
+    await before();
+    await all(await open());
+    const [id] = await dies(1, {}, aheadMs);
+    const store = await open();
+    await expect.poll(() => store.claimNext({ olderThanMs: 20 }, finish)).toMatchObject({ session: id });
   });
 
   test("by label, by program and by age", async () => {
@@ -133,6 +244,52 @@ describe("a fleet claims interrupted sessions", () => {
     await none({ youngerThanMs: 0 });
     expect(await all(store, { app: "mailer" })).toMatchObject([{ session: mails }]);
     expect(await all(store, { labels: { queue: "orders" } })).toMatchObject([{ session: orders }]);
+  });
+
+  test("by the folder of its worker", async () => {
+    const [id] = await dies(1, { cwd: "/srv/orders" });
+    const store = await open();
+    expect(await all(store, { cwd: "/srv" })).toEqual([]);
+    expect(await all(store, { cwd: "/srv/orders", app: "somebody" })).toEqual([]);
+    expect(await all(store, { cwd: "/srv/orders" })).toMatchObject([{ session: id }]);
+  });
+
+  test("up to a day old", async () => {
+    const [old, young] = await dies(2);
+    const store = await open();
+    await store.list();
+    const aged = (id: string | undefined, seconds: number): Promise<unknown> =>
+      server.query(`UPDATE ${schema}.catalogue SET at = $2 WHERE id = $1`, [
+        id,
+        new Date(Date.now() - seconds * 1000).toISOString(),
+      ]);
+    await aged(old, 24 * 3600 + 1);
+    await aged(young, 24 * 3600 - 60);
+    expect((await all(store)).map(({ session }) => session)).toEqual([young]);
+  });
+
+  test("none when it is told to stop before it has looked", async () => {
+    await dies(1);
+    const store = await open();
+    const { statements } = store.metrics().counters;
+    expect(await store.claimNext({ signal: AbortSignal.abort() }, finish)).toBe(null);
+    expect(store.metrics().counters).toMatchObject({ claims: 0, statements });
+  });
+
+  test("with the options that sessions are opened with, and what was done is told", async () => {
+    const [id] = await dies(1);
+    const store = await open({ app: "finisher" });
+    const seen: unknown[] = [];
+    const how: Finish<unknown> = async (session, claim) => {
+      const [held] = await server.query(`SELECT holder ->> 'app' AS app FROM ${schema}.heads WHERE id = $1`, [id]);
+      seen.push(held!["app"], claim.tries, claim.signal.aborted);
+      await finish(session, claim);
+    };
+    const result = await store.claimNext({}, how);
+    expect(result).toEqual({ session: id, tries: 1, outcome: "finished" });
+    expect(seen).toEqual(["finisher", 1, false]);
+    // It is closed, and free for anybody.
+    expect(await (await open()).resume(id!)).toMatchObject({ id, interruption: null });
   });
 
   test("nothing older than a day, unless asked to", async () => {
@@ -177,6 +334,77 @@ describe("a turn that keeps failing", () => {
     expect(await store.retryClaim(poisoned!)).toBe(false);
   });
 
+  test("waits twice as long after each try, also if its worker dies, and never longer than the longest pause", async () => {
+    const [id] = await dies(1);
+    const store = await open();
+    const options = { maxTries: 9, backoffMs: 10_000, backoffMaxMs: 25_000 };
+    const pause = async (): Promise<number> => {
+      const [claim] = await server.query(`SELECT extract(epoch FROM due - claimed)::float8 AS s FROM ${schema}.claims`);
+      return claim!["s"] as number;
+    };
+    const during: number[] = [];
+    for (const seconds of [10, 20, 25, 25]) {
+      const result = await store.claimNext(options, async () => {
+        during.push(await pause());
+        throw new Error("no");
+      });
+      expect(result).toMatchObject({ session: id, outcome: "failed" });
+      const after = await pause();
+      expect([after >= seconds, after < seconds + 5]).toEqual([true, true]);
+      // Until then it is left alone.
+      expect(await store.claimNext(options, finish)).toBe(null);
+      expect((await store.failedClaims())[0]?.dueAt).not.toBe(null);
+      await server.query(`UPDATE ${schema}.claims SET due = now()`);
+    }
+    expect(during).toEqual([10, 20, 25, 25]);
+  });
+
+  test("has five tries, with pauses that begin with two seconds and end with ten minutes", async () => {
+    const [id] = await dies(1);
+    const store = await open();
+    const during: unknown[] = [];
+    const fails: Finish<unknown> = async () => {
+      const [claim] = await server.query(`SELECT extract(epoch FROM due - claimed)::float8 AS s FROM ${schema}.claims`);
+      during.push(claim!["s"]);
+      throw new Error("no");
+    };
+    const outcomes: unknown[] = [];
+    for (let tries = 1; tries <= 5; tries++) {
+      outcomes.push((await store.claimNext({}, fails))?.outcome);
+      await server.query(`UPDATE ${schema}.claims SET due = now()`);
+    }
+    expect(outcomes).toEqual(["failed", "failed", "failed", "failed", "gave-up"]);
+    expect(during).toEqual([2, 4, 8, 16, 32]);
+    expect(await store.claimNext({}, fails)).toBe(null);
+    await server.query(`UPDATE ${schema}.claims SET tries = 12, gave_up = NULL`);
+    expect(await store.claimNext({ maxTries: 20 }, fails)).toMatchObject({ session: id, tries: 13, outcome: "failed" });
+    expect(during.at(-1)).toBe(600);
+  });
+
+  test("says when, by whom and why, in as many words as are read often", async () => {
+    const store = await open({ app: "finisher" });
+    const long = `a\0b${"x".repeat(1981)}${"😀".repeat(50)}`;
+    const thrown: [thrown: unknown, error: string][] = [
+      [new TypeError("no such tool"), "TypeError: no such tool"],
+      ["plain words", "plain words"],
+      [new Error(long), `Error: a\ufffdb${"x".repeat(1981)}😀😀😀😀\ufffd`],
+    ];
+    for (const [error, said] of thrown) {
+      const [id] = await dies(1);
+      const before = new Date(Date.now() - 1).toISOString();
+      const result = await store.claimNext({ maxTries: 2, backoffMs: 3_600_000, backoffMaxMs: 3_600_000 }, () => {
+        throw error;
+      });
+      expect(result).toMatchObject({ session: id, tries: 1, outcome: "failed", error });
+      const claim = (await store.failedClaims()).find((one) => one.id === id)!;
+      expect(claim).toMatchObject({ tries: 1, claimedBy: { app: "finisher", host: hostname(), pid: process.pid } });
+      expect(claim.error).toBe(said);
+      expect(claim.claimedAt).toMatch(/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/);
+      expect(claim.claimedAt > before).toBe(true);
+      expect(Date.parse(claim.dueAt!) - Date.parse(claim.claimedAt)).toBeGreaterThanOrEqual(3_600_000);
+    }
+  });
+
   test("because it kills its worker is given up too, and says so", async () => {
     const [id] = await dies(1);
     for (let tries = 1; tries <= 2; tries++) {
@@ -209,6 +437,19 @@ describe("a turn that keeps failing", () => {
     expect(failure).toMatchObject({ id: odd, tries: 1, dueAt: null });
   });
 
+  test("is named after those that the fleet has given up on, however soon it is due", async () => {
+    const [due] = await dies(1);
+    const store = await open();
+    const fails = (): never => {
+      throw new Error("no");
+    };
+    expect(await store.claimNext({ backoffMs: 60_000 }, fails)).toMatchObject({ session: due, outcome: "failed" });
+    const [given] = await dies(1);
+    const last = { maxTries: 1, backoffMs: 90_000 };
+    expect(await store.claimNext(last, fails)).toMatchObject({ session: given, outcome: "gave-up" });
+    expect((await store.failedClaims()).map(({ id }) => id)).toEqual([given, due]);
+  });
+
   test("a new turn starts with all its tries", async () => {
     const [id] = await dies(1);
     const store = await open();
@@ -222,6 +463,96 @@ describe("a turn that keeps failing", () => {
     expect(await all(store, { maxTries: 1 })).toMatchObject([{ session: id, tries: 1, outcome: "finished" }]);
   });
 
+  test.each<[string, (session: Session<unknown>) => Promise<unknown>]>([
+    ["completes it", (session) => session.resumeTurn().then((turn) => turn.end())],
+    ["leaves it to a person", (session) => session.resumeTurn().then((turn) => turn.suspend({ reason: "approval" }))],
+    ["starts the next", (session) => session.startTurn({ role: "user", content: "another" })],
+  ])("is no longer named when somebody %s without the fleet", async (_, byHand) => {
+    const [id] = await dies(1);
+    const store = await open();
+    const fails = (): never => {
+      throw new Error("no");
+    };
+    expect(await all(store, { maxTries: 1 }, fails)).toMatchObject([{ outcome: "gave-up" }]);
+    expect(await store.failedClaims()).toMatchObject([{ id }]);
+    const session = await store.resume(id!);
+    await byHand(session);
+    expect(await store.failedClaims()).toEqual([]);
+    await session.close();
+    expect(await store.failedClaims()).toEqual([]);
+  });
+
+  test("a server that is away when the session is opened does not count as a try", async () => {
+    const [id] = await dies(1);
+    const store = await open({ patienceMs: 200 });
+    await server.query(`ALTER TABLE ${schema}.segments RENAME TO away`);
+    await expect(store.claimNext({ maxTries: 1, backoffMs: 0 }, finish)).rejects.toMatchObject({ code: "STORE_IO" });
+    await server.query(`ALTER TABLE ${schema}.away RENAME TO segments`);
+    expect(await store.failedClaims()).toEqual([]);
+    await expect
+      .poll(() => store.claimNext({ maxTries: 1 }, finish))
+      .toMatchObject({ session: id, tries: 1, outcome: "finished" });
+  });
+
+  test.each<[string, Finish<unknown>, ClaimResult["outcome"]]>([
+    ["completed", finish, "finished"],
+    ["left to a person", async (session) => (await session.resumeTurn()).suspend({ reason: "approval" }), "waiting"],
+    ["ended as failed", async (session) => (await session.resumeTurn()).fail(new Error("no credit")), "ended"],
+    ["aborted", async (session) => (await session.resumeTurn()).abort({ by: "the user" }), "ended"],
+  ])("a turn that the function has %s is not claimed again", async (_, how, outcome) => {
+    const [id] = await dies(1);
+    const store = await open();
+    expect(await all(store, {}, how)).toMatchObject([{ session: id, tries: 1, outcome }]);
+    expect(await server.query(`SELECT * FROM ${schema}.claims`)).toEqual([]);
+  });
+
+  test("a turn cut off by a signal is claimed; one that an uncaught error ended only if asked to", async () => {
+    const left: string[] = [];
+    for (const ending of [{ signal: "SIGTERM" }, { signal: "uncaughtException", error: "TypeError: no" }] as Ending[]) {
+      const session = await (await open()).create<unknown>({ dialect: "anthropic" });
+      await session.startTurn({ role: "user", content: "task" });
+      await (session as unknown as Guarded)[endsNow](ending);
+      left.push(session.id);
+    }
+    await server.query(`UPDATE ${schema}.heads SET owner = NULL, fence = fence + 1`);
+    const store = await open();
+    expect((await all(store)).map(({ session }) => session)).toEqual(left.slice(0, 1));
+    expect((await all(store, { ended: true })).map(({ session }) => session)).toEqual(left.slice(1));
+  });
+
+  test("a failure of the store is given back, and is no try", async () => {
+    const [id] = await dies(1);
+    const store = await open();
+    const fails = (): never => {
+      throw new HoldfastError("STORE_FULL", "The disk is full.", {});
+    };
+    const options = { maxTries: 1, backoffMs: 60_000 };
+    expect(await all(store, options, fails)).toMatchObject([{ session: id, outcome: "given-back" }]);
+    expect(await store.failedClaims()).toEqual([]);
+    // After a pause.
+    expect(await store.claimNext(options, finish)).toBe(null);
+    await server.query(`UPDATE ${schema}.claims SET due = now()`);
+    expect(await all(store, options)).toMatchObject([{ session: id, tries: 1, outcome: "finished" }]);
+  });
+
+  test.each<[string, (id: string, store: PostgresSessions) => Promise<unknown>, object[]]>([
+    ["takes", (id, store) => store.resume(id), [{ tries: 0 }]],
+    ["deletes", (id, store) => store.delete(id), []],
+  ])("a session that somebody %s before it can be opened is no try", async (_, before, left) => {
+    const [id] = await dies(1);
+    const network = await Network.open(server.port);
+    onTestFinished(() => network.close());
+    const store = await openStore(network.through(server.url), { schema, monthsAhead: 0, directUrl: server.url });
+    onTestFinished(() => store.close());
+    const taking = network.holdStatement("SET owner = $2, fence = h.fence + 1");
+    const claiming = store.claimNext({ backoffMs: 60_000 }, finish);
+    await taking.held;
+    await before(id!, await open());
+    await taking.goOn();
+    expect(await claiming).toBe(null);
+    expect(await server.query(`SELECT tries FROM ${schema}.claims`)).toEqual(left);
+  });
+
   test("a function that returns too early has failed", async () => {
     await dies(1);
     const store = await open();
@@ -230,6 +561,86 @@ describe("a turn that keeps failing", () => {
       outcome: "failed",
       error: { message: expect.stringContaining("before the turn was over") },
     });
+  });
+});
+
+describe("a number that means nothing is refused", () => {
+  const refused = (member: string): object => ({
+    code: "QUERY_INVALID",
+    facts: { member },
+    message: expect.stringMatching(`"${member}".*Nothing was touched`),
+  });
+  const odd = [Number.NaN, -1, "1", null];
+
+  test.each([
+    ["concurrency", [...odd, 0, 1.5]],
+    ["pollMs", [...odd, Number.POSITIVE_INFINITY, 2 ** 31]],
+  ])("by a worker: %s", async (member, values) => {
+    const store = await open();
+    const { signal } = new AbortController();
+    for (const value of values)
+      await expect(store.work({ signal, [member]: value }, finish), String(value)).rejects.toMatchObject(
+        refused(member),
+      );
+  });
+
+  test.each([
+    ["maxTries", [...odd, 0, 1.5, Number.POSITIVE_INFINITY]],
+    ["backoffMs", [...odd, Number.POSITIVE_INFINITY]],
+    ["backoffMaxMs", [...odd, Number.POSITIVE_INFINITY]],
+    ["olderThanMs", [...odd, Number.POSITIVE_INFINITY]],
+    ["youngerThanMs", [...odd, Number.MAX_VALUE]],
+  ])("by a claim: %s", async (member, values) => {
+    const store = await open();
+    const { signal } = new AbortController();
+    for (const value of values) {
+      await expect(store.claimNext({ [member]: value }, finish), String(value)).rejects.toMatchObject(refused(member));
+      await expect(store.work({ signal, [member]: value }, finish)).rejects.toMatchObject(refused(member));
+    }
+  });
+
+  test.each([
+    ["leaseMs", [...odd, 0, Number.POSITIVE_INFINITY, 2 ** 31]],
+    ["patienceMs", [...odd, Number.POSITIVE_INFINITY]],
+    ["answerMs", [...odd, 0, Number.POSITIVE_INFINITY]],
+    ["connections", [...odd, 0, 1.5, Number.POSITIVE_INFINITY]],
+    ["monthsAhead", [...odd, 1.5, 121]],
+    ["upkeepMs", [...odd, Number.POSITIVE_INFINITY]],
+  ])("by the store: %s", async (member, values) => {
+    for (const value of values)
+      await expect(open({ [member]: value }), String(value)).rejects.toMatchObject(refused(member));
+  });
+
+  test.each([
+    ["olderThanMs", [...odd, undefined, Number.POSITIVE_INFINITY]],
+    ["graceMs", [Number.NaN, "1", null, Number.POSITIVE_INFINITY, Number.NEGATIVE_INFINITY]],
+    ["waitMs", [...odd, Number.POSITIVE_INFINITY]],
+  ])("by `dropMonths`, which drops nothing: %s", async (member, values) => {
+    await open();
+    const months = (): Promise<unknown[]> =>
+      server.query(`SELECT inhrelid FROM pg_inherits WHERE inhparent = '${schema}.lines'::regclass`);
+    const before = await months();
+    for (const value of values)
+      await expect(
+        dropMonths(server.url, { schema, olderThanMs: YEAR_MS, [member]: value } as never),
+        String(value),
+      ).rejects.toMatchObject(refused(member));
+    expect(await months()).toEqual(before);
+  });
+
+  test("what means something is not: the least, and without end", async () => {
+    const [id] = await dies(1);
+    const store = await open({ patienceMs: 0, upkeepMs: 0, monthsAhead: 0, connections: 1 });
+    const least = { olderThanMs: 0, backoffMs: 0, backoffMaxMs: 0, maxTries: 1 };
+    const endless = { concurrency: Number.POSITIVE_INFINITY, youngerThanMs: Number.POSITIVE_INFINITY };
+    const stop = new AbortController();
+    const results: ClaimResult[] = [];
+    const onResult = (one: ClaimResult): void => {
+      results.push(one);
+      stop.abort();
+    };
+    await store.work({ ...least, ...endless, pollMs: 0, signal: stop.signal, onResult }, finish);
+    expect(results).toMatchObject([{ session: id, outcome: "finished" }]);
   });
 });
 
@@ -263,6 +674,36 @@ describe("a worker", () => {
     expect(new Set(results.map(({ outcome }) => outcome))).toEqual(new Set(["given-back"]));
     const again = await all(await open());
     expect(again.map(({ session, tries }) => `${session} ${tries}`).sort()).toEqual(ids.map((id) => `${id} 1`).sort());
+  });
+
+  test("works on one session at a time, unless it is told otherwise", async () => {
+    await dies(3);
+    const store = await open();
+    const stop = new AbortController();
+    let running = 0;
+    const seen: number[] = [];
+    const how: Finish<unknown> = async (session, claim) => {
+      seen.push(++running);
+      await finish(session, claim);
+      // Time for another one, if there were any.
+      await all(store, { labels: { queue: "none" } });
+      running--;
+    };
+    const onResult = (): void => {
+      if (seen.length === 3) stop.abort();
+    };
+    await store.work({ signal: stop.signal, pollMs: 10, onResult }, how);
+    expect([seen, running]).toEqual([[1, 1, 1], 0]);
+  });
+
+  test("ends when it is told to, while it waits to look again", async () => {
+    const store = await open();
+    const stop = new AbortController();
+    const { statements } = store.metrics().counters;
+    const working = store.work({ signal: stop.signal, pollMs: 600_000 }, finish);
+    await expect.poll(() => store.metrics().counters.statements - statements).toBeGreaterThanOrEqual(2);
+    stop.abort();
+    await working;
   });
 
   test("that finds nothing looks again, and finds what is interrupted later", async () => {
@@ -301,6 +742,16 @@ describe("a worker", () => {
     await server.query(`ALTER TABLE ${schema}.away RENAME TO claims`);
     await working;
     expect(found).toMatchObject([{ outcome: "finished" }]);
+  });
+
+  test("ends with the store", async () => {
+    const store = await open();
+    const errors: unknown[] = [];
+    const onError = (error: unknown): void => void errors.push(error);
+    const { signal } = new AbortController();
+    const working = store.work({ signal, pollMs: 10, onError }, finish);
+    await Promise.all([store.close(), expect(working).rejects.toMatchObject({ code: "STORE_CLOSED" })]);
+    expect(errors).toEqual([]);
   });
 
   test("ends with the error of a program that misuses it", async () => {

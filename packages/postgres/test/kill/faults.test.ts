@@ -315,6 +315,49 @@ describe("a refusal to write comes at once", () => {
   });
 });
 
+describe("a server that has used something up says what", () => {
+  test("an append fails with the reason, and the journal continues", async () => {
+    const schema = `used_up_${newId().slice(-12)}`;
+    const store = await opened({ schema });
+    const journal = await store.create(newId(), [{ kind: "note" }]);
+    await server.query(
+      `CREATE FUNCTION "${schema}".fail() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
+        RAISE EXCEPTION 'used up' USING ERRCODE = current_setting('holdfast_test.state'); END $$`,
+    );
+    const reasons = [
+      ["53100", "STORE_FULL", /no space left/],
+      ["53200", "STORE_IO", /out of memory/],
+      ["53400", "STORE_IO", /limit of its configuration/],
+      ["53000", "STORE_IO", /limit of its configuration/],
+      ["54000", "STORE_FULL", /limit of PostgreSQL/],
+    ] as const;
+    for (const [state, code, message] of reasons) {
+      await server.query(
+        `CREATE TRIGGER failing BEFORE INSERT ON "${schema}".lines FOR EACH ROW EXECUTE FUNCTION "${schema}".fail();
+        ALTER FUNCTION "${schema}".fail() SET holdfast_test.state = '${state}'`,
+      );
+      await expect(journal.append({ kind: "note" }), state).rejects.toMatchObject({
+        code,
+        message: expect.stringMatching(message),
+        facts: { state },
+      });
+      await server.query(`DROP TRIGGER failing ON "${schema}".lines`);
+      await journal.append({ kind: "note" });
+    }
+  });
+
+  test("too many connections", async () => {
+    await server.query("CREATE ROLE crowded LOGIN PASSWORD 'secret' CONNECTION LIMIT 0");
+    const url = new URL(server.url);
+    url.username = "crowded";
+    await expect(opened({ patienceMs: 50 }, url.href)).rejects.toMatchObject({
+      code: "STORE_IO",
+      message: expect.stringMatching(/no connection left/),
+      facts: { state: "53300" },
+    });
+  });
+});
+
 describe("connections of the pool", () => {
   const SETTINGS =
     "SELECT current_setting('tcp_keepalives_idle') AS idle, current_setting('lock_timeout') AS lock, current_setting('client_connection_check_interval') AS checks";

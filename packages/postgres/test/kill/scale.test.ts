@@ -139,6 +139,9 @@ describe("lists", () => {
     const store = await open(schema);
     const journal = await store.create(newId(), []);
     const lease = await leaseOf(schema, journal.id);
+    // No row is ahead of its journal.
+    await server.query(`UPDATE ${schema}.heads SET head = 41`);
+    onTestFinished(async () => void (await server.query(`UPDATE ${schema}.heads SET head = 1`)));
     const stats = `SELECT n_tup_upd::int AS updates, n_tup_hot_upd::int AS hot FROM pg_stat_user_tables WHERE schemaname = $1 AND relname = 'catalogue'`;
     // The server counts when the connection ends.
     await withCatalogue(schema, async (catalogue) => {
@@ -221,24 +224,95 @@ describe("search", () => {
   });
 });
 
-test("S27: a worker listens only while it follows", async () => {
-  const sent: string[] = [];
-  const query = pg.Client.prototype.query;
-  vi.spyOn(pg.Client.prototype, "query").mockImplementation(function (this: pg.Client, ...args: unknown[]) {
-    const { text } = args[0] as { text?: string };
-    if (text && /LISTEN holdfast$/.test(text)) sent.push(text);
-    return (query as (...given: unknown[]) => never).apply(this, args);
+describe("S27: a worker", () => {
+  /** What clients send, and the notifications that reach them. */
+  function watch(): { readonly sent: string[]; readonly heard: string[] } {
+    const sent: string[] = [];
+    const heard: string[] = [];
+    const { query, emit } = pg.Client.prototype;
+    vi.spyOn(pg.Client.prototype, "query").mockImplementation(function (this: pg.Client, ...args: unknown[]) {
+      const { text } = args[0] as { text?: string };
+      if (text && /LISTEN "holdfast_/.test(text)) sent.push(text);
+      return (query as (...given: unknown[]) => never).apply(this, args);
+    });
+    vi.spyOn(pg.Client.prototype, "emit").mockImplementation(function (this: pg.Client, name, ...args: unknown[]) {
+      if (name === "notification") heard.push((args[0] as pg.Notification).channel);
+      return (emit as (...given: unknown[]) => boolean).call(this, name, ...args);
+    });
+    onTestFinished(() => void vi.restoreAllMocks());
+    return { sent, heard };
+  }
+
+  test("listens only while it follows, and only to what it follows", async () => {
+    const schema = fresh();
+    const [store, other] = [await open(schema), await open(schema)];
+    const [followed, unfollowed] = [await store.create(newId(), []), await store.create(newId(), [])];
+    const { sent, heard } = watch();
+    await followed.append({ kind: "note" });
+    expect(sent).toEqual([]);
+    for await (const { seq } of other.follow(followed.id)) {
+      if (seq === 6) break;
+      if (seq < 3) continue;
+      await expect.poll(() => sent).toHaveLength(1);
+      await unfollowed.append({ kind: "note" });
+      await followed.append({ kind: "note" });
+    }
+    const channel = `holdfast_${followed.id}`;
+    expect(sent).toEqual([`LISTEN "${channel}"`]);
+    await expect.poll(() => heard.length).toBeGreaterThan(0);
+    expect(new Set(heard)).toEqual(new Set([channel]));
+    await expect.poll(() => sent).toEqual([`LISTEN "${channel}"`, `UNLISTEN "${channel}"`]);
   });
-  onTestFinished(() => void vi.restoreAllMocks());
+
+  test("keeps listening while somebody else here follows the same session", async () => {
+    const schema = fresh();
+    const [store, other] = [await open(schema), await open(schema)];
+    const journals = [await store.create(newId(), []), await store.create(newId(), [])];
+    const { sent, heard } = watch();
+    const stops = [new AbortController(), new AbortController(), new AbortController()];
+    const reached = [0, 0, 0];
+    const following = [0, 0, 1].map(async (journal, follower) => {
+      const { signal } = stops[follower]!;
+      for await (const { seq } of other.follow(journals[journal]!.id, { signal })) reached[follower] = seq;
+    });
+    const [first, second] = journals.map(({ id }) => `"holdfast_${id}"`);
+    await expect.poll(() => sent).toEqual([`LISTEN ${first}`, `LISTEN ${second}`]);
+    for (const follower of [0, 2]) {
+      stops[follower]!.abort();
+      await following[follower];
+    }
+    await expect.poll(() => sent.slice(2)).toEqual([`UNLISTEN ${second}`]);
+    for (const journal of journals) await journal.append({ kind: "note" });
+    await expect.poll(() => heard).toContain(`holdfast_${journals[0]!.id}`);
+    await expect.poll(() => reached[1]).toBe(journals[0]!.head);
+    stops[1]!.abort();
+    await following[1];
+    await expect.poll(() => sent.slice(3)).toEqual([`UNLISTEN ${first}`]);
+  });
+});
+
+test("a follower that waits asks only for the newest seq", async () => {
   const schema = fresh();
   const [store, other] = [await open(schema), await open(schema)];
   const journal = await store.create(newId(), []);
   await journal.append({ kind: "note" });
-  expect(sent).toEqual([]);
-  for await (const { seq } of other.follow(journal.id)) {
-    if (seq === 4) break;
-    if (seq === 3) await journal.append({ kind: "note" });
-  }
-  expect(sent).toEqual(["LISTEN holdfast"]);
-  await expect.poll(() => sent).toEqual(["LISTEN holdfast", "UNLISTEN holdfast"]);
+  const stop = new AbortController();
+  const seqs: number[] = [];
+  const following = (async () => {
+    for await (const { seq } of other.follow(journal.id, { signal: stop.signal })) seqs.push(seq);
+  })();
+  await expect.poll(() => seqs.at(-1)).toBe(journal.head);
+  const asked: string[] = [];
+  const query = pg.Client.prototype.query;
+  vi.spyOn(pg.Client.prototype, "query").mockImplementation(function (this: pg.Client, ...args: unknown[]) {
+    const { text } = args[0] as { text?: string };
+    if (text?.includes(schema)) asked.push(text);
+    return (query as (...given: unknown[]) => never).apply(this, args);
+  });
+  onTestFinished(() => void vi.restoreAllMocks());
+  // It also looks by itself.
+  await expect.poll(() => asked.filter((text) => text.includes("json_agg")).length).toBeGreaterThan(1);
+  expect(asked.filter((text) => text.includes("line FROM"))).toEqual([]);
+  stop.abort();
+  await following;
 });

@@ -3,7 +3,7 @@ import { openMemoryStore, openStoreWith } from "holdfast/store";
 import pg from "pg";
 import { afterAll, beforeAll, describe, expect, onTestFinished, test, vi } from "vitest";
 import { dropMonths, grants, openPostgresStore, openStore } from "../../src/index.ts";
-import { migrate, SCHEMA_VERSION, upgradeStatements } from "../../src/schema.ts";
+import { migrate, SCHEMA_MINOR, SCHEMA_VERSION, upgradeStatements } from "../../src/schema.ts";
 import { type Server, startServer } from "../server/server.ts";
 
 let server: Server;
@@ -79,7 +79,7 @@ describe("migrations", () => {
     return { schema, ids };
   }
 
-  test.each([1, 2, 3])(
+  test.each([1, 2, 3, 4])(
     "version %i is updated, with what is in it, and for a worker that had rights",
     async (version) => {
       const { schema, ids } = await earlier(version);
@@ -135,6 +135,35 @@ describe("migrations", () => {
       facts: { found: 99, known: SCHEMA_VERSION },
       message: expect.stringMatching(/schema version 99.*Nothing was touched.*newer version of Holdfast/),
     });
+  });
+
+  test("a newer minor of the same version is used as it is, by an older worker that restarts too", async () => {
+    const schema = fresh();
+    await (await openPostgresStore(server.url, { schema, monthsAhead: 0 })).close();
+    const version = `SELECT version, minor FROM ${quoted(schema)}.holdfast_migrations ORDER BY version DESC LIMIT 1`;
+    expect(await server.query(version)).toEqual([{ version: SCHEMA_VERSION, minor: SCHEMA_MINOR }]);
+    await server.query(`UPDATE ${quoted(schema)}.holdfast_migrations SET minor = 99 WHERE version = ${SCHEMA_VERSION}`);
+    await server.query(`ALTER TABLE ${quoted(schema)}.heads ADD COLUMN later text NOT NULL DEFAULT 'x'`);
+    const store = await openStore(server.url, { schema, monthsAhead: 0 });
+    const session = await store.create({ dialect: "anthropic" });
+    await session.startTurn({ role: "user", content: "task" });
+    await session.close();
+    const claimed = await store.claimNext({}, async (found) => (await found.resumeTurn()).end());
+    expect(claimed).toMatchObject({ session: session.id, outcome: "finished" });
+    await store.close();
+    expect(await server.query(version)).toEqual([{ version: SCHEMA_VERSION, minor: 99 }]);
+  });
+
+  test("a minor update keeps no worker of the version before from restarting, nor from its work", async () => {
+    const { schema, ids } = await earlier(SCHEMA_VERSION);
+    await (await openPostgresStore(server.url, { schema, monthsAhead: 0 })).close();
+    // All that such a worker asks.
+    const asked = `SELECT coalesce(max(version), 0) AS version FROM ${quoted(schema)}.holdfast_migrations`;
+    expect(await server.query(asked)).toEqual([{ version: SCHEMA_VERSION }]);
+    await server.query(
+      `INSERT INTO ${quoted(schema)}.claims (place, turn, tries, owner, holder, claimed, due) VALUES ($1, '1', 1, NULL, NULL, now(), now())`,
+      [ids[0]],
+    );
   });
 
   test("a schema with tables of another program is left alone", async () => {

@@ -1,8 +1,9 @@
+import { HoldfastError } from "holdfast";
 import type { JournalStore } from "holdfast/store";
 import { afterAll, beforeAll, expect, onTestFinished, test } from "vitest";
 import { findDialect } from "../../../holdfast/src/dialects/index.ts";
 import { SearchIndex } from "../../../holdfast/src/search/search-index.ts";
-import { said, session } from "../../../holdfast/test/unit/search-stores.ts";
+import { append, said, session } from "../../../holdfast/test/unit/search-stores.ts";
 import { openPostgresStore } from "../../src/index.ts";
 import { type Server, startServer } from "../server/server.ts";
 
@@ -73,6 +74,74 @@ test("the first search says how far it is; if it ends early, the next goes on fr
   const again = indexOf(store).search("another", undefined, { onProgress: ({ done }) => void seen.push(done) });
   expect(await Array.fromAsync(again)).toHaveLength(1);
   expect(seen).toEqual([]);
+});
+
+test("a later search with many sessions to add says how far it is, and does not look at them again", async () => {
+  const schema = fresh();
+  const store = await open(schema);
+  await many(schema, store, 3);
+  const search = async (): Promise<{ readonly hits: number; readonly seen: string[] }> => {
+    const seen: string[] = [];
+    const onProgress = ({ done, total }: { done: number; total: number }): void => void seen.push(`${done}/${total}`);
+    const hits = await Array.fromAsync(indexOf(store).search("needle", undefined, { onProgress }));
+    return { hits: hits.length, seen };
+  };
+  expect(await search()).toEqual({ hits: 3, seen: ["0/3", "3/3"] });
+  await many(schema, store, 450);
+  const changes = `SELECT count(*)::int AS changes FROM ${schema}.texts_changes`;
+  expect(await one(changes)).toEqual({ changes: 450 });
+  expect(await search()).toEqual({ hits: 453, seen: ["0/450", "200/450", "400/450", "450/450"] });
+  expect(await one(changes)).toEqual({ changes: 0 });
+  // As many that are being written.
+  await many(schema, store, 210);
+  await server.query(
+    `UPDATE ${schema}.catalogue AS c SET closed = false WHERE NOT EXISTS (SELECT FROM ${schema}.texts_sessions AS t WHERE t.id = c.id)`,
+  );
+  await server.query(`TRUNCATE ${schema}.texts_changes`);
+  expect(await search()).toEqual({ hits: 663, seen: ["0/210", "200/210", "210/210"] });
+});
+
+test("a session that cannot be read stays to be indexed; the others of its page do not", async () => {
+  const schema = fresh();
+  const store = await open(schema);
+  const ids = [await session(store, [said("m1", "a needle")]), await session(store, [said("m1", "a needle")])];
+  const unread: string[] = [];
+  const onIncomplete = (id: string): void => void unread.push(id);
+  const waiting = (): Promise<Record<string, unknown>[]> =>
+    server.query(`SELECT DISTINCT id FROM ${schema}.texts_changes`);
+  const reading = store.history.bind(store);
+  store.history = (id, from) => {
+    if (id === ids[0]) throw new HoldfastError("STORE_IO", "cannot be read", {});
+    return reading(id, from);
+  };
+  expect(await Array.fromAsync(indexOf(store).search("needle", undefined, { onIncomplete }))).toHaveLength(1);
+  expect(unread).toEqual([ids[0]]);
+  expect(await waiting()).toEqual([{ id: ids[0] }]);
+});
+
+test("gc removes changes that nobody has searched for, if they are many and done", async () => {
+  const schema = fresh();
+  const store = await open(schema);
+  const indexed = await session(store, [said("m1", "a needle")]);
+  const grown = await session(store, [said("m1", "a needle")]);
+  expect(await Array.fromAsync(indexOf(store).search("needle"))).toHaveLength(2);
+  await append(store, grown, said("m2", "more"));
+  const unindexed = await session(store, [said("m1", "another needle")]);
+  const change = (id: string): Promise<unknown> =>
+    server.query(`INSERT INTO ${schema}.texts_changes (id) VALUES ($1)`, [id]);
+  const left = async (): Promise<unknown[]> =>
+    (await server.query(`SELECT id FROM ${schema}.texts_changes ORDER BY n`)).map(({ id }) => id);
+  await change(indexed);
+  await store.gc!();
+  expect(await left()).toEqual([grown, unindexed, indexed]);
+  // Many later.
+  await server.query(`SELECT setval(pg_get_serial_sequence('${schema}.texts_changes', 'n'), 200000)`);
+  await change(indexed);
+  await store.gc!();
+  expect(await left()).toEqual([grown, unindexed, indexed]);
+  await server.query(`TRUNCATE ${schema}.texts_sweep`);
+  await store.gc!();
+  expect(await left()).toEqual([indexed]);
 });
 
 test("a search that takes what there is does not wait for the first indexing, which goes on", async () => {

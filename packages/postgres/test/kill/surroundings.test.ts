@@ -9,6 +9,7 @@ import { type ListOptions, lineOf, type VerbatimLine } from "holdfast/store";
 import pg from "pg";
 import { afterAll, beforeAll, describe, expect, onTestFinished, test, vi } from "vitest";
 import { Database } from "../../src/database.ts";
+import { Direct } from "../../src/direct.ts";
 import { openPostgresStore } from "../../src/index.ts";
 import { Leases } from "../../src/leases.ts";
 import { makePool } from "../../src/pools.ts";
@@ -140,7 +141,7 @@ describe("appends", () => {
 });
 
 describe("news", () => {
-  test("S27: of many appends are few, and name who has grown and how far", async () => {
+  test("S27: of many appends are few, and each goes to those who listen to its session, of this store", async () => {
     const schema = 'new "s';
     const store = await openPostgresStore(server.url, { schema, monthsAhead: 0 });
     onTestFinished(() => store.close());
@@ -148,14 +149,35 @@ describe("news", () => {
     await listener.connect();
     onTestFinished(() => listener.end());
     const told: string[] = [];
-    listener.on("notification", ({ payload = "" }) => {
-      if (payload.startsWith(encodeURIComponent('"new ""s"'))) told.push(payload);
-    });
-    await listener.query("LISTEN holdfast");
+    listener.on("notification", ({ channel, payload }) => told.push(`${channel} ${payload}`));
     const journals = await Promise.all([1, 2, 3].map(() => store.create(newId(), [])));
+    for (const { id } of journals.slice(0, 2)) await listener.query(`LISTEN "holdfast_${id}"`);
     for (let n = 0; n < 20; n++) await Promise.all(journals.map((journal) => journal.append({ kind: "note" })));
-    for (const { id, head } of journals) await expect.poll(() => told.join(" ")).toContain(`${id}:${head}`);
-    expect(told.length).toBeLessThan(60);
+    const expected = journals.slice(0, 2).map(({ id }) => `holdfast_${id} "new ""s"`);
+    await expect.poll(() => [...new Set(told)].sort()).toEqual(expected.sort());
+    expect(told.length).toBeLessThan(40);
+  });
+
+  test("S27: of more sessions than one statement names reach all who follow", async () => {
+    const connect = async (): Promise<pg.Client> => {
+      const client = new pg.Client({ connectionString: server.url });
+      await client.connect();
+      return client;
+    };
+    const ids = Array.from({ length: 2500 }, () => newId());
+    const listener = await connect();
+    onTestFinished(() => listener.end());
+    const told: string[] = [];
+    listener.on("notification", ({ channel }) => told.push(channel));
+    await listener.query(ids.map((id) => `LISTEN "holdfast_${id}"`).join("; "));
+    const nothing = (): void => undefined;
+    const options = { schema: "s", answerMs: 10_000, onNews: nothing, onState: nothing };
+    const direct = new Direct({ connect, lock: 1n, ...options, notifyThroughPool: async () => undefined });
+    await direct.open();
+    for (const id of ids) direct.tell(id);
+    await direct.close();
+    await expect.poll(() => told.length).toBe(ids.length);
+    expect(new Set(told)).toEqual(new Set(ids.map((id) => `holdfast_${id}`)));
   });
 
   test("S27: that do not come: followers look by themselves", async () => {

@@ -3,6 +3,7 @@ import { isHoldfastError, type Session, type Turn } from "holdfast";
 import pg from "pg";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from "vitest";
 import { openStore, type PostgresSessions } from "../../src/index.ts";
+import { Network } from "../proxy/network.ts";
 import { type Server, startServer } from "../server/server.ts";
 
 let server: Server;
@@ -26,8 +27,8 @@ afterEach(async () => {
   await server.query("TRUNCATE orders, pairs");
 });
 
-function open(options: object = {}): Promise<PostgresSessions> {
-  return openStore(server.url, { schema, monthsAhead: 0, patienceMs: 4000, answerMs: 1500, ...options });
+function open(options: object = {}, url = server.url): Promise<PostgresSessions> {
+  return openStore(url, { schema, monthsAhead: 0, patienceMs: 4000, answerMs: 1500, ...options });
 }
 
 const order =
@@ -108,6 +109,7 @@ describe("a record in the application's transaction", () => {
     );
     await expect(failing).rejects.toMatchObject({ code: "23505" });
     expect([isCalled, await orders(), session.messages.length]).toEqual([false, [], 1]);
+    expect(store.metrics().counters).toMatchObject({ transactionsRolledBack: 1 });
     await turn.append(say("it did not work"), { end: true });
     expect(await recorded(session.id)).toHaveLength(2);
   });
@@ -151,6 +153,7 @@ describe("a record in the application's transaction", () => {
     );
     await expect(failing).rejects.toMatchObject({ code: "TRANSACTION_ROLLED_BACK", cause: { code: "25P02" } });
     expect([await orders(), session.messages.length]).toEqual([[], 1]);
+    expect(store.metrics().counters).toMatchObject({ transactionsRolledBack: 1 });
   });
 
   test("a call that records nothing rolls the rows back and says so: a repeated prompt", async () => {
@@ -268,34 +271,50 @@ describe("a record in the application's transaction", () => {
 });
 
 describe("a transaction whose outcome is unknown", () => {
-  /** Ends the connection that the transaction uses, at the instant of COMMIT: before the server has it, or after. */
-  function losing(client: pg.PoolClient, when: "before" | "after", then = async (): Promise<unknown> => null): void {
-    const { query } = client;
-    const { connection } = client as unknown as { connection: { stream: { destroy(): void } } };
-    client.query = ((config: { text: string }, ...rest: never[]) => {
-      if (config.text !== "COMMIT") return (query as (...args: unknown[]) => unknown).call(client, config, ...rest);
-      client.query = query;
-      if (when === "before") {
-        connection.stream.destroy();
-        return (query as (...args: unknown[]) => unknown).call(client, config, ...rest);
-      }
-      return (query as (...args: unknown[]) => Promise<unknown>).call(client, config, ...rest).then(async () => {
-        connection.stream.destroy();
-        await then();
-        throw new Error("Connection terminated unexpectedly");
-      });
-    }) as typeof client.query;
+  let network: Network;
+
+  beforeEach(async () => {
+    network = await Network.open(server.port);
+    await reopen();
+  });
+  afterEach(async () => {
+    await store.close().catch(() => undefined);
+    await network.close();
+  });
+
+  async function reopen(options: object = {}): Promise<void> {
+    await store.close();
+    store = await open({ directUrl: server.url, ...options }, network.through(server.url));
+  }
+
+  /**
+   * Ends the connections at the instant of the next COMMIT: before the server has it, or after. To be called in the
+   * transaction. What is returned resolves when they have ended.
+   */
+  async function losing(when: "before" | "after", then = async (): Promise<unknown> => null): Promise<void> {
+    // Not the COMMITTED of another transaction's beginning.
+    const commit = network.holdStatement("COMMIT\0");
+    await commit.held;
+    if (when === "after") {
+      network.loseAnswers();
+      void commit.goOn();
+      while ((await orders()).length === 0) await sleep(5);
+      await then();
+    }
+    network.cut();
   }
 
   test("committed: found out, and the call resolves", async () => {
     const { session, turn } = await begin();
+    let lost!: Promise<void>;
     await store.transaction(
       async (client) => {
-        losing(client, "after");
+        lost = losing("after");
         await order("a")(client);
       },
       () => turn.append(say("ordered")),
     );
+    await lost;
     expect([await orders(), session.messages.length]).toEqual([["a"], 2]);
     await turn.end();
   });
@@ -304,7 +323,7 @@ describe("a transaction whose outcome is unknown", () => {
     const { session, turn } = await begin();
     const lost = store.transaction(
       async (client) => {
-        losing(client, "before");
+        void losing("before");
         await order("a")(client);
       },
       () => turn.append(say("ordered")),
@@ -330,9 +349,22 @@ describe("a transaction whose outcome is unknown", () => {
     await turn.end();
   });
 
+  test("it cannot begin: the error says why, and it takes no place from the next one", async () => {
+    await reopen({ connections: 2, patienceMs: 300 });
+    const { session, turn } = await begin();
+    network.refuse(true);
+    for (let tries = 0; tries < 2; tries++)
+      await expect(store.transaction(order("a"), () => turn.append(say("ordered")))).rejects.toMatchObject({
+        code: "STORE_IO",
+        message: expect.stringMatching(/begin a transaction/),
+      });
+    network.refuse(false);
+    await store.transaction(order("b"), () => turn.append(say("ordered")));
+    expect([await orders(), session.messages.length]).toEqual([["b"], 2]);
+  });
+
   test("the server does not say in time: SYNC_FAILED, and the session shows the record exactly if the rows are there", async () => {
-    await store.close();
-    store = await open({ patienceMs: 300 });
+    await reopen({ patienceMs: 300 });
     const { session, turn } = await begin();
     const blocker = new pg.Client({ connectionString: server.url });
     await blocker.connect();
@@ -343,7 +375,7 @@ describe("a transaction whose outcome is unknown", () => {
     };
     const doubt = store.transaction(
       async (client) => {
-        losing(client, "after", lock);
+        void losing("after", lock);
         await order("a")(client);
       },
       () => turn.append(say("ordered")),
@@ -389,6 +421,13 @@ describe("a tool in the application's transaction", () => {
     expect(outcome).toMatchObject({ error: { message: "out of stock" } });
     expect([await orders(), turn.open]).toEqual([[], []]);
     expect(JSON.stringify(session.messages)).toContain("out of stock");
+  });
+
+  test("its options are those of any tool", async () => {
+    const { session, turn } = await called("c1");
+    await store.tool(turn, "c1", () => "done", { child: session.id });
+    const started = await server.query(`SELECT line FROM ${schema}.lines WHERE line LIKE '%tool.started%'`);
+    expect(JSON.parse(String(started[0]!["line"]))).toMatchObject({ call: "c1", replay: "safe", child: session.id });
   });
 
   test("if COMMIT fails, that is its outcome", async () => {

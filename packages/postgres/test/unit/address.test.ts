@@ -1,6 +1,10 @@
+import { mkdtemp, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import pg from "pg";
-import { expect, test } from "vitest";
+import { expect, onTestFinished, test } from "vitest";
 import { parseAddress, resolveAddress } from "../../src/address.ts";
+import { passwordFor } from "../../src/pgpass.ts";
 
 const POOLER = "postgres://me:secret@pooler:6432/db?sslmode=disable";
 
@@ -53,3 +57,100 @@ test.each(["postgres://u:100%@host/db", "postgres://u%@host/db", "postgres://u@h
     });
   },
 );
+
+test.each([
+  ["postgres://me:secret@host/db", "postgres://me@host/db"],
+  ["postgresql://host/db?schema=holdfast", "postgresql://host/db"],
+  ["postgres://host/db?schema=a%20b", "postgres://host/db?schema=a%20b"],
+  ["postgres:///db?host=here&port=5433&user=me&password=secret", "postgres://me@here:5433/db"],
+  ["postgres://you@there:1/db?host=here&port=5433&user=me", "postgres://you@there:1/db"],
+  ["postgres:///db?host=/var/run", "postgres:///db"],
+])("%s is shown as %s", (url, name) => {
+  expect(parseAddress(url).name).toBe(name);
+});
+
+test.each([
+  ["", '"holdfast"'],
+  ["?schema=mine", '"mine"'],
+  ['?schema=my"own', '"my""own"'],
+  [`?schema=${"x".repeat(63)}`, `"${"x".repeat(63)}"`],
+])("the schema of %j is %s", (query, schema) => {
+  const address = parseAddress(`postgres://host/db${query}`);
+  expect(address.schema).toBe(schema);
+  expect(address.url).toBe("postgres://host/db");
+});
+
+test.each(["", "%00", "x".repeat(64), "ä".repeat(32)])("a schema named %j is refused", (name) => {
+  expect(() => parseAddress(`postgres://host/db?schema=${name}`)).toThrow(
+    expect.objectContaining({ code: "STORE_URL_INVALID", message: expect.stringContaining("valid schema name") }),
+  );
+});
+
+test.each([
+  ["sslmode=require", "true"],
+  ["sslmode=verify-full", "true"],
+  ["sslmode=no-verify", null],
+  ["sslmode=require&uselibpqcompat=false", "false"],
+  ["application_name=me", null],
+])("%s means what it means to psql", (query, compatible) => {
+  const { url } = parseAddress(`postgres://host/db?${query}`);
+  expect(new URL(url).searchParams.get("uselibpqcompat")).toBe(compatible);
+});
+
+test.each([
+  ["nonsense", "it is not a URL"],
+  ["mysql://host/db", 'begins with "mysql:"'],
+  ["postgres://u:1#b@host/db", 'write "%23"'],
+  ["postgres://u:1/b@host/db", 'write "%23"'],
+  ["postgres://u:1?b@host/db", 'write "%23"'],
+])("%s is no address, and says why", async (url, why) => {
+  const refused = { code: "STORE_URL_INVALID", message: expect.stringContaining(why) };
+  await expect(resolveAddress(url, {})).rejects.toMatchObject(refused);
+  expect(() => parseAddress(url)).toThrow(expect.objectContaining(refused));
+});
+
+test.each<[url: string, env: Record<string, string>]>([
+  ["postgres://me:own@db/x", {}],
+  ["postgres://me@db/x?password=own", {}],
+  ["postgres://me@db/x", { PGPASSWORD: "own" }],
+])("%s with %j has a password, and no file is asked", async (url, env) => {
+  const file = await passwordFile("*:*:*:*:of-the-file\n");
+  expect(await resolveAddress(url, { ...env, PGPASSFILE: file })).toBe(url);
+  expect(await resolveAddress("postgres://me@db/x", { PGPASSWORD: "", PGPASSFILE: file })).toContain("of-the-file");
+});
+
+test.each<[url: string, env: Record<string, string>, login: string]>([
+  ["postgres://me@db:5433/x", {}, "db:5433:x:me"],
+  ["postgres://me@db/x", {}, "db:5432:x:me"],
+  ["postgres://me@db", {}, "db:5432:me:me"],
+  ["postgres://m%40e@db/x", {}, "db:5432:x:m@e"],
+  ["postgres:///", { PGHOST: "h", PGPORT: "1", PGUSER: "u", PGDATABASE: "d" }, "h:1:d:u"],
+  ["postgres:///", { PGUSER: "u" }, "localhost:5432:u:u"],
+  ["postgres://me@db:5433/x?host=h&port=1&user=u", { PGHOST: "no", PGPORT: "2" }, "h:1:x:u"],
+])("the password of %s with %j is that of %s", async (url, env, login) => {
+  const others = ["other:*:*:*", "*:9:*:*", "*:*:other:*", "*:*:*:other"].map((other) => `${other}:wrong\n`).join("");
+  const file = await passwordFile(`${others}${login}:right\n`);
+  const found = new URL(await resolveAddress(url, { ...env, PGPASSFILE: file }));
+  expect(found.searchParams.get("password")).toBe("right");
+});
+
+test.each([
+  ["*:*:*:*", null],
+  ["*:*:*:*\n*:*:*:*:yes", "yes"],
+  ["db:5432:x\\:me:no\n*:*:*:*:yes", "yes"],
+  ["*:*:*:*:", ""],
+  ["#*:*:*:*:no\r\n\r\n*:*:*:*:yes\r\n", "yes"],
+  ["*:*:*:*:with:more", "with"],
+  ["\\d\\b:5432:x:me:escaped", "escaped"],
+  ["*:*:*:*:a\\:b\\\\c\\", "a:b\\c\\"],
+])("a password file with %j has the password %j", (text, password) => {
+  expect(passwordFor(text, { host: "db", port: "5432", database: "x", user: "me" })).toBe(password);
+});
+
+async function passwordFile(text: string): Promise<string> {
+  const folder = await mkdtemp(join(tmpdir(), "holdfast-address-"));
+  onTestFinished(() => rm(folder, { recursive: true }));
+  const file = join(folder, "pgpass");
+  await writeFile(file, text, { mode: 0o600 });
+  return file;
+}

@@ -77,3 +77,20 @@ describe("a server is refused, in words", () => {
     await expect(openPostgresStore(pool, options)).rejects.toMatchObject({ code: "SERVER_UNSUPPORTED" });
   });
 });
+
+test("a server that does not wait for its disk is used with a warning, and another one with none", async () => {
+  const own = await startServer();
+  onTestFinished(() => own.stop());
+  const warnings = async (): Promise<readonly string[]> => {
+    await using store = await openPostgresStore(own.url, { schema: "warned", monthsAhead: 0 });
+    return store.warnings;
+  };
+  expect(await warnings()).toEqual([]);
+  await own.query("ALTER SYSTEM SET fsync = off");
+  await own.query("SELECT pg_reload_conf()");
+  const fsync = (): Promise<Record<string, unknown>[]> => own.query("SHOW fsync");
+  await expect.poll(fsync).toEqual([{ fsync: "off" }]);
+  expect(await warnings()).toEqual([
+    expect.stringMatching(/^postgres:.* fsync = off: a power cut .* can lose any data/),
+  ]);
+});

@@ -2,7 +2,11 @@ import { isIP } from "node:net";
 import { refuse } from "./request-error.ts";
 
 export interface AllowedNames {
-  /** Host names that this server answers to, besides loopback names and plain addresses. */
+  /**
+   * Host names that this server answers to, besides loopback names and plain addresses. A name or an address that
+   * leads to it through a proxy or a tunnel, with its port or for all ports: clients over HTTP then accept that it
+   * proves itself there.
+   */
   readonly hosts: readonly string[];
   /** Origins of other web pages that may call this server, such as `https://tools.example`. None by default. */
   readonly origins: readonly string[];
@@ -48,11 +52,28 @@ function hostName(host: string): string | null {
   return url.hostname;
 }
 
+/**
+ * Whether a client that wants to reach this address can mean this server: its end of the connection has it, or the
+ * person who runs the server says so.
+ */
+export function isOwnAddress(
+  address: string,
+  socket: { readonly localAddress?: string | undefined; readonly localPort?: number | undefined },
+  hosts: readonly string[],
+): boolean {
+  const url = URL.parse(`http://${address}`);
+  if (!url) return false;
+  if (hosts.some((host) => [url.host, url.hostname].includes(host.toLowerCase()))) return true;
+  const local = socket.localAddress?.replace(/^::ffff:/, "") ?? "";
+  const own = URL.parse(`http://${local.includes(":") ? `[${local}]` : local}:${socket.localPort}`);
+  return url.host === own?.host;
+}
+
 /** No name server can make a plain address lead elsewhere. */
 function answersTo(name: string, hosts: readonly string[]): boolean {
   const bare = name.startsWith("[") ? name.slice(1, -1) : name;
   if (isIP(bare) !== 0) return true;
-  return name === "localhost" || name.endsWith(".localhost") || hosts.some((host) => host.toLowerCase() === name);
+  return name === "localhost" || name.endsWith(".localhost") || hosts.some((host) => hostName(host) === name);
 }
 
 /** Behind a proxy the page may be served over HTTPS, so only the host and port are compared. */

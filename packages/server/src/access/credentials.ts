@@ -1,10 +1,17 @@
-import { createHash, createHmac, randomBytes, timingSafeEqual } from "node:crypto";
+import { createHmac, randomBytes, timingSafeEqual } from "node:crypto";
+import { clientProof, digestOf, isSameProof, serverProof } from "../proof/proof.ts";
 import { refuse } from "./request-error.ts";
 
 /** Who is asking. `session`: the one session that a read-only token is for. `share`: the id of that token. */
 export type Caller =
   | { readonly access: "owner" }
-  | { readonly access: "read"; readonly session: string; readonly share: string };
+  | {
+      readonly access: "read";
+      readonly session: string;
+      readonly share: string;
+      /** Credentials in what it reads are replaced. */
+      readonly redact?: true;
+    };
 
 /** A read-only token as it is kept: by digests, so that a copy of the file opens nothing. */
 export interface KeptShare {
@@ -15,6 +22,7 @@ export interface KeptShare {
   readonly cookieDigest?: string;
   readonly createdAt: string;
   readonly expiresAt: string | null;
+  readonly redact?: true;
 }
 
 /** What is shown of a read-only token. */
@@ -67,6 +75,16 @@ export class Credentials {
     return callerBy(this.#sharesFor().find(({ digest }) => isEqual(digest, given)));
   }
 
+  /**
+   * Proves to a client that this server knows the client's token, and listens at this address. Null if the client does
+   * not prove that it knows one.
+   */
+  prove(nonce: string, client: string, address: string): string | null {
+    const digests = [this.#digest, ...this.#sharesFor().map(({ digest }) => Buffer.from(digest, "base64url"))];
+    const known = digests.find((digest) => isSameProof(client, clientProof(digest, nonce)));
+    return known ? serverProof(known, nonce, address) : null;
+  }
+
   /** The cookie that stands for a token: it does not reveal the token, and survives a restart of the server. */
   cookieFor(token: string): string | null {
     const given = digestOf(token);
@@ -98,7 +116,7 @@ export class Credentials {
   }
 
   /** Throws REQUEST_INVALID if it would have expired already. */
-  share(session: string, expiresAt: string | null): Share & { readonly token: string } {
+  share(session: string, expiresAt: string | null, redact = false): Share & { readonly token: string } {
     if (expiresAt !== null && !(Date.parse(expiresAt) > this.#now()))
       throw refuse(
         "REQUEST_INVALID",
@@ -108,7 +126,7 @@ export class Credentials {
     const token = newToken();
     const id = randomBytes(6).toString("hex");
     const createdAt = new Date(this.#now()).toISOString();
-    const shown = { id, session, createdAt, expiresAt };
+    const shown = { id, session, createdAt, expiresAt, ...(redact ? { redact } : {}) };
     const [digest, cookieDigest] = [token, cookieOf(token)].map((secret) => digestOf(secret).toString("base64url"));
     const made = { ...shown, digest: digest!, cookieDigest: cookieDigest! };
     this.#file.change((shares) => [...this.#valid(shares), made]);
@@ -142,11 +160,8 @@ export class Credentials {
 }
 
 function callerBy(share: KeptShare | undefined): Caller | null {
-  return share ? { access: "read", session: share.session, share: share.id } : null;
-}
-
-function digestOf(secret: string): Buffer {
-  return createHash("sha256").update(secret).digest();
+  if (!share) return null;
+  return { access: "read", session: share.session, share: share.id, ...(share.redact ? { redact: true } : {}) };
 }
 
 function cookieOf(token: string): string {

@@ -1,9 +1,10 @@
 import { isHoldfastError } from "holdfast";
 import type { Problem } from "../schemas/problem.ts";
-import { RequestError } from "./request-error.ts";
+import { RequestError, serverCodes } from "./request-error.ts";
 
 /** The status of each code of the library and of the agent that a request can meet. Any other code is 500. */
 const STATUS: Readonly<Record<string, number>> = {
+  ALREADY_ANSWERED: serverCodes.ALREADY_ANSWERED,
   ATTRIBUTE_INVALID: 422,
   CALL_TAKEN: 409,
   CALL_UNKNOWN: 409,

@@ -1,4 +1,7 @@
+import type { IncomingHttpHeaders, IncomingMessage } from "node:http";
+import { text } from "node:stream/consumers";
 import type { z } from "zod";
+import { ProvenSender, UnprovenError } from "../proof/proven-agent.ts";
 import type { Operation } from "../schemas/operation.ts";
 import { type OperationId, type Operations, operations } from "../schemas/operations.ts";
 import type { Problem } from "../schemas/problem.ts";
@@ -43,6 +46,11 @@ export interface ClientOptions {
   readonly token: string;
   /** How long a request may take before it is given up. Default: ten minutes, because a summary takes a while. */
   readonly timeoutMs?: number;
+  /**
+   * Asked when the server is not at its address any more: where it is now, or null. It has to prove itself there, as it
+   * did before.
+   */
+  readonly locate?: () => string | null;
 }
 
 const TIMEOUT_MS = 600_000;
@@ -51,18 +59,32 @@ const SILENCE_MS = 45_000;
 
 /** A client of the HTTP interface: one call for each operation, and the events of a session. */
 export class HoldfastClient {
-  readonly url: string;
-  readonly #token: string;
+  readonly #sender: ProvenSender;
   readonly #timeoutMs: number;
+  readonly #locate: () => string | null;
+  #url: string;
 
-  constructor({ url, token, timeoutMs = TIMEOUT_MS }: ClientOptions) {
-    this.url = url.replace(/\/+$/, "");
-    this.#token = token;
+  constructor({ url, token, timeoutMs = TIMEOUT_MS, locate = () => null }: ClientOptions) {
+    this.#url = plainAddress(url);
+    this.#locate = locate;
+    this.#sender = new ProvenSender(token);
     this.#timeoutMs = timeoutMs;
   }
 
-  /** Throws ServerError, with UNREACHABLE if there is no connection. */
-  async call<Id extends OperationId>(id: Id, input: CallInput<Id> = {}): Promise<CallOutput<Id>> {
+  /** Where the server is, or was last. */
+  get url(): string {
+    return this.#url;
+  }
+
+  /**
+   * Throws ServerError: SERVER_UNREACHABLE without a connection, SERVER_UNPROVEN if it is not a server of yours.
+   * `onAnswer` hears the headers of the answer, also of a refusal.
+   */
+  async call<Id extends OperationId>(
+    id: Id,
+    input: CallInput<Id> = {},
+    onAnswer?: (headers: IncomingHttpHeaders) => void,
+  ): Promise<CallOutput<Id>> {
     const operation: Operation = operations[id];
     const {
       params = {},
@@ -73,15 +95,18 @@ export class HoldfastClient {
       readonly query?: Record<string, unknown>;
       readonly body?: unknown;
     };
-    const response = await this.#fetch(addressOf(operation, params, query), {
+    const init = {
       method: operation.method.toUpperCase(),
       signal: AbortSignal.timeout(this.#timeoutMs),
-      ...(operation.body ? { body: JSON.stringify(body ?? {}), headers: { "content-type": "application/json" } } : {}),
-    });
-    if (response.status === 204) return undefined as CallOutput<Id>;
+      headers: operation.body ? { "content-type": "application/json" } : {},
+      ...(operation.body ? { body: JSON.stringify(body ?? {}) } : {}),
+    };
+    const response = await this.#fetch(addressOf(operation, params, query), init, onAnswer);
     const isText = Object.values(operation.answers).some((answer) => typeof answer === "string");
     try {
-      return (isText ? await response.text() : await response.json()) as CallOutput<Id>;
+      const answer = await text(response);
+      if (response.statusCode === 204) return undefined as CallOutput<Id>;
+      return (isText ? answer : JSON.parse(answer)) as CallOutput<Id>;
     } catch (error) {
       throw unreachable(this.url, error);
     }
@@ -103,10 +128,11 @@ export class HoldfastClient {
     try {
       if (signal?.aborted) return;
       const response = await this.#fetch(addressOf(operations.followEvents, { id: session }, query), {
+        method: "GET",
         signal: ending.signal,
         headers: { accept: "text/event-stream" },
       });
-      yield* readEvents(response.body!, after === "end" || after === "start" ? "" : after, () => {
+      yield* readEvents(response, after === "end" || after === "start" ? "" : after, () => {
         clearTimeout(silence);
         silence = setTimeout(stop, SILENCE_MS);
       });
@@ -123,20 +149,39 @@ export class HoldfastClient {
     }
   }
 
-  async #fetch(path: string, init: RequestInit & { headers?: Record<string, string> }): Promise<Response> {
-    let response: Response;
+  async #fetch(
+    path: string,
+    request: Parameters<ProvenSender["send"]>[1],
+    onAnswer?: (headers: IncomingHttpHeaders) => void,
+  ): Promise<IncomingMessage> {
+    let response: IncomingMessage;
     try {
-      response = await fetch(`${this.url}${path}`, {
-        ...init,
-        redirect: "error",
-        headers: { ...init.headers, authorization: `Bearer ${this.#token}` },
-      });
+      response = await this.#sender.send(`${this.url}${path}`, request);
     } catch (error) {
-      throw unreachable(this.url, error);
+      const isUnproven = error instanceof UnprovenError;
+      // Nobody has read the request: it can be sent elsewhere.
+      const isUnread = isUnproven || (error as NodeJS.ErrnoException).code === "ECONNREFUSED";
+      if (isUnread && this.#move()) return this.#fetch(path, request, onAnswer);
+      throw isUnproven ? unproven(this.url, error) : unreachable(this.url, error);
     }
-    if (response.ok) return response;
+    onAnswer?.(response.headers);
+    if (response.statusCode! < 300) return response;
     throw await refusal(this.url, response);
   }
+
+  /** Whether the server is elsewhere by now. */
+  #move(): boolean {
+    const found = this.#locate();
+    const url = found === null ? this.#url : plainAddress(found);
+    const hasMoved = url !== this.#url;
+    this.#url = url;
+    return hasMoved;
+  }
+}
+
+/** The name may lead to two addresses, and a server proves itself at one. */
+function plainAddress(url: string): string {
+  return url.replace(/\/+$/, "").replace(/^http:\/\/localhost(?=$|:)/i, "http://127.0.0.1");
 }
 
 function unreachable(url: string, cause: unknown): ServerError {
@@ -144,12 +189,37 @@ function unreachable(url: string, cause: unknown): ServerError {
   return Object.assign(new ServerError({ code: "SERVER_UNREACHABLE", status: 0, detail }), { cause });
 }
 
-async function refusal(url: string, response: Response): Promise<ServerError> {
-  const isProblem = response.headers.get("content-type")?.startsWith("application/problem+json") === true;
-  const found = isProblem ? ((await response.json().catch(() => null)) as Problem | null) : null;
-  if (found && typeof found.code === "string" && typeof found.detail === "string") return new ServerError(found);
-  const detail = `${url} answered with status ${response.status}, which is not from a Holdfast server. Nothing was touched. Check the address.`;
-  return new ServerError({ code: "SERVER_UNKNOWN", status: response.status, detail });
+/** In our own words: nobody knows who it is. */
+function unproven(url: string, { status }: UnprovenError): ServerError {
+  if (status === 401) {
+    const detail = `The token is not one of the server's at ${url}. Nothing was touched. "holdfast serve --show-token" shows it.`;
+    return new ServerError({ code: "TOKEN_MISSING", status, detail });
+  }
+  if (status !== 0 && status !== 421 && status !== 204) return unknown(url, status);
+  const why = `What listens at ${url} did not prove that it is your server, so the token was not sent. Nothing was touched.`;
+  const detail = `${why} Another user's program may listen there. If it is your server, behind a proxy or a tunnel, start it with --allow-host ${new URL(url).host}, or use HTTPS.`;
+  return new ServerError({ code: "SERVER_UNPROVEN", status, detail });
+}
+
+function unknown(url: string, status: number): ServerError {
+  const detail = `${url} answered with status ${status}, which is not from a Holdfast server of this version. Nothing was touched. Check the address.`;
+  return new ServerError({ code: "SERVER_UNKNOWN", status, detail });
+}
+
+async function refusal(url: string, response: IncomingMessage): Promise<ServerError> {
+  const isProblem = response.headers["content-type"]?.startsWith("application/problem+json") === true;
+  const found = problemIn(await text(response).catch(() => ""));
+  return isProblem && found ? new ServerError(found) : unknown(url, response.statusCode!);
+}
+
+function problemIn(answer: string): Problem | null {
+  try {
+    const found = JSON.parse(answer) as Problem | null;
+    return found && typeof found.code === "string" && typeof found.detail === "string" ? found : null;
+  } catch (error) {
+    if (error instanceof SyntaxError) return null;
+    throw error;
+  }
 }
 
 function addressOf(

@@ -1,9 +1,10 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import type { ApprovalAnswer, Chat, ChatEvent, ChatState, Mode, PromptImage } from "../contract/host.ts";
 import type { Item } from "../contract/item.ts";
-import type { StateEvent, TextEvent } from "../schemas/events.ts";
+import { POSITION, type StateEvent, type TextEvent } from "../schemas/events.ts";
+import type { OperationId } from "../schemas/operations.ts";
 import { applyState, applyText, isNewer, isSameSeries, itemEvents } from "./chat-mirror.ts";
-import { type HoldfastClient, ServerError } from "./client.ts";
+import { type CallInput, type CallOutput, type HoldfastClient, ServerError } from "./client.ts";
 import type { ServerEvent } from "./event-source.ts";
 
 const PAGE_ITEMS = 2000;
@@ -30,8 +31,14 @@ export class RemoteChat implements Chat {
   /** The last turn whose end the listeners know. */
   #announced = 0;
   #missed: NodeJS.Timeout | undefined;
-  /** Called when the mirror shows that a turn has begun, or was filled again. */
-  readonly #onBegun = new Set<() => void>();
+  /** How much of what the server announces is shown here. */
+  #position: string | null = null;
+  /** How often everything was shown again. */
+  #wholes = 0;
+  /** Called after each change of what is shown. */
+  readonly #onShown = new Set<() => void>();
+  /** What was called without waiting for it. */
+  #unawaited: Promise<unknown> = Promise.resolve();
   #isConnected = true;
 
   private constructor(client: HoldfastClient, state: ChatState, onClosed: () => void) {
@@ -64,97 +71,108 @@ export class RemoteChat implements Chat {
   }
 
   async settled(): Promise<void> {
-    const isSettled = (): boolean =>
-      this.#ending.signal.aborted || this.#state.status !== "running" || this.#state.asks.length > 0;
-    if (isSettled()) return;
-    const { promise, resolve } = Promise.withResolvers<void>();
-    const unsubscribe = this.subscribe(() => isSettled() && resolve());
-    this.#ending.signal.addEventListener("abort", () => resolve(), { once: true });
-    await promise;
-    unsubscribe();
+    await this.#until(() => !this.#state.isBusy || this.#state.asks.length > 0);
   }
 
   async prompt(text: string, images: readonly PromptImage[] = []): Promise<"started" | "queued"> {
     const body = { text, images: images.map((image) => ({ ...image })) };
-    const call = this.#client.call("startTurn", { params: { id: this.id }, body });
-    const { outcome } = await this.#begun(call, (answer) => answer.outcome === "started");
-    return outcome;
-  }
-
-  /**
-   * The answer to a request that may start a turn. The server answers by another connection than the one it reports on:
-   * the answer counts when the report has come, or else `settled` would see a chat in which nothing runs yet.
-   */
-  async #begun<T>(call: Promise<T>, isStarted: (answer: T) => boolean): Promise<T> {
-    const { promise, resolve } = Promise.withResolvers<void>();
-    const { signal } = this.#ending;
-    this.#onBegun.add(resolve);
-    signal.addEventListener("abort", () => resolve(), { once: true });
-    try {
-      const answer = await call;
-      if (isStarted(answer) && !signal.aborted) await promise;
-      return answer;
-    } finally {
-      this.#onBegun.delete(resolve);
-    }
+    return (await this.#call("startTurn", { params: { id: this.id }, body })).outcome;
   }
 
   async withdraw(queued: string): Promise<void> {
-    await this.#client.call("withdrawPrompt", { params: { id: this.id, item: queued } });
+    await this.#call("withdrawPrompt", { params: { id: this.id, item: queued } });
   }
 
   async finish({ processes = "wait" }: { readonly processes?: "wait" | "stop" } = {}): Promise<void> {
-    const call = this.#client.call("finishTurn", { params: { id: this.id }, body: { processes } });
-    await this.#begun(call, () => true);
+    await this.#call("finishTurn", { params: { id: this.id }, body: { processes } });
   }
 
   leave(): void {
-    this.#inBackground(this.#client.call("leaveTurn", { params: { id: this.id } }));
+    this.#inBackground(this.#call("leaveTurn", { params: { id: this.id } }));
   }
 
   async stop(): Promise<void> {
-    await this.#client.call("stopTurn", { params: { id: this.id } });
+    await this.#call("stopTurn", { params: { id: this.id } });
   }
 
   async resumeQueue(): Promise<void> {
-    await this.#client.call("resumeQueue", { params: { id: this.id } });
+    await this.#call("resumeQueue", { params: { id: this.id } });
   }
 
   async answer(call: string, answer: ApprovalAnswer, reason?: string): Promise<void> {
     const digest = this.#state.asks.find((ask) => ask.call === call)?.digest;
-    await this.#client.call("answerPermission", {
+    await this.#call("answerPermission", {
       params: { id: this.id },
       body: { call, answer, ...(reason === undefined ? {} : { reason }), ...(digest === undefined ? {} : { digest }) },
     });
   }
 
   async setModel(model: string): Promise<void> {
-    await this.#client.call("changeSession", { params: { id: this.id }, body: { model } });
+    await this.#call("changeSession", { params: { id: this.id }, body: { model } });
   }
 
   setMode(mode: Mode): void {
-    this.#inBackground(this.#client.call("changeSession", { params: { id: this.id }, body: { mode } }));
+    this.#inBackground(this.#call("changeSession", { params: { id: this.id }, body: { mode } }));
   }
 
   async compact(): Promise<void> {
-    await this.#client.call("compact", { params: { id: this.id } });
+    await this.#call("compact", { params: { id: this.id } });
   }
 
   async clear(): Promise<void> {
-    await this.#client.call("clear", { params: { id: this.id } });
+    await this.#call("clear", { params: { id: this.id } });
   }
 
   async undo(): Promise<void> {
-    await this.#client.call("undo", { params: { id: this.id } });
+    await this.#call("undo", { params: { id: this.id } });
   }
 
   async rewind(message: string): Promise<string> {
-    const { prompt } = await this.#client.call("rewind", { params: { id: this.id }, body: { message } });
-    return prompt;
+    return (await this.#call("rewind", { params: { id: this.id }, body: { message } })).prompt;
   }
 
   async rename(title: string): Promise<void> {
-    await this.#client.call("changeSession", { params: { id: this.id }, body: { title } });
+    await this.#call("changeSession", { params: { id: this.id }, body: { title } });
+  }
+
+  /**
+   * Calls the server. It answers by another connection than the one it reports on: the answer, or the refusal, counts
+   * when the mirror shows what the request did. Calls come after those that nobody waited for.
+   */
+  async #call<Id extends OperationId>(id: Id, input: CallInput<Id>): Promise<CallOutput<Id>> {
+    await this.#unawaited;
+    if (this.#ending.signal.aborted)
+      throw new ServerError({ code: "SESSION_CLOSED", status: 0, detail: "This chat is closed. Nothing was sent." });
+    let position: string | null = null;
+    const wholes = this.#wholes;
+    try {
+      return await this.#client.call(id, input, (headers) => {
+        position = (headers[POSITION] as string | undefined) ?? null;
+      });
+    } finally {
+      const wanted = position;
+      // After the server was restarted, or has opened the session again, the whole state shows it.
+      if (wanted !== null)
+        await this.#until(
+          () => !isNewer(wanted, this.#position) || (this.#wholes > wholes && !isSameSeries(wanted, this.#position)),
+        );
+    }
+  }
+
+  /** Also resolves when the chat is closed, or the server cannot show it any more. */
+  async #until(isSo: () => boolean): Promise<void> {
+    const { signal } = this.#ending;
+    const isOver = (): boolean => signal.aborted || isSo();
+    if (isOver()) return;
+    const { promise, resolve } = Promise.withResolvers<void>();
+    const look = (): void => {
+      if (isOver()) resolve();
+    };
+    this.#onShown.add(look);
+    signal.addEventListener("abort", look, { once: true });
+    await promise;
+    this.#onShown.delete(look);
+    signal.removeEventListener("abort", look);
   }
 
   /** Ends the connection. The server keeps the session, and its turn goes on. */
@@ -235,7 +253,6 @@ export class RemoteChat implements Chat {
             detail: "The session was deleted. It is in the trash.",
           }),
         );
-        this.#ending.abort();
         return;
       default:
         return;
@@ -246,26 +263,36 @@ export class RemoteChat implements Chat {
     if (!event.whole) {
       const { items, ...rest } = event;
       const isNew = items !== undefined && isNewer(event.version, this.#version);
-      if (isNew && !isSameSeries(event.version, this.#version)) return;
+      if (isNew && !isSameSeries(event.version, this.#version)) return this.#reach(event);
       if (isNew) this.#version = event.version;
       const { state, events } = applyState(this.#state, isNew ? event : (rest as StateEvent));
       this.#announced = Math.max(this.#announced, event.turn ?? 0);
       this.#show(state, events);
+      this.#reach(event);
       return;
     }
     const before = this.#state;
     if (this.#version !== event.version) await this.#readItems();
     const { state } = applyState(this.#state, event);
     const added = itemEvents(before.items, this.#state.items.slice(-100));
-    const events: ChatEvent[] = [...added, { type: "changed" }];
+    // Questions that were asked while there was no connection. Those that were answered meanwhile are not in the state.
+    const known = new Set(before.asks.map(({ digest }) => digest));
+    const asked = state.asks.filter(({ digest }) => !known.has(digest));
+    const asking = asked.map((ask): ChatEvent => ({ type: "permission.asked", ask }));
+    const events: ChatEvent[] = [...added, { type: "changed" }, ...asking];
     if (!this.#isConnected) {
       this.#isConnected = true;
       events.push({ type: "notice", level: "info", text: "Connected to the server again. Nothing was lost." });
     }
     this.#show(state, this.#version === null ? [] : events);
-    // It was connected again: whatever was started meanwhile is in it, or has ended.
-    this.#tellBegun();
+    this.#wholes += 1;
+    this.#reach(event);
     this.#ready.resolve();
+  }
+
+  #reach({ position }: StateEvent): void {
+    this.#position = position;
+    for (const look of [...this.#onShown]) look();
   }
 
   /** Reads all items. What changes meanwhile comes as events, and counts from the version that was read. */
@@ -296,7 +323,6 @@ export class RemoteChat implements Chat {
       this.#announced = turn;
       const known = outcome === "aborted" || outcome === "failed" ? outcome : "completed";
       const who = typeof by === "string" ? { by } : {};
-      this.#tellBegun();
       this.#emit({ type: "turn.ended", outcome: known, denied: 0, ...who });
     }, MISSED_MS);
   }
@@ -311,25 +337,19 @@ export class RemoteChat implements Chat {
 
   #fail(error: Error & { readonly code?: string }): void {
     const failure = { code: error.code ?? "UNEXPECTED", message: error.message };
-    this.#show({ ...this.#state, status: "idle", live: null, failure }, [{ type: "changed" }]);
-    this.#tellBegun();
-  }
-
-  #tellBegun(): void {
-    for (const tell of this.#onBegun) tell();
+    this.#show({ ...this.#state, status: "idle", isBusy: false, asks: [], live: null, failure }, [{ type: "changed" }]);
+    this.#ending.abort();
+    // It can be opened again.
+    this.#onClosed();
   }
 
   #show(state: ChatState, events: readonly ChatEvent[]): void {
-    const wasRunning = this.#state.status === "running";
     this.#state = state;
-    // A short turn may be over before it was seen to run. The end of one that was seen says nothing about the next.
-    if (!wasRunning && (state.status === "running" || events.some(({ type }) => type === "turn.ended")))
-      this.#tellBegun();
     for (const event of events) this.#emit(event);
   }
 
   #inBackground(work: Promise<unknown>): void {
-    work.catch((error: unknown) => {
+    this.#unawaited = work.catch((error: unknown) => {
       const text = error instanceof Error ? error.message : String(error);
       this.#emit({ type: "notice", level: "warning", text });
     });
@@ -346,7 +366,8 @@ export class RemoteChat implements Chat {
   }
 }
 
-/** Trying again would not help. */
+/** Trying again would not help. The server may come back where something else answers now, or elsewhere. */
 function isFinal(error: Error): boolean {
+  if (error instanceof ServerError && /^SERVER_(?:UNPROVEN|UNKNOWN)$/.test(error.code)) return false;
   return error instanceof ServerError && error.status >= 400 && error.status < 500;
 }

@@ -92,7 +92,10 @@ export interface Chat {
    * throws does not affect the others.
    */
   subscribe(listener: (event: ChatEvent) => void): () => void;
-  /** Resolves when no turn is running, or the chat waits for a person. A stop or failure may leave prompts queued. */
+  /**
+   * Resolves when the chat is not busy, or a person is asked. A stop or failure may leave prompts queued. After each
+   * call of this chat, `state` shows what the call did.
+   */
   settled(): Promise<void>;
   /**
    * Starts a turn, or queues the prompt while one is running. Durable when it resolves (P1). Replaces an interrupted
@@ -103,7 +106,7 @@ export interface Chat {
   withdraw(queued: string): Promise<void>;
   /** Finishes the interrupted turn, after waiting for tool processes that are still running, or stopping them. */
   finish(options?: { readonly processes?: "wait" | "stop" }): Promise<void>;
-  /** Leaves the interrupted turn as it is; the next prompt tells the model what happened. */
+  /** Leaves the interrupted turn as it is; the next prompt tells the model what happened. Comes before later calls. */
   leave(): void;
   /**
    * Stops the running turn or compaction; keeps what the turn produced (C11, C12). Queued prompts wait until the next
@@ -114,7 +117,8 @@ export interface Chat {
   resumeQueue(): Promise<void>;
   /**
    * Answers a call that waits for permission. `always` and `project` also add `rule`: for the rest of the session, or
-   * for this project. The model is told the reason of a denial.
+   * for this project. The model is told the reason of a denial. The first answer counts: a later one is refused with
+   * ALREADY_ANSWERED, and one to a call that is not waiting with CALL_UNKNOWN.
    */
   answer(call: string, answer: ApprovalAnswer, reason?: string): Promise<void>;
   setModel(model: string): Promise<void>;
@@ -139,6 +143,11 @@ export interface ChatState {
   /** `provider/name` */
   readonly model: string;
   readonly status: "idle" | "running" | "waiting" | "interrupted";
+  /**
+   * Something is under way, or follows by itself: a turn, also while a person is asked, the next queued prompt, a
+   * compaction. `settled` waits for its end.
+   */
+  readonly isBusy: boolean;
   /** What lists say about the last turn while no turn is running; null if it completed. */
   readonly unfinished: "interrupted" | "waiting" | null;
   /** What the agent may do beyond the rules. */

@@ -18,6 +18,8 @@ export interface ServedHost extends Host {
   said(message: unknown, dialect: string): SaidShown;
   /** What a call changes in a file; null if it changes none. */
   changeOf(call: CallItem): FileChange | null;
+  /** Replaces the credentials in the texts of any value, as an export can. The same value if there are none. */
+  redact<T>(value: T): T;
   /** Throws CommandError for an unknown format. */
   exportAs(id: string, format: string, redact: boolean): AsyncIterable<string>;
   /** Kept with what this user has allowed, outside the journal: a journal from elsewhere must not start turns. */

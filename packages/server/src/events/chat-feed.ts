@@ -17,19 +17,12 @@ export interface Piece {
   readonly json: string;
 }
 
-/** How an open question was answered. */
-export interface Answered {
-  readonly allowed: boolean;
-  readonly by: string;
-}
-
 type Run = TextEvent;
 type Shown = Omit<ChatState, "items" | "live">;
 
 const NOTHING: LiveAnswer = { text: "", reasoning: "", calls: [] };
-/** While a turn runs, changes that no event announces are noticed this often. */
+/** While the chat is busy, changes that no event announces are noticed this often. */
 const TICK_MS = 50;
-const ANSWERED_MAX = 1000;
 
 let feeds = 0;
 
@@ -40,16 +33,19 @@ let feeds = 0;
 export class ChatFeed {
   readonly chat: Chat;
   readonly #listeners = new Set<FeedListener>();
+  readonly #closing: (() => void)[] = [];
   readonly #unsubscribe: () => void;
   readonly #name = `${process.pid.toString(36)}-${(feeds++).toString(36)}-${Date.now().toString(36)}`;
-  readonly #answered = new Map<string, Answered>();
   readonly #json = new Map<keyof Shown, string>();
   #seen: ChatState;
   /** Counts the changes of the items, so that a client can tell whether a range it read shows a change already. */
   #version = 0;
+  /** Counts the announcements. */
+  #position = 0;
   #answers = 0;
   #runs: Run[] = [];
   #tick: NodeJS.Timeout | null = null;
+  #isClosed = false;
 
   constructor(chat: Chat) {
     this.chat = chat;
@@ -74,9 +70,10 @@ export class ChatFeed {
     return `${this.#name}.${this.#version}`;
   }
 
-  /** How this question was answered; undefined if it was not, or long ago. */
-  answered(call: string): Answered | undefined {
-    return this.#answered.get(call);
+  /** Names what has been announced. */
+  get position(): string {
+    this.sync();
+    return `${this.#name}.${this.#position}`;
   }
 
   follow(listener: FeedListener): () => void {
@@ -85,12 +82,17 @@ export class ChatFeed {
     return () => this.#listeners.delete(listener);
   }
 
+  /** Calls the listener when the feed is closed. */
+  onClose(listener: () => void): void {
+    this.#closing.push(listener);
+  }
+
   /** The whole state, as the JSON of a `state` event. */
   whole(): string {
     this.sync();
     const { items, live: _live, ...shown } = this.#seen;
     const state = { ...shown, count: items.length, ...(this.#seen.live ? {} : { live: null }) };
-    return JSON.stringify({ whole: true, version: this.version, state });
+    return JSON.stringify({ whole: true, version: this.version, position: this.position, state });
   }
 
   /** What is live now, after a position in the same answer, or from its start. */
@@ -104,8 +106,10 @@ export class ChatFeed {
   }
 
   close(): void {
+    for (const listener of this.#closing.splice(0)) listener();
     this.#unsubscribe();
-    if (this.#tick) clearInterval(this.#tick);
+    this.#isClosed = true;
+    this.#pace();
     for (const listener of [...this.#listeners]) listener.closed();
     this.#listeners.clear();
   }
@@ -136,10 +140,12 @@ export class ChatFeed {
     const turn = event?.type === "turn.ended" ? { turn: now.items.at(-1)?.turn ?? 0 } : {};
     const said = event && !isShownOtherwise(event) ? { event, ...turn } : {};
     if (Object.keys(change).length === 0 && !items && !("event" in said)) return;
+    this.#position++;
     if (this.#listeners.size === 0) return;
     const json = JSON.stringify({
       whole: false,
       version: this.version,
+      position: `${this.#name}.${this.#position}`,
       state: change,
       ...(items ? { items } : {}),
       ...said,
@@ -148,14 +154,14 @@ export class ChatFeed {
   }
 
   #hear(event: ChatEvent): void {
-    if (event.type === "permission.answered") {
-      this.#answered.set(event.call, { allowed: event.allowed, by: event.by });
-      const [oldest] = this.#answered.keys();
-      if (this.#answered.size > ANSWERED_MAX) this.#answered.delete(oldest!);
-    }
-    // A later call may have the same id.
-    if (event.type === "permission.asked") this.#answered.delete(event.ask.call);
     this.sync(event);
+    this.#pace();
+    // Whether the chat goes on is known as soon as this is handled. Nobody need wait for the next look.
+    if (event.type === "turn.ended") setImmediate(() => this.#look());
+  }
+
+  #look(): void {
+    this.sync();
     this.#pace();
   }
 
@@ -164,10 +170,10 @@ export class ChatFeed {
   }
 
   #pace(): void {
-    const isBusy = this.#seen.status === "running";
+    const isBusy = this.#seen.isBusy && !this.#isClosed;
     if (isBusy === (this.#tick !== null)) return;
     if (this.#tick) clearInterval(this.#tick);
-    this.#tick = isBusy ? setInterval(() => this.sync(), TICK_MS).unref() : null;
+    this.#tick = isBusy ? setInterval(() => this.#look(), TICK_MS).unref() : null;
   }
 
   /** Announces what was added to the live answer. */

@@ -4,7 +4,7 @@ import { type EventStream, eventText } from "./event-stream.ts";
 import { type RecordHub, type SentRecord, START } from "./record-hub.ts";
 
 export interface Followed {
-  readonly hub: RecordHub;
+  readonly hub: Pick<RecordHub, "cursor" | "after" | "tail" | "since">;
   /** The feed while this server has the session open. */
   feed(): ChatFeed | null;
   /** Calls the listener when that changes. */
@@ -61,7 +61,7 @@ export async function followSession(
 
 async function sendRecords(
   stream: EventStream,
-  hub: RecordHub,
+  hub: Followed["hub"],
   live: LiveSender,
   isBrief: boolean,
 ): Promise<"current" | "deleted" | "stopped" | "start over"> {

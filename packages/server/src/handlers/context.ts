@@ -1,5 +1,6 @@
 import type { HttpBindings } from "@hono/node-server";
 import type { Context } from "hono";
+import type { AllowedNames } from "../access/check-request.ts";
 import type { Caller, Credentials } from "../access/credentials.ts";
 import type { Hosting } from "../hosting/hosting.ts";
 import type { Histories } from "../reading/histories.ts";
@@ -17,6 +18,7 @@ export interface Served {
   readonly version: string;
   readonly facts: { readonly model: string; readonly cwd: string };
   readonly cookieName: () => string;
+  readonly allowed: AllowedNames;
 }
 
 export interface RequestContext extends Served {

@@ -35,7 +35,9 @@ export const readingHandlers: Handlers<
   },
   getTimeline: async ({ params: { id }, query: { from, to, buckets } }, { hosting, histories }) => {
     const { timeline } = await histories.of(id);
-    const isOpen = (await hosting.host.sessions.holder(id)) !== null;
+    const { holder, interruption } = (await hosting.reading(id)).reading;
+    // Somebody may have opened the session of a writer that was killed, and not have continued it.
+    const isOpen = holder !== null && interruption?.how.kind !== "killed";
     const { first, last, lanes } = timeline;
     const window = {
       fromMs: from === undefined ? Number.NEGATIVE_INFINITY : Date.parse(from),
@@ -101,7 +103,7 @@ export const readingHandlers: Handlers<
   followEvents: async ({ params: { id }, query: { after, records } }, context) => {
     // It would stay open, and never send anything.
     if (context.c.req.method === "HEAD") throw refuse("METHOD_REFUSED", "Follow the events with GET.");
-    const opened = context.streams.reserve();
+    const opened = context.streams.reserve(context.caller!);
     try {
       const followed = await context.hosting.followed(id);
       const position = positionOf(context.c.req.header("last-event-id") ?? after, followed.hub.cursor);
@@ -155,7 +157,6 @@ async function itemsOf(
   return { items: itemsIn(hosting.host, reading), cursor, version: null };
 }
 
-const replacedKnown = new WeakMap<object, readonly Item[]>();
 const REPLACED = "replaced: the model no longer sees this";
 
 /** A conversation that was replaced, as people read it. Throws EPOCH_UNKNOWN. */
@@ -171,10 +172,7 @@ async function replacedItems(
       `No replaced conversation of this session ends with record ${until}. Nothing is lost: \`/sessions/${id}/epochs\` lists those that there are.`,
       { until },
     );
-  const items =
-    replacedKnown.get(reading) ??
-    hosting.host.items(reading).map((item) => ({ ...item, aside: item.aside ?? REPLACED }));
-  replacedKnown.set(reading, items);
+  const items = itemsIn(hosting.host, reading).map((item) => ({ ...item, aside: item.aside ?? REPLACED }));
   return { items, cursor: null, version: null };
 }
 

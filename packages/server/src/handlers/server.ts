@@ -1,10 +1,15 @@
+import { isOwnAddress } from "../access/check-request.ts";
 import { refuse } from "../access/request-error.ts";
 import { openApiDocument } from "../openapi/document.ts";
+import { PROOF_HEADER } from "../proof/proof.ts";
 import type { Handlers, RequestContext } from "./context.ts";
+
+let document: object | null = null;
 
 export const serverHandlers: Handlers<
   | "getServer"
   | "getOpenApi"
+  | "proveServer"
   | "exchangeToken"
   | "forgetCookie"
   | "listAllShares"
@@ -29,7 +34,24 @@ export const serverHandlers: Handlers<
       },
     };
   },
-  getOpenApi: (_input, { version }) => ({ status: 200, body: openApiDocument(version) }),
+  getOpenApi: (_input, { version }) => {
+    // Anybody may ask for it, and it takes a while to make.
+    document ??= openApiDocument(version);
+    return { status: 200, body: document };
+  },
+  proveServer: ({ query: { nonce, client } }, { c, credentials, allowed }) => {
+    // Every request has one, or is refused.
+    const address = c.req.header("host")!.toLowerCase();
+    if (!isOwnAddress(address, c.env.incoming.socket, allowed.hosts))
+      throw refuse(
+        "HOST_REFUSED",
+        "The server does not listen at the address that you wanted to reach. Nothing was touched. If a proxy or a tunnel leads there, start the server with --allow-host and that address.",
+      );
+    const proof = credentials.prove(nonce, client, address);
+    if (proof === null) throw refuse("TOKEN_MISSING", WRONG_TOKEN);
+    c.header(PROOF_HEADER, proof);
+    return { status: 204 };
+  },
   exchangeToken: ({ body: { token } }, context) => {
     const cookie = context.credentials.cookieFor(token);
     if (cookie === null) throw refuse("TOKEN_MISSING", WRONG_TOKEN);
@@ -45,9 +67,9 @@ export const serverHandlers: Handlers<
     await assertExists(id, hosting);
     return { status: 200, body: { shares: credentials.shares(id) } };
   },
-  createShare: async ({ params: { id }, body: { expiresAt } }, { credentials, hosting }) => {
+  createShare: async ({ params: { id }, body: { expiresAt, redact } }, { credentials, hosting }) => {
     await assertExists(id, hosting);
-    return { status: 201, body: credentials.share(id, expiresAt ?? null) };
+    return { status: 201, body: credentials.share(id, expiresAt ?? null, redact === true) };
   },
   removeShare: ({ params: { id, share } }, { credentials, streams }) => {
     credentials.unshare(id, share);

@@ -4,14 +4,22 @@ import type { EventStream } from "../events/event-stream.ts";
 
 type Stream = Pick<EventStream, "signal" | "waitingBytes" | "end">;
 
+function tooMany(who: string, max: number): Error {
+  const message = `${who} ${max} open event streams, and no more are accepted. Nothing was lost: try again, or close some clients.`;
+  return refuse("TOO_MANY_STREAMS", message, { max });
+}
+
 /** The open event streams, who reads them, and how many there may be. */
 export class Streams {
   readonly #max: number;
+  readonly #perShare: number;
   readonly #open = new Map<Stream, Caller>();
-  #reserved = 0;
+  readonly #reserved = new Set<{ readonly caller: Caller }>();
 
-  constructor(max: number) {
+  /** `perShare`: how many a read-only token may have. All of them together may have half. */
+  constructor(max: number, perShare: number) {
     this.#max = max;
+    this.#perShare = perShare;
   }
 
   get count(): number {
@@ -24,19 +32,20 @@ export class Streams {
   }
 
   /** Throws TOO_MANY_STREAMS. Call the returned function when the stream is open, or never will be. */
-  reserve(): () => void {
-    if (this.#open.size + this.#reserved >= this.#max)
-      throw refuse(
-        "TOO_MANY_STREAMS",
-        `The server has ${this.#max} open event streams and accepts no more. Nothing was lost: try again, or close some clients.`,
-        { max: this.#max },
-      );
-    this.#reserved++;
-    let isHeld = true;
-    return () => {
-      if (isHeld) this.#reserved--;
-      isHeld = false;
-    };
+  reserve(caller: Caller): () => void {
+    const callers = [...this.#open.values(), ...[...this.#reserved].map((one) => one.caller)];
+    if (callers.length >= this.#max) throw tooMany("The server has", this.#max);
+    if (caller.access === "read") {
+      const readers = callers.filter(({ access }) => access === "read");
+      const own = readers.filter((one) => one.access === "read" && one.share === caller.share);
+      if (own.length >= this.#perShare) throw tooMany("This read-only token has", this.#perShare);
+      // A reader must not keep the owner out.
+      const half = Math.floor(this.#max / 2);
+      if (readers.length >= half) throw tooMany("Read-only tokens have", half);
+    }
+    const reserved = { caller };
+    this.#reserved.add(reserved);
+    return () => this.#reserved.delete(reserved);
   }
 
   add(stream: Stream, caller: Caller): void {

@@ -62,19 +62,8 @@ export const turnHandlers: Handlers<
     return hosting.use(id, (chat) => ({ status: 200, body: { asks: chat.state.asks } }));
   },
   answerPermission: ({ params: { id }, body: { call, answer, reason, digest } }, { hosting }) =>
-    hosting.use(id, async (chat, feed) => {
-      const before = feed.answered(call);
+    hosting.use(id, async (chat) => {
       const ask = chat.state.asks.find((one) => one.call === call);
-      if (!ask && before) {
-        const how = before.allowed ? "allowed" : "denied";
-        throw refuse(
-          "ALREADY_ANSWERED",
-          `This call was already ${how}. The first answer counts; yours changed nothing.`,
-          {
-            ...before,
-          },
-        );
-      }
       if (ask && digest !== undefined && digest !== ask.digest)
         throw refuse(
           "ALREADY_ANSWERED",

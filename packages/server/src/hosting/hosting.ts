@@ -68,11 +68,11 @@ export class Hosting {
   }
 
   /** Does something with a session that is open in this server; opens it if necessary. */
-  async use<T>(id: string, work: (chat: Chat, feed: ChatFeed) => T | Promise<T>, options?: ChatOptions): Promise<T> {
+  async use<T>(id: string, work: (chat: Chat) => T | Promise<T>, options?: ChatOptions): Promise<T> {
     const open = await this.#opened(id, options);
     open.uses++;
     try {
-      const result = await work(open.chat, open.feed);
+      const result = await work(open.chat);
       open.feed.sync();
       return result;
     } finally {

@@ -1,8 +1,9 @@
+import type { Socket } from "node:net";
 import type { HttpBindings } from "@hono/node-server";
 import { type Context, Hono, type MiddlewareHandler } from "hono";
 import { bodyLimit } from "hono/body-limit";
 import type { z } from "zod";
-import { type AllowedNames, checkRequest } from "../access/check-request.ts";
+import { checkRequest } from "../access/check-request.ts";
 import type { Caller } from "../access/credentials.ts";
 import { problemOf } from "../access/problem-of.ts";
 import { refuse } from "../access/request-error.ts";
@@ -12,16 +13,22 @@ import { recorderHandlers } from "../handlers/recorder.ts";
 import { serverHandlers, WRONG_TOKEN } from "../handlers/server.ts";
 import { sessionHandlers } from "../handlers/sessions.ts";
 import { turnHandlers } from "../handlers/turns.ts";
+import { redactAnswer } from "../hosting/redacted-view.ts";
 import { recordingId } from "../recorder/recorder.ts";
+import { POSITION } from "../schemas/events.ts";
 import type { Operation } from "../schemas/operation.ts";
 import { type OperationId, operations } from "../schemas/operations.ts";
 import type { PageFile } from "./page-files.ts";
-import { FORWARDED, type Peers } from "./peers.ts";
+import { FORWARDED, type Peers, REDACTED } from "./peers.ts";
+import { ReaderLanes } from "./reader-lanes.ts";
 
 export interface AppOptions extends Served {
-  readonly allowed: AllowedNames;
   readonly bodyBytesMax: number;
+  /** A request with a valid token came over this connection. */
+  readonly onCaller: (socket: Socket, caller: Caller) => void;
   readonly page: ReadonlyMap<string, PageFile>;
+  /** In place of the sessions, for readers who may not see credentials: they reach only what reads. */
+  readonly redacted: Pick<Served, "hosting" | "histories">;
   readonly peers: Peers;
   /** One line for each request, without its query, headers and body. */
   readonly log: (line: RequestLine) => void;
@@ -61,6 +68,7 @@ const HEADERS: Readonly<Record<string, string>> = {
 export function makeApp(options: AppOptions): Hono<Env> {
   const { allowed, bodyBytesMax, page, log } = options;
   const app = new Hono<Env>();
+  const readers = new ReaderLanes();
 
   app.use(async (c, next) => {
     const start = performance.now();
@@ -95,26 +103,43 @@ export function makeApp(options: AppOptions): Hono<Env> {
     const { credentials } = options;
     const caller = token !== null ? credentials.byToken(token) : firstOf(cookies, (one) => credentials.byCookie(one));
     c.set("caller" as never, caller as never);
+    if (caller) options.onCaller(c.env.incoming.socket, caller);
     allowOrigin(c, allowed.origins);
     if (c.req.method === "OPTIONS") return c.body(null, 204);
     await next();
   });
   for (const [id, operation] of Object.entries<Operation>(operations)) {
     // Who may not do it sends no body, either: it is not read before that is known.
-    const admit: MiddlewareHandler<Env> = (c, next) => {
+    const admit: MiddlewareHandler<Env> = async (c, next) => {
       assertAccess(operation, { ...options, c, caller: callerOf(c) });
-      return next();
+      await next();
+      // A client that mirrors the session knows from it whether it has heard what this request did, or failed to do.
+      const feed = options.hosting.feed(c.req.param("id") ?? "");
+      if (feed && id !== "followEvents") c.header(POSITION, feed.position);
+    };
+    // A stream lasts; there is a limit of its own for those.
+    const line: MiddlewareHandler<Env> = async (c, next) => {
+      const caller = callerOf(c);
+      if (caller?.access !== "read" || id === "followEvents") return next();
+      const leave = await readers.enter(caller.share);
+      try {
+        await next();
+      } finally {
+        leave();
+      }
     };
     const limit = limitBody(operation.access === "open" ? OPEN_BODY_BYTES_MAX : bodyBytesMax);
-    app.on(operation.method.toUpperCase(), operation.path, admit, limit, async (c) => {
-      const context = { ...options, c, caller: callerOf(c) };
+    app.on(operation.method.toUpperCase(), operation.path, admit, line, limit, async (c) => {
+      const isRedacted = isForRedacted(c);
+      const context = { ...options, ...(isRedacted ? options.redacted : {}), c, caller: callerOf(c) };
       const input = await readInput(operation, c);
       const handler = handlers[id as OperationId] as (input: unknown, context: RequestContext) => Promise<Answer>;
       const session = c.req.param("id") ?? keyedSession(id as OperationId, input.body);
       const answer = await answered(id as OperationId, session, context, () => handler(input, context));
       if ("response" in answer) return answer.response;
       if (answer.body === undefined) return c.body(null, answer.status as 204);
-      return c.json(answer.body, answer.status as 200);
+      const { host } = options.hosting;
+      return c.json(isRedacted ? redactAnswer(host, answer.body as object) : answer.body, answer.status as 200);
     });
   }
   app.get("*", (c, next) => {
@@ -175,11 +200,11 @@ async function passOn(
   id: OperationId,
   { c, peers, streams, caller }: RequestContext & Pick<AppOptions, "peers">,
 ): Promise<Response | null> {
-  if (id !== "followEvents") return peers.answer(c);
-  const opened = streams.reserve();
+  if (id !== "followEvents") return peers.answer(c, isForRedacted(c));
+  const opened = streams.reserve(caller!);
   const [ending, ended] = [new AbortController(), new AbortController()];
   try {
-    const response = await peers.answer(c, ending.signal);
+    const response = await peers.answer(c, isForRedacted(c), ending.signal);
     if (!response) return null;
     c.env.outgoing.once("close", () => ended.abort());
     streams.add({ signal: ended.signal, waitingBytes: 0, end: () => ending.abort() }, caller!);
@@ -240,6 +265,12 @@ function hasTag(list: string | undefined, tag: string): boolean {
 
 function callerOf(c: Context<Env>): Caller | null {
   return (c.var as { readonly caller?: Caller | null }).caller ?? null;
+}
+
+/** Whether the one who asks may not see credentials, here or at the server that passed the request on. */
+function isForRedacted(c: Context<Env>): boolean {
+  const caller = callerOf(c);
+  return caller?.access === "read" ? caller.redact === true : c.req.header(FORWARDED) === REDACTED;
 }
 
 function bearerIn(header: string | undefined): string | null {

@@ -15,6 +15,9 @@ export function asResponse(error: RequestError): Response {
   return new Response(JSON.stringify(problem), { status: problem.status, headers });
 }
 
+/** Time for the answer to arrive. A client that does not close its side then would keep the connection for ever. */
+const LINGER_MS = 2000;
+
 /** For `clientError` of Node's server: the connection is closed after the answer. */
 export function refuseConnection(error: NodeJS.ErrnoException, socket: Duplex): void {
   if (error.code === "ECONNRESET" || !socket.writable) {
@@ -31,6 +34,8 @@ export function refuseConnection(error: NodeJS.ErrnoException, socket: Duplex): 
     "Connection: close",
   ];
   socket.end(`${head.join("\r\n")}\r\n\r\n${body}`);
+  const linger = setTimeout(() => socket.destroy(), LINGER_MS).unref();
+  socket.once("close", () => clearTimeout(linger));
 }
 
 function reasonFor(code: string | undefined): RequestError {

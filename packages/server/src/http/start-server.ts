@@ -1,5 +1,5 @@
 import { createServer, type Server } from "node:http";
-import type { AddressInfo } from "node:net";
+import type { AddressInfo, Socket } from "node:net";
 import { getRequestListener, type HttpBindings } from "@hono/node-server";
 import { RESPONSE_ALREADY_SENT } from "@hono/node-server/utils/response";
 import type { AllowedNames } from "../access/check-request.ts";
@@ -8,10 +8,12 @@ import type { ServedHost } from "../contract/served-host.ts";
 import { Streams } from "../handlers/streams.ts";
 import { finishInterrupted } from "../hosting/finish-interrupted.ts";
 import { Hosting } from "../hosting/hosting.ts";
+import { redactedView } from "../hosting/redacted-view.ts";
 import { Histories } from "../reading/histories.ts";
 import { Recorder } from "../recorder/recorder.ts";
 import { makeApp, type RequestLine } from "./app.ts";
 import { asResponse, malformed, refuseConnection } from "./bad-requests.ts";
+import { Connections } from "./connections.ts";
 import { readPage } from "./page-files.ts";
 import { Peers } from "./peers.ts";
 
@@ -42,12 +44,16 @@ export interface ServerOptions {
 export interface ServerLimits {
   readonly bodyBytes: number;
   readonly streams: number;
+  /** Of these, read-only tokens may have half, and each of them this many. */
+  readonly streamsPerShare: number;
   readonly connections: number;
   readonly headerBytes: number;
   /** How long the headers of a request may take to arrive, and a connection may be open without one. */
   readonly headersMs: number;
   /** The same for a whole request. */
   readonly requestMs: number;
+  /** A client that has read nothing of an answer for this long is gone. */
+  readonly stuckMs: number;
   /** A session that nobody uses is closed after this time. */
   readonly idleMs: number;
   /** A session whose recorder is silent for this time is released. */
@@ -57,10 +63,12 @@ export interface ServerLimits {
 export const LIMITS: ServerLimits = {
   bodyBytes: 32 * 1024 * 1024,
   streams: 1000,
+  streamsPerShare: 100,
   connections: 2000,
   headerBytes: 16 * 1024,
   headersMs: 20_000,
   requestMs: 300_000,
+  stuckMs: 60_000,
   idleMs: 60_000,
   recorderIdleMs: 600_000,
 };
@@ -100,13 +108,19 @@ export async function startServer(options: ServerOptions): Promise<RunningServer
       JSON.parse((await Array.fromAsync(host.exportAs(id, dialect, false))).join("")) as readonly unknown[],
     onError: (error) => process.emitWarning(error as Error),
   });
-  const streams = new Streams(limits.streams);
+  const streams = new Streams(limits.streams, limits.streamsPerShare);
+  const connections = new Connections(limits.connections);
   const credentials = new Credentials(token, options.shares ?? sharesInMemory());
-  const sweep = setInterval(() => streams.endInvalid(credentials), SHARES_CHECKED_MS).unref();
+  const sweep = setInterval(() => {
+    streams.endInvalid(credentials);
+    connections.closeStuck(limits.stuckMs);
+  }, SHARES_CHECKED_MS).unref();
+  const view = redactedView(hosting) as Hosting;
   let bound = port;
   const app = makeApp({
     hosting,
     histories: new Histories(hosting),
+    redacted: { hosting: view, histories: new Histories(view) },
     recorder,
     streams,
     credentials,
@@ -116,6 +130,7 @@ export async function startServer(options: ServerOptions): Promise<RunningServer
     cookieName: () => `holdfast-${bound}`,
     allowed: { hosts: options.allowed?.hosts ?? [], origins: options.allowed?.origins ?? [] },
     bodyBytesMax: limits.bodyBytes,
+    onCaller: (socket, { access }) => connections.admit(socket, access),
     page: options.page === undefined ? new Map() : readPage(options.page),
     peers: new Peers(options.peers ?? [], token),
     log: options.log ?? (() => {}),
@@ -135,18 +150,23 @@ export async function startServer(options: ServerOptions): Promise<RunningServer
   const server = createServer(
     // A request without a Host is refused in our own words.
     { maxHeaderSize, headersTimeout, requestTimeout, connectionsCheckingInterval, requireHostHeader: false },
-    (incoming, outgoing) => void listener(incoming, outgoing),
+    (incoming, outgoing) => {
+      outgoing.once("close", connections.begin(incoming.socket));
+      void listener(incoming, outgoing);
+    },
   );
-  server.maxConnections = limits.connections;
+  server.on("connection", (socket: Socket) => connections.add(socket));
   server.on("clientError", refuseConnection);
   await listen(server, port, address);
-  bound = (server.address() as AddressInfo).port;
+  const at = server.address() as AddressInfo;
+  bound = at.port;
   void finishInterrupted(hosting).catch((error: unknown) => process.emitWarning(error as Error));
   let stopping: Promise<void> | null = null;
   return {
     address,
     port: bound,
-    url: `http://${address.includes(":") ? `[${address}]` : address}:${bound}`,
+    // Not by its name: that may lead to two addresses.
+    url: `http://${at.family === "IPv6" ? `[${at.address}]` : at.address}:${bound}`,
     hosting,
     streams,
     stop(graceMs = GRACE_MS, hurry) {

@@ -2,24 +2,9 @@ import { z } from "zod";
 import { events } from "../schemas/events.ts";
 import type { Operation } from "../schemas/operation.ts";
 import { operations } from "../schemas/operations.ts";
-import { problem } from "../schemas/problem.ts";
+import { PROBLEMS, type ProblemStatus, problem } from "../schemas/problem.ts";
 
 type Json = { [member: string]: unknown };
-
-/** Each status of a problem, in words. */
-const PROBLEMS: Readonly<Record<number, string>> = {
-  400: "The request is not valid.",
-  401: "The token is missing or not one of this server's.",
-  403: "A read-only token does not allow this, or the request comes from a foreign web page.",
-  404: "There is no such session, message or queued prompt.",
-  409: "The session is in use elsewhere, or its turn does not allow this now.",
-  410: "The cursor is no longer in the journal.",
-  413: "The body is too large.",
-  415: "The body is not JSON.",
-  421: "The server does not answer to the name in the Host header.",
-  422: "The request is understood and cannot be carried out: the model, the folder or the session's format.",
-  503: "The server is stopping, or has too many open streams.",
-};
 
 const OTHERWISE =
   "Anything else: the store is full (507), cannot do this (501) or failed, or the server failed unexpectedly (500).";
@@ -96,8 +81,8 @@ function describe(id: string, operation: Operation, components: Json): Json {
 }
 
 /** Every status of a problem that this operation is known to answer with. */
-export function problemsOf({ access, params, query, body, problems }: Operation): number[] {
-  const all = [...problems, 403, 421];
+export function problemsOf({ access, params, query, body, problems }: Operation): ProblemStatus[] {
+  const all: ProblemStatus[] = [...problems, 403, 421];
   if (access !== "open") all.push(401);
   if (params || query || body) all.push(400);
   if (body) all.push(413, 415);

@@ -22,7 +22,7 @@ export async function describeSession(
     labels,
     ...(parent ? { parent } : {}),
     ...(forkedFrom ? { forkedFrom } : {}),
-    status: shown ? shown.status : await statusOf(host, reading),
+    status: shown ? shown.status : statusOf(reading),
     cursor,
     count: shown ? shown.items.length : itemsIn(host, reading).length,
     here: chat !== null,
@@ -37,13 +37,15 @@ export async function describeSession(
 }
 
 /** A page that scrolls through a session asks for a range of it many times a second. */
-const known = new WeakMap<object, readonly Item[]>();
+const known = new WeakMap<ServedHost, WeakMap<object, readonly Item[]>>();
 
 /** A session as people read it, made once for each view of a session that nobody changes. */
 export function itemsIn(host: ServedHost, reading: Reading<unknown>): readonly Item[] {
-  const items = known.get(reading) ?? host.items(reading);
+  const ofHost = known.get(host) ?? new WeakMap<object, readonly Item[]>();
+  known.set(host, ofHost);
+  const items = ofHost.get(reading) ?? host.items(reading);
   // The view of an open session changes, and has no cursor.
-  if (reading.cursor !== undefined) known.set(reading, items);
+  if (reading.cursor !== undefined) ofHost.set(reading, items);
   return items;
 }
 
@@ -51,22 +53,10 @@ export function stateShown({ items, ...rest }: ChatState): Omit<ChatState, "item
   return { ...rest, count: items.length };
 }
 
-/** As in a list. A reading does not tell whether the turn of another process goes on: its last records do. */
-async function statusOf(
-  { sessions }: ServedHost,
-  reading: Reading<unknown>,
-): Promise<"running" | "interrupted" | "waiting" | "idle"> {
-  const { id, interruption, holder } = reading;
+/** As in a list. */
+function statusOf({ interruption, running }: Reading<unknown>): "running" | "interrupted" | "waiting" | "idle" {
   if (interruption) return interruption.how.kind === "suspended" ? "waiting" : "interrupted";
-  if (holder === null) return "idle";
-  const last = reading.entries.reduce((seq, entry) => Math.max(seq, entry.seq), 0);
-  if (last === 0) return "idle";
-  let isRunning = true;
-  for await (const { kind } of sessions.history(id, last)) {
-    if (kind === "turn.ended") isRunning = false;
-    if (kind === "turn.started" || kind === "turn.resumed") isRunning = true;
-  }
-  return isRunning ? "running" : "idle";
+  return running === null ? "idle" : "running";
 }
 
 /** The files that the calls of a conversation change. */

@@ -203,7 +203,9 @@ export class TimelineFold {
     this.#epoch = { fromMs: place.ms, messages: 0 };
     // A fork begins with the conversation of its source.
     if (reason === "fork") return;
-    this.#replaced.push({ until: place.seq - 1, fromMs, toMs: place.ms, reason, messages });
+    // Nothing was said in it: it began with the session.
+    const beganMs = fromMs === 0 ? this.#first!.ms : fromMs;
+    this.#replaced.push({ until: place.seq - 1, fromMs: beganMs, toMs: place.ms, reason, messages });
     this.#mark("replaced", place, replacedWords(reason));
   }
 

@@ -3,7 +3,14 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { type DialectName, HoldfastError, idFrom, isHoldfastError, type Store } from "holdfast";
 import { defined } from "holdfast/store";
 import { refuse } from "../access/request-error.ts";
-import type { ModelRequest, Recorded, RecordedMessages, Recording, RecordToMake } from "../schemas/recorder.ts";
+import type {
+  ModelRequest,
+  Recorded,
+  RecordedMessages,
+  Recording,
+  RecordingState,
+  RecordToMake,
+} from "../schemas/recorder.ts";
 import { apply, idsOf, openTurn, type Work } from "./apply.ts";
 import { canonical } from "./canonical.ts";
 import { jsonOf, messageOf, recordingOf } from "./show.ts";
@@ -125,9 +132,10 @@ export class Recorder {
   }
 
   /** With its recorder's own id, also a sign of life. Throws RECORDER_UNKNOWN if it is not the recorder (any more). */
-  async state(id: string, recorder?: string): Promise<Recording> {
+  async state(id: string, recorder?: string): Promise<RecordingState> {
     const held = this.#held.get(id);
-    const state = held ? this.#show(held, recorder) : recordingOf(await this.#store.read(id), null, this.#idleMs);
+    const own = held && held.recorder === recorder ? recorder : null;
+    const state = recordingOf(held?.session ?? (await this.#store.read(id)), own, this.#idleMs);
     if (recorder === undefined) return state;
     if (held?.recorder !== recorder) throw recorderUnknown(id);
     held.usedAt = this.#now();
@@ -226,11 +234,7 @@ export class Recorder {
   #keep(session: Held["session"]): Recording {
     const held: Held = { session, turn: null, draft: null, recorder: randomUUID(), usedAt: this.#now(), uses: 0 };
     this.#held.set(session.id, held);
-    return this.#show(held, held.recorder);
-  }
-
-  #show(held: Held, recorder: string | undefined): Recording {
-    return recordingOf(held.session, recorder === held.recorder ? recorder : null, this.#idleMs);
+    return recordingOf(session, held.recorder, this.#idleMs);
   }
 
   /** Records of one session are made one after another. `held` is null if the caller is not its recorder. */

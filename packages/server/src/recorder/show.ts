@@ -1,13 +1,13 @@
 import type { Entry, Interruption, OpenCall, Reading, Turn } from "holdfast";
 import { defined } from "holdfast/store";
-import type { RecordedMessages, Recording } from "../schemas/recorder.ts";
+import type { RecordedMessages, RecordingState } from "../schemas/recorder.ts";
 
 /** Where the recording of a session stands, as plain JSON. Pure. */
-export function recordingOf(
+export function recordingOf<R extends string | null>(
   reading: Reading<unknown> & { readonly turn?: Turn<unknown> | null },
-  recorder: string | null,
+  recorder: R,
   idleMs: number,
-): Recording {
+): RecordingState & { recorder: R } {
   const { id, attributes, interruption, queue, usage, turn = null } = reading;
   return {
     session: id,
@@ -17,12 +17,12 @@ export function recordingOf(
     turn: turn && { number: turn.number, calls: turn.open.map(callOf) },
     interruption: interruption && interruptionOf(interruption),
     queue: queue.map(({ id: queued, prompt }) => ({ id: queued, prompt: jsonOf(prompt) })),
-    usage: jsonOf(usage) as Recording["usage"],
+    usage: jsonOf(usage) as RecordingState["usage"],
     idleSeconds: Math.round(idleMs / 1000),
   };
 }
 
-function interruptionOf(found: Interruption<unknown>): NonNullable<Recording["interruption"]> {
+function interruptionOf(found: Interruption<unknown>): NonNullable<RecordingState["interruption"]> {
   const { turn, startedAt, lastAt, resumes, prompt, answered, how, draft, calls } = found;
   return {
     ...{ turn, startedAt, lastAt, resumes, answered, how },
@@ -35,7 +35,7 @@ function interruptionOf(found: Interruption<unknown>): NonNullable<Recording["in
 function callOf({ id, message, name, input, state, startedAt, replay, child }: OpenCall): OpenCallShown {
   return { id, message, name, input: jsonOf(input), state, ...defined({ startedAt, replay, child }) };
 }
-type OpenCallShown = NonNullable<Recording["turn"]>["calls"][number];
+type OpenCallShown = NonNullable<RecordingState["turn"]>["calls"][number];
 
 /** A message of the conversation, with everything that is known about it. */
 export function messageOf(entry: Entry<unknown>): RecordedMessages["messages"][number] {

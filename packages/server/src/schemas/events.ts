@@ -26,7 +26,11 @@ export const recordEvent = z
 export const textEvent = z
   .object({
     answer: z.string().describe("Which answer. A new one starts with position 0; what was live before is over."),
-    at: z.int().describe("How many characters of this answer came before, of all channels."),
+    at: z
+      .int()
+      .describe(
+        "How much of this answer came before, of all channels, in UTF-16 code units: the length of a string in JavaScript, not in Python. 😀 counts as two.",
+      ),
     channel: z.enum(["text", "reasoning", "input"]),
     call: z.object({ id: z.string(), name: z.string() }).optional().describe("For `input`: the call being written."),
     text: z.string(),
@@ -44,6 +48,11 @@ export const stateEvent = z
       .describe(
         "Names the state of the items after this event. A transcript has a version too: ignore the `items` of events up to it. Versions of one session differ only in the number after the dot.",
       ),
+    position: z
+      .string()
+      .describe(
+        "How far this is in what the server has announced of the session. The header `holdfast-position` of an answer names the position that shows what the request did. Positions differ only in the number after the dot, until the server opens the session again.",
+      ),
     state: chatState.partial().describe("The members that changed. `live` is only here when it becomes null."),
     items: z
       .object({
@@ -56,6 +65,9 @@ export const stateEvent = z
     event: chatEvent.optional().describe("What happened. `state` and `items` already show it."),
   })
   .meta({ id: "StateEvent" });
+
+/** A header of every answer about a session that the server has open: where the events show what the request did. */
+export const POSITION = "holdfast-position";
 
 export const startOverEvent = z
   .object({ code: z.literal("CURSOR_STALE"), detail: z.string() })

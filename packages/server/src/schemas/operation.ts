@@ -1,4 +1,5 @@
 import type { z } from "zod";
+import type { ProblemStatus } from "./problem.ts";
 
 /**
  * One operation of the HTTP interface. The same schemas validate requests, document the interface (docs/openapi.json)
@@ -22,7 +23,7 @@ export interface Operation {
   /** By status. Null: no body. A string: the media type of a body that is not JSON. */
   readonly answers: Readonly<Record<number, z.ZodType | string | null>>;
   /** Statuses of its own problems, besides those that every operation with its input can answer with. */
-  readonly problems: readonly number[];
+  readonly problems: readonly ProblemStatus[];
 }
 
 type Output<T> = T extends z.ZodType ? z.output<T> : Record<string, never>;

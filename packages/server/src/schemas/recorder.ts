@@ -189,7 +189,7 @@ const interruption = z
   })
   .meta({ id: "RecordedInterruption", description: "What was in flight when the last turn was cut off." });
 
-export const recording = z
+const recordingState = z
   .object({
     session: sessionId,
     recorder: z.string().nullable().describe("Send it with each record. Null if the caller is not the recorder."),
@@ -208,6 +208,11 @@ export const recording = z
     usage,
     idleSeconds: z.int().describe("Without any request of its recorder for this long, the session is released."),
   })
+  .meta({ id: "RecordingState" });
+export type RecordingState = z.output<typeof recordingState>;
+
+export const recording = recordingState
+  .extend({ recorder: z.string().describe("Send it with each record.") })
   .meta({ id: "Recording" });
 export type Recording = z.output<typeof recording>;
 
@@ -300,7 +305,7 @@ export const recorderOperations = {
     access: "owner",
     params: id,
     query: z.strictObject({ recorder: recorder.optional() }),
-    answers: { 200: recording },
+    answers: { 200: recordingState },
     problems: [404, 409, 422],
   },
   releaseRecording: {

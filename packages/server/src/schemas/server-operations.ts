@@ -36,6 +36,24 @@ export const serverOperations = {
     answers: { 200: z.record(z.string(), z.unknown()) },
     problems: [],
   },
+  proveServer: {
+    method: "get",
+    path: "/auth/proof",
+    tag: "server",
+    summary: "Have the server prove itself before you send it a token",
+    description:
+      "For clients over plain HTTP, where anybody may listen on the port. With D, the SHA-256 digest of the token, and N, the nonce, `client` is the HMAC-SHA-256 of `holdfast client 1\\nN` with the key D, in base64url. The header `Holdfast-Proof` of the answer is that of `holdfast server 1\\nN\\nA`, where A is the `Host` header. Send the token over the same connection.",
+    access: "open",
+    query: z.strictObject({
+      nonce: z
+        .string()
+        .regex(/^[\w-]{22,100}$/)
+        .describe("Random, and new for each connection."),
+      client: z.string().min(1).max(100),
+    }),
+    answers: { 204: null },
+    problems: [401],
+  },
   exchangeToken: {
     method: "post",
     path: "/auth/cookie",
@@ -105,6 +123,7 @@ export const serverOperations = {
     params: id,
     body: z.strictObject({
       expiresAt: z.iso.datetime().optional().describe("It opens nothing from then on, and its event streams end."),
+      redact: z.boolean().optional().describe("Replace credentials in everything that it shows, as an export can."),
     }),
     answers: { 201: session.share },
     problems: [404],

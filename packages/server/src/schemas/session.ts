@@ -140,6 +140,9 @@ export const chatState = z
     cwd: z.string(),
     model: z.string(),
     status: z.enum(["idle", "running", "waiting", "interrupted"]),
+    isBusy: z
+      .boolean()
+      .describe("Something is under way, or follows by itself: a turn, the next queued prompt, a compaction."),
     unfinished: z.enum(["interrupted", "waiting"]).nullable(),
     mode,
     count: z.int().describe("How many items the transcript has."),
@@ -231,6 +234,7 @@ export const share = z
     session: sessionId,
     createdAt: time,
     expiresAt: time.nullable(),
+    redact: z.literal(true).optional().describe("Credentials in what it shows are replaced."),
     token: z.string().optional().describe("Only in the answer that creates it: it is not kept."),
   })
   .meta({ id: "Share", description: "A read-only token for one session." });

@@ -12,7 +12,10 @@ const CUTS = 1000;
 
 test("C13: a thousand cuts at random bytes, and half-open connections: every client ends with the same sequence", async () => {
   const random = seededRandom(seedOf(import.meta.url, "end-to-end"));
-  await using stage = await ServerStage.start({ config: { offlineDelayMs: 1 } });
+  await using stage = await ServerStage.start({
+    config: { offlineDelayMs: 1 },
+    allowed: { hosts: ["127.0.0.1"] },
+  });
   let isCutting = true;
   const next = (): Cut | null => {
     if (!isCutting) return null;

@@ -3,8 +3,10 @@ import { request } from "node:http";
 import { join } from "node:path";
 import { dialects, openStore } from "holdfast";
 import { expect, test } from "vitest";
+import { clientProof, digestOf } from "../../src/proof/proof.ts";
 import type { Operation } from "../../src/schemas/operation.ts";
 import { type OperationId, operations } from "../../src/schemas/operations.ts";
+import type { ProblemStatus } from "../../src/schemas/problem.ts";
 import { type ProbeInput, Prober } from "../probe.ts";
 import { ServerStage } from "../server-stage.ts";
 
@@ -13,6 +15,7 @@ const BODY_MAX = 4096;
 
 /** A valid request, except for the session. */
 const INPUTS: Partial<Record<OperationId, Omit<ProbeInput, "params"> & { readonly params?: object }>> = {
+  proveServer: { query: { nonce: "n".repeat(43), client: "wrong" } },
   exchangeToken: { body: { token: "wrong" } },
   createSession: { body: { cwd: "/" } },
   searchSessions: { query: { q: "word" } },
@@ -40,7 +43,7 @@ function inputFor(id: OperationId, session: string): ProbeInput {
 const isJudged = ({ tag }: Operation): boolean => tag !== "recorder";
 const every = (Object.entries<Operation>(operations) as [OperationId, Operation][]).filter(([, one]) => isJudged(one));
 const hasId = (operation: Operation): boolean => operation.path.includes(":id");
-const takes = (operation: Operation, status: number): boolean => operation.problems.includes(status);
+const takes = (operation: Operation, status: ProblemStatus): boolean => operation.problems.includes(status);
 
 /** `fetch` does not send another Host header. */
 function statusWithHost(stage: ServerStage, id: OperationId, session: string): Promise<Response> {
@@ -97,6 +100,7 @@ test("every operation answers with every status that it documents, in the docume
     if (takes(operation, 404)) expect(await send(name, inputFor(name, MISSING))).toMatchObject({ status: 404 });
   }
   expect(await send("exchangeToken", { body: { token: "wrong" } })).toMatchObject({ status: 401 });
+  expect(await send("proveServer", inputFor("proveServer", ""))).toMatchObject({ status: 401 });
 
   // A session in a format that this server does not know.
   await using other = await openStore(stage.folder);
@@ -125,6 +129,9 @@ test("every operation answers with every status that it documents, in the docume
   await send("getServer");
   await send("getServer", { token: readOnly! });
   await send("getOpenApi", { token: null });
+  const nonce = "n".repeat(43);
+  const proof = { nonce, client: clientProof(digestOf(stage.token), nonce) };
+  expect(await send("proveServer", { query: proof, token: null })).toMatchObject({ status: 204 });
   const cookie = await send("exchangeToken", { body: { token: stage.token }, token: null });
   expect(cookie.headers.get("set-cookie")).toMatch(/^holdfast-\d+=owner\.[\w-]+; Path=\/; HttpOnly; SameSite=Strict$/);
   await send("forgetCookie");

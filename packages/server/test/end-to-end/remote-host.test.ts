@@ -75,9 +75,44 @@ test("the rest of the host: lists, searches, forks, prompts, and the latest sess
   await host.close();
 });
 
+test("a server that comes back on another port is found again, and only if it proves to be the same user's", async () => {
+  await using stage = await ServerStage.start();
+  await using stranger = await ServerStage.start();
+  let now: string | null = null;
+  const client = new HoldfastClient({ url: stage.server.url, token: stage.token, locate: () => now });
+  const host = await RemoteHost.connect(client);
+  const remote = await host.create({ cwd: stage.work });
+  await remote.prompt("hello");
+  await remote.settled();
+  await stage.stop();
+  await expect(host.list()).rejects.toMatchObject({ code: "SERVER_UNREACHABLE" });
+  now = stranger.server.url;
+  await expect(host.list()).rejects.toMatchObject({ code: expect.stringMatching(/^(TOKEN_MISSING|SERVER_UNPROVEN)$/) });
+  await stage.start();
+  now = stage.server.url;
+  expect((await host.list()).sessions).toMatchObject([{ id: remote.id }]);
+  expect(await (await host.open(remote.id)).prompt("and again")).toBe("started");
+  const again = await host.open(remote.id);
+  await again.settled();
+  expect(again.state.items).toHaveLength(4);
+  // A question that is asked while nobody is connected reaches the listeners of a chat that connects again.
+  const here = heard(again);
+  await stage.stop();
+  await stage.start();
+  const there = await stage.host.open(remote.id);
+  await there.prompt("write notes.md: one");
+  await there.settled();
+  now = stage.server.url;
+  await expect.poll(() => here.filter(({ type }) => type === "permission.asked"), PATIENT).toHaveLength(1);
+  await host.close();
+});
+
 test("a screen whose connection is cut at random bytes ends with the same state and the same text", async () => {
   const random = seededRandom(seedOf(import.meta.url, "end-to-end"));
-  await using stage = await ServerStage.start({ config: { offlineDelayMs: 2 } });
+  await using stage = await ServerStage.start({
+    config: { offlineDelayMs: 2 },
+    allowed: { hosts: ["127.0.0.1"] },
+  });
   let isCutting = false;
   const next = (): Cut | null =>
     isCutting ? { afterBytes: random.below(8000), how: random.pick(["reset", "end"] as const) } : null;

@@ -16,7 +16,14 @@ afterEach(() => void vi.useRealTimers());
 /** A running chat whose answer the test writes, and followers whose sockets keep what they are sent. */
 function stage(followers: number) {
   let listener: (event: ChatEvent) => void = () => {};
-  const state = { id: "s", status: "running", items: [], live: { text: "", reasoning: "", calls: [] }, outputs: {} };
+  const state = {
+    id: "s",
+    status: "running",
+    isBusy: true,
+    items: [],
+    live: { text: "", reasoning: "", calls: [] },
+    outputs: {},
+  };
   const chat = { state: state as unknown as ChatState, subscribe: (given: typeof listener) => (listener = given) };
   const feed = new ChatFeed(chat as unknown as Chat);
   // No record is written: the journal gathers streamed text meanwhile.

@@ -371,3 +371,28 @@ test("an answer that cannot be made small enough is made all the same", () => {
   const mark = { kind: "mark", mark: "closed", startMs: 0, seq: 1, turn: null, words } as const;
   expect(atResolution([mark, { ...mark, startMs: 9 }], WHOLE)).toMatchObject({ entries: [{ count: 2 }] });
 });
+
+test("a replaced conversation begins with its first message, or with the replacement before it, and ends with the next", () => {
+  const list = records(
+    ["segment"],
+    ["opened"],
+    ["turn.started", { turn: 1 }],
+    ["message", PROMPT],
+    ["message", { ...PROMPT, id: "m2" }],
+    ["epoch", { reason: "compaction" }],
+    ["opened"],
+    ["message", { ...PROMPT, id: "m3", carried: true }],
+    ["epoch", { reason: "clear" }],
+    ["epoch", { reason: "rewind" }],
+  );
+  const seconds = (ms: number): number => new Date(ms).getUTCSeconds();
+  const found = folded(list).replaced.map(({ fromMs, toMs, messages }) => [seconds(fromMs), seconds(toMs), messages]);
+  expect(found).toEqual([
+    [3, 5, 2],
+    [5, 8, 1],
+    [8, 9, 0],
+  ]);
+  // One in which nothing was said begins with the session.
+  const [silent] = folded(records(["segment"], ["opened"], ["epoch", { reason: "clear" }])).replaced;
+  expect(silent).toMatchObject({ fromMs: Date.UTC(2026, 10, 16), messages: 0 });
+});

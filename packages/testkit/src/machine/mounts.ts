@@ -53,6 +53,13 @@ export class Machine implements AsyncDisposable {
     return new LoopDisk(image, this.#mountPoint(name));
   }
 
+  /** A file system whose bytes are given, not yet mounted. */
+  image(name: string, bytes: Uint8Array): LoopDisk {
+    const image = join(this.folder, `${name}.img`);
+    writeFileSync(image, bytes);
+    return new LoopDisk(image, this.#mountPoint(name));
+  }
+
   #mountPoint(name: string): string {
     const path = join(this.folder, name);
     mkdirSync(path);
@@ -69,7 +76,7 @@ export class Machine implements AsyncDisposable {
   }
 }
 
-/** ext4 on a loop device. */
+/** A file system on a loop device. */
 export class LoopDisk {
   readonly path: string;
   readonly #image: string;

@@ -16,7 +16,7 @@ export function isFiltered({ folder, agent, status, days }: Filters): boolean {
 
 export function passes(session: Summary, { folder, agent, status, days }: Filters, nowMs: number): boolean {
   if (folder !== "" && session.cwd !== folder) return false;
-  if (agent !== "" && (session.app ?? "") !== agent) return false;
+  if (agent !== "" && session.app !== agent) return false;
   if (status !== "" && session.status !== status) return false;
   return days === 0 || nowMs - Date.parse(session.at) <= days * 86_400_000;
 }

@@ -40,7 +40,7 @@ export function layOutTimeline(history: History, nowMs: number): TimelineLayout 
   const isOpen = [...history.turns.slice(-1), ...history.models.slice(-1)].some(({ endMs }) => endMs === null);
   // A session is created before anything happens in it.
   const startMs = history.turns[0]?.startMs ?? history.startMs ?? nowMs;
-  const endMs = Math.max(startMs + 1, isOpen ? nowMs : (history.endMs ?? nowMs));
+  const endMs = Math.max(startMs, isOpen ? nowMs : (history.endMs ?? nowMs));
   const spans = [...history.models, ...history.tools].map((span) => closed(span, endMs));
   const instants = [...history.marks.map(({ atMs }) => atMs), ...history.turns.map((turn) => turn.startMs)];
   const scale = makeTimeScale([...spans, ...instants.map((atMs) => ({ startMs: atMs, endMs: atMs }))], startMs, endMs);

@@ -19,9 +19,8 @@ export function ticksFor(scale: TimeScale, view: Viewport, count: number, offset
   const ticks: Tick[] = [];
   let before = Number.NEGATIVE_INFINITY;
   const edges = [view.from, ...scale.folds.flatMap(({ from, to }) => [from, to]), view.to];
-  for (let at = 0; at + 1 < edges.length; at += 2) {
+  for (let at = 0; at < edges.length; at += 2) {
     const [from, to] = [Math.max(view.from, edges[at]!), Math.min(view.to, edges[at + 1]!)];
-    if (from > to) continue;
     const [fromMs, toMs] = [scale.timeAt(from) + offsetMs, scale.timeAt(to) + offsetMs];
     for (let ms = Math.ceil(fromMs / step) * step; ms <= toMs; ms += step) {
       const place = scale.at(ms - offsetMs);

@@ -39,7 +39,7 @@ export function makeTimeScale(spans: readonly Stretch[], startMs: number, endMs:
   const work = endMs - startMs - gaps.reduce((sum, gap) => sum + (gap.endMs - gap.startMs), 0);
   const long = gaps.filter((gap) => gap.endMs - gap.startMs > Math.max(IDLE_MS, work * FOLD_SHARE));
   const kept = endMs - startMs - long.reduce((sum, gap) => sum + (gap.endMs - gap.startMs), 0);
-  const width = Math.max(kept, 1000) * Math.min(FOLD_SHARE, FOLDS_SHARE / Math.max(1, long.length));
+  const width = Math.max(kept, 1000) * Math.min(FOLD_SHARE, FOLDS_SHARE / long.length);
   const folds: Fold[] = [];
   let folded = 0;
   for (const gap of long) {

@@ -1,3 +1,6 @@
+import { mkdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
 import { afterAll, afterEach, beforeAll, expect, test } from "vitest";
 import { Stage } from "./stage.ts";
 
@@ -68,4 +71,29 @@ test("a read-only link shows one session, without anything that changes it", asy
   await expect.poll(() => reader.getByRole("tab").allInnerTexts()).toEqual(["Conversation", "Files", "Usage"]);
   await reader.goto(`${stage.url}/#/${await stage.newSession("Private")}`);
   await reader.locator(".session-pane h1", { hasText: "Shared" }).waitFor();
+});
+
+test("--open signs a browser in, and the token is on no command line", async () => {
+  await using opened = new Stage();
+  const programs = join(opened.folder, "programs");
+  const told = join(opened.folder, "told");
+  mkdirSync(programs);
+  for (const name of ["xdg-open", "open"])
+    writeFileSync(
+      join(programs, name),
+      `#!/bin/sh\nprintf '%s\\n' "$@" > '${told}.new'; mv '${told}.new' '${told}'\n`,
+      {
+        mode: 0o755,
+      },
+    );
+  await opened.serve(["--open"], programs);
+  await expect.poll(() => statSync(told, { throwIfNoEntry: false })?.size ?? 0).toBeGreaterThan(0);
+  const address = readFileSync(told, "utf8").trim();
+  expect(address).not.toContain(opened.token);
+  const file = fileURLToPath(address);
+  expect(statSync(file).mode & 0o777).toBe(0o600);
+  expect(readFileSync(file, "utf8")).toContain(`${opened.url}/#token=${opened.token}`);
+  const page = await opened.pageAt(address);
+  expect(page.url()).toBe(`${opened.url}/`);
+  expect(page.problems).toEqual([]);
 });

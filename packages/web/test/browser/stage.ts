@@ -2,7 +2,7 @@ import { type ChildProcess, execFileSync, spawn, spawnSync } from "node:child_pr
 import { once } from "node:events";
 import { mkdirSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
-import { join } from "node:path";
+import { delimiter, join } from "node:path";
 import type { Browser, BrowserContextOptions, Page } from "playwright-core";
 import { launchChromium } from "./chromium.ts";
 
@@ -40,16 +40,16 @@ export class Stage implements AsyncDisposable {
       spawnSync(process.execPath, ["--conditions=holdfast-source", story, this.folder, part], { stdio: "inherit" });
   }
 
-  /** Starts the server; after `kill`, at the same port. */
-  async serve(): Promise<void> {
+  /** Starts the server; after `kill`, at the same port. `programs`: a folder that is searched for programs first. */
+  async serve(args: readonly string[] = [], programs = ""): Promise<void> {
     const port = this.url === "" ? "0" : new URL(this.url).port;
     const run = ["--conditions=holdfast-source", bin, "serve"];
     this.token = execFileSync(process.execPath, [...run, "--show-token"], {
       env: this.#environment,
       encoding: "utf8",
     }).trim();
-    const server = spawn(process.execPath, [...run, "--port", port], {
-      env: this.#environment,
+    const server = spawn(process.execPath, [...run, "--port", port, ...args], {
+      env: { ...this.#environment, PATH: `${programs}${delimiter}${process.env["PATH"]}` },
       cwd: this.work,
       stdio: ["ignore", "pipe", "inherit"],
     });
@@ -74,6 +74,10 @@ export class Stage implements AsyncDisposable {
 
   /** A page that is signed in, at a path such as `/<session>`. Errors of the page fail the test that reads them. */
   async page(path = "/", options: BrowserContextOptions = {}): Promise<Page & { readonly problems: string[] }> {
+    return this.pageAt(`${this.url}/#token=${this.token}&to=${encodeURIComponent(path)}`, options);
+  }
+
+  async pageAt(address: string, options: BrowserContextOptions = {}): Promise<Page & { readonly problems: string[] }> {
     this.#browser ??= await launchChromium();
     const context = await this.#browser.newContext({
       viewport: { width: 1280, height: 800 },
@@ -88,10 +92,10 @@ export class Stage implements AsyncDisposable {
       if (message.type() === "error") problems.push(message.text());
     });
     page.on("request", (request) => {
-      if (!request.url().startsWith(this.url) && !/^(?:data|blob):/.test(request.url()))
-        problems.push(`asks ${request.url()}`);
+      const isOwn = request.url().startsWith(this.url) || request.url() === address;
+      if (!isOwn && !/^(?:data|blob):/.test(request.url())) problems.push(`asks ${request.url()}`);
     });
-    await page.goto(`${this.url}/#token=${this.token}&to=${encodeURIComponent(path)}`);
+    await page.goto(address);
     await page.locator(".list-pane").waitFor({ state: "attached" });
     return Object.assign(page, { problems });
   }

@@ -1,5 +1,6 @@
 import { isStepCount, type ModelMessage, streamText, type ToolSet, toUIMessageStream, type UIMessage } from "ai";
 import { newId, type Session } from "holdfast";
+import { isClientTool } from "../content.ts";
 import { durable } from "../durable.ts";
 import { finishAs } from "../outcome.ts";
 import type { Durable, Run } from "../surface.ts";
@@ -8,7 +9,6 @@ import { type UIMessagesOptions, uiMessages } from "../ui-messages.ts";
 import { ChunkLog, type ChunkSource, startingWith } from "./chunk-log.ts";
 import type { ChatSettings, DurableChatOptions } from "./surface.ts";
 import { uiChanges } from "./ui-changes.ts";
-import { isClientTool } from "./waits.ts";
 
 const STEPS_MAX = 20;
 

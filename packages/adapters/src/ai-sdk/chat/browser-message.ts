@@ -8,9 +8,8 @@ import {
   validateUIMessages,
 } from "ai";
 import type { Metadata } from "holdfast";
-import { ownTool } from "../content.ts";
+import { isClientTool, ownTool } from "../content.ts";
 import { invalid } from "./problem.ts";
-import { isClientTool } from "./waits.ts";
 
 const ID_CHARS_MAX = 200;
 

@@ -1,20 +1,20 @@
 import type { ModelMessage, UIMessage } from "ai";
-import { isHoldfastError, type Reading, type Session, type Store } from "holdfast";
+import { isHoldfastError, type OpenCall, type Reading, type Session, type Store } from "holdfast";
 import { keepOrClose, resumeTurn } from "../resume.ts";
 import { uiChunks } from "../ui-chunks.ts";
-import { type UIMessagesOptions, uiMessages } from "../ui-messages.ts";
+import type { UIMessagesOptions } from "../ui-messages.ts";
 import { ActiveChat } from "./active-chat.ts";
 import { answersFrom, checkedOutput, type PageAnswer, type Prompt } from "./browser-message.ts";
 import { ChatSessions, sessionIdOf, whileBusy } from "./chat-sessions.ts";
 import { type ChunkSource, startingWith } from "./chunk-log.ts";
 import { endOfAnswer, finish } from "./end-of-answer.ts";
 import { followAnswer } from "./follow.ts";
-import { alreadyAnswered, answerStays, invalid, notFound, Refusal } from "./problem.ts";
+import { alreadyAnswered, answerStays, busy, invalid, notFound, Refusal, waiting } from "./problem.ts";
 import { isAwaited, recordAnswer, suspension } from "./record-answer.ts";
-import { BY_USER, isOver, isWaiting, stateOf, type View } from "./state.ts";
+import { isOver, isWaiting, shownIn, stateOf, type View } from "./state.ts";
 import type { ChatSettings, ChatState, DurableChatOptions } from "./surface.ts";
 import { uiChanges } from "./ui-changes.ts";
-import { AnswerKeys, waitsOf } from "./waits.ts";
+import { AnswerKeys, BY_USER, isStopped, waitsOf } from "./waits.ts";
 
 /** How long a page may take from loading the state to asking for the stream. */
 const PROMISED_MS = 60_000;
@@ -32,8 +32,6 @@ export interface ChatParts {
 export interface Reply {
   readonly source: ChunkSource;
   readonly isRepeated: boolean;
-  /** The answer had ended before the request. */
-  readonly isOver?: boolean;
 }
 
 export class Chats {
@@ -82,14 +80,36 @@ export class Chats {
     setTimeout(forget, PROMISED_MS).unref();
   }
 
+  /** Stops the running answer, or gives up the one that waits or broke off. Durable when it resolves. */
   async stop(chat: string): Promise<void> {
+    for (let isDecided = false; !isDecided; ) {
+      // Between two turns it is not known yet what there is to stop.
+      await this.#active.get(chat)?.running();
+      isDecided = await this.#inOrder(chat, () => whileBusy(() => this.#stop(chat)));
+    }
+  }
+
+  /** False: between two turns. */
+  async #stop(chat: string): Promise<boolean> {
     const active = this.#active.get(chat);
     if (active) {
+      if (active.current.isOver) return false;
       await active.session.turn?.abort({ by: BY_USER });
-      return;
+      return true;
     }
-    if ((await this.#sessions.read(chat))?.running == null) return;
-    throw new Refusal(409, "BUSY", "Another server is answering in this chat, so it was not stopped here. Try again.");
+    const view = await this.#sessions.read(chat);
+    if (view?.running != null) throw busy("so it was not stopped here");
+    if (!view?.interruption || view.interruption.answered || isStopped(view.interruption)) return true;
+    const session = await this.#sessions.open(chat);
+    await this.#sessions.closingOnError(session, async () => {
+      // Another server may have been faster.
+      if (session.interruption && !session.interruption.answered) {
+        const turn = await session.resumeTurn({ calls: () => "keep", draft: "keep" });
+        await turn.abort({ by: BY_USER });
+      }
+      await session.close();
+    });
+    return true;
   }
 
   async idle(): Promise<void> {
@@ -99,21 +119,21 @@ export class Chats {
   /** Records the prompt, once, and returns its answer. */
   async prompt(chat: string, prompt: Prompt, { isRegenerated = false } = {}): Promise<Reply> {
     if (prompt.id.startsWith(`${sessionIdOf(chat)}.`)) throw invalid("its id is that of an answer");
-    const { answer, reply } = await this.#inOrderUntil(chat, () => this.#take(chat, prompt));
-    if (isRegenerated && reply?.isOver) throw answerStays();
+    const { answer, reply } = await this.#inOrderUntil(chat, () => this.#take(chat, prompt, isRegenerated));
     if (reply) return reply;
     const { isRepeated, waiting } = answer!;
     const found = await waiting;
     return { source: found ? found.read() : await this.#finished(chat, prompt.id), isRepeated };
   }
 
-  async #take(chat: string, prompt: Prompt): Promise<Taken | ActiveChat> {
+  async #take(chat: string, prompt: Prompt, isRegenerated: boolean): Promise<Taken | ActiveChat> {
     const key = `chat prompt ${prompt.id}`;
     const { id, message, metadata, content } = prompt;
     const options = { id, ...(metadata ? { metadata } : {}) };
     const active = this.#active.get(chat);
-    // It may have failed, and then goes on.
-    if (active?.current.isOver && active.current.prompt === id) return active;
+    // It may have failed, and then goes on. One that was stopped may still be ending.
+    const isEnded = active && (active.current.isOver || (isRegenerated && !active.session.turn));
+    if (isEnded && active.current.prompt === id) return active;
     if (active) {
       const { repeated } = await active.session.once(key, content, () => active.session.enqueue(message, options));
       return { answer: { isRepeated: repeated, waiting: active.answerTo(id) } };
@@ -121,16 +141,16 @@ export class Chats {
     // While another server has the session, it may be recording this very prompt.
     const { reply, session } = await whileBusy(async () => {
       const known = await this.#sessions.known(chat, key, content);
-      const reply = known && (await this.#repeated(chat, id, known));
+      const reply = known && (await this.#repeated(chat, id, known, isRegenerated));
       return reply ? { reply } : { session: await this.#sessions.open(chat, { mayCreate: true }) };
     });
     if (!session) return { reply };
-    const settings = await this.#parts.settingsOf(chat);
     return this.#sessions.closingOnError(session, async () => {
+      const settings = await this.#parts.settingsOf(chat);
       const { repeated } = await session.once(key, content, () =>
         session.startTurn(message, { ...options, model: modelIdOf(settings) }),
       );
-      const reply = repeated && (await this.#repeated(chat, id, session));
+      const reply = repeated && (await this.#repeated(chat, id, session, isRegenerated));
       if (reply) {
         await session.close();
         return { reply };
@@ -144,20 +164,42 @@ export class Chats {
     });
   }
 
-  /** A known prompt whose answer is over or made elsewhere; null if it is to be made here. */
-  async #repeated(chat: string, prompt: string, view: Reading<ModelMessage>): Promise<Reply | null> {
+  /**
+   * A known prompt whose answer is over or made elsewhere; null if it is to be made here. Throws a refusal for an
+   * answer that cannot be made again.
+   */
+  async #repeated(
+    chat: string,
+    prompt: string,
+    view: Reading<ModelMessage>,
+    isRegenerated: boolean,
+  ): Promise<Reply | null> {
     const entry = view.entries.find(({ id }) => id === prompt);
     if (view.running !== null && entry?.turn === view.running)
       return { source: await this.#follow(chat, view), isRepeated: true };
-    const isOpen = view.interruption?.turn === entry?.turn || view.queue.some(({ id }) => id === prompt);
-    const isMade = !isOpen || (view.interruption && isOver(view, (await this.#parts.settingsOf(chat)).tools));
-    return isMade ? { source: await this.#finished(chat, prompt), isRepeated: true, isOver: true } : null;
+    const { interruption, queue } = view;
+    if (queue.some(({ id }) => id === prompt)) return null;
+    const isLast = interruption !== null && interruption.turn === entry?.turn;
+    const { tools } = await this.#parts.settingsOf(chat);
+    if (isRegenerated) {
+      if (!isLast || interruption.answered) throw answerStays();
+      if (isWaiting(view, tools)) throw waiting();
+      return null;
+    }
+    if (isLast && !isOver(view, tools)) return null;
+    return { source: await this.#finished(chat, prompt), isRepeated: true };
   }
 
   /** Goes on with the interrupted turn, or with the next prompt in the queue. Returns whether a turn is open. */
   async #continue(session: Session<ModelMessage>, queued?: string): Promise<boolean> {
     const item = session.queue.find(({ id }) => queued === undefined || id === queued);
-    if (session.interruption && !(queued !== undefined && item)) await resumeTurn(session, { calls: keepOrClose });
+    const { interruption } = session;
+    if (interruption && !(queued !== undefined && item)) {
+      // What a person stopped is not asked again.
+      const isDenied = isStopped(interruption);
+      const calls = (call: OpenCall) => (isDenied && call.state === "awaiting" ? "close" : keepOrClose(call));
+      await resumeTurn(session, { calls });
+    }
     if (!session.turn && item) await session.startTurn(item);
     return session.turn !== null;
   }
@@ -166,7 +208,8 @@ export class Chats {
   async goOn(chat: string): Promise<void> {
     await this.#inOrderUntil(chat, async () => {
       const active = this.#active.get(chat);
-      if (active) return active.current.isOver ? active : undefined;
+      // One that was stopped may still be ending.
+      if (active) return active.session.turn ? undefined : active;
       const settings = await this.#parts.settingsOf(chat);
       const session = await whileBusy(async () => {
         const isRunning = (await this.#sessions.read(chat))?.running != null;
@@ -175,8 +218,7 @@ export class Chats {
       // It goes on, on another server.
       if (!session) return undefined;
       await this.#sessions.closingOnError(session, async () => {
-        if (session.interruption && isWaiting(session.interruption, waitsOf(session, settings.tools)))
-          throw new Refusal(409, "WAITING", "The chat waits for an answer to a tool call. Answer it to go on.");
+        if (isWaiting(session, settings.tools)) throw waiting();
         if (await this.#continue(session)) this.#begin(chat, session, settings);
         else await session.close();
       });
@@ -197,12 +239,11 @@ export class Chats {
     const turn = turnOf(view, message);
     const active = this.#active.get(chat);
     const verdict = await this.#judge(chat, view, turn, answersFrom(message, settings.tools), settings);
-    if (active) {
-      if (verdict.fresh.length > 0 || active.current.turn !== turn || active.current.isOver) return active;
-      return { source: await active.current.readFor(message), isRepeated: true };
-    }
+    const isCurrent = active?.current.turn === turn;
+    if (active && (verdict.fresh.length > 0 || (isCurrent && active.current.isOver))) return active;
+    if (isCurrent) return { source: await active.current.readFor(message), isRepeated: true };
     if (verdict.fresh.length > 0) {
-      if (view.running !== null) throw new Refusal(409, "BUSY", "Another server is answering in this chat. Try again.");
+      if (view.running !== null) throw busy("so the answer was not recorded here");
       const reply = await this.#record(chat, turn, message, verdict.fresh, settings);
       // Another server was faster: read what it has recorded.
       return reply ?? this.#takeAnswers(chat, message);
@@ -320,16 +361,14 @@ export class Chats {
     const options = await this.#uiOptions(chat);
     const isQueued = view.queue.some(({ id }) => id === prompt);
     const turn = isQueued ? null : view.entries.find(({ id }) => id === prompt)?.turn;
-    const answer = uiMessages(view, options).find(
-      ({ id, role }) => role === "assistant" && id === `${view.id}.${turn}`,
-    );
+    const answer = shownIn(view, options).find(({ id, role }) => role === "assistant" && id === `${view.id}.${turn}`);
     const end = endOfAnswer(view, turn, answer, options, this.#parts.onError);
     return startingWith([...(answer ? uiChunks(answer) : []), end], null);
   }
 
   /** What the page lacks of a message that is over. */
   #rest(view: View, { id, parts }: UIMessage, options: UIMessagesOptions): ChunkSource {
-    const answer = uiMessages(view, options).find((one) => one.id === id);
+    const answer = shownIn(view, options).find((one) => one.id === id);
     const changes = uiChanges(parts, answer?.parts ?? [], id);
     return startingWith([{ type: "start", messageId: id }, ...changes, finish(answer)], null);
   }

@@ -1,10 +1,11 @@
 import { isDeepStrictEqual } from "node:util";
 import type { ModelMessage, UIMessage, UIMessageChunk } from "ai";
 import type { DraftContent, JournalRecord, Reading, Store } from "holdfast";
-import { type UIMessagesOptions, uiMessages } from "../ui-messages.ts";
+import type { UIMessagesOptions } from "../ui-messages.ts";
 import type { ChunkSource, Numbered } from "./chunk-log.ts";
 import { draftParts } from "./draft-parts.ts";
 import { endOfAnswer } from "./end-of-answer.ts";
+import { shownIn } from "./state.ts";
 import { type OpenWords, uiChanges } from "./ui-changes.ts";
 
 type Part = UIMessage["parts"][number];
@@ -100,7 +101,7 @@ class FollowedAnswer {
   }
 
   #find(reading: Reading<ModelMessage>): UIMessage | undefined {
-    return uiMessages(reading, this.#followed.options).find(({ id }) => id === this.#id);
+    return shownIn(reading, this.#followed.options).find(({ id }) => id === this.#id);
   }
 
   /** By the process that made it when the journal was last read. */

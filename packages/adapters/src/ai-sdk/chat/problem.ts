@@ -37,6 +37,14 @@ export function answerStays(): Refusal {
   );
 }
 
+export function waiting(): Refusal {
+  return new Refusal(409, "WAITING", "The chat waits for an answer to a tool call. Answer it to go on.");
+}
+
+export function busy(consequence: string): Refusal {
+  return new Refusal(409, "BUSY", `Another server is answering in this chat, ${consequence}. Try again.`);
+}
+
 /** The refusal that an error amounts to; null for a fault of the server. */
 export function refusalOf(error: unknown): Refusal | null {
   if (error instanceof Refusal) return error;

@@ -8,18 +8,23 @@ export interface Route {
   readonly isStream: boolean;
 }
 
-/** `<path>`, `<path>/<chat>` or `<path>/<chat>/stream`. Throws a refusal for anything else. */
+/**
+ * `<path>`, `<path>/<chat>` or `<path>/<chat>/stream`. A base path of the framework or of a proxy may precede it. Only
+ * the first place where `path` stands counts: whatever else reads this address reads it that way. Throws a refusal for
+ * anything else.
+ */
 export function routeOf(url: string, path: string): Route {
-  const { pathname } = new URL(url, "http://localhost");
-  const base = path.replace(/\/+$/, "");
-  if (pathname !== base && !pathname.startsWith(`${base}/`)) throw notFound();
-  const segments = pathname
-    .slice(base.length)
-    .split("/")
-    .filter((segment) => segment !== "");
-  const [chat, stream, ...rest] = segments;
-  if (rest.length > 0 || (stream !== undefined && stream !== "stream")) throw notFound();
+  const segments = segmentsOf(new URL(url, "http://localhost").pathname);
+  const base = segmentsOf(path);
+  const at = segments.findIndex((_, start) => base.every((segment, n) => segments[start + n] === segment));
+  const [chat, stream, ...rest] = segments.slice(Math.max(at, 0) + base.length);
+  if ((at < 0 && base.length > 0) || rest.length > 0 || (stream !== undefined && stream !== "stream"))
+    throw new Refusal(404, "NOT_FOUND", `No chat has this address. The handlers expect them at /${base.join("/")}.`);
   return { chat: chat === undefined ? null : chatId(decoded(chat)), isStream: stream !== undefined };
+}
+
+function segmentsOf(path: string): string[] {
+  return path.split("/").filter((segment) => segment !== "");
 }
 
 function decoded(segment: string): string {

@@ -2,21 +2,17 @@ import type { ModelMessage, ToolSet, UIMessage } from "ai";
 import type { Interruption, Reading } from "holdfast";
 import { type UIMessagesOptions, uiMessages } from "../ui-messages.ts";
 import type { ChatState, UnfinishedTool } from "./surface.ts";
-import { type Waits, waitsOf } from "./waits.ts";
+import { cutOffCalls, isStopped, waitsOf } from "./waits.ts";
 
-/** Who stopped a turn that a person stopped. */
-export const BY_USER = "the user";
-
-export type View = Pick<Reading<ModelMessage>, "id" | "entries" | "interruption" | "queue" | "running">;
+export type View = Pick<Reading<ModelMessage>, "id" | "entries" | "messages" | "interruption" | "queue" | "running">;
 
 /** What a page shows, as the journal has it. */
 export function stateOf(view: View, options: UIMessagesOptions): ChatState {
-  const messages = [...uiMessages(view, options), ...queuedIn(view, options)];
+  const messages = [...shownIn(view, options), ...queuedIn(view, options)];
   const { interruption, running, queue } = view;
   if (running !== null) return { messages, status: "running", interrupted: null };
   const broken = interruption && brokenOff(interruption);
-  if (interruption && isWaiting(interruption, waitsOf(view, options.tools)))
-    return { messages, status: "waiting", interrupted: broken };
+  if (isWaiting(view, options.tools)) return { messages, status: "waiting", interrupted: broken };
   if (broken) return { messages, status: "interrupted", interrupted: broken };
   // A prompt whose turn never came: only a killed process leaves one.
   if (queue.length > 0) return { messages, status: "interrupted", interrupted: { reason: "killed", tools: [] } };
@@ -24,23 +20,34 @@ export function stateOf(view: View, options: UIMessagesOptions): ChatState {
 }
 
 /**
+ * What a page shows of the conversation. A call that was cut off has the outcome that the model would be told: as long
+ * as a call is open, `useChat` sends no answer to the others.
+ */
+export function shownIn(view: View, options: UIMessagesOptions): UIMessage[] {
+  const { id, entries, messages, interruption } = view;
+  const calls = cutOffCalls(view, options.tools);
+  if (calls.length === 0) return uiMessages(view, options);
+  const told = messages.flatMap(({ role, content }) => (role === "tool" ? content : []));
+  const outcomes = calls.flatMap(({ id: call, state }) => {
+    const part = told.findLast((one) => one.type === "tool-result" && one.toolCallId === call);
+    return part ? [{ message: { role: "tool", content: [part] }, synthetic: state, metadata: {} }] : [];
+  });
+  return uiMessages({ id, entries: [...entries, ...(outcomes as never[])], interruption }, options);
+}
+
+/**
  * Calls wait for the page. Also if the process was killed before it recorded that: a client-side tool runs on the page,
  * so only the page can go on.
  */
-export function isWaiting(interruption: Interruption<ModelMessage>, { approvals, outputs }: Waits): boolean {
-  return !isStopped(interruption) && approvals.size + outputs.size > 0;
+export function isWaiting(view: View, tools: ToolSet | undefined): boolean {
+  const { approvals, outputs } = waitsOf(view, tools);
+  return view.interruption !== null && approvals.size + outputs.size > 0;
 }
 
 /** The last turn cannot go on by itself: it is complete, a person stopped it, or it waits for the page. */
 export function isOver(view: View, tools: ToolSet | undefined): boolean {
   const { interruption } = view;
-  if (!interruption || interruption.answered || isStopped(interruption)) return true;
-  return isWaiting(interruption, waitsOf(view, tools));
-}
-
-/** A person stopped it, and knows. */
-export function isStopped({ how }: Pick<Interruption<ModelMessage>, "how">): boolean {
-  return how.kind === "aborted" && how.by === BY_USER;
+  return !interruption || interruption.answered || isStopped(interruption) || isWaiting(view, tools);
 }
 
 function brokenOff({ how, answered, calls }: Interruption<ModelMessage>): ChatState["interrupted"] {

@@ -10,7 +10,10 @@ export type ChatSettings = Omit<
 > & { readonly tools?: ToolSet };
 
 export interface DurableChatOptions extends DurableOptions {
-  /** Where the handlers are mounted. Default: "/api/chat", like `DefaultChatTransport`. */
+  /**
+   * Where the handlers are mounted. Default: "/api/chat", like `DefaultChatTransport`. A base path before it, of the
+   * framework or of a proxy, needs no setting.
+   */
   readonly path?: string;
   /**
    * Whether this request may use this chat. A chat id comes from the browser and is no secret: anyone who knows it can
@@ -91,7 +94,10 @@ export interface DurableChat {
    * minute ago, it is that answer, also if it is over. `<path>/<chat id>`: a `ChatState`.
    */
   readonly GET: Handler;
-  /** `<path>/<chat id>`: stops the running answer. 204, also if nothing runs; 409 if another server runs it. */
+  /**
+   * `<path>/<chat id>`: stops the running answer, or gives up one that waits for the page or broke off. It is on disk
+   * before the response. 204, also if there is nothing to stop; 409 if another server is answering.
+   */
   readonly DELETE: Handler;
   /** All three, by the method. */
   readonly handle: Handler;

@@ -1,7 +1,15 @@
 import type { ModelMessage, ToolSet } from "ai";
-import { type Entry, idFrom, type OpenCall, type Reading, type Session } from "holdfast";
-import { ownTool } from "../content.ts";
+import { type Entry, type Interruption, idFrom, type OpenCall, type Reading, type Session } from "holdfast";
+import { isClientTool } from "../content.ts";
 import { openRequests } from "../resume.ts";
+
+/** Who stopped a turn that a person stopped. */
+export const BY_USER = "the user";
+
+/** A person stopped it, and knows. */
+export function isStopped({ how }: Pick<Interruption<ModelMessage>, "how">): boolean {
+  return how.kind === "aborted" && how.by === BY_USER;
+}
 
 /** What a turn waits for. */
 export interface Waits {
@@ -15,7 +23,9 @@ type View = Pick<Reading<ModelMessage>, "entries" | "interruption"> & Partial<Pi
 
 const NOTHING: Waits = { approvals: new Map(), outputs: new Map() };
 
+/** A turn that a person stopped waits for nothing. */
 export function waitsOf(view: View, tools: ToolSet | undefined): Waits {
+  if (view.interruption && isStopped(view.interruption)) return NOTHING;
   const open = view.turn
     ? { turn: view.turn.number, calls: view.turn.open }
     : view.interruption && { turn: view.interruption.turn, calls: view.interruption.calls };
@@ -28,9 +38,20 @@ export function waitsOf(view: View, tools: ToolSet | undefined): Waits {
   return { approvals: openRequests(view, open), outputs: new Map(outputs.map((call) => [call.id, call])) };
 }
 
-export function isClientTool(tools: ToolSet | undefined, name: string): boolean {
-  const tool = ownTool(tools, name);
-  return tool !== undefined && typeof tool.execute !== "function" && tool.type !== "provider";
+/**
+ * Calls without an outcome that no page can answer: what ran them was killed, or a person stopped it. A call that was
+ * approved and never started is not one: it runs when the turn goes on.
+ */
+export function cutOffCalls(view: View, tools: ToolSet | undefined): OpenCall[] {
+  const { interruption, entries } = view;
+  if (!interruption) return [];
+  const open = interruption.calls.filter(({ state }) => state !== "provider");
+  if (isStopped(interruption)) return open;
+  const { outputs } = waitsOf(view, tools);
+  const { approved } = decisionsIn(entries, interruption.turn);
+  return open.filter(
+    ({ id, state }) => state !== "awaiting" && !outputs.has(id) && !(state === "never-started" && approved.has(id)),
+  );
 }
 
 /** The calls of a turn that a person was asked about, and those that were approved. */

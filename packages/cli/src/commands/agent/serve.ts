@@ -13,7 +13,9 @@ export function register(program: Command): void {
     )
     .addOption(new Option("--port <n>", "port to listen on; 0 for any free one").default(4040).argParser(portOf))
     .option("--address <ip>", "address to listen on; other than loopback, put it behind a proxy", "127.0.0.1")
-    .addOption(list("--allow-host <name>", "a name of this server, such as the proxy's; repeatable"))
+    .addOption(
+      list("--allow-host <name>", "a name of this server, such as the proxy's, or the address of a tunnel; repeatable"),
+    )
     .addOption(list("--allow-origin <url>", "let web pages of this origin call the server; repeatable"))
     .addOption(list("--peer <url>", "another server on the same store, with the same token; repeatable"))
     .addOption(
@@ -32,7 +34,7 @@ Examples:
   holdfast serve
   holdfast serve --open
   holdfast serve --allow-host holdfast.example.org --grace 60
-  curl -H "Authorization: Bearer $(holdfast serve --show-token)" http://127.0.0.1:4040/sessions
+  printf 'header = "Authorization: Bearer %s"' "$(holdfast serve --show-token)" | curl -K - http://127.0.0.1:4040/sessions
 
 SIGTERM, SIGHUP and Ctrl+C end it: no new turns start, running ones get the time of --grace, then they are recorded as aborted by "server" and can be finished later.`,
     )

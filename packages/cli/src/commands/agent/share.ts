@@ -15,6 +15,12 @@ export function register(program: Command): void {
         .argParser(lifetimeOf)
         .conflicts(["list", "revoke"]),
     )
+    .addOption(
+      new Option("--redact", "replace keys, tokens and passwords in everything that the link shows").conflicts([
+        "list",
+        "revoke",
+      ]),
+    )
     .addOption(new Option("--list", "list the links: to this session, or all of them").conflicts("revoke"))
     .option("--revoke <link>", "make a link invalid, by its id in the list; open pages lose it at once")
     .option("--server <url>", "the server (default: the one that runs on this machine)")
@@ -24,7 +30,7 @@ export function register(program: Command): void {
       `
 Examples:
   holdfast share latest
-  holdfast share 5f2a91c0 --expires 7d
+  holdfast share 5f2a91c0 --expires 7d --redact
   holdfast share --list
   holdfast share --revoke 3fd29a7c01b4`,
     )

@@ -53,10 +53,10 @@ export function register(program: Command): void {
           const onIncomplete = (id: string, why: { code: string; message: string } | null): void =>
             void (why ? unread.push({ id, why }) : cut.push(id));
           let progress: Progress | null = null;
-          // Only a store that indexes all its sessions for the first time calls it.
+          // Only a store that has many sessions to index first calls it.
           const onProgress = ({ done, total }: { readonly done: number; readonly total: number }): void => {
             progress ??= progressOn(process.stderr, total);
-            progress.show(done, "sessions indexed for the first search");
+            progress.show(done, "sessions indexed for this search");
             if (done === total) progress.clear();
           };
           for await (const hit of store.search(words.join(" "), query, { onIncomplete, onProgress })) {

@@ -27,6 +27,8 @@ interface Batch {
   readonly finish: (answers: Map<string, Answer> | null) => void;
 }
 
+const ANSWERED_MAX = 1000;
+
 /** The open questions to a person, until all are answered or withdrawn. */
 export class PermissionPrompts {
   readonly #display: PromptDisplay;
@@ -34,6 +36,8 @@ export class PermissionPrompts {
   #asked = Promise.withResolvers<void>();
   /** Answers given before their turn was resumed. */
   #ahead = new Map<string, Answer>();
+  /** How questions were answered, by call. The newest. */
+  readonly #answered = new Map<string, { readonly allowed: boolean; readonly by: string }>();
 
   constructor(display: PromptDisplay) {
     this.#display = display;
@@ -54,7 +58,11 @@ export class PermissionPrompts {
     this.#batches.add(batch);
     this.#asked.resolve();
     this.#asked = Promise.withResolvers();
-    for (const ask of asks) this.#display.emit({ type: "permission.asked", ask });
+    for (const ask of asks) {
+      // A later call may have the same id.
+      this.#answered.delete(ask.call);
+      this.#display.emit({ type: "permission.asked", ask });
+    }
     const answers = await promise;
     this.#batches.delete(batch);
     this.#display.update({ asks: this.#display.state.asks.filter((ask) => !asks.includes(ask)) });
@@ -89,7 +97,14 @@ export class PermissionPrompts {
     return asks.filter(({ call }) => !ahead.has(call));
   }
 
+  /** How this question was answered; undefined if it was not, or long ago. */
+  answered(call: string): { readonly allowed: boolean; readonly by: string } | undefined {
+    return this.#answered.get(call);
+  }
+
   answer(ask: PermissionAsk, allowed: boolean, by: string, reason?: string): void {
+    this.#answered.set(ask.call, { allowed, by });
+    if (this.#answered.size > ANSWERED_MAX) this.#answered.delete(this.#answered.keys().next().value!);
     const asks = this.#display.state.asks.filter((one) => one !== ask);
     this.#display.update({ asks }, { type: "permission.answered", call: ask.call, allowed, by });
     const batch = [...this.#batches].find(({ open }) => open.delete(ask.call));

@@ -1,9 +1,14 @@
 /** What a chat is working on: one thing at a time, which can be stopped at any moment, even before it has a turn. */
 export class ActiveWork {
+  readonly #changed: (isBusy: boolean) => void;
   #now: PromiseWithResolvers<void> | null = null;
   #halt = new AbortController();
   /** Queued prompts do not start by themselves. */
   isPaused = false;
+
+  constructor(changed: (isBusy: boolean) => void) {
+    this.#changed = changed;
+  }
 
   /** Resolves when the work is done; null if there is none. */
   get finished(): Promise<void> | null {
@@ -23,6 +28,7 @@ export class ActiveWork {
   start(): void {
     this.#now = Promise.withResolvers();
     this.startNext();
+    this.#changed(true);
   }
 
   /** Starts the next piece of work: a stop of the previous one does not apply to it. */
@@ -33,6 +39,7 @@ export class ActiveWork {
   end(): void {
     this.#now?.resolve();
     this.#now = null;
+    this.#changed(false);
   }
 
   stop(by: string): void {

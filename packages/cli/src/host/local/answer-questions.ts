@@ -25,7 +25,7 @@ export function answerQuestion(
   reason?: string,
 ): void {
   const ask = states.state.asks.find((one) => one.call === call);
-  if (!ask) throw new CommandError(EXIT.usage, "CALL_UNKNOWN", "That call is not waiting for an answer.");
+  if (!ask) throw notAsked(prompts.answered(call));
   if (!ask.choices.some((choice) => choice.answer === answer))
     throw new CommandError(EXIT.usage, "USAGE", `"${answer}" is not among the answers to this question.`);
   const { rule } = ask;
@@ -36,6 +36,12 @@ export function answerQuestion(
   // The rule also covers other open questions of its kind.
   for (const other of states.state.asks)
     if (agent.decide(other.name, other.input).verdict === "allow") prompts.answer(other, true, "rules");
+}
+
+function notAsked(answered: ReturnType<PermissionPrompts["answered"]>): CommandError {
+  if (!answered) return new CommandError(EXIT.usage, "CALL_UNKNOWN", "That call is not waiting for an answer.");
+  const message = `This call was already ${answered.allowed ? "allowed" : "denied"}. The first answer counts; yours changed nothing.`;
+  return Object.assign(new CommandError(EXIT.usage, "ALREADY_ANSWERED", message), { facts: answered });
 }
 
 function allowInSession(states: ChatStateStore, agent: AgentRuntime, rule: string): void {

@@ -26,6 +26,7 @@ export function firstState(
     cwd,
     model,
     status: "idle",
+    isBusy: false,
     unfinished: null,
     items: [],
     live: null,

@@ -46,7 +46,7 @@ export class LocalChat implements Chat {
   #model: ResolvedModel;
   #turn: Turn<Message> | null = null;
   /** The running turns, one after the other, until nothing is left to do. */
-  readonly #work = new ActiveWork();
+  readonly #work = new ActiveWork((isBusy) => this.#states.update({ isBusy }));
   /** Nothing can be recorded until the session is reopened. */
   #isBroken = false;
   #reopening: Promise<void> | null = null;

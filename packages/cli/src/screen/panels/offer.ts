@@ -61,6 +61,6 @@ export function offerState({ id, title, cwd, status, interruption }: UnfinishedS
   return {
     ...{ id, title, cwd, model: "", items: [], live: null, outputs: {}, asks: [], queue: [], interruption },
     ...{ status: "idle", unfinished: status === "queued" ? null : status, usage: {}, failure: null, damage: [] },
-    ...{ window: { usedTokens: 0, maxTokens: 0 }, mode: "ask", canUndo: false, isCompacting: false },
+    ...{ window: { usedTokens: 0, maxTokens: 0 }, mode: "ask", canUndo: false, isCompacting: false, isBusy: false },
   };
 }

@@ -1,14 +1,34 @@
+/** Equal for texts that some file system treats as the same name: case (`.ENV`, `.ſsh`), invisible characters. */
+export function foldText(text: string): string {
+  if (/^[\0-\x7f]*$/.test(text)) return text.toLowerCase();
+  return text
+    .normalize("NFC")
+    .replaceAll(/\p{Default_Ignorable_Code_Point}/gu, "")
+    .toUpperCase()
+    .toLowerCase();
+}
+
+/** Where systems show files a second time, under names that do not say which. Folded. */
+const OTHER_ROOTS = ["/proc", "/dev/fd", "/.vol", "/system/volumes/data"];
+
+/** Patterns for such paths, with `wild` for anything below. */
+export function otherRoots(wild: string): readonly string[] {
+  return OTHER_ROOTS.flatMap((root) => [root, `${root}/${wild}`]);
+}
+
+/** `names`: of an absolute path, folded. */
+export function isOtherRoot(names: readonly string[]): boolean {
+  const path = `${names.join("/")}/`;
+  return OTHER_ROOTS.some((root) => path.startsWith(`${root}/`));
+}
+
 /**
  * Splits a path into names, folded so that any two names some file system treats as equal compare equal: case (`.ENV`,
  * `.ſsh`), invisible characters (`.g\u200Cit`) and Windows forms (`.git.`, `.env::$DATA`, `GIT~1`). For guards only:
  * confusing two names costs at most one needless question.
  */
 export function foldedNames(path: string): string[] {
-  return path
-    .normalize("NFC")
-    .replaceAll(/\p{Default_Ignorable_Code_Point}/gu, "")
-    .toUpperCase()
-    .toLowerCase()
+  return foldText(path)
     .split(/[/\\]/u)
     .map((name) =>
       name === "." || name === ".." ? name : name.replace(/(?<=.):.*$/su, "").replace(/(?<=[^. ])[. ]+$/u, ""),

@@ -1,4 +1,4 @@
-import { foldedNames, originalsOf } from "./file-names.ts";
+import { foldedNames, isOtherRoot, originalsOf } from "./file-names.ts";
 
 /** Names of files that hold secrets. */
 const NAMES = new RegExp(
@@ -46,8 +46,8 @@ export function isSecret(path: string): boolean {
   if (path.length > PATH_CHARS_MAX) return true;
   const names = foldedNames(path);
   const last = names.at(-1) ?? "";
-  // /proc shows the environment variables of processes.
-  if (names[0] === "" && names[1] === "proc") return true;
+  // /proc also shows the environment variables of processes.
+  if (isOtherRoot(names)) return true;
   if (last.length > NAME_CHARS_MAX || isSecretName(last)) return true;
   const originals = originalsOf(last);
   return names.some(

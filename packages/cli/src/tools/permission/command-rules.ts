@@ -1,8 +1,11 @@
 import { posix } from "node:path";
+import { foldText } from "../paths/file-names.ts";
 import { isLeaf } from "./leaf-commands.ts";
+import type { OperandPaths } from "./operand-paths.ts";
+import { canonical, isHiddenOption, isSubcommand, takesOperands } from "./program-words.ts";
 import type { Places, Rule } from "./rules.ts";
 import { EXPANDED, simpleCommands } from "./shell-words.ts";
-import { isJoinedBy } from "./wildcard.ts";
+import { canBeSame, isJoinedBy, isWild, WILD } from "./wildcard.ts";
 
 /**
  * How shell rules match a simple command, given as its words.
@@ -12,15 +15,14 @@ import { isJoinedBy } from "./wildcard.ts";
  * matches anything.
  *
  * A rule that denies or asks matches when in doubt. It also matches longer commands, any path of the program, upper and
- * lower case, options and their values between its words, and its own options in any position. It looks into commands
- * that run others.
+ * lower case, options and their values between its words, its own options in any position, and its paths in any
+ * position and any spelling. It looks into commands that run others.
  */
 type Words = readonly string[];
 
 /** `maybe`: it cannot be determined. Then only a rule that gives the whole command allows it. */
 export type Match = "yes" | "maybe" | "no";
 
-const WILD = `${EXPANDED}*`;
 const REST = WILD + WILD;
 
 /** The words of a pattern's commands, with `EXPANDED*` as the wildcard. Empty if the pattern cannot be parsed. */
@@ -45,8 +47,12 @@ export function allowsCommand(rule: Rule, words: Words): boolean {
   const isOpen = last === WILD || last === REST;
   const fixed = isOpen ? pattern.slice(0, -1) : pattern;
   if (isOpen ? words.length < fixed.length : words.length !== fixed.length) return false;
-  if (!fixed.every((wanted, at) => allowsWord(wanted, words[at]!))) return false;
-  return last !== WILD || !words.slice(fixed.length).some(mayBeOption);
+  const program = programOf(words[0]!);
+  const isOption = (word: string, at: number): boolean => mayBeOption(word) || isHiddenOption(program, word, at);
+  const isFixed = fixed.every(
+    (wanted, at) => allowsWord(wanted, words[at]!) && !(wanted.startsWith(WILD) && isOption(words[at]!, at)),
+  );
+  return isFixed && (last !== WILD || !words.some((word, at) => at >= fixed.length && isOption(word, at)));
 }
 
 /** Whether a word contains `..`, or something the shell may expand to it (`.?`, `.*`). */
@@ -60,7 +66,6 @@ function leadsUp(word: string): boolean {
 
 /** A wildcard inside a word stays inside its folder: `rm build/*` does not match `rm build/../src`. */
 function allowsWord(wanted: string, word: string): boolean {
-  if (wanted.startsWith(WILD) && mayBeOption(word)) return false;
   if (wanted === word || wanted === WILD) return true;
   const pieces = wanted.split(WILD);
   if (pieces.length === 1 || !isJoinedBy(pieces, word)) return false;
@@ -73,22 +78,34 @@ function mayBeOption(word: string): boolean {
   return /^(?:[-+]|\0[*?[])/u.test(word);
 }
 
-/** Commands that change what later commands mean: the folder, the variables, the names. */
+/**
+ * Commands that change what later commands mean: the folder, the variables, the names. Those of every `sh`: of bash,
+ * dash, busybox, ksh and zsh.
+ */
 const CHANGES_SHELL: ReadonlySet<string> = new Set(
-  "cd chdir pushd popd export readonly unset alias unalias set shopt enable hash declare typeset local read getopts trap eval . source exec".split(
-    " ",
-  ),
+  `cd chdir pushd popd dirs export readonly unset alias unalias set shopt enable hash rehash declare typeset local read
+  mapfile readarray getopts let wait trap eval . source exec bind complete integer float compound nameref enum autoload
+  functions emulate setopt unsetopt zmodload zparseopts zstyle zle vared print sysread disable unhash unfunction compdef
+  sched zformat zregexparse strftime zstat redirect`.split(/\s+/u),
 );
 
 /** Whether a command changes what later ones in the line mean: `rm build/*` does not cover `cd / && rm build/x`. */
 export function changesMeaning(commands: readonly Words[], { cwd }: Pick<Places, "cwd">): boolean {
   return commands.slice(0, -1).some((words) => {
-    const at = words.findIndex((word) => word !== "command" && word !== "builtin");
+    const [first] = words;
+    if (first === "command" && (words[1] === "-v" || words[1] === "-V")) return false;
+    const at = words.findIndex((word) => word !== "command" && word !== "builtin" && !word.startsWith("-"));
     const [name = "", ...args] = words.slice(Math.max(at, 0));
+    if (name === "printf") return assigns(args);
     if (!CHANGES_SHELL.has(name)) return false;
     // Models often cd to the folder they are in.
-    return !(name === "cd" && args.length === 1 && (args[0] === "." || args[0] === cwd));
+    return !(first === "cd" && args.length === 1 && (args[0] === "." || args[0] === cwd));
   });
+}
+
+/** In bash, ksh and zsh, printf assigns to a variable: `-v PATH`, and `%n`. */
+function assigns([format = ""]: readonly string[]): boolean {
+  return /^(?:-|\0[*?[])/u.test(format) || /%[^%A-Za-z]*n/u.test(format.replaceAll("%%", ""));
 }
 
 /** Commands that run other commands, given as words or as text. */
@@ -98,27 +115,35 @@ const RUNNERS: ReadonlySet<string> = new Set(
   ),
 );
 
+/** Of those, commands that add words they read from elsewhere. */
+const FEEDERS: ReadonlySet<string> = new Set(["xargs", "parallel"]);
+
 /** Longer commands are not searched: it would take too long. */
 const WORDS_MAX = 1000;
 const WORD_CHARS_MAX = 4096;
 const DEPTH_MAX = 4;
+/** Words of a command that may each be the start of another. */
+const STARTS_MAX = 32;
 
 /**
  * Whether each command of a rule that denies or asks matches some command of this line. `commands` is null if the line
  * cannot be parsed: then only its text is compared.
  */
-export function forbidsLine(rule: Rule, line: string, commands: readonly Words[] | null, places: Places): boolean {
+export function forbidsLine(rule: Rule, line: string, commands: readonly Words[] | null, paths: OperandPaths): boolean {
   if (namesEveryCommand(rule) || line.trim() === rule.pattern!.trim()) return true;
   if (commands === null || rule.commands.length === 0) return false;
   return rule.commands.every((one) =>
-    commands.some((words) => forbids({ ...rule, words: one }, words, places) === "yes"),
+    commands.some((words) => forbids({ ...rule, words: one }, words, paths) === "yes"),
   );
 }
 
 /** Whether a rule that denies or asks matches this command, or one that it runs. */
-export function forbidsCommand(rule: Rule, words: Words, places: Places): Match {
+export function forbidsCommand(rule: Rule, words: Words, paths: OperandPaths): Match {
   if (namesEveryCommand(rule)) return "yes";
-  const found = rule.commands.map((one) => forbids({ ...rule, words: one }, words, places));
+  return surest(rule.commands.map((one) => forbids({ ...rule, words: one }, words, paths)));
+}
+
+function surest(found: readonly Match[]): Match {
   return found.find((match) => match === "yes") ?? found.find((match) => match === "maybe") ?? "no";
 }
 
@@ -128,87 +153,137 @@ interface Forbidden {
   readonly isLiteral?: true;
 }
 
-function forbids(rule: Forbidden, words: Words, places: Places, depth = 0): Match {
+function forbids(rule: Forbidden, words: Words, paths: OperandPaths, depth = 0): Match {
   const pattern = rule.words;
   if (rule.isLiteral) {
     if (pattern.length === words.length && pattern.every((word, at) => word === words[at])) return "yes";
-  } else {
-    const match = matches(pattern, words, places);
+  } else if (isProgram(pattern[0]!, words[0]!, paths)) {
+    const match = matches(pattern, words, paths, 1);
     if (match !== "no") return match;
   }
   if (isLeaf(words)) return "no";
   if (words.length > WORDS_MAX || depth >= DEPTH_MAX) return "maybe";
-  if (!runs(rule, words, places, depth)) return "no";
-  return RUNNERS.has(programOf(words[0]!)) ? "yes" : "maybe";
+  return runs(rule, words, paths, depth);
 }
 
 /**
  * Whether the words of a command, or text in them, are a command that the rule matches: `env git push`, `sh -c 'git
- * push'`.
+ * push'`. Other programs may mean something else by the same words: `maybe`.
  */
-function runs(rule: Forbidden, words: Words, places: Places, depth: number): boolean {
-  return words.slice(1).some((word, at) => {
-    const isStart = fits(rule.words[0]!, word, places, true);
-    if (isStart && matches(rule.words, words, places, at + 1) !== "no") return true;
-    if (!/[\s;&|]/u.test(word) || word.length > WORD_CHARS_MAX) return false;
-    const inside = simpleCommands(word.replaceAll(EXPANDED, ""));
-    return inside?.some((one) => forbids(rule, one, places, depth + 1) !== "no") ?? false;
-  });
+function runs(rule: Forbidden, words: Words, paths: OperandPaths, depth: number): Match {
+  const program = programOf(words[0]!);
+  const isRunner = RUNNERS.has(program);
+  let best: Match = "no";
+  let starts = 0;
+  for (const [at, word] of words.entries()) {
+    if (at === 0) continue;
+    if (starts > STARTS_MAX) return "maybe";
+    // The value of an option too: env -Sgit push.
+    const [, value] = (isRunner && /^(?:--[\w-]+=|-[A-Za-z])(.+)$/su.exec(word)) || [];
+    for (const text of value === undefined ? [word] : [word, value]) {
+      const isStart = isProgram(rule.words[0]!, text, paths);
+      if (isStart) starts += 1;
+      const found = [
+        isStart && FEEDERS.has(program) ? "maybe" : "no",
+        isStart ? matches(rule.words, words, paths, at + 1, !isRunner) : "no",
+        runsText(rule, text, paths, depth, isRunner),
+      ] as const;
+      best = surest([best, ...found]);
+      if (best === "yes") return isRunner ? "yes" : "maybe";
+    }
+  }
+  return best;
+}
+
+/** Whether the text of a word is a command line that contains a command which the rule matches. */
+function runsText(rule: Forbidden, text: string, paths: OperandPaths, depth: number, isRunner: boolean): Match {
+  if (!(isRunner ? /[\s;&|$`<>]/u : /[\s;&|]/u).test(text)) return "no";
+  const inside = text.length > WORD_CHARS_MAX ? null : simpleCommands(text.replaceAll(EXPANDED, ""));
+  if (inside === null) return isRunner ? "maybe" : "no";
+  return surest(inside.map((one) => forbids(rule, one, paths, depth + 1)));
 }
 
 /**
- * Matches the pattern's words in order, with options and their values between them, and its options anywhere. `from` is
- * where the command starts in `words`.
+ * Matches the pattern's words in order, with options and their values between them, and its options anywhere. The
+ * arguments start at `from`, behind the program. `isLenient`: the program may not be one here, so that what is not
+ * understood does not count.
  */
-function matches(pattern: Words, words: Words, places: Places, from = 0): Match {
-  if (!fits(pattern[0]!, words[from] ?? "", places, true)) return "no";
+function matches(pattern: Words, words: Words, paths: OperandPaths, from: number, isLenient = false): Match {
   if (words.length > WORDS_MAX) return "maybe";
   const order = pattern.slice(1).filter((word) => !word.startsWith("-"));
   const options = pattern.slice(1).filter((word) => word.startsWith("-") && word !== "--");
-  const place = inOrder(order, words, places, from + 1);
+  const place = inOrder({ program: programOf(pattern[0]!), words: order, paths, isLenient }, words, from);
   if (place === "no") return "no";
-  const rest = words.slice(from + 1);
-  if (options.every((option) => hasOption(option, rest, places))) return place;
-  // `-f` and `--force` may mean the same.
+  const rest = words.slice(from);
+  if (options.every((option) => hasOption(option, rest))) return place;
+  // `-f` and `--force` may mean the same, and `+main` is a forced `main`.
   const has = (form: RegExp, all: Words): boolean => all.some((word) => form.test(word));
   const isOtherForm =
-    (has(SHORT, options) && has(LONG, rest)) || (has(LONG, options) && has(SHORT, rest)) || rest.some(isWild);
-  return isOtherForm ? "maybe" : "no";
+    (has(SHORT, options) && has(LONG, rest)) ||
+    (has(LONG, options) && has(SHORT, rest)) ||
+    has(/^(?:\+|\0[*?[])/u, rest);
+  return isOtherForm || rest.some(isWild) ? "maybe" : "no";
 }
 
 const SHORT = /^-[^-]/u;
 const LONG = /^--./u;
 
-function inOrder(wanted: Words, words: Words, places: Places, from: number): Match {
-  // Leading options may define what the next word means: git -c alias.p=push p.
-  const isRenamed = wanted.length > 0 && wanted[0] !== WILD && words[from]?.startsWith("-");
+/** What a rule wants after the program, without options. */
+interface Wanted {
+  readonly program: string;
+  readonly words: Words;
+  readonly paths: OperandPaths;
+  readonly isLenient: boolean;
+}
+
+function inOrder(wanted: Wanted, words: Words, from: number): Match {
+  const { program, isLenient } = wanted;
+  const [subcommand] = wanted.words;
+  const first = words[from];
+  const hasSubcommand = subcommand !== undefined && subcommand !== WILD && !isPlaced(wanted, subcommand);
+  // Leading options may define what the next word means (git -c alias.p=push p), and so may settings: git p.
+  const isRenamed = hasSubcommand && first?.startsWith("-");
+  const isKnown = first === undefined ? null : isSubcommand(program, first);
+  const isAlias = hasSubcommand && isKnown === false && !isLenient;
   let strict = passWild(wanted, new Set([0]));
   let loose = strict;
   let isBehindOption = false;
-  let hadOption = false;
+  // Of a program that is not known, any word may be left out: docker container run.
+  let mayPass = isKnown === null && !isLenient;
   for (let at = from; at < words.length; at++) {
     const word = words[at]!;
     const isOption = word.startsWith("-");
-    hadOption ||= isOption;
-    strict = step(wanted, strict, word, isOption || isBehindOption, places);
-    loose = step(wanted, loose, word, hadOption, places);
+    mayPass ||= isOption;
+    strict = step(wanted, strict, word, isOption || isBehindOption, ["yes"]);
+    loose = step(wanted, loose, word, mayPass, isLenient ? ["yes"] : ["yes", "maybe"]);
     isBehindOption = isOption;
     // No reading is left: `loose` contains everything in `strict`.
     if (loose.size === 0) break;
   }
-  if (strict.has(wanted.length)) return "yes";
-  return loose.has(wanted.length) || isRenamed ? "maybe" : "no";
+  const { length } = wanted.words;
+  if (strict.has(length)) return "yes";
+  // A default may stand for what is missing: `git push` for `git push origin main`.
+  const count = words.slice(from).filter((word) => !word.startsWith("-")).length;
+  const missing = count > 0 && strict.has(count) ? wanted.words[count] : undefined;
+  const isCutShort = !isLenient && missing !== undefined && !isPlaced(wanted, missing);
+  return loose.has(length) || isRenamed || isAlias || isCutShort ? "maybe" : "no";
 }
 
 /** How many of the wanted words have been found, for every possible reading. */
-function step(wanted: Words, before: Set<number>, word: string, mayPass: boolean, places: Places): Set<number> {
+function step(
+  wanted: Wanted,
+  before: Set<number>,
+  word: string,
+  mayPass: boolean,
+  enough: readonly Match[],
+): Set<number> {
   const after = new Set<number>();
   for (const found of before) {
+    const next = wanted.words[found];
     // A rule also matches longer commands.
-    if (found === wanted.length) after.add(found);
-    if (mayPass || isWildcard(wanted[found])) after.add(found);
+    if (next === undefined || mayPass || isPlaced(wanted, next)) after.add(found);
     // A shell wildcard may expand to several words.
-    for (let at = found; at < wanted.length && fits(wanted[at]!, word, places, false); at++) {
+    for (let at = found; at < wanted.words.length && enough.includes(fits(wanted, at, word)); at++) {
       after.add(at + 1);
       if (!isWild(word)) break;
     }
@@ -216,8 +291,8 @@ function step(wanted: Words, before: Set<number>, word: string, mayPass: boolean
   return passWild(wanted, after);
 }
 
-function passWild(wanted: Words, found: Set<number>): Set<number> {
-  for (const at of found) if (isWildcard(wanted[at])) found.add(at + 1);
+function passWild({ words }: Wanted, found: Set<number>): Set<number> {
+  for (const at of found) if (isWildcard(words[at])) found.add(at + 1);
   return found;
 }
 
@@ -225,14 +300,18 @@ function isWildcard(word: string | undefined): boolean {
   return word === WILD || word === REST;
 }
 
-/** Whether the shell will expand this word of a command. */
-function isWild(word: string): boolean {
-  return /\0[*?[]/u.test(word);
+/** Whether a wanted word matches in any position: a wildcard, and a path. */
+function isPlaced({ program }: Wanted, word: string): boolean {
+  return isWildcard(word) || takesOperands(program) || isPath(word);
+}
+
+function isPath(word: string): boolean {
+  return word.includes("/") || word.startsWith(".") || word.startsWith(`${EXPANDED}~`);
 }
 
 /** `-rf` also matches `-fr`, `-r -f` and `-vrf`; `--force` also matches `--forc` and `--force=x`. */
-function hasOption(option: string, words: Words, places: Places): boolean {
-  if (words.some((word) => fits(option, word, places, false))) return true;
+function hasOption(option: string, words: Words): boolean {
+  if (words.some((word) => canBeSame(foldText(option), foldText(word)))) return true;
   if (LONG.test(option)) {
     const name = nameOf(option);
     return words.some((word) => LONG.test(word) && (nameOf(word).startsWith(name) || name.startsWith(nameOf(word))));
@@ -252,64 +331,34 @@ function programOf(word: string): string {
   return word.slice(word.lastIndexOf("/") + 1);
 }
 
-/** Whether a word may be what a denying rule wants, in any spelling of the same path. */
-function fits(wanted: string, word: string, places: Places, isProgram: boolean): boolean {
+/** Whether a word is the program that a rule names, by any path. */
+function isProgram(wanted: string, word: string, paths: OperandPaths): boolean {
   if (isWildcard(wanted)) return true;
-  if (word.length > WORD_CHARS_MAX) return word.slice(0, 1) === wanted.slice(0, 1) || wanted.startsWith(WILD);
-  const forms = formsOf(word, places);
-  if (isProgram) forms.push(programOf(word));
-  return formsOf(wanted, places).some((one) => forms.some((form) => canBeSame(fold(one), fold(form))));
+  if (word.length > WORD_CHARS_MAX) return mayStart(wanted, word);
+  const names = [word, ...(word.includes("/") ? [word, ...paths.absolute(word)].map(programOf) : [])];
+  if (names.some((name) => canBeSame(foldText(wanted), foldText(name)))) return true;
+  return isPath(wanted) && word.includes("/") && paths.match(wanted, word) === "yes";
 }
 
-function fold(word: string): string {
-  return word.normalize("NFC").toLowerCase();
+/** A longer word is not compared. */
+function mayStart(wanted: string, word: string): boolean {
+  return word.slice(0, 1) === wanted.slice(0, 1) || wanted.startsWith(WILD);
 }
 
-function formsOf(word: string, { cwd, home }: Places): string[] {
-  if (!word.includes("/") && !word.includes(`${EXPANDED}~`)) return [word];
-  const whole = word.replace(/^\0~(?=\/|$)/u, home);
-  const normal = posix.normalize(whole).replace(/(?<=.)\/$/u, "");
-  const inside = normal.startsWith(`${cwd}/`) ? [normal.slice(cwd.length + 1)] : [];
-  return [word, normal, ...inside];
-}
-
-/** Whether some text matches both wildcard patterns. */
-function canBeSame(wanted: string, word: string): boolean {
-  if (!isWild(word) && !/\0[?[]/u.test(wanted)) return isJoinedBy(wanted.split(WILD), word);
-  const one = tokens(wanted);
-  const other = tokens(word);
-  // open[at]: the part of the second before `at` matches what has been read of the first.
-  let open = close(other, [true]);
-  for (const token of one) {
-    const next: boolean[] = [];
-    for (let at = 0; at <= other.length; at++) {
-      if (token === null) next[at] = open[at] === true || next[at - 1] === true;
-      else if (other[at] === null) next[at] = next[at] === true || open[at] === true;
-      else if (open[at] && other[at] === token) next[at + 1] = true;
-    }
-    open = close(other, next);
-  }
-  return open[other.length] === true;
-}
-
-/** A wildcard may match nothing. */
-function close(tokens: readonly (string | null)[], open: boolean[]): boolean[] {
-  for (const [at, token] of tokens.entries()) if (open[at] && token === null) open[at + 1] = true;
-  return open;
-}
-
-/** Characters, and null for any number of them. A class (`[a-z]`) and everything after it count as one null. */
-function tokens(word: string): (string | null)[] {
-  const all: (string | null)[] = [];
-  for (let at = 0; at < word.length; at++) {
-    if (word[at] !== EXPANDED) {
-      all.push(word[at]!);
-      continue;
-    }
-    at += 1;
-    if (word[at] === "~") all.push("~");
-    else all.push(null);
-    if (word[at] === "[") break;
-  }
-  return all;
+/** Whether a word may be the one that a rule wants at this place, in any spelling. */
+function fits(wanted: Wanted, at: number, word: string): Match {
+  const one = wanted.words[at]!;
+  if (isWildcard(one)) return "yes";
+  if (word.length > WORD_CHARS_MAX) return mayStart(one, word) ? "yes" : "no";
+  const { program, paths } = wanted;
+  const [want, given] = [one, word].map((text) => foldText(at === 0 ? canonical(program, text) : text)) as [
+    string,
+    string,
+  ];
+  if (canBeSame(want, given) || canBeSame(want, posix.normalize(given))) return "yes";
+  if (isPlaced(wanted, one)) return paths.match(one, word);
+  // A program may take the start of a word for the whole (kubectl del), and git names what it pushes in many ways.
+  const isStart = at === 0 && given !== "" && want.startsWith(given);
+  const isRef = program === "git" && given.split(/[:/+]/u).includes(want);
+  return isStart || isRef ? "maybe" : "no";
 }

@@ -9,6 +9,7 @@ import { isRunLater } from "../paths/run-later-files.ts";
 import { isSecret } from "../paths/secret-files.ts";
 import { allowsCommand, changesMeaning, forbidsCommand, forbidsLine, namesEveryCommand } from "./command-rules.ts";
 import { isLeaf } from "./leaf-commands.ts";
+import { OperandPaths } from "./operand-paths.ts";
 import { namesPath, namesTool, type Places, parseRule, type Rule } from "./rules.ts";
 import { simpleCommands, trimmedLine } from "./shell-words.ts";
 
@@ -151,6 +152,7 @@ class CallFacts {
   readonly name: string;
   readonly input: unknown;
   readonly places: Places;
+  readonly paths: OperandPaths;
   /** Where the path really leads; null if the tool has none, or it cannot be resolved. */
   readonly path: string | null = null;
   /** The given path, made absolute. */
@@ -169,6 +171,7 @@ class CallFacts {
     this.name = name;
     this.input = input;
     this.places = { cwd, home };
+    this.paths = new OperandPaths(this.places);
     this.isWindows = (options.platform ?? process.platform) === "win32";
     if (name === "shell") {
       this.command = textOf(input, "command");
@@ -291,7 +294,7 @@ function allowingCall(facts: CallFacts, { allow }: Policy): string | null {
 
 /** The rule that allows a line as a whole, or the rules that allow each of its commands. */
 function allowingCommand(facts: CallFacts, policy: Policy): string | null {
-  const { command, commands, places } = facts;
+  const { command, commands, paths } = facts;
   if (command === null) return null;
   const restricting = [...policy.deny, ...policy.ask].flatMap((text) => parseRule(text) ?? []).filter(isForShell);
   const allow = policy.allow.flatMap((text) => parseRule(text) ?? []).filter(isForShell);
@@ -305,7 +308,7 @@ function allowingCommand(facts: CallFacts, policy: Policy): string | null {
   if (whole) return whole.text;
   if (!facts.isClear || commands === null) return null;
   const mayBeForbidden = (words: readonly string[]): boolean =>
-    restricting.some((rule) => forbidsCommand(rule, words, places) !== "no");
+    restricting.some((rule) => forbidsCommand(rule, words, paths) !== "no");
   const each = commands.map((words) => {
     const isInDoubt = mayBeForbidden(words);
     return allow.find((rule) => {
@@ -335,9 +338,9 @@ function forbids(text: string, facts: CallFacts): boolean {
   if (rule.tool === "*") return true;
   if (!namesTool(rule, facts.name, true)) return false;
   if (rule.pattern === null) return true;
-  const { command, commands, path, given, places, name } = facts;
+  const { command, commands, path, paths, given, places, name } = facts;
   // On Windows words cannot be compared, so any command may match.
-  if (name === "shell") return command === null || facts.isWindows || forbidsLine(rule, command, commands, places);
+  if (name === "shell") return command === null || facts.isWindows || forbidsLine(rule, command, commands, paths);
   // By the given name and by where it leads.
   return [path, given].some((one) => one !== null && namesPath(rule, name, one, places, true));
 }

@@ -1,5 +1,6 @@
 import { sep } from "node:path";
 import { isServerRule, serverOfRule } from "../../mcp-settings/tool-names.ts";
+import { foldedNames, foldText } from "../paths/file-names.ts";
 import { PATH_TOOLS } from "../paths/real-path.ts";
 import { patternCommands } from "./command-rules.ts";
 import { trimmedLine } from "./shell-words.ts";
@@ -79,12 +80,13 @@ export interface Places {
 export function namesPath(rule: Rule, tool: string, path: string, { cwd, home }: Places, isBroad: boolean): boolean {
   const given = rule.isExact ? literal(rule.pattern!, cwd, home) : pathPattern(rule.pattern!, cwd, home);
   if (given === null) return false;
-  const fold = (text: string): string => (isBroad ? text.normalize("NFC").toLowerCase() : text);
-  const pattern = given.map((segment) => (segment === DEEP ? DEEP : segment.map(fold)));
-  const names = segments(path).map(fold);
-  const isTree = !isBroad && TREE_TOOLS.has(tool);
-  if (isTree && !rule.isExact && pattern.at(-1) !== DEEP) return false;
-  return matches(pattern, names);
+  if (isBroad) {
+    const pattern = given.map((segment) => (segment === DEEP ? DEEP : segment.map(foldText)));
+    const folded = foldedNames(path).filter((name) => name !== "");
+    return matches(pattern, segments(path).map(foldText)) || matches(pattern, folded);
+  }
+  if (TREE_TOOLS.has(tool) && !rule.isExact && given.at(-1) !== DEEP) return false;
+  return matches(given, segments(path));
 }
 
 const DEEP = "**";

@@ -1,3 +1,5 @@
+import { constants } from "node:os";
+
 const WORDS: Readonly<Record<string, string>> = {
   ENOENT: "does not exist",
   EACCES: "cannot be accessed: permission denied",
@@ -17,7 +19,9 @@ const WORDS: Readonly<Record<string, string>> = {
 
 /** A system error, worded for the model. */
 export function describeSystemError(error: unknown, shown: string): Error {
-  const code = error instanceof Error && "code" in error ? String(error.code) : "";
+  const { code: named, errno } = (error ?? {}) as { readonly code?: unknown; readonly errno?: unknown };
+  // libuv has no name for it: Node calls it UNKNOWN.
+  const code = errno === -constants.errno.EDQUOT ? "EDQUOT" : String(named ?? "");
   const words = WORDS[code];
   if (words !== undefined) return new Error(`${shown} ${words}.`, { cause: error });
   return error instanceof Error ? error : new Error(String(error));

@@ -45,9 +45,9 @@ export interface TailContext {
  * | anything else                   | corrupt | corrupt                              | torn: cut here              |
  * | (an unfinished unit at the end) | counts  | counts                               | torn: cut at its first line |
  *
- * The first line of a segment is never torn: a segment is created by rename, after a sync (S15). Nor are bytes between
- * two records with consecutive numbers: no line is missing there, so someone inserted them, and what follows them is as
- * trustworthy as what precedes them.
+ * The first line of a segment is never torn: a segment gets its name by a link, after a sync (S15). Nor are bytes
+ * between two records with consecutive numbers: no line is missing there, so someone inserted them, and what follows
+ * them is as trustworthy as what precedes them.
  */
 export function decideTail(scan: Scan, context: TailContext): Tail {
   const { records, offsets, strays } = scan;

@@ -1,5 +1,6 @@
 import { draftGone } from "../../admit/refusals.ts";
 import type { DraftPart } from "../../conversation/records.ts";
+import { isHoldfastError } from "../../errors.ts";
 import { HeldBack } from "../../redact/held-back.ts";
 import type { Redactor } from "../../redact/redactor.ts";
 import type { AnswerOptions, Appended, Delta, Draft } from "../surface.ts";
@@ -34,6 +35,10 @@ export class LiveDraft<M> implements Draft<M> {
   #timer: NodeJS.Timeout | null = null;
   #heldBack: Map<string, { readonly part: number; readonly member: Member; readonly held: HeldBack }> | null;
   #state: "open" | "committed" | "gone" = "open";
+  /** The outcome of the pieces handed over so far: null, or the error of the last of them. */
+  #written: Promise<unknown> = Promise.resolve(null);
+  /** Why a piece is missing for good: nothing after it counts. */
+  #lost: unknown = null;
   /** Messages being written that will replace the draft: nothing is written until it is known whether they succeed. */
   #successors = 0;
 
@@ -85,12 +90,22 @@ export class LiveDraft<M> implements Draft<M> {
     return this.#context.restart();
   }
 
-  /** Hands over the buffered text, except a possible start of a secret. Never rejects: returns the error, or null. */
+  /**
+   * Hands over the buffered text, except a possible start of a secret. Never rejects. Returns null when everything
+   * pushed so far is written; otherwise the error.
+   */
   async flush(): Promise<unknown> {
+    // A message that is being written takes the place of it all.
+    if (this.#successors > 0) return null;
     const piece = this.#take();
-    if (!piece) return null;
+    if (piece) this.#written = this.#write(piece, this.#written);
+    return (await this.#written) ?? this.#lost;
+  }
+
+  async #write(piece: DraftPiece & { readonly parts: DraftPart[] }, before: Promise<unknown>): Promise<unknown> {
     const error = await this.#context.write(piece);
-    if (error !== null) this.#putBack(piece);
+    if (error !== null) this.#putBack(piece, error);
+    await before;
     return error;
   }
 
@@ -104,14 +119,15 @@ export class LiveDraft<M> implements Draft<M> {
 
   /** Like `flush`, but writes synchronously with `write`, which may throw. */
   flushSync(write: (piece: DraftPiece) => void): void {
+    if (this.#successors > 0) return;
     const piece = this.#take();
-    if (!piece) return;
     try {
-      write(piece);
+      if (piece) write(piece);
     } catch (error) {
-      this.#putBack(piece);
+      this.#putBack(piece!, error);
       throw error;
     }
+    if (this.#lost !== null) throw this.#lost;
   }
 
   /** Accepts nothing more, and drops text that was not handed over. */
@@ -136,7 +152,7 @@ export class LiveDraft<M> implements Draft<M> {
   }
 
   #take(): (DraftPiece & { readonly parts: DraftPart[] }) | null {
-    if (this.#successors > 0 || this.#parts.length === 0) return null;
+    if (this.#parts.length === 0) return null;
     this.#clearTimer();
     const parts = this.#parts;
     this.#parts = [];
@@ -144,9 +160,16 @@ export class LiveDraft<M> implements Draft<M> {
     return { id: this.id, n: this.#n++, parts };
   }
 
-  /** The piece was not written. Only the newest can be retried: later ones have the next numbers and show the gap. */
-  #putBack({ n, parts }: DraftPiece & { readonly parts: DraftPart[] }): void {
-    if (!this.isOpen || this.#n !== n + 1) return;
+  /**
+   * The piece was not written. Only the newest can be retried, unless it is too large: later ones have the next numbers
+   * and show the gap.
+   */
+  #putBack({ n, parts }: DraftPiece & { readonly parts: DraftPart[] }, error: unknown): void {
+    if (!this.isOpen) return;
+    if (this.#n !== n + 1 || isHoldfastError(error, "RECORD_TOO_LARGE")) {
+      this.#lost ??= error;
+      return;
+    }
     const later = this.#parts;
     this.#n = n;
     this.#parts = parts.map((part) => ({ ...part }));
@@ -191,6 +214,8 @@ export class LiveDraft<M> implements Draft<M> {
   #drop(): void {
     this.#clearTimer();
     this.#parts = [];
+    this.#written = Promise.resolve(null);
+    this.#lost = null;
   }
 
   #clearTimer(): void {

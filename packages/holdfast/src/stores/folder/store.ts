@@ -104,7 +104,7 @@ class FolderStore implements contract.JournalStore {
     this.#options = options;
     this.#clock = OrderClock.of(options.clock);
     this.#made = this.#makeFolders();
-    this.#leases = Leases.inRoot(this.#disk, root);
+    this.#leases = Leases.inRoot(this.#disk, root, options.clock);
     this.searchFile = options.catalogue === false ? null : join(root, "search.sqlite");
     this.#catalogue = options.catalogue === false ? null : new Catalogue(this.#disk, join(root, "catalog.sqlite"));
     this.#listing = new Listing({

@@ -1,6 +1,7 @@
 import { join } from "node:path";
 import type { Disk, DiskFile, DiskStat } from "../../disk/disk.ts";
 import { diskFailure } from "../../disk/failure.ts";
+import { putAll } from "../../disk/put-all.ts";
 import { errnoOf, HoldfastError } from "../../errors.ts";
 import type { Ledger, Prepared } from "../../journal/ledger.ts";
 import { type SegmentPlace, segmentRecord } from "../../journal/lifecycle.ts";
@@ -77,24 +78,23 @@ export class SegmentWriter {
     return this.#file!.path;
   }
   /**
-   * Writes one unit at the end, in one write. Throws STORE_FULL or STORE_IO with nothing written, or FILE_REPLACED (in
-   * doubt).
+   * Writes one unit at the end, in one write if the disk takes it all. Throws STORE_FULL or STORE_IO with nothing
+   * written, or FILE_REPLACED (in doubt).
    */
   put(prepared: Prepared): void {
     const { bytes } = prepared;
     if (this.#size + bytes.length > SEGMENT_BYTES_MAX) throw segmentFull(this.path);
     let written = 0;
-    let cause: unknown;
     try {
-      written = this.#file!.write(bytes);
+      putAll(bytes, (rest) => {
+        const count = this.#file!.write(rest);
+        written += count;
+        return count;
+      });
     } catch (error) {
-      cause = error;
-    }
-    if (cause !== undefined || written !== bytes.length) {
       this.#cutBack(written);
-      cause ??= Object.assign(new Error(`wrote ${written} of ${bytes.length} bytes`), { code: "ENOSPC" });
       throw diskFailure(
-        cause,
+        error,
         "append to the journal",
         this.path,
         "Nothing of this append was written, and nothing before it is affected.",

@@ -1,6 +1,7 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Disk, DiskFile } from "../../disk/disk.ts";
 import { isFull } from "../../disk/failure.ts";
+import { putAll } from "../../disk/put-all.ts";
 import { errnoOf, HoldfastError } from "../../errors.ts";
 import { busyPauseMs, type Database } from "./database/database.ts";
 import { isBusy, isIoError } from "./database/failure.ts";
@@ -86,17 +87,16 @@ function tryDisk(disk: Disk, path: string, log: DiskFile): boolean {
   }
 }
 
-function copyLog(log: DiskFile, write: (bytes: Buffer, at: number) => number): void {
+function copyLog(log: DiskFile, write: (bytes: Uint8Array, at: number) => number): void {
   const { size } = log.stat();
   const bytes = Buffer.allocUnsafe(Math.min(size, CHUNK_BYTES));
   for (let at = 0; at < size; ) {
     const length = log.read(bytes, 0, Math.min(bytes.length, size - at), at);
     if (length === 0) return;
-    for (let done = 0; done < length; ) {
-      const written = write(bytes.subarray(done, length), at + done);
-      if (written === 0) throw Object.assign(new Error("the write took no bytes"), { code: "ENOSPC" });
-      done += written;
-    }
-    at += length;
+    putAll(bytes.subarray(0, length), (rest) => {
+      const written = write(rest, at);
+      at += written;
+      return written;
+    });
   }
 }

@@ -101,7 +101,7 @@ export class SqliteJournal extends CommitQueue {
 
   /** Are the records where others, and the next process, find them? */
   protected assertWritten(): void {
-    if (this.isBehind) this.#parts.wal.assertMine();
+    this.#parts.wal.assertMine();
   }
 
   protected override allWritten(): Promise<void> {

@@ -128,7 +128,7 @@ class SqliteStore implements contract.JournalStore {
     this.#options = options;
     this.#reads = reads;
     this.#clock = OrderClock.of(options.clock);
-    this.#leases = Leases.besideFile(disk, file);
+    this.#leases = Leases.besideFile(disk, file, options.clock);
     this.#followers = new SqliteFollowers(disk, file);
     const network = networkWarning(disk, dirname(file), file);
     this.warnings = network === null ? reads.warnings : [...reads.warnings, network];

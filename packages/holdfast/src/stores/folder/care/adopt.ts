@@ -1,12 +1,12 @@
 import { join } from "node:path";
 import type { Disk, DiskFile } from "../../../disk/disk.ts";
+import { putAll } from "../../../disk/put-all.ts";
 import { errnoOf, HoldfastError } from "../../../errors.ts";
 import { placeBefore } from "../../../journal/lifecycle.ts";
 import type { Segment } from "../../../journal/lines/account.ts";
 import { assertFollows, nothingToAdopt, segmentAt, type VerbatimLine } from "../../../journal/lines/verbatim.ts";
 import { SEGMENT_BYTES_MAX } from "../../../journal/record.ts";
 import { sessionExists } from "../../../journal/refusals.ts";
-import { putAll } from "../files/create-atomically.ts";
 import { segmentName, tailName } from "../files/segment.ts";
 import { NOT_EMPTY, removeTree, removeUnborn } from "./trash.ts";
 

@@ -1,6 +1,7 @@
 import { join } from "node:path";
 import type { Disk } from "../../../disk/disk.ts";
 import { diskFailure } from "../../../disk/failure.ts";
+import { putAll } from "../../../disk/put-all.ts";
 import { errnoOf, HoldfastError } from "../../../errors.ts";
 import { newId } from "../../../journal/id.ts";
 
@@ -80,15 +81,6 @@ function nameTaken(path: string, cause: unknown): HoldfastError {
     `Another writer has created ${path}, so this one no longer holds the session. Acknowledged records are safe; pending ones are in doubt. ` +
     "Close this journal, and reopen the session.";
   return new HoldfastError("LEASE_LOST", message, { path }, cause);
-}
-
-/** Writes everything; a write of zero bytes means a full disk. */
-export function putAll(bytes: Uint8Array, write: (rest: Uint8Array) => number): void {
-  for (let done = 0; done < bytes.length; ) {
-    const written = write(done === 0 ? bytes : bytes.subarray(done));
-    if (written === 0) throw Object.assign(new Error("the write took no bytes"), { code: "ENOSPC" });
-    done += written;
-  }
 }
 
 export function removeStray(disk: Disk, path: string): void {

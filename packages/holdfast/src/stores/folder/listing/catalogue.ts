@@ -1,6 +1,8 @@
 import { DatabaseSync, type StatementSync } from "node:sqlite";
 import { hasSchema, makeDatabaseFile, removeDatabase } from "../../../disk/database-file.ts";
+import { descriptorFailure } from "../../../disk/descriptors.ts";
 import type { Disk, DiskStat } from "../../../disk/disk.ts";
+import { isGeneral } from "../../../disk/failure.ts";
 import { sqliteCode, sqliteErrcode } from "../../../disk/node-disk.ts";
 import { errnoOf } from "../../../errors.ts";
 import type { Listed } from "../../../journal/contract.ts";
@@ -26,6 +28,7 @@ const SUMMARY_CHARS_MAX = 1024 * 1024;
 const SQLITE_BUSY = 5;
 const SQLITE_LOCKED = 6;
 const SQLITE_FULL = 13;
+const SQLITE_IOERR_WRITE = 778;
 const SQLITE_IOERR_SHMSIZE = 4874;
 
 /**
@@ -198,8 +201,8 @@ export class Catalogue {
       } catch (error) {
         const code = sqliteCode(error);
         if (code === SQLITE_BUSY || code === SQLITE_LOCKED) return otherwise;
-        // Nothing is wrong with it: it is used again when there is space.
-        if (isFull(error)) return otherwise;
+        // Nothing is wrong with it: it is used again when there is space, or a descriptor.
+        if (isFull(error) || isGeneral(error) || descriptorFailure() !== null) return otherwise;
         if (code === undefined && errnoOf(error) === undefined && !(error instanceof SyntaxError)) throw error;
         // Damaged, of another schema, or unreadable: rebuild it, once.
         this.#discard();
@@ -241,9 +244,10 @@ export interface Check {
   readonly isHopeless?: true;
 }
 
-/** There is no space to write it, or even to share it with other processes. */
+/** There is no space to write it (IOERR_WRITE: or the quota is used up), or even to share it with other processes. */
 function isFull(error: unknown): boolean {
-  return sqliteCode(error) === SQLITE_FULL || sqliteErrcode(error) === SQLITE_IOERR_SHMSIZE;
+  const errcode = sqliteErrcode(error);
+  return sqliteCode(error) === SQLITE_FULL || errcode === SQLITE_IOERR_WRITE || errcode === SQLITE_IOERR_SHMSIZE;
 }
 
 function versionOf(database: DatabaseSync): number {

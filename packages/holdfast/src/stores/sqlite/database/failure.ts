@@ -1,5 +1,8 @@
-import { diskFailure } from "../../../disk/failure.ts";
-import { sqliteCode, sqliteErrcode } from "../../../disk/node-disk.ts";
+import { dirname } from "node:path";
+import { descriptorFailure } from "../../../disk/descriptors.ts";
+import { diskFailure, isFull } from "../../../disk/failure.ts";
+import { growthFailure } from "../../../disk/growth.ts";
+import { nodeDisk, sqliteCode, sqliteErrcode, whyNotWritable } from "../../../disk/node-disk.ts";
 import { type ErrorCode, errnoOf, HoldfastError } from "../../../errors.ts";
 import type { Ledger } from "../../../journal/ledger.ts";
 
@@ -16,12 +19,17 @@ const TOOBIG = 18;
 const CONSTRAINT = 19;
 const AUTH = 23;
 const NOTADB = 26;
+const IOERR_WRITE = 778;
 
 /**
  * I/O errors after which no commit can be in the file: SQLite writes the commit frame last, and none of these errors
  * comes after it. READ, SHORT_READ, WRITE, NOMEM, RDLOCK, LOCK, SHMOPEN, SHMSIZE, SHMLOCK, SHMMAP.
  */
 const NOTHING_WRITTEN = new Set([2, 1, 3, 12, 9, 15, 18, 19, 20, 21].map((detail) => IOERR | (detail << 8)));
+
+const CHECK_OWNER = "Check the owner and the mode of the file and of its folder.";
+const TOO_MANY_OPEN =
+  'If this process has too many files open, close sessions you do not need, or raise the limit ("ulimit -n"). Then try again.';
 
 const REFUSALS: ReadonlySet<ErrorCode> = new Set(["STORE_FORBIDDEN", "STORE_FULL", "STORE_IO"]);
 
@@ -109,18 +117,19 @@ function inWords(error: Error, what: string, path: string, safety: string): Hold
       { path, sqlite: errcode },
       error,
     );
+  const reason = reasonFor(errcode, path);
+  if (reason !== null) return diskFailure(reason, what, path, safety);
   switch (errcode & 0xff) {
     case FULL:
       return fail("STORE_FULL", "there is no space left", "Free some space, and try again.");
+    case CANTOPEN:
+      return isWritable(path)
+        ? fail("STORE_IO", "SQLite could not open one of its files", TOO_MANY_OPEN)
+        : fail("STORE_FORBIDDEN", "permission denied", CHECK_OWNER);
     case PERM:
     case READONLY:
-    case CANTOPEN:
     case AUTH:
-      return fail(
-        "STORE_FORBIDDEN",
-        "permission denied",
-        "Check the owner and the mode of the file and of its folder.",
-      );
+      return fail("STORE_FORBIDDEN", "permission denied", CHECK_OWNER);
     case NOTADB:
       return fail("STORE_URL_INVALID", "the file is not an SQLite database", "Use another file.");
     case ERROR:
@@ -144,6 +153,19 @@ function inWords(error: Error, what: string, path: string, safety: string): Hold
     default:
       return fail("STORE_IO", "SQLite reported an error", "Check the disk, and reopen the session.");
   }
+}
+
+function isWritable(path: string): boolean {
+  return whyNotWritable(path) === null && whyNotWritable(dirname(path)) === null;
+}
+
+/** The system's own error, where SQLite has one word for several, and it can still be found out; otherwise null. */
+function reasonFor(errcode: number, path: string): unknown {
+  if ((errcode & 0xff) === CANTOPEN) return descriptorFailure();
+  // A used-up quota and a maximum file size, but not a full disk.
+  if (errcode !== IOERR_WRITE) return null;
+  const reason = growthFailure(nodeDisk, path);
+  return isFull(reason) ? reason : null;
 }
 
 /**

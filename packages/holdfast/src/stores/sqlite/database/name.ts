@@ -2,6 +2,7 @@ import { randomUUID } from "node:crypto";
 import { dirname, join } from "node:path";
 import type { DatabaseSync } from "node:sqlite";
 import type { Disk, DiskStat } from "../../../disk/disk.ts";
+import { putAll } from "../../../disk/put-all.ts";
 import { errnoOf, HoldfastError } from "../../../errors.ts";
 
 /**
@@ -205,7 +206,7 @@ function makeId(disk: Disk, folder: string): string {
   if (disk.stat(temporary)) disk.remove(temporary);
   const file = disk.open(temporary, "create");
   try {
-    file.write(Buffer.from(`${id}\n`));
+    putAll(Buffer.from(`${id}\n`), (rest) => file.write(rest));
     file.syncNow();
   } finally {
     file.close();

@@ -14,20 +14,69 @@ export interface Asked {
   hasTokens: boolean;
 }
 
+/** LangGraph tells handlers with this mark that a graph waits in an `interrupt()`. */
+const GRAPH_HANDLER = Symbol.for("langgraph.graph_callback_handler");
+
+type Interrupts = readonly { readonly value?: unknown }[];
+
+/** The state of an agent that has stopped. */
+export interface AgentState {
+  readonly messages?: BaseMessage[];
+  /** What it waits for. */
+  readonly __interrupt__?: Interrupts;
+}
+
 /**
- * Joins tokens to the request they answer. LangChain reports them by run, to callbacks of the whole agent; a sub-agent
- * in a tool reports there too.
+ * What LangChain reports of a run: its tokens, which are joined to the request they answer, and the state that it
+ * stopped with, which a stream does not return. It reports to callbacks of the whole agent; a sub-agent in a tool
+ * reports there too.
  */
-export class Tokens extends BaseCallbackHandler {
+export class RunEvents extends BaseCallbackHandler {
   override readonly name = "holdfast";
   /** Asks models to stream even if nobody else listens. */
   readonly lc_prefer_streaming = true;
   readonly #asked = new AsyncLocalStorage<Asked>();
   readonly #runs = new Map<string, Asked>();
+  #root: string | null = null;
+  #interrupts: Interrupts = [];
+  #state: AgentState | null = null;
 
   constructor() {
     // A draft takes tokens in their order.
     super({ _awaitHandler: true });
+    Object.defineProperty(this, GRAPH_HANDLER, { value: true });
+  }
+
+  /** What the run ended with; null if that was not reported. */
+  get state(): AgentState | null {
+    return this.#state;
+  }
+
+  /** A run is about to begin. The one before may have been left without an end. */
+  reset(): void {
+    this.#root = null;
+    this.#interrupts = [];
+    this.#state = null;
+  }
+
+  override handleChainStart(_chain: unknown, _inputs: unknown, runId: string): void {
+    if (this.#root !== null) return;
+    this.reset();
+    this.#root = runId;
+  }
+
+  handleInterrupt({ interrupts }: { readonly interrupts: Interrupts }): void {
+    this.#interrupts = interrupts;
+  }
+
+  override handleChainEnd(outputs: unknown, runId: string): void {
+    if (runId !== this.#root) return;
+    this.#root = null;
+    this.#state = { ...(outputs as AgentState), __interrupt__: this.#interrupts };
+  }
+
+  override handleChainError(_error: unknown, runId: string): void {
+    if (runId === this.#root) this.#root = null;
   }
 
   during<T>(asked: Asked, ask: () => T): T {

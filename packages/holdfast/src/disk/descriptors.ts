@@ -1,0 +1,14 @@
+import { closeSync, openSync } from "node:fs";
+import { devNull } from "node:os";
+import { errnoOf } from "../errors.ts";
+
+/** The error if no file can be opened now (EMFILE, ENFILE), or null: SQLite and loaders of modules do not say. */
+export function descriptorFailure(): unknown {
+  try {
+    closeSync(openSync(devNull, "r"));
+    return null;
+  } catch (error) {
+    if (errnoOf(error) === undefined) throw error;
+    return error;
+  }
+}
