@@ -20,7 +20,7 @@ const COMMENT = /^\s*(?:\/\/|\*|\/\*\*)/;
  * What each room of the library may import: itself, and the rooms below it. Data flows down this list: a room knows
  * nothing of those behind it.
  */
-const BASE = ["errors.ts", "defined.ts", "journal/", "dialects/", "text/"];
+const BASE = ["errors.ts", "defined.ts", "session-state.ts", "journal/", "dialects/", "text/"];
 const ROOMS: readonly (readonly [room: string, below: readonly string[]])[] = [
   ["journal/", ["errors.ts", "defined.ts"]],
   ["text/", ["journal/texts.ts"]],
@@ -46,6 +46,7 @@ const ROOMS: readonly (readonly [room: string, below: readonly string[]])[] = [
   ["redact/", ["journal/record.ts", "dialects/shape.ts"]],
   ["conversation/", BASE],
   ["view/", [...BASE, "conversation/"]],
+  ["account/", [...BASE, "conversation/", "view/"]],
   ["admit/", [...BASE, "redact/", "conversation/"]],
   ["replace/", [...BASE, "conversation/", "view/", "admit/"]],
   ["sync/", [...BASE, "conversation/", "view/", "admit/", "replace/"]],

@@ -13,9 +13,9 @@ export const sessionSabotages: readonly Sabotage[] = [
   },
   {
     name: "session: a tool whose outcome is unknown is run again",
-    file: "view/repairs.ts",
-    find: '"outcome-unknown": { close: "close", rerun: "keep if safe" }',
-    replace: '"outcome-unknown": { close: "close", rerun: "keep" }',
+    file: "view/decide-call.ts",
+    find: '&& (replay === "safe" || known.isRepeatable) ? "run-again" : "tell-model"',
+    replace: '? "run-again" : "tell-model"',
     look: SESSIONS,
   },
   {

@@ -3,6 +3,9 @@
  * `holdfast/store`.
  */
 
+export { type Account, type AccountOptions, accountOf, type CallAccount, type CallState } from "./account/account.ts";
+export type { Act, Refusal } from "./account/acts.ts";
+export { cutOffWords } from "./account/words.ts";
 export type { AcpMessage } from "./dialects/acp.ts";
 export type { AiSdkMessage } from "./dialects/ai-sdk.ts";
 export type { AnthropicMessage } from "./dialects/anthropic.ts";
@@ -57,4 +60,6 @@ export type {
   TurnRequest,
   Usage,
 } from "./session/surface.ts";
+export type { SessionState } from "./session-state.ts";
 export { wellFormed } from "./text/well-formed.ts";
+export { type CallDecision, type CallFacts, type CallPolicy, decideCall } from "./view/decide-call.ts";

@@ -143,13 +143,13 @@ export class Fleet {
         await this.#notOpened(reserved, error, rules);
         continue;
       }
-      const { interruption } = session;
-      if (isWanted(interruption, options.ended === true)) {
+      if (isWanted(session, options.ended === true)) {
         this.#metrics.count("claims");
         return { session, reserved };
       }
+      const isWantedByNobody = !isWanted(session, true);
       await session.close();
-      await this.#claims.pass(reserved, !isWanted(interruption, true));
+      await this.#claims.pass(reserved, isWantedByNobody);
     }
     return null;
   }
@@ -215,12 +215,8 @@ function rulesOf<M>({
 }
 
 /** A turn that somebody ended on purpose, or that waits for a person, is not the fleet's to finish. */
-function isWanted<M>(interruption: Interruption<M> | null, alsoEnded: boolean): boolean {
-  if (!interruption) return false;
-  const { how } = interruption;
-  if (how.kind === "killed" || how.kind === "signal") return true;
-  if (how.kind === "aborted" && how.by === "close") return true;
-  return alsoEnded && how.kind !== "suspended";
+function isWanted({ state }: Pick<Session<unknown>, "state">, alsoEnded: boolean): boolean {
+  return state === "interrupted" || (alsoEnded && (state === "stopped" || state === "failed"));
 }
 
 async function pause(ms: number, signal: AbortSignal): Promise<void> {

@@ -2,6 +2,7 @@ import type { Dialect } from "../dialects/dialect.ts";
 import { type Shape, shapeOf } from "../dialects/shape.ts";
 import type { Summariser } from "../journal/contract.ts";
 import type { Json } from "../journal/record.ts";
+import { endedAs } from "../session-state.ts";
 import { oneLine } from "../text/one-line.ts";
 import { beginningOf } from "../text/well-formed.ts";
 import {
@@ -61,6 +62,8 @@ export function sessionSummariser(dialectNamed: Dialects): Summariser {
           return asJson(withEpoch(rowOf(json), record, dialectNamed));
         case "turn.prompt":
           return asJson(withPrompt(rowOf(json), shapeOf(record["prompt"]) ?? {}, dialectNamed));
+        case "signal":
+          return withCrash(json, record);
         case "opened":
         case "closed":
           // A turn belongs to one writer: a turn that a writer finds open, or leaves open, was cut off.
@@ -128,10 +131,23 @@ function withTurn(row: SessionRow, record: Shape): SessionRow {
 }
 
 function endOf({ outcome, by }: Shape): Pick<SessionRow, "state" | "ended"> {
-  if (outcome === "completed" || outcome === "left") return { state: "idle" };
-  // A writer that shuts down aborts its turn: that was nobody's wish.
-  const isMeant = outcome === "failed" || (outcome === "aborted" && by !== "close");
-  return isMeant ? { state: "cut", ended: outcome } : { state: "cut" };
+  switch (endedAs(outcome, by)) {
+    case "completed":
+      return { state: "idle" };
+    case "stopped":
+      return { state: "cut", ended: "aborted" };
+    case "failed":
+      return { state: "cut", ended: "failed" };
+    case "cut":
+      return { state: "cut" };
+  }
+}
+
+/** A signal, or an uncaught error, is about to end the process in the middle of the turn. */
+function withCrash(json: Json, { error }: Shape): Json {
+  if (shapeOf(json)?.["state"] !== "open") return json;
+  const { ended: _, ...row } = rowOf(json);
+  return asJson(typeof error === "string" ? { ...row, ended: "failed" } : row);
 }
 
 function withQueue(row: SessionRow, record: Shape): SessionRow {
@@ -180,8 +196,11 @@ function withEpoch(row: SessionRow, record: Shape, dialectNamed: Dialects): Sess
   if (!turn) next.state = "idle";
   else if (ended) Object.assign(next, endOf(ended));
   else if (shapeOf(turn["suspended"])) next.state = "waiting";
-  // A copy of a running turn is an interrupted turn.
-  else next.state = record["reason"] === "fork" ? "cut" : "open";
+  else {
+    // A copy of a running turn is an interrupted turn.
+    next.state = record["reason"] === "fork" ? "cut" : "open";
+    if (shapeOf(turn["signal"])?.["error"] !== undefined) next.ended = "failed";
+  }
 
   const prompt = shapeOf(turn?.["prompt"]);
   if (next.prompt !== undefined || !prompt) return next;

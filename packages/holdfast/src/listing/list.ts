@@ -9,10 +9,12 @@ import {
   type ListOptions,
   type Trashed,
 } from "../journal/contract.ts";
+import { sessionState } from "../session-state.ts";
 import { checkQuery, type ListQuery, type Summary, type TrashedSession, type Wanted } from "./query.ts";
 import {
   isEmptyIn,
   labelsIn,
+  lastTurnIn,
   linkIn,
   queuedIn,
   rowOf,
@@ -81,7 +83,7 @@ export async function* unfinishedFirst(
   const mine = { ...where, parentSession: null };
   // A turn that was interrupted must not be missed because another session finished after it.
   const unfinished = { ...hints, noneOf: { ...hints.noneOf, state: ["idle"] } };
-  const isUnfinished = (shape: Shape): boolean => stateIn(shape) !== "idle" && shape["ended"] !== "aborted";
+  const isUnfinished = (shape: Shape): boolean => !["completed", "stopped"].includes(lastTurnIn(shape));
   yield* free(store, { where: mine, hints: unfinished }, isUnfinished);
   yield* free(store, { where: mine, hints }, (shape) => !isUnfinished(shape));
 }
@@ -154,11 +156,11 @@ class Choice {
     const shape = shapeIn(listed);
     const state = stateIn(shape);
     if (listed.unreadable) {
-      if (fitsUnread(listed, this.#wanted)) this.#chosen.push(summaryOf(listed, shape, endedStatus(state)));
+      if (fitsUnread(listed, this.#wanted)) this.#chosen.push(summaryOf(listed, shape, statusOf(shape, false)));
     } else if (fits(listed, shape, state, this.#wanted)) {
+      const status = statusOf(shape, false);
       if (state === "open") this.#chosen.push({ listed, shape });
-      else if (hasStatus(endedStatus(state), this.#wanted))
-        this.#chosen.push(summaryOf(listed, shape, endedStatus(state)));
+      else if (hasStatus(status, this.#wanted)) this.#chosen.push(summaryOf(listed, shape, status));
       this.#hasOpen ||= state === "open";
     }
   }
@@ -179,14 +181,14 @@ class Choice {
 async function openSummary(store: JournalStore, { listed, shape }: OpenRow, wanted: Wanted): Promise<Summary | null> {
   try {
     const holder = await holderOf(store, listed);
-    const status = holder !== null && hasWritten(holder, listed.at) ? "running" : endedStatus("open");
+    const status = statusOf(shape, holder !== null && hasWritten(holder, listed.at));
     return hasStatus(status, wanted) ? summaryOf(listed, shape, status) : null;
   } catch (error) {
     // Its lease belongs to another user, so whether it has a writer is unknown. That is no reason to fail the list.
     if (!isHoldfastError(error, "STORE_FORBIDDEN", "STORE_IO", "PATH_UNSAFE")) throw error;
     const { code, message } = error;
     const unreadable = { ...listed, unreadable: { code, message } };
-    return fitsUnread(unreadable, wanted) ? summaryOf(unreadable, shape, endedStatus("open")) : null;
+    return fitsUnread(unreadable, wanted) ? summaryOf(unreadable, shape, statusOf(shape, false)) : null;
   }
 }
 
@@ -208,9 +210,8 @@ function fits({ at }: Listed, shape: Shape, state: SessionRow["state"], wanted: 
   return wanted.labels.every(([name, value]) => Object.hasOwn(labels, name) && labels[name] === value);
 }
 
-/** The status if the session has no writer. */
-function endedStatus(state: SessionRow["state"]): Summary["status"] {
-  return state === "open" || state === "cut" ? "interrupted" : state;
+function statusOf(shape: Shape, isBeingWritten: boolean): Summary["status"] {
+  return sessionState(lastTurnIn(shape), isBeingWritten);
 }
 
 /** Opening the session reports the error. */

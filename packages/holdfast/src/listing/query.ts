@@ -1,6 +1,7 @@
 import type { Link } from "../conversation/attributes.ts";
 import { HoldfastError } from "../errors.ts";
 import type { ListHints, ListOptions } from "../journal/contract.ts";
+import type { SessionState } from "../session-state.ts";
 import type { SessionRow } from "./row.ts";
 
 export interface ListQuery {
@@ -33,8 +34,8 @@ export interface Summary {
   readonly at: string;
   readonly turns: number;
   readonly queued: number;
-  /** `interrupted`: the last turn did not end as completed. `waiting`: for a person. */
-  readonly status: "running" | "interrupted" | "waiting" | "idle";
+  /** The same as `state` of the session when it is read. */
+  readonly status: SessionState;
   readonly labels?: Readonly<Record<string, string>>;
   readonly parent?: Link;
   /**
@@ -76,6 +77,8 @@ export interface Wanted {
 const STATES: Readonly<Record<Summary["status"], readonly SessionRow["state"][]>> = {
   running: ["open"],
   interrupted: ["open", "cut"],
+  stopped: ["cut"],
+  failed: ["open", "cut"],
   waiting: ["waiting"],
   idle: ["idle"],
 };

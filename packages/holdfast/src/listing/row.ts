@@ -1,6 +1,7 @@
 import { ATTRIBUTE_CHARS_MAX, LABELS_CHARS_MAX, type Link } from "../conversation/attributes.ts";
 import { NONE, type Shape, shapeOf } from "../dialects/shape.ts";
 import type { Json } from "../journal/record.ts";
+import type { LastTurn } from "../session-state.ts";
 import { oneLine } from "../text/one-line.ts";
 
 /**
@@ -29,7 +30,7 @@ export interface SessionRow {
    * completed or there is none.
    */
   state: "idle" | "open" | "cut" | "waiting";
-  /** Somebody ended a turn that is `cut` on purpose, or it failed. Absent if it was interrupted. */
+  /** The turn did not complete because somebody ended it on purpose, or because it failed. Absent if it was cut off. */
   ended?: "aborted" | "failed";
   /** The start of the last prompt. */
   prompt?: string;
@@ -103,6 +104,22 @@ export function titleIn(shape: Shape): string {
 export function stateIn(shape: Shape): SessionRow["state"] {
   const state = shape["state"];
   return STATES.includes(state) ? (state as SessionRow["state"]) : "idle";
+}
+
+/** How the last turn stands. */
+export function lastTurnIn(shape: Shape): LastTurn {
+  const { ended } = shape;
+  const end = ended === "aborted" ? "stopped" : ended === "failed" ? "failed" : null;
+  switch (stateIn(shape)) {
+    case "idle":
+      return "completed";
+    case "waiting":
+      return "suspended";
+    case "cut":
+      return end ?? "cut";
+    case "open":
+      return end === "failed" ? "crashed" : "open";
+  }
 }
 
 export function turnsIn(shape: Shape): number {

@@ -2,6 +2,7 @@ import { reading } from "../admit/admit.ts";
 import { invalid, turnUnanswered } from "../admit/refusals.ts";
 import type { Conversation } from "../conversation/conversation.ts";
 import type { SessionRecord } from "../conversation/records.ts";
+import type { CallPolicy } from "../view/decide-call.ts";
 import { interruptionOf } from "../view/interruption.ts";
 import type { ResumeOptions } from "../view/repairs.ts";
 
@@ -17,9 +18,14 @@ export function endAnswered<M>(session: string, conversation: Conversation<M>): 
 /** A copy of the options given to `resumeTurn`, taken at the call (R19). Throws RECORD_INVALID, RECORD_NOT_JSON. */
 export function resumeGiven(options: ResumeOptions): ResumeOptions {
   const { calls = "close", draft = "discard" } = reading("options", () => ({ ...options }));
-  if (typeof calls !== "function" && calls !== "close" && calls !== "rerun") {
-    throw invalid('`calls` is "close", "rerun", or a function');
+  const isPolicy = typeof calls === "object" && calls !== null;
+  if (typeof calls !== "function" && calls !== "close" && calls !== "rerun" && !isPolicy) {
+    throw invalid('`calls` is "close", "rerun", a policy, or a function');
   }
   if (draft !== "discard" && draft !== "keep") throw invalid('`draft` is "discard" or "keep"');
-  return { calls, draft };
+  return { calls: isPolicy ? reading("options", () => policyOf(calls)) : calls, draft };
+}
+
+function policyOf({ runs = false, asks = false, facts = {} }: CallPolicy): CallPolicy {
+  return { runs, asks, facts: { ...facts } };
 }

@@ -5,7 +5,7 @@ import type { SessionRecord } from "../conversation/records.ts";
 import { defined } from "../defined.ts";
 import { howOf, openCalls } from "../view/interruption.ts";
 import { liveRepairs } from "../view/messages.ts";
-import { CALL_REPAIRS, leaveTurn, synthesizeResult } from "../view/repairs.ts";
+import { closingResult, leaveTurn } from "../view/repairs.ts";
 
 /** One unit of records, and the ids of its messages. */
 export interface Unit {
@@ -72,7 +72,7 @@ function repairsForOpenCalls<M>(conversation: Conversation<M>, answered: Readonl
   if (!turn) return [];
   const how = howOf(turn);
   const entries = openCalls(conversation).flatMap((call) =>
-    CALL_REPAIRS[call.state].close === "close" && !answered.has(call.id) ? synthesizeResult(dialect, call, how) : [],
+    answered.has(call.id) ? [] : closingResult(dialect, call, how),
   );
   return entries.length > 0 ? [{ kind: "repair", turn: turn.number, entries }] : [];
 }

@@ -3,6 +3,7 @@ import type { DraftContent } from "../conversation/draft-state.ts";
 import type { ToolProcess } from "../conversation/records.ts";
 import { recordsStarts, type TurnState } from "../conversation/turn-state.ts";
 import type { Entry } from "../dialects/dialect.ts";
+import { endedAs } from "../session-state.ts";
 import { endsWithAnswer } from "./arrange.ts";
 import type { How } from "./model-words.ts";
 
@@ -59,8 +60,8 @@ export function howOf<M>({ ended, suspended, signal }: TurnState<M>): How {
     return reason === undefined ? { kind: "aborted", by } : { kind: "aborted", by, reason };
   }
   if (ended?.outcome === "failed") return { kind: "failed", error: ended.error ?? "" };
-  if (ended) return { kind: "completed" };
-  if (suspended) return { kind: "suspended", reason: suspended.reason };
+  if (ended && endedAs(ended.outcome, ended.by) === "completed") return { kind: "completed" };
+  if (suspended && !ended) return { kind: "suspended", reason: suspended.reason };
   if (signal?.error !== undefined) return { kind: "failed", error: signal.error };
   return signal ? { kind: "signal", signal: signal.signal } : { kind: "killed" };
 }
@@ -122,6 +123,11 @@ function callsStartedEarly<M>({ toolStarts }: Conversation<M>): OpenCall[] {
   }));
 }
 
+/** The calls of the last turn that have no result, recorded or not. */
+export function callsInFlight<M>(conversation: Conversation<M>, open = openCalls(conversation)): OpenCall[] {
+  return [...open.map(openCall), ...callsStartedEarly(conversation)];
+}
+
 /** What was in flight when the last turn was cut off (P5). Null if it completed, or was left for another. */
 export function interruptionOf<M>(conversation: Conversation<M>): Interruption<M> | null {
   const { turn } = conversation;
@@ -131,7 +137,7 @@ export function interruptionOf<M>(conversation: Conversation<M>): Interruption<M
   const { number, startedAt, lastAt, resumes, prompt } = turn;
   const open = openCalls(conversation);
   const draft = conversation.draft?.content ?? null;
-  const calls = [...open.map(openCall), ...callsStartedEarly(conversation)];
+  const calls = callsInFlight(conversation, open);
   // An application that reports the turn as failed or waiting means that its answer is not final.
   const isOpenEnded = turn.ended?.outcome === "failed" || (turn.suspended !== null && !turn.ended);
   const answered = !isOpenEnded && calls.length === 0 && endOf(conversation, open, draft) === "answered";

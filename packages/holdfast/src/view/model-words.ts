@@ -1,3 +1,4 @@
+import { endedAs } from "../session-state.ts";
 import { oneLine } from "../text/one-line.ts";
 import type { Interruption, OpenCall } from "./interruption.ts";
 
@@ -36,6 +37,7 @@ export function because(how: How): string {
         ? `the process was ended by ${nameWords(how.signal)}`
         : `the process ended (${nameWords(how.signal)})`;
     case "aborted":
+      if (endedAs("aborted", how.by) === "cut") return "the program was closed";
       return `${nameWords(how.by) || "the application"} stopped it${how.reason ? ` (${reasonWords(how.reason)})` : ""}`;
     case "failed":
       return `it failed${how.error ? ` (${reasonWords(how.error)})` : ""}`;
@@ -77,7 +79,7 @@ export function boundaryWords(how: How, tools: ToolNames, isCutOff: boolean): st
 /** Placed before the model is asked to continue the same turn. */
 export function goOnWords(how: How, tools: ToolNames, isCutOff: boolean): string {
   const cut = isCutOff ? " The answer above was cut off." : "";
-  return `[This turn was interrupted: ${because(how)}.${cut}${toolWords(tools)} Go on with the task from here.]`;
+  return `[This turn was interrupted: ${because(how)}.${cut}${toolWords(tools)} Continue the task from here.]`;
 }
 
 /** Tools whose calls were lost. */
@@ -90,7 +92,7 @@ function toolWords({ started, ended }: ToolNames): string {
   const parts: string[] = [];
   if (started.length > 0)
     parts.push(` Started, with an unknown outcome: ${listNames(started)}. Check before repeating.`);
-  if (ended.length > 0) parts.push(` Run to its end, but the call is not recorded: ${listNames(ended)}.`);
+  if (ended.length > 0) parts.push(` Ran to completion, but the call was not recorded: ${listNames(ended)}.`);
   return parts.join("");
 }
 

@@ -5,8 +5,9 @@ import { deepFreeze } from "../conversation/snapshot.ts";
 import type { Usage } from "../conversation/usage.ts";
 import type { Entry } from "../dialects/dialect.ts";
 import { type Holder, hasWritten, type Recovery } from "../journal/contract.ts";
+import { lastTurnOf, type SessionState, sessionState } from "../session-state.ts";
 import { handedOut } from "./handed-out.ts";
-import { type Interruption, interruptionOf } from "./interruption.ts";
+import { callsInFlight, type Interruption, interruptionOf, type OpenCall } from "./interruption.ts";
 import { messagesOf, type TurnActivity } from "./messages.ts";
 import { unsentIn } from "./unsent.ts";
 
@@ -24,6 +25,10 @@ export interface Reading<M> {
    * synthesized entries are marked.
    */
   readonly entries: readonly Entry<M>[];
+  /** The session's state, the same in every list and on every surface. */
+  readonly state: SessionState;
+  /** The calls without a result, whether the last turn is running or was cut off. */
+  readonly calls: readonly OpenCall[];
   /** What was in flight when the last turn was cut off (P5); null if it completed or is running. */
   readonly interruption: Interruption<M> | null;
   /** The number of the turn in progress, in this process or the one that holds the session; null between turns. */
@@ -56,7 +61,7 @@ export interface Reading<M> {
 
 /** What a conversation shows. */
 const SHOWN = [
-  ...(["messages", "entries", "interruption", "running", "draft", "queue"] as const),
+  ...(["messages", "entries", "state", "calls", "interruption", "running", "draft", "queue"] as const),
   ...(["usage", "usageByTurn", "attributes", "warnings"] as const),
 ];
 
@@ -88,6 +93,12 @@ export class LiveReading<M> implements Pick<Reading<M>, (typeof SHOWN)[number]> 
     return this.#handedOut(
       this.#kept("entries", () => Object.freeze(this.#conversation.items.map(({ entry }) => entry))),
     );
+  }
+  get state(): SessionState {
+    return this.#activity().kind === "active" ? "running" : sessionState(lastTurnOf(this.#conversation.turn), false);
+  }
+  get calls(): readonly OpenCall[] {
+    return this.#handedOut(this.#kept("calls", () => deepFreeze(callsInFlight(this.#conversation))));
   }
   get interruption(): Interruption<M> | null {
     return this.#handedOut(

@@ -1,6 +1,7 @@
 import type { Conversation } from "../conversation/conversation.ts";
 import type { RepairEntry, SessionRecord } from "../conversation/records.ts";
 import type { Dialect, Entry, Outcome } from "../dialects/dialect.ts";
+import { type CallPolicy, decideCall, factsOf } from "./decide-call.ts";
 import {
   type End,
   endOf,
@@ -16,10 +17,11 @@ import { boundaryWords, goOnWords, type How, resultWords } from "./model-words.t
 export interface ResumeOptions {
   /**
    * What happens to calls without a result. "close" (default): the model is told how far each got. "rerun": calls that
-   * are safe to run again (never started, or recorded with `replay: "safe"`) stay open, in `turn.open`. A function
-   * decides per call: close it, keep it open, or return its outcome.
+   * are safe to run again (never started, or recorded with `replay: "safe"`) stay open, in `turn.open`. A policy says
+   * in data what the program can do and what it knows (`decideCall` has the rule). A function decides per call: close
+   * it, keep it open, or return its outcome.
    */
-  readonly calls?: "close" | "rerun" | ((call: OpenCall) => "close" | "keep" | Outcome);
+  readonly calls?: "close" | "rerun" | CallPolicy | ((call: OpenCall) => "close" | "keep" | Outcome);
   /**
    * What happens to the streamed text. "discard" (default): the request is the one that died. "keep": the text is shown
    * as an incomplete message; calls before it are closed, since no result can follow it.
@@ -74,28 +76,12 @@ export const END_REPAIRS: { readonly [E in End]: { readonly P: Ending; readonly 
   },
 };
 
-/** What happens to a call without a result: with a new prompt or "close", and with "rerun". */
-export const CALL_REPAIRS: {
-  readonly [S in OpenCall["state"]]: {
-    readonly close: "close" | "leave";
-    readonly rerun: "close" | "leave" | "keep" | "keep if safe";
-  };
-} = {
-  "never-started": { close: "close", rerun: "keep" },
-  unrecorded: { close: "close", rerun: "close" },
-  "outcome-unknown": { close: "close", rerun: "keep if safe" },
-  awaiting: { close: "close", rerun: "close" },
-  provider: { close: "leave", rerun: "leave" },
-};
-
 /** What to record before a new prompt. */
 export function repairForPrompt<M>(conversation: Conversation<M>): RepairEntry[] {
   const { turn } = conversation;
   const how: How = turn ? howOf(turn) : { kind: "completed" };
   const open = openCalls(conversation);
-  const results = open.flatMap((call) =>
-    CALL_REPAIRS[call.state].close === "close" ? synthesizeResult(conversation.dialect, call, how) : [],
-  );
+  const results = open.flatMap((call) => closingResult(conversation.dialect, call, how));
   return [...results, ...repairsForEnd(conversation, open, "P", how)];
 }
 
@@ -131,11 +117,23 @@ function decide(
   call: UnansweredCall,
   calls: NonNullable<ResumeOptions["calls"]>,
 ): "close" | "keep" | "leave" | Outcome {
-  if (call.state === "provider") return "leave";
-  if (typeof calls === "function") return calls(openCall(call));
-  const row = CALL_REPAIRS[call.state][calls];
-  if (row === "keep if safe") return call.replay === "safe" ? "keep" : "close";
-  return row;
+  if (typeof calls === "function") return call.state === "provider" ? "leave" : calls(openCall(call));
+  const policy = typeof calls === "object" ? calls : { runs: calls === "rerun" };
+  switch (decideCall(call, policy)) {
+    case "leave":
+      return "leave";
+    case "settle":
+      return factsOf(call, policy).outcome!;
+    case "tell-model":
+      return "close";
+    default:
+      return "keep";
+  }
+}
+
+/** The result that closes a call before a new prompt. None for a call that the provider runs. */
+export function closingResult<M>(dialect: Dialect<M>, call: UnansweredCall, how: How): RepairEntry[] {
+  return decideCall(call, {}) === "leave" ? [] : synthesizeResult(dialect, call, how);
 }
 
 /**

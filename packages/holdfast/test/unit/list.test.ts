@@ -187,6 +187,7 @@ describe.each(names)("list of a %s store", (name) => {
     const held = [];
     held.push(await begin(store, { title: "running" }, ...prompt(1, "x")));
     held.push(await begin(store, { title: "aborted" }, ...prompt(1, "x"), end(1, "aborted")));
+    held.push(await begin(store, { title: "failed" }, ...prompt(1, "x"), end(1, "failed")));
     const suspended = { kind: "turn.suspended", turn: 1, reason: "approval" };
     held.push(await begin(store, { title: "waiting" }, ...prompt(1, "x"), suspended));
     held.push(await begin(store, { title: "idle" }, ...prompt(1, "x"), end(1, "completed")));
@@ -194,7 +195,8 @@ describe.each(names)("list of a %s store", (name) => {
     const all = await subject.list();
     expect(Object.fromEntries(all.sessions.map(({ title, status }) => [title, status]))).toEqual({
       running: "running",
-      aborted: "interrupted",
+      aborted: "stopped",
+      failed: "failed",
       waiting: "waiting",
       idle: "idle",
       "closed in mid-turn": "interrupted",
@@ -202,7 +204,9 @@ describe.each(names)("list of a %s store", (name) => {
     expect(subject.probes).toEqual([held[0]!.id]);
     const by = async (status: Summary["status"]): Promise<string[]> => titlesOf(await subject.list({ status }));
     expect(await by("running")).toEqual(["running"]);
-    expect(await by("interrupted")).toEqual(["closed in mid-turn", "aborted"]);
+    expect(await by("interrupted")).toEqual(["closed in mid-turn"]);
+    expect(await by("stopped")).toEqual(["aborted"]);
+    expect(await by("failed")).toEqual(["failed"]);
     expect(await by("waiting")).toEqual(["waiting"]);
     subject.probes.length = 0;
     expect(await by("idle")).toEqual(["idle"]);
@@ -218,7 +222,7 @@ describe.each(names)("list of a %s store", (name) => {
       await using journal = await begin(store, { title: `s${i}` }, ...prompt(1, "x"), end(1, outcome(i)));
       ids.push(journal.id);
     }
-    for (const query of [{}, { status: "interrupted" }] as ListQuery[]) {
+    for (const query of [{}, { status: "failed" }] as ListQuery[]) {
       const before = await subject.list({ ...query, limit: 1000 });
       expect(before.next).toBeUndefined();
       const touched = new Set<string>();

@@ -1,7 +1,7 @@
 import { describe, expect, test } from "vitest";
 import type { ResumeOptions } from "../../src/session/surface.ts";
 import { interruptionOf, openCalls } from "../../src/view/interruption.ts";
-import { CALL_REPAIRS, END_REPAIRS, repairForPrompt, synthesizeResult } from "../../src/view/repairs.ts";
+import { END_REPAIRS, repairForPrompt, synthesizeResult } from "../../src/view/repairs.ts";
 import { type MadeCall, type MadeStep, modelVoices, type Voice } from "./dialect-voices.ts";
 import { Book } from "./fold-book.ts";
 import { judges, told } from "./provider-judges.ts";
@@ -311,7 +311,7 @@ const rows: readonly Row[] = [
     calls: [],
     P: ["boundary"],
     R: ["boundary"],
-    words: [/Run to its end, but the call is not recorded: deploy/],
+    words: [/Ran to completion, but the call was not recorded: deploy/],
   },
   {
     row: "failed",
@@ -461,13 +461,6 @@ test("the tables of the code are those of this file", () => {
     draft: { P: both, R: no, keep: both },
     "draft behind an answer": { P: both, R: boundary, keep: both },
     cut: { P: boundary, R: no, keep: no },
-  });
-  expect(CALL_REPAIRS).toEqual({
-    "never-started": { close: "close", rerun: "keep" },
-    unrecorded: { close: "close", rerun: "close" },
-    "outcome-unknown": { close: "close", rerun: "keep if safe" },
-    awaiting: { close: "close", rerun: "close" },
-    provider: { close: "leave", rerun: "leave" },
   });
 });
 

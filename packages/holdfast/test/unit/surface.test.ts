@@ -7,7 +7,10 @@ test("the top exports what an agent needs, and nothing of journals and single st
   expect(Object.keys(holdfast).sort()).toEqual([
     "HeldBack",
     "HoldfastError",
+    "accountOf",
     "credentials",
+    "cutOffWords",
+    "decideCall",
     "dialects",
     "errorCodes",
     "errorKind",

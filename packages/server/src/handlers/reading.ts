@@ -77,8 +77,8 @@ export const readingHandlers: Handlers<
   },
   getTree: async ({ params: { id } }, { hosting }) => {
     const { host } = hosting;
-    const { attributes, interruption } = await host.sessions.read(id);
-    const status = hosting.feed(id)?.chat.state.status ?? (interruption ? "interrupted" : "idle");
+    const { attributes, state } = await host.sessions.read(id);
+    const status = hosting.feed(id)?.chat.state.status ?? state;
     const { forkedFrom } = attributes;
     const source = forkedFrom && (await nullIfUnreadable(host.sessions.read(forkedFrom.session)));
     return {

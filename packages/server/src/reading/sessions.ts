@@ -22,7 +22,7 @@ export async function describeSession(
     labels,
     ...(parent ? { parent } : {}),
     ...(forkedFrom ? { forkedFrom } : {}),
-    status: shown ? shown.status : statusOf(reading),
+    status: shown ? shown.status : reading.state,
     cursor,
     count: shown ? shown.items.length : itemsIn(host, reading).length,
     here: chat !== null,
@@ -51,12 +51,6 @@ export function itemsIn(host: ServedHost, reading: Reading<unknown>): readonly I
 
 export function stateShown({ items, ...rest }: ChatState): Omit<ChatState, "items"> & { readonly count: number } {
   return { ...rest, count: items.length };
-}
-
-/** As in a list. */
-function statusOf({ interruption, running }: Reading<unknown>): "running" | "interrupted" | "waiting" | "idle" {
-  if (interruption) return interruption.how.kind === "suspended" ? "waiting" : "interrupted";
-  return running === null ? "idle" : "running";
 }
 
 /** The files that the calls of a conversation change. */

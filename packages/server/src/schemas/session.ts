@@ -8,7 +8,7 @@ export const sessionId = z
 const time = z.iso.datetime();
 const link = z.object({ session: z.string(), call: z.string().optional() });
 
-export const status = z.enum(["running", "interrupted", "waiting", "idle"]);
+export const status = z.enum(["running", "interrupted", "stopped", "failed", "waiting", "idle"]);
 
 const summaryMembers = {
   id: sessionId,

@@ -33,7 +33,7 @@ export interface Talk {
  * Holdfast's boundaries (view/model-words.ts), and a dialect's words before a conversation that the assistant starts.
  */
 const LEFT = /^\[The turn before this was interrupted: [\s\S]*\]$/;
-const GO_ON = /^\[This turn was interrupted: [\s\S]*Go on with the task from here\.\]$/;
+const GO_ON = /^\[This turn was interrupted: [\s\S]*(?:Go on with|Continue) the task from here\.\]$/;
 const BEGINNING = "(The conversation starts here.)";
 const SUMMARY = /^\[Summary of the conversation so far\]/;
 /** A prompt that only means: continue the previous task. */

@@ -1,0 +1,125 @@
+import type { Holder } from "../journal/contract.ts";
+import type { SessionState } from "../session-state.ts";
+import { type CallDecision, type CallFacts, type CallPolicy, decideCall, factsOf } from "../view/decide-call.ts";
+import type { Interruption, OpenCall } from "../view/interruption.ts";
+import type { Reading } from "../view/reading.ts";
+import { type Act, actsOf, type Refusal } from "./acts.ts";
+import { callWords, detailLines, statusWords } from "./words.ts";
+
+/**
+ * What is true of a session, in plain data and in words: for a list, a screen, a page, an editor, another agent. A
+ * surface shows this and decides by this alone.
+ */
+export interface Account {
+  readonly session: string;
+  /** The newest record that it covers; null if the session is open here. */
+  readonly cursor: string | null;
+  /** The program that wrote the session. */
+  readonly app: string | null;
+  readonly state: SessionState;
+  /** The process that has it open; null if none has. */
+  readonly holder: Holder | null;
+  /** The turn that is running or did not complete; null if there is none. */
+  readonly turn: number | null;
+  /** How that turn was cut off; null while it is running. */
+  readonly interruption: CutOff | null;
+  /** The calls of that turn without a recorded result. */
+  readonly calls: readonly CallAccount[];
+  /** Prompts waiting for their turn. */
+  readonly queued: number;
+  /** What the program that asks can do with it now. */
+  readonly can: Readonly<Record<Act, true | Refusal>>;
+  readonly words: {
+    /** A phrase: "interrupted: its process died". */
+    readonly status: string;
+    /** What else there is to say, one line each: the state of each call, text that was streamed. */
+    readonly detail: readonly string[];
+  };
+}
+
+export type CutOff = Pick<Interruption<unknown>, "startedAt" | "lastAt" | "resumes" | "answered" | "how">;
+
+/** `running`: now, in its agent or in a process that outlived it. `ended`: since then, with a known outcome. */
+export type CallState = OpenCall["state"] | "running" | "ended";
+
+export interface CallAccount {
+  readonly id: string;
+  /** The message that makes it; null if the process died before recording that message. */
+  readonly message: string | null;
+  readonly name: string;
+  readonly input: unknown;
+  readonly state: CallState;
+  /** Whether it has taken effect. */
+  readonly effect: "none" | "possible" | "done";
+  /** What happens to it when the turn goes on. */
+  readonly onFinish: CallDecision;
+  readonly process?: NonNullable<CallFacts["process"]>;
+  /** How far it got, for people. */
+  readonly words: string;
+}
+
+export interface AccountOptions {
+  /** The program that asks. Only the program that wrote a session offers to continue it. */
+  readonly app?: string;
+  /** This process has the session open for writing. */
+  readonly isOpenHere?: boolean;
+  /** What this program does with open calls, and what it knows of them. Default: the model is told about each. */
+  readonly policy?: CallPolicy;
+}
+
+/** The account of a session from `store.read`, or of one that is open in this process. Pure. */
+export function accountOf(reading: Reading<unknown>, options: AccountOptions = {}): Account {
+  const { id, state, holder, queue, interruption, running, attributes, cursor = null, draft } = reading;
+  const { app, isOpenHere = false, policy = {} } = options;
+  const facts = {
+    app: attributes.app ?? null,
+    state,
+    holder: isOpenHere ? null : holder,
+    interruption: interruption && cutOff(interruption),
+    calls: state === "idle" ? [] : reading.calls.map((call) => callAccount(call, state, policy)),
+    queued: queue.length,
+  };
+  return {
+    session: id,
+    cursor,
+    ...facts,
+    holder,
+    turn: running ?? interruption?.turn ?? null,
+    can: actsOf(facts, app),
+    words: { status: statusWords(facts), detail: detailLines(facts, draft) },
+  };
+}
+
+function cutOff({ startedAt, lastAt, resumes, answered, how }: Interruption<unknown>): CutOff {
+  return { startedAt, lastAt, resumes, answered, how };
+}
+
+function callAccount(call: OpenCall, session: SessionState, policy: CallPolicy): CallAccount {
+  const { id, message, name, input } = call;
+  const { process } = factsOf(call, policy);
+  const state = callState(call, session, factsOf(call, policy));
+  return {
+    ...{ id, message, name, input, state },
+    effect: EFFECTS[state],
+    onFinish: decideCall(call, policy),
+    ...(process ? { process } : {}),
+    words: callWords(state, process),
+  };
+}
+
+function callState({ state }: OpenCall, session: SessionState, known: CallFacts): CallState {
+  if (known.outcome) return "ended";
+  if (known.neverBegan) return "never-started";
+  const isRunning = state === "outcome-unknown" && (session === "running" || known.process?.running === true);
+  return isRunning ? "running" : state;
+}
+
+const EFFECTS: { readonly [S in CallState]: CallAccount["effect"] } = {
+  "never-started": "none",
+  awaiting: "none",
+  running: "possible",
+  "outcome-unknown": "possible",
+  unrecorded: "possible",
+  provider: "possible",
+  ended: "done",
+};

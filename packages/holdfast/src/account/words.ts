@@ -1,0 +1,86 @@
+import type { DraftContent } from "../conversation/draft-state.ts";
+import type { Holder } from "../journal/contract.ts";
+import { endedAs, type SessionState } from "../session-state.ts";
+import { oneLine } from "../text/one-line.ts";
+import type { Interruption } from "../view/interruption.ts";
+import type { CallAccount, CallState, CutOff } from "./account.ts";
+
+// The words for people, once for all surfaces. Texts from the journal are on one line, without control characters.
+
+const REASON_CHARS = 300;
+const NAME_CHARS = 80;
+
+const CALLS: { readonly [S in CallState]: string } = {
+  "never-started": "never started, safe to run",
+  running: "running",
+  ended: "has ended since",
+  "outcome-unknown": "started, outcome unknown",
+  unrecorded: "may have run: its start was not recorded",
+  awaiting: "waiting for approval, has not run",
+  provider: "run by the provider, outcome unknown",
+};
+
+/** How far a call got. */
+export function callWords(state: CallState, process: CallAccount["process"]): string {
+  if (process?.running) return `still running as process ${process.pid}`;
+  if (process?.exitCode !== undefined && state === "ended") return `has since exited with status ${process.exitCode}`;
+  return CALLS[state];
+}
+
+/** What happened to a turn: a phrase that follows the turn's number, or stands alone. */
+export function cutOffWords(how: Interruption<unknown>["how"]): string {
+  switch (how.kind) {
+    case "killed":
+      return "interrupted: its process died";
+    case "signal":
+      return `interrupted by ${oneLine(how.signal, NAME_CHARS)}`;
+    case "aborted": {
+      if (endedAs("aborted", how.by) === "cut") return "interrupted: its program was closed";
+      const reason = how.reason ? ` (${oneLine(how.reason, REASON_CHARS)})` : "";
+      return `stopped by ${oneLine(how.by, NAME_CHARS) || "the application"}${reason}`;
+    }
+    case "failed":
+      return `failed: ${oneLine(how.error, REASON_CHARS).replace(/\.$/, "") || "unknown error"}`;
+    case "suspended":
+      return isApproval(how.reason) ? "waiting for approval" : `waiting: ${oneLine(how.reason, REASON_CHARS)}`;
+  }
+}
+
+/** The reasons with which Holdfast's own programs and adapters suspend a turn for a person's decision. */
+function isApproval(reason: string): boolean {
+  return reason === "permission" || reason === "approval" || reason === "interrupt";
+}
+
+interface Facts {
+  readonly state: SessionState;
+  readonly holder: Holder | null;
+  readonly interruption: CutOff | null;
+  readonly queued: number;
+  readonly calls: readonly CallAccount[];
+}
+
+export function statusWords({ state, holder, interruption, queued }: Facts): string {
+  const prompts = queued === 0 ? "" : queued === 1 ? ", a prompt is queued" : `, ${queued} prompts are queued`;
+  if (interruption) return cutOffWords(interruption.how) + prompts;
+  return (state === "running" && holder ? `running in ${holderWords(holder)}` : state) + prompts;
+}
+
+export function detailLines({ interruption, calls }: Facts, draft: DraftContent | null): string[] {
+  const lines: string[] = [];
+  const { resumes = 0, answered = false } = interruption ?? {};
+  if (resumes > 0) lines.push(`It had been resumed ${resumes === 1 ? "once" : `${resumes} times`}.`);
+  if (answered) lines.push("The model had answered: only the end of the turn is missing.");
+  for (const { name, words } of calls) lines.push(`${oneLine(name, NAME_CHARS) || "a tool without a name"}: ${words}`);
+  const streamed = draft && interruption ? draft.text.length + draft.reasoning.length : 0;
+  if (streamed > 0) lines.push(`${streamed} characters of the answer had been streamed.`);
+  return lines;
+}
+
+/** A process, as people are told which one has a session open. */
+export function holderWords({ app, pid, host }: Holder): string {
+  return `${programWords(app)} (process ${pid} on ${oneLine(host, NAME_CHARS)})`;
+}
+
+export function programWords(app: string): string {
+  return app === "" ? "another program" : JSON.stringify(oneLine(app, NAME_CHARS));
+}

@@ -1,0 +1,53 @@
+import type { Outcome } from "../dialects/dialect.ts";
+import type { OpenCall } from "./interruption.ts";
+
+/** What a program does with the calls that an interrupted turn left open. Plain data. */
+export interface CallPolicy {
+  /** The program can run open calls. Default: the model is told how far each got. */
+  readonly runs?: boolean;
+  /** The program asks a person about calls that wait. Default: the model is told that they did not run. */
+  readonly asks?: boolean;
+  /** What the program knows of single calls beyond the journal, by id. */
+  readonly facts?: Readonly<Record<string, CallFacts>>;
+}
+
+/** What is known of a call beyond the journal. */
+export interface CallFacts {
+  /** Known since: its process outlived the agent and has ended, or a service was asked. */
+  readonly outcome?: Outcome;
+  /** It certainly never began, although its start is recorded. */
+  readonly neverBegan?: boolean;
+  /** It is safe to run it again, whatever was recorded with its start. */
+  readonly isRepeatable?: boolean;
+  /** It must not run now: a rule forbids it, or somebody has changed since what it would change. */
+  readonly mustNotRun?: boolean;
+  /** It waits for a decision or a result that comes from outside this program. */
+  readonly waits?: boolean;
+  /** Its process outlived the agent. */
+  readonly process?: { readonly pid: number; readonly running: boolean; readonly exitCode?: number };
+}
+
+/**
+ * What happens to an open call when its turn goes on. `run`: it has not run yet. `run-again`: it may have run, and it
+ * is safe to repeat. `wait`: for a person, or for a result from outside. `settle`: its outcome is known. `tell-model`:
+ * it is closed, and the model is told how far it got. `leave`: the provider runs it.
+ */
+export type CallDecision = "run" | "run-again" | "wait" | "settle" | "tell-model" | "leave";
+
+export function factsOf({ id }: OpenCall, { facts }: CallPolicy): CallFacts {
+  return facts && Object.hasOwn(facts, id) ? facts[id]! : {};
+}
+
+/** The one rule for open calls (R5, R7, C4), for every adapter and surface. The first row that applies decides. */
+export function decideCall(call: OpenCall, policy: CallPolicy): CallDecision {
+  const { state, replay } = call;
+  const { runs, asks } = policy;
+  const known = factsOf(call, policy);
+  if (state === "provider") return "leave";
+  if (known.outcome) return "settle";
+  if (state === "awaiting") return asks ? "wait" : "tell-model";
+  if (known.waits) return "wait";
+  if (!runs || known.mustNotRun) return "tell-model";
+  if (state === "never-started" || known.neverBegan) return "run";
+  return state === "outcome-unknown" && (replay === "safe" || known.isRepeatable) ? "run-again" : "tell-model";
+}

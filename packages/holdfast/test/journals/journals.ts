@@ -1,0 +1,32 @@
+import { spawn } from "node:child_process";
+import { once } from "node:events";
+import { join } from "node:path";
+import { createInterface } from "node:readline";
+import { type Life, lives } from "./lives.ts";
+
+/** A killed session of the store, and what every surface must say of it. */
+export interface Journal extends Pick<Life, "name" | "expected"> {
+  readonly id: string;
+}
+
+/** The policy under which the table says what happens to each call. */
+export const POLICY = { runs: true, asks: true } as const;
+
+/** The sessions of `lives.ts` in a folder store, written by the program `app`, which was killed. */
+export async function writeJournals(folder: string, app: string): Promise<Journal[]> {
+  const program = join(import.meta.dirname, "program.ts");
+  const child = spawn(process.execPath, ["--conditions=holdfast-source", program, folder, app], {
+    stdio: ["ignore", "pipe", "inherit"],
+  });
+  const ended = once(child, "close");
+  let ids: Readonly<Record<string, string>> | null = null;
+  for await (const line of createInterface(child.stdout)) {
+    ids = JSON.parse(line) as Record<string, string>;
+    break;
+  }
+  child.kill("SIGKILL");
+  await ended;
+  if (!ids) throw new Error("the program that writes the journals has failed");
+  const known = ids;
+  return lives().map(({ name, expected }) => ({ name, expected, id: known[name]! }));
+}

@@ -1,0 +1,261 @@
+import type { AiSdkMessage, Draft, Session, SessionState, Store, Turn } from "holdfast";
+import type { CallState } from "../../src/account/account.ts";
+import { type Ending, endsNow, type Guarded } from "../../src/session/guarded.ts";
+import type { CallDecision } from "../../src/view/decide-call.ts";
+
+/** What a step works on. */
+export interface Stage {
+  session: Session<AiSdkMessage>;
+  turn: Turn<AiSdkMessage> | null;
+  draft: Draft<AiSdkMessage> | null;
+  store: Store;
+}
+
+type Step = (stage: Stage) => Promise<unknown>;
+
+/**
+ * What every surface must say of a session. `calls`: the state of each, and what happens to it if the program can run
+ * calls and ask people.
+ */
+export interface Expected {
+  readonly state: SessionState;
+  readonly calls: Readonly<Record<string, readonly [CallState, CallDecision]>>;
+  readonly answered?: true;
+  readonly queued?: number;
+}
+
+/** A session of which the first `until` steps were made before its process was killed. */
+export interface Life {
+  readonly name: string;
+  readonly steps: readonly Step[];
+  readonly until: number;
+  /** Its program does not promise to record every start. */
+  readonly isBlind: boolean;
+  readonly expected: Expected;
+}
+
+/** A story: each step with what is true if the process dies right after it. */
+type Story = readonly (readonly [name: string, step: Step, expected: Expected])[];
+
+const user = (text: string): AiSdkMessage => ({ role: "user", content: text });
+const call = (toolCallId: string) => ({
+  type: "tool-call" as const,
+  toolCallId,
+  toolName: "look",
+  input: { at: toolCallId },
+});
+const result = (toolCallId: string): AiSdkMessage => ({
+  role: "tool",
+  content: [{ type: "tool-result", toolCallId, toolName: "look", output: { type: "text", value: "seen" } }],
+});
+
+const idle: Expected = { state: "idle", calls: {} };
+const cut: Expected = { state: "interrupted", calls: {} };
+const never = ["never-started", "run"] as const;
+const unknown = ["outcome-unknown", "tell-model"] as const;
+const safe = ["outcome-unknown", "run-again"] as const;
+const waits = ["awaiting", "wait"] as const;
+
+const create: Story[number] = ["created", async () => {}, idle];
+const prompt: Story[number] = [
+  "prompted",
+  async (at) => {
+    at.turn = await at.session.startTurn(user("go"));
+  },
+  cut,
+];
+const asks =
+  (...ids: string[]): Step =>
+  async (at) =>
+    at.turn!.append({ role: "assistant", content: ids.map(call) });
+const answer: Step = (at) => at.turn!.append({ role: "assistant", content: "All is well." });
+
+/** Three calls at once: one that must not run twice, one that is safe, one that never starts. */
+const calls: Story = [
+  create,
+  prompt,
+  [
+    "streaming",
+    async (at) => {
+      at.draft = at.turn!.request().draft;
+      at.draft.push({ text: "I look" });
+    },
+    cut,
+  ],
+  [
+    "three calls",
+    (at) =>
+      at.draft!.commit({
+        role: "assistant",
+        content: [{ type: "text", text: "I look." }, call("a"), call("b"), call("c")],
+      }),
+    { state: "interrupted", calls: { a: never, b: never, c: never } },
+  ],
+  ["a starts", (at) => at.turn!.toolStarted("a"), { state: "interrupted", calls: { a: unknown, b: never, c: never } }],
+  [
+    "b starts",
+    (at) => at.turn!.toolStarted("b", { replay: "safe" }),
+    { state: "interrupted", calls: { a: unknown, b: safe, c: never } },
+  ],
+  [
+    "a ends",
+    (at) => at.turn!.toolEnded("a", { value: "seen" }),
+    { state: "interrupted", calls: { b: safe, c: never } },
+  ],
+  ["b ends", (at) => at.turn!.toolEnded("b", { error: "dark" }), { state: "interrupted", calls: { c: never } }],
+  ["c starts", (at) => at.turn!.toolStarted("c"), { state: "interrupted", calls: { c: unknown } }],
+  ["c has a result", (at) => at.turn!.append(result("c")), cut],
+  ["answered", answer, { ...cut, answered: true }],
+  ["ended", (at) => at.turn!.end(), idle],
+  ["second prompt", prompt[1], cut],
+  ["queued", (at) => at.session.enqueue(user("and then")), { ...cut, queued: 1 }],
+];
+
+/** One call needs approval, the other does not. */
+const approval: Story = [
+  create,
+  prompt,
+  [
+    "asked for approval",
+    (at) =>
+      at.turn!.append({
+        role: "assistant",
+        content: [call("a"), call("b"), { type: "tool-approval-request", approvalId: "ask-a", toolCallId: "a" }],
+      } as AiSdkMessage),
+    { state: "interrupted", calls: { a: waits, b: never } },
+  ],
+  [
+    "suspended",
+    (at) => at.turn!.suspend({ reason: "approval", calls: ["a"] }),
+    { state: "waiting", calls: { a: waits, b: never } },
+  ],
+  [
+    "resumed for the answer",
+    async (at) => {
+      at.turn = await at.session.resumeTurn({ calls: { runs: true, asks: true } });
+    },
+    { state: "interrupted", calls: { a: waits, b: never } },
+  ],
+  [
+    "approved",
+    (at) =>
+      at.turn!.append({
+        role: "tool",
+        content: [{ type: "tool-approval-response", approvalId: "ask-a", approved: true }],
+      } as AiSdkMessage),
+    { state: "interrupted", calls: { a: never, b: never } },
+  ],
+  [
+    "approved and started",
+    (at) => at.turn!.toolStarted("a"),
+    { state: "interrupted", calls: { a: unknown, b: never } },
+  ],
+];
+
+const denied: Story = [
+  ...approval.slice(0, 5),
+  [
+    "denied",
+    (at) =>
+      at.turn!.append({
+        role: "tool",
+        content: [{ type: "tool-approval-response", approvalId: "ask-a", approved: false }],
+      } as AiSdkMessage),
+    { state: "interrupted", calls: { a: waits, b: never } },
+  ],
+];
+
+const started: Story = [
+  create,
+  prompt,
+  ["one call", asks("a"), { state: "interrupted", calls: { a: never } }],
+  ["it starts", (at) => at.turn!.toolStarted("a"), { state: "interrupted", calls: { a: unknown } }],
+];
+const ended = (name: string, end: Step, expected: Expected): Story => [...started, [name, end, expected]];
+const open = { a: unknown };
+const tellEnd = async ({ session }: Stage, ending: Ending): Promise<void> =>
+  (session as unknown as Guarded)[endsNow](ending);
+
+/** How a turn can end, while a tool runs. */
+const ends: readonly Story[] = [
+  ended("stopped by the user", (at) => at.turn!.abort({ by: "user" }), { state: "stopped", calls: open }),
+  ended("closed in mid-turn", (at) => at.session.close(), { state: "interrupted", calls: open }),
+  ended("aborted by a server that shuts down", (at) => at.turn!.abort({ by: "server" }), {
+    state: "interrupted",
+    calls: open,
+  }),
+  ended("failed", (at) => at.turn!.fail(new Error("no credit")), { state: "failed", calls: open }),
+  ended("told to end", (at) => tellEnd(at, { signal: "SIGTERM" }), { state: "interrupted", calls: open }),
+  ended("crashed", (at) => tellEnd(at, { signal: "uncaughtException", error: "TypeError: x" }), {
+    state: "failed",
+    calls: open,
+  }),
+  [
+    ...ended("stopped, then resumed", (at) => at.turn!.abort({ by: "user" }), { state: "stopped", calls: open }),
+    [
+      "resumed after a stop",
+      async (at) => {
+        at.turn = await at.session.resumeTurn();
+      },
+      cut,
+    ],
+    ["answered after a stop", answer, { ...cut, answered: true }],
+    [
+      "stopped when it had answered",
+      (at) => at.turn!.abort({ by: "user" }),
+      { state: "stopped", calls: {}, answered: true },
+    ],
+  ],
+  [
+    ...ended("failed, then replaced", (at) => at.turn!.fail(new Error("no credit")), { state: "failed", calls: open }),
+    ["replaced by another turn", prompt[1], cut],
+    ["and that one completed", (at) => at.turn!.append({ role: "assistant", content: "Done." }, { end: true }), idle],
+  ],
+];
+
+/** A program that does not promise to record every start: what has no start may have run. */
+const blind: Story = [
+  create,
+  prompt,
+  [
+    "two calls, starts not recorded",
+    asks("a", "b"),
+    { state: "interrupted", calls: { a: ["unrecorded", "tell-model"], b: ["unrecorded", "tell-model"] } },
+  ],
+  [
+    "one start recorded all the same",
+    (at) => at.turn!.toolStarted("a"),
+    { state: "interrupted", calls: { a: unknown, b: ["unrecorded", "tell-model"] } },
+  ],
+];
+
+/** What replaces a conversation in the middle of a turn. */
+const epochs: readonly Story[] = [
+  [
+    ...started,
+    [
+      "compacted in mid-turn",
+      (at) => at.session.replace([...at.session.entries], { reason: "compaction" }),
+      { state: "interrupted", calls: open },
+    ],
+    [
+      "forked in mid-turn",
+      async (at) => {
+        at.session = await at.store.fork<AiSdkMessage>(at.session.id);
+      },
+      idle,
+    ],
+  ],
+  [create, ["queued before the first turn", (at) => at.session.enqueue(user("later")), { ...idle, queued: 1 }]],
+];
+
+/** Every story, cut off after every step. Names are unique. */
+export function lives(): Life[] {
+  const found = new Map<string, Life>();
+  for (const story of [calls, approval, denied, ...ends, ...epochs, blind]) {
+    const steps = story.map(([, step]) => step);
+    for (const [index, [name, , expected]] of story.entries())
+      if (!found.has(name)) found.set(name, { name, steps, until: index + 1, isBlind: story === blind, expected });
+  }
+  return [...found.values()];
+}
