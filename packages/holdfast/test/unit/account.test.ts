@@ -39,6 +39,11 @@ describe("the account of a session whose process was killed", () => {
     }
     expect(open.can).toEqual(closed.can);
     const held = Object.entries(elsewhere.can).flatMap(([act, can]) => (can === true ? [] : [[act, can.no]]));
+    // A record of the process that opened it does not make it that process's turn.
+    await session.note("seen", true);
+    expect(accountOf(await store.read(id), { policy: POLICY })).toMatchObject({ state, calls: closed.calls });
+    const again = await store.list({ empty: true });
+    expect(again.sessions.find((one) => one.id === id)).toMatchObject({ status: state, queued });
     expect(Object.fromEntries(held)).toEqual({
       ...{ prompt: "held-by", finish: "held-by", leave: "held-by", answer: "held-by" },
       ...{ stop: "held-by", takeOver: "held-by" },
