@@ -164,20 +164,13 @@ function images({ files = [] }: Extract<Item, { kind: "prompt" }>): ContentBlock
 }
 
 /** What an editor's user should know about a turn that was cut off, and what can be done. */
-export function wordsFor({ calls, text: said, answered }: InterruptionShown): string {
+export function wordsFor({ words, calls, text: said, answered }: InterruptionShown): string {
   if (answered) return "The agent stopped before it could end this turn. Its answer is complete.";
-  const unknown = calls.filter(({ state }) => state === "outcome-unknown" || state === "unrecorded");
-  const never = calls.filter(({ state }) => state === "never-started" || state === "awaiting");
   const lines = [
-    "The last turn was interrupted.",
-    ...(unknown.length > 0 ? [`Outcome unknown: ${namesOf(unknown)}.`] : []),
-    ...(never.length > 0 ? [`Did not run: ${namesOf(never)}.`] : []),
+    `The last turn: ${words}.`,
+    ...calls.map((call) => `${call.name}: ${call.words}.`),
     ...(said === "" ? [] : [`It was saying: ${said}`]),
     "Send /finish to finish the turn, or just continue: the model is told what happened.",
   ];
   return lines.join("\n");
-}
-
-function namesOf(calls: InterruptionShown["calls"]): string {
-  return calls.map(({ name }) => name).join(", ");
 }

@@ -72,13 +72,14 @@ test("a prompt is replayed with its images, and empty texts are left out", () =>
 
 test("an interruption is told after the conversation, unless a question is open", () => {
   const interruption = {
-    calls: [{ name: "shell", state: "outcome-unknown" }],
+    words: "interrupted: its process died",
+    calls: [{ name: "shell", words: "started, outcome unknown" }],
     text: "I was",
     answered: false,
   } as unknown as InterruptionShown;
   const state = { items: [call("unknown")], interruption, asks: [] } as unknown as ChatState;
   expect(JSON.stringify(updates.history(state).at(-1))).toMatch(
-    /Outcome unknown: shell.*It was saying: I was.*\/finish/,
+    /its process died.*shell: started, outcome unknown.*It was saying: I was.*\/finish/,
   );
   const asks = [{ call: "c1" }] as unknown as readonly PermissionAsk[];
   expect(updates.history({ ...state, asks })).toMatchObject([{ toolCallId: "c1", status: "pending" }]);

@@ -1,6 +1,7 @@
 import type { ModelMessage } from "ai";
 import { type Interruption, type JournalRecord, openStore, type Store, type ToolProcess } from "holdfast";
 import { recoveryLines } from "../store/damage.ts";
+import { accountElsewhere } from "../transcript/account-lines.ts";
 import { callWords } from "../transcript/words.ts";
 import type { Kill } from "./receipt.ts";
 
@@ -40,11 +41,15 @@ export async function inspectJournal(address: string, session: string): Promise<
   return {
     records,
     interruption,
-    calls: (interruption?.calls ?? []).map((call) => ({
-      what: callWords(call, 60),
-      state: call.state,
-      ...(call.process ? { pid: call.process.pid } : {}),
-    })),
+    calls: accountElsewhere(reading).calls.map((call) => {
+      const pid = reading.calls.find(({ id }) => id === call.id)?.process?.pid;
+      return {
+        what: callWords(call, 60),
+        words: call.words,
+        effect: call.effect,
+        ...(pid === undefined ? {} : { pid }),
+      };
+    }),
     answered: answeredBeside(interruption, records),
     epochs: records.filter(({ kind }) => kind === "epoch").length,
     // A torn end is not damage: it was never acknowledged.

@@ -1,16 +1,4 @@
-import type { styleText } from "node:util";
 import type { Kill, Receipt } from "./receipt.ts";
-
-type Style = Parameters<typeof styleText>[0];
-
-/** How to describe the state of a call that was in flight. */
-export const STATES: Readonly<Record<string, { readonly words: string; readonly style: Style }>> = {
-  "never-started": { words: "never started", style: "green" },
-  "outcome-unknown": { words: "started, outcome unknown", style: "yellow" },
-  unrecorded: { words: "may have started", style: "yellow" },
-  awaiting: { words: "waiting for approval", style: "green" },
-  provider: { words: "run by the provider", style: "yellow" },
-};
 
 /** Null if nothing was streaming. */
 export function streamedWords({ streamed: { heard, found } }: Kill): string | null {

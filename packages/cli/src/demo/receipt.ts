@@ -1,5 +1,5 @@
 import { isDeepStrictEqual } from "node:util";
-import type { JournalRecord } from "holdfast";
+import type { CallAccount, JournalRecord } from "holdfast";
 import type { Item } from "../transcript/item.ts";
 import { callWords } from "../transcript/words.ts";
 import type { Acknowledgements } from "./acknowledgements.ts";
@@ -16,7 +16,9 @@ export interface Kill {
   readonly where: string;
   readonly calls: readonly {
     readonly what: string;
-    readonly state: string;
+    /** How far it got. */
+    readonly words: string;
+    readonly effect: CallAccount["effect"];
     /** For a command that outlived its agent. */
     readonly pid?: number;
   }[];

@@ -4,7 +4,7 @@ import { plain, plainLine } from "../terminal/plain.ts";
 import { fit } from "../terminal/width.ts";
 import { callWords } from "../transcript/words.ts";
 import type { Kill, Receipt } from "./receipt.ts";
-import { receiptLines, STATES, streamedWords } from "./receipt-words.ts";
+import { receiptLines, streamedWords } from "./receipt-words.ts";
 import type { RemovedRecord } from "./remove-record.ts";
 import type { Task } from "./task.ts";
 import { WordWrap } from "./word-wrap.ts";
@@ -149,9 +149,11 @@ export class TextScreen implements Screen {
   found(kill: Kill): void {
     const { calls, answered, compaction, tornBytes } = kill;
     const row = (style: Style, text: string): void => this.#words(style, text, "journal: ");
-    for (const { what, state, pid } of calls) {
-      const { words, style } = STATES[state] ?? { words: state, style: "yellow" };
-      row(style, `${what}: ${words}${pid === undefined ? "" : `; its process ${pid} was not killed`}`);
+    for (const { what, words, effect, pid } of calls) {
+      row(
+        effect === "possible" ? "yellow" : "green",
+        `${what}: ${words}${pid === undefined ? "" : `; its process ${pid} was not killed`}`,
+      );
     }
     if (answered > 0) row("green", `${answered} parallel calls had their results`);
     if (compaction === "old") row("green", "the compaction did not take effect: the old conversation is intact");

@@ -1,4 +1,4 @@
-import type { Interruption, Reading, Usage } from "holdfast";
+import { cutOffWords, type Interruption, type Reading, type Usage } from "holdfast";
 import { damageLines } from "../store/damage.ts";
 import type { Item } from "../transcript/item.ts";
 import { itemsOf } from "../transcript/items.ts";
@@ -57,25 +57,12 @@ export function timeWords(at: string): string {
 }
 
 function interruptionWords({ turn, how, draft, calls, answered }: Interruption<unknown>): string {
-  const why = HOW[how.kind](how as never);
-  if (how.kind === "suspended") return `Turn ${turn} is waiting for a person: ${how.reason}.`;
+  if (how.kind === "suspended") return `Turn ${turn}: ${cutOffWords(how)}.`;
   const cut = draft && draft.text.trim() !== "" ? " The last answer is incomplete." : "";
   const open =
     calls.length === 0 ? "" : ` ${calls.length} ${calls.length === 1 ? "call has" : "calls have"} no result.`;
-  return `Turn ${turn} was interrupted: ${why}.${answered ? " The model had answered." : " It is incomplete."}${cut}${open}`;
+  return `Turn ${turn}: ${cutOffWords(how)}.${answered ? " The model had answered." : " It is incomplete."}${cut}${open}`;
 }
-
-type How = Interruption<unknown>["how"];
-const HOW: { readonly [K in How["kind"]]: (how: Extract<How, { kind: K }>) => string } = {
-  killed: () => "the process died",
-  signal: ({ signal }) => `the process was ended by ${signal}`,
-  aborted: ({ by, reason }) => {
-    if (by === "close") return "the program was closed";
-    return `${by === "user" ? "the user" : by || "someone"} stopped it${reason ? ` (${reason})` : ""}`;
-  },
-  failed: ({ error }) => `it failed${error ? ` (${error})` : ""}`,
-  suspended: ({ reason }) => `it is waiting for a person (${reason})`,
-};
 
 export function tokenWords({ inputTokens, outputTokens }: Usage): string {
   if (inputTokens === undefined && outputTokens === undefined) return "";

@@ -6,7 +6,7 @@ import { childrenOf } from "../store/children.ts";
 import { damageLines, healthOf } from "../store/damage.ts";
 import { listedTitle, resolveId } from "../store/session-id.ts";
 import { nullIfUnreadable, usageOf } from "../store/usage.ts";
-import { interruptionLines } from "../transcript/interruption-lines.ts";
+import { accountElsewhere, accountLines } from "../transcript/account-lines.ts";
 import type { CallItem, Item } from "../transcript/item.ts";
 import { itemsOf } from "../transcript/items.ts";
 import { saidIn } from "../transcript/said.ts";
@@ -127,7 +127,7 @@ async function headText(
   items: readonly Item[],
   cleaning: Cleaning,
 ): Promise<string> {
-  const { id, attributes, interruption, recovery, queue, holder } = reading;
+  const { id, attributes, recovery, holder } = reading;
   const line = (text: string): string => lineOf(text, cleaning, TITLE_COLUMNS);
   const title = attributes.title || ((await nullIfUnreadable(listedTitle(store, id))) ?? "");
   const tokens = tokenWords(usageOf(reading));
@@ -140,9 +140,8 @@ async function headText(
     ...(attributes.forkedFrom ? [`forked from session ${line(attributes.forkedFrom.session)}`] : []),
     ...(tokens ? [`tokens: ${tokens}`] : []),
     ...(holder ? [line(`open in ${holder.app}, process ${holder.pid} on ${holder.host}`)] : []),
-    ...(queue.length > 0 ? [`queued prompts: ${queue.length}`] : []),
     ...bounded(damage.map((one) => line(`damaged: ${one}`))),
-    ...bounded(interruption ? interruptionLines(interruption).map((one) => lineOf(one, cleaning, TITLE_COLUMNS)) : []),
+    ...bounded(accountLines(accountElsewhere(reading), "other").map((one) => lineOf(one, cleaning, TITLE_COLUMNS))),
   ].join("\n");
 }
 

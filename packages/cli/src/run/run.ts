@@ -19,6 +19,7 @@ export interface RunOptions {
   readonly model?: string;
   readonly resume?: string;
   readonly here?: true;
+  readonly takeOver?: true;
   readonly continue?: true;
   readonly stdin?: true;
   readonly finish?: true;
@@ -170,7 +171,11 @@ async function chatFor(host: LocalHost, options: RunOptions): Promise<Chat> {
   const model = defined({ model: options.model });
   const cwd = process.cwd();
   if (options.resume !== undefined)
-    return host.open(await resolveId(host.sessions, options.resume), { ...model, here: options.here === true });
+    return host.open(await resolveId(host.sessions, options.resume), {
+      ...model,
+      here: options.here === true,
+      takeOver: options.takeOver === true,
+    });
   if (options.continue || options.finish) {
     const chat = await host.latest(cwd, model);
     if (chat) return chat;

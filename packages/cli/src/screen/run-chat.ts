@@ -16,6 +16,7 @@ export interface ChatCommandOptions {
   readonly resume?: string | true;
   readonly title?: string;
   readonly here?: true;
+  readonly takeOver?: true;
   /** The address of a server. */
   readonly server?: string;
   /** With a server: the folder, on its machine, of a new session. */
@@ -38,7 +39,7 @@ export async function runChat(options: ChatCommandOptions, config: Config): Prom
   } catch (error) {
     const found = await offerServer(error);
     if (found === null) throw error;
-    const { continue: _latest, here: _here, ...rest } = options;
+    const { continue: _latest, here: _here, takeOver: _takeOver, ...rest } = options;
     await chatIn(await remotePlace(found.url, undefined), { ...rest, resume: found.session });
   }
 }
@@ -91,7 +92,8 @@ async function beginning(place: ChatPlace, options: ChatCommandOptions): Promise
   if (options.resume === true) return null;
   if (options.resume !== undefined) {
     const id = await place.find(options.resume);
-    return { chat: await host.open(id, { ...model, here: options.here === true }), resumed: true };
+    const { here = false, takeOver = false } = options;
+    return { chat: await host.open(id, { ...model, here, takeOver }), resumed: true };
   }
   if (options.continue) {
     const found = await host.latest(cwd, model);

@@ -5,6 +5,7 @@ import { redactDeep } from "../export/redact.ts";
 import { describeInterruption, queueShown } from "../host/local/chat-state.ts";
 import type { LocalHost } from "../host/local/local-host.ts";
 import { recoveryLines } from "../store/damage.ts";
+import { accountElsewhere } from "../transcript/account-lines.ts";
 import { editOf } from "../transcript/edits.ts";
 import { itemsOf } from "../transcript/items.ts";
 import { saidIn } from "../transcript/said.ts";
@@ -33,11 +34,13 @@ export function serveHost(host: LocalHost): ServedHost {
     items: (reading) => itemsOf(reading),
     queue: ({ queue, attributes: { dialect } }) =>
       queueShown(queue.map((one) => ({ ...one, prompt: inOurs(one.prompt, dialect) }))),
-    interruption: ({ interruption: found, attributes: { dialect } }) => {
+    // Which processes outlived their agent is looked up when the session is opened.
+    account: accountElsewhere,
+    interruption: (reading) => {
+      const { interruption: found, attributes } = reading;
       if (!found) return null;
-      const prompt = { ...found.prompt, message: inOurs(found.prompt.message, dialect) };
-      // Which processes outlived their agent is looked up when the session is opened.
-      return describeInterruption({ ...found, prompt }, new Map());
+      const prompt = { ...found.prompt, message: inOurs(found.prompt.message, attributes.dialect) };
+      return describeInterruption({ ...found, prompt }, accountElsewhere(reading));
     },
     damageWords: recoveryLines,
     said,

@@ -1,4 +1,5 @@
 import type { Chat, ChatEvent, ChatState, Host, PromptImage } from "../../src/host/host.ts";
+import { accountWith } from "../account.ts";
 
 /** A chat whose state the test sets, and that writes down what it is told to do. */
 export class ScriptedChat implements Chat {
@@ -14,7 +15,7 @@ export class ScriptedChat implements Chat {
     this.state = {
       ...{ id, title: "", cwd: "/tmp/x", model: "offline/offline", status: "idle", items: [], live: null, outputs: {} },
       ...{
-        unfinished: null,
+        account: accountWith(),
         asks: [],
         queue: [],
         interruption: null,

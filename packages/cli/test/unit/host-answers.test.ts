@@ -227,7 +227,7 @@ test("a person stops the turn while a sub-agent waits: its call does not run, an
   await chat.prompt("go");
   await until(chat, "waiting");
   await chat.stop();
-  expect(chat.state).toMatchObject({ status: "idle", asks: [], unfinished: "interrupted" });
+  expect(chat.state).toMatchObject({ status: "idle", asks: [], account: { state: "stopped" } });
   await chat.prompt("what now?");
   await until(chat, "idle");
   expect(JSON.stringify(chat.model.prompts.at(-1))).toContain("The sub-agent was stopped.");

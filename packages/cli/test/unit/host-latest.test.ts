@@ -39,7 +39,7 @@ test.each([
   ["killed", "interrupted", "A session here was interrupted just now, in `npm test`."],
   ["waiting", "waiting", "A session here is waiting for your approval, asked just now, in `npm test`."],
   ["queued", "queued", "A session here has a queued prompt, last written just now."],
-  ["stopped", "interrupted", "A session here was stopped just now, in `npm test`."],
+  ["stopped", "stopped", "A session here was stopped just now, in `npm test`."],
 ] as const)(
   "the last session of a folder was %s: it is offered as %s, and nothing is opened",
   async (left, status, words) => {
@@ -50,7 +50,7 @@ test.each([
     });
     const host = await stage.host("person");
     const found = await host.unfinished(stage.work);
-    expect(found).toMatchObject({ id, status });
+    expect(found).toMatchObject({ id, account: { state: status === "queued" ? "idle" : status } });
     expect(offerWords(found!, Date.now())).toBe(words);
     // The same word as in a list.
     const [listed] = (await host.list({ cwd: stage.work })).sessions;
@@ -115,7 +115,7 @@ test("a session of a killed process that is open again is interrupted, not runni
   cpSync(stage.folder, copy, { recursive: true });
   const host = new LocalHost(await openStore(copy, { app: APP, recordsToolStarts: true }), config, "person");
   const chat = await host.open(left.id, { here: true });
-  expect(chat.state).toMatchObject({ status: "interrupted", unfinished: "interrupted" });
+  expect(chat.state).toMatchObject({ status: "interrupted", account: { state: "interrupted" } });
   expect((await host.list()).sessions.map(({ status }) => status)).toEqual(["interrupted"]);
   await host.close();
   await dying.close();

@@ -27,7 +27,7 @@ test("list, search and read a session", async () => {
   const all = parts(await found.call("list_sessions"));
   expect(all.own).toContain("2 sessions");
   expect(all.quoted).toContain(`session ${id}`);
-  expect(all.quoted).toMatch(/status: interrupted; last written \d{4}-/);
+  expect(all.quoted).toMatch(/status: stopped; last written \d{4}-/);
   const filtered = parts(
     await found.call("list_sessions", { folder: "/work", app: "zed", since: "1h", status: "idle" }),
   );

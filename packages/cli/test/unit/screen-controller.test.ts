@@ -4,6 +4,7 @@ import { whyNoScreen } from "../../src/commands/agent/chat.ts";
 import type { ChatState, UnfinishedSession } from "../../src/host/host.ts";
 import { Controller } from "../../src/screen/controller.ts";
 import type { KeyName } from "../../src/screen/input/keys.ts";
+import { accountWith, cutOffCall } from "../account.ts";
 import { asking } from "../screen/ask.ts";
 import { ScriptedChat, scriptedHost } from "../screen/scripted-host.ts";
 
@@ -227,11 +228,12 @@ describe("no, and why", () => {
 
 describe("an unfinished session is offered before anything else", () => {
   const INTERRUPTED: UnfinishedSession = {
-    ...{ id: "s1", title: "", cwd: "/tmp/x", status: "interrupted", at: new Date().toISOString(), queue: [] },
+    ...{ id: "s1", title: "", cwd: "/tmp/x", at: new Date().toISOString(), queue: [] },
+    account: accountWith({ state: "interrupted" }),
     interruption: {
       ...{ turn: 1, at: new Date().toISOString(), resumes: 0, how: { kind: "killed" }, prompt: "run the tests" },
-      ...{ answered: false, text: "" },
-      calls: [{ call: "c", name: "shell", input: { command: "npm test" }, state: "outcome-unknown" }],
+      ...{ words: "interrupted: its process died", answered: false, text: "" },
+      calls: [cutOffCall("c")],
     },
   };
   const left = { status: "interrupted", interruption: INTERRUPTED.interruption } as const;

@@ -12,6 +12,7 @@ import { openPicker, pickKey, withRows } from "../../src/screen/pickers/picker.t
 import { layOutPicker } from "../../src/screen/pickers/picker-layout.ts";
 import { sessionRows } from "../../src/screen/pickers/session-rows.ts";
 import type { CallState, Item } from "../../src/transcript/item.ts";
+import { accountWith, cutOffCall } from "../account.ts";
 import { asking } from "../screen/ask.ts";
 
 const seed = seedOf(import.meta.url, "unit");
@@ -21,7 +22,7 @@ const NOW = Date.parse(AT) + 90_000;
 const BASE: ChatState = {
   ...{ id: "0199aaaa-0000-7000-8000-000000000000", title: "", cwd: "/tmp/x", model: "offline/offline", status: "idle" },
   ...{
-    unfinished: null,
+    account: accountWith(),
     items: [],
     live: null,
     outputs: {},
@@ -122,9 +123,10 @@ describe("the live part", () => {
       queue: Array.from({ length: 9 }, (_, i) => ({ id: `${i}`, text: `queued ${i}` })),
       interruption: {
         ...{ turn: 1, at: AT, resumes: 3, how: { kind: "killed" }, prompt: "do it 日本".repeat(40), answered: false },
+        words: "interrupted: its process died",
         text: "words ".repeat(300),
         calls: Array.from({ length: 30 }, (_, i) => ({
-          ...{ call: `${i}`, name: "shell", input: { command: "x".repeat(200) }, state: "outcome-unknown" as const },
+          ...cutOffCall(`${i}`, { input: { command: "x".repeat(200) } }),
           ...(i === 0 ? { process: { pid: 4, running: true } } : {}),
         })),
       },

@@ -32,7 +32,7 @@ export interface Account {
   readonly words: {
     /** A phrase: "interrupted: its process died". */
     readonly status: string;
-    /** What else there is to say, one line each: the state of each call, text that was streamed. */
+    /** What else there is to say besides its calls, one sentence each. */
     readonly detail: readonly string[];
   };
 }

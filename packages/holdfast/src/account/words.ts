@@ -56,7 +56,6 @@ interface Facts {
   readonly holder: Holder | null;
   readonly interruption: CutOff | null;
   readonly queued: number;
-  readonly calls: readonly CallAccount[];
 }
 
 export function statusWords({ state, holder, interruption, queued }: Facts): string {
@@ -65,12 +64,11 @@ export function statusWords({ state, holder, interruption, queued }: Facts): str
   return (state === "running" && holder ? `running in ${holderWords(holder)}` : state) + prompts;
 }
 
-export function detailLines({ interruption, calls }: Facts, draft: DraftContent | null): string[] {
+export function detailLines({ interruption }: Pick<Facts, "interruption">, draft: DraftContent | null): string[] {
   const lines: string[] = [];
   const { resumes = 0, answered = false } = interruption ?? {};
   if (resumes > 0) lines.push(`It had been resumed ${resumes === 1 ? "once" : `${resumes} times`}.`);
   if (answered) lines.push("The model had answered: only the end of the turn is missing.");
-  for (const { name, words } of calls) lines.push(`${oneLine(name, NAME_CHARS) || "a tool without a name"}: ${words}`);
   const streamed = draft && interruption ? draft.text.length + draft.reasoning.length : 0;
   if (streamed > 0) lines.push(`${streamed} characters of the answer had been streamed.`);
   return lines;

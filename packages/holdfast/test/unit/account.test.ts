@@ -60,7 +60,9 @@ describe("the account of a session whose process was killed", () => {
       const own = [
         "prompt",
         ...(isOpen ? ["finish", "leave"] : []),
-        ...(expected.state === "waiting" ? ["answer"] : []),
+        ...(expected.state === "waiting" || Object.values(expected.calls).some(([state]) => state === "awaiting")
+          ? ["answer"]
+          : []),
       ];
       expect(acts("writer"), name).toEqual([...own, "fork"]);
       expect(acts("another"), name).toEqual(["fork", "takeOver"]);
@@ -70,24 +72,24 @@ describe("the account of a session whose process was killed", () => {
   test("words are plain, and name each call", async () => {
     await using store = await openStore(folder.path);
     const words = async (name: string): Promise<readonly string[]> => {
-      const { status, detail } = accountOf(await store.read(journals.find((one) => one.name === name)!.id)).words;
-      return [status, ...detail];
+      const { words, calls } = accountOf(await store.read(journals.find((one) => one.name === name)!.id));
+      return [words.status, ...words.detail, ...calls.map((call) => `${call.id}: ${call.words}`)];
     };
     expect(await words("created")).toEqual(["idle"]);
     expect(await words("b starts")).toEqual([
       "interrupted: its process died",
-      "look: started, outcome unknown",
-      "look: started, outcome unknown",
-      "look: never started, safe to run",
+      "a: started, outcome unknown",
+      "b: started, outcome unknown",
+      "c: never started, safe to run",
     ]);
     expect(await words("suspended")).toEqual([
       "waiting for approval",
-      "look: waiting for approval, has not run",
-      "look: never started, safe to run",
+      "a: waiting for approval, has not run",
+      "b: never started, safe to run",
     ]);
     expect(await words("closed in mid-turn")).toEqual([
       "interrupted: its program was closed",
-      "look: started, outcome unknown",
+      "a: started, outcome unknown",
     ]);
     expect((await words("failed"))[0]).toBe("failed: no credit");
     expect((await words("stopped by the user"))[0]).toBe("stopped by user");

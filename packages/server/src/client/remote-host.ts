@@ -61,10 +61,10 @@ export class RemoteHost implements Host {
     return this.#attach(await this.client.call("createSession", { body }));
   }
 
-  async open(id: string, { model }: ChatOptions = {}): Promise<Chat> {
+  async open(id: string, { model, takeOver = false }: ChatOptions = {}): Promise<Chat> {
     const known = this.#chats.get(id);
     if (known) return known;
-    const body = model === undefined ? {} : { model };
+    const body = { ...(model === undefined ? {} : { model }), ...(takeOver ? { takeOver } : {}) };
     return this.#attach(await this.client.call("openSession", { params: { id }, body }));
   }
 

@@ -1,4 +1,4 @@
-import type { Interruption, ListQuery, Summary, Usage } from "holdfast";
+import type { Account, CallAccount, Interruption, ListQuery, Summary, Usage } from "holdfast";
 import type { Item } from "./item.ts";
 
 /**
@@ -25,7 +25,7 @@ export interface Host {
   /**
    * Opens a session for writing; returns the same `Chat` while it is open in this host. Throws HoldfastError
    * SESSION_NOT_FOUND, SESSION_BUSY { holder }, FORMAT_NEWER; CommandError FOLDER_UNKNOWN if only the journal names its
-   * folder.
+   * folder, SESSION_FOREIGN if another program wrote it.
    */
   open(id: string, options?: ChatOptions): Promise<Chat>;
   /**
@@ -49,7 +49,7 @@ export interface UnfinishedSession {
   readonly id: string;
   readonly title: string;
   readonly cwd: string;
-  readonly status: "interrupted" | "waiting" | "queued";
+  readonly account: Account;
   /** When it was last written to. */
   readonly at: string;
   readonly queue: readonly string[];
@@ -63,6 +63,8 @@ export interface ChatOptions {
   readonly here?: boolean;
   /** The user's current folder; default: this process's. */
   readonly cwd?: string;
+  /** Continue a session that another program wrote. */
+  readonly takeOver?: boolean;
 }
 
 export interface ForkChat {
@@ -148,8 +150,8 @@ export interface ChatState {
    * compaction. `settled` waits for its end.
    */
   readonly isBusy: boolean;
-  /** What lists say about the last turn while no turn is running; null if it completed. */
-  readonly unfinished: "interrupted" | "waiting" | null;
+  /** What is true of the session, as the library says it. */
+  readonly account: Account;
   /** What the agent may do beyond the rules. */
   readonly mode: Mode;
   /** Recorded items of the current epoch, oldest first. */
@@ -251,20 +253,13 @@ export interface InterruptionShown {
   readonly at: string;
   readonly resumes: number;
   readonly how: Interruption<unknown>["how"];
+  /** The same as a phrase: "interrupted: its process died". */
+  readonly words: string;
   readonly prompt: string;
   readonly answered: boolean;
   /** The part of the answer that was streamed. */
   readonly text: string;
-  readonly calls: readonly InterruptedCall[];
-}
-
-export interface InterruptedCall {
-  readonly call: string;
-  readonly name: string;
-  readonly input: unknown;
-  readonly state: "never-started" | "outcome-unknown" | "unrecorded" | "awaiting" | "provider";
-  /** Its process outlived the agent (R7b) and is still running, or has ended and its outcome was found. */
-  readonly process?: { readonly pid: number; readonly running: boolean; readonly exitCode?: number };
+  readonly calls: readonly CallAccount[];
 }
 
 export interface FailureShown {

@@ -1,4 +1,4 @@
-import type { Reading, Store } from "holdfast";
+import type { Account, Reading, Store } from "holdfast";
 import type { ChatState, Host, InterruptionShown } from "./host.ts";
 import type { CallItem, Item } from "./item.ts";
 
@@ -10,6 +10,8 @@ export interface ServedHost extends Host {
   readonly sessions: Store;
   /** A session as people read it. Unchanged items stay the same objects. */
   items(reading: Reading<unknown>): readonly Item[];
+  /** What is true of a session that this process does not have open. */
+  account(reading: Reading<unknown>): Account;
   /** The prompts that wait, the interruption and the damage, as a chat shows them. */
   queue(reading: Reading<unknown>): ChatState["queue"];
   interruption(reading: Reading<unknown>): InterruptionShown | null;

@@ -8,7 +8,7 @@ import { followSession, type Position, parseEventId } from "../events/follow-ses
 import { START } from "../events/record-hub.ts";
 import { type Range, rangeOf } from "../reading/range.ts";
 import { atResolution } from "../reading/resolution.ts";
-import { changesIn, itemsIn, nullIfUnreadable, treeOf } from "../reading/sessions.ts";
+import { changesIn, itemsIn, nullIfUnreadable, sessionStateOf, treeOf } from "../reading/sessions.ts";
 import type { Answer, Handlers, RequestContext } from "./context.ts";
 
 export const readingHandlers: Handlers<
@@ -78,7 +78,8 @@ export const readingHandlers: Handlers<
   getTree: async ({ params: { id } }, { hosting }) => {
     const { host } = hosting;
     const { attributes, state } = await host.sessions.read(id);
-    const status = hosting.feed(id)?.chat.state.status ?? state;
+    const feed = hosting.feed(id);
+    const status = feed ? sessionStateOf(feed.chat.state) : state;
     const { forkedFrom } = attributes;
     const source = forkedFrom && (await nullIfUnreadable(host.sessions.read(forkedFrom.session)));
     return {

@@ -1,7 +1,7 @@
 import type { ListQuery } from "holdfast";
 import { type RequestError, refuse } from "../access/request-error.ts";
 import type { Chat } from "../contract/host.ts";
-import { describeSession } from "../reading/sessions.ts";
+import { describeSession, sessionStateOf } from "../reading/sessions.ts";
 import type { Answer, Handlers, RequestContext } from "./context.ts";
 
 /** From memory if this server has it open. Otherwise it is read: who has it open can change without a record. */
@@ -45,7 +45,7 @@ export const sessionHandlers: Handlers<
       body: {
         sessions: sessions.map((one) => {
           const feed = hosting.feed(one.id);
-          return { ...one, ...(feed ? { status: feed.chat.state.status } : {}), here: feed !== null };
+          return { ...one, ...(feed ? { status: sessionStateOf(feed.chat.state) } : {}), here: feed !== null };
         }),
         ...(next === undefined ? {} : { next }),
       },
@@ -120,12 +120,11 @@ export const sessionHandlers: Handlers<
     const options = { ...(at === undefined ? {} : { at }), ...(cwd === undefined ? {} : { cwd }) };
     return kept(await context.hosting.host.fork(id, options), context, 201);
   },
-  openSession: ({ params: { id }, body: { model } }, { hosting }) =>
-    hosting.use(
-      id,
-      async () => ({ status: 200, body: await described(hosting, id) }),
-      model === undefined ? {} : { model },
-    ),
+  openSession: ({ params: { id }, body: { model, takeOver } }, { hosting }) =>
+    hosting.use(id, async () => ({ status: 200, body: await described(hosting, id) }), {
+      ...(model === undefined ? {} : { model }),
+      ...(takeOver ? { takeOver } : {}),
+    }),
   closeSession: async ({ params: { id } }, { hosting }) => {
     // Throws SESSION_NOT_FOUND.
     if (!hosting.feed(id) && !(await hosting.host.sessions.has(id))) await hosting.host.sessions.read(id);

@@ -55,10 +55,9 @@ export const turnHandlers: Handlers<
     });
   },
   getPermissions: async ({ params: { id } }, { hosting }) => {
-    if (!hosting.feed(id)) {
-      const { interruption, holder } = await hosting.host.sessions.read(id);
-      if (!interruption || holder !== null) return { status: 200, body: { asks: [] } };
-    }
+    // Opening the session asks the questions again.
+    if (!hosting.feed(id) && hosting.host.account(await hosting.host.sessions.read(id)).can.answer !== true)
+      return { status: 200, body: { asks: [] } };
     return hosting.use(id, (chat) => ({ status: 200, body: { asks: chat.state.asks } }));
   },
   answerPermission: ({ params: { id }, body: { call, answer, reason, digest } }, { hosting }) =>

@@ -27,12 +27,10 @@ export async function finishInterrupted(hosting: Hosting): Promise<readonly stri
 async function finish(hosting: Hosting, id: string): Promise<boolean> {
   try {
     return await hosting.use(id, async (chat) => {
-      const { status, interruption } = chat.state;
+      const { status, interruption, account } = chat.state;
       if (status !== "interrupted" || !interruption || interruption.resumes >= TRIES_MAX) return false;
-      // Someone stopped it, or it failed by itself: that is not what a restart should undo.
-      const { how } = interruption;
-      if (how.kind !== "killed" && how.kind !== "signal" && !(how.kind === "aborted" && how.by === "server"))
-        return false;
+      // Somebody stopped it, or it failed: that is not what a restart should undo.
+      if (account.state !== "interrupted" || account.can.finish !== true) return false;
       await chat.finish();
       return true;
     });

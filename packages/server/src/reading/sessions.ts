@@ -1,4 +1,4 @@
-import { isHoldfastError, type Reading } from "holdfast";
+import { isHoldfastError, type Reading, type SessionState } from "holdfast";
 import type { Chat, ChatState } from "../contract/host.ts";
 import type { CallItem, Item } from "../contract/item.ts";
 import type { ServedHost } from "../contract/served-host.ts";
@@ -22,11 +22,12 @@ export async function describeSession(
     labels,
     ...(parent ? { parent } : {}),
     ...(forkedFrom ? { forkedFrom } : {}),
-    status: shown ? shown.status : reading.state,
+    status: shown ? sessionStateOf(shown) : reading.state,
     cursor,
     count: shown ? shown.items.length : itemsIn(host, reading).length,
     here: chat !== null,
     holder,
+    account: shown ? shown.account : host.account(reading),
     state: shown && stateShown(shown),
     interruption: shown ? shown.interruption : host.interruption(reading),
     queue: shown ? shown.queue : host.queue(reading),
@@ -34,6 +35,11 @@ export async function describeSession(
     damage: shown ? shown.damage : host.damageWords(recovery),
     finishAfterRestart: host.finishesAfterRestart(id),
   };
+}
+
+/** The state of a session that is open here. A person who is asked is more than what the journal tells. */
+export function sessionStateOf({ status, account }: ChatState): SessionState {
+  return status === "waiting" || status === "running" ? status : account.state;
 }
 
 /** A page that scrolls through a session asks for a range of it many times a second. */

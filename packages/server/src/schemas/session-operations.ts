@@ -179,7 +179,13 @@ export const sessionOperations = {
       "Takes the session for this server, and asks open questions again. Other operations that need it open do this by themselves.",
     access: "owner",
     params: id,
-    body: z.strictObject({ model: model.optional() }),
+    body: z.strictObject({
+      model: model.optional(),
+      takeOver: z
+        .boolean()
+        .optional()
+        .describe("Continue a session that another program wrote. Without it, such a session is refused."),
+    }),
     answers: { 200: session.session },
     problems: CHANGES,
   },

@@ -74,24 +74,59 @@ export const queued = z
   .object({ id: z.string(), text: z.string(), images: z.array(image).optional() })
   .meta({ id: "Queued" });
 
-const interruptedCall = z.object({
-  call: z.string(),
-  name: z.string(),
-  input: z.unknown(),
-  state: z.enum(["never-started", "outcome-unknown", "unrecorded", "awaiting", "provider"]),
-  process: z.object({ pid: z.int(), running: z.boolean(), exitCode: z.int().optional() }).optional(),
-});
+const how = z.object({ kind: z.enum(["killed", "signal", "aborted", "failed", "suspended"]) }).catchall(z.unknown());
+
+export const holder = z
+  .object({ pid: z.int(), host: z.string(), app: z.string(), since: time })
+  .meta({ id: "Holder", description: "The process that has the session open." });
+
+const callAccount = z
+  .object({
+    id: z.string(),
+    message: z.string().nullable(),
+    name: z.string(),
+    input: z.unknown(),
+    state: z.enum(["never-started", "running", "ended", "outcome-unknown", "unrecorded", "awaiting", "provider"]),
+    effect: z.enum(["none", "possible", "done"]).describe("Whether it has taken effect."),
+    onFinish: z
+      .enum(["run", "run-again", "wait", "settle", "tell-model", "leave"])
+      .describe("What happens to it when the turn goes on."),
+    process: z.object({ pid: z.int(), running: z.boolean(), exitCode: z.int().optional() }).optional(),
+    words: z.string().describe("How far it got, for people."),
+  })
+  .meta({ id: "CallAccount", description: "A call without a recorded result." });
+
+const act = z.union([z.literal(true), z.object({ no: z.string(), words: z.string() })]);
+
+export const account = z
+  .object({
+    session: sessionId,
+    cursor: cursor.nullable(),
+    app: z.string().nullable().describe("The program that wrote the session."),
+    state: status,
+    holder: holder.nullable(),
+    turn: z.int().nullable(),
+    interruption: z.object({ startedAt: time, lastAt: time, resumes: z.int(), answered: z.boolean(), how }).nullable(),
+    calls: z.array(callAccount),
+    queued: z.int(),
+    can: z
+      .object({ prompt: act, finish: act, leave: act, answer: act, stop: act, fork: act, takeOver: act })
+      .describe("What can be done with it now: true, or why not."),
+    words: z.object({ status: z.string(), detail: z.array(z.string()) }).describe("For people."),
+  })
+  .meta({ id: "Account", description: "What is true of a session. A newer account replaces an older one." });
 
 export const interruption = z
   .object({
     turn: z.int(),
     at: time,
     resumes: z.int(),
-    how: z.object({ kind: z.enum(["killed", "signal", "aborted", "failed", "suspended"]) }).catchall(z.unknown()),
+    how,
+    words: z.string().describe("The same, for people."),
     prompt: z.string(),
     answered: z.boolean(),
     text: z.string().describe("The part of the answer that was streamed."),
-    calls: z.array(interruptedCall),
+    calls: z.array(callAccount),
   })
   .meta({ id: "Interruption", description: "What was in flight when the last turn was cut off." });
 
@@ -143,7 +178,7 @@ export const chatState = z
     isBusy: z
       .boolean()
       .describe("Something is under way, or follows by itself: a turn, the next queued prompt, a compaction."),
-    unfinished: z.enum(["interrupted", "waiting"]).nullable(),
+    account,
     mode,
     count: z.int().describe("How many items the transcript has."),
     live: live.nullable().describe("What is being streamed and is not recorded as a message yet."),
@@ -160,10 +195,6 @@ export const chatState = z
   })
   .meta({ id: "ChatState", description: "A session that this server has open." });
 
-export const holder = z
-  .object({ pid: z.int(), host: z.string(), app: z.string(), since: time })
-  .meta({ id: "Holder", description: "The process that has the session open." });
-
 export const session = z
   .object({
     id: sessionId,
@@ -179,6 +210,7 @@ export const session = z
     count: z.int().describe("How many items the transcript has."),
     here: z.boolean().describe("This server has it open: `state` is there."),
     holder: holder.nullable(),
+    account,
     state: chatState.nullable(),
     interruption: interruption.nullable(),
     queue: z.array(queued),
@@ -193,7 +225,7 @@ export const unfinished = z
     id: sessionId,
     title: z.string(),
     cwd: z.string(),
-    status: z.enum(["interrupted", "waiting", "queued"]),
+    account,
     at: time,
     queue: z.array(z.string()),
     interruption: interruption.nullable(),

@@ -17,6 +17,7 @@ test("a session that did not change is not made readable again for each request"
     },
     queue: () => [],
     interruption: () => null,
+    account: () => ({}),
     damageWords: () => [],
     finishesAfterRestart: () => false,
   } as unknown as ServedHost;

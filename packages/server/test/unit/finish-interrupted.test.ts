@@ -5,7 +5,8 @@ import type { Hosting } from "../../src/hosting/hosting.ts";
 
 interface Interrupted {
   readonly id: string;
-  readonly how?: object;
+  readonly state?: string;
+  readonly finish?: object;
   readonly resumes?: number;
   readonly status?: string;
   readonly parent?: object;
@@ -29,26 +30,23 @@ function restarted(sessions: readonly Interrupted[]) {
   const use = async (id: string, work: (chat: object) => Promise<unknown>) => {
     begun.push(id);
     const one = sessions.find((session) => session.id === id)!;
-    const { status = "interrupted", how = { kind: "killed" }, resumes = 0, failure } = one;
+    const { status = "interrupted", state = "interrupted", resumes = 0, failure } = one;
     const finish = async () => {
       await new Promise((resolve) => setImmediate(resolve));
       if (failure) throw failure;
       ended.push(id);
     };
-    const interruption = one.interruption === null ? null : { how, resumes };
-    return work({ state: { status, interruption }, finish });
+    const interruption = one.interruption === null ? null : { resumes };
+    const account = { state, can: { finish: one.finish ?? true } };
+    return work({ state: { status, interruption, account }, finish });
   };
   return { hosting: { host, use } as unknown as Hosting, asked, begun, ended };
 }
 
 test("what a restart interrupted is finished, over all pages", async () => {
-  const { hosting, asked, ended } = restarted([
-    { id: "killed" },
-    { id: "signal", how: { kind: "signal" }, resumes: 2 },
-    { id: "server", how: { kind: "aborted", by: "server" } },
-  ]);
-  expect(await finishInterrupted(hosting)).toEqual(["killed", "signal", "server"]);
-  expect(ended).toEqual(["killed", "signal", "server"]);
+  const { hosting, asked, ended } = restarted([{ id: "killed" }, { id: "twice", resumes: 2 }, { id: "another" }]);
+  expect(await finishInterrupted(hosting)).toEqual(["killed", "twice", "another"]);
+  expect(ended).toEqual(["killed", "twice", "another"]);
   expect(asked).toEqual([
     { status: "interrupted", limit: 1000 },
     { status: "interrupted", limit: 1000, after: "1" },
@@ -61,16 +59,25 @@ test("what a person or a failure ended, what was tried three times, and what nob
     { id: "child", parent: {} },
     { id: "unreadable", unreadable: {} },
     { id: "not asked", isAsked: false },
-    { id: "stopped", how: { kind: "aborted", by: "user" } },
-    { id: "failed", how: { kind: "failed", by: "server" } },
-    { id: "waiting", how: { kind: "suspended" } },
+    { id: "stopped", state: "stopped" },
+    { id: "failed", state: "failed" },
+    { id: "waiting", state: "waiting" },
+    { id: "another program's", finish: { no: "written-by" } },
     { id: "three times", resumes: 3 },
     { id: "idle", status: "idle" },
     { id: "finished meanwhile", interruption: null },
   ]);
   expect(await finishInterrupted(hosting)).toEqual([]);
   expect(ended).toEqual([]);
-  expect(begun).toEqual(["stopped", "failed", "waiting", "three times", "idle", "finished meanwhile"]);
+  expect(begun).toEqual([
+    "stopped",
+    "failed",
+    "waiting",
+    "another program's",
+    "three times",
+    "idle",
+    "finished meanwhile",
+  ]);
 });
 
 test("a session that cannot be finished does not keep the others from it; a fault of ours is not hidden", async () => {

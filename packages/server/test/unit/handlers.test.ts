@@ -111,11 +111,10 @@ test("an answer to another question than was shown is refused, one to the same i
 
 test("of a session that is not open here, nothing is stopped, and the queue and the questions are read", async () => {
   const used: string[] = [];
-  const reading = (own: object) => ({ interruption: null, holder: null, ...own });
   const context = (own: object) => ({
     hosting: {
       feed: () => null,
-      host: { sessions: { read: async () => reading(own) }, queue: () => ["q"] },
+      host: { sessions: { read: async () => own }, queue: () => ["q"], account: (can: object) => ({ can }) },
       use: async (_id: string, act: (chat: object) => unknown) => {
         used.push("use");
         return act({ state: { asks: ["a"] } });
@@ -127,12 +126,9 @@ test("of a session that is not open here, nothing is stopped, and the queue and 
   expect(await call("stopTurn")).toEqual({ status: 204 });
   expect(await call("getQueue")).toEqual({ status: 200, body: { queue: ["q"] } });
   expect(await call("getPermissions")).toEqual({ status: 200, body: { asks: [] } });
-  expect(await call("getPermissions", { interruption: {}, holder: { pid: 1 } })).toEqual({
-    status: 200,
-    body: { asks: [] },
-  });
+  expect(await call("getPermissions", { answer: { no: "held-by" } })).toEqual({ status: 200, body: { asks: [] } });
   expect(used).toEqual([]);
-  expect(await call("getPermissions", { interruption: {} })).toEqual({ status: 200, body: { asks: ["a"] } });
+  expect(await call("getPermissions", { answer: true })).toEqual({ status: 200, body: { asks: ["a"] } });
   const open = { hosting: { feed: () => ({ chat: { state: { queue: ["here"] } } }) } };
   expect(await turnHandlers.getQueue({ params } as never, open as never)).toEqual({
     status: 200,
@@ -173,7 +169,7 @@ function sessions(own: { feed?: object | null; has?: boolean } = {}) {
     use: async (_id: string, act: (chat: object) => unknown) => act({ ...work, setMode: note("setMode") }),
     host: {
       ...{ create: work["create"], latest: work["latest"], fork: work["fork"] },
-      ...{ items: () => [], queue: () => [], interruption: () => null, damageWords: () => [] },
+      ...{ items: () => [], queue: () => [], interruption: () => null, account: () => ({}), damageWords: () => [] },
       finishesAfterRestart: () => false,
       setFinishesAfterRestart: note("setFinishes"),
       sessions: { ...work, has: async () => own.has ?? true },

@@ -522,6 +522,7 @@ test("a session is described from its chat if that is open here, else from its j
     items: () => [1, 2],
     queue: () => ["recorded"],
     interruption: () => "recorded",
+    account: () => "recorded",
     damageWords: () => ["recorded"],
     finishesAfterRestart: (id: string) => id === "s",
   } as unknown as ServedHost;
@@ -530,14 +531,31 @@ test("a session is described from its chat if that is open here, else from its j
   const common = { id: "s", dialect: "d", labels: { a: "b" }, cursor: "1-a", holder: null };
   expect(await describe({})).toEqual({
     ...{ ...common, title: "recorded", status: "idle", count: 2, here: false, state: null },
-    ...{ interruption: "recorded", queue: ["recorded"], usage: { inputTokens: 1 }, damage: ["recorded"] },
+    ...{
+      account: "recorded",
+      interruption: "recorded",
+      queue: ["recorded"],
+      usage: { inputTokens: 1 },
+      damage: ["recorded"],
+    },
     finishAfterRestart: true,
   });
-  const state = { title: "open", status: "waiting", items: [1, 2, 3], interruption: null, queue: [], damage: [] };
+  const account = { state: "running" };
+  const state = {
+    ...{ title: "open", status: "waiting", account, items: [1, 2, 3], interruption: null, queue: [], damage: [] },
+  };
   expect(await describe({}, { state })).toEqual({
     ...{ ...common, title: "open", status: "waiting", count: 3, here: true, state: stateShown(state as never) },
-    ...{ interruption: null, queue: [], usage: { inputTokens: 1 }, damage: [], finishAfterRestart: true },
+    ...{ account, interruption: null, queue: [], usage: { inputTokens: 1 }, damage: [], finishAfterRestart: true },
   });
+  for (const [status, shown] of [
+    ["running", "running"],
+    ["idle", "failed"],
+    ["interrupted", "failed"],
+  ])
+    expect(await describe({}, { state: { ...state, status, account: { state: "failed" } } })).toMatchObject({
+      status: shown,
+    });
   const { items: _items, ...rest } = state;
   expect(stateShown(state as never)).toEqual({ ...rest, count: 3 });
   const all = { cwd: "/w", app: "x", parent: { session: "p" }, forkedFrom: { session: "f" } };

@@ -15,6 +15,7 @@ export type ChatState = z.infer<typeof session.chatState>;
 export type Ask = z.infer<typeof session.ask>;
 export type Queued = z.infer<typeof session.queued>;
 export type Interruption = z.infer<typeof session.interruption>;
+export type Account = z.infer<typeof session.account>;
 export type Damage = z.infer<typeof session.damage>;
 export type Share = z.infer<typeof session.share>;
 export type PromptImage = z.infer<typeof session.image>;

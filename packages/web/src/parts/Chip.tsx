@@ -4,6 +4,8 @@ export const STATUS_WORDS: Readonly<Record<Status, string>> = {
   running: "Running",
   waiting: "Waiting for you",
   interrupted: "Interrupted",
+  stopped: "Stopped",
+  failed: "Failed",
   idle: "Idle",
 };
 

@@ -1,20 +1,22 @@
 import { useState } from "preact/hooks";
-import type { Interruption } from "../api/wire.ts";
+import type { Account, Interruption } from "../api/wire.ts";
 import { Icon } from "../parts/Icon.tsx";
-import { interruptionSentence, sortCalls, subjectOf } from "../text/item-words.ts";
+import { subjectOf } from "../text/item-words.ts";
 import { shorten, visible } from "../text/visible.ts";
 import type { Actions } from "./actions.ts";
 
 interface Props {
   readonly interruption: Interruption;
+  /** What is true of the session, and what can be done with it. */
+  readonly account: Account;
   /** Null for someone who may only read. */
   readonly actions: Actions | null;
 }
 
 /** What was lost and what was not, when the last turn was cut off, and what to do about it. */
-export function Interrupted({ interruption, actions }: Props) {
-  const { calls, text, answered, at } = interruption;
-  const { unknown, neverRan, waiting } = sortCalls(calls);
+export function Interrupted({ interruption, account, actions }: Props) {
+  const { turn, words, calls, text, answered, at, resumes } = interruption;
+  const { finish, takeOver } = account.can;
   const running = calls.filter(({ process }) => process?.running);
   const [isBusy, setBusy] = useState(false);
   const act = async (run: () => Promise<boolean>): Promise<void> => {
@@ -26,40 +28,23 @@ export function Interrupted({ interruption, actions }: Props) {
     <section class="interrupted" aria-labelledby="interrupted-title">
       <h2 id="interrupted-title">
         <Icon name="warning" />
-        {interruptionSentence(interruption)}
+        Turn {turn}: {words}
       </h2>
       <p class="hint">
         <time dateTime={at}>
           {new Date(at).toLocaleString("en", { dateStyle: "medium", timeStyle: "medium", hour12: false })}
         </time>
-        . Everything above this line was saved.
+        . {resumes > 0 ? `It had been resumed ${resumes === 1 ? "once" : `${resumes} times`}. ` : ""}Everything above
+        this line was saved.
       </p>
       <dl class="losses">
-        {unknown.length > 0 ? (
-          <div class="loss loss-unknown">
+        {calls.length > 0 ? (
+          <div class="loss">
             <dt>
-              {unknown.length === 1
-                ? "One tool had started. Nobody knows whether it finished:"
-                : `${unknown.length} tools had started. Nobody knows whether they finished:`}
+              {calls.length === 1 ? "One tool call has no result:" : `${calls.length} tool calls have no result:`}
             </dt>
-            {unknown.map((call) => (
-              <CallLine key={call.call} call={call} />
-            ))}
-          </div>
-        ) : null}
-        {neverRan.length > 0 ? (
-          <div class="loss loss-never">
-            <dt>{neverRan.length === 1 ? "One tool never ran:" : `${neverRan.length} tools never ran:`}</dt>
-            {neverRan.map((call) => (
-              <CallLine key={call.call} call={call} />
-            ))}
-          </div>
-        ) : null}
-        {waiting.length > 0 ? (
-          <div class="loss loss-waiting">
-            <dt>Waiting for approval:</dt>
-            {waiting.map((call) => (
-              <CallLine key={call.call} call={call} />
+            {calls.map((call) => (
+              <CallLine key={call.id} call={call} />
             ))}
           </div>
         ) : null}
@@ -84,7 +69,17 @@ export function Interrupted({ interruption, actions }: Props) {
           </div>
         ) : null}
       </dl>
-      {actions ? (
+      {actions && finish !== true ? (
+        <div class="buttons">
+          {takeOver === true ? (
+            <button type="button" class="button" disabled={isBusy} onClick={() => void act(() => actions.takeOver())}>
+              Take it over
+            </button>
+          ) : null}
+          <p class="hint">{finish.words}</p>
+        </div>
+      ) : null}
+      {actions && finish === true ? (
         <div class="buttons">
           <button
             type="button"
@@ -121,17 +116,11 @@ export function Interrupted({ interruption, actions }: Props) {
 }
 
 function CallLine({ call }: { readonly call: Interruption["calls"][number] }) {
-  const { name, input, process } = call;
+  const { name, input, effect, words } = call;
   return (
-    <dd class="loss-call">
-      <code>{name}</code> <span class="call-subject">{visible(subjectOf(input))}</span>
-      {process ? (
-        <span class="hint">
-          {process.running
-            ? `still running, process ${process.pid}`
-            : `its process ended${process.exitCode === undefined ? "" : ` with exit code ${process.exitCode}`}`}
-        </span>
-      ) : null}
+    <dd class={`loss-call effect-${effect}`}>
+      <code>{name}</code> <span class="call-subject">{visible(subjectOf(input))}</span>{" "}
+      <span class="call-words">{words}</span>
     </dd>
   );
 }

@@ -1,5 +1,5 @@
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
-import type { Status } from "../api/wire.ts";
+import type { Session, Status } from "../api/wire.ts";
 import type { Action } from "../keys/keymap.ts";
 import { Dialog } from "../parts/Dialog.tsx";
 import { ChangedFiles } from "../side/ChangedFiles.tsx";
@@ -76,7 +76,8 @@ export function SessionPane({ id, list, mayWrite, keys }: Props) {
   }, [store]);
 
   const state = session?.state ?? null;
-  const status: Status = state?.status ?? session?.status ?? "idle";
+  const account = state?.account ?? session?.account ?? null;
+  const status: Status = statusOf(state, session);
   const interruption = status === "running" ? null : ((state ? state.interruption : session?.interruption) ?? null);
   const isLoaded = session !== null;
 
@@ -297,10 +298,7 @@ export function SessionPane({ id, list, mayWrite, keys }: Props) {
               </section>
             ) : null}
             {interruption && (state?.asks.length ?? 0) === 0 ? (
-              <Interrupted
-                interruption={interruption}
-                actions={mayWrite && (session.here || !session.holder) ? actions : null}
-              />
+              <Interrupted interruption={interruption} account={account!} actions={mayWrite ? actions : null} />
             ) : null}
             {mayWrite ? (state?.asks ?? []).map((ask) => <AskCard key={ask.call} ask={ask} actions={actions} />) : null}
             {items.length === 0 && !live ? (
@@ -342,15 +340,18 @@ function moveInTabs(event: KeyboardEvent): void {
   event.preventDefault();
 }
 
+/** The account says what is true of the session; only this server knows that it asks a person right now. */
+function statusOf(state: Session["state"], session: Session | null): Status {
+  if (state?.status === "running" || state?.status === "waiting") return state.status;
+  return state?.account.state ?? session?.status ?? "idle";
+}
+
 function announce(status: Status, asks: number, isAnswering: boolean): string {
   if (asks > 0)
     return asks === 1 ? "A tool call waits for your approval." : `${asks} tool calls wait for your approval.`;
   if (status === "running") return isAnswering ? "The model is answering." : "The agent is working.";
-  return status === "interrupted"
-    ? "The last turn was interrupted."
-    : status === "waiting"
-      ? "The turn waits for a person."
-      : "The agent is idle.";
+  if (status === "idle") return "The agent is idle.";
+  return status === "waiting" ? "The turn waits for a person." : `The last turn: ${status}.`;
 }
 
 function ShareDialog({ address, onClose }: { readonly address: string; readonly onClose: () => void }) {

@@ -38,6 +38,11 @@ export class Actions {
     );
   }
 
+  /** Continue a session that another program wrote. */
+  takeOver(): Promise<boolean> {
+    return attempt(() => post(`/sessions/${this.id}/open`, { takeOver: true }));
+  }
+
   answer(call: string, answer: string, digest: string, reason?: string): Promise<boolean> {
     return attempt(() =>
       post(`/sessions/${this.id}/permissions`, { call, answer, digest, ...(reason ? { reason } : {}) }),

@@ -1,5 +1,5 @@
 import { get, Refusal } from "../api/http.ts";
-import type { SearchPage, SessionPage, Summary } from "../api/wire.ts";
+import type { SearchPage, Session, SessionPage, Summary } from "../api/wire.ts";
 import { mergeSessions } from "./filters.ts";
 import { Observable } from "./observable.ts";
 
@@ -57,10 +57,10 @@ export class ListStore {
         get<SessionPage>("/sessions", { limit: FRESH }),
         ran.length > 0 ? get<SessionPage>("/sessions", { status: "running", limit: PAGE }) : null,
       ]);
+      const told = new Set([...(running?.sessions ?? []), ...fresh.sessions].map(({ id }) => id));
+      const ended = await Promise.all(ran.filter(({ id }) => !told.has(id)).map(asItIs));
       if (request < this.#shown) return;
       this.#shown = request;
-      const still = new Set(running?.sessions.map(({ id }) => id));
-      const ended = ran.filter(({ id }) => !still.has(id)).map((one): Summary => ({ ...one, status: "interrupted" }));
       this.sessions.update((known) => {
         const merged = mergeSessions(mergeSessions(known, ended), [...(running?.sessions ?? [])]);
         const next = mergeSessions(merged, fresh.sessions);
@@ -127,4 +127,10 @@ function same(one: readonly Summary[], other: readonly Summary[]): boolean {
       return a.id === b.id && a.at === b.at && a.status === b.status && a.title === b.title && a.queued === b.queued;
     })
   );
+}
+
+/** A session that ran when it was last listed. */
+async function asItIs(known: Summary): Promise<Summary> {
+  const { status, title, queue } = await get<Session>(`/sessions/${known.id}`);
+  return { ...known, status, title, queued: queue.length };
 }

@@ -1,4 +1,4 @@
-import type { CallItem, Interruption, Item } from "../api/wire.ts";
+import type { CallItem, Item } from "../api/wire.ts";
 
 export const STATE_WORDS: Readonly<Record<CallItem["state"], string>> = {
   open: "no result yet",
@@ -10,44 +10,6 @@ export const STATE_WORDS: Readonly<Record<CallItem["state"], string>> = {
   unknown: "outcome unknown",
   "not-run": "did not run",
 };
-
-/** How a turn was interrupted, as a sentence. */
-export function interruptionSentence({ turn, how, resumes }: Interruption): string {
-  const again =
-    resumes === 0 ? "" : resumes === 1 ? " It had been resumed once." : ` It had been resumed ${resumes} times.`;
-  return `Turn ${turn} ${howWords(how)}.${again}`;
-}
-
-function howWords(how: Interruption["how"]): string {
-  const member = (name: string): string => String(how[name] ?? "");
-  switch (how.kind) {
-    case "killed":
-      return "was interrupted: its process died";
-    case "signal":
-      return `was interrupted by ${member("signal")}`;
-    case "aborted":
-      return `was stopped by ${member("by")}${how["reason"] === undefined ? "" : ` (${member("reason")})`}`;
-    case "failed":
-      return `failed: ${member("error").replace(/\.$/, "")}`;
-    case "suspended":
-      return how["reason"] === "permission" ? "is waiting for approval" : `is waiting: ${member("reason")}`;
-  }
-}
-
-type InterruptedCall = Interruption["calls"][number];
-
-/** The calls of an interrupted turn, by what is known of them. */
-export function sortCalls(calls: readonly InterruptedCall[]): {
-  readonly unknown: readonly InterruptedCall[];
-  readonly neverRan: readonly InterruptedCall[];
-  readonly waiting: readonly InterruptedCall[];
-} {
-  return {
-    unknown: calls.filter(({ state }) => state === "outcome-unknown" || state === "unrecorded" || state === "provider"),
-    neverRan: calls.filter(({ state }) => state === "never-started"),
-    waiting: calls.filter(({ state }) => state === "awaiting"),
-  };
-}
 
 /** What a row is, for people who hear the page. */
 export function itemLabel(item: Item): string {

@@ -87,7 +87,7 @@ test("a list that is loaded twice is polled once", async () => {
   expect(asked).toHaveLength(1);
 });
 
-test("of sessions that ran, those that run no longer and changed nothing were interrupted", async () => {
+test("of sessions that ran, those that run no longer and are not at the top are asked for", async () => {
   const list = await loaded([row("a", { status: "running" }), row("b", { status: "running" }), row("c")]);
   let isDone = false;
   void list.refresh().then(() => (isDone = true));
@@ -95,6 +95,9 @@ test("of sessions that ran, those that run no longer and changed nothing were in
   await asked[0]!.answer({ sessions: [row("c", { title: "new" })] });
   expect(isDone).toBe(false);
   await asked[1]!.answer({ sessions: [row("b", { status: "running" })] });
+  expect(isDone).toBe(false);
+  expect(addresses().at(-1)).toBe("./sessions/a");
+  await asked[2]!.answer({ ...row("a", { status: "interrupted" }), queue: [] });
   expect(isDone).toBe(true);
   expect(new Set(shown(list))).toEqual(new Set(["a interrupted", "b running", "c idle"]));
   expect(list.sessions.value.find(({ id }) => id === "c")?.title).toBe("new");

@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { actionFor, SHORTCUTS } from "../../src/keys/keymap.ts";
 import { agoWords, costWords, durationWords, tokensWords } from "../../src/text/durations.ts";
-import { interruptionSentence, sortCalls, subjectOf } from "../../src/text/item-words.ts";
+import { subjectOf } from "../../src/text/item-words.ts";
 import { shorten, splitByWords, visible } from "../../src/text/visible.ts";
 
 test("durations and times in words", () => {
@@ -42,42 +42,6 @@ test("the words of a search are marked, also those that mean something in a patt
     { text: " now", isHit: false },
   ]);
   expect(splitByWords("all", " ")).toEqual([{ text: "all", isHit: false }]);
-});
-
-test("an interruption in words", () => {
-  const base = { turn: 4, at: "", resumes: 0, prompt: "", answered: false, text: "", calls: [] };
-  expect(interruptionSentence({ ...base, how: { kind: "killed" } })).toBe("Turn 4 was interrupted: its process died.");
-  expect(interruptionSentence({ ...base, resumes: 2, how: { kind: "signal", signal: "SIGTERM" } })).toBe(
-    "Turn 4 was interrupted by SIGTERM. It had been resumed 2 times.",
-  );
-  expect(interruptionSentence({ ...base, how: { kind: "aborted", by: "server", reason: "stopping" } })).toBe(
-    "Turn 4 was stopped by server (stopping).",
-  );
-  expect(interruptionSentence({ ...base, how: { kind: "failed", error: "No credit." } })).toBe(
-    "Turn 4 failed: No credit.",
-  );
-  expect(interruptionSentence({ ...base, how: { kind: "suspended", reason: "permission" } })).toBe(
-    "Turn 4 is waiting for approval.",
-  );
-});
-
-test("calls of an interrupted turn are sorted by what is known of them", () => {
-  const call = (state: "never-started" | "outcome-unknown" | "unrecorded" | "awaiting" | "provider") => ({
-    call: state,
-    name: "x",
-    input: {},
-    state,
-  });
-  const { unknown, neverRan, waiting } = sortCalls([
-    call("never-started"),
-    call("outcome-unknown"),
-    call("unrecorded"),
-    call("provider"),
-    call("awaiting"),
-  ]);
-  expect(unknown).toHaveLength(3);
-  expect(neverRan).toHaveLength(1);
-  expect(waiting).toHaveLength(1);
 });
 
 test("the part of an input that a person recognises", () => {

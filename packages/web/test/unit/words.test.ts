@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
-import type { CallItem, Interruption, Item } from "../../src/api/wire.ts";
+import type { CallItem, Item } from "../../src/api/wire.ts";
 import { agoWords, costWords, countWords, durationWords, tokensWords } from "../../src/text/durations.ts";
-import { interruptionSentence, itemLabel, subjectOf } from "../../src/text/item-words.ts";
+import { itemLabel, subjectOf } from "../../src/text/item-words.ts";
 import { shorten, splitByWords, visible } from "../../src/text/visible.ts";
 
 const [MINUTE, HOUR, DAY] = [60_000, 3_600_000, 86_400_000] as const;
@@ -57,18 +57,6 @@ test("counts, tokens and costs", () => {
   expect([cost(0), cost(0.1), cost(0.0999), cost(-0.5), cost(1.5, "EUR")]).toEqual([
     ...["$0.00", "$0.10", "$0.0999", "$-0.50", "1.50 EUR"],
   ]);
-});
-
-test("how a turn was interrupted, for each way", () => {
-  const sentence = (how: object, resumes = 0): string =>
-    interruptionSentence({ turn: 2, how, resumes } as unknown as Interruption);
-  expect(sentence({ kind: "killed" }, 1)).toBe("Turn 2 was interrupted: its process died. It had been resumed once.");
-  expect(sentence({ kind: "killed" }, 2)).toMatch(/ It had been resumed 2 times\.$/);
-  expect(sentence({ kind: "signal" })).toBe("Turn 2 was interrupted by .");
-  expect(sentence({ kind: "aborted", by: "user" })).toBe("Turn 2 was stopped by user.");
-  expect(sentence({ kind: "aborted", by: "user", reason: "enough" })).toBe("Turn 2 was stopped by user (enough).");
-  expect(sentence({ kind: "suspended", reason: "a key" })).toBe("Turn 2 is waiting: a key.");
-  expect(sentence({ kind: "suspended", reason: "permission" })).toBe("Turn 2 is waiting for approval.");
 });
 
 test("what a row is, for people who hear the page", () => {

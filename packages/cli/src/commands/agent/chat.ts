@@ -2,7 +2,7 @@ import { type Command, Option } from "commander";
 import { loadConfig } from "../../config.ts";
 import { defined } from "../../defined.ts";
 import { CommandError, EXIT } from "../../exit.ts";
-import { modelOptions } from "./model-options.ts";
+import { modelOptions, TAKE_OVER } from "./model-options.ts";
 
 interface Options {
   readonly model?: string;
@@ -10,6 +10,7 @@ interface Options {
   readonly resume?: string | true;
   readonly title?: string;
   readonly here?: true;
+  readonly takeOver?: true;
   readonly server?: string;
   readonly folder?: string;
   readonly finishAfterRestart?: true;
@@ -33,6 +34,7 @@ export function register(program: Command): void {
       "--here",
       "with --resume <id>: work in the current folder from now on, not in the session's recorded folder",
     )
+    .option("--take-over", TAKE_OVER)
     .option("-c, --continue", "resume the latest session in this folder")
     .option("--title <title>", "title for a new session")
     .option(
@@ -75,6 +77,8 @@ In the chat, /help lists commands and keys. Esc stops a turn; Ctrl+D quits. Ever
         );
       if (options.here && typeof options.resume !== "string")
         throw new CommandError(EXIT.usage, "USAGE", "--here requires --resume <id>. Nothing was touched.");
+      if (options.takeOver && typeof options.resume !== "string")
+        throw new CommandError(EXIT.usage, "USAGE", "--take-over requires --resume <id>. Nothing was touched.");
       const remote = options.server === undefined ? (["folder", "finishAfterRestart"] as const) : [];
       for (const name of remote)
         if (options[name] !== undefined)

@@ -18,3 +18,6 @@ function rules(flag: string, what: string): Option {
     .argParser((rule: string, before: readonly string[]) => [...before, rule])
     .default([], "none");
 }
+
+/** In the help of each command that resumes a session by its id. */
+export const TAKE_OVER = "with --resume <id>: continue a session that another program wrote";

@@ -3,7 +3,7 @@ import { loadConfig } from "../../config.ts";
 import { defined } from "../../defined.ts";
 import { CommandError, EXIT } from "../../exit.ts";
 import type { RunOptions } from "../../run/run.ts";
-import { modelOptions } from "./model-options.ts";
+import { modelOptions, TAKE_OVER } from "./model-options.ts";
 
 type Options = Omit<RunOptions, "prompt">;
 
@@ -21,6 +21,7 @@ export function register(program: Command): void {
       ),
     )
     .option("--here", "with --resume: work in the current folder from now on, not in the session's recorded folder")
+    .option("--take-over", TAKE_OVER)
     .option("-c, --continue", "resume the latest session in this folder")
     .option("--stdin", "append standard input to the prompt")
     .option("--finish", "finish the interrupted turn instead of sending a prompt")
@@ -58,6 +59,8 @@ Without a terminal, a call that no rule allows is denied, and a warning names th
         );
       if (options.here && options.resume === undefined)
         throw new CommandError(EXIT.usage, "USAGE", "--here requires --resume. Nothing was touched.");
+      if (options.takeOver && options.resume === undefined)
+        throw new CommandError(EXIT.usage, "USAGE", "--take-over requires --resume. Nothing was touched.");
       if (options.stopProcesses && !options.finish)
         throw new CommandError(EXIT.usage, "USAGE", "--stop-processes requires --finish. Nothing was touched.");
       if (options.stdin && (options.finish || prompt === undefined || prompt === "-"))

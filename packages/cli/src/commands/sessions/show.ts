@@ -9,7 +9,7 @@ import { jsonText } from "../../terminal/json.ts";
 import { page, pagerCommand } from "../../terminal/pager.ts";
 import { plainLine } from "../../terminal/plain.ts";
 import { wrapWords } from "../../terminal/wrap-words.ts";
-import { interruptionLines } from "../../transcript/interruption-lines.ts";
+import { accountElsewhere, accountLines } from "../../transcript/account-lines.ts";
 import type { Item } from "../../transcript/item.ts";
 import { type Layout, transcriptLines } from "../../transcript/terminal-lines.ts";
 import { titleOf } from "../../transcript/title.ts";
@@ -33,7 +33,7 @@ export function register(program: Command): void {
     .option("--no-pager", "print directly, even if it is longer than the screen")
     .option(
       "--json",
-      "print one JSON object: attributes, items, interruption, queue, usage (with sub-agents; ownUsage without), damage",
+      "print one JSON object: attributes, items, account, interruption, queue, usage (with sub-agents; ownUsage without), damage",
     )
     .addHelpText(
       "after",
@@ -94,7 +94,8 @@ async function markdownFor(paint: Paint): Promise<Layout["markdown"]> {
 }
 
 function* linesOf({ reading, items, title, tokens }: Shown, layout: Layout): Generator<string, void, undefined> {
-  const { id, attributes, interruption, queue, recovery, holder } = reading;
+  const { id, attributes, recovery, holder } = reading;
+  const account = accountElsewhere(reading);
   const { paint, columns, full } = layout;
   const said = function* (style: Style, text: string, hang = 0): Generator<string, void, undefined> {
     for (const row of wrapWords(text, columns, hang)) yield paint(style, row);
@@ -112,17 +113,13 @@ function* linesOf({ reading, items, title, tokens }: Shown, layout: Layout): Gen
     for (const line of damageLines(recovery, false)) yield* said("bad", `  ${line}`);
   }
   yield* transcriptLines(items, layout);
-  if (interruption) {
-    yield "";
-    for (const line of interruptionLines(interruption)) yield* said("warning", line, 2);
-    if (!holder) yield* said("warning", `Finish it with: holdfast run --resume ${shortId(id)} --finish`);
-  }
-  if (queue.length > 0) yield "";
-  if (queue.length === 1) yield* said("warning", "1 prompt is queued.");
-  if (queue.length > 1) yield* said("warning", `${queue.length} prompts are queued.`);
+  const lines = accountLines(account);
+  if (lines.length > 0) yield "";
+  for (const line of lines) yield* said("warning", line, 2);
 }
 
 function aboutOf(reading: Reading<unknown>): object {
   const { id, attributes, interruption, queue, recovery, holder } = reading;
-  return { id, ...attributes, holder, interruption, queue, health: healthOf(recovery), recovery };
+  const account = accountElsewhere(reading);
+  return { id, ...attributes, account, holder, interruption, queue, health: healthOf(recovery), recovery };
 }

@@ -1,13 +1,23 @@
 import { existsSync } from "node:fs";
 import type { ModelMessage, TextStreamPart, ToolSet } from "ai";
-import type { Interruption, Session, Usage } from "holdfast";
+import {
+  type Account,
+  accountOf,
+  type CallFacts,
+  cutOffWords,
+  type Interruption,
+  type Session,
+  type Usage,
+} from "holdfast";
 import { defined } from "../../defined.ts";
+import { APP } from "../../store/app.ts";
 import { recoveryLines } from "../../store/damage.ts";
 import { sumUsage, usageOf } from "../../store/usage.ts";
 import type { ProcessStatus } from "../../tools/shell/surviving-commands.ts";
+import { POLICY } from "../../transcript/account-lines.ts";
 import type { Item } from "../../transcript/item.ts";
 import { itemsOf, type Now } from "../../transcript/items.ts";
-import type { ChatEvent, ChatState, InterruptedCall, InterruptionShown, LiveAnswer } from "../host.ts";
+import type { ChatEvent, ChatState, InterruptionShown, LiveAnswer } from "../host.ts";
 import { imagesOf } from "./prompt-message.ts";
 
 /** While a tool runs, only this much of its output is shown, from the end. */
@@ -27,7 +37,7 @@ export function firstState(
     model,
     status: "idle",
     isBusy: false,
-    unfinished: null,
+    account: accountHere(session, {}),
     items: [],
     live: null,
     outputs: {},
@@ -45,17 +55,38 @@ export function firstState(
   return withRecorded(now, session, {});
 }
 
+/** `facts`: what is known of the open calls beyond the journal. */
+function accountHere(session: Session<ModelMessage>, facts: Readonly<Record<string, CallFacts>>): Account {
+  return accountOf(session, { app: APP, isOpenHere: true, policy: { ...POLICY, facts } });
+}
+
+/** What the processes that outlived their agent tell about its calls. */
+export function processFacts(processes: ReadonlyMap<string, ProcessStatus>): Record<string, CallFacts> {
+  return Object.fromEntries(
+    [...processes].map(([id, { kind, running, pid, exitCode, shown = "" }]): [string, CallFacts] => {
+      // A command starts only after its process is recorded: without that record it never began.
+      if (kind === "not-begun") return [id, { neverBegan: true }];
+      if (pid === undefined) return [id, {}];
+      const process = { pid, running, ...defined({ exitCode }) };
+      return [id, kind === "ended" ? { process, outcome: { value: shown } } : { process }];
+    }),
+  );
+}
+
 /** Updates the state from the journal. Unchanged items stay the same objects. */
 export function withRecorded(
   state: ChatState,
   session: Session<ModelMessage>,
-  now: Pick<Now, "running" | "children"> & { readonly below?: ReadonlyMap<string, Usage> },
+  now: Pick<Now, "running" | "children"> & {
+    readonly below?: ReadonlyMap<string, Usage>;
+    readonly processes?: ReadonlyMap<string, ProcessStatus>;
+  },
 ): ChatState {
   const waiting = new Set(state.asks.map(({ call }) => call));
   return {
     ...state,
     title: session.attributes.title,
-    unfinished: session.turn ? null : unfinishedStatus(session.interruption),
+    account: accountHere(session, processFacts(now.processes ?? new Map())),
     items: itemsOf(session, { ...now, waiting }),
     queue: queueShown(session.queue),
     usage: sumUsage([usageOf(session), ...(now.below?.values() ?? [])]),
@@ -67,11 +98,6 @@ export function queueShown(queue: Session<ModelMessage>["queue"]): ChatState["qu
     const images = imagesOf(prompt);
     return { id, text: messageText(prompt), ...(images.length > 0 ? { images } : {}) };
   });
-}
-
-/** The same word as in a list. */
-export function unfinishedStatus(found: Pick<Interruption<unknown>, "how"> | null): ChatState["unfinished"] {
-  return found && (found.how.kind === "suspended" ? "waiting" : "interrupted");
 }
 
 /** New or changed items. An item that was only rebuilt because its neighbour changed does not count. */
@@ -127,28 +153,14 @@ export function withoutOutput(state: ChatState, call: string): ChatState {
   return { ...state, outputs };
 }
 
-/** The interruption as plain data. */
+/** The interruption as plain data. `account`: of the same session. */
 export function describeInterruption(
-  { turn, lastAt, resumes, how, prompt, answered, draft, calls }: Interruption<ModelMessage>,
-  processes: ReadonlyMap<string, ProcessStatus>,
+  { turn, lastAt, resumes, how, prompt, answered, draft }: Interruption<ModelMessage>,
+  { calls }: Account,
 ): InterruptionShown {
-  return {
-    turn,
-    at: lastAt,
-    resumes,
-    how,
-    prompt: messageText(prompt.message),
-    answered,
-    text: draft?.text ?? "",
-    calls: calls.map(({ id, name, input, state }): InterruptedCall => {
-      const found = processes.get(id);
-      // A command starts only after its process is recorded: without that record it never began.
-      if (found?.kind === "not-begun") return { call: id, name, input, state: "never-started" };
-      if (found?.pid === undefined) return { call: id, name, input, state };
-      const exitCode = defined({ exitCode: found.exitCode });
-      return { call: id, name, input, state, process: { pid: found.pid, running: found.running, ...exitCode } };
-    }),
-  };
+  const words = cutOffWords(how);
+  const text = draft?.text ?? "";
+  return { turn, at: lastAt, resumes, how, words, prompt: messageText(prompt.message), answered, text, calls };
 }
 
 /** The folder may have been moved or removed since the session was created. */

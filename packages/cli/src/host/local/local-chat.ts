@@ -97,12 +97,13 @@ export class LocalChat implements Chat {
   async inspect(): Promise<void> {
     await completeAnsweredTurn(this.#session);
     const { interruption } = this.#session;
-    const found = await this.#agent.findProcesses(interruption?.calls ?? []);
+    this.#states.processes = await this.#agent.findProcesses(interruption?.calls ?? []);
     await this.#states.loadChildren(this.#services.store);
-    const { usedTokens } = this.#states.state.window;
+    const { account, window } = this.#states.state;
+    const { usedTokens } = window;
     this.#states.update({
       status: interruption ? "interrupted" : "idle",
-      interruption: interruption && describeInterruption(interruption, found),
+      interruption: interruption && describeInterruption(interruption, account),
       // Prefer the provider's own count, once there is one.
       window: { ...this.#states.state.window, usedTokens: usedTokens || estimateTokens(this.#session.messages) },
     });
@@ -119,9 +120,9 @@ export class LocalChat implements Chat {
   }
 
   /** Only sub-agents that wait for a person were left open: they ask when they are resumed, before anything runs. */
-  async #isWaitingBelow({ how, calls }: Interruption<Message>): Promise<boolean> {
-    const isStopped = how.kind === "failed" || (how.kind === "aborted" && how.by !== "close");
-    if (isStopped || calls.length === 0) return false;
+  async #isWaitingBelow({ calls }: Interruption<Message>): Promise<boolean> {
+    const { state } = this.#session;
+    if (state === "failed" || state === "stopped" || calls.length === 0) return false;
     for (const call of calls) {
       const waiting = await callsWaitingBelow(this.#services.store, this.id, call);
       // If rules allow all of them by now, they would run without a word of the person's.

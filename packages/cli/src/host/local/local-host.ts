@@ -4,7 +4,16 @@ import { join } from "node:path";
 import { frameworkDialects } from "@holdfast/adapters/dialects";
 import type { EditorOffer } from "@holdfast/server/contract";
 import type { ModelMessage } from "ai";
-import { guard, type ListQuery, openStore, type SearchHit, type Session, type Store, type Summary } from "holdfast";
+import {
+  accountOf,
+  guard,
+  type ListQuery,
+  openStore,
+  type SearchHit,
+  type Session,
+  type Store,
+  type Summary,
+} from "holdfast";
 import { foreignInstructions } from "../../agent/instructions.ts";
 import type { Services } from "../../agent/services.ts";
 import { type Config, rulesPath } from "../../config.ts";
@@ -23,15 +32,15 @@ import { nullIfUnreadable } from "../../store/usage.ts";
 import { checkRule } from "../../tools/permission/decide.ts";
 import { commandEnvironment } from "../../tools/shell/environment.ts";
 import { endProcesses } from "../../tools/shell/surviving-commands.ts";
+import { accountElsewhere } from "../../transcript/account-lines.ts";
 import type { Item } from "../../transcript/item.ts";
 import { itemsOf } from "../../transcript/items.ts";
 import { ProjectRules, RULE_KINDS } from "../../trust/project-rules.ts";
 import { type SessionTrust, Trust } from "../../trust/trust.ts";
 import { folderFor } from "../../trust/work-folder.ts";
 import { version } from "../../version.ts";
-import { isStoreFailure } from "../failures.ts";
 import type { Chat, ChatOptions, ForkChat, Host, NewChat, UnfinishedSession } from "../host.ts";
-import { describeInterruption, messageText, unfinishedStatus } from "./chat-state.ts";
+import { describeInterruption, messageText } from "./chat-state.ts";
 import { EditorOffers } from "./editor-offers.ts";
 import { type ChatFacts, LocalChat } from "./local-chat.ts";
 
@@ -279,10 +288,10 @@ export class LocalHost implements Host {
     const { session, reading } = found;
     const { interruption } = reading;
     // Processes are looked for when the session is opened.
-    const shown = interruption && describeInterruption(interruption, new Map());
-    const status = unfinishedStatus(interruption) ?? "queued";
+    const account = accountElsewhere(reading);
+    const shown = interruption && describeInterruption(interruption, account);
     const queue = reading.queue.map(({ prompt }) => messageText(prompt));
-    return { id: session.id, title: session.title, cwd, status, at: session.at, queue, interruption: shown };
+    return { id: session.id, title: session.title, cwd, account, at: session.at, queue, interruption: shown };
   }
 
   async fork(id: string, { at, cwd }: ForkChat = {}): Promise<Chat> {
@@ -313,13 +322,18 @@ export class LocalHost implements Host {
 
   async #opened(
     session: Session<ModelMessage>,
-    { model: wanted, here = false, cwd: now = process.cwd() }: ChatOptions,
+    { model: wanted, here = false, cwd: now = process.cwd(), takeOver = false }: ChatOptions,
   ): Promise<LocalChat> {
     return this.#keep(session, async () => {
       const { notes, dialect, app } = session.attributes;
       if (dialect !== "ai-sdk") {
         const message = `Session ${session.id} holds messages in the dialect "${dialect}"${app ? `, written by ${app}` : ""}, which this agent cannot continue. Nothing was touched. Read it with "holdfast show", or convert it with "holdfast export".`;
         throw new CommandError(EXIT.store, "DIALECT_UNKNOWN", message);
+      }
+      const { prompt } = accountOf(session, { app: APP, isOpenHere: true }).can;
+      if (prompt !== true && !takeOver) {
+        const message = `Session ${session.id} is another program's. ${prompt.words} Nothing was touched. To continue it with this agent all the same, pass --take-over; "holdfast fork" continues in a copy.`;
+        throw new CommandError(EXIT.usage, "SESSION_FOREIGN", message);
       }
       const trust = this.#services.trust.of(session.id);
       const known = trust.folder;
@@ -342,7 +356,6 @@ export class LocalHost implements Host {
         const { model, ...facts } = await look();
         const chat = new LocalChat(session, model, this.#services, () => this.#closed(id), facts);
         if (session.attributes.notes["model"] !== model.name) await session.note("model", model.name);
-        else await markOpened(session, model.name);
         await chat.restore();
         for (const words of await foreignInstructions(chat.state.cwd)) this.#notFollowed.add(words);
         return chat;
@@ -365,20 +378,6 @@ export class LocalHost implements Host {
     chat.catch(() => {
       if (this.#chats.get(id) === chat) this.#chats.delete(id);
     });
-  }
-}
-
-/**
- * In lists, the turn of a killed process counts as running while its session is open, until a record tells that another
- * process has it.
- */
-async function markOpened(session: Session<ModelMessage>, model: string): Promise<void> {
-  if (session.interruption?.how.kind !== "killed") return;
-  try {
-    await session.note("model", model);
-  } catch (error) {
-    // On a full disk the session can still be read.
-    if (!isStoreFailure(error)) throw error;
   }
 }
 

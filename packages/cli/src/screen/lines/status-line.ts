@@ -47,9 +47,9 @@ function stateSpans(state: ChatState, { frame, elapsedMs, busy }: StatusFacts): 
   if (state.isCompacting) return [span(`${spinner(frame)} compacting ${elapsedWords(elapsedMs)}`, { colour: "cyan" })];
   if (state.status === "running")
     return [span(`${spinner(frame)} running ${elapsedWords(elapsedMs)}`, { colour: "cyan" })];
-  const status = state.status === "waiting" ? "waiting" : (state.unfinished ?? state.status);
+  const status = state.status === "waiting" ? "waiting" : state.account.state;
   if (status === "waiting") return [span("? waiting for approval", { colour: "yellow" })];
-  if (status === "interrupted") return [span("! interrupted", { colour: "yellow" })];
+  if (status !== "idle" && status !== "running") return [span(`! ${status}`, { colour: "yellow" })];
   return state.queue.length > 0 ? [span("queued", { colour: "yellow" })] : [span("idle", { colour: "green" })];
 }
 

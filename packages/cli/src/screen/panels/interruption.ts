@@ -1,4 +1,5 @@
-import type { InterruptedCall, InterruptionShown } from "../../host/host.ts";
+import type { CallAccount } from "holdfast";
+import type { InterruptionShown } from "../../host/host.ts";
 import { ago, plain, plainLine } from "../../terminal/index.ts";
 import { callSummary, excerpt } from "../lines/labels.ts";
 import { BLANK, cut, type Line, line, type Span, span, untab, wrap } from "../lines/line.ts";
@@ -6,47 +7,6 @@ import { markdownLines } from "../lines/markdown.ts";
 
 const WARNING = { colour: "yellow" } as const;
 const FAINT = { dim: true } as const;
-
-/** How a turn was cut off, as a sentence. */
-export function howWords(how: InterruptionShown["how"]): string {
-  switch (how.kind) {
-    case "killed":
-      return "The last process was killed in mid-turn";
-    case "signal":
-      return how.signal === "SIGHUP"
-        ? "The terminal was closed in mid-turn (SIGHUP)"
-        : `The last process was stopped by ${plainLine(how.signal)} in mid-turn`;
-    case "aborted":
-      return how.by === "close"
-        ? "The last turn was stopped when the chat was closed"
-        : `The last turn was stopped by ${plainLine(how.by)}${how.reason ? `: ${plainLine(how.reason)}` : ""}`;
-    case "failed":
-      return `The last turn failed: ${plainLine(how.error)}`;
-    case "suspended":
-      return how.reason === "permission"
-        ? "The last turn is waiting for approval"
-        : `The last turn is waiting: ${plainLine(how.reason)}`;
-  }
-}
-
-/** How far a call got, for people. */
-export function describeCallState(call: InterruptedCall): string {
-  const { process } = call;
-  if (process?.running) return `still running as process ${process.pid}`;
-  if (process?.exitCode !== undefined) return `has since exited with status ${process.exitCode}`;
-  switch (call.state) {
-    case "never-started":
-      return "never started: safe to run";
-    case "outcome-unknown":
-      return "started, outcome unknown";
-    case "unrecorded":
-      return "may have run: its start was not recorded";
-    case "awaiting":
-      return "waiting for approval, has not run";
-    case "provider":
-      return "run by the provider";
-  }
-}
 
 /** In brief: the prompt, the text so far and the state of each call. `told`: the failure is already shown above. */
 export function summarizeInterruption(
@@ -57,7 +17,10 @@ export function summarizeInterruption(
   told = false,
 ): Line[] {
   const rows: Line[] = wrap(
-    line(`${told ? "The turn failed" : howWords(found.how)}, ${ago(found.at, now)}.`, { ...WARNING, bold: true }),
+    line(told ? `The turn failed, ${ago(found.at, now)}.` : `The last turn: ${found.words} (${ago(found.at, now)}).`, {
+      ...WARNING,
+      bold: true,
+    }),
     columns,
   );
   return [...rows, ...interruptionFacts(found, columns, rowsMax - rows.length)];
@@ -79,7 +42,7 @@ export function interruptionFacts(found: InterruptionShown, columns: number, row
 /** The full details, for the scrollback. */
 export function interruptionDetails(found: InterruptionShown, columns: number): Line[] {
   const rows: Line[] = [BLANK, line(`── turn ${found.turn}, cut off at ${found.at}`, FAINT)];
-  rows.push(...wrap(line(`${howWords(found.how)}.`, WARNING), columns));
+  rows.push(...wrap(line(`The turn: ${found.words}.`, WARNING), columns));
   // Each approval also counts as a resume, so a high number is no cause for alarm.
   if (found.resumes > 0) rows.push(line(`It had been resumed ${found.resumes} times.`, FAINT));
   rows.push(BLANK, line("Prompt:", FAINT));
@@ -105,9 +68,9 @@ export function interruptionDetails(found: InterruptionShown, columns: number): 
   return rows;
 }
 
-function callRow(call: InterruptedCall, columns: number): Line {
-  const words = `  ${describeCallState(call)}`;
-  const colour = call.state === "never-started" || call.state === "awaiting" ? "grey" : "yellow";
+function callRow(call: CallAccount, columns: number): Line {
+  const words = `  ${call.words}`;
+  const colour = call.effect === "possible" ? "yellow" : "grey";
   const head: Span[] = [span("  • ", FAINT), span(plainLine(call.name), { bold: true }), span(` ${callSummary(call)}`)];
   return cut([...cut(head, Math.max(12, columns - words.length)), span(words, { colour })], columns);
 }

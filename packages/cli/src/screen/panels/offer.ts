@@ -1,5 +1,6 @@
-import type { ChatState, InterruptedCall, InterruptionShown, UnfinishedSession } from "../../host/host.ts";
-import { ago, plainLine } from "../../terminal/index.ts";
+import type { CallAccount } from "holdfast";
+import type { ChatState, InterruptionShown, UnfinishedSession } from "../../host/host.ts";
+import { ago } from "../../terminal/index.ts";
 import { callSummary, excerpt } from "../lines/labels.ts";
 import { cut, line, wrap } from "../lines/line.ts";
 import { interruptionFacts } from "./interruption.ts";
@@ -30,37 +31,35 @@ export function offerPanel(found: UnfinishedSession): Panel {
 }
 
 /** What was left, as a sentence. */
-export function offerWords({ status, at, queue, interruption }: UnfinishedSession, now: number): string {
+export function offerWords({ account, at, queue, interruption }: UnfinishedSession, now: number): string {
   const when = ago(interruption?.at ?? at, now);
-  if (interruption === null || status === "queued") {
+  if (interruption === null) {
     const count = queue.length === 1 ? "a queued prompt" : `${queue.length} queued prompts`;
     return `A session here has ${count}, last written ${when}.`;
   }
   const where = placeWords(interruption);
-  if (status === "waiting") return `A session here is waiting for your approval, asked ${when}${where}.`;
-  const { how } = interruption;
-  if (how.kind === "failed") return `A session here failed ${when}: ${excerpt(plainLine(how.error), 200)}`;
-  const isStopped = how.kind === "aborted" && how.by !== "close";
-  return `A session here was ${isStopped ? "stopped" : "interrupted"} ${when}${where}.`;
+  if (account.state === "waiting") return `A session here is waiting for your approval, asked ${when}${where}.`;
+  if (account.state === "failed") return `A session here, ${when}, ${excerpt(interruption.words, 200)}`;
+  return `A session here was ${account.state} ${when}${where}.`;
 }
 
 /** Where it stopped: in a call, or in its answer. */
 function placeWords({ calls, text }: InterruptionShown): string {
-  const call = calls.find(({ state }) => state === "outcome-unknown") ?? calls[0];
+  const call = calls.find(({ effect }) => effect === "possible") ?? calls[0];
   if (call !== undefined) return `, in \`${commandWords(call)}\``;
   return text.trim() === "" ? "" : ", in the middle of its answer";
 }
 
-function commandWords(call: InterruptedCall): string {
+function commandWords(call: CallAccount): string {
   const words = callSummary(call);
   return excerpt(call.name === "shell" ? words : `${call.name} ${words}`, 60);
 }
 
 /** Stands in for the state of a chat that is not open yet. */
-export function offerState({ id, title, cwd, status, interruption }: UnfinishedSession): ChatState {
+export function offerState({ id, title, cwd, account, interruption }: UnfinishedSession): ChatState {
   return {
     ...{ id, title, cwd, model: "", items: [], live: null, outputs: {}, asks: [], queue: [], interruption },
-    ...{ status: "idle", unfinished: status === "queued" ? null : status, usage: {}, failure: null, damage: [] },
+    ...{ status: "idle", account, usage: {}, failure: null, damage: [] },
     ...{ window: { usedTokens: 0, maxTokens: 0 }, mode: "ask", canUndo: false, isCompacting: false, isBusy: false },
   };
 }

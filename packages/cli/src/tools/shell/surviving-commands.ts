@@ -28,7 +28,8 @@ export interface FoundCommand {
 }
 
 /** The part that is shown to people. */
-export type ProcessStatus = Pick<FoundCommand, "kind" | "running" | "pid" | "exitCode">;
+export type ProcessStatus = Pick<FoundCommand, "kind" | "running" | "pid" | "exitCode"> &
+  Partial<Pick<FoundCommand, "shown">>;
 
 /**
  * Finds the command of a call by its recorded process. Without a record the command never started, because it waits for

@@ -1,0 +1,34 @@
+import { type Account, accountOf, type Reading } from "holdfast";
+import { shortId } from "../short-id.ts";
+import { APP } from "../store/app.ts";
+import { callWords } from "./words.ts";
+
+/** What this agent does with open calls: it runs them, and asks people. Its rules decide again when a call runs. */
+export const POLICY = { runs: true, asks: true } as const;
+
+/** The account of a session that this process does not have open. */
+export function accountElsewhere(reading: Reading<unknown>): Account {
+  return accountOf(reading, { app: APP, policy: POLICY });
+}
+
+/**
+ * What a reader should know about a session besides its transcript. Empty if its last turn completed. `reader`: the user
+ * of this command is told how to finish the turn; another agent is not.
+ */
+export function accountLines(
+  { session, turn, state, calls, can, words, queued }: Account,
+  reader: "user" | "other" = "user",
+): string[] {
+  if (state === "idle" && queued === 0) return [];
+  const lines = [turn === null ? `${capital(words.status)}.` : `Turn ${turn}: ${words.status}.`];
+  for (const call of calls) lines.push(`  ${callWords(call)}: ${call.words}`);
+  for (const line of words.detail) lines.push(`  ${line}`);
+  if (reader === "other") return lines;
+  if (can.finish === true) lines.push(`Finish it with: holdfast run --resume ${shortId(session)} --finish`);
+  else if (can.finish.no === "written-by") lines.push(can.finish.words);
+  return lines;
+}
+
+function capital(words: string): string {
+  return words.charAt(0).toUpperCase() + words.slice(1);
+}
