@@ -1,7 +1,7 @@
 import type { ModelMessage } from "ai";
 import { type Interruption, type JournalRecord, openStore, type Store, type ToolProcess } from "holdfast";
+import { accountElsewhere } from "../store/account.ts";
 import { recoveryLines } from "../store/damage.ts";
-import { accountElsewhere } from "../transcript/account-lines.ts";
 import { callWords } from "../transcript/words.ts";
 import type { Kill } from "./receipt.ts";
 

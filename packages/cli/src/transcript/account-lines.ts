@@ -1,19 +1,10 @@
-import { type Account, accountOf, type Reading } from "holdfast";
+import type { Account } from "holdfast";
 import { shortId } from "../short-id.ts";
-import { APP } from "../store/app.ts";
 import { callWords } from "./words.ts";
 
-/** What this agent does with open calls: it runs them, and asks people. Its rules decide again when a call runs. */
-export const POLICY = { runs: true, asks: true } as const;
-
-/** The account of a session that this process does not have open. */
-export function accountElsewhere(reading: Reading<unknown>): Account {
-  return accountOf(reading, { app: APP, policy: POLICY });
-}
-
 /**
- * What a reader should know about a session besides its transcript. Empty if its last turn completed. `reader`: the user
- * of this command is told how to finish the turn; another agent is not.
+ * What a reader should know about a session besides its transcript. Empty if its last turn completed. The user of this
+ * command is also told how to finish the turn.
  */
 export function accountLines(
   { session, turn, state, calls, can, words, queued }: Account,

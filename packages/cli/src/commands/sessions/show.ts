@@ -1,6 +1,7 @@
 import type { Command } from "commander";
 import type { Reading } from "holdfast";
 import { shortId } from "../../short-id.ts";
+import { accountElsewhere } from "../../store/account.ts";
 import { damageLines, healthOf } from "../../store/damage.ts";
 import { withStore } from "../../store/open.ts";
 import { listedTitle, resolveId } from "../../store/session-id.ts";
@@ -9,7 +10,7 @@ import { jsonText } from "../../terminal/json.ts";
 import { page, pagerCommand } from "../../terminal/pager.ts";
 import { plainLine } from "../../terminal/plain.ts";
 import { wrapWords } from "../../terminal/wrap-words.ts";
-import { accountElsewhere, accountLines } from "../../transcript/account-lines.ts";
+import { accountLines } from "../../transcript/account-lines.ts";
 import type { Item } from "../../transcript/item.ts";
 import { type Layout, transcriptLines } from "../../transcript/terminal-lines.ts";
 import { titleOf } from "../../transcript/title.ts";

@@ -10,11 +10,11 @@ import {
   type Usage,
 } from "holdfast";
 import { defined } from "../../defined.ts";
+import { POLICY } from "../../store/account.ts";
 import { APP } from "../../store/app.ts";
 import { recoveryLines } from "../../store/damage.ts";
 import { sumUsage, usageOf } from "../../store/usage.ts";
 import type { ProcessStatus } from "../../tools/shell/surviving-commands.ts";
-import { POLICY } from "../../transcript/account-lines.ts";
 import type { Item } from "../../transcript/item.ts";
 import { itemsOf, type Now } from "../../transcript/items.ts";
 import type { ChatEvent, ChatState, InterruptionShown, LiveAnswer } from "../host.ts";

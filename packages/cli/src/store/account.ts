@@ -1,0 +1,10 @@
+import { type Account, accountOf, type Reading } from "holdfast";
+import { APP } from "./app.ts";
+
+/** What this agent does with open calls: it runs them, and asks people. Its rules decide again when a call runs. */
+export const POLICY = { runs: true, asks: true } as const;
+
+/** The account of a session that this process does not have open. */
+export function accountElsewhere(reading: Reading<unknown>): Account {
+  return accountOf(reading, { app: APP, policy: POLICY });
+}
