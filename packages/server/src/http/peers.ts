@@ -3,7 +3,7 @@ import { Readable } from "node:stream";
 import { isHoldfastError } from "holdfast";
 import type { Context } from "hono";
 import { RequestError } from "../access/request-error.ts";
-import { ProvenSender, plainAddress } from "../proof/proven-agent.ts";
+import { ProvenSender, plainAddress, UnprovenError } from "../proof/proven-agent.ts";
 import { POSITION } from "../schemas/events.ts";
 import type { Operation } from "../schemas/operation.ts";
 import type { OperationId } from "../schemas/operations.ts";
