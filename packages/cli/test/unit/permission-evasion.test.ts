@@ -316,6 +316,7 @@ describe("what is understood stays allowed beside a rule that denies", () => {
     ["shell(docker run)", "docker ps"],
     ["shell(make deploy)", "make build"],
     ["shell(git push)", "git commit -m 'Remove (some) files; push later'"],
+    ["shell(git push)", "git commit -m 'See git (a@b, ~/x, c+d): later'"],
     ["shell(git push)", "find . -exec npm test ';'"],
     ["shell(git push)", "xargs rm"],
     ["shell(git push)", "sh build.sh"],

@@ -208,11 +208,20 @@ function runsText(rule: Forbidden, text: string, paths: OperandPaths, depth: num
   const inside = text.length > WORD_CHARS_MAX ? null : simpleCommands(text.replaceAll(EXPANDED, ""));
   const found = (inside ?? []).map((one) => forbids(rule, one, paths, depth + 1));
   const isUnclear = use.isSure && /[\s;&|$`<>]/u.test(text) && (inside === null || changesMeaning(inside, paths));
-  // A program in another language: system("git push").
-  const names = text.split(/[^\w./~@+-]+/u);
-  const isNamed = names.some((name) => isProgram(rule.words[0]!, name, paths));
-  const isCalled = isNamed && (use.isMoved || runs(rule, ["", ...names], paths, DEPTH_MAX) !== "no");
+  const isCalled = callsInside(rule, text, paths, use);
   return surest([...found, isUnclear || isCalled ? "maybe" : "no"]);
+}
+
+/** Whether a text names the command in the middle of something else, as a program does: `system("git push")`. */
+function callsInside(rule: Forbidden, text: string, paths: OperandPaths, { isMoved }: TextUse): boolean {
+  const names = text.split(/[^\w./~@+-]+/u);
+  const program = foldText(rule.words[0]!);
+  const starts = [...names.keys()].filter((at) => {
+    const name = foldText(names[at]!);
+    return canBeSame(program, name) || canBeSame(program, programOf(name));
+  });
+  if (starts.length > STARTS_MAX || (isMoved && starts.length > 0)) return true;
+  return starts.some((at) => matches(rule.words, names, paths, at + 1, true) !== "no");
 }
 
 /**
