@@ -62,7 +62,10 @@ export class ProvenSender {
   }
 }
 
-/** The URL of a server, without a slash at its end. The name `localhost` may lead to two addresses, and a server proves itself at one. */
+/**
+ * The URL of a server, without a slash at its end. The name `localhost` may lead to two addresses, and a server proves
+ * itself at one.
+ */
 export function plainAddress(url: string): string {
   return url.replace(/\/+$/, "").replace(/^http:\/\/localhost(?=$|:)/i, "http://127.0.0.1");
 }

@@ -8,8 +8,10 @@ import {
   isHiddenOption,
   isRunner,
   isSubcommand,
+  mayBeRef,
   mayChangeFolder,
   readsCommand,
+  splitName,
   takesOperands,
 } from "./program-words.ts";
 import type { Places, Rule } from "./rules.ts";
@@ -152,10 +154,11 @@ interface Forbidden {
   readonly isLiteral?: true;
 }
 
-function forbids(rule: Forbidden, words: Words, paths: OperandPaths, depth = 0): Match {
+function forbids(rule: Forbidden, given: Words, paths: OperandPaths, depth = 0): Match {
   const pattern = rule.words;
+  const words = given.flatMap(splitName);
   if (rule.isLiteral) {
-    if (pattern.length === words.length && pattern.every((word, at) => word === words[at])) return "yes";
+    if (pattern.length === given.length && pattern.every((word, at) => word === given[at])) return "yes";
   } else if (isProgram(pattern[0]!, words[0]!, paths)) {
     const match = matches(pattern, words, paths, 1);
     if (match !== "no") return match;
@@ -358,8 +361,13 @@ function isProgram(wanted: string, word: string, paths: OperandPaths): boolean {
   if (isWildcard(wanted)) return true;
   if (word.length > WORD_CHARS_MAX) return mayStart(wanted, word);
   const names = [word, ...(word.includes("/") ? [word, ...paths.absolute(word)].map(programOf) : [])];
-  if (names.some((name) => canBeSame(foldText(wanted), foldText(name)))) return true;
+  if (names.some((name) => canBeSame(baseName(wanted), baseName(name)))) return true;
   return isPath(wanted) && word.includes("/") && paths.match(wanted, word) === "yes";
+}
+
+/** Without a version: `pip3` and `python3.11` may be `pip` and `python`. */
+function baseName(name: string): string {
+  return foldText(name).replace(/(?<=[a-z])(?:\.exe|-?\d[\d.]*)$/u, "");
 }
 
 /** A longer word is not compared. */
@@ -386,11 +394,4 @@ function fits(wanted: Wanted, at: number, word: string): Match {
   return isStart || isPattern || (program === "git" && at > 0 && mayBeRef(wanted.words[0]!, at, want, given))
     ? "maybe"
     : "no";
-}
-
-/** Whether git may mean the same by these: `main` by `HEAD:main`, `refs/heads/main` or `@`, `origin` by its address. */
-function mayBeRef(subcommand: string, at: number, want: string, given: string): boolean {
-  const isRemote = at === 1 && /^(?:push|pull|fetch)$/u.test(subcommand);
-  if (given.split(/[:/+=]/u).includes(want)) return true;
-  return isRemote ? /[/:]|^\.+$/u.test(given) : /^\+?(?:head|@)/u.test(given);
 }

@@ -62,6 +62,19 @@ export function canonical(program: string, word: string): string {
   return (program === "npm" ? NPM_ALIASES.get(word) : undefined) ?? word;
 }
 
+/** Whether git may mean the same by these: `main` by `HEAD:main`, `refs/heads/main` or `@`, `origin` by its address. */
+export function mayBeRef(subcommand: string, at: number, want: string, given: string): boolean {
+  const isRemote = at === 1 && /^(?:push|pull|fetch)$/u.test(subcommand);
+  if (given.split(/[:/+=]/u).includes(want)) return true;
+  return isRemote ? /[/:]|^\.+$/u.test(given) : /^\+?(?:head|@)/u.test(given);
+}
+
+/** A subcommand that is also a program: `/usr/lib/git-core/git-push`, `docker-compose`. */
+export function splitName(word: string): string[] {
+  const [, program, subcommand] = /(?:^|\/)(git|docker|cargo|kubectl)-([a-z][a-z-]*)$/u.exec(word) ?? [];
+  return program === undefined ? [word] : [program, subcommand!];
+}
+
 const TAR = /^(?:g|bsd|gnu)?tar$/u;
 /** Bundled letters that run no program. */
 const HARMLESS_BUNDLE = /^[cfhjJkmprtuvxzZ]+$/u;
