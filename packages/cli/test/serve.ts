@@ -26,7 +26,7 @@ export async function serve(
     });
   const url = await new Promise<string>((resolve, reject) => {
     child.stdout.on("data", () => {
-      const found = /http:\/\/[\d.]+:\d+/.exec(output);
+      const found = /http:\/\/(?:[\d.]+|\[[\da-f:]+\]):\d+/.exec(output);
       if (found) resolve(found[0]);
     });
     child.once("exit", () => reject(new Error(output)));

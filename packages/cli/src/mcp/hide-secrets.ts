@@ -2,7 +2,7 @@ import { credentials } from "holdfast";
 import type { ServerSettings } from "../mcp-settings/server-settings.ts";
 import { shownAddress, withoutPasswords } from "../shown-address.ts";
 
-const SECRET_NAME = /PASS|PWD|SECRET|TOKEN|KEY|COOKIE|CREDENTIAL|AUTH|DSN/iu;
+const SECRET_NAME = /PASS|PWD|SECRET|TOKEN|KEY|COOKIE|CREDENTIAL|AUTH|BEARER|DSN|\bPAT\b/iu;
 const HARMLESS_HEADER = /^(?:accept(?:-.+)?|content-type|user-agent|cache-control)$/iu;
 /** A shorter text may occur anywhere by chance. */
 const CHARS_MIN = 8;
@@ -87,9 +87,13 @@ function isKey(text: string): boolean {
   return credentials(text).startsWith("[redacted:");
 }
 
-/** "Bearer <token>" */
+/** "Bearer <token>", "sid=<id>; …", and user and password of "Basic <base64>". */
 function words(text: string): string[] {
-  return [text, ...text.split(" ")];
+  const parts = text.split(/[\s;,]+/u);
+  const [, basic = ""] = /^Basic +(\S+)$/iu.exec(text) ?? [];
+  const user = Buffer.from(basic, "base64").toString();
+  const password = user.includes(":") ? [user, user.slice(user.indexOf(":") + 1)] : [];
+  return [text, ...parts, ...parts.map((part) => assigned(part).value), ...password];
 }
 
 /** The value of an option like `--api-key`. */
@@ -110,7 +114,7 @@ function addressSecrets(text: string): string[] {
   const user = authority.slice(0, -1);
   const password = user.includes(":") ? [user.slice(user.indexOf(":") + 1)] : [];
   const encoded = user === "" ? [] : [user, Buffer.from(decoded(user)).toString("base64")];
-  const parts = rest.split(/[/?#&]/u).slice(1);
+  const parts = rest.split(/[/?#&;]/u).slice(1);
   const keys = parts.flatMap((part) => {
     const { name, value } = assigned(part);
     if (name !== null) return SECRET_NAME.test(name) || isRandom(value) ? [value] : [];

@@ -48,8 +48,14 @@ export function sessionsOf(host: RemoteHost): SessionList {
       return true;
     },
     isLive: async (id) => {
-      const { state, holder } = await host.client.call("getSession", { params: { id } });
-      return state !== null || holder !== null;
+      try {
+        const { state, holder } = await host.client.call("getSession", { params: { id } });
+        return state !== null || holder !== null;
+      } catch (error) {
+        // An empty session goes when the last one leaves it.
+        if ((error as { readonly code?: unknown }).code === "SESSION_NOT_FOUND") return false;
+        throw error;
+      }
     },
   };
 }

@@ -36,8 +36,9 @@ export async function serve(options: ServeOptions, config: Config): Promise<void
   try {
     const page = pageFolder();
     const server = await listen(options, config, host, token, page);
-    const forget = announce(server.url, host.sessions.url);
-    const link = options.open && page !== null ? makePageLink(server.url, token) : null;
+    const url = urlHere(server.url);
+    const forget = announce(url, host.sessions.url);
+    const link = options.open && page !== null ? makePageLink(url, token) : null;
     try {
       await greet(server, { ...options, hasPage: page !== null }, token, host);
       if (link !== null) openBrowser(link);
@@ -49,6 +50,11 @@ export async function serve(options: ServeOptions, config: Config): Promise<void
   } finally {
     await host.close();
   }
+}
+
+/** Where clients on this machine reach it, also if it listens on all addresses: it proves itself at one. */
+function urlHere(url: string): string {
+  return url.replace("//0.0.0.0:", "//127.0.0.1:").replace("//[::]:", "//[::1]:");
 }
 
 async function listen(

@@ -7,6 +7,8 @@ import { jsonText } from "../terminal/json.ts";
 import { plainLine } from "../terminal/plain.ts";
 import { tableLines } from "../terminal/table.ts";
 import { ago } from "../terminal/time.ts";
+import type { Item } from "../transcript/item.ts";
+import { titleOf } from "../transcript/title.ts";
 import { connect, isLoopback, onlyServer, sessionsOf } from "./connect.ts";
 
 export interface ShareOptions {
@@ -71,7 +73,7 @@ async function list(host: RemoteHost, session: string | null, isJson: boolean): 
     return;
   }
   const titles = new Map<string, string>();
-  for (const id of new Set(shares.map((one) => one.session))) titles.set(id, await titleOf(host, id));
+  for (const id of new Set(shares.map((one) => one.session))) titles.set(id, await titleIn(host, id));
   const now = Date.now();
   const rows = shares.map((one) => [
     one.id,
@@ -117,9 +119,11 @@ async function sharesIn({ client }: RemoteHost, session: string | null): Promise
 }
 
 /** The session may have been deleted since. */
-async function titleOf({ client }: RemoteHost, id: string): Promise<string> {
+async function titleIn({ client }: RemoteHost, id: string): Promise<string> {
   try {
-    return plainLine((await client.call("getSession", { params: { id } })).title) || "(no prompt yet)";
+    const { title } = await client.call("getSession", { params: { id } });
+    const { items } = await client.call("getTranscript", { params: { id }, query: { from: 0, limit: 20 } });
+    return titleOf(title, items as readonly Item[]) || "(no prompt yet)";
   } catch (error) {
     if ((error as { readonly code?: unknown }).code === "SESSION_NOT_FOUND") return "(deleted)";
     throw error;

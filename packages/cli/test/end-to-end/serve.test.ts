@@ -124,6 +124,18 @@ describe.concurrent("holdfast serve", () => {
       expect((await home.run(args)).code, args.join(" ")).toBe(2);
   });
 
+  test("a server that listens on all addresses is found here; a link to a session without a title shows its prompt", async () => {
+    using home = temporaryHome();
+    for (const address of ["0.0.0.0", "::"]) {
+      await using server = await serve(home, ["--address", address, "--log"]);
+      await eventually(() => server.output().includes("Other machines"));
+      await home.run(["run", "tell me a joke"]);
+      const made = await home.run(["share", "latest"]);
+      expect(made).toMatchObject({ code: 0, stdout: expect.stringMatching(/^http:\/\/(?:127\.0\.0\.1|\[::1\]):/) });
+      expect((await home.run(["share", "--list"])).stdout).toContain("tell me a joke");
+    }
+  });
+
   test("a full disk, then a read-only one, then a second server on the same store by another name", async (context) => {
     if (process.getuid?.() !== 0) context.skip("not run: only root can mount a disk");
     await using machine = new Machine();

@@ -183,6 +183,10 @@ describe("how a server is shown", () => {
       ["--api-key", variable("KEY")],
     ],
     [[["ghp", "a1B2".repeat(9)].join("_")], ["[redacted:github]"]],
+    [
+      ["--pat", "abc", "--bearer", "abc", "--path", "abc"],
+      ["--pat", "…", "--bearer", "…", "--path", "abc"],
+    ],
   ])("arguments %j", (args, shown) => {
     expect(shownServer({ ...common, command: "c", args, env: {} })).toEqual({ command: "c", args: shown });
   });
@@ -190,6 +194,7 @@ describe("how a server is shown", () => {
   test.each([
     ["https://u:p@h/mcp", "https://…@h/mcp"],
     ["https://h/mcp?key=abc&x=y", "https://h/mcp?key=…&x=y"],
+    ["https://h/mcp;key=abcdefgh12", "https://h/mcp;key=…"],
     [`https://h/api/${PATH_KEY}/mcp`, "https://h/api/…/mcp"],
     [`https://h/mcp?profile=${PATH_KEY}`, "https://h/mcp?profile=…"],
     ["https://mcp.example.com/v1/projects/my-project/mcp", "https://mcp.example.com/v1/projects/my-project/mcp"],
@@ -210,4 +215,15 @@ test("a secret is hidden in every form in which it is repeated; other texts stay
   const headers = { Accept: "application/json", Authorization: "Bearer tokentoken" };
   const remote = secretHider({ ...common, url: "http://h/path/to/mcp", headers }, (text) => text);
   expect(remote("application/json at /path/to/mcp: tokentoken")).toBe("application/json at /path/to/mcp: …");
+  const parts = {
+    Authorization: `Basic ${Buffer.from("me:s3cr3t-pw").toString("base64")}`,
+    Cookie: "sid=a1b2c3d4e5; t=z9y8x7w6v5",
+  };
+  const decoded = secretHider({ ...common, url: "http://h/", headers: parts }, (text) => text);
+  expect(decoded("me:s3cr3t-pw, s3cr3t-pw, a1b2c3d4e5 and z9y8x7w6v5")).toBe("…, …, … and …");
+  const lines = secretHider(
+    { ...common, command: "x", args: [], env: { KEYS: "first-key-1\nsecond-key-2" } },
+    (text) => text,
+  );
+  expect(lines("second-key-2")).toBe("…");
 });

@@ -2,8 +2,10 @@ import { mkdirSync, mkdtempSync, readdirSync, rmSync, statSync, utimesSync, writ
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { pathToFileURL } from "node:url";
+import type { RemoteHost } from "@holdfast/server/client";
 import { openStore, type Store } from "holdfast";
 import { describe, expect, test } from "vitest";
+import { sessionsOf } from "../../src/serve/connect.ts";
 import { isMeant, shortIds, withShortIds } from "../../src/short-id.ts";
 import { placeWithoutStore } from "../../src/store/address.ts";
 import { idsFor } from "../../src/store/for-each-session.ts";
@@ -37,6 +39,12 @@ describe("the session that a user means", () => {
     const live = { url: store.url, list, has: store.has.bind(store), isLive: async (id: string) => id === empty.id };
     expect(await resolveId(live, "latest")).toBe(empty.id);
     expect(await resolveId(store, "latest")).toBe(last);
+    // The server has it no more: whoever had it open has just left.
+    const call = async (): Promise<never> => {
+      throw Object.assign(new Error("gone"), { code: "SESSION_NOT_FOUND" });
+    };
+    const host = { store: store.url, list, client: { call } } as unknown as RemoteHost;
+    expect(await resolveId(sessionsOf(host), "latest")).toBe(last);
   });
 
   test("an end that fits several names none, and lists them; what names nothing is said", async () => {

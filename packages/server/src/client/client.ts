@@ -1,7 +1,7 @@
 import type { IncomingHttpHeaders, IncomingMessage } from "node:http";
 import { text } from "node:stream/consumers";
 import type { z } from "zod";
-import { ProvenSender, UnprovenError } from "../proof/proven-agent.ts";
+import { ProvenSender, plainAddress, UnprovenError } from "../proof/proven-agent.ts";
 import type { Operation } from "../schemas/operation.ts";
 import { type OperationId, type Operations, operations } from "../schemas/operations.ts";
 import type { Problem } from "../schemas/problem.ts";
@@ -177,11 +177,6 @@ export class HoldfastClient {
     this.#url = url;
     return hasMoved;
   }
-}
-
-/** The name may lead to two addresses, and a server proves itself at one. */
-function plainAddress(url: string): string {
-  return url.replace(/\/+$/, "").replace(/^http:\/\/localhost(?=$|:)/i, "http://127.0.0.1");
 }
 
 function unreachable(url: string, cause: unknown): ServerError {

@@ -4,7 +4,7 @@ import { openApiDocument } from "../openapi/document.ts";
 import { PROOF_HEADER } from "../proof/proof.ts";
 import type { Handlers, RequestContext } from "./context.ts";
 
-let document: object | null = null;
+let document: Buffer<ArrayBuffer> | null = null;
 
 export const serverHandlers: Handlers<
   | "getServer"
@@ -34,10 +34,10 @@ export const serverHandlers: Handlers<
       },
     };
   },
-  getOpenApi: (_input, { version }) => {
-    // Anybody may ask for it, and it takes a while to make.
-    document ??= openApiDocument(version);
-    return { status: 200, body: document };
+  getOpenApi: (_input, { version, c }) => {
+    // Anybody may ask for it, as often as they like, and it takes a while to make.
+    document ??= Buffer.from(JSON.stringify(openApiDocument(version)));
+    return { response: c.body(document, 200, { "content-type": "application/json" }) };
   },
   proveServer: ({ query: { nonce, client } }, { c, credentials, allowed }) => {
     // Every request has one, or is refused.

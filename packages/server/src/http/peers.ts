@@ -3,7 +3,7 @@ import { Readable } from "node:stream";
 import { isHoldfastError } from "holdfast";
 import type { Context } from "hono";
 import { RequestError } from "../access/request-error.ts";
-import { ProvenSender } from "../proof/proven-agent.ts";
+import { ProvenSender, plainAddress, UnprovenError } from "../proof/proven-agent.ts";
 import { POSITION } from "../schemas/events.ts";
 import type { Operation } from "../schemas/operation.ts";
 import type { OperationId } from "../schemas/operations.ts";
@@ -31,9 +31,10 @@ const BETTER_THERE: ReadonlySet<OperationId> = new Set([
 export class Peers {
   readonly #urls: readonly string[];
   readonly #sender: ProvenSender;
+  readonly #warned = new Set<string>();
 
   constructor(urls: readonly string[], token: string) {
-    this.#urls = urls.map((url) => url.replace(/\/+$/, ""));
+    this.#urls = urls.map(plainAddress);
     this.#sender = new ProvenSender(token);
   }
 
@@ -68,12 +69,23 @@ export class Peers {
       const answer = await this.#sender.send(`${url}${pathname}${search}`, sent).catch((error: unknown) => {
         // That server is gone or unreachable, and its sessions are free or soon will be; or it is another one.
         if (signal.aborted || !(error instanceof Error)) throw error;
+        if (error instanceof UnprovenError) this.#warn(url);
         return null;
       });
       if (answer && answer.statusCode !== MISDIRECTED) return passedOn(answer);
       answer?.resume();
     }
     return null;
+  }
+
+  /** Otherwise its sessions would only seem to be in use. */
+  #warn(url: string): void {
+    if (this.#warned.has(url)) return;
+    this.#warned.add(url);
+    const { host } = new URL(url);
+    process.emitWarning(
+      `The peer at ${url} did not prove that it knows the token, so nothing was sent to it. If it is yours, start it with --allow-host ${host}, and with the same token.`,
+    );
   }
 }
 

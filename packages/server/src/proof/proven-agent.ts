@@ -62,6 +62,14 @@ export class ProvenSender {
   }
 }
 
+/**
+ * The URL of a server, without a slash at its end. The name `localhost` may lead to two addresses, and a server proves
+ * itself at one.
+ */
+export function plainAddress(url: string): string {
+  return url.replace(/\/+$/, "").replace(/^http:\/\/localhost(?=$|:)/i, "http://127.0.0.1");
+}
+
 /** Connections whose other end has proven that it knows the token. */
 class ProvenAgent extends Agent {
   readonly #token: string;

@@ -2,7 +2,7 @@ import { existsSync, mkdirSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
 import { RemoteHost } from "../../src/client/index.ts";
-import type { Chat, ChatEvent, Host } from "../../src/contract/host.ts";
+import type { Chat, ChatEvent, Host, PermissionAsk } from "../../src/contract/host.ts";
 import { ServerStage } from "../server-stage.ts";
 
 /** One host, as a screen or an editor has it. Each client may be another object. */
@@ -343,6 +343,128 @@ describe.each([
     await other.settled();
     await expect.poll(() => ended).toEqual(["completed"]);
     await expect.poll(() => chat.state).toEqual(other.state);
+  });
+
+  test("two questions in one turn: settled waits for each of them, and then for the end", async () => {
+    await using it = await begin();
+    const { chat, stage } = it;
+    const ended = outcomes(chat);
+    await chat.prompt("1. write a: one 2. write b: two");
+    for (const name of ["a", "b"]) {
+      await chat.settled();
+      expect(chat.state.asks).toMatchObject([{ name: "write", input: { path: name } }]);
+      expect(ended).toEqual([]);
+      await chat.answer(chat.state.asks[0]!.call, "allow");
+      expect(chat.state.asks).toEqual([]);
+    }
+    await chat.settled();
+    expect(ended).toEqual(["completed"]);
+    expect(existsSync(join(stage.work, "b"))).toBe(true);
+  });
+
+  test("sub-agents ask through their chat, and an answer for always is not asked for again", async () => {
+    await using it = await begin();
+    const { chat, stage } = it;
+    const ended = outcomes(chat);
+    await chat.prompt(`delegate in parallel:\n- ${write("a")}\n- ${write("a")}`);
+    const asked: [string, unknown][] = [];
+    for (await chat.settled(); chat.state.asks.length > 0; await chat.settled()) {
+      const [{ call, name, input }] = chat.state.asks as [PermissionAsk];
+      asked.push([name, input]);
+      await chat.answer(call, "always");
+      expect(chat.state.asks.some((ask) => ask.call === call)).toBe(false);
+    }
+    expect(asked.filter(([name]) => name === "write")).toHaveLength(1);
+    expect(ended).toEqual(["completed"]);
+    expect(chat.state).toMatchObject({ status: "idle", isBusy: false });
+    expect(existsSync(join(stage.work, "a"))).toBe(true);
+  });
+
+  test("a turn that fails: settled waits for its end, the failure is shown, and the next prompt replaces it", async () => {
+    await using it = await begin();
+    const { chat } = it;
+    const ended = outcomes(chat);
+    await chat.prompt("fail: 400");
+    await chat.settled();
+    expect(ended).toEqual(["failed"]);
+    expect(chat.state).toMatchObject({ isBusy: false, failure: { code: expect.stringMatching(/^MODEL_/) } });
+    expect(await chat.prompt("hello")).toBe("started");
+    await chat.settled();
+    expect(chat.state).toMatchObject({ status: "idle", failure: null, interruption: null });
+  });
+
+  test("an image goes with its prompt, also through the queue", async () => {
+    await using it = await begin();
+    const { chat } = it;
+    const image = { name: "dot.png", mediaType: "image/png", data: "iVBORw0KGgo=" };
+    await chat.prompt(write("a"));
+    await chat.settled();
+    expect(await chat.prompt("look", [image])).toBe("queued");
+    expect(chat.state.queue).toMatchObject([{ text: "look", images: [image] }]);
+    await chat.answer(chat.state.asks[0]!.call, "deny");
+    await chat.settled();
+    expect(chat.state.items.filter(({ kind }) => kind === "prompt").at(-1)).toMatchObject({ text: "look" });
+  });
+
+  test("a compaction that is stopped rejects, and changes nothing", async () => {
+    await using it = await begin();
+    const { chat } = it;
+    for (const text of ["hello", "tell me a story of 300 lines"]) {
+      await chat.prompt(text);
+      await chat.settled();
+    }
+    const { items } = chat.state;
+    const compacting = until(chat, "compacting");
+    const compacted = codeOf(chat.compact());
+    await compacting;
+    await chat.stop();
+    expect(await compacted).toBe("STOPPED");
+    expect(chat.state).toMatchObject({ isBusy: false, isCompacting: false });
+    expect(chat.state.items).toEqual(items);
+  });
+
+  test("after a restart the interrupted session is the latest and the unfinished one; labels find it", async () => {
+    await using stage = await start();
+    const host = await stage.client();
+    const chat = await host.create({ cwd: stage.work, title: "one", labels: { team: "a=b" } });
+    await chat.prompt(STORY);
+    await stage.restart();
+    const again = await stage.client();
+    expect(await again.unfinished(stage.work)).toMatchObject({ id: chat.id, title: "one", status: "interrupted" });
+    expect((await again.list({ labels: { team: "a=b" } })).sessions).toMatchObject([{ id: chat.id }]);
+    expect((await again.list({ labels: { team: "a" } })).sessions).toEqual([]);
+    const latest = await again.latest(stage.work);
+    expect(latest).toMatchObject({ id: chat.id, state: { status: "interrupted", unfinished: "interrupted" } });
+    latest!.leave();
+    await latest!.rename("two");
+    expect(latest!.state).toMatchObject({ title: "two", interruption: null, status: "idle" });
+  });
+
+  test("a session in which nothing happened is gone when it is closed, unless it is kept", async () => {
+    await using it = await begin();
+    const { stage, host, chat } = it;
+    const kept = await host.create({ cwd: stage.work, keep: true });
+    await chat.close();
+    await kept.close();
+    await stage.restart();
+    const { sessions } = await (await stage.client()).list({ cwd: stage.work, empty: true });
+    expect(sessions.map(({ id }) => id)).toEqual([kept.id]);
+  });
+
+  test("a listener that throws does not affect the others; one that has left hears nothing", async () => {
+    await using it = await begin();
+    const { chat } = it;
+    const heard: string[] = [];
+    chat.subscribe(({ type }) => {
+      if (type === "turn.ended") throw new Error("of a listener in a test");
+    });
+    const leave = chat.subscribe(() => heard.push("left"));
+    leave();
+    const ended = outcomes(chat);
+    await chat.prompt("hello");
+    await chat.settled();
+    expect(ended).toEqual(["completed"]);
+    expect(heard).toEqual([]);
   });
 
   test("a closed chat is settled, and takes nothing any more", async () => {

@@ -2,7 +2,7 @@ import { mkdtempDisposableSync, writeFileSync } from "node:fs";
 import { connect, type Socket } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { expect, test } from "vitest";
+import { expect, onTestFinished, test, vi } from "vitest";
 import { PATIENT, ServerStage } from "../server-stage.ts";
 
 /** A client that never closes its side, and says only this. */
@@ -138,4 +138,17 @@ test("a read-only link has a few requests worked on at a time; the owner's do no
   expect(await own).toBe(200);
   expect(new Set(await Promise.all(readers))).toEqual(new Set([200]));
   expect(most).toBe(5);
+});
+
+test("what anybody may ask for without a token is made once, however often it is asked for", async () => {
+  await using stage = await ServerStage.start();
+  const made = vi.spyOn(JSON, "stringify");
+  onTestFinished(() => made.mockRestore());
+  for (let round = 0; round < 3; round++) {
+    const answer = await stage.fetch("/openapi.json", { token: null });
+    expect(answer.headers.get("content-type")).toBe("application/json");
+    expect(answer.headers.get("x-content-type-options")).toBe("nosniff");
+    expect(await answer.json()).toHaveProperty("openapi");
+  }
+  expect(made.mock.calls.filter(([value]) => Object.hasOwn(Object(value), "openapi")).length).toBeLessThanOrEqual(1);
 });

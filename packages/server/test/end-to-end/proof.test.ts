@@ -101,6 +101,17 @@ test("a server with peers sends them nothing before they have proven themselves"
   expect(impostor.heard).not.toContain(stage.token);
 });
 
+test("a peer that is named localhost proves itself, as it does to a client", async () => {
+  await using other = await ServerStage.start();
+  const id = await other.session();
+  await using stage = await ServerStage.start({
+    token: other.token,
+    peers: [`${other.server.url.replace("127.0.0.1", "localhost")}/`],
+  });
+  const client = new HoldfastClient({ url: stage.server.url, token: other.token });
+  expect(await client.call("getSession", { params: { id } })).toMatchObject({ here: true });
+});
+
 test("a read-only token works in the same way; programs that send a token right away go on working", async () => {
   await using stage = await ServerStage.start();
   const id = await stage.session();

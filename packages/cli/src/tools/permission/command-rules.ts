@@ -2,7 +2,18 @@ import { posix } from "node:path";
 import { foldText } from "../paths/file-names.ts";
 import { isLeaf } from "./leaf-commands.ts";
 import type { OperandPaths } from "./operand-paths.ts";
-import { canonical, isHiddenOption, isSubcommand, takesOperands } from "./program-words.ts";
+import {
+  addsOperands,
+  canonical,
+  isHiddenOption,
+  isRunner,
+  isSubcommand,
+  mayBeRef,
+  mayChangeFolder,
+  readsCommand,
+  splitName,
+  takesOperands,
+} from "./program-words.ts";
 import type { Places, Rule } from "./rules.ts";
 import { EXPANDED, simpleCommands } from "./shell-words.ts";
 import { canBeSame, isJoinedBy, isWild, WILD } from "./wildcard.ts";
@@ -47,8 +58,8 @@ export function allowsCommand(rule: Rule, words: Words): boolean {
   const isOpen = last === WILD || last === REST;
   const fixed = isOpen ? pattern.slice(0, -1) : pattern;
   if (isOpen ? words.length < fixed.length : words.length !== fixed.length) return false;
-  const program = programOf(words[0]!);
-  const isOption = (word: string, at: number): boolean => mayBeOption(word) || isHiddenOption(program, word, at);
+  const isOption = (word: string, at: number): boolean =>
+    mayBeOption(word) || isHiddenOption(programOf(words[at - 1] ?? ""), programOf(words[0]!), word);
   const isFixed = fixed.every(
     (wanted, at) => allowsWord(wanted, words[at]!) && !(wanted.startsWith(WILD) && isOption(words[at]!, at)),
   );
@@ -86,7 +97,7 @@ const CHANGES_SHELL: ReadonlySet<string> = new Set(
   `cd chdir pushd popd dirs export readonly unset alias unalias set shopt enable hash rehash declare typeset local read
   mapfile readarray getopts let wait trap eval . source exec bind complete integer float compound nameref enum autoload
   functions emulate setopt unsetopt zmodload zparseopts zstyle zle vared print sysread disable unhash unfunction compdef
-  sched zformat zregexparse strftime zstat redirect`.split(/\s+/u),
+  sched zformat zregexparse strftime zstat redirect noglob nocorrect repeat`.split(/\s+/u),
 );
 
 /** Whether a command changes what later ones in the line mean: `rm build/*` does not cover `cd / && rm build/x`. */
@@ -107,16 +118,6 @@ export function changesMeaning(commands: readonly Words[], { cwd }: Pick<Places,
 function assigns([format = ""]: readonly string[]): boolean {
   return /^(?:-|\0[*?[])/u.test(format) || /%[^%A-Za-z]*n/u.test(format.replaceAll("%%", ""));
 }
-
-/** Commands that run other commands, given as words or as text. */
-const RUNNERS: ReadonlySet<string> = new Set(
-  "env command builtin exec eval nohup nice ionice chrt taskset time timeout setsid stdbuf unbuffer sudo doas su runuser xargs parallel watch entr sh bash dash zsh ksh fish busybox toybox trap chroot unshare nsenter ssh script flock strace ltrace gdb find npx bunx".split(
-    " ",
-  ),
-);
-
-/** Of those, commands that add words they read from elsewhere. */
-const FEEDERS: ReadonlySet<string> = new Set(["xargs", "parallel"]);
 
 /** Longer commands are not searched: it would take too long. */
 const WORDS_MAX = 1000;
@@ -153,10 +154,11 @@ interface Forbidden {
   readonly isLiteral?: true;
 }
 
-function forbids(rule: Forbidden, words: Words, paths: OperandPaths, depth = 0): Match {
+function forbids(rule: Forbidden, given: Words, paths: OperandPaths, depth = 0): Match {
   const pattern = rule.words;
+  const words = given.flatMap(splitName);
   if (rule.isLiteral) {
-    if (pattern.length === words.length && pattern.every((word, at) => word === words[at])) return "yes";
+    if (pattern.length === given.length && pattern.every((word, at) => word === given[at])) return "yes";
   } else if (isProgram(pattern[0]!, words[0]!, paths)) {
     const match = matches(pattern, words, paths, 1);
     if (match !== "no") return match;
@@ -172,35 +174,57 @@ function forbids(rule: Forbidden, words: Words, paths: OperandPaths, depth = 0):
  */
 function runs(rule: Forbidden, words: Words, paths: OperandPaths, depth: number): Match {
   const program = programOf(words[0]!);
-  const isRunner = RUNNERS.has(program);
-  let best: Match = "no";
+  const isSure = isRunner(program);
+  const hasPath = rule.words.slice(1).some((word) => isPlaced({ program: programOf(rule.words[0]!) }, word));
+  let best: Match = readsCommand(program, words.slice(1)) ? "maybe" : "no";
   let starts = 0;
   for (const [at, word] of words.entries()) {
     if (at === 0) continue;
     if (starts > STARTS_MAX) return "maybe";
+    const isMoved = hasPath && mayChangeFolder(program, words.slice(1, at));
     // The value of an option too: env -Sgit push.
-    const [, value] = (isRunner && /^(?:--[\w-]+=|-[A-Za-z])(.+)$/su.exec(word)) || [];
+    const [, value] = /^(?:--[\w-]+=|-[A-Za-z])(.+)$/su.exec(word) ?? [];
     for (const text of value === undefined ? [word] : [word, value]) {
-      const isStart = isProgram(rule.words[0]!, text, paths);
+      const isStart = isProgram(rule.words[0]!, text.replace(/(?<=.)@.*$/su, ""), paths);
       if (isStart) starts += 1;
       const found = [
-        isStart && FEEDERS.has(program) ? "maybe" : "no",
-        isStart ? matches(rule.words, words, paths, at + 1, !isRunner) : "no",
-        runsText(rule, text, paths, depth, isRunner),
+        isStart && (isMoved || addsOperands(program)) ? "maybe" : "no",
+        isStart ? matches(rule.words, words, paths, at + 1, !isSure) : "no",
+        runsText(rule, text, paths, depth, { isSure, isMoved }),
       ] as const;
       best = surest([best, ...found]);
-      if (best === "yes") return isRunner ? "yes" : "maybe";
+      if (best === "yes") return isSure ? "yes" : "maybe";
     }
   }
   return best;
 }
 
+/** How a program takes a text: whether it certainly is a command line, and in another folder. */
+interface TextUse {
+  readonly isSure: boolean;
+  readonly isMoved: boolean;
+}
+
 /** Whether the text of a word is a command line that contains a command which the rule matches. */
-function runsText(rule: Forbidden, text: string, paths: OperandPaths, depth: number, isRunner: boolean): Match {
-  if (!(isRunner ? /[\s;&|$`<>]/u : /[\s;&|]/u).test(text)) return "no";
+function runsText(rule: Forbidden, text: string, paths: OperandPaths, depth: number, use: TextUse): Match {
+  if (!/[^\w./-]/u.test(text)) return "no";
   const inside = text.length > WORD_CHARS_MAX ? null : simpleCommands(text.replaceAll(EXPANDED, ""));
-  if (inside === null) return isRunner ? "maybe" : "no";
-  return surest(inside.map((one) => forbids(rule, one, paths, depth + 1)));
+  const found = (inside ?? []).map((one) => forbids(rule, one, paths, depth + 1));
+  const isUnclear = use.isSure && /[\s;&|$`<>]/u.test(text) && (inside === null || changesMeaning(inside, paths));
+  const isCalled = callsInside(rule, text, paths, use);
+  return surest([...found, isUnclear || isCalled ? "maybe" : "no"]);
+}
+
+/** Whether a text names the command in the middle of something else, as a program does: `system("git push")`. */
+function callsInside(rule: Forbidden, text: string, paths: OperandPaths, { isMoved }: TextUse): boolean {
+  const names = text.split(/[^\w./~@+-]+/u);
+  const program = foldText(rule.words[0]!);
+  const starts = [...names.keys()].filter((at) => {
+    const name = foldText(names[at]!);
+    return canBeSame(program, name) || canBeSame(program, programOf(name));
+  });
+  if (starts.length > STARTS_MAX || (isMoved && starts.length > 0)) return true;
+  return starts.some((at) => matches(rule.words, names, paths, at + 1, true) !== "no");
 }
 
 /**
@@ -281,7 +305,8 @@ function step(
   for (const found of before) {
     const next = wanted.words[found];
     // A rule also matches longer commands.
-    if (next === undefined || mayPass || isPlaced(wanted, next)) after.add(found);
+    const isRef = wanted.program === "git" && found > 1 && enough.includes("maybe");
+    if (next === undefined || mayPass || isRef || isPlaced(wanted, next)) after.add(found);
     // A shell wildcard may expand to several words.
     for (let at = found; at < wanted.words.length && enough.includes(fits(wanted, at, word)); at++) {
       after.add(at + 1);
@@ -301,7 +326,7 @@ function isWildcard(word: string | undefined): boolean {
 }
 
 /** Whether a wanted word matches in any position: a wildcard, and a path. */
-function isPlaced({ program }: Wanted, word: string): boolean {
+function isPlaced({ program }: Pick<Wanted, "program">, word: string): boolean {
   return isWildcard(word) || takesOperands(program) || isPath(word);
 }
 
@@ -319,8 +344,8 @@ function hasOption(option: string, words: Words): boolean {
   const letters = [...option.slice(1)];
   // A longer one is a name: `find -delete`.
   if (letters.length > 3 || option.includes(EXPANDED)) return false;
-  const given = new Set(words.filter((word) => SHORT.test(word)).flatMap((word) => [...word.slice(1)]));
-  return letters.every((letter) => given.has(letter));
+  const given = new Set(words.filter((word) => SHORT.test(word)).flatMap((word) => [...foldText(word.slice(1))]));
+  return letters.every((letter) => given.has(foldText(letter)));
 }
 
 function nameOf(option: string): string {
@@ -336,8 +361,13 @@ function isProgram(wanted: string, word: string, paths: OperandPaths): boolean {
   if (isWildcard(wanted)) return true;
   if (word.length > WORD_CHARS_MAX) return mayStart(wanted, word);
   const names = [word, ...(word.includes("/") ? [word, ...paths.absolute(word)].map(programOf) : [])];
-  if (names.some((name) => canBeSame(foldText(wanted), foldText(name)))) return true;
+  if (names.some((name) => canBeSame(baseName(wanted), baseName(name)))) return true;
   return isPath(wanted) && word.includes("/") && paths.match(wanted, word) === "yes";
+}
+
+/** Without a version: `pip3` and `python3.11` may be `pip` and `python`. */
+function baseName(name: string): string {
+  return foldText(name).replace(/(?<=[a-z])(?:\.exe|-?\d[\d.]*)$/u, "");
 }
 
 /** A longer word is not compared. */
@@ -356,9 +386,12 @@ function fits(wanted: Wanted, at: number, word: string): Match {
     string,
   ];
   if (canBeSame(want, given) || canBeSame(want, posix.normalize(given))) return "yes";
-  if (isPlaced(wanted, one)) return paths.match(one, word);
+  // Git expands patterns itself.
+  const isPattern = program === "git" && at > 0 && /^:|[*?[]/u.test(given);
+  if (isPlaced(wanted, one)) return surest([paths.match(one, word), isPattern ? "maybe" : "no"]);
   // A program may take the start of a word for the whole (kubectl del), and git names what it pushes in many ways.
   const isStart = at === 0 && given !== "" && want.startsWith(given);
-  const isRef = program === "git" && given.split(/[:/+]/u).includes(want);
-  return isStart || isRef ? "maybe" : "no";
+  return isStart || isPattern || (program === "git" && at > 0 && mayBeRef(wanted.words[0]!, at, want, given))
+    ? "maybe"
+    : "no";
 }

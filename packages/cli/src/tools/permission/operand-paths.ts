@@ -23,6 +23,10 @@ export class OperandPaths {
     this.#folder = `${foldText(places.cwd)}/`;
   }
 
+  get cwd(): string {
+    return this.#places.cwd;
+  }
+
   /** Whether a word is, or contains, the path that a rule wants; `maybe` also for a folder that contains it. */
   match(wanted: string, word: string): Match {
     const key = JSON.stringify([wanted, word]);
@@ -92,11 +96,20 @@ export class OperandPaths {
   }
 }
 
-/** A word, and what may be a path in it: `--file=a`, `-fa/b`, `if=a`, `@a`, `host:a`. */
+/** A word, and what may be a path in it: `--file=a`, `-fa/b`, `-xfa/b`, `if=a`, `@a`, `host:a`, `file://host/a`. */
 function partsOf(word: string): string[] {
-  const [, value] = /^-[A-Za-z](?=[^/.~]*[/.~])(.+)$/su.exec(word) ?? [];
-  const pieces = /[=:,@]/u.test(word) ? word.split(/[=:,@]/u, PARTS_MAX + 1) : [];
-  return [word, ...(value === undefined ? [] : [value]), ...pieces].filter((part) => part !== "");
+  const [, letters = ""] = /^-([A-Za-z]{1,4})/u.exec(word) ?? [];
+  const values = [...letters].map((_, at) => word.slice(at + 2)).filter((value) => value.length > 2);
+  const pieces = /[=:,;@<]/u.test(word) ? word.split(/[=:,;@<]/u, PARTS_MAX + 1) : [];
+  const address = /^file:/iu.test(word) ? URL.parse(word) : null;
+  return [word, ...values, ...pieces, ...(address ? [decoded(address.pathname)] : [])].filter((part) => part !== "");
+}
+
+/** What curl expands itself, such as `.ss[h]`, can be anything. */
+function decoded(path: string): string {
+  return path
+    .replaceAll(/%[0-9a-f]{2}/giu, (code) => String.fromCharCode(Number.parseInt(code.slice(1), 16)))
+    .replaceAll(/[[{].*$/gsu, WILD);
 }
 
 function foldersAbove(path: string): string[] {

@@ -62,17 +62,70 @@ export function canonical(program: string, word: string): string {
   return (program === "npm" ? NPM_ALIASES.get(word) : undefined) ?? word;
 }
 
+/** Whether git may mean the same by these: `main` by `HEAD:main`, `refs/heads/main` or `@`, `origin` by its address. */
+export function mayBeRef(subcommand: string, at: number, want: string, given: string): boolean {
+  const isRemote = at === 1 && /^(?:push|pull|fetch)$/u.test(subcommand);
+  if (given.split(/[:/+=]/u).includes(want)) return true;
+  return isRemote ? /[/:]|^\.+$/u.test(given) : /^\+?(?:head|@)/u.test(given);
+}
+
+/** A subcommand that is also a program: `/usr/lib/git-core/git-push`, `docker-compose`. */
+export function splitName(word: string): string[] {
+  const [, program, subcommand] = /(?:^|\/)(git|docker|cargo|kubectl)-([a-z][a-z-]*)$/u.exec(word) ?? [];
+  return program === undefined ? [word] : [program, subcommand!];
+}
+
 const TAR = /^(?:g|bsd|gnu)?tar$/u;
 /** Bundled letters that run no program. */
 const HARMLESS_BUNDLE = /^[cfhjJkmprtuvxzZ]+$/u;
-/** Programs that read more options from a file. */
-const READS_OPTIONS =
-  /^(?:cc|c\+\+|gcc|g\+\+|clang|clang\+\+|ld|ar|as|java|javac|javadoc|jar|kotlinc|scalac|rustc|swiftc)$/u;
+const MAKE = /^(?:g|b|n|p|re)?make$/u;
+/** Programs for which a word that begins with `@` is a name. Many others read more options from that file. */
+const NAMES_WITH_AT = /^(?:git|npm|npx|pnpm|pnpx|yarn|bun|bunx|deno|corepack|echo)$/u;
 
-/** An option that does not look like one: `tar cfI a.tar sh x`, `gcc @options`. `at` is its place in the command. */
-export function isHiddenOption(program: string, word: string, at: number): boolean {
-  if (TAR.test(program)) return at === 1 && !HARMLESS_BUNDLE.test(word);
-  return READS_OPTIONS.test(program) && word.startsWith("@");
+/**
+ * An option that does not look like one: `tar cfI a.tar sh x`, `gcc @options`, `make SHELL=x`. `before` is the word
+ * before it: `sudo tar cfI`.
+ */
+export function isHiddenOption(before: string, program: string, word: string): boolean {
+  if (TAR.test(before)) return !HARMLESS_BUNDLE.test(word);
+  if (MAKE.test(program)) return word.includes("=");
+  return word.startsWith("@") && !NAMES_WITH_AT.test(program);
+}
+
+/** Programs that run other commands, given as words or as text. */
+const RUNNERS: ReadonlySet<string> = words(
+  `env command builtin exec eval nohup nice ionice chrt taskset time timeout setsid stdbuf unbuffer sudo doas su runuser
+  xargs parallel watch entr sh bash dash zsh ksh fish busybox toybox trap chroot unshare nsenter ssh script flock strace
+  ltrace gdb find npx bunx`,
+);
+const SHELL = /^(?:ba|da|z|k|fi)?sh$/u;
+const READS_WORDS = /^(?:xargs|parallel|find)$/u;
+const LEAVES_FOLDER = /^(?:find|xargs|parallel|ssh|su|runuser|chroot|nsenter|unshare)$/u;
+const MAY_LEAVE_FOLDER = /^(?:env|sudo|doas)$/u;
+
+export function isRunner(program: string): boolean {
+  return RUNNERS.has(program);
+}
+
+/** Whether a runner adds operands to a command that are not in the line: `xargs rm`, `find -exec rm '{}'`. */
+export function addsOperands(program: string): boolean {
+  return READS_WORDS.test(program);
+}
+
+/** Whether a runner takes a command from elsewhere: `echo git push | sh`, `xargs env`, `find -exec '{}'`. */
+export function readsCommand(program: string, args: readonly string[]): boolean {
+  if (program === "find")
+    return args.some((word, at) => word.includes("{}") && /^-(?:exec|ok)/u.test(args[at - 1] ?? ""));
+  if (READS_WORDS.test(program)) return args.some((word) => RUNNERS.has(word) || /^(?:-[IiJ]|--repl|:::)/u.test(word));
+  if (!SHELL.test(program) || args.some((word) => /^[-+]\w*c/u.test(word))) return false;
+  const script = args.find((word) => !/^[-+]/u.test(word));
+  return script === undefined || /^\/(?:dev|proc)\//u.test(script) || args.some((word) => /^-\w*s/u.test(word));
+}
+
+/** Whether a runner may run its command in another folder, where a relative path means something else. */
+export function mayChangeFolder(program: string, options: readonly string[]): boolean {
+  if (LEAVES_FOLDER.test(program)) return true;
+  return MAY_LEAVE_FOLDER.test(program) && options.some((word) => word.startsWith("-"));
 }
 
 function words(text: string): ReadonlySet<string> {

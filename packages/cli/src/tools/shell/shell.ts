@@ -27,7 +27,7 @@ const LOG_BYTES_MAX = 256 * 1024 * 1024;
  * link.
  */
 const GATED = `
-tell() { rm -f "$1.$$.tmp"; (set -C; printf '%s\\n' "$2" > "$1.$$.tmp") && mv -f "$1.$$.tmp" "$1.$$.exit"; }
+tell() { rm -f "$1.$$.tmp"; (umask 077; set -C; printf '%s\\n' "$2" > "$1.$$.tmp") && mv -f "$1.$$.tmp" "$1.$$.exit"; }
 read -r word <&3 && [ "$word" = begin ] || { tell "$2" not-begun; exit 125; }
 exec 3<&-
 sh -c -- "$1"
