@@ -40,7 +40,7 @@ export function hasFinalAnswer({ entries, turn }: Pick<Session<ModelMessage>, "e
   const at = entries.findLastIndex(({ message }) => message.role === "assistant");
   const results = entries.slice(at + 1).map(({ message }) => (message.role === "tool" ? message.content : null));
   // A person may have said more since.
-  if (at < 0 || results.includes(null)) return false;
+  if (results.includes(null)) return false;
   return results.some((parts) =>
     parts!.some((part) => part.type === "tool-result" && isDeepStrictEqual(part.output, TAKEN)),
   );

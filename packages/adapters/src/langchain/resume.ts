@@ -41,7 +41,7 @@ function positionOf(id: string, { messages, entries }: Conversation): number {
   const from = entries.findIndex((entry) => entry.id === id);
   const behind = entries.slice(from + 1).filter(({ message, replacedBy }) => !replacedBy && hasCalls(message));
   const positions = messages.flatMap((message, at) => (hasCalls(message) ? [at] : []));
-  return positions.at(-1 - behind.length) ?? -1;
+  return positions.at(-1 - behind.length)!;
 }
 
 /** What a run begins with: an answer whose calls are open comes from `openAnswer`, when the agent asks the model. */
@@ -57,7 +57,8 @@ export function behindOpenAnswer(
   open: readonly OpenCall[],
 ): readonly BaseMessage[] | null {
   const answer = openAnswerOf(session, open);
-  const at = answer ? given.findLastIndex((one) => isAnswer(one, answer, session)) : -1;
+  if (!answer) return null;
+  const at = given.findLastIndex((one) => isAnswer(one, answer, session));
   return at < 0 ? null : given.slice(at + 1);
 }
 

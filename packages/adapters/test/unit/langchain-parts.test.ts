@@ -406,8 +406,8 @@ describe("the answer whose calls are open", () => {
       { id: "h", message: calls("Hidden.", "c0") },
       ...before.map((message, at) => ({ id: String(at), message })),
       { id: "a", message: calls("Again.", "c1") },
-      { id: "r", message: calls("Replaced.", "c9"), replacedBy: "t" },
       { id: "t", message: calls("Then.", "c4") },
+      { id: "r", message: calls("Replaced.", "c9"), replacedBy: "t" },
     ];
     const renamed = { messages: shown, entries } as never;
     expect(texts(runMessages(renamed, open("a", "c1")))).toEqual(["Go.", "First.", "c1 seen"]);
@@ -438,6 +438,7 @@ describe("the answer whose calls are open", () => {
     };
     expect(behind(named("a", "c1"), result("c1")), "an earlier answer with the same call").toBe(null);
     expect(behind(named("b", "c1"), result("c1"))).toEqual(["c1 seen"]);
+    expect(behind(result("c1"), named("b", "c1"))).toEqual([]);
     expect(behind(named("changed", "c1"), result("c1"))).toEqual(["c1 seen"]);
     expect(behind(calls("changed", "c1"), result("c1"))).toEqual(["c1 seen"]);
     expect(behind(calls("another", "c2"), result("c1"))).toBe(null);
@@ -452,14 +453,20 @@ describe("the answer whose calls are open", () => {
     const all = [...before, answer, result("c2"), new HumanMessage("Hurry."), result("c3")];
     const made = openAnswer(session, open("3", "c3"))!;
     const earlier = [calls("Before.", "c3"), result("c3", "of an earlier call")];
-    const asked = [...earlier, made, result("c3", "as the agent has it")];
-    const whole = ["Before.", "of an earlier call", "Both.", "c2 seen", "Hurry.", "c3 seen"];
+    const added = [new HumanMessage("By a middleware."), result("x")];
+    const asked = [...earlier, made, result("c3", "as the agent has it"), ...added];
+    const whole = ["Before.", "of an earlier call", "Both.", "c2 seen", "Hurry.", "c3 seen", ...texts(added)];
     expect(texts(restoreAnswers(asked, sessionOf(all)))).toEqual(whole);
     const later = [...all, new AIMessage("Then."), new HumanMessage("And?")];
     const goesOn = [new AIMessage("Then."), result("c3", "of a later call")];
     expect(texts(restoreAnswers([...asked, ...goesOn], sessionOf(later)))).toEqual([...whole, ...texts(goesOn)]);
     const atOnce = [...before, answer, new AIMessage("Then."), result("c3")];
-    expect(texts(restoreAnswers(asked, sessionOf(atOnce)))).toEqual(["Before.", "of an earlier call", "Both."]);
+    expect(texts(restoreAnswers(asked, sessionOf(atOnce)))).toEqual([
+      "Before.",
+      "of an earlier call",
+      "Both.",
+      ...texts(added),
+    ]);
     expect(restoreAnswers(before, sessionOf(all)), "nothing was resumed").toEqual(before);
   });
 });

@@ -170,3 +170,14 @@ test("a call that a limit left out is not shown as if it were yet to run", async
     expect.stringMatching(/limit reached/),
   ]);
 });
+
+test("what the model had said is kept if the application wants it", async () => {
+  await using store = await newStore();
+  const session = await store.create({ dialect: langchain });
+  const turn = await session.startTurn(new HumanMessage("Tell me."));
+  turn.request().draft.push({ text: "Once upon" });
+  await session.close();
+  const next = await store.resume<BaseMessage>(session.id, { dialect: langchain });
+  await durable(next).resume({ draft: "keep" });
+  expect(texts(next.messages)?.join()).toContain("Once upon");
+});
