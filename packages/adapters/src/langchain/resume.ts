@@ -86,7 +86,7 @@ export function openAnswer(session: Conversation, open: readonly OpenCall[]): AI
     content,
     additional_kwargs,
     response_metadata: { ...response_metadata, [RESUMED]: answer.id },
-    tool_calls: (tool_calls ?? []).filter((call) => ids.has(call.id ?? "")),
+    tool_calls: tool_calls!.filter((call) => ids.has(call.id!)),
     ...(id === undefined ? {} : { id }),
     ...(usage_metadata ? { usage_metadata } : {}),
   });
