@@ -140,7 +140,7 @@ function schemaInput(call: CallPart): { readonly value: unknown } | null {
 }
 
 /** The result of a call whose input is the answer. */
-const TAKEN: Output = { type: "text", value: "This was the answer, and ended the turn." };
+export const TAKEN: Output = { type: "text", value: "This was the answer, and ended the turn." };
 
 /** Calls that nobody runs are answered in the unit that records them: after a crash they must not look runnable. */
 function answersTo(call: CallPart, decision: Decision | undefined, isFinal: boolean): ToolContent {

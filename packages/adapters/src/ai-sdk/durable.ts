@@ -1,5 +1,6 @@
 import type { ModelMessage, ToolSet } from "ai";
 import type { Session } from "holdfast";
+import { hasFinalAnswer } from "./final-tools.ts";
 import { mutableCopy } from "./mutable-copy.ts";
 import { restoreInputs } from "./open-inputs.ts";
 import { finishAs, outcomeOf } from "./outcome.ts";
@@ -42,9 +43,12 @@ export function durable(session: Session<ModelMessage>, options: DurableOptions 
     resume: async (tools, { calls, draft, approvals, ...settings } = {}) => {
       // Record known outcomes before telling the model that a call has none.
       await unwritten.record();
+      const isFailed = session.interruption?.how.kind === "failed";
       const turn = await resumeTurn(session, { calls, draft, approvals }, tools);
       if (turn) await self.runOpen(tools, settings);
-      return turn;
+      if (!turn || isFailed || !hasFinalAnswer(session)) return turn;
+      await turn.end();
+      return null;
     },
     runOpen: async (tools: ToolSet, settings: ToolSettings = {}) => {
       await unwritten.record();

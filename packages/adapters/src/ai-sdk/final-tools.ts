@@ -1,4 +1,7 @@
-import type { CallPart } from "./content.ts";
+import { isDeepStrictEqual } from "node:util";
+import type { ModelMessage } from "ai";
+import type { Session } from "holdfast";
+import { type CallPart, TAKEN } from "./content.ts";
 
 /** A condition of `stopWhen`. */
 export type StopCondition = (options: { readonly steps: readonly unknown[] }) => boolean | PromiseLike<boolean>;
@@ -29,4 +32,16 @@ export async function finalTools(
   for (const name of new Set(calls.map(({ toolName }) => toolName)))
     if (await isEnded(calls.filter(({ toolName }) => toolName === name))) found.add(name);
   return found;
+}
+
+/** The model's last response was its answer, by calling such a tool, and the calls beside it have their results. */
+export function hasFinalAnswer({ entries, turn }: Pick<Session<ModelMessage>, "entries" | "turn">): boolean {
+  if (!turn || turn.open.length > 0) return false;
+  const at = entries.findLastIndex(({ message }) => message.role === "assistant");
+  const results = entries.slice(at + 1).map(({ message }) => (message.role === "tool" ? message.content : null));
+  // A person may have said more since.
+  if (results.includes(null)) return false;
+  return results.some((parts) =>
+    parts!.some((part) => part.type === "tool-result" && isDeepStrictEqual(part.output, TAKEN)),
+  );
 }

@@ -46,7 +46,7 @@ export interface Durable {
   resume(options?: ResumeOptions): Promise<Turn<BaseMessage> | null>;
   /**
    * Waits for the run, and ends its turn accordingly. Rejects if the store fails, or if Holdfast refused something: the
-   * turn then stays open.
+   * turn then stays open. Also rejects if a decision found no checkpoint to go on from: the turn then waits as before.
    */
   finish(run: Promise<unknown>): Promise<RunOutcome>;
 }
@@ -72,11 +72,15 @@ export function durable(session: Session<BaseMessage>, options: DurableOptions =
   return {
     middleware: middleware as unknown as AgentMiddleware,
     config: <C extends RunnableConfig>(config?: C): C => recorder.config(config ?? ({} as C)),
-    messages: () => runMessages(session).map(copyOf),
+    messages: () => runMessages(session, session.turn?.open ?? []).map(copyOf),
     resume: (given = {}) => resumeTurn(session, given),
     finish: (run) => finish(run, session, recorder),
   };
 }
+
+/** LangGraph ends such a run at once, without an error. */
+const NO_CHECKPOINT =
+  "The run did nothing: there is no checkpoint of its thread, so the decision reached nobody. The turn still waits. Run the agent as usual, with `messages` as its input: it asks the person again.";
 
 async function finish(run: Promise<unknown>, session: Session<BaseMessage>, recorder: Recorder): Promise<RunOutcome> {
   const { turn } = session;
@@ -85,8 +89,10 @@ async function finish(run: Promise<unknown>, session: Session<BaseMessage>, reco
     // What the reader of a stream returns is not the agent's state, or not all of it.
     const { messages = [], __interrupt__: interrupts = [] } = { ...recorder.state, ...given };
     if (!turn || turn.signal.aborted) return { kind: "aborted" };
-    if (interrupts.length > 0) {
+    const isUnknown = recorder.state?.messages?.length === 0;
+    if (interrupts.length > 0 || isUnknown) {
       await turn.suspend({ reason: "interrupt", calls: waitingCalls(turn, interrupts) });
+      if (isUnknown) throw new Error(NO_CHECKPOINT);
       return { kind: "waiting" };
     }
     await recorder.recordResults(messages);
@@ -97,6 +103,7 @@ async function finish(run: Promise<unknown>, session: Session<BaseMessage>, reco
     const failure = recorder.failure ?? holdfastErrorIn(error);
     if (failure) throw failure;
     if (turn?.signal.aborted) return { kind: "aborted" };
+    if (session.turn !== turn) throw error;
     await turn?.fail(error);
     return { kind: "failed", error };
   }

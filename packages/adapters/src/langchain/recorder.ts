@@ -1,7 +1,7 @@
 import { AIMessage, type BaseMessage, ToolMessage, type UsageMetadata } from "@langchain/core/messages";
 import type { RunnableConfig } from "@langchain/core/runnables";
-import { errorKind, type Session, type Turn, type Usage } from "holdfast";
-import { openAnswer, restoreAnswers } from "./resume.ts";
+import { errorKind, newId, type Session, type Turn, type Usage } from "holdfast";
+import { behindOpenAnswer, openAnswer, restoreAnswers } from "./resume.ts";
 import { type AgentState, type Asked, RunEvents } from "./run-events.ts";
 
 /** What is used of a request to the model. */
@@ -71,12 +71,14 @@ export class Recorder {
     // The agent has results that no tool gave: of a call that was rejected, or that has no tool.
     await this.recordResults(request.messages);
     await this.#endStructured(turn);
-    const known = openAnswer(this.#session, turn.open, request.messages);
+    const isLacking = behindOpenAnswer(request.messages, this.#session, turn.open) === null;
+    const known = isLacking ? openAnswer(this.#session, turn.open) : null;
     if (known) return known as A;
     const messages = restoreAnswers(request.messages, this.#session);
     const asked: Asked = { draft: turn.request().draft, hasTokens: false };
     const answer = await this.#events.during(asked, () => handler({ ...request, messages }));
     const { messages: answers = [answer as AIMessage] } = answer as Partial<StructuredAnswer>;
+    answers.forEach(nameAnswer);
     await this.#recording(async () => {
       const options = { ...modelOf(request.model), ...usageOf(answers[0] as AIMessage) };
       const { ids } = await asked.draft.commit([...answers], options);
@@ -112,7 +114,7 @@ export class Recorder {
     const turn = this.#session.turn;
     if (!turn || turn.open.length === 0) return;
     const open = new Set(turn.open.map(({ id }) => id));
-    for (const message of messages) {
+    for (const message of behindOpenAnswer(messages, this.#session, turn.open) ?? []) {
       if (!ToolMessage.isInstance(message) || !open.delete(message.tool_call_id)) continue;
       await this.#recording(() => turn.toolEnded(message.tool_call_id, outcomeOf(undefined, message), message));
     }
@@ -134,7 +136,11 @@ export class Recorder {
     const isChanged = answer !== null && !answer.hasCalls && last.id !== undefined && answer.messageId === last.id;
     await this.#recording(async () => {
       if (isChanged) await this.#session.edit([answer.entry], [last], { reason: "middleware", now: true });
-      else await turn.append(last);
+      else {
+        const left = turn.open.filter(({ state }) => state === "never-started");
+        for (const { id } of left) await turn.toolEnded(id, { error: "Not run: the agent ended the run before it." });
+        await turn.append(last);
+      }
     });
   }
 
@@ -175,6 +181,12 @@ export class Recorder {
       throw error;
     }
   }
+}
+
+/** LangGraph gives ids to messages without one, but only after this. By its id, a resumed run knows what it has. */
+function nameAnswer(message: BaseMessage): void {
+  message.id ??= newId();
+  message.lc_kwargs["id"] ??= message.id;
 }
 
 /** What LangChain tells the model if a tool throws. */

@@ -24,57 +24,89 @@ export async function resumeTurn(
   return session.resumeTurn({ calls: calls ?? byDefault, ...(draft ? { draft } : {}) });
 }
 
-/** The position of the answer whose calls are open. -1 if none is. */
-function openAnswerAt(messages: readonly BaseMessage[], open: readonly OpenCall[]): number {
-  const ids = new Set(open.map(({ id }) => id));
-  return messages.findLastIndex((message) => callIds(message).some((id) => ids.has(id)));
+/** Names, in an answer that a resumed run goes on with, the entry that it comes from. */
+const RESUMED = "holdfast_resumed";
+
+type Conversation = Pick<Session<BaseMessage>, "messages" | "entries">;
+type Answer = Conversation["entries"][number] & { readonly message: AIMessage };
+
+/** The recorded answer whose calls are open. By its entry: servers repeat call ids (R9). */
+function openAnswerOf({ entries }: Conversation, open: readonly OpenCall[]): Answer | undefined {
+  const made = open.find(({ message }) => message !== null)?.message;
+  return entries.find((entry): entry is Answer => entry.id === made && AIMessage.isInstance(entry.message));
+}
+
+/** Where the session's messages have this answer. They name repeated calls otherwise, and lack what is hidden. */
+function positionOf(id: string, { messages, entries }: Conversation): number {
+  const from = entries.findIndex((entry) => entry.id === id);
+  const behind = entries.slice(from + 1).filter(({ message, replacedBy }) => !replacedBy && hasCalls(message));
+  const positions = messages.flatMap((message, at) => (hasCalls(message) ? [at] : []));
+  return positions.at(-1 - behind.length)!;
 }
 
 /** What a run begins with: an answer whose calls are open comes from `openAnswer`, when the agent asks the model. */
-export function runMessages({ messages, turn }: Session<BaseMessage>): readonly BaseMessage[] {
-  const at = openAnswerAt(messages, turn?.open ?? []);
-  return at < 0 ? messages : messages.slice(0, at);
+export function runMessages(session: Conversation, open: readonly OpenCall[]): readonly BaseMessage[] {
+  const answer = openAnswerOf(session, open);
+  return answer ? session.messages.slice(0, positionOf(answer.id, session)) : session.messages;
 }
 
-/** Marks an answer in the agent's state that lacks those of its calls that had ended before. */
-const RESUMED = "holdfast_resumed";
+/** What follows the answer whose calls are open in the agent's messages. Null if the agent lacks that answer. */
+export function behindOpenAnswer(
+  given: readonly BaseMessage[],
+  session: Conversation,
+  open: readonly OpenCall[],
+): readonly BaseMessage[] | null {
+  const answer = openAnswerOf(session, open);
+  if (!answer) return null;
+  const at = given.findLastIndex((one) => isAnswer(one, answer, session));
+  return at < 0 ? null : given.slice(at + 1);
+}
+
+/** Another middleware may have made it anew. Without an id it was recorded elsewhere, and the agent cannot have it. */
+function isAnswer(one: BaseMessage, answer: Answer, { entries }: Conversation): boolean {
+  if (one.response_metadata?.[RESUMED] === answer.id) return true;
+  const { id } = answer.message;
+  if (id === undefined || one.id === id) return id !== undefined;
+  const isOther = one.id !== undefined && entries.some(({ message }) => message.id === one.id);
+  return !isOther && callIds(one).some((call) => callIds(answer.message).includes(call));
+}
 
 /**
- * The answer whose calls are open, if the agent does not have it: in place of the model's. Only with its open calls, so
- * that no person is asked about the others.
+ * The answer whose calls are open, in place of the model's. Only with its open calls, so that no person is asked about
+ * the others.
  */
-export function openAnswer(
-  { messages }: Session<BaseMessage>,
-  open: readonly OpenCall[],
-  request: readonly BaseMessage[],
-): AIMessage | null {
-  const answer = messages[openAnswerAt(messages, open)];
-  if (!answer || request.some((message) => hasCallOf(message, answer))) return null;
-  const { content, id, additional_kwargs, response_metadata, usage_metadata, tool_calls } = copyOf(answer) as AIMessage;
+export function openAnswer(session: Conversation, open: readonly OpenCall[]): AIMessage | null {
+  const answer = openAnswerOf(session, open);
+  if (!answer) return null;
+  const { content, id, additional_kwargs, response_metadata, usage_metadata, tool_calls } = copyOf(
+    answer.message,
+  ) as AIMessage;
   const ids = new Set(open.map((call) => call.id));
   return new AIMessage({
     content,
     additional_kwargs,
-    response_metadata: { ...response_metadata, [RESUMED]: true },
-    tool_calls: (tool_calls ?? []).filter((call) => ids.has(call.id ?? "")),
+    response_metadata: { ...response_metadata, [RESUMED]: answer.id },
+    tool_calls: tool_calls!.filter((call) => ids.has(call.id!)),
     ...(id === undefined ? {} : { id }),
     ...(usage_metadata ? { usage_metadata } : {}),
   });
 }
 
 /** A request that shows resumed answers as the session has them: with all their calls, and what came after them. */
-export function restoreAnswers(request: BaseMessage[], { messages }: Session<BaseMessage>): BaseMessage[] {
-  const resumed = request.filter(({ response_metadata }) => response_metadata?.[RESUMED] === true);
-  if (resumed.length === 0) return request;
+export function restoreAnswers(request: BaseMessage[], session: Conversation): BaseMessage[] {
+  const { messages } = session;
+  let resumed: BaseMessage | null = null;
   return request.flatMap((message) => {
-    if (resumed.includes(message)) {
-      const at = messages.findLastIndex((one) => hasCallOf(message, one));
+    if (AIMessage.isInstance(message)) resumed = null;
+    const entry: unknown = message.response_metadata?.[RESUMED];
+    if (typeof entry === "string") {
+      resumed = message;
+      const at = positionOf(entry, session);
       const length = messages.slice(at + 1).findIndex((one) => AIMessage.isInstance(one));
       return messages.slice(at, length < 0 ? undefined : at + 1 + length).map(copyOf);
     }
-    return ToolMessage.isInstance(message) && resumed.some((one) => callIds(one).includes(message.tool_call_id))
-      ? []
-      : [message];
+    const isShown = resumed && ToolMessage.isInstance(message) && callIds(resumed).includes(message.tool_call_id);
+    return isShown ? [] : [message];
   });
 }
 
@@ -82,7 +114,6 @@ function callIds(message: BaseMessage): string[] {
   return AIMessage.isInstance(message) ? (message.tool_calls ?? []).map(({ id }) => id ?? "") : [];
 }
 
-function hasCallOf(message: BaseMessage, answer: BaseMessage): boolean {
-  const ids = callIds(answer);
-  return callIds(message).some((id) => ids.includes(id));
+function hasCalls(message: BaseMessage): boolean {
+  return callIds(message).length > 0;
 }

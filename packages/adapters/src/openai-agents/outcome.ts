@@ -6,7 +6,7 @@ import {
   type RunResult,
   type StreamedRunResult,
 } from "@openai/agents";
-import type { Session } from "holdfast";
+import type { Session, Turn } from "holdfast";
 import { openaiAgents, type RecordedItem } from "./dialect.ts";
 import { isCall } from "./items.ts";
 import type { RunRecorder } from "./recorder.ts";
@@ -38,6 +38,7 @@ export async function endAs(outcome: RunOutcome, recorder: RunRecorder, session:
       return turn.abort({ by: "the application" });
     case "failed": {
       const { error } = outcome;
+      await closeUnstarted(error, turn);
       await hideRejected(error, turn.number, session);
       // Nobody would ever answer a prompt that is rejected again and again.
       return error instanceof InputGuardrailTripwireTriggered ? turn.end() : turn.fail(error);
@@ -49,6 +50,13 @@ export async function endAs(outcome: RunOutcome, recorder: RunRecorder, session:
       return turn.suspend({ reason: "approval", ...(calls.length > 0 ? { calls } : {}) });
     }
   }
+}
+
+/** A check that failed on a call (`needsApproval`, a guardrail) would fail each time: the model is asked instead. */
+async function closeUnstarted(error: unknown, turn: Turn<RecordedItem>): Promise<void> {
+  const why = error instanceof Error ? error.message : String(error);
+  for (const { id, state } of turn.open)
+    if (state === "never-started") await turn.toolEnded(id, { error: `Not run: the run had failed. (${why})` });
 }
 
 /**

@@ -1,8 +1,10 @@
 import { hasToolCall, isStepCount, jsonSchema, type ModelMessage, type ToolSet, tool } from "ai";
 import { openStore, type Session, type Store } from "holdfast";
 import { describe, expect, test } from "vitest";
+import { TAKEN } from "../../src/ai-sdk/content.ts";
 import { durable } from "../../src/ai-sdk/index.ts";
 import { begun, everyWay, outline, recordsOf } from "../agents.ts";
+import { Server } from "../memory-chat.ts";
 import { call, scripted, text } from "../scripted-model.ts";
 
 /** Tools without `execute`: one whose input is the answer, and one that the application runs itself. */
@@ -80,6 +82,61 @@ describe.each(everyWay)("%s", (_, start) => {
     const model = scripted([call("w", "locate")]);
     const { run } = start(agent, { model, tools, ...(stopWhen ? { stopWhen } : {}) });
     expect(await agent.finish(run)).toMatchObject({ kind: "waiting", calls: [{ toolCallId: "w" }] });
+  });
+});
+
+describe("killed after an answer tool was called", () => {
+  /** As it was left, with a call of `look` beside the answer that had not started. */
+  async function left(store: Store, options: { id?: string; message?: string } = {}): Promise<Session<ModelMessage>> {
+    const { id, message } = options;
+    const session = await store.create<ModelMessage>({ dialect: "ai-sdk", ...(id ? { id } : {}) });
+    await session.startTurn({ role: "user", content: "Look." }, message ? { id: message } : {});
+    const part = (toolCallId: string, toolName: string) => ({
+      type: "tool-call" as const,
+      toolCallId,
+      toolName,
+      input: {},
+    });
+    await session.turn!.request().draft.commit([
+      { role: "assistant", content: [part("l", "look"), part("a", "answer")] },
+      { role: "tool", content: [{ type: "tool-result", toolCallId: "a", toolName: "answer", output: TAKEN }] },
+    ]);
+    return session;
+  }
+  const next = async (store: Store, session: Session<ModelMessage>): Promise<Session<ModelMessage>> => {
+    await session.close();
+    return store.resume<ModelMessage>(session.id);
+  };
+
+  test("the tools beside it are settled, and the model is not asked again", async () => {
+    await using store = await openStore("memory:", { recordsToolStarts: true });
+    const session = await next(store, await left(store));
+    ran.length = 0;
+    expect(await durable(session).resume(tools)).toBe(null);
+    expect(ran).toEqual(["l"]);
+    expect(session.interruption).toBe(null);
+    expect(outline(await recordsOf(session)).at(-1)).toBe("turn.ended");
+  });
+
+  test("if the turn failed, or a person said more, the model is asked", async () => {
+    await using store = await openStore("memory:", { recordsToolStarts: true });
+    const failed = await left(store);
+    await failed.turn!.fail(new Error("The answer does not fit."));
+    expect(await durable(await next(store, failed)).resume(tools)).not.toBe(null);
+    const steered = await left(store);
+    await steered.turn!.append({ role: "user", content: "And hurry." });
+    expect(await durable(await next(store, steered)).resume(tools)).not.toBe(null);
+  });
+
+  test("a chat goes on without asking the model, and is ready", async () => {
+    await using server = await Server.with([], tools);
+    const session = await left(server.store, { id: server.chat.sessionId(server.id), message: "m" });
+    await session.close();
+    expect((await server.state()).status).toBe("interrupted");
+    expect((await server.post({ trigger: "continue" })).status).toBe(202);
+    await server.chat.idle();
+    expect((await server.state()).status).toBe("ready");
+    expect(server.model.prompts).toEqual([]);
   });
 });
 

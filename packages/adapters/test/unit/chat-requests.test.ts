@@ -414,6 +414,7 @@ test("handlers behind a base path, or mounted elsewhere: every address of the ch
     ["/chat/v1/api/chat", {}],
     ["/api/v1/chat", { path: "/api/v1/chat" }],
     ["/app/api/v1/chat", { path: "api/v1/chat/" }],
+    ["/über/uns%20alle/chat", { path: "/uns alle/chat" }],
     ["", { path: "/" }],
   ];
   for (const [at, options] of mounts) {

@@ -114,6 +114,26 @@ test("a stop while an approval waits, then regenerate: the model is told that th
   expect([status, plain(messages)]).toEqual(["ready", page.shown]);
 });
 
+test("a stop after one of two approvals, then regenerate: what was approved before does not run, either", async () => {
+  const ran: string[] = [];
+  const steps = [[call("c1", "send"), call("c2", "send")], [text("Then not.")]];
+  await using server = await Server.with(steps, sends(ran));
+  const page = await server.page();
+  await page.sendMessage({ text: "Send both." });
+  await server.chat.idle();
+  const [first] = page.messages.at(-1)!.parts.flatMap((part) => ("approval" in part ? [part.approval!.id] : []));
+  await page.addToolApprovalResponse({ id: first!, approved: true });
+  await (await server.post({ message: page.messages.at(-1)! })).text();
+  expect((await server.state()).status).toBe("waiting");
+  await stop(server);
+  const next = await server.page();
+  await next.regenerate();
+  expect([next.error, next.text, ran]).toEqual([undefined, "Then not.", []]);
+  expect(JSON.stringify(server.model.prompts[1])).toMatch(/Not run: the user stopped it.*not approved/);
+  await server.chat.idle();
+  expect(plain((await server.state()).messages)).toEqual(next.shown);
+});
+
 test("regenerate while an approval waits is refused, and says why", async () => {
   await using server = await Server.with([[call("c1", "send")]], sends([]));
   const page = await server.page();

@@ -1,5 +1,6 @@
-import { expect, test } from "vitest";
-import { finalTools, type StopCondition } from "../../src/ai-sdk/final-tools.ts";
+import { describe, expect, test } from "vitest";
+import { TAKEN } from "../../src/ai-sdk/content.ts";
+import { finalTools, hasFinalAnswer, type StopCondition } from "../../src/ai-sdk/final-tools.ts";
 
 /** Which calls end a run by being made. */
 
@@ -61,4 +62,31 @@ test("without calls no condition is asked", async () => {
   };
   expect((await finalTools([], counting, [], {})).size).toBe(0);
   expect(asked).toBe(0);
+});
+
+describe("an answer that a tool's call gave", () => {
+  const user = { role: "user", content: "Go." };
+  const assistant = { role: "assistant", content: "Here." };
+  const result = (output: unknown) => ({ role: "tool", content: [{ type: "tool-result", toolCallId: "a", output }] });
+  const other = result({ type: "text", value: "seen" });
+  const taken = result({ ...TAKEN });
+  const isFinal = (messages: object[], turn: object | null = { open: [] }): boolean =>
+    hasFinalAnswer({ entries: messages.map((message) => ({ message })), turn } as never);
+
+  test.each<[string, object[], boolean]>([
+    ["is final", [user, assistant, taken], true],
+    ["is final beside other results", [user, assistant, other, taken, other], true],
+    ["is final where a compaction has left nothing before it", [assistant, taken], true],
+    ["is not final if the call had another result", [user, assistant, other], false],
+    ["is not final if a person said more", [user, assistant, taken, user], false],
+    ["is not final if another answer followed", [user, assistant, taken, assistant], false],
+    ["is not final before the model has said anything", [user], false],
+  ])("%s", (_, messages, expected) => {
+    expect(isFinal(messages)).toBe(expected);
+  });
+
+  test("is not final while a call is open, or without a turn", () => {
+    expect(isFinal([user, assistant, taken], { open: [{}] })).toBe(false);
+    expect(isFinal([user, assistant, taken], null)).toBe(false);
+  });
 });

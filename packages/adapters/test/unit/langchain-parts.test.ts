@@ -6,7 +6,7 @@ import { describe, expect, test } from "vitest";
 import { place } from "../../../holdfast/test/place.ts";
 import { durable, langchain } from "../../src/langchain/index.ts";
 import { Recorder } from "../../src/langchain/recorder.ts";
-import { openAnswer, restoreAnswers, runMessages } from "../../src/langchain/resume.ts";
+import { behindOpenAnswer, openAnswer, restoreAnswers, runMessages } from "../../src/langchain/resume.ts";
 import { type Asked, RunEvents } from "../../src/langchain/run-events.ts";
 import { recordsOf } from "../agents.ts";
 import { LazyDisk } from "../lazy-disk.ts";
@@ -16,11 +16,12 @@ import { LazyDisk } from "../lazy-disk.ts";
 const calls = (content: string, ...ids: string[]): AIMessage =>
   new AIMessage({ content, tool_calls: ids.map((id) => ({ type: "tool_call", id, name: "look", args: {} })) });
 const result = (id: string, content = `${id} seen`): ToolMessage => new ToolMessage({ content, tool_call_id: id });
-const open = (...ids: string[]): OpenCall[] =>
-  ids.map((id) => ({ id, message: "m", name: "look", input: {}, state: "never-started" }));
+const open = (message: string | null, ...ids: string[]): OpenCall[] =>
+  ids.map((id) => ({ id, message, name: "look", input: {}, state: "never-started" }));
 const texts = (messages: readonly BaseMessage[]): string[] => messages.map(({ text }) => text);
-const sessionOf = (messages: BaseMessage[], ...ids: string[]): Session<BaseMessage> =>
-  ({ messages, turn: { open: open(...ids) } }) as never;
+/** Each message has its place as the id of its entry. */
+const sessionOf = (messages: BaseMessage[]): Session<BaseMessage> =>
+  ({ messages, entries: messages.map((message, at) => ({ id: String(at), message })) }) as never;
 
 /** A turn on a slow disk. `left`: what a power cut would leave. */
 class Slow implements AsyncDisposable {
@@ -82,12 +83,18 @@ describe("on disk, before anybody goes on", () => {
   test("are all results that no tool gave, before the model is asked", async () => {
     await using slow = await Slow.begin();
     await slow.ask(calls("Both.", "c1", "c2"));
-    const messages = [new HumanMessage("Go."), result("c1"), result("c1", "again"), result("x"), result("c2")];
+    const answers = [result("c1"), result("c1", "again"), result("x"), result("c2")];
+    const messages = [
+      new HumanMessage("Go."),
+      result("c2", "of an earlier call"),
+      calls("Both.", "c1", "c2"),
+      ...answers,
+    ];
     await slow.recorder.model({ model: {}, messages }, () => {
       expect(slow.left).toMatch(/c1 seen.*c2 seen/);
       return new AIMessage("Done.");
     });
-    expect(slow.left).not.toMatch(/again|x seen/);
+    expect(slow.left).not.toMatch(/again|x seen|earlier/);
     expect(texts(slow.session.messages)).toEqual(["Go.", "Both.", "c1 seen", "c2 seen", "Done."]);
   });
 
@@ -384,46 +391,83 @@ test("the config of a run has the application's callbacks and signals, and the t
 describe("the answer whose calls are open", () => {
   const before = [new HumanMessage("Go."), calls("First.", "c1"), result("c1")];
   const answer = calls("Both.", "c2", "c3");
+  const session = sessionOf([...before, answer, result("c2")]);
 
   test("is left out of what a run begins with, and all after it", () => {
-    expect(texts(runMessages(sessionOf([...before, answer, result("c2")], "c3")))).toEqual([
-      "Go.",
-      "First.",
-      "c1 seen",
-    ]);
-    expect(texts(runMessages(sessionOf(before)))).toEqual(["Go.", "First.", "c1 seen"]);
-    expect(texts(runMessages(sessionOf([answer], "c2")))).toEqual([]);
-    expect(runMessages({ messages: before, turn: null } as never)).toBe(before);
+    expect(texts(runMessages(session, open("3", "c3")))).toEqual(["Go.", "First.", "c1 seen"]);
+    expect(texts(runMessages(sessionOf([answer]), open("0", "c2")))).toEqual([]);
+    for (const none of [[], open(null, "c1"), open("unknown", "c1"), open("2", "c1")])
+      expect(runMessages(session, none)).toBe(session.messages);
   });
 
-  test("comes in place of the model's, with its open calls alone, unless the agent has it", () => {
-    const session = sessionOf([...before, answer, result("c2")], "c3");
-    const made = openAnswer(session, open("c3"), before)!;
+  test("is found in the session's messages, which name repeated calls otherwise and lack what is hidden", () => {
+    const shown = [...before, calls("Again.", "c1_2"), result("c1_2"), calls("Then.", "c4"), result("c4")];
+    const entries = [
+      { id: "h", message: calls("Hidden.", "c0") },
+      ...before.map((message, at) => ({ id: String(at), message })),
+      { id: "a", message: calls("Again.", "c1") },
+      { id: "t", message: calls("Then.", "c4") },
+      { id: "r", message: calls("Replaced.", "c9"), replacedBy: "t" },
+    ];
+    const renamed = { messages: shown, entries } as never;
+    expect(texts(runMessages(renamed, open("a", "c1")))).toEqual(["Go.", "First.", "c1 seen"]);
+    expect(texts(restoreAnswers([openAnswer(renamed, open("a", "c1"))!], renamed))).toEqual(["Again.", "c1_2 seen"]);
+  });
+
+  test("comes in place of the model's, with its open calls alone", () => {
+    const made = openAnswer(session, open("3", "c3"))!;
     expect([made.text, made.tool_calls!.map(({ id }) => id)]).toEqual(["Both.", ["c3"]]);
     expect(["id" in made && made.id !== undefined, made.usage_metadata]).toEqual([false, undefined]);
-    expect(openAnswer(session, open("c3"), [...before, made])).toBe(null);
-    expect(openAnswer(session, [], before)).toBe(null);
+    expect(openAnswer(session, [])).toBe(null);
     const usage = { input_tokens: 1, output_tokens: 2, total_tokens: 3 };
     const whole = new AIMessage({
       ...{ id: "a", content: "All.", usage_metadata: usage, tool_calls: answer.tool_calls! },
       ...{ additional_kwargs: { k: 1 }, response_metadata: { m: 2 } },
     } as never);
-    const copy = openAnswer(sessionOf([whole], "c2"), open("c2"), [])!;
+    const copy = openAnswer(sessionOf([whole]), open("0", "c2"))!;
     expect(copy).toMatchObject({ id: "a", usage_metadata: usage, additional_kwargs: { k: 1 } });
     expect(copy.response_metadata).toMatchObject({ m: 2 });
   });
 
+  test("is known in the agent's messages by where it comes from, by its id, or by its calls", () => {
+    const named = (id: string, ...ids: string[]) => Object.assign(calls(id, ...ids), { id });
+    const here = sessionOf([named("a", "c1"), result("c1"), named("b", "c1")]);
+    const behind = (...given: BaseMessage[]) => {
+      const found = behindOpenAnswer(given, here, open("2", "c1"));
+      return found && texts(found);
+    };
+    expect(behind(named("a", "c1"), result("c1")), "an earlier answer with the same call").toBe(null);
+    expect(behind(named("b", "c1"), result("c1"))).toEqual(["c1 seen"]);
+    expect(behind(result("c1"), named("b", "c1"))).toEqual([]);
+    expect(behind(named("changed", "c1"), result("c1"))).toEqual(["c1 seen"]);
+    expect(behind(calls("changed", "c1"), result("c1"))).toEqual(["c1 seen"]);
+    expect(behind(calls("another", "c2"), result("c1"))).toBe(null);
+    expect(behindOpenAnswer([named("b", "c1")], here, [])).toBe(null);
+    const unnamed = sessionOf([calls("First.", "c1"), result("c1"), calls("Second.", "c1")]);
+    const made = openAnswer(unnamed, open("2", "c1"))!;
+    expect(behindOpenAnswer([calls("First.", "c1")], unnamed, open("2", "c1"))).toBe(null);
+    expect(behindOpenAnswer([made, result("c1")], unnamed, open("2", "c1"))).toHaveLength(1);
+  });
+
   test("is shown to the model whole again, with what came after it and up to the next answer", () => {
     const all = [...before, answer, result("c2"), new HumanMessage("Hurry."), result("c3")];
-    const made = openAnswer(sessionOf([...before, answer, result("c2")], "c3"), open("c3"), before)!;
-    const asked = [...before, made, result("c3", "as the agent has it")];
-    const whole = ["Go.", "First.", "c1 seen", "Both.", "c2 seen", "Hurry.", "c3 seen"];
+    const made = openAnswer(session, open("3", "c3"))!;
+    const earlier = [calls("Before.", "c3"), result("c3", "of an earlier call")];
+    const added = [new HumanMessage("By a middleware."), result("x")];
+    const asked = [...earlier, made, result("c3", "as the agent has it"), ...added];
+    const whole = ["Before.", "of an earlier call", "Both.", "c2 seen", "Hurry.", "c3 seen", ...texts(added)];
     expect(texts(restoreAnswers(asked, sessionOf(all)))).toEqual(whole);
     const later = [...all, new AIMessage("Then."), new HumanMessage("And?")];
-    expect(texts(restoreAnswers([...asked, new AIMessage("Then.")], sessionOf(later)))).toEqual([...whole, "Then."]);
+    const goesOn = [new AIMessage("Then."), result("c3", "of a later call")];
+    expect(texts(restoreAnswers([...asked, ...goesOn], sessionOf(later)))).toEqual([...whole, ...texts(goesOn)]);
     const atOnce = [...before, answer, new AIMessage("Then."), result("c3")];
-    expect(texts(restoreAnswers(asked, sessionOf(atOnce)))).toEqual(["Go.", "First.", "c1 seen", "Both."]);
-    expect(restoreAnswers(before, sessionOf(all)), "nothing was resumed").toBe(before);
+    expect(texts(restoreAnswers(asked, sessionOf(atOnce)))).toEqual([
+      "Before.",
+      "of an earlier call",
+      "Both.",
+      ...texts(added),
+    ]);
+    expect(restoreAnswers(before, sessionOf(all)), "nothing was resumed").toEqual(before);
   });
 });
 

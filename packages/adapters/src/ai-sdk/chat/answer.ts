@@ -2,6 +2,7 @@ import { isStepCount, type ModelMessage, streamText, type ToolSet, toUIMessageSt
 import { newId, type Session } from "holdfast";
 import { isClientTool } from "../content.ts";
 import { durable } from "../durable.ts";
+import { hasFinalAnswer } from "../final-tools.ts";
 import { finishAs } from "../outcome.ts";
 import type { Durable, Run } from "../surface.ts";
 import { uiChunks } from "../ui-chunks.ts";
@@ -61,7 +62,10 @@ export class Answer {
       const agent = durable(session, options);
       // Calls that a killed process left open, and that may run.
       if (turn.open.length > 0) await agent.runOpen(this.#tools, toolSettings(this.#parts.settings));
-      await this.#stream(agent, this.#begin());
+      const before = this.#begin();
+      if (!hasFinalAnswer(session)) return await this.#stream(agent, before);
+      await turn.end();
+      this.#log.push({ type: "finish" });
     } catch (error) {
       // The turn cannot go on while the store fails. A full store may refuse this record, too.
       onFailure(error);

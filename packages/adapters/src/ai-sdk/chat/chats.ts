@@ -1,5 +1,5 @@
 import type { ModelMessage, UIMessage } from "ai";
-import { isHoldfastError, type OpenCall, type Reading, type Session, type Store } from "holdfast";
+import { isHoldfastError, type Reading, type Session, type Store } from "holdfast";
 import { keepOrClose, resumeTurn } from "../resume.ts";
 import { uiChunks } from "../ui-chunks.ts";
 import type { UIMessagesOptions } from "../ui-messages.ts";
@@ -195,10 +195,8 @@ export class Chats {
     const item = session.queue.find(({ id }) => queued === undefined || id === queued);
     const { interruption } = session;
     if (interruption && !(queued !== undefined && item)) {
-      // What a person stopped is not asked again.
-      const isDenied = isStopped(interruption);
-      const calls = (call: OpenCall) => (isDenied && call.state === "awaiting" ? "close" : keepOrClose(call));
-      await resumeTurn(session, { calls });
+      // What a person stopped is neither asked again nor run, also if it was approved before.
+      await resumeTurn(session, { calls: isStopped(interruption) ? "close" : keepOrClose });
     }
     if (!session.turn && item) await session.startTurn(item);
     return session.turn !== null;

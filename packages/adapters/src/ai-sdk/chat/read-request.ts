@@ -14,8 +14,8 @@ export interface Route {
  * anything else.
  */
 export function routeOf(url: string, path: string): Route {
-  const segments = segmentsOf(new URL(url, "http://localhost").pathname);
-  const base = segmentsOf(path);
+  const segments = segmentsOf(url);
+  const base = segmentsOf(path.startsWith("/") ? path : `/${path}`);
   const at = segments.findIndex((_, start) => base.every((segment, n) => segments[start + n] === segment));
   const [chat, stream, ...rest] = segments.slice(Math.max(at, 0) + base.length);
   if ((at < 0 && base.length > 0) || rest.length > 0 || (stream !== undefined && stream !== "stream"))
@@ -23,8 +23,10 @@ export function routeOf(url: string, path: string): Route {
   return { chat: chat === undefined ? null : chatId(decoded(chat)), isStream: stream !== undefined };
 }
 
-function segmentsOf(path: string): string[] {
-  return path.split("/").filter((segment) => segment !== "");
+/** Of an address or a path, both as an address spells them. */
+function segmentsOf(address: string): string[] {
+  const { pathname } = new URL(address, "http://localhost");
+  return pathname.split("/").filter((segment) => segment !== "");
 }
 
 function decoded(segment: string): string {

@@ -170,6 +170,25 @@ describe.each([
     },
   );
 
+  test.each([
+    ["needsApproval", {}],
+    ["an input guardrail", { type: "tool_input", name: "no" }],
+  ])("%s fails on a call: the call does not run, and the model is told at the next start", async (name, guardrail) => {
+    await using program = await Program.of(stream);
+    const fails = async (): Promise<never> => {
+      throw new Error("no such path");
+    };
+    const checks =
+      name === "needsApproval" ? { needsApproval: fails } : { inputGuardrails: [{ ...guardrail, run: fails }] };
+    const tools = [program.noted("send", checks)];
+    const first = await program.start([[call("a", "send")]], { tools });
+    expect(String(first.error)).toContain("no such path");
+    const again = await program.start([[text("Well then.")]], { tools });
+    expect(again.output).toBe("Well then.");
+    expect(resultsIn(again.model.inputs[0])["a"]).toMatch(/Not run.*no such path/);
+    expect(program.ran).toEqual([]);
+  });
+
   test("a run that is out of turns goes on at the next start, with as many again", async () => {
     await using program = await Program.of(stream);
     const tools = [program.noted("look")];

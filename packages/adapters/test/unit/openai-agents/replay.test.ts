@@ -392,6 +392,13 @@ describe("the end of a turn", () => {
       "hidden,hidden,hidden",
     ],
     [
+      "a prompt that was rejected beside an answer",
+      failed(new InputGuardrailTripwireTriggered("no", guarded)),
+      [call("b", "send")],
+      null,
+      "hidden,hidden,hidden,hidden,hidden",
+    ],
+    [
       "an answer that was rejected",
       failed(new OutputGuardrailTripwireTriggered("no", guarded)),
       [text("Bad."), text("Worse.")],
@@ -410,7 +417,7 @@ describe("the end of a turn", () => {
       failed(new ModelBehaviorError("odd")),
       [text("Odd."), call("b", "gone")],
       "failed",
-      "shown,shown,shown,shown,shown",
+      "shown,shown,shown,shown,shown,shown",
     ],
   ])("%s", async (_, how, answers, kind, hidden) => {
     expect(await ended(how, ...answers)).toMatchObject({ how: kind, hidden });
