@@ -14,7 +14,7 @@ let store: PostgresSessions;
 beforeAll(async () => {
   server = await startServer(["fsync=off"]);
   await server.query("CREATE TABLE orders (id text PRIMARY KEY)");
-  await server.query("CREATE ROLE somebody");
+  await server.query("CREATE ROLE somebody; CREATE ROLE nobody");
   store = await open();
 });
 afterAll(async () => {
@@ -412,6 +412,44 @@ describe("what a transaction sets does not stay on its connection", () => {
     const { rows } = await pool.query(STATE);
     expect(rows[0]).toMatchObject({ statement: "0", path: "public, pg_catalog", locks: 0, channels: 0, prepared: 0 });
     await session.note("after", 1);
+  });
+});
+
+describe("what a function leaves set does not reach the record", () => {
+  test.each([
+    "SET client_encoding = 'LATIN1'",
+    "SET LOCAL client_encoding = 'SQL_ASCII'",
+    // It may do nothing in the schema of the store.
+    "SET ROLE nobody",
+    "SET LOCAL ROLE nobody",
+    "SET SESSION AUTHORIZATION nobody",
+  ])("%s", async (set) => {
+    const session = await create();
+    await store.transaction(
+      (client) => client.query(set),
+      () => session.note("with", "schön, 5 €"),
+    );
+    expect(await notes(session)).toEqual({ with: "schön, 5 €" });
+    expect(await store.verify(session.id)).toMatchObject({ damaged: [], missing: [] });
+  });
+
+  test("a limit for statements", async () => {
+    await reopen(server.url, { answerMs: 20_000 });
+    const session = await create();
+    const other = new pg.Client({ connectionString: server.url });
+    await other.connect();
+    onTestFinished(() => other.end());
+    await other.query("BEGIN");
+    await other.query("SELECT FROM clients.heads WHERE id = $1 FOR UPDATE", [session.id]);
+    const writing = store.transaction(
+      (client) => client.query("SET statement_timeout = '300ms'"),
+      () => session.note("with", 1),
+    );
+    const waits = `SELECT FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND now() - query_start > interval '500ms'`;
+    await expect.poll(() => server.query(waits), { timeout: 10_000 }).toHaveLength(1);
+    await other.query("COMMIT");
+    await writing;
+    expect(await notes(session)).toEqual({ with: 1 });
   });
 });
 
