@@ -4,7 +4,7 @@ import { pgTable, text } from "drizzle-orm/pg-core";
 import { isHoldfastError, type Session } from "holdfast";
 import { Kysely, PostgresDialect } from "kysely";
 import pg from "pg";
-import { afterAll, afterEach, beforeAll, describe, expect, onTestFinished, test } from "vitest";
+import { afterAll, afterEach, beforeAll, describe, expect, onTestFinished, test, vi } from "vitest";
 import { openStore, type PostgresSessions } from "../../src/index.ts";
 import { type Server, startServer } from "../server/server.ts";
 
@@ -122,6 +122,40 @@ describe("a client that its user gives back", () => {
     });
     expect(await orders()).toEqual(["a", "b"]);
   });
+});
+
+test("one that has got a place costs those behind it nothing, however long it keeps it", async () => {
+  const patienceMs = 10_000;
+  await reopen(server.url, { connections: 2, patienceMs });
+  vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout"] });
+  onTestFinished(() => void vi.useRealTimers());
+  const session = await create();
+  const begun: number[] = [];
+  const letGo: (() => void)[] = [];
+  const run = (n: number): Promise<unknown> =>
+    store.transaction(
+      () => {
+        begun.push(n);
+        return new Promise<void>((resolve) => letGo.push(resolve));
+      },
+      () => session.note(`n${n}`, n),
+    );
+  const begins = async (n: number): Promise<void> => {
+    while (!begun.includes(n)) await new Promise(setImmediate);
+  };
+  const [first, second] = [run(1), run(2)];
+  await begins(1);
+  letGo[0]!();
+  await begins(2);
+  await vi.advanceTimersByTimeAsync(patienceMs / 2);
+  const third = run(3);
+  // Longer than the second one would have waited, and shorter than the third one waits.
+  await vi.advanceTimersByTimeAsync(patienceMs / 2);
+  letGo[1]!();
+  await begins(3);
+  letGo[2]!();
+  await Promise.all([first, second, third]);
+  expect(begun).toEqual([1, 2, 3]);
 });
 
 describe("a client that is used after its function has returned", () => {
@@ -430,6 +464,15 @@ describe("what a function leaves set does not reach the record", () => {
     );
     expect(await notes(session)).toEqual({ with: "schön, 5 €" });
     expect(await store.verify(session.id)).toMatchObject({ damaged: [], missing: [] });
+  });
+
+  test("and it is written with the role that the login begins with", async () => {
+    await server.query(`CREATE ROLE holder; CREATE ROLE guest LOGIN NOINHERIT PASSWORD 'secret' IN ROLE holder;
+      ALTER ROLE guest SET role = 'holder'; GRANT ALL ON SCHEMA clients TO holder; GRANT ALL ON ALL TABLES IN SCHEMA clients TO holder`);
+    const url = new URL(server.url);
+    url.username = "guest";
+    await reopen(url.href);
+    await commits((client) => client.query("SET ROLE NONE"));
   });
 
   test("a limit for statements", async () => {
