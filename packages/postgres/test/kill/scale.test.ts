@@ -173,6 +173,19 @@ describe("lists", () => {
     expect(await one(`SELECT * FROM ${schema}.catalogue`)).toEqual(before);
   });
 
+  test("a save of records that the server has forgotten changes nothing", async () => {
+    const schema = fresh();
+    const store = await open(schema);
+    const journal = await store.create(newId(), []);
+    const lease = await leaseOf(schema, journal.id);
+    const before = await one(`SELECT * FROM ${schema}.catalogue`);
+    const ahead = { head: 3, at: "2030-01-01T00:00:00.000Z", stamp: "2030-01-01T00:00:00.000Z", row: null };
+    await withCatalogue(schema, async (catalogue) => {
+      for (const mark of ["live", "left", "closed"] as const) await catalogue.save(lease, ahead, mark);
+    });
+    expect(await one(`SELECT * FROM ${schema}.catalogue`)).toEqual(before);
+  });
+
   test("a row is not settled over a record that was appended meanwhile", async () => {
     const schema = fresh();
     const store = await open(schema);
