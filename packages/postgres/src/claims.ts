@@ -195,8 +195,8 @@ export class Claims {
 
   /**
    * Sessions that the fleet has tried to finish at least once, those it has given up on first. Not those whose turn is
-   * over: somebody may have finished it, or ended it on purpose, without the fleet. One that was claimed although it had
-   * been ended on purpose says so in `passed_head`.
+   * over: somebody may have finished it, or ended it on purpose, without the fleet. One that was claimed although it
+   * had been ended on purpose says so in `passed_head`.
    */
   async failures(): Promise<FailedClaim[]> {
     const { schema } = this.#database;
