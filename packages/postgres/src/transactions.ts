@@ -237,7 +237,7 @@ export class Transaction {
     const { schema, answerMs, name } = this.database;
     const { longMs } = limitsOf(answerMs);
     // The record is the store's own, whatever the application has set: in another encoding it would be damaged. The
-    // number of rows says whether the transaction is open, since the application may have changed how values are parsed.
+    // number of rows says whether the transaction is open: the application may have changed how values are parsed.
     const own = `SET LOCAL statement_timeout = ${longMs}; RESET SESSION AUTHORIZATION; RESET ROLE; SET LOCAL client_encoding = 'UTF8';
       SELECT WHERE pg_current_xact_id_if_assigned() = '${this.#xid}'::xid8`;
     const results = (await this.#ask(own)) as unknown as readonly QueryResult[];
