@@ -105,7 +105,10 @@ export class Claims {
     const written = "coalesce(c.written, c.at)";
     if (olderThanMs > 0)
       conditions.push(`(${written} <= ${ago(value(olderThanMs, "float8"))} OR ${written} > ${ago(String(-AHEAD_MS))})`);
-    if (youngerThanMs !== Number.POSITIVE_INFINITY) conditions.push(`c.at >= ${ago(value(youngerThanMs, "float8"))}`);
+    if (youngerThanMs !== Number.POSITIVE_INFINITY) {
+      const since = ago(value(youngerThanMs, "float8"));
+      conditions.push(`c.at >= ${since}`, `(c.at <= ${ago(String(-AHEAD_MS))} OR ${written} >= ${since})`);
+    }
     // Those that were ended on purpose are not even looked at: they may be many, and are the oldest.
     if (!ended) conditions.push("c.summary -> 'ended' IS NULL");
     const passedHead = ended ? "k.passed_ended_head" : "k.passed_head";
@@ -120,7 +123,8 @@ export class Claims {
         WHERE w.expires > now() AND CASE WHEN w.watched THEN NOT pg_try_advisory_xact_lock_shared(${lockOf("w.owner")}) ELSE true END
       ),
       next AS (
-        SELECT h.place, h.id, h.head, c.summary ->> 'turns' AS turn
+        SELECT h.place, h.id, h.head, c.summary ->> 'turns' AS turn,
+          CASE WHEN c.summary -> 'ended' IS NOT NULL THEN h.head END AS passed_head
         FROM ((${unfinished(settled(schema))}) UNION ALL (${unfinished(unsettled(schema))})) AS c
         JOIN ${schema}.heads AS h USING (place) LEFT JOIN ${schema}.claims AS k USING (place)
         WHERE c.head = h.head AND h.trashed IS NULL
@@ -132,9 +136,9 @@ export class Claims {
         LIMIT 1 FOR UPDATE OF h SKIP LOCKED
       ),
       made AS (
-        INSERT INTO ${schema}.claims AS k (place, turn, tries, owner, holder, claimed, due)
-        SELECT place, turn, 1, ${owner}, ${holder}, now(), now() + ${value(backoffMs, "float8")} * interval '1 millisecond' FROM next
-        ON CONFLICT (place) DO UPDATE SET turn = excluded.turn, owner = excluded.owner, passed_head = NULL,
+        INSERT INTO ${schema}.claims AS k (place, turn, tries, owner, holder, claimed, passed_head, due)
+        SELECT place, turn, 1, ${owner}, ${holder}, now(), passed_head, now() + ${value(backoffMs, "float8")} * interval '1 millisecond' FROM next
+        ON CONFLICT (place) DO UPDATE SET turn = excluded.turn, owner = excluded.owner, passed_head = excluded.passed_head,
           tries = CASE WHEN ${isSpent} THEN k.tries WHEN ${isSame} THEN k.tries + 1 ELSE 1 END,
           holder = CASE WHEN ${isSpent} THEN k.holder ELSE excluded.holder END,
           claimed = CASE WHEN ${isSpent} THEN k.claimed ELSE excluded.claimed END,
@@ -191,7 +195,8 @@ export class Claims {
 
   /**
    * Sessions that the fleet has tried to finish at least once, those it has given up on first. Not those whose turn is
-   * over: somebody may have finished it without the fleet.
+   * over: somebody may have finished it, or ended it on purpose, without the fleet. One that was claimed although it
+   * had been ended on purpose says so in `passed_head`.
    */
   async failures(): Promise<FailedClaim[]> {
     const { schema } = this.#database;
@@ -201,6 +206,7 @@ export class Claims {
       FROM ${schema}.claims AS k JOIN ${schema}.heads AS h USING (place)
         JOIN (SELECT place, summary FROM ${settled(schema)} AS s UNION ALL SELECT place, summary FROM ${unsettled(schema)} AS u) AS c USING (place)
       WHERE h.trashed IS NULL AND k.tries > 0 AND c.summary ->> 'turns' = k.turn AND c.summary ->> 'state' IN ('open', 'cut')
+        AND (c.summary -> 'ended' IS NULL OR k.passed_head = h.head)
       ORDER BY k.gave_up DESC NULLS LAST, k.due, h.id`,
     );
     return rows.map((row) => {

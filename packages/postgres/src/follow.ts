@@ -62,11 +62,13 @@ export async function* followSession(
     const found = await sessions.find(id);
     if (!found) throw sessionNotFound(id);
     const { place } = found;
+    /** Of the last record, if it is known: it must stay the same. */
+    let lastCrc: string | null = null;
     let last = await startAfter(id, options.after ?? 0, async (seq) => {
       const line = await lines.one(place, seq);
-      return line && crcIn(line);
+      lastCrc = line && crcIn(line);
+      return lastCrc;
     });
-    let lastCrc: string | null = null;
     while (!signal?.aborted) {
       const now = await sessions.find(id);
       const isThere = now?.place === place;

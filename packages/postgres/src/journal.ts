@@ -430,12 +430,10 @@ export class PostgresJournal extends JournalBase {
   }
 
   /**
-   * Makes everything acknowledged durable. Fails the journal if the server lacks it: it may have crashed, or another
-   * one may have taken its place. Throws STORE_IO.
+   * Makes everything read and acknowledged durable. Fails the journal if the server lacks it: it may have crashed, or
+   * another one may have taken its place. Throws STORE_IO.
    */
   async #confirm(): Promise<void> {
-    // What it has only read was durable when it was opened.
-    if (!this.hasWritten) return;
     const { head } = this;
     const { leases, lease } = this.#parts;
     const found = await (this.#isBehind ? leases.makeDurable(lease) : leases.inspect(lease));

@@ -5,7 +5,8 @@ import { rightsLike } from "./schema-search.ts";
 /**
  * `claims` has one row for each session that a worker has claimed, or looked at, because its last turn was interrupted
  * (docs/guides/many-machines.md). A row counts for one `turn`. `due` is when the session may be claimed again. At
- * `passed_head` somebody looked and found nothing to do.
+ * `passed_head` somebody looked and found nothing to do, or claimed a turn that had been ended on purpose, of which
+ * others want nothing.
  *
  * `make_partition` creates the partition of a month with the rights of the schema's owner, so that workers can do it,
  * who may not create tables. It attaches a finished table: that locks only the default partition, so appends to other

@@ -21,9 +21,9 @@ export interface PostgresSessions extends Store {
    *
    * `work` is called once. Its client works until `work` has returned. The store keeps the connection and ends the
    * transaction: `release` and `end` do nothing, BEGIN, COMMIT and ROLLBACK are refused (NOT_SUPPORTED), and nothing
-   * that `work` sets stays on the connection. Until the transaction is over, other appends to the session wait, so keep
-   * it short. Throws NOT_SUPPORTED inside another transaction, or if `record` records twice; TRANSACTION_ROLLED_BACK if
-   * it records nothing; STORE_IO if others have all connections.
+   * that `work` sets stays on the connection or reaches the record. Until the transaction is over, other appends to the
+   * session wait, so keep it short. Throws NOT_SUPPORTED inside another transaction, or if `record` records twice;
+   * TRANSACTION_ROLLED_BACK if it records nothing; STORE_IO if others have all connections.
    */
   transaction<T>(work: (client: pg.PoolClient) => unknown, record: () => Promise<T>): Promise<T>;
   /**

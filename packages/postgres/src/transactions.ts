@@ -235,14 +235,18 @@ export class Transaction {
    */
   async write(write: Write): Promise<WriteResult> {
     const { schema, answerMs, name } = this.database;
-    // By the number of rows: the application may have changed how values are parsed.
-    const isOpen = "SELECT WHERE pg_current_xact_id_if_assigned() = $1::text::xid8";
-    if ((await this.#ask(isOpen, [this.#xid])).rowCount !== 1) throw endedByApplication(name);
+    const { longMs } = limitsOf(answerMs);
+    // The record is the store's own, whatever the application has set: in another encoding it would be damaged. The
+    // number of rows says whether the transaction is open: the application may have changed how values are parsed.
+    const own = `SET LOCAL statement_timeout = ${longMs}; RESET SESSION AUTHORIZATION; RESET ROLE; SET LOCAL client_encoding = 'UTF8';
+      SELECT WHERE pg_current_xact_id_if_assigned() = '${this.#xid}'::xid8`;
+    const results = (await this.#ask(own)) as unknown as readonly QueryResult[];
+    if (results.at(-1)?.rowCount !== 1) throw endedByApplication(name);
     const set = this.database.commitSettings;
     const settings = (): string => `power AS (SELECT ${set.join(", ")})`;
     const settingsCondition = (): string => `(SELECT true FROM (SELECT ${set.join(", ")}) AS power)`;
     const { text, values } = statementOf({ schema, answerMs, settings, settingsCondition }, [write]);
-    const answer = await this.#ask(text, values, limitsOf(answerMs).longMs);
+    const answer = await this.#ask(text, values, longMs);
     const isWritten = answer.command === "INSERT" ? answer.rowCount === 1 : answer.rows.length === 1;
     return isWritten ? "written" : "moved";
   }

@@ -230,6 +230,17 @@ describe("a fleet claims interrupted sessions", () => {
     await expect.poll(() => store.claimNext({ olderThanMs: 20 }, finish)).toMatchObject({ session: id });
   });
 
+  test("up to a day old, also after a clock was a year ahead", async () => {
+    await dies(1, {}, YEAR_MS);
+    const store = await open();
+    await all(store);
+    // Lists go on from there, so all of them have a place in the future.
+    const [old] = await dies(1, {}, -25 * 3600 * 1000);
+    const [young] = await dies(1, {}, -23 * 3600 * 1000);
+    expect((await all(store)).map(({ session }) => session)).toEqual([young]);
+    expect((await all(store, { youngerThanMs: YEAR_MS })).map(({ session }) => session)).toEqual([old]);
+  });
+
   test("by label, by program and by age", async () => {
     const [orders] = await dies(1, { labels: { queue: "orders", team: "a" } });
     const [mails] = await dies(1, { labels: { queue: "mails" }, app: "mailer" });
@@ -464,6 +475,8 @@ describe("a turn that keeps failing", () => {
     ["completes it", (session) => session.resumeTurn().then((turn) => turn.end())],
     ["leaves it to a person", (session) => session.resumeTurn().then((turn) => turn.suspend({ reason: "approval" }))],
     ["starts the next", (session) => session.startTurn({ role: "user", content: "another" })],
+    ["aborts it", (session) => session.resumeTurn().then((turn) => turn.abort({ by: "the user" }))],
+    ["ends it as failed", (session) => session.resumeTurn().then((turn) => turn.fail(new Error("no credit")))],
   ])("is no longer named when somebody %s without the fleet", async (_, byHand) => {
     const [id] = await dies(1);
     const store = await open();
@@ -476,6 +489,25 @@ describe("a turn that keeps failing", () => {
     await byHand(session);
     expect(await store.failedClaims()).toEqual([]);
     await session.close();
+    expect(await store.failedClaims()).toEqual([]);
+  });
+
+  test.each<[string, Finish<unknown>]>([
+    ["before", () => Promise.reject(new Error("no"))],
+    ["after", (session) => session.resumeTurn().then(() => Promise.reject(new Error("no")))],
+  ])("is named if it had been ended on purpose, and the function failed %s it resumed the turn", async (_, fails) => {
+    const store = await open();
+    const session = await store.create<unknown>({ dialect: "anthropic" });
+    await (await session.startTurn({ role: "user", content: "task" })).fail(new Error("no credit"));
+    await session.close();
+    const asked = { ended: true, maxTries: 2, ...BACKOFF };
+    expect(await store.claimNext(asked, fails)).toMatchObject({ outcome: "failed" });
+    expect(await store.failedClaims()).toMatchObject([{ id: session.id, tries: 1, error: "Error: no" }]);
+    await expect.poll(() => store.claimNext(asked, fails)).toMatchObject({ outcome: "gave-up" });
+    expect(await store.failedClaims()).toMatchObject([{ id: session.id, tries: 2, dueAt: null }]);
+    const byHand = await store.resume(session.id);
+    await (await byHand.resumeTurn()).abort({ by: "the user" });
+    await byHand.close();
     expect(await store.failedClaims()).toEqual([]);
   });
 

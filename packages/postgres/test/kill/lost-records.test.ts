@@ -106,3 +106,21 @@ test("a fail-over or a restore has taken what was acknowledged as `power`: confi
     await journal.close();
   }
 });
+
+test("the same for a writer that has only read what was taken", async () => {
+  const confirming: ((journal: Journal) => Promise<unknown>)[] = [
+    (journal) => journal.flush(),
+    (journal) => journal.append({ kind: "note" }, { key: "k", durability: "power" }),
+  ];
+  for (const confirm of confirming) {
+    const id = newId();
+    const first = await store.create(id, [{ kind: "note" }]);
+    await first.append({ kind: "note" }, { key: "k", durability: "power" });
+    await first.close();
+    const { journal } = await store.open(id);
+    await confirm(journal);
+    await server.query("UPDATE holdfast.heads SET head = 2 WHERE id = $1", [id]);
+    await expect(confirm(journal)).rejects.toMatchObject({ code: "FILE_REPLACED", facts: { found: 2 } });
+    await journal.close();
+  }
+});

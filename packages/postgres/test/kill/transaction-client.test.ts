@@ -4,7 +4,7 @@ import { pgTable, text } from "drizzle-orm/pg-core";
 import { isHoldfastError, type Session } from "holdfast";
 import { Kysely, PostgresDialect } from "kysely";
 import pg from "pg";
-import { afterAll, afterEach, beforeAll, describe, expect, onTestFinished, test } from "vitest";
+import { afterAll, afterEach, beforeAll, describe, expect, onTestFinished, test, vi } from "vitest";
 import { openStore, type PostgresSessions } from "../../src/index.ts";
 import { type Server, startServer } from "../server/server.ts";
 
@@ -14,7 +14,7 @@ let store: PostgresSessions;
 beforeAll(async () => {
   server = await startServer(["fsync=off"]);
   await server.query("CREATE TABLE orders (id text PRIMARY KEY)");
-  await server.query("CREATE ROLE somebody");
+  await server.query("CREATE ROLE somebody; CREATE ROLE nobody");
   store = await open();
 });
 afterAll(async () => {
@@ -26,7 +26,7 @@ afterEach(async () => {
 });
 
 function open(place: string | pg.Pool = server.url, options: object = {}): Promise<PostgresSessions> {
-  return openStore(place, { schema: "clients", monthsAhead: 0, patienceMs: 4000, answerMs: 1500, ...options });
+  return openStore(place, { schema: "clients", monthsAhead: 0, ...options });
 }
 
 /** Another store for the rest of the test. */
@@ -124,6 +124,40 @@ describe("a client that its user gives back", () => {
   });
 });
 
+test("one that has got a place costs those behind it nothing, however long it keeps it", async () => {
+  const patienceMs = 10_000;
+  await reopen(server.url, { connections: 2, patienceMs });
+  vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout"] });
+  onTestFinished(() => void vi.useRealTimers());
+  const session = await create();
+  const begun: number[] = [];
+  const letGo: (() => void)[] = [];
+  const run = (n: number): Promise<unknown> =>
+    store.transaction(
+      () => {
+        begun.push(n);
+        return new Promise<void>((resolve) => letGo.push(resolve));
+      },
+      () => session.note(`n${n}`, n),
+    );
+  const begins = async (n: number): Promise<void> => {
+    while (!begun.includes(n)) await new Promise(setImmediate);
+  };
+  const [first, second] = [run(1), run(2)];
+  await begins(1);
+  letGo[0]!();
+  await begins(2);
+  await vi.advanceTimersByTimeAsync(patienceMs / 2);
+  const third = run(3);
+  // Longer than the second one would have waited, and shorter than the third one waits.
+  await vi.advanceTimersByTimeAsync(patienceMs / 2);
+  letGo[1]!();
+  await begins(3);
+  letGo[2]!();
+  await Promise.all([first, second, third]);
+  expect(begun).toEqual([1, 2, 3]);
+});
+
 describe("a client that is used after its function has returned", () => {
   const OVER = { code: "NOT_SUPPORTED", message: expect.stringMatching(/transaction is over/) };
 
@@ -170,9 +204,8 @@ describe("a client", () => {
       expect(called).toEqual([{ one: 1 }]);
     });
     // Nothing of that stays on the connection, so it is used again.
-    await expect
-      .poll(() => store.metrics().gauges)
-      .toMatchObject({ connectionsIdle: store.metrics().gauges.connections });
+    const inUse = ({ connections, connectionsIdle } = store.metrics().gauges): number => connections - connectionsIdle;
+    await expect.poll(() => inUse()).toBe(0);
     expect(await server.query("SELECT pid FROM pg_stat_activity WHERE pid = $1", [pid])).toEqual([{ pid }]);
   });
 
@@ -412,6 +445,52 @@ describe("what a transaction sets does not stay on its connection", () => {
     const { rows } = await pool.query(STATE);
     expect(rows[0]).toMatchObject({ statement: "0", path: "public, pg_catalog", locks: 0, channels: 0, prepared: 0 });
     await session.note("after", 1);
+  });
+});
+
+describe("what a function leaves set does not reach the record", () => {
+  test.each([
+    "SET client_encoding = 'LATIN1'",
+    "SET LOCAL client_encoding = 'SQL_ASCII'",
+    // It may do nothing in the schema of the store.
+    "SET ROLE nobody",
+    "SET LOCAL ROLE nobody",
+    "SET SESSION AUTHORIZATION nobody",
+  ])("%s", async (set) => {
+    const session = await create();
+    await store.transaction(
+      (client) => client.query(set),
+      () => session.note("with", "schön, 5 €"),
+    );
+    expect(await notes(session)).toEqual({ with: "schön, 5 €" });
+    expect(await store.verify(session.id)).toMatchObject({ damaged: [], missing: [] });
+  });
+
+  test("and it is written with the role that the login begins with", async () => {
+    await server.query(`CREATE ROLE holder; CREATE ROLE guest LOGIN NOINHERIT PASSWORD 'secret' IN ROLE holder;
+      ALTER ROLE guest SET role = 'holder'; GRANT ALL ON SCHEMA clients TO holder; GRANT ALL ON ALL TABLES IN SCHEMA clients TO holder`);
+    const url = new URL(server.url);
+    url.username = "guest";
+    await reopen(url.href);
+    await commits((client) => client.query("SET ROLE NONE"));
+  });
+
+  test("a limit for statements", async () => {
+    const session = await create();
+    const other = new pg.Client({ connectionString: server.url });
+    await other.connect();
+    onTestFinished(() => other.end());
+    await other.query("BEGIN");
+    await other.query("SELECT FROM clients.heads WHERE id = $1 FOR UPDATE", [session.id]);
+    const writing = store.transaction(
+      (client) => client.query("SET statement_timeout = '300ms'"),
+      () => session.note("with", 1),
+    );
+    const waits = `SELECT FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND now() - query_start > interval '500ms'`;
+    await expect.poll(() => server.query(waits), { timeout: 10_000 }).toHaveLength(1);
+    await other.query("COMMIT");
+    await writing;
+    expect(await notes(session)).toEqual({ with: 1 });
   });
 });
 

@@ -1,6 +1,6 @@
-import { Wake } from "holdfast/store";
+import { crcIn, Wake } from "holdfast/store";
 import { expect, test } from "vitest";
-import { PostgresFollowers } from "../../src/follow.ts";
+import { type FollowSource, followSession, PostgresFollowers } from "../../src/follow.ts";
 
 /** One that counts how often it was woken. */
 class Counted extends Wake {
@@ -46,4 +46,40 @@ test("news of a session wake its followers; news of any, all", () => {
   expect(times()).toEqual([1, 1, 0, 0]);
   followers.wake(null);
   expect(times()).toEqual([2, 2, 1, 0]);
+});
+
+test.each([
+  ["lacks it", 3, "a"],
+  ["has another one in its place, and more", 7, "b"],
+])("a follower that begins after a cursor notices that the server %s", async (_, head, text) => {
+  const id = "s";
+  const line = (content: string): Buffer =>
+    Buffer.from(`{"seq":5,"kind":"note","crc":"${content.repeat(8)}"}`.padStart(60));
+  const followers = new PostgresFollowers(() => undefined);
+  let now = { place: "p", head: 5, line: line("a") };
+  let asked = 0;
+  const over = new AbortController();
+  const source = {
+    followers,
+    acknowledged: () => Number.POSITIVE_INFINITY,
+    sessions: {
+      find: async () => {
+        if (++asked === 9) over.abort();
+        return now;
+      },
+    },
+    lines: {
+      one: async () => now.line,
+      read: async function* (_place: string, from: number) {
+        yield [{ seq: from, bytes: now.line }];
+      },
+    },
+  } as unknown as FollowSource;
+  const following = followSession(source, id, { after: `5-${crcIn(now.line)}`, signal: over.signal }).next();
+  // Until it has looked, and found nothing new.
+  following.catch(() => undefined);
+  while (asked < 2) await new Promise(setImmediate);
+  now = { place: "p", head, line: line(text) };
+  followers.wake(id);
+  await expect(following).rejects.toMatchObject({ code: "CURSOR_STALE" });
 });
