@@ -26,7 +26,7 @@ async function found(isIt: (row: Row) => boolean): Promise<Row> {
 }
 
 const isRunning = (pid: number): boolean => table().some((row) => row.pid === pid && !row.state.startsWith("Z"));
-const pidsOf = async (family: ProcessFamily): Promise<number[]> => (await family.members()).map(({ pid }) => pid);
+const pidsOf = async (family: ProcessFamily): Promise<number[]> => (await family.members())!.map(({ pid }) => pid);
 
 /** As an agent is started: in a session of its own, with a mark. */
 function start(

@@ -2,6 +2,7 @@ import type { Attributes } from "../conversation/attributes.ts";
 import type { Conversation, Queued } from "../conversation/conversation.ts";
 import type { DraftContent } from "../conversation/draft-state.ts";
 import { deepFreeze } from "../conversation/snapshot.ts";
+import { isWriterOf } from "../conversation/turn-state.ts";
 import type { Usage } from "../conversation/usage.ts";
 import type { Entry } from "../dialects/dialect.ts";
 import { type Holder, hasWritten, type Recovery } from "../journal/contract.ts";
@@ -141,8 +142,10 @@ export function readingOf<M>(
 ): Reading<M> {
   const { turn, at } = conversation;
   const isOpen = turn !== null && turn.ended === null && turn.suspended === null;
-  // The lease holder works on the turn that it has open, so that turn is running, not interrupted.
-  const isRunning = isOpen && found.holder !== null && hasWritten(found.holder, at);
+  // The lease holder works on the turn that it has open, so that turn is running, not interrupted. It may also have
+  // written something else, such as a note, and left the turn of the writer that died as it was.
+  const isRunning =
+    isOpen && found.holder !== null && hasWritten(found.holder, at) && isWriterOf(turn, conversation.writer);
   const activity: TurnActivity = isRunning ? { kind: "active", since: 0 } : { kind: "idle" };
   const view = new LiveReading(conversation, () => activity);
   const reading = { id, ...found };

@@ -29,7 +29,6 @@ import { ProjectRules, RULE_KINDS } from "../../trust/project-rules.ts";
 import { type SessionTrust, Trust } from "../../trust/trust.ts";
 import { folderFor } from "../../trust/work-folder.ts";
 import { version } from "../../version.ts";
-import { isStoreFailure } from "../failures.ts";
 import type { Chat, ChatOptions, ForkChat, Host, NewChat, UnfinishedSession } from "../host.ts";
 import { describeInterruption, messageText, unfinishedStatus } from "./chat-state.ts";
 import { EditorOffers } from "./editor-offers.ts";
@@ -342,7 +341,6 @@ export class LocalHost implements Host {
         const { model, ...facts } = await look();
         const chat = new LocalChat(session, model, this.#services, () => this.#closed(id), facts);
         if (session.attributes.notes["model"] !== model.name) await session.note("model", model.name);
-        else await markOpened(session, model.name);
         await chat.restore();
         for (const words of await foreignInstructions(chat.state.cwd)) this.#notFollowed.add(words);
         return chat;
@@ -365,20 +363,6 @@ export class LocalHost implements Host {
     chat.catch(() => {
       if (this.#chats.get(id) === chat) this.#chats.delete(id);
     });
-  }
-}
-
-/**
- * In lists, the turn of a killed process counts as running while its session is open, until a record tells that another
- * process has it.
- */
-async function markOpened(session: Session<ModelMessage>, model: string): Promise<void> {
-  if (session.interruption?.how.kind !== "killed") return;
-  try {
-    await session.note("model", model);
-  } catch (error) {
-    // On a full disk the session can still be read.
-    if (!isStoreFailure(error)) throw error;
   }
 }
 
