@@ -2,37 +2,33 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setImmediate as tick } from "node:timers/promises";
+import { type Random, seededRandom } from "@holdfast/testkit/simulation";
 import { openStore, type Session } from "holdfast";
 import { expect, test } from "vitest";
+import { seedOf } from "../seed.ts";
+
+const first = seedOf(import.meta.url, "unit");
 
 type Any = Session<unknown>;
 const KEYS = ["a", "b", "c", "d"];
 const EXPECTED = new Set(["RECORD_INVALID", "SESSION_CLOSED", "JOURNAL_CLOSED"]);
 
-function randomFrom(seed: number): (below: number) => number {
-  let state = seed;
-  return (below) => {
-    state = (state * 1_103_515_245 + 12_345) % 2_147_483_648;
-    return Math.floor((state / 2_147_483_648) * below);
-  };
-}
-
 /** Makes calls at random, inside one another too, and notes what the rule forbids. */
 class Caller {
-  readonly #random: (below: number) => number;
+  readonly #random: Random;
   /** Keys whose call is known to be recorded: its `once` has resolved, or its work has seen its record acknowledged. */
   readonly known: Set<string>;
   readonly broken: string[] = [];
 
-  constructor(random: (below: number) => number, known: Set<string>) {
+  constructor(random: Random, known: Set<string>) {
     this.#random = random;
     this.known = known;
   }
 
   async call(session: Any, depth: number): Promise<void> {
-    const key = KEYS[this.#random(KEYS.length)]!;
+    const key = this.#random.pick(KEYS);
     try {
-      await session.once(key, "", () => this.#work(session, key, depth), { streams: this.#random(3) === 0 });
+      await session.once(key, "", () => this.#work(session, key, depth), { streams: this.#random.below(3) === 0 });
       this.known.add(key);
     } catch (error) {
       const { code, message } = error as { code?: string; message?: string };
@@ -42,8 +38,8 @@ class Caller {
 
   async #work(session: Any, key: string, depth: number): Promise<void> {
     if (this.known.has(key)) this.broken.push(key);
-    for (let steps = this.#random(4); steps > 0; steps -= 1) {
-      const what = this.#random(5);
+    for (let steps = this.#random.below(4); steps > 0; steps -= 1) {
+      const what = this.#random.below(5);
       if (what === 0) throw new Error("work failed");
       if (what === 1) await tick();
       if (what === 2 && depth < 3) await this.call(session, depth + 1);
@@ -58,18 +54,16 @@ class Caller {
 
 test("a known key's work is not called: at once, nested, rejecting, across a close in the middle", async () => {
   const folder = mkdtempSync(join(tmpdir(), "holdfast-once-"));
-  const first = Number(process.env["SEED"] ?? Math.floor(Math.random() * 1e9));
-  const lives = Number(process.env["LIVES"] ?? 60);
-  console.info(`seed ${first}: SEED=${first} LIVES=1 npx vitest run --project unit once.property`);
-  for (let seed = first; seed < first + lives; seed += 1) {
-    const random = randomFrom(seed);
+  const runs = 60 * Number(process.env["HOLDFAST_EFFORT"] ?? 1);
+  for (let seed = first; seed < first + runs; seed += 1) {
+    const random = seededRandom(seed);
     await using store = await openStore(seed % 2 ? "memory:" : `${folder}/store`, { durability: "process" });
     let session = await store.create<unknown>({ dialect: "anthropic" });
     const { id } = session;
     const caller = new Caller(random, new Set());
     for (let life = 0; life < 3; life += 1) {
-      const calls = Array.from({ length: 1 + random(12) }, () => caller.call(session, 0));
-      for (let ticks = random(4); ticks > 0; ticks -= 1) await tick();
+      const calls = Array.from({ length: 1 + random.below(12) }, () => caller.call(session, 0));
+      for (let ticks = random.below(4); ticks > 0; ticks -= 1) await tick();
       await session.close();
       await Promise.all(calls);
       session = await store.resume<unknown>(id);
