@@ -32,6 +32,12 @@ const DEPTH_MAX = 100;
  */
 const CARRIERS = new Set(["turn.ended", "turn.suspended", "turn.resumed", "session"]);
 
+/**
+ * Who aborts a turn that nobody wanted to end: a writer that closes, a server that is stopped, or that no longer hears
+ * from an agent that records through it.
+ */
+const SHUTDOWNS: ReadonlySet<unknown> = new Set(["close", "server", "recorder"]);
+
 type Dialects = (
   name: string,
   // biome-ignore lint/suspicious/noExplicitAny: the application defines the message type.
@@ -129,8 +135,7 @@ function withTurn(row: SessionRow, record: Shape): SessionRow {
 
 function endOf({ outcome, by }: Shape): Pick<SessionRow, "state" | "ended"> {
   if (outcome === "completed" || outcome === "left") return { state: "idle" };
-  // A writer that shuts down aborts its turn: that was nobody's wish.
-  const isMeant = outcome === "failed" || (outcome === "aborted" && by !== "close");
+  const isMeant = outcome === "failed" || (outcome === "aborted" && !SHUTDOWNS.has(by));
   return isMeant ? { state: "cut", ended: outcome } : { state: "cut" };
 }
 

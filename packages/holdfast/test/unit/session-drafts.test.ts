@@ -319,10 +319,12 @@ test("P8: words whose commit was refused are written by themselves, and none are
   await using session = await store.create<M>({ dialect: "anthropic", draftMs: 1 });
   const turn = await session.startTurn(user("x"));
   const { draft } = turn.request();
-  draft.push({ text: "words" });
+  draft.push({ text: "some" });
+  await expect.poll(() => found(here.path, session.id)).toMatchObject({ draft: { text: "some" } });
+  draft.push({ text: " words" });
   disk.countdown = 1;
   await expect(draft.commit(says("words and more"))).rejects.toMatchObject({ code: "STORE_FULL" });
-  await expect.poll(() => found(here.path, session.id)).toMatchObject({ draft: { text: "words" } });
+  await expect.poll(() => found(here.path, session.id)).toMatchObject({ draft: { text: "some words" } });
   await draft.commit(says("words and more"));
   draft.push({ text: " too late" });
   await session.flush();
