@@ -90,3 +90,14 @@ test("a process with an empty environment, in a session of its own, is remembere
     vi.useRealTimers();
   }
 });
+
+test("what does not heed SIGTERM is killed, and what it starts meanwhile too", async () => {
+  const time = seconds();
+  const program = `trap 'setsid sleep ${time} &' TERM; while :; do sleep ${time} & wait; done`;
+  const { child, family } = start("/bin/sh", ["-c", program]);
+  const isOne = ({ command }: Row): boolean => command === `sleep ${time}`;
+  await found(isOne);
+  await family.end(0);
+  expect(isRunning(child.pid!)).toBe(false);
+  expect(table().filter((row) => isOne(row) && !row.state.startsWith("Z"))).toEqual([]);
+});
