@@ -27,11 +27,10 @@ vi.mock("node:fs", async (original) => {
 });
 
 const noDescriptor = (): Error => Object.assign(new Error("too many open files"), { code: "EMFILE" });
+const about = (pid: number, what: string): string =>
+  spawnSync("ps", ["-o", `${what}=`, "-p", String(pid)], { encoding: "utf8" }).stdout.trim();
 /** Not as a zombie. */
-const isRunning = (pid: number): boolean => {
-  const { stdout } = spawnSync("ps", ["-o", "stat=", "-p", String(pid)], { encoding: "utf8" });
-  return stdout.trim() !== "" && !stdout.startsWith("Z");
-};
+const isRunning = (pid: number): boolean => !/^(Z|$)/u.test(about(pid, "stat"));
 const numberFrom = async (output: Readable): Promise<number> => Number(String((await once(output, "data"))[0]));
 
 /** Runs a program as an agent is run, and watches it. */
@@ -85,17 +84,21 @@ test.runIf(linux)("an agent that ends while no descriptor is free has ended", as
 test.runIf(linux)(
   "a process whose environment is empty for a moment, as while it becomes another program, is ended",
   async () => {
-    const { family, output, kill } = start("setsid sleep 100000 & echo $!; wait");
-    const left = await numberFrom(output);
-    await kill();
-    let looks = 0;
-    instead = (path) => (path === `/proc/${left}/environ` && looks++ === 0 ? "" : null);
+    vi.useFakeTimers({ toFake: ["setInterval", "clearInterval"] });
     try {
+      const { family, output, kill } = start("setsid sleep 100000 & echo $!; wait");
+      const left = await numberFrom(output);
+      // Until then it is found in the session of its parent.
+      await expect.poll(() => about(left, "args")).toBe("sleep 100000");
+      await kill();
+      let looks = 0;
+      instead = (path) => (path === `/proc/${left}/environ` && looks++ === 0 ? "" : null);
       await family.end(60_000);
       expect(looks).toBeGreaterThan(0);
       expect(isRunning(left)).toBe(false);
     } finally {
       instead = () => null;
+      vi.useRealTimers();
     }
   },
 );
