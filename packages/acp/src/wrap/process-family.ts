@@ -30,12 +30,15 @@ export class ProcessFamily {
   readonly #pid: number;
   readonly #mark: string;
   readonly #seen = new Map<string, Process>();
+  /** Those that it or one of its processes began, so that nothing else is in them, and that are not empty. */
+  #sessions: ReadonlySet<number>;
   #watching: NodeJS.Timeout | null = null;
 
   /** `mark`: a `NAME=value` in the environment of the process, and of no other. */
   constructor(pid: number, mark: string) {
     this.#pid = pid;
     this.#mark = mark;
+    this.#sessions = new Set([pid]);
   }
 
   /** Remembers what it starts from now on, until it is ended. */
@@ -63,8 +66,8 @@ export class ProcessFamily {
     }
     const sessions = new Set([...found.values()].map(sessionOf));
     // Something may be left there that was started since the last look.
-    const isLeft = [...this.#seen.values()].some((one) => !sessions.has(sessionOf(one)));
-    if (isLeft) for (const one of this.#among(procTable(), () => false)) found.set(keyOf(one), one);
+    if ([...this.#sessions].some((session) => !sessions.has(session)))
+      for (const one of this.#among(procTable(), () => false)) found.set(keyOf(one), one);
     this.#remember(found.values());
   }
 
@@ -79,17 +82,19 @@ export class ProcessFamily {
 
   #remember(running: Iterable<Process>): void {
     this.#seen.clear();
-    for (const one of running) this.#seen.set(keyOf(one), one);
+    const sessions = new Set([this.#pid]);
+    for (const one of running) {
+      this.#seen.set(keyOf(one), one);
+      const session = sessionOf(one);
+      // One that was begun by another program is not ours, whoever is in it.
+      if (one.pid === session || this.#sessions.has(session)) sessions.add(session);
+    }
+    this.#sessions = sessions;
   }
 
-  /**
-   * Also all in the sessions of those that were seen: the agent leads a session, so nothing else is in them. Once a
-   * session is empty, its number may be another's: that is why those that have ended are forgotten at each look.
-   */
   #among(table: readonly Process[], isMarked: (pid: number) => boolean): readonly Process[] {
-    const sessions = new Set([this.#pid, ...[...this.#seen.values()].map(sessionOf)]);
     const isMember = (one: Process): boolean =>
-      one.pid === this.#pid || sessions.has(sessionOf(one)) || this.#seen.has(keyOf(one)) || isMarked(one.pid);
+      one.pid === this.#pid || this.#sessions.has(sessionOf(one)) || this.#seen.has(keyOf(one)) || isMarked(one.pid);
     const found = new Set(table.filter((one) => one.pid !== process.pid && isMember(one)));
     for (let size = -1; size !== found.size; ) {
       size = found.size;

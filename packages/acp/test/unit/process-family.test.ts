@@ -101,3 +101,22 @@ test("what does not heed SIGTERM is killed, and what it starts meanwhile too", a
   expect(isRunning(child.pid!)).toBe(false);
   expect(table().filter((row) => isOne(row) && !row.state.startsWith("Z"))).toEqual([]);
 });
+
+test("a session that another program began is not its own, also if one of its processes is in it", async () => {
+  const time = seconds();
+  const mark = randomUUID();
+  const env = { ...process.env, HOLDFAST_WRAPPED: mark };
+  // In the session of this test, as is the one that has nothing to do with it.
+  const child = spawn("sleep", [time], { stdio: "ignore", env });
+  const other = spawn("sleep", [time], { stdio: "ignore" });
+  const family = new ProcessFamily(-1, `HOLDFAST_WRAPPED=${mark}`);
+  try {
+    // Only looked at: what is wrongly found here would be ended.
+    for (let looks = 0; looks < 3; looks += 1)
+      if (process.platform === "linux") await expect.poll(() => pidsOf(family)).toEqual([child.pid]);
+      else expect(await pidsOf(family)).toEqual([]);
+  } finally {
+    await killed(child);
+    await killed(other);
+  }
+});
