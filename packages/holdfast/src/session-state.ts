@@ -33,8 +33,11 @@ export function sessionState(last: LastTurn, isBeingWritten: boolean): SessionSt
   }
 }
 
-/** Who aborts a turn without anybody's wish: a session that is closed in mid-turn, a server that shuts down. */
-const SHUTDOWNS: readonly unknown[] = ["close", "server"];
+/**
+ * Who aborts a turn without anybody's wish: a session or a recorder that is closed in mid-turn, a server that shuts
+ * down.
+ */
+const SHUTDOWNS: readonly unknown[] = ["close", "recorder", "server"];
 
 /** What the end of a turn means. With an outcome of a later version, the turn can be finished here. */
 export function endedAs(outcome: unknown, by: unknown): "completed" | "stopped" | "failed" | "cut" {

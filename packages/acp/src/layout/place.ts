@@ -96,7 +96,7 @@ export async function endOrphan({ pid, started, mark }: AgentFacts): Promise<voi
   const family = new ProcessFamily(isSame ? pid : -1, mark);
   await family.members();
   const until = performance.now() + ORPHAN_MS;
-  while ((await family.members()).length > 0 && performance.now() < until) await passed(LOOK_MS);
+  while ((await family.members())?.length !== 0 && performance.now() < until) await passed(LOOK_MS);
   await family.end(ORPHAN_MS);
 }
 

@@ -30,27 +30,30 @@ export class ProcessFamily {
   readonly #pid: number;
   readonly #mark: string;
   readonly #seen = new Map<string, Process>();
+  /** Those that it or one of its processes began, so that nothing else is in them, and that are not empty. */
+  #sessions: ReadonlySet<number>;
   #watching: NodeJS.Timeout | null = null;
 
   /** `mark`: a `NAME=value` in the environment of the process, and of no other. */
   constructor(pid: number, mark: string) {
     this.#pid = pid;
     this.#mark = mark;
+    this.#sessions = new Set([pid]);
   }
 
   /** Remembers what it starts from now on, until it is ended. */
   watch(): void {
     if (process.platform === "win32") return;
-    const own = process.platform === "linux" ? procStat(this.#pid) : null;
-    if (own) this.#seen.set(keyOf(own), own);
     const look = (): void => {
-      if (process.platform === "linux") this.#seeChildren();
+      if (process.platform === "linux") orNull(() => this.#seeChildren());
       else void this.members();
     };
+    const own = process.platform === "linux" ? orNull(() => procStat(this.#pid)) : null;
+    if (own) this.#seen.set(keyOf(own), own);
     this.#watching ??= setInterval(look, WATCH_MS).unref();
   }
 
-  /** Those below the ones that were seen and still run, without a look at any other process. */
+  /** Those below the ones that were seen and still run. Others are looked at only when a session seems to be empty. */
   #seeChildren(): void {
     const running = [...this.#seen.values()].flatMap(({ pid }) => procStat(pid) ?? []);
     const found = new Map(running.map((one) => [keyOf(one), one] as const).filter(([key]) => this.#seen.has(key)));
@@ -61,25 +64,43 @@ export class ProcessFamily {
         if (one?.parent === pid) found.set(keyOf(one), one);
       }
     }
-    this.#seen.clear();
-    for (const [key, one] of found) this.#seen.set(key, one);
+    const sessions = new Set([...found.values()].map(sessionOf));
+    // Something may be left there that was started since the last look.
+    if ([...this.#sessions].some((session) => !sessions.has(session)))
+      for (const one of this.#among(procTable(), () => false)) found.set(keyOf(one), one);
+    this.#remember(found.values());
   }
 
-  /** Those that run now, except for zombies. */
-  async members(): Promise<readonly Process[]> {
+  /** Those that run now, except for zombies. Null if that cannot be told: no descriptor is free at the moment. */
+  async members(): Promise<readonly Process[] | null> {
     if (process.platform === "win32") return [];
-    const table = await processTable();
-    const isMarked = marked(this.#mark);
-    // It is the leader of its group and its session.
+    const table = process.platform === "linux" ? orNull(procTable) : await psTable();
+    const found = table && orNull(() => this.#among(table, marked(this.#mark)));
+    if (found) this.#remember(found);
+    return found;
+  }
+
+  #remember(running: Iterable<Process>): void {
+    this.#seen.clear();
+    const sessions = new Set([this.#pid]);
+    for (const one of running) {
+      this.#seen.set(keyOf(one), one);
+      const session = sessionOf(one);
+      // One that was begun by another program is not ours, whoever is in it.
+      if (one.pid === session || this.#sessions.has(session)) sessions.add(session);
+    }
+    this.#sessions = sessions;
+  }
+
+  #among(table: readonly Process[], isMarked: (pid: number) => boolean): readonly Process[] {
     const isMember = (one: Process): boolean =>
-      [one.pid, one.group, one.session].includes(this.#pid) || this.#seen.has(keyOf(one)) || isMarked(one.pid);
+      one.pid === this.#pid || this.#sessions.has(sessionOf(one)) || this.#seen.has(keyOf(one)) || isMarked(one.pid);
     const found = new Set(table.filter((one) => one.pid !== process.pid && isMember(one)));
     for (let size = -1; size !== found.size; ) {
       size = found.size;
       const pids = new Set([...found].map(({ pid }) => pid));
       for (const one of table) if (pids.has(one.parent) && one.pid !== process.pid) found.add(one);
     }
-    for (const one of found) this.#seen.set(keyOf(one), one);
     return [...found];
   }
 
@@ -91,54 +112,76 @@ export class ProcessFamily {
       await output("taskkill", ["/pid", String(this.#pid), "/t", "/f"]);
       return;
     }
+    const told = new Set<string>();
+    // Twice in a row: a process that is just becoming another program has no environment for a moment.
     for (const [signal, ms] of [
       ["SIGTERM", graceMs],
       ["SIGKILL", KILLED_MS],
     ] as const) {
       const until = performance.now() + ms;
-      let members = await this.members();
-      if (signal === "SIGTERM") send(members, signal);
-      while (members.length > 0) {
-        // Again and again: a process may start another while it is being killed.
-        if (signal === "SIGKILL") send(members, signal);
+      for (let empty = 0; ; ) {
+        const members = await this.members();
+        empty = members?.length === 0 ? empty + 1 : 0;
+        if (empty === 2) return;
+        for (const one of members ?? []) {
+          // SIGKILL again and again: a process may start another while it is being killed.
+          if (signal === "SIGKILL" || !told.has(keyOf(one))) send(one, signal);
+          told.add(keyOf(one));
+        }
         if (performance.now() >= until) break;
         await passed(LOOK_MS);
-        members = await this.members();
       }
-      if (members.length === 0) return;
     }
   }
 }
 
-function send(processes: readonly Process[], signal: NodeJS.Signals): void {
-  for (const { pid } of processes) {
-    try {
-      process.kill(pid, signal);
-    } catch (error) {
-      // It has ended, or runs as another user now.
-      const { code } = error as NodeJS.ErrnoException;
-      if (code !== "ESRCH" && code !== "EPERM") throw error;
-    }
+function send({ pid }: Process, signal: NodeJS.Signals): void {
+  try {
+    process.kill(pid, signal);
+  } catch (error) {
+    // It has ended, or runs as another user now.
+    if (!isErrno(error, ["ESRCH", "EPERM"])) throw error;
   }
 }
 
 const keyOf = ({ pid, started }: Process): string => `${pid} ${started}`;
+/** Where the system does not tell the session, a part of it. */
+const sessionOf = ({ session, group }: Process): number => session ?? group;
+
+/** Null while no descriptor is free: then nothing can be told about any process. */
+function orNull<T>(look: () => T): T | null {
+  try {
+    return look();
+  } catch (error) {
+    if (!isErrno(error, ["EMFILE", "ENFILE"])) throw error;
+    return null;
+  }
+}
+
+function isErrno(error: unknown, codes: readonly string[]): boolean {
+  return codes.includes((error as NodeJS.ErrnoException).code ?? "");
+}
+
+/** A file in `/proc`; null if the process has ended, or is another user's. */
+function procFile(path: string): string | null {
+  try {
+    return readFileSync(path, "latin1");
+  } catch (error) {
+    if (isErrno(error, ["ENOENT", "ESRCH", "EACCES", "EPERM"])) return null;
+    throw error;
+  }
+}
 
 function marked(mark: string): (pid: number) => boolean {
   if (process.platform !== "linux") return () => false;
-  return (pid) => {
-    try {
-      return readFileSync(`/proc/${pid}/environ`, "latin1").split("\0").includes(mark);
-    } catch {
-      // Another user's, or ended.
-      return false;
-    }
-  };
+  return (pid) => procFile(`/proc/${pid}/environ`)?.split("\0").includes(mark) === true;
 }
 
-async function processTable(): Promise<Process[]> {
-  if (process.platform === "linux")
-    return readdirSync("/proc").flatMap((name) => (/^\d+$/u.test(name) ? (procStat(Number(name)) ?? []) : []));
+function procTable(): Process[] {
+  return readdirSync("/proc").flatMap((name) => (/^\d+$/u.test(name) ? (procStat(Number(name)) ?? []) : []));
+}
+
+async function psTable(): Promise<Process[]> {
   const text = await output("ps", ["-A", "-o", "pid=,ppid=,pgid=,stat=,lstart="]);
   return text.split("\n").flatMap((line) => {
     const [, pid, parent, group, state, started] = /^(\d+)\s+(\d+)\s+(\d+)\s+(\S+)\s+(\S.*)$/u.exec(line.trim()) ?? [];
@@ -150,38 +193,32 @@ async function processTable(): Promise<Process[]> {
 /** When this process started; null if it does not run. */
 export async function startOf(pid: number): Promise<string | null> {
   if (process.platform === "win32") return null;
-  return (await processTable()).find((one) => one.pid === pid)?.started ?? null;
+  if (process.platform === "linux") return procStat(pid)?.started ?? null;
+  return (await psTable()).find((one) => one.pid === pid)?.started ?? null;
 }
 
-/** Those that its threads have started, and that have not lost it. */
+/** Those that its threads have started, and that have not lost it. None if this kernel does not tell. */
 function childrenOf(pid: number): number[] {
-  const reading = <T>(read: () => T[]): T[] => {
-    try {
-      return read();
-    } catch {
-      // It has ended, or this kernel does not tell.
-      return [];
-    }
-  };
-  return reading(() => readdirSync(`/proc/${pid}/task`)).flatMap((thread) =>
-    reading(() => readFileSync(`/proc/${pid}/task/${thread}/children`, "utf8").split(" "))
-      .filter((one) => one !== "")
-      .map(Number),
+  let threads: string[];
+  try {
+    threads = readdirSync(`/proc/${pid}/task`);
+  } catch (error) {
+    if (isErrno(error, ["ENOENT", "ESRCH"])) return [];
+    throw error;
+  }
+  return threads.flatMap((thread) =>
+    (procFile(`/proc/${pid}/task/${thread}/children`) ?? "").split(" ").filter(Boolean).map(Number),
   );
 }
 
 function procStat(pid: number): Process | null {
-  try {
-    const stat = readFileSync(`/proc/${pid}/stat`, "utf8");
-    // The process name, in parentheses, may contain anything.
-    const fields = stat.slice(stat.lastIndexOf(")") + 2).split(" ");
-    const [state, parent, group, session] = fields;
-    if (state === "Z" || state === "X") return null;
-    return { pid, parent: Number(parent), group: Number(group), session: Number(session), started: fields[19]! };
-  } catch {
-    // It has ended.
-    return null;
-  }
+  const stat = procFile(`/proc/${pid}/stat`);
+  if (stat === null) return null;
+  // The process name, in parentheses, may contain anything.
+  const fields = stat.slice(stat.lastIndexOf(")") + 2).split(" ");
+  const [state, parent, group, session] = fields;
+  if (state === "Z" || state === "X") return null;
+  return { pid, parent: Number(parent), group: Number(group), session: Number(session), started: fields[19]! };
 }
 
 function output(command: string, given: readonly string[]): Promise<string> {

@@ -26,7 +26,7 @@ async function found(isIt: (row: Row) => boolean): Promise<Row> {
 }
 
 const isRunning = (pid: number): boolean => table().some((row) => row.pid === pid && !row.state.startsWith("Z"));
-const pidsOf = async (family: ProcessFamily): Promise<number[]> => (await family.members()).map(({ pid }) => pid);
+const pidsOf = async (family: ProcessFamily): Promise<number[]> => (await family.members())!.map(({ pid }) => pid);
 
 /** As an agent is started: in a session of its own, with a mark. */
 function start(
@@ -88,5 +88,35 @@ test("a process with an empty environment, in a session of its own, is remembere
     expect(isRunning(left.pid)).toBe(false);
   } finally {
     vi.useRealTimers();
+  }
+});
+
+test("what does not heed SIGTERM is killed, and what it starts meanwhile too", async () => {
+  const time = seconds();
+  const program = `trap 'setsid sleep ${time} &' TERM; while :; do sleep ${time} & wait; done`;
+  const { child, family } = start("/bin/sh", ["-c", program]);
+  const isOne = ({ command }: Row): boolean => command === `sleep ${time}`;
+  await found(isOne);
+  await family.end(0);
+  expect(isRunning(child.pid!)).toBe(false);
+  expect(table().filter((row) => isOne(row) && !row.state.startsWith("Z"))).toEqual([]);
+});
+
+test("a session that another program began is not its own, also if one of its processes is in it", async () => {
+  const time = seconds();
+  const mark = randomUUID();
+  const env = { ...process.env, HOLDFAST_WRAPPED: mark };
+  // In the session of this test, as is the one that has nothing to do with it.
+  const child = spawn("sleep", [time], { stdio: "ignore", env });
+  const other = spawn("sleep", [time], { stdio: "ignore" });
+  const family = new ProcessFamily(-1, `HOLDFAST_WRAPPED=${mark}`);
+  try {
+    // Only looked at: what is wrongly found here would be ended.
+    for (let looks = 0; looks < 3; looks += 1)
+      if (process.platform === "linux") await expect.poll(() => pidsOf(family)).toEqual([child.pid]);
+      else expect(await pidsOf(family)).toEqual([]);
+  } finally {
+    await killed(child);
+    await killed(other);
   }
 });

@@ -127,7 +127,7 @@ export const nodeDisk: Disk = {
 
   bootId() {
     bootId ??= readBootId();
-    return bootId || null;
+    return bootId ?? null;
   },
 };
 
@@ -137,13 +137,14 @@ function isFolder(path: string): boolean {
 
 let bootId: string | undefined;
 
-/** Empty if there is none: macOS and Windows have no such file, and not every container has `/proc`. */
-function readBootId(): string {
+/** Undefined if it cannot be read: macOS and Windows have no such file, and not every container has `/proc`. */
+function readBootId(): string | undefined {
+  if (process.platform !== "linux") return undefined;
   try {
     return fs.readFileSync("/proc/sys/kernel/random/boot_id", "utf8").trim();
   } catch (error) {
     if (errnoOf(error) === undefined) throw error;
-    return "";
+    return undefined;
   }
 }
 

@@ -2,7 +2,9 @@ import { DatabaseSync } from "node:sqlite";
 import { setTimeout as sleep } from "node:timers/promises";
 import { pathToFileURL } from "node:url";
 import { hasSchema, makeDatabaseFile } from "../disk/database-file.ts";
+import { descriptorFailure } from "../disk/descriptors.ts";
 import type { Disk, DiskStat } from "../disk/disk.ts";
+import { diskFailure, isGeneral } from "../disk/failure.ts";
 import { sqliteCode } from "../disk/node-disk.ts";
 import { errnoOf, isHoldfastError } from "../errors.ts";
 import type { Answer, TextTables } from "../journal/texts.ts";
@@ -119,7 +121,7 @@ function stale(path: string, cause?: unknown): Error {
 
 /**
  * Retries for `patienceMs` while another process is writing, without blocking this one. Throws IndexFailure for
- * failures of the index; other errors pass through unchanged.
+ * failures of the index, STORE_IO while no descriptor is free; other errors pass through unchanged.
  */
 export async function patiently<T>(patienceMs: number, work: () => Answer<T>): Promise<T> {
   const until = performance.now() + patienceMs;
@@ -129,6 +131,10 @@ export async function patiently<T>(patienceMs: number, work: () => Answer<T>): P
     } catch (error) {
       if (isHoldfastError(error)) throw error;
       if (sqliteCode(error) === undefined && errnoOf(error) === undefined) throw error;
+      // Nothing is wrong with the index, and the next call can use it.
+      const momentary = isGeneral(error) ? error : descriptorFailure();
+      if (momentary !== null)
+        throw diskFailure(momentary, "use the search index", "search.sqlite", "The sessions are not affected.");
       const failure = new IndexFailure(error);
       if (failure.why !== "busy" || performance.now() >= until) throw failure;
     }
@@ -182,18 +188,7 @@ const WHY = new Map<number, IndexFailure["why"]>([
   [CANTOPEN, "place"],
   [AUTH, "place"],
 ]);
-const PLACE_ERRNOS = new Set([
-  "EACCES",
-  "EPERM",
-  "EROFS",
-  "ENOSPC",
-  "EDQUOT",
-  "EFBIG",
-  "ELOOP",
-  "ENOENT",
-  "ENOTDIR",
-  "EMFILE",
-]);
+const PLACE_ERRNOS = new Set(["EACCES", "EPERM", "EROFS", "ENOSPC", "EDQUOT", "EFBIG", "ELOOP", "ENOENT", "ENOTDIR"]);
 
 function reasonOf(error: unknown): IndexFailure["why"] {
   const code = sqliteCode(error);

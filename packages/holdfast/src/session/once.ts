@@ -106,7 +106,7 @@ export class KeyedCalls {
     const draft = [...around(outer)].find((one) => one.owner === this.#owner && one.streams) ?? this;
     const names = streams ? [key, draft] : [key];
     const before = names.flatMap((name) => this.#last.get(name) ?? []);
-    if (before.some((one) => isBehind(one, call)))
+    if (isBehind(before, outer))
       throw invalid(`the call with the key ${JSON.stringify(key)} is made inside itself, and would wait for itself`);
     for (const name of names) this.#last.set(name, call);
     try {
@@ -122,7 +122,7 @@ export class KeyedCalls {
   async over(key: string): Promise<void> {
     const last = this.#last.get(key);
     const asking = calls.getStore();
-    if (last && !(asking && isBehind(last, asking))) await waitFor([last], asking);
+    if (last && !isBehind([last], asking)) await waitFor([last], asking);
   }
 }
 
@@ -131,10 +131,15 @@ function* around(call: Call | undefined): Generator<Call> {
   for (let one = call; one; one = one.outer) yield one;
 }
 
-/** Does `one` end only after `call`? */
-function isBehind(one: Call, call: Call): boolean {
-  for (const outer of around(call)) if (outer === one) return true;
-  return [...one.waits].some((next) => isBehind(next, call));
+/** Does one of these end only after `call`? Each is looked at once: many can wait for the same. */
+function isBehind(these: readonly Call[], call: Call | undefined): boolean {
+  const ends = new Set(around(call));
+  const seen = new Set(ends.size > 0 ? these : []);
+  for (const one of seen) {
+    if (ends.has(one)) return true;
+    for (const next of one.waits) seen.add(next);
+  }
+  return false;
 }
 
 async function waitFor(before: readonly Call[], call: Call | undefined): Promise<void> {

@@ -1,4 +1,4 @@
-import { type Admission, asMessageError, unfit } from "../admit/admit.ts";
+import { type Admission, asMessageError } from "../admit/admit.ts";
 import { admitAttributes } from "../admit/attributes.ts";
 import { invalid, sessionClosed, turnEnded, turnOpen } from "../admit/refusals.ts";
 import { assertSize, MESSAGE_BYTES_MAX } from "../admit/size.ts";
@@ -156,7 +156,6 @@ export class LiveRecorder<M> implements surface.Recorder<M> {
   }
 
   async #append(unit: readonly SessionRecord[]): Promise<void> {
-    if (unit.length === 0) throw unfit("the list of messages is empty");
     try {
       await this.#parts.journal.append(unit as readonly NewRecord[]);
     } catch (error) {

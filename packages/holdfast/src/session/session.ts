@@ -262,8 +262,12 @@ export class LiveSession<M> extends LiveReading<M> implements surface.Session<M>
 
   async flush(): Promise<void> {
     this.#assertOpen();
-    const drafted = this.#turn?.flushDraft();
-    await Promise.all([drafted, this.#log.caughtUp().then(() => this.#log.journal.flush())]);
+    try {
+      await this.#turn?.flushDraft();
+    } finally {
+      await this.#log.caughtUp();
+      await this.#log.journal.flush();
+    }
   }
 
   flushSync(): void {

@@ -1,5 +1,6 @@
 import { reading } from "../admit/admit.ts";
 import { admitAttributes, type Cleaning } from "../admit/attributes.ts";
+import { invalid } from "../admit/refusals.ts";
 import { defined } from "../defined.ts";
 import { realPath } from "../disk/node-disk.ts";
 import { type HoldfastError, isHoldfastError } from "../errors.ts";
@@ -31,7 +32,11 @@ export async function openStoreWith(
   options: surface.StoreOptions = {},
 ): Promise<surface.Store> {
   const dialects = new KnownDialects(options.dialects ?? []);
-  const redactor = redactorOf(options.redact);
+  const { redact } = options;
+  // Anything else would be called for each text, fail, and so erase everything that is said.
+  if (redact !== undefined && redact !== "credentials" && typeof redact !== "function")
+    throw invalid('the option "redact" must be "credentials" or a function');
+  const redactor = redactorOf(redact);
   const { durability, app } = options;
   const journals = await open({
     summariser: sessionSummariser(dialects.find),

@@ -460,6 +460,9 @@ describe.each(["folder", "sqlite"] as const)("a second process with a %s store",
     expect(await seen()).toEqual({ ...cut, isHeld: false });
     const session = await store.resume(id);
     expect(await seen()).toEqual({ ...cut, isHeld: true });
+    // It writes, but not to that turn.
+    await session.note("seen", true);
+    expect(await seen()).toEqual({ ...cut, isHeld: true });
     const turn = await session.resumeTurn();
     expect(await seen()).toEqual({ status: "running", running: 1, how: null, isHeld: true });
     await turn.end();

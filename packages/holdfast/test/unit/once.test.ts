@@ -107,6 +107,18 @@ test("keys survive an epoch; a call that records nothing has its key recorded; o
     await expect(again.once(key, "", () => expect.unreachable())).rejects.toMatchObject({ code: "RECORD_INVALID" });
 });
 
+test("hundreds of calls that stream, with keys that repeat, cost what as many others do", async () => {
+  await using store = await openStore("memory:");
+  await using session = await store.create<unknown>({ dialect: "anthropic" });
+  // Each waits for the one before it and for the last with its key: the ways through them double with every other call.
+  const calls = Array.from({ length: 300 }, (_, index) =>
+    session.once(`k${index % 2}`, "", () => session.note("n", index), { streams: true }),
+  );
+  // A call inside another looks at what waits for what.
+  await session.once("outer", "", () => session.once("k0", "", () => expect.unreachable()));
+  expect((await Promise.all(calls)).filter(({ repeated }) => !repeated)).toHaveLength(2);
+});
+
 test("of calls with one key at the same time, one is made", async () => {
   await using store = await openStore("memory:");
   await using session = await store.create<unknown>({ dialect: "anthropic" });

@@ -232,3 +232,77 @@ test("after its journal has failed, close ends no turn, and gives the session ba
   expect(await kinds(store, recorder.id)).not.toContain("turn.ended");
   await (await store.record<AcpMessage>(recorder.id)).close();
 });
+
+test("what is not valid is refused, and after close everything is", async () => {
+  await using store = await openStore("memory:");
+  const recorder = await store.record<AcpMessage>({ dialect: "acp" });
+  await expect(recorder.note(7 as never, 1)).rejects.toMatchObject({ code: "RECORD_INVALID" });
+  await expect(recorder.note("n", undefined as never)).rejects.toMatchObject({ code: "RECORD_INVALID" });
+  await recorder.startTurn(prompt("one"));
+  await expect(recorder.append([])).rejects.toMatchObject({ code: "MESSAGE_UNFIT" });
+  const before = await kinds(store, recorder.id);
+  expect(before).toEqual(["session", "opened", "turn.started", "message"]);
+  await recorder.close();
+  const after = await kinds(store, recorder.id);
+  const calls = [
+    () => recorder.startTurn(prompt("two")),
+    () => recorder.append(chunk("a")),
+    () => recorder.endTurn({ outcome: "completed" }),
+    () => recorder.note("n", 1),
+    () => recorder.setLabels({ a: "1" }),
+  ];
+  for (const one of calls) await expect(one()).rejects.toMatchObject({ code: "SESSION_CLOSED" });
+  expect(await kinds(store, recorder.id)).toEqual(after);
+});
+
+test("what the store refused was not done: a prompt, a note, the end of a turn", async () => {
+  using here = place();
+  const disk = new FailingDisk("write");
+  await using store = await openStoreWith((options) => openFolderStore(here.path, { ...options, disk: disk.disk }));
+  await using recorder = await store.record<AcpMessage>({ dialect: "acp" });
+  await recorder.note("first", 1);
+  const full = { code: "STORE_FULL" };
+  disk.countdown = 1;
+  await expect(recorder.startTurn(prompt("refused"))).rejects.toMatchObject(full);
+  expect(recorder).toMatchObject({ turn: null, turns: 0 });
+  await recorder.startTurn(prompt("one"));
+  disk.countdown = 1;
+  await expect(recorder.note("refused", 1)).rejects.toMatchObject(full);
+  disk.countdown = 1;
+  await expect(recorder.endTurn({ outcome: "completed" })).rejects.toMatchObject(full);
+  expect(recorder.turn).toBe(1);
+  await recorder.endTurn({ outcome: "completed" });
+  expect((await recorder.read()).attributes.notes).toEqual({ first: 1 });
+});
+
+test("messages of one call are one step, and its first gives it the name; a redacted one says so", async () => {
+  await using store = await openStore("memory:", { redact: "credentials" });
+  await using recorder = await store.record<AcpMessage>({ dialect: "acp" });
+  await recorder.startTurn(prompt("one"));
+  await recorder.append([chunk("a"), chunk("ghp_0123456789abcdefghijklmnopqrstuvwxyz")]);
+  const records = await Array.fromAsync(store.history(recorder.id));
+  const [asked, first, second] = records.filter(({ kind }) => kind === "message");
+  expect(records.find(({ kind }) => kind === "turn.started")).toMatchObject({ prompt: asked!["id"] });
+  expect(first).toMatchObject({ step: first!["id"] });
+  expect(second).toMatchObject({ step: first!["id"], id: `${String(first!["id"])}.1` });
+  expect([asked, first, second].map((record) => "redacted" in record!)).toEqual([false, false, true]);
+});
+
+test("the next prompt closes calls that were left open, in their turn, and nothing else", async () => {
+  await using store = await openStore("memory:");
+  const first = await store.record<AcpMessage>({ dialect: "acp" });
+  for (const text of ["one", "two"]) {
+    await first.startTurn(prompt(text));
+    if (text === "one") await first.endTurn({ outcome: "completed" });
+  }
+  await first.append(call("c"));
+  await first.close();
+  const second = await store.record<AcpMessage>(first.id);
+  await second.startTurn(prompt("three"));
+  await second.close();
+  const third = await store.record<AcpMessage>(first.id);
+  await third.startTurn(prompt("four"));
+  await third.close();
+  const repairs = (await Array.fromAsync(store.history(first.id))).filter(({ kind }) => kind === "repair");
+  expect(repairs).toMatchObject([{ turn: 2, entries: [{ synthetic: expect.any(String) }] }]);
+});

@@ -1,4 +1,5 @@
 import fc from "fast-check";
+import { openStore } from "holdfast";
 import { describe, expect, test } from "vitest";
 import { allShapes, SCHEMES } from "../../src/redact/credential-shapes.ts";
 import { credentials } from "../../src/redact/find-credentials.ts";
@@ -133,4 +134,9 @@ describe("redactorOf", () => {
     ];
     for (const own of broken) expect(redactorOf(own)?.("secret")).toBe(REDACTOR_FAILED);
   });
+});
+
+test("a redactor that is none is refused when the store is opened: it would erase everything that is said", async () => {
+  for (const redact of [true, false, null, "all"])
+    await expect(openStore("memory:", { redact: redact as never })).rejects.toMatchObject({ code: "RECORD_INVALID" });
 });

@@ -287,3 +287,47 @@ test("P8: a piece that is too large for a record: the signal and every flush say
   turn.request().draft.push({ text: "again" });
   await session.flush();
 });
+
+test("P8: a flush during a commit that is refused writes the words that the commit would have replaced", async () => {
+  const here = place();
+  opened.push(here);
+  const disk = new FailingDisk("write");
+  await using store = await openStoreWith((options) => openFolderStore(here.path, { ...options, disk: disk.disk }));
+  await using session = await store.create<M>({ dialect: "anthropic", draftMs: 60_000 });
+  const turn = await session.startTurn(user("x"));
+  const { draft } = turn.request();
+  draft.push({ text: "words" });
+  disk.countdown = 1;
+  const commit = draft.commit(says("words and more"));
+  const flushed = session.flush();
+  await expect(commit).rejects.toMatchObject({ code: "STORE_FULL" });
+  await flushed;
+  expect(await found(here.path, session.id)).toMatchObject({ draft: { text: "words", gap: false } });
+  // A commit that succeeds leaves nothing to write.
+  draft.push({ text: " again" });
+  const again = draft.commit(says("words and more"));
+  await session.flush();
+  await again;
+  expect(await found(here.path, session.id)).toMatchObject({ draft: null });
+});
+
+test("P8: words whose commit was refused are written by themselves, and none are after a commit", async () => {
+  const here = place();
+  opened.push(here);
+  const disk = new FailingDisk("write");
+  await using store = await openStoreWith((options) => openFolderStore(here.path, { ...options, disk: disk.disk }));
+  await using session = await store.create<M>({ dialect: "anthropic", draftMs: 1 });
+  const turn = await session.startTurn(user("x"));
+  const { draft } = turn.request();
+  draft.push({ text: "some" });
+  await expect.poll(() => found(here.path, session.id)).toMatchObject({ draft: { text: "some" } });
+  draft.push({ text: " words" });
+  disk.countdown = 1;
+  await expect(draft.commit(says("words and more"))).rejects.toMatchObject({ code: "STORE_FULL" });
+  await expect.poll(() => found(here.path, session.id)).toMatchObject({ draft: { text: "some words" } });
+  await draft.commit(says("words and more"));
+  draft.push({ text: " too late" });
+  await session.flush();
+  const records = await Array.fromAsync(store.history(session.id));
+  expect(records.at(-1)).toMatchObject({ kind: "message" });
+});

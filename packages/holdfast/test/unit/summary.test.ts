@@ -260,6 +260,8 @@ describe("epochs", () => {
     });
     for (const more of [
       [by("close")],
+      [by("server")],
+      [by("recorder")],
       [opened],
       [ended(1, "completed")],
       [ended(1, "failed"), ...turn(2, "again")],

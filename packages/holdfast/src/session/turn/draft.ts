@@ -41,6 +41,8 @@ export class LiveDraft<M> implements Draft<M> {
   #lost: unknown = null;
   /** Messages being written that will replace the draft: nothing is written until it is known whether they succeed. */
   #successors = 0;
+  /** Until that is known of the last of them. */
+  #released: PromiseWithResolvers<void> | null = null;
 
   constructor(id: string, context: DraftContext<M>) {
     this.id = id;
@@ -95,8 +97,8 @@ export class LiveDraft<M> implements Draft<M> {
    * pushed so far is written; otherwise the error.
    */
   async flush(): Promise<unknown> {
-    // A message that is being written takes the place of it all.
-    if (this.#successors > 0) return null;
+    // A message that is being written takes the place of it all, unless it is refused.
+    while (this.#released) await this.#released.promise;
     const piece = this.#take();
     if (piece) this.#written = this.#write(piece, this.#written);
     return (await this.#written) ?? this.#lost;
@@ -139,6 +141,7 @@ export class LiveDraft<M> implements Draft<M> {
   /** A message that replaces the draft is being written. */
   hold(): void {
     this.#successors += 1;
+    this.#released ??= Promise.withResolvers();
     this.#clearTimer();
   }
 
@@ -149,6 +152,9 @@ export class LiveDraft<M> implements Draft<M> {
     if (by === "another") this.stop();
     if (this.isOpen) this.#schedule();
     else this.#drop();
+    if (this.#successors > 0) return;
+    this.#released?.resolve();
+    this.#released = null;
   }
 
   #take(): (DraftPiece & { readonly parts: DraftPart[] }) | null {

@@ -49,7 +49,7 @@ export class Listing {
   #hasLooked = false;
   /** The rows of the last list in order, while nothing has changed. */
   #order: { readonly of: Map<string, Row>; readonly rows: readonly Row[] } | null = null;
-  #bootId: string | null | undefined;
+  #bootId: string | null = null;
   /** The last check holds, but more sessions are unsettled than are worth a look of their own. */
   #isHopeless = false;
 
@@ -197,8 +197,9 @@ export class Listing {
 
   /** Null where no folder can tell that something in it has changed: on a network, or if boots have no name. */
   #currentBootId(): string | null {
-    if (this.#bootId === undefined)
-      this.#bootId = this.#catalogue && this.#disk.networkKind(this.#sessions) === null ? this.#disk.bootId() : null;
+    // Not kept if it could not be read: that may have been for a moment, without a free descriptor.
+    if (this.#bootId === null && this.#catalogue && this.#disk.networkKind(this.#sessions) === null)
+      this.#bootId = this.#disk.bootId();
     return this.#bootId;
   }
 
