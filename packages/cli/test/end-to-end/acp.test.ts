@@ -55,7 +55,7 @@ test("killed in mid-tool: the call is shown as failed with an unknown outcome, a
   const replayed = shownIn(second.updates, sessionId);
   expect(replayed[0]).toBe(`user: run sleep ${mark}`);
   expect(replayed.find((line) => line.startsWith("shell"))).toMatch(/failed: Interrupted, outcome unknown/);
-  expect(replayed.at(-1)).toMatch(/The last turn was interrupted[\s\S]*\/finish/);
+  expect(replayed.at(-1)).toMatch(/The last turn: interrupted: its process died[\s\S]*\/finish/);
   const { stopReason } = await second.agent.request(session.prompt, { sessionId, prompt: said("/finish") });
   expect(stopReason).toBe("end_turn");
   expect(await second.leave()).toBe(0);

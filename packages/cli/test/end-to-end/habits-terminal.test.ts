@@ -51,7 +51,7 @@ test("a prompt starts a new session, also where the last one was interrupted", a
     .poll(async () => (await store.list()).sessions, { timeout: 60_000 })
     .toMatchObject([
       { title: "think about rivers", turns: 1, status: "idle" },
-      { id, turns: 1, status: "interrupted" },
+      { id, turns: 1, status: "stopped" },
     ]);
   await terminal.keys("C-d");
   await terminal.ended();

@@ -30,7 +30,7 @@ describe("ls", () => {
       [waiting.id, "waiting"],
       [running.id, "running"],
       [queued, "queued"],
-      [cut, "interrupted"],
+      [cut, "stopped"],
       [idle, "idle"],
     ]);
     const text = (await home.run(["ls"])).stdout;
@@ -131,7 +131,7 @@ describe("reading", () => {
     expect(stdout).toContain("* shell: ls -la  done\n  line 0\n");
     expect(stdout).toContain("… 18 more lines (--full)");
     expect(stdout).toContain("**done**\n");
-    expect(stdout).toContain("1 prompt is queued.");
+    expect(stdout).toContain("Idle, a prompt is queued.");
     const full = (await home.run(["show", id!, "--full"])).stdout;
     expect(full).toContain("  line 29\n");
     expect(full).toContain(`session ${id}\n`);
@@ -150,7 +150,7 @@ describe("reading", () => {
     using home = temporaryHome();
     const [id] = await speakIn(home.store, { prompt: "work", cut: true });
     const { stdout } = await home.run(["show", "latest"]);
-    expect(stdout).toContain("Turn 1 was stopped by user.");
+    expect(stdout).toContain("Turn 1: stopped by user.");
     expect(stdout).toContain(`holdfast run --resume ${id!.slice(-8)} --finish`);
   });
 
@@ -235,7 +235,7 @@ describe("changing", () => {
     expect(json((await home.run(["ls", "--json"])).stdout)[0]).toMatchObject({
       id,
       title: "Another title",
-      status: "interrupted",
+      status: "stopped",
     });
     expect(await home.run(["rename", id!, " "])).toMatchObject({ code: 2 });
   });

@@ -55,8 +55,8 @@ export const turnHandlers: Handlers<
     });
   },
   getPermissions: async ({ params: { id } }, { hosting }) => {
-    // Opening the session asks the questions again.
-    if (!hosting.feed(id) && hosting.host.account(await hosting.host.sessions.read(id)).can.answer !== true)
+    // Opening an unfinished session asks its questions again, and those of its sub-agents.
+    if (!hosting.feed(id) && hosting.host.account(await hosting.host.sessions.read(id)).can.finish !== true)
       return { status: 200, body: { asks: [] } };
     return hosting.use(id, (chat) => ({ status: 200, body: { asks: chat.state.asks } }));
   },

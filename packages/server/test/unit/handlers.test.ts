@@ -126,9 +126,9 @@ test("of a session that is not open here, nothing is stopped, and the queue and 
   expect(await call("stopTurn")).toEqual({ status: 204 });
   expect(await call("getQueue")).toEqual({ status: 200, body: { queue: ["q"] } });
   expect(await call("getPermissions")).toEqual({ status: 200, body: { asks: [] } });
-  expect(await call("getPermissions", { answer: { no: "held-by" } })).toEqual({ status: 200, body: { asks: [] } });
+  expect(await call("getPermissions", { finish: { no: "held-by" } })).toEqual({ status: 200, body: { asks: [] } });
   expect(used).toEqual([]);
-  expect(await call("getPermissions", { answer: true })).toEqual({ status: 200, body: { asks: ["a"] } });
+  expect(await call("getPermissions", { finish: true })).toEqual({ status: 200, body: { asks: ["a"] } });
   const open = { hosting: { feed: () => ({ chat: { state: { queue: ["here"] } } }) } };
   expect(await turnHandlers.getQueue({ params } as never, open as never)).toEqual({
     status: 200,
