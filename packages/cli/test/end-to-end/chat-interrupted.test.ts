@@ -21,7 +21,7 @@ describe.concurrent("chat after an unclean death", () => {
     }
     await using terminal = await chat(context, home, ["--continue", ...allow]);
     await terminal.until(
-      "The last process was killed in mid-turn, ",
+      "The last turn: interrupted: its process died (",
       /you asked: 1\. write a\.txt: one 2\. run sleep 300/,
       /• shell sleep 300 {2}still running as process \d+/,
       "queued: think about rivers",
@@ -122,7 +122,7 @@ describe.concurrent("chat after an unclean death", () => {
     await terminal.say("/clear");
     await terminal.until("A turn is running: stop it first.");
     await terminal.keys("Escape");
-    await terminal.until("The last turn is waiting for approval");
+    await terminal.until("The last turn: waiting for approval");
     await terminal.say("think about rivers");
     await terminal.until("queued: think about rivers");
     await terminal.until(/The last turn is waiting for your approval/);

@@ -21,7 +21,7 @@ export async function chat(
   options: Partial<TerminalOptions> = {},
 ): Promise<Terminal> {
   const terminal = await inTerminal(context, home, ["chat", ...args], options);
-  await terminal.until(/^(idle|! interrupted|\? waiting)\b/m);
+  await terminal.until(/^(idle|! interrupted|! stopped|! failed|\? waiting)\b/m);
   return terminal;
 }
 
@@ -32,7 +32,7 @@ export async function answered(terminal: Terminal, said: string): Promise<string
 
 /** Waits until the turn was stopped. What the model did not finish is said in the same word as in a list. */
 export async function stopped(terminal: Terminal): Promise<string> {
-  return await terminal.untilAll("stopped by user", /^! interrupted\b/m);
+  return await terminal.untilAll("stopped by user", /^! stopped\b/m);
 }
 
 /** Waits until the question that stands on the screen takes an answer. */

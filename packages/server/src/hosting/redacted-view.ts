@@ -1,4 +1,4 @@
-import { credentials, HeldBack, type JournalRecord } from "holdfast";
+import { type Account, credentials, HeldBack, type JournalRecord } from "holdfast";
 import type { Chat, ChatEvent, ChatState, LiveAnswer, PermissionAsk } from "../contract/host.ts";
 import type { Item } from "../contract/item.ts";
 import type { ServedHost } from "../contract/served-host.ts";
@@ -70,6 +70,7 @@ function redactHost(host: ServedHost, cleanItem: (item: Item) => Item): ServedHo
     sessions,
     items: (reading) => host.items(reading).map(cleanItem),
     queue: (reading) => host.redact(host.queue(reading)),
+    account: (reading) => redactAccount(host, host.account(reading)),
     interruption: (reading) => redactInterruption(host, host.interruption(reading)),
   };
 }
@@ -118,7 +119,15 @@ function redactItem(host: ServedHost, item: Item): Item {
 }
 
 function redactInterruption(host: ServedHost, found: ChatState["interruption"]): ChatState["interruption"] {
-  return found && { ...host.redact(found), prompt: redactCut(found.prompt), text: redactCut(found.text) };
+  if (!found) return null;
+  const { prompt, text, words } = found;
+  return { ...host.redact(found), prompt: redactCut(prompt), text: redactCut(text), words: redactCut(words) };
+}
+
+/** An error in words is cut. */
+function redactAccount(host: ServedHost, account: Account): Account {
+  const clean = host.redact(account);
+  return { ...clean, words: { ...clean.words, status: redactCut(account.words.status) } };
 }
 
 /** The shown form of a call has marks in place of line ends, which hide a credential of several lines. */
@@ -141,7 +150,7 @@ function redactChat(host: ServedHost, chat: Chat, cleanItem: (item: Item) => Ite
     growing.set(key, known);
     return known;
   };
-  const clean = ({ items, live, outputs, asks, title, interruption, ...rest }: ChatState): ChatState => {
+  const clean = ({ items, live, outputs, asks, title, account, interruption, ...rest }: ChatState): ChatState => {
     const list = lists.get(items) ?? items.map(cleanItem);
     lists.set(items, list);
     const cleanLive: LiveAnswer | null = live && {
@@ -159,6 +168,7 @@ function redactChat(host: ServedHost, chat: Chat, cleanItem: (item: Item) => Ite
       outputs: Object.fromEntries(shown),
       asks: asks.map((ask) => redactAsk(host, ask)),
       title: redactCut(title),
+      account: redactAccount(host, account),
       interruption: redactInterruption(host, interruption),
     };
   };

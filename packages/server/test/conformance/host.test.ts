@@ -430,11 +430,15 @@ describe.each([
     await chat.prompt(STORY);
     await stage.restart();
     const again = await stage.client();
-    expect(await again.unfinished(stage.work)).toMatchObject({ id: chat.id, title: "one", status: "interrupted" });
+    expect(await again.unfinished(stage.work)).toMatchObject({
+      id: chat.id,
+      title: "one",
+      account: { state: "interrupted" },
+    });
     expect((await again.list({ labels: { team: "a=b" } })).sessions).toMatchObject([{ id: chat.id }]);
     expect((await again.list({ labels: { team: "a" } })).sessions).toEqual([]);
     const latest = await again.latest(stage.work);
-    expect(latest).toMatchObject({ id: chat.id, state: { status: "interrupted", unfinished: "interrupted" } });
+    expect(latest).toMatchObject({ id: chat.id, state: { status: "interrupted", account: { state: "interrupted" } } });
     latest!.leave();
     await latest!.rename("two");
     expect(latest!.state).toMatchObject({ title: "two", interruption: null, status: "idle" });

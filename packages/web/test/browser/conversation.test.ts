@@ -168,7 +168,7 @@ async function interrupted(title: string): Promise<{ id: string; page: Awaited<R
 test("the server is killed in mid-sentence: the page says what was being said, and Finish finishes", async () => {
   const { page } = await interrupted("Finish");
   const card = () => page.locator(".interrupted").innerText();
-  await expect.poll(card).toContain("Turn 1 was interrupted: its process died.");
+  await expect.poll(card).toContain("Turn 1: interrupted: its process died");
   await expect.poll(card).toContain("The model was saying:");
   await page.getByRole("button", { name: "Finish the turn" }).click();
   await status(page, "Running").waitFor();
