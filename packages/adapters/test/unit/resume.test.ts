@@ -68,7 +68,7 @@ test("what was cut off before is resumed: what is safe runs, of the rest the mod
   expect(contexts).toEqual([{ user: "me" }]);
   const model = scripted([text("Done.")]);
   expect(await agent.finish(streamText(agent.wrap({ model, tools })))).toEqual({ kind: "completed" });
-  expect(JSON.stringify(model.prompts[0])).toMatch(/"value":1.*was running when close stopped it/i);
+  expect(JSON.stringify(model.prompts[0])).toMatch(/"value":1.*was running when the program was closed/i);
   await expect(agent.resume(tools)).rejects.toMatchObject({ code: "NOTHING_TO_RESUME" });
 });
 

@@ -80,6 +80,12 @@ describe("the account of a session whose process was killed", () => {
       "look: waiting for approval, has not run",
       "look: never started, safe to run",
     ]);
+    expect(await words("denied")).toEqual([
+      "interrupted: its process died",
+      "It had been resumed once.",
+      "look: denied, has not run",
+      "look: never started, safe to run",
+    ]);
     expect(await words("closed in mid-turn")).toEqual([
       "interrupted: its program was closed",
       "look: started, outcome unknown",
@@ -159,6 +165,14 @@ describe("what happens to an open call", () => {
     ],
     ["awaiting, nobody asks", call("awaiting"), { runs: true }, "tell-model"],
     ["awaiting", call("awaiting"), { asks: true }, "wait"],
+    ["awaiting, denied", call("awaiting", { approved: false }), { asks: true }, "tell-model"],
+    ["awaiting, waits for outside", call("awaiting"), { facts: { a: { waits: true } } }, "wait"],
+    [
+      "started, safe, more is known of it",
+      call("outcome-unknown", { replay: "safe" }),
+      { runs: true, facts: { a: { report: "It printed: x" } } },
+      "tell-model",
+    ],
     ["by the provider", call("provider"), { runs: true, asks: true, facts: { a: { outcome } } }, "leave"],
     ["facts of another call", call("outcome-unknown"), { runs: true, facts: { b: { outcome } } }, "tell-model"],
   ];
@@ -171,13 +185,14 @@ describe("what happens to an open call", () => {
     await using store = await openStore(other.path, { recordsToolStarts: true });
     let session = await store.create({ dialect: "anthropic" });
     const turn = await session.startTurn({ role: "user", content: "go" });
-    const uses = ["a", "b", "c"].map((id) => ({ type: "tool_use" as const, id, name: "look", input: {} }));
+    const uses = ["a", "b", "c", "d"].map((id) => ({ type: "tool_use" as const, id, name: "look", input: {} }));
     await turn.append({ role: "assistant", content: uses });
     await turn.toolStarted("b");
     await turn.toolStarted("c");
+    await turn.toolStarted("d");
     await session.close();
     session = await store.resume(session.id);
-    const facts = { b: { outcome } };
+    const facts = { b: { outcome }, d: { report: "It printed: x" } };
     const resumed = await session.resumeTurn({ calls: { runs: true, facts } });
     expect(resumed.open.map(({ id }) => id)).toEqual(["a"]);
     await resumed.tool("a", () => "seen too");
@@ -185,6 +200,7 @@ describe("what happens to an open call", () => {
     expect(told).toContain('"seen"');
     expect(told).toContain("seen too");
     expect(told).toContain("Was running when the program was closed");
+    expect(told).toContain("It printed: x");
     await session.close();
   });
 });
