@@ -20,11 +20,8 @@ export interface OpenCall {
   readonly process?: ToolProcess;
   /** A person's decision about it; absent if nobody has decided. */
   readonly approved?: boolean;
-  readonly state: (typeof OPEN_CALL_STATES)[number];
+  readonly state: "never-started" | "outcome-unknown" | "unrecorded" | "awaiting" | "provider";
 }
-
-/** How far a call without a result got, as the journal has it. */
-export const OPEN_CALL_STATES = ["never-started", "outcome-unknown", "unrecorded", "awaiting", "provider"] as const;
 
 export interface Interruption<M> {
   readonly turn: number;

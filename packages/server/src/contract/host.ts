@@ -1,4 +1,4 @@
-import type { Interruption, ListQuery, Summary, Usage } from "holdfast";
+import type { Interruption, ListQuery, OpenCall, Summary, Usage } from "holdfast";
 import type { Item } from "./item.ts";
 
 /**
@@ -262,7 +262,7 @@ export interface InterruptedCall {
   readonly call: string;
   readonly name: string;
   readonly input: unknown;
-  readonly state: "never-started" | "outcome-unknown" | "unrecorded" | "awaiting" | "provider";
+  readonly state: OpenCall["state"];
   /** Its process outlived the agent (R7b) and is still running, or has ended and its outcome was found. */
   readonly process?: { readonly pid: number; readonly running: boolean; readonly exitCode?: number };
 }

@@ -74,11 +74,14 @@ export const queued = z
   .object({ id: z.string(), text: z.string(), images: z.array(image).optional() })
   .meta({ id: "Queued" });
 
+/** Those of `OpenCall` in the library, which clients do not load. */
+export const openCallState = z.enum(["never-started", "outcome-unknown", "unrecorded", "awaiting", "provider"]);
+
 const interruptedCall = z.object({
   call: z.string(),
   name: z.string(),
   input: z.unknown(),
-  state: z.enum(["never-started", "outcome-unknown", "unrecorded", "awaiting", "provider"]),
+  state: openCallState,
   process: z.object({ pid: z.int(), running: z.boolean(), exitCode: z.int().optional() }).optional(),
 });
 
