@@ -1,7 +1,16 @@
 import type { Summary } from "holdfast";
 
 /** The status of a session as people see it. */
-export const STATUSES = ["running", "interrupted", "stopped", "failed", "waiting", "queued", "idle", "unreadable"] as const;
+export const STATUSES = [
+  "running",
+  "interrupted",
+  "stopped",
+  "failed",
+  "waiting",
+  "queued",
+  "idle",
+  "unreadable",
+] as const;
 export type ShownStatus = (typeof STATUSES)[number];
 
 /** An idle session with queued prompts is `queued`: someone has to resume it. */
