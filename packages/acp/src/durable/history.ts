@@ -19,7 +19,7 @@ export interface InterruptedCall {
   readonly toolCallId: string;
   readonly title: string;
   readonly rawInput?: unknown;
-  /** `awaiting`: permission was requested and not given: it did not run. `outcome-unknown`: it may have taken effect. */
+  /** `awaiting`: permission was not given, so it did not run. `outcome-unknown`: it may have taken effect. */
   readonly state: CallState;
   /** The parameters of the last request for permission, without the session's id. Ask again before you run the call. */
   readonly permission?: { readonly toolCall: unknown; readonly options: readonly unknown[] };
