@@ -32,6 +32,8 @@ const STATUS: Record<SessionState, ChatState["status"]> = {
   ...{ interrupted: "interrupted", stopped: "interrupted", failed: "interrupted" },
 };
 
+const REASON: Partial<Record<SessionState, string>> = { stopped: "stopped", failed: "failed" };
+
 test.each(lives().map(({ name }) => name))("%s: resume and durableChat decide as the account says", async (name) => {
   const { id, expected } = journals.find((one) => one.name === name)!;
   const { state, answered = false, queued = 0 } = expected;
@@ -48,7 +50,9 @@ test.each(lives().map(({ name }) => name))("%s: resume and durableChat decide as
   if (state !== "idle") expect(reading.calls.map((call) => [call.id, decideCall(call, policy)])).toEqual(decisions);
   const isDone = answered || (state === "idle" && queued === 0);
   const shown = isDone ? "ready" : isWaiting ? "waiting" : queued > 0 ? "interrupted" : STATUS[state];
-  expect(stateOf(reading, { tools }).status).toBe(shown);
+  const page = stateOf(reading, { tools });
+  expect(page.status).toBe(shown);
+  expect(page.interrupted?.reason ?? null).toBe(isDone || state === "waiting" ? null : (REASON[state] ?? "killed"));
 
   await using session = await store.resume<ModelMessage>(id);
   const agent = durable(session);
