@@ -99,7 +99,7 @@ async function turn(sessionId: string, memory: Memory, words: string, client: Ag
     if (!interrupted) await say("Nothing was interrupted.");
     for (const { title, rawInput, state } of interrupted?.calls ?? []) {
       // It did not run, so it is asked again. What may have run is not repeated.
-      if (state === "not-approved") return write(crypto.randomUUID(), (rawInput as { line: string }).line);
+      if (state === "awaiting") return write(crypto.randomUUID(), (rawInput as { line: string }).line);
       await say(`${title} may have run. Look before you repeat it.`);
     }
     return "end_turn";

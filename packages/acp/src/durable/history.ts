@@ -1,5 +1,5 @@
 import type { SessionUpdate } from "@agentclientprotocol/sdk";
-import { type AcpMessage, dialects, type Entry, type Interruption } from "holdfast";
+import { type AcpMessage, type CallState, dialects, type Entry, type Interruption } from "holdfast";
 import { mergeChunks } from "../record/merge-chunks.ts";
 import { objectOf, type Params, stringOf } from "../record/message.ts";
 
@@ -19,11 +19,8 @@ export interface InterruptedCall {
   readonly toolCallId: string;
   readonly title: string;
   readonly rawInput?: unknown;
-  /**
-   * `not-approved`: permission was requested and not given, so it did not run. `outcome-unknown`: it may have taken
-   * effect.
-   */
-  readonly state: "not-approved" | "outcome-unknown";
+  /** `awaiting`: permission was not given, so it did not run. `outcome-unknown`: it may have taken effect. */
+  readonly state: CallState;
   /** The parameters of the last request for permission, without the session's id. Ask again before you run the call. */
   readonly permission?: { readonly toolCall: unknown; readonly options: readonly unknown[] };
 }
@@ -117,7 +114,7 @@ function callIn(
     toolCallId,
     title: stringOf(said["title"]) ?? before?.title ?? toolCallId,
     ...(rawInput === undefined ? {} : { rawInput }),
-    state: unapproved.has(toolCallId) ? "not-approved" : "outcome-unknown",
+    state: unapproved.has(toolCallId) ? "awaiting" : "outcome-unknown",
     ...(permission === undefined ? {} : { permission }),
   };
   return { toolCallId, isEnd: said["status"] === "completed" || said["status"] === "failed", call };

@@ -164,14 +164,14 @@ test("resume restores without a replay; list, close and delete need nothing of t
 });
 
 test.each([
-  ["waits for permission", null, "not-approved", "failed: Interrupted while it waited for permission. It did not run."],
+  ["waits for permission", null, "awaiting", "failed: Interrupted while it waited for permission. It did not run."],
   [
     "was approved and runs",
     "yes",
     "outcome-unknown",
     "failed: Interrupted, outcome unknown. It may have taken effect.",
   ],
-  ["was refused", "no", "not-approved", "failed: Interrupted while it waited for permission. It did not run."],
+  ["was refused", "no", "awaiting", "failed: Interrupted while it waited for permission. It did not run."],
 ] as const)("cut off while a call that only its permission announced %s", async (_, choice, state, words) => {
   using here = folder();
   const store = await openStore(here.path, { durability: "process" });

@@ -246,7 +246,7 @@ test("an interrupted turn names its prompt and the calls that have not ended", (
       {
         toolCallId: "d",
         title: "d",
-        state: "not-approved",
+        state: "awaiting",
         permission: { toolCall: { toolCallId: "d" }, options: [] },
       },
       { toolCallId: "e", title: "e", state: unknown },

@@ -1,5 +1,13 @@
 import type { ModelMessage, ToolSet } from "ai";
-import type { Interruption, OpenCall, Reading, Session, Turn } from "holdfast";
+import {
+  type CallPolicy,
+  decideCall,
+  type Interruption,
+  type OpenCall,
+  type Reading,
+  type Session,
+  type Turn,
+} from "holdfast";
 import { isClientTool } from "./content.ts";
 import type { ApprovalAnswer, ResumeSettings } from "./surface.ts";
 
@@ -18,54 +26,47 @@ export async function resumeTurn(
     await session.endTurn();
     return null;
   }
-  const requests = interruption ? openRequests(session, interruption) : new Map<string, boolean>();
-  const isWaiting = requests.size > 0 || (interruption !== null && awaitsResult(interruption, tools));
+  const requests = interruption ? openRequests(session, interruption) : new Map<string, OpenCall>();
+  const open = interruption?.calls ?? [];
+  const policy = policyFor(open.filter((call) => awaitsResult(call, session, tools)));
+  const isWaiting = requests.size > 0 || open.some((call) => decideCall(call, policy) === "wait");
   if (approvals === undefined && calls === undefined && isWaiting) return null;
   const answers = approvals === undefined ? null : answersTo(requests, approvals);
-  const turn = await session.resumeTurn({ calls: calls ?? keepOrClose, ...(draft ? { draft } : {}) });
+  const turn = await session.resumeTurn({ calls: calls ?? policy, ...(draft ? { draft } : {}) });
   if (answers) await turn.append(answers);
   return turn;
 }
 
 /** Whether the application, or its browser, is yet to give the result of a call. */
-function awaitsResult({ calls, how }: Interruption<ModelMessage>, tools: ToolSet | undefined): boolean {
-  return calls.some(
-    ({ name, state }) => isClientTool(tools, name) && (state === "never-started" || how.kind === "suspended"),
-  );
+function awaitsResult({ name, state: of }: OpenCall, { state }: Session<ModelMessage>, tools?: ToolSet): boolean {
+  return isClientTool(tools, name) && (of === "never-started" || state === "waiting");
 }
 
-/**
- * Calls that wait for a person stay open. Calls that never started, or are safe to repeat, run. For the others, the
- * model is told how far each got.
- */
-export function keepOrClose({ state, replay }: OpenCall): "keep" | "close" {
-  return state === "awaiting" || state === "never-started" || replay === "safe" ? "keep" : "close";
+/** What a program of the AI SDK does with open calls. Those given wait for a result that it does not make itself. */
+export function policyFor(waiting: Iterable<OpenCall>): CallPolicy {
+  return { runs: true, asks: true, facts: Object.fromEntries([...waiting].map(({ id }) => [id, { waits: true }])) };
 }
 
-/** This turn's unanswered approval requests, by id, and whether the provider runs the call. */
+/** This turn's unanswered approval requests, by id, and the call of each. The provider may be the one to run it. */
 export function openRequests(
   { entries }: Pick<Reading<ModelMessage>, "entries">,
   { turn, calls }: Pick<Interruption<ModelMessage>, "turn" | "calls">,
-): Map<string, boolean> {
-  const isByProvider = new Map(
-    calls.flatMap(({ id, state }) =>
-      state === "awaiting" || state === "provider" ? [[id, state === "provider"]] : [],
-    ),
-  );
-  const found = new Map<string, boolean>();
+): Map<string, OpenCall> {
+  const waiting = calls.filter(({ state }) => state === "awaiting" || state === "provider");
+  const found = new Map<string, OpenCall>();
   for (const { message, turn: of } of entries) {
     for (const part of of === turn && typeof message.content !== "string" ? message.content : []) {
       if (part.type === "tool-approval-response") found.delete(part.approvalId);
       if (part.type !== "tool-approval-request") continue;
-      const byProvider = isByProvider.get(part.toolCallId);
-      if (byProvider !== undefined) found.set(part.approvalId, byProvider);
+      const call = waiting.findLast(({ id }) => id === part.toolCallId);
+      if (call) found.set(part.approvalId, call);
     }
   }
   return found;
 }
 
 /** Throws if a request stays unanswered: the model cannot be asked while a call has neither a result nor a denial. */
-function answersTo(requests: ReadonlyMap<string, boolean>, approvals: readonly ApprovalAnswer[]): ModelMessage {
+function answersTo(requests: ReadonlyMap<string, OpenCall>, approvals: readonly ApprovalAnswer[]): ModelMessage {
   const answered = new Set(approvals.map(({ approvalId }) => approvalId));
   if (answered.size < approvals.length) throw refusal("one request has two answers");
   const unknown = approvals.find(({ approvalId }) => !requests.has(approvalId));
@@ -79,7 +80,7 @@ function answersTo(requests: ReadonlyMap<string, boolean>, approvals: readonly A
       approvalId,
       approved,
       ...(reason === undefined ? {} : { reason }),
-      ...(requests.get(approvalId) ? { providerExecuted: true } : {}),
+      ...(requests.get(approvalId)?.state === "provider" ? { providerExecuted: true } : {}),
     })),
   };
 }

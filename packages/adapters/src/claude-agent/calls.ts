@@ -58,8 +58,7 @@ export function endRecords(state: TranscriptState, input: HookInput): NewRecord[
 export function interruptedCall({ id, name, input, ended }: StartedCall, subpath?: string): InterruptedCall {
   const where = subpath === undefined ? {} : { subpath };
   if (!ended) return { id, name, input, state: "outcome-unknown", ...where };
-  if ("error" in ended) return { id, name, input, state: "failed", outcome: ended.error, ...where };
-  return { id, name, input, state: "completed", outcome: ended.value, ...where };
+  return { id, name, input, state: "ended", outcome: ended, ...where };
 }
 
 function recording(state: TranscriptState, make: (add: (record: NewRecord) => void) => void): NewRecord[] {

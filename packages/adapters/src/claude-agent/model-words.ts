@@ -15,12 +15,13 @@ export function describeInterruption({ prompts, calls, unreadable = [] }: Sessio
   for (const prompt of prompts)
     lines.push(`This prompt was not answered, and is not in the conversation: ${quoted(prompt)}`);
   if (calls.length > 0) lines.push("These tool calls have no result in the conversation:");
-  for (const { name, input, state, outcome, subpath } of calls) {
+  for (const { name, input, outcome, subpath } of calls) {
     const by = subpath === undefined ? "" : ` (made by the sub-agent ${subpath})`;
     const call = `- ${name} ${cut(JSON.stringify(input), INPUT_CHARS_MAX)}${by}`;
-    if (state === "outcome-unknown")
-      lines.push(`${call}: it had started, and may have taken effect. Check before you run it again.`);
-    else lines.push(`${call}: it ${state}. Do not run it again. Its outcome: ${quoted(outcome)}`);
+    if (!outcome) lines.push(`${call}: it had started, and may have taken effect. Check before you run it again.`);
+    else if ("error" in outcome)
+      lines.push(`${call}: it failed. Do not run it again. Its outcome: ${quoted(outcome.error)}`);
+    else lines.push(`${call}: it completed. Do not run it again. Its outcome: ${quoted(outcome.value)}`);
   }
   return lines.join("\n");
 }

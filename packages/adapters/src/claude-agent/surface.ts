@@ -1,3 +1,5 @@
+import type { CallState, Outcome } from "holdfast";
+
 /**
  * What is used of the types of `@anthropic-ai/claude-agent-sdk`. They are declared here because the SDK's package
  * brings a program of 350 MB with it, which nothing here needs. The SDK's own types fit them.
@@ -59,13 +61,10 @@ export interface InterruptedCall {
   readonly id: string;
   readonly name: string;
   readonly input: unknown;
-  /**
-   * `outcome-unknown`: it was about to run or was running. `completed`, `failed`: it ended, and the transcript does not
-   * have its result.
-   */
-  readonly state: "outcome-unknown" | "completed" | "failed";
-  /** What the tool returned, or its error. */
-  readonly outcome?: unknown;
+  /** `outcome-unknown`: it was about to run or was running. `ended`: the transcript does not have its result. */
+  readonly state: CallState;
+  /** What the tool returned, or its error, if it has ended. */
+  readonly outcome?: Outcome;
   /** The transcript of the sub-agent that made the call. */
   readonly subpath?: string;
 }

@@ -17,11 +17,11 @@ export async function resumeTurn(
     await session.endTurn();
     return null;
   }
-  const how = interruption?.how.kind;
-  if (calls === undefined && how === "suspended") return null;
+  const { state } = session;
+  if (calls === undefined && state === "waiting") return null;
   // If a middleware has failed on these calls, it would fail on them each time: the model is asked instead.
-  const byDefault = how === "failed" ? "close" : "rerun";
-  return session.resumeTurn({ calls: calls ?? byDefault, ...(draft ? { draft } : {}) });
+  const policy = { runs: state !== "failed", asks: true };
+  return session.resumeTurn({ calls: calls ?? policy, ...(draft ? { draft } : {}) });
 }
 
 /** Names, in an answer that a resumed run goes on with, the entry that it comes from. */

@@ -9,7 +9,7 @@ import {
   RunState,
   StreamedRunResult,
 } from "@openai/agents";
-import type { OpenCall, Session, Turn } from "holdfast";
+import type { CallPolicy, Session, Turn } from "holdfast";
 import { UnwrittenOutcomes } from "../ai-sdk/unwritten-outcomes.ts";
 import { agentNamed, RecordedAgents } from "./agents.ts";
 import { approvalsIn, decisionsOf, NOTE, waitingIn } from "./decisions.ts";
@@ -102,9 +102,7 @@ class DurableRuns {
     const { interruption } = session;
     const isAnswered = interruption?.answered === true;
     const { decisions, waiting } = approvalsIn(session.attributes.notes, interruption?.turn ?? 0);
-    const isWaiting = (id: string): boolean => Object.hasOwn(waiting, id);
-    const byDefault = (call: OpenCall): "keep" | "close" => (isWaiting(call.id) ? "keep" : keepOrClose(call));
-    const again = { calls: calls ?? byDefault, ...(draft ? { draft } : {}) };
+    const again = { calls: calls ?? policyFor(Object.keys(waiting)), ...(draft ? { draft } : {}) };
     const turn = isAnswered ? null : await session.resumeTurn(again);
     const { number, prompt } = turn ?? { number: interruption!.turn, prompt: interruption!.prompt };
     // A context of the application's own may hold approvals already: then agents that wait go on at once.
@@ -133,9 +131,7 @@ class DurableRuns {
       throw new TypeError("A later run has taken the place of this state. Decide in the state of the latest result.");
     const session = this.#session;
     const decided = decisionsOf(state, recorder.context, (of) => this.#agents.isRecording(of));
-    // An agent that is a tool has started, and waits in it.
-    const calls = (call: OpenCall): "keep" | "close" => (recorder.isRunning(call.id) ? "keep" : keepOrClose(call));
-    const turn = await session.resumeTurn({ calls });
+    const turn = await session.resumeTurn({ calls: policyFor(recorder.running) });
     recorder.continueIn(turn);
     const { decisions } = approvalsIn(session.attributes.notes, turn.number);
     // On disk before anything that was approved runs. In the same record, no agent that is a tool waits any more: what
@@ -250,12 +246,9 @@ class DurableRuns {
   }
 }
 
-/**
- * Calls that wait for a person stay open. Calls that never started, or are safe to repeat, run. For the others, the
- * model is told how far each got.
- */
-function keepOrClose({ state, replay }: OpenCall): "keep" | "close" {
-  return state === "awaiting" || state === "never-started" || replay === "safe" ? "keep" : "close";
+/** What a run does with open calls. Those given are agents that run as tools: they have started, and wait inside. */
+function policyFor(waiting: readonly string[]): CallPolicy {
+  return { runs: true, asks: true, facts: Object.fromEntries(waiting.map((id) => [id, { waits: true }])) };
 }
 
 function endedTooEarly(callId: string): TypeError {

@@ -263,6 +263,11 @@ export class RunRecorder {
     return this.#running.has(callId);
   }
 
+  /** The calls that have started and have no outcome. */
+  get running(): string[] {
+    return [...this.#running];
+  }
+
   /** Durable when it resolves: run the tool only then. */
   async start(callId: string, replay: "safe" | "never"): Promise<void> {
     // An agent that runs as a tool goes on after an approval.

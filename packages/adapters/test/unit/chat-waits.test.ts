@@ -3,7 +3,6 @@ import type { Entry, Interruption, OpenCall } from "holdfast";
 import { describe, expect, test } from "vitest";
 import { isOver, isWaiting, shownIn, stateOf, type View } from "../../src/ai-sdk/chat/state.ts";
 import { AnswerKeys, cutOffCalls, waitsOf } from "../../src/ai-sdk/chat/waits.ts";
-import { keepOrClose } from "../../src/ai-sdk/resume.ts";
 import { nothing } from "../memory-chat.ts";
 
 /** What a turn waits for, and what a page is told of it, in each state that a call and a turn can be in. */
@@ -33,7 +32,22 @@ interface Made {
   readonly approved?: boolean | null;
 }
 
-const call = ({ tool: name, state }: Made): OpenCall => ({ id: name, message: "m", name, input: {}, state });
+const call = ({ tool: name, state, approved }: Made): OpenCall => ({
+  ...{ id: name, message: "m", name, input: {}, state },
+  ...(typeof approved === "boolean" ? { approved } : {}),
+});
+
+/** As the library tells it. */
+const stateFor = (how: How): View["state"] =>
+  (
+    ({
+      killed: "interrupted",
+      signal: "interrupted",
+      aborted: "stopped",
+      failed: "failed",
+      suspended: "waiting",
+    }) as const
+  )[how.kind];
 
 /** A turn with one call, and before it a turn with the same one, which was approved. */
 function viewOf(how: How, made: Made, more: Partial<View> = {}): View {
@@ -57,15 +71,18 @@ function viewOf(how: How, made: Made, more: Partial<View> = {}): View {
     entry(2, { role: "assistant", content }),
     ...(typeof approved === "boolean" ? [entry(2, response(approved))] : []),
   ];
-  const interruption = { turn: 2, how, answered: false, calls: [call(made)] } as unknown as View["interruption"];
-  return { id: "s", entries, messages: [], interruption, queue: [], running: null, ...more };
+  const calls = [call(made)];
+  const interruption = { turn: 2, how, answered: false, calls } as unknown as View["interruption"];
+  const nobody = { holder: null, attributes: {}, draft: null };
+  const view = { id: "s", entries, messages: [], interruption, calls, queue: [], running: null, ...nobody };
+  return { ...view, state: stateFor(how), ...more } as unknown as View;
 }
 
 /** By the state of the call and what was decided: what the turn waits for, and whether the call was cut off. */
 const ROWS: readonly (readonly [Made, approvals: number, outputs: number, isCutOff: boolean])[] = [
   [{ tool: "send", state: "awaiting", approved: null }, 1, 0, false],
   [{ tool: "send", state: "never-started", approved: true }, 0, 0, false],
-  [{ tool: "send", state: "never-started", approved: false }, 0, 0, true],
+  [{ tool: "send", state: "awaiting", approved: false }, 0, 0, true],
   [{ tool: "send", state: "outcome-unknown", approved: true }, 0, 0, true],
   [{ tool: "send", state: "never-started" }, 0, 0, true],
   [{ tool: "send", state: "unrecorded" }, 0, 0, true],
@@ -73,7 +90,7 @@ const ROWS: readonly (readonly [Made, approvals: number, outputs: number, isCutO
   [{ tool: "where", state: "outcome-unknown" }, 0, 1, false],
   [{ tool: "askedWhere", state: "awaiting", approved: null }, 1, 0, false],
   [{ tool: "askedWhere", state: "never-started", approved: true }, 0, 1, false],
-  [{ tool: "askedWhere", state: "never-started", approved: false }, 0, 0, true],
+  [{ tool: "askedWhere", state: "awaiting", approved: false }, 0, 0, true],
   [{ tool: "where", state: "provider" }, 0, 0, false],
   [{ tool: "send", state: "provider", approved: null }, 1, 0, false],
   [{ tool: "gone", state: "never-started" }, 0, 0, true],
@@ -114,9 +131,9 @@ describe.each(ROWS)("a call %j", (made, approvals, outputs, isCutOff) => {
 
 test("an approval of an earlier turn is not one of this turn, and one that the provider runs is known as such", () => {
   const view = viewOf(SUSPENDED, { tool: "send", state: "awaiting", approved: null });
-  expect([...waitsOf(view, tools).approvals]).toEqual([["ask send", false]]);
+  expect([...waitsOf(view, tools).approvals]).toMatchObject([["ask send", { id: "send", state: "awaiting" }]]);
   const provider = viewOf(SUSPENDED, { tool: "send", state: "provider", approved: null });
-  expect([...waitsOf(provider, tools).approvals]).toEqual([["ask send", true]]);
+  expect([...waitsOf(provider, tools).approvals]).toMatchObject([["ask send", { id: "send", state: "provider" }]]);
 });
 
 const answered = (how: How): View => {
@@ -129,8 +146,8 @@ const LOST: Made = { tool: "send", state: "outcome-unknown" };
 const ASKS: Made = { tool: "send", state: "awaiting", approved: null };
 
 test.each<[string, View, status: string, interrupted: string | null]>([
-  ["runs", { ...viewOf(KILLED, LOST), running: 2 }, "running", null],
-  ["runs, with a prompt behind it", { ...viewOf(KILLED, LOST, QUEUED), running: 2 }, "running", null],
+  ["runs", { ...viewOf(KILLED, LOST), state: "running" }, "running", null],
+  ["runs, with a prompt behind it", { ...viewOf(KILLED, LOST, QUEUED), state: "running" }, "running", null],
   ["was killed", viewOf(KILLED, LOST), "interrupted", "killed outcome-unknown"],
   [
     "was killed by a signal",
@@ -158,10 +175,10 @@ test.each<[string, View, status: string, interrupted: string | null]>([
   ["was killed beside a question", viewOf(KILLED, ASKS), "waiting", "killed "],
   ["is suspended for nothing that a page gives", viewOf(SUSPENDED, LOST), "ready", null],
   ["had its whole answer", answered(KILLED), "ready", null],
-  ["is over", { ...viewOf(KILLED, LOST), interruption: null }, "ready", null],
+  ["is over", { ...viewOf(KILLED, LOST), state: "idle", interruption: null }, "ready", null],
   [
     "is over, with a prompt behind it",
-    { ...viewOf(KILLED, LOST, QUEUED), interruption: null },
+    { ...viewOf(KILLED, LOST, QUEUED), state: "idle", interruption: null },
     "interrupted",
     "killed ",
   ],
@@ -221,15 +238,4 @@ test("each answer has a key of its own: by what asked for it, and by the message
   expect([keys.of(approval("askedWhere")), keys.of(output("askedWhere"))], "of another turn").toEqual([null, null]);
   expect(keysIn(entry(2, asking("where"), "m1")).of(output("where")), "the same in the next process").toBe(all[1]);
   expect(keysIn(entry(2, asking("where"), "m3")).of(output("where")), "of another message").not.toBe(all[1]);
-});
-
-test.each<[State, "never" | "safe" | undefined, string]>([
-  ["awaiting", undefined, "keep"],
-  ["never-started", "never", "keep"],
-  ["outcome-unknown", "safe", "keep"],
-  ["outcome-unknown", "never", "close"],
-  ["outcome-unknown", undefined, "close"],
-  ["unrecorded", undefined, "close"],
-])("a call that is %s, replay %s: %s", (state, replay, expected) => {
-  expect(keepOrClose({ ...call({ tool: "send", state }), ...(replay ? { replay } : {}) })).toBe(expected);
 });

@@ -44,6 +44,19 @@ test.each(everyWay)(
   },
 );
 
+test("a call that a turn was suspended for waits, although nobody was asked by the SDK", async () => {
+  const ran: string[] = [];
+  const tools = { free: tool({ inputSchema: any, execute: async () => ran.push("free") }) };
+  const made = { type: "tool-call" as const, toolCallId: "f", toolName: "free", input: {} };
+  const session = await left(async ({ turn }) => {
+    await turn!.append({ role: "assistant", content: [made] });
+    await turn!.suspend({ reason: "approval", calls: ["f"] });
+  });
+  expect(await durable(session).resume(tools)).toBe(null);
+  expect([ran, session.state]).toEqual([[], "waiting"]);
+  expect(await durable(session).resume(tools, { calls: () => "keep" })).toBe(session.turn);
+});
+
 test("what was cut off before is resumed: what is safe runs, of the rest the model is told how far it came", async () => {
   const contexts: unknown[] = [];
   const named = tool({

@@ -1,60 +1,28 @@
 import type { ModelMessage } from "ai";
-import { dialects, type Entry, type OpenCall, type Outcome, type Session, type Turn } from "holdfast";
+import { type CallFacts, dialects, type OpenCall } from "holdfast";
+import { defined } from "../defined.ts";
 import type { Decision } from "../tools/permission/decide.ts";
 import type { FoundCommand } from "../tools/shell/surviving-commands.ts";
 import { canonical } from "../trust/trust.ts";
 
-/** What is known about an open call beyond the journal, and whether the rules allow it. */
-export interface OpenCallFacts {
+interface Evidence {
   /** The command that the call ran (R7b). */
-  readonly command?: FoundCommand;
+  readonly command: FoundCommand | undefined;
   /** Safe to run twice, because its work resumes where it stopped (a sub-agent). */
-  readonly isResumable?: boolean;
-  /** Running it again would undo someone's later change. */
-  readonly isStale?: boolean;
-  /** The rules allow it now, or a person approved exactly this call. */
-  readonly isAllowed: boolean;
+  readonly isResumable: boolean;
+  /** The rules allow it now or a person approved exactly this call, and nobody has changed since what it would undo. */
+  readonly mayRun: boolean;
 }
 
-/**
- * Decides what happens to a call that an interrupted turn left open. It runs again only if that is safe and allowed.
- * Otherwise it is closed, and the model is told how far it got, so that it can check (C4).
- */
-export function decideOpenCall(call: OpenCall, known: OpenCallFacts): "close" | "keep" | Outcome<string> {
-  // Not decided yet, so it has not started (R7).
-  if (call.state === "awaiting") return "keep";
-  if (call.state === "provider") return "keep";
-  const { command } = known;
-  if (command?.kind === "ended") return { value: command.shown };
-  // How far it got is unknown, but not what it printed.
-  if (command && command.kind !== "not-begun") return { error: command.shown };
-  if (!known.isAllowed) return "close";
-  if (call.state === "never-started" || command?.kind === "not-begun") return "keep";
-  if (known.isStale) return "close";
-  return call.replay === "safe" || known.isResumable ? "keep" : "close";
-}
-
-export function resumeInterrupted(
-  session: Session<ModelMessage>,
-  factsOf: (call: OpenCall) => OpenCallFacts,
-): Promise<Turn<ModelMessage>> {
-  return session.resumeTurn({ calls: (call) => decideOpenCall(call, factsOf(call)) });
-}
-
-/**
- * Whether a person approved exactly this call. Matches its message too: some servers reuse call ids (R9), and an
- * approval is for one call only.
- */
-export function isApproved(
-  entries: readonly Entry<ModelMessage>[],
-  { id, message }: Pick<OpenCall, "id" | "message">,
-): boolean {
-  const { calls, approvals } = dialects["ai-sdk"];
-  const made = calls(entries.find((entry) => entry.id === message)?.message).filter((call) => call.id === id);
-  const isOurs = (request: string): boolean => made.some(({ approval }) => approval === request);
-  return entries.some((entry) =>
-    approvals!(entry.message).some(({ approval, approved }) => approved && isOurs(approval)),
-  );
+/** What is known about an open call beyond the journal. */
+export function callFacts({ command, isResumable, mayRun }: Evidence): CallFacts {
+  const permitted = defined({ isRepeatable: isResumable || undefined, mustNotRun: !mayRun || undefined });
+  if (!command) return permitted;
+  const { kind, pid, running, exitCode, shown } = command;
+  if (kind === "not-begun") return { ...permitted, neverBegan: true };
+  const process = pid === undefined ? {} : { process: { pid, running, ...defined({ exitCode }) } };
+  // If it has not ended, how far it got is unknown, but not what it printed.
+  return { ...process, ...(kind === "ended" ? { outcome: { value: shown } } : { report: shown }) };
 }
 
 /**

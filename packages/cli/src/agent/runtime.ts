@@ -2,11 +2,12 @@ import { lstatSync } from "node:fs";
 import { join, resolve } from "node:path";
 import { type Durable, durable } from "@holdfast/adapters/ai-sdk";
 import type { ModelMessage, ToolSet } from "ai";
-import type { OpenCall, Session, ToolProcess, Turn } from "holdfast";
+import type { CallFacts, CallPolicy, OpenCall, Session, ToolProcess, Turn } from "holdfast";
 import { configPath } from "../config.ts";
 import { defined } from "../defined.ts";
 import type { McpServers } from "../mcp/servers.ts";
 import type { ResolvedModel } from "../models/resolve.ts";
+import { POLICY } from "../store/account.ts";
 import { outputsFolder } from "../store/output-folders.ts";
 import { nullIfUnreadable } from "../store/usage.ts";
 import { isStaleWrite } from "../tools/files/stale-writes.ts";
@@ -25,7 +26,6 @@ import {
   type FoundCommand,
   findCommand,
   isRunning,
-  type ProcessStatus,
   stopGroup,
   waitForCommand,
 } from "../tools/shell/surviving-commands.ts";
@@ -39,7 +39,7 @@ import { ApprovalGuard } from "./approval-guard.ts";
 import type { AgentEvents } from "./events.ts";
 import { buildInstructions } from "./instructions.ts";
 import type { TurnRun, Verdict } from "./loop.ts";
-import { assertMayRun, isApproved, type OpenCallFacts } from "./open-calls.ts";
+import { assertMayRun, callFacts } from "./open-calls.ts";
 import { ParkedCalls } from "./parked-calls.ts";
 import { joinServers, makeMissingTools, makeServerTools } from "./server-tools.ts";
 import type { EditorTools, Services } from "./services.ts";
@@ -196,7 +196,7 @@ export class AgentRuntime {
     const calls = session.interruption?.calls ?? [];
     const isUnknown = (rule: unknown): rule is string => typeof rule === "string" && !known.includes(rule);
     const isForeign = (call: OpenCall): boolean =>
-      isApproved(session.entries, call) &&
+      call.approved === true &&
       !this.#trust.hasApproved(call) &&
       this.decide(call.name, call.input).verdict !== "allow";
     return {
@@ -235,27 +235,36 @@ export class AgentRuntime {
     };
   }
 
-  /** Collects facts about the calls that the last process left open. */
-  async inspectCalls(calls: readonly OpenCall[]): Promise<(call: OpenCall) => OpenCallFacts> {
-    const { entries } = this.session;
+  /** Continues the interrupted turn. */
+  async resumeTurn(): Promise<Turn<ModelMessage>> {
+    const { session } = this;
+    return session.resumeTurn({ calls: await this.callPolicy(session.interruption?.calls ?? []) });
+  }
+
+  /** What happens to the calls that the last process left open, and what is known of each. */
+  async callPolicy(calls: readonly OpenCall[]): Promise<CallPolicy> {
     const commands = await this.findCommands(calls);
-    const stale = new Set<OpenCall>();
-    for (const call of calls)
-      if ((call.name === "write" && this.#isWrittenInEditor) || (await isStaleWrite(this.cwd, call, this.#own)))
-        stale.add(call);
-    return (call) => {
-      const { id, name, input } = call;
-      const command = commands.get(id);
-      // A rule that denies the call now overrides an earlier approval.
-      const { verdict } = this.decide(name, input);
-      return {
-        ...defined({ command }),
-        isResumable: name === DELEGATE,
-        isStale: [...stale].some((one) => one.id === id && one.message === call.message),
-        isAllowed:
-          verdict === "allow" || (verdict === "ask" && isApproved(entries, call) && this.#trust.hasApproved(call)),
-      };
-    };
+    const facts = new Map<string, CallFacts>();
+    for (const call of calls) {
+      const { id, name } = call;
+      const isResumable = name === DELEGATE;
+      const known = callFacts({ command: commands.get(id), isResumable, mayRun: await this.#mayRunNow(call) });
+      const below = await this.#runningBelow(call);
+      const found = below === null ? known : { ...known, process: { pid: below, running: true } };
+      // Some servers reuse ids (R9). What is known of one such call must not be taken for the other's.
+      facts.set(id, facts.has(id) ? { mustNotRun: true } : found);
+    }
+    return { ...POLICY, facts: Object.fromEntries(facts) };
+  }
+
+  async #mayRunNow(call: OpenCall): Promise<boolean> {
+    const { name, input, state, approved } = call;
+    // A rule that denies the call now overrides an earlier approval.
+    const { verdict } = this.decide(name, input);
+    if (verdict !== "allow" && !(verdict === "ask" && approved && this.#trust.hasApproved(call))) return false;
+    if (state !== "outcome-unknown") return true;
+    const isInEditor = name === "write" && this.#isWrittenInEditor;
+    return !isInEditor && !(await isStaleWrite(this.cwd, call, this.#own));
   }
 
   /** Finds the commands of started calls: they may have outlived their agent (R7b). */
@@ -270,15 +279,11 @@ export class AgentRuntime {
     return found;
   }
 
-  /** The same for people, including commands of sub-agents that are still running. */
-  async findProcesses(calls: readonly OpenCall[]): Promise<Map<string, ProcessStatus>> {
-    const found: Map<string, ProcessStatus> = await this.findCommands(calls);
-    for (const call of calls) {
-      for (const process of (await nullIfUnreadable(this.#processesBelow(call))) ?? []) {
-        if (await isRunning(process)) found.set(call.id, { kind: "running", running: true, pid: process.pid });
-      }
-    }
-    return found;
+  /** A command of a sub-agent that is still running. */
+  async #runningBelow(call: OpenCall): Promise<number | null> {
+    for (const process of (await nullIfUnreadable(this.#processesBelow(call))) ?? [])
+      if (await isRunning(process)) return process.pid;
+    return null;
   }
 
   /** Waits for commands that outlived their agent, or stops them. False if the wait was aborted: they keep running. */

@@ -7,7 +7,7 @@ import { APP } from "../store/app.ts";
 import { callWords } from "../transcript/words.ts";
 import { type AgentEvents, SILENT } from "./events.ts";
 import { runTurn, type TurnResult } from "./loop.ts";
-import { type Approval, openApprovals, resumeInterrupted } from "./open-calls.ts";
+import { type Approval, openApprovals } from "./open-calls.ts";
 import type { ParkedCalls } from "./parked-calls.ts";
 import { type AgentRole, AgentRuntime } from "./runtime.ts";
 import type { Services } from "./services.ts";
@@ -99,7 +99,7 @@ async function workInSession(
   const agent = new AgentRuntime(session, services, { ...SILENT, started, denied, used }, { parent });
   if (interruption && !(await agent.settleCommands(interruption.calls, { signal }))) throw subagentStopped();
   let turn: Turn<ModelMessage> | null = interruption
-    ? await resumeInterrupted(session, await agent.inspectCalls(interruption.calls))
+    ? await agent.resumeTurn()
     : await session.startTurn({ role: "user", content: prompt });
   // When the process is told to end, leave the turn open: finishing the parent's turn resumes it.
   const stop = (): void => {

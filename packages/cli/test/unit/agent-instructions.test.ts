@@ -1,9 +1,10 @@
 import { execFileSync } from "node:child_process";
 import { chownSync, mkdirSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
+import { decideCall } from "holdfast";
 import { expect, test } from "vitest";
 import { buildInstructions, foreignInstructions, isTrustedOwner } from "../../src/agent/instructions.ts";
-import { decideOpenCall } from "../../src/agent/open-calls.ts";
+import { callFacts } from "../../src/agent/open-calls.ts";
 import { Stage, text } from "./host-stage.ts";
 
 test("AGENTS.md is read, from the root of the repository down to the folder, and not beyond it; a long one is cut, and says so", async () => {
@@ -69,47 +70,58 @@ test("the model is told them, and each answer names its provider and model", asy
 const OUTPUT = { output: "", running: false };
 
 test.each([
-  ["it waits for a person", { state: "awaiting" }, {}, "keep"],
-  ["the provider runs it", { state: "provider" }, {}, "keep"],
-  ["never started, allowed", { state: "never-started" }, {}, "keep"],
-  ["never started, no longer allowed", { state: "never-started" }, { isAllowed: false }, "close"],
-  ["in doubt, safe to repeat", { state: "outcome-unknown", replay: "safe" }, {}, "keep"],
+  ["it waits for a person", { state: "awaiting" }, {}, "wait"],
+  ["the provider runs it", { state: "provider" }, {}, "leave"],
+  ["never started, allowed", { state: "never-started" }, {}, "run"],
+  ["never started, no longer allowed", { state: "never-started" }, { mayRun: false }, "tell-model"],
+  ["in doubt, safe to repeat", { state: "outcome-unknown", replay: "safe" }, {}, "run-again"],
   [
-    "in doubt, safe, but no longer allowed",
+    "in doubt, safe, but not allowed, or overtaken",
     { state: "outcome-unknown", replay: "safe" },
-    { isAllowed: false },
-    "close",
+    { mayRun: false },
+    "tell-model",
   ],
-  ["in doubt, safe, but overtaken", { state: "outcome-unknown", replay: "safe" }, { isStale: true }, "close"],
-  ["C4: in doubt, not safe", { state: "outcome-unknown", replay: "never" }, {}, "close"],
-  ["a sub-agent", { state: "outcome-unknown", replay: "never" }, { isResumable: true }, "keep"],
+  ["C4: in doubt, not safe", { state: "outcome-unknown", replay: "never" }, {}, "tell-model"],
+  ["a sub-agent", { state: "outcome-unknown", replay: "never" }, { isResumable: true }, "run-again"],
+  ["a sub-agent whose start was not recorded", { state: "unrecorded" }, { isResumable: true }, "tell-model"],
   [
     "a command that ended",
     { state: "outcome-unknown" },
-    { command: { kind: "ended", shown: "out", ...OUTPUT } },
-    { value: "out" },
+    { command: { kind: "ended", shown: "out", pid: 7, exitCode: 0, ...OUTPUT } },
+    "settle",
+    { outcome: { value: "out" }, process: { pid: 7, running: false, exitCode: 0 } },
   ],
   [
     "a command that ended, although it is not allowed now",
     { state: "outcome-unknown" },
-    { isAllowed: false, command: { kind: "ended", shown: "out", ...OUTPUT } },
-    { value: "out" },
+    { mayRun: false, command: { kind: "ended", shown: "out", ...OUTPUT } },
+    "settle",
+    { outcome: { value: "out" } },
   ],
   [
     "a command that never began",
     { state: "outcome-unknown", replay: "never" },
     { command: { kind: "not-begun", shown: "", ...OUTPUT } },
-    "keep",
+    "run",
+  ],
+  [
+    "a command that never began, and is no longer allowed",
+    { state: "outcome-unknown", replay: "never" },
+    { mayRun: false, command: { kind: "not-begun", shown: "", ...OUTPUT } },
+    "tell-model",
   ],
   [
     "a command without a trace",
     { state: "outcome-unknown" },
     { command: { kind: "unknown", shown: "lost", ...OUTPUT } },
-    { error: "lost" },
+    "tell-model",
+    { report: "lost" },
   ],
-] as const)("what happens to an open call: %s", (_name, call, known, fate) => {
+] as const)("what happens to an open call: %s", (_name, call, known, decision, facts: object = {}) => {
   const open = { id: "c", message: "m", name: "shell", input: {}, ...call };
-  expect(decideOpenCall(open as never, { isAllowed: true, ...known } as never)).toEqual(fate);
+  const found = callFacts({ command: undefined, isResumable: false, mayRun: true, ...known });
+  expect(found).toMatchObject(facts);
+  expect(decideCall(open, { runs: true, asks: true, facts: { c: found } })).toBe(decision);
 });
 
 test("AGENTS.md of another user of the machine is not followed, and the model and the person are told", async (context) => {

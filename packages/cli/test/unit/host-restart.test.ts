@@ -322,6 +322,23 @@ test.each([
   expect(chat.state.items.at(-1)).toMatchObject({ kind: "answer", text: "done" });
 });
 
+test("R9: two open calls with one id: neither runs, since what is known of one may not hold for the other", async () => {
+  await using stage = new Stage();
+  const store = await stage.store();
+  const session = await store.create<ModelMessage>({ dialect: "ai-sdk", cwd: stage.work });
+  const turn = await session.startTurn({ role: "user", content: "go" });
+  const made = (id: string, file: string) =>
+    ({ type: "tool-call", toolCallId: id, toolName: "shell", input: { command: `touch ${file}` } }) as const;
+  await turn.append({ role: "assistant", content: [made("c", "one"), made("c", "two"), made("d", "three")] });
+  await store.close();
+  const config = { allow: ["shell(touch *)"] };
+  const chat = await stage.chat([[text("done")]], { id: session.id, config });
+  await chat.finish();
+  await chat.settled();
+  expect(["one", "two", "three"].filter((file) => existsSync(join(stage.work, file)))).toEqual(["three"]);
+  expect(JSON.stringify(chat.model.prompts.at(-1)).match(/It never started/g)).toHaveLength(2);
+});
+
 test("R7b: to wait for a command that outlived its agent is work, which can be stopped: then all is as it was", async () => {
   await using stage = new Stage();
   const command = spawn("sleep", ["300"], { detached: true, stdio: "ignore" });

@@ -95,15 +95,16 @@ function cutOff({ startedAt, lastAt, resumes, answered, how }: Interruption<unkn
 }
 
 function callAccount(call: OpenCall, session: SessionState, policy: CallPolicy): CallAccount {
-  const { id, message, name, input } = call;
-  const { process } = factsOf(call, policy);
-  const state = callState(call, session, factsOf(call, policy));
+  const { id, message, name, input, approved } = call;
+  const known = factsOf(call, policy);
+  const { process } = known;
+  const state = callState(call, session, known);
   return {
     ...{ id, message, name, input, state },
     effect: EFFECTS[state],
     onFinish: decideCall(call, policy),
     ...(process ? { process } : {}),
-    words: callWords(state, process),
+    words: callWords(state, known, approved),
   };
 }
 

@@ -2,8 +2,9 @@ import type { DraftContent } from "../conversation/draft-state.ts";
 import type { Holder } from "../journal/contract.ts";
 import { endedAs, type SessionState } from "../session-state.ts";
 import { oneLine } from "../text/one-line.ts";
+import type { CallFacts } from "../view/decide-call.ts";
 import type { Interruption } from "../view/interruption.ts";
-import type { CallAccount, CallState, CutOff } from "./account.ts";
+import type { CallState, CutOff } from "./account.ts";
 
 // The words for people, once for all surfaces. Texts from the journal are on one line, without control characters.
 
@@ -21,10 +22,10 @@ const CALLS: { readonly [S in CallState]: string } = {
 };
 
 /** How far a call got. */
-export function callWords(state: CallState, process: CallAccount["process"]): string {
+export function callWords(state: CallState, { process }: CallFacts, approved?: boolean): string {
   if (process?.running) return `still running as process ${process.pid}`;
   if (process?.exitCode !== undefined && state === "ended") return `has since exited with status ${process.exitCode}`;
-  return CALLS[state];
+  return state === "awaiting" && approved === false ? "denied, has not run" : CALLS[state];
 }
 
 /** What happened to a turn: a phrase that follows the turn's number, or stands alone. */

@@ -23,6 +23,8 @@ export interface CallFacts {
   readonly mustNotRun?: boolean;
   /** It waits for a decision or a result that comes from outside this program. */
   readonly waits?: boolean;
+  /** What the model is told about it, if more is known than the journal has: what its command printed. */
+  readonly report?: string;
   /** Its process outlived the agent. */
   readonly process?: { readonly pid: number; readonly running: boolean; readonly exitCode?: number };
 }
@@ -40,14 +42,14 @@ export function factsOf({ id }: OpenCall, { facts }: CallPolicy): CallFacts {
 
 /** The one rule for open calls (R5, R7, C4), for every adapter and surface. The first row that applies decides. */
 export function decideCall(call: OpenCall, policy: CallPolicy): CallDecision {
-  const { state, replay } = call;
+  const { state, replay, approved } = call;
   const { runs, asks } = policy;
   const known = factsOf(call, policy);
   if (state === "provider") return "leave";
   if (known.outcome) return "settle";
-  if (state === "awaiting") return asks ? "wait" : "tell-model";
   if (known.waits) return "wait";
-  if (!runs || known.mustNotRun) return "tell-model";
+  if (state === "awaiting") return asks && approved !== false ? "wait" : "tell-model";
+  if (!runs || known.mustNotRun || known.report !== undefined) return "tell-model";
   if (state === "never-started" || known.neverBegan) return "run";
   return state === "outcome-unknown" && (replay === "safe" || known.isRepeatable) ? "run-again" : "tell-model";
 }

@@ -18,6 +18,8 @@ export interface OpenCall {
   readonly child?: string;
   /** Where the tool was recorded as running (`turn.toolProcess`): it may still be running there. */
   readonly process?: ToolProcess;
+  /** A person's decision about it; absent if nobody has decided. */
+  readonly approved?: boolean;
   readonly state: "never-started" | "outcome-unknown" | "unrecorded" | "awaiting" | "provider";
 }
 
@@ -49,8 +51,6 @@ export interface UnansweredCall extends OpenCall {
   readonly index: number;
   /** The seq of its start. */
   readonly startedSeq?: number;
-  /** A person's decision about it; absent if nobody has decided. */
-  readonly approved?: boolean;
 }
 
 /** How a turn ended, if it did. */
@@ -104,7 +104,7 @@ export function openCalls<M>({ exchange, toolStarts, turn }: Conversation<M>): U
 }
 
 /** Drops the members that are internal to this room. */
-export function openCall({ index: _index, startedSeq: _seq, approved: _approved, ...call }: UnansweredCall): OpenCall {
+export function openCall({ index: _index, startedSeq: _seq, ...call }: UnansweredCall): OpenCall {
   return call;
 }
 

@@ -124,8 +124,12 @@ function decide(
       return "leave";
     case "settle":
       return factsOf(call, policy).outcome!;
-    case "tell-model":
-      return "close";
+    case "tell-model": {
+      const { report } = factsOf(call, policy);
+      if (report !== undefined) return { error: report };
+      // Denied: the framework that asked the person also tells the model, with the reason.
+      return call.approved === false && policy.asks ? "keep" : "close";
+    }
     default:
       return "keep";
   }

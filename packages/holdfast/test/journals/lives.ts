@@ -161,7 +161,7 @@ const denied: Story = [
         role: "tool",
         content: [{ type: "tool-approval-response", approvalId: "ask-a", approved: false }],
       } as AiSdkMessage),
-    { state: "interrupted", calls: { a: waits, b: never } },
+    { state: "interrupted", calls: { a: ["awaiting", "tell-model"], b: never } },
   ],
 ];
 

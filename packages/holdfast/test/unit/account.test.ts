@@ -87,6 +87,12 @@ describe("the account of a session whose process was killed", () => {
       "a: waiting for approval, has not run",
       "b: never started, safe to run",
     ]);
+    expect(await words("denied")).toEqual([
+      "interrupted: its process died",
+      "It had been resumed once.",
+      "look: denied, has not run",
+      "look: never started, safe to run",
+    ]);
     expect(await words("closed in mid-turn")).toEqual([
       "interrupted: its program was closed",
       "a: started, outcome unknown",
@@ -166,6 +172,14 @@ describe("what happens to an open call", () => {
     ],
     ["awaiting, nobody asks", call("awaiting"), { runs: true }, "tell-model"],
     ["awaiting", call("awaiting"), { asks: true }, "wait"],
+    ["awaiting, denied", call("awaiting", { approved: false }), { asks: true }, "tell-model"],
+    ["awaiting, waits for outside", call("awaiting"), { facts: { a: { waits: true } } }, "wait"],
+    [
+      "started, safe, more is known of it",
+      call("outcome-unknown", { replay: "safe" }),
+      { runs: true, facts: { a: { report: "It printed: x" } } },
+      "tell-model",
+    ],
     ["by the provider", call("provider"), { runs: true, asks: true, facts: { a: { outcome } } }, "leave"],
     ["facts of another call", call("outcome-unknown"), { runs: true, facts: { b: { outcome } } }, "tell-model"],
   ];
@@ -178,13 +192,14 @@ describe("what happens to an open call", () => {
     await using store = await openStore(other.path, { recordsToolStarts: true });
     let session = await store.create({ dialect: "anthropic" });
     const turn = await session.startTurn({ role: "user", content: "go" });
-    const uses = ["a", "b", "c"].map((id) => ({ type: "tool_use" as const, id, name: "look", input: {} }));
+    const uses = ["a", "b", "c", "d"].map((id) => ({ type: "tool_use" as const, id, name: "look", input: {} }));
     await turn.append({ role: "assistant", content: uses });
     await turn.toolStarted("b");
     await turn.toolStarted("c");
+    await turn.toolStarted("d");
     await session.close();
     session = await store.resume(session.id);
-    const facts = { b: { outcome } };
+    const facts = { b: { outcome }, d: { report: "It printed: x" } };
     const resumed = await session.resumeTurn({ calls: { runs: true, facts } });
     expect(resumed.open.map(({ id }) => id)).toEqual(["a"]);
     await resumed.tool("a", () => "seen too");
@@ -192,6 +207,7 @@ describe("what happens to an open call", () => {
     expect(told).toContain('"seen"');
     expect(told).toContain("seen too");
     expect(told).toContain("Was running when the program was closed");
+    expect(told).toContain("It printed: x");
     await session.close();
   });
 });

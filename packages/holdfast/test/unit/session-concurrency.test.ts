@@ -321,7 +321,7 @@ describe("tools", () => {
     expect(await codeOf(turn.tool("a", () => ran.push("a")))).toBe("CALL_TAKEN");
     await turn.tool("b", () => ran.push("b"));
     expect(ran).toEqual(["b"]);
-    expect(Object.keys(turn.open[0]!)).not.toContain("approved");
+    expect(turn.open[0]).toMatchObject({ id: "a", approved: false });
     await store.close();
   });
 

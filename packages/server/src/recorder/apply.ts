@@ -1,5 +1,6 @@
 import {
   type AppendOptions,
+  type CallFacts,
   type Dialect,
   type DialectName,
   type Draft,
@@ -150,15 +151,9 @@ function optionsOf(key: string, record: Of<"turn.start"> | Of<"messages"> | Of<"
 
 /** Outcomes that the agent knows come first, then what it wants to keep, then what is safe to run again. */
 function resumeOptions({ calls, keep = [], outcomes = {}, draft }: Of<"turn.resume">): ResumeOptions {
-  return {
-    draft,
-    calls: ({ id, state, replay }) => {
-      const known = Object.hasOwn(outcomes, id) ? outcomes[id] : undefined;
-      if (known) return outcomeOf(known);
-      if (keep.includes(id)) return "keep";
-      return calls === "rerun" && (state === "never-started" || replay === "safe") ? "keep" : "close";
-    },
-  };
+  const kept = keep.map((id): [string, CallFacts] => [id, { waits: true }]);
+  const known = Object.entries(outcomes).map(([id, one]): [string, CallFacts] => [id, { outcome: outcomeOf(one) }]);
+  return { draft, calls: { runs: calls === "rerun", facts: Object.fromEntries([...kept, ...known]) } };
 }
 
 function outcomeOf({ value, error }: { readonly value?: unknown; readonly error?: string | undefined }): Outcome {

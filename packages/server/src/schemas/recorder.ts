@@ -1,7 +1,7 @@
 import { z } from "zod";
 import type { Operation } from "./operation.ts";
 import { limit } from "./operation-parts.ts";
-import { sessionId } from "./session.ts";
+import { openCallState, sessionId } from "./session.ts";
 import { usage } from "./transcript.ts";
 
 /**
@@ -161,7 +161,7 @@ const openCall = z
     message: z.string().nullable(),
     name: z.string(),
     input: json,
-    state: z.enum(["never-started", "outcome-unknown", "unrecorded", "awaiting", "provider"]),
+    state: openCallState,
     startedAt: z.string().optional(),
     replay: z.enum(["never", "safe"]).optional(),
     child: z.string().optional(),

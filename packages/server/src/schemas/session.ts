@@ -80,13 +80,16 @@ export const holder = z
   .object({ pid: z.int(), host: z.string(), app: z.string(), since: time })
   .meta({ id: "Holder", description: "The process that has the session open." });
 
+/** Those of `OpenCall` in the library, which clients do not load. */
+export const openCallState = z.enum(["never-started", "outcome-unknown", "unrecorded", "awaiting", "provider"]);
+
 const callAccount = z
   .object({
     id: z.string(),
     message: z.string().nullable(),
     name: z.string(),
     input: z.unknown(),
-    state: z.enum(["never-started", "running", "ended", "outcome-unknown", "unrecorded", "awaiting", "provider"]),
+    state: z.enum([...openCallState.options, "running", "ended"]),
     effect: z.enum(["none", "possible", "done"]).describe("Whether it has taken effect."),
     onFinish: z
       .enum(["run", "run-again", "wait", "settle", "tell-model", "leave"])

@@ -1,6 +1,6 @@
 import type { ModelMessage, UIMessage } from "ai";
 import { isHoldfastError, type Reading, type Session, type Store } from "holdfast";
-import { keepOrClose, resumeTurn } from "../resume.ts";
+import { resumeTurn } from "../resume.ts";
 import { uiChunks } from "../ui-chunks.ts";
 import type { UIMessagesOptions } from "../ui-messages.ts";
 import { ActiveChat } from "./active-chat.ts";
@@ -14,7 +14,7 @@ import { isAwaited, recordAnswer, suspension } from "./record-answer.ts";
 import { isOver, isWaiting, shownIn, stateOf, type View } from "./state.ts";
 import type { ChatSettings, ChatState, DurableChatOptions } from "./surface.ts";
 import { uiChanges } from "./ui-changes.ts";
-import { AnswerKeys, BY_USER, isStopped, waitsOf } from "./waits.ts";
+import { AnswerKeys, BY_USER, chatPolicy, isStopped, waitsOf } from "./waits.ts";
 
 /** How long a page may take from loading the state to asking for the stream. */
 const PROMISED_MS = 60_000;
@@ -155,7 +155,7 @@ export class Chats {
         await session.close();
         return { reply };
       }
-      if (!session.turn && !(await this.#continue(session, id))) {
+      if (!session.turn && !(await this.#continue(session, settings, id))) {
         await session.close();
         return { reply: { source: await this.#finished(chat, id), isRepeated: repeated } };
       }
@@ -191,12 +191,11 @@ export class Chats {
   }
 
   /** Goes on with the interrupted turn, or with the next prompt in the queue. Returns whether a turn is open. */
-  async #continue(session: Session<ModelMessage>, queued?: string): Promise<boolean> {
+  async #continue(session: Session<ModelMessage>, { tools }: ChatSettings, queued?: string): Promise<boolean> {
     const item = session.queue.find(({ id }) => queued === undefined || id === queued);
     const { interruption } = session;
     if (interruption && !(queued !== undefined && item)) {
-      // What a person stopped is neither asked again nor run, also if it was approved before.
-      await resumeTurn(session, { calls: isStopped(interruption) ? "close" : keepOrClose });
+      await resumeTurn(session, { calls: chatPolicy(session, tools) });
     }
     if (!session.turn && item) await session.startTurn(item);
     return session.turn !== null;
@@ -217,7 +216,7 @@ export class Chats {
       if (!session) return undefined;
       await this.#sessions.closingOnError(session, async () => {
         if (isWaiting(session, settings.tools)) throw waiting();
-        if (await this.#continue(session)) this.#begin(chat, session, settings);
+        if (await this.#continue(session, settings)) this.#begin(chat, session, settings);
         else await session.close();
       });
       return undefined;
@@ -258,7 +257,7 @@ export class Chats {
   async #resumed(chat: string, message: UIMessage, settings: ChatSettings): Promise<Reply> {
     const session = await this.#sessions.open(chat);
     return this.#sessions.closingOnError(session, async () => {
-      if (await this.#continue(session)) {
+      if (await this.#continue(session, settings)) {
         const { current } = this.#begin(chat, session, settings);
         return { source: await current.readFor(message), isRepeated: false };
       }
@@ -313,9 +312,7 @@ export class Chats {
         return null;
       }
       const keys = new AnswerKeys(session.entries, number, settings.tools);
-      const turn = await session.resumeTurn({
-        calls: (call) => (waits.outputs.has(call.id) ? "keep" : keepOrClose(call)),
-      });
+      const turn = await session.resumeTurn({ calls: chatPolicy(session, settings.tools) });
       for (const answer of fresh)
         if (isAwaited(answer, waits)) await recordAnswer(session, turn, answer, keys.of(answer)!, waits, settings);
       const rest = waitsOf(session, settings.tools);
@@ -325,7 +322,7 @@ export class Chats {
       }
       // The page runs a client-side tool as soon as it is approved.
       for (const { id, startedAt } of rest.outputs.values()) if (startedAt === undefined) await turn.toolStarted(id);
-      await turn.suspend(suspension(session, rest));
+      await turn.suspend(suspension(rest));
       const source = this.#rest(session, message, await this.#uiOptions(chat));
       await session.close();
       return { source, isRepeated: false };

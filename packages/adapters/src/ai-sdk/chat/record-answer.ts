@@ -25,7 +25,7 @@ export async function recordAnswer(
       type: "tool-approval-response" as const,
       approvalId: id,
       ...(answer as { readonly approved: boolean; readonly reason?: string }),
-      ...(approvals.get(id) ? { providerExecuted: true } : {}),
+      ...(approvals.get(id)?.state === "provider" ? { providerExecuted: true } : {}),
     };
     await session.once(key, content, () => turn.append({ role: "tool", content: [response] }));
     return;
@@ -48,17 +48,7 @@ export async function recordAnswer(
 }
 
 /** Calls that wait for an approval are named; those of the page are known by their start. */
-export function suspension(
-  { entries }: Session<ModelMessage>,
-  { approvals }: Waits,
-): { reason: string; calls?: string[] } {
+export function suspension({ approvals }: Waits): { reason: string; calls?: string[] } {
   if (approvals.size === 0) return { reason: "result" };
-  const calls = entries.flatMap(({ message }) =>
-    typeof message.content === "string"
-      ? []
-      : message.content.flatMap((part) =>
-          part.type === "tool-approval-request" && approvals.has(part.approvalId) ? [part.toolCallId] : [],
-        ),
-  );
-  return { reason: "approval", calls };
+  return { reason: "approval", calls: [...approvals.values()].map(({ id }) => id) };
 }

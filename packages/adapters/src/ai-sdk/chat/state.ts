@@ -1,17 +1,17 @@
 import type { ModelMessage, ToolSet, UIMessage } from "ai";
-import type { Interruption, Reading } from "holdfast";
+import { accountOf, type Reading } from "holdfast";
 import { type UIMessagesOptions, uiMessages } from "../ui-messages.ts";
 import type { ChatState, UnfinishedTool } from "./surface.ts";
-import { cutOffCalls, isStopped, waitsOf } from "./waits.ts";
+import { chatPolicy, cutOffCalls, isStopped, waitsOf } from "./waits.ts";
 
-export type View = Pick<Reading<ModelMessage>, "id" | "entries" | "messages" | "interruption" | "queue" | "running">;
+export type View = Reading<ModelMessage>;
 
 /** What a page shows, as the journal has it. */
 export function stateOf(view: View, options: UIMessagesOptions): ChatState {
   const messages = [...shownIn(view, options), ...queuedIn(view, options)];
-  const { interruption, running, queue } = view;
-  if (running !== null) return { messages, status: "running", interrupted: null };
-  const broken = interruption && brokenOff(interruption);
+  const { state, queue } = view;
+  if (state === "running") return { messages, status: "running", interrupted: null };
+  const broken = brokenOff(view, options.tools);
   if (isWaiting(view, options.tools)) return { messages, status: "waiting", interrupted: broken };
   if (broken) return { messages, status: "interrupted", interrupted: broken };
   // A prompt whose turn never came: only a killed process leaves one.
@@ -50,15 +50,19 @@ export function isOver(view: View, tools: ToolSet | undefined): boolean {
   return !interruption || interruption.answered || isStopped(interruption) || isWaiting(view, tools);
 }
 
-function brokenOff({ how, answered, calls }: Interruption<ModelMessage>): ChatState["interrupted"] {
-  if (answered || how.kind === "suspended" || isStopped({ how })) return null;
-  const reason = how.kind === "failed" ? "failed" : how.kind === "aborted" ? "stopped" : "killed";
-  const tools = calls.flatMap(({ id: toolCallId, name: toolName, input, state }): UnfinishedTool[] =>
-    state === "outcome-unknown" || state === "never-started" || state === "unrecorded"
-      ? [{ toolCallId, toolName, input, state }]
-      : [],
-  );
-  return { reason, tools };
+const REASONS = { interrupted: "killed", failed: "failed", stopped: "stopped" } as const;
+
+function brokenOff(view: View, tools: ToolSet | undefined): ChatState["interrupted"] {
+  const { state, interruption } = view;
+  if (!(state in REASONS) || !interruption || interruption.answered || isStopped(interruption)) return null;
+  const { calls } = accountOf(view, { policy: chatPolicy(view, tools) });
+  const unfinished = calls.filter((call) => call.state !== "awaiting" && call.state !== "provider");
+  return {
+    reason: REASONS[state as keyof typeof REASONS],
+    tools: unfinished.map(({ id, name, input, state: of, words }): UnfinishedTool => {
+      return { toolCallId: id, toolName: name, input, state: of, words };
+    }),
+  };
 }
 
 /** Prompts that wait for their turn. */

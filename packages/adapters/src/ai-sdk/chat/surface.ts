@@ -1,6 +1,6 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
 import type { ModelMessage, streamText, ToolSet, UIMessage } from "ai";
-import type { Session } from "holdfast";
+import type { CallState, Session } from "holdfast";
 import type { DurableOptions } from "../surface.ts";
 
 /** The settings of `streamText`; messages and signal come from the session. `stopWhen` is 20 steps by default. */
@@ -53,7 +53,9 @@ export interface UnfinishedTool {
    * "outcome-unknown": it was running, and may have taken effect. "never-started": it did not run, and runs if the turn
    * goes on. "unrecorded": the store does not record starts, so it may have run.
    */
-  readonly state: "outcome-unknown" | "never-started" | "unrecorded";
+  readonly state: CallState;
+  /** The same for people. */
+  readonly words: string;
 }
 
 /** What a page needs when it loads: `GET <path>/<chat id>`. */

@@ -1,7 +1,16 @@
 import type { ModelMessage, ToolSet } from "ai";
-import { type Entry, type Interruption, idFrom, type OpenCall, type Reading, type Session } from "holdfast";
+import {
+  type CallPolicy,
+  decideCall,
+  type Entry,
+  type Interruption,
+  idFrom,
+  type OpenCall,
+  type Reading,
+  type Session,
+} from "holdfast";
 import { isClientTool } from "../content.ts";
-import { openRequests } from "../resume.ts";
+import { openRequests, policyFor } from "../resume.ts";
 
 /** Who stopped a turn that a person stopped. */
 export const BY_USER = "the user";
@@ -13,8 +22,8 @@ export function isStopped({ how }: Pick<Interruption<ModelMessage>, "how">): boo
 
 /** What a turn waits for. */
 export interface Waits {
-  /** Approval requests nobody has answered, by their id; and whether the provider runs the call. */
-  readonly approvals: ReadonlyMap<string, boolean>;
+  /** The calls of approval requests nobody has answered, by the request's id. */
+  readonly approvals: ReadonlyMap<string, OpenCall>;
   /** Calls of client-side tools without an output, by their id. */
   readonly outputs: ReadonlyMap<string, OpenCall>;
 }
@@ -30,46 +39,34 @@ export function waitsOf(view: View, tools: ToolSet | undefined): Waits {
     ? { turn: view.turn.number, calls: view.turn.open }
     : view.interruption && { turn: view.interruption.turn, calls: view.interruption.calls };
   if (!open) return NOTHING;
-  const { requested, approved } = decisionsIn(view.entries, open.turn);
+  const approvals = openRequests(view, open);
+  const undecided = new Set([...approvals.values()].map(({ id }) => id));
   const outputs = open.calls.filter(
-    ({ id, name, state }) =>
-      state !== "provider" && isClientTool(tools, name) && (!requested.has(id) || approved.has(id)),
+    ({ id, name, state, approved }) =>
+      state !== "provider" && isClientTool(tools, name) && approved !== false && !undecided.has(id),
   );
-  return { approvals: openRequests(view, open), outputs: new Map(outputs.map((call) => [call.id, call])) };
+  return { approvals, outputs: new Map(outputs.map((call) => [call.id, call])) };
+}
+
+/** What happens to open calls when the turn goes on. What a person stopped is neither asked again nor run. */
+export function chatPolicy(view: View, tools: ToolSet | undefined): CallPolicy {
+  if (view.interruption && isStopped(view.interruption)) return {};
+  return policyFor(waitsOf(view, tools).outputs.values());
 }
 
 /**
  * Calls without an outcome that no page can answer: what ran them was killed, or a person stopped it. A call that was
- * approved and never started is not one: it runs when the turn goes on.
+ * approved is not one if it runs when the turn goes on.
  */
 export function cutOffCalls(view: View, tools: ToolSet | undefined): OpenCall[] {
-  const { interruption, entries } = view;
+  const { interruption } = view;
   if (!interruption) return [];
-  const open = interruption.calls.filter(({ state }) => state !== "provider");
-  if (isStopped(interruption)) return open;
-  const { outputs } = waitsOf(view, tools);
-  const { approved } = decisionsIn(entries, interruption.turn);
-  return open.filter(
-    ({ id, state }) => state !== "awaiting" && !outputs.has(id) && !(state === "never-started" && approved.has(id)),
-  );
-}
-
-/** The calls of a turn that a person was asked about, and those that were approved. */
-function decisionsIn(
-  entries: readonly Entry<ModelMessage>[],
-  turn: number,
-): { readonly requested: ReadonlySet<string>; readonly approved: ReadonlySet<string> } {
-  const calls = new Map<string, string>();
-  const approved = new Set<string>();
-  for (const { message, turn: of } of entries) {
-    for (const part of of === turn && typeof message.content !== "string" ? message.content : []) {
-      if (part.type === "tool-approval-request") calls.set(part.approvalId, part.toolCallId);
-      if (part.type !== "tool-approval-response" || !part.approved) continue;
-      const call = calls.get(part.approvalId);
-      if (call !== undefined) approved.add(call);
-    }
-  }
-  return { requested: new Set(calls.values()), approved };
+  const policy = chatPolicy(view, tools);
+  return interruption.calls.filter((call) => {
+    const decision = decideCall(call, policy);
+    if (decision === "leave" || decision === "wait") return false;
+    return !(decision === "run" && call.approved);
+  });
 }
 
 /**

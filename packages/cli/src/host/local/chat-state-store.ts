@@ -1,10 +1,10 @@
 import type { ModelMessage, TextStreamPart, ToolSet } from "ai";
-import type { Session, Store, Usage } from "holdfast";
+import type { CallPolicy, Session, Store, Usage } from "holdfast";
 import type { AgentEvents } from "../../agent/events.ts";
+import { POLICY } from "../../store/account.ts";
 import { childrenOf } from "../../store/children.ts";
 import { nullIfUnreadable, usageBelow } from "../../store/usage.ts";
 import { allowFlag } from "../../tools/permission/decide.ts";
-import type { ProcessStatus } from "../../tools/shell/surviving-commands.ts";
 import type { ChatEvent, ChatState } from "../host.ts";
 import { applyStreamPart, changedItems, withOutput, withoutOutput, withRecorded } from "./chat-state.ts";
 
@@ -14,8 +14,8 @@ export class ChatStateStore {
   readonly running = new Set<string>();
   /** The session of each call's sub-agent, also after it has ended. */
   readonly children = new Map<string, string>();
-  /** The processes that outlived their agent, by call, as they were when somebody last looked. */
-  processes: ReadonlyMap<string, ProcessStatus> = new Map();
+  /** What happens to the calls that the last process left open, as known when somebody last looked. */
+  policy: CallPolicy = POLICY;
   /** What sub-agents used, by session. */
   #below: ReadonlyMap<string, Usage> = new Map();
   /** Denied calls of sub-agents in this turn. */
@@ -148,8 +148,8 @@ export class ChatStateStore {
 
   refresh(): void {
     const before = this.#state.items;
-    const { running, children, processes } = this;
-    this.#state = withRecorded(this.#state, this.#session(), { running, children, processes, below: this.#below });
+    const { running, children, policy } = this;
+    this.#state = withRecorded(this.#state, this.#session(), { running, children, policy, below: this.#below });
     for (const item of changedItems(before, this.#state.items)) this.emit({ type: "item", item });
   }
 

@@ -3,7 +3,7 @@ import type { ModelMessage, TextStreamPart, ToolSet } from "ai";
 import {
   type Account,
   accountOf,
-  type CallFacts,
+  type CallPolicy,
   cutOffWords,
   type Interruption,
   type Session,
@@ -14,7 +14,6 @@ import { POLICY } from "../../store/account.ts";
 import { APP } from "../../store/app.ts";
 import { recoveryLines } from "../../store/damage.ts";
 import { sumUsage, usageOf } from "../../store/usage.ts";
-import type { ProcessStatus } from "../../tools/shell/surviving-commands.ts";
 import type { Item } from "../../transcript/item.ts";
 import { itemsOf, type Now } from "../../transcript/items.ts";
 import type { ChatEvent, ChatState, InterruptionShown, LiveAnswer } from "../host.ts";
@@ -37,7 +36,7 @@ export function firstState(
     model,
     status: "idle",
     isBusy: false,
-    account: accountHere(session, {}),
+    account: accountHere(session),
     items: [],
     live: null,
     outputs: {},
@@ -55,22 +54,8 @@ export function firstState(
   return withRecorded(now, session, {});
 }
 
-/** `facts`: what is known of the open calls beyond the journal. */
-function accountHere(session: Session<ModelMessage>, facts: Readonly<Record<string, CallFacts>>): Account {
-  return accountOf(session, { app: APP, isOpenHere: true, policy: { ...POLICY, facts } });
-}
-
-/** What the processes that outlived their agent tell about its calls. */
-export function processFacts(processes: ReadonlyMap<string, ProcessStatus>): Record<string, CallFacts> {
-  return Object.fromEntries(
-    [...processes].map(([id, { kind, running, pid, exitCode, shown = "" }]): [string, CallFacts] => {
-      // A command starts only after its process is recorded: without that record it never began.
-      if (kind === "not-begun") return [id, { neverBegan: true }];
-      if (pid === undefined) return [id, {}];
-      const process = { pid, running, ...defined({ exitCode }) };
-      return [id, kind === "ended" ? { process, outcome: { value: shown } } : { process }];
-    }),
-  );
+function accountHere(session: Session<ModelMessage>, policy: CallPolicy = POLICY): Account {
+  return accountOf(session, { app: APP, isOpenHere: true, policy });
 }
 
 /** Updates the state from the journal. Unchanged items stay the same objects. */
@@ -79,14 +64,14 @@ export function withRecorded(
   session: Session<ModelMessage>,
   now: Pick<Now, "running" | "children"> & {
     readonly below?: ReadonlyMap<string, Usage>;
-    readonly processes?: ReadonlyMap<string, ProcessStatus>;
+    readonly policy?: CallPolicy;
   },
 ): ChatState {
   const waiting = new Set(state.asks.map(({ call }) => call));
   return {
     ...state,
     title: session.attributes.title,
-    account: accountHere(session, processFacts(now.processes ?? new Map())),
+    account: accountHere(session, now.policy),
     items: itemsOf(session, { ...now, waiting }),
     queue: queueShown(session.queue),
     usage: sumUsage([usageOf(session), ...(now.below?.values() ?? [])]),

@@ -2,7 +2,7 @@ import type { ModelMessage } from "ai";
 import type { Interruption, Queued, Session, Turn } from "holdfast";
 import { estimateTokens } from "../../agent/compaction.ts";
 import { runTurn, type TurnResult } from "../../agent/loop.ts";
-import { type Approval, openApprovals, resumeInterrupted } from "../../agent/open-calls.ts";
+import { type Approval, openApprovals } from "../../agent/open-calls.ts";
 import type { AgentRuntime } from "../../agent/runtime.ts";
 import type { Services } from "../../agent/services.ts";
 import { createAgent } from "../../agent/subagent.ts";
@@ -97,7 +97,7 @@ export class LocalChat implements Chat {
   async inspect(): Promise<void> {
     await completeAnsweredTurn(this.#session);
     const { interruption } = this.#session;
-    this.#states.processes = await this.#agent.findProcesses(interruption?.calls ?? []);
+    this.#states.policy = await this.#agent.callPolicy(interruption?.calls ?? []);
     await this.#states.loadChildren(this.#services.store);
     const { account, window } = this.#states.state;
     const { usedTokens } = window;
@@ -441,10 +441,7 @@ export class LocalChat implements Chat {
         return null;
       }
       this.#states.update({ status: "running" }, { type: "changed" });
-      return await resumeInterrupted(
-        this.#session,
-        await this.#agent.inspectCalls(this.#session.interruption?.calls ?? []),
-      );
+      return await this.#agent.resumeTurn();
     }, true);
     // Nobody awaits this: the chat's state reports the failure, as for a failed store.
     asked.catch((error: unknown) => {

@@ -1,7 +1,6 @@
 import type { ModelMessage } from "ai";
 import type { Interruption, Session, Turn } from "holdfast";
 import type { TurnResult } from "../../agent/loop.ts";
-import { resumeInterrupted } from "../../agent/open-calls.ts";
 import type { AgentRuntime } from "../../agent/runtime.ts";
 import { explainFailure, isStoreFailure, stepLimitError } from "../failures.ts";
 import type { ChatStateStore } from "./chat-state-store.ts";
@@ -49,7 +48,7 @@ export async function resumeTurn(
   state.update({ status: "running" }, { type: "changed" });
   try {
     const isOver = await agent.settleCommands(calls, { ...wanted, waits });
-    if (isOver) turn = await resumeInterrupted(session, await agent.inspectCalls(calls));
+    if (isOver) turn = await agent.resumeTurn();
   } finally {
     if (turn === null) state.update({ status: "interrupted" }, { type: "changed" });
   }

@@ -27,10 +27,6 @@ export interface FoundCommand {
   readonly shown: string;
 }
 
-/** The part that is shown to people. */
-export type ProcessStatus = Pick<FoundCommand, "kind" | "running" | "pid" | "exitCode"> &
-  Partial<Pick<FoundCommand, "shown">>;
-
 /**
  * Finds the command of a call by its recorded process. Without a record the command never started, because it waits for
  * the record (shell.ts); except on Windows, which has no such gate. `isOurs: false` means that this user's agent did

@@ -89,7 +89,7 @@ export class LiveTurn<M> implements Turn<M> {
     const { conversation, log } = this.#context;
     return openCalls(conversation)
       .filter(({ state, startedSeq }) => state !== "provider" && !(startedSeq !== undefined && startedSeq > log.since))
-      .map(({ index: _index, startedSeq: _seq, approved: _approved, ...call }) => ({
+      .map(({ index: _index, startedSeq: _seq, ...call }) => ({
         ...call,
         input: handedOut(call.input),
       }));
