@@ -345,8 +345,8 @@ export const postgresSabotages: readonly Sabotage[] = [
     name: "postgres: a record is written after the application has committed its rows itself",
     room,
     file: "transactions.ts",
-    find: "if ((await this.#ask(isOpen, [this.#xid])).rowCount !== 1) throw",
-    replace: "if ((await this.#ask(isOpen, [this.#xid])).rowCount === -1) throw",
+    find: "if (results.at(-1)?.rowCount !== 1) throw",
+    replace: "if (results.at(-1)?.rowCount === -1) throw",
     look: TRANSACTION,
   },
   {

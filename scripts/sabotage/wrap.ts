@@ -64,8 +64,8 @@ export const wrapSabotages: readonly Sabotage[] = [
     name: "wrap: tools in sessions of their own outlive the agent",
     room: wrap,
     file: "process-family.ts",
-    find: "[one.pid, one.group, one.session].includes(this.#pid) || this.#seen.has(keyOf(one)) || isMarked(one.pid);",
-    replace: "[one.pid, one.group].includes(this.#pid);",
+    find: "one.pid === this.#pid || this.#sessions.has(sessionOf(one)) || this.#seen.has(keyOf(one)) || isMarked(one.pid);",
+    replace: "one.pid === this.#pid;",
     look: KILLS,
   },
   {

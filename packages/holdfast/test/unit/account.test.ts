@@ -90,8 +90,8 @@ describe("the account of a session whose process was killed", () => {
     expect(await words("denied")).toEqual([
       "interrupted: its process died",
       "It had been resumed once.",
-      "look: denied, has not run",
-      "look: never started, safe to run",
+      "a: denied, has not run",
+      "b: never started, safe to run",
     ]);
     expect(await words("closed in mid-turn")).toEqual([
       "interrupted: its program was closed",

@@ -9,7 +9,6 @@ import {
   type Session,
   type Usage,
 } from "holdfast";
-import { defined } from "../../defined.ts";
 import { POLICY } from "../../store/account.ts";
 import { APP } from "../../store/app.ts";
 import { recoveryLines } from "../../store/damage.ts";
