@@ -92,6 +92,11 @@ export function checkFile(path: string, text: string): Violation[] {
       add(match.index, "no test is focused, skipped or left to do");
     }
   }
+  const [own] = /^packages\/[^/]+\/src\//.exec(path) ?? [];
+  for (const match of own === undefined ? [] : text.matchAll(IMPORT)) {
+    if (match[1]!.startsWith(".") && !resolve(path, match[1]!).startsWith(own!))
+      add(match.index, "a package imports only the entries of another, never its files");
+  }
   const tabled = PACKAGES.find(({ sources }) => path.startsWith(sources));
   if (tabled) {
     const here = path.slice(tabled.sources.length);

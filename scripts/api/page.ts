@@ -19,7 +19,9 @@ export function entryPoints(): EntryPoint[] {
       name: string;
       exports: Record<string, { "holdfast-source": string }>;
     };
-    return Object.entries(exports).map(([key, { "holdfast-source": file }]) => ({
+    // An internal entry is for the packages of this repository alone.
+    const open = Object.entries(exports).filter(([key]) => !key.startsWith("./internal/"));
+    return open.map(([key, { "holdfast-source": file }]) => ({
       name: name + key.slice(1),
       file: join(ROOT, path, file),
     }));

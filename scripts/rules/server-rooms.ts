@@ -7,6 +7,8 @@ export const SERVER_ROOMS: PackageRooms = {
   rooms: {
     // The agent, as a screen, a script or a server sees it: types alone, and no other package of this repository.
     "contract/": [],
+    // What a call changes in a file: for the command and the page.
+    "edits/": ["contract/"],
     // Every operation and event, once: they validate requests and document the interface.
     "schemas/": [],
     "openapi/": ["schemas/"],

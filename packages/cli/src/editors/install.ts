@@ -1,8 +1,8 @@
 import { basename, resolve, sep } from "node:path";
 import { createInterface } from "node:readline/promises";
+import { diffRowText, lineDiff } from "@holdfast/server/internal/edits";
 import { credentials } from "holdfast";
 import { CommandError, EXIT } from "../exit.ts";
-import { diffRowText, lineDiff } from "../terminal/line-diff.ts";
 import { plain, plainLine } from "../terminal/plain.ts";
 import { addAgent, type Change, type Launch, unwrapAgents, wrapAgents } from "./agent-entries.ts";
 import { type Editor, readSettings, settingsPath, splitMark, writeSettings } from "./settings-file.ts";

@@ -1,3 +1,4 @@
+import { editOf } from "@holdfast/server/internal/edits";
 import type { ChatEvent } from "../host/host.ts";
 import type { Line } from "../screen/lines/line.ts";
 import { shortId } from "../short-id.ts";
@@ -5,7 +6,6 @@ import { type Paint, paintFor } from "../terminal/colour.ts";
 import { jsonText } from "../terminal/json.ts";
 import { plain, plainLine } from "../terminal/plain.ts";
 import { wrapWords } from "../terminal/wrap-words.ts";
-import { editOf } from "../transcript/edits.ts";
 import { diffLines } from "../transcript/terminal-lines.ts";
 import { callWords } from "../transcript/words.ts";
 

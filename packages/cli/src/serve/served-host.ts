@@ -1,4 +1,5 @@
 import type { SaidShown, ServedHost } from "@holdfast/server/contract";
+import { editOf } from "@holdfast/server/internal/edits";
 import type { ModelMessage } from "ai";
 import { exported, formatFor } from "../export/index.ts";
 import { redactDeep } from "../export/redact.ts";
@@ -6,7 +7,6 @@ import { describeInterruption, queueShown } from "../host/local/chat-state.ts";
 import type { LocalHost } from "../host/local/local-host.ts";
 import { accountElsewhere } from "../store/account.ts";
 import { recoveryLines } from "../store/damage.ts";
-import { editOf } from "../transcript/edits.ts";
 import { itemsOf } from "../transcript/items.ts";
 import { saidIn } from "../transcript/said.ts";
 import { parsedJson, shapeOf } from "../transcript/shape.ts";

@@ -1,10 +1,9 @@
+import { type DiffRow, diffRowText, editOf } from "@holdfast/server/internal/edits";
 import { shortId } from "../short-id.ts";
 import { bytesWords } from "../terminal/bytes.ts";
 import type { Paint, Style } from "../terminal/colour.ts";
-import { type DiffRow, diffRowText } from "../terminal/line-diff.ts";
 import { plain, plainLine } from "../terminal/plain.ts";
 import { wrapWords } from "../terminal/wrap-words.ts";
-import { editOf } from "./edits.ts";
 import type { CallItem, Item, ShownFile } from "./item.ts";
 import { callWords, stateWords } from "./words.ts";
 

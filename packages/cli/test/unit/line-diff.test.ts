@@ -1,8 +1,7 @@
+import { type DiffRow, diffRowText, editOf, lineDiff } from "@holdfast/server/internal/edits";
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import { holds, seedOf } from "../../../holdfast/test/seed.ts";
-import { type DiffRow, diffRowText, lineDiff } from "../../src/terminal/line-diff.ts";
-import { editOf } from "../../src/transcript/edits.ts";
 import { diffLines } from "../../src/transcript/terminal-lines.ts";
 
 const seed = seedOf(import.meta.url, "unit");

@@ -57,6 +57,18 @@ describe("the rules of the layers notice", () => {
       'const { LocalHost } = await import("../host/local/local-host.ts");',
       /lower layer/,
     ],
+    [
+      "a page that imports the server's files",
+      "packages/web/src/api/x.ts",
+      'import type { z } from "../../../server/src/schemas/session.ts";',
+      /only the entries of another/,
+    ],
+    [
+      "a package without a table that loads another's file",
+      "packages/new/src/x.ts",
+      'const a = await import("../../cli/src/main.ts");',
+      /only the entries of another/,
+    ],
     ["a room that no table names", "packages/cli/src/new/x.ts", 'import { a } from "../store/open.ts";', /no table/],
     [
       "a base file that imports a room",

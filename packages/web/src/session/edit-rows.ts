@@ -1,4 +1,4 @@
-import { editOf } from "../../../cli/src/transcript/edits.ts";
+import { editOf } from "@holdfast/server/internal/edits";
 import type { CallItem, DiffRow } from "../api/wire.ts";
 
 /** Items never change, so each edit is computed once. */

@@ -1,6 +1,5 @@
+import { type DiffRow, diffRowText, editOf } from "@holdfast/server/internal/edits";
 import { bytesWords, plain, plainLine } from "../../terminal/index.ts";
-import { type DiffRow, diffRowText } from "../../terminal/line-diff.ts";
-import { editOf } from "../../transcript/edits.ts";
 import type { AnswerItem, CallItem, Item, NoteItem, PromptItem, ShownFile } from "../../transcript/item.ts";
 import { CALL_STATES, callSummary, shortId } from "./labels.ts";
 import { BLANK, cut, type Line, line, type Span, type Style, span, untab, wrap } from "./line.ts";

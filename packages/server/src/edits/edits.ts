@@ -1,5 +1,5 @@
-import { type DiffRow, lineDiff } from "../terminal/line-diff.ts";
-import type { CallItem } from "./item.ts";
+import type { CallItem } from "../contract/item.ts";
+import { type DiffRow, lineDiff } from "./line-diff.ts";
 import { parsedJson, type Shape, shapeOf, shapesOf } from "./shape.ts";
 
 /** What a call changes in a file, for people. */

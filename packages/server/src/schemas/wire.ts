@@ -1,0 +1,38 @@
+import type { z } from "zod";
+import type { StateEvent, TextEvent } from "./events.ts";
+import type { operations } from "./operations.ts";
+import type * as session from "./session.ts";
+import type * as transcript from "./transcript.ts";
+
+/** What the server sends: the types of its schemas. Types alone, so that nothing of a schema gets into the page. */
+export type Server = z.infer<(typeof operations)["getServer"]["answers"][200]>;
+export type Summary = z.infer<typeof session.summary>;
+export type SessionPage = z.infer<typeof session.sessionPage>;
+export type SearchPage = z.infer<typeof session.searchPage>;
+export type SearchHit = SearchPage["hits"][number];
+export type Session = z.infer<typeof session.session>;
+export type ChatState = z.infer<typeof session.chatState>;
+export type Ask = z.infer<typeof session.ask>;
+export type Queued = z.infer<typeof session.queued>;
+export type Interruption = z.infer<typeof session.interruption>;
+export type Account = z.infer<typeof session.account>;
+export type Damage = z.infer<typeof session.damage>;
+export type Share = z.infer<typeof session.share>;
+export type PromptImage = z.infer<typeof session.image>;
+export type Status = Summary["status"];
+export type Item = z.infer<typeof transcript.item>;
+export type CallItem = Extract<Item, { kind: "call" }>;
+export type ShownFile = NonNullable<CallItem["files"]>[number];
+export type Transcript = z.infer<typeof transcript.transcript>;
+export type Timeline = z.infer<typeof transcript.timeline>;
+export type Epochs = z.infer<typeof transcript.epochs>;
+export type Epoch = Epochs["epochs"][number];
+export type { TimelineEntry } from "./transcript.ts";
+export type Changes = z.infer<typeof transcript.changes>;
+export type FileChanges = Changes["files"][number];
+export type DiffRow = FileChanges["changes"][number]["rows"][number];
+export type UsageReport = z.infer<typeof transcript.usageReport>;
+export type Usage = z.infer<typeof transcript.usage>;
+export type Tree = z.infer<typeof transcript.tree>;
+export type { TreeNode } from "./transcript.ts";
+export type { StateEvent, TextEvent };
