@@ -1,5 +1,6 @@
 import { ACP_ROOMS } from "./rules/acp-rooms.ts";
 import { CLI_ROOMS } from "./rules/cli-rooms.ts";
+import { POSTGRES_ROOMS } from "./rules/postgres-rooms.ts";
 import { checkImport, type PackageRooms } from "./rules/rooms.ts";
 import { SERVER_ROOMS } from "./rules/server-rooms.ts";
 
@@ -71,7 +72,7 @@ const ROOMS: readonly (readonly [room: string, below: readonly string[]])[] = [
 ];
 
 /** The packages whose rooms stand in a table of their own. */
-export const PACKAGES: readonly PackageRooms[] = [CLI_ROOMS, SERVER_ROOMS, ACP_ROOMS];
+export const PACKAGES: readonly PackageRooms[] = [CLI_ROOMS, SERVER_ROOMS, ACP_ROOMS, POSTGRES_ROOMS];
 
 const IMPORT = /(?:^|[;\s}])(?:from|import)\s*\(?\s*"([^"]+)"/g;
 

@@ -16,7 +16,7 @@ export const postgresSabotages: readonly Sabotage[] = [
   {
     name: "postgres: the fence is not compared when one line is appended",
     room,
-    file: "statement-batcher.ts",
+    file: "writing/statement-batcher.ts",
     find: "WHERE h.place = $1 AND h.owner = $2 AND h.fence = $3 AND",
     replace: "WHERE h.place = $1 AND $2::uuid IS NOT NULL AND $3::bigint IS NOT NULL AND",
     look: SCHEMA,
@@ -24,7 +24,7 @@ export const postgresSabotages: readonly Sabotage[] = [
   {
     name: "postgres: the fence is not compared when several lines are appended",
     room,
-    file: "statement-batcher.ts",
+    file: "writing/statement-batcher.ts",
     find: "h.owner = $1 AND h.fence = g.fence AND",
     replace: "$1::uuid IS NOT NULL AND",
     look: SCHEMA,
@@ -32,7 +32,7 @@ export const postgresSabotages: readonly Sabotage[] = [
   {
     name: "postgres: the head is not compared",
     room,
-    file: "statement-batcher.ts",
+    file: "writing/statement-batcher.ts",
     find: "AND h.fence = $3 AND h.head = $4 AND",
     replace: "AND h.fence = $3 AND",
     look: NETWORK,
@@ -40,7 +40,7 @@ export const postgresSabotages: readonly Sabotage[] = [
   {
     name: "postgres: an append whose answer is lost is not sent again",
     room,
-    file: "journal.ts",
+    file: "writing/journal.ts",
     find: "if (this.failure || performance.now() + pauseMs > until)",
     replace: "if (this.failure || cause || performance.now() + pauseMs > until)",
     look: NETWORK,
@@ -48,7 +48,7 @@ export const postgresSabotages: readonly Sabotage[] = [
   {
     name: "postgres: an append that was written by an attempt whose answer is lost is taken for somebody else's",
     room,
-    file: "journal.ts",
+    file: "writing/journal.ts",
     find: 'if (line?.equals(lines.subarray(lines.lastIndexOf("\\n") + 1))) {',
     replace: "if (line?.equals(lines.subarray(0, 0))) {",
     look: NETWORK,
@@ -56,7 +56,7 @@ export const postgresSabotages: readonly Sabotage[] = [
   {
     name: "postgres: what stops between two packets keeps its session locked",
     room,
-    file: "database.ts",
+    file: "connection/database.ts",
     find: "return this.serverVersion >= TRANSACTION_TIMEOUT;",
     replace: "return this.serverVersion < TRANSACTION_TIMEOUT;",
     look: NETWORK,
@@ -64,7 +64,7 @@ export const postgresSabotages: readonly Sabotage[] = [
   {
     name: 'postgres: "power" does not wait where the server says so',
     room,
-    file: "database.ts",
+    file: "connection/database.ts",
     find: "WHEN 'off' THEN 'on' ELSE",
     replace: "WHEN 'off' THEN 'off' ELSE",
     look: SCHEMA,
@@ -72,7 +72,7 @@ export const postgresSabotages: readonly Sabotage[] = [
   {
     name: "postgres: one session that is refused takes the others of its statement with it",
     room,
-    file: "statement-batcher.ts",
+    file: "writing/statement-batcher.ts",
     find: "if (chosen.length > 1 && !isPassing(error))",
     replace: "if (chosen.length > 1000 && !isPassing(error))",
     look: SCHEMA,
@@ -80,7 +80,7 @@ export const postgresSabotages: readonly Sabotage[] = [
   {
     name: "postgres: each session has a statement of its own",
     room,
-    file: "statement-batcher.ts",
+    file: "writing/statement-batcher.ts",
     find: "(chosen.length < SESSIONS_MAX && bytes",
     replace: "(chosen.length < SESSIONS_MAX - 255 && bytes",
     look: SURROUNDINGS,
@@ -88,7 +88,7 @@ export const postgresSabotages: readonly Sabotage[] = [
   {
     name: "postgres: a lease is taken from a worker that lives",
     room,
-    file: "leases.ts",
+    file: "leases/leases.ts",
     find: "WHERE w.owner = h.owner AND w.expires > now())",
     replace: "WHERE w.owner = h.owner AND w.expires > now() + interval '1 hour')",
     look: CONFORMANCE,
@@ -96,7 +96,7 @@ export const postgresSabotages: readonly Sabotage[] = [
   {
     name: "postgres: a worker that is back again is replaced all the same",
     room,
-    file: "leases.ts",
+    file: "leases/leases.ts",
     find: "OR (h.owner = $5 AND ",
     replace: "OR (h.owner = $5 OR ",
     look: SURROUNDINGS,
@@ -104,7 +104,7 @@ export const postgresSabotages: readonly Sabotage[] = [
   {
     name: "postgres: a dead worker's lease is free only when its time is over",
     room,
-    file: "leases.ts",
+    file: "leases/leases.ts",
     find: "THEN pg_try_advisory_xact_lock_shared(",
     replace: "THEN false AND pg_try_advisory_xact_lock_shared(",
     look: CONFORMANCE,
@@ -112,7 +112,7 @@ export const postgresSabotages: readonly Sabotage[] = [
   {
     name: "postgres: leases are not extended, and nobody looks whether they are lost",
     room,
-    file: "leases.ts",
+    file: "leases/leases.ts",
     find: "}, this.#ms / 3);",
     replace: "}, this.#ms * 3000);",
     look: SCHEMA,
@@ -120,7 +120,7 @@ export const postgresSabotages: readonly Sabotage[] = [
   {
     name: "postgres: the list row is not fenced",
     room,
-    file: "catalogue.ts",
+    file: "listing/catalogue.ts",
     find: "WHERE place = $1 AND owner = $6 AND fence = $7 AND head = $4 FOR SHARE OF heads",
     replace: "WHERE place = $1 AND $6::uuid IS NOT NULL AND $7::bigint IS NOT NULL FOR SHARE OF heads",
     look: FAULTS,
@@ -128,7 +128,7 @@ export const postgresSabotages: readonly Sabotage[] = [
   {
     name: "postgres: a late statement of the same attempt takes the lease again",
     room,
-    file: "leases.ts",
+    file: "leases/leases.ts",
     find: "AND h.attempt IS DISTINCT FROM $4",
     replace: "AND $4::uuid IS NOT NULL",
     look: FAULTS,
@@ -136,7 +136,7 @@ export const postgresSabotages: readonly Sabotage[] = [
   {
     name: "postgres: a lease that a late statement took is kept",
     room,
-    file: "leases.ts",
+    file: "leases/leases.ts",
     find: "if (this.#unanswered.delete(attempt)) {",
     replace: "if (this.#unanswered.delete(attempt) && attempt.length === 0) {",
     look: FAULTS,
@@ -144,7 +144,7 @@ export const postgresSabotages: readonly Sabotage[] = [
   {
     name: "postgres: heartbeats wait behind appends",
     room,
-    file: "leases.ts",
+    file: "leases/leases.ts",
     find: "if (answered) return (await answered).rows;",
     replace: "if (answered) return (await this.#database.once(text, values)).rows;",
     look: FAULTS,
@@ -152,7 +152,7 @@ export const postgresSabotages: readonly Sabotage[] = [
   {
     name: "postgres: a statement that was given up is not cancelled",
     room,
-    file: "backend.ts",
+    file: "connection/backend.ts",
     find: "if (!prepared.has(client)) return;",
     replace: "if (prepared.has(client)) return;",
     look: FAULTS,
@@ -160,7 +160,7 @@ export const postgresSabotages: readonly Sabotage[] = [
   {
     name: "postgres: a commit that no standby has confirmed is acknowledged",
     room,
-    file: "backend.ts",
+    file: "connection/backend.ts",
     find: "return unconfirmed.delete(client);",
     replace: "return unconfirmed.delete(client) && false;",
     look: FAULTS,
@@ -168,7 +168,7 @@ export const postgresSabotages: readonly Sabotage[] = [
   {
     name: "postgres: a read-only server is waited for",
     room,
-    file: "database.ts",
+    file: "connection/database.ts",
     find: "if (!isReadOnly(error)) return false;",
     replace: "if (isReadOnly(error)) return false;",
     look: FAULTS,
@@ -176,7 +176,7 @@ export const postgresSabotages: readonly Sabotage[] = [
   {
     name: "postgres: a pooler is taken for the server",
     room,
-    file: "direct.ts",
+    file: "connection/direct.ts",
     find: 'if (Number(rows[0]?.["pid"]) !== processID)',
     replace: 'if (Number(rows[0]?.["pid"]) < 0 && processID)',
     look: [`${test}/kill/poolers`],
@@ -192,7 +192,7 @@ export const postgresSabotages: readonly Sabotage[] = [
   {
     name: "postgres: followers wait for news alone",
     room,
-    file: "follow.ts",
+    file: "reading/follow.ts",
     find: "await wake.wait(POLL_MS);",
     replace: "await wake.wait(POLL_MS * 1e6);",
     look: SURROUNDINGS,
@@ -200,7 +200,7 @@ export const postgresSabotages: readonly Sabotage[] = [
   {
     name: "postgres: a follower goes on behind records that a fail-over has lost",
     room,
-    file: "follow.ts",
+    file: "reading/follow.ts",
     find: "if (seen !== null && newest < last) throw cursorStale(id, seen);",
     replace: "",
     look: NETWORK,
@@ -208,7 +208,7 @@ export const postgresSabotages: readonly Sabotage[] = [
   {
     name: "postgres: several make the tables at once",
     room,
-    file: "schema.ts",
+    file: "schema/schema.ts",
     find: 'if (rows[0]?.["ours"] === true) return;',
     replace: "if (rows[0]) return;",
     look: SCHEMA,
@@ -216,7 +216,7 @@ export const postgresSabotages: readonly Sabotage[] = [
   {
     name: "postgres: a newer schema is written to",
     room,
-    file: "schema.ts",
+    file: "schema/schema.ts",
     find: "if (version <= SCHEMA_VERSION) return { version, minor };",
     replace: "if (version > 0) return { version: Math.min(version, SCHEMA_VERSION), minor };",
     look: SCHEMA,
@@ -224,7 +224,7 @@ export const postgresSabotages: readonly Sabotage[] = [
   {
     name: "postgres: a month is dropped with what was written lately",
     room,
-    file: "retention.ts",
+    file: "sessions/retention.ts",
     find: 'if (lately.rows.length > 0) return "written lately";',
     replace: "void lately;",
     look: SCHEMA,
@@ -232,7 +232,7 @@ export const postgresSabotages: readonly Sabotage[] = [
   {
     name: "postgres: a list leaves its hints to others",
     room,
-    file: "catalogue.ts",
+    file: "listing/catalogue.ts",
     find: ", ...hintsOf(options.hints ?? {}, value));",
     replace: ", ...hintsOf({}, value));",
     look: SURROUNDINGS,
@@ -240,7 +240,7 @@ export const postgresSabotages: readonly Sabotage[] = [
   {
     name: "postgres: a month is judged by the caller's clock",
     room,
-    file: "retention.ts",
+    file: "sessions/retention.ts",
     find: 'return Number(rows[0]?.["now"]);',
     replace: "return rows.length > 1 ? 0 : Date.now();",
     look: SCHEMA,
@@ -248,7 +248,7 @@ export const postgresSabotages: readonly Sabotage[] = [
   {
     name: "postgres: what a call that died has hidden stays hidden",
     room,
-    file: "retention.ts",
+    file: "sessions/retention.ts",
     find: "if (months.has(month)) await showRange",
     replace: "if (months.has(month) && month < 0) await showRange",
     look: SCHEMA,
@@ -256,7 +256,7 @@ export const postgresSabotages: readonly Sabotage[] = [
   {
     name: "postgres: a replaced worker's late save counts",
     room,
-    file: "catalogue.ts",
+    file: "listing/catalogue.ts",
     find: "WHERE place = $1 AND owner = $6 AND fence = $7 AND head = $4 FOR SHARE OF heads",
     replace: "WHERE place = $1 AND head = $4 AND $6::uuid IS NOT NULL AND $7::bigint IS NOT NULL FOR SHARE OF heads",
     look: SCALE,
@@ -264,7 +264,7 @@ export const postgresSabotages: readonly Sabotage[] = [
   {
     name: "postgres: rows of dead workers are never settled",
     room,
-    file: "catalogue.ts",
+    file: "listing/catalogue.ts",
     find: '.join(", ")}, closed = true, unclosed_head',
     replace: '.join(", ")}, closed = false, unclosed_head',
     look: SCALE,
@@ -272,7 +272,7 @@ export const postgresSabotages: readonly Sabotage[] = [
   {
     name: "postgres: an append does not unsettle the row of its session",
     room,
-    file: "journal.ts",
+    file: "writing/journal.ts",
     find: "if (this.#mayBeSettled || leases.isOverdue) batch.opens = true;",
     replace: "void leases;",
     look: SCALE,
@@ -280,7 +280,7 @@ export const postgresSabotages: readonly Sabotage[] = [
   {
     name: "postgres: a worker listens although nobody follows",
     room,
-    file: "direct.ts",
+    file: "connection/direct.ts",
     find: "    const left = [...this.#heard].filter((id) => !this.#followed.has(id));\n",
     replace: "    const left = [...this.#heard].filter((id) => this.#followed.has(id) && false);\n",
     look: SCALE,
@@ -288,7 +288,7 @@ export const postgresSabotages: readonly Sabotage[] = [
   {
     name: "postgres: the change of a session is not noted for search",
     room,
-    file: "schema-search.ts",
+    file: "schema/search-tables.ts",
     find: "WHEN (NEW.closed AND (NOT OLD.closed OR OLD.head <> NEW.head))",
     replace: "WHEN (NEW.closed AND OLD.closed AND NOT OLD.closed)",
     look: [`${test}/kill/search.test`],
@@ -296,7 +296,7 @@ export const postgresSabotages: readonly Sabotage[] = [
   {
     name: "postgres: what is hidden is found",
     room,
-    file: "search.ts",
+    file: "search/search.ts",
     find: "AND hid.step = said.step AND hid.hidden\n",
     replace: "AND hid.step = said.step AND hid.hidden AND false\n",
     look: [`${test}/kill/search.test`],
@@ -304,7 +304,7 @@ export const postgresSabotages: readonly Sabotage[] = [
   {
     name: "postgres: a copy is not looked at line by line",
     room,
-    file: "adopt.ts",
+    file: "sessions/adopt.ts",
     find: "      assertFollows(line, id, ledger.head);\n",
     replace: "      void assertFollows;\n",
     look: CONFORMANCE,
@@ -312,7 +312,7 @@ export const postgresSabotages: readonly Sabotage[] = [
   {
     name: "postgres: a copy goes on in a place that is no longer its own",
     room,
-    file: "adopt.ts",
+    file: "sessions/adopt.ts",
     find: "WHERE place = $1 AND owner = $7 AND trashed IS NOT NULL AND head = 0 FOR SHARE",
     replace: "WHERE place = $1 AND $7::uuid IS NOT NULL UNION SELECT $1::uuid",
     look: SURROUNDINGS,
@@ -320,7 +320,7 @@ export const postgresSabotages: readonly Sabotage[] = [
   {
     name: "postgres: a worker may change lines",
     room,
-    file: "grants.ts",
+    file: "schema/grants.ts",
     find: '  lines: "SELECT, INSERT",',
     replace: '  lines: "SELECT, INSERT, UPDATE",',
     look: ACCESS,
@@ -328,7 +328,7 @@ export const postgresSabotages: readonly Sabotage[] = [
   {
     name: "postgres: passwords are shown",
     room,
-    file: "address.ts",
+    file: "connection/address.ts",
     find: '  shown.password = "";\n',
     replace: "",
     look: ACCESS,
@@ -336,7 +336,7 @@ export const postgresSabotages: readonly Sabotage[] = [
   {
     name: "postgres: a transaction in doubt counts as rolled back before it is over",
     room,
-    file: "transactions.ts",
+    file: "writing/transactions.ts",
     find: "if (isSent) await transactionOver(write, cause, commit);",
     replace: "if (isSent) void transactionOver;",
     look: TRANSACTION,
@@ -344,7 +344,7 @@ export const postgresSabotages: readonly Sabotage[] = [
   {
     name: "postgres: a record is written after the application has committed its rows itself",
     room,
-    file: "transactions.ts",
+    file: "writing/transactions.ts",
     find: "if (results.at(-1)?.rowCount !== 1) throw",
     replace: "if (results.at(-1)?.rowCount === -1) throw",
     look: TRANSACTION,
@@ -352,7 +352,7 @@ export const postgresSabotages: readonly Sabotage[] = [
   {
     name: "postgres: a second record is written outside the transaction in silence",
     room,
-    file: "transactions.ts",
+    file: "writing/transactions.ts",
     find: "if (recording.isUsed)\n    throw",
     replace: "if (recording.isUsed && recording.isOver)\n    throw",
     look: TRANSACTION,
@@ -360,7 +360,7 @@ export const postgresSabotages: readonly Sabotage[] = [
   {
     name: "postgres: appends do not wait for a transaction that may be rolled back",
     room,
-    file: "journal.ts",
+    file: "writing/journal.ts",
     find: "if (this.#gate) return this.#afterGate(this.#gate, unit, options);",
     replace: "if (this.#gate && this.isEnded) return this.#afterGate(this.#gate, unit, options);",
     look: TRANSACTION,
@@ -368,7 +368,7 @@ export const postgresSabotages: readonly Sabotage[] = [
   {
     name: "postgres: a turn that the fleet has given up on is claimed again",
     room,
-    file: "claims.ts",
+    file: "fleet/claims.ts",
     find: "OR (k.due <= now() AND k.gave_up IS NULL))",
     replace: "OR k.due <= now())",
     look: [`${test}/kill/claims`],
@@ -376,7 +376,7 @@ export const postgresSabotages: readonly Sabotage[] = [
   {
     name: "postgres: a server whose advisory locks lock nothing is accepted",
     room,
-    file: "probe.ts",
+    file: "connection/probe.ts",
     find: "  await direct.test();\n  if (!(await isFree())) return;",
     replace: "  await direct.test();\n  return;",
     look: [`${test}/unit/probe`],

@@ -1,10 +1,11 @@
 import type { Outcome, Store, StoreOptions, ToolOptions, Turn } from "holdfast";
 import { openStoreWith } from "holdfast/store";
 import type pg from "pg";
-import type { FailedClaim } from "./claims.ts";
-import { type ClaimOptions, type ClaimResult, type Finish, Fleet, type WorkOptions } from "./fleet.ts";
-import type { StoreMetrics } from "./metrics.ts";
-import { openPostgres, type PostgresStoreOptions } from "./open.ts";
+import type { StoreMetrics } from "./connection/metrics.ts";
+import type { FailedClaim } from "./fleet/claims.ts";
+import { type ClaimOptions, type ClaimResult, type Finish, Fleet, type WorkOptions } from "./fleet/fleet.ts";
+import { openPostgres } from "./open.ts";
+import type { PostgresStoreOptions } from "./options.ts";
 import type { PostgresStore } from "./store.ts";
 
 /** A store in a PostgreSQL database: what only this store can do, besides what every store does. */

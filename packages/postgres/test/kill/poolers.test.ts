@@ -6,8 +6,8 @@ import { join } from "node:path";
 import { type JournalRecord, newId } from "holdfast";
 import pg from "pg";
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from "vitest";
+import { makePool } from "../../src/connection/pools.ts";
 import { openPostgresStore } from "../../src/index.ts";
-import { makePool } from "../../src/pools.ts";
 import { Pooler } from "../proxy/pooler.ts";
 import { freePort, type Server, startServer } from "../server/server.ts";
 

@@ -6,11 +6,11 @@ import { afterAll, beforeAll, describe, expect, onTestFinished, test, vi } from 
 import { findDialect } from "../../../holdfast/src/dialects/index.ts";
 import { SearchIndex } from "../../../holdfast/src/search/search-index.ts";
 import { found, said, session } from "../../../holdfast/test/unit/search-stores.ts";
-import { Catalogue } from "../../src/catalogue.ts";
-import { Database } from "../../src/database.ts";
+import { Database } from "../../src/connection/database.ts";
 import { openPostgresStore } from "../../src/index.ts";
-import { Leases } from "../../src/leases.ts";
-import { Lines } from "../../src/lines.ts";
+import { Leases } from "../../src/leases/leases.ts";
+import { Catalogue } from "../../src/listing/catalogue.ts";
+import { Lines } from "../../src/reading/lines.ts";
 import { type Server, startServer } from "../server/server.ts";
 
 let server: Server;

@@ -3,7 +3,7 @@ import { openMemoryStore, openStoreWith } from "holdfast/store";
 import pg from "pg";
 import { afterAll, beforeAll, describe, expect, onTestFinished, test, vi } from "vitest";
 import { dropMonths, grants, openPostgresStore, openStore } from "../../src/index.ts";
-import { migrate, SCHEMA_MINOR, SCHEMA_VERSION, upgradeStatements } from "../../src/schema.ts";
+import { migrate, SCHEMA_MINOR, SCHEMA_VERSION, upgradeStatements } from "../../src/schema/schema.ts";
 import { type Server, startServer } from "../server/server.ts";
 
 let server: Server;

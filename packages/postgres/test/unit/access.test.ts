@@ -4,10 +4,10 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { type JournalRecord, newId } from "holdfast";
 import { afterAll, afterEach, beforeAll, describe, expect, test, vi } from "vitest";
-import { parseAddress, resolveAddress } from "../../src/address.ts";
+import { parseAddress, resolveAddress } from "../../src/connection/address.ts";
+import { passwordFor } from "../../src/connection/pgpass.ts";
+import { parseService } from "../../src/connection/service.ts";
 import { grants, openPostgresStore, openStore } from "../../src/index.ts";
-import { passwordFor } from "../../src/pgpass.ts";
-import { parseService } from "../../src/service.ts";
 import { type Server, startServer } from "../server/server.ts";
 
 let server: Server;

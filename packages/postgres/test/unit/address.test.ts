@@ -3,8 +3,8 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import pg from "pg";
 import { expect, onTestFinished, test } from "vitest";
-import { parseAddress, resolveAddress } from "../../src/address.ts";
-import { passwordFor } from "../../src/pgpass.ts";
+import { parseAddress, resolveAddress } from "../../src/connection/address.ts";
+import { passwordFor } from "../../src/connection/pgpass.ts";
 
 const POOLER = "postgres://me:secret@pooler:6432/db?sslmode=disable";
 

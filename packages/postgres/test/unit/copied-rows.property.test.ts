@@ -1,7 +1,7 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { holds, seedOf } from "../../../holdfast/test/seed.ts";
-import { CopiedRows } from "../../src/copied-rows.ts";
+import { CopiedRows } from "../../src/connection/copied-rows.ts";
 
 const seed = seedOf(import.meta.url, "unit");
 

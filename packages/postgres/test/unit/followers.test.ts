@@ -1,6 +1,6 @@
 import { crcIn, Wake } from "holdfast/store";
 import { expect, test } from "vitest";
-import { type FollowSource, followSession, PostgresFollowers } from "../../src/follow.ts";
+import { type FollowSource, followSession, PostgresFollowers } from "../../src/reading/follow.ts";
 
 /** One that counts how often it was woken. */
 class Counted extends Wake {

@@ -3,9 +3,10 @@ import { hostname } from "node:os";
 import { HoldfastError, newId } from "holdfast";
 import pg from "pg";
 import { afterAll, beforeAll, describe, expect, onTestFinished, test, vi } from "vitest";
-import { Database } from "../../src/database.ts";
+import { Database } from "../../src/connection/database.ts";
+import { displayName } from "../../src/connection/pools.ts";
 import { openPostgresStore } from "../../src/index.ts";
-import { displayName, holderOf, Leases, lockKey, lockOf, newHolder } from "../../src/leases.ts";
+import { holderOf, Leases, lockKey, lockOf, newHolder } from "../../src/leases/leases.ts";
 import { freePort, type Server, startServer } from "../server/server.ts";
 
 let server: Server;

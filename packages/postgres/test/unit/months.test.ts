@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { monthNamed, monthOf, monthOfId, partitionName, rangeOf, startsWithTime } from "../../src/months.ts";
+import { monthNamed, monthOf, monthOfId, partitionName, rangeOf, startsWithTime } from "../../src/schema/months.ts";
 
 const at = (text: string): number => Date.parse(text);
 

@@ -2,10 +2,10 @@ import { EventEmitter } from "node:events";
 import { newId } from "holdfast";
 import pg from "pg";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { Database } from "../../src/database.ts";
+import { Database } from "../../src/connection/database.ts";
+import { destroy } from "../../src/connection/pools.ts";
 import { openPostgresStore } from "../../src/index.ts";
-import { Lines } from "../../src/lines.ts";
-import { destroy } from "../../src/pools.ts";
+import { Lines } from "../../src/reading/lines.ts";
 import { type Server, startServer } from "../server/server.ts";
 
 let server: Server;

@@ -1,7 +1,7 @@
 import pg from "pg";
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from "vitest";
-import { isUnconfirmed, limitsOf } from "../../src/backend.ts";
-import { Database } from "../../src/database.ts";
+import { isUnconfirmed, limitsOf } from "../../src/connection/backend.ts";
+import { Database } from "../../src/connection/database.ts";
 import { type Server, startServer } from "../server/server.ts";
 
 const ANSWER_MS = 1000;

@@ -2,11 +2,11 @@ import { randomUUID } from "node:crypto";
 import { newId } from "holdfast";
 import pg from "pg";
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from "vitest";
-import { Database } from "../../src/database.ts";
+import { Database } from "../../src/connection/database.ts";
 import { openPostgresStore } from "../../src/index.ts";
-import { Lines } from "../../src/lines.ts";
-import { SharedSync } from "../../src/shared-sync.ts";
-import { Batcher, statementOf, type Write } from "../../src/statement-batcher.ts";
+import { SharedSync } from "../../src/leases/shared-sync.ts";
+import { Lines } from "../../src/reading/lines.ts";
+import { Batcher, statementOf, type Write } from "../../src/writing/statement-batcher.ts";
 import { freePort, type Server, startServer } from "../server/server.ts";
 
 let server: Server;
