@@ -56,7 +56,7 @@ const OPTIONS = {
       "journal,stores,conversation,view,admit,replace,sync,session,dialects,adapters,postgres,server,acp,web/state," +
       // Only a browser can judge what draws on a canvas (timeline/draw.ts) or cleans HTML (text/markdown.ts).
       "web/text/durations.ts,web/text/item-words.ts,web/text/visible.ts," +
-      "web/timeline/lanes.ts,web/timeline/layout.ts,web/timeline/read-timeline.ts,web/timeline/ticks.ts," +
+      "web/timeline/lanes.ts,web/timeline/layout.ts,web/timeline/ticks.ts," +
       "web/timeline/time-scale.ts,web/timeline/words.ts",
   },
   file: { type: "string", multiple: true },

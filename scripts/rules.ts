@@ -1,8 +1,11 @@
 import { ACP_ROOMS } from "./rules/acp-rooms.ts";
+import { ADAPTERS_ROOMS } from "./rules/adapters-rooms.ts";
 import { CLI_ROOMS } from "./rules/cli-rooms.ts";
 import { POSTGRES_ROOMS } from "./rules/postgres-rooms.ts";
 import { checkImport, type PackageRooms } from "./rules/rooms.ts";
 import { SERVER_ROOMS } from "./rules/server-rooms.ts";
+import { TESTKIT_ROOMS } from "./rules/testkit-rooms.ts";
+import { WEB_ROOMS } from "./rules/web-rooms.ts";
 
 /** The rules that keep the layers apart (docs/ARCHITECTURE.md), as pure functions of a file's path and text. */
 
@@ -72,7 +75,9 @@ const ROOMS: readonly (readonly [room: string, below: readonly string[]])[] = [
 ];
 
 /** The packages whose rooms stand in a table of their own. */
-export const PACKAGES: readonly PackageRooms[] = [CLI_ROOMS, SERVER_ROOMS, ACP_ROOMS, POSTGRES_ROOMS];
+export const PACKAGES: readonly PackageRooms[] = [
+  ...[ACP_ROOMS, ADAPTERS_ROOMS, CLI_ROOMS, POSTGRES_ROOMS, SERVER_ROOMS, TESTKIT_ROOMS, WEB_ROOMS],
+];
 
 const IMPORT = /(?:^|[;\s}])(?:from|import)\s*\(?\s*"([^"]+)"/g;
 

@@ -1,4 +1,7 @@
-/** Which rooms of a package may import which. A room is a folder without its sub-folders, or a file at the top. */
+/**
+ * Which rooms of a package may import which. A room is a folder without its sub-folders, a file at the top, or another
+ * file that the table names, such as the entry of a folder, which imports the sub-folders that import the folder.
+ */
 export interface PackageRooms {
   /** The folder of its sources, with a slash at the end. */
   readonly sources: string;
@@ -19,7 +22,7 @@ export function roomOf(path: string): string {
 
 /** What is wrong with this import, in words; null if nothing is. Both paths are below `sources`. */
 export function checkImport({ base, rooms }: PackageRooms, from: string, to: string): string | null {
-  const [here, there] = [roomOf(from), roomOf(to)];
+  const [here, there] = [from, to].map((path) => (path in rooms ? path : roomOf(path))) as [string, string];
   if (here === there || base.includes(there)) return null;
   if (base.includes(here)) return `${from} may import only ${base.join(", ")}: every room may import it`;
   const below = rooms[here];

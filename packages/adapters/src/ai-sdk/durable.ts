@@ -1,5 +1,6 @@
 import type { ModelMessage, ToolSet } from "ai";
 import type { Session } from "holdfast";
+import { UnwrittenOutcomes } from "../unwritten-outcomes.ts";
 import { hasFinalAnswer } from "./final-tools.ts";
 import { mutableCopy } from "./mutable-copy.ts";
 import { restoreInputs } from "./open-inputs.ts";
@@ -8,7 +9,6 @@ import { resumeTurn } from "./resume.ts";
 import { runOpen } from "./run-open.ts";
 import { RunRegistry } from "./run-registry.ts";
 import type { Durable, DurableOptions, ToolSettings } from "./surface.ts";
-import { UnwrittenOutcomes } from "./unwritten-outcomes.ts";
 import { wrapSettings } from "./wrap.ts";
 
 /** By session, because an application may call `durable` for each turn. */

@@ -1,11 +1,11 @@
 import type { ModelMessage, ToolSet } from "ai";
 import { dialects, errorKind, type OpenCall, type Session, type Turn } from "holdfast";
+import type { UnwrittenOutcomes } from "../unwritten-outcomes.ts";
 import { contextOf } from "./approvals.ts";
 import { errorOutput, ownTool } from "./content.ts";
 import { mutableCopy } from "./mutable-copy.ts";
 import type { DurableOptions, ToolSettings } from "./surface.ts";
 import { failTurn, recordTools } from "./tools.ts";
-import type { UnwrittenOutcomes } from "./unwritten-outcomes.ts";
 
 interface Left {
   readonly session: Session<ModelMessage>;

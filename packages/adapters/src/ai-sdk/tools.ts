@@ -1,10 +1,10 @@
 import type { ModelMessage, ToolExecutionOptions, ToolSet } from "ai";
 import { dialects, errorKind, isHoldfastError, type Outcome, type Turn } from "holdfast";
+import type { UnwrittenOutcomes } from "../unwritten-outcomes.ts";
 import { errorOutput, modelOutput, type Output, returnedValue } from "./content.ts";
 import { joinSignals } from "./model.ts";
 import { mutableCopy } from "./mutable-copy.ts";
 import type { DurableOptions } from "./surface.ts";
-import type { UnwrittenOutcomes } from "./unwritten-outcomes.ts";
 
 type Tool = ToolSet[string];
 type Options = ToolExecutionOptions<unknown>;

@@ -1,12 +1,12 @@
 import type { ModelMessage } from "ai";
 import type { Session } from "holdfast";
+import type { UnwrittenOutcomes } from "../unwritten-outcomes.ts";
 import { Approvals } from "./approvals.ts";
 import type { StopCondition } from "./final-tools.ts";
 import { joinSignals, recordModel } from "./model.ts";
 import { type Answer, RunState } from "./run.ts";
 import type { DurableOptions, Prompted, Settings } from "./surface.ts";
 import { recordTools } from "./tools.ts";
-import type { UnwrittenOutcomes } from "./unwritten-outcomes.ts";
 
 /** What a wrapper needs from its session. */
 interface WrapContext {

@@ -1,6 +1,6 @@
 import type { Dialect } from "holdfast";
-import { openaiAgents } from "../openai-agents/dialect.ts";
 import { langchainJson } from "./langchain-json.ts";
+import { openaiAgents } from "./openai-agents.ts";
 
 /**
  * The dialects of the other entries, for programs that read any session: they need none of the frameworks. Messages of

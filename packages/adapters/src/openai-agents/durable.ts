@@ -10,10 +10,10 @@ import {
   StreamedRunResult,
 } from "@openai/agents";
 import type { CallPolicy, Session, Turn } from "holdfast";
-import { UnwrittenOutcomes } from "../ai-sdk/unwritten-outcomes.ts";
+import { openaiAgents, type RecordedItem } from "../dialects/openai-agents.ts";
+import { UnwrittenOutcomes } from "../unwritten-outcomes.ts";
 import { agentNamed, RecordedAgents } from "./agents.ts";
 import { approvalsIn, decisionsOf, NOTE, waitingIn } from "./decisions.ts";
-import { openaiAgents, type RecordedItem } from "./dialect.ts";
 import { sentCopy } from "./items.ts";
 import { recordModel, recordProvider } from "./model.ts";
 import { endAs, outcomeOf, outcomeOfError } from "./outcome.ts";

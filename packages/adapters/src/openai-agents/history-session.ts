@@ -1,6 +1,6 @@
 import type { AgentInputItem, Session as HistorySession } from "@openai/agents";
 import type { Session } from "holdfast";
-import type { RecordedItem } from "./dialect.ts";
+import type { RecordedItem } from "../dialects/openai-agents.ts";
 import { isResult, sentCopy } from "./items.ts";
 
 /**

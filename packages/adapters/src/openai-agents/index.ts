@@ -1,4 +1,4 @@
-export { openaiAgents } from "./dialect.ts";
+export { openaiAgents } from "../dialects/openai-agents.ts";
 export { durable } from "./durable.ts";
 export { historySession } from "./history-session.ts";
 export type {

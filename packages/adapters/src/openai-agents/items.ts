@@ -1,6 +1,6 @@
 import type { AgentInputItem, AgentOutputItem } from "@openai/agents";
 import { newId } from "holdfast";
-import type { RecordedItem } from "./dialect.ts";
+import type { RecordedItem } from "../dialects/openai-agents.ts";
 
 export type CallItem = Extract<
   AgentOutputItem,

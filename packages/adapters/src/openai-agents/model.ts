@@ -1,6 +1,6 @@
 import { type Model, type ModelProvider, type ModelRequest, type StreamEvent, Usage } from "@openai/agents";
 import type { Delta, Draft } from "holdfast";
-import type { RecordedItem } from "./dialect.ts";
+import type { RecordedItem } from "../dialects/openai-agents.ts";
 import type { RunRecorder } from "./recorder.ts";
 import { withoutStorage } from "./storage.ts";
 

@@ -7,7 +7,7 @@ import {
   type StreamedRunResult,
 } from "@openai/agents";
 import type { Session, Turn } from "holdfast";
-import { openaiAgents, type RecordedItem } from "./dialect.ts";
+import { openaiAgents, type RecordedItem } from "../dialects/openai-agents.ts";
 import { isCall } from "./items.ts";
 import type { RunRecorder } from "./recorder.ts";
 import type { AnyAgent, RunOutcome } from "./surface.ts";

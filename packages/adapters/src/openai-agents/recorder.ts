@@ -12,9 +12,9 @@ import {
   type Tool,
 } from "@openai/agents";
 import { type Draft, isHoldfastError, type Json, type Outcome, type Session, type Turn, type Usage } from "holdfast";
-import type { UnwrittenOutcomes } from "../ai-sdk/unwritten-outcomes.ts";
+import type { RecordedItem } from "../dialects/openai-agents.ts";
+import type { UnwrittenOutcomes } from "../unwritten-outcomes.ts";
 import type { WaitingAgents } from "./decisions.ts";
-import type { RecordedItem } from "./dialect.ts";
 import { type CallItem, isCall, isResult, type ResultItem, sentCopy, withUniqueCallIds } from "./items.ts";
 import { type RecordedOutcome, type Replay, replayable } from "./replay.ts";
 import type { AnyAgent } from "./surface.ts";

@@ -1,6 +1,6 @@
 import type { AgentInputItem, AgentOutputItem, ModelRequest } from "@openai/agents";
 import type { Entry } from "holdfast";
-import { openaiAgents, type RecordedItem } from "./dialect.ts";
+import { openaiAgents, type RecordedItem } from "../dialects/openai-agents.ts";
 import { isCall, isResult, type ResultItem, sentCopy } from "./items.ts";
 
 /** The outcome of a call, as recorded. */

@@ -4,7 +4,7 @@ import { CallIds } from "../../src/ai-sdk/call-ids.ts";
 import { inCallOrder } from "../../src/ai-sdk/call-order.ts";
 import { joinSignals } from "../../src/ai-sdk/model.ts";
 import { resultsIn } from "../../src/ai-sdk/sent-results.ts";
-import { UnwrittenOutcomes } from "../../src/ai-sdk/unwritten-outcomes.ts";
+import { UnwrittenOutcomes } from "../../src/unwritten-outcomes.ts";
 
 /** The small modules of the adapter, each by itself. */
 

@@ -69,6 +69,36 @@ describe("the rules of the layers notice", () => {
       'const a = await import("../../cli/src/main.ts");',
       /only the entries of another/,
     ],
+    [
+      "an adapter that imports another",
+      "packages/adapters/src/langgraph/x.ts",
+      'import { a } from "../ai-sdk/durable.ts";',
+      /lower layer/,
+    ],
+    [
+      "a folder that imports what stands above its sub-folders",
+      "packages/adapters/src/ai-sdk/x.ts",
+      'import { durable } from "./index.ts";',
+      /lower layer/,
+    ],
+    [
+      "a connection to PostgreSQL that knows who may write",
+      "packages/postgres/src/connection/x.ts",
+      'import type { Lease } from "../leases/leases.ts";',
+      /lower layer/,
+    ],
+    [
+      "a laboratory for disks that imports the one for processes",
+      "packages/testkit/src/simulation/x.ts",
+      'import { a } from "../kill/victim.ts";',
+      /lower layer/,
+    ],
+    [
+      "a page whose state draws",
+      "packages/web/src/state/x.ts",
+      'import { Icon } from "../parts/Icon.tsx";',
+      /lower layer/,
+    ],
     ["a room that no table names", "packages/cli/src/new/x.ts", 'import { a } from "../store/open.ts";', /no table/],
     [
       "a base file that imports a room",

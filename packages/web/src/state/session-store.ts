@@ -1,11 +1,11 @@
 import { follow } from "../api/events.ts";
 import { get, Refusal } from "../api/http.ts";
 import type { ChatState, Epoch, Epochs, Item, Session, StateEvent, Timeline, Transcript } from "../api/wire.ts";
-import { type Detail, type History, readTimeline, type ToolSpan } from "../timeline/read-timeline.ts";
 import { FIRST_PAGE, ItemPages } from "./item-pages.ts";
 import { draftText, type LiveText, withText } from "./live-text.ts";
 import { Observable } from "./observable.ts";
 import { PacedText } from "./paced-text.ts";
+import { type Detail, type History, readTimeline, type ToolSpan } from "./read-timeline.ts";
 import { type Pace, Refresher } from "./refresher.ts";
 import { messageOf } from "./sparse-items.ts";
 

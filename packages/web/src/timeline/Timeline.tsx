@@ -1,10 +1,10 @@
 import type { VNode } from "preact";
 import { useEffect, useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
 import { Icon } from "../parts/Icon.tsx";
+import type { Detail, History } from "../state/read-timeline.ts";
 import { countWords } from "../text/durations.ts";
 import { drawTimeline, type Palette, ROWS, rowTops } from "./draw.ts";
 import { type Bar, groupMarks, layOutDetail, layOutTimeline, type PlacedMark, pickBar } from "./layout.ts";
-import type { Detail, History } from "./read-timeline.ts";
 import { pan, reveal, type TimeScale, type Viewport, zoom } from "./time-scale.ts";
 import { barWords, MARK_WORDS, markWords } from "./words.ts";
 

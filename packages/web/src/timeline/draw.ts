@@ -1,6 +1,6 @@
+import type { ToolSpan, TurnSpan } from "../state/read-timeline.ts";
 import { durationWords } from "../text/durations.ts";
 import { type Bar, type TimelineLayout, visibleBars } from "./layout.ts";
-import type { ToolSpan, TurnSpan } from "./read-timeline.ts";
 import { ticksFor } from "./ticks.ts";
 import type { Viewport } from "./time-scale.ts";
 

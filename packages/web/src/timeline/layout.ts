@@ -1,5 +1,5 @@
+import type { History, Mark, ModelSpan, ToolSpan, TurnSpan } from "../state/read-timeline.ts";
 import { packLanes } from "./lanes.ts";
-import type { History, Mark, ModelSpan, ToolSpan, TurnSpan } from "./read-timeline.ts";
 import { lastIndex, makeTimeScale, type TimeScale, type Viewport } from "./time-scale.ts";
 
 export type Bar =

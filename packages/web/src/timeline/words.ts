@@ -1,6 +1,6 @@
+import type { Mark, MarkKind, ToolSpan, TurnSpan } from "../state/read-timeline.ts";
 import { countWords, durationWords } from "../text/durations.ts";
 import type { Bar } from "./layout.ts";
-import type { Mark, MarkKind, ToolSpan, TurnSpan } from "./read-timeline.ts";
 
 export const TOOL_WORDS: Readonly<Record<ToolSpan["outcome"], string>> = {
   done: "done",

@@ -1,6 +1,5 @@
 import { expect, test } from "vitest";
 import type { TimelineEntry } from "../../src/api/wire.ts";
-import { type Bar, groupMarks, layOutDetail, layOutTimeline, pickBar, visibleBars } from "../../src/timeline/layout.ts";
 import {
   type History,
   type Mark,
@@ -8,7 +7,8 @@ import {
   readTimeline,
   type ToolSpan,
   type TurnSpan,
-} from "../../src/timeline/read-timeline.ts";
+} from "../../src/state/read-timeline.ts";
+import { type Bar, groupMarks, layOutDetail, layOutTimeline, pickBar, visibleBars } from "../../src/timeline/layout.ts";
 import { barWords, MARK_WORDS, markWords, TOOL_WORDS, TURN_WORDS } from "../../src/timeline/words.ts";
 
 const at = (seconds: number): string => new Date(seconds * 1000).toISOString();

@@ -1,8 +1,8 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
+import { type History, type Mark, readTimeline } from "../../src/state/read-timeline.ts";
 import { packLanes } from "../../src/timeline/lanes.ts";
 import { type Bar, groupMarks, layOutDetail, layOutTimeline, pickBar, visibleBars } from "../../src/timeline/layout.ts";
-import { type History, type Mark, readTimeline } from "../../src/timeline/read-timeline.ts";
 import { ticksFor } from "../../src/timeline/ticks.ts";
 import { makeTimeScale, pan, reveal, zoom } from "../../src/timeline/time-scale.ts";
 import { barWords } from "../../src/timeline/words.ts";

@@ -10,10 +10,10 @@ import {
 } from "@openai/agents";
 import type { Entry } from "holdfast";
 import { expect, test } from "vitest";
-import { UnwrittenOutcomes } from "../../../src/ai-sdk/unwritten-outcomes.ts";
 import { RunRecorder } from "../../../src/openai-agents/recorder.ts";
 import { replayOf } from "../../../src/openai-agents/replay.ts";
 import { withoutStorage } from "../../../src/openai-agents/storage.ts";
+import { UnwrittenOutcomes } from "../../../src/unwritten-outcomes.ts";
 import { call, stage, text } from "../../openai-agents/scripted.ts";
 
 const model = new OpenAIResponsesModel({} as never, "gpt-5");
