@@ -42,6 +42,16 @@ export function graphOf(sources: readonly Source[], packageName: string): Graph 
   return { rooms: [...rooms].sort(), edges };
 }
 
+/** The files of one package instead of its rooms. Imports of types count too. */
+export function fileGraphOf(sources: readonly Source[], packageName: string): Graph {
+  const own = sources.filter(({ path }) => path.startsWith(`packages/${packageName}/src/`));
+  const edges = own.map(({ path, text }) => {
+    const targets = [...text.matchAll(IMPORT)].map(([, target]) => posix.join(dirname(path), target!));
+    return [path, new Set(targets)] as const;
+  });
+  return { rooms: own.map(({ path }) => path), edges: new Map(edges) };
+}
+
 /** A way from a room back to itself, as the rooms on it; null if there is none. */
 export function cycleIn({ rooms, edges }: Graph): readonly string[] | null {
   const done = new Set<string>();

@@ -3,8 +3,9 @@
  * `holdfast/store`.
  */
 
-export { type Account, type AccountOptions, accountOf, type CallAccount, type CallState } from "./account/account.ts";
+export { type Account, type AccountOptions, accountOf, type CallAccount } from "./account/account.ts";
 export type { Act, Refusal } from "./account/acts.ts";
+export type { CallState } from "./account/words.ts";
 export { cutOffWords } from "./account/words.ts";
 export type { AcpMessage } from "./dialects/acp.ts";
 export type { AiSdkMessage } from "./dialects/ai-sdk.ts";

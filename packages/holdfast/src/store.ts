@@ -25,6 +25,7 @@ export type {
   Snapshot,
   Summariser,
   Trashed,
+  VerbatimLine,
   Verification,
   WriterOptions,
   Written,
@@ -35,7 +36,7 @@ export { Ledger, type Prepared } from "./journal/ledger.ts";
 export { assertEpoch, closedRecord, openedRecord, segmentRecord } from "./journal/lifecycle.ts";
 export { Account, type Line, recordOf, recordsOf, type Segment } from "./journal/lines/account.ts";
 export { decodeLine, TRAILER_BYTES, TRAILER_START } from "./journal/lines/decode.ts";
-export { assertFollows, lineOf, nothingToAdopt, segmentAt, type VerbatimLine } from "./journal/lines/verbatim.ts";
+export { assertFollows, lineOf, nothingToAdopt, segmentAt } from "./journal/lines/verbatim.ts";
 export { RowFold } from "./journal/list-row.ts";
 export { OrderClock } from "./journal/order.ts";
 export { cursorOf, FORMAT_MAJOR, FORMAT_MINOR, type NewRecord, RECORD_BYTES_MAX } from "./journal/record.ts";

@@ -1,4 +1,4 @@
-import type { ModelParams } from "./run.ts";
+import type { ModelParams } from "./content.ts";
 
 type Prompt = ModelParams["prompt"];
 const LAST = Number.MAX_SAFE_INTEGER;

@@ -1,5 +1,16 @@
-import type { AssistantContent, ContentPart, ModelMessage, ToolContent, ToolResultPart, ToolSet } from "ai";
+import type {
+  AssistantContent,
+  ContentPart,
+  LanguageModelMiddleware,
+  ModelMessage,
+  ToolContent,
+  ToolResultPart,
+  ToolSet,
+} from "ai";
 import { mutableCopy } from "./mutable-copy.ts";
+
+/** What the model is asked with. */
+export type ModelParams = Parameters<NonNullable<LanguageModelMiddleware["wrapStream"]>>[0]["params"];
 
 /** A part of a response, as the SDK passes it to `onLanguageModelCallEnd`. */
 export type Part = ContentPart<ToolSet>;

@@ -2,8 +2,10 @@ import { gateway, type LanguageModel, type LanguageModelMiddleware, wrapLanguage
 import { type Delta, wellFormed } from "holdfast";
 import { CallIds } from "./call-ids.ts";
 import { inCallOrder } from "./call-order.ts";
+import type { ModelParams } from "./content.ts";
+import { joinSignals } from "./join-signals.ts";
 import { withoutStorage } from "./openai.ts";
-import type { ModelParams, RunState } from "./run.ts";
+import type { RunState } from "./run.ts";
 
 type WrapStream = NonNullable<LanguageModelMiddleware["wrapStream"]>;
 type StreamResult = Awaited<ReturnType<WrapStream>>;
@@ -73,11 +75,6 @@ function byName(name: string): Model {
   const provider = (globalThis as { AI_SDK_DEFAULT_PROVIDER?: { languageModel(id: string): Model } })
     .AI_SDK_DEFAULT_PROVIDER;
   return (provider ?? gateway).languageModel(name);
-}
-
-/** Fires when any of them does. */
-export function joinSignals(own: AbortSignal, ...others: (AbortSignal | null | undefined)[]): AbortSignal {
-  return AbortSignal.any([own, ...others.filter((signal) => signal != null)]);
 }
 
 /** The message part that each delta belongs to: parallel tool inputs interleave. */

@@ -1,4 +1,4 @@
-import type { ModelParams } from "./run.ts";
+import type { ModelParams } from "./content.ts";
 
 /**
  * The key of the options of a Responses API, which the package derives from the provider's name (the application may

@@ -1,15 +1,21 @@
 import { isDeepStrictEqual } from "node:util";
-import type { LanguageModelMiddleware, LanguageModelUsage, ModelMessage, ToolSet } from "ai";
+import type { LanguageModelUsage, ModelMessage, ToolSet } from "ai";
 import { type Draft, errorKind, isHoldfastError, type OpenCall, type Session, type Turn, type Usage } from "holdfast";
 import type { UnwrittenOutcomes } from "../unwritten-outcomes.ts";
 import type { Approvals, Scope } from "./approvals.ts";
-import { type CallPart, type Decision, isClientTool, type Part, responseMessages, snapshot } from "./content.ts";
+import {
+  type CallPart,
+  type Decision,
+  isClientTool,
+  type ModelParams,
+  type Part,
+  responseMessages,
+  snapshot,
+} from "./content.ts";
 import { finalTools, type StopCondition } from "./final-tools.ts";
 import { mutableCopy } from "./mutable-copy.ts";
 import { resultsIn } from "./sent-results.ts";
 import { failTurn } from "./tools.ts";
-
-export type ModelParams = Parameters<NonNullable<LanguageModelMiddleware["wrapStream"]>>[0]["params"];
 
 /** One request to the model, and its state. */
 export interface ModelRequest {

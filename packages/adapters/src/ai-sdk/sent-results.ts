@@ -1,8 +1,7 @@
 import type { ModelMessage } from "ai";
 import type { OpenCall, Outcome } from "holdfast";
-import { messageOf, type Output, plainOutput } from "./content.ts";
+import { type ModelParams, messageOf, type Output, plainOutput } from "./content.ts";
 import { mutableCopy } from "./mutable-copy.ts";
-import type { ModelParams } from "./run.ts";
 
 /**
  * Results that the SDK made for calls that are open here: calls that were not approved, and approved ones whose input

@@ -2,7 +2,7 @@ import type { ModelMessage, ToolExecutionOptions, ToolSet } from "ai";
 import { dialects, errorKind, isHoldfastError, type Outcome, type Turn } from "holdfast";
 import type { UnwrittenOutcomes } from "../unwritten-outcomes.ts";
 import { errorOutput, modelOutput, type Output, returnedValue } from "./content.ts";
-import { joinSignals } from "./model.ts";
+import { joinSignals } from "./join-signals.ts";
 import { mutableCopy } from "./mutable-copy.ts";
 import type { DurableOptions } from "./surface.ts";
 

@@ -1,9 +1,13 @@
 import type { Json } from "holdfast";
-import type { AnyContext, Decision } from "./recorder.ts";
-import type { AnyAgent, AnyState } from "./surface.ts";
+import type { AnyAgent, AnyContext, AnyState } from "./surface.ts";
 
 /** The name of the note that holds what became of the approvals of the open turn. */
 export const NOTE = "openai-agents.decisions";
+
+export interface Decision {
+  readonly approved: boolean;
+  readonly message?: string;
+}
 
 /** By call id. */
 export type Decisions = Readonly<Record<string, Decision>>;

@@ -5,7 +5,6 @@ import {
   type CallModelInputFilter,
   type ModelInputData,
   type ModelRequest,
-  type RunContext,
   type RunResult,
   RunToolApprovalItem,
   type Usage as SdkUsage,
@@ -14,12 +13,10 @@ import {
 import { type Draft, isHoldfastError, type Json, type Outcome, type Session, type Turn, type Usage } from "holdfast";
 import type { RecordedItem } from "../dialects/openai-agents.ts";
 import type { UnwrittenOutcomes } from "../unwritten-outcomes.ts";
-import type { WaitingAgents } from "./decisions.ts";
+import type { Decision, WaitingAgents } from "./decisions.ts";
 import { type CallItem, isCall, isResult, type ResultItem, sentCopy, withUniqueCallIds } from "./items.ts";
 import { type RecordedOutcome, type Replay, replayable } from "./replay.ts";
-import type { AnyAgent } from "./surface.ts";
-
-export type AnyContext = RunContext<unknown>;
+import type { AnyAgent, AnyContext } from "./surface.ts";
 
 /** What a run works with. */
 export interface RunScope {
@@ -36,11 +33,6 @@ export interface RunScope {
   readonly waiting?: WaitingAgents;
   /** The application's own. */
   readonly filter?: CallModelInputFilter | undefined;
-}
-
-export interface Decision {
-  readonly approved: boolean;
-  readonly message?: string;
 }
 
 /** The answer of a model, and where it is from. */

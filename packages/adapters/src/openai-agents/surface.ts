@@ -3,6 +3,7 @@ import type {
   AgentInputItem,
   IndividualRunOptions,
   RunConfig,
+  RunContext,
   Runner,
   RunResult,
   RunState,
@@ -14,6 +15,7 @@ import type { ResumeOptions } from "holdfast";
 export type AnyAgent = Agent<any, any>;
 // biome-ignore lint/suspicious/noExplicitAny: as above.
 export type AnyState = RunState<any, any>;
+export type AnyContext = RunContext<unknown>;
 
 export interface DurableOptions {
   /**

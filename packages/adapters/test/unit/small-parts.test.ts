@@ -2,7 +2,7 @@ import { type HoldfastError, newId } from "holdfast";
 import { describe, expect, test } from "vitest";
 import { CallIds } from "../../src/ai-sdk/call-ids.ts";
 import { inCallOrder } from "../../src/ai-sdk/call-order.ts";
-import { joinSignals } from "../../src/ai-sdk/model.ts";
+import { joinSignals } from "../../src/ai-sdk/join-signals.ts";
 import { resultsIn } from "../../src/ai-sdk/sent-results.ts";
 import { UnwrittenOutcomes } from "../../src/unwritten-outcomes.ts";
 

@@ -4,7 +4,8 @@ import type {
   LanguageModelV4Message,
   LanguageModelV4Prompt,
 } from "@ai-sdk/provider";
-import { boundaryWords, goOnWords, type How, resultWords } from "../../../holdfast/src/view/model-words.ts";
+import type { How } from "../../../holdfast/src/view/interruption.ts";
+import { boundaryWords, goOnWords, resultWords } from "../../../holdfast/src/view/model-words.ts";
 import { SUMMARISE } from "../../src/agent/compaction.ts";
 import { type MadeCall, type Reply, replyTo } from "../../src/models/offline/reply.ts";
 

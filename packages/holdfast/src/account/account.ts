@@ -4,7 +4,7 @@ import { type CallDecision, type CallFacts, type CallPolicy, decideCall, factsOf
 import type { Interruption, OpenCall } from "../view/interruption.ts";
 import type { Reading } from "../view/reading.ts";
 import { type Act, actsOf, type Refusal } from "./acts.ts";
-import { callWords, detailLines, statusWords } from "./words.ts";
+import { type CallState, type CutOff, callWords, detailLines, statusWords } from "./words.ts";
 
 /**
  * What is true of a session, in plain data and in words: for a list, a screen, a page, an editor, another agent. A
@@ -36,11 +36,6 @@ export interface Account {
     readonly detail: readonly string[];
   };
 }
-
-export type CutOff = Pick<Interruption<unknown>, "startedAt" | "lastAt" | "resumes" | "answered" | "how">;
-
-/** `running`: now, in its agent or in a process that outlived it. `ended`: since then, with a known outcome. */
-export type CallState = OpenCall["state"] | "running" | "ended";
 
 export interface CallAccount {
   readonly id: string;

@@ -3,8 +3,12 @@ import type { Holder } from "../journal/contract.ts";
 import { endedAs, type SessionState } from "../session-state.ts";
 import { oneLine } from "../text/one-line.ts";
 import type { CallFacts } from "../view/decide-call.ts";
-import type { Interruption } from "../view/interruption.ts";
-import type { CallState, CutOff } from "./account.ts";
+import type { Interruption, OpenCall } from "../view/interruption.ts";
+
+export type CutOff = Pick<Interruption<unknown>, "startedAt" | "lastAt" | "resumes" | "answered" | "how">;
+
+/** `running`: now, in its agent or in a process that outlived it. `ended`: since then, with a known outcome. */
+export type CallState = OpenCall["state"] | "running" | "ended";
 
 // The words for people, once for all surfaces. Texts from the journal are on one line, without control characters.
 

@@ -1,7 +1,12 @@
 import type { ErrorCode, HoldfastError } from "../errors.ts";
-import type { VerbatimLine } from "./lines/verbatim.ts";
 import type { JournalRecord, Json, NewRecord } from "./record.ts";
 import type { TextTables } from "./texts.ts";
+
+/** A line to copy unchanged into another journal: the record, and its bytes without the newline. */
+export interface VerbatimLine {
+  readonly record: JournalRecord;
+  readonly bytes: Buffer;
+}
 
 /**
  * What a store promises, and everything the layers above may know about it. A store keeps records in order and durably;

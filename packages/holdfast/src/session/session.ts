@@ -441,7 +441,7 @@ export class LiveSession<M> extends LiveReading<M> implements surface.Session<M>
     }
   }
 
-  #turnOver(turn: LiveTurn<M>): void {
+  #turnOver(turn: object): void {
     if (this.#turn === turn) this.#turn = null;
     this.#parts.onTurnEnd(this.id);
   }

@@ -5,7 +5,6 @@ import { recordsStarts, type TurnState } from "../conversation/turn-state.ts";
 import type { Entry } from "../dialects/dialect.ts";
 import { endedAs } from "../session-state.ts";
 import { endsWithAnswer } from "./arrange.ts";
-import type { How } from "./model-words.ts";
 
 export interface OpenCall {
   readonly id: string;
@@ -52,6 +51,12 @@ export interface UnansweredCall extends OpenCall {
   /** The seq of its start. */
   readonly startedSeq?: number;
 }
+
+/**
+ * How a turn ended, for the words that tell the model. The words are recorded with their repair, so a later release may
+ * change them (R1).
+ */
+export type How = Interruption<unknown>["how"] | { readonly kind: "completed" };
 
 /** How a turn ended, if it did. */
 export function howOf<M>({ ended, suspended, signal }: TurnState<M>): How {

@@ -1,8 +1,7 @@
 import type { Conversation } from "../conversation/conversation.ts";
 import type { RepairEntry } from "../conversation/records.ts";
 import { arrangeView } from "./arrange.ts";
-import { howOf, openCalls, type UnansweredCall } from "./interruption.ts";
-import type { How } from "./model-words.ts";
+import { type How, howOf, openCalls, type UnansweredCall } from "./interruption.ts";
 import { runningWords } from "./model-words.ts";
 import { repairedEntry, synthesizeResult, synthesizeResultSaying } from "./repairs.ts";
 

@@ -1,6 +1,6 @@
 import { endedAs } from "../session-state.ts";
 import { oneLine } from "../text/one-line.ts";
-import type { Interruption, OpenCall } from "./interruption.ts";
+import type { How, OpenCall } from "./interruption.ts";
 
 /**
  * Text phrased for the model is bounded: an SDK's error may run to pages, and every open call repeats it. Longer text
@@ -20,12 +20,6 @@ export function reasonWords(reason: string): string {
 function nameWords(name: string): string {
   return oneLine(name, NAME_CHARS);
 }
-
-/**
- * How a turn ended, for the words that tell the model. The words are recorded with their repair, so a later release may
- * change them (R1).
- */
-export type How = Interruption<unknown>["how"] | { readonly kind: "completed" };
 
 /** What happened to the turn. */
 export function because(how: How): string {

@@ -5,6 +5,7 @@ import { type CallPolicy, decideCall, factsOf } from "./decide-call.ts";
 import {
   type End,
   endOf,
+  type How,
   howOf,
   interruptionOf,
   type OpenCall,
@@ -12,7 +13,7 @@ import {
   openCalls,
   type UnansweredCall,
 } from "./interruption.ts";
-import { boundaryWords, goOnWords, type How, resultWords } from "./model-words.ts";
+import { boundaryWords, goOnWords, resultWords } from "./model-words.ts";
 
 export interface ResumeOptions {
   /**

@@ -1,5 +1,5 @@
 import type { AiSdkMessage, Draft, Session, SessionState, Store, Turn } from "holdfast";
-import type { CallState } from "../../src/account/account.ts";
+import type { CallState } from "../../src/account/words.ts";
 import { type Ending, endsNow, type Guarded } from "../../src/session/guarded.ts";
 import type { CallDecision } from "../../src/view/decide-call.ts";
 

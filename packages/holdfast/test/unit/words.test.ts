@@ -1,6 +1,7 @@
 import { openStore, type Session } from "holdfast";
 import { describe, expect, test } from "vitest";
-import { because, boundaryWords, goOnWords, type How, reasonWords, resultWords } from "../../src/view/model-words.ts";
+import type { How } from "../../src/view/interruption.ts";
+import { because, boundaryWords, goOnWords, reasonWords, resultWords } from "../../src/view/model-words.ts";
 
 const LONG = `long ${"😀".repeat(100_000)}`;
 const HOWS: How[] = [

@@ -5,9 +5,9 @@ import { openStore } from "holdfast";
 import { type Durability, openJournalStore } from "holdfast/store";
 import { stepsOf } from "../kill/points.ts";
 import type { Op } from "./events.ts";
+import type { ConversationFault } from "./evidence.ts";
 import type { Flaw } from "./job.ts";
 import { type AgentProgram, warmAgent } from "./life.ts";
-import type { ConversationFault } from "./oracle.ts";
 import { type Ending, planConversation } from "./plan.ts";
 import { ConversationTrial, type TrialPlace } from "./trial.ts";
 

@@ -1,8 +1,8 @@
 import type { JournalRecord } from "holdfast";
 import { canonical } from "../providers/canonical.ts";
 import type { Op } from "./events.ts";
+import type { Evidence, ConversationFault as Fault } from "./evidence.ts";
 import type { Tried } from "./log.ts";
-import type { Evidence, ConversationFault as Fault } from "./oracle.ts";
 import type { Message } from "./voices.ts";
 
 type Said = Extract<Op, { do: "start" | "append" | "commit" }>;

@@ -1,7 +1,7 @@
 import type { OpenCall } from "holdfast";
 import { marksIn, type Op } from "./events.ts";
+import type { Evidence, ConversationFault as Fault } from "./evidence.ts";
 import type { Tried } from "./log.ts";
-import type { Evidence, ConversationFault as Fault } from "./oracle.ts";
 
 /** The precision of timers: some milliseconds. */
 const SLACK_MS = 12;

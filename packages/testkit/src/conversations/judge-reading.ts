@@ -1,6 +1,6 @@
 import type { JournalRecord } from "holdfast";
+import type { Evidence, ConversationFault as Fault } from "./evidence.ts";
 import { messagesOf } from "./judge-history.ts";
-import type { Evidence, ConversationFault as Fault } from "./oracle.ts";
 
 /** What a reader sees besides the view: entries, metadata, notes, title, usage. */
 export function readingFaults(evidence: Evidence): Fault[] {

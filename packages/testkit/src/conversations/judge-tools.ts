@@ -1,6 +1,6 @@
 import type { JournalRecord } from "holdfast";
 import type { Effect } from "./effects.ts";
-import type { Evidence, ConversationFault as Fault } from "./oracle.ts";
+import type { Evidence, ConversationFault as Fault } from "./evidence.ts";
 
 const placeOf = (of: object): string => {
   const { message, call } = of as { readonly message?: unknown; readonly call?: unknown };

@@ -1,8 +1,8 @@
 import { canonical } from "../providers/canonical.ts";
 import type { Violation } from "../providers/violation.ts";
 import { changesPast, marksIn, type Op } from "./events.ts";
+import type { Evidence, ConversationFault as Fault } from "./evidence.ts";
 import type { Log } from "./log.ts";
-import type { Evidence, ConversationFault as Fault } from "./oracle.ts";
 import type { Message, Voice } from "./voices.ts";
 
 /** What the model sees: its provider accepts it (P4), its past does not change (R1), and nothing is missing. */

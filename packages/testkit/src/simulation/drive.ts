@@ -1,27 +1,11 @@
 import { type Choice, choicesFor, diskAfter, ledgersAfter, type Moment, recordRun, recover } from "./crashes.ts";
 import { type FaultName, type FaultPoint, faultNames, faults, runWithFault } from "./faults.ts";
 import type { Crash } from "./ledger.ts";
+import type { SimulationOptions } from "./options.ts";
 import { mixSeeds } from "./random.ts";
-import type { StoreFactory } from "./runner.ts";
 import { SimulatedDisk } from "./simulated-disk.ts";
 import { type Report, Tally } from "./tally.ts";
-import { makeWorkload, type ProfileName, type Workload } from "./workload.ts";
-
-export interface SimulationOptions {
-  readonly open: StoreFactory;
-  readonly seed: number;
-  /** The kind of workload. Default: `mixed`. */
-  readonly profile?: ProfileName;
-  /** The number of its tasks. Default: 24. */
-  readonly length?: number;
-  /** Stops when this many states have been checked. Default: never. */
-  readonly states?: number;
-  /** Stops at this many failures. Default: 5. */
-  readonly failuresMax?: number;
-  /** Only this case, by the name that a failure gives it: `37:power:late`, `37:kill:12/4:power:8123`, `52:EIO:once`. */
-  readonly only?: string;
-  readonly onProgress?: (states: number) => void;
-}
+import { makeWorkload, type Workload } from "./workload.ts";
 
 export interface CrashOptions extends SimulationOptions {
   /** Default: both. */

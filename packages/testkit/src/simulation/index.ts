@@ -2,12 +2,12 @@
 export {
   type CrashOptions,
   type FaultOptions,
-  type SimulationOptions,
   simulateCrashes,
   simulateFaults,
 } from "./drive.ts";
 export { type FaultName, faultNames } from "./faults.ts";
 export { folderStore } from "./folder-store.ts";
+export type { SimulationOptions } from "./options.ts";
 export {
   type Action,
   allocating,

@@ -15,7 +15,7 @@ export interface FileInode {
 export interface FolderInode {
   readonly kind: "folder";
   readonly ino: number;
-  readonly names: FolderNames;
+  readonly names: FolderNames<Inode>;
   mtimeMs: number;
 }
 
@@ -24,7 +24,7 @@ export function newFile(ino: number, mtimeMs: number): FileInode {
 }
 
 export function newFolder(ino: number, mtimeMs: number): FolderInode {
-  return { kind: "folder", ino, names: new FolderNames(), mtimeMs };
+  return { kind: "folder", ino, names: new FolderNames<Inode>(), mtimeMs };
 }
 
 /** Every inode under a folder by its current names, including the folder itself. */
@@ -58,7 +58,7 @@ export function treeAfterCrash(root: FolderInode, survival: Survival): FolderIno
 /** The tree with everything that is only in the cache: what other processes see after one was killed. */
 export function copyTree(root: FolderInode): FolderInode {
   const copies = new Map<Inode, Inode>();
-  const folders = new Map<FolderNames, FolderNames>();
+  const folders = new Map<FolderNames<Inode>, FolderNames<Inode>>();
   const pending: FolderInode[] = [];
   const twin = (inode: Inode): Inode => {
     const known = copies.get(inode);
@@ -74,10 +74,10 @@ export function copyTree(root: FolderInode): FolderInode {
     pending.push(inode);
     return folder;
   };
-  const twins: NameTwins = {
+  const twins: NameTwins<Inode> = {
     folder(names) {
       // A folder that no name leads to can still take part in a pending move: it needs an identity, but no content.
-      const known = folders.get(names) ?? new FolderNames();
+      const known = folders.get(names) ?? new FolderNames<Inode>();
       folders.set(names, known);
       return known;
     },

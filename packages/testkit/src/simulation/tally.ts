@@ -1,4 +1,4 @@
-import type { SimulationOptions } from "./drive.ts";
+import type { SimulationOptions } from "./options.ts";
 
 export interface Failure {
   readonly what: string;

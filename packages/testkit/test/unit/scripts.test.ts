@@ -1,6 +1,7 @@
 import { readFileSync } from "node:fs";
 import { join, resolve } from "node:path";
 import { describe, expect, test } from "vitest";
+import { cycleIn, fileGraphOf } from "../../../../scripts/graph.ts";
 import { findCycle, findLargeRooms } from "../../../../scripts/rules/rooms.ts";
 import { checkFile, checkLockFile, checkManifest, PACKAGES } from "../../../../scripts/rules.ts";
 import { sabotages } from "../../../../scripts/sabotage/list.ts";
@@ -140,6 +141,20 @@ test.each(PACKAGES.map((one) => [one.sources, one] as const))("no rooms of %s im
   const [first, second] = Object.keys(one.rooms) as [string, string];
   const circular = { ...one, rooms: { ...one.rooms, [first]: [second], [second]: [first] } };
   expect(findCycle(circular)).toEqual([first, second, first]);
+});
+
+test("files that import each other in a circle are noticed, also if they import only types", () => {
+  const folder = "packages/new/src/a";
+  const sources = [
+    { path: `${folder}/one.ts`, text: 'import { two } from "./two.ts";' },
+    { path: `${folder}/two.ts`, text: 'import type { Three } from "../b/three.ts";' },
+    { path: "packages/new/src/b/three.ts", text: "export interface Three {}" },
+  ];
+  expect(cycleIn(fileGraphOf(sources, "new"))).toBeNull();
+  const back = { path: "packages/new/src/b/three.ts", text: 'import type { One } from "../a/one.ts";' };
+  expect(cycleIn(fileGraphOf([...sources.slice(0, 2), back], "new"))).toEqual([
+    ...[`${folder}/one.ts`, `${folder}/two.ts`, back.path, `${folder}/one.ts`],
+  ]);
 });
 
 test("a room with too many files or lines is noticed", () => {

@@ -14,7 +14,7 @@ import {
   splitName,
   takesOperands,
 } from "./program-words.ts";
-import type { Places, Rule } from "./rules.ts";
+import type { Match, Places, Rule } from "./rule.ts";
 import { EXPANDED, simpleCommands } from "./shell-words.ts";
 import { canBeSame, isJoinedBy, isWild, WILD } from "./wildcard.ts";
 
@@ -30,9 +30,6 @@ import { canBeSame, isJoinedBy, isWild, WILD } from "./wildcard.ts";
  * position and any spelling. It looks into commands that run others.
  */
 type Words = readonly string[];
-
-/** `maybe`: it cannot be determined. Then only a rule that gives the whole command allows it. */
-export type Match = "yes" | "maybe" | "no";
 
 const REST = WILD + WILD;
 

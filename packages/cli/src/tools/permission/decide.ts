@@ -10,7 +10,8 @@ import { isSecret } from "../paths/secret-files.ts";
 import { allowsCommand, changesMeaning, forbidsCommand, forbidsLine, namesEveryCommand } from "./command-rules.ts";
 import { isLeaf } from "./leaf-commands.ts";
 import { OperandPaths } from "./operand-paths.ts";
-import { namesPath, namesTool, type Places, parseRule, type Rule } from "./rules.ts";
+import type { Places, Rule } from "./rule.ts";
+import { namesPath, namesTool, parseRule } from "./rules.ts";
 import { simpleCommands, trimmedLine } from "./shell-words.ts";
 
 export { checkRule } from "./rules.ts";

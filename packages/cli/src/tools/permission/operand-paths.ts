@@ -1,8 +1,7 @@
 import { posix } from "node:path";
 import { foldText, otherRoots } from "../paths/file-names.ts";
 import { realPath } from "../paths/real-path.ts";
-import type { Match } from "./command-rules.ts";
-import type { Places } from "./rules.ts";
+import type { Match, Places } from "./rule.ts";
 import { EXPANDED } from "./shell-words.ts";
 import { canBeSame, WILD } from "./wildcard.ts";
 

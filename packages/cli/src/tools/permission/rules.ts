@@ -3,26 +3,9 @@ import { isServerRule, serverOfRule } from "../../mcp-settings/tool-names.ts";
 import { foldedNames, foldText } from "../paths/file-names.ts";
 import { PATH_TOOLS } from "../paths/real-path.ts";
 import { patternCommands } from "./command-rules.ts";
+import type { Places, Rule } from "./rule.ts";
 import { trimmedLine } from "./shell-words.ts";
 import { isJoinedBy } from "./wildcard.ts";
-
-/**
- * A permission rule. `*`: everything. `read`: every call of that tool; if it allows, only inside the working folder.
- * `write(src/**)`: these paths. `shell(npm *)`: these commands (command-rules.ts). `read(=a*b)`, `shell(=…)`: exactly
- * this path or command line, without wildcards. `mcp__github`: every tool of that MCP server; `mcp__github__list_*`:
- * these tools; `mcp__*`: the tools of all servers.
- */
-export interface Rule {
-  readonly text: string;
-  /** `*` for every tool. */
-  readonly tool: string;
-  readonly pattern: string | null;
-  readonly isExact: boolean;
-  /** Written with `=`: matches character for character. */
-  readonly isLiteral?: true;
-  /** For a shell pattern: the words of its commands; empty if it cannot be parsed. */
-  readonly commands: readonly (readonly string[])[];
-}
 
 /** Null if the text is not a valid rule. */
 export function parseRule(text: string): Rule | null {
@@ -66,11 +49,6 @@ export function namesTool({ tool }: Rule, name: string, isBroad: boolean): boole
 /** Whether a rule depends on parsing words. An exact line that is denied could be run with one more space. */
 export function isUnreadableOnWindows({ tool, pattern, isLiteral }: Rule, kind: "allow" | "ask" | "deny"): boolean {
   return tool === "shell" && pattern !== null && !(isLiteral && kind === "allow");
-}
-
-export interface Places {
-  readonly cwd: string;
-  readonly home: string;
 }
 
 /**

@@ -1,14 +1,9 @@
 import { crc32 } from "node:zlib";
 import { HoldfastError } from "../../errors.ts";
+import type { VerbatimLine } from "../contract.ts";
 import type { JournalRecord } from "../record.ts";
 import type { Segment } from "./account.ts";
 import { TRAILER_BYTES } from "./decode.ts";
-
-/** A line to copy unchanged into another journal: the record, and its bytes without the newline. */
-export interface VerbatimLine {
-  readonly record: JournalRecord;
-  readonly bytes: Buffer;
-}
 
 /**
  * The exact line a record was read from, proved by its checksum, which covers every byte. Null if it cannot be

@@ -1,7 +1,6 @@
 import type { Admission } from "../../admit/admit.ts";
 import type { Conversation } from "../../conversation/conversation.ts";
 import type { Log } from "../log.ts";
-import type { LiveTurn } from "./turn.ts";
 
 /** Shared between a session and its turns. */
 export interface SessionContext<M> {
@@ -16,5 +15,5 @@ export interface SessionContext<M> {
   /** Throws SESSION_CLOSED. */
   assertOpen(): void;
   /** The turn has ended, in any way. */
-  turnOver(turn: LiveTurn<M>): void;
+  turnOver(turn: object): void;
 }

@@ -1,7 +1,7 @@
-import type { FollowOptions } from "../../journal/contract.ts";
+import type { FollowOptions, VerbatimLine } from "../../journal/contract.ts";
 import { Account, type Line, recordsOf, type Segment } from "../../journal/lines/account.ts";
 import { decodeLine } from "../../journal/lines/decode.ts";
-import { segmentAt, type VerbatimLine } from "../../journal/lines/verbatim.ts";
+import { segmentAt } from "../../journal/lines/verbatim.ts";
 import { cursorOf, type JournalRecord } from "../../journal/record.ts";
 import { cursorStale } from "../../journal/refusals.ts";
 

@@ -12,13 +12,14 @@ import type {
   Snapshot,
   Summariser,
   Trashed,
+  VerbatimLine,
   Verification,
   WriterOptions,
 } from "../../journal/contract.ts";
 import { assertId } from "../../journal/id.ts";
 import { Ledger } from "../../journal/ledger.ts";
 import { openedRecord, segmentRecord } from "../../journal/lifecycle.ts";
-import { assertFollows, nothingToAdopt, type VerbatimLine } from "../../journal/lines/verbatim.ts";
+import { assertFollows, nothingToAdopt } from "../../journal/lines/verbatim.ts";
 import { OrderClock } from "../../journal/order.ts";
 import type { JournalRecord, NewRecord } from "../../journal/record.ts";
 import {

@@ -1,8 +1,9 @@
 import { setImmediate as breathe } from "node:timers/promises";
 import { HoldfastError } from "../../errors.ts";
+import type { VerbatimLine } from "../../journal/contract.ts";
 import type { Ledger } from "../../journal/ledger.ts";
 import type { Segment } from "../../journal/lines/account.ts";
-import { assertFollows, nothingToAdopt, segmentAt, type VerbatimLine } from "../../journal/lines/verbatim.ts";
+import { assertFollows, nothingToAdopt, segmentAt } from "../../journal/lines/verbatim.ts";
 import { sessionExists } from "../../journal/refusals.ts";
 import type { Database } from "./database/database.ts";
 import type { Wal } from "./database/wal.ts";
