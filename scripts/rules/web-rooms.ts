@@ -15,7 +15,7 @@ export const WEB_ROOMS: PackageRooms = {
     "text/": ["api/"],
     // Things on the screen that know no session.
     "parts/": ["api/", "text/"],
-    "timeline/": ["api/", "parts/", "state/", "text/"],
+    "timeline/": ["parts/", "state/", "text/"],
     // The three parts of the screen.
     "list/": ["api/", "parts/", "state/", "text/"],
     "side/": ["api/", "parts/", "state/", "text/"],
