@@ -54,7 +54,7 @@ export interface ClosedAt {
   readonly bytes: number;
 }
 
-interface Held {
+interface ActiveLease {
   readonly lock: DiskLock;
   readonly holder: Holder;
   /** The file with the holder's details, by its identity; null if it could not be written. */
@@ -69,7 +69,7 @@ interface Held {
  * Every lease this process holds, by the identity of its file: per Disk, because each simulates its own kernel. The map
  * keeps the locks from being garbage-collected.
  */
-const heldBy = new WeakMap<Disk, Map<string, Held>>();
+const heldBy = new WeakMap<Disk, Map<string, ActiveLease>>();
 
 /**
  * The right to write to a session: operating system locks, which the kernel releases when their holder ends (P6). Only
@@ -88,7 +88,7 @@ const heldBy = new WeakMap<Disk, Map<string, Held>>();
 export class Leases {
   readonly #disk: Disk;
   readonly #folder: string;
-  readonly #held: Map<string, Held>;
+  readonly #held: Map<string, ActiveLease>;
   readonly #isSettled: boolean;
   readonly #now: () => number;
   #isMissing = false;
@@ -242,7 +242,7 @@ export class Leases {
   #hold(id: string, app: string, key: string, lock: DiskLock): Lease | null {
     const path = this.#path(id);
     const holder: Holder = { pid: process.pid, host: hostname(), app, since: new Date(this.#now()).toISOString() };
-    const held: Held = { lock, holder, announced: null, hardLock: null };
+    const held: ActiveLease = { lock, holder, announced: null, hardLock: null };
     let lastClose: ClosedAt | null;
     try {
       const after = this.#disk.stat(path);
@@ -287,12 +287,12 @@ export class Leases {
     };
   }
 
-  #hardenLater(id: string, held: Held, released: AbortSignal, tried = 0): void {
+  #hardenLater(id: string, held: ActiveLease, released: AbortSignal, tried = 0): void {
     held.hardening = setTimeout(() => this.#harden(id, held, released, tried + 1), HARDEN_AFTER_MS * 2 ** tried);
     held.hardening.unref();
   }
 
-  async #harden(id: string, held: Held, released: AbortSignal, tried: number): Promise<void> {
+  async #harden(id: string, held: ActiveLease, released: AbortSignal, tried: number): Promise<void> {
     try {
       const hardLock = await this.#disk.hardLock(this.#hardLockPath(id), released);
       if (released.aborted) hardLock?.release();
@@ -321,7 +321,7 @@ export class Leases {
    * By a rename, which only one of all contenders can do. Its content is checked afterwards, because it may have been
    * taken and left again in the meantime. If the check fails, the next attempt checks again: what was taken is ours.
    */
-  #takeClose(id: string, expected: ClosedAt | null, held: Held): boolean {
+  #takeClose(id: string, expected: ClosedAt | null, held: ActiveLease): boolean {
     const path = this.#closedPath(id);
     try {
       if (held.takenClose === undefined) {
@@ -375,7 +375,7 @@ export class Leases {
   }
 
   /** A lock can be lost, and then the file may already be another holder's. */
-  #unannounce(id: string, { announced }: Held): void {
+  #unannounce(id: string, { announced }: ActiveLease): void {
     const path = this.#wordsPath(id);
     try {
       const found = this.#disk.stat(path);
