@@ -28,6 +28,43 @@ const builtIn: Record<string, StoreModule> = {
   },
 };
 
+/**
+ * The laboratory's own view of a store. If only one process can use it at a time, it is open only during `use`, and no
+ * writer may live meanwhile.
+ */
+export class OwnView implements AsyncDisposable {
+  readonly #spec: StoreSpec;
+  /** Null if it cannot stay open. */
+  readonly #store: JournalStore | null;
+
+  private constructor(spec: StoreSpec, store: JournalStore | null) {
+    this.#spec = spec;
+    this.#store = store;
+  }
+
+  static async open(spec: StoreSpec): Promise<OwnView> {
+    const store = await openSpec(spec);
+    if (store.capabilities.shared) return new OwnView(spec, store);
+    await store.close();
+    return new OwnView(spec, null);
+  }
+
+  /** How many writers can live at the same time. */
+  lanes(wanted: number): number {
+    return this.#store ? wanted : 1;
+  }
+
+  async use<T>(work: (store: JournalStore) => Promise<T>): Promise<T> {
+    if (this.#store) return work(this.#store);
+    await using store = await openSpec(this.#spec);
+    return await work(store);
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.#store?.close();
+  }
+}
+
 export async function openSpec(spec: StoreSpec, disk?: Disk): Promise<JournalStore> {
   const { module, place, durability, segmentBytesMax } = spec;
   const { openStore } = builtIn[module] ?? ((await import(module)) as StoreModule);
