@@ -1,3 +1,5 @@
+import { cpSync, mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { Disk } from "holdfast/disk";
 import { type Durability, type JournalStore, openFolderStore, openSqliteStore } from "holdfast/store";
@@ -29,7 +31,7 @@ const builtIn: Record<string, StoreModule> = {
 };
 
 /**
- * The laboratory's own view of a store. If only one process can use it at a time, it is open only during `use`, and no
+ * The laboratory's own view of a store. If only one process can use it at a time, it is open only during a call, and no
  * writer may live meanwhile.
  */
 export class OwnView implements AsyncDisposable {
@@ -58,6 +60,19 @@ export class OwnView implements AsyncDisposable {
     if (this.#store) return work(this.#store);
     await using store = await openSpec(this.#spec);
     return await work(store);
+  }
+
+  /** Leaves everything as a dead writer has left it: opening a store repairs it, so this looks at a copy. */
+  async look(work: (store: JournalStore) => Promise<void>): Promise<void> {
+    if (this.#store) return work(this.#store);
+    const place = mkdtempSync(join(tmpdir(), "holdfast-look-"));
+    try {
+      cpSync(this.#spec.place, place, { recursive: true });
+      await using store = await openSpec({ ...this.#spec, place });
+      await work(store);
+    } finally {
+      rmSync(place, { recursive: true });
+    }
   }
 
   async [Symbol.asyncDispose](): Promise<void> {

@@ -57,10 +57,8 @@ export class Trial {
   async run(plan: LifePlan): Promise<void> {
     const end = await this.#live(plan);
     try {
-      await this.#view.use(async (store) => {
-        await this.#look(store, end);
-        if (plan.after === "reopen") await this.#reopen(store);
-      });
+      await this.#view.look((store) => this.#look(store, end));
+      if (plan.after === "reopen") await this.#view.use((store) => this.#reopen(store));
     } catch (error) {
       if (!isHoldfastError(error)) throw error;
       this.#fault("conduct", `after a kill the store answered ${error.code}: ${error.message}`);
