@@ -418,7 +418,7 @@ describe("copy", () => {
     linkSync(db, same);
     const moved = await home.run(["copy", `sqlite:${db}`, `sqlite:${same}`, "--all", "--move"]);
     expect(moved).toMatchObject({ code: 2, stdout: "", stderr: expect.stringContaining("the same store") });
-    expect(existsSync(`${same}-leases`)).toBe(false);
+    expect(existsSync(`${same}-lock`)).toBe(false);
   });
 
   test("a session takes those of its sub-agents along", async () => {

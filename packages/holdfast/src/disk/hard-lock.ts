@@ -56,8 +56,8 @@ export async function hardLock(path: string, signal?: AbortSignal): Promise<Disk
 }
 
 /**
- * The same inside the call, which takes milliseconds. `none`: the system has no such lock, or this process may not start
- * the program.
+ * The same inside the call, which takes milliseconds. `none`: the system has no such lock, or this process may not
+ * start the program.
  */
 export function hardLockNow(path: string): DiskLock | "taken" | "none" {
   if (OPENS_LOCKED.has(process.platform)) return openLockedNow(path);

@@ -54,8 +54,8 @@ export class Tables implements TextTables {
 
   /**
    * Every write leaves a mark with the identity of the file. Another one comes from the journal of a file that was
-   * deleted while somebody wrote to it: SQLite has taken it for the journal of this one. A mark of an earlier run of the
-   * system says that what was written then may not be on the disk. Throws EINVAL.
+   * deleted while somebody wrote to it: SQLite has taken it for the journal of this one. A mark of an earlier run of
+   * the system says that what was written then may not be on the disk. Throws EINVAL.
    */
   assertTrusted(): void {
     const mark = this.#place && this.#get("SELECT boot, file FROM written");

@@ -39,8 +39,8 @@ async function heard(child: ChildProcess, lines: Interface): Promise<Map<string,
 }
 
 /**
- * SQLite's lock is a POSIX lock, and any `close` of the file drops it. The hard lock stays: without it, both would write
- * to one log, and these tests end with a database that is destroyed.
+ * SQLite's lock is a POSIX lock, and any `close` of the file drops it. The hard lock stays: without it, both would
+ * write to one log, and these tests end with a database that is destroyed.
  */
 describe("P1: files of an SQLite store that other code of the process opens, reads and closes", () => {
   const closers = ["this thread", "the thread pool", "a worker"];

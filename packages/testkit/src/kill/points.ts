@@ -91,8 +91,8 @@ export const tear: NamedPoint = at("during a write that tears", "write", SEGMENT
 });
 
 /**
- * SQLite bypasses the Disk interface, except for the lock of its file, the syncs of its log, and the disk test before the
- * log is emptied.
+ * SQLite bypasses the Disk interface, except for the lock of its file, the syncs of its log, and the disk test before
+ * the log is emptied.
  */
 const LOG = "-wal$";
 const TRIAL = "-trial$";

@@ -31,7 +31,8 @@ export function emptyLog(disk: Disk, database: Database, log: DiskFile): boolean
 }
 
 /**
- * Rewrites the bytes of the log in place: the remaining option if nothing is known to have failed and there is no space.
+ * Rewrites the bytes of the log in place: the remaining option if nothing is known to have failed and there is no
+ * space.
  */
 export function rewriteLog(log: DiskFile): void {
   copyLog(log, (bytes, at) => log.writeAt(bytes, at));

@@ -8,9 +8,9 @@ import { HoldfastError } from "../../../errors.ts";
 export type Mode = "rw" | "immutable";
 
 /**
- * With `rw`, SQLite keeps its lock on the file until the connection ends, and the index of the log in this process's own
- * memory: there is no `-shm`, so nothing that others do to one can harm this process. The VFS `unix-excl` does the same,
- * takes as long, and is missing on Windows.
+ * With `rw`, SQLite keeps its lock on the file until the connection ends, and the index of the log in this process's
+ * own memory: there is no `-shm`, so nothing that others do to one can harm this process. The VFS `unix-excl` does the
+ * same, takes as long, and is missing on Windows (decision 7).
  */
 export function connect(file: string, mode: Mode): DatabaseSync {
   const url = pathToFileURL(file);
