@@ -40,7 +40,7 @@ export const sqliteSabotages: readonly Sabotage[] = [
   {
     name: "sqlite: an error in the background ends the process",
     file: "stores/sqlite/journal.ts",
-    find: "      if (!isSqliteError(error)) throw error;\n",
+    find: "      if (isHoldfastError(error)) return;\n",
     replace: "      throw error;\n",
     look: ["unit/sqlite-store"],
   },
