@@ -55,9 +55,21 @@ async function readAllLater(folder: string, isOver: () => boolean): Promise<void
   }
 }
 
+/** Node's standard output does not wait for its reader. */
+function report(line: string): void {
+  for (;;) {
+    try {
+      writeSync(REPORTS_FD, line);
+      return;
+    } catch (error) {
+      if ((error as NodeJS.ErrnoException).code !== "EAGAIN") throw error;
+    }
+  }
+}
+
 function refused(error: unknown): null {
   if (!isHoldfastError(error, "STORE_BUSY")) throw error;
-  writeSync(REPORTS_FD, `refused ${(error.facts["holder"] as { pid: number }).pid}\n`);
+  report(`refused ${(error.facts["holder"] as { pid: number }).pid}\n`);
   return null;
 }
 
@@ -92,7 +104,7 @@ for (let life = 0; life < Number(lives); life++) {
     if (closer === "this thread") readAll(folder);
     // Of different sizes, so that they take one page or several.
     await journal.append({ kind: "note", i, fill: "x".repeat((i % 5) * 1500) });
-    writeSync(REPORTS_FD, `${id} ${i}\n`);
+    report(`${id} ${i}\n`);
     if (i % 10 === 0) await new Promise((resolve) => setImmediate(resolve));
   }
 }
