@@ -57,7 +57,8 @@ export class OpenFile {
         const file = await entry.opening;
         return { file, release: () => OpenFile.#release(entries, key, entry, file) };
       } catch (error) {
-        entries.delete(key);
+        // Somebody else who waited for it may have begun again.
+        if (entries.get(key) === entry) entries.delete(key);
         throw error;
       }
     }
