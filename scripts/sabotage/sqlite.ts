@@ -31,13 +31,6 @@ export const sqliteSabotages: readonly Sabotage[] = [
     look: ["unit/sqlite-one-process"],
   },
   {
-    name: "search: an index is believed that was not synced before a restart, or is mixed with another one",
-    file: "search/tables.ts",
-    find: '    throw Object.assign(new Error("the index is not what was written"), { code: "EINVAL" });\n',
-    replace: "",
-    look: ["unit/search-derived"],
-  },
-  {
     name: "sqlite: an error in the background ends the process",
     file: "stores/sqlite/journal.ts",
     find: "      if (isHoldfastError(error)) return;\n",

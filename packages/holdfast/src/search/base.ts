@@ -17,6 +17,9 @@ const CANTOPEN = 14;
 const PROTOCOL = 15;
 const AUTH = 23;
 
+/** The maximum log size to keep after a large session has been indexed. */
+const WAL_BYTES_KEPT = 4 * 1024 * 1024;
+
 /**
  * Something is wrong with the index, and with nothing else: `busy`, another process has it locked; `place`, the disk is
  * full or not writable; `content`, the index is damaged, was made by another version, or has been closed or replaced in
@@ -68,16 +71,13 @@ export class Base {
       const url = pathToFileURL(path);
       url.searchParams.set("mode", "rw");
       database = new DatabaseSync(url, { timeout: 0 });
-      // No log: its index would be in memory that processes share, and code that closes this file could end that. What
-      // is written is not synced before it is closed; if there is no name for this run of the system, it is each time.
-      const boot = disk.bootId();
-      database.exec(`PRAGMA journal_mode=TRUNCATE; PRAGMA synchronous=${boot === null ? "NORMAL" : "OFF"}`);
+      // A power cut can lose part of the log, which is then indexed again. Checkpoints are synced, so nothing else is
+      // lost.
+      database.exec(`PRAGMA journal_mode=WAL; PRAGMA synchronous=NORMAL; PRAGMA journal_size_limit=${WAL_BYTES_KEPT}`);
       prepareSchema(database);
       if (!hasSchema(database, SCHEMA)) throw anotherSchema();
       if (!isInPlace(file)) throw stale(path);
-      const tables = new Tables(database, { boot, file: `${file.identity.dev}:${file.identity.ino}` });
-      tables.assertTrusted();
-      return new Base(tables, database, file);
+      return new Base(new Tables(database), database, file);
     } catch (error) {
       database?.close();
       throw isInPlace(file) ? error : stale(path, error);
@@ -98,15 +98,7 @@ export class Base {
   }
 
   close(): void {
-    if (!this.#database?.isOpen) return;
-    try {
-      if (this.#file && this.tables instanceof Tables) this.tables.sync();
-    } catch (error) {
-      // Then it is made again after the next restart of the system.
-      if (sqliteCode(error) === undefined) throw error;
-    } finally {
-      this.#database.close();
-    }
+    if (this.#database?.isOpen) this.#database.close();
   }
 }
 

@@ -3,7 +3,7 @@ import type { TextFound, TextMark, TextQuery, TextTables } from "../journal/text
 import { ftsOf, HIT_BEGINS, HIT_ENDS, searchable, stretchesOf } from "../text/search-words.ts";
 import type { Change } from "./texts.ts";
 
-export const SCHEMA_VERSION = 3;
+export const SCHEMA_VERSION = 2;
 
 /**
  * A row of `texts` is a stretch of a message, or a title. Its number combines the session's key, the record's seq and
@@ -21,7 +21,6 @@ export const SCHEMA = `
   CREATE TABLE sessions (key INTEGER PRIMARY KEY AUTOINCREMENT, id TEXT NOT NULL UNIQUE, seq INTEGER NOT NULL, crc TEXT NOT NULL, head INTEGER NOT NULL,
     at TEXT NOT NULL, dialect TEXT, blind INTEGER NOT NULL, cut INTEGER NOT NULL);
   CREATE TABLE gone (key INTEGER PRIMARY KEY);
-  CREATE TABLE written (only INTEGER PRIMARY KEY CHECK (only = 1), boot TEXT, file TEXT NOT NULL);
   CREATE TABLE messages (session INTEGER NOT NULL, id TEXT NOT NULL, seq INTEGER, step TEXT, hidden INTEGER NOT NULL, PRIMARY KEY (session, id)) WITHOUT ROWID;
   CREATE INDEX hidden_steps ON messages (session, step) WHERE hidden = 1;
   CREATE VIRTUAL TABLE texts USING fts5 (text, message UNINDEXED, tokenize = 'unicode61 remove_diacritics 2');
@@ -30,49 +29,19 @@ export const SCHEMA = `
 type Mark = TextMark;
 type Found = TextFound;
 
-export interface TablesPlace {
-  /** Names this run of the system, if what is written is synced only by `sync`. */
-  readonly boot: string | null;
-  /** The identity of the file. */
-  readonly file: string;
-}
-
 /**
  * The tables of an index, in a file or in memory. Every call is one synchronous transaction, and throws SQLite's
  * errors.
  */
 export class Tables implements TextTables {
   readonly #database: DatabaseSync;
-  readonly #place: TablesPlace | null;
   readonly #statements = new Map<string, StatementSync>();
-  #hasWritten = false;
 
-  constructor(database: DatabaseSync, place: TablesPlace | null = null) {
+  constructor(database: DatabaseSync) {
     this.#database = database;
-    this.#place = place;
-  }
-
-  /**
-   * Every write leaves a mark with the identity of the file. Another one comes from the journal of a file that was
-   * deleted while somebody wrote to it: SQLite has taken it for the journal of this one. A mark of an earlier run of
-   * the system says that what was written then may not be on the disk. Throws EINVAL.
-   */
-  assertTrusted(): void {
-    const mark = this.#place && this.#get("SELECT boot, file FROM written");
-    if (!mark || (mark["file"] === this.#place!.file && (mark["boot"] ?? this.#place!.boot) === this.#place!.boot))
-      return;
-    throw Object.assign(new Error("the index is not what was written"), { code: "EINVAL" });
-  }
-
-  /** Makes everything durable. */
-  sync(): void {
-    if (!this.#hasWritten || !this.#place?.boot) return;
-    // The commit syncs the whole file, also what others have written.
-    this.#database.exec("PRAGMA synchronous=FULL; UPDATE written SET boot = NULL");
   }
 
   marks(): Map<string, Mark> {
-    this.assertTrusted();
     const rows = this.#all(`SELECT ${MARK} FROM sessions`) as unknown as MarkRow[];
     return new Map(rows.map((row) => [row.id, markOf(row)]));
   }
@@ -126,7 +95,6 @@ export class Tables implements TextTables {
   }
 
   sessionsWith(query: TextQuery): string[] {
-    this.assertTrusted();
     const keys = `SELECT DISTINCT rowid >> ${KEY_SHIFT} FROM texts WHERE texts MATCH ?`;
     const rows = this.#all(`SELECT id FROM sessions WHERE key IN (${keys}) ORDER BY at DESC, id DESC`, ftsOf(query));
     return rows.map((row) => row["id"] as string);
@@ -196,9 +164,6 @@ export class Tables implements TextTables {
   #transaction<T>(work: () => T): T {
     this.#database.exec("BEGIN IMMEDIATE");
     try {
-      this.assertTrusted();
-      if (this.#place) this.#run("INSERT OR REPLACE INTO written VALUES (1, ?, ?)", this.#place.boot, this.#place.file);
-      this.#hasWritten = true;
       const result = work();
       this.#database.exec("COMMIT");
       return result;

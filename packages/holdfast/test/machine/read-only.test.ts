@@ -221,7 +221,8 @@ test("the reader of a read-only store goes on in memory where it would make file
   await turn.append({ role: "assistant", content: "seven stars" });
   await turn.end();
   await write.close();
-  for (const ending of ["-search", "-search-journal"]) rmSync(join(tree.root, `store.db${ending}`), { force: true });
+  for (const ending of ["-search", "-search-wal", "-search-shm"])
+    rmSync(join(tree.root, `store.db${ending}`), { force: true });
   await tree.seal();
   await using store = await openStore(url);
   const hits: string[] = [];
