@@ -89,18 +89,13 @@ export class Leases {
   readonly #disk: Disk;
   readonly #folder: string;
   readonly #held: Map<string, ActiveLease>;
-  readonly #isSettled: boolean;
   readonly #now: () => number;
   #isMissing = false;
 
-  /**
-   * `folder` exists, and is used for nothing else. `now`: the clock of the store's records. `isSettled`: lists need no
-   * `unsettled`, whatever a holder did.
-   */
-  constructor(disk: Disk, folder: string, now: () => number = Date.now, isSettled = false) {
+  /** `folder` exists, and is used for nothing else. `now`: the clock of the store's records. */
+  constructor(disk: Disk, folder: string, now: () => number = Date.now) {
     this.#disk = disk;
     this.#folder = folder;
-    this.#isSettled = isSettled;
     this.#now = now;
     this.#held = heldBy.get(disk) ?? new Map();
     heldBy.set(disk, this.#held);
@@ -108,16 +103,7 @@ export class Leases {
 
   /** The leases of a folder store. */
   static inRoot(disk: Disk, root: string, now?: () => number): Leases {
-    return Leases.#in(disk, join(root, "leases"), now, false);
-  }
-
-  /** The leases of a store that is a single file. Its lists look at the sessions themselves. */
-  static besideFile(disk: Disk, file: string, now?: () => number): Leases {
-    return Leases.#in(disk, `${file}-leases`, now, true);
-  }
-
-  static #in(disk: Disk, folder: string, now: (() => number) | undefined, isSettled: boolean): Leases {
-    const leases = new Leases(disk, folder, now, isSettled);
+    const leases = new Leases(disk, join(root, "leases"), now);
     try {
       leases.#makeFolder();
     } catch (error) {
@@ -272,7 +258,7 @@ export class Leases {
         const now = this.#disk.stat(path);
         if (!now || identity(now) !== key) throw lost(id, path);
       },
-      release: (closedAt, isSettled = this.#isSettled) => {
+      release: (closedAt, isSettled = false) => {
         if (released.signal.aborted) return;
         clearTimeout(held.hardening);
         if (closedAt) writeNote(this.#disk, this.#closedPath(id), closedAt);
