@@ -20,7 +20,7 @@ export {
   tear,
 } from "./points.ts";
 export type { Command, Refusal } from "./puppet.ts";
-export { openSpec, type StoreModule, type StoreSpec } from "./stores.ts";
+export { OwnView, openSpec, type StoreModule, type StoreSpec } from "./stores.ts";
 export { type Findings, Trial } from "./trial.ts";
 export { type Death, programBeside, type SpawnOptions, Victim } from "./victim.ts";
 export type { WorkerJob } from "./worker.ts";
