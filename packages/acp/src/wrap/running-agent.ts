@@ -2,12 +2,21 @@ import { randomBytes } from "node:crypto";
 import type { Readable } from "node:stream";
 import { setTimeout as passed } from "node:timers/promises";
 import { sessionCapabilities } from "../record/capabilities.ts";
-import { type Change, lineOf, type Message, objectOf, type Params, type RequestId } from "../record/message.ts";
+import {
+  type Change,
+  type Line,
+  lineOf,
+  type Message,
+  objectOf,
+  type Params,
+  type RequestId,
+} from "../record/message.ts";
 import { MutedReplays } from "../record/muted-replays.ts";
 import { OwnRequests } from "../record/own-requests.ts";
 import type { RestoreParts } from "../record/restore.ts";
 import { AgentProcess } from "./agent-process.ts";
-import { type Line, LineSplitter } from "./lines.ts";
+import { LineReader } from "./lines.ts";
+import type { LongLine } from "./long-line.ts";
 import { Outlet } from "./outlet.ts";
 
 type Response = Extract<Message, { kind: "response" }>;
@@ -87,8 +96,8 @@ export class RunningAgent {
   }
 
   /** What it says, by lines that arrived together. */
-  async *lines(): AsyncGenerator<Line[], void, undefined> {
-    const lines = new LineSplitter();
+  async *lines(): AsyncGenerator<(Line | LongLine)[], void, undefined> {
+    const lines = new LineReader();
     try {
       for await (const chunk of this.process.stdout) yield lines.push(chunk as Buffer);
     } catch (error) {

@@ -6,9 +6,8 @@ import type { Library } from "../record/library.ts";
 import { MergedList } from "../record/merged-list.ts";
 import {
   type Change,
-  changed,
-  type Message,
-  messageIn,
+  changedLine,
+  type Line,
   objectOf,
   type Params,
   type RequestId,
@@ -23,8 +22,8 @@ import { AgentReader } from "./agent-reader.ts";
 import { AgentRequests } from "./agent-requests.ts";
 import { Client, type ClientOutput, type OnOpened, type Opened, OpenedWith } from "./client.ts";
 import { ClientRequests } from "./client-requests.ts";
-import { type Line, LineSplitter } from "./lines.ts";
-import { inPlaceOf, longLineWords, refusalOf } from "./long-line.ts";
+import { LineReader } from "./lines.ts";
+import { inPlaceOf, type LongLine, longLineWords, refusalOf } from "./long-line.ts";
 import type { RunningAgent } from "./running-agent.ts";
 import { SessionOpener } from "./session-opener.ts";
 
@@ -41,9 +40,9 @@ export interface WrapOptions {
   readonly onOpened?: OnOpened;
 }
 
-type Request = Extract<Message, { kind: "request" }>;
-type Call = Extract<Message, { kind: "request" | "notification" }>;
-type Response = Extract<Message, { kind: "response" }>;
+type Request = Extract<Line, { kind: "request" }>;
+type Call = Extract<Line, { kind: "request" | "notification" }>;
+type Response = Extract<Line, { kind: "response" }>;
 
 /** These wait for answers of the agent to requests of our own. */
 const LONG = new Set(["session/load", "session/resume", "session/list", "session/close", "session/delete"]);
@@ -126,7 +125,7 @@ export class WrappedAgent {
 
   /** Reads what the editor says, until it says no more. */
   async read(client: Client, input: AsyncIterable<Buffer>): Promise<void> {
-    const lines = new LineSplitter();
+    const lines = new LineReader();
     for await (const chunk of input) for (const line of lines.push(chunk)) await this.#fromClient(client, line);
     const rest = lines.end();
     if (rest) await this.#fromClient(client, rest);
@@ -181,16 +180,15 @@ export class WrappedAgent {
   // The editor
 
   /** Resolves when the next line may be read. What is said about a session stays in order. */
-  #fromClient(client: Client, line: Line): Promise<void> {
-    if (!Buffer.isBuffer(line)) {
+  #fromClient(client: Client, line: Line | LongLine): Promise<void> {
+    if (!("raw" in line)) {
       this.#options.log(longLineWords("editor", line));
       return line.kind === "response" ? this.#fromClient(client, inPlaceOf(line)) : client.write(refusalOf(line));
     }
-    const message = messageIn(line);
     // The agent may wait for this answer before it does what other messages wait for.
-    if (message.kind === "response" || message.kind === "other") return this.#handle(client, message);
-    return client.lanes.run(this.#laneOf(client, message), line.length, this.#mayTakeLong(message), () =>
-      this.#handle(client, message),
+    if (line.kind === "response" || line.kind === "other") return this.#handle(client, line);
+    return client.lanes.run(this.#laneOf(client, line), line.raw.length, this.#mayTakeLong(line), () =>
+      this.#handle(client, line),
     );
   }
 
@@ -213,7 +211,7 @@ export class WrappedAgent {
   }
 
   /** Never rejects. */
-  async #handle(client: Client, message: Message): Promise<void> {
+  async #handle(client: Client, message: Line): Promise<void> {
     try {
       if (message.kind === "request") await this.#request(client, message);
       else if (message.kind === "notification") await this.#forward(client, message);
@@ -227,13 +225,14 @@ export class WrappedAgent {
   }
 
   /** An answer to an agent that has ended is not for the one that runs now, whatever its id is. */
-  async #answerToAgent(client: Client, { id, result, raw }: Response): Promise<void> {
+  async #answerToAgent(client: Client, message: Response): Promise<void> {
+    const { id, result } = message;
     if (client !== this.#client) return;
     const asked = await this.#agentRequests.answered(id, objectOf(objectOf(result)?.["outcome"]));
     const agent = this.#agent;
     if (!agent) return;
-    if (asked) return agent.to.write(changed(raw, agent.isFirst ? {} : { id: asked.id }));
-    if (agent.isFirst || id === null) return agent.to.write(raw);
+    if (asked) return agent.to.write(changedLine(message, agent.isFirst ? {} : { id: asked.id }));
+    if (agent.isFirst || id === null) return agent.to.write(message.raw);
     this.#options.log("an answer to a request that nobody waits for was not passed on");
   }
 
@@ -270,7 +269,8 @@ export class WrappedAgent {
   }
 
   /** An agent is initialized once. An editor that can do other things than the one before it gets another agent. */
-  async #initialized(client: Client, { id, params, raw }: Request): Promise<void> {
+  async #initialized(client: Client, message: Request): Promise<void> {
+    const { id, params } = message;
     const running = this.#agent;
     if (!client.isFirst && running?.capabilities && isDeepStrictEqual(params, this.#agents.initialize)) {
       return this.#answer(client, id, { result: withOurs(running.capabilities) });
@@ -284,7 +284,7 @@ export class WrappedAgent {
     }
     const agent = this.#agent ?? (await this.#agents.start());
     this.#clientRequests.asked({ client, id, method: "initialize", params });
-    await agent.to.write(changed(raw, client.isFirst ? {} : { id: client.idForAgent(id) }));
+    await agent.to.write(changedLine(message, client.isFirst ? {} : { id: client.idForAgent(id) }));
   }
 
   async #prompt(client: Client, message: Request): Promise<void> {
@@ -378,7 +378,7 @@ export class WrappedAgent {
 
   /** A message of the editor's, with the ids that the agent knows. */
   async #send(client: Client, message: Call, session: RecordedSession | null, change: Change = {}): Promise<void> {
-    const line = changed(message.raw, {
+    const line = changedLine(message, {
       ...change,
       ...(message.kind === "request" && !client.isFirst ? { id: client.idForAgent(message.id) } : {}),
       ...(session && session.agentSession !== session.id ? { session: session.agentSession } : {}),
