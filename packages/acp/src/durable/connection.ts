@@ -1,6 +1,7 @@
 import { basename } from "node:path";
 import { errorKind, HoldfastError, isHoldfastError, type Json, type Store } from "holdfast";
 import { sessionCapabilities, withOurs } from "../record/capabilities.ts";
+import { AgentError, OwnRequests } from "../record/holdfast-to-agent.ts";
 import { Library } from "../record/library.ts";
 import { MergedList } from "../record/merged-list.ts";
 import {
@@ -13,7 +14,6 @@ import {
   stringOf,
 } from "../record/message.ts";
 import { MutedReplays } from "../record/muted-replays.ts";
-import { AgentError, OwnRequests } from "../record/own-requests.ts";
 import type { RecordedSession } from "../record/recorded-session.ts";
 import { restore, restoredWords } from "../record/restore.ts";
 import { transcriptOf } from "../record/transcript.ts";

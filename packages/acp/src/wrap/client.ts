@@ -1,6 +1,6 @@
 import { isHoldfastError } from "holdfast";
+import { AgentEnded, AgentError } from "../record/holdfast-to-agent.ts";
 import { INTERNAL, lineOf, type Params, type RequestId } from "../record/message.ts";
-import { AgentEnded, AgentError } from "../record/own-requests.ts";
 import { Lanes } from "./lanes.ts";
 import { type Chosen, SessionSettings } from "./session-settings.ts";
 import { changeBy, changeByRequest, type ShownChange } from "./shown-change.ts";

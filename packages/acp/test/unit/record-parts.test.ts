@@ -16,11 +16,11 @@ import {
 import { OpenedSessions } from "../../src/layout/opened-sessions.ts";
 import { ShownState } from "../../src/layout/shown-state.ts";
 import { withOurs } from "../../src/record/capabilities.ts";
+import { AgentEnded, AgentError, OwnRequests } from "../../src/record/holdfast-to-agent.ts";
 import { Library } from "../../src/record/library.ts";
 import { mergeChunks } from "../../src/record/merge-chunks.ts";
 import { changed, changedLine, type Line, messageOf } from "../../src/record/message.ts";
 import { MutedReplays } from "../../src/record/muted-replays.ts";
-import { AgentEnded, AgentError, OwnRequests } from "../../src/record/own-requests.ts";
 import type { RecordedSession } from "../../src/record/recorded-session.ts";
 import { transcriptOf } from "../../src/record/transcript.ts";
 import { Client, OpenedWith } from "../../src/wrap/client.ts";

@@ -1,17 +1,16 @@
 import { withOurs } from "../record/capabilities.ts";
+import { AgentEnded } from "../record/holdfast-to-agent.ts";
 import type { Library } from "../record/library.ts";
 import { changedLine, type Line, objectOf, type Params, recordable, stringOf, updateLine } from "../record/message.ts";
-import { AgentEnded } from "../record/own-requests.ts";
 import type { RecordedSession } from "../record/recorded-session.ts";
 import { wordsOf } from "../record/words-of.ts";
 import { STEP_MS } from "./agent-process.ts";
-import type { AgentRequests } from "./agent-requests.ts";
 import type { Client, OpenedWith } from "./client.ts";
-import type { ClientRequests, FromClient } from "./client-requests.ts";
 import { inPlaceOf, type LongLine, longLineError, longLineWords, refusalOf } from "./long-line.ts";
-import type { RunningAgent } from "./running-agent.ts";
+import type { AgentRequests, ClientRequests, FromClient } from "./open-requests.ts";
+import type { RunningAgent } from "./restartable-agent.ts";
 
-export interface AgentReaderParts {
+export interface AgentToEditorParts {
   readonly library: Library;
   readonly openedWith: OpenedWith;
   readonly clientRequests: ClientRequests;
@@ -36,14 +35,14 @@ const LOADS = new Set(["session/load", "session/resume"]);
 const MAKES = new Set(["session/new", "session/fork"]);
 
 /** What the agent says: recorded, and then passed on to the editor. */
-export class AgentReader {
-  readonly #parts: AgentReaderParts;
+export class AgentToEditor {
+  readonly #parts: AgentToEditorParts;
   /** The lines of the agent that are being handled. */
   #handling: Promise<void> = Promise.resolve();
   /** Until it resolves, the agent waits: a session is being replayed. */
   #replaying: Promise<void> | null = null;
 
-  constructor(parts: AgentReaderParts) {
+  constructor(parts: AgentToEditorParts) {
     this.#parts = parts;
   }
 
