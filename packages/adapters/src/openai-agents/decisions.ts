@@ -1,5 +1,5 @@
 import type { Json } from "holdfast";
-import type { AnyContext, Decision } from "./recorder.ts";
+import type { AnyContext, Decision } from "./run-log.ts";
 import type { AnyAgent, AnyState } from "./surface.ts";
 
 /** The name of the note that holds what became of the approvals of the open turn. */
