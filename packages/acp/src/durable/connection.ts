@@ -6,8 +6,10 @@ import { Library } from "../record/library.ts";
 import { MergedList } from "../record/merged-list.ts";
 import {
   changed,
+  INTERNAL,
   type Message,
   messageOf,
+  NOT_FOUND,
   objectOf,
   type Params,
   type RequestId,
@@ -26,10 +28,8 @@ type Request = Extract<Message, { kind: "request" }>;
 type Response = Extract<Message, { kind: "response" }>;
 type Call = Extract<Message, { kind: "request" | "notification" }>;
 
-/** The errors of JSON-RPC and of the protocol. */
-const INTERNAL = -32603;
+/** JSON-RPC's code for parameters that cannot be used. */
 const INVALID_PARAMS = -32602;
-const NOT_FOUND = -32002;
 /** So many messages may wait for the agent. */
 const WAITING_MAX = 64;
 /** Answered here. They may take a while, and the agent may ask the client things meanwhile. */

@@ -3,6 +3,8 @@ export type RequestId = string | number | null;
 
 /** JSON-RPC's code for an error inside the other side. */
 export const INTERNAL = -32603;
+/** The protocol's code for a session that does not exist. */
+export const NOT_FOUND = -32002;
 
 /** A message of the protocol, parsed, with nothing removed: `value` is all of it. */
 export type Message =
