@@ -131,22 +131,17 @@ test("killed while it streams: what the editor saw is in the journal", async () 
   expect(await second.leave()).toBe(0);
 });
 
-test.each(["its side", "both pipes"])(
-  "no agent is left behind: the editor closes %s in mid-turn, and the agent is cancelled and ended",
-  async (closed) => {
-    using home = temporaryHome();
-    const child = home.start(["wrap", "--direct", "--", ...command(home, "nothing")]);
-    const editor = await editorOf(child, async () => "yes");
-    const { sessionId } = await editor.agent.request(session.new, { cwd: home.work, mcpServers: [] });
-    editor.agent.request(session.prompt, { sessionId, prompt: said("slow") }).catch(() => undefined);
-    await eventually(() => editor.updates.length > 3);
-    if (closed === "both pipes") child.stdout.destroy();
-    await editor.leave();
-    await eventually(() => processesWith(home.path).length === 0);
-    const { stdout } = await home.run(["ls", "--json"]);
-    expect(JSON.parse(stdout.trim().split("\n")[0]!)).toMatchObject({ status: "stopped" });
-  },
-);
+test("no agent is left behind: the editor goes in mid-turn, and the agent is cancelled and ended", async () => {
+  using home = temporaryHome();
+  const editor = await wrapped(home, "nothing");
+  const { sessionId } = await editor.agent.request(session.new, { cwd: home.work, mcpServers: [] });
+  editor.agent.request(session.prompt, { sessionId, prompt: said("slow") }).catch(() => undefined);
+  await eventually(() => editor.updates.length > 3);
+  await editor.leave();
+  await eventually(() => processesWith(home.path).length === 0);
+  const { stdout } = await home.run(["ls", "--json"]);
+  expect(JSON.parse(stdout.trim().split("\n")[0]!)).toMatchObject({ status: "stopped" });
+});
 
 test("a prompt that comes while a dead agent is cleared away is either refused or sent to the next one, once", async () => {
   using home = temporaryHome();
