@@ -22,7 +22,7 @@ export const SERVER_ROOMS: PackageRooms = {
     "events/": ["access/", "contract/", "schemas/"],
     "hosting/": ["access/", "contract/", "events/"],
     // Sessions that agents in other processes record.
-    "recorder/": ["access/", "schemas/"],
+    "recordings/": ["access/", "schemas/"],
     // One function for each operation; then the application around them, on a socket.
     "handlers/": [
       "access/",
@@ -32,10 +32,10 @@ export const SERVER_ROOMS: PackageRooms = {
       "openapi/",
       "proof/",
       "reading/",
-      "recorder/",
+      "recordings/",
       "schemas/",
     ],
-    "http/": ["access/", "contract/", "handlers/", "hosting/", "proof/", "reading/", "recorder/", "schemas/"],
+    "http/": ["access/", "contract/", "handlers/", "hosting/", "proof/", "reading/", "recordings/", "schemas/"],
     // The other side of the connection.
     "client/": ["contract/", "proof/", "schemas/"],
     "index.ts": ["access/", "client/", "contract/", "hosting/", "http/", "openapi/", "schemas/"],

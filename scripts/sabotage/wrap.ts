@@ -15,7 +15,7 @@ export const wrapSabotages: readonly Sabotage[] = [
   {
     name: "wrap: a refused prompt uses up what the agent is told of the conversation",
     room: wrap,
-    file: "wrapped-agent.ts",
+    file: "editor-to-agent.ts",
     find: "    await session.prompt(message.params);\n    this.#opener.told(session);",
     replace: "    this.#opener.told(session);\n    await session.prompt(message.params);",
     look: WRAP,
@@ -31,7 +31,7 @@ export const wrapSabotages: readonly Sabotage[] = [
   {
     name: "wrap: an answer to an agent that has ended answers the next one",
     room: wrap,
-    file: "agent-keeper.ts",
+    file: "restartable-agent.ts",
     find: "RunningAgent.start(command, !this.#hadAgent, stderr)",
     replace: "RunningAgent.start(command, true, stderr)",
     look: AGENT,
@@ -39,7 +39,7 @@ export const wrapSabotages: readonly Sabotage[] = [
   {
     name: "wrap: a session that cannot be recorded is passed on all the same",
     room: wrap,
-    file: "agent-reader.ts",
+    file: "agent-to-editor.ts",
     find: "      return this.#fail(agent, session, error);",
     replace: "      void error;",
     look: AGENT,
@@ -71,7 +71,7 @@ export const wrapSabotages: readonly Sabotage[] = [
   {
     name: "wrap: what the agent says during a replay is shown twice, or not at all",
     room: wrap,
-    file: "agent-reader.ts",
+    file: "agent-to-editor.ts",
     find: "        while (this.#replaying) await this.#replaying;\n        this.#handling",
     replace: "        this.#handling",
     look: AGENT,

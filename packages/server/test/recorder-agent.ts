@@ -1,10 +1,10 @@
 import { randomUUID } from "node:crypto";
 import { expect } from "vitest";
 import { type Operation, operations } from "../src/index.ts";
-import type { Recording, RecordToMake, recorderOperations } from "../src/schemas/recorder.ts";
+import type { Recording, RecordToMake, recordingOperations } from "../src/schemas/recordings.ts";
 import { Prober } from "./probe.ts";
 
-type RecorderOperation = keyof typeof recorderOperations;
+type RecorderOperation = keyof typeof recordingOperations;
 
 export interface Answered {
   readonly status: number;

@@ -1,11 +1,21 @@
 import { basename } from "node:path";
 import { errorKind, HoldfastError, isHoldfastError, type Json, type Store } from "holdfast";
 import { sessionCapabilities, withOurs } from "../record/capabilities.ts";
+import { AgentError, OwnRequests } from "../record/holdfast-to-agent.ts";
 import { Library } from "../record/library.ts";
 import { MergedList } from "../record/merged-list.ts";
-import { objectOf, type Params, type RequestId, stringOf } from "../record/message.ts";
+import {
+  changed,
+  INTERNAL,
+  type Message,
+  messageOf,
+  NOT_FOUND,
+  objectOf,
+  type Params,
+  type RequestId,
+  stringOf,
+} from "../record/message.ts";
 import { MutedReplays } from "../record/muted-replays.ts";
-import { AgentError, OwnRequests } from "../record/own-requests.ts";
 import type { RecordedSession } from "../record/recorded-session.ts";
 import { restore, restoredWords } from "../record/restore.ts";
 import { transcriptOf } from "../record/transcript.ts";
@@ -13,12 +23,13 @@ import { wordsOf } from "../record/words-of.ts";
 import type { DurableOptions, MessageStream } from "./durable.ts";
 import { rebuildBy } from "./rebuild.ts";
 import { RecordedHistory } from "./recorded-history.ts";
-import { about, type Request, type Response, type Rpc, rpcOf } from "./rpc.ts";
 
-/** The errors of JSON-RPC and of the protocol. */
-const INTERNAL = -32603;
+type Request = Extract<Message, { kind: "request" }>;
+type Response = Extract<Message, { kind: "response" }>;
+type Call = Extract<Message, { kind: "request" | "notification" }>;
+
+/** JSON-RPC's code for parameters that cannot be used. */
 const INVALID_PARAMS = -32602;
-const NOT_FOUND = -32002;
 /** So many messages may wait for the agent. */
 const WAITING_MAX = 64;
 /** Answered here. They may take a while, and the agent may ask the client things meanwhile. */
@@ -81,7 +92,7 @@ export class DurableConnection {
       { highWaterMark: WAITING_MAX },
     );
     this.writable = new WritableStream<unknown>({
-      write: (value) => this.#fromAgent(rpcOf(value)),
+      write: (value) => this.#fromAgent(messageOf(value)),
       close: () => this.#client.close(),
       abort: (reason) => this.#client.abort(reason),
     });
@@ -107,7 +118,7 @@ export class DurableConnection {
           });
         const { done, value } = await reader.read();
         if (done) break;
-        await this.#fromClient(rpcOf(value));
+        await this.#fromClient(messageOf(value));
       }
       this.#isClientGone = true;
       this.#toAgent.close();
@@ -119,7 +130,7 @@ export class DurableConnection {
   }
 
   /** Resolves when the next message may follow. Messages of a session stay in order. */
-  #fromClient(message: Rpc): Promise<void> {
+  #fromClient(message: Message): Promise<void> {
     if (message.kind === "request") {
       const { id, method, params } = message;
       this.#clientRequests.set(id, { method, params });
@@ -140,7 +151,7 @@ export class DurableConnection {
     return Promise.resolve();
   }
 
-  #laneOf(message: Rpc): string {
+  #laneOf(message: Message): string {
     if (message.kind !== "request" && message.kind !== "notification") return "";
     const { method, params } = message;
     // It must not overtake the request that it cancels.
@@ -150,7 +161,7 @@ export class DurableConnection {
   }
 
   /** Never rejects. */
-  async #handle(message: Rpc): Promise<void> {
+  async #handle(message: Message): Promise<void> {
     if (this.#agent === null || message.kind === "other") return this.#give(message.value);
     try {
       if (message.kind === "request") await this.#request(this.#agent, message);
@@ -191,8 +202,7 @@ export class DurableConnection {
       const message = `Session ${sessionId} is not open. Load it, or start a new one. The prompt was not passed on.`;
       return this.#answer(id, { error: { code: NOT_FOUND, message } });
     }
-    const isForgotten = this.#forgotten.has(sessionId);
-    const told = isForgotten ? [{ type: "text", text: transcriptOf(await historyIn(session)) }] : [];
+    const told = this.#forgotten.has(sessionId) ? { type: "text", text: transcriptOf(await historyIn(session)) } : null;
     try {
       await session.prompt(params);
     } catch (error) {
@@ -204,7 +214,8 @@ export class DurableConnection {
     }
     this.#forgotten.delete(sessionId);
     const prompt = Array.isArray(params["prompt"]) ? (params["prompt"] as readonly unknown[]) : [];
-    this.#give(about(value, session.agentSession, isForgotten ? { prompt: [...told, ...prompt] } : {}));
+    const change = told && { params: (own: Params): Params => ({ ...own, prompt: [told, ...prompt] }) };
+    this.#give(changed(value, { session: session.agentSession, ...change }));
   }
 
   async #load(agent: Agent, { id, method, params, value }: Request): Promise<void> {
@@ -267,13 +278,13 @@ export class DurableConnection {
     else await library.close(sessionId);
     this.#failed.delete(sessionId);
     if (sessionCapabilities(answer)[method.slice("session/".length)] != null)
-      return this.#give(about(value, agentSession));
+      return this.#give(changed(value, { session: agentSession }));
     this.#give({ jsonrpc: "2.0", method: "session/cancel", params: { sessionId: agentSession } });
     await this.#answer(id, { result: {} });
   }
 
   /** Anything else about a session, or about none. What a client sets may be secret: that it did is recorded. */
-  async #forward({ library }: Agent, message: Exclude<Rpc, Response | { kind: "other" }>): Promise<void> {
+  async #forward({ library }: Agent, message: Call): Promise<void> {
     const { kind, method, params, value } = message;
     const session = library.of(stringOf(params["sessionId"]) ?? "");
     if (!session) return this.#give(value);
@@ -284,7 +295,7 @@ export class DurableConnection {
       // This also cancels the turn, so that the user can stop an agent whatever happens to the store.
       return this.#fail(session, error);
     }
-    this.#give(about(value, session.agentSession));
+    this.#give(changed(value, { session: session.agentSession }));
   }
 
   async #answerToAgent({ library }: Agent, { id, result, value }: Response): Promise<void> {
@@ -307,7 +318,7 @@ export class DurableConnection {
   // The agent
 
   /** Rejects only if the client cannot be written to. */
-  async #fromAgent(message: Rpc): Promise<void> {
+  async #fromAgent(message: Message): Promise<void> {
     if (message.kind === "other") return this.#client.write(message.value);
     if (message.kind === "response") return this.#answerToClient(message);
     const agentSession = stringOf(message.params["sessionId"]);
@@ -327,13 +338,10 @@ export class DurableConnection {
     }
     if (message.kind === "request")
       this.#agentRequests.set(message.id, { method: message.method, params: message.params });
-    await this.#client.write(session ? about(message.value, session.id) : message.value);
+    await this.#client.write(session ? changed(message.value, { session: session.id }) : message.value);
   }
 
-  async #record(
-    session: RecordedSession,
-    { method, params }: Exclude<Rpc, Response | { kind: "other" }>,
-  ): Promise<void> {
+  async #record(session: RecordedSession, { method, params }: Call): Promise<void> {
     if (method === "session/update") {
       const update = objectOf(params["update"]) ?? {};
       await RecordedHistory.of(session).update(update);

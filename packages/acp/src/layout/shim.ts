@@ -1,8 +1,8 @@
 import { type ChildProcess, spawn } from "node:child_process";
 import type { Socket } from "node:net";
 import type { Readable, Writable } from "node:stream";
-import { INTERNAL, lineOf, messageIn, type Params, type RequestId, stringOf } from "../record/message.ts";
-import { LineSplitter } from "../wrap/lines.ts";
+import { INTERNAL, type Line, lineOf, type Params, type RequestId, stringOf } from "../record/message.ts";
+import { LineReader } from "../wrap/lines.ts";
 import { inPlaceOf, type LongLine, longLineWords, refusalOf } from "../wrap/long-line.ts";
 import { Outlet } from "../wrap/outlet.ts";
 import {
@@ -145,26 +145,26 @@ export class Shim {
   // The editor
 
   async #readEditor(): Promise<void> {
-    const lines = new LineSplitter();
+    const lines = new LineReader();
     for await (const chunk of this.#options.input as AsyncIterable<Buffer>) {
-      const whole: Buffer[] = [];
+      const whole: Line[] = [];
       for (const line of lines.push(chunk)) {
-        const passed = Buffer.isBuffer(line) ? line : await this.#refuse(line);
+        const passed = "raw" in line ? line : await this.#refuse(line);
         if (passed) whole.push(passed);
       }
       for (const line of whole) this.#note(line);
       if (!this.#link) await this.#restart();
-      for (const line of whole) await this.#link?.out.data(line);
+      for (const { raw } of whole) await this.#link?.out.data(raw);
     }
     const rest = lines.end();
-    if (rest) await this.#link?.out.data(rest);
+    if (rest) await this.#link?.out.data(rest.raw);
     this.#hasLeft = true;
     if (this.#link) await this.#link.out.control({ type: "leave" });
     else this.#over.resolve({ type: "lost", why: "it was killed" });
   }
 
   /** Tells the editor that its message is too long. If it is an answer, the agent gets an error in its place. */
-  async #refuse(long: LongLine): Promise<Buffer | null> {
+  async #refuse(long: LongLine): Promise<Line | null> {
     await this.#log(longLineWords("editor", long));
     if (long.kind === "response") return inPlaceOf(long);
     // Between the lines of the agent.
@@ -173,8 +173,7 @@ export class Shim {
     return null;
   }
 
-  #note(line: Buffer): void {
-    const message = messageIn(line);
+  #note(message: Line): void {
     if (message.kind === "response") this.#shown.answered(message.id);
     if (message.kind !== "request") return;
     const { id, method, params } = message;

@@ -3,45 +3,46 @@ export type RequestId = string | number | null;
 
 /** JSON-RPC's code for an error inside the other side. */
 export const INTERNAL = -32603;
+/** The protocol's code for a session that does not exist. */
+export const NOT_FOUND = -32002;
 
-/** A line of the protocol, as it came, and what it says. */
+/** A message of the protocol, parsed, with nothing removed: `value` is all of it. */
 export type Message =
   | {
       readonly kind: "request";
-      readonly raw: Buffer;
+      readonly value: Params;
       readonly id: RequestId;
       readonly method: string;
       readonly params: Params;
     }
-  | { readonly kind: "notification"; readonly raw: Buffer; readonly method: string; readonly params: Params }
+  | { readonly kind: "notification"; readonly value: Params; readonly method: string; readonly params: Params }
   | {
       readonly kind: "response";
-      readonly raw: Buffer;
+      readonly value: Params;
       readonly id: RequestId;
       readonly result: unknown;
       /** Undefined if it succeeded. */
       readonly error: unknown;
     }
-  /** Not a message of the protocol: an empty line, a log line on the wrong stream. */
-  | { readonly kind: "other"; readonly raw: Buffer };
+  /** Not a message of the protocol. It is passed on, and the receiver says what it thinks of it. */
+  | { readonly kind: "other"; readonly value: unknown };
 
-export function messageIn(raw: Buffer): Message {
-  const json = parsed(raw);
-  if (json === null) return { kind: "other", raw };
+/** A message with the bytes that it came as. `other` is also an empty line, or a log line on the wrong stream. */
+export type Line = Message & { readonly raw: Buffer };
+
+export function messageOf(value: unknown): Message {
+  const json = objectOf(value);
+  if (json === null) return { kind: "other", value };
   const { id, method } = json;
   const params = objectOf(json["params"]) ?? {};
   const isId = typeof id === "string" || typeof id === "number" || id === null;
   if (typeof method === "string")
-    return isId ? { kind: "request", raw, id, method, params } : { kind: "notification", raw, method, params };
-  return isId ? { kind: "response", raw, id, result: json["result"], error: json["error"] } : { kind: "other", raw };
-}
-
-function parsed(raw: Buffer): Params | null {
-  try {
-    return objectOf(JSON.parse(raw.toString("utf8")));
-  } catch {
-    return null;
-  }
+    return isId
+      ? { kind: "request", value: json, id, method, params }
+      : { kind: "notification", value: json, method, params };
+  return isId
+    ? { kind: "response", value: json, id, result: json["result"], error: json["error"] }
+    : { kind: "other", value };
 }
 
 export function objectOf(value: unknown): Params | null {
@@ -68,16 +69,20 @@ export interface Change {
   readonly params?: (params: Params) => Params;
 }
 
-/** The same message with these changes; the same bytes if there are none. */
-export function changed(raw: Buffer, { id, session, params: change }: Change): Buffer {
-  if (id === undefined && session === undefined && !change) return raw;
-  const message = parsed(raw) ?? {};
-  const given = objectOf(message["params"]);
-  const moved = session === undefined ? given : { ...given, sessionId: session };
+/** The same message with these changes; the same value if there are none. */
+export function changed(value: Params, { id, session, params: change }: Change): Params {
+  const given = objectOf(value["params"]);
+  const isMoved = session !== undefined && session !== given?.["sessionId"];
+  if (id === undefined && !isMoved && !change) return value;
+  const moved = isMoved ? { ...given, sessionId: session } : given;
   const params = change ? change(moved ?? {}) : moved;
-  return Buffer.from(
-    `${JSON.stringify({ ...message, ...(id === undefined ? {} : { id }), ...(params ? { params } : {}) })}\n`,
-  );
+  return { ...value, ...(id === undefined ? {} : { id }), ...(params ? { params } : {}) };
+}
+
+/** The same for a line: the same bytes if there are no changes. */
+export function changedLine({ value, raw }: Exclude<Line, { kind: "other" }>, change: Change): Buffer {
+  const after = changed(value, change);
+  return after === value ? raw : Buffer.from(`${JSON.stringify(after)}\n`);
 }
 
 /** Methods whose params may hold secrets. They are passed on and never recorded. */

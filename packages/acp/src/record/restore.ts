@@ -1,5 +1,5 @@
+import { AgentEnded, AgentError } from "./holdfast-to-agent.ts";
 import { objectOf, type Params, stringOf } from "./message.ts";
-import { AgentEnded, AgentError } from "./own-requests.ts";
 import type { RecordedSession } from "./recorded-session.ts";
 import { wordsOf } from "./words-of.ts";
 

@@ -1,11 +1,10 @@
 import { isHoldfastError } from "holdfast";
-import { INTERNAL, lineOf, type Params, type RequestId } from "../record/message.ts";
-import { AgentEnded, AgentError } from "../record/own-requests.ts";
+import { AgentEnded, AgentError } from "../record/holdfast-to-agent.ts";
+import { INTERNAL, lineOf, NOT_FOUND, type Params, type RequestId } from "../record/message.ts";
 import { Lanes } from "./lanes.ts";
 import { type Chosen, SessionSettings } from "./session-settings.ts";
 import { changeBy, changeByRequest, type ShownChange } from "./shown-change.ts";
 
-const NOT_FOUND = -32002;
 const BUSY =
   "This session is open in another editor or window. Nothing was changed. Close it there, and load it again.";
 

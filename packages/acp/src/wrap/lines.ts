@@ -1,3 +1,4 @@
+import { type Line, messageOf } from "../record/message.ts";
 import { type LongLine, longLineIn } from "./long-line.ts";
 
 const NEWLINE = 0x0a;
@@ -8,14 +9,12 @@ export const LINE_BYTES_MAX: number = 128 * 1024 * 1024;
 /** So many pieces are kept before they become one: a piece of one byte takes a hundred times its size. */
 const PIECES_MAX = 1024;
 
-/** A line with its bytes, and with its newline unless it is the last; or what is known of one that is too long. */
-export type Line = Buffer | LongLine;
-
 /**
- * Splits a stream of bytes into lines, before anything is decoded. No more than `bytesMax` of a line are kept: a longer
- * one is reported as soon as it is too long, and the rest of it is dropped.
+ * Splits a stream of bytes into lines, before anything is decoded, and parses each: nobody else does either. A line has
+ * its newline unless it is the last. No more than `bytesMax` of it are kept: a longer one is reported as soon as it is
+ * too long, and the rest of it is dropped.
  */
-export class LineSplitter {
+export class LineReader {
   readonly #bytesMax: number;
   #parts: Buffer[] = [];
   /** How many parts at the end are as they came. */
@@ -28,8 +27,8 @@ export class LineSplitter {
     this.#bytesMax = bytesMax;
   }
 
-  push(chunk: Buffer): Line[] {
-    const lines: Line[] = [];
+  push(chunk: Buffer): (Line | LongLine)[] {
+    const lines: (Line | LongLine)[] = [];
     for (let start = 0; start < chunk.length; ) {
       const newline = chunk.indexOf(NEWLINE, start);
       const end = newline === -1 ? chunk.length : newline + 1;
@@ -45,13 +44,13 @@ export class LineSplitter {
   }
 
   /** What came after the last newline; null if nothing did, or if it was too long. */
-  end(): Buffer | null {
+  end(): Line | null {
     const parts = this.#parts;
     this.#parts = [];
     this.#pieces = 0;
     this.#bytes = 0;
     this.#isTooLong = false;
-    return parts.length === 0 ? null : parts.length === 1 ? parts[0]! : Buffer.concat(parts);
+    return parts.length === 0 ? null : lineIn(parts.length === 1 ? parts[0]! : Buffer.concat(parts));
   }
 
   /** Returns the line if it becomes too long by this. */
@@ -69,5 +68,17 @@ export class LineSplitter {
     this.#parts = [];
     this.#isTooLong = true;
     return long;
+  }
+}
+
+function lineIn(raw: Buffer): Line {
+  return { ...messageOf(parsed(raw)), raw };
+}
+
+function parsed(raw: Buffer): unknown {
+  try {
+    return JSON.parse(raw.toString("utf8"));
+  } catch {
+    return undefined;
   }
 }

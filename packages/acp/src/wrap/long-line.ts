@@ -1,4 +1,4 @@
-import { INTERNAL, lineOf, type RequestId } from "../record/message.ts";
+import { INTERNAL, type Line, lineOf, messageOf, type RequestId } from "../record/message.ts";
 
 /** A line that is too long to be kept, as far as its beginning says what it is. */
 export interface LongLine {
@@ -50,8 +50,9 @@ export function refusalOf({ id }: LongLine): Buffer {
 }
 
 /** For the one who waits for this answer. */
-export function inPlaceOf({ id }: LongLine): Buffer {
-  return lineOf({ id, error: { code: INTERNAL, message: `The answer is not here. ${TOO_LONG}` } });
+export function inPlaceOf({ id }: LongLine): Line {
+  const answer = { id, error: { code: INTERNAL, message: `The answer is not here. ${TOO_LONG}` } };
+  return { ...messageOf(answer), raw: lineOf(answer) };
 }
 
 const TOO_LONG = "A message was longer than 128 MiB, so Holdfast did not pass it on.";

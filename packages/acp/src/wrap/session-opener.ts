@@ -1,17 +1,16 @@
+import { AgentEnded } from "../record/holdfast-to-agent.ts";
 import type { Library } from "../record/library.ts";
 import { type Params, stringOf } from "../record/message.ts";
-import { AgentEnded } from "../record/own-requests.ts";
 import type { RecordedSession } from "../record/recorded-session.ts";
 import { type Restored, restore, restoredWords, SERVERS_UNKNOWN } from "../record/restore.ts";
 import { transcriptOf } from "../record/transcript.ts";
 import { wordsOf } from "../record/words-of.ts";
-import type { AgentKeeper } from "./agent-keeper.ts";
 import type { OpenedWith } from "./client.ts";
-import type { RunningAgent } from "./running-agent.ts";
+import type { RestartableAgent, RunningAgent } from "./restartable-agent.ts";
 
 export interface SessionOpenerParts {
   readonly library: Library;
-  readonly agents: AgentKeeper;
+  readonly agents: RestartableAgent;
   readonly openedWith: OpenedWith;
   /** Shows the editor an update of a session. */
   readonly show: (session: string, update: Params) => Promise<void>;

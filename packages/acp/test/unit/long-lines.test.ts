@@ -1,11 +1,14 @@
 import { expect, test } from "vitest";
-import { LineSplitter } from "../../src/wrap/lines.ts";
-import { longLineIn } from "../../src/wrap/long-line.ts";
+import type { Line } from "../../src/record/message.ts";
+import { LineReader } from "../../src/wrap/lines.ts";
+import { type LongLine, longLineIn } from "../../src/wrap/long-line.ts";
 import { shimmed } from "../shimmed.ts";
 import { blocks, type RawEditor, rawEditor, said } from "../wrapped.ts";
 
 const MEBIBYTE = Buffer.alloc(2 ** 20, "x");
 const FOLDER = { cwd: "/work", mcpServers: [] };
+
+const bytesOf = (line: Line | LongLine) => ("raw" in line ? String(line.raw) : line);
 
 async function newSession(editor: RawEditor): Promise<string> {
   return (await editor.ask("session/new", FOLDER)).result.sessionId;
@@ -15,26 +18,24 @@ test("a line that is too long is reported once, nothing of it comes out, and the
   const long = `{"id":7,"method":"m","params":{"sessionId":"s","text":"${"x".repeat(100)}"}}\n`;
   const bytes = Buffer.from(`short\n${long}after\n${long.slice(0, -1)}`);
   for (let size = 1; size <= bytes.length; size++) {
-    const splitter = new LineSplitter(80);
+    const reader = new LineReader(80);
     const lines = [];
-    for (let at = 0; at < bytes.length; at += size) lines.push(...splitter.push(bytes.subarray(at, at + size)));
-    expect(splitter.end()).toBeNull();
+    for (let at = 0; at < bytes.length; at += size) lines.push(...reader.push(bytes.subarray(at, at + size)));
+    expect(reader.end()).toBeNull();
     const report = { kind: "request", id: 7, method: "m", session: "s" };
-    expect(lines.map((line) => (Buffer.isBuffer(line) ? String(line) : line))).toEqual([
-      ...["short\n", report, "after\n", report],
-    ]);
+    expect(lines.map(bytesOf)).toEqual([...["short\n", report, "after\n", report]]);
   }
-  const exact = new LineSplitter(4);
-  expect(exact.push(Buffer.from("abc\nabcd\n")).map((line) => Buffer.isBuffer(line))).toEqual([true, false]);
+  const exact = new LineReader(4);
+  expect(exact.push(Buffer.from("abc\nabcd\n")).map((line) => "raw" in line)).toEqual([true, false]);
 });
 
 test("a line that comes in very many pieces is whole", () => {
-  const splitter = new LineSplitter();
+  const reader = new LineReader();
   const line = Buffer.from(`${Array.from({ length: 3000 }, (_, n) => n).join(" ")}\n`);
-  const lines = Array.from(line).flatMap((_, at) => splitter.push(line.subarray(at, at + 1)));
-  expect(lines.map(String)).toEqual([String(line)]);
-  expect(splitter.push(Buffer.from("a\nb")).map(String)).toEqual(["a\n"]);
-  expect(String(splitter.end())).toBe("b");
+  const lines = Array.from(line).flatMap((_, at) => reader.push(line.subarray(at, at + 1)));
+  expect(lines.map(bytesOf)).toEqual([String(line)]);
+  expect(reader.push(Buffer.from("a\nb")).map(bytesOf)).toEqual(["a\n"]);
+  expect(bytesOf(reader.end()!)).toBe("b");
 });
 
 test("the beginning of a long line tells what it is", () => {

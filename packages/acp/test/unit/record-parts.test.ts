@@ -3,7 +3,6 @@ import { HoldfastError, openStore, type Store } from "holdfast";
 import { expect, test, vi } from "vitest";
 import { historyOf, interruptedTurn } from "../../src/durable/history.ts";
 import { RecordedHistory } from "../../src/durable/recorded-history.ts";
-import { about, rpcOf } from "../../src/durable/rpc.ts";
 import { runDirect } from "../../src/layout/direct.ts";
 import {
   CONTROL,
@@ -17,11 +16,11 @@ import {
 import { OpenedSessions } from "../../src/layout/opened-sessions.ts";
 import { ShownState } from "../../src/layout/shown-state.ts";
 import { withOurs } from "../../src/record/capabilities.ts";
+import { AgentEnded, AgentError, OwnRequests } from "../../src/record/holdfast-to-agent.ts";
 import { Library } from "../../src/record/library.ts";
 import { mergeChunks } from "../../src/record/merge-chunks.ts";
-import { changed, messageIn } from "../../src/record/message.ts";
+import { changed, changedLine, type Line, messageOf } from "../../src/record/message.ts";
 import { MutedReplays } from "../../src/record/muted-replays.ts";
-import { AgentEnded, AgentError, OwnRequests } from "../../src/record/own-requests.ts";
 import type { RecordedSession } from "../../src/record/recorded-session.ts";
 import { transcriptOf } from "../../src/record/transcript.ts";
 import { Client, OpenedWith } from "../../src/wrap/client.ts";
@@ -313,30 +312,39 @@ test("what a message is, and the same message about another session", () => {
     ["x", "other"],
     [[1], "other"],
   ] as const)
-    expect([value, rpcOf(value).kind]).toEqual([value, kind]);
+    expect([value, messageOf(value).kind]).toEqual([value, kind]);
   const value = { params: { sessionId: "a", x: 1 } };
-  expect(about(value, "a")).toBe(value);
-  expect(about(value, "b")).toEqual({ params: { sessionId: "b", x: 1 } });
-  expect(about(value, "a", { x: 2 })).toEqual({ params: { sessionId: "a", x: 2 } });
-  expect(about({}, "a")).toEqual({ params: { sessionId: "a" } });
+  expect(changed(value, { session: "a" })).toBe(value);
+  expect(changed(value, { session: "b" })).toEqual({ params: { sessionId: "b", x: 1 } });
+  expect(changed(value, { session: "a", params: (own) => ({ ...own, x: 2 }) })).toEqual({
+    params: { sessionId: "a", x: 2 },
+  });
+  expect(changed({}, { session: "a" })).toEqual({ params: { sessionId: "a" } });
 });
 
 test("a line is changed where it has to be, and nowhere else", () => {
   const raw = Buffer.from('{"jsonrpc":"2.0","id":1,"method":"m","params":{"sessionId":"a"}}\n');
-  const json = (line: Buffer) => JSON.parse(String(line));
-  expect(changed(raw, {})).toBe(raw);
-  expect(json(changed(raw, { id: "x" }))).toEqual({ jsonrpc: "2.0", id: "x", method: "m", params: { sessionId: "a" } });
-  expect(json(changed(raw, { session: "b", params: (own) => ({ ...own, y: 1 }) })).params).toEqual({
+  const line = { ...messageOf(JSON.parse(String(raw))), raw } as Exclude<Line, { kind: "other" }>;
+  const json = (bytes: Buffer) => JSON.parse(String(bytes));
+  expect(changedLine(line, {})).toBe(raw);
+  expect(changedLine(line, { session: "a" })).toBe(raw);
+  expect(json(changedLine(line, { id: "x" }))).toEqual({
+    jsonrpc: "2.0",
+    id: "x",
+    method: "m",
+    params: { sessionId: "a" },
+  });
+  expect(json(changedLine(line, { session: "b", params: (own) => ({ ...own, y: 1 }) })).params).toEqual({
     sessionId: "b",
     y: 1,
   });
-  expect(String(changed(raw, { id: 2 })).endsWith("\n")).toBe(true);
-  expect(messageIn(Buffer.from('{"id":3,"error":{"code":1}}'))).toMatchObject({
+  expect(String(changedLine(line, { id: 2 })).endsWith("\n")).toBe(true);
+  expect(messageOf({ id: 3, error: { code: 1 } })).toMatchObject({
     kind: "response",
     id: 3,
     error: { code: 1 },
   });
-  expect(messageIn(Buffer.from('{"method":"m","params":7}'))).toMatchObject({ kind: "notification", params: {} });
+  expect(messageOf({ method: "m", params: 7 })).toMatchObject({ kind: "notification", params: {} });
 });
 
 test("what the agent can do, and what we can do for it", () => {

@@ -1,35 +1,39 @@
 import { expect, test } from "vitest";
 import { mergeChunks } from "../../src/record/merge-chunks.ts";
-import { changed, messageIn } from "../../src/record/message.ts";
+import { changedLine } from "../../src/record/message.ts";
 import { restore } from "../../src/record/restore.ts";
 import { transcriptOf } from "../../src/record/transcript.ts";
-import { type Line, LineSplitter } from "../../src/wrap/lines.ts";
+import { LineReader } from "../../src/wrap/lines.ts";
+
+// biome-ignore lint/suspicious/noExplicitAny: lines of any kind.
+type Any = any;
+
+/** One line, as the reader hands it on. */
+const lineIn = (text: string): Any => new LineReader().push(Buffer.from(`${text}\n`))[0];
 
 test("lines are split by bytes: characters cut in half, CRLF and a last line without its end come through unchanged", () => {
   const bytes = Buffer.from('{"a":"é🚀"}\r\n\n{"b":1}\nrest');
   for (let size = 1; size <= bytes.length; size++) {
-    const splitter = new LineSplitter();
-    const lines: Line[] = [];
-    for (let at = 0; at < bytes.length; at += size) lines.push(...splitter.push(bytes.subarray(at, at + size)));
-    const rest = splitter.end();
-    expect(lines.map(String)).toEqual(['{"a":"é🚀"}\r\n', "\n", '{"b":1}\n']);
-    expect(String(rest)).toBe("rest");
-    expect(splitter.end()).toBeNull();
+    const reader = new LineReader();
+    const lines: Any[] = [];
+    for (let at = 0; at < bytes.length; at += size) lines.push(...reader.push(bytes.subarray(at, at + size)));
+    const rest = reader.end();
+    expect(lines.map(({ raw }) => String(raw))).toEqual(['{"a":"é🚀"}\r\n', "\n", '{"b":1}\n']);
+    expect(String(rest?.raw)).toBe("rest");
+    expect(reader.end()).toBeNull();
   }
 });
 
 test("a message is what it says; anything else passes as it came", () => {
-  const kind = (line: string) => messageIn(Buffer.from(line)).kind;
+  const kind = (line: string) => lineIn(line).kind;
   expect(kind('{"jsonrpc":"2.0","id":0,"method":"m"}')).toBe("request");
   expect(kind('{"jsonrpc":"2.0","id":null,"method":"m"}')).toBe("request");
   expect(kind('{"jsonrpc":"2.0","method":"m","params":[]}')).toBe("notification");
   expect(kind('{"jsonrpc":"2.0","id":"x","result":null}')).toBe("response");
   for (const line of ["", "log line", "[]", "null", '{"jsonrpc":"2.0"}', '{"id":1.5']) expect(kind(line)).toBe("other");
-  const raw = Buffer.from(
-    '{"jsonrpc":"2.0","method":"m","params":{"sessionId":"a","_meta":{"x":1},"z":[1]},"extra":true}\n',
-  );
-  expect(changed(raw, {})).toBe(raw);
-  expect(JSON.parse(String(changed(raw, { session: "b" })))).toEqual({
+  const line = lineIn('{"jsonrpc":"2.0","method":"m","params":{"sessionId":"a","_meta":{"x":1},"z":[1]},"extra":true}');
+  expect(changedLine(line, {})).toBe(line.raw);
+  expect(JSON.parse(String(changedLine(line, { session: "b" })))).toEqual({
     jsonrpc: "2.0",
     method: "m",
     params: { sessionId: "b", _meta: { x: 1 }, z: [1] },

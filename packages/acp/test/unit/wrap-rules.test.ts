@@ -1,11 +1,11 @@
 import { HoldfastError, openStore } from "holdfast";
 import { expect, test, vi } from "vitest";
+import { AgentEnded, AgentError } from "../../src/record/holdfast-to-agent.ts";
 import { Library } from "../../src/record/library.ts";
 import { recordable } from "../../src/record/message.ts";
-import { AgentEnded, AgentError } from "../../src/record/own-requests.ts";
 import { restore, restoredWords } from "../../src/record/restore.ts";
-import { AgentRequests } from "../../src/wrap/agent-requests.ts";
 import { Lanes } from "../../src/wrap/lanes.ts";
+import { AgentRequests } from "../../src/wrap/open-requests.ts";
 import { SessionSettings } from "../../src/wrap/session-settings.ts";
 
 // biome-ignore lint/suspicious/noExplicitAny: messages as they are on the wire.

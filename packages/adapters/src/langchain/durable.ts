@@ -2,8 +2,8 @@ import type { BaseMessage } from "@langchain/core/messages";
 import type { RunnableConfig } from "@langchain/core/runnables";
 import { errorKind, type ResumeOptions, type Session, type Turn } from "holdfast";
 import { type AgentMiddleware, createMiddleware } from "langchain";
+import { AgentTap } from "./agent-tap.ts";
 import { copyOf, langchain } from "./dialect.ts";
-import { Recorder } from "./recorder.ts";
 import { resumeTurn, runMessages } from "./resume.ts";
 import type { AgentState } from "./run-events.ts";
 
@@ -63,18 +63,18 @@ export function durable(session: Session<BaseMessage>, options: DurableOptions =
       `The session has the dialect "${dialect}", but messages of LangChain need "${langchain.name}". Create the session with the dialect "langchain" of @holdfast/adapters/langchain.`,
     );
   }
-  const recorder = new Recorder(session, options.replay ?? {});
+  const tap = new AgentTap(session, options.replay ?? {});
   const middleware = createMiddleware({
     name: "holdfast",
-    wrapModelCall: (request, handler) => recorder.model(request, handler),
-    wrapToolCall: (request, handler) => recorder.tool(request, handler),
+    wrapModelCall: (request, handler) => tap.model(request, handler),
+    wrapToolCall: (request, handler) => tap.tool(request, handler),
   });
   return {
     middleware: middleware as unknown as AgentMiddleware,
-    config: <C extends RunnableConfig>(config?: C): C => recorder.config(config ?? ({} as C)),
+    config: <C extends RunnableConfig>(config?: C): C => tap.config(config ?? ({} as C)),
     messages: () => runMessages(session, session.turn?.open ?? []).map(copyOf),
     resume: (given = {}) => resumeTurn(session, given),
-    finish: (run) => finish(run, session, recorder),
+    finish: (run) => finish(run, session, tap),
   };
 }
 
@@ -82,25 +82,25 @@ export function durable(session: Session<BaseMessage>, options: DurableOptions =
 const NO_CHECKPOINT =
   "The run did nothing: there is no checkpoint of its thread, so the decision reached nobody. The turn still waits. Run the agent as usual, with `messages` as its input: it asks the person again.";
 
-async function finish(run: Promise<unknown>, session: Session<BaseMessage>, recorder: Recorder): Promise<RunOutcome> {
+async function finish(run: Promise<unknown>, session: Session<BaseMessage>, tap: AgentTap): Promise<RunOutcome> {
   const { turn } = session;
   try {
     const given = (await run) as AgentState | undefined;
     // What the reader of a stream returns is not the agent's state, or not all of it.
-    const { messages = [], __interrupt__: interrupts = [] } = { ...recorder.state, ...given };
+    const { messages = [], __interrupt__: interrupts = [] } = { ...tap.state, ...given };
     if (!turn || turn.signal.aborted) return { kind: "aborted" };
-    const isUnknown = recorder.state?.messages?.length === 0;
+    const isUnknown = tap.state?.messages?.length === 0;
     if (interrupts.length > 0 || isUnknown) {
       await turn.suspend({ reason: "interrupt", calls: waitingCalls(turn, interrupts) });
       if (isUnknown) throw new Error(NO_CHECKPOINT);
       return { kind: "waiting" };
     }
-    await recorder.recordResults(messages);
-    await recorder.recordLast(messages);
+    await tap.recordResults(messages);
+    await tap.recordLast(messages);
     await turn.end();
     return { kind: "completed" };
   } catch (error) {
-    const failure = recorder.failure ?? holdfastErrorIn(error);
+    const failure = tap.failure ?? holdfastErrorIn(error);
     if (failure) throw failure;
     if (turn?.signal.aborted) return { kind: "aborted" };
     if (session.turn !== turn) throw error;

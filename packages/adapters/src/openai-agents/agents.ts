@@ -31,7 +31,7 @@ export class RecordedAgents {
     if (this.#originals.has(agent)) return agent;
     const known = this.#made.get(agent);
     if (known) return known as A;
-    const recording = (): ReturnType<Wrapping["recorder"]> => this.#recorder();
+    const recording = (): ReturnType<Wrapping["runLog"]> => this.#runLog();
     const made = Object.create(agent, {
       ...(typeof agent.model === "object" ? { model: { value: recordModel(agent.model as Model, recording) } } : {}),
       getAllTools: {
@@ -60,8 +60,8 @@ export class RecordedAgents {
   }
 
   /** Null inside a tool. */
-  #recorder(): ReturnType<Wrapping["recorder"]> {
-    return this.#wrapping.inTool.getStore() ? null : this.#wrapping.recorder();
+  #runLog(): ReturnType<Wrapping["runLog"]> {
+    return this.#wrapping.inTool.getStore() ? null : this.#wrapping.runLog();
   }
 
   /** One for each tool: the SDK recognises an approved call by its tool. */
@@ -86,26 +86,26 @@ export class RecordedAgents {
   /** From here on the SDK's own input counts, and not the session's. */
   filter(inputFilter: InputFilter): InputFilter {
     return (data) => {
-      const recorder = this.#recorder();
-      if (recorder) recorder.isFiltered = true;
+      const runLog = this.#runLog();
+      if (runLog) runLog.isFiltered = true;
       return inputFilter(data);
     };
   }
 
   async #invoke(handoff: AnyHandoff, ...given: Parameters<AnyHandoff["onInvokeHandoff"]>): Promise<AnyAgent> {
-    const recorder = this.#recorder();
-    const call = recorder?.callFor((one) => one.type === "function_call" && one.name === handoff.toolName);
-    if (!recorder || call?.type !== "function_call") return handoff.onInvokeHandoff(...given);
-    const known = recorder.outcomeOf(call.callId);
+    const runLog = this.#runLog();
+    const call = runLog?.callFor((one) => one.type === "function_call" && one.name === handoff.toolName);
+    if (!runLog || call?.type !== "function_call") return handoff.onInvokeHandoff(...given);
+    const known = runLog.outcomeOf(call.callId);
     if (known) return agentNamed(handoff.agent, transferredTo(known) ?? "") ?? handoff.agent;
-    await recorder.start(call.callId, "never");
+    await runLog.start(call.callId, "never");
     try {
       const next = await handoff.onInvokeHandoff(...given);
       const message = getTransferMessage(next);
-      await recorder.end(call.callId, { value: message }, functionResult(call, message));
+      await runLog.end(call.callId, { value: message }, functionResult(call, message));
       return next;
     } catch (error) {
-      if (!recorder.failure) await recorder.end(call.callId, { error });
+      if (!runLog.failure) await runLog.end(call.callId, { error });
       throw error;
     }
   }

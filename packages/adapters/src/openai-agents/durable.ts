@@ -17,8 +17,8 @@ import { approvalsIn, decisionsOf, NOTE, waitingIn } from "./decisions.ts";
 import { sentCopy } from "./items.ts";
 import { recordModel, recordProvider } from "./model.ts";
 import { endAs, outcomeOf, outcomeOfError } from "./outcome.ts";
-import { RunRecorder, type RunScope } from "./recorder.ts";
 import { replayOf } from "./replay.ts";
+import { AgentRunLog, type RunScope } from "./run-log.ts";
 import type {
   AnyAgent,
   AnyState,
@@ -57,9 +57,9 @@ class DurableRuns {
   readonly #session: Session<RecordedItem>;
   readonly #agents: RecordedAgents;
   readonly #unwritten: UnwrittenOutcomes;
-  readonly #recorders = new WeakMap<AnyState, RunRecorder>();
+  readonly #runLogs = new WeakMap<AnyState, AgentRunLog>();
   readonly #ended = new WeakMap<AnyResult, Promise<RunOutcome>>();
-  #recorder: RunRecorder | null = null;
+  #runLog: AgentRunLog | null = null;
   /** A turn whose end could not be written, for lack of space. */
   #unended: { readonly turn: Turn<RecordedItem>; readonly error: unknown } | null = null;
 
@@ -68,8 +68,8 @@ class DurableRuns {
     this.#unwritten = UNWRITTEN.get(session) ?? new UnwrittenOutcomes();
     UNWRITTEN.set(session, this.#unwritten);
     const inTool = new AsyncLocalStorage<true>();
-    const recording = (): RunRecorder | null => (inTool.getStore() ? null : this.#recorder);
-    this.#agents = new RecordedAgents({ options, inTool, recorder: () => this.#recorder });
+    const recording = (): AgentRunLog | null => (inTool.getStore() ? null : this.#runLog);
+    this.#agents = new RecordedAgents({ options, inTool, runLog: () => this.#runLog });
     const { config } = new Runner(options.runner);
     const { model, handoffInputFilter } = config;
     this.runner = new Runner({
@@ -121,23 +121,23 @@ class DurableRuns {
 
   /** After a person has decided. */
   async #goOn(agent: AnyAgent, state: AnyState, options: RunOptions): Promise<AnyResult> {
-    const recorder = this.#recorders.get(state);
-    if (!recorder) {
+    const runLog = this.#runLogs.get(state);
+    if (!runLog) {
       throw new TypeError(
         "This state does not come from a run of this durable object, so nothing of it would be recorded. Call resume(), which restores the state of an interrupted run.",
       );
     }
-    if (recorder !== this.#recorder)
+    if (runLog !== this.#runLog)
       throw new TypeError("A later run has taken the place of this state. Decide in the state of the latest result.");
     const session = this.#session;
-    const decided = decisionsOf(state, recorder.context, (of) => this.#agents.isRecording(of));
-    const turn = await session.resumeTurn({ calls: policyFor(recorder.running) });
-    recorder.continueIn(turn);
+    const decided = decisionsOf(state, runLog.context, (of) => this.#agents.isRecording(of));
+    const turn = await session.resumeTurn({ calls: policyFor(runLog.running) });
+    runLog.continueIn(turn);
     const { decisions } = approvalsIn(session.attributes.notes, turn.number);
     // On disk before anything that was approved runs. In the same record, no agent that is a tool waits any more: what
     // it does from here on must not be done again from where it waited.
     await session.note(NOTE, { turn: turn.number, decisions: { ...decisions, ...decided } } as never);
-    return this.#follow(recorder, this.#settings(recorder, options, undefined), agent, state);
+    return this.#follow(runLog, this.#settings(runLog, options, undefined), agent, state);
   }
 
   /** Records what could not be written before. Known outcomes come before the model is told that a call has none. */
@@ -172,24 +172,24 @@ class DurableRuns {
   }
 
   #drive(agent: AnyAgent, input: AgentInputItem[], scope: RunScope, options: RunOptions): Promise<AnyResult> {
-    const recorder = new RunRecorder(scope);
-    return this.#follow(recorder, this.#settings(recorder, options, scope.context), agent, input);
+    const runLog = new AgentRunLog(scope);
+    return this.#follow(runLog, this.#settings(runLog, options, scope.context), agent, input);
   }
 
-  #settings(recorder: RunRecorder, options: RunOptions, context: RunContext<unknown> | undefined): Settings {
-    const signals = [recorder.stopped, recorder.turn?.signal, options.signal].filter((one) => one !== undefined);
-    const callModelInputFilter: CallModelInputFilter = ({ modelData, agent }) => recorder.prepare(modelData, agent);
+  #settings(runLog: AgentRunLog, options: RunOptions, context: RunContext<unknown> | undefined): Settings {
+    const signals = [runLog.stopped, runLog.turn?.signal, options.signal].filter((one) => one !== undefined);
+    const callModelInputFilter: CallModelInputFilter = ({ modelData, agent }) => runLog.prepare(modelData, agent);
     return { ...options, ...(context ? { context } : {}), callModelInputFilter, signal: AbortSignal.any(signals) };
   }
 
   async #follow(
-    recorder: RunRecorder,
+    runLog: AgentRunLog,
     settings: Settings,
     agent: AnyAgent,
     input: AgentInputItem[] | AnyState,
   ): Promise<AnyResult> {
-    this.#recorder = recorder;
-    const fail = (error: unknown): Promise<RunOutcome> => this.#end(recorder, outcomeOfError(error, settings.signal));
+    this.#runLog = runLog;
+    const fail = (error: unknown): Promise<RunOutcome> => this.#end(runLog, outcomeOfError(error, settings.signal));
     let result: AnyResult;
     try {
       // The overloads depend on the literal of `stream`.
@@ -198,11 +198,11 @@ class DurableRuns {
       await fail(error);
       throw error;
     }
-    this.#recorders.set(result.state, recorder);
+    this.#runLogs.set(result.state, runLog);
     const ended =
       result instanceof StreamedRunResult
-        ? result.completed.then(() => this.#ending(recorder, result), fail)
-        : this.#ending(recorder, result);
+        ? result.completed.then(() => this.#ending(runLog, result), fail)
+        : this.#ending(runLog, result);
     this.#ended.set(result, ended);
     if (!(result instanceof StreamedRunResult)) await ended;
     // `finish` reports it.
@@ -210,38 +210,38 @@ class DurableRuns {
     return result;
   }
 
-  async #ending(recorder: RunRecorder, result: AnyResult): Promise<RunOutcome> {
+  async #ending(runLog: AgentRunLog, result: AnyResult): Promise<RunOutcome> {
     const outcome = outcomeOf(result);
     // What the SDK says about the calls of a stopped run is less than what is known of them.
-    const isStopped = recorder.failure !== null || outcome.kind === "aborted";
-    if (!isStopped) await recorder.recordResults(result.newItems.map(({ rawItem }) => rawItem as AgentInputItem));
-    if (outcome.kind === "completed" && !isStopped) await recorder.recordHandled(result);
-    if (outcome.kind === "waiting" && !isStopped) await this.#recordWaiting(recorder, result.state);
-    return this.#end(recorder, outcome);
+    const isStopped = runLog.failure !== null || outcome.kind === "aborted";
+    if (!isStopped) await runLog.recordResults(result.newItems.map(({ rawItem }) => rawItem as AgentInputItem));
+    if (outcome.kind === "completed" && !isStopped) await runLog.recordHandled(result);
+    if (outcome.kind === "waiting" && !isStopped) await this.#recordWaiting(runLog, result.state);
+    return this.#end(runLog, outcome);
   }
 
   /** Agents that are tools, and wait for an approval inside: `resume` restores them from this, in any process. */
-  async #recordWaiting(recorder: RunRecorder, state: AnyState): Promise<void> {
-    const waiting = waitingIn(state, recorder.callIds);
+  async #recordWaiting(runLog: AgentRunLog, state: AnyState): Promise<void> {
+    const waiting = waitingIn(state, runLog.callIds);
     const ids = Object.keys(waiting);
     if (ids.length === 0) return;
-    const ended = ids.find((id) => !recorder.isRunning(id));
-    if (ended !== undefined) return recorder.fail(endedTooEarly(ended));
-    const { number } = recorder.turn!;
+    const ended = ids.find((id) => !runLog.isRunning(id));
+    if (ended !== undefined) return runLog.fail(endedTooEarly(ended));
+    const { number } = runLog.turn!;
     const { decisions } = approvalsIn(this.#session.attributes.notes, number);
-    await recorder.recordUnlessTooLarge(this.#session.note(NOTE, { turn: number, decisions, waiting } as never));
+    await runLog.recordUnlessTooLarge(this.#session.note(NOTE, { turn: number, decisions, waiting } as never));
   }
 
-  async #end(recorder: RunRecorder, outcome: RunOutcome): Promise<RunOutcome> {
-    if (recorder.failure) {
-      const { error } = recorder.failure;
-      const { turn } = recorder;
+  async #end(runLog: AgentRunLog, outcome: RunOutcome): Promise<RunOutcome> {
+    if (runLog.failure) {
+      const { error } = runLog.failure;
+      const { turn } = runLog;
       await turn?.fail(error).catch(() => {
         this.#unended = { turn, error };
       });
       throw error;
     }
-    await endAs(outcome, recorder, this.#session);
+    await endAs(outcome, runLog, this.#session);
     return outcome;
   }
 }

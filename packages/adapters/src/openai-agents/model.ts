@@ -1,35 +1,35 @@
 import { type Model, type ModelProvider, type ModelRequest, type StreamEvent, Usage } from "@openai/agents";
 import type { Delta, Draft } from "holdfast";
 import type { RecordedItem } from "../dialects/openai-agents.ts";
-import type { RunRecorder } from "./recorder.ts";
+import type { AgentRunLog } from "./run-log.ts";
 import { withoutStorage } from "./storage.ts";
 
-/** The recorder of the run that asks; null if nothing is recorded here: an agent runs inside a tool. */
-export type Recording = () => RunRecorder | null;
+/** The log of the run that asks; null if nothing is recorded here: an agent runs inside a tool. */
+export type Recording = () => AgentRunLog | null;
 
 /** The same model, which records what it is asked for and what it answers. */
 export function recordModel(model: Model, recording: Recording, name = nameOf(model)): Model {
   const getResponse: Model["getResponse"] = async (given) => {
-    const recorder = recording();
-    if (!recorder) return model.getResponse(given);
-    const output = await recorder.replayed(given);
+    const runLog = recording();
+    if (!runLog) return model.getResponse(given);
+    const output = await runLog.replayed(given);
     if (output) return { usage: new Usage(), output };
-    const request = withoutStorage(await recorder.prepareLate(given), model);
-    const draft = await recorder.ask();
+    const request = withoutStorage(await runLog.prepareLate(given), model);
+    const draft = await runLog.ask();
     const response = await model.getResponse(request);
-    return { ...response, output: await recorder.answered(draft, { ...response, model: name }) };
+    return { ...response, output: await runLog.answered(draft, { ...response, model: name }) };
   };
   async function* getStreamedResponse(given: ModelRequest): AsyncGenerator<StreamEvent> {
-    const recorder = recording();
-    if (!recorder) return yield* model.getStreamedResponse(given);
-    const output = await recorder.replayed(given);
+    const runLog = recording();
+    if (!runLog) return yield* model.getStreamedResponse(given);
+    const output = await runLog.replayed(given);
     if (output) {
       yield { type: "response_started" };
       yield { type: "response_done", response: { id: "recorded", usage: new Usage(), output } } as StreamEvent;
       return;
     }
-    const request = withoutStorage(await recorder.prepareLate(given), model);
-    const draft = await recorder.ask();
+    const request = withoutStorage(await runLog.prepareLate(given), model);
+    const draft = await runLog.ask();
     const deltas = new Deltas();
     for await (const event of model.getStreamedResponse(request)) {
       if (event.type !== "response_done") {
@@ -39,7 +39,7 @@ export function recordModel(model: Model, recording: Recording, name = nameOf(mo
       }
       const { response } = event;
       const usage = new Usage(response.usage as ConstructorParameters<typeof Usage>[0]);
-      const recorded = await recorder.answered(draft, { output: response.output, usage, model: name });
+      const recorded = await runLog.answered(draft, { output: response.output, usage, model: name });
       yield { ...event, response: { ...response, output: recorded } } as StreamEvent;
     }
   }

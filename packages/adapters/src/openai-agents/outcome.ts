@@ -9,7 +9,7 @@ import {
 import type { Session, Turn } from "holdfast";
 import { openaiAgents, type RecordedItem } from "../dialects/openai-agents.ts";
 import { isCall } from "./items.ts";
-import type { RunRecorder } from "./recorder.ts";
+import type { AgentRunLog } from "./run-log.ts";
 import type { AnyAgent, RunOutcome } from "./surface.ts";
 
 export function outcomeOf(result: RunResult<unknown, AnyAgent> | StreamedRunResult<unknown, AnyAgent>): RunOutcome {
@@ -27,10 +27,10 @@ export function outcomeOfError(error: unknown, { aborted, reason }: AbortSignal)
 }
 
 /** Ends the turn the way the run ended. */
-export async function endAs(outcome: RunOutcome, recorder: RunRecorder, session: Session<RecordedItem>): Promise<void> {
+export async function endAs(outcome: RunOutcome, runLog: AgentRunLog, session: Session<RecordedItem>): Promise<void> {
   // A turn whose answer was recorded, and that needed nothing else.
-  if (!recorder.turn && outcome.kind === "completed") return session.endTurn();
-  const turn = recorder.turn ?? (await session.resumeTurn());
+  if (!runLog.turn && outcome.kind === "completed") return session.endTurn();
+  const turn = runLog.turn ?? (await session.resumeTurn());
   switch (outcome.kind) {
     case "completed":
       return turn.end();

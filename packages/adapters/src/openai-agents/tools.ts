@@ -10,8 +10,8 @@ import {
   type ToolOutputGuardrailDefinition,
 } from "@openai/agents";
 import { type CallItem, functionResult, type ResultItem } from "./items.ts";
-import { isSame, type RunRecorder } from "./recorder.ts";
 import { outputText } from "./replay.ts";
+import { type AgentRunLog, isSame } from "./run-log.ts";
 import type { AnyAgent, DurableOptions } from "./surface.ts";
 
 /** What the wrapped parts of an agent need. They outlive a run: an approved call runs in the next one. */
@@ -20,7 +20,7 @@ export interface Wrapping {
   /** Inside a tool: an agent that runs there is part of that call. */
   readonly inTool: AsyncLocalStorage<true>;
   /** Null outside of a recorded run. */
-  recorder(): RunRecorder | null;
+  runLog(): AgentRunLog | null;
 }
 
 /** The same tool, with a start that is durable before it runs, and an outcome that is recorded when it returns. */
@@ -43,36 +43,36 @@ type InputGuardrail = ToolInputGuardrailDefinition<unknown>;
 function recordFunction(tool: FunctionTool<unknown>, agent: AnyAgent, wrapping: Wrapping): FunctionTool<unknown> {
   const { replay = {} } = wrapping.options;
   const safe = (Object.hasOwn(replay, tool.name) ? replay[tool.name] : undefined) ?? "never";
-  const recorderOf = (): RunRecorder | null => (wrapping.inTool.getStore() ? null : wrapping.recorder());
-  const inputGuardrails = tool.inputGuardrails?.map((guardrail) => recordRefusal(guardrail, recorderOf));
-  const outputGuardrails = tool.outputGuardrails?.map((guardrail) => askedOnce(guardrail, recorderOf));
+  const runLogOf = (): AgentRunLog | null => (wrapping.inTool.getStore() ? null : wrapping.runLog());
+  const inputGuardrails = tool.inputGuardrails?.map((guardrail) => recordRefusal(guardrail, runLogOf));
+  const outputGuardrails = tool.outputGuardrails?.map((guardrail) => askedOnce(guardrail, runLogOf));
   const isAgent = typeof (tool as { readonly on?: unknown }).on === "function";
   const invoke: FunctionTool<unknown>["invoke"] = async (context, input, details) => {
-    const recorder = recorderOf();
+    const runLog = runLogOf();
     const call = details?.toolCall as Extract<CallItem, { type: "function_call" }> | undefined;
-    if (!recorder || !call) return tool.invoke(context, input, details);
+    if (!runLog || !call) return tool.invoke(context, input, details);
     const { callId } = call;
-    const known = recorder.outcomeOf(callId);
+    const known = runLog.outcomeOf(callId);
     if (known) return known.value ?? (known.item.type === "function_call_result" ? outputText(known.item) : "");
-    await recorder.start(callId, safe);
-    const waiting = recorder.takeWaiting(callId);
+    await runLog.start(callId, safe);
+    const waiting = runLog.takeWaiting(callId);
     // The SDK keeps more about a call by the identity of this object, so it cannot be a copy.
     if (waiting !== null) details!.resumeState ??= waiting;
     let output: unknown;
     try {
       output = await wrapping.inTool.run(true, () => tool.invoke(context, input, details));
     } catch (error) {
-      if (waiting !== null) await endUnrestored(recorder, callId, String(error));
-      await recorder.end(callId, { error: error ?? "The tool failed without an error." });
+      if (waiting !== null) await endUnrestored(runLog, callId, String(error));
+      await runLog.end(callId, { error: error ?? "The tool failed without an error." });
       throw error;
     }
     // An agent that waits for an approval has no output yet. The SDK knows, and the next request or the end of the run
     // records what the SDK makes of it.
     if (isAgent && output === "") return output;
-    if (waiting !== null) return endUnrestored(recorder, callId, output);
+    if (waiting !== null) return endUnrestored(runLog, callId, output);
     const shown = await afterGuardrails(outputGuardrails, { context, agent, toolCall: call, toolOutput: output });
-    if ("error" in shown) await recorder.end(callId, { error: shown.error });
-    else await recorder.end(callId, { value: shown.output }, functionResult(call, shown.output));
+    if ("error" in shown) await runLog.end(callId, { error: shown.error });
+    else await runLog.end(callId, { value: shown.output }, functionResult(call, shown.output));
     return output;
   };
   return {
@@ -84,10 +84,10 @@ function recordFunction(tool: FunctionTool<unknown>, agent: AnyAgent, wrapping: 
 }
 
 /** Nobody has decided yet, so an agent that has an output instead of waiting again could not be restored. */
-async function endUnrestored(recorder: RunRecorder, callId: string, output: unknown): Promise<string> {
+async function endUnrestored(runLog: AgentRunLog, callId: string, output: unknown): Promise<string> {
   const said = typeof output === "string" ? output : JSON.stringify(output);
   const error = `The process died while this agent waited for an approval, and the agent could not be restored. It may have taken effect. (${said})`;
-  await recorder.end(callId, { error });
+  await runLog.end(callId, { error });
   return error;
 }
 
@@ -107,29 +107,29 @@ async function afterGuardrails(
 const ALLOWED = { behavior: { type: "allow" } } as const;
 
 /** A guardrail that ends the run has decided about the call: without an outcome, `resume` would come to it again. */
-function recordRefusal(guardrail: InputGuardrail, recorderOf: () => RunRecorder | null): InputGuardrail {
+function recordRefusal(guardrail: InputGuardrail, runLogOf: () => AgentRunLog | null): InputGuardrail {
   return {
     ...guardrail,
     run: async (data) => {
-      const recorder = recorderOf();
+      const runLog = runLogOf();
       const { callId } = data.toolCall;
-      if (recorder?.outcomeOf(callId)) return ALLOWED;
+      if (runLog?.outcomeOf(callId)) return ALLOWED;
       const verdict = await guardrail.run(data);
       const isRefused = verdict.behavior.type === "throwException";
-      if (isRefused) await recorder?.refuse(callId, `The guardrail "${guardrail.name}" refused it: it did not run.`);
+      if (isRefused) await runLog?.refuse(callId, `The guardrail "${guardrail.name}" refused it: it did not run.`);
       return verdict;
     },
   };
 }
 
 /** The SDK runs the guardrails later, and gets the same answer. */
-function askedOnce(guardrail: Guardrail, recorderOf: () => RunRecorder | null): Guardrail {
+function askedOnce(guardrail: Guardrail, runLogOf: () => AgentRunLog | null): Guardrail {
   const answers = new Map<string, ReturnType<Guardrail["run"]>>();
   return {
     ...guardrail,
     run: (data) => {
       const { callId } = data.toolCall;
-      if (recorderOf()?.outcomeOf(callId)) return Promise.resolve(ALLOWED);
+      if (runLogOf()?.outcomeOf(callId)) return Promise.resolve(ALLOWED);
       const known = answers.get(callId);
       answers.delete(callId);
       if (known) return known;
@@ -146,10 +146,10 @@ function recordShell(tool: ShellTool, wrapping: Wrapping): ShellTool {
   const { shell } = tool;
   if (!shell) return tool;
   const run: typeof shell.run = async (action) => {
-    const recorder = wrapping.recorder();
-    const call = recorder?.callFor((one) => one.type === "shell_call" && isSame(one.action, action));
-    if (!recorder || !call) return shell.run(action);
-    await recorder.start(call.callId, "never");
+    const runLog = wrapping.runLog();
+    const call = runLog?.callFor((one) => one.type === "shell_call" && isSame(one.action, action));
+    if (!runLog || !call) return shell.run(action);
+    await runLog.start(call.callId, "never");
     try {
       const result = await shell.run(action);
       const { output, maxOutputLength } = result;
@@ -159,10 +159,10 @@ function recordShell(tool: ShellTool, wrapping: Wrapping): ShellTool {
         output,
         maxOutputLength,
       } as Result<"shell_call_output">;
-      await recorder.end(call.callId, { value: output }, shown);
+      await runLog.end(call.callId, { value: output }, shown);
       return result;
     } catch (error) {
-      if (!recorder.failure) await recorder.end(call.callId, { error });
+      if (!runLog.failure) await runLog.end(call.callId, { error });
       throw error;
     }
   };
@@ -175,19 +175,19 @@ function recordEditor(tool: ApplyPatchTool, wrapping: Wrapping): ApplyPatchTool 
   const recorded =
     <O>(edit: Edit<O>): Edit<O> =>
     async (operation, context) => {
-      const recorder = wrapping.recorder();
-      const call = recorder?.callFor((one) => one.type === "apply_patch_call" && isSame(one.operation, operation));
-      if (!recorder || !call) return edit(operation, context);
+      const runLog = wrapping.runLog();
+      const call = runLog?.callFor((one) => one.type === "apply_patch_call" && isSame(one.operation, operation));
+      if (!runLog || !call) return edit(operation, context);
       const { callId } = call;
-      await recorder.start(callId, "never");
+      await runLog.start(callId, "never");
       try {
         const result = await edit(operation, context);
         const { status = "completed", output = "" } = result ?? {};
         const shown = { type: "apply_patch_call_output", callId, status, output } as Result<"apply_patch_call_output">;
-        await recorder.end(callId, { value: output }, shown);
+        await runLog.end(callId, { value: output }, shown);
         return result;
       } catch (error) {
-        if (!recorder.failure) await recorder.end(callId, { error });
+        if (!runLog.failure) await runLog.end(callId, { error });
         throw error;
       }
     };

@@ -4,8 +4,8 @@ import type { RunnableConfig } from "@langchain/core/runnables";
 import type { OpenCall, Session, Store, Turn } from "holdfast";
 import { describe, expect, test } from "vitest";
 import { place } from "../../../holdfast/test/place.ts";
+import { AgentTap } from "../../src/langchain/agent-tap.ts";
 import { durable, langchain } from "../../src/langchain/index.ts";
-import { Recorder } from "../../src/langchain/recorder.ts";
 import { behindOpenAnswer, openAnswer, restoreAnswers, runMessages } from "../../src/langchain/resume.ts";
 import { RunEvents, type StreamedRequest } from "../../src/langchain/run-events.ts";
 import { recordsOf } from "../agents.ts";
@@ -30,14 +30,14 @@ class Slow implements AsyncDisposable {
   #store!: Store;
   session!: Session<BaseMessage>;
   turn!: Turn<BaseMessage>;
-  recorder!: Recorder;
+  tap!: AgentTap;
 
   static async begin(replay: Record<string, "safe" | "never"> = {}): Promise<Slow> {
     const slow = new Slow();
     slow.#store = await slow.#lazy.open(slow.#folder.path, { dialects: [langchain] });
     slow.session = await slow.#store.create({ dialect: langchain });
     slow.turn = await slow.session.startTurn(new HumanMessage("Go."));
-    slow.recorder = new Recorder(slow.session, replay);
+    slow.tap = new AgentTap(slow.session, replay);
     return slow;
   }
 
@@ -53,11 +53,11 @@ class Slow implements AsyncDisposable {
   }
 
   ask(answer: BaseMessage | object, messages: BaseMessage[] = [], model: unknown = {}): Promise<unknown> {
-    return this.recorder.model({ model, messages }, () => answer);
+    return this.tap.model({ model, messages }, () => answer);
   }
 
   use<A>(id: string, handler: () => A | Promise<A>, name = "look"): Promise<A | ToolMessage> {
-    return this.recorder.tool({ toolCall: { id, name, args: {} } }, handler);
+    return this.tap.tool({ toolCall: { id, name, args: {} } }, handler);
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
@@ -90,7 +90,7 @@ describe("on disk, before anybody goes on", () => {
       calls("Both.", "c1", "c2"),
       ...answers,
     ];
-    await slow.recorder.model({ model: {}, messages }, () => {
+    await slow.tap.model({ model: {}, messages }, () => {
       expect(slow.left).toMatch(/c1 seen.*c2 seen/);
       return new AIMessage("Done.");
     });
@@ -106,7 +106,7 @@ describe("on disk, before anybody goes on", () => {
       tool_calls: [extract("c1", "look"), extract("s1", "extract-1"), extract("s2", "extract-2")],
     });
     await slow.ask(answer);
-    await slow.recorder.model({ model: {}, messages: [answer] }, () => {
+    await slow.tap.model({ model: {}, messages: [answer] }, () => {
       expect(slow.left.match(/This answer was not taken/g)).toHaveLength(2);
       expect(slow.turn.open.map(({ id }) => id)).toEqual(["c1"]);
       return new AIMessage("Done.");
@@ -204,7 +204,7 @@ describe("what a run ended with", () => {
     await slow.ask(new AIMessage("Done."));
     await slow.turn.end();
     await slow.session.startTurn(new HumanMessage("Again."));
-    await slow.recorder.recordLast([new AIMessage("Done.")]);
+    await slow.tap.recordLast([new AIMessage("Done.")]);
     expect(slow.left.match(/"Done\."/g), "on disk").toHaveLength(2);
     expect(texts(slow.session.messages)).toEqual(["Go.", "Done.", "Again.", "Done."]);
   });
@@ -212,12 +212,12 @@ describe("what a run ended with", () => {
   test("a changed answer is on disk when that is said, and so is a failure", async () => {
     await using slow = await Slow.begin();
     await slow.ask(new AIMessage({ id: "a", content: "Secret." }));
-    await slow.recorder.recordLast([new AIMessage({ id: "a", content: "Hidden." })]);
+    await slow.tap.recordLast([new AIMessage({ id: "a", content: "Hidden." })]);
     expect(slow.left).toMatch(/Hidden\./);
     const full = Object.assign(new Error("full"), { name: "HoldfastError", code: "STORE_FULL" });
     slow.turn.append = () => Promise.reject(full);
-    await expect(slow.recorder.recordLast([new AIMessage("More.")])).rejects.toBe(full);
-    expect(slow.recorder.failure).toBe(full);
+    await expect(slow.tap.recordLast([new AIMessage("More.")])).rejects.toBe(full);
+    expect(slow.tap.failure).toBe(full);
   });
 
   test("an answer with calls is not replaced, and last words with calls are not recorded", async () => {
@@ -225,8 +225,8 @@ describe("what a run ended with", () => {
     const answer = new AIMessage({ id: "a", content: "Looking.", tool_calls: calls("", "c1").tool_calls! });
     await slow.ask(answer);
     await slow.use("c1", () => result("c1"));
-    await slow.recorder.recordLast([calls("More.", "c2")]);
-    await slow.recorder.recordLast([new AIMessage({ id: "a", content: "Cut." })]);
+    await slow.tap.recordLast([calls("More.", "c2")]);
+    await slow.tap.recordLast([new AIMessage({ id: "a", content: "Cut." })]);
     expect(texts(slow.session.messages)).toEqual(["Go.", "Looking.", "c1 seen", "Cut."]);
   });
 });
@@ -289,7 +289,7 @@ describe("a tool", () => {
       await slow.use("c1", () => result("c1"));
       const starts = (await recordsOf(slow.session)).filter(({ kind }) => kind === "tool.started");
       expect(starts).toHaveLength(1);
-      expect(slow.recorder.failure).toBe(null);
+      expect(slow.tap.failure).toBe(null);
     },
   );
 
@@ -311,7 +311,7 @@ describe("a tool", () => {
     const stopping = slow.turn.abort({ by: "user" });
     const ran: string[] = [];
     await expect(slow.use("c1", () => ran.push("tool"))).rejects.toThrow();
-    const asked = slow.recorder.model({ model: {}, messages: [] }, () => {
+    const asked = slow.tap.model({ model: {}, messages: [] }, () => {
       ran.push("model");
       return new AIMessage("More.");
     });
@@ -326,7 +326,7 @@ describe("a tool", () => {
     await slow.ask(calls("I look.", "c1"));
     const error = Object.assign(new Error(code), { name: "HoldfastError", code });
     await expect(slow.use("c1", () => Promise.reject(error))).rejects.toBe(error);
-    expect(slow.recorder.failure).toBe(error);
+    expect(slow.tap.failure).toBe(error);
     await expect(slow.ask(new AIMessage("More."))).rejects.toBe(error);
   });
 });
@@ -372,20 +372,20 @@ test("a structured answer is recorded with all its messages", async () => {
 test("the config of a run has the application's callbacks and signals, and the turn's", async () => {
   await using slow = await Slow.begin();
   const [one, own] = [new RunEvents(), new AbortController()];
-  const listed = slow.recorder.config({ callbacks: [one], signal: own.signal, tags: ["t"] });
+  const listed = slow.tap.config({ callbacks: [one], signal: own.signal, tags: ["t"] });
   expect(listed.tags).toEqual(["t"]);
   expect(listed.callbacks).toHaveLength(2);
   expect((listed.callbacks as unknown[])[0]).toBe(one);
-  expect(slow.recorder.config<RunnableConfig>({}).callbacks).toHaveLength(1);
-  const manager = slow.recorder.config({ callbacks: CallbackManager.fromHandlers({}) }).callbacks as CallbackManager;
+  expect(slow.tap.config<RunnableConfig>({}).callbacks).toHaveLength(1);
+  const manager = slow.tap.config({ callbacks: CallbackManager.fromHandlers({}) }).callbacks as CallbackManager;
   expect(manager.handlers).toHaveLength(2);
   own.abort("mine");
   expect([listed.signal!.aborted, listed.signal!.reason]).toEqual([true, "mine"]);
-  const { signal } = slow.recorder.config<RunnableConfig>({});
+  const { signal } = slow.tap.config<RunnableConfig>({});
   expect(signal!.aborted).toBe(false);
   await slow.turn.abort({ by: "user" });
   expect(signal!.aborted).toBe(true);
-  expect("signal" in slow.recorder.config({})).toBe(false);
+  expect("signal" in slow.tap.config({})).toBe(false);
 });
 
 describe("the answer whose calls are open", () => {

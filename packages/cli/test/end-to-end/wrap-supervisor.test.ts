@@ -105,7 +105,7 @@ test("a turn that the returned editor does not look at is cancelled after the gr
   // Nothing of a session that it has not opened.
   expect(second.updates.every((one) => one.session === other.sessionId)).toBe(true);
   await eventually(() => readFileSync(join(home.path, "state/holdfast/wrap.log"), "utf8").includes("cancelled"));
-  await eventually(async () => (await home.run(["ls", "--json"])).stdout.includes('"interrupted"'));
+  await eventually(async () => (await home.run(["ls", "--json"])).stdout.includes('"stopped"'));
   expect(await second.leave()).toBe(0);
   await gone(home);
 });
@@ -123,7 +123,7 @@ test.each(["before the next editor loads the session", "after that"])(
     killGroup(first);
     if (when !== "after that") {
       rmSync(hold);
-      await eventually(async () => (await home.run(["ls", "--json"])).stdout.includes('"interrupted"'));
+      await eventually(async () => (await home.run(["ls", "--json"])).stdout.includes('"stopped"'));
     }
     const second = await open(home, "300");
     await second.agent.request(session.load, { sessionId, cwd: home.work, mcpServers: [] });

@@ -4,7 +4,7 @@ import type { AllowedNames } from "../access/check-request.ts";
 import type { Caller, Credentials } from "../access/credentials.ts";
 import type { Hosting } from "../hosting/hosting.ts";
 import type { Histories } from "../reading/histories.ts";
-import type { Recorder } from "../recorder/recorder.ts";
+import type { HttpRecordings } from "../recordings/http-recordings.ts";
 import type { Input } from "../schemas/operation.ts";
 import type { OperationId, Operations } from "../schemas/operations.ts";
 import type { Streams } from "./streams.ts";
@@ -12,7 +12,7 @@ import type { Streams } from "./streams.ts";
 export interface Served {
   readonly hosting: Hosting;
   readonly histories: Histories;
-  readonly recorder: Recorder;
+  readonly recordings: HttpRecordings;
   readonly credentials: Credentials;
   readonly streams: Streams;
   readonly version: string;

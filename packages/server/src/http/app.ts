@@ -9,12 +9,12 @@ import { problemOf } from "../access/problem-of.ts";
 import { refuse } from "../access/request-error.ts";
 import type { Answer, Handlers, RequestContext, Served } from "../handlers/context.ts";
 import { readingHandlers } from "../handlers/reading.ts";
-import { recorderHandlers } from "../handlers/recorder.ts";
+import { recordingHandlers } from "../handlers/recordings.ts";
 import { serverHandlers, WRONG_TOKEN } from "../handlers/server.ts";
 import { sessionHandlers } from "../handlers/sessions.ts";
 import { turnHandlers } from "../handlers/turns.ts";
 import { redactAnswer } from "../hosting/redacted-view.ts";
-import { recordingId } from "../recorder/recorder.ts";
+import { recordingId } from "../recordings/http-recordings.ts";
 import { POSITION } from "../schemas/events.ts";
 import type { Operation } from "../schemas/operation.ts";
 import { type OperationId, operations } from "../schemas/operations.ts";
@@ -52,7 +52,7 @@ const handlers: Handlers = {
   ...sessionHandlers,
   ...readingHandlers,
   ...turnHandlers,
-  ...recorderHandlers,
+  ...recordingHandlers,
 };
 
 const HEADERS: Readonly<Record<string, string>> = {
@@ -175,9 +175,9 @@ async function answered(
   context: RequestContext & Pick<AppOptions, "peers">,
   answerHere: () => Promise<Answer> | Answer,
 ): Promise<Answer> {
-  const { c, hosting, recorder, peers } = context;
+  const { c, hosting, recordings, peers } = context;
   if (session === undefined) return answerHere();
-  const isHere = (): boolean => hosting.feed(session) !== null || recorder.has(session);
+  const isHere = (): boolean => hosting.feed(session) !== null || recordings.has(session);
   if (c.req.header(FORWARDED) !== undefined) {
     if (isHere()) return answerHere();
     throw refuse("SESSION_ELSEWHERE", `This server does not have session ${session} open. Nothing was touched.`);

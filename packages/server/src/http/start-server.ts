@@ -10,7 +10,7 @@ import { finishInterrupted } from "../hosting/finish-interrupted.ts";
 import { Hosting } from "../hosting/hosting.ts";
 import { redactedView } from "../hosting/redacted-view.ts";
 import { Histories } from "../reading/histories.ts";
-import { Recorder } from "../recorder/recorder.ts";
+import { HttpRecordings } from "../recordings/http-recordings.ts";
 import { makeApp, type RequestLine } from "./app.ts";
 import { asResponse, malformed, refuseConnection } from "./bad-requests.ts";
 import { Connections } from "./connections.ts";
@@ -102,7 +102,7 @@ export async function startServer(options: ServerOptions): Promise<RunningServer
   const { host, token, version, port = DEFAULT_PORT, address = "127.0.0.1" } = options;
   const limits: ServerLimits = { ...LIMITS, ...options.limits };
   const hosting = new Hosting(host, { idleMs: limits.idleMs });
-  const recorder = new Recorder(host.sessions, {
+  const recordings = new HttpRecordings(host.sessions, {
     idleMs: limits.recorderIdleMs,
     messagesIn: async (id, dialect) =>
       JSON.parse((await Array.fromAsync(host.exportAs(id, dialect, false))).join("")) as readonly unknown[],
@@ -121,7 +121,7 @@ export async function startServer(options: ServerOptions): Promise<RunningServer
     hosting,
     histories: new Histories(hosting),
     redacted: { hosting: view, histories: new Histories(view) },
-    recorder,
+    recordings,
     streams,
     credentials,
     version,
@@ -172,7 +172,7 @@ export async function startServer(options: ServerOptions): Promise<RunningServer
     stop(graceMs = GRACE_MS, hurry) {
       stopping ??= (async () => {
         // Requests are still answered meanwhile, so that clients see their turns end.
-        await Promise.all([hosting.stop(graceMs, hurry), recorder.stop(graceMs, hurry)]);
+        await Promise.all([hosting.stop(graceMs, hurry), recordings.stop(graceMs, hurry)]);
         clearInterval(sweep);
         streams.end();
         await new Promise<void>((resolve) => {

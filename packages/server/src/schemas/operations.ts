@@ -1,6 +1,6 @@
 import type { Operation } from "./operation.ts";
 import { readingOperations } from "./reading-operations.ts";
-import { recorderOperations } from "./recorder.ts";
+import { recordingOperations } from "./recordings.ts";
 import { serverOperations } from "./server-operations.ts";
 import { sessionOperations } from "./session-operations.ts";
 import { turnOperations } from "./turn-operations.ts";
@@ -14,7 +14,7 @@ export const operations = {
   ...sessionOperations,
   ...readingOperations,
   ...turnOperations,
-  ...recorderOperations,
+  ...recordingOperations,
 } as const satisfies Record<string, Operation>;
 
 export type Operations = typeof operations;

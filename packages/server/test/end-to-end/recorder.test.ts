@@ -9,7 +9,7 @@ import { LocalHost } from "../../../cli/src/host/local/local-host.ts";
 import { serveHost } from "../../../cli/src/serve/served-host.ts";
 import { config } from "../../../cli/test/unit/host-stage.ts";
 import { startServer } from "../../src/index.ts";
-import { recorderOperations } from "../../src/schemas/recorder.ts";
+import { recordingOperations } from "../../src/schemas/recordings.ts";
 import { Agent, prober, send } from "../recorder-agent.ts";
 import { ServerStage } from "../server-stage.ts";
 
@@ -379,8 +379,8 @@ test("two recorders: the second is refused unless it takes the session; then the
 test("a silent recorder loses the session after the stated time, and its turn is interrupted", async () => {
   let now = 0;
   await using store = await openStore("memory:", { recordsToolStarts: true });
-  const { Recorder } = await import("../../src/recorder/recorder.ts");
-  const recorder = new Recorder(store, { idleMs: 60_000, now: () => now, messagesIn: async () => [] });
+  const { HttpRecordings } = await import("../../src/recordings/http-recordings.ts");
+  const recorder = new HttpRecordings(store, { idleMs: 60_000, now: () => now, messagesIn: async () => [] });
   const { session, recorder: own, idleSeconds } = await recorder.create({ dialect: "anthropic" });
   expect(idleSeconds).toBe(60);
   await recorder.record(session, own!, "p", { type: "turn.start", prompt });
@@ -494,7 +494,7 @@ test("a read-only token, no token, a foreign page and bodies that are not JSON",
   await using stage = await staged({ limits: { bodyBytes: 4096 } });
   const agent = await Agent.create(stage);
   const { token } = await stage.client.call("createShare", { params: { id: agent.session }, body: {} });
-  for (const id of Object.keys(recorderOperations) as (keyof typeof recorderOperations)[]) {
+  for (const id of Object.keys(recordingOperations) as (keyof typeof recordingOperations)[]) {
     const input = { session: agent.session, query: id === "releaseRecording" ? { recorder: "x" } : {} };
     const of = (headers: Record<string, string>, raw?: string) =>
       send(stage, id, { ...input, headers, ...(raw ? { raw } : {}) });
@@ -502,7 +502,7 @@ test("a read-only token, no token, a foreign page and bodies that are not JSON",
     expect((await of({ authorization: "Bearer wrong" })).status).toBe(401);
     expect((await of({ origin: "https://evil.example" })).status).toBe(403);
     await prober.check(id, await withHost(stage.url, id, agent.session));
-    if (!("body" in recorderOperations[id])) {
+    if (!("body" in recordingOperations[id])) {
       const query = { ...input.query, more: "x" };
       expect((await send(stage, id, { ...input, query })).status).toBe(400);
       continue;
@@ -583,8 +583,8 @@ test("the disk is full or fails: the record is refused, the agent is told, and g
 });
 
 /** `fetch` does not send another Host header. */
-async function withHost(url: string, id: keyof typeof recorderOperations, session: string): Promise<Response> {
-  const { method, path } = recorderOperations[id];
+async function withHost(url: string, id: keyof typeof recordingOperations, session: string): Promise<Response> {
+  const { method, path } = recordingOperations[id];
   const sent = request(`${url}${path.replace(":id", session)}`, { method, headers: { host: "evil.example" } }).end();
   const [answer] = (await once(sent, "response")) as [IncomingMessage];
   const headers = { "content-type": answer.headers["content-type"]! };

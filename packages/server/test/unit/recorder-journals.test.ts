@@ -3,7 +3,7 @@ import { afterAll, beforeAll, expect, test } from "vitest";
 import { type Journal, writeJournals } from "../../../holdfast/test/journals/journals.ts";
 import { lives } from "../../../holdfast/test/journals/lives.ts";
 import { place } from "../../../holdfast/test/place.ts";
-import { apply, type Work } from "../../src/recorder/apply.ts";
+import { apply, type Work } from "../../src/recordings/apply.ts";
 
 /** The killed sessions that every surface is held to: what `turn.resume` of a recorder does with their calls. */
 

@@ -1,6 +1,6 @@
 import { HoldfastError, openStore, type Store } from "holdfast";
 import { expect, test } from "vitest";
-import { Recorder } from "../../src/recorder/recorder.ts";
+import { HttpRecordings } from "../../src/recordings/http-recordings.ts";
 
 /** A store whose sessions cannot end their turns: another process has taken the lease. */
 function withLostLease(store: Store): Store {
@@ -27,7 +27,7 @@ function withLostLease(store: Store): Store {
 test("a session can be taken from a recorder whose turn cannot be ended any more", async () => {
   await using store = await openStore("memory:");
   const reported: unknown[] = [];
-  const recorder = new Recorder(withLostLease(store), {
+  const recorder = new HttpRecordings(withLostLease(store), {
     messagesIn: async () => [],
     onError: (error) => void reported.push(error),
   });

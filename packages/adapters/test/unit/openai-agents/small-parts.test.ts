@@ -10,8 +10,8 @@ import {
 } from "@openai/agents";
 import type { Entry } from "holdfast";
 import { expect, test } from "vitest";
-import { RunRecorder } from "../../../src/openai-agents/recorder.ts";
 import { replayOf } from "../../../src/openai-agents/replay.ts";
+import { AgentRunLog } from "../../../src/openai-agents/run-log.ts";
 import { withoutStorage } from "../../../src/openai-agents/storage.ts";
 import { UnwrittenOutcomes } from "../../../src/unwritten-outcomes.ts";
 import { call, stage, text } from "../../openai-agents/scripted.ts";
@@ -92,14 +92,14 @@ test("a response is handed on only when its record is durable", async () => {
   await using here = await stage();
   const turn = await here.session.startTurn({ role: "user", content: "Go." });
   const unwritten = new UnwrittenOutcomes();
-  const recorder = new RunRecorder({ session: here.session, turn, unwritten, context: new RunContext() });
+  const runLog = new AgentRunLog({ session: here.session, turn, unwritten, context: new RunContext() });
   const durable = Promise.withResolvers<void>();
   const draft = {
     ...turn.request().draft,
     commit: () => durable.promise as never,
   };
   let isHandedOn = false;
-  const answered = recorder
+  const answered = runLog
     .answered(draft, { output: [call("a", "look")], usage: new Usage(), model: undefined })
     .then(() => {
       isHandedOn = true;

@@ -15,8 +15,8 @@ import { z } from "zod";
 import { place } from "../../../../holdfast/test/place.ts";
 import { openaiAgents } from "../../../src/openai-agents/index.ts";
 import { recordModel, recordProvider } from "../../../src/openai-agents/model.ts";
-import { RunRecorder, type RunScope } from "../../../src/openai-agents/recorder.ts";
 import type { RecordedOutcome } from "../../../src/openai-agents/replay.ts";
+import { AgentRunLog, type RunScope } from "../../../src/openai-agents/run-log.ts";
 import { recordTool } from "../../../src/openai-agents/tools.ts";
 import { UnwrittenOutcomes } from "../../../src/unwritten-outcomes.ts";
 import { recordsOf } from "../../agents.ts";
@@ -53,9 +53,9 @@ class Slow implements AsyncDisposable {
     return slow;
   }
 
-  recorder(more: Partial<RunScope> = {}): RunRecorder {
+  runLog(more: Partial<RunScope> = {}): AgentRunLog {
     const { session, turn, context } = this;
-    return new RunRecorder({ session, turn, context, unwritten: new UnwrittenOutcomes(), ...more });
+    return new AgentRunLog({ session, turn, context, unwritten: new UnwrittenOutcomes(), ...more });
   }
 
   /** What a power cut would leave. */
@@ -63,13 +63,13 @@ class Slow implements AsyncDisposable {
     return this.#lazy.left;
   }
 
-  async asked(recorder: RunRecorder, input: AgentInputItem[] = []): Promise<AgentInputItem[]> {
-    return (await recorder.prepare({ input }, AGENT)).input;
+  async asked(runLog: AgentRunLog, input: AgentInputItem[] = []): Promise<AgentInputItem[]> {
+    return (await runLog.prepare({ input }, AGENT)).input;
   }
 
-  async answered(recorder: RunRecorder, output: AgentOutputItem[], usage = new Usage()): Promise<AgentOutputItem[]> {
-    await this.asked(recorder);
-    return recorder.answered(await recorder.ask(), { output, usage, model: "gpt" });
+  async answered(runLog: AgentRunLog, output: AgentOutputItem[], usage = new Usage()): Promise<AgentOutputItem[]> {
+    await this.asked(runLog);
+    return runLog.answered(await runLog.ask(), { output, usage, model: "gpt" });
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
@@ -81,71 +81,71 @@ class Slow implements AsyncDisposable {
 describe("on disk, before anybody goes on", () => {
   test("are a response, the start of a tool, and its outcome", async () => {
     await using slow = await Slow.begin();
-    const recorder = slow.recorder();
-    await slow.answered(recorder, [call("a", "look")]);
+    const runLog = slow.runLog();
+    await slow.answered(runLog, [call("a", "look")]);
     expect(slow.left).toMatch(/"callId":"a"/);
-    await recorder.start("a", "safe");
+    await runLog.start("a", "safe");
     expect(slow.left).toMatch(/"tool\.started".*"replay":"safe"/);
-    expect(recorder.isRunning("a")).toBe(true);
-    await recorder.end("a", { value: "seen" });
+    expect(runLog.isRunning("a")).toBe(true);
+    await runLog.end("a", { value: "seen" });
     expect(slow.left).toMatch(/"tool\.ended"/);
-    expect(recorder.isRunning("a")).toBe(false);
-    await recorder.end("a", { value: "again" });
+    expect(runLog.isRunning("a")).toBe(false);
+    await runLog.end("a", { value: "again" });
     expect((await recordsOf(slow.session)).filter(({ kind }) => kind === "tool.ended")).toHaveLength(1);
   });
 
   test("is what the SDK made of open calls, before the model is asked, in the order of the calls", async () => {
     await using slow = await Slow.begin();
-    const recorder = slow.recorder();
-    await slow.answered(recorder, [call("a", "look"), call("b", "look"), call("c", "look")]);
-    await recorder.start("b", "never");
+    const runLog = slow.runLog();
+    await slow.answered(runLog, [call("a", "look"), call("b", "look"), call("c", "look")]);
+    await runLog.start("b", "never");
     const given = [result("x"), result("a"), result("a", "again"), result("b"), result("c")];
-    const input = await slow.asked(recorder, given);
+    const input = await slow.asked(runLog, given);
     expect(slow.left).toMatch(/a seen.*b seen.*c seen/);
     expect(slow.left).not.toMatch(/again|x seen/);
     expect(input.map(({ type }) => type ?? "message")).toEqual([
       ...["message", "function_call", "function_call", "function_call"],
       ...["function_call_result", "function_call_result", "function_call_result"],
     ]);
-    expect(recorder.isRunning("b")).toBe(false);
+    expect(runLog.isRunning("b")).toBe(false);
   });
 
   test("are outcomes that found no space before", async () => {
     await using slow = await Slow.begin();
     const unwritten = new UnwrittenOutcomes();
-    const recorder = slow.recorder({ unwritten });
-    await slow.answered(recorder, [call("a", "look")]);
+    const runLog = slow.runLog({ unwritten });
+    await slow.answered(runLog, [call("a", "look")]);
     await slow.turn.toolStarted("a");
     unwritten.keep(() => slow.turn.toolEnded("a", { value: "kept" }));
-    const input = await slow.asked(recorder);
+    const input = await slow.asked(runLog);
     expect(slow.left).toMatch(/kept/);
     expect(JSON.stringify(input)).toMatch(/kept/);
   });
 
   test("is that a call was refused, that its tool is gone, and what an error handler answered", async () => {
     await using slow = await Slow.begin();
-    await slow.answered(slow.recorder(), [call("a", "look"), call("b", "gone"), call("c", "gone")]);
+    await slow.answered(slow.runLog(), [call("a", "look"), call("b", "gone"), call("c", "gone")]);
     const responses = [[call("a", "look"), call("b", "gone"), call("c", "gone")]];
-    const recorder = slow.recorder({ replay: { input: [], responses, outcomes: new Map() } });
+    const runLog = slow.runLog({ replay: { input: [], responses, outcomes: new Map() } });
     const tools = [{ type: "function", name: "look" }] as never;
-    expect(await recorder.replayed({ ...REQUEST, tools })).toEqual([call("a", "look")]);
+    expect(await runLog.replayed({ ...REQUEST, tools })).toEqual([call("a", "look")]);
     expect(slow.left.match(/no longer exists/g)?.length).toBeGreaterThanOrEqual(2);
-    expect(await recorder.replayed(REQUEST)).toBe(null);
-    await recorder.refuse("a", "The guardrail refused it.");
+    expect(await runLog.replayed(REQUEST)).toBe(null);
+    await runLog.refuse("a", "The guardrail refused it.");
     expect(slow.left).toMatch(/The guardrail refused it\./);
     const handled = { newItems: [{ rawItem: text("Sorry.") }], state: { _finalOutputSource: "error_handler" } };
-    await recorder.recordHandled({ ...handled, state: { _finalOutputSource: "model" } } as never);
-    await recorder.recordHandled({ ...handled, newItems: [{ rawItem: call("x", "look") }] } as never);
-    await recorder.recordHandled({ ...handled, newItems: [] } as never);
+    await runLog.recordHandled({ ...handled, state: { _finalOutputSource: "model" } } as never);
+    await runLog.recordHandled({ ...handled, newItems: [{ rawItem: call("x", "look") }] } as never);
+    await runLog.recordHandled({ ...handled, newItems: [] } as never);
     expect(slow.left).not.toMatch(/Sorry/);
-    await recorder.recordHandled(handled as never);
+    await runLog.recordHandled(handled as never);
     expect(slow.left).toMatch(/Sorry\./);
   });
 
   test("is the start of actions on a computer, with the response", async () => {
     await using slow = await Slow.begin();
     const screen = { type: "computer_call", callId: "s", status: "completed", action: { type: "screenshot" } } as never;
-    await slow.answered(slow.recorder(), [screen, call("a", "look")]);
+    await slow.answered(slow.runLog(), [screen, call("a", "look")]);
     const starts = (await recordsOf(slow.session)).filter(({ kind }) => kind === "tool.started");
     expect(starts.map((record) => record["call"])).toEqual(["s"]);
     expect(slow.left).toMatch(/tool\.started/);
@@ -175,34 +175,34 @@ describe("a response", () => {
     ],
   ])("cost %s", async (_, usage, expected) => {
     await using slow = await Slow.begin();
-    await slow.answered(slow.recorder(), [text("Done.")], usage);
+    await slow.answered(slow.runLog(), [text("Done.")], usage);
     expect(slow.session.usage).toEqual(expected);
     expect(slow.session.entries.at(-1)).toMatchObject({ model: "gpt", metadata: { agent: "Helper" } });
   });
 
   test("that is empty is not recorded, and the model can be asked again", async () => {
     await using slow = await Slow.begin();
-    const recorder = slow.recorder();
-    expect(await slow.answered(recorder, [])).toEqual([]);
+    const runLog = slow.runLog();
+    expect(await slow.answered(runLog, [])).toEqual([]);
     expect(slow.session.entries).toHaveLength(1);
-    await slow.asked(recorder);
-    const draft = await recorder.ask();
+    await slow.asked(runLog);
+    const draft = await runLog.ask();
     draft.push({ text: "Half" });
     await slow.session.flush();
-    await recorder.answered(draft, { output: [], usage: new Usage(), model: undefined });
+    await runLog.answered(draft, { output: [], usage: new Usage(), model: undefined });
     const discarded = (await recordsOf(slow.session)).filter((record) => record["discarded"] !== undefined);
     expect(discarded, "its words do not come back").toHaveLength(1);
-    await slow.answered(recorder, [text("Done.")]);
+    await slow.answered(runLog, [text("Done.")]);
     expect(slow.session.entries).toHaveLength(2);
   });
 
   test("has marks for what a person must approve, and only where that is not decided yet", async () => {
     await using slow = await Slow.begin();
-    const recorder = slow.recorder();
-    recorder.offer([looks, sends, { type: "hosted_tool", name: "hosted" } as never]);
+    const runLog = slow.runLog();
+    runLog.offer([looks, sends, { type: "hosted_tool", name: "hosted" } as never]);
     const approved = { ...call("d", "send") };
     slow.context.approveTool({ rawItem: approved, name: "send", toolName: "send", agent: AGENT } as never);
-    await slow.answered(recorder, [
+    await slow.answered(runLog, [
       ...[call("a", "look"), call("b", "send"), call("c", "gone"), approved],
       { ...call("e", "send"), arguments: "not JSON" } as AgentOutputItem,
     ]);
@@ -213,13 +213,13 @@ describe("a response", () => {
 
   test("keeps its call ids, except those that the session has", async () => {
     await using slow = await Slow.begin();
-    const recorder = slow.recorder();
-    await slow.answered(recorder, [call("a", "look")]);
-    const [again, other] = await slow.answered(recorder, [call("a", "look"), call("b", "look")]);
+    const runLog = slow.runLog();
+    await slow.answered(runLog, [call("a", "look")]);
+    const [again, other] = await slow.answered(runLog, [call("a", "look"), call("b", "look")]);
     expect((again as { callId: string }).callId).not.toBe("a");
     expect(other).toMatchObject({ callId: "b" });
-    expect(recorder.callIds).toEqual([(again as { callId: string }).callId, "b"]);
-    const [third] = await slow.answered(slow.recorder(), [call("b", "look")]);
+    expect(runLog.callIds).toEqual([(again as { callId: string }).callId, "b"]);
+    const [third] = await slow.answered(slow.runLog(), [call("b", "look")]);
     expect((third as { callId: string }).callId, "another run of the session").not.toBe("b");
   });
 });
@@ -232,14 +232,14 @@ describe("a request", () => {
       filtered++;
       return { ...modelData, input: [...modelData.input, result("x")] };
     };
-    const recorder = slow.recorder({ filter });
-    const model = recordModel(new ScriptedModel([[text("Done.")]]), () => recorder);
-    const input = await slow.asked(recorder, [{ role: "user", content: "Other." }]);
+    const runLog = slow.runLog({ filter });
+    const model = recordModel(new ScriptedModel([[text("Done.")]]), () => runLog);
+    const input = await slow.asked(runLog, [{ role: "user", content: "Other." }]);
     expect(input).toMatchObject([{ content: "Go." }, { callId: "x" }]);
     await model.getResponse({ ...REQUEST, input });
     expect(filtered).toBe(1);
-    recorder.isFiltered = true;
-    expect(await slow.asked(recorder, [{ role: "user", content: "Other." }])).toMatchObject([
+    runLog.isFiltered = true;
+    expect(await slow.asked(runLog, [{ role: "user", content: "Other." }])).toMatchObject([
       { content: "Other." },
       { callId: "x" },
     ]);
@@ -247,14 +247,14 @@ describe("a request", () => {
 
   test("that the SDK has not prepared is prepared late, with its instructions", async () => {
     await using slow = await Slow.begin();
-    const recorder = slow.recorder({
+    const runLog = slow.runLog({
       filter: ({ modelData }) => ({ ...modelData, instructions: `${modelData.instructions}!` }),
     });
-    await recorder.prepare({ input: [] }, AGENT);
+    await runLog.prepare({ input: [] }, AGENT);
     const prepared = { ...REQUEST, input: [result("y")], systemInstructions: "Be short" };
-    expect(await recorder.prepareLate(prepared), "it is prepared").toBe(prepared);
-    await recorder.answered(await recorder.ask(), { output: [text("Done.")], usage: new Usage(), model: undefined });
-    const late = await recorder.prepareLate(prepared);
+    expect(await runLog.prepareLate(prepared), "it is prepared").toBe(prepared);
+    await runLog.answered(await runLog.ask(), { output: [text("Done.")], usage: new Usage(), model: undefined });
+    const late = await runLog.prepareLate(prepared);
     expect(late.input).toMatchObject([{ content: "Go." }, { role: "assistant" }]);
     expect(late.systemInstructions).toBe("Be short!");
   });
@@ -262,35 +262,35 @@ describe("a request", () => {
   test("that has text alone, or comes from the records, is left as it is", async () => {
     await using slow = await Slow.begin();
     const request = { ...REQUEST, input: "Go." };
-    expect(await slow.recorder().prepareLate(request)).toBe(request);
+    expect(await slow.runLog().prepareLate(request)).toBe(request);
     const replay = { input: [], responses: [[text("Done.")]], outcomes: new Map() };
     const data = { input: [result("y")] };
-    expect(await slow.recorder({ replay }).prepare(data, AGENT)).toBe(data);
-    const { systemInstructions } = await slow.recorder().prepareLate(REQUEST);
+    expect(await slow.runLog({ replay }).prepare(data, AGENT)).toBe(data);
+    const { systemInstructions } = await slow.runLog().prepareLate(REQUEST);
     expect(systemInstructions).toBe(undefined);
   });
 
   test("that is sent again keeps its place; if that is gone, it gets another", async () => {
     await using slow = await Slow.begin();
-    const recorder = slow.recorder();
-    await slow.asked(recorder);
-    const first = await recorder.ask();
+    const runLog = slow.runLog();
+    await slow.asked(runLog);
+    const first = await runLog.ask();
     first.push({ text: "Half" });
     await slow.turn.append({ role: "user", content: "Meanwhile." });
-    const again = await recorder.ask();
-    await recorder.answered(again, { output: [text("Done.")], usage: new Usage(), model: undefined });
+    const again = await runLog.ask();
+    await runLog.answered(again, { output: [text("Done.")], usage: new Usage(), model: undefined });
     const shown = slow.session.messages.map((item) => JSON.stringify(item).match(/Go|Meanwhile|Done|Half/)?.[0]);
     expect(shown).toEqual(["Go", "Done", "Meanwhile"]);
-    await slow.asked(recorder);
-    await (await recorder.ask()).discard("gone");
-    const fresh = await recorder.ask();
-    await recorder.answered(fresh, { output: [text("Done.")], usage: new Usage(), model: undefined });
+    await slow.asked(runLog);
+    await (await runLog.ask()).discard("gone");
+    const fresh = await runLog.ask();
+    await runLog.answered(fresh, { output: [text("Done.")], usage: new Usage(), model: undefined });
     expect(slow.session.entries).toHaveLength(4);
   });
 
   test("is not made after a failure, nor in a turn that was stopped; a complete turn is opened for it", async () => {
     await using slow = await Slow.begin();
-    const failed = slow.recorder();
+    const failed = slow.runLog();
     const error = new Error("full");
     failed.fail(error);
     failed.fail(new Error("second"));
@@ -301,18 +301,18 @@ describe("a request", () => {
       opened++;
       return slow.turn;
     };
-    const closed = slow.recorder({ turn: null, reopen });
+    const closed = slow.runLog({ turn: null, reopen });
     expect(closed.turn).toBe(null);
     await closed.recordResults([result("a")]);
     expect(opened).toBe(0);
     await closed.ask();
     await closed.ask();
     expect([closed.turn, opened]).toEqual([slow.turn, 1]);
-    const recorder = slow.recorder();
+    const runLog = slow.runLog();
     const stopping = slow.turn.abort({ by: "user" });
-    await expect(recorder.ask(), "while the stop is being written").rejects.toBe(slow.turn.signal.reason);
+    await expect(runLog.ask(), "while the stop is being written").rejects.toBe(slow.turn.signal.reason);
     await stopping;
-    await expect(recorder.ask()).rejects.toThrow();
+    await expect(runLog.ask()).rejects.toThrow();
   });
 });
 
@@ -325,68 +325,68 @@ describe("a call", () => {
   test("that ran or was decided about is not put before a person again", async () => {
     await using slow = await Slow.begin();
     const responses = [["a", "b", "c", "d", "toString"].map((id) => call(id, "send"))];
-    const recorder = slow.recorder({
+    const runLog = slow.runLog({
       replay: { input: [], responses, outcomes: new Map([known("a")]) },
       decisions: { b: { approved: true }, c: { approved: false, message: "Never." } },
     });
-    await recorder.prepare({ input: [] }, AGENT);
-    recorder.offer([sends]);
-    await recorder.replayed({ ...REQUEST, tools: [{ type: "function", name: "send" }] as never });
+    await runLog.prepare({ input: [] }, AGENT);
+    runLog.offer([sends]);
+    await runLog.replayed({ ...REQUEST, tools: [{ type: "function", name: "send" }] as never });
     const decided = (callId: string) => slow.context.isToolApproved({ toolName: "send", callId });
     expect(["a", "b", "c", "d", "toString"].map(decided)).toEqual([true, true, false, undefined, undefined]);
-    expect(recorder.outcomeOf("a")?.item.callId).toBe("a");
-    expect(recorder.outcomeOf("b")).toBe(null);
+    expect(runLog.outcomeOf("a")?.item.callId).toBe("a");
+    expect(runLog.outcomeOf("b")).toBe(null);
   });
 
   test("that waits inside is restored once, unless it has an outcome, and is not started again", async () => {
     await using slow = await Slow.begin();
-    const recorder = slow.recorder({
+    const runLog = slow.runLog({
       waiting: { a: { state: 1 }, b: { state: 2 } },
       replay: { input: [], responses: [], outcomes: new Map([known("b")]) },
     });
-    expect([recorder.isRunning("a"), recorder.isRunning("b")]).toEqual([true, false]);
-    expect([recorder.takeWaiting("a"), recorder.takeWaiting("a"), recorder.takeWaiting("b")]).toEqual([
+    expect([runLog.isRunning("a"), runLog.isRunning("b")]).toEqual([true, false]);
+    expect([runLog.takeWaiting("a"), runLog.takeWaiting("a"), runLog.takeWaiting("b")]).toEqual([
       ...['{"state":1}', null, null],
     ]);
-    await recorder.start("a", "never");
+    await runLog.start("a", "never");
     expect((await recordsOf(slow.session)).some(({ kind }) => kind === "tool.started")).toBe(false);
   });
 
   test("that a tool runs for is the first that fits and has not started", async () => {
     await using slow = await Slow.begin();
-    const recorder = slow.recorder();
-    await slow.answered(recorder, [text("So."), call("a", "look"), call("b", "send"), call("c", "look")]);
+    const runLog = slow.runLog();
+    await slow.answered(runLog, [text("So."), call("a", "look"), call("b", "send"), call("c", "look")]);
     const isLook = (one: { readonly name?: string }) => one.name === "look";
-    expect(recorder.callFor(isLook as never)?.callId).toBe("a");
-    await recorder.start("a", "never");
-    expect(recorder.callFor(isLook as never)?.callId).toBe("c");
-    await recorder.start("c", "never");
-    expect(recorder.callFor(isLook as never)).toBe(null);
+    expect(runLog.callFor(isLook as never)?.callId).toBe("a");
+    await runLog.start("a", "never");
+    expect(runLog.callFor(isLook as never)?.callId).toBe("c");
+    await runLog.start("c", "never");
+    expect(runLog.callFor(isLook as never)).toBe(null);
   });
 
   test("whose start could not be written can be started, and what is too large is left out; other failures end the run", async () => {
     await using slow = await Slow.begin();
-    const recorder = slow.recorder();
+    const runLog = slow.runLog();
     const refusal = (code: string) => Object.assign(new Error(code), { name: "HoldfastError", code });
-    await recorder.recordUnlessTooLarge(Promise.reject(refusal("RECORD_TOO_LARGE")));
-    expect(recorder.failure).toBe(null);
-    await slow.answered(recorder, [call("a", "look")]);
+    await runLog.recordUnlessTooLarge(Promise.reject(refusal("RECORD_TOO_LARGE")));
+    expect(runLog.failure).toBe(null);
+    await slow.answered(runLog, [call("a", "look")]);
     const { toolStarted } = slow.turn;
     slow.turn.toolStarted = () => Promise.reject(refusal("STORE_FULL"));
-    await expect(recorder.start("a", "never")).rejects.toThrow("STORE_FULL");
+    await expect(runLog.start("a", "never")).rejects.toThrow("STORE_FULL");
     slow.turn.toolStarted = toolStarted;
-    expect(recorder.isRunning("a")).toBe(false);
-    expect(recorder.callFor(() => true)?.callId).toBe("a");
-    expect(recorder.failure).not.toBe(null);
-    const other = slow.recorder();
+    expect(runLog.isRunning("a")).toBe(false);
+    expect(runLog.callFor(() => true)?.callId).toBe("a");
+    expect(runLog.failure).not.toBe(null);
+    const other = slow.runLog();
     await expect(other.recordUnlessTooLarge(Promise.reject(refusal("STORE_FULL")))).rejects.toThrow("STORE_FULL");
     expect(other.failure).not.toBe(null);
   });
 });
 
 describe("tools that are not functions", () => {
-  const wrapping = (recorder: RunRecorder | null) =>
-    ({ options: {}, inTool: { getStore: () => undefined }, recorder: () => recorder }) as never;
+  const wrapping = (runLog: AgentRunLog | null) =>
+    ({ options: {}, inTool: { getStore: () => undefined }, runLog: () => runLog }) as never;
   const shellCall = { type: "shell_call", callId: "s", status: "completed", action: { commands: ["ls"] } } as never;
   const operation = { type: "delete_file", path: "a" } as const;
   const patchCall = { type: "apply_patch_call", callId: "p", status: "completed", operation } as never;
@@ -395,8 +395,8 @@ describe("tools that are not functions", () => {
     "a shell that %s: its start is on disk before, and its outcome after",
     async (how) => {
       await using slow = await Slow.begin();
-      const recorder = slow.recorder();
-      await slow.answered(recorder, [shellCall]);
+      const runLog = slow.runLog();
+      await slow.answered(runLog, [shellCall]);
       const output = [{ stdout: "files", stderr: "", outcome: { type: "exit", exitCode: 0 } }];
       const run = async () => {
         expect(slow.left).toMatch(/"tool\.started"/);
@@ -406,7 +406,7 @@ describe("tools that are not functions", () => {
       const made = recordTool(
         { type: "shell", name: "shell", shell: { run } } as never,
         AGENT,
-        wrapping(recorder),
+        wrapping(runLog),
       ) as never as {
         shell: { run(action: object): Promise<unknown> };
       };
@@ -414,7 +414,7 @@ describe("tools that are not functions", () => {
       if (how === "throws") await expect(ran).rejects.toThrow("no shell");
       else expect(await ran).toEqual({ output, maxOutputLength: 7 });
       expect(slow.left).toMatch(how === "throws" ? /"tool\.ended".*no shell/ : /"tool\.ended".*files/);
-      expect(recorder.failure).toBe(null);
+      expect(runLog.failure).toBe(null);
       const other = made.shell.run({ commands: ["rm"] }).catch(() => null);
       await other;
       expect(
@@ -427,8 +427,8 @@ describe("tools that are not functions", () => {
   test.each(["createFile", "updateFile", "deleteFile"] as const)("an editor's %s", async (name) => {
     for (const edited of [undefined, { status: "failed", output: "no file" }, new Error("no disk")]) {
       await using slow = await Slow.begin();
-      const recorder = slow.recorder();
-      await slow.answered(recorder, [patchCall]);
+      const runLog = slow.runLog();
+      await slow.answered(runLog, [patchCall]);
       const edit = async () => {
         expect(slow.left).toMatch(/"tool\.started"/);
         if (edited instanceof Error) throw edited;
@@ -436,7 +436,7 @@ describe("tools that are not functions", () => {
       };
       const editor = { createFile: edit, updateFile: edit, deleteFile: edit };
       const given = { type: "apply_patch", name: "patch", editor } as never;
-      const made = recordTool(given, AGENT, wrapping(recorder)) as never as {
+      const made = recordTool(given, AGENT, wrapping(runLog)) as never as {
         editor: Record<typeof name, (operation: object) => Promise<unknown>>;
       };
       const done = made.editor[name]({ ...operation });
@@ -475,7 +475,7 @@ describe("a model", () => {
 
   test("is drafted as it streams: words, reasoning and inputs, each in a part of its own", async () => {
     await using slow = await Slow.begin();
-    const recorder = slow.recorder();
+    const runLog = slow.runLog();
     const events: StreamEvent[] = [
       raw({ type: "response.reasoning_summary_text.delta", item_id: "r", delta: "Hm" }),
       raw({ type: "response.reasoning_text.delta", item_id: "r", delta: "." }),
@@ -491,8 +491,8 @@ describe("a model", () => {
       { type: "response_started" },
     ];
     const pushed: object[] = [];
-    const ask = recorder.ask.bind(recorder);
-    recorder.ask = async () => {
+    const ask = runLog.ask.bind(runLog);
+    runLog.ask = async () => {
       const draft = await ask();
       const push = draft.push.bind(draft);
       return Object.assign(Object.create(draft), {
@@ -511,7 +511,7 @@ describe("a model", () => {
       },
     };
     const seen: StreamEvent[] = [];
-    for await (const event of recordModel(model, () => recorder).getStreamedResponse(REQUEST)) seen.push(event);
+    for await (const event of recordModel(model, () => runLog).getStreamedResponse(REQUEST)) seen.push(event);
     expect(seen.slice(0, -1)).toEqual(events);
     expect(seen.at(-1)).toMatchObject({ type: "response_done", response: { id: "r1", output: [text("One two.")] } });
     expect(pushed).toEqual([
@@ -539,11 +539,11 @@ describe("a model", () => {
 
   test("of a provider is one for each of the provider's, and is known by its own name", async () => {
     await using slow = await Slow.begin();
-    const recorder = slow.recorder();
+    const runLog = slow.runLog();
     const named = Object.assign(new ScriptedModel([[text("One.")]]), { _model: "its own" });
     const unnamed = Object.assign(new ScriptedModel([[text("Two.")]]), { _model: "" });
     const models: Record<string, Model> = { named, unnamed };
-    const provider = recordProvider({ getModel: (name) => models[name!]! }, () => recorder);
+    const provider = recordProvider({ getModel: (name) => models[name!]! }, () => runLog);
     expect(await provider.getModel("named")).toBe(await provider.getModel("named"));
     expect(await provider.getModel("named")).not.toBe(await provider.getModel("unnamed"));
     for (const name of ["named", "unnamed"]) await (await provider.getModel(name)).getResponse(REQUEST);
@@ -554,7 +554,7 @@ describe("a model", () => {
     await using slow = await Slow.begin();
     const scripted = new ScriptedModel([]);
     const replay = () => ({ input: [], responses: [[text("Done.")]], outcomes: new Map() });
-    const [one, two] = [slow.recorder({ replay: replay() }), slow.recorder({ replay: replay() })];
+    const [one, two] = [slow.runLog({ replay: replay() }), slow.runLog({ replay: replay() })];
     expect(await recordModel(scripted, () => one).getResponse(REQUEST)).toMatchObject({ output: [text("Done.")] });
     const seen: StreamEvent[] = [];
     for await (const event of recordModel(scripted, () => two).getStreamedResponse(REQUEST)) seen.push(event);

@@ -43,7 +43,7 @@ interface Answer {
 }
 
 /** Records one run of the SDK's loop. */
-export class RunRecorder {
+export class AgentRunLog {
   readonly #scope: RunScope;
   readonly #stop = new AbortController();
   readonly #replay: AgentOutputItem[][];

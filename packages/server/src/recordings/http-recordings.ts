@@ -10,7 +10,7 @@ import type {
   Recording,
   RecordingState,
   RecordToMake,
-} from "../schemas/recorder.ts";
+} from "../schemas/recordings.ts";
 import { apply, idsOf, openTurn, type Work } from "./apply.ts";
 import { canonical } from "./canonical.ts";
 import { jsonOf, messageOf, recordingOf } from "./show.ts";
@@ -22,7 +22,7 @@ const GRACE_POLL_MS = 50;
 const KEY_LABEL = "holdfast.key";
 const CONTENT_LABEL = "holdfast.content";
 
-export interface RecorderOptions {
+export interface HttpRecordingsOptions {
   /** A session is released if its recorder is silent for this long. Default: ten minutes. */
   readonly idleMs?: number;
   readonly now?: () => number;
@@ -53,9 +53,9 @@ interface Held extends Work {
  * Records for agents that are not in this process, through the same calls as an agent that is. A recorder is whoever
  * has become one last: each has an id of its own, and records that come with an earlier one are refused.
  */
-export class Recorder {
+export class HttpRecordings {
   readonly #store: Store;
-  readonly #options: RecorderOptions;
+  readonly #options: HttpRecordingsOptions;
   readonly #now: () => number;
   readonly #idleMs: number;
   readonly #held = new Map<string, Held>();
@@ -64,7 +64,7 @@ export class Recorder {
   readonly #sweep: NodeJS.Timeout;
   #isStopping = false;
 
-  constructor(store: Store, options: RecorderOptions) {
+  constructor(store: Store, options: HttpRecordingsOptions) {
     this.#store = store;
     this.#options = options;
     // A clock that is set, or a machine that slept, must not take a session from its recorder.

@@ -1,6 +1,6 @@
 import type { Entry, Interruption, OpenCall, Reading, Turn } from "holdfast";
 import { defined } from "holdfast/store";
-import type { RecordedMessages, RecordingState } from "../schemas/recorder.ts";
+import type { RecordedMessages, RecordingState } from "../schemas/recordings.ts";
 
 /** Where the recording of a session stands, as plain JSON. Pure. */
 export function recordingOf<R extends string | null>(

@@ -1,27 +1,16 @@
 import { withOurs } from "../record/capabilities.ts";
+import { AgentEnded } from "../record/holdfast-to-agent.ts";
 import type { Library } from "../record/library.ts";
-import {
-  changed,
-  type Message,
-  messageIn,
-  objectOf,
-  type Params,
-  recordable,
-  stringOf,
-  updateLine,
-} from "../record/message.ts";
-import { AgentEnded } from "../record/own-requests.ts";
+import { changedLine, type Line, objectOf, type Params, recordable, stringOf, updateLine } from "../record/message.ts";
 import type { RecordedSession } from "../record/recorded-session.ts";
 import { wordsOf } from "../record/words-of.ts";
 import { STEP_MS } from "./agent-process.ts";
-import type { AgentRequests } from "./agent-requests.ts";
 import type { Client, OpenedWith } from "./client.ts";
-import type { ClientRequests, FromClient } from "./client-requests.ts";
-import type { Line } from "./lines.ts";
 import { inPlaceOf, type LongLine, longLineError, longLineWords, refusalOf } from "./long-line.ts";
-import type { RunningAgent } from "./running-agent.ts";
+import type { AgentRequests, ClientRequests, FromClient } from "./open-requests.ts";
+import type { RunningAgent } from "./restartable-agent.ts";
 
-export interface AgentReaderParts {
+export interface AgentToEditorParts {
   readonly library: Library;
   readonly openedWith: OpenedWith;
   readonly clientRequests: ClientRequests;
@@ -33,7 +22,7 @@ export interface AgentReaderParts {
   readonly log: (line: string) => void;
 }
 
-type Response = Extract<Message, { kind: "response" }>;
+type Response = Extract<Line, { kind: "response" }>;
 
 /** What a run of lines has in common: they are recorded together, and then passed on together. */
 interface Run {
@@ -46,14 +35,14 @@ const LOADS = new Set(["session/load", "session/resume"]);
 const MAKES = new Set(["session/new", "session/fork"]);
 
 /** What the agent says: recorded, and then passed on to the editor. */
-export class AgentReader {
-  readonly #parts: AgentReaderParts;
+export class AgentToEditor {
+  readonly #parts: AgentToEditorParts;
   /** The lines of the agent that are being handled. */
   #handling: Promise<void> = Promise.resolve();
   /** Until it resolves, the agent waits: a session is being replayed. */
   #replaying: Promise<void> | null = null;
 
-  constructor(parts: AgentReaderParts) {
+  constructor(parts: AgentToEditorParts) {
     this.#parts = parts;
   }
 
@@ -76,16 +65,15 @@ export class AgentReader {
   }
 
   /** What arrived together. Updates of a session in a row are recorded together, and then passed on together. */
-  async #linesFromAgent(agent: RunningAgent, lines: readonly Line[]): Promise<void> {
+  async #linesFromAgent(agent: RunningAgent, lines: readonly (Line | LongLine)[]): Promise<void> {
     let run: Run | null = null;
-    for (const raw of lines) {
-      if (!Buffer.isBuffer(raw)) {
+    for (const message of lines) {
+      if (!("raw" in message)) {
         if (run) await this.#passOn(agent, run);
         run = null;
-        await this.#longLine(agent, raw);
+        await this.#longLine(agent, message);
         continue;
       }
-      const message = messageIn(raw);
       const session = this.#updated(agent, message);
       if (run && run.session !== session) {
         await this.#passOn(agent, run);
@@ -99,7 +87,7 @@ export class AgentReader {
       const update = objectOf(message.params["update"]) ?? {};
       run.updates.push(update);
       if (this.#setsAnew(session, update)) await this.#parts.openedWith.chose(session.id);
-      run.out.push(session.id === session.agentSession ? raw : changed(raw, { session: session.id }));
+      run.out.push(changedLine(message, { session: session.id }));
     }
     if (run) await this.#passOn(agent, run);
   }
@@ -110,7 +98,7 @@ export class AgentReader {
    */
   async #longLine(agent: RunningAgent, long: LongLine): Promise<void> {
     this.#parts.log(longLineWords("agent", long));
-    if (long.kind === "response") return this.#fromAgent(agent, messageIn(inPlaceOf(long)));
+    if (long.kind === "response") return this.#fromAgent(agent, inPlaceOf(long));
     // Not awaited: an agent that does not read may be waiting to be read itself.
     if (long.kind === "request") return void agent.to.write(refusalOf(long));
     const { session: agentSession } = long;
@@ -123,7 +111,7 @@ export class AgentReader {
   }
 
   /** The recorded session that this is an update of. */
-  #updated(agent: RunningAgent, message: Message): RecordedSession | null {
+  #updated(agent: RunningAgent, message: Line): RecordedSession | null {
     if (message.kind !== "notification" || message.method !== "session/update") return null;
     const agentSession = stringOf(message.params["sessionId"]) ?? "";
     if (agent.unrecorded.has(agentSession) || agent.replays.isMuted(agentSession)) return null;
@@ -146,9 +134,8 @@ export class AgentReader {
     if (client?.hears(session.id)) await client.writeUpdates(lines, session.id, updates);
   }
 
-  async #fromAgent(agent: RunningAgent, message: Message): Promise<void> {
-    const { raw } = message;
-    if (message.kind === "other") return this.#parts.client()?.write(raw);
+  async #fromAgent(agent: RunningAgent, message: Line): Promise<void> {
+    if (message.kind === "other") return this.#parts.client()?.write(message.raw);
     if (message.kind === "response") return this.#answerToClient(agent, message);
     const { method, params } = message;
     const agentSession = stringOf(params["sessionId"]);
@@ -178,7 +165,7 @@ export class AgentReader {
     }
     const moved = session && session.id !== agentSession ? { session: session.id } : {};
     if (!isHeard) return;
-    const line = changed(raw, { ...agent.changeForClient(message), ...moved });
+    const line = changedLine(message, { ...agent.changeForClient(message), ...moved });
     // One that is not recorded.
     if (method === "session/update" && agentSession !== null)
       return client!.writeUpdates(line, agentSession, [objectOf(params["update"]) ?? {}]);
@@ -208,11 +195,11 @@ export class AgentReader {
   }
 
   async #answerToClient(agent: RunningAgent, message: Response): Promise<void> {
-    const { id, result, error, raw } = message;
+    const { id, result, error } = message;
     if (agent.answered(message)) return;
     const { asked, isRefused } = this.#parts.clientRequests.answered(id);
     if (isRefused) return;
-    if (!asked) return this.#parts.client()?.write(raw);
+    if (!asked) return this.#parts.client()?.write(message.raw);
     let made: string | null;
     try {
       made = await this.#recordAnswer(agent, asked, result, error);
@@ -228,7 +215,7 @@ export class AgentReader {
     if (ours) return asked.client.answer(asked.id, { result: ours });
     if (made !== null && made !== objectOf(result)?.["sessionId"])
       return asked.client.answer(asked.id, { result: { ...objectOf(result), sessionId: made } });
-    return asked.client.write(changed(raw, asked.client.isFirst ? {} : { id: asked.id }), asked.id);
+    return asked.client.write(changedLine(message, asked.client.isFirst ? {} : { id: asked.id }), asked.id);
   }
 
   /** Returns the id of the session that was made, for the editor; null if none was. */

@@ -15,7 +15,7 @@ import {
   type Usage,
 } from "holdfast";
 import { defined } from "holdfast/store";
-import type { RecordToMake } from "../schemas/recorder.ts";
+import type { RecordToMake } from "../schemas/recordings.ts";
 
 /** What a recorder works on. Messages are JSON of the session's dialect. */
 export interface Work {

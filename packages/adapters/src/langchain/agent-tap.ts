@@ -29,7 +29,7 @@ interface RecordedAnswer {
 }
 
 /** Records what the agent of a session does. */
-export class Recorder {
+export class AgentTap {
   readonly #session: Session<BaseMessage>;
   readonly #replay: Readonly<Record<string, "safe" | "never">>;
   readonly #events = new RunEvents();

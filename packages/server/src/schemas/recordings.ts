@@ -261,7 +261,7 @@ const request = z
   .meta({ id: "ModelRequest" });
 export type ModelRequest = z.output<typeof request>;
 
-export const recorderOperations = {
+export const recordingOperations = {
   createRecording: {
     method: "post",
     path: "/recordings",
