@@ -13,8 +13,8 @@ const home = temporaryHome();
 let own: readonly Journal[] = [];
 let foreign: readonly Journal[] = [];
 beforeAll(async () => {
-  own = await writeJournals(home.store, "holdfast");
-  foreign = await writeJournals(home.store, "other");
+  own = await writeJournals(home.store, "holdfast", home.work);
+  foreign = await writeJournals(home.store, "other", home.work);
 });
 afterAll(() => home[Symbol.dispose]());
 
@@ -75,7 +75,7 @@ function journalOf(id: string): Record<string, string> {
 test.each(names)("%s: run --finish leaves another program's session alone", async (name) => {
   const { id } = named(foreign, name);
   const before = journalOf(id);
-  const { code, stderr } = await home.run(["run", "--resume", id, "--finish", "--here"]);
+  const { code, stderr } = await home.run(["run", "--resume", id, "--finish"]);
   expect(code).toBe(2);
   expect(stderr).toContain("SESSION_FOREIGN");
   expect(stderr).toContain('"other"');
@@ -88,7 +88,7 @@ describe("what show offers works when it is typed", () => {
       [named(own, name), []],
       [named(foreign, name), ["--take-over"]],
     ] as const) {
-      const { code, stderr } = await home.run(["run", "--resume", id, "--finish", "--here", ...flags]);
+      const { code, stderr } = await home.run(["run", "--resume", id, "--finish", ...flags]);
       expect(code, stderr).toBe(0);
       expect((await shown(id)).account).toMatchObject({ state: "idle", calls: [] });
     }

@@ -14,10 +14,10 @@ export interface Journal extends Pick<Life, "name" | "expected"> {
 /** The policy under which the table says what happens to each call. */
 export const POLICY = { runs: true, asks: true } as const;
 
-/** The sessions of `lives.ts` in a folder store, written by the program `app`, which was killed. */
-export async function writeJournals(folder: string, app: string): Promise<Journal[]> {
+/** The sessions of `lives.ts` in a folder store, written by the program `app`, which worked in `cwd` and was killed. */
+export async function writeJournals(folder: string, app: string, cwd = folder): Promise<Journal[]> {
   const program = join(import.meta.dirname, "program.ts");
-  const child = spawn(process.execPath, ["--conditions=holdfast-source", program, folder, app], {
+  const child = spawn(process.execPath, ["--conditions=holdfast-source", program, folder, app, cwd], {
     stdio: ["ignore", "pipe", "inherit"],
   });
   const ended = once(child, "close");
