@@ -28,7 +28,7 @@ async function accountAt(id: string): Promise<Account> {
 }
 
 test("the list shows the state of each", async () => {
-  const { sessions } = await stage.client.call("listSessions", { query: { empty: true, limit: 1000 } });
+  const { sessions } = await stage.client.call("listSessions", { query: { empty: "true", limit: 1000 } });
   const shown = new Map(sessions.map(({ id, status, app, queued }) => [id, { status, app, queued }]));
   for (const [app, journals] of [
     ["holdfast", own],

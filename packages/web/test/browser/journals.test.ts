@@ -72,8 +72,6 @@ test.each(
   expect(gistOf(account)).toEqual(expectedGist(expected, asking));
   const page = await stage.page(`/${id}`, { colorScheme: "light" });
   await seenAs(page, account);
-  if (process.env["PICTURES"])
-    await page.screenshot({ path: `${process.env["PICTURES"]}/${name.replace(/\W+/g, "-")}-${asking}.png` });
   if (asking === "another") await page.getByText('It was written by "other"').waitFor();
   expect(page.problems).toEqual([]);
 });
