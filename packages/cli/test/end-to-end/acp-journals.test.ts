@@ -16,7 +16,7 @@ let editor: Editor;
 beforeAll(async () => {
   own = await writeJournals(home.store, "holdfast", home.work);
   foreign = await writeJournals(home.store, "other", home.work);
-  // This agent has no tool of that name: nobody is asked about its calls.
+  // A question comes again at once only if every open call waits. In these, another call has not started.
   editor = await openEditor(home, async () => null);
 });
 afterAll(async () => {
