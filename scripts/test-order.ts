@@ -17,6 +17,7 @@ export const LONGEST_FILES: readonly string[] = [
   "packages/web/test/browser/large.test.ts",
   "packages/holdfast/test/simulation/fault.test.ts",
   "packages/adapters/test/kill/langchain.test.ts",
+  "packages/cli/test/end-to-end/journals.test.ts",
   "packages/holdfast/test/conformance/folder.test.ts",
   "packages/holdfast/test/conformance/sqlite.test.ts",
   "packages/holdfast/test/unit/folder-follow.test.ts",

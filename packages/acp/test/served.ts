@@ -28,6 +28,7 @@ export function scriptedChat(id: string, change: Partial<Record<keyof ChatState,
   let state: Any = {
     ...{ id, title: "t", mode: "ask", model: "offline/one", cwd: "/work", status: "idle", canUndo: false },
     ...{ items: [], interruption: null, asks: [], queue: [], damage: [], outputs: {} },
+    account: { can: { finish: { no: "nothing-to-finish", words: "Nothing to finish: the last turn completed." } } },
     ...{ window: { usedTokens: 3, maxTokens: 9 }, usage: {}, ...change },
   };
   const on: ScriptedChat["on"] = {};

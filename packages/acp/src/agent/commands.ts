@@ -12,9 +12,11 @@ const COMMANDS: { readonly [name: string]: SlashCommand } = {
   finish: {
     description: "Finish the interrupted turn",
     run: async (chat) => {
-      if (chat.state.interruption) await chat.finish();
-      else if (chat.state.queue.length > 0) await chat.resumeQueue();
-      else return "Nothing to finish: the last turn completed.";
+      const { account, queue } = chat.state;
+      const { finish } = account.can;
+      if (finish === true) await chat.finish();
+      else if (queue.length > 0) await chat.resumeQueue();
+      else return finish.words;
       return null;
     },
   },

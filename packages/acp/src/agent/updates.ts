@@ -34,7 +34,7 @@ export class Updates {
   }
 
   /** A recorded conversation, from its beginning. */
-  history({ items, interruption, asks }: ChatState): SessionUpdate[] {
+  history({ items, interruption, account, asks }: ChatState): SessionUpdate[] {
     const asked = new Set(asks.map(({ call }) => call));
     const planned = items.findLastIndex((item) => this.#plan(item) !== null);
     const shown = items.flatMap((item, at) => {
@@ -43,7 +43,8 @@ export class Updates {
       // A plan replaces the one before.
       return entries !== null && at === planned ? [...own, planUpdate(entries)] : own;
     });
-    return interruption && asks.length === 0 ? [...shown, text("agent_message_chunk", wordsFor(interruption))] : shown;
+    if (!interruption || asks.length > 0) return shown;
+    return [...shown, text("agent_message_chunk", wordsFor(interruption, account))];
   }
 
   /** The plan as it is now; null if there is none. */
@@ -164,13 +165,19 @@ function images({ files = [] }: Extract<Item, { kind: "prompt" }>): ContentBlock
 }
 
 /** What an editor's user should know about a turn that was cut off, and what can be done. */
-export function wordsFor({ words, calls, text: said, answered }: InterruptionShown): string {
+export function wordsFor(
+  { text: said, answered }: Pick<InterruptionShown, "text" | "answered">,
+  { words, calls, can }: Pick<ChatState["account"], "words" | "calls" | "can">,
+): string {
   if (answered) return "The agent stopped before it could end this turn. Its answer is complete.";
   const lines = [
-    `The last turn: ${words}.`,
+    `The last turn: ${words.status}.`,
+    ...words.detail,
     ...calls.map((call) => `${call.name}: ${call.words}.`),
     ...(said === "" ? [] : [`It was saying: ${said}`]),
-    "Send /finish to finish the turn, or just continue: the model is told what happened.",
+    can.finish === true
+      ? "Send /finish to finish the turn, or just continue: the model is told what happened."
+      : can.finish.words,
   ];
   return lines.join("\n");
 }

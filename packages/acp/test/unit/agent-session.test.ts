@@ -418,7 +418,13 @@ test("what is attached to a prompt comes after its words, fenced", async () => {
 
 test.for([
   ["/finish", {}, [], "Nothing to finish: the last turn completed."],
-  ["/finish", { interruption: { calls: [], text: "", answered: false } }, ["finish"], null],
+  ["/finish", { account: { can: { finish: true } } }, ["finish"], null],
+  [
+    "/finish",
+    { account: { can: { finish: { no: "running", words: "A turn is running." } } } },
+    [],
+    "A turn is running.",
+  ],
   ["/finish", { queue: [{ id: "q", text: "later" }] }, ["resumeQueue"], null],
   ["/compact", {}, ["compact"], "The conversation was compacted. /undo restores it."],
   ["/clear", {}, ["clear"], "The conversation was cleared. /undo restores it."],

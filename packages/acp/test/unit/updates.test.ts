@@ -71,19 +71,23 @@ test("a prompt is replayed with its images, and empty texts are left out", () =>
 });
 
 test("an interruption is told after the conversation, unless a question is open", () => {
-  const interruption = {
-    words: "interrupted: its process died",
+  const interruption = { text: "I was", answered: false } as unknown as InterruptionShown;
+  const account = {
+    words: { status: "interrupted: its process died, a prompt is queued", detail: ["It had been resumed once."] },
     calls: [{ name: "shell", words: "started, outcome unknown" }],
-    text: "I was",
-    answered: false,
-  } as unknown as InterruptionShown;
-  const state = { items: [call("unknown")], interruption, asks: [] } as unknown as ChatState;
+    can: { finish: true },
+  } as unknown as ChatState["account"];
+  const state = { items: [call("unknown")], interruption, account, asks: [] } as unknown as ChatState;
   expect(JSON.stringify(updates.history(state).at(-1))).toMatch(
-    /its process died.*shell: started, outcome unknown.*It was saying: I was.*\/finish/,
+    /its process died, a prompt is queued.*resumed once.*shell: started, outcome unknown.*It was saying: I was.*\/finish/,
   );
   const asks = [{ call: "c1" }] as unknown as readonly PermissionAsk[];
   expect(updates.history({ ...state, asks })).toMatchObject([{ toolCallId: "c1", status: "pending" }]);
-  expect(wordsFor({ ...interruption, answered: true })).toMatch(/Its answer is complete/);
+  expect(wordsFor({ ...interruption, answered: true }, account)).toMatch(/Its answer is complete/);
+  const finish = { no: "held-by", words: "It is open elsewhere." } as const;
+  const told = wordsFor(interruption, { ...account, can: { ...account.can, finish } });
+  expect(told).not.toContain("/finish");
+  expect(told).toContain(finish.words);
 });
 
 const choices = [

@@ -180,7 +180,8 @@ export class Conversation<M> {
     const known = storedRecord(record) as Stamped<records.SessionRecord> | null;
     if (known) this.#apply(known);
     else if ((record as JournalRecord).must === true && !isKnownKind(record.kind)) throw mustKnow(record.kind);
-    this.#touch(at);
+    // The next writer puts the header of its segment before its `opened`.
+    if (record.kind !== "segment") this.#touch(at);
   }
 
   /** The writer of the turn has written something. */

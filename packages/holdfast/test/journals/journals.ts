@@ -2,7 +2,9 @@ import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
-import { type Life, lives } from "./lives.ts";
+import type { Account } from "../../src/account/account.ts";
+import type { Act } from "../../src/account/acts.ts";
+import { type Expected, type Life, lives } from "./lives.ts";
 
 /** A killed session of the store, and what every surface must say of it. */
 export interface Journal extends Pick<Life, "name" | "expected"> {
@@ -12,10 +14,10 @@ export interface Journal extends Pick<Life, "name" | "expected"> {
 /** The policy under which the table says what happens to each call. */
 export const POLICY = { runs: true, asks: true } as const;
 
-/** The sessions of `lives.ts` in a folder store, written by the program `app`, which was killed. */
-export async function writeJournals(folder: string, app: string): Promise<Journal[]> {
+/** The sessions of `lives.ts` in a folder store, written by the program `app`, which worked in `cwd` and was killed. */
+export async function writeJournals(folder: string, app: string, cwd = folder): Promise<Journal[]> {
   const program = join(import.meta.dirname, "program.ts");
-  const child = spawn(process.execPath, ["--conditions=holdfast-source", program, folder, app], {
+  const child = spawn(process.execPath, ["--conditions=holdfast-source", program, folder, app, cwd], {
     stdio: ["ignore", "pipe", "inherit"],
   });
   const ended = once(child, "close");
@@ -29,4 +31,29 @@ export async function writeJournals(folder: string, app: string): Promise<Journa
   if (!ids) throw new Error("the program that writes the journals has failed");
   const known = ids;
   return lives().map(({ name, expected }) => ({ name, expected, id: known[name]! }));
+}
+
+/** What every surface must agree on. */
+export interface Gist {
+  readonly state: string;
+  readonly calls: Expected["calls"];
+  /** What can be done now. */
+  readonly choices: readonly string[];
+}
+
+/** What the table says of a closed session, to the program that wrote it or to another one. */
+export function expectedGist({ state, calls }: Expected, asking: "writer" | "another"): Gist {
+  const isWaiting = state === "waiting" || Object.values(calls).some(([call]) => call === "awaiting");
+  const unfinished: Act[] = state === "idle" ? [] : ["finish", "leave"];
+  const own: Act[] = ["prompt", ...unfinished, ...(isWaiting ? (["answer"] as const) : []), "fork"];
+  return { state, calls, choices: asking === "writer" ? own : ["fork", "takeOver"] };
+}
+
+/** What an account says, also one that came over the wire. */
+export function gistOf({ state, calls, can }: Pick<Account, "state" | "calls" | "can">): Gist {
+  return {
+    state,
+    calls: Object.fromEntries(calls.map(({ id, state, onFinish }) => [id, [state, onFinish]])),
+    choices: Object.entries(can).flatMap(([act, answer]) => (answer === true ? [act] : [])),
+  };
 }

@@ -1,11 +1,12 @@
 /**
  * Writes the sessions of `journals.ts` into one store, each up to its last step, and then waits to be killed: nothing
- * is closed. Prints the ids as one line of JSON. Arguments: the store's folder, the name of the program.
+ * is closed. Prints the ids as one line of JSON. Arguments: the store's folder, the name of the program, the
+ * folder it works in.
  */
 import { type AiSdkMessage, isHoldfastError, openStore } from "holdfast";
 import { lives, type Stage } from "./lives.ts";
 
-const [folder, app] = process.argv.slice(2);
+const [folder, app, cwd] = process.argv.slice(2);
 const store = await openStore(folder!, { app: app!, recordsToolStarts: true, durability: "process" });
 /** Does not promise to record every start. */
 const blind = await openStore(folder!, { app: app!, durability: "process" });
@@ -14,7 +15,7 @@ for (const { name, steps, until, isBlind } of lives()) {
   const session = await (isBlind ? blind : store).create<AiSdkMessage>({
     dialect: "ai-sdk",
     title: name,
-    cwd: folder!,
+    cwd: cwd!,
   });
   const at: Stage = { session, turn: null, draft: null, store };
   for (const step of steps.slice(0, until)) await step(at);

@@ -1,6 +1,6 @@
 import { accountOf, type CallPolicy, decideCall, type OpenCall, openStore } from "holdfast";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { type Journal, POLICY, writeJournals } from "../journals/journals.ts";
+import { expectedGist, gistOf, type Journal, POLICY, writeJournals } from "../journals/journals.ts";
 import { lives } from "../journals/lives.ts";
 import { place } from "../place.ts";
 
@@ -26,7 +26,7 @@ describe("the account of a session whose process was killed", () => {
     expect(sessions.find((one) => one.id === id)).toMatchObject({ status: state, queued });
     const closed = accountOf(await store.read(id), { app: "writer", policy: POLICY });
     expect(closed).toMatchObject({ session: id, app: "writer", state, holder: null, queued });
-    expect(callsIn(closed)).toEqual(calls);
+    expect(gistOf(closed).calls).toEqual(calls);
     expect(closed.interruption?.answered ?? false).toBe(answered);
     await using session = await store.resume(id);
     const open = accountOf(session, { app: "writer", policy: POLICY, isOpenHere: true });
@@ -41,7 +41,10 @@ describe("the account of a session whose process was killed", () => {
     const held = Object.entries(elsewhere.can).flatMap(([act, can]) => (can === true ? [] : [[act, can.no]]));
     // A record of the process that opened it does not make it that process's turn.
     await session.note("seen", true);
-    expect(accountOf(await store.read(id), { policy: POLICY })).toMatchObject({ state, calls: closed.calls });
+    const { interruption } = closed;
+    expect(accountOf(await store.read(id), { policy: POLICY })).toMatchObject({
+      ...{ state, calls: closed.calls, interruption },
+    });
     const again = await store.list({ empty: true });
     expect(again.sessions.find((one) => one.id === id)).toMatchObject({ status: state, queued });
     expect(Object.fromEntries(held)).toEqual({
@@ -54,18 +57,9 @@ describe("the account of a session whose process was killed", () => {
     await using store = await openStore(folder.path);
     for (const { id, name, expected } of journals) {
       const reading = await store.read(id);
-      const acts = (app: string): string[] =>
-        Object.entries(accountOf(reading, { app }).can).flatMap(([act, can]) => (can === true ? [act] : []));
-      const isOpen = expected.state !== "idle";
-      const own = [
-        "prompt",
-        ...(isOpen ? ["finish", "leave"] : []),
-        ...(expected.state === "waiting" || Object.values(expected.calls).some(([state]) => state === "awaiting")
-          ? ["answer"]
-          : []),
-      ];
-      expect(acts("writer"), name).toEqual([...own, "fork"]);
-      expect(acts("another"), name).toEqual(["fork", "takeOver"]);
+      const seenBy = (app: string) => gistOf(accountOf(reading, { app, policy: POLICY }));
+      expect(seenBy("writer"), name).toEqual(expectedGist(expected, "writer"));
+      expect(seenBy("another"), name).toEqual(expectedGist(expected, "another"));
     }
   });
 
@@ -211,8 +205,3 @@ describe("what happens to an open call", () => {
     await session.close();
   });
 });
-
-/** By call: its state, and what happens to it. */
-function callsIn({ calls }: ReturnType<typeof accountOf>): Record<string, unknown> {
-  return Object.fromEntries(calls.map(({ id, state, onFinish }) => [id, [state, onFinish]]));
-}

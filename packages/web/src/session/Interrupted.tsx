@@ -15,8 +15,8 @@ interface Props {
 
 /** What was lost and what was not, when the last turn was cut off, and what to do about it. */
 export function Interrupted({ interruption, account, actions }: Props) {
-  const { turn, words, calls, text, answered, at, resumes } = interruption;
-  const { finish, takeOver } = account.can;
+  const { text, answered, at } = interruption;
+  const { turn, words, calls, can } = account;
   const running = calls.filter(({ process }) => process?.running);
   const [isBusy, setBusy] = useState(false);
   const act = async (run: () => Promise<boolean>): Promise<void> => {
@@ -28,14 +28,13 @@ export function Interrupted({ interruption, account, actions }: Props) {
     <section class="interrupted" aria-labelledby="interrupted-title">
       <h2 id="interrupted-title">
         <Icon name="warning" />
-        Turn {turn}: {words}
+        Turn {turn}: {words.status}
       </h2>
       <p class="hint">
         <time dateTime={at}>
           {new Date(at).toLocaleString("en", { dateStyle: "medium", timeStyle: "medium", hour12: false })}
         </time>
-        . {resumes > 0 ? `It had been resumed ${resumes === 1 ? "once" : `${resumes} times`}. ` : ""}Everything above
-        this line was saved.
+        . {words.detail.map((line) => `${line} `)}Everything above this line was saved.
       </p>
       <dl class="losses">
         {calls.length > 0 ? (
@@ -63,33 +62,25 @@ export function Interrupted({ interruption, account, actions }: Props) {
           <div class="loss">
             <dt>
               {answered
-                ? "The model had answered; only the end of the turn was not recorded. Nothing is lost."
+                ? "Nothing is lost."
                 : "No tool was running, and the model had not begun to answer. Nothing is lost."}
             </dt>
           </div>
         ) : null}
       </dl>
-      {actions && finish !== true ? (
+      {actions ? (
         <div class="buttons">
-          {takeOver === true ? (
-            <button type="button" class="button" disabled={isBusy} onClick={() => void act(() => actions.takeOver())}>
-              Take it over
+          {can.finish === true ? (
+            <button
+              type="button"
+              class="button button-main"
+              disabled={isBusy}
+              onClick={() => void act(() => actions.finish("wait"))}
+            >
+              Finish the turn
             </button>
           ) : null}
-          <p class="hint">{finish.words}</p>
-        </div>
-      ) : null}
-      {actions && finish === true ? (
-        <div class="buttons">
-          <button
-            type="button"
-            class="button button-main"
-            disabled={isBusy}
-            onClick={() => void act(() => actions.finish("wait"))}
-          >
-            Finish the turn
-          </button>
-          {running.length > 0 ? (
+          {can.finish === true && running.length > 0 ? (
             <button
               type="button"
               class="button"
@@ -99,16 +90,24 @@ export function Interrupted({ interruption, account, actions }: Props) {
               Stop the {running.length === 1 ? "process" : "processes"} and finish
             </button>
           ) : null}
-          <button type="button" class="button" disabled={isBusy} onClick={() => void act(() => actions.leave())}>
-            Leave it
-          </button>
-          <button type="button" class="button" disabled={isBusy} onClick={() => void act(() => actions.fork())}>
-            <Icon name="fork" />
-            Fork from here
-          </button>
-          <p class="hint">
-            Finish: the model is told what happened and continues. Leave: nothing runs until your next prompt.
-          </p>
+          {can.leave === true ? (
+            <button type="button" class="button" disabled={isBusy} onClick={() => void act(() => actions.leave())}>
+              Leave it
+            </button>
+          ) : null}
+          {can.fork === true ? (
+            <button type="button" class="button" disabled={isBusy} onClick={() => void act(() => actions.fork())}>
+              <Icon name="fork" />
+              Fork from here
+            </button>
+          ) : null}
+          {can.finish === true ? (
+            <p class="hint">
+              Finish: the model is told what happened and continues. Leave: nothing runs until your next prompt.
+            </p>
+          ) : can.takeOver !== true ? (
+            <p class="hint">{can.finish.words}</p>
+          ) : null}
         </div>
       ) : null}
     </section>

@@ -26,6 +26,7 @@ import { Epochs } from "./Epochs.tsx";
 import { Header } from "./Header.tsx";
 import { Interrupted } from "./Interrupted.tsx";
 import { ReadingBand } from "./ReadingBand.tsx";
+import { TakeOver } from "./TakeOver.tsx";
 import { Transcript, type TranscriptCommands } from "./Transcript.tsx";
 
 interface Props {
@@ -317,7 +318,9 @@ export function SessionPane({ id, list, mayWrite, keys }: Props) {
           <ComparePanel fork={session} />
         )}
       </div>
-      {!isCurrent ? null : mayWrite ? (
+      {!isCurrent ? null : mayWrite && account!.can.prompt !== true && account!.can.takeOver === true ? (
+        <TakeOver words={account!.can.prompt.words} actions={actions} />
+      ) : mayWrite ? (
         <Composer actions={actions} status={status} queue={state?.queue ?? session.queue} given={given} field={field} />
       ) : (
         <p class="read-only">You can read this session, but not change it.</p>

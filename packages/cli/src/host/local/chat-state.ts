@@ -10,7 +10,6 @@ import {
   type Usage,
 } from "holdfast";
 import { POLICY } from "../../store/account.ts";
-import { APP } from "../../store/app.ts";
 import { recoveryLines } from "../../store/damage.ts";
 import { sumUsage, usageOf } from "../../store/usage.ts";
 import type { Item } from "../../transcript/item.ts";
@@ -53,8 +52,9 @@ export function firstState(
   return withRecorded(now, session, {});
 }
 
+/** Whoever wrote it: a host opens another program's session only to take it over. */
 function accountHere(session: Session<ModelMessage>, policy: CallPolicy = POLICY): Account {
-  return accountOf(session, { app: APP, isOpenHere: true, policy });
+  return accountOf(session, { isOpenHere: true, policy });
 }
 
 /** Updates the state from the journal. Unchanged items stay the same objects. */

@@ -1,0 +1,87 @@
+import type { Account } from "holdfast";
+import type { Page } from "playwright-core";
+import { afterAll, afterEach, beforeAll, expect, test } from "vitest";
+import { expectedGist, gistOf, type Journal, writeJournals } from "../../../holdfast/test/journals/journals.ts";
+import { Stage } from "./stage.ts";
+
+/** Some of the killed sessions that every surface is held to, as the page shows them. */
+
+const stage = new Stage();
+let own: readonly Journal[] = [];
+let foreign: readonly Journal[] = [];
+beforeAll(async () => {
+  own = await writeJournals(stage.store, "holdfast", stage.work);
+  foreign = await writeJournals(stage.store, "other", stage.work);
+  await stage.serve();
+});
+afterEach(() => stage.closePages());
+afterAll(() => stage[Symbol.asyncDispose]());
+
+const WORDS: Readonly<Record<string, string>> = {
+  ...{ idle: "Idle", waiting: "Waiting for you", interrupted: "Interrupted", stopped: "Stopped", failed: "Failed" },
+};
+
+/** The buttons for each act, where the page has one. */
+const BUTTONS: readonly (readonly [act: string, name: string])[] = [
+  ["finish", "Finish the turn"],
+  ["leave", "Leave it"],
+  ["fork", "Fork from here"],
+  ["takeOver", "Take it over"],
+];
+
+async function seenAs(page: Page, account: Account): Promise<void> {
+  await page.locator(".session-meta .chip", { hasText: WORDS[account.state]! }).waitFor();
+  const isCutOff = account.interruption !== null;
+  const section = page.locator(".interrupted");
+  expect(await section.count()).toBe(isCutOff ? 1 : 0);
+  if (isCutOff)
+    expect(await section.locator("h2").innerText()).toContain(`Turn ${account.turn}: ${account.words.status}`);
+  const shown = await section.locator(".loss-call").allInnerTexts();
+  expect(shown.map((text) => text.replace(/\s+/g, " "))).toEqual(
+    account.calls.map(({ id, words }) => `look at: ${id} ${words}`),
+  );
+  const { choices } = gistOf(account);
+  for (const [act, name] of BUTTONS) {
+    const isThere = choices.includes(act) && (isCutOff || act === "takeOver");
+    expect([name, await page.locator(".session-pane").getByRole("button", { name, exact: true }).count()]).toEqual([
+      name,
+      isThere ? 1 : 0,
+    ]);
+  }
+  expect(await page.locator(".composer textarea").count()).toBe(choices.includes("prompt") ? 1 : 0);
+}
+
+const NAMES = [
+  "ended",
+  "suspended",
+  "b starts",
+  "two calls, starts not recorded",
+  "stopped by the user",
+  "failed",
+  "queued",
+];
+
+test.each(
+  NAMES.flatMap((name) => [
+    [name, "this program's", "writer"] as const,
+    [name, "another program's", "another"] as const,
+  ]),
+)("%s, %s: the page shows and offers what the account says", async (name, _, asking) => {
+  const { id, expected } = (asking === "writer" ? own : foreign).find((one) => one.name === name)!;
+  const { account } = await stage.ask<{ account: Account }>("GET", `/sessions/${id}`);
+  expect(gistOf(account)).toEqual(expectedGist(expected, asking));
+  const page = await stage.page(`/${id}`, { colorScheme: "light" });
+  await seenAs(page, account);
+  if (asking === "another") await page.getByText('It was written by "other"').waitFor();
+  expect(page.problems).toEqual([]);
+});
+
+test.each(["ended", "b starts"])("%s: taken over, it can be continued", async (name) => {
+  const { id } = foreign.find((one) => one.name === name)!;
+  const page = await stage.page(`/${id}`);
+  await page.getByRole("button", { name: "Take it over" }).click();
+  await page.locator(".composer textarea").waitFor();
+  const { account } = await stage.ask<{ account: Account }>("GET", `/sessions/${id}`);
+  expect(account.can.prompt).toBe(true);
+  await seenAs(page, account);
+});
