@@ -1,17 +1,13 @@
 import { type HoldfastError, isHoldfastError } from "holdfast";
+import { assertEpoch, closedRecord, notSupported, type Segment, unitOf } from "holdfast/internal";
 import {
-  assertEpoch,
-  closedRecord,
   type Durability,
   type JournalAppended,
   type JournalAppendOptions,
   JournalBase,
   type JournalBaseParts,
   type NewRecord,
-  notSupported,
-  type Segment,
   segmentRecord,
-  unitOf,
 } from "holdfast/store";
 import type { Catalogue } from "./catalogue.ts";
 import type { Database } from "./database.ts";

@@ -1,5 +1,5 @@
 import { HoldfastError, isHoldfastError } from "holdfast";
-import type { TextBacklog, TextBehind, TextProgress } from "holdfast/store";
+import type { TextBacklog, TextBehind, TextProgress } from "holdfast/internal";
 import { unsettled } from "./catalogue.ts";
 import type { Database, Row } from "./database.ts";
 

@@ -1,5 +1,6 @@
 import type { Json } from "holdfast";
-import type { Durability, JournalAppended, Ledger, Prepared, Segment, Written } from "holdfast/store";
+import type { Segment } from "holdfast/internal";
+import type { Durability, JournalAppended, Ledger, Prepared, Written } from "holdfast/store";
 import type { Lease } from "./leases.ts";
 import type { Write } from "./statement-batcher.ts";
 import type { Transaction } from "./transactions.ts";

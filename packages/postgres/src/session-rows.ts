@@ -1,5 +1,6 @@
 import { newId } from "holdfast";
-import type { Segment, Trashed } from "holdfast/store";
+import type { Segment } from "holdfast/internal";
+import type { Trashed } from "holdfast/store";
 import { differs, jsonb, newestStamp } from "./catalogue.ts";
 import type { Database } from "./database.ts";
 import { type Lease, type Leases, newHolder } from "./leases.ts";

@@ -1,5 +1,6 @@
 import { appendFileSync, writeSync } from "node:fs";
-import { openFolderStore, openJournalStore } from "holdfast/store";
+import { openFolderStore } from "holdfast/internal";
+import { openJournalStore } from "holdfast/store";
 import { deadlyDisk } from "../../../holdfast/test/deadly-disk.ts";
 import { HoldfastSessionStore, type SessionEntry, type SessionKey } from "../../src/claude-agent/index.ts";
 import { ClaudeCode, type Mirror, type ScriptedCall } from "../claude-agent/claude-code.ts";

@@ -1,5 +1,5 @@
 import { dialects, openStore, type Reading } from "holdfast";
-import { openFolderStore } from "holdfast/store";
+import { openFolderStore } from "holdfast/internal";
 import { describe, expect, test } from "vitest";
 import { place } from "../../../holdfast/test/place.ts";
 import { HoldfastSessionStore, type SessionEntry, type SessionKey } from "../../src/claude-agent/index.ts";

@@ -7,7 +7,7 @@ import type { Chat, Host, Item } from "@holdfast/cli/host";
 import { validateAiSdk } from "@holdfast/testkit";
 import { generateText, type LanguageModel, type ModelMessage } from "ai";
 import { isHoldfastError, openStore } from "holdfast";
-import { assertId, FORMAT_MAJOR } from "holdfast/store";
+import { assertId } from "holdfast/store";
 
 const model: Extract<LanguageModel, { specificationVersion: "v4" }> = {
   specificationVersion: "v4",
@@ -47,5 +47,5 @@ export async function firstWords(host: Host, id: string): Promise<string> {
 }
 
 console.log(
-  JSON.stringify({ kind, roles: reading.messages.map(({ role }) => role), violations, missing, FORMAT_MAJOR }),
+  JSON.stringify({ kind, roles: reading.messages.map(({ role }) => role), violations, missing }),
 );

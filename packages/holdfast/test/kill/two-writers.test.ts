@@ -3,7 +3,7 @@ import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { Lines, temporaryPlace } from "@holdfast/testkit/kill";
 import { newId } from "holdfast";
-import { openFolderStore } from "holdfast/store";
+import { openFolderStore } from "holdfast/internal";
 import { expect, test } from "vitest";
 import type { Acknowledged, Contender } from "./contender.ts";
 

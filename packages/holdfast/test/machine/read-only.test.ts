@@ -3,7 +3,8 @@ import { cpSync, linkSync, mkdirSync, rmSync, statSync, writeFileSync } from "no
 import { join } from "node:path";
 import { Machine, mib, whyNoMounts } from "@holdfast/testkit/machine";
 import { type JournalRecord, newId, openStore } from "holdfast";
-import { openJournalStore, openSqliteStore } from "holdfast/store";
+import { openSqliteStore } from "holdfast/internal";
+import { openJournalStore } from "holdfast/store";
 import { describe, expect, type TestContext, test } from "vitest";
 import { run } from "../../../testkit/src/machine/probe.ts";
 import { modesOf, place, treeOf } from "../place.ts";

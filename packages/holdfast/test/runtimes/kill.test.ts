@@ -12,7 +12,7 @@ import {
   type WorkerJob,
 } from "@holdfast/testkit/kill";
 import { newId } from "holdfast";
-import { openSqliteStore } from "holdfast/store";
+import { openSqliteStore } from "holdfast/internal";
 import { describe, expect, test } from "vitest";
 import type { Runtime } from "../../../../scripts/runtimes.ts";
 import { place } from "../place.ts";

@@ -2,7 +2,7 @@ import { existsSync, mkdirSync, readdirSync, renameSync, rmSync, utimesSync, wri
 import { join } from "node:path";
 import { HoldfastError, newId } from "holdfast";
 import { type Disk, nodeDisk } from "holdfast/disk";
-import { openFolderStore, openSqliteStore } from "holdfast/store";
+import { openFolderStore, openSqliteStore } from "holdfast/internal";
 import { expect, test } from "vitest";
 import { Leases } from "../../src/stores/lease.ts";
 import { place } from "../place.ts";

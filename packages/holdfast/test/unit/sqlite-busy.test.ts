@@ -6,7 +6,7 @@ import { createInterface } from "node:readline";
 import type { Readable } from "node:stream";
 import { type JournalRecord, newId } from "holdfast";
 import { nodeDisk } from "holdfast/disk";
-import { openSqliteStore } from "holdfast/store";
+import { openSqliteStore } from "holdfast/internal";
 import { expect, test, vi } from "vitest";
 import { place } from "../place.ts";
 import { seedOf } from "../seed.ts";

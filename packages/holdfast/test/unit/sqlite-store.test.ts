@@ -3,7 +3,7 @@ import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { newId } from "holdfast";
 import { type Disk, type DiskFile, nodeDisk } from "holdfast/disk";
-import { openSqliteStore } from "holdfast/store";
+import { openSqliteStore } from "holdfast/internal";
 import { afterEach, describe, expect, onTestFinished, test, vi } from "vitest";
 import { fileWith } from "../file-with.ts";
 import { place } from "../place.ts";

@@ -1,7 +1,7 @@
 import { writeSync } from "node:fs";
 import { DatabaseSync } from "node:sqlite";
 import { nodeDisk } from "holdfast/disk";
-import { openSqliteStore } from "holdfast/store";
+import { openSqliteStore } from "holdfast/internal";
 import { HandledDisk } from "./handled-disk.ts";
 
 /**
