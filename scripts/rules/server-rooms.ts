@@ -36,6 +36,7 @@ export const SERVER_ROOMS: PackageRooms = {
     "http/": ["access/", "contract/", "handlers/", "hosting/", "proof/", "reading/", "recorder/", "schemas/"],
     // The other side of the connection.
     "client/": ["contract/", "proof/", "schemas/"],
-    "index.ts": ["access/", "client/", "contract/", "hosting/", "http/", "openapi/", "schemas/"],
+    "index.ts": ["access/", "http/", "openapi/", "schemas/"],
+    "internal.ts": ["access/", "client/", "contract/", "http/"],
   },
 };

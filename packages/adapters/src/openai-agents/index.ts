@@ -2,8 +2,6 @@ export { openaiAgents } from "./dialect.ts";
 export { durable } from "./durable.ts";
 export { historySession } from "./history-session.ts";
 export type {
-  AnyAgent,
-  AnyState,
   Durable,
   DurableOptions,
   ResumeRunOptions,

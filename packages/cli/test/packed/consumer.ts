@@ -46,6 +46,4 @@ export async function firstWords(host: Host, id: string): Promise<string> {
   return first?.kind === "prompt" ? first.text : "";
 }
 
-console.log(
-  JSON.stringify({ kind, roles: reading.messages.map(({ role }) => role), violations, missing }),
-);
+console.log(JSON.stringify({ kind, roles: reading.messages.map(({ role }) => role), violations, missing }));

@@ -2,7 +2,7 @@ import { closeSync, openSync, readdirSync, readSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { isMainThread, Worker, workerData } from "node:worker_threads";
-import { tellLine } from "@holdfast/testkit/kill";
+import { tellLine } from "@holdfast/testkit/internal/kill";
 import { isHoldfastError } from "holdfast";
 import { type Disk, nodeDisk } from "holdfast/disk";
 import { openFolderStore } from "holdfast/internal";

@@ -1,7 +1,7 @@
 import { execFileSync, spawnSync } from "node:child_process";
 import { cpSync, linkSync, mkdirSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { Machine, mib, whyNoMounts } from "@holdfast/testkit/machine";
+import { Machine, mib, whyNoMounts } from "@holdfast/testkit/internal/machine";
 import { type JournalRecord, newId, openStore } from "holdfast";
 import { openSqliteStore } from "holdfast/internal";
 import { openJournalStore } from "holdfast/store";

@@ -1,5 +1,5 @@
 import { readdirSync } from "node:fs";
-import { Machine, mib, whyNoMounts } from "@holdfast/testkit/machine";
+import { Machine, mib, whyNoMounts } from "@holdfast/testkit/internal/machine";
 import { newId } from "holdfast";
 import { openFolderStore } from "holdfast/internal";
 import { expect, test } from "vitest";

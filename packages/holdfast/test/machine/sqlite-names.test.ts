@@ -2,7 +2,7 @@ import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { mkdirSync, readdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { Machine, mib, whyNoMounts } from "@holdfast/testkit/machine";
+import { Machine, mib, whyNoMounts } from "@holdfast/testkit/internal/machine";
 import { type JournalRecord, newId } from "holdfast";
 import { openSqliteStore } from "holdfast/internal";
 import { expect, type TestContext, test } from "vitest";

@@ -10,7 +10,7 @@ import {
   temporaryPlace,
   Victim,
   type WorkerJob,
-} from "@holdfast/testkit/kill";
+} from "@holdfast/testkit/internal/kill";
 import { newId } from "holdfast";
 import { openSqliteStore } from "holdfast/internal";
 import { describe, expect, test } from "vitest";

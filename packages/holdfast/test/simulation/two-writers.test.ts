@@ -1,4 +1,4 @@
-import { Crashed, crashAt, SimulatedDisk } from "@holdfast/testkit/simulation";
+import { Crashed, crashAt, SimulatedDisk } from "@holdfast/testkit/internal/simulation";
 import { isHoldfastError } from "holdfast";
 import type { Disk } from "holdfast/disk";
 import { openFolderStore } from "holdfast/internal";

@@ -1,0 +1,17 @@
+/**
+ * Only for the packages of this repository, and their tests: it changes without notice, and docs/API.md leaves it out.
+ */
+
+export { serverCodes } from "./access/request-error.ts";
+export { readEvents } from "./client/event-source.ts";
+export type {
+  EditorFiles,
+  EditorTerminal,
+  EditorTerminals,
+  OfferedServer,
+  TerminalCommand,
+} from "./contract/editor.ts";
+export type { ApprovalChoice, FailureShown, LiveAnswer, ShownPart, Target } from "./contract/host.ts";
+export type { CallState, ShownFile } from "./contract/item.ts";
+export { Connections } from "./http/connections.ts";
+export { LIMITS } from "./http/start-server.ts";
