@@ -37,6 +37,6 @@ export const SERVER_ROOMS: PackageRooms = {
     // The other side of the connection.
     "client/": ["contract/", "proof/", "schemas/"],
     "index.ts": ["access/", "http/", "openapi/", "schemas/"],
-    "internal.ts": ["access/", "client/", "contract/", "http/"],
+    "internal.ts": ["access/", "client/", "http/"],
   },
 };

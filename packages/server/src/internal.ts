@@ -4,14 +4,5 @@
 
 export { serverCodes } from "./access/request-error.ts";
 export { readEvents } from "./client/event-source.ts";
-export type {
-  EditorFiles,
-  EditorTerminal,
-  EditorTerminals,
-  OfferedServer,
-  TerminalCommand,
-} from "./contract/editor.ts";
-export type { ApprovalChoice, FailureShown, LiveAnswer, ShownPart, Target } from "./contract/host.ts";
-export type { CallState, ShownFile } from "./contract/item.ts";
 export { Connections } from "./http/connections.ts";
 export { LIMITS } from "./http/start-server.ts";

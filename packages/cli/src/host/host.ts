@@ -1,2 +1,1 @@
-export type * from "@holdfast/server/contract";
-export type { ApprovalChoice, FailureShown, LiveAnswer, ShownPart } from "@holdfast/server/internal";
+export type * from "@holdfast/server/internal/contract";

@@ -1,2 +1,9 @@
-export type { AnswerItem, CallItem, Item, NoteItem, PromptItem } from "@holdfast/server/contract";
-export type { CallState, ShownFile } from "@holdfast/server/internal";
+export type {
+  AnswerItem,
+  CallItem,
+  CallState,
+  Item,
+  NoteItem,
+  PromptItem,
+  ShownFile,
+} from "@holdfast/server/internal/contract";
