@@ -105,7 +105,7 @@ function describe(error: unknown): Failure {
 export function exitCodeOf(code: string): number {
   if (code === "SESSION_NOT_FOUND" || code === "ID_INVALID") return EXIT.notFound;
   if (/^SERVER_(?:UNREACHABLE|UNKNOWN|UNPROVEN)$/.test(code)) return EXIT.notFound;
-  if (code === "SESSION_BUSY") return EXIT.busy;
+  if (code === "SESSION_BUSY" || code === "STORE_BUSY") return EXIT.busy;
   if (STORE_CODES.has(code)) return EXIT.store;
   if (USAGE_CODES.has(code)) return EXIT.usage;
   return EXIT.failed;
@@ -132,6 +132,10 @@ function hintsFor({ code, facts }: LibraryError): string[] {
     case "SESSION_BUSY":
       return [
         `Watch it with "holdfast tail -f ${id}", continue in a copy with "holdfast fork ${id}", or end that process to free the session at once. "holdfast resume" lists the other sessions.`,
+      ];
+    case "STORE_BUSY":
+      return [
+        'End that program first. If it is "holdfast serve", watch its sessions with "holdfast attach". A folder store can be looked into while an agent runs: holdfast copy <from> <to> --all',
       ];
     case "SESSION_NOT_FOUND":
     case "ID_INVALID":

@@ -2,7 +2,7 @@ import { AIMessage, type BaseMessage, ToolMessage, type UsageMetadata } from "@l
 import type { RunnableConfig } from "@langchain/core/runnables";
 import { errorKind, newId, type Session, type Turn, type Usage } from "holdfast";
 import { behindOpenAnswer, openAnswer, restoreAnswers } from "./resume.ts";
-import { type AgentState, type Asked, RunEvents } from "./run-events.ts";
+import { type AgentState, RunEvents, type StreamedRequest } from "./run-events.ts";
 
 /** What is used of a request to the model. */
 interface ModelRequest {
@@ -75,7 +75,7 @@ export class Recorder {
     const known = isLacking ? openAnswer(this.#session, turn.open) : null;
     if (known) return known as A;
     const messages = restoreAnswers(request.messages, this.#session);
-    const asked: Asked = { draft: turn.request().draft, hasTokens: false };
+    const asked: StreamedRequest = { draft: turn.request().draft, hasTokens: false };
     const answer = await this.#events.during(asked, () => handler({ ...request, messages }));
     const { messages: answers = [answer as AIMessage] } = answer as Partial<StructuredAnswer>;
     answers.forEach(nameAnswer);

@@ -8,7 +8,7 @@ import type { BaseMessage } from "@langchain/core/messages";
 import { type Draft, isHoldfastError } from "holdfast";
 
 /** A request to the model, whose answer is being streamed. */
-export interface Asked {
+export interface StreamedRequest {
   draft: Draft<BaseMessage>;
   /** A retry inside the request begins the answer again. */
   hasTokens: boolean;
@@ -35,8 +35,8 @@ export class RunEvents extends BaseCallbackHandler {
   override readonly name = "holdfast";
   /** Asks models to stream even if nobody else listens. */
   readonly lc_prefer_streaming = true;
-  readonly #asked = new AsyncLocalStorage<Asked>();
-  readonly #runs = new Map<string, Asked>();
+  readonly #asked = new AsyncLocalStorage<StreamedRequest>();
+  readonly #runs = new Map<string, StreamedRequest>();
   #root: string | null = null;
   #interrupts: Interrupts = [];
   #state: AgentState | null = null;
@@ -79,7 +79,7 @@ export class RunEvents extends BaseCallbackHandler {
     if (runId === this.#root) this.#root = null;
   }
 
-  during<T>(asked: Asked, ask: () => T): T {
+  during<T>(asked: StreamedRequest, ask: () => T): T {
     return this.#asked.run(asked, ask);
   }
 

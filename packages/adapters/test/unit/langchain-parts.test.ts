@@ -7,7 +7,7 @@ import { place } from "../../../holdfast/test/place.ts";
 import { durable, langchain } from "../../src/langchain/index.ts";
 import { Recorder } from "../../src/langchain/recorder.ts";
 import { behindOpenAnswer, openAnswer, restoreAnswers, runMessages } from "../../src/langchain/resume.ts";
-import { type Asked, RunEvents } from "../../src/langchain/run-events.ts";
+import { RunEvents, type StreamedRequest } from "../../src/langchain/run-events.ts";
 import { recordsOf } from "../agents.ts";
 import { LazyDisk } from "../lazy-disk.ts";
 
@@ -476,7 +476,7 @@ describe("what LangChain reports of a run", () => {
     readonly restarts: number;
     readonly pieces: object[];
   }
-  const asking = (fails?: string): Asked & { said: Said } => {
+  const asking = (fails?: string): StreamedRequest & { said: Said } => {
     const said = { restarts: 0, pieces: [] as object[] };
     const draft = {
       push: (piece: object) => {
@@ -494,7 +494,7 @@ describe("what LangChain reports of a run", () => {
     events.handleLLMNewToken(words, { prompt: 0, completion: 0 }, run, undefined, undefined, {
       ...(message ? { chunk: { text: words, message } as never } : {}),
     });
-  const start = (events: RunEvents, asked: Asked, run: string): void =>
+  const start = (events: RunEvents, asked: StreamedRequest, run: string): void =>
     events.during(asked, () => events.handleChatModelStart({}, [], run));
 
   test("tokens belong to the request that they answer, and to no other", () => {

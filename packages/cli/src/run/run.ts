@@ -74,7 +74,7 @@ function warningsOf({ store, warnings }: LocalHost): readonly string[] {
   return [...warnings, "The store is in memory: this session is lost when the command ends."];
 }
 
-interface Surroundings {
+interface RunEnvironment {
   readonly isAtTerminal: boolean;
   readonly warnings: readonly string[];
 }
@@ -83,7 +83,7 @@ async function inChat(
   chat: Chat,
   prompt: string | null,
   options: RunOptions,
-  { isAtTerminal, warnings }: Surroundings,
+  { isAtTerminal, warnings }: RunEnvironment,
 ): Promise<number> {
   const printer = await printerFor(options);
   const ends: (ChatEvent & { type: "turn.ended" })[] = [];

@@ -6,7 +6,7 @@ import type { KeptShare, ShareFile } from "@holdfast/server";
 import { CommandError, EXIT } from "../exit.ts";
 import { findOwnFolder, makeOwnFolder } from "../own-folder.ts";
 import { locked, replaceFile } from "../shared-file.ts";
-import { here, type Surroundings, stateFolder, storeIdentity } from "../trust/state-folder.ts";
+import { here, stateFolder, storeIdentity, type UserEnvironment } from "../trust/state-folder.ts";
 import { readOwnFile } from "../trust/trust.ts";
 
 /** What the servers of this user keep: a token, the read-only tokens, and where each of them listens. */
@@ -25,12 +25,12 @@ export interface RunningServer {
 }
 
 /** The token of this user's servers, made at first start. Throws CommandError PATH_UNSAFE. */
-export function serverToken(around: Surroundings = here): string {
+export function serverToken(around: UserEnvironment = here): string {
   return tokenIn(tokenPath("token", around));
 }
 
 /** Where a token of this user's servers is kept. `mcp-token` is that of `holdfast mcp serve`, which only reads. */
-export function tokenPath(name: "token" | "mcp-token", around: Surroundings = here): string {
+export function tokenPath(name: "token" | "mcp-token", around: UserEnvironment = here): string {
   return join(folder(around), name);
 }
 
@@ -40,7 +40,7 @@ export function tokenIn(path: string): string {
 }
 
 /** The same; null if no server has been started yet. */
-export function knownToken(around: Surroundings = here): string | null {
+export function knownToken(around: UserEnvironment = here): string | null {
   const root = stateFolder(around);
   const found = root === null ? null : findOwnFolder(root, NAMES);
   return typeof found === "string" ? readToken(join(found, "token")) : null;
@@ -73,7 +73,7 @@ function makeToken(path: string): string {
 }
 
 /** The read-only tokens for the sessions of a store; null if it does not outlive the process. */
-export function shareFile(storeUrl: string, around: Surroundings = here): ShareFile | null {
+export function shareFile(storeUrl: string, around: UserEnvironment = here): ShareFile | null {
   const identity = storeIdentity(storeUrl);
   if (identity === null) return null;
   const path = join(folder(around), `shares-${identity}.json`);
@@ -113,7 +113,7 @@ function isShare(one: unknown): one is KeptShare {
 }
 
 /** Tells other processes of this user where this one listens. Returns a function that takes it back. */
-export function announce(url: string, storeUrl: string, around: Surroundings = here): () => void {
+export function announce(url: string, storeUrl: string, around: UserEnvironment = here): () => void {
   const path = join(makeOwnFolder(rootOf(around), [...NAMES, "running"]), `${process.pid}.json`);
   const server: RunningServer = { pid: process.pid, url, store: storeIdentity(storeUrl) };
   replaceFile(path, `${JSON.stringify(server)}\n`, () => {});
@@ -124,7 +124,7 @@ export function announce(url: string, storeUrl: string, around: Surroundings = h
  * A file that leads a browser to the web page. Everyone on this machine can read the command line of the program that
  * opens a browser, so the token is not there, but in a file that only this user can read.
  */
-export function makePageLink(url: string, token: string, around: Surroundings = here): string {
+export function makePageLink(url: string, token: string, around: UserEnvironment = here): string {
   const path = join(folder(around), `open-${new URL(url).port}.html`);
   const address = `${url}/#token=${token}`;
   const lines = [
@@ -136,7 +136,7 @@ export function makePageLink(url: string, token: string, around: Surroundings = 
 }
 
 /** The servers of this user on this machine that are alive. */
-export function runningServers(around: Surroundings = here): RunningServer[] {
+export function runningServers(around: UserEnvironment = here): RunningServer[] {
   const root = stateFolder(around);
   const found = root === null ? null : findOwnFolder(root, [...NAMES, "running"]);
   if (typeof found !== "string") return [];
@@ -150,7 +150,7 @@ export function runningServers(around: Surroundings = here): RunningServer[] {
 }
 
 /** The server that has a session open, by the process that holds it; null if that is not one of this user's. */
-export function serverOf(holder: unknown, around: Surroundings = here): RunningServer | null {
+export function serverOf(holder: unknown, around: UserEnvironment = here): RunningServer | null {
   const { pid, host } = (holder ?? {}) as { readonly pid?: unknown; readonly host?: unknown };
   if (host !== hostname()) return null;
   return runningServers(around).find((server) => server.pid === pid) ?? null;
@@ -179,11 +179,11 @@ function isAlive(pid: number): boolean {
   }
 }
 
-function folder(around: Surroundings): string {
+function folder(around: UserEnvironment): string {
   return makeOwnFolder(rootOf(around), NAMES);
 }
 
-function rootOf(around: Surroundings): string {
+function rootOf(around: UserEnvironment): string {
   const root = stateFolder(around);
   if (root !== null) return root;
   const message =

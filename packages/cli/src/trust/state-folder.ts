@@ -5,16 +5,16 @@ import { posix, win32 } from "node:path";
 import { homeFolder } from "../home.ts";
 import { onDisk } from "../store/address.ts";
 
-export interface Surroundings {
+export interface UserEnvironment {
   readonly env: Readonly<Record<string, string | undefined>>;
   readonly platform: string;
   readonly home: () => string;
 }
 
-export const here: Surroundings = { env: process.env, platform: process.platform, home: homedir };
+export const here: UserEnvironment = { env: process.env, platform: process.platform, home: homedir };
 
 /** The platform's folder for program state; null if the user has no home. */
-export function stateFolder({ env, platform, home }: Surroundings = here): string | null {
+export function stateFolder({ env, platform, home }: UserEnvironment = here): string | null {
   const path = platform === "win32" ? win32 : posix;
   const given = env[platform === "win32" ? "LOCALAPPDATA" : "XDG_STATE_HOME"] ?? "";
   if (path.isAbsolute(given)) return given;

@@ -3,7 +3,7 @@ import { closeSync, constants, fstatSync, openSync, readSync, renameSync, rmSync
 import { join } from "node:path";
 import type { OpenCall, ToolProcess } from "holdfast";
 import { findOwnFolder, makeOwnFolder, whyNotPrivate } from "../own-folder.ts";
-import { here, type Surroundings, stateFolder, storeIdentity } from "./state-folder.ts";
+import { here, stateFolder, storeIdentity, type UserEnvironment } from "./state-folder.ts";
 
 /**
  * What this user has said about sessions, and what this user's agent has done in them. Kept outside the journal,
@@ -18,7 +18,7 @@ export class Trust {
   readonly #store: string | null;
   readonly #sessions = new Map<string, SessionTrust>();
 
-  constructor(storeUrl: string, around: Surroundings = here) {
+  constructor(storeUrl: string, around: UserEnvironment = here) {
     this.#store = storeIdentity(storeUrl);
     this.#root = this.#store === null ? null : stateFolder(around);
     this.#names = ["holdfast", "trust", this.#store ?? ""];
@@ -49,7 +49,7 @@ export class Trust {
     return null;
   }
 
-  #read(session: string): Kept {
+  #read(session: string): StoredTrust {
     const folder = ID.test(session) ? this.#folder() : null;
     if (folder === null) return NOTHING;
     const path = join(folder, `${session}.json`);
@@ -62,7 +62,7 @@ export class Trust {
   }
 
   /** Null if saved, else why not. Not synced: after a power cut the user is asked again. */
-  #write(session: string, kept: Kept): string | null {
+  #write(session: string, kept: StoredTrust): string | null {
     if (this.#store === null || !ID.test(session)) return null;
     if (this.#root === null) return "you have no home folder";
     try {
@@ -94,7 +94,7 @@ const FILE_BYTES_MAX = 4 * 1024 * 1024;
 /** The maximum length of each list; for older entries the user is asked again. */
 const LIST_MAX = 1000;
 
-interface Kept {
+interface StoredTrust {
   /** Where this user works in the session; null if nowhere yet. */
   readonly folder: string | null;
   readonly allow: readonly string[];
@@ -106,15 +106,15 @@ interface Kept {
   readonly finishes: boolean;
 }
 
-const NOTHING: Kept = { folder: null, allow: [], approved: [], processes: [], finishes: false };
+const NOTHING: StoredTrust = { folder: null, allow: [], approved: [], processes: [], finishes: false };
 
 /** What this user has said about one session. */
 export class SessionTrust {
-  readonly #write: (kept: Kept) => string | null;
-  #kept: Kept;
+  readonly #write: (kept: StoredTrust) => string | null;
+  #kept: StoredTrust;
   #unkept: string | null = null;
 
-  constructor(kept: Kept, write: (kept: Kept) => string | null) {
+  constructor(kept: StoredTrust, write: (kept: StoredTrust) => string | null) {
     this.#kept = kept;
     this.#write = write;
   }
@@ -169,7 +169,7 @@ export class SessionTrust {
     return this.#kept.processes.includes(nameOf(process));
   }
 
-  #change(change: Partial<Kept>): void {
+  #change(change: Partial<StoredTrust>): void {
     this.#kept = { ...this.#kept, ...change };
     this.#unkept = this.#write(this.#kept);
   }
@@ -199,7 +199,7 @@ export function canonical(value: unknown): string {
 }
 
 /** Null if it is not what `Trust` writes. */
-function keptIn(text: string, session: string): Kept | null {
+function keptIn(text: string, session: string): StoredTrust | null {
   let parsed: unknown;
   try {
     parsed = JSON.parse(text);

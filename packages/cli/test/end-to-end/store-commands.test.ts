@@ -418,7 +418,21 @@ describe("copy", () => {
     linkSync(db, same);
     const moved = await home.run(["copy", `sqlite:${db}`, `sqlite:${same}`, "--all", "--move"]);
     expect(moved).toMatchObject({ code: 2, stdout: "", stderr: expect.stringContaining("the same store") });
-    expect(existsSync(`${same}-leases`)).toBe(false);
+    expect(existsSync(`${same}-lock`)).toBe(false);
+  });
+
+  test("an SQLite store that a program has open: refused, with who that is and what to do", async () => {
+    using home = temporaryHome();
+    const url = `sqlite:${join(home.path, "busy.db")}`;
+    {
+      await using store = await openStore(url, { app: "an agent" });
+      expect((await store.list()).sessions).toEqual([]);
+      const listed = await home.run(["ls", "--store", url]);
+      expect(listed).toMatchObject({ code: 4, stdout: "" });
+      for (const words of ["[STORE_BUSY]", `an agent (process ${process.pid} on`, "End that program first"])
+        expect(listed.stderr.replace(/\s+/g, " ")).toContain(words);
+    }
+    expect(await home.run(["ls", "--store", url])).toMatchObject({ code: 0 });
   });
 
   test("a session takes those of its sub-agents along", async () => {

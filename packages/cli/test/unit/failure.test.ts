@@ -13,6 +13,7 @@ test("each code of the library has an exit code of the table", () => {
   for (const code of errorCodes) expect(exitCodes.map(([exit]) => exit)).toContain(exitCodeOf(code));
   expect(exitCodeOf("SESSION_NOT_FOUND")).toBe(EXIT.notFound);
   expect(exitCodeOf("SESSION_BUSY")).toBe(EXIT.busy);
+  expect(exitCodeOf("STORE_BUSY")).toBe(EXIT.busy);
   for (const code of ["STORE_FULL", "STORE_FORBIDDEN", "FORMAT_NEWER", "STORE_IO"])
     expect(exitCodeOf(code)).toBe(EXIT.store);
 });

@@ -45,9 +45,13 @@ afterEach(() => rmSync(folder, { recursive: true, force: true }));
 function taken(url: string, id: string): string {
   const program = `
     const { openStore } = await import(${JSON.stringify(import.meta.resolve("holdfast"))});
-    const store = await openStore(${JSON.stringify(url)}, { recordsToolStarts: true });
-    await store.resume(${JSON.stringify(id)}).then((s) => s.close().then(() => console.log("taken")), (error) => console.log(error.code));
-    await store.close();`;
+    try {
+      await using store = await openStore(${JSON.stringify(url)}, { recordsToolStarts: true });
+      await using session = await store.resume(${JSON.stringify(id)});
+      console.log("taken");
+    } catch (error) {
+      console.log(error.code);
+    }`;
   const args = ["--conditions=holdfast-source", "--input-type=module", "-e", program];
   const { stdout, stderr } = spawnSync(process.execPath, args, { encoding: "utf8" });
   return stdout.trim() || stderr;
@@ -112,10 +116,12 @@ const stores = [
 ] as const;
 
 describe.each(stores)("the store is %s in the working folder", (kind, urlOf) => {
+  const busy = kind === "a folder" ? "SESSION_BUSY" : "STORE_BUSY";
+
   test("list, search and read pass it over, and the lease stays", async () => {
     const url = urlOf("store");
     await using agent = await agentIn(url);
-    expect(taken(url, agent.id)).toBe("SESSION_BUSY");
+    expect(taken(url, agent.id)).toBe(busy);
     const listed = (await agent.call("list", {})).split("\n").filter((name) => !name.startsWith("store.outputs/"));
     expect(listed).toEqual(["a.txt", expect.stringContaining("skipped: they look")]);
     expect(await agent.call("search", { pattern: "." })).toMatch(/^a\.txt:1: needle(\n\[.*\])?$/);
@@ -130,7 +136,7 @@ describe.each(stores)("the store is %s in the working folder", (kind, urlOf) => 
       ["edit", { old: "a", new: "b" }],
     ] as const)
       expect(await agent.call(tool, { ...input, path: files[0] }), tool).toMatch(/failed: .*the agent's own store/);
-    expect(taken(url, agent.id)).toBe("SESSION_BUSY");
+    expect(taken(url, agent.id)).toBe(busy);
   });
 
   test("nor does another spelling lead there: a link, a way around, a hard link, an address through a link", async (context) => {
@@ -141,12 +147,12 @@ describe.each(stores)("the store is %s in the working folder", (kind, urlOf) => 
     await using agent = await agentIn(url);
     const real = join(folder, "real", "store");
     symlinkSync(join(folder, "real"), join(work, "link"));
-    const lease = kind === "a folder" ? join(real, "leases", agent.id) : join(`${real}-leases`, agent.id);
+    const lease = kind === "a folder" ? join(real, "leases", agent.id) : `${real}-lock`;
     const around = relative(work, lease);
     expect(existsSync(lease)).toBe(true);
     linkSync(lease, join(work, "hard.txt"));
     if (kind === "a file") linkSync(real, join(work, "database.txt"));
-    const lastPart = kind === "a folder" ? join("store", "leases", agent.id) : join("store-leases", agent.id);
+    const lastPart = kind === "a folder" ? join("store", "leases", agent.id) : "store-lock";
     for (const path of [
       lease,
       around,
@@ -159,11 +165,11 @@ describe.each(stores)("the store is %s in the working folder", (kind, urlOf) => 
         expect(await agent.call(tool, { path, pattern: "." }), `${tool} ${path}`).toMatch(/failed|Nothing found/);
     }
     // A database that has two names is not opened by anybody.
-    if (kind === "a folder") expect(taken(url, agent.id)).toBe("SESSION_BUSY");
+    if (kind === "a folder") expect(taken(url, agent.id)).toBe(busy);
     expect(await agent.call("search", { pattern: "." })).toMatch(/^a\.txt:1: needle(\n\[.*\])?$/);
     expect(await agent.call("search", { pattern: ".", path: folder })).toMatch(/^a\.txt:1: needle(\n\[.*\])?$/);
     rmSync(join(work, "database.txt"), { force: true });
-    expect(taken(url, agent.id)).toBe("SESSION_BUSY");
+    expect(taken(url, agent.id)).toBe(busy);
   });
 });
 

@@ -4,7 +4,7 @@ import { HoldfastError } from "../errors.ts";
 import { snapshot } from "../journal/lines/plain.ts";
 import { found } from "./admit.ts";
 
-interface Given {
+interface AttributesInput {
   readonly title?: string;
   readonly cwd?: string;
   readonly app?: string;
@@ -26,7 +26,7 @@ export interface Cleaning {
  * could show or find, even if it compiled, so that everything accepted is kept. Throws ATTRIBUTE_INVALID { member },
  * RECORD_NOT_JSON.
  */
-export function admitAttributes(given: Given, clean: Cleaning): Omit<SessionAttributes, "kind"> {
+export function admitAttributes(given: AttributesInput, clean: Cleaning): Omit<SessionAttributes, "kind"> {
   const { title, cwd, app, labels, parent } = given;
   return {
     ...(app === undefined ? {} : { app: textOf("app", app) }),

@@ -36,7 +36,7 @@ export interface Items {
   readonly known: Appended | null;
 }
 
-type Given<M> = M | readonly M[] | Queued<M>;
+type AppendInput<M> = M | readonly M[] | Queued<M>;
 
 /** The application's messages, in the form that the journal stores. */
 export interface AdmittedMessages {
@@ -50,7 +50,7 @@ export interface AdmittedMessages {
 }
 
 /** Throws MESSAGE_UNFIT, MESSAGE_NOT_JSON. Later changes by the caller have no effect (R19). */
-export function admitMessages<M>(admission: Admission<M>, given: Given<M>): AdmittedMessages {
+export function admitMessages<M>(admission: Admission<M>, given: AppendInput<M>): AdmittedMessages {
   if (isOne<M>(given)) return oneAdmitted(admission.message(given), null);
   const { messages, queued, isAlone } = readable("message", undefined, () => toList<M>(given));
   if (isAlone) return oneAdmitted(admission.message(messages[0]!), queued);
@@ -69,7 +69,7 @@ export function toAdmitted(stored: readonly StoredMessage[]): AdmittedMessages {
 }
 
 /** Neither a list nor from the queue: nearly all of them. False also for a value that cannot be read. */
-function isOne<M>(given: Given<M>): given is M {
+function isOne<M>(given: AppendInput<M>): given is M {
   try {
     return !Array.isArray(given) && !isQueued<M>(given);
   } catch {
@@ -77,7 +77,7 @@ function isOne<M>(given: Given<M>): given is M {
   }
 }
 
-function toList<M>(given: Given<M>): { messages: readonly M[]; queued: string | null; isAlone: boolean } {
+function toList<M>(given: AppendInput<M>): { messages: readonly M[]; queued: string | null; isAlone: boolean } {
   if (Array.isArray(given)) return { messages: [...given], queued: null, isAlone: false };
   if (isQueued<M>(given)) return { messages: [given.prompt], queued: given.id, isAlone: true };
   return { messages: [given as M], queued: null, isAlone: true };

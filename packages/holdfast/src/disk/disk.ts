@@ -50,6 +50,8 @@ export interface Disk {
    * `signal` aborts.
    */
   hardLock(path: string, signal?: AbortSignal): Promise<DiskLock | null>;
+  /** The same inside the call. `none` if the system has no such lock. */
+  hardLockNow(path: string): DiskLock | "taken" | "none";
   /** Is the file hard-locked? False where the system has no such lock. */
   isHardLocked(path: string): boolean;
   /**

@@ -12,7 +12,7 @@ import type { DiskLock } from "./disk.ts";
  * - macOS and the BSDs: `O_EXLOCK` at open. Windows: libuv maps the same flag to a handle that nobody else can open.
  *
  * Where neither exists (a container without the program, a sandbox that forbids child processes), there is no hard
- * lock: leases then rely on the POSIX lock and the fence (stores/lease.ts).
+ * lock: leases then rely on the POSIX lock and the fence (stores/lease.ts), an SQLite store on SQLite's own lock.
  */
 
 const { O_RDWR, O_RDONLY, O_CREAT, O_NONBLOCK } = fs.constants;
@@ -22,6 +22,9 @@ const O_SHLOCK = 0x10;
 const O_EXLOCK = process.platform === "win32" ? 0x10000000 : 0x20;
 const OPENS_LOCKED = new Set(["darwin", "freebsd", "openbsd", "netbsd", "win32"]);
 const HELD_ELSEWHERE = new Set(["EAGAIN", "EWOULDBLOCK", "EBUSY"]);
+
+/** File systems without such locks. */
+const NO_LOCKS = new Set(["ENOTSUP", "EOPNOTSUPP"]);
 
 /** Exit status of `flock -n` when the lock is taken. */
 const BUSY = 1;
@@ -52,9 +55,32 @@ export async function hardLock(path: string, signal?: AbortSignal): Promise<Disk
   }
 }
 
+/**
+ * The same inside the call, which takes milliseconds. `none`: the system has no such lock, or this process may not
+ * start the program.
+ */
+export function hardLockNow(path: string): DiskLock | "taken" | "none" {
+  if (OPENS_LOCKED.has(process.platform)) return openLockedNow(path);
+  if (process.platform !== "linux") return "none";
+  const fd = openToLock(path);
+  let isHeld = false;
+  try {
+    const status = isMissing ? null : flockNow(fd, "-x");
+    isHeld = status === 0 && isNamed(path, fd);
+    if (isHeld) return { release: () => fs.closeSync(fd) };
+    return status === BUSY || status === 0 ? "taken" : "none";
+  } finally {
+    if (!isHeld) fs.closeSync(fd);
+  }
+}
+
+/** For reading: a descriptor for writing would prevent a read-only remount. */
+function openToLock(path: string): number {
+  return fs.openSync(path, O_RDONLY | O_CREAT | O_NOFOLLOW | O_NONBLOCK, 0o600);
+}
+
 async function lockByChild(path: string, signal?: AbortSignal): Promise<DiskLock | null> {
-  // Opened for reading: a descriptor for writing would prevent a read-only remount.
-  const fd = fs.openSync(path, O_RDONLY | O_CREAT | O_NOFOLLOW | O_NONBLOCK, 0o600);
+  const fd = openToLock(path);
   let isOpen = true;
   const release = (): void => {
     if (isOpen) fs.closeSync(fd);
@@ -90,6 +116,15 @@ function openLocked(path: string): DiskLock | null {
     return { release: () => fs.closeSync(fd) };
   } catch (error) {
     if (HELD_ELSEWHERE.has(errnoOf(error) ?? "")) return null;
+    throw error;
+  }
+}
+
+function openLockedNow(path: string): DiskLock | "taken" | "none" {
+  try {
+    return openLocked(path) ?? "taken";
+  } catch (error) {
+    if (NO_LOCKS.has(errnoOf(error) ?? "")) return "none";
     throw error;
   }
 }
@@ -148,12 +183,23 @@ function flock(fd: number, release: () => void, signal?: AbortSignal): Promise<n
 function isFlocked(path: string): boolean {
   const fd = fs.openSync(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK);
   try {
-    const stdio = ["ignore", "ignore", "ignore", fd] as const;
-    const { error, status } = childProcess().spawnSync("flock", ["-n", "-s", "3"], { stdio: [...stdio] });
-    if (error && errnoOf(error) === "ENOENT") isMissing = true;
-    return status === BUSY;
+    return flockNow(fd, "-s") === BUSY;
   } finally {
     fs.closeSync(fd);
+  }
+}
+
+/** The program's exit status; null if it could not run. */
+function flockNow(fd: number, kind: "-x" | "-s"): number | null {
+  try {
+    const stdio = ["ignore", "ignore", "ignore", fd] as const;
+    const { error, status } = childProcess().spawnSync("flock", ["-n", kind, "3"], { stdio: [...stdio] });
+    if (error && errnoOf(error) === "ENOENT") isMissing = true;
+    return status;
+  } catch (error) {
+    // Node's permission model.
+    if (errnoOf(error) === undefined) throw error;
+    return null;
   }
 }
 

@@ -7,7 +7,7 @@ import { openWithoutWaiting } from "./database-file.ts";
 import { descriptorFailure } from "./descriptors.ts";
 import type { Disk, DiskFile, DiskLock, DiskStat, FileKind, OpenMode } from "./disk.ts";
 import { assertStoreFile } from "./file-rules.ts";
-import { hardLock, isHardLocked } from "./hard-lock.ts";
+import { hardLock, hardLockNow, isHardLocked } from "./hard-lock.ts";
 import { FUSE, isNetworkMount, mountKind, NETWORK_KINDS } from "./network-kinds.ts";
 import { SyncPace } from "./sync-pace.ts";
 
@@ -101,6 +101,7 @@ export const nodeDisk: Disk = {
   lock,
   isLocked,
   hardLock,
+  hardLockNow,
   isHardLocked,
 
   watch(path, onChange) {

@@ -22,7 +22,10 @@ export interface Capabilities {
   readonly lease: "kernel" | "fenced" | "process";
   /** Supports `appendSync` and `flushSync`. Otherwise they throw NOT_SUPPORTED. */
   readonly sync: boolean;
-  /** Several processes can open the store at once. */
+  /**
+   * Several processes can open the store at once. Otherwise one process uses it at a time, as often as it likes, and
+   * others are refused with STORE_BUSY.
+   */
   readonly shared: boolean;
   /** Can pack old epochs. Otherwise `pack` throws NOT_SUPPORTED. */
   readonly pack: boolean;

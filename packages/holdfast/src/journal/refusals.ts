@@ -21,11 +21,21 @@ export function sessionExists(id: string): HoldfastError {
 }
 
 export function sessionBusy(id: string, holder: Holder, sameProcess: boolean): HoldfastError {
-  const who = sameProcess
-    ? "this process"
-    : `${holder.app} (process ${holder.pid} on ${holder.host}, since ${holder.since})`;
-  const message = `Session ${id} is being written by ${who}. Nothing was touched. You can still read it; to write, stop its writer first.`;
+  const message = `Session ${id} is being written by ${sameProcess ? "this process" : inWords(holder)}. Nothing was touched. You can still read it; to write, stop its writer first.`;
   return new HoldfastError("SESSION_BUSY", message, { session: id, holder: { ...holder }, sameProcess });
+}
+
+/** A store that one process uses at a time is open elsewhere. `holder` is null if it is another program's. */
+export function storeBusy(url: string, holder: Holder | null, sameProcess: boolean): HoldfastError {
+  const who = sameProcess ? "another thread of this process" : holder ? inWords(holder) : "another program";
+  const message =
+    `The store ${url} is in use by ${who}, and only one process can use it at a time. Nothing was touched. ` +
+    "Close it there first. To look at sessions while an agent runs, keep them in a folder store.";
+  return new HoldfastError("STORE_BUSY", message, { url, holder: holder && { ...holder }, sameProcess });
+}
+
+function inWords({ app, pid, host, since }: Holder): string {
+  return `${app} (process ${pid} on ${host}, since ${since})`;
 }
 
 export function journalClosed(id: string): HoldfastError {

@@ -137,7 +137,7 @@ export function credentialsCutOff(text: string, from: number): string {
 }
 
 /** The credential that starts here, if the text ends as it is. */
-function wholeAt(text: string, at: number): (Found & { readonly chars: number }) | null {
+function wholeAt(text: string, at: number): (Match & { readonly chars: number }) | null {
   const { expression, of } = shapesAt(tables().whole, text.charAt(at));
   expression.lastIndex = at;
   const match = expression.exec(text);
@@ -200,17 +200,17 @@ function startAtEnd(text: string, from: number): number {
   return text.length;
 }
 
-interface Found {
+interface Match {
   readonly shape: Shape;
   readonly keep: string;
   readonly secret: string;
 }
 
-function charsOf({ shape, secret }: Found, next: string): number {
+function charsOf({ shape, secret }: Match, next: string): number {
   return shape.judge ? shape.judge(secret, next) : secret.length;
 }
 
-function foundBy(match: RegExpExecArray, of: readonly Shape[]): Found | null {
+function foundBy(match: RegExpExecArray, of: readonly Shape[]): Match | null {
   for (const [index, shape] of of.entries()) {
     const keep = match[2 * index + 2];
     const secret = match[2 * index + 3];

@@ -12,8 +12,8 @@ import { synthesizeResult } from "../view/repairs.ts";
 import { attributesRecord, checkpointOf, spreadOut } from "./checkpoint.ts";
 import {
   changedStretch,
-  type Given,
   madeUp,
+  type ReplaceInput,
   type Retained,
   retain,
   retainedRecord,
@@ -68,7 +68,7 @@ export interface ReplaceOptions {
  */
 export function replacement<M>(
   conversation: Conversation<M>,
-  items: readonly Given<M>[],
+  items: readonly ReplaceInput<M>[],
   options: ReplaceOptions,
   newId: () => string,
 ): SessionRecord[] {

@@ -13,7 +13,7 @@ import { repairedEntry } from "../view/repairs.ts";
 import { stepsIn } from "../view/unsent.ts";
 
 /** A message or entry for a new epoch, copied when it was given (R19). */
-export interface Given<M> {
+export interface ReplaceInput<M> {
   /** Null for a bare message. */
   readonly entry: Entry<M> | null;
   /** Null: use the message recorded for the entry. */
@@ -21,7 +21,7 @@ export interface Given<M> {
 }
 
 /** An entry of the conversation, with its recorded message. */
-export function toGiven<M>(entry: Entry<M>): Given<M> {
+export function toGiven<M>(entry: Entry<M>): ReplaceInput<M> {
   return { entry, stored: null };
 }
 
@@ -30,7 +30,7 @@ export function admitReplacement<M>(
   conversation: Conversation<M>,
   items: readonly (M | Entry<M>)[],
   admission: Pick<Admission<M>, "message" | "metadata">,
-): Given<M>[] {
+): ReplaceInput<M>[] {
   if (!Array.isArray(items)) throw unfit(`expected a list of messages and entries, not ${found(items)}`);
   const list: readonly (M | Entry<M>)[] = readable("message", undefined, () => [...items]);
   return list.map((one, index) =>
@@ -78,7 +78,7 @@ export interface Retained<M> extends Item<M> {
  */
 export function retainGiven<M>(
   conversation: Conversation<M>,
-  given: readonly Given<M>[],
+  given: readonly ReplaceInput<M>[],
   newId: () => string,
 ): Retained<M>[] {
   const ids = new Set<string>();
@@ -123,7 +123,7 @@ function retainEntry<M>(conversation: Conversation<M>, given: Entry<M>, stored: 
 /** The steps of bare messages; an entry has its own. */
 function stepsOfNew<M>(
   { dialect }: Conversation<M>,
-  given: readonly Given<M>[],
+  given: readonly ReplaceInput<M>[],
   ids: readonly string[],
 ): readonly string[] {
   const steps: string[] = [];

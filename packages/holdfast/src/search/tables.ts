@@ -27,7 +27,6 @@ export const SCHEMA = `
   PRAGMA user_version = ${SCHEMA_VERSION}`;
 
 type Mark = TextMark;
-type Found = TextFound;
 
 /**
  * The tables of an index, in a file or in memory. Every call is one synchronous transaction, and throws SQLite's
@@ -100,7 +99,7 @@ export class Tables implements TextTables {
     return rows.map((row) => row["id"] as string);
   }
 
-  hits(id: string, query: TextQuery, before: number | null, limit: number): Found[] {
+  hits(id: string, query: TextQuery, before: number | null, limit: number): TextFound[] {
     const key = this.#key(id);
     if (key === null) return [];
     const rows = this.#all(
@@ -115,7 +114,7 @@ export class Tables implements TextTables {
       before ?? SEQ_MAX + 1,
       limit,
     );
-    return rows as unknown as Found[];
+    return rows as unknown as TextFound[];
   }
 
   #apply(key: number, change: Change): void {

@@ -20,7 +20,7 @@ import type { JournalRecord, Json } from "../journal/record.ts";
 import type { Redactor } from "../redact/redactor.ts";
 import { admitEdit, editRecord } from "../replace/edit.ts";
 import { checkReason, type ReplaceOptions, replacement } from "../replace/epoch.ts";
-import { admitReplacement, type Given, toGiven } from "../replace/retained.ts";
+import { admitReplacement, type ReplaceInput, toGiven } from "../replace/retained.ts";
 import { undoFrom, undone, undoRecords } from "../replace/undo.ts";
 import { Sync, type SyncSession } from "../sync/sync.ts";
 import type { TurnActivity } from "../view/messages.ts";
@@ -382,7 +382,7 @@ export class LiveSession<M> extends LiveReading<M> implements surface.Session<M>
   }
 
   async #replace(
-    items: readonly Given<M>[],
+    items: readonly ReplaceInput<M>[],
     reason: ReplaceOptions["reason"],
     { head, epochSeq }: { readonly head: number; readonly epochSeq: number },
   ): Promise<void> {
@@ -398,7 +398,7 @@ export class LiveSession<M> extends LiveReading<M> implements surface.Session<M>
   }
 
   /** Messages in flight when the application chose what to keep: it could not know about them, so they are kept. */
-  #since(head: number, epochSeq: number): Given<M>[] {
+  #since(head: number, epochSeq: number): ReplaceInput<M>[] {
     const { items, epochSeq: current } = this.#conversation;
     if (current !== epochSeq) return [];
     const since = items.filter(({ entry, from }) => entry.seq > head && (from === "message" || from === "result"));

@@ -26,12 +26,10 @@ export abstract class CommitQueue extends JournalBase {
   readonly #waiters: Waiter[] = [];
   /** Callbacks that wait for the current sync to end. */
   readonly #quiet: (() => void)[] = [];
-  /** Keyed appends that are not written yet. */
+  /** Keyed epochs that are not written yet. */
   readonly #later = new Map<string, Promise<Appended>>();
   readonly #followers = new Set<() => void>();
   readonly #stopExit: () => void;
-  /** Appends that were written after their call, and whose caller has not been told. */
-  #landing = 0;
   #inFlight: Promise<void> | null = null;
   #isRequested = false;
   #timer: NodeJS.Timeout | null = null;
@@ -57,21 +55,22 @@ export abstract class CommitQueue extends JournalBase {
 
   append(records: NewRecord | readonly NewRecord[], options?: AppendOptions): Promise<Appended> {
     try {
-      const appended = this.#write(records, options?.key);
       const durability = options?.durability ?? this.durability;
-      return appended instanceof Promise ? this.land(appended, durability) : this.reach(appended, durability);
+      this.assertOpen();
+      const key = options?.key;
+      const known = key === undefined ? undefined : this.#known(key);
+      if (known instanceof Promise) return known.then((appended) => this.reach(appended, durability));
+      return this.reach(known ?? this.put(unitOf(records), key), durability);
     } catch (error) {
       return Promise.reject(error);
     }
   }
 
   appendSync(records: NewRecord | readonly NewRecord[], options?: AppendOptions): Appended {
-    // Writes that wait go first, and one of them may have the same key.
-    this.writeWaiting();
     this.assertOpen();
     const key = options?.key;
     const known = key === undefined ? undefined : this.ledger.find(key);
-    const appended = known ?? this.putNow(unitOf(records), key);
+    const appended = known ?? this.put(unitOf(records), key);
     if ((options?.durability ?? this.durability) !== "process" || this.#isOverdue()) this.flushSync();
     else this.#acknowledgeWritten();
     return appended;
@@ -81,8 +80,8 @@ export abstract class CommitQueue extends JournalBase {
     try {
       this.assertOpen();
       if (key === undefined) return this.beginEpoch(build, key);
-      const known = this.ledger.find(key) ?? this.#later.get(key);
-      if (known instanceof Promise) return this.land(known, "power");
+      const known = this.#known(key);
+      if (known instanceof Promise) return known;
       return known ? this.reach(known, "power") : this.#awaited(key, this.beginEpoch(build, key));
     } catch (error) {
       return Promise.reject(error);
@@ -90,13 +89,11 @@ export abstract class CommitQueue extends JournalBase {
   }
 
   async flush(): Promise<void> {
-    await this.allWritten();
     this.assertNotFailed();
     if (this.hasWritten) await this.#durableAt(this.ledger.head, undefined);
   }
 
   flushSync(): void {
-    if (!this.isEnded) this.writeWaiting();
     this.assertNotFailed();
     if (this.isEnded) return;
     try {
@@ -110,14 +107,11 @@ export abstract class CommitQueue extends JournalBase {
   /** Starts a new epoch; durable when it resolves. */
   protected abstract beginEpoch(build: () => readonly NewRecord[], key: string | undefined): Promise<Appended>;
 
-  /** Writes one unit now; a promise if it has to wait for its turn. */
-  protected abstract put(unit: readonly NewRecord[], key: string | undefined): Appended | Promise<Appended>;
-
-  /** Writes one unit now. */
-  protected abstract putNow(unit: readonly NewRecord[], key: string | undefined): Appended;
+  /** Writes one unit. */
+  protected abstract put(unit: readonly NewRecord[], key: string | undefined): Appended;
 
   /** Writes `closed`. Throws STORE_FULL or STORE_IO if there is no space for it. */
-  protected abstract putClosed(closed: NewRecord): void | Promise<void>;
+  protected abstract putClosed(closed: NewRecord): void;
 
   /** Calls `onIssue`; resolves when everything that was written before that is on stable storage. */
   protected abstract issueSync(onIssue: () => void): Promise<void>;
@@ -154,14 +148,6 @@ export abstract class CommitQueue extends JournalBase {
 
   protected tidy(): void {}
 
-  /** Resolves when no write waits for its turn. */
-  protected allWritten(): Promise<void> | undefined {
-    return undefined;
-  }
-
-  /** Writes what waits for its turn; blocks until it is done. */
-  protected writeWaiting(): void {}
-
   /** Called after each sync in the background, while no sync is running. */
   protected afterSync(): void {}
 
@@ -180,21 +166,6 @@ export abstract class CommitQueue extends JournalBase {
     if (durability !== "process" || this.#isOverdue()) return this.#durableAt(appended.last, appended);
     this.#acknowledgeWritten();
     return Promise.resolve(appended);
-  }
-
-  /**
-   * Answers a write that waited for its turn. It ran outside its caller's call: it is acknowledged only when the caller
-   * is told.
-   */
-  protected async land(later: Promise<Appended>, durability: Durability): Promise<Appended> {
-    this.#landing++;
-    let appended: Appended;
-    try {
-      appended = await later;
-    } finally {
-      this.#landing--;
-    }
-    return this.reach(appended, durability);
   }
 
   /** Throws SYNC_FAILED, or what `assertSynced` throws. */
@@ -233,7 +204,6 @@ export abstract class CommitQueue extends JournalBase {
   protected async end(): Promise<void> {
     let isClosed = false;
     try {
-      await this.allWritten();
       if (!this.failure && this.hasWritten) isClosed = await this.#writeClosed();
     } finally {
       while (this.#inFlight) await this.#inFlight;
@@ -252,7 +222,7 @@ export abstract class CommitQueue extends JournalBase {
     await this.#durableAt(this.ledger.head, undefined);
     let isClosed = true;
     try {
-      await this.putClosed(closedRecord());
+      this.putClosed(closedRecord());
     } catch (error) {
       // A full disk keeps out the mark, not the records: the next writer finds an unclean end with all of them.
       if (!isHoldfastError(error, "STORE_FULL", "STORE_IO")) throw error;
@@ -262,14 +232,8 @@ export abstract class CommitQueue extends JournalBase {
     return isClosed;
   }
 
-  /** The synchronous step of every append. */
-  #write(records: NewRecord | readonly NewRecord[], key: string | undefined): Appended | Promise<Appended> {
-    this.assertOpen();
-    if (key === undefined) return this.put(unitOf(records), key);
-    const known = this.ledger.find(key) ?? this.#later.get(key);
-    if (known) return known;
-    const appended = this.put(unitOf(records), key);
-    return appended instanceof Promise ? this.#awaited(key, appended) : appended;
+  #known(key: string): Appended | Promise<Appended> | undefined {
+    return this.ledger.find(key) ?? this.#later.get(key);
   }
 
   /** Until it is written, the key is known from here. */
@@ -374,8 +338,6 @@ export abstract class CommitQueue extends JournalBase {
 
   /** Under `process`, acknowledges what is written. A sync checks whose it is; here, nothing else does. */
   #acknowledgeWritten(): void {
-    // A write that waited for its turn may have been followed by a failure before its caller could be told.
-    this.assertNotFailed();
     try {
       this.assertWritten();
     } catch (error) {
@@ -415,8 +377,7 @@ export abstract class CommitQueue extends JournalBase {
   }
 
   #noteAcknowledged(): void {
-    const isAll = this.#waiters.length === 0 && this.#landing === 0;
-    const acknowledged = isAll ? this.ledger.head : this.ledger.durable;
+    const acknowledged = this.#waiters.length === 0 ? this.ledger.head : this.ledger.durable;
     if (acknowledged <= this.#acknowledged) return;
     this.#acknowledged = acknowledged;
     for (const wake of this.#followers) wake();

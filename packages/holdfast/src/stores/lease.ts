@@ -54,7 +54,7 @@ export interface ClosedAt {
   readonly bytes: number;
 }
 
-interface Held {
+interface ActiveLease {
   readonly lock: DiskLock;
   readonly holder: Holder;
   /** The file with the holder's details, by its identity; null if it could not be written. */
@@ -69,7 +69,7 @@ interface Held {
  * Every lease this process holds, by the identity of its file: per Disk, because each simulates its own kernel. The map
  * keeps the locks from being garbage-collected.
  */
-const heldBy = new WeakMap<Disk, Map<string, Held>>();
+const heldBy = new WeakMap<Disk, Map<string, ActiveLease>>();
 
 /**
  * The right to write to a session: operating system locks, which the kernel releases when their holder ends (P6). Only
@@ -88,19 +88,14 @@ const heldBy = new WeakMap<Disk, Map<string, Held>>();
 export class Leases {
   readonly #disk: Disk;
   readonly #folder: string;
-  readonly #held: Map<string, Held>;
-  readonly #isSettled: boolean;
+  readonly #held: Map<string, ActiveLease>;
   readonly #now: () => number;
   #isMissing = false;
 
-  /**
-   * `folder` exists, and is used for nothing else. `now`: the clock of the store's records. `isSettled`: lists need no
-   * `unsettled`, whatever a holder did.
-   */
-  constructor(disk: Disk, folder: string, now: () => number = Date.now, isSettled = false) {
+  /** `folder` exists, and is used for nothing else. `now`: the clock of the store's records. */
+  constructor(disk: Disk, folder: string, now: () => number = Date.now) {
     this.#disk = disk;
     this.#folder = folder;
-    this.#isSettled = isSettled;
     this.#now = now;
     this.#held = heldBy.get(disk) ?? new Map();
     heldBy.set(disk, this.#held);
@@ -108,16 +103,7 @@ export class Leases {
 
   /** The leases of a folder store. */
   static inRoot(disk: Disk, root: string, now?: () => number): Leases {
-    return Leases.#in(disk, join(root, "leases"), now, false);
-  }
-
-  /** The leases of a store that is a single file. Its lists look at the sessions themselves. */
-  static besideFile(disk: Disk, file: string, now?: () => number): Leases {
-    return Leases.#in(disk, `${file}-leases`, now, true);
-  }
-
-  static #in(disk: Disk, folder: string, now: (() => number) | undefined, isSettled: boolean): Leases {
-    const leases = new Leases(disk, folder, now, isSettled);
+    const leases = new Leases(disk, join(root, "leases"), now);
     try {
       leases.#makeFolder();
     } catch (error) {
@@ -242,7 +228,7 @@ export class Leases {
   #hold(id: string, app: string, key: string, lock: DiskLock): Lease | null {
     const path = this.#path(id);
     const holder: Holder = { pid: process.pid, host: hostname(), app, since: new Date(this.#now()).toISOString() };
-    const held: Held = { lock, holder, announced: null, hardLock: null };
+    const held: ActiveLease = { lock, holder, announced: null, hardLock: null };
     let lastClose: ClosedAt | null;
     try {
       const after = this.#disk.stat(path);
@@ -272,7 +258,7 @@ export class Leases {
         const now = this.#disk.stat(path);
         if (!now || identity(now) !== key) throw lost(id, path);
       },
-      release: (closedAt, isSettled = this.#isSettled) => {
+      release: (closedAt, isSettled = false) => {
         if (released.signal.aborted) return;
         clearTimeout(held.hardening);
         if (closedAt) writeNote(this.#disk, this.#closedPath(id), closedAt);
@@ -287,12 +273,12 @@ export class Leases {
     };
   }
 
-  #hardenLater(id: string, held: Held, released: AbortSignal, tried = 0): void {
+  #hardenLater(id: string, held: ActiveLease, released: AbortSignal, tried = 0): void {
     held.hardening = setTimeout(() => this.#harden(id, held, released, tried + 1), HARDEN_AFTER_MS * 2 ** tried);
     held.hardening.unref();
   }
 
-  async #harden(id: string, held: Held, released: AbortSignal, tried: number): Promise<void> {
+  async #harden(id: string, held: ActiveLease, released: AbortSignal, tried: number): Promise<void> {
     try {
       const hardLock = await this.#disk.hardLock(this.#hardLockPath(id), released);
       if (released.aborted) hardLock?.release();
@@ -321,7 +307,7 @@ export class Leases {
    * By a rename, which only one of all contenders can do. Its content is checked afterwards, because it may have been
    * taken and left again in the meantime. If the check fails, the next attempt checks again: what was taken is ours.
    */
-  #takeClose(id: string, expected: ClosedAt | null, held: Held): boolean {
+  #takeClose(id: string, expected: ClosedAt | null, held: ActiveLease): boolean {
     const path = this.#closedPath(id);
     try {
       if (held.takenClose === undefined) {
@@ -375,7 +361,7 @@ export class Leases {
   }
 
   /** A lock can be lost, and then the file may already be another holder's. */
-  #unannounce(id: string, { announced }: Held): void {
+  #unannounce(id: string, { announced }: ActiveLease): void {
     const path = this.#wordsPath(id);
     try {
       const found = this.#disk.stat(path);

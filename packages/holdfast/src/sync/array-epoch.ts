@@ -5,7 +5,7 @@ import type { SessionRecord } from "../conversation/records.ts";
 import { isHoldfastError } from "../errors.ts";
 import type { JournalRecord } from "../journal/record.ts";
 import type { ReplaceOptions } from "../replace/epoch.ts";
-import type { Given } from "../replace/retained.ts";
+import type { ReplaceInput } from "../replace/retained.ts";
 import type { GivenArray } from "./given-array.ts";
 import { isAnswer, planNew, type SyncStep, type TurnNow } from "./new-messages.ts";
 import { planRewrite, type Rewrite, type RewriteParts, tornApart } from "./rewrite.ts";
@@ -13,7 +13,7 @@ import { appendUnit, resumeUnit, startUnit, type Unit } from "./units.ts";
 
 /** The records of a new epoch with these entries. Throws what `replace` throws. */
 export type Replace<M> = (
-  entries: readonly Given<M>[],
+  entries: readonly ReplaceInput<M>[],
   options: Pick<ReplaceOptions, "reason" | "renewed">,
 ) => readonly SessionRecord[];
 

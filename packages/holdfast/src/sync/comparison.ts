@@ -4,7 +4,7 @@ import { SYNCED } from "../conversation/records.ts";
 import type { Dialect, Entry } from "../dialects/dialect.ts";
 import { originalOf } from "../view/arrange.ts";
 import { stepsIn } from "../view/unsent.ts";
-import { type GivenArray, type Held, TAIL_MAX } from "./given-array.ts";
+import { type ArrayMessage, type GivenArray, TAIL_MAX } from "./given-array.ts";
 
 /** A message of the application's array, and what is recorded for it. */
 export interface Slot<M> {
@@ -39,7 +39,7 @@ export class Comparison<M> {
     return recorded === this.array.objects[at] || this.sameAs(recorded, this.array.held(at));
   }
 
-  sameAs(recorded: M, { content, stored }: Held<M>): boolean {
+  sameAs(recorded: M, { content, stored }: ArrayMessage<M>): boolean {
     const { dialect, redactor } = this.#admission;
     return dialect.same(recorded, content) || (redactor !== null && this.#admission.same(recorded, stored));
   }

@@ -18,7 +18,7 @@ export interface SyncOptions<M> {
 export const TAIL_MAX = 8;
 
 /** A message of the array, as it was when the array was given. */
-export interface Held<M> {
+export interface ArrayMessage<M> {
   /** Its content. */
   readonly content: M;
   /** What is recorded for it. */
@@ -31,7 +31,7 @@ export interface Held<M> {
  */
 export class GivenArray<M> {
   readonly objects: readonly M[];
-  readonly #held: (Held<M> | undefined)[] = [];
+  readonly #held: (ArrayMessage<M> | undefined)[] = [];
   readonly #keys: (string | undefined)[] = [];
   readonly #admission: Admission<M>;
   readonly #key: SyncOptions<M>["key"];
@@ -49,7 +49,7 @@ export class GivenArray<M> {
   }
 
   /** Throws MESSAGE_UNFIT, MESSAGE_NOT_JSON, with the index in the array. */
-  held(at: number): Held<M> {
+  held(at: number): ArrayMessage<M> {
     const known = this.#held[at];
     if (known) return known;
     const held = this.#admission.held(this.objects[at]!, at);

@@ -29,7 +29,7 @@ export interface Difference<M> {
 }
 
 /** What else is known about the session. */
-export interface Surroundings<M> {
+export interface SessionView<M> {
   /** What the model is shown. */
   messages(): readonly M[];
   hasOpenTurn(): boolean;
@@ -38,14 +38,14 @@ export interface Surroundings<M> {
 /** The recorded part of the application's array. */
 export class RecordedArray<M> {
   readonly #conversation: Conversation<M>;
-  readonly #around: Surroundings<M>;
+  readonly #around: SessionView<M>;
   #slots: Slot<M>[] | null = null;
   /** The epoch that the slots belong to. */
   #epoch = 0;
   /** Items with a greater seq were recorded by other calls. */
   #seq = 0;
 
-  constructor(conversation: Conversation<M>, around: Surroundings<M>) {
+  constructor(conversation: Conversation<M>, around: SessionView<M>) {
     this.#conversation = conversation;
     this.#around = around;
   }

@@ -1,7 +1,7 @@
 import type { StoredMessage } from "../admit/admit.ts";
 import { type Item, isShown } from "../conversation/item.ts";
 import type { Dialect, Entry } from "../dialects/dialect.ts";
-import { encodeMessage, type Given } from "../replace/retained.ts";
+import { encodeMessage, type ReplaceInput } from "../replace/retained.ts";
 import { around, pairsIn, stepsOf } from "../replace/step-integrity.ts";
 import { type Comparison, type Slot, slotOf } from "./comparison.ts";
 import type { GivenArray } from "./given-array.ts";
@@ -13,7 +13,7 @@ export interface Rewrite<M> {
   /** Messages before this one are retained; those from here on are new. */
   readonly cut: number;
   readonly reason: "compaction" | "rewind" | "clear";
-  readonly entries: readonly Given<M>[];
+  readonly entries: readonly ReplaceInput<M>[];
   /** Entries that replace others. */
   readonly renewed: Renewals;
   /** For each message before the cut, its index among the entries; null if it has none of its own. */
@@ -72,8 +72,8 @@ interface Group<M> {
   readonly items: Item<M>[];
 }
 
-interface Kept<M> {
-  readonly given: Given<M>;
+interface RetainedMessage<M> {
+  readonly given: ReplaceInput<M>;
   /** The array's message for it. */
   readonly at: number | null;
 }
@@ -102,10 +102,10 @@ export function tornApart<M>(rewrite: Rewrite<M>, parts: RewriteParts<M>): Rewri
 }
 
 function renewal<M>(
-  { entry, stored }: Given<M>,
+  { entry, stored }: ReplaceInput<M>,
   { find, dialect, fresh }: RewriteParts<M>,
   renewed: Renewals,
-): Given<M> {
+): ReplaceInput<M> {
   const { id, message } = entry!;
   const redacted = find(id)?.redacted ?? false;
   const form = stored ?? { stored: encodeMessage(dialect, message), redacted, role: dialect.role(message) };
@@ -120,7 +120,7 @@ class Plan<M> {
   /** For each unknown message, the slot that it replaces. */
   readonly #changed: readonly (number | null)[];
   readonly #cut: number;
-  readonly #kept: Kept<M>[] = [];
+  readonly #kept: RetainedMessage<M>[] = [];
   readonly #ids = new Set<string>();
   readonly #added = new Set<string>();
   readonly #renewed = new Renewals();

@@ -7,7 +7,7 @@ import { defined } from "../defined.ts";
 import type { Entry } from "../dialects/dialect.ts";
 import { isHoldfastError } from "../errors.ts";
 import { newId } from "../journal/id.ts";
-import { type Given, toGiven } from "../replace/retained.ts";
+import { type ReplaceInput, toGiven } from "../replace/retained.ts";
 import { epochOfArray, type Replace, storedIn, turnNow, type WrittenEpoch } from "./array-epoch.ts";
 import { Comparison, droppedFrom, slotOf } from "./comparison.ts";
 import { planEdits } from "./edits.ts";
@@ -187,7 +187,7 @@ export class Sync<M> {
       }
       case "import": {
         const entries = conversation.items.map(({ entry }) => toGiven(entry));
-        const added = storedIn(array, step).map((stored): Given<M> => ({ entry: this.#fresh(stored), stored }));
+        const added = storedIn(array, step).map((stored): ReplaceInput<M> => ({ entry: this.#fresh(stored), stored }));
         await this.#session.epoch((replaced) => replaced([...entries, ...added], { reason: "import" }));
         const ids = added.map(({ entry }) => entry!.id);
         return this.#added(step, array, ids);

@@ -12,7 +12,7 @@ const WRITER = fileURLToPath(new URL("writer-that-dies.ts", import.meta.url));
 /** What each store on a disk must support. */
 const capabilities: Record<keyof typeof openers, SubjectCapabilities> = {
   folder: { durability: "power", lease: "kernel", sync: true, shared: true, pack: true, dies: true },
-  sqlite: { durability: "power", lease: "kernel", sync: true, shared: true, pack: false, dies: true },
+  sqlite: { durability: "power", lease: "kernel", sync: true, shared: false, pack: false, dies: true },
 };
 
 /** The command that runs a TypeScript program on the sources. */

@@ -2,7 +2,7 @@ import {
   folderPoints,
   type LifePlan,
   type NamedPoint,
-  openSpec,
+  OwnView,
   type StoreSpec,
   sqlitePoints,
   Trial,
@@ -83,8 +83,8 @@ describe.each([
     // A store for each: in SQLite the log is everybody's, and another session's writer might have emptied it.
     using own = temporaryPlace(place.path);
     const spec = specIn(own.path);
-    await using store = await openSpec(spec);
-    const trial = new Trial(store, spec, worker, newId(), trialSeed);
+    await using view = await OwnView.open(spec);
+    const trial = new Trial(view, spec, worker, newId(), trialSeed);
     for (const plan of livesThrough(point!, ...again)) await trial.run(plan);
     expect(trial.findings.faults).toEqual([]);
     expect(trial.findings.kills).toBeGreaterThanOrEqual(2);

@@ -31,9 +31,9 @@ function bytesOf(folder: string): Record<string, string> {
 }
 const hash = (bytes: Buffer): string => createHash("sha256").update(bytes).digest("hex");
 
-describe.each(["folder", "sqlite"])("%s: two at once, with real processes", (module) => {
+describe("two at once, with real processes", () => {
   const place = temporaryPlace();
-  const spec: StoreSpec = { module, place: place.path, durability: "power" };
+  const spec: StoreSpec = { module: "folder", place: place.path, durability: "power" };
   let worker: Worker;
 
   beforeAll(async () => {
@@ -100,7 +100,7 @@ describe.each(["folder", "sqlite"])("%s: two at once, with real processes", (mod
     await store.list();
     await store.holder(id);
     for await (const record of store.history(id)) expect(record.seq).toBeGreaterThan(0);
-    if (module === "folder") cpSync(join(place.path, "store", "sessions", id), copies.path, { recursive: true });
+    cpSync(join(place.path, "store", "sessions", id), copies.path, { recursive: true });
     await store.gc();
     expect(await refusal(other, { do: "open" })).toMatchObject({
       code: "SESSION_BUSY",
@@ -118,7 +118,7 @@ describe.each(["folder", "sqlite"])("%s: two at once, with real processes", (mod
     await ask(writer, { do: "create", attemptId: 1 }, "opened");
     for (let n = 2; n < 12; n++) await ask(writer, { do: "append", attempt: attempt(n) }, "ack");
     const session = join(place.path, "store", "sessions", id);
-    const before = module === "folder" ? bytesOf(session) : {};
+    const before = bytesOf(session);
 
     await ask(other, { do: "list" }, "answer");
     const verified = (await ask(other, { do: "verify" }, "answer")).value as Verification;
@@ -126,10 +126,10 @@ describe.each(["folder", "sqlite"])("%s: two at once, with real processes", (mod
     expect((await ask(other, { do: "read" }, "answer")).value).toMatchObject({ recovery: { cutBytes: 0 } });
     expect(await refusal(other, { do: "delete" })).toMatchObject({ code: "SESSION_BUSY" });
     const packing = await refusal(other, { do: "pack" });
-    expect(packing).toMatchObject({ code: module === "folder" ? "SESSION_BUSY" : "NOT_SUPPORTED" });
+    expect(packing).toMatchObject({ code: "SESSION_BUSY" });
     await ask(other, { do: "gc" }, "answer");
 
-    if (module === "folder") expect(bytesOf(session)).toEqual(before);
+    expect(bytesOf(session)).toEqual(before);
     await ask(writer, { do: "append", attempt: attempt(12) }, "ack");
     await ask(writer, { do: "close" }, "closed");
     const after = (await ask(other, { do: "verify" }, "answer")).value as Verification;

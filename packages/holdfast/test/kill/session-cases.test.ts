@@ -200,8 +200,10 @@ describe.each(["folder", "sqlite"] as const)("%s: killed in the middle of a turn
       how: { kind: "suspended", reason: "approval" },
       calls: [{ id: "guarded", state: "awaiting" }],
     });
-    await using store = await openStore(lab.address, { recordsToolStarts: true });
-    expect((await store.list()).sessions).toMatchObject([{ id, status: "waiting" }]);
+    {
+      await using store = await openStore(lab.address, { recordsToolStarts: true });
+      expect((await store.list()).sessions).toMatchObject([{ id, status: "waiting" }]);
+    }
     await lab.kill("isApprovedAndEnds", id);
     expect(lab.ran()).toEqual(["guarded"]);
     const { messages } = await lab.read(id);

@@ -3,7 +3,7 @@ import { closeSync, openSync, readdirSync, readSync, writeSync } from "node:fs";
 import { open } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import { isMainThread, parentPort, Worker, workerData } from "node:worker_threads";
-import { newId } from "holdfast";
+import { isHoldfastError, newId } from "holdfast";
 import { openSqliteStore } from "holdfast/internal";
 
 /**
@@ -13,7 +13,7 @@ import { openSqliteStore } from "holdfast/internal";
  *
  * `<file> <durability> <lives> <appends> <closer>`: opens the store so many times, and appends so many notes to a new
  * session each time (0: until its input ends). Writes `<id> <number>` to descriptor 3, or to the one that
- * HOLDFAST_REPORTS_FD names, when a note is acknowledged.
+ * HOLDFAST_REPORTS_FD names, when a note is acknowledged, and `refused <pid>` if that process has the store.
  */
 const REPORTS_FD = Number(process.env["HOLDFAST_REPORTS_FD"] ?? 3);
 
@@ -41,6 +41,8 @@ function readAll(folder: string): void {
 
 async function readAllLater(folder: string, isOver: () => boolean): Promise<void> {
   while (!isOver()) {
+    // There may be no file yet.
+    await new Promise((resolve) => setImmediate(resolve));
     try {
       for (const path of filesOf(folder)) {
         const file = await open(path);
@@ -51,6 +53,24 @@ async function readAllLater(folder: string, isOver: () => boolean): Promise<void
       ignoreMissing(error);
     }
   }
+}
+
+/** Node's standard output does not wait for its reader. */
+function report(line: string): void {
+  for (;;) {
+    try {
+      writeSync(REPORTS_FD, line);
+      return;
+    } catch (error) {
+      if ((error as NodeJS.ErrnoException).code !== "EAGAIN") throw error;
+    }
+  }
+}
+
+function refused(error: unknown): null {
+  if (!isHoldfastError(error, "STORE_BUSY")) throw error;
+  report(`refused ${(error.facts["holder"] as { pid: number }).pid}\n`);
+  return null;
 }
 
 if (!isMainThread) {
@@ -76,14 +96,15 @@ const worker = closer === "a worker" ? new Worker(new URL(import.meta.url), { wo
 if (worker) await once(worker, "message");
 const reading = closer === "the thread pool" ? readAllLater(folder, () => isOver) : null;
 for (let life = 0; life < Number(lives); life++) {
-  await using store = await openSqliteStore(file, { durability });
+  await using store = await openSqliteStore(file, { durability }).catch(refused);
+  if (!store) continue;
   const id = newId();
   await using journal = await store.create(id, []);
   for (let i = 1; appends === "0" ? !isToldToEnd : i <= Number(appends); i++) {
     if (closer === "this thread") readAll(folder);
     // Of different sizes, so that they take one page or several.
     await journal.append({ kind: "note", i, fill: "x".repeat((i % 5) * 1500) });
-    writeSync(REPORTS_FD, `${id} ${i}\n`);
+    report(`${id} ${i}\n`);
     if (i % 10 === 0) await new Promise((resolve) => setImmediate(resolve));
   }
 }

@@ -22,7 +22,7 @@ function whyNoQuota(): string | null {
   return whyNoMounts() ?? (/\tbtrfs$/m.test(known) ? null : "the kernel has no btrfs");
 }
 
-/** Not the SQLite store: on btrfs even a reader of it needs space (the flags beside its locks, its shared memory). */
+/** Not the SQLite store: on btrfs even opening it needs space (its log). */
 describe("C19: a quota that is used up", () => {
   test("is told as such, nothing of the append is there, and with room the same session goes on", async (context) => {
     needs(context, "quota", whyNoQuota());

@@ -23,7 +23,7 @@ test("S20: a row that another store wrote to the catalogue is used, without a lo
   expect(counting.bytesRead(), "no byte of any journal").toBe(0);
 });
 
-test("S20: a process that reads the catalogue does not keep others from writing to it", async () => {
+test("S20: a process that reads the catalogue keeps a row out of it for as long, and lists are right nevertheless", async () => {
   using here = place();
   await using store = await openFolderStore(here.path);
   await (await store.create(newId(), [])).close();
@@ -33,8 +33,20 @@ test("S20: a process that reads the catalogue does not keep others from writing 
   reading.exec("BEGIN");
   expect(count(reading)).toEqual({ n: 1 });
   await (await store.create(newId(), [])).close();
-  using another = new DatabaseSync(path, { readOnly: true });
-  expect(count(another)).toEqual({ n: 2 });
+  expect((await store.list()).sessions).toHaveLength(2);
+  reading.exec("COMMIT");
+  await using other = await openFolderStore(here.path);
+  expect((await other.list()).sessions).toHaveLength(2);
+  expect(count(reading)).toEqual({ n: 2 });
+});
+
+test("S20: the catalogue uses no memory that processes share", async () => {
+  using here = place();
+  await using store = await openFolderStore(here.path);
+  await (await store.create(newId(), [])).close();
+  await store.list();
+  const files = readdirSync(here.path).filter((name) => name.startsWith("catalog"));
+  expect(files.sort()).toEqual(["catalog.sqlite", "catalog.sqlite-journal"]);
 });
 
 test("S20: a catalogue that another process is writing to is left alone; lists are right, and a later one repairs it", async () => {

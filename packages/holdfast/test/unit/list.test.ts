@@ -400,17 +400,15 @@ test("rows that another program made are shown as far as they can be", async () 
   expect((await subject.list()).sessions).toMatchObject([{ title: "last words", turns: 0, queued: 2, status: "idle" }]);
 });
 
-describe.each(["folder", "sqlite"] as const)("a second process with a %s store", (name) => {
+describe("a second process with a folder store", () => {
   test("C10, S14: running while it lives, interrupted as soon as it is killed", async () => {
     using here = place();
-    const path = name === "sqlite" ? join(here.path, "store.sqlite") : here.path;
-    await using store =
-      name === "sqlite" ? await openSqliteStore(path, { summariser }) : await openFolderStore(path, { summariser });
+    await using store = await openFolderStore(here.path, { summariser });
     const made = await begin(store, { cwd: "/work" });
     await made.close();
     const list = async () => (await listSessions(store, {}, asIs)).sessions;
     expect(await list()).toEqual([]);
-    const child = fork(join(import.meta.dirname, "list-holder.ts"), [name, path, made.id], {
+    const child = fork(join(import.meta.dirname, "list-holder.ts"), ["folder", here.path, made.id], {
       execArgv: ["--conditions=holdfast-source"],
     });
     try {
@@ -430,20 +428,17 @@ describe.each(["folder", "sqlite"] as const)("a second process with a %s store",
 
   test("a turn whose writer was killed is interrupted, also while somebody has the session open and has not resumed it", async () => {
     using here = place();
-    const address = name === "sqlite" ? `sqlite:${join(here.path, "store.sqlite")}` : here.path;
-    await using store = await openStore(address);
+    await using store = await openStore(here.path);
     const { id } = await begun(store);
-    const child = fork(
-      join(import.meta.dirname, "list-holder.ts"),
-      [name, name === "sqlite" ? join(here.path, "store.sqlite") : here.path, id],
-      { execArgv: ["--conditions=holdfast-source"] },
-    );
+    const child = fork(join(import.meta.dirname, "list-holder.ts"), ["folder", here.path, id], {
+      execArgv: ["--conditions=holdfast-source"],
+    });
     await once(child, "message");
     const gone = once(child, "exit");
     child.kill("SIGKILL");
     await gone;
     const seen = async () => {
-      await using reader = await openStore(address);
+      await using reader = await openStore(here.path);
       const { running, interruption, holder } = await reader.read(id);
       return {
         status: (await reader.list({})).sessions[0]?.status,

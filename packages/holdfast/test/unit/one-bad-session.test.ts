@@ -344,9 +344,11 @@ describe("in an SQLite file", () => {
   test("a row of the catalogue that somebody has spoiled is read from the lines; a line that nests too deep is damage", async () => {
     using here = place();
     const file = join(here.path, "store.db");
-    await using store = await openStore(`sqlite:${file}`);
     const ids: string[] = [];
-    for (const words of ["one", "two", "three"]) ids.push(await goodSession(store, words));
+    {
+      await using store = await openStore(`sqlite:${file}`);
+      for (const words of ["one", "two", "three"]) ids.push(await goodSession(store, words));
+    }
     const database = new DatabaseSync(file);
     for (const [i, summary] of ['"text"', "not JSON", "[1]"].entries())
       database.prepare("UPDATE sessions SET summary = ? WHERE id = ?").run(summary, ids[i]!);
@@ -355,6 +357,7 @@ describe("in an SQLite file", () => {
     const deep = rawLine(seq, `"kind":"message","id":"p1","turn":1,"step":"p1","message":${DEEP}`);
     database.prepare("UPDATE lines SET line = ? WHERE place = ? * 4294967296 + ?").run(Buffer.from(deep), key, seq);
     database.close();
+    await using store = await openStore(`sqlite:${file}`);
     const { sessions } = await store.list();
     expect(sessions.map(({ title, turns }) => [title, turns])).toEqual([
       ["three", 1],

@@ -101,7 +101,7 @@ describe.each(onDisk)("the index file (%s store)", (kind) => {
     const store = await site.store();
     await sessions(store, 2);
     await store.list();
-    const others = () => [...treeOf(dirname(site.path))].filter(([path]) => !/search|catalog|-locks/.test(path));
+    const others = () => [...treeOf(dirname(site.path))].filter(([path]) => !/search|catalog/.test(path));
     const before = others();
     await found(site.index(store), "needle");
     expect(others()).toEqual(before);

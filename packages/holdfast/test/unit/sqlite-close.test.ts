@@ -1,8 +1,6 @@
-import { fork, spawnSync } from "node:child_process";
-import { once } from "node:events";
-import { closeSync, existsSync, openSync, statSync } from "node:fs";
+import { spawnSync } from "node:child_process";
+import { readdirSync, statSync } from "node:fs";
 import { join } from "node:path";
-import { DatabaseSync } from "node:sqlite";
 import { setImmediate as tick } from "node:timers/promises";
 import { isHoldfastError, type JournalRecord, newId } from "holdfast";
 import { openSqliteStore } from "holdfast/internal";
@@ -10,25 +8,11 @@ import { expect, test, vi } from "vitest";
 import { place } from "../place.ts";
 import { HandledDisk } from "./handled-disk.ts";
 
-const WRITER = join(import.meta.dirname, "sqlite-writer.ts");
 const note = (text: string) => ({ kind: "note", text });
 const textsOf = (records: readonly JournalRecord[]) =>
   records.filter((record) => record.kind === "note").map((record) => record["text"]);
 
-/** Another process has the write lock until `release` is called. */
-async function holding(file: string): Promise<{ release(): Promise<void> }> {
-  const child = fork(WRITER, ["hold", file], { execArgv: ["--conditions=holdfast-source"] });
-  await once(child, "message");
-  return {
-    async release() {
-      const exit = once(child, "exit");
-      child.send("release");
-      await exit;
-    },
-  };
-}
-
-/** Long enough for everything that does not wait for the gate, or for the other process. */
+/** Long enough for everything that does not wait for the gate. */
 async function settle(): Promise<void> {
   for (let i = 0; i < 5; i++) await new Promise((resolve) => setTimeout(resolve, 10));
 }
@@ -40,38 +24,6 @@ function stopped(): { readonly promise: Promise<void>; open(): void } {
   });
   return { promise, open: () => open() };
 }
-
-test.each(["journal", "store"])(
-  "P6: close() of the %s keeps the lease while an append waits for its turn",
-  async (which) => {
-    using here = place();
-    const file = join(here.path, "store.db");
-    const store = await openSqliteStore(file);
-    await using other = await openSqliteStore(file);
-    const id = newId();
-    await (await store.create(id, [])).close();
-    const { journal } = await store.open(id);
-    const holder = await holding(file);
-    // The first record of this writer: nothing of its own is in the file yet.
-    const appended = journal.append(note("late"));
-    let isClosed = false;
-    const closed = (which === "journal" ? journal.close() : store.close()).then(() => {
-      isClosed = true;
-    });
-    await settle();
-    expect(isClosed).toBe(false);
-    await expect(other.open(id)).rejects.toMatchObject({ code: "SESSION_BUSY" });
-
-    await holder.release();
-    const { seq } = await appended;
-    await closed;
-    const { journal: next, records, recovery } = await other.open(id);
-    expect(records.find((record) => record.seq === seq)?.["text"]).toBe("late");
-    expect(recovery).toEqual({ unclean: false, cutBytes: 0, damaged: [], missing: [] });
-    await next.close();
-    await store.close();
-  },
-);
 
 test("S10: close() waits for a sync that still runs, also after the journal has failed", async () => {
   using here = place();
@@ -134,9 +86,9 @@ test("S10: close() of the store closes no descriptor while its sync runs", async
   expect(textsOf((await again.read(id)).records)).toEqual(["a"]);
 });
 
-/** Node closes what a program leaves open, in an order of its own. */
+/** Node closes what a program leaves open, or the kernel does. */
 test.each(["exit", "process.exit()", "the end of a worker"])(
-  "S13: a store that is left open leaves its log where it is, also when SQLite takes itself for the last one: %s",
+  "S13: a store that is left open keeps nobody out, and nothing is lost: %s",
   async (end) => {
     using here = place();
     const file = join(here.path, "store.db");
@@ -154,58 +106,49 @@ test.each(["exit", "process.exit()", "the end of a worker"])(
     const args = program ? ["--input-type=module", "-e", program] : ["-e", inWorker];
     const child = spawnSync(process.execPath, args, { encoding: "utf8" });
     expect([child.status, child.stderr]).toEqual([0, ""]);
-    expect(statSync(`${file}-wal`).size).toBeGreaterThan(0);
     await using store = await openSqliteStore(file);
     expect((await store.list()).sessions).toHaveLength(1);
   },
 );
 
-test("the last one out moves the log to the database and removes it; whoever is not leaves it alone", async () => {
+test("of several stores of one process, the last one moves the log to the database and removes it", async () => {
   using here = place();
   const file = join(here.path, "store.db");
   const [first, second] = [await openSqliteStore(file), await openSqliteStore(file)];
   await (await first.create(newId(), [note("a")])).close();
-  // As a search tool does: now SQLite takes the next one that closes for the last one.
-  for (const path of [file, `${file}-shm`]) closeSync(openSync(path, "r"));
   const { ino } = statSync(`${file}-wal`);
   await first.close();
   expect(statSync(`${file}-wal`).ino).toBe(ino);
   const journal = await second.create(newId(), [note("b")]);
   await journal.append(note("c"));
-  await second.close();
-  expect([existsSync(`${file}-wal`), existsSync(`${file}-shm`)]).toEqual([false, false]);
-  await using store = await openSqliteStore(file);
-  expect((await store.list()).sessions).toHaveLength(2);
+  // Whoever opens it while it closes waits for that.
+  const [, third] = await Promise.all([second.close(), openSqliteStore(file)]);
+  expect((await third.list()).sessions).toHaveLength(2);
+  await third.close();
+  expect(readdirSync(here.path).sort()).toEqual(["store.db", "store.db-lock"]);
 });
 
 test("S20: the background does not save the row of a journal that is closing: it would say that it is not closed", async () => {
   using here = place();
   const file = join(here.path, "store.db");
-  await using store = await openSqliteStore(file);
+  const handled = new HandledDisk();
+  await using store = await openSqliteStore(file, { disk: handled.disk });
   const id = newId();
-  const other = new DatabaseSync(file);
   vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout"] });
   try {
     const journal = await store.create(id, []);
     await journal.append(note("a"));
-    const closedWritten = new Promise<void>((resolve) => {
-      journal.onWritten(({ records }) => {
-        if (records[0]?.kind !== "closed") return;
-        // Another program writes: the row of the closed session waits for its turn.
-        other.exec("BEGIN IMMEDIATE");
-        resolve();
-      });
-    });
+    const gate = stopped();
+    handled.gate = gate.promise;
     const closing = journal.close();
-    await closedWritten;
     await tick();
-    other.exec("ROLLBACK");
     // The instant at which the background would work.
     vi.advanceTimersByTime(1000);
+    handled.gate = null;
+    gate.open();
     await closing;
   } finally {
     vi.useRealTimers();
-    other.close();
   }
   expect((await store.list()).sessions).toMatchObject([{ id, closed: true }]);
 });

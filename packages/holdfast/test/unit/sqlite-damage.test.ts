@@ -119,6 +119,7 @@ describe("P9, C20: damage to a row costs that record alone, and is reported with
     // After a damaged header nobody knows the format of its segment, so a new one is begun.
     const kinds = seq === 1 ? ["segment", "opened", "note", "closed"] : ["opened", "note", "closed"];
     expect(added.map((record) => [record.seq, record.kind])).toEqual(kinds.map((kind, i) => [9 + i, kind]));
+    await store.close();
     expect(linesOf(file).slice(0, 8)).toEqual(damaged);
   });
 
@@ -347,6 +348,7 @@ describe("C21, S16: formats", () => {
     ])
       await expect(call()).rejects.toMatchObject({ code: "FORMAT_NEWER" });
     expect(await store.holder(id)).toBeNull();
+    await store.close();
     expect(linesOf(file)).toEqual(before);
   });
 

@@ -2,10 +2,8 @@ import { existsSync } from "node:fs";
 import { join } from "node:path";
 import { Worker } from "node:worker_threads";
 import { newId } from "holdfast";
-import { nodeDisk } from "holdfast/disk";
 import { openSqliteStore } from "holdfast/internal";
 import { expect, test } from "vitest";
-import { FlagLock } from "../../src/stores/sqlite/database/flag-lock.ts";
 import { place } from "../place.ts";
 
 /** A thread that opens a store, writes to a session, and never closes either. */
@@ -19,7 +17,7 @@ const THREAD = `
   setInterval(() => journal.head, 1000);
 `;
 
-test("a thread that is ended without closing the store is no longer one of its users", async () => {
+test("a thread that is ended without closing the store no longer holds it", async () => {
   using here = place();
   const file = join(here.path, "store.db");
   const id = newId();
@@ -31,21 +29,12 @@ test("a thread that is ended without closing the store is no longer one of its u
     thread.once("message", resolve);
     thread.once("error", reject);
   });
-  {
-    // While it lives, its log is not taken from it.
-    await using store = await openSqliteStore(file);
-    expect(await store.has(id)).toBe(true);
-  }
-  expect(existsSync(`${file}-wal`)).toBe(true);
+  await expect(openSqliteStore(file)).rejects.toMatchObject({ code: "STORE_BUSY", facts: { sameProcess: true } });
   await thread.terminate();
   await using store = await openSqliteStore(file);
   const { journal, records } = await store.open(id);
   expect(records.map(({ kind }) => kind)).toEqual(["segment", "session", "opened", "message"]);
   await journal.append({ kind: "message" });
   await store.close();
-  // The last user moves the log into the database, and removes it.
   expect(existsSync(`${file}-wal`)).toBe(false);
-  const lock = FlagLock.open(nodeDisk, `${file}-locks`);
-  expect(lock.use("alone", () => lock.isShared())).toBe(false);
-  lock.close();
 });

@@ -4,7 +4,6 @@ import { HoldfastError } from "holdfast";
 import { type Disk, type DiskFile, nodeDisk } from "holdfast/disk";
 import { afterEach, describe, expect, test, vi } from "vitest";
 import type { Database } from "../../src/stores/sqlite/database/database.ts";
-import { busy } from "../../src/stores/sqlite/database/failure.ts";
 import { Wal } from "../../src/stores/sqlite/database/wal.ts";
 import { emptyLog, rewriteLog } from "../../src/stores/sqlite/heal.ts";
 import { fileWith } from "../file-with.ts";
@@ -19,16 +18,15 @@ const ofSqlite = (errcode: number): Error =>
   Object.assign(new Error("SQLite failed"), { errcode, code: "ERR_SQLITE_ERROR" });
 const [IOERR, FULL] = [10, 13];
 
-type Checkpoint = (mode: "PASSIVE" | "TRUNCATE") => boolean;
+type Checkpoint = (mode: "PASSIVE" | "TRUNCATE") => void;
 
 /** A database that has a log of these bytes. */
 class ToldDatabase {
   readonly file: string;
   readonly log: string;
   readonly done: string[] = [];
-  checkpoint_: Checkpoint = () => true;
+  checkpoint_: Checkpoint = () => {};
   isMine = true;
-  isShared = true;
   readonly files: { read: number; write: number; sync: number; open: number } = { read: 0, write: 0, sync: 0, open: 0 };
   onWrite: (bytes: Uint8Array) => number | null = () => null;
   onSync: (path: string) => void = () => {};
@@ -53,26 +51,14 @@ class ToldDatabase {
     return this as unknown as Database;
   }
 
-  retry = async <T>(_: string, work: () => T): Promise<T> => work();
-  transaction = <T>(work: () => T): T => {
-    this.done.push("lock");
-    try {
-      return work();
-    } finally {
-      this.done.push("unlock");
-    }
-  };
-  checkpoint = (mode: "PASSIVE" | "TRUNCATE"): boolean => {
+  checkpoint = (mode: "PASSIVE" | "TRUNCATE"): void => {
     this.done.push(mode);
-    return this.checkpoint_(mode);
+    this.checkpoint_(mode);
   };
   assertMine = (): void => {
     if (!this.isMine) throw new HoldfastError("FILE_REPLACED", "replaced", {});
   };
-  assertShared = (): void => {
-    if (!this.isShared) throw new HoldfastError("FILE_REPLACED", "not shared", {});
-  };
-  recordUse = async (): Promise<void> => void this.done.push("record");
+  recordUse = (): void => void this.done.push("record");
 
   #told(file: DiskFile): DiskFile {
     this.files.open++;
@@ -110,10 +96,10 @@ function told(folder: string, length = 5000): ToldDatabase {
   return new ToldDatabase(folder, bytesOf(length));
 }
 
-async function empty(database: ToldDatabase): Promise<boolean> {
+function empty(database: ToldDatabase): boolean {
   const log = database.disk.open(database.log, "update");
   try {
-    return await emptyLog(database.disk, database.database, log);
+    return emptyLog(database.disk, database.database, log);
   } finally {
     log.close();
     expect(existsSync(`${database.file}-trial`)).toBe(false);
@@ -122,7 +108,7 @@ async function empty(database: ToldDatabase): Promise<boolean> {
 }
 
 describe("emptying the log", () => {
-  test("first tries the disk with all bytes of the log, while writers wait", async () => {
+  test("first tries the disk with all bytes of the log", () => {
     using here = place();
     const database = told(here.path, 2.5 * 1024 * 1024);
     const tried: Buffer[] = [];
@@ -132,107 +118,49 @@ describe("emptying the log", () => {
       tried.push(Buffer.from(bytes.subarray(0, count)));
       return count;
     };
-    expect(await empty(database)).toBe(true);
+    expect(empty(database)).toBe(true);
     expect(Buffer.concat(tried).equals(bytesOf(2.5 * 1024 * 1024))).toBe(true);
-    expect(database.done).toEqual(["lock", `sync ${database.file}-trial`, "unlock", "TRUNCATE"]);
+    expect(database.done).toEqual([`sync ${database.file}-trial`, "TRUNCATE"]);
   });
 
-  test("replaces the file that a killed process has left of its trial", async () => {
+  test("replaces the file that a killed process has left of its trial", () => {
     using here = place();
     const database = told(here.path);
     writeFileSync(`${database.file}-trial`, "left");
-    expect(await empty(database)).toBe(true);
+    expect(empty(database)).toBe(true);
   });
 
   test.each([
     ["the disk is full", failed("ENOSPC")],
     ["the disk takes no bytes", null],
-  ])("is not possible if %s", async (_, error) => {
+  ])("is not possible if %s", (_, error) => {
     using here = place();
     const database = told(here.path);
     database.onWrite = () => {
       if (error) throw error;
       return 0;
     };
-    expect(await empty(database)).toBe(false);
-    expect(database.done).toEqual(["lock", "unlock"]);
+    expect(empty(database)).toBe(false);
+    expect(database.done).toEqual([]);
   });
 
-  test("fails if the disk does not write or does not sync, and the database file is left alone", async () => {
+  test("fails if the disk does not write or does not sync, and the database file is left alone", () => {
     using here = place();
     const database = told(here.path);
     database.onWrite = () => {
       throw failed("EIO");
     };
-    await expect(empty(database)).rejects.toThrow("EIO");
+    expect(() => empty(database)).toThrow("EIO");
     database.onWrite = () => null;
     database.onSync = () => {
       throw failed("ENOSPC");
     };
     const facts = { path: `${database.file}-trial`, errno: "ENOSPC" };
-    await expect(empty(database)).rejects.toMatchObject({ code: "SYNC_FAILED", facts });
+    expect(() => empty(database)).toThrow(expect.objectContaining({ code: "SYNC_FAILED", facts }));
     expect(database.done).not.toContain("TRUNCATE");
   });
 
-  test.each([
-    ["whose checkpoint is refused", busy("busy")],
-    ["whose checkpoint moves a part", null],
-  ])("waits for a reader %s, and lets this process work meanwhile", async (_, error) => {
-    using here = place();
-    const database = told(here.path);
-    let isFree = false;
-    setImmediate(() => {
-      isFree = true;
-    });
-    database.checkpoint_ = () => {
-      if (isFree) return true;
-      if (error) throw error;
-      return false;
-    };
-    expect(await empty(database)).toBe(true);
-    // The disk was tried once.
-    expect(database.done.filter((one) => one.endsWith("-trial"))).toHaveLength(1);
-  });
-
-  test.each([
-    ["is refused", busy("busy")],
-    ["moves a part", null],
-  ])("gives up on readers that stay: the checkpoint %s", async (_, error) => {
-    using here = place();
-    const database = told(here.path);
-    let nowMs = 0;
-    vi.spyOn(performance, "now").mockImplementation(() => nowMs);
-    let tries = 0;
-    database.checkpoint_ = () => {
-      nowMs += 100;
-      if (++tries > 50) throw new Error("it does not give up");
-      if (error) throw error;
-      return false;
-    };
-    expect(await empty(database)).toBe(false);
-    expect(tries).toBe(6);
-  });
-
-  test("gives readers their time after a trial, however long the trial took", async () => {
-    using here = place();
-    const database = told(here.path);
-    let nowMs = 0;
-    vi.spyOn(performance, "now").mockImplementation(() => nowMs);
-    database.onSync = () => {
-      nowMs += 2000;
-    };
-    // As if one reader were there at each first attempt.
-    const outcomes = [busy("busy"), ofSqlite(IOERR), busy("busy"), null];
-    database.checkpoint_ = () => {
-      const error = outcomes.shift();
-      if (error) throw error;
-      return true;
-    };
-    expect(await empty(database)).toBe(true);
-    expect(outcomes).toEqual([]);
-  });
-
-  test("repeats the trial after one I/O error of SQLite, which may be an old one; a second one counts", async () => {
+  test("repeats the trial after one I/O error of SQLite, which may be an old one; a second one counts", () => {
     using here = place();
     const database = told(here.path);
     const trials = (): number => database.done.filter((one) => one.endsWith("-trial")).length;
@@ -240,38 +168,35 @@ describe("emptying the log", () => {
     database.checkpoint_ = () => {
       const error = errors.shift();
       if (error) throw error;
-      return true;
     };
-    expect(await empty(database)).toBe(true);
+    expect(empty(database)).toBe(true);
     expect(trials()).toBe(2);
     errors = [ofSqlite(IOERR), ofSqlite(IOERR)];
-    await expect(empty(database)).rejects.toMatchObject({ errcode: IOERR });
+    expect(() => empty(database)).toThrow(expect.objectContaining({ errcode: IOERR }));
     expect(trials()).toBe(4);
     errors = [ofSqlite(FULL)];
-    await expect(empty(database)).rejects.toMatchObject({ errcode: FULL });
+    expect(() => empty(database)).toThrow(expect.objectContaining({ errcode: FULL }));
     expect(trials()).toBe(5);
   });
 });
 
-test("rewriting the log writes every byte to its place, while writers wait", async () => {
+test("rewriting the log writes every byte to its place", () => {
   using here = place();
   const length = 1024 * 1024 + 1000;
   const database = told(here.path, length);
   database.onWrite = (bytes) => Math.min(bytes.length, 700_000);
   const log = database.disk.open(database.log, "update");
-  await rewriteLog(database.database, log);
+  rewriteLog(log);
   log.close();
   expect(database.done).toEqual([
-    "lock",
     "write 0 700000",
     `write 700000 ${1024 * 1024 - 700_000}`,
     `write ${1024 * 1024} 1000`,
-    "unlock",
   ]);
   expect(readFileSync(database.log).equals(bytesOf(length))).toBe(true);
   // It was truncated meanwhile: nothing more is to be done.
   const shrunk = { ...database.disk.open(database.log, "update"), read: () => 0 };
-  await rewriteLog(database.database, shrunk);
+  rewriteLog(shrunk);
   shrunk.close();
 });
 
@@ -316,7 +241,7 @@ describe("trusting the log that is found", () => {
     const log = `sync ${database.log}`;
     expect(database.done).toEqual([
       ...[`sync ${dirname(database.log)}`, log, log],
-      ...["lock", `sync ${database.file}-trial`, "unlock", "TRUNCATE", log, log, "record", "record"],
+      ...[`sync ${database.file}-trial`, "TRUNCATE", log, log, "record", "record"],
     ]);
     database.done.length = 0;
     await wal.trust();
@@ -476,7 +401,6 @@ describe("a sync", () => {
       const sync = async (): Promise<void> => wal[how]();
       for (const break_ of [
         () => (database.isMine = false),
-        () => (database.isShared = false),
         () =>
           (database.onSync = () => {
             throw failed("EIO");
@@ -489,7 +413,7 @@ describe("a sync", () => {
         expect(error).toBeInstanceOf(Error);
         expect(doubts).toEqual([error]);
         // From now on nothing is confirmed, until the log is trusted again.
-        Object.assign(database, { isMine: true, isShared: true, onSync: () => {} });
+        Object.assign(database, { isMine: true, onSync: () => {} });
         await expect(sync()).rejects.toMatchObject({ code: "EIO" });
       }
       expect(await wal.close()).toBe(false);
@@ -574,7 +498,6 @@ describe("a log that grows", () => {
     ["an I/O error: the log is in doubt", ofSqlite(IOERR), 1, 1],
     ["a full disk: the next attempt comes later", ofSqlite(FULL), 0, 1],
     ["a file that was replaced: found out at the next sync", new HoldfastError("FILE_REPLACED", "replaced", {}), 0, 1],
-    ["a busy database: the next commit tries again", busy("busy"), 0, 3],
   ])("while %s", async (_, error, doubted, attempts) => {
     using here = place();
     const { told: database, wal, doubts } = walOf(here.path);

@@ -11,57 +11,54 @@ import {
   symlinkSync,
 } from "node:fs";
 import { dirname, join } from "node:path";
-import { DatabaseSync } from "node:sqlite";
 import { type JournalRecord, newId } from "holdfast";
+import { type DiskStat, nodeDisk } from "holdfast/disk";
 import { openSqliteStore } from "holdfast/internal";
 import { describe, expect, test } from "vitest";
-import {
-  judgeName,
-  type Name,
-  type Recorded,
-  type Sight,
-  type Verdict,
-} from "../../src/stores/sqlite/database/name.ts";
+import { assertLogHere, type Name, type Recorded } from "../../src/stores/sqlite/database/name.ts";
 import { place } from "../place.ts";
 
 const WRITER = join(import.meta.dirname, "sqlite-writer.ts");
+const failed = (code: string): Error => Object.assign(new Error(code), { code });
 const note = (text: string) => ({ kind: "note", text });
 const textsOf = (records: readonly JournalRecord[]) =>
   records.filter((record) => record.kind === "note").map((record) => record["text"]);
 
-describe("which name a database is used under", () => {
-  const here: Name = { name: "b", path: "/b/store.db", folder: "1:20", file: "1:7" };
-  const other: Recorded = { name: "a", path: "/a/store.db", folder: "1:10", file: "1:7", open: false };
-  const nothing: Sight = { isSameFile: false, isSameFolder: false, isFolderSeen: false, logBytes: 0 };
-  const cases: [what: string, recorded: Recorded | null, sight: Partial<Sight>, logBytes: number, verdict: Verdict][] =
-    [
-      ["a new database", null, {}, 0, "take"],
-      ["the same name", { ...other, name: "b" }, {}, 0, "mine"],
-      ["everything was moved together", { ...other, name: "b", open: true }, { isFolderSeen: true }, 0, "mine"],
-      ["the folder has another path", { ...other, name: "b" }, { isSameFile: true, isSameFolder: true }, 0, "mine"],
-      ["the folder of locks was copied along", { ...other, name: "b" }, { isSameFile: true }, 0, "two-names"],
-      [
-        "the folder of locks was removed",
-        { ...other, path: here.path, folder: here.folder, open: true },
-        {},
-        0,
-        "mine",
-      ],
-      ["a copy", { ...other, file: "1:8", open: true }, {}, 0, "take"],
-      ["the other name leads to it", other, { isSameFile: true, isFolderSeen: true }, 0, "two-names"],
-      ["the other name leads to it, in this folder", other, { isSameFile: true, isSameFolder: true }, 0, "two-names"],
-      ["moved, and it was closed", other, { isFolderSeen: true }, 0, "take"],
-      ["moved out of sight, and it was closed", other, {}, 0, "take"],
-      ["moved, and its log with it", { ...other, open: true }, {}, 99, "take"],
-      ["moved, and no log was there", { ...other, open: true }, { isFolderSeen: true }, 0, "take"],
-      ["moved, without its log", { ...other, open: true }, { isFolderSeen: true, logBytes: 99 }, 0, "log-left-behind"],
-      ["open, out of sight", { ...other, open: true }, {}, 0, "log-not-seen"],
-      ["the same path in another container", { ...other, path: here.path, open: true }, {}, 0, "log-not-seen"],
-      ["the disk has another number since the start", { ...other, file: "2:7", open: true }, {}, 0, "log-not-seen"],
-    ];
+describe("a database that records another name", () => {
+  const here: Name = { path: "/b/store.db", folder: "1:20", file: "1:7" };
+  const other: Recorded = { path: "/a/store.db", folder: "1:10", file: "1:7", open: true };
+  type Stats = Record<string, { ino: number; size?: number } | Error>;
+  const cases: [what: string, recorded: Recorded, stats: Stats, isHere: boolean][] = [
+    ["the same folder, by another path", { ...other, folder: "1:20" }, {}, true],
+    ["the same folder, on a disk that has another number since the start", { ...other, folder: "2:20" }, {}, true],
+    ["another name in the same folder", { ...other, folder: "1:20", path: "/b/other.db" }, {}, false],
+    ["a copy", { ...other, file: "1:8" }, {}, true],
+    ["moved, and it was closed", { ...other, open: false }, {}, true],
+    ["moved, and its log with it", other, { "/b/store.db-wal": { ino: 9, size: 99 } }, true],
+    ["moved, and no log was there", other, { "/a/.": { ino: 10 } }, true],
+    ["moved, without its log", other, { "/a/.": { ino: 10 }, "/a/store.db-wal": { ino: 9, size: 99 } }, false],
+    ["moved out of sight", other, {}, false],
+    ["moved to where the other name may not be looked at", other, { "/a/.": failed("EACCES") }, false],
+    ["the same path in another container", { ...other, path: here.path }, {}, false],
+  ];
 
-  test.each(cases)("%s", (_, recorded, sight, logBytes, verdict) => {
-    expect(judgeName(recorded, here, { ...nothing, ...sight }, logBytes)).toBe(verdict);
+  test.each(cases)("%s", (_, recorded, stats, isHere) => {
+    const stat = (path: string): DiskStat | null => {
+      const found = stats[path];
+      if (found instanceof Error) throw found;
+      return found ? ({ kind: "file", dev: 1, size: 0, ...found } as DiskStat) : null;
+    };
+    const check = (): void => assertLogHere({ ...nodeDisk, stat }, recorded, here);
+    const facts = { path: here.path, usedAs: recorded.path };
+    if (isHere) check();
+    else expect(check).toThrow(expect.objectContaining({ code: "PATH_UNSAFE", facts }));
+  });
+
+  test("a fault of the program is thrown", () => {
+    const stat = (): never => {
+      throw new TypeError("a fault");
+    };
+    expect(() => assertLogHere({ ...nodeDisk, stat }, other, here)).toThrow("a fault");
   });
 });
 
@@ -134,7 +131,7 @@ describe("P1: one database under two names", () => {
 describe("a database that was moved or copied opens without a word", () => {
   test.each([
     ["the file alone, to another folder", ["store.db"]],
-    ["everything, to another folder", ["store.db", "store.db-locks", "store.db-leases"]],
+    ["everything, to another folder", ["store.db", "store.db-lock"]],
   ])("moved: %s", async (_, names) => {
     using here = place();
     const [from, to] = [join(here.path, "from"), join(here.path, "to")];
@@ -149,7 +146,7 @@ describe("a database that was moved or copied opens without a word", () => {
     expect(await readBack(join(from, "another.db"), id)).toEqual(["a", "goes on"]);
   });
 
-  test("copied, while it is closed, and by SQLite while it is open", async () => {
+  test("copied, while it is closed, and while it is open: then without what is only in the log", async () => {
     using here = place();
     const file = join(here.path, "store.db");
     const id = await written(file, "a");
@@ -157,13 +154,9 @@ describe("a database that was moved or copied opens without a word", () => {
     await using store = await openSqliteStore(file);
     const { journal } = await store.open(id);
     await journal.append(note("b"));
-    const sqlite = new DatabaseSync(file);
-    sqlite.exec(`VACUUM INTO '${join(here.path, "open.db")}'`);
-    sqlite.close();
-    mkdirSync(join(here.path, "elsewhere"));
-    renameSync(join(here.path, "open.db"), join(here.path, "elsewhere", "open.db"));
+    copyFileSync(file, join(here.path, "open.db"));
     expect(await readBack(join(here.path, "closed.db"), id)).toEqual(["a"]);
-    expect(await readBack(join(here.path, "elsewhere", "open.db"), id)).toEqual(["a", "b"]);
+    expect(await readBack(join(here.path, "open.db"), id)).toEqual(["a"]);
     await journal.append(note("c"));
     expect(textsOf((await store.read(id)).records)).toEqual(["a", "b", "c"]);
   });

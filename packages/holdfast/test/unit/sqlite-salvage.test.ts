@@ -29,7 +29,7 @@ test.each([
       throw sqliteFailure(error, what, "store.db", "Nothing was written.");
     }
   };
-  const database: Reads = { file: "store.db", warnings: [], read: work, readAlone: work };
+  const database: Reads = { file: "store.db", warnings: [], read: work };
   const read = async (): Promise<unknown> => {
     const lines: unknown[] = [];
     for await (const chunk of readChunks(database, { key: 1, from: 1, to: 3 }))

@@ -1,11 +1,11 @@
-import { mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { mkdirSync, rmSync, symlinkSync } from "node:fs";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { newId } from "holdfast";
-import { type Disk, type DiskFile, nodeDisk } from "holdfast/disk";
+import { type Disk, nodeDisk } from "holdfast/disk";
 import { openSqliteStore } from "holdfast/internal";
 import { afterEach, describe, expect, onTestFinished, test, vi } from "vitest";
-import { fileWith } from "../file-with.ts";
+import { Rows } from "../../src/stores/sqlite/rows/rows.ts";
 import { place } from "../place.ts";
 
 afterEach(() => void vi.restoreAllMocks());
@@ -18,8 +18,9 @@ test("a store says what it is, and warns of a network file system", async () => 
   await using store = await openSqliteStore(file);
   expect(store).toMatchObject({
     ...{ url: `sqlite:${file}`, searchFile: `${file}-search`, warnings: [] },
-    capabilities: { durability: "power", lease: "kernel", sync: true, shared: true, pack: false },
+    capabilities: { durability: "power", lease: "kernel", sync: true, shared: false, pack: false },
   });
+  await store.close();
   const disk: Disk = { ...nodeDisk, networkKind: (path) => (path === here.path ? "nfs" : null) };
   await using far = await openSqliteStore(file, { disk });
   expect(far.warnings).toEqual([expect.stringContaining(`${file} is on a network file system (nfs)`)]);
@@ -47,18 +48,18 @@ test.each([
 
 describe("a store that cannot be opened is left as if nobody had tried", () => {
   test.each([
-    ["the folder of leases is a file", (file: string) => writeFileSync(`${file}-leases`, "x"), {}],
-    ["its log cannot be opened again", () => {}, { isFull: true }],
-  ])("%s", async (_, spoil, { isFull }: { isFull?: boolean }) => {
+    ["its log", (path: string) => path.endsWith("-wal")],
+    ["the log a second time", (path: string, times: number) => path.endsWith("-wal") && times === 2],
+  ])("%s cannot be opened", async (_, isRefused) => {
     using here = place();
     const file = join(here.path, "store.db");
     await (await openSqliteStore(file)).close();
-    rmSync(`${file}-leases`, { recursive: true });
-    spoil(file);
+    let times = 0;
     const disk: Disk = {
       ...nodeDisk,
       open: (path, mode) => {
-        if (isFull && path.endsWith("-wal")) throw Object.assign(new Error("EMFILE"), { code: "EMFILE" });
+        if (path.endsWith("-wal")) times++;
+        if (isRefused(path, times)) throw Object.assign(new Error("EMFILE"), { code: "EMFILE" });
         return nodeDisk.open(path, mode);
       },
     };
@@ -66,7 +67,19 @@ describe("a store that cannot be opened is left as if nobody had tried", () => {
     await expect(openSqliteStore(file, { disk })).rejects.toMatchObject({ name: "HoldfastError" });
     const connections = [...new Set(prepare.mock.contexts as DatabaseSync[])];
     expect(connections.filter(({ isOpen }) => isOpen)).toEqual([]);
-    expect(readFileSync(`${file}-locks/flags`).every((byte) => byte === 0)).toBe(true);
+    await (await openSqliteStore(file)).close();
+  });
+
+  test.each(["folder", "link"])("a %s in place of its lock", async (kind) => {
+    using here = place();
+    const file = join(here.path, "store.db");
+    await (await openSqliteStore(file)).close();
+    rmSync(`${file}-lock`);
+    if (kind === "link") symlinkSync(file, `${file}-lock`);
+    else mkdirSync(`${file}-lock`);
+    await expect(openSqliteStore(file)).rejects.toMatchObject({ code: "PATH_UNSAFE" });
+    rmSync(`${file}-lock`, { recursive: true });
+    await (await openSqliteStore(file)).close();
   });
 
   test("a path that may not be looked at", async () => {
@@ -94,9 +107,7 @@ describe("a call that fails gives the lease back", () => {
   test("create, open, delete and adopt", async () => {
     using here = place();
     const file = join(here.path, "store.db");
-    await using store = await openSqliteStore(file);
     const [id, other] = [newId(), newId()];
-    await (await store.create(id, [])).close();
     let isReplaced = false;
     const disk: Disk = {
       ...nodeDisk,
@@ -105,7 +116,8 @@ describe("a call that fails gives the lease back", () => {
         return isReplaced && path === file && found ? { ...found, ino: 1 } : found;
       },
     };
-    const failing = await openSqliteStore(file, { disk });
+    await using failing = await openSqliteStore(file, { disk });
+    await (await failing.create(id, [])).close();
     isReplaced = true;
     async function* none() {}
     const replaced = { code: "FILE_REPLACED" };
@@ -113,11 +125,10 @@ describe("a call that fails gives the lease back", () => {
     await expect(failing.open(id)).rejects.toMatchObject(replaced);
     await expect(failing.delete(id)).rejects.toMatchObject(replaced);
     await expect(failing.adopt!(other, none())).rejects.toMatchObject(replaced);
-    expect([await store.holder(id), await store.holder(other)]).toEqual([null, null]);
-    expect([await store.has(id), await store.has(other)]).toEqual([true, false]);
+    expect([await failing.holder(id), await failing.holder(other)]).toEqual([null, null]);
+    expect([await failing.has(id), await failing.has(other)]).toEqual([true, false]);
     isReplaced = false;
-    await failing.close();
-    await (await store.open(id)).journal.close();
+    await (await failing.open(id)).journal.close();
   });
 });
 
@@ -137,9 +148,7 @@ test("what the caller changes after the call does not change what is stored", as
 
 test("a follower of a session that is deleted in this process ends at once", async () => {
   using here = place();
-  // Nothing is watched: only a call tells the follower.
-  const disk: Disk = { ...nodeDisk, watch: () => () => {} };
-  await using store = await openSqliteStore(join(here.path, "store.db"), { disk });
+  await using store = await openSqliteStore(join(here.path, "store.db"));
   const id = newId();
   await (await store.create(id, [note("a")])).close();
   const seen: string[] = [];
@@ -153,94 +162,34 @@ test("a follower of a session that is deleted in this process ends at once", asy
   await expect(store.delete(id)).rejects.toMatchObject({ code: "SESSION_NOT_FOUND" });
 });
 
-test("followers share one watch, which ends with the last of them", async () => {
-  using here = place();
-  let [watches, stopped] = [0, 0];
-  const disk: Disk = {
-    ...nodeDisk,
-    watch: () => {
-      watches++;
-      return () => void stopped++;
-    },
-  };
-  await using store = await openSqliteStore(join(here.path, "store.db"), { disk });
-  const id = newId();
-  await (await store.create(id, [])).close();
-  const [first, second] = [new AbortController(), new AbortController()];
-  const follow = async (signal: AbortSignal): Promise<number> =>
-    (await Array.fromAsync(store.follow(id, { signal }))).length;
-  const following = [follow(first.signal), follow(second.signal)];
-  await vi.waitFor(() => expect(watches).toBe(1));
-  first.abort();
-  await following[0];
-  expect(stopped).toBe(0);
-  second.abort();
-  await following[1];
-  expect([watches, stopped]).toEqual([1, 1]);
-  await expect(follow(AbortSignal.abort())).resolves.toBe(0);
-  expect([watches, stopped]).toEqual([2, 2]);
-});
-
-test("a session that stays open: a second after the last line, its row says so too, and lists read no line of it", async () => {
-  using here = place();
-  const file = join(here.path, "store.db");
-  await using store = await openSqliteStore(file, { durability: "process" });
-  const journal = await store.create(newId(), []);
-  for (const text of ["a", "b", "c"]) await journal.append(note(text));
-  using database = new DatabaseSync(file, { readOnly: true });
-  const headInRow = (): unknown => database.prepare("SELECT head FROM sessions").get()?.["head"];
-  expect(headInRow()).toBeLessThan(journal.head);
-  await vi.waitFor(() => expect(headInRow()).toBe(journal.head), { timeout: 60_000, interval: 50 });
-});
-
-describe("a row that cannot be saved in the background does not end the process", () => {
-  const flagsOf = (file: string): string => join(`${file}-locks`, "flags");
-
-  test("its place among the users of the store is lost: the next append says so", async () => {
+describe("the row of a session that stays open", () => {
+  test("says so too a second after the last line", async () => {
     using here = place();
-    const file = join(here.path, "store.db");
-    const store = await openSqliteStore(file);
-    vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout"] });
-    onTestFinished(() => void vi.useRealTimers());
+    const saved = vi.spyOn(Rows.prototype, "updateSession");
+    await using store = await openSqliteStore(join(here.path, "store.db"), { durability: "process" });
     const journal = await store.create(newId(), []);
-    await journal.append(note("a"));
-    const others = readFileSync(flagsOf(file), "latin1").replace(/"id":"[^"]*"/, `"id":"${"x".repeat(36)}"`);
-    writeFileSync(flagsOf(file), others, { flag: "r+" });
-    expect(() => vi.advanceTimersByTime(1000)).not.toThrow();
-    await expect(journal.append(note("b"))).rejects.toMatchObject({ code: "LEASE_LOST" });
-    await expect(store.close()).rejects.toMatchObject({ code: "LEASE_LOST" });
+    for (const text of ["a", "b", "c"]) await journal.append(note(text));
+    expect(saved).not.toHaveBeenCalled();
+    await vi.waitFor(() => expect(saved).toHaveBeenCalledTimes(1), { timeout: 60_000, interval: 50 });
+    expect(saved.mock.calls[0]![1].head).toBe(journal.head);
   });
 
-  test("the disk fails for a while: the row is saved later", async () => {
+  test("is saved later if the disk is full for a while, which ends nothing", async () => {
     using here = place();
-    const file = join(here.path, "store.db");
-    let isFailing = false;
-    const disk: Disk = {
-      ...nodeDisk,
-      open: (path, mode) => {
-        const opened = nodeDisk.open(path, mode);
-        if (path !== flagsOf(file)) return opened;
-        const read: DiskFile["read"] = (...place) => {
-          if (isFailing) throw Object.assign(new Error("EIO"), { code: "EIO" });
-          return opened.read(...place);
-        };
-        return fileWith(opened, { read });
-      },
-    };
-    await using store = await openSqliteStore(file, { disk, durability: "process" });
+    await using store = await openSqliteStore(join(here.path, "store.db"), { durability: "process" });
     vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout"] });
     onTestFinished(() => void vi.useRealTimers());
     const journal = await store.create(newId(), []);
     await journal.append(note("a"));
-    using database = new DatabaseSync(file, { readOnly: true });
-    const headInRow = (): unknown => database.prepare("SELECT head FROM sessions").get()?.["head"];
-    isFailing = true;
+    const saved = vi.spyOn(Rows.prototype, "updateSession");
+    saved.mockImplementationOnce(() => {
+      throw Object.assign(new Error("full"), { errcode: 13, code: "ERR_SQLITE_ERROR" });
+    });
     expect(() => vi.advanceTimersByTime(1000)).not.toThrow();
-    expect(headInRow()).toBeLessThan(journal.head);
-    isFailing = false;
+    expect(saved.mock.results.map(({ type }) => type)).toEqual(["throw"]);
     await journal.flush();
     vi.advanceTimersByTime(2000);
-    expect(headInRow()).toBe(journal.head);
+    expect(saved.mock.results.map(({ type }) => type)).toEqual(["throw", "return"]);
     vi.useRealTimers();
   });
 });

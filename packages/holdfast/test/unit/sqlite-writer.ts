@@ -1,18 +1,13 @@
 import { writeSync } from "node:fs";
-import { DatabaseSync } from "node:sqlite";
-import { nodeDisk } from "holdfast/disk";
 import { openSqliteStore } from "holdfast/internal";
 import { HandledDisk } from "./handled-disk.ts";
 
 /**
  * Another process that has to do with an SQLite store, told by its parent:
- * - `hold <file>`: takes the write lock, says so, and gives it back when it is told to;
- * - `append <file> <id> <count>`: opens the session, and appends that many notes, as fast as it can;
  * - `append-for-ever <file> <id> <durability>`: the same without end; writes the number of each note to descriptor 3,
  *   before the append and after its acknowledgement. A write, not a message: Node queues messages, and SIGKILL loses
  *   those that are not sent yet;
- * - `close-and-stay <file> <id>`: opens the session until it has the hard lock, closes it, says so, and goes on living
- *   until it is told to end;
+ * - `hold <file> <app>`: opens the store by this name, says so, and has it until it is told to end, or killed;
  * - `append-and-die <file> <id>`: appends a note, and is killed with it in the log;
  * - `exit <file> <id>`: appends a note without waiting, exits without closing anything, and reports how often the log
  *   was synced.
@@ -23,20 +18,9 @@ const say = (message: unknown): void => {
 };
 
 if (task === "hold") {
-  const sqlite = new DatabaseSync(file!);
-  sqlite.exec("BEGIN IMMEDIATE");
-  say("held");
-  process.once("message", () => {
-    sqlite.exec("ROLLBACK");
-    sqlite.close();
-    process.disconnect();
-  });
-} else if (task === "append") {
-  const store = await openSqliteStore(file!, { durability: "process" });
-  const { journal } = await store.open(id!);
-  say("ready");
+  const store = await openSqliteStore(file!, { app: id! });
+  say("open");
   await new Promise((resolve) => process.once("message", resolve));
-  for (let i = 1; i <= Number(argument); i++) await journal.append({ kind: "note", i });
   await store.close();
   process.disconnect();
 } else if (task === "append-for-ever") {
@@ -56,15 +40,6 @@ if (task === "hold") {
     await journal.append(unit);
     writeSync(3, `acknowledged ${i}\n`);
   }
-} else if (task === "close-and-stay") {
-  const store = await openSqliteStore(file!);
-  const { journal } = await store.open(id!);
-  while (!nodeDisk.stat(`${file}-leases/${id}.lock`)) await new Promise((resolve) => setTimeout(resolve, 5));
-  await journal.close();
-  say("closed");
-  await new Promise((resolve) => process.once("message", resolve));
-  await store.close();
-  process.disconnect();
 } else if (task === "append-and-die") {
   const store = await openSqliteStore(file!);
   await (await store.open(id!)).journal.append({ kind: "note", text: "in the log" });

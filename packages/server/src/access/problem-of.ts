@@ -41,6 +41,7 @@ const STATUS: Readonly<Record<string, number>> = {
   SESSION_NOT_FOUND: 404,
   STEP_SPLIT: 409,
   STOPPED: 409,
+  STORE_BUSY: 503,
   STORE_CLOSED: 503,
   STORE_FORBIDDEN: 503,
   STORE_FULL: 507,

@@ -19,10 +19,11 @@ export interface SubjectCapabilities extends Capabilities {
 
 /** Where a store keeps its sessions: a folder, a file, a database. */
 export interface Place {
-  /** Opens the store. A second call opens the same place again, even while it is open. */
+  /** Opens the store. A second call in the same process opens the same place again, even while it is open. */
   open(options?: SubjectOptions): Promise<JournalStore>;
   /**
-   * Starts a writer, in a separate process if the store supports several. It opens the session with `noteSummariser`,
+   * Starts a writer, in a separate process if the store has any. If it does not support several, nobody has it open. It
+   * opens the session with `noteSummariser`,
    * appends each of `steps`, waits for the acknowledgements, and is killed without closing anything. The place keeps
    * what was written, and the lease is free.
    */

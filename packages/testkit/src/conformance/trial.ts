@@ -30,9 +30,21 @@ export class Trial {
     return store;
   }
 
-  async writeAndDie(id: string, steps: readonly Step[]): Promise<void> {
+  /**
+   * Has another writer append to a session and be killed. Returns `store`. If only one process can use the place at a
+   * time, all stores are closed before that, and the one that is returned is opened anew.
+   */
+  async writeAndDie(
+    store: JournalStore,
+    id: string,
+    steps: readonly Step[],
+    options?: SubjectOptions,
+  ): Promise<JournalStore> {
     assert.ok(this.#place.writeAndDie, "the subject states `dies`, and has no writeAndDie");
+    const { shared } = this.capabilities;
+    if (!shared) for (const open of this.#stores) await open.close();
     await this.#place.writeAndDie(id, steps);
+    return shared ? store : this.open(options);
   }
 
   /** Follows from now on, until the trial ends. */

@@ -64,13 +64,14 @@ export async function runConversations(options: ConversationCampaign): Promise<C
     options.store === "sqlite" ? `sqlite:${join(options.place, "store.sqlite")}` : join(options.place, "store");
   const { durability = "power" } = options;
   const agent = options.agent ?? (await warmAgent(options.place));
-  await using store = await openStore(address);
-  await using journals = await openJournalStore(address);
   const place: TrialPlace = {
     address,
     durability,
-    store,
-    journals,
+    look: async (work) => {
+      await using store = await openStore(address);
+      await using journals = await openJournalStore(address);
+      return await work(store, journals);
+    },
     folder: mkdtempSync(join(options.place, "effects-")),
   };
   let next = options.only ?? 0;
@@ -80,7 +81,9 @@ export async function runConversations(options: ConversationCampaign): Promise<C
     while (goesOn() && (options.only === undefined || next <= options.only))
       await runOne(options, place, agent, next++, receipt, goesOn);
   };
-  await Promise.all(Array.from({ length: options.lanes ?? availableParallelism() }, lane));
+  // One process uses an SQLite file at a time.
+  const lanes = options.store === "sqlite" ? 1 : (options.lanes ?? availableParallelism());
+  await Promise.all(Array.from({ length: lanes }, lane));
   return receipt;
 }
 

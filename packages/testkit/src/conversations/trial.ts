@@ -24,9 +24,8 @@ const REFUSALS: Partial<Record<string, readonly string[]>> = {
 export interface TrialPlace {
   /** An address for `openStore`. */
   readonly address: string;
-  /** The laboratory's own view of that store. */
-  readonly store: Store;
-  readonly journals: JournalStore;
+  /** Looks at that store while no agent lives. */
+  look(work: (store: Store, journals: JournalStore) => Promise<void>): Promise<void>;
   /** Where effects are written. */
   readonly folder: string;
   readonly durability: AgentJob["durability"];
@@ -84,7 +83,7 @@ export class ConversationTrial {
     else this.#fault("conduct", complaint);
     for (const { event } of this.log.said.slice(from)) this.#hear(event);
     try {
-      await this.#judge();
+      await this.#place.look((store, journals) => this.#judge(store, journals));
     } catch (error) {
       if (!isHoldfastError(error)) throw error;
       this.#fault("conduct", `after a kill the store answered ${error.code}: ${error.message}`);
@@ -114,8 +113,7 @@ export class ConversationTrial {
       this.#fault("conduct", `${op.do} was refused: ${event.code}: ${event.message}`);
   }
 
-  async #judge(): Promise<void> {
-    const { store, journals } = this.#place;
+  async #judge(store: Store, journals: JournalStore): Promise<void> {
     if (this.#session === null) return;
     const history = await Array.fromAsync(journals.history(this.#session));
     const reading = await store.read<Message>(this.#session);

@@ -4,7 +4,7 @@ import { type Worker, warmWorker } from "./life.ts";
 import type { Fault } from "./oracle.ts";
 import { planSession } from "./plan.ts";
 import { type KillSteps, stepsOf } from "./points.ts";
-import { openSpec, type StoreSpec } from "./stores.ts";
+import { OwnView, type StoreSpec } from "./stores.ts";
 import { Trial } from "./trial.ts";
 
 export interface CampaignOptions {
@@ -12,7 +12,7 @@ export interface CampaignOptions {
   readonly seed: number;
   /** The minimum number of kills. */
   readonly kills: number;
-  /** How many sessions to test at the same time. Default: one per processor. */
+  /** How many sessions to test at the same time, if the store can be shared. Default: one per processor. */
   readonly lanes?: number;
   /** Run only the session with this number, as a fault names it. */
   readonly only?: number;
@@ -73,7 +73,7 @@ export async function runCampaign(options: CampaignOptions): Promise<Receipt> {
   const receipt = emptyReceipt();
   const steps = options.steps ?? stepsOf(options.store.module);
   const worker = options.worker ?? (await warmWorker(options.store));
-  await using store = await openSpec(options.store);
+  await using view = await OwnView.open(options.store);
   let next = options.only ?? 0;
 
   const goesOn = (): boolean =>
@@ -83,7 +83,7 @@ export async function runCampaign(options: CampaignOptions): Promise<Receipt> {
       if (options.only !== undefined && next > options.only) return;
       const index = next++;
       const session = randomUUID();
-      const trial = new Trial(store, options.store, worker, session, options.seed + index);
+      const trial = new Trial(view, options.store, worker, session, options.seed + index);
       for (const plan of planSession(options.seed, index, steps)) {
         const before = { ...trial.findings };
         await trial.run(plan);
@@ -95,11 +95,13 @@ export async function runCampaign(options: CampaignOptions): Promise<Receipt> {
         if (!goesOn() || trial.findings.faults.length > 0) break;
       }
       add(receipt, trial, index, session);
-      if (trial.findings.faults.length === 0 && (await store.has(session))) await store.delete(session);
-      if (index % SWEEP_EVERY === 0) await store.gc({ graceMs: 0 });
+      await view.use(async (store) => {
+        if (trial.findings.faults.length === 0 && (await store.has(session))) await store.delete(session);
+        if (index % SWEEP_EVERY === 0) await store.gc({ graceMs: 0 });
+      });
     }
   };
-  await Promise.all(Array.from({ length: options.lanes ?? availableParallelism() }, lane));
+  await Promise.all(Array.from({ length: view.lanes(options.lanes ?? availableParallelism()) }, lane));
   return receipt;
 }
 

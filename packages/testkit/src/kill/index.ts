@@ -10,7 +10,7 @@ export { temporaryPlace } from "./place.ts";
 export type { LifePlan } from "./plan.ts";
 export { folderPoints, folderSteps, type NamedPoint, sqlitePoints, tear } from "./points.ts";
 export type { Command, Refusal } from "./puppet.ts";
-export { openSpec, type StoreSpec } from "./stores.ts";
+export { OwnView, openSpec, type StoreSpec } from "./stores.ts";
 export { Trial } from "./trial.ts";
 export { programBeside, type SpawnOptions, Victim } from "./victim.ts";
 export type { WorkerJob } from "./worker.ts";

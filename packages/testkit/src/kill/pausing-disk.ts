@@ -54,6 +54,7 @@ export function pausingDisk(disk: Disk, point: KillPoint): Disk {
     lock: (path) => gate.step("lock", path, () => disk.lock(path)),
     isLocked: (path) => disk.isLocked(path),
     hardLock: (path, signal) => disk.hardLock(path, signal),
+    hardLockNow: (path) => gate.step("lock", path, () => disk.hardLockNow(path)),
     isHardLocked: (path) => disk.isHardLocked(path),
     watch: (path, onChange) => disk.watch(path, onChange),
     networkKind: (path) => disk.networkKind(path),

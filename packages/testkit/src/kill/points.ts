@@ -91,23 +91,22 @@ export const tear: NamedPoint = at("during a write that tears", "write", SEGMENT
 });
 
 /**
- * SQLite bypasses the Disk interface, except for leases, the syncs of its log, and the disk test before the log is
- * emptied.
+ * SQLite bypasses the Disk interface, except for the lock of its file, the syncs of its log, and the disk test before
+ * the log is emptied.
  */
 const LOG = "-wal$";
 const TRIAL = "-trial$";
-/** Written once when the store is opened, then twice per use. */
-const FLAGS = "-locks/flags$";
+const LOCK = "-lock$";
+const HOLDER = "-holder$";
 
 export const sqlitePoints: readonly NamedPoint[] = [
-  at("before the lock of a lease", "lock", "-leases/[^/]+$", "any", "mixed"),
-  at("after the lock of a lease", "lock", "-leases/[^/]+$", "any", "mixed"),
+  at("before the lock of the file", "lock", LOCK, "any", "mixed"),
+  at("after the lock of the file", "lock", LOCK, "any", "mixed"),
+  at("before its holder is named", "rename", HOLDER, "any", "mixed"),
+  at("after its holder is named", "rename", HOLDER, "any", "mixed"),
   at("during the trial of the disk", "write", TRIAL, "any", "mixed"),
   at("before the end of the trial of the disk", "remove", TRIAL, "any", "mixed"),
   at("after the trial of the disk", "remove", TRIAL, "any", "mixed"),
-  at("after a flag is raised to open the store", "writeAt", FLAGS, "any", "mixed", { nth: 2 }),
-  at("after a flag is raised", "writeAt", FLAGS, "any", "mixed", { nth: 30 }),
-  at("before a flag is lowered", "writeAt", FLAGS, "any", "mixed", { nth: 41 }),
   at("before a sync of the log", "sync", LOG, "any", "mixed", { nth: 8 }),
   at("during a sync of the log", "sync", LOG, "any", "keyed", { nth: 9 }),
   at("after a sync of the log", "sync", LOG, "any", "epochs", { nth: 7 }),

@@ -9,7 +9,7 @@ import { Log } from "./log.ts";
 import { emptyView, type Fault, judge, judgeEpoch, type View, viewOf } from "./oracle.ts";
 import type { Attempt } from "./pipe.ts";
 import type { LifePlan } from "./plan.ts";
-import type { StoreSpec } from "./stores.ts";
+import type { OwnView, StoreSpec } from "./stores.ts";
 
 /** What the lives of one session showed. */
 export interface Findings {
@@ -32,7 +32,7 @@ export interface Findings {
 export class Trial {
   readonly log: Log = new Log();
   readonly findings: Findings = { kills: 0, torn: 0, tornByKernel: 0, cutBytes: 0, points: new Map(), faults: [] };
-  readonly #store: JournalStore;
+  readonly #view: OwnView;
   readonly #spec: StoreSpec;
   readonly #worker: Worker;
   readonly #session: string;
@@ -40,9 +40,9 @@ export class Trial {
   /** What the last look showed. A dead writer adds nothing, so the journal can only grow from there. */
   #settled: View = emptyView;
 
-  /** `store` is this process's own view of what `spec` names. */
-  constructor(store: JournalStore, spec: StoreSpec, worker: Worker, session: string, seed: number) {
-    this.#store = store;
+  /** `view` is this process's own view of what `spec` names. */
+  constructor(view: OwnView, spec: StoreSpec, worker: Worker, session: string, seed: number) {
+    this.#view = view;
     this.#spec = spec;
     this.#worker = worker;
     this.#session = session;
@@ -58,8 +58,8 @@ export class Trial {
   async run(plan: LifePlan): Promise<void> {
     const end = await this.#live(plan);
     try {
-      await this.#look(end);
-      if (plan.after === "reopen") await this.#reopen();
+      await this.#view.look((store) => this.#look(store, end));
+      if (plan.after === "reopen") await this.#view.use((store) => this.#reopen(store));
     } catch (error) {
       if (!isHoldfastError(error)) throw error;
       this.#fault("conduct", `after a kill the store answered ${error.code}: ${error.message}`);
@@ -92,11 +92,11 @@ export class Trial {
   }
 
   /** As a reader sees it, who may not repair. */
-  async #look(end: LifeEnd): Promise<void> {
-    const there = await this.#store.has(this.#session);
-    await this.#judge(there ? await viewOf(this.#store.history(this.#session)) : emptyView);
+  async #look(store: JournalStore, end: LifeEnd): Promise<void> {
+    const there = await store.has(this.#session);
+    await this.#judge(store, there ? await viewOf(store.history(this.#session)) : emptyView);
     if (!there) return;
-    const { recovery } = await this.#store.read(this.#session);
+    const { recovery } = await store.read(this.#session);
     this.#undamaged(recovery);
     if (recovery.cutBytes === 0 || !end.victim.events.some(({ e }) => e === "opened")) return;
     this.findings.torn++;
@@ -104,14 +104,14 @@ export class Trial {
   }
 
   /** Repairs it, appends, reopens it, and checks. */
-  async #reopen(): Promise<void> {
-    if (!(await this.#store.has(this.#session))) return;
+  async #reopen(store: JournalStore): Promise<void> {
+    if (!(await store.has(this.#session))) return;
     // Not all records: a store may record that it was repaired.
     const before = this.#settled.found.length;
-    const first = await this.#store.open(this.#session);
+    const first = await store.open(this.#session);
     this.#healed(first.recovery);
     this.#undamaged(first.recovery);
-    await this.#judge(await viewOf(this.#store.history(this.#session)));
+    await this.#judge(store, await viewOf(store.history(this.#session)));
     if (this.#settled.found.length !== before) this.#fault("conduct", "repair showed more than reading did");
     this.log.nextLife();
     const attempt: Attempt = { id: this.log.nextId, kind: "append", parts: 2, chars: 400 };
@@ -120,17 +120,16 @@ export class Trial {
       this.#fault("conduct", `the append after a reopening was answered ${JSON.stringify(answer)}`);
     await first.journal.close();
 
-    const second = await this.#store.open(this.#session);
+    const second = await store.open(this.#session);
     if (second.recovery.unclean || second.recovery.cutBytes > 0)
       this.#fault("conduct", `after an orderly end: ${JSON.stringify(second.recovery)}`);
-    await this.#judge(await viewOf(this.#store.history(this.#session)), await viewOf(second.records));
+    await this.#judge(store, await viewOf(store.history(this.#session)), await viewOf(second.records));
     await second.journal.close();
   }
 
-  async #judge(view: View, current?: View): Promise<void> {
+  async #judge(store: JournalStore, view: View, current?: View): Promise<void> {
     this.#add(judge(this.log, view, this.#settled));
-    const epoch =
-      current ?? (view.all.length > 0 ? await viewOf((await this.#store.read(this.#session)).records) : view);
+    const epoch = current ?? (view.all.length > 0 ? await viewOf((await store.read(this.#session)).records) : view);
     this.#add(judgeEpoch(this.log, view, epoch));
     this.#settled = view;
   }

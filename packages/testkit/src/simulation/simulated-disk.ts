@@ -312,6 +312,10 @@ export class SimulatedDisk implements Disk {
     return null;
   }
 
+  hardLockNow(_path: string): "none" {
+    return "none";
+  }
+
   isHardLocked(_path: string): boolean {
     return false;
   }

@@ -8,7 +8,7 @@ const FRESH = 50;
 const POLL_MS = 2500;
 const TYPING_MS = 120;
 
-export interface Found {
+export interface SearchState {
   readonly query: string;
   /** Null while the search runs. */
   readonly hits: SearchPage["hits"] | null;
@@ -19,7 +19,7 @@ export class ListStore {
   readonly sessions = new Observable<readonly Summary[]>([]);
   readonly isComplete = new Observable(false);
   readonly failure = new Observable<Refusal | null>(null);
-  readonly found = new Observable<Found | null>(null);
+  readonly found = new Observable<SearchState | null>(null);
   #timer: ReturnType<typeof setTimeout> | undefined;
   #typing: ReturnType<typeof setTimeout> | undefined;
   #searching: AbortController | null = null;

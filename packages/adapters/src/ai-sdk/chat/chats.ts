@@ -126,7 +126,7 @@ export class Chats {
     return { source: found ? found.read() : await this.#finished(chat, prompt.id), isRepeated };
   }
 
-  async #take(chat: string, prompt: Prompt, isRegenerated: boolean): Promise<Taken | ActiveChat> {
+  async #take(chat: string, prompt: Prompt, isRegenerated: boolean): Promise<AcceptedPrompt | ActiveChat> {
     const key = `chat prompt ${prompt.id}`;
     const { id, message, metadata, content } = prompt;
     const options = { id, ...(metadata ? { metadata } : {}) };
@@ -398,7 +398,7 @@ export class Chats {
   }
 }
 
-interface Taken {
+interface AcceptedPrompt {
   readonly reply?: Reply;
   readonly answer?: { readonly isRepeated: boolean; readonly waiting: ReturnType<ActiveChat["answerTo"]> };
 }

@@ -11,7 +11,7 @@ import type { ApprovalAnswer } from "../host.ts";
 import type { ActiveWork } from "./active-work.ts";
 import type { ChatStateStore } from "./chat-state-store.ts";
 
-interface Asked {
+interface OpenQuestions {
   readonly states: ChatStateStore;
   readonly prompts: PermissionPrompts;
   readonly agent: AgentRuntime;
@@ -19,7 +19,7 @@ interface Asked {
 
 /** A person answers one of the open questions. */
 export function answerQuestion(
-  { states, prompts, agent }: Asked,
+  { states, prompts, agent }: OpenQuestions,
   call: string,
   answer: ApprovalAnswer,
   reason?: string,
@@ -65,7 +65,7 @@ function allowInProject(states: ChatStateStore, agent: AgentRuntime, rule: strin
 
 /** A sub-agent asks through the chat, while the turn that started it is running. */
 export async function getPermissionBelow(
-  { states, prompts, agent }: Asked,
+  { states, prompts, agent }: OpenQuestions,
   turn: Turn<ModelMessage>,
   approvals: readonly Approval[],
   { task, asks, work }: { readonly task: string; readonly asks: "person" | "nobody"; readonly work: ActiveWork },

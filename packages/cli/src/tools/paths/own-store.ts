@@ -34,12 +34,12 @@ export function ownStore(storeUrl: string): OwnStore | null {
       locks: [join(path, "leases")],
     };
   }
-  const locks = [`${path}-leases`, `${path}-locks`];
+  const databases = [path, `${path}-search`].flatMap((name) => SQLITE_ENDINGS.map((one) => name + one));
   return {
-    folders: locks,
+    folders: [],
     outputs: `${path}.outputs`,
-    files: [path, `${path}-search`].flatMap((name) => SQLITE_ENDINGS.map((one) => name + one)),
-    locks,
+    files: [...databases, `${path}-lock`, `${path}-holder`],
+    locks: [],
   };
 }
 

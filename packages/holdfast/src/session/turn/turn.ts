@@ -45,7 +45,7 @@ function warnOnce(text: string): void {
 }
 
 /** The newest record when the model was asked, and what it was shown for calls without a result. */
-interface Asked {
+interface SentRequest {
   /** The array of a sync may grow by items of a response that has begun already. */
   readonly by: "request" | "sync";
   readonly head: number;
@@ -63,7 +63,7 @@ export class LiveTurn<M> implements Turn<M> {
   readonly #controller = new AbortController();
   readonly #tools: Tools<M>;
   #draft: LiveDraft<M> | null = null;
-  #asked: Asked | null = null;
+  #asked: SentRequest | null = null;
   #over: Promise<void> | null = null;
   #wasAborted = false;
 
@@ -390,7 +390,7 @@ export class LiveTurn<M> implements Turn<M> {
     return entries.length > 0 ? [{ kind: "repair", turn: this.number, entries }] : NO_RECORDS;
   }
 
-  #ask(by: Asked["by"]): void {
+  #ask(by: SentRequest["by"]): void {
     this.#asked = { by, head: this.#context.conversation.head, entries: this.#repairsForOpenCalls() };
   }
 

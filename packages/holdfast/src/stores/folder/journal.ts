@@ -69,10 +69,6 @@ export class FolderJournal extends CommitQueue {
     return { seq: prepared.seq, last: prepared.last };
   }
 
-  protected putNow(unit: readonly NewRecord[], key: string | undefined): Appended {
-    return this.put(unit, key);
-  }
-
   protected putClosed(closed: NewRecord): void {
     this.#put(this.ledger.prepare([closed]));
   }

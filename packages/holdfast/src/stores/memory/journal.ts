@@ -58,10 +58,6 @@ export class MemoryJournal extends CommitQueue {
     return this.#put(this.ledger.prepare(unit, key));
   }
 
-  protected putNow(unit: readonly NewRecord[], key: string | undefined): Appended {
-    return this.put(unit, key);
-  }
-
   protected putClosed(closed: NewRecord): void {
     this.#put(this.ledger.prepare([closed]));
   }

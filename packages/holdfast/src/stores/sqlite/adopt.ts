@@ -30,7 +30,7 @@ export async function adoptSession(
   const { database, wal, ledger, id, nowMs } = place;
   const { rows } = database;
   const what = "adopt a session";
-  const key = await database.retry(what, () =>
+  const key = database.attempt(what, () =>
     database.transaction(() => {
       if (isKnown(rows, id)) throw sessionExists(id);
       return rows.insertTrashed(id, nowMs);
@@ -47,7 +47,7 @@ export async function adoptSession(
       if (begins) begun.push(begins);
       newest = begins ?? newest;
     }
-    await database.retry(what, () =>
+    database.attempt(what, () =>
       database.transaction(() => {
         for (const one of begun) rows.insertSegment(key, one);
         for (const line of some) rows.insertLine(key, line.record.seq, line.bytes);
@@ -76,7 +76,7 @@ export async function adoptSession(
   }
   if (waiting.length > 0) await put(waiting, bytes);
   if (count === 0) throw nothingToAdopt(id);
-  await database.retry(what, () =>
+  database.attempt(what, () =>
     database.transaction(() => {
       if (isKnown(rows, id)) throw sessionExists(id);
       if (rows.countLines(key) !== count) throw collected(id);

@@ -1,78 +1,39 @@
-import { dirname } from "node:path";
-import type { Disk } from "../../disk/disk.ts";
 import { isHoldfastError } from "../../errors.ts";
 import type { FollowOptions } from "../../journal/contract.ts";
 import { crcIn, startAfter } from "../../journal/cursor.ts";
 import { recordOf } from "../../journal/lines/account.ts";
 import type { JournalRecord } from "../../journal/record.ts";
 import { sessionNotFound } from "../../journal/refusals.ts";
-import { Wake, watchOrPoll } from "../wake.ts";
+import { Wake } from "../wake.ts";
 import type { Reads } from "./database/database.ts";
 import { findSession } from "./rows/catalogue.ts";
 import { newestSeq, readChunks } from "./rows/reader.ts";
 
-/** A watch can miss changes, so followers also poll this often (S19). */
+/** All writers are in this process and wake their followers; a file that can only be read changes without a word. */
 const POLL_MS = 250;
-/**
- * The log is written before the commit is published in shared memory, which no watch sees. So a follower reads shortly
- * after the notification, and once more after that, for a writer that was delayed between the two. Several writes in
- * this time count as one notification.
- */
-const LOOK_MS = 1;
-const LOOK_AGAIN_MS = 15;
 
-/** The followers of a store, and the one watch they all share. */
-export class SqliteFollowers {
-  readonly #disk: Disk;
-  readonly #folder: string;
+/** The followers of the sessions of one file. */
+export class Followers {
   readonly #wakes = new Map<Wake, string>();
-  #unwatch: (() => void) | null = null;
-  #look: NodeJS.Timeout | null = null;
-  #again: NodeJS.Timeout | null = null;
-
-  constructor(disk: Disk, file: string) {
-    this.#disk = disk;
-    this.#folder = dirname(file);
-  }
 
   add(id: string, wake: Wake): void {
-    this.#unwatch ??= watchOrPoll(this.#disk, this.#folder, () => this.#news());
     this.#wakes.set(wake, id);
   }
 
   remove(wake: Wake): void {
     this.#wakes.delete(wake);
-    if (this.#wakes.size > 0) return;
-    this.#unwatch?.();
-    this.#unwatch = null;
-    if (this.#look) clearTimeout(this.#look);
-    if (this.#again) clearTimeout(this.#again);
-    this.#look = this.#again = null;
   }
 
-  /** Something in this session has changed, in this process. */
+  /** Something in this session has changed. */
   wake(id: string): void {
     for (const [wake, of] of this.#wakes) if (of === id) wake.up();
-  }
-
-  #news(): void {
-    this.#look ??= setTimeout(() => {
-      this.#look = null;
-      this.#wakeAll();
-    }, LOOK_MS);
-    if (this.#again) this.#again.refresh();
-    else this.#again = setTimeout(() => this.#wakeAll(), LOOK_AGAIN_MS);
-  }
-
-  #wakeAll(): void {
-    for (const wake of this.#wakes.keys()) wake.up();
   }
 }
 
 export interface FollowSource {
   readonly database: Reads;
-  readonly followers: SqliteFollowers;
-  /** What followers may see of a session whose writer is in this process. */
+  readonly followers: Followers;
+  /** What followers may see of a session that has a writer. */
   readonly acknowledged: (id: string) => number;
 }
 
@@ -85,7 +46,7 @@ export async function* followSession(
   const { database, followers } = source;
   const { signal } = options;
   const wake = new Wake(signal);
-  // The watch starts before the first read, or a change between the two would be missed.
+  // Before the first read, or a change between the two would be missed.
   followers.add(id, wake);
   try {
     if (signal?.aborted) return;

@@ -1,14 +1,11 @@
-import { setTimeout as sleep } from "node:timers/promises";
 import type { Disk, DiskFile } from "../../disk/disk.ts";
 import { isFull } from "../../disk/failure.ts";
 import { putAll } from "../../disk/put-all.ts";
 import { errnoOf, HoldfastError } from "../../errors.ts";
-import { busyPauseMs, type Database } from "./database/database.ts";
-import { isBusy, isIoError } from "./database/failure.ts";
+import type { Database } from "./database/database.ts";
+import { isIoError } from "./database/failure.ts";
 
 const CHUNK_BYTES = 1024 * 1024;
-/** How long readers in other processes get to leave the log. */
-const EMPTY_MS = 500;
 
 /**
  * After a failed fsync the kernel treats the lost pages as clean, and the next fsync succeeds (S9); and a hole in the
@@ -17,46 +14,28 @@ const EMPTY_MS = 500;
  * Linux 6.18, with its default options). So the commits are moved into the database file and the log is truncated: what
  * is written to it then gets new blocks.
  *
- * Returns false if that is not possible, because someone is still reading the log or there is no space for a trial
- * write.
+ * Returns false if there is no space for a trial write.
  */
-export async function emptyLog(disk: Disk, database: Database, log: DiskFile): Promise<boolean> {
-  for (let failures = 0, trial = true, until = 0; ; ) {
-    if (trial) {
-      if (!(await inWriteLock(database, () => tryDisk(disk, `${database.file}-trial`, log)))) return false;
-      trial = false;
-      // Not before: the trial may take longer than that.
-      until = performance.now() + EMPTY_MS;
-    }
+export function emptyLog(disk: Disk, database: Database, log: DiskFile): boolean {
+  for (let failures = 0; ; ) {
+    if (!tryDisk(disk, `${database.file}-trial`, log)) return false;
     try {
-      if (database.checkpoint("TRUNCATE")) return true;
-      if (performance.now() > until) return false;
+      database.checkpoint("TRUNCATE");
+      return true;
     } catch (error) {
-      if (isBusy(error)) {
-        if (performance.now() > until) return false;
-        await sleep(busyPauseMs());
-        continue;
-      }
       // SQLite's own descriptor may not have received the old failure yet, and reports it before it writes anything.
       // Once.
       if (!isIoError(error) || ++failures > 1) throw error;
-      trial = true;
     }
-    await sleep(busyPauseMs());
   }
 }
 
 /**
- * Rewrites the bytes of the log in place: the remaining option if nothing is known to have failed and the log cannot be
- * emptied.
+ * Rewrites the bytes of the log in place: the remaining option if nothing is known to have failed and there is no
+ * space.
  */
-export async function rewriteLog(database: Database, log: DiskFile): Promise<void> {
-  await inWriteLock(database, () => copyLog(log, (bytes, at) => log.writeAt(bytes, at)));
-}
-
-/** Writers wait, including those that would restart the log: none of its bytes change in the meantime. */
-function inWriteLock<T>(database: Database, work: () => T): Promise<T> {
-  return database.retry("maintain the log", () => database.transaction(work));
+export function rewriteLog(log: DiskFile): void {
+  copyLog(log, (bytes, at) => log.writeAt(bytes, at));
 }
 
 /**

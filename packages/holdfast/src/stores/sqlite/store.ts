@@ -14,22 +14,20 @@ import { FORMAT_MAJOR, FORMAT_MINOR, type JournalRecord, type NewRecord } from "
 import { notInTrash, notSupported, sessionExists, sessionNotFound, storeClosed } from "../../journal/refusals.ts";
 import { judgeEnd, verificationOf } from "../../journal/verification.ts";
 import { assertPath } from "../address.ts";
-import { type Lease, Leases } from "../lease.ts";
 import { networkWarning } from "../network-warning.ts";
 import { adoptSession } from "./adopt.ts";
 import type { Database } from "./database/database.ts";
 import { orNull, sqliteFailure } from "./database/failure.ts";
-import { assertSqliteVersion, openDatabase } from "./database/open-database.ts";
-import { ReadOnlyDatabase, withoutWriting } from "./database/read-only.ts";
-import { Wal } from "./database/wal.ts";
-import { followSession, SqliteFollowers } from "./follow.ts";
+import type { Opener } from "./database/open-database.ts";
+import { ReadOnlyDatabase } from "./database/read-only.ts";
+import { Followers, followSession } from "./follow.ts";
 import { SqliteJournal } from "./journal.ts";
+import { OpenFile } from "./open-file.ts";
 import { damagedPart, damageOf, findSession, isKnown } from "./rows/catalogue.ts";
 import { listSessions, type Soundness } from "./rows/list.ts";
 import { type Found, findJournal, hasUnknownHeader, readChunks } from "./rows/reader.ts";
 import type { Rows } from "./rows/rows.ts";
 import { collectGarbage } from "./trash.ts";
-import { WriteQueue } from "./write-queue.ts";
 import { SessionWriter } from "./writer.ts";
 
 /** The last time that a `Date` can hold. */
@@ -40,10 +38,10 @@ export interface SqliteStoreOptions {
   readonly durability?: contract.Durability;
   /** Makes the rows that `list` shows. */
   readonly summariser?: contract.Summariser;
-  /** The name lease holders go by. Default `holdfast`. */
+  /** The name that holders go by. Default `holdfast`. */
   readonly app?: string;
   readonly clock?: () => number;
-  /** The disk that holds the leases and syncs the log. SQLite itself always uses the real one. */
+  /** The disk that locks the file and syncs the log. SQLite itself always uses the real one. */
   readonly disk?: Disk;
 }
 
@@ -51,26 +49,30 @@ const FORMAT = `${FORMAT_MAJOR}.${FORMAT_MINOR}`;
 
 /**
  * Opens a store in one SQLite file (S21), and creates it if missing. If this process may not write, an existing store
- * is opened read-only: then every write throws STORE_FORBIDDEN. Throws PATH_UNSAFE (a link or a folder in its place, or
- * a file used under another name), STORE_URL_INVALID (a file that is not such a database), JOURNAL_UNREADABLE,
- * FORMAT_NEWER, STORE_FORBIDDEN, STORE_FULL, STORE_IO, and NOT_SUPPORTED if this Node's SQLite is older than 3.51.3.
+ * is opened read-only: then every write throws STORE_FORBIDDEN. Throws STORE_BUSY { holder, sameProcess } while another
+ * process or thread has it open, PATH_UNSAFE (a link or a folder in its place, or a file used under another name),
+ * STORE_URL_INVALID (a file that is not such a database), JOURNAL_UNREADABLE,
+ * FORMAT_NEWER, STORE_FORBIDDEN, STORE_FULL, STORE_IO, and NOT_SUPPORTED where SQLite has no log.
  */
 export async function openSqliteStore(file: string, options: SqliteStoreOptions = {}): Promise<contract.JournalStore> {
   const disk = options.disk ?? nodeDisk;
-  assertSqliteVersion(process.versions["sqlite"] ?? "none");
   assertPath(file, "file");
   const path = resolve(file);
   assertStorePlace(path, placeOf(disk, path));
   const forbidden = whyReadOnly(disk, path);
-  if (forbidden !== null)
-    return new SqliteStore(withoutWriting(disk), await ReadOnlyDatabase.open(disk, path, forbidden), options);
-  const database = await openDatabase(disk, path);
+  if (forbidden !== null) return new SqliteStore(disk, ReadOnlyDatabase.open(disk, path, forbidden), null, options);
+  const shared = await OpenFile.use(disk, path, openerOf(options));
   try {
-    return new SqliteStore(disk, database, options);
+    return new SqliteStore(disk, shared.file.database, shared, options);
   } catch (error) {
-    await database.close(false);
-    throw sqliteFailure(error, "open the store", database.file, "Nothing was written to it.");
+    await shared.release();
+    throw sqliteFailure(error, "open the store", path, "Nothing was written to it.");
   }
+}
+
+/** `app`: the name of a writer, if it has one of its own. */
+function openerOf({ app: name = "holdfast", clock = Date.now }: SqliteStoreOptions, app: string = name): Opener {
+  return { app, since: new Date(clock()).toISOString() };
 }
 
 /** Null if the store is writable or does not exist. */
@@ -94,13 +96,18 @@ function placeOf(disk: Disk, path: string): DiskStat | null {
   }
 }
 
+interface Shared {
+  readonly file: OpenFile;
+  release(): Promise<void>;
+}
+
 class SqliteStore implements contract.JournalStore {
   readonly url: string;
   readonly capabilities: contract.Capabilities = {
     durability: "power",
     lease: "kernel",
     sync: true,
-    shared: true,
+    shared: false,
     pack: false,
   };
   readonly warnings: readonly string[];
@@ -108,34 +115,27 @@ class SqliteStore implements contract.JournalStore {
   readonly #options: SqliteStoreOptions;
   readonly #reads: Database | ReadOnlyDatabase;
   /** Null if the store is open read-only. */
-  readonly #writes: { readonly database: Database; readonly wal: Wal } | null;
+  readonly #shared: Shared | null;
   readonly #soundness: Soundness = {};
   readonly #clock: OrderClock;
   /** `#comeFirst` has checked all sessions. */
   #hasLooked = false;
-  readonly #leases: Leases;
-  readonly #followers: SqliteFollowers;
-  readonly #live = new Map<string, SqliteJournal>();
+  /** The journals that this store has opened. */
+  readonly #journals = new Set<SqliteJournal>();
   /** Aborts when the store is closed, which ends its followers. */
   readonly #ending = new AbortController();
   #closing: Promise<void> | null = null;
 
-  constructor(disk: Disk, reads: Database | ReadOnlyDatabase, options: SqliteStoreOptions) {
+  constructor(disk: Disk, reads: Database | ReadOnlyDatabase, shared: Shared | null, options: SqliteStoreOptions) {
     const { file } = reads;
-    const database = reads instanceof ReadOnlyDatabase ? null : reads;
     this.url = `sqlite:${file}`;
-    this.searchFile = database ? `${file}-search` : null;
+    this.searchFile = shared ? `${file}-search` : null;
     this.#options = options;
     this.#reads = reads;
+    this.#shared = shared;
     this.#clock = OrderClock.of(options.clock);
-    this.#leases = Leases.besideFile(disk, file, options.clock);
-    this.#followers = new SqliteFollowers(disk, file);
     const network = networkWarning(disk, dirname(file), file);
     this.warnings = network === null ? reads.warnings : [...reads.warnings, network];
-    const onDoubt = (error: unknown): void => {
-      for (const journal of [...this.#live.values()]) journal.fail(error);
-    };
-    this.#writes = database && { database, wal: new Wal(disk, database, onDoubt) };
   }
 
   async create(
@@ -148,25 +148,25 @@ class SqliteStore implements contract.JournalStore {
     const first = structuredClone(records);
     const { database, wal } = this.#writable("create a session");
     await this.#assertNew(id);
-    return this.#withLease(id, options, async (lease) => {
+    return this.#withLease(id, options, async (release) => {
       await wal.trust();
       const ledger = this.#ledger();
       await database.read("look for the newest session", (rows) => this.#comeFirst(rows));
-      const writer = await database.retry("create a session", () => {
+      const writer = database.attempt("create a session", () => {
         if (isKnown(database.rows, id)) throw sessionExists(id);
         return SessionWriter.create({ database, ledger, id }, first);
       });
       await wal.confirm();
       ledger.setDurable(ledger.head);
       const found = { unclean: false, created: true, startSegment: false };
-      return this.#journal(id, ledger, writer, lease, options, found);
+      return this.#journal(id, ledger, writer, release, options, found);
     });
   }
 
   async open(id: string, options: contract.WriterOptions = {}): Promise<contract.Opened> {
     const { database, wal } = this.#writable("open a session for writing");
     if (!(await this.has(id))) throw sessionNotFound(id);
-    return this.#withLease(id, options, async (lease) => {
+    return this.#withLease(id, options, async (release) => {
       await wal.settle();
       const [account, { session, segments, damaged }] = await this.#readEpoch(await this.#find(id));
       await database.read("look for the newest session", (rows) => this.#comeFirst(rows));
@@ -177,7 +177,7 @@ class SqliteStore implements contract.JournalStore {
       const recovery = { ...account.recovery(), damaged: [...account.damaged, ...damaged] };
       const writer = SessionWriter.continue({ database, ledger, id }, session, segments.at(-1)!);
       const state = { unclean: recovery.unclean, created: false, startSegment: account.format !== FORMAT };
-      const journal = this.#journal(id, ledger, writer, lease, options, state);
+      const journal = this.#journal(id, ledger, writer, release, options, state);
       return { id, records: account.records, recovery, journal };
     });
   }
@@ -185,7 +185,7 @@ class SqliteStore implements contract.JournalStore {
   async read(id: string): Promise<contract.Snapshot> {
     const [account, { damaged }] = await this.#readEpoch(await this.#find(id));
     const found = { ...account.recovery(), damaged: [...account.damaged, ...damaged] };
-    const { recovery } = await judgeEnd(found, () => this.#leases.holder(id) !== null);
+    const { recovery } = await judgeEnd(found, () => this.#holder(id) !== null);
     return { id, records: account.records, recovery };
   }
 
@@ -200,10 +200,11 @@ class SqliteStore implements contract.JournalStore {
     assertId(id);
     const ends = this.#ending.signal;
     const signal = options.signal ? AbortSignal.any([options.signal, ends]) : ends;
+    const file = this.#shared?.file;
     const source = {
       database: this.#reads,
-      followers: this.#followers,
-      acknowledged: (of: string) => this.#live.get(of)?.acknowledged ?? Number.POSITIVE_INFINITY,
+      followers: file?.followers ?? new Followers(),
+      acknowledged: (of: string) => file?.journals.get(of)?.acknowledged ?? Number.POSITIVE_INFINITY,
     };
     yield* followSession(source, id, { ...options, signal });
   }
@@ -217,7 +218,7 @@ class SqliteStore implements contract.JournalStore {
   async holder(id: string): Promise<contract.Holder | null> {
     this.#assertOpen();
     assertId(id);
-    return this.#leases.holder(id);
+    return this.#holder(id);
   }
 
   async list(
@@ -229,23 +230,18 @@ class SqliteStore implements contract.JournalStore {
   }
 
   async delete(id: string): Promise<void> {
-    const { database, wal } = this.#writable("delete a session");
+    const { database, wal, followers } = this.#writable("delete a session");
     if (!(await this.has(id))) throw sessionNotFound(id);
-    const lease = await this.#leases.take(id, this.#options.app ?? "holdfast");
-    try {
+    await this.#whileLeased(id, async () => {
       await wal.trust();
-      const { rows } = database;
-      const trash = (): void => {
-        const session = findSession(rows, id);
+      database.attempt("delete a session", () => {
+        const session = findSession(database.rows, id);
         if (!session) throw sessionNotFound(id);
-        rows.trash(session.key, this.#now());
-      };
-      await database.retry("delete a session", () => database.write(trash));
+        database.rows.trash(session.key, this.#now());
+      });
       await wal.confirm();
-    } finally {
-      lease.release();
-    }
-    this.#followers.wake(id);
+    });
+    followers.wake(id);
   }
 
   async trashed(): Promise<readonly contract.Trashed[]> {
@@ -261,8 +257,7 @@ class SqliteStore implements contract.JournalStore {
   async restore(id: string): Promise<void> {
     const { database, wal } = this.#writable("restore a session");
     await this.#assertNew(id);
-    const lease = await this.#leases.take(id, this.#options.app ?? "holdfast");
-    try {
+    await this.#whileLeased(id, async () => {
       await wal.trust();
       const { rows } = database;
       const untrash = (): void => {
@@ -271,21 +266,19 @@ class SqliteStore implements contract.JournalStore {
         if (!last) throw notInTrash(id);
         rows.untrash(last.key);
       };
-      await database.retry("restore a session", () => database.transaction(untrash));
+      database.attempt("restore a session", () => database.transaction(untrash));
       await wal.confirm();
-    } finally {
-      lease.release();
-    }
+    });
   }
 
   async verify(id: string): Promise<contract.Verification> {
     const found = await this.#find(id);
     const [account, { segments, damaged }] = await this.#readAll(found, 1, { keep: false });
-    const catalogued = await this.#reads.readAlone("verify a session", (rows) => damageOf(rows, found.session));
+    const catalogued = await this.#reads.read("verify a session", (rows) => damageOf(rows, found.session));
     if (!(await this.#isWhole())) catalogued.push(damagedPart("database"));
     const recovery = { ...account.recovery(), damaged: [...account.damaged, ...damaged, ...catalogued] };
     const counts = { records: account.count, bytes: account.bytes, segments: segments.length };
-    return verificationOf(id, counts, recovery, () => this.#leases.holder(id) !== null);
+    return verificationOf(id, counts, recovery, () => this.#holder(id) !== null);
   }
 
   async pack(): Promise<never> {
@@ -296,20 +289,17 @@ class SqliteStore implements contract.JournalStore {
   async adopt(id: string, lines: AsyncIterable<readonly VerbatimLine[]>): Promise<void> {
     const { database, wal } = this.#writable("adopt a session");
     await this.#assertNew(id);
-    const lease = await this.#leases.take(id, this.#options.app ?? "holdfast");
-    try {
+    await this.#whileLeased(id, async () => {
       await wal.trust();
       const ledger = this.#ledger();
       await adoptSession({ database, wal, ledger, id, nowMs: this.#now() }, lines);
       await wal.confirm();
-    } finally {
-      lease.release();
-    }
+    });
   }
 
   async gc(options: { readonly graceMs?: number } = {}): Promise<{ readonly removed: readonly string[] }> {
     const { database, wal } = this.#writable("collect garbage");
-    return collectGarbage(database, wal, this.#leases, this.#now(), options.graceMs);
+    return collectGarbage(database, wal, this.#now(), options.graceMs);
   }
 
   close(): Promise<void> {
@@ -322,10 +312,10 @@ class SqliteStore implements contract.JournalStore {
   }
 
   async #close(): Promise<void> {
-    const results = await Promise.allSettled([...this.#live.values()].map((journal) => journal.close()));
+    const results = await Promise.allSettled([...this.#journals].map((journal) => journal.close()));
     this.#ending.abort();
-    const isTrusted = this.#writes ? await this.#writes.wal.close() : false;
-    await this.#reads.close(isTrusted);
+    if (this.#shared) await this.#shared.release();
+    else this.#reads.close(false);
     for (const result of results) if (result.status === "rejected") throw result.reason;
   }
 
@@ -333,48 +323,66 @@ class SqliteStore implements contract.JournalStore {
     id: string,
     ledger: Ledger,
     writer: SessionWriter,
-    lease: Lease,
+    release: () => void,
     options: contract.WriterOptions,
     found: { readonly unclean: boolean; readonly created: boolean; readonly startSegment: boolean },
   ): SqliteJournal {
     // The store may have been closed while this call waited for the disk.
-    const writes = this.#writable("open a session for writing");
+    const { wal, journals, followers } = this.#writable("open a session for writing");
     const { app = this.#options.app ?? "holdfast", opened: extra } = options;
     const journal = new SqliteJournal({
       id,
       ledger,
       writer,
-      writeQueue: new WriteQueue(writes.database),
-      wal: writes.wal,
-      lease,
+      wal,
       durability: this.#options.durability ?? "power",
       opened: openedRecord({ app, unclean: found.unclean, cutBytes: 0, extra }),
       created: found.created,
       startSegment: found.startSegment,
       follow: (followOptions) => this.follow(id, followOptions),
-      onClose: () => this.#live.delete(id),
+      onClose: () => {
+        journals.delete(id);
+        this.#journals.delete(journal);
+        release();
+      },
     });
-    journal.onAcknowledged(() => this.#followers.wake(id));
-    this.#live.set(id, journal);
+    journal.onAcknowledged(() => followers.wake(id));
+    journals.set(id, journal);
+    this.#journals.add(journal);
     return journal;
   }
 
   /** Keeps the lease for the result of `use`; releases it if that fails. */
-  async #withLease<T>(id: string, options: contract.WriterOptions, use: (lease: Lease) => Promise<T>): Promise<T> {
-    const lease = await this.#leases.take(id, options.app ?? this.#options.app ?? "holdfast");
+  async #withLease<T>(
+    id: string,
+    options: contract.WriterOptions,
+    use: (release: () => void) => Promise<T>,
+  ): Promise<T> {
+    const file = this.#writable("take the lease of a session");
+    const release = file.lease(id, openerOf(this.#options, options.app));
     try {
-      this.#assertOpen();
-      return await use(lease);
+      return await use(release);
     } catch (error) {
-      lease.release();
+      release();
       throw error;
     }
   }
 
-  #writable(what: string): { readonly database: Database; readonly wal: Wal } {
+  async #whileLeased(id: string, work: () => Promise<void>): Promise<void> {
+    await this.#withLease(id, {}, async (release) => {
+      await work();
+      release();
+    });
+  }
+
+  #holder(id: string): contract.Holder | null {
+    return this.#shared?.file.holder(id) ?? null;
+  }
+
+  #writable(what: string): OpenFile {
     this.#assertOpen();
     if (this.#reads instanceof ReadOnlyDatabase) throw this.#reads.refuse(what);
-    return this.#writes!;
+    return this.#shared!.file;
   }
 
   /** Checked once per open store: it is the same for all sessions, and takes as long as reading the file. */

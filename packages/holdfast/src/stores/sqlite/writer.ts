@@ -43,19 +43,17 @@ export class SessionWriter {
     const { database, ledger, id } = place;
     const { rows } = database;
     const segment = { number: 1, epoch: 1, first: 1 };
-    return database.write(() => {
-      // After everything that is there.
-      const before = rows.neighbours(KEY_MAX, 0, 0);
-      return database.transaction(() => {
-        const prepared = ledger.prepareSegment([segmentRecord({ session: id, segment: 1, epoch: 1 }), ...records]);
-        // Committed to the ledger before the database: if that fails, the ledger is dropped too, because nobody has
-        // seen it yet.
-        ledger.commit(prepared);
-        const key = rows.insertSession(id, ledger, ledger.row);
-        rows.insertSegment(key, segment);
-        insertFirst(rows, key, prepared, before);
-        return new SessionWriter(place, key, segment, ledger.head);
-      });
+    // After everything that is there.
+    const before = rows.neighbours(KEY_MAX, 0, 0);
+    return database.transaction(() => {
+      const prepared = ledger.prepareSegment([segmentRecord({ session: id, segment: 1, epoch: 1 }), ...records]);
+      // Committed to the ledger before the database: if that fails, the ledger is dropped too, because nobody has seen
+      // it yet.
+      ledger.commit(prepared);
+      const key = rows.insertSession(id, ledger, ledger.row);
+      rows.insertSegment(key, segment);
+      insertFirst(rows, key, prepared, before);
+      return new SessionWriter(place, key, segment, ledger.head);
     });
   }
 
@@ -66,8 +64,7 @@ export class SessionWriter {
   /** Writes one unit. A single line is a single statement, which commits by itself: the fast path. */
   put(prepared: Prepared): void {
     if (prepared.seq === prepared.last) {
-      const line = prepared.bytes.subarray(0, -1);
-      this.#database.write(() => this.#rows.insertLine(this.#key, prepared.seq, line));
+      this.#rows.insertLine(this.#key, prepared.seq, prepared.bytes.subarray(0, -1));
     } else {
       this.#database.transaction(() => insertLines(this.#rows, this.#key, prepared));
     }
@@ -76,12 +73,10 @@ export class SessionWriter {
 
   /** Writes the line of `opened`, and atomically marks the row as no longer closed. */
   putOpened(prepared: Prepared): void {
-    this.#database.write(() => {
-      const before = this.#rows.neighbours(this.#key, prepared.seq, prepared.last);
-      this.#database.transaction(() => {
-        this.#rows.reopenSession(this.#key);
-        insertFirst(this.#rows, this.#key, prepared, before);
-      });
+    const before = this.#rows.neighbours(this.#key, prepared.seq, prepared.last);
+    this.#database.transaction(() => {
+      this.#rows.reopenSession(this.#key);
+      insertFirst(this.#rows, this.#key, prepared, before);
     });
     this.#ledger.commit(prepared);
   }
@@ -115,7 +110,7 @@ export class SessionWriter {
   saveRow(closed: boolean): void {
     if (!this.rowIsBehind) return;
     const { head, row } = this.#ledger;
-    this.#database.write(() => this.#rows.updateSession(this.#key, this.#ledger, closed, row));
+    this.#rows.updateSession(this.#key, this.#ledger, closed, row);
     this.#savedHead = head;
   }
 }

@@ -175,12 +175,12 @@ export const epochs: readonly Case[] = [
     "epoch: current after its writer was killed",
     ["P1", "C7"],
     async (trial) => {
-      const store = await trial.open();
+      let store = await trial.open();
       const id = newId();
       const journal = await store.create(id, [note("old")]);
       await journal.epoch(() => [epoch("now"), note("carried")]);
       await journal.close();
-      await trial.writeAndDie(id, [{ records: [note("last words")] }]);
+      store = await trial.writeAndDie(store, id, [{ records: [note("last words")] }]);
       const { records } = await store.open(id);
       assert.deepEqual(textsOf(records), ["carried", "last words"]);
       assert.deepEqual(textsOf(await all(store.history(id))), ["old", "carried", "last words"]);

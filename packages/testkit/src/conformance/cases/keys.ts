@@ -166,10 +166,10 @@ export const keys: readonly Case[] = [
     "key: known after the writer that used it was killed",
     ["S11b", "P1"],
     async (trial) => {
-      const store = await trial.open();
+      let store = await trial.open();
       const id = newId();
       await (await store.create(id, [])).close();
-      await trial.writeAndDie(id, [{ records: notes(2), key: "k" }]);
+      store = await trial.writeAndDie(store, id, [{ records: notes(2), key: "k" }]);
       const seq = (await all(store.history(id))).find((record) => record.key === "k")!.seq;
       const { journal } = await store.open(id);
       assert.deepEqual(numbersOf(await journal.append(notes(2), { key: "k" })), { seq, last: seq + 1 });

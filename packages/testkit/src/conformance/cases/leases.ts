@@ -117,10 +117,10 @@ export const leases: readonly Case[] = [
     "lease: free at once when its holder is killed",
     ["P6", "C15"],
     async (trial) => {
-      const store = await trial.open();
+      let store = await trial.open();
       const id = newId();
       await (await store.create(id, [note("a")])).close();
-      await trial.writeAndDie(id, [{ records: [note("b")] }]);
+      store = await trial.writeAndDie(store, id, [{ records: [note("b")] }]);
       assert.equal(await store.holder(id), null);
       const { journal, records } = await store.open(id);
       assert.deepEqual(textsOf(records), ["a", "b"]);

@@ -83,10 +83,10 @@ export const lifecycle: readonly Case[] = [
     "unclean: reported to everybody after a writer was killed, until the next one closes in order",
     ["P5", "C10"],
     async (trial) => {
-      const store = await trial.open();
+      let store = await trial.open();
       const id = newId();
       await (await store.create(id, [note("a")])).close();
-      await trial.writeAndDie(id, [{ records: [note("b")] }, { records: notes(2) }]);
+      store = await trial.writeAndDie(store, id, [{ records: [note("b")] }, { records: notes(2) }]);
       assert.equal((await store.read(id)).recovery.unclean, true);
       const verified = await store.verify(id);
       assert.equal(verified.unclean, true);

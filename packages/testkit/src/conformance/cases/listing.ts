@@ -187,9 +187,11 @@ export const listing: readonly Case[] = [
     ["C23", "S20"],
     async (trial) => {
       // Years ahead of the clock of the writer that dies.
-      const store = await trial.open({ clock: steppingClock(), summariser: noteSummariser });
+      const options = { clock: steppingClock(), summariser: noteSummariser };
+      let store = await trial.open(options);
       const [first, second] = await makeSessions(store, 2);
-      await trial.writeAndDie(first!, [{ records: [note("a")] }, { records: [note("b")] }]);
+      const steps = [{ records: [note("a")] }, { records: [note("b")] }];
+      store = await trial.writeAndDie(store, first!, steps, options);
       for (const reader of [store, await cold(trial)]) assert.deepEqual(idsOf(await pages(reader)), [first, second]);
       const [third] = await makeSessions(await trial.open({ clock: steppingClock(), summariser: noteSummariser }), 1);
       for (const reader of [store, await cold(trial)])
@@ -396,12 +398,14 @@ export const listing: readonly Case[] = [
     "list: shows a session whose writer was killed, up to its last record",
     ["C10", "S20"],
     async (trial) => {
-      const store = await trial.open({ summariser: noteSummariser });
+      const options = { summariser: noteSummariser };
+      let store = await trial.open(options);
       const id = newId();
       const journal = await store.create(id, [title("t"), note("a")]);
       await journal.close();
       await row(store, id);
-      await trial.writeAndDie(id, [{ records: [note("b")] }, { records: [note("c"), note("d")] }]);
+      const steps = [{ records: [note("b")] }, { records: [note("c"), note("d")] }];
+      store = await trial.writeAndDie(store, id, steps, options);
       for (const reader of [store, await cold(trial)]) {
         const listed = await row(reader, id);
         assert.equal(listed.closed, false);

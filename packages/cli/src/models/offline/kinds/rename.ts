@@ -123,13 +123,13 @@ function change(
   return { kind: "answer", text, to, thought: "Everything is checked. I sum up.", progress };
 }
 
-type Found =
+type FileSearch =
   | { readonly state: "known"; readonly files: readonly string[]; readonly to: number }
   | { readonly state: "hopeless"; readonly why: string; readonly to: number }
   | { readonly state: "ask"; readonly calls: readonly Wanted[] };
 
 /** The files that contain the text; or all files of the folder, if the search was cut off or is not available. */
-function findFiles(known: Known, old: string, folder: string, from: number, before: Progress): Found {
+function findFiles(known: Known, old: string, folder: string, from: number, before: Progress): FileSearch {
   const carried = stringsIn(before["files"]);
   if (carried.length > 0) return { state: "known", files: carried, to: from };
   if (typeof before["hopeless"] === "string") return { state: "hopeless", why: before["hopeless"], to: from };

@@ -29,7 +29,6 @@ const SQLITE_BUSY = 5;
 const SQLITE_LOCKED = 6;
 const SQLITE_FULL = 13;
 const SQLITE_IOERR_WRITE = 778;
-const SQLITE_IOERR_SHMSIZE = 4874;
 
 /**
  * The rows of a list, kept across processes in an SQLite file. It is derived: if deleted, it is rebuilt, and its own
@@ -217,7 +216,8 @@ export class Catalogue {
     this.#opened = identityOf(made);
     const database = new DatabaseSync(this.#path, { timeout: 20 });
     try {
-      database.exec("PRAGMA journal_mode=WAL; PRAGMA synchronous=OFF");
+      // No log: its index would be in memory that processes share, and code that closes this file could end that.
+      database.exec("PRAGMA journal_mode=TRUNCATE; PRAGMA synchronous=OFF");
       if (versionOf(database) === 0) makeSchema(database);
       if (versionOf(database) !== SCHEMA_VERSION || !hasSchema(database, SCHEMA)) throw unusable("another schema");
       return database;
@@ -244,10 +244,10 @@ export interface Check {
   readonly isHopeless?: true;
 }
 
-/** There is no space to write it (IOERR_WRITE: or the quota is used up), or even to share it with other processes. */
+/** There is no space to write it (IOERR_WRITE: or the quota is used up). */
 function isFull(error: unknown): boolean {
   const errcode = sqliteErrcode(error);
-  return sqliteCode(error) === SQLITE_FULL || errcode === SQLITE_IOERR_WRITE || errcode === SQLITE_IOERR_SHMSIZE;
+  return sqliteCode(error) === SQLITE_FULL || errcode === SQLITE_IOERR_WRITE;
 }
 
 function versionOf(database: DatabaseSync): number {

@@ -23,9 +23,9 @@ const IOERR_WRITE = 778;
 
 /**
  * I/O errors after which no commit can be in the file: SQLite writes the commit frame last, and none of these errors
- * comes after it. READ, SHORT_READ, WRITE, NOMEM, RDLOCK, LOCK, SHMOPEN, SHMSIZE, SHMLOCK, SHMMAP.
+ * comes after it. READ, SHORT_READ, WRITE, NOMEM, RDLOCK, LOCK.
  */
-const NOTHING_WRITTEN = new Set([2, 1, 3, 12, 9, 15, 18, 19, 20, 21].map((detail) => IOERR | (detail << 8)));
+const NOTHING_WRITTEN = new Set([2, 1, 3, 12, 9, 15].map((detail) => IOERR | (detail << 8)));
 
 const CHECK_OWNER = "Check the owner and the mode of the file and of its folder.";
 const TOO_MANY_OPEN =
@@ -33,15 +33,10 @@ const TOO_MANY_OPEN =
 
 const REFUSALS: ReadonlySet<ErrorCode> = new Set(["STORE_FORBIDDEN", "STORE_FULL", "STORE_IO"]);
 
-/** Another process is writing, recovering or closing the database: a temporary condition. */
+/** Another program has the database open. */
 export function isBusy(error: unknown): boolean {
   const code = sqliteCode(error);
   return code === BUSY || code === PROTOCOL;
-}
-
-/** An error that `isBusy` recognises, from code other than SQLite. */
-export function busy(message: string): Error {
-  return Object.assign(new Error(message), { errcode: BUSY });
 }
 
 export function isIoError(error: unknown): boolean {
@@ -78,11 +73,6 @@ export function asFarAsPossible<T>(items: Iterable<T>, take: (item: T) => void):
 /** An error that `isCorrupt` recognises, from code other than SQLite. */
 export function corrupt(message: string): Error {
   return Object.assign(new Error(message), { errcode: CORRUPT });
-}
-
-/** A file that SQLite needs does not exist, or may not be opened. */
-export function isCantOpen(error: unknown): boolean {
-  return sqliteCode(error) === CANTOPEN;
 }
 
 /** After such an error the append had no effect, and the journal stays usable. */
@@ -149,7 +139,7 @@ function inWords(error: Error, what: string, path: string, safety: string): Hold
       );
     case BUSY:
     case PROTOCOL:
-      return fail("STORE_IO", "another process keeps the database busy", "Try again, or stop that process.");
+      return fail("STORE_IO", "another program keeps the database busy", "Try again, or stop that program.");
     default:
       return fail("STORE_IO", "SQLite reported an error", "Check the disk, and reopen the session.");
   }

@@ -5,12 +5,8 @@ import { NAME_SCHEMA } from "./name.ts";
 
 /** `PRAGMA application_id`: "hold", to recognise other programs' databases. */
 const APPLICATION_ID = 0x686f6c64;
-/**
- * `PRAGMA user_version`. A newer one is refused. Version 1 lacks the column `written` and the table `used_as`; version
- * 2 lacks `used_as`. A library that knows only those does not coordinate with others as FlagLock does, so it must not
- * open this one.
- */
-export const SCHEMA_VERSION = 3;
+/** `PRAGMA user_version`. Any other one is refused; those below it were never released. */
+const SCHEMA_VERSION = 4;
 
 /**
  * `lines` holds the journals: a row is one line, byte for byte, without its newline. Its key has the session's number
@@ -51,25 +47,15 @@ CREATE TABLE lines (
 ) STRICT;
 `;
 
-/**
- * Creates the tables in an empty database, or whatever an older one lacks. Runs inside a transaction. Also throws
- * SQLite's errors.
- */
+/** Creates the tables in an empty database. Runs inside a transaction. Also throws SQLite's errors. */
 export function makeTables(sqlite: DatabaseSync, file: string): void {
-  if (readVersion(sqlite, file) === 0) sqlite.exec(`${SCHEMA}; PRAGMA application_id=${APPLICATION_ID}`);
-  // Check what is missing: the version number can be damaged, too.
-  if (!hasWritten(sqlite)) sqlite.exec("ALTER TABLE sessions ADD COLUMN written TEXT");
-  sqlite.exec(`${NAME_SCHEMA}; PRAGMA user_version=${SCHEMA_VERSION}`);
+  if (readVersion(sqlite, file) > 0) return;
+  sqlite.exec(
+    `${SCHEMA}; ${NAME_SCHEMA}; PRAGMA application_id=${APPLICATION_ID}; PRAGMA user_version=${SCHEMA_VERSION}`,
+  );
 }
 
-/**
- * Does the table of sessions have the column that schema 2 added? An older database opened read-only stays without it.
- */
-export function hasWritten(sqlite: DatabaseSync): boolean {
-  return sqlite.prepare("SELECT 1 FROM pragma_table_info('sessions') WHERE name = 'written'").get() !== undefined;
-}
-
-/** The schema version; 0 for an empty database. Refuses a database that is not ours or is too new. */
+/** The schema version; 0 for an empty database. Refuses a database that is not ours, or has another schema. */
 export function readVersion(sqlite: DatabaseSync, file: string): number {
   const application = pragma(sqlite, "application_id");
   const version = Number(pragma(sqlite, "user_version"));
@@ -85,16 +71,11 @@ export function readVersion(sqlite: DatabaseSync, file: string): number {
       "Nothing was touched and nothing is lost. Open it with a newer version of Holdfast.";
     throw new HoldfastError("FORMAT_NEWER", message, { path: file, found: version, known: SCHEMA_VERSION });
   }
-  assertHeader(sqlite, file);
-  return version;
-}
-
-/** Settings that this store never uses. SQLite trusts them, and would write to wrong places. */
-function assertHeader(sqlite: DatabaseSync, file: string): void {
-  const found = { encoding: pragma(sqlite, "encoding"), vacuum: pragma(sqlite, "auto_vacuum") };
-  if (found.encoding === "UTF-8" && found.vacuum === 0) return;
+  const found = { version, encoding: pragma(sqlite, "encoding"), vacuum: pragma(sqlite, "auto_vacuum") };
+  if (version === SCHEMA_VERSION && found.encoding === "UTF-8" && found.vacuum === 0) return version;
+  // SQLite trusts these settings, and would write to wrong places.
   const message =
-    `The store ${file} cannot be used: the header of the file is damaged (encoding ${found.encoding}, auto_vacuum ${found.vacuum}). Nothing was touched. ` +
-    "Copy the file first; then `sqlite3 <file> .recover` recovers what can be recovered.";
+    `The store ${file} cannot be used: the header of the file is damaged (schema ${version}, encoding ${found.encoding}, auto_vacuum ${found.vacuum}), ` +
+    "or the store is older than the first release of Holdfast. Nothing was touched. Copy the file first; then `sqlite3 <file> .recover` recovers what can be recovered.";
   throw new HoldfastError("JOURNAL_UNREADABLE", message, { path: file });
 }

@@ -4,7 +4,7 @@ import { errnoOf, HoldfastError, isHoldfastError } from "../../../errors.ts";
 import { storeClosed } from "../../../journal/refusals.ts";
 import { emptyLog, rewriteLog } from "../heal.ts";
 import type { Database } from "./database.ts";
-import { isBusy, isIoError, isSqliteError, sqliteFailure } from "./failure.ts";
+import { isIoError, isSqliteError, sqliteFailure } from "./failure.ts";
 
 /** The log is moved into the database file when it has grown by about this much. */
 const CHECKPOINT_BYTES = 4 * 1024 * 1024;
@@ -18,9 +18,8 @@ const COMMIT_BYTES = 6 * 1024;
  * descriptors, so it blocks nobody, and commits that wait together share one (S10). If the log was checkpointed and
  * restarted between a commit and its sync, the checkpoint has synced the commit.
  *
- * SQLite's locks are on the database file and on `-shm`, none on this file: closing these descriptors releases no lock
- * (S13). Nothing here opens the other two files while SQLite has them open; FlagLock describes what happens when other
- * code in the process does.
+ * SQLite's lock is on the database file, none on this one: closing these descriptors releases no lock (S13). Nothing
+ * here opens the database file.
  */
 export class Wal {
   readonly #disk: Disk;
@@ -81,7 +80,7 @@ export class Wal {
       this.#assertTrusted();
       await this.#file.sync();
       this.#assertTrusted();
-      this.#assertShared();
+      this.assertMine();
     } catch (error) {
       this.doubt(error);
       throw error;
@@ -92,14 +91,14 @@ export class Wal {
     try {
       this.#assertTrusted();
       this.#second.syncNow();
-      this.#assertShared();
+      this.assertMine();
     } catch (error) {
       this.doubt(error);
       throw error;
     }
   }
 
-  /** A sync of the log has failed, SQLite's or ours: a hole in it would lose every later commit, from any process. */
+  /** A sync of the log has failed, SQLite's or ours: a hole in it would lose every later commit. */
   doubt(error: unknown): void {
     if (isHoldfastError(error, "STORE_CLOSED")) return;
     this.#state = "failed";
@@ -110,14 +109,12 @@ export class Wal {
   grew(bytes: number): void {
     this.#grownBytes += bytes + COMMIT_BYTES;
     if (this.#grownBytes < CHECKPOINT_BYTES) return;
+    this.#grownBytes = 0;
     try {
       this.#database.checkpoint("PASSIVE");
-      this.#grownBytes = 0;
     } catch (error) {
-      // On any other error (a full disk, a process that is closing), the log keeps its content, and the next attempt is
-      // soon.
+      // On any other error (a full disk), the log keeps its content, and the next attempt is soon.
       if (isIoError(error)) this.doubt(error);
-      if (!isBusy(error)) this.#grownBytes = 0;
     }
   }
 
@@ -126,14 +123,9 @@ export class Wal {
     this.#database.assertMine();
   }
 
-  #assertShared(): void {
-    this.assertMine();
-    this.#database.assertShared();
-  }
-
   /**
-   * When this resolves, everything committed so far, by any process, is durable, whatever happened before. Throws
-   * SYNC_FAILED, FILE_REPLACED.
+   * When this resolves, everything committed so far is durable, whatever happened before. Throws SYNC_FAILED,
+   * FILE_REPLACED.
    */
   async settle(): Promise<void> {
     await this.trust();
@@ -149,7 +141,7 @@ export class Wal {
       });
       await this.#healing;
     }
-    await this.#database.recordUse();
+    this.#database.recordUse();
   }
 
   /** `sync`, with its failure as a HoldfastError. */
@@ -183,9 +175,9 @@ export class Wal {
       // The log's own name: SQLite creates the file, and does not sync the folder before it syncs the file itself.
       this.#disk.syncFolder(dirname(this.path));
       for (const file of [this.#file, this.#second]) this.#hearOldNews(file);
-      if (this.#file.stat().size > 0 && !(await emptyLog(this.#disk, this.#database, this.#file))) {
+      if (this.#file.stat().size > 0 && !emptyLog(this.#disk, this.#database, this.#file)) {
         if (this.#state === "failed") throw this.#blocked();
-        await rewriteLog(this.#database, this.#file);
+        rewriteLog(this.#file);
       }
       await this.#file.sync();
       this.#second.syncNow();
@@ -216,8 +208,8 @@ export class Wal {
 
   #blocked(): HoldfastError {
     const message =
-      `The disk failed to confirm the log ${this.path}, and its content could not be moved to a safer place: it is being read, or ` +
-      "there is no space. Acknowledged records are safe. Try again when the readers have finished and there is space.";
+      `The disk failed to confirm the log ${this.path}, and there is no space to move its content to a safer place. ` +
+      "Acknowledged records are safe. Free some space, and try again.";
     return new HoldfastError("SYNC_FAILED", message, { path: this.path });
   }
 }

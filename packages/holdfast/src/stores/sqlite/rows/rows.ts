@@ -4,7 +4,6 @@ import { HoldfastError } from "../../../errors.ts";
 import type { Line, Segment } from "../../../journal/lines/account.ts";
 import { type Json, RECORD_BYTES_MAX } from "../../../journal/record.ts";
 import { asFarAsPossible, corrupt } from "../database/failure.ts";
-import { hasWritten } from "../database/schema.ts";
 import { differs, type Newest, type SessionRow, sessionOf, type TableRow, toTableRow } from "./session-row.ts";
 
 /** The lower half of a key of `lines`: a journal holds fewer records than this. */
@@ -46,8 +45,8 @@ export interface Neighbours {
  * The columns of `sessions`, each only if it has the type that was written: STRICT tables check writes, not reads, and
  * a flipped bit can turn a text into a number, or into a number that JavaScript cannot represent.
  */
-const guarded = (s: string, written: string): string => `
-  ${keyOf(s)} AS key, ${textOf(`${s}.id`, 36)} AS id, ${textOf(`${s}.at`, 64)} AS at, ${textOf(written, 64)} AS written,
+const guarded = (s: string): string => `
+  ${keyOf(s)} AS key, ${textOf(`${s}.id`, 36)} AS id, ${textOf(`${s}.at`, 64)} AS at, ${textOf(`${s}.written`, 64)} AS written,
   CASE WHEN typeof(${s}.head) = 'integer' AND ${s}.head BETWEEN 0 AND ${SEQ_MAX} THEN ${s}.head END AS head,
   ${s}.closed IS 1 AS closed, ${textOf(`${s}.summary`, SUMMARY_BYTES_MAX)} AS summary, ${s}.trashed IS NOT NULL AS trashed`;
 
@@ -63,149 +62,86 @@ const LINE = `CASE WHEN typeof(line) = 'blob' AND octet_length(line) < ${RECORD_
 const NUMBER = (column: string): string =>
   `CASE WHEN typeof(${column}) = 'integer' AND ${column} BETWEEN 1 AND ${SEQ_MAX} THEN ${column} ELSE 0 END AS ${column}`;
 
+const COLUMNS = guarded("s");
+// SQLite reads indexed columns from the index, not the table, so these show what the index alone says.
+const BY_ID = "FROM sessions AS i INDEXED BY sessions_by_id WHERE i.trashed IS NULL";
+const BY_TIME = "FROM sessions AS i INDEXED BY sessions_by_time WHERE i.trashed IS NULL";
+const TABLE = "FROM sessions AS s NOT INDEXED";
+const AGREES = "i.id IS s.id AND i.at IS s.at AND s.trashed IS NULL";
+const BOTH = "FROM sessions AS i INDEXED BY sessions_by_time LEFT JOIN sessions AS s NOT INDEXED ON s.key = i.key";
+// No upper bound, so that a damaged place does not end it; but no bytes of other sessions are read.
+const ANYWAY = `SELECT place >> 32, place & ${SEQ_MAX}, CASE WHEN place >> 32 = ?1 THEN (SELECT ${LINE}) END FROM lines`;
+// Only the start of a long line is on the same page as its neighbours.
+const GLANCE = `SELECT place >> 32, place & ${SEQ_MAX}, octet_length(line), substr(line, 1, ${PAGE_BYTES}) FROM lines`;
+
+const STATEMENTS = {
+  insertLine: "INSERT INTO lines (place, line) VALUES ((?1 << 32) + ?2, ?3)",
+  readLines: `SELECT place & ${SEQ_MAX}, ${LINE} FROM lines WHERE place BETWEEN (?1 << 32) + ?2 AND (?1 << 32) + ?3 ORDER BY place`,
+  readLine: `SELECT ${LINE} FROM lines WHERE place = (?1 << 32) + ?2`,
+  newestSeq: `SELECT place & ${SEQ_MAX} AS seq FROM lines WHERE place BETWEEN ?1 << 32 AND (?1 << 32) + ${SEQ_MAX} ORDER BY place DESC LIMIT 1`,
+  seqsAfter: `SELECT place & ${SEQ_MAX} AS seq FROM lines WHERE place BETWEEN (?1 << 32) + ?2 + 1 AND (?1 << 32) + ${SEQ_MAX} ORDER BY place`,
+  keyOf: `SELECT ${keyOf("i")} AS key ${BY_ID} AND i.id = ?`,
+  tableRow: `SELECT ${COLUMNS} ${TABLE} WHERE s.key = ?`,
+  isTimed: `SELECT 1 ${BY_TIME} AND i.at = ?2 AND i.id = ?3 AND i.key = ?1`,
+  isOpen: "SELECT 1 FROM sessions AS i INDEXED BY sessions_open WHERE i.closed = 0 AND i.trashed IS NULL AND i.key = ?",
+  keysInTable: `SELECT ${keyOf("s")} AS key ${TABLE} WHERE s.id = ?`,
+  keysByTime: `SELECT ${keyOf("i")} AS key ${BY_TIME} AND i.id = ?`,
+  tableRows: `SELECT ${COLUMNS} ${TABLE}`,
+  entriesById: `SELECT ${keyOf("i")} AS key, ${textOf("i.id", 36)} AS id, NULL AS at ${BY_ID}`,
+  entriesByTime: `SELECT ${keyOf("i")} AS key, ${textOf("i.id", 36)} AS id, ${textOf("i.at", 64)} AS at ${BY_TIME}`,
+  counts: `SELECT (SELECT count(*) ${TABLE} WHERE s.trashed IS NULL) AS rows, (SELECT count(*) ${BY_ID}) AS ids, (SELECT count(*) ${BY_TIME}) AS times`,
+  disagreement: `SELECT 1 ${BOTH} WHERE i.trashed IS NULL AND (${AGREES}) IS NOT 1 LIMIT 1`,
+  onwards: `${ANYWAY} WHERE place >= (?1 << 32) + ?2 ORDER BY place LIMIT ?3`,
+  backwards: `${ANYWAY} WHERE place <= (?1 << 32) + ?2 ORDER BY place DESC LIMIT ?3`,
+  before: `${GLANCE} WHERE place < (?1 << 32) + ?2 ORDER BY place DESC LIMIT ?3`,
+  after: `${GLANCE} WHERE place > (?1 << 32) + ?2 ORDER BY place LIMIT ?3`,
+  structure: "PRAGMA main.quick_check(1)",
+  insertTrashed: "INSERT INTO sessions (id, at, head, closed, summary, trashed) VALUES (?, '', 0, 0, 'null', ?)",
+  untrash: "UPDATE sessions SET trashed = NULL WHERE key = ?",
+  countLines: `SELECT count(*) AS lines FROM lines WHERE place BETWEEN ?1 << 32 AND (?1 << 32) + ${SEQ_MAX}`,
+  reopenSession: "UPDATE sessions SET closed = 0 WHERE key = ?",
+  unsettled:
+    `SELECT ${COLUMNS} FROM sessions AS s INDEXED BY sessions_open WHERE s.closed = 0 AND s.trashed IS NULL AND EXISTS ` +
+    `(SELECT 1 FROM lines WHERE place BETWEEN (s.key << 32) + s.head + 1 AND (s.key << 32) + ${SEQ_MAX})`,
+  open: `SELECT ${COLUMNS} FROM sessions AS s INDEXED BY sessions_open WHERE s.closed = 0 AND s.trashed IS NULL`,
+  listed:
+    `SELECT ${COLUMNS}, ${keyOf("i")} AS indexed, ${AGREES} AS agrees ${BOTH} ` +
+    "WHERE i.trashed IS NULL AND (i.at, i.id) < (?1, ?2) ORDER BY i.at DESC, i.id DESC",
+  // The journal determines the numbers of its segments; a row in the way is damaged.
+  insertSegment: "INSERT OR REPLACE INTO segments (session, number, epoch, first) VALUES (?, ?, ?, ?)",
+  readSegments: `SELECT ${NUMBER("number")}, ${NUMBER("epoch")}, ${NUMBER("first")} FROM segments WHERE session = ? ORDER BY segments.number`,
+  newestStamp: `SELECT ${textOf("i.at", 64)} AS newest ${BY_TIME} ORDER BY i.at DESC LIMIT 1`,
+  trash: "UPDATE sessions SET trashed = ?2 WHERE key = ?1",
+  trashed: `SELECT ${keyOf("s")} AS key, ${textOf("s.id", 36)} AS id ${TABLE} WHERE s.trashed <= ? ORDER BY s.key`,
+  // Without a head, it is being copied in or being removed.
+  restorable:
+    `SELECT ${COLUMNS}, CASE WHEN typeof(s.trashed) = 'integer' THEN s.trashed END AS since ${TABLE} ` +
+    "WHERE s.trashed IS NOT NULL AND s.head > 0 AND (?1 IS NULL OR s.id = ?1) ORDER BY s.trashed DESC, s.key DESC",
+  claimTrashed: "UPDATE sessions SET head = 0 WHERE key = ? AND trashed IS NOT NULL",
+  removeLines:
+    "DELETE FROM lines WHERE place IN " +
+    `(SELECT place FROM lines WHERE place BETWEEN ?1 << 32 AND (?1 << 32) + ${SEQ_MAX} LIMIT ?2)`,
+  removeSegments: "DELETE FROM segments WHERE session = ?",
+  removeSession: "DELETE FROM sessions WHERE key = ?",
+  insertSession: "INSERT INTO sessions (id, at, written, head, closed, summary) VALUES (?, ?, ?, ?, 0, ?)",
+  updateSession: "UPDATE sessions SET at = ?2, written = ?3, head = ?4, closed = ?5, summary = ?6 WHERE key = ?1",
+};
+type Statements = Record<keyof typeof STATEMENTS, StatementSync>;
+
 /** Every statement of the store, prepared once. Each call is one statement; the caller manages transactions. */
 export class Rows {
-  readonly #sqlite: DatabaseSync;
-  /** Prepared on demand: an older database opened read-only lacks their columns. */
-  #insertSession: StatementSync | undefined;
-  #updateSession: StatementSync | undefined;
-  readonly #insertLine: StatementSync;
-  readonly #readLines: StatementSync;
-  readonly #readLine: StatementSync;
-  readonly #newestSeq: StatementSync;
-  readonly #seqsAfter: StatementSync;
-  readonly #keyOf: StatementSync;
-  readonly #tableRow: StatementSync;
-  readonly #isTimed: StatementSync;
-  readonly #isOpen: StatementSync;
-  readonly #keysInTable: StatementSync;
-  readonly #keysByTime: StatementSync;
-  readonly #tableRows: StatementSync;
-  readonly #entriesById: StatementSync;
-  readonly #entriesByTime: StatementSync;
-  readonly #counts: StatementSync;
-  readonly #disagreement: StatementSync;
-  readonly #onwards: StatementSync;
-  readonly #backwards: StatementSync;
-  readonly #before: StatementSync;
-  readonly #after: StatementSync;
-  readonly #structure: StatementSync;
-  readonly #insertTrashed: StatementSync;
-  readonly #untrash: StatementSync;
-  readonly #countLines: StatementSync;
-  readonly #reopenSession: StatementSync;
-  readonly #unsettled: StatementSync;
-  readonly #open: StatementSync;
-  readonly #listed: StatementSync;
-  readonly #newestStamp: StatementSync;
-  readonly #insertSegment: StatementSync;
-  readonly #readSegments: StatementSync;
-  readonly #trash: StatementSync;
-  readonly #trashed: StatementSync;
-  readonly #restorable: StatementSync;
-  readonly #claimTrashed: StatementSync;
-  readonly #removeLines: StatementSync;
-  readonly #removeSegments: StatementSync;
-  readonly #removeSession: StatementSync;
+  readonly #do: Statements;
 
   constructor(sqlite: DatabaseSync) {
-    this.#sqlite = sqlite;
-    const prepare = (sql: string): StatementSync => sqlite.prepare(sql);
-    this.#insertLine = prepare("INSERT INTO lines (place, line) VALUES ((?1 << 32) + ?2, ?3)");
-    this.#readLines = prepare(
-      `SELECT place & ${SEQ_MAX}, ${LINE} FROM lines WHERE place BETWEEN (?1 << 32) + ?2 AND (?1 << 32) + ?3 ORDER BY place`,
-    );
-    this.#readLines.setReturnArrays(true);
-    this.#readLine = prepare(`SELECT ${LINE} FROM lines WHERE place = (?1 << 32) + ?2`);
-    this.#newestSeq = prepare(
-      `SELECT place & ${SEQ_MAX} AS seq FROM lines WHERE place BETWEEN ?1 << 32 AND (?1 << 32) + ${SEQ_MAX} ORDER BY place DESC LIMIT 1`,
-    );
-    this.#seqsAfter = prepare(
-      `SELECT place & ${SEQ_MAX} AS seq FROM lines WHERE place BETWEEN (?1 << 32) + ?2 + 1 AND (?1 << 32) + ${SEQ_MAX} ORDER BY place`,
-    );
-    const columns = guarded("s", hasWritten(sqlite) ? "s.written" : "NULL");
-    // SQLite reads indexed columns from the index, not the table, so these show what the index alone says.
-    const byId = "FROM sessions AS i INDEXED BY sessions_by_id WHERE i.trashed IS NULL";
-    const byTime = "FROM sessions AS i INDEXED BY sessions_by_time WHERE i.trashed IS NULL";
-    const table = "FROM sessions AS s NOT INDEXED";
-    this.#keyOf = prepare(`SELECT ${keyOf("i")} AS key ${byId} AND i.id = ?`);
-    this.#tableRow = prepare(`SELECT ${columns} ${table} WHERE s.key = ?`);
-    this.#isTimed = prepare(`SELECT 1 ${byTime} AND i.at = ?2 AND i.id = ?3 AND i.key = ?1`);
-    this.#isOpen = prepare(
-      "SELECT 1 FROM sessions AS i INDEXED BY sessions_open WHERE i.closed = 0 AND i.trashed IS NULL AND i.key = ?",
-    );
-    this.#keysInTable = prepare(`SELECT ${keyOf("s")} AS key ${table} WHERE s.id = ?`);
-    this.#keysByTime = prepare(`SELECT ${keyOf("i")} AS key ${byTime} AND i.id = ?`);
-    this.#tableRows = prepare(`SELECT ${columns} ${table}`);
-    this.#entriesById = prepare(`SELECT ${keyOf("i")} AS key, ${textOf("i.id", 36)} AS id, NULL AS at ${byId}`);
-    this.#entriesByTime = prepare(
-      `SELECT ${keyOf("i")} AS key, ${textOf("i.id", 36)} AS id, ${textOf("i.at", 64)} AS at ${byTime}`,
-    );
-    this.#counts = prepare(
-      `SELECT (SELECT count(*) ${table} WHERE s.trashed IS NULL) AS rows, (SELECT count(*) ${byId}) AS ids, (SELECT count(*) ${byTime}) AS times`,
-    );
-    const agrees = "i.id IS s.id AND i.at IS s.at AND s.trashed IS NULL";
-    const both = "FROM sessions AS i INDEXED BY sessions_by_time LEFT JOIN sessions AS s NOT INDEXED ON s.key = i.key";
-    this.#disagreement = prepare(`SELECT 1 ${both} WHERE i.trashed IS NULL AND (${agrees}) IS NOT 1 LIMIT 1`);
-    // No upper bound, so that a damaged place does not end it; but no bytes of other sessions are read.
-    const anyway = `SELECT place >> 32, place & ${SEQ_MAX}, CASE WHEN place >> 32 = ?1 THEN (SELECT ${LINE}) END FROM lines`;
-    this.#onwards = prepare(`${anyway} WHERE place >= (?1 << 32) + ?2 ORDER BY place LIMIT ?3`);
-    this.#backwards = prepare(`${anyway} WHERE place <= (?1 << 32) + ?2 ORDER BY place DESC LIMIT ?3`);
-    // Only the start of a long line is on the same page as its neighbours.
-    const glance = `SELECT place >> 32, place & ${SEQ_MAX}, octet_length(line), substr(line, 1, ${PAGE_BYTES}) FROM lines`;
-    this.#before = prepare(`${glance} WHERE place < (?1 << 32) + ?2 ORDER BY place DESC LIMIT ?3`);
-    this.#after = prepare(`${glance} WHERE place > (?1 << 32) + ?2 ORDER BY place LIMIT ?3`);
-    this.#structure = prepare("PRAGMA main.quick_check(1)");
-    for (const statement of [this.#before, this.#after]) statement.setReturnArrays(true);
-    for (const statement of [this.#onwards, this.#backwards]) statement.setReturnArrays(true);
-    this.#insertTrashed = prepare(
-      "INSERT INTO sessions (id, at, head, closed, summary, trashed) VALUES (?, '', 0, 0, 'null', ?)",
-    );
-    this.#untrash = prepare("UPDATE sessions SET trashed = NULL WHERE key = ?");
-    this.#countLines = prepare(
-      `SELECT count(*) AS lines FROM lines WHERE place BETWEEN ?1 << 32 AND (?1 << 32) + ${SEQ_MAX}`,
-    );
-    this.#reopenSession = prepare("UPDATE sessions SET closed = 0 WHERE key = ?");
-    this.#unsettled = prepare(
-      `SELECT ${columns} FROM sessions AS s INDEXED BY sessions_open WHERE s.closed = 0 AND s.trashed IS NULL AND EXISTS ` +
-        `(SELECT 1 FROM lines WHERE place BETWEEN (s.key << 32) + s.head + 1 AND (s.key << 32) + ${SEQ_MAX})`,
-    );
-    this.#open = prepare(
-      `SELECT ${columns} FROM sessions AS s INDEXED BY sessions_open WHERE s.closed = 0 AND s.trashed IS NULL`,
-    );
-    this.#listed = prepare(
-      `SELECT ${columns}, ${keyOf("i")} AS indexed, ${agrees} AS agrees ${both} ` +
-        "WHERE i.trashed IS NULL AND (i.at, i.id) < (?1, ?2) ORDER BY i.at DESC, i.id DESC",
-    );
-    // The journal determines the numbers of its segments; a row in the way is damaged.
-    this.#insertSegment = prepare(
-      "INSERT OR REPLACE INTO segments (session, number, epoch, first) VALUES (?, ?, ?, ?)",
-    );
-    this.#readSegments = prepare(
-      `SELECT ${NUMBER("number")}, ${NUMBER("epoch")}, ${NUMBER("first")} FROM segments WHERE session = ? ORDER BY segments.number`,
-    );
-    this.#newestStamp = prepare(`SELECT ${textOf("i.at", 64)} AS newest ${byTime} ORDER BY i.at DESC LIMIT 1`);
-    this.#trash = prepare("UPDATE sessions SET trashed = ?2 WHERE key = ?1");
-    this.#trashed = prepare(
-      `SELECT ${keyOf("s")} AS key, ${textOf("s.id", 36)} AS id ${table} WHERE s.trashed <= ? ORDER BY s.key`,
-    );
-    // Without a head, it is being copied in or being removed.
-    this.#restorable = prepare(
-      `SELECT ${columns}, CASE WHEN typeof(s.trashed) = 'integer' THEN s.trashed END AS since ${table} ` +
-        "WHERE s.trashed IS NOT NULL AND s.head > 0 AND (?1 IS NULL OR s.id = ?1) ORDER BY s.trashed DESC, s.key DESC",
-    );
-    this.#claimTrashed = prepare("UPDATE sessions SET head = 0 WHERE key = ? AND trashed IS NOT NULL");
-    this.#removeLines = prepare(
-      "DELETE FROM lines WHERE place IN " +
-        `(SELECT place FROM lines WHERE place BETWEEN ?1 << 32 AND (?1 << 32) + ${SEQ_MAX} LIMIT ?2)`,
-    );
-    this.#removeSegments = prepare("DELETE FROM segments WHERE session = ?");
-    this.#removeSession = prepare("DELETE FROM sessions WHERE key = ?");
+    const prepared = Object.entries(STATEMENTS).map(([name, sql]) => [name, sqlite.prepare(sql)]);
+    this.#do = Object.fromEntries(prepared) as Statements;
+    const { readLines, before, after, onwards, backwards } = this.#do;
+    for (const statement of [readLines, before, after, onwards, backwards]) statement.setReturnArrays(true);
   }
 
   insertLine(key: number, seq: number, line: Uint8Array): void {
     if (seq > SEQ_MAX) throw tooMany(key);
-    this.#insertLine.run(key, seq, line);
+    this.#do.insertLine.run(key, seq, line);
   }
 
   /**
@@ -216,7 +152,7 @@ export class Rows {
     const lines: Line[] = [];
     let bytes = 0;
     let last = from - 1;
-    for (const row of walk(this.#readLines, key, from, to)) {
+    for (const row of walk(this.#do.readLines, key, from, to)) {
       const [seq, line] = row as unknown as [number, Uint8Array | null];
       if (seq <= last) throw corrupt("rows are out of order");
       last = seq;
@@ -236,8 +172,8 @@ export class Rows {
   *linesAround(key: number, from: number, to: number): Generator<Line & { readonly isLinked: boolean }> {
     const limit = to - from + 1 + STRAYS;
     for (const [statement, start, step] of [
-      [this.#onwards, from, 1],
-      [this.#backwards, to, -1],
+      [this.#do.onwards, from, 1],
+      [this.#do.backwards, to, -1],
     ] as const) {
       const rows: Placed[] = [];
       asFarAsPossible(walk(statement, key, start, limit), (row) => rows.push(row as unknown as Placed));
@@ -265,19 +201,19 @@ export class Rows {
       });
       return count;
     };
-    const preceding = read(this.#before, first, before?.preceding ?? NEIGHBOURS);
-    const following = read(this.#after, last, before?.following ?? NEIGHBOURS);
+    const preceding = read(this.#do.before, first, before?.preceding ?? NEIGHBOURS);
+    const following = read(this.#do.after, last, before?.following ?? NEIGHBOURS);
     return { preceding, following, digest: hash.digest("hex") };
   }
 
   /** Is every page of the database well-formed? Checks all of them. */
   isWhole(): boolean {
-    return this.#structure.get()?.["quick_check"] === "ok";
+    return this.#do.structure.get()?.["quick_check"] === "ok";
   }
 
   /** Null if there is none. Empty if it is not a line. */
   readLine(key: number, seq: number): Buffer | null {
-    const row = this.#readLine.get(key, seq);
+    const row = this.#do.readLine.get(key, seq);
     return row ? bytesOf(row["line"] as Uint8Array | null) : null;
   }
 
@@ -286,8 +222,8 @@ export class Rows {
    * page above the lines can mislead one search, not both.
    */
   newestSeq(key: number): number {
-    let newest = (this.#newestSeq.get(key)?.["seq"] as number | undefined) ?? 0;
-    for (const row of walk(this.#seqsAfter, key, newest)) newest = Math.max(newest, row["seq"] as number);
+    let newest = (this.#do.newestSeq.get(key)?.["seq"] as number | undefined) ?? 0;
+    for (const row of walk(this.#do.seqsAfter, key, newest)) newest = Math.max(newest, row["seq"] as number);
     return newest;
   }
 
@@ -296,21 +232,21 @@ export class Rows {
    * impossible one.
    */
   keyOf(id: string): number | null {
-    return (this.#keyOf.get(id)?.["key"] as number | undefined) ?? null;
+    return (this.#do.keyOf.get(id)?.["key"] as number | undefined) ?? null;
   }
 
   tableRow(key: number): TableRow | null {
-    const row = this.#tableRow.get(key);
+    const row = this.#do.tableRow.get(key);
     return row ? toTableRow(row) : null;
   }
 
   /** Does the index by time contain the session with exactly these values? */
   isTimed(key: number, at: string, id: string): boolean {
-    return this.#isTimed.get(key, at, id) !== undefined;
+    return this.#do.isTimed.get(key, at, id) !== undefined;
   }
 
   isOpen(key: number): boolean {
-    return this.#isOpen.get(key) !== undefined;
+    return this.#do.isOpen.get(key) !== undefined;
   }
 
   /**
@@ -318,71 +254,71 @@ export class Rows {
    * following generators.
    */
   *keysInTable(id: string): Generator<number> {
-    for (const row of walk(this.#keysInTable, id)) yield row["key"] as number;
+    for (const row of walk(this.#do.keysInTable, id)) yield row["key"] as number;
   }
   /** The same in the index by time. */
   *keysByTime(id: string): Generator<number> {
-    for (const row of walk(this.#keysByTime, id)) yield row["key"] as number;
+    for (const row of walk(this.#do.keysByTime, id)) yield row["key"] as number;
   }
 
   /** Every row of the table. */
   *tableRows(): Generator<TableRow> {
-    for (const row of walk(this.#tableRows)) yield toTableRow(row);
+    for (const row of walk(this.#do.tableRows)) yield toTableRow(row);
   }
   *entriesById(): Generator<IndexEntry> {
-    for (const row of walk(this.#entriesById)) yield { ...row } as unknown as IndexEntry;
+    for (const row of walk(this.#do.entriesById)) yield { ...row } as unknown as IndexEntry;
   }
   *entriesByTime(): Generator<IndexEntry> {
-    for (const row of walk(this.#entriesByTime)) yield { ...row } as unknown as IndexEntry;
+    for (const row of walk(this.#do.entriesByTime)) yield { ...row } as unknown as IndexEntry;
   }
 
   /** Do the table and its indexes contain the same sessions? Checks all of them. */
   isSound(): boolean {
-    const { rows, ids, times } = this.#counts.get()!;
-    return rows === ids && rows === times && this.#disagreement.get() === undefined;
+    const { rows, ids, times } = this.#do.counts.get()!;
+    return rows === ids && rows === times && this.#do.disagreement.get() === undefined;
   }
 
   insertSession(id: string, { at, stamp, head }: Newest, summary: Json): number {
-    this.#insertSession ??= this.#sqlite.prepare(
-      "INSERT INTO sessions (id, at, written, head, closed, summary) VALUES (?, ?, ?, ?, 0, ?)",
+    const { lastInsertRowid } = this.#do.insertSession.run(
+      id,
+      stamp,
+      differs(at, stamp),
+      head,
+      JSON.stringify(summary),
     );
-    const { lastInsertRowid } = this.#insertSession.run(id, stamp, differs(at, stamp), head, JSON.stringify(summary));
     return checkedKey(lastInsertRowid);
   }
 
   /** Inserts a session that nobody sees. */
   insertTrashed(id: string, nowMs: number): number {
-    return checkedKey(this.#insertTrashed.run(id, nowMs).lastInsertRowid);
+    return checkedKey(this.#do.insertTrashed.run(id, nowMs).lastInsertRowid);
   }
 
   untrash(key: number): void {
-    this.#untrash.run(key);
+    this.#do.untrash.run(key);
   }
 
   countLines(key: number): number {
-    return Number(this.#countLines.get(key)?.["lines"]);
+    return Number(this.#do.countLines.get(key)?.["lines"]);
   }
 
   updateSession(key: number, { at, stamp, head }: Newest, closed: boolean, summary: Json): void {
-    this.#updateSession ??= this.#sqlite.prepare(
-      "UPDATE sessions SET at = ?2, written = ?3, head = ?4, closed = ?5, summary = ?6 WHERE key = ?1",
-    );
-    this.#updateSession.run(key, stamp, differs(at, stamp), head, closed ? 1 : 0, JSON.stringify(summary));
+    this.#do.updateSession.run(key, stamp, differs(at, stamp), head, closed ? 1 : 0, JSON.stringify(summary));
   }
 
   /** A writer has started: from now on the row may be older than the journal. */
   reopenSession(key: number): void {
-    this.#reopenSession.run(key);
+    this.#do.reopenSession.run(key);
   }
 
   /** The sessions whose rows are older than their newest lines. */
   unsettled(): TableRow[] {
-    return this.#unsettled.all().map(toTableRow);
+    return this.#do.unsettled.all().map(toTableRow);
   }
 
   /** The sessions that no writer has closed, including those above. Reads no lines. */
   open(): TableRow[] {
-    return this.#open.all().map(toTableRow);
+    return this.#do.open.all().map(toTableRow);
   }
 
   /**
@@ -390,35 +326,35 @@ export class Rows {
    * abandon inside one call.
    */
   *listed(stamp: string, id: string): Generator<SessionRow | null> {
-    for (const row of walk(this.#listed, stamp, id))
+    for (const row of walk(this.#do.listed, stamp, id))
       yield row["agrees"] === 1 && row["key"] === row["indexed"] ? sessionOf(toTableRow(row)) : null;
   }
 
   /** Undefined if there are no sessions. */
   newestStamp(): string | undefined {
-    return (this.#newestStamp.get()?.["newest"] as string | null | undefined) ?? undefined;
+    return (this.#do.newestStamp.get()?.["newest"] as string | null | undefined) ?? undefined;
   }
 
   insertSegment(key: number, segment: Segment): void {
-    this.#insertSegment.run(key, segment.number, segment.epoch, segment.first);
+    this.#do.insertSegment.run(key, segment.number, segment.epoch, segment.first);
   }
 
   /** All segments, in order. An impossible number is 0. */
   readSegments(key: number): Segment[] {
-    return this.#readSegments.all(key) as unknown as Segment[];
+    return this.#do.readSegments.all(key) as unknown as Segment[];
   }
 
   trash(key: number, nowMs: number): void {
-    this.#trash.run(key, nowMs);
+    this.#do.trash.run(key, nowMs);
   }
 
   trashed(untilMs: number): { readonly key: number; readonly id: string | null }[] {
-    return this.#trashed.all(untilMs) as { key: number; id: string | null }[];
+    return this.#do.trashed.all(untilMs) as { key: number; id: string | null }[];
   }
 
   /** The sessions in the trash that can be restored, or those with this id; the last one deleted first. */
   restorable(id: string | null = null): (SessionRow & { readonly trashedMs: number })[] {
-    return this.#restorable.all(id).flatMap((row) => {
+    return this.#do.restorable.all(id).flatMap((row) => {
       const session = sessionOf(toTableRow(row));
       return session ? [{ ...session, trashedMs: Number(row["since"] ?? 0) }] : [];
     });
@@ -426,17 +362,17 @@ export class Rows {
 
   /** From now on it cannot be restored. False if it is not in the trash any more. */
   claimTrashed(key: number): boolean {
-    return this.#claimTrashed.run(key).changes === 1;
+    return this.#do.claimTrashed.run(key).changes === 1;
   }
 
   /** Removes up to `count` lines; returns how many. */
   removeLines(key: number, count: number): number {
-    return Number(this.#removeLines.run(key, count).changes);
+    return Number(this.#do.removeLines.run(key, count).changes);
   }
 
   removeSession(key: number): void {
-    this.#removeSegments.run(key);
-    this.#removeSession.run(key);
+    this.#do.removeSegments.run(key);
+    this.#do.removeSession.run(key);
   }
 }
 
