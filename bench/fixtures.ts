@@ -2,7 +2,8 @@ import * as fs from "node:fs";
 import { join } from "node:path";
 import { newId } from "holdfast";
 import { type Disk, type DiskFile, nodeDisk } from "holdfast/disk";
-import { type Journal, type JournalStore, type NewRecord, openFolderStore, type Summariser } from "holdfast/store";
+import { openFolderStore } from "holdfast/internal";
+import type { Journal, JournalStore, NewRecord, Summariser } from "holdfast/store";
 import type { Bench } from "./bench.ts";
 import type { Entry } from "./messages.ts";
 

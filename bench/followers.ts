@@ -6,7 +6,8 @@ import { openStore } from "holdfast";
 import { LocalHost } from "../packages/cli/src/host/local/local-host.ts";
 import { serveHost } from "../packages/cli/src/serve/served-host.ts";
 import { config } from "../packages/cli/test/unit/host-stage.ts";
-import { newToken, startServer } from "../packages/server/src/index.ts";
+import { newToken } from "../packages/server/src/access/credentials.ts";
+import { startServer } from "../packages/server/src/index.ts";
 import { quantile } from "./statistics.ts";
 
 /** The processes of the row `serve`: a server that publishes events, and the clients that follow it. */

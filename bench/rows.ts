@@ -1,4 +1,4 @@
-import { openSqliteStore } from "holdfast/store";
+import { openSqliteStore } from "holdfast/internal";
 import type { Bench } from "./bench.ts";
 import type { Results } from "./figure.ts";
 import { ageRow } from "./rows/age.ts";

@@ -55,6 +55,7 @@ export async function bundleLibrary(): Promise<void> {
   const entries = {
     index: join(src, "index.ts"),
     store: join(src, "store.ts"),
+    internal: join(src, "internal.ts"),
     disk: join(src, "disk/index.ts"),
     address: join(src, "address.ts"),
   };

@@ -71,7 +71,8 @@ const ROOMS: readonly (readonly [room: string, below: readonly string[]])[] = [
   ["session/", [...BASE, "redact/", "conversation/", "view/", "admit/", "replace/", "sync/", "listing/", "search/"]],
   ["guard/", ["defined.ts", "session/surface.ts", "session/guarded.ts"]],
   ["address.ts", ["stores/address.ts"]],
-  ["store.ts", ["defined.ts", "journal/", "text/", "stores/", "session/store.ts"]],
+  ["store.ts", ["journal/", "stores/", "session/store.ts"]],
+  ["internal.ts", ["defined.ts", "journal/", "text/", "stores/"]],
 ];
 
 /** The packages whose rooms stand in a table of their own. */

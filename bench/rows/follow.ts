@@ -1,5 +1,5 @@
 import { once } from "node:events";
-import { openFolderStore } from "holdfast/store";
+import { openFolderStore } from "holdfast/internal";
 import type { Bench } from "../bench.ts";
 import type { Results } from "../figure.ts";
 import { quantile } from "../statistics.ts";

@@ -1,6 +1,7 @@
 import * as fs from "node:fs";
 import { join } from "node:path";
-import { type JournalStore, openFolderStore } from "holdfast/store";
+import { openFolderStore } from "holdfast/internal";
+import type { JournalStore } from "holdfast/store";
 import type { Bench } from "../bench.ts";
 import type { Results } from "../figure.ts";
 import { makeSessions, summariser } from "../fixtures.ts";

@@ -1,4 +1,4 @@
-import { openFolderStore } from "holdfast/store";
+import { openFolderStore } from "holdfast/internal";
 import type { Bench } from "../bench.ts";
 import type { Figure, Results } from "../figure.ts";
 import { epochOf, fill, hastyDisk, sizeOfSession } from "../fixtures.ts";

@@ -1,7 +1,8 @@
 import { once } from "node:events";
 import { openPostgresStore } from "@holdfast/postgres";
 import { newId } from "holdfast";
-import { type JournalStore, lineOf, openFolderStore, type VerbatimLine } from "holdfast/store";
+import { lineOf, openFolderStore } from "holdfast/internal";
+import type { JournalStore, VerbatimLine } from "holdfast/store";
 import pg from "pg";
 import { startServer } from "../../packages/postgres/test/server/server.ts";
 import type { Bench } from "../bench.ts";

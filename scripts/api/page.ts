@@ -13,6 +13,7 @@ export interface EntryPoint {
   readonly file: string;
 }
 
+/** What programs may import. The internal entries are for the packages of this repository alone. */
 export function entryPoints(): EntryPoint[] {
   return PACKAGES.flatMap((path) => {
     const { name, exports } = JSON.parse(readFileSync(join(ROOT, path, "package.json"), "utf8")) as {
@@ -20,11 +21,9 @@ export function entryPoints(): EntryPoint[] {
       exports: Record<string, { "holdfast-source": string }>;
     };
     // An internal entry is for the packages of this repository alone.
-    const open = Object.entries(exports).filter(([key]) => !key.startsWith("./internal/"));
-    return open.map(([key, { "holdfast-source": file }]) => ({
-      name: name + key.slice(1),
-      file: join(ROOT, path, file),
-    }));
+    return Object.entries(exports)
+      .filter(([key]) => !/^\.\/internal(?:\/|$)/.test(key))
+      .map(([key, { "holdfast-source": file }]) => ({ name: name + key.slice(1), file: join(ROOT, path, file) }));
   });
 }
 

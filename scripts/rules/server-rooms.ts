@@ -38,6 +38,7 @@ export const SERVER_ROOMS: PackageRooms = {
     "http/": ["access/", "contract/", "handlers/", "hosting/", "proof/", "reading/", "recordings/", "schemas/"],
     // The other side of the connection.
     "client/": ["contract/", "proof/", "schemas/"],
-    "index.ts": ["access/", "client/", "contract/", "hosting/", "http/", "openapi/", "schemas/"],
+    "index.ts": ["access/", "http/", "openapi/", "schemas/"],
+    "internal.ts": ["access/", "client/", "http/"],
   },
 };

@@ -1,5 +1,6 @@
+import { openFolderStore } from "holdfast/internal";
 import type { Durability } from "holdfast/store";
-import { openFolderStore, openStoreWith } from "holdfast/store";
+import { openStoreWith } from "holdfast/store";
 import { hastyDisk } from "../../fixtures.ts";
 import { sessionStore } from "../../sessions.ts";
 import type { LoadStore, PeerStore } from "../contract.ts";

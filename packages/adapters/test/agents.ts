@@ -1,7 +1,8 @@
 import { generateText, isStepCount, type ModelMessage, streamText, ToolLoopAgent, type ToolSet } from "ai";
 import type { JournalRecord, Session } from "holdfast";
 import { newId, openStore } from "holdfast";
-import type { Durable, Run } from "../src/ai-sdk/index.ts";
+import type { Durable } from "../src/ai-sdk/index.ts";
+import type { Run } from "../src/ai-sdk/surface.ts";
 import type { scripted } from "./scripted-model.ts";
 
 export interface AgentSettings {

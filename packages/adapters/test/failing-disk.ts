@@ -1,6 +1,7 @@
 import type { Store } from "holdfast";
 import { type DiskFile, nodeDisk } from "holdfast/disk";
-import { openFolderStore, openStoreWith } from "holdfast/store";
+import { openFolderStore } from "holdfast/internal";
+import { openStoreWith } from "holdfast/store";
 
 /** A store in a folder on a disk where the nth operation on a journal fails. The test chooses n. */
 export class FailingDisk {

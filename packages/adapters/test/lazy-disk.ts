@@ -2,7 +2,8 @@ import { readFileSync } from "node:fs";
 import { setImmediate as turnOfLoop } from "node:timers/promises";
 import type { Store, StoreOptions } from "holdfast";
 import { nodeDisk } from "holdfast/disk";
-import { openFolderStore, openStoreWith } from "holdfast/store";
+import { openFolderStore } from "holdfast/internal";
+import { openStoreWith } from "holdfast/store";
 
 /** A disk whose syncs take many turns of the event loop. It knows what a power cut would leave of the journals. */
 export class LazyDisk {

@@ -1,5 +1,18 @@
 import { randomUUID } from "node:crypto";
 import type { HoldfastError, JournalRecord } from "holdfast";
+import {
+  FORMAT_MAJOR,
+  FORMAT_MINOR,
+  judgeEnd,
+  notInTrash,
+  notSupported,
+  OrderClock,
+  type Segment,
+  sessionExists,
+  sessionNotFound,
+  storeClosed,
+  verificationOf,
+} from "holdfast/internal";
 import type {
   Capabilities,
   FollowOptions,
@@ -16,26 +29,7 @@ import type {
   Verification,
   WriterOptions,
 } from "holdfast/store";
-import {
-  Account,
-  assertId,
-  FORMAT_MAJOR,
-  FORMAT_MINOR,
-  judgeEnd,
-  Ledger,
-  notInTrash,
-  notSupported,
-  OrderClock,
-  openedRecord,
-  recordsOf,
-  type Segment,
-  segmentRecord,
-  sessionExists,
-  sessionNotFound,
-  storeClosed,
-  type VerbatimLine,
-  verificationOf,
-} from "holdfast/store";
+import { Account, assertId, Ledger, openedRecord, recordsOf, segmentRecord, type VerbatimLine } from "holdfast/store";
 import pg from "pg";
 import type { Database } from "./connection/database.ts";
 import { Direct } from "./connection/direct.ts";

@@ -1,6 +1,7 @@
 import { randomUUID } from "node:crypto";
 import { expect } from "vitest";
-import { type Operation, operations } from "../src/index.ts";
+import { operations } from "../src/index.ts";
+import type { Operation } from "../src/schemas/operation.ts";
 import type { Recording, RecordToMake, recordingOperations } from "../src/schemas/recordings.ts";
 import { Prober } from "./probe.ts";
 

@@ -7,8 +7,9 @@ import { LocalHost } from "../../cli/src/host/local/local-host.ts";
 import { serveHost } from "../../cli/src/serve/served-host.ts";
 import { APP } from "../../cli/src/store/app.ts";
 import { config } from "../../cli/test/unit/host-stage.ts";
+import { newToken } from "../src/access/credentials.ts";
 import { HoldfastClient } from "../src/client/index.ts";
-import { newToken, type RunningServer, type ServerOptions, startServer } from "../src/index.ts";
+import { type RunningServer, type ServerOptions, startServer } from "../src/index.ts";
 
 /** For what happens soon, on a machine that may be busy. */
 export const PATIENT = { timeout: 60_000, interval: 10 } as const;

@@ -5,7 +5,7 @@ import {
   methods,
   type TerminalHandle,
 } from "@agentclientprotocol/sdk/unstable";
-import type { EditorFiles, EditorTerminal, EditorTerminals, OfferedServer } from "@holdfast/server/contract";
+import type { EditorFiles, EditorTerminal, EditorTerminals, OfferedServer } from "@holdfast/server/internal/contract";
 
 /** The files of an editor's project, with changes that are not saved yet. */
 export function editorFiles(client: AgentContext, { fs }: ClientCapabilities, sessionId: string): EditorFiles {

@@ -5,7 +5,7 @@ import { join, resolve } from "node:path";
 import { Readable, Writable } from "node:stream";
 import { setTimeout as passed } from "node:timers/promises";
 import { methods, ndJsonStream, type SessionUpdate } from "@agentclientprotocol/sdk";
-import { seededRandom } from "@holdfast/testkit/simulation";
+import { seededRandom } from "@holdfast/testkit/internal/simulation";
 import { expect, test } from "vitest";
 import { connectClient, shown, type TestClient } from "../in-memory.ts";
 

@@ -2,8 +2,6 @@ export { openaiAgents } from "../dialects/openai-agents.ts";
 export { durable } from "./durable.ts";
 export { historySession } from "./history-session.ts";
 export type {
-  AnyAgent,
-  AnyState,
   Durable,
   DurableOptions,
   ResumeRunOptions,

@@ -1,5 +1,6 @@
 import { randomUUID } from "node:crypto";
-import type { HookInput, HookOutput, Hooks, SessionEntry, SessionKey } from "../../src/claude-agent/index.ts";
+import type { Hooks } from "../../src/claude-agent/index.ts";
+import type { HookInput, HookOutput, SessionEntry, SessionKey } from "../../src/claude-agent/surface.ts";
 
 /**
  * Claude Code's side of a session, in the order in which version 2.1.325 was seen to act: the prompt's hook, the

@@ -1,5 +1,6 @@
 import { expect, test } from "vitest";
-import type { HoldfastSessionStore, SessionEntry, SessionKey } from "../../src/claude-agent/index.ts";
+import type { HoldfastSessionStore } from "../../src/claude-agent/index.ts";
+import type { SessionEntry, SessionKey } from "../../src/claude-agent/surface.ts";
 
 /**
  * The 13 cases that Anthropic publishes for a `SessionStore` (examples/session-stores/shared/conformance.ts of

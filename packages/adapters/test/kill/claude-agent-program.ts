@@ -1,7 +1,9 @@
 import { appendFileSync, writeSync } from "node:fs";
-import { openFolderStore, openJournalStore } from "holdfast/store";
+import { openFolderStore } from "holdfast/internal";
+import { openJournalStore } from "holdfast/store";
 import { deadlyDisk } from "../../../holdfast/test/deadly-disk.ts";
-import { HoldfastSessionStore, type SessionEntry, type SessionKey } from "../../src/claude-agent/index.ts";
+import { HoldfastSessionStore } from "../../src/claude-agent/index.ts";
+import type { SessionEntry, SessionKey } from "../../src/claude-agent/surface.ts";
 import { ClaudeCode, type Mirror, type ScriptedCall } from "../claude-agent/claude-code.ts";
 
 /** A program that is killed: Claude Code's side of a session, with a sub-agent, in three turns. */

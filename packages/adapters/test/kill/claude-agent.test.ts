@@ -5,7 +5,8 @@ import { openStore } from "holdfast";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { place } from "../../../holdfast/test/place.ts";
 import { seedOf } from "../../../holdfast/test/seed.ts";
-import { HoldfastSessionStore, type SessionEntry, type SessionKey } from "../../src/claude-agent/index.ts";
+import { HoldfastSessionStore } from "../../src/claude-agent/index.ts";
+import type { SessionEntry, SessionKey } from "../../src/claude-agent/surface.ts";
 import { INNER, KEY, live, type Orders, SUB, TURNS } from "./claude-agent-program.ts";
 import { bundled, chance, dieAtRandom, inPairs, runKilled } from "./killed-program.ts";
 

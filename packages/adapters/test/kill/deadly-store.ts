@@ -1,5 +1,6 @@
 import type { Store, StoreOptions } from "holdfast";
-import { openFolderStore, openStoreWith } from "holdfast/store";
+import { openFolderStore } from "holdfast/internal";
+import { openStoreWith } from "holdfast/store";
 import { deadlyDisk } from "../../../holdfast/test/deadly-disk.ts";
 
 /** When the process kills itself. */

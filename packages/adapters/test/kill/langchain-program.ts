@@ -4,7 +4,8 @@ import { AIMessage, type BaseMessage, HumanMessage } from "@langchain/core/messa
 import { Command } from "@langchain/langgraph";
 import { MemorySaver } from "@langchain/langgraph-checkpoint";
 import { newId, type Session, type Store } from "holdfast";
-import { openFolderStore, openJournalStore, openStoreWith } from "holdfast/store";
+import { openFolderStore } from "holdfast/internal";
+import { openJournalStore, openStoreWith } from "holdfast/store";
 import { type AgentMiddleware, createAgent, humanInTheLoopMiddleware, tool } from "langchain";
 import { z } from "zod";
 import { deadlyDisk } from "../../../holdfast/test/deadly-disk.ts";

@@ -1,7 +1,8 @@
 import { appendFileSync, writeSync } from "node:fs";
 import { AIMessage, HumanMessage, ToolMessage } from "@langchain/core/messages";
 import { Annotation, Command, END, interrupt, MessagesAnnotation, Send, START, StateGraph } from "@langchain/langgraph";
-import { openFolderStore, openJournalStore } from "holdfast/store";
+import { openFolderStore } from "holdfast/internal";
+import { openJournalStore } from "holdfast/store";
 import { deadlyDisk } from "../../../holdfast/test/deadly-disk.ts";
 import { HoldfastSaver } from "../../src/langgraph/index.ts";
 

@@ -1,4 +1,4 @@
-import { signResponse, validateAnthropic } from "@holdfast/testkit";
+import { signResponse, validateAnthropic } from "@holdfast/testkit/internal/providers";
 import { type Answer, type Body, event, pieces, type Speech } from "./server.ts";
 
 /** `POST /v1/messages` with `stream: true`. Its thinking is signed over all that stands before it. */

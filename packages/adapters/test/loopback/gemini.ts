@@ -1,4 +1,4 @@
-import { signPart, validateGemini } from "@holdfast/testkit";
+import { signPart, validateGemini } from "@holdfast/testkit/internal/providers";
 import { type Body, event, pieces, type Speech } from "./server.ts";
 
 /**

@@ -1,6 +1,7 @@
 import { type ModelMessage, readUIMessageStream, type UIMessage, type UIMessageChunk } from "ai";
 import type { Draft, Session, Store, Turn } from "holdfast";
-import { Memory, openMemoryStore, openStoreWith } from "holdfast/store";
+import { Memory, openMemoryStore } from "holdfast/internal";
+import { openStoreWith } from "holdfast/store";
 import { expect, test, vi } from "vitest";
 import { type Followed, followAnswer } from "../../src/ai-sdk/chat/follow.ts";
 

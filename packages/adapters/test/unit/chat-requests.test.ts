@@ -1,7 +1,8 @@
 import { setImmediate as turnOfLoop } from "node:timers/promises";
 import { type ToolSet, tool } from "ai";
 import { openStore, type Store } from "holdfast";
-import { Memory, openMemoryStore, openStoreWith } from "holdfast/store";
+import { Memory, openMemoryStore } from "holdfast/internal";
+import { openStoreWith } from "holdfast/store";
 import { expect, test, vi } from "vitest";
 import { place } from "../../../holdfast/test/place.ts";
 import { type ChatState, type DurableChatOptions, durableChat } from "../../src/ai-sdk/index.ts";

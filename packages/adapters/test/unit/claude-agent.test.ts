@@ -1,9 +1,10 @@
 import { dialects, openStore, type Reading } from "holdfast";
-import { openFolderStore } from "holdfast/store";
+import { openFolderStore } from "holdfast/internal";
 import { describe, expect, test } from "vitest";
 import { place } from "../../../holdfast/test/place.ts";
-import { HoldfastSessionStore, type SessionEntry, type SessionKey } from "../../src/claude-agent/index.ts";
+import { HoldfastSessionStore } from "../../src/claude-agent/index.ts";
 import { describeInterruption } from "../../src/claude-agent/model-words.ts";
+import type { SessionEntry, SessionKey } from "../../src/claude-agent/surface.ts";
 import { ClaudeCode, type ScriptedCall } from "../claude-agent/claude-code.ts";
 import { conformance } from "../claude-agent/conformance.ts";
 import { FailingDisk } from "../failing-disk.ts";

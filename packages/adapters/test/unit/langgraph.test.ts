@@ -17,7 +17,7 @@ import {
 import { emptyCheckpoint, MemorySaver } from "@langchain/langgraph-checkpoint";
 import { openStore } from "holdfast";
 import { nodeDisk } from "holdfast/disk";
-import { openFolderStore } from "holdfast/store";
+import { openFolderStore } from "holdfast/internal";
 import { createAgent, tool } from "langchain";
 import { describe, expect, test } from "vitest";
 import { z } from "zod";

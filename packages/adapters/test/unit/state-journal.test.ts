@@ -1,6 +1,7 @@
 import type { JournalRecord } from "holdfast";
 import { newId } from "holdfast";
-import { type JournalStore, Memory, openMemoryStore } from "holdfast/store";
+import { Memory, openMemoryStore } from "holdfast/internal";
+import type { JournalStore } from "holdfast/store";
 import { describe, expect, test, vi } from "vitest";
 import { type FoldedState, StateJournal, type StateJournalParts } from "../../src/state-journal/state-journal.ts";
 

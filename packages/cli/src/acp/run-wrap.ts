@@ -1,7 +1,7 @@
 import { spawn } from "node:child_process";
 import { closeSync, writeSync } from "node:fs";
 import { constants } from "node:os";
-import type { ShimEnd } from "@holdfast/acp/shim";
+import type { ShimEnd } from "@holdfast/acp/internal/shim";
 import type { Store } from "holdfast";
 import type { Config } from "../config.ts";
 import { CommandError, EXIT } from "../exit.ts";
@@ -34,7 +34,7 @@ export async function runWrap(command: readonly string[], config: Config, settin
 }
 
 async function runShim(command: readonly string[], config: Config, { graceMs, store }: WrapSettings): Promise<void> {
-  const { agentKey, Shim, SOCKET_NAME_CHARS, SOCKET_PATH_BYTES_MAX } = await import("@holdfast/acp/shim");
+  const { agentKey, Shim, SOCKET_NAME_CHARS, SOCKET_PATH_BYTES_MAX } = await import("@holdfast/acp/internal/shim");
   const address = await addressOf(config);
   const folder = socketFolder({ nameChars: SOCKET_NAME_CHARS, pathBytesMax: SOCKET_PATH_BYTES_MAX });
   const again = [process.execPath, ...process.execArgv, process.argv[1]!, "wrap"];
@@ -68,7 +68,7 @@ function notSupervised(error: unknown): CommandError {
 }
 
 async function runDirectly(command: readonly string[], config: Config, graceMs: number): Promise<void> {
-  const { Library, runDirect, WrappedAgent } = await import("@holdfast/acp/wrap");
+  const { Library, runDirect, WrappedAgent } = await import("@holdfast/acp/internal/wrap");
   const store = await openWrapStore(config);
   try {
     for (const warning of store.warnings) log(warning);
@@ -87,7 +87,7 @@ async function supervise(command: readonly string[], config: Config, socket: str
     void process.stderr.write(`${new Date().toISOString()} ${process.pid} ${plainLine(line)}\n`);
   try {
     const { dirname } = await import("node:path");
-    const { Library, retire, Supervisor, WrappedAgent } = await import("@holdfast/acp/wrap");
+    const { Library, retire, Supervisor, WrappedAgent } = await import("@holdfast/acp/internal/wrap");
     const store = await openWrapStore(config);
     try {
       for (const warning of store.warnings) say(warning);

@@ -1,5 +1,5 @@
 import { Buffer } from "node:buffer";
-import type { EditorFiles } from "@holdfast/server/contract";
+import type { EditorFiles } from "@holdfast/server/internal/contract";
 import type { ModelMessage } from "ai";
 import type { Session } from "holdfast";
 import {

@@ -20,7 +20,7 @@ export function register(program: Command): void {
     .action(async (_options: object, command: Command) => {
       const flags = command.optsWithGlobals();
       const path = configPath();
-      const { defaultAddress } = await import("holdfast/store");
+      const { defaultAddress } = await import("holdfast/internal");
       const rows = explainConfig(flags).map((row) =>
         row.setting.key === "store" && row.value === undefined
           ? { ...row, value: placeBy(() => shownAddress(defaultAddress(process.env, process.platform, homedir))) }

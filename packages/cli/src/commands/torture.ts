@@ -126,7 +126,7 @@ async function killWriters(
   const share = Math.ceil(kills / stores);
   if (share === 0 || shared.signal.aborted) return null;
   const { runCampaign } = await import("@holdfast/testkit/kill");
-  const { verdictLines } = await import("@holdfast/testkit/torture");
+  const { verdictLines } = await import("@holdfast/testkit/internal/torture");
   const progress = progressOn(process.stderr, share);
   const onKill = ({ kills: done, torn, faults }: Receipt): void =>
     progress.show(done, `kills on ${module}, torn ${torn}, faults ${faults.length}`);
@@ -152,7 +152,7 @@ async function killAgents(
   // Agents open their store by address, and a module has no address.
   if (share === 0 || shared.signal.aborted || (module !== "folder" && module !== "sqlite")) return null;
   const { runConversations } = await import("@holdfast/testkit/conversations");
-  const { conversationLines } = await import("@holdfast/testkit/torture");
+  const { conversationLines } = await import("@holdfast/testkit/internal/torture");
   const progress = progressOn(process.stderr, share);
   const onKill = ({ kills: done, faults }: ConversationReceipt): void =>
     progress.show(done, `agent kills on ${module}, faults ${faults.length}`);

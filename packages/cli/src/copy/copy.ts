@@ -1,6 +1,7 @@
 import { createHash } from "node:crypto";
 import { HoldfastError, isHoldfastError, type JournalRecord } from "holdfast";
-import { type JournalStore, lineOf, type VerbatimLine } from "holdfast/store";
+import { lineOf } from "holdfast/internal";
+import type { JournalStore, VerbatimLine } from "holdfast/store";
 import { cannotTakeOver } from "./stores.ts";
 
 export interface CopyOptions {

@@ -1,1 +1,1 @@
-export type * from "@holdfast/server/contract";
+export type * from "@holdfast/server/internal/contract";

@@ -2,7 +2,7 @@ import { createHash, timingSafeEqual } from "node:crypto";
 import { once } from "node:events";
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
 import type { AddressInfo, Socket } from "node:net";
-import { Connections } from "@holdfast/server";
+import { Connections } from "@holdfast/server/internal";
 import { StreamableHTTPServerTransport } from "@modelcontextprotocol/sdk/server/streamableHttp.js";
 import { CommandError, EXIT } from "../exit.ts";
 import { plainLine } from "../terminal/plain.ts";

@@ -1,4 +1,4 @@
-import type { OfferedServer } from "@holdfast/server/contract";
+import type { OfferedServer } from "@holdfast/server/internal/contract";
 import { type Servers, TIMEOUT_SECONDS } from "./server-settings.ts";
 import { isServerName } from "./tool-names.ts";
 

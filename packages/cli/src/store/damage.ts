@@ -1,4 +1,5 @@
-import type { Recovery, Verification } from "holdfast/store";
+import type { Recovery } from "holdfast/internal";
+import type { Verification } from "holdfast/store";
 import { bytesWords } from "../terminal/bytes.ts";
 import { plainLine } from "../terminal/plain.ts";
 

@@ -37,7 +37,7 @@ export async function assertStore(config: Config): Promise<void> {
 
 /** The configured address, or the default. */
 export async function addressOf({ store }: Pick<Config, "store">): Promise<string> {
-  const { defaultAddress } = await import("holdfast/store");
+  const { defaultAddress } = await import("holdfast/internal");
   return store ?? defaultAddress(process.env, process.platform, homedir);
 }
 

@@ -6,4 +6,4 @@ export type {
   NoteItem,
   PromptItem,
   ShownFile,
-} from "@holdfast/server/contract";
+} from "@holdfast/server/internal/contract";

@@ -5,7 +5,7 @@ import { type IncomingMessage, request } from "node:http";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { json, text } from "node:stream/consumers";
-import { readEvents } from "@holdfast/server/client";
+import { readEvents } from "@holdfast/server/internal";
 import { expect, test } from "vitest";
 import { freePort } from "../../../postgres/test/server/server.ts";
 import { temporaryHome } from "../command.ts";

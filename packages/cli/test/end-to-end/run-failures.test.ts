@@ -13,7 +13,7 @@ import {
 import type { AddressInfo } from "node:net";
 import { createServer } from "node:net";
 import { join } from "node:path";
-import { Machine } from "@holdfast/testkit/machine";
+import { Machine } from "@holdfast/testkit/internal/machine";
 import { expect, test } from "vitest";
 import { anthropic } from "../../../adapters/test/loopback/anthropic.ts";
 import { openaiChat } from "../../../adapters/test/loopback/openai-chat.ts";

@@ -4,7 +4,7 @@ import { chmodSync, mkdirSync, readdirSync, readFileSync, rmSync, statSync, syml
 import { type AddressInfo, createServer } from "node:net";
 import { join } from "node:path";
 import type { HoldfastClient } from "@holdfast/server/client";
-import { Machine } from "@holdfast/testkit/machine";
+import { Machine } from "@holdfast/testkit/internal/machine";
 import { describe, expect, test } from "vitest";
 import { ended, temporaryHome } from "../command.ts";
 import { answered, inTerminal } from "../screen/chat.ts";

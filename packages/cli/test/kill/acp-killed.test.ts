@@ -7,7 +7,7 @@ import {
   methods,
   type SessionUpdate,
 } from "@agentclientprotocol/sdk/unstable";
-import { seededRandom } from "@holdfast/testkit/simulation";
+import { seededRandom } from "@holdfast/testkit/internal/simulation";
 import { expect, test } from "vitest";
 import { temporaryHome } from "../command.ts";
 import { type Editor, openEditor } from "../editor.ts";

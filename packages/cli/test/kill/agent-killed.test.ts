@@ -1,4 +1,4 @@
-import { seededRandom } from "@holdfast/testkit/simulation";
+import { seededRandom } from "@holdfast/testkit/internal/simulation";
 import { describe, expect, test } from "vitest";
 import { itemsOf } from "../../src/transcript/items.ts";
 import {

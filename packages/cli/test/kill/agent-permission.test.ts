@@ -2,7 +2,7 @@ import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
-import { seededRandom } from "@holdfast/testkit/simulation";
+import { seededRandom } from "@holdfast/testkit/internal/simulation";
 import { expect, test } from "vitest";
 import type { ChatEvent } from "../../src/host/host.ts";
 import type { Home } from "../command.ts";

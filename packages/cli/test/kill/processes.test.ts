@@ -1,7 +1,7 @@
 import { existsSync, mkdirSync, readFileSync, realpathSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { setTimeout as passed } from "node:timers/promises";
-import { programBeside, temporaryPlace, Victim } from "@holdfast/testkit/kill";
+import { programBeside, temporaryPlace, Victim } from "@holdfast/testkit/internal/kill";
 import { type AnthropicMessage, type OpenCall, openStore } from "holdfast";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from "vitest";
 import { seedOf } from "../../../holdfast/test/seed.ts";

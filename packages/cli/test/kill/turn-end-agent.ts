@@ -1,6 +1,7 @@
 import { writeSync } from "node:fs";
 import type { Store } from "holdfast";
-import { openFolderStore, openStoreWith } from "holdfast/store";
+import { openFolderStore } from "holdfast/internal";
+import { openStoreWith } from "holdfast/store";
 import { deadlyDisk } from "../../../holdfast/test/deadly-disk.ts";
 import { LocalHost } from "../../src/host/local/local-host.ts";
 import { APP } from "../../src/store/app.ts";

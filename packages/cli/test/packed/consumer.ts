@@ -7,7 +7,7 @@ import type { Chat, Host, Item } from "@holdfast/cli/host";
 import { validateAiSdk } from "@holdfast/testkit";
 import { generateText, type LanguageModel, type ModelMessage } from "ai";
 import { isHoldfastError, openStore } from "holdfast";
-import { assertId, FORMAT_MAJOR } from "holdfast/store";
+import { assertId } from "holdfast/store";
 
 const model: Extract<LanguageModel, { specificationVersion: "v4" }> = {
   specificationVersion: "v4",
@@ -46,6 +46,4 @@ export async function firstWords(host: Host, id: string): Promise<string> {
   return first?.kind === "prompt" ? first.text : "";
 }
 
-console.log(
-  JSON.stringify({ kind, roles: reading.messages.map(({ role }) => role), violations, missing, FORMAT_MAJOR }),
-);
+console.log(JSON.stringify({ kind, roles: reading.messages.map(({ role }) => role), violations, missing }));

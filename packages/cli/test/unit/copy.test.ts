@@ -2,7 +2,8 @@ import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "n
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { type JournalRecord, newId } from "holdfast";
-import { type JournalStore, openFolderStore, openMemoryStore, openSqliteStore } from "holdfast/store";
+import { openFolderStore, openMemoryStore, openSqliteStore } from "holdfast/internal";
+import type { JournalStore } from "holdfast/store";
 import { describe, expect, test } from "vitest";
 import { type Copied, copySession } from "../../src/copy/copy.ts";
 

@@ -1,4 +1,4 @@
-import type { EditorTerminal } from "@holdfast/server/contract";
+import type { EditorTerminal } from "@holdfast/server/internal/contract";
 import { expect, test, vi } from "vitest";
 import { runInEditor } from "../../src/tools/shell/editor-terminal.ts";
 

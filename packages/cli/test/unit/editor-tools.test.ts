@@ -2,7 +2,7 @@ import { execFileSync } from "node:child_process";
 import { mkdirSync, mkdtempSync, readFileSync, realpathSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import type { EditorFiles, EditorTerminal, EditorTerminals } from "@holdfast/server/contract";
+import type { EditorFiles, EditorTerminal, EditorTerminals } from "@holdfast/server/internal/contract";
 import { afterEach, expect, test } from "vitest";
 import { secretHider } from "../../src/mcp/hide-secrets.ts";
 import { offeredServers } from "../../src/mcp-settings/offered-servers.ts";

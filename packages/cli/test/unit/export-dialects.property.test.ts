@@ -6,7 +6,7 @@ import {
   openaiResponsesConversation,
   validateAiSdk,
   validateAnthropic,
-} from "@holdfast/testkit";
+} from "@holdfast/testkit/internal/providers";
 import fc from "fast-check";
 import { type DialectName, dialects, type Entry } from "holdfast";
 import { describe, expect, test } from "vitest";

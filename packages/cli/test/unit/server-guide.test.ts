@@ -2,7 +2,7 @@ import { spawnSync } from "node:child_process";
 import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { LIMITS, serverCodes } from "@holdfast/server";
+import { LIMITS, serverCodes } from "@holdfast/server/internal";
 import { expect, test } from "vitest";
 
 const guide = readFileSync(join(import.meta.dirname, "../../../../docs/guides/server.md"), "utf8");

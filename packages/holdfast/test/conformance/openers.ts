@@ -1,5 +1,6 @@
 import type { SubjectOptions } from "@holdfast/testkit";
-import { type JournalStore, openFolderStore, openSqliteStore } from "holdfast/store";
+import { openFolderStore, openSqliteStore } from "holdfast/internal";
+import type { JournalStore } from "holdfast/store";
 
 /** The stores that live on a disk, by the name that a child process is told. */
 export const openers = {

@@ -1,7 +1,8 @@
 import { cpSync, mkdirSync, readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { HoldfastError, type JournalRecord } from "holdfast";
-import { type JournalStore, openFolderStore } from "holdfast/store";
+import { openFolderStore } from "holdfast/internal";
+import type { JournalStore } from "holdfast/store";
 import { describe, expect, test } from "vitest";
 import { place, treeOf } from "../place.ts";
 import { readSession } from "./independent-reader.ts";

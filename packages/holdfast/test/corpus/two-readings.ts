@@ -3,7 +3,8 @@
 import { cpSync, mkdirSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { HoldfastError, type JournalRecord } from "holdfast";
-import { type JournalStore, openFolderStore } from "holdfast/store";
+import { openFolderStore } from "holdfast/internal";
+import type { JournalStore } from "holdfast/store";
 import { place } from "../place.ts";
 import { readSession } from "./independent-reader.ts";
 import { type Folder, SESSION } from "./random-folders.ts";

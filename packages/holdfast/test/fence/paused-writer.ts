@@ -1,7 +1,8 @@
 import { parentPort, workerData } from "node:worker_threads";
 import { isHoldfastError } from "holdfast";
 import { type Disk, type DiskFile, nodeDisk } from "holdfast/disk";
-import { type Journal, openFolderStore } from "holdfast/store";
+import { openFolderStore } from "holdfast/internal";
+import type { Journal } from "holdfast/store";
 
 /**
  * A writer in a thread of its own that stands still before one of its calls to the disk, in the middle of whatever it

@@ -1,5 +1,5 @@
 import { openStore } from "holdfast";
-import { openFolderStore } from "holdfast/store";
+import { openFolderStore } from "holdfast/internal";
 
 /**
  * Does everything that can be done with a store, says how each went, one JSON object to a line, and ends. A line before

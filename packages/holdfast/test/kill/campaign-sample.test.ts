@@ -1,4 +1,4 @@
-import { runCampaign, temporaryPlace } from "@holdfast/testkit/kill";
+import { runCampaign, temporaryPlace } from "@holdfast/testkit/internal/kill";
 import { expect, test } from "vitest";
 import { seedOf } from "../seed.ts";
 

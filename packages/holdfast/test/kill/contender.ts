@@ -2,10 +2,11 @@ import { closeSync, openSync, readdirSync, readSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { isMainThread, Worker, workerData } from "node:worker_threads";
-import { tellLine } from "@holdfast/testkit/kill";
+import { tellLine } from "@holdfast/testkit/internal/kill";
 import { isHoldfastError } from "holdfast";
 import { type Disk, nodeDisk } from "holdfast/disk";
-import { type Journal, type JournalStore, openFolderStore } from "holdfast/store";
+import { openFolderStore } from "holdfast/internal";
+import type { Journal, JournalStore } from "holdfast/store";
 
 /**
  * One of several processes that want to write to the same session. Tells each record that was acknowledged, until it is

@@ -4,8 +4,8 @@ import {
   type Flaw,
   runConversations,
   warmAgent,
-} from "@holdfast/testkit/conversations";
-import { temporaryPlace } from "@holdfast/testkit/kill";
+} from "@holdfast/testkit/internal/conversations";
+import { temporaryPlace } from "@holdfast/testkit/internal/kill";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { seedOf } from "../seed.ts";
 

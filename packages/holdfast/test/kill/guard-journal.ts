@@ -1,5 +1,5 @@
 import { type JournalRecord, newId, openStore } from "holdfast";
-import { openFolderStore } from "holdfast/store";
+import { openFolderStore } from "holdfast/internal";
 import { expect } from "vitest";
 import { place } from "../place.ts";
 import type { Job, Said } from "./guard-agent.ts";

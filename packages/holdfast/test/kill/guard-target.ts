@@ -1,5 +1,6 @@
 import { openStore, type Session, type Turn } from "holdfast";
-import { type Journal, openFolderStore } from "holdfast/store";
+import { openFolderStore } from "holdfast/internal";
+import type { Journal } from "holdfast/store";
 import { type Ending, endsNow, type Guarded, onClosed } from "../../src/session/guarded.ts";
 
 /** What the agents of these tests have of a session: all that they know of one is in this file. */

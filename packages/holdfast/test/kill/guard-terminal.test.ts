@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from "node:timers/promises";
-import { openFolderStore } from "holdfast/store";
+import { openFolderStore } from "holdfast/internal";
 import { describe, expect, test } from "vitest";
 import { needs } from "../machine/allowed.ts";
 import { expectNothingLost, idOf, newJob, recordsOf, signalsOf } from "./guard-journal.ts";

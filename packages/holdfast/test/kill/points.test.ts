@@ -10,7 +10,7 @@ import {
   temporaryPlace,
   type Worker,
   warmWorker,
-} from "@holdfast/testkit/kill";
+} from "@holdfast/testkit/internal/kill";
 import { newId } from "holdfast";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { seedOf } from "../seed.ts";

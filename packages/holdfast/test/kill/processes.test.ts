@@ -14,7 +14,7 @@ import {
   type Worker,
   type WorkerJob,
   warmWorker,
-} from "@holdfast/testkit/kill";
+} from "@holdfast/testkit/internal/kill";
 import { newId } from "holdfast";
 import type { Verification } from "holdfast/store";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";

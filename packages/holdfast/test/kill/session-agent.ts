@@ -1,6 +1,6 @@
 import { appendFileSync, writeSync } from "node:fs";
 import { setTimeout as sleep } from "node:timers/promises";
-import type { KillPoint } from "@holdfast/testkit/kill";
+import type { KillPoint } from "@holdfast/testkit/internal/kill";
 import { type AnthropicMessage, openStore, type Session, type Turn } from "holdfast";
 import { nodeDisk } from "holdfast/disk";
 
@@ -180,7 +180,7 @@ interface Stage {
 if (job.script !== "none") {
   // A session store takes no disk: the real one is made to stand still.
   if (job.point) {
-    const { pausingDisk } = await import("@holdfast/testkit/kill");
+    const { pausingDisk } = await import("@holdfast/testkit/internal/kill");
     Object.assign(nodeDisk, pausingDisk({ ...nodeDisk }, job.point));
   }
   const store = await openStore(job.address, { recordsToolStarts: true });

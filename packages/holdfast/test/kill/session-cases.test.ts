@@ -1,7 +1,7 @@
 import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { validateAnthropic } from "@holdfast/testkit";
-import { folderPoints, type KillPoint, programBeside, temporaryPlace, Victim } from "@holdfast/testkit/kill";
+import { folderPoints, type KillPoint, programBeside, temporaryPlace, Victim } from "@holdfast/testkit/internal/kill";
 import { type AnthropicMessage, openStore, type Reading, type Session } from "holdfast";
 import { openJournalStore } from "holdfast/store";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";

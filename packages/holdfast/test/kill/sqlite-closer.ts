@@ -4,7 +4,7 @@ import { open } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import { isMainThread, parentPort, Worker, workerData } from "node:worker_threads";
 import { isHoldfastError, newId } from "holdfast";
-import { openSqliteStore } from "holdfast/store";
+import { openSqliteStore } from "holdfast/internal";
 
 /**
  * A process that writes to an SQLite store, and in which other code opens, reads and closes every file of the store

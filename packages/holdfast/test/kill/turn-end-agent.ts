@@ -1,6 +1,7 @@
 import { appendFileSync, writeSync } from "node:fs";
 import type { AnthropicMessage, Session, Store } from "holdfast";
-import { openFolderStore, openStoreWith } from "holdfast/store";
+import { openFolderStore } from "holdfast/internal";
+import { openStoreWith } from "holdfast/store";
 import { deadlyDisk } from "../deadly-disk.ts";
 
 /**

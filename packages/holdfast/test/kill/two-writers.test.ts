@@ -1,9 +1,9 @@
 import { type ChildProcess, spawn } from "node:child_process";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
-import { Lines, temporaryPlace } from "@holdfast/testkit/kill";
+import { Lines, temporaryPlace } from "@holdfast/testkit/internal/kill";
 import { newId } from "holdfast";
-import { openFolderStore } from "holdfast/store";
+import { openFolderStore } from "holdfast/internal";
 import { expect, test } from "vitest";
 import type { Acknowledged, Contender } from "./contender.ts";
 

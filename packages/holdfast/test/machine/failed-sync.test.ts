@@ -1,7 +1,15 @@
 import { closeSync, fsyncSync, openSync, renameSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { attemptAppend, judge, judgeEpoch, Log, openSpec, type StoreSpec, viewOf } from "@holdfast/testkit/kill";
-import { type LoopDisk, Machine, mib, whyNoMounts } from "@holdfast/testkit/machine";
+import {
+  attemptAppend,
+  judge,
+  judgeEpoch,
+  Log,
+  openSpec,
+  type StoreSpec,
+  viewOf,
+} from "@holdfast/testkit/internal/kill";
+import { type LoopDisk, Machine, mib, whyNoMounts } from "@holdfast/testkit/internal/machine";
 import { isHoldfastError, newId } from "holdfast";
 import type { Journal } from "holdfast/store";
 import { describe, expect, test } from "vitest";

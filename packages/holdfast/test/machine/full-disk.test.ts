@@ -1,7 +1,15 @@
 import { appendFileSync, readFileSync } from "node:fs";
 import { join } from "node:path";
-import { type Attempt, attemptAppend, judge, Log, openSpec, type StoreSpec, viewOf } from "@holdfast/testkit/kill";
-import { Machine, mib, whyNoMounts } from "@holdfast/testkit/machine";
+import {
+  type Attempt,
+  attemptAppend,
+  judge,
+  Log,
+  openSpec,
+  type StoreSpec,
+  viewOf,
+} from "@holdfast/testkit/internal/kill";
+import { Machine, mib, whyNoMounts } from "@holdfast/testkit/internal/machine";
 import { isHoldfastError, newId } from "holdfast";
 import type { Journal } from "holdfast/store";
 import { describe, expect, test } from "vitest";

@@ -10,7 +10,7 @@ import {
   Victim,
   viewOf,
   type WorkerJob,
-} from "@holdfast/testkit/kill";
+} from "@holdfast/testkit/internal/kill";
 import { newId } from "holdfast";
 import { describe, expect, test } from "vitest";
 import { needs } from "./allowed.ts";

@@ -9,8 +9,8 @@ import {
   temporaryPlace,
   Victim,
   type WorkerJob,
-} from "@holdfast/testkit/kill";
-import { Machine, mib, whyNoMounts } from "@holdfast/testkit/machine";
+} from "@holdfast/testkit/internal/kill";
+import { Machine, mib, whyNoMounts } from "@holdfast/testkit/internal/machine";
 import { newId } from "holdfast";
 import { describe, expect, test } from "vitest";
 import { run } from "../../../testkit/src/machine/probe.ts";

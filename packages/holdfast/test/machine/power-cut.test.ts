@@ -1,4 +1,4 @@
-import { runPowerCuts, whyNoPowerCuts } from "@holdfast/testkit/machine";
+import { runPowerCuts, whyNoPowerCuts } from "@holdfast/testkit/internal/machine";
 import { describe, expect, test } from "vitest";
 import { seedOf } from "../seed.ts";
 import { needs } from "./allowed.ts";

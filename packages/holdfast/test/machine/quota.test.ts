@@ -1,8 +1,8 @@
 import { existsSync, mkdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { zstdDecompressSync } from "node:zlib";
-import { type Attempt, attemptAppend, judge, Log, openSpec, viewOf } from "@holdfast/testkit/kill";
-import { Machine, whyNoMounts } from "@holdfast/testkit/machine";
+import { type Attempt, attemptAppend, judge, Log, openSpec, viewOf } from "@holdfast/testkit/internal/kill";
+import { Machine, whyNoMounts } from "@holdfast/testkit/internal/machine";
 import { newId } from "holdfast";
 import { describe, expect, test } from "vitest";
 import { needs } from "./allowed.ts";

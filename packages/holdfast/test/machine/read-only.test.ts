@@ -1,9 +1,10 @@
 import { execFileSync, spawnSync } from "node:child_process";
 import { cpSync, linkSync, mkdirSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { Machine, mib, whyNoMounts } from "@holdfast/testkit/machine";
+import { Machine, mib, whyNoMounts } from "@holdfast/testkit/internal/machine";
 import { type JournalRecord, newId, openStore } from "holdfast";
-import { openJournalStore, openSqliteStore } from "holdfast/store";
+import { openSqliteStore } from "holdfast/internal";
+import { openJournalStore } from "holdfast/store";
 import { describe, expect, type TestContext, test } from "vitest";
 import { run } from "../../../testkit/src/machine/probe.ts";
 import { modesOf, place, treeOf } from "../place.ts";

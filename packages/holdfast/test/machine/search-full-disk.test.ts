@@ -1,7 +1,7 @@
 import { readdirSync } from "node:fs";
-import { Machine, mib, whyNoMounts } from "@holdfast/testkit/machine";
+import { Machine, mib, whyNoMounts } from "@holdfast/testkit/internal/machine";
 import { newId } from "holdfast";
-import { openFolderStore } from "holdfast/store";
+import { openFolderStore } from "holdfast/internal";
 import { expect, test } from "vitest";
 import { findDialect } from "../../src/dialects/index.ts";
 import { SearchIndex } from "../../src/search/search-index.ts";

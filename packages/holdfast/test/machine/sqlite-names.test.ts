@@ -2,9 +2,9 @@ import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { Machine, mib, whyNoMounts } from "@holdfast/testkit/machine";
+import { Machine, mib, whyNoMounts } from "@holdfast/testkit/internal/machine";
 import { type JournalRecord, newId } from "holdfast";
-import { openSqliteStore } from "holdfast/store";
+import { openSqliteStore } from "holdfast/internal";
 import { expect, type TestContext, test } from "vitest";
 import { run } from "../../../testkit/src/machine/probe.ts";
 import { needs } from "./allowed.ts";
@@ -37,7 +37,7 @@ async function inContainer(
   end: "close" | "die",
 ): Promise<string> {
   const program = `
-    const { openSqliteStore } = await import(${JSON.stringify(new URL("../../src/store.ts", import.meta.url).href)});
+    const { openSqliteStore } = await import(${JSON.stringify(new URL("../../src/internal.ts", import.meta.url).href)});
     try {
       const store = await openSqliteStore(${JSON.stringify(seen)});
       const has = await store.has("${id}");

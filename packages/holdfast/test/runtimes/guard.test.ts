@@ -2,7 +2,7 @@ import { spawn } from "node:child_process";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
 import { type JournalRecord, openStore } from "holdfast";
-import { openFolderStore, openSqliteStore } from "holdfast/store";
+import { openFolderStore, openSqliteStore } from "holdfast/internal";
 import { describe, expect, test } from "vitest";
 import type { Runtime } from "../../../../scripts/runtimes.ts";
 import { place } from "../place.ts";

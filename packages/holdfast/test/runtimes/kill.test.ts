@@ -10,9 +10,9 @@ import {
   temporaryPlace,
   Victim,
   type WorkerJob,
-} from "@holdfast/testkit/kill";
+} from "@holdfast/testkit/internal/kill";
 import { newId } from "holdfast";
-import { openSqliteStore } from "holdfast/store";
+import { openSqliteStore } from "holdfast/internal";
 import { describe, expect, test } from "vitest";
 import type { Runtime } from "../../../../scripts/runtimes.ts";
 import { place } from "../place.ts";

@@ -1,4 +1,4 @@
-import { folderStore, makeWorkload, Runner, SimulatedDisk } from "@holdfast/testkit/simulation";
+import { folderStore, makeWorkload, Runner, SimulatedDisk } from "@holdfast/testkit/internal/simulation";
 import { describe, expect, test } from "vitest";
 import { survives } from "./survives.ts";
 

@@ -10,7 +10,7 @@ import {
   sessionId,
   simulateFaults,
   tellFailures,
-} from "@holdfast/testkit/simulation";
+} from "@holdfast/testkit/internal/simulation";
 import { describe, expect, test } from "vitest";
 
 /**

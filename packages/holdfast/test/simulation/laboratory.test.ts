@@ -1,6 +1,6 @@
 import { type SimulatedDisk, type StoreFactory, simulateCrashes, simulateFaults } from "@holdfast/testkit/simulation";
 import type { Disk, DiskFile } from "holdfast/disk";
-import { openFolderStore } from "holdfast/store";
+import { openFolderStore } from "holdfast/internal";
 import { expect, test } from "vitest";
 
 /** The simulation itself on trial: a store whose disk does not do what it says must be found out. */

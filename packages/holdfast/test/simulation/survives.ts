@@ -1,4 +1,4 @@
-import { type CrashOptions, folderStore, simulateCrashes, tellFailures } from "@holdfast/testkit/simulation";
+import { type CrashOptions, folderStore, simulateCrashes, tellFailures } from "@holdfast/testkit/internal/simulation";
 import { expect } from "vitest";
 
 /**

@@ -1,7 +1,8 @@
-import { Crashed, crashAt, SimulatedDisk } from "@holdfast/testkit/simulation";
+import { Crashed, crashAt, SimulatedDisk } from "@holdfast/testkit/internal/simulation";
 import { isHoldfastError } from "holdfast";
 import type { Disk } from "holdfast/disk";
-import { type Durability, type JournalStore, openFolderStore } from "holdfast/store";
+import { openFolderStore } from "holdfast/internal";
+import type { Durability, JournalStore } from "holdfast/store";
 import { expect, test } from "vitest";
 
 /**

@@ -10,7 +10,7 @@ import {
   validateGemini,
   validateOpenaiChat,
   validateOpenaiResponses,
-} from "@holdfast/testkit";
+} from "@holdfast/testkit/internal/providers";
 import { generateText, jsonSchema, type LanguageModel, tool } from "ai";
 import { aiSdk } from "../../src/dialects/ai-sdk.ts";
 import { frozen } from "./dialect-conversations.ts";

@@ -1,6 +1,7 @@
 import fc from "fast-check";
 import { type Dialect, mapDialect } from "holdfast";
-import { Memory, openMemoryStore, openStoreWith } from "holdfast/store";
+import { Memory, openMemoryStore } from "holdfast/internal";
+import { openStoreWith } from "holdfast/store";
 import { describe, expect, test } from "vitest";
 import type { Entry } from "../../src/dialects/dialect.ts";
 import { regularOrder } from "../../src/dialects/index.ts";

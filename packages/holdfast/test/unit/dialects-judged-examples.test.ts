@@ -13,7 +13,7 @@ import {
   validateGemini,
   validateOpenaiChat,
   validateOpenaiResponses,
-} from "@holdfast/testkit";
+} from "@holdfast/testkit/internal/providers";
 import { describe, expect, test } from "vitest";
 import type { Dialect, Entry } from "../../src/dialects/dialect.ts";
 import { dialects } from "../../src/dialects/index.ts";

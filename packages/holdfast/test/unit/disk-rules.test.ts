@@ -21,7 +21,7 @@ import { DatabaseSync } from "node:sqlite";
 import { SimulatedDisk } from "@holdfast/testkit/simulation";
 import { HoldfastError, newId } from "holdfast";
 import { type Disk, type DiskStat, nodeDisk, type OpenMode } from "holdfast/disk";
-import { openFolderStore } from "holdfast/store";
+import { openFolderStore } from "holdfast/internal";
 import { afterEach, describe, expect, test, vi } from "vitest";
 import { hasSchema, makeDatabaseFile, removeDatabase } from "../../src/disk/database-file.ts";
 import { diskFailure, isForbidden, isFull, isGeneral } from "../../src/disk/failure.ts";

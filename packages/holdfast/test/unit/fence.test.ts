@@ -1,7 +1,8 @@
 import { Worker } from "node:worker_threads";
 import { isHoldfastError, type JournalRecord, newId } from "holdfast";
 import { nodeDisk } from "holdfast/disk";
-import { type Journal, openFolderStore } from "holdfast/store";
+import { openFolderStore } from "holdfast/internal";
+import type { Journal } from "holdfast/store";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { type Job, names, type Said, withoutLocks } from "../fence/paused-writer.ts";
 import { place } from "../place.ts";

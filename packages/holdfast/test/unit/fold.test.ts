@@ -1,4 +1,4 @@
-import { signResponse, validateAiSdk, validateAnthropic } from "@holdfast/testkit";
+import { signResponse, validateAiSdk, validateAnthropic } from "@holdfast/testkit/internal/providers";
 import { describe, expect, test } from "vitest";
 import { Conversation } from "../../src/conversation/conversation.ts";
 import { aiSdk } from "../../src/dialects/ai-sdk.ts";

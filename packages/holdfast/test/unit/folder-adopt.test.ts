@@ -2,7 +2,8 @@ import { cpSync, existsSync, mkdirSync, readdirSync, statSync, writeFileSync } f
 import { join } from "node:path";
 import { newId } from "holdfast";
 import { type Disk, nodeDisk } from "holdfast/disk";
-import { lineOf, openFolderStore, openMemoryStore, type VerbatimLine } from "holdfast/store";
+import { lineOf, openFolderStore, openMemoryStore } from "holdfast/internal";
+import type { VerbatimLine } from "holdfast/store";
 import { expect, test } from "vitest";
 import { SEGMENT_BYTES_MAX } from "../../src/journal/record.ts";
 import { adoptSession } from "../../src/stores/folder/care/adopt.ts";

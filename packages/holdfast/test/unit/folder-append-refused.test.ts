@@ -1,6 +1,6 @@
 import { newId } from "holdfast";
 import { type Disk, nodeDisk } from "holdfast/disk";
-import { openFolderStore } from "holdfast/store";
+import { openFolderStore } from "holdfast/internal";
 import { expect, test } from "vitest";
 import { fileWith } from "../file-with.ts";
 import { place } from "../place.ts";

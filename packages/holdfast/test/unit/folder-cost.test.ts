@@ -1,7 +1,8 @@
 import { rmSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { newId } from "holdfast";
-import { type Journal, openFolderStore, type Summariser } from "holdfast/store";
+import { openFolderStore } from "holdfast/internal";
+import type { Journal, Summariser } from "holdfast/store";
 import { expect, test } from "vitest";
 import { CountingDisk } from "../counting-disk.ts";
 import { place } from "../place.ts";

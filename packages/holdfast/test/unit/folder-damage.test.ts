@@ -2,7 +2,8 @@ import { appendFileSync, mkdirSync, readdirSync, readFileSync, rmSync, truncateS
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { isHoldfastError, newId } from "holdfast";
-import { type JournalStore, openFolderStore, type Summariser } from "holdfast/store";
+import { openFolderStore } from "holdfast/internal";
+import type { JournalStore, Summariser } from "holdfast/store";
 import { describe, expect, test } from "vitest";
 import { place, treeOf } from "../place.ts";
 

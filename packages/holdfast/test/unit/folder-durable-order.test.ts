@@ -2,7 +2,7 @@ import { appendFileSync, readdirSync } from "node:fs";
 import { join, relative } from "node:path";
 import { newId } from "holdfast";
 import { type Disk, nodeDisk } from "holdfast/disk";
-import { lineOf, openFolderStore } from "holdfast/store";
+import { lineOf, openFolderStore } from "holdfast/internal";
 import { expect, test } from "vitest";
 import { place } from "../place.ts";
 

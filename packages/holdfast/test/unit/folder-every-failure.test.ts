@@ -1,14 +1,8 @@
 import { appendFileSync, cpSync, existsSync, mkdirSync, readdirSync, utimesSync } from "node:fs";
 import { join } from "node:path";
 import { HoldfastError, newId } from "holdfast";
-import {
-  type Journal,
-  type JournalStore,
-  lineOf,
-  type Opened,
-  openFolderStore,
-  type VerbatimLine,
-} from "holdfast/store";
+import { lineOf, openFolderStore } from "holdfast/internal";
+import type { Journal, JournalStore, Opened, VerbatimLine } from "holdfast/store";
 import { expect, test } from "vitest";
 import { AnyCallFails } from "../any-call-fails.ts";
 import { place } from "../place.ts";

@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { type JournalRecord, newId } from "holdfast";
 import { type Disk, nodeDisk } from "holdfast/disk";
-import { openFolderStore } from "holdfast/store";
+import { openFolderStore } from "holdfast/internal";
 import { expect, test } from "vitest";
 import { followSession } from "../../src/stores/folder/follow.ts";
 import { CountingDisk } from "../counting-disk.ts";

@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { isHoldfastError, newId } from "holdfast";
 import { type Disk, type DiskFile, nodeDisk } from "holdfast/disk";
-import { openFolderStore } from "holdfast/store";
+import { openFolderStore } from "holdfast/internal";
 import { expect, test } from "vitest";
 import { fileWith } from "../file-with.ts";
 import { place } from "../place.ts";

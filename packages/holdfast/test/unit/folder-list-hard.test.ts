@@ -2,7 +2,8 @@ import { mkdirSync, readdirSync, readFileSync, rmSync, statSync, utimesSync, wri
 import { join } from "node:path";
 import { newId } from "holdfast";
 import { type Disk, nodeDisk } from "holdfast/disk";
-import { type JournalStore, openFolderStore, type Summariser } from "holdfast/store";
+import { openFolderStore } from "holdfast/internal";
+import type { JournalStore, Summariser } from "holdfast/store";
 import { expect, test } from "vitest";
 import { STRAYS_MAX } from "../../src/journal/lines/chain.ts";
 import { DamageAccount } from "../../src/stores/folder/files/read-epoch.ts";

@@ -3,16 +3,8 @@ import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { newId } from "holdfast";
 import { type Disk, nodeDisk } from "holdfast/disk";
-import {
-  type Journal,
-  type JournalStore,
-  type Listed,
-  type ListOptions,
-  lineOf,
-  openFolderStore,
-  type Summariser,
-  type VerbatimLine,
-} from "holdfast/store";
+import { lineOf, openFolderStore } from "holdfast/internal";
+import type { Journal, JournalStore, Listed, ListOptions, Summariser, VerbatimLine } from "holdfast/store";
 import { expect, test } from "vitest";
 import { Catalogue } from "../../src/stores/folder/listing/catalogue.ts";
 import { place } from "../place.ts";

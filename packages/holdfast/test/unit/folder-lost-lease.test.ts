@@ -2,7 +2,7 @@ import { cpSync, existsSync, mkdirSync, renameSync, utimesSync, writeFileSync } 
 import { join } from "node:path";
 import { HoldfastError, type JournalRecord, newId } from "holdfast";
 import { type Disk, nodeDisk } from "holdfast/disk";
-import { openFolderStore } from "holdfast/store";
+import { openFolderStore } from "holdfast/internal";
 import { expect, test } from "vitest";
 import { place, treeOf } from "../place.ts";
 

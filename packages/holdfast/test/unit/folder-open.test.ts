@@ -11,7 +11,8 @@ import {
 import { join } from "node:path";
 import { type HoldfastError, newId } from "holdfast";
 import { type Disk, nodeDisk } from "holdfast/disk";
-import { type Journal, type JournalStore, lineOf, openFolderStore } from "holdfast/store";
+import { lineOf, openFolderStore } from "holdfast/internal";
+import type { Journal, JournalStore } from "holdfast/store";
 import { describe, expect, test } from "vitest";
 import { SEGMENT_BYTES_MAX } from "../../src/journal/record.ts";
 import { AnyCallFails } from "../any-call-fails.ts";

@@ -3,7 +3,8 @@ import { existsSync, readdirSync, readFileSync, rmSync, statSync, truncateSync, 
 import { join } from "node:path";
 import { newId } from "holdfast";
 import { type Disk, nodeDisk } from "holdfast/disk";
-import { type JournalStore, openFolderStore } from "holdfast/store";
+import { openFolderStore } from "holdfast/internal";
+import type { JournalStore } from "holdfast/store";
 import { describe, expect, test } from "vitest";
 import { RECORD_BYTES_MAX, SEGMENT_BYTES_MAX } from "../../src/journal/record.ts";
 import { encodeFrameTable } from "../../src/stores/folder/files/frames.ts";

@@ -18,7 +18,8 @@ import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { HoldfastError, isHoldfastError, newId } from "holdfast";
 import { type Disk, nodeDisk } from "holdfast/disk";
-import { type Journal, openFolderStore } from "holdfast/store";
+import { openFolderStore } from "holdfast/internal";
+import type { Journal } from "holdfast/store";
 import { describe, expect, test } from "vitest";
 import { modesOf, place, treeOf } from "../place.ts";
 

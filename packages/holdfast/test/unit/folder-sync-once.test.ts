@@ -1,7 +1,7 @@
 import { basename } from "node:path";
 import { newId } from "holdfast";
 import { type Disk, nodeDisk } from "holdfast/disk";
-import { openFolderStore } from "holdfast/store";
+import { openFolderStore } from "holdfast/internal";
 import { expect, test } from "vitest";
 import { CountingDisk } from "../counting-disk.ts";
 import { place } from "../place.ts";

@@ -1,6 +1,6 @@
 import { join } from "node:path";
 import { newId } from "holdfast";
-import { openFolderStore, openMemoryStore, openSqliteStore } from "holdfast/store";
+import { openFolderStore, openMemoryStore, openSqliteStore } from "holdfast/internal";
 import { expect, test } from "vitest";
 import { place } from "../place.ts";
 

@@ -1,5 +1,5 @@
 import { HoldfastError } from "holdfast";
-import { openFolderStore } from "holdfast/store";
+import { openFolderStore } from "holdfast/internal";
 
 /** A process of its own that tries to open a session, says how that went, and ends. */
 const [root, id] = process.argv.slice(2) as [string, string];

@@ -6,7 +6,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { promisify } from "node:util";
 import { newId } from "holdfast";
 import { type DiskLock, nodeDisk } from "holdfast/disk";
-import { openFolderStore } from "holdfast/store";
+import { openFolderStore } from "holdfast/internal";
 import { expect, onTestFinished, test, vi } from "vitest";
 import { place, treeOf } from "../place.ts";
 

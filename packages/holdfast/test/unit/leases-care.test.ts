@@ -2,7 +2,7 @@ import { existsSync, readdirSync, renameSync, rmSync, utimesSync, writeFileSync 
 import { join } from "node:path";
 import { newId } from "holdfast";
 import { type Disk, nodeDisk } from "holdfast/disk";
-import { openFolderStore } from "holdfast/store";
+import { openFolderStore } from "holdfast/internal";
 import { expect, test } from "vitest";
 import { Leases } from "../../src/stores/lease.ts";
 import { place } from "../place.ts";

@@ -3,14 +3,8 @@ import { once } from "node:events";
 import { mkdirSync, readFileSync, rmSync, symlinkSync, truncateSync } from "node:fs";
 import { join } from "node:path";
 import { newId, openStore, type Store } from "holdfast";
-import {
-  type Journal,
-  type JournalStore,
-  Memory,
-  openFolderStore,
-  openMemoryStore,
-  openSqliteStore,
-} from "holdfast/store";
+import { Memory, openFolderStore, openMemoryStore, openSqliteStore } from "holdfast/internal";
+import type { Journal, JournalStore } from "holdfast/store";
 import { describe, expect, test } from "vitest";
 import { findDialect } from "../../src/dialects/index.ts";
 import { realPath } from "../../src/disk/node-disk.ts";

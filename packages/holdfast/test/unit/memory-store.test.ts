@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import { type HoldfastError, newId } from "../../src/index.ts";
-import { Memory, openMemoryStore } from "../../src/store.ts";
+import { Memory, openMemoryStore } from "../../src/internal.ts";
 
 async function codeOf(promise: Promise<unknown>): Promise<string> {
   return promise.then(

@@ -2,7 +2,7 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setImmediate as tick } from "node:timers/promises";
-import { type Random, seededRandom } from "@holdfast/testkit/simulation";
+import { type Random, seededRandom } from "@holdfast/testkit/internal/simulation";
 import { openStore, type Session } from "holdfast";
 import { expect, test } from "vitest";
 import { seedOf } from "../seed.ts";

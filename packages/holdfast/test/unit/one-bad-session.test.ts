@@ -3,7 +3,7 @@ import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { openStore, type SearchHit, type Store, type Summary } from "holdfast";
 import { type Disk, nodeDisk } from "holdfast/disk";
-import { openSqliteStore } from "holdfast/store";
+import { openSqliteStore } from "holdfast/internal";
 import { describe, expect, test, vi } from "vitest";
 import { findDialect } from "../../src/dialects/index.ts";
 import { sessionSummariser } from "../../src/listing/fold-row.ts";

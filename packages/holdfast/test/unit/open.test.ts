@@ -3,7 +3,8 @@ import { cpSync, existsSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { fileURLToPath, pathToFileURL } from "node:url";
 import { isHoldfastError, newId } from "holdfast";
-import { openFolderStore, openJournalStore, openSqliteStore } from "holdfast/store";
+import { openFolderStore, openSqliteStore } from "holdfast/internal";
+import { openJournalStore } from "holdfast/store";
 import { describe, expect, test } from "vitest";
 import { place, treeOf } from "../place.ts";
 

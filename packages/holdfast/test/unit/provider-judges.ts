@@ -8,7 +8,7 @@ import {
   validateGemini,
   validateOpenaiChat,
   validateOpenaiResponses,
-} from "@holdfast/testkit";
+} from "@holdfast/testkit/internal/providers";
 
 // biome-ignore lint/suspicious/noExplicitAny: messages have the shapes that their dialect gives them.
 type Made = any;

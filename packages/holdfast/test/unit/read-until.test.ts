@@ -1,5 +1,6 @@
 import { newId, openStore } from "holdfast";
-import { openMemoryStore, openStoreWith } from "holdfast/store";
+import { openMemoryStore } from "holdfast/internal";
+import { openStoreWith } from "holdfast/store";
 import { expect, test } from "vitest";
 import { place } from "../place.ts";
 

@@ -1,5 +1,6 @@
 import { type AcpMessage, openStore, type Store } from "holdfast";
-import { openFolderStore, openStoreWith } from "holdfast/store";
+import { openFolderStore } from "holdfast/internal";
+import { openStoreWith } from "holdfast/store";
 import { expect, test } from "vitest";
 import { openJournalStore } from "../../src/stores/open.ts";
 import { place } from "../place.ts";

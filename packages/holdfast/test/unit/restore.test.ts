@@ -11,7 +11,7 @@ import {
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { openStore, type Store } from "holdfast";
-import { openFolderStore } from "holdfast/store";
+import { openFolderStore } from "holdfast/internal";
 import { expect, onTestFinished, test } from "vitest";
 import { nodeDisk } from "../../src/disk/node-disk.ts";
 

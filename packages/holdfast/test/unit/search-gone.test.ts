@@ -1,6 +1,6 @@
 import { DatabaseSync } from "node:sqlite";
 import { setTimeout as sleep } from "node:timers/promises";
-import { openMemoryStore } from "holdfast/store";
+import { openMemoryStore } from "holdfast/internal";
 import { expect, test } from "vitest";
 import { findDialect } from "../../src/dialects/index.ts";
 import type { TextTables } from "../../src/journal/texts.ts";

@@ -1,4 +1,4 @@
-import { openFolderStore } from "holdfast/store";
+import { openFolderStore } from "holdfast/internal";
 import { findDialect } from "../../src/dialects/index.ts";
 import { SearchIndex } from "../../src/search/search-index.ts";
 

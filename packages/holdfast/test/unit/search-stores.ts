@@ -1,13 +1,7 @@
 import { join } from "node:path";
 import { newId } from "holdfast";
-import {
-  type JournalStore,
-  Memory,
-  type NewRecord,
-  openFolderStore,
-  openMemoryStore,
-  openSqliteStore,
-} from "holdfast/store";
+import { Memory, openFolderStore, openMemoryStore, openSqliteStore } from "holdfast/internal";
+import type { JournalStore, NewRecord } from "holdfast/store";
 import { findDialect } from "../../src/dialects/index.ts";
 import { SearchIndex, type SearchIndexOptions } from "../../src/search/search-index.ts";
 import type { SearchHit } from "../../src/session/surface.ts";

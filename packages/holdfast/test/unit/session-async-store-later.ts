@@ -1,12 +1,12 @@
 import { HoldfastError } from "holdfast";
-import {
-  type Capabilities,
-  type Journal,
-  type JournalAppended,
-  type JournalAppendOptions,
-  type JournalStore,
-  type NewRecord,
-  openMemoryStore,
+import { openMemoryStore } from "holdfast/internal";
+import type {
+  Capabilities,
+  Journal,
+  JournalAppended,
+  JournalAppendOptions,
+  JournalStore,
+  NewRecord,
 } from "holdfast/store";
 
 type Wait = () => Promise<void>;

@@ -1,7 +1,8 @@
 import { execFile } from "node:child_process";
 import { promisify } from "node:util";
 import { type Dialect, dialects, isHoldfastError, openStore, type Session, type Store } from "holdfast";
-import { openFolderStore, openStoreWith } from "holdfast/store";
+import { openFolderStore } from "holdfast/internal";
+import { openStoreWith } from "holdfast/store";
 import { afterEach, describe, expect, test } from "vitest";
 import { place } from "../place.ts";
 import { FailingDisk } from "./session-failures-disk.ts";

@@ -1,7 +1,8 @@
 import { setTimeout as sleep, setImmediate as tick } from "node:timers/promises";
 import { validateAnthropic } from "@holdfast/testkit";
 import { type AiSdkMessage, type GeminiContent, isHoldfastError, openStore, type Session, type Store } from "holdfast";
-import { Memory, openMemoryStore, openStoreWith } from "holdfast/store";
+import { Memory, openMemoryStore } from "holdfast/internal";
+import { openStoreWith } from "holdfast/store";
 import { afterEach, describe, expect, test } from "vitest";
 import { place } from "../place.ts";
 import { calls, type M, user } from "./session-failures-life.ts";

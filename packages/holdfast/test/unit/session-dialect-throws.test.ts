@@ -1,6 +1,7 @@
 import { setImmediate as tick } from "node:timers/promises";
 import { type Dialect, dialects } from "holdfast";
-import { openMemoryStore, openStoreWith } from "holdfast/store";
+import { openMemoryStore } from "holdfast/internal";
+import { openStoreWith } from "holdfast/store";
 import { expect, test } from "vitest";
 import { openLaterStore } from "./session-async-store-later.ts";
 

@@ -1,6 +1,7 @@
 import { validateAnthropic } from "@holdfast/testkit";
 import { isHoldfastError, type Session, type Store } from "holdfast";
-import { openFolderStore, openStoreWith } from "holdfast/store";
+import { openFolderStore } from "holdfast/internal";
+import { openStoreWith } from "holdfast/store";
 import { afterEach, expect, test } from "vitest";
 import { place } from "../place.ts";
 import { FailingDisk } from "./session-failures-disk.ts";

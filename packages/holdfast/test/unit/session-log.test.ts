@@ -1,5 +1,5 @@
 import { newId } from "holdfast";
-import { openMemoryStore } from "holdfast/store";
+import { openMemoryStore } from "holdfast/internal";
 import { expect, test } from "vitest";
 import { Conversation } from "../../src/conversation/conversation.ts";
 import type { MessageRecord, SessionRecord } from "../../src/conversation/records.ts";

@@ -1,5 +1,6 @@
 import { dialects, type HoldfastError, mapDialect, type OpenAIChatMessage } from "holdfast";
-import { Memory, openMemoryStore, openStoreWith } from "holdfast/store";
+import { Memory, openMemoryStore } from "holdfast/internal";
+import { openStoreWith } from "holdfast/store";
 import { describe, expect, test } from "vitest";
 
 interface Note {

@@ -1,6 +1,7 @@
 import { setImmediate as tick } from "node:timers/promises";
 import { isHoldfastError, type Session, type Store, type Turn } from "holdfast";
-import { type JournalStore, openMemoryStore, openStoreWith } from "holdfast/store";
+import { openMemoryStore } from "holdfast/internal";
+import { type JournalStore, openStoreWith } from "holdfast/store";
 import { describe, expect, test } from "vitest";
 import { openLaterStore } from "./session-async-store-later.ts";
 import type { Made } from "./sync-agents.ts";

@@ -8,7 +8,8 @@ import {
   type Session,
   type Store,
 } from "holdfast";
-import { openFolderStore, openStoreWith } from "holdfast/store";
+import { openFolderStore } from "holdfast/internal";
+import { openStoreWith } from "holdfast/store";
 import { afterEach, describe, expect, test } from "vitest";
 import { endsNow, type Guarded } from "../../src/session/guarded.ts";
 import { place } from "../place.ts";

@@ -1,6 +1,6 @@
 import { validateAnthropic } from "@holdfast/testkit";
 import { type AnthropicMessage, isHoldfastError, openStore, type Session, type Store, type Turn } from "holdfast";
-import { openFolderStore } from "holdfast/store";
+import { openFolderStore } from "holdfast/internal";
 import { afterEach, describe, expect, test } from "vitest";
 import { place } from "../place.ts";
 import { calls, says, user } from "./anthropic-messages.ts";

@@ -1,6 +1,7 @@
 import { join } from "node:path";
 import { newId } from "holdfast";
-import { lineOf, openMemoryStore, openSqliteStore, type VerbatimLine } from "holdfast/store";
+import { lineOf, openMemoryStore, openSqliteStore } from "holdfast/internal";
+import type { VerbatimLine } from "holdfast/store";
 import { expect, test, vi } from "vitest";
 import { Database } from "../../src/stores/sqlite/database/database.ts";
 import { Rows } from "../../src/stores/sqlite/rows/rows.ts";

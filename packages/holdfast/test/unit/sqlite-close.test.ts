@@ -3,7 +3,7 @@ import { readdirSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { setImmediate as tick } from "node:timers/promises";
 import { isHoldfastError, type JournalRecord, newId } from "holdfast";
-import { openSqliteStore } from "holdfast/store";
+import { openSqliteStore } from "holdfast/internal";
 import { expect, test, vi } from "vitest";
 import { place } from "../place.ts";
 import { HandledDisk } from "./handled-disk.ts";
@@ -94,7 +94,7 @@ test.each(["exit", "process.exit()", "the end of a worker"])(
     const file = join(here.path, "store.db");
     const left = `
       const { newId } = await import(${JSON.stringify(new URL("../../src/index.ts", import.meta.url).href)});
-      const { openSqliteStore } = await import(${JSON.stringify(new URL("../../src/store.ts", import.meta.url).href)});
+      const { openSqliteStore } = await import(${JSON.stringify(new URL("../../src/internal.ts", import.meta.url).href)});
       const store = await openSqliteStore(${JSON.stringify(file)}, { durability: "process" });
       const journal = await store.create(newId(), [{ kind: "note", text: "a" }]);
       globalThis.kept = [store, journal];`;

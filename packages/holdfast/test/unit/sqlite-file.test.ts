@@ -3,7 +3,7 @@ import { chmodSync, mkdirSync, readFileSync, statSync, symlinkSync, writeFileSyn
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { HoldfastError, newId } from "holdfast";
-import { openSqliteStore } from "holdfast/store";
+import { openSqliteStore } from "holdfast/internal";
 import { describe, expect, test } from "vitest";
 import { modesOf, place, treeOf } from "../place.ts";
 
@@ -144,7 +144,7 @@ test.each([
   const asNobody = process.getuid?.() === 0 ? { uid: 65534, gid: 65534 } : {};
   const program = `
     const { newId } = await import(${JSON.stringify(new URL("../../src/index.ts", import.meta.url).href)});
-      const { openSqliteStore } = await import(${JSON.stringify(new URL("../../src/store.ts", import.meta.url).href)});
+      const { openSqliteStore } = await import(${JSON.stringify(new URL("../../src/internal.ts", import.meta.url).href)});
     const said = await openSqliteStore(${JSON.stringify(file)})
       .then((store) => store.create(newId(), []))
       .then(() => "it went well", ({ code, message }) => (message.includes("read-only") ? "read-only" : code));

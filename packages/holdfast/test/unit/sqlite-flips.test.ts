@@ -2,7 +2,7 @@ import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { openStore } from "holdfast";
-import { openSqliteStore } from "holdfast/store";
+import { openSqliteStore } from "holdfast/internal";
 import { describe, expect, test } from "vitest";
 import { place } from "../place.ts";
 import { seedOf } from "../seed.ts";

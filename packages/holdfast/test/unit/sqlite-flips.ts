@@ -1,6 +1,7 @@
 import { rmSync, writeFileSync } from "node:fs";
 import { isHoldfastError, type JournalRecord, type Store } from "holdfast";
-import { type JournalStore, openSqliteStore, openStoreWith } from "holdfast/store";
+import { openSqliteStore } from "holdfast/internal";
+import { type JournalStore, openStoreWith } from "holdfast/store";
 
 /** A session as it was before a bit was flipped. */
 export interface Known {

@@ -1,7 +1,7 @@
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { newId } from "holdfast";
-import { openSqliteStore } from "holdfast/store";
+import { openSqliteStore } from "holdfast/internal";
 import { expect, test } from "vitest";
 import { place } from "../place.ts";
 

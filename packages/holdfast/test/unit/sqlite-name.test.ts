@@ -13,7 +13,7 @@ import {
 import { dirname, join } from "node:path";
 import { type JournalRecord, newId } from "holdfast";
 import { type DiskStat, nodeDisk } from "holdfast/disk";
-import { openSqliteStore } from "holdfast/store";
+import { openSqliteStore } from "holdfast/internal";
 import { describe, expect, test } from "vitest";
 import { assertLogHere, type Name, type Recorded } from "../../src/stores/sqlite/database/name.ts";
 import { place } from "../place.ts";

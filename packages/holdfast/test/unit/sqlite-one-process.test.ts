@@ -8,7 +8,7 @@ import type { Readable } from "node:stream";
 import { Worker } from "node:worker_threads";
 import { newId } from "holdfast";
 import { nodeDisk } from "holdfast/disk";
-import { openSqliteStore } from "holdfast/store";
+import { openSqliteStore } from "holdfast/internal";
 import { describe, expect, test } from "vitest";
 import { place } from "../place.ts";
 import { seedOf } from "../seed.ts";

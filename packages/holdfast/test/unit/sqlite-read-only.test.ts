@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { HoldfastError, type JournalRecord, newId } from "holdfast";
 import { nodeDisk } from "holdfast/disk";
-import { openSqliteStore } from "holdfast/store";
+import { openSqliteStore } from "holdfast/internal";
 import { afterEach, describe, expect, test, vi } from "vitest";
 import { corrupt } from "../../src/stores/sqlite/database/failure.ts";
 import { ReadOnlyDatabase } from "../../src/stores/sqlite/database/read-only.ts";
@@ -80,7 +80,7 @@ test("a store that may not be written to: everything reads, every write is refus
   const before = treeOf(here.path);
   const program = `
     const { newId } = await import(${JSON.stringify(new URL("../../src/index.ts", import.meta.url).href)});
-    const { openSqliteStore } = await import(${JSON.stringify(new URL("../../src/store.ts", import.meta.url).href)});
+    const { openSqliteStore } = await import(${JSON.stringify(new URL("../../src/internal.ts", import.meta.url).href)});
     const id = ${JSON.stringify(id)};
     const kinds = async (records) => (await Array.fromAsync(records)).map(({ kind }) => kind);
     const refused = (promise) => promise.then(() => "it went well", ({ code, message }) => code + message.match(/open read-only/));

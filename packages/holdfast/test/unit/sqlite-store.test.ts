@@ -3,7 +3,7 @@ import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { newId } from "holdfast";
 import { type Disk, nodeDisk } from "holdfast/disk";
-import { openSqliteStore } from "holdfast/store";
+import { openSqliteStore } from "holdfast/internal";
 import { afterEach, describe, expect, onTestFinished, test, vi } from "vitest";
 import { Rows } from "../../src/stores/sqlite/rows/rows.ts";
 import { place } from "../place.ts";

@@ -2,7 +2,7 @@ import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { newId } from "holdfast";
-import { openSqliteStore } from "holdfast/store";
+import { openSqliteStore } from "holdfast/internal";
 import { expect, test } from "vitest";
 import { Rows } from "../../src/stores/sqlite/rows/rows.ts";
 import { place } from "../place.ts";

@@ -1,5 +1,5 @@
 import { writeSync } from "node:fs";
-import { openSqliteStore } from "holdfast/store";
+import { openSqliteStore } from "holdfast/internal";
 import { HandledDisk } from "./handled-disk.ts";
 
 /**

@@ -1,7 +1,7 @@
 import { join } from "node:path";
 import { newId } from "holdfast";
 import { type Disk, type DiskFile, nodeDisk } from "holdfast/disk";
-import { openFolderStore, openSqliteStore } from "holdfast/store";
+import { openFolderStore, openSqliteStore } from "holdfast/internal";
 import { expect, test } from "vitest";
 import { fileWith } from "../file-with.ts";
 import { place } from "../place.ts";

@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import { openStore } from "../../src/index.ts";
-import { cursorOf } from "../../src/store.ts";
+import { cursorOf } from "../../src/internal.ts";
 
 test("a reading names the newest record that it shows, and the store follows from there", async () => {
   await using store = await openStore("memory:");

@@ -1,4 +1,5 @@
 import * as holdfast from "holdfast";
+import * as internal from "holdfast/internal";
 import * as store from "holdfast/store";
 import { expect, test } from "vitest";
 
@@ -24,5 +25,9 @@ test("the top exports what an agent needs, and nothing of journals and single st
     "wellFormed",
   ]);
   expect(Object.keys(store).filter((name) => name in holdfast)).toEqual([]);
-  expect(Object.keys(store)).toEqual(expect.arrayContaining(["openFolderStore", "openStoreWith", "Ledger"]));
+  expect(Object.keys(store)).toEqual(expect.arrayContaining(["openJournalStore", "openStoreWith", "Ledger"]));
+});
+
+test("the internal entry repeats nothing of the public ones", () => {
+  expect(Object.keys(internal).filter((name) => name in holdfast || name in store)).toEqual([]);
 });

@@ -7,7 +7,7 @@ import {
   validateAnthropic,
   validateOpenaiChat,
   validateOpenaiResponses,
-} from "@holdfast/testkit";
+} from "@holdfast/testkit/internal/providers";
 import { type Entry, openStore, type Session, type Store, type StoreOptions } from "holdfast";
 import { type Disk, nodeDisk } from "holdfast/disk";
 import { place } from "../place.ts";

@@ -1,5 +1,6 @@
 import { openStore, type Session, type Store } from "holdfast";
-import { type Journal, type JournalStore, openMemoryStore, openStoreWith } from "holdfast/store";
+import { openMemoryStore } from "holdfast/internal";
+import { type Journal, type JournalStore, openStoreWith } from "holdfast/store";
 import { describe, expect, test } from "vitest";
 import { inArray, judged, type Made, Speaker, spoken } from "./sync-agents.ts";
 

@@ -1,4 +1,5 @@
-import { openFolderStore, openStoreWith } from "holdfast/store";
+import { openFolderStore } from "holdfast/internal";
+import { openStoreWith } from "holdfast/store";
 import { expect, test } from "vitest";
 import { place } from "../place.ts";
 import { fullAt, type Made, Speaker, said, spoken } from "./sync-agents.ts";

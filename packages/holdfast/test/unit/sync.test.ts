@@ -1,5 +1,6 @@
 import { openStore, type Session } from "holdfast";
-import { openFolderStore, openStoreWith } from "holdfast/store";
+import { openFolderStore } from "holdfast/internal";
+import { openStoreWith } from "holdfast/store";
 import { describe, expect, test } from "vitest";
 import { place } from "../place.ts";
 import { fullAt, inArray, judged, type Made, marked, Speaker, said, spoken, World } from "./sync-agents.ts";

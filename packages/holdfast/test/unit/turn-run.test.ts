@@ -1,4 +1,5 @@
-import { openMemoryStore, openStoreWith } from "holdfast/store";
+import { openMemoryStore } from "holdfast/internal";
+import { openStoreWith } from "holdfast/store";
 import { expect, test } from "vitest";
 
 const call = { type: "tool_use", id: "c1", name: "read", input: {} };

@@ -1,4 +1,4 @@
-import { signPart } from "@holdfast/testkit";
+import { signPart } from "@holdfast/testkit/internal/providers";
 import fc from "fast-check";
 import { type Entry, openStore, type Session, type Store } from "holdfast";
 import { describe, expect, test } from "vitest";

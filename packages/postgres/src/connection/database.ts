@@ -1,6 +1,7 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { HoldfastError } from "holdfast";
-import { type Durability, storeClosed } from "holdfast/store";
+import { storeClosed } from "holdfast/internal";
+import type { Durability } from "holdfast/store";
 import pg, { type Pool, type PoolClient, type QueryConfig, type QueryResult } from "pg";
 import {
   CommitUnconfirmed,

@@ -1,7 +1,8 @@
 import { randomUUID } from "node:crypto";
 import { hostname } from "node:os";
 import { type HoldfastError, isHoldfastError } from "holdfast";
-import { type Holder, sessionBusy, sessionNotFound } from "holdfast/store";
+import { sessionBusy, sessionNotFound } from "holdfast/internal";
+import type { Holder } from "holdfast/store";
 import type { Database, Row } from "../connection/database.ts";
 import { displayName } from "../connection/pools.ts";
 import { leaseLost } from "../failure.ts";

@@ -1,16 +1,14 @@
 import type { Json } from "holdfast";
 import {
-  type Listed,
   type ListHints,
-  type ListOptions,
   listCursor,
   newestFirst,
   type OrderClock,
   parseListCursor,
   RowFold,
   recordOf,
-  type Summariser,
-} from "holdfast/store";
+} from "holdfast/internal";
+import type { Listed, ListOptions, Summariser } from "holdfast/store";
 import type { Database, Row } from "../connection/database.ts";
 import { codeOf } from "../failure.ts";
 import { holderOf, isFree, type Lease } from "../leases/leases.ts";

@@ -1,5 +1,6 @@
 import { isHoldfastError, type JournalRecord } from "holdfast";
-import { crcIn, cursorStale, type FollowOptions, recordOf, sessionNotFound, startAfter, Wake } from "holdfast/store";
+import { crcIn, cursorStale, recordOf, sessionNotFound, startAfter, Wake } from "holdfast/internal";
+import type { FollowOptions } from "holdfast/store";
 import type { Lines } from "./lines.ts";
 
 /** Notifications can be lost with a connection, so followers also poll (S27). */

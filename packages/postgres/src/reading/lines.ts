@@ -1,4 +1,4 @@
-import type { Line } from "holdfast/store";
+import type { Line } from "holdfast/internal";
 import pg from "pg";
 import type { Database } from "../connection/database.ts";
 

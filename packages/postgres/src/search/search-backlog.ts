@@ -1,5 +1,5 @@
 import { HoldfastError, isHoldfastError } from "holdfast";
-import type { TextBacklog, TextBehind, TextProgress } from "holdfast/store";
+import type { TextBacklog, TextBehind, TextProgress } from "holdfast/internal";
 import type { Database, Row } from "../connection/database.ts";
 import { unsettled } from "../listing/catalogue.ts";
 

@@ -8,10 +8,10 @@ import {
   type TextFound,
   type TextMark,
   type TextQuery,
-  type TextTables,
   tokensOf,
   withMarks,
-} from "holdfast/store";
+} from "holdfast/internal";
+import type { TextTables } from "holdfast/store";
 import type { Database, Query, Row } from "../connection/database.ts";
 import { LEXEME_CHARACTERS } from "../schema/search-tables.ts";
 import { Backlog } from "./search-backlog.ts";

@@ -1,14 +1,7 @@
 import { randomUUID } from "node:crypto";
 import { HoldfastError, newId } from "holdfast";
-import {
-  assertFollows,
-  type Ledger,
-  nothingToAdopt,
-  type Segment,
-  segmentAt,
-  sessionExists,
-  type VerbatimLine,
-} from "holdfast/store";
+import { assertFollows, nothingToAdopt, type Segment, segmentAt, sessionExists } from "holdfast/internal";
+import type { Ledger, VerbatimLine } from "holdfast/store";
 import type { Database } from "../connection/database.ts";
 import { isDuplicate } from "../failure.ts";
 import { differs, jsonb } from "../listing/catalogue.ts";

@@ -1,5 +1,6 @@
 import { newId } from "holdfast";
-import type { Segment, Trashed } from "holdfast/store";
+import type { Segment } from "holdfast/internal";
+import type { Trashed } from "holdfast/store";
 import type { Database } from "../connection/database.ts";
 import { type Lease, type Leases, newHolder } from "../leases/leases.ts";
 import { differs, jsonb, newestStamp } from "../listing/catalogue.ts";

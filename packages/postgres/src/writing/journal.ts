@@ -1,17 +1,13 @@
 import { type HoldfastError, isHoldfastError } from "holdfast";
+import { assertEpoch, closedRecord, notSupported, type Segment, unitOf } from "holdfast/internal";
 import {
-  assertEpoch,
-  closedRecord,
   type Durability,
   type JournalAppended,
   type JournalAppendOptions,
   JournalBase,
   type JournalBaseParts,
   type NewRecord,
-  notSupported,
-  type Segment,
   segmentRecord,
-  unitOf,
 } from "holdfast/store";
 import type { Database } from "../connection/database.ts";
 import { headMovedBack, isPassing, leaseLost, outcomeUnknown } from "../failure.ts";

@@ -1,5 +1,5 @@
 import type { HoldfastError } from "holdfast";
-import { notSupported } from "holdfast/store";
+import { notSupported } from "holdfast/internal";
 import type { PoolClient } from "pg";
 
 /** What an application may use without a trace on the JavaScript side of its connection. */

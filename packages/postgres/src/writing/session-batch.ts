@@ -1,4 +1,5 @@
-import type { Durability, JournalAppended, Ledger, Prepared, Segment, Written } from "holdfast/store";
+import type { Segment } from "holdfast/internal";
+import type { Durability, JournalAppended, Ledger, Prepared, Written } from "holdfast/store";
 import type { Lease } from "../leases/leases.ts";
 import { type HeadState, headStateOf } from "../listing/head-state.ts";
 import type { Write } from "./statement-batcher.ts";

@@ -1,4 +1,5 @@
-import type { Durability, Segment } from "holdfast/store";
+import type { Segment } from "holdfast/internal";
+import type { Durability } from "holdfast/store";
 import type { Database, Statement } from "../connection/database.ts";
 import { isPassing } from "../failure.ts";
 import type { Lease } from "../leases/leases.ts";

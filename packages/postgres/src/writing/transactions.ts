@@ -1,6 +1,7 @@
 import { AsyncLocalStorage } from "node:async_hooks";
 import { HoldfastError, isHoldfastError, type Outcome, type ToolOptions, type Turn } from "holdfast";
-import { type NewRecord, notSupported } from "holdfast/store";
+import { notSupported } from "holdfast/internal";
+import type { NewRecord } from "holdfast/store";
 import type { PoolClient, QueryConfig, QueryResult } from "pg";
 import { limitsOf, resetSession, wasUnconfirmed } from "../connection/backend.ts";
 import type { Database, Row } from "../connection/database.ts";

@@ -1,6 +1,7 @@
 import { randomUUID } from "node:crypto";
 import { newId } from "holdfast";
-import { type Journal, type JournalStore, OrderClock } from "holdfast/store";
+import { OrderClock } from "holdfast/internal";
+import type { Journal, JournalStore } from "holdfast/store";
 import pg from "pg";
 import { afterAll, beforeAll, describe, expect, onTestFinished, test, vi } from "vitest";
 import { findDialect } from "../../../holdfast/src/dialects/index.ts";

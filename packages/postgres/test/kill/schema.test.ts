@@ -1,5 +1,6 @@
 import { type ListQuery, newId, type Store } from "holdfast";
-import { openMemoryStore, openStoreWith } from "holdfast/store";
+import { openMemoryStore } from "holdfast/internal";
+import { openStoreWith } from "holdfast/store";
 import pg from "pg";
 import { afterAll, beforeAll, describe, expect, onTestFinished, test, vi } from "vitest";
 import { dropMonths, grants, openPostgresStore, openStore } from "../../src/index.ts";

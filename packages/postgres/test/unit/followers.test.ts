@@ -1,4 +1,4 @@
-import { crcIn, Wake } from "holdfast/store";
+import { crcIn, Wake } from "holdfast/internal";
 import { expect, test } from "vitest";
 import { type FollowSource, followSession, PostgresFollowers } from "../../src/reading/follow.ts";
 

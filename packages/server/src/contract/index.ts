@@ -1,6 +1,20 @@
 /** What a screen, a script or a server may know of an agent: types alone. */
 
-export type * from "./editor.ts";
-export type * from "./host.ts";
-export type * from "./item.ts";
-export type * from "./served-host.ts";
+export type { EditorOffer } from "./editor.ts";
+export type {
+  ApprovalAnswer,
+  Chat,
+  ChatEvent,
+  ChatOptions,
+  ChatState,
+  ForkChat,
+  Host,
+  InterruptionShown,
+  Mode,
+  NewChat,
+  PermissionAsk,
+  PromptImage,
+  UnfinishedSession,
+} from "./host.ts";
+export type { AnswerItem, CallItem, Item, NoteItem, PromptItem } from "./item.ts";
+export type { FileChange, SaidShown, ServedHost } from "./served-host.ts";

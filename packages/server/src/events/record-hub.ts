@@ -1,5 +1,5 @@
 import { isHoldfastError, type JournalRecord, type Store } from "holdfast";
-import { cursorOf } from "holdfast/store";
+import { cursorOf } from "holdfast/internal";
 
 /** A record as it is sent. */
 export interface SentRecord {

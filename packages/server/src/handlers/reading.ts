@@ -1,6 +1,6 @@
 import { RESPONSE_ALREADY_SENT } from "@hono/node-server/utils/response";
 import type { JournalRecord } from "holdfast";
-import { cursorOf } from "holdfast/store";
+import { cursorOf } from "holdfast/internal";
 import { refuse } from "../access/request-error.ts";
 import type { Item } from "../contract/item.ts";
 import { EventStream } from "../events/event-stream.ts";

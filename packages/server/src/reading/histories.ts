@@ -1,5 +1,5 @@
 import type { JournalRecord, Reading } from "holdfast";
-import { cursorOf } from "holdfast/store";
+import { cursorOf } from "holdfast/internal";
 import type { ServedHost } from "../contract/served-host.ts";
 import { TimelineFold } from "./timeline.ts";
 import { UsageFold } from "./usage.ts";

@@ -1,4 +1,5 @@
 import { isHoldfastError, type Reading, type SessionState } from "holdfast";
+import type { Holder } from "holdfast/store";
 import type { Chat, ChatState } from "../contract/host.ts";
 import type { CallItem, Item } from "../contract/item.ts";
 import type { ServedHost } from "../contract/served-host.ts";
@@ -10,7 +11,9 @@ export async function describeSession(
   { reading, cursor }: { readonly reading: Reading<unknown>; readonly cursor: string | null },
   chat: Chat | null,
 ) {
-  const { id, attributes, holder, recovery } = reading;
+  const { id, attributes, recovery } = reading;
+  // Its type by name: the declaration file cannot refer to one that `holdfast` does not export.
+  const holder: Holder | null = reading.holder;
   const { title, cwd, app, dialect, labels, parent, forkedFrom } = attributes;
   const shown = chat?.state ?? null;
   return {

@@ -1,5 +1,5 @@
 import type { JournalRecord } from "holdfast";
-import { cursorOf } from "holdfast/store";
+import { cursorOf } from "holdfast/internal";
 import type { SaidShown } from "../contract/served-host.ts";
 import type { TimelineEntry } from "../schemas/transcript.ts";
 import { callSubject } from "./call-subject.ts";

@@ -14,7 +14,7 @@ import {
   type Turn,
   type Usage,
 } from "holdfast";
-import { defined } from "holdfast/store";
+import { defined } from "holdfast/internal";
 import type { RecordToMake } from "../schemas/recordings.ts";
 
 /** What a recorder works on. Messages are JSON of the session's dialect. */

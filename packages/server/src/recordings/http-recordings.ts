@@ -1,7 +1,7 @@
 import { createHash, randomUUID } from "node:crypto";
 import { setTimeout as sleep } from "node:timers/promises";
 import { type DialectName, HoldfastError, idFrom, isHoldfastError, type Store } from "holdfast";
-import { defined } from "holdfast/store";
+import { defined } from "holdfast/internal";
 import { refuse } from "../access/request-error.ts";
 import type {
   ModelRequest,

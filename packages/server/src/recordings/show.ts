@@ -1,5 +1,5 @@
 import type { Entry, Interruption, OpenCall, Reading, Turn } from "holdfast";
-import { defined } from "holdfast/store";
+import { defined } from "holdfast/internal";
 import type { RecordedMessages, RecordingState } from "../schemas/recordings.ts";
 
 /** Where the recording of a session stands, as plain JSON. Pure. */

@@ -5,7 +5,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { openStore } from "holdfast";
-import { cursorOf } from "holdfast/store";
+import { cursorOf } from "holdfast/internal";
 import { seededRandom } from "../../../testkit/src/simulation/random.ts";
 import { HoldfastClient, ServerError } from "../../src/client/index.ts";
 

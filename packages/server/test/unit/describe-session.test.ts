@@ -1,4 +1,5 @@
-import { openMemoryStore, openStoreWith } from "holdfast/store";
+import { openMemoryStore } from "holdfast/internal";
+import { openStoreWith } from "holdfast/store";
 import { expect, test } from "vitest";
 import type { ServedHost } from "../../src/contract/served-host.ts";
 import { describeSession } from "../../src/reading/sessions.ts";

@@ -1,4 +1,5 @@
-import { openMemoryStore, openStoreWith } from "holdfast/store";
+import { openMemoryStore } from "holdfast/internal";
+import { openStoreWith } from "holdfast/store";
 import { expect, test } from "vitest";
 import { Histories } from "../../src/reading/histories.ts";
 

@@ -1,16 +1,6 @@
-export { type BrokenStore, brokenStores, goodVariants } from "./broken.ts";
-export type { Case } from "./case.ts";
+/** For the tests of this repository: the cases of the suite, and the broken stores that prove them. */
+
+export { brokenStores, goodVariants } from "./broken.ts";
 export { conformanceCases } from "./cases.ts";
-export {
-  type ConformanceOptions,
-  type ConformanceTest,
-  conformance,
-  describeConformance,
-  type Runner,
-  runCase,
-} from "./conformance.ts";
-export { memoryCapabilities, memorySubject, type OpenInMemory } from "./memory-subject.ts";
-export { noteSummariser } from "./notes.ts";
+export { conformance } from "./conformance.ts";
 export { catchersOf, proofTable, subjectOf } from "./proof.ts";
-export type { Place, Step, Subject, SubjectCapabilities, SubjectOptions } from "./subject.ts";
-export type { Trial } from "./trial.ts";

@@ -1,4 +1,5 @@
-import { type JournalStore, Memory, openMemoryStore } from "holdfast/store";
+import { Memory, openMemoryStore } from "holdfast/internal";
+import type { JournalStore } from "holdfast/store";
 import { noteSummariser } from "./notes.ts";
 import type { Place, Subject, SubjectCapabilities, SubjectOptions } from "./subject.ts";
 

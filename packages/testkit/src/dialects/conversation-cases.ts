@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import type { Dialect, Entry, Session } from "holdfast";
-import { Memory, openMemoryStore, openStoreWith } from "holdfast/store";
+import { Memory, openMemoryStore } from "holdfast/internal";
+import { openStoreWith } from "holdfast/store";
 import { mixSeeds, type Random, seededRandom } from "../simulation/random.ts";
 import { type DialectCase, entryOf, inputOf, shown } from "./sample.ts";
 import type { DialectSubject, SampleCall } from "./subject.ts";

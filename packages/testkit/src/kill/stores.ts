@@ -2,7 +2,8 @@ import { cpSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { Disk } from "holdfast/disk";
-import { type Durability, type JournalStore, openFolderStore, openSqliteStore } from "holdfast/store";
+import { openFolderStore, openSqliteStore } from "holdfast/internal";
+import type { Durability, JournalStore } from "holdfast/store";
 
 /** How to tell a process about a store. */
 export interface StoreSpec {

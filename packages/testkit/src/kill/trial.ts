@@ -1,7 +1,8 @@
 import { statSync } from "node:fs";
 import { isAbsolute } from "node:path";
 import { isHoldfastError } from "holdfast";
-import type { JournalStore, Recovery } from "holdfast/store";
+import type { Recovery } from "holdfast/internal";
+import type { JournalStore } from "holdfast/store";
 import { attemptAppend } from "./attempts.ts";
 import { type LifeEnd, live, type Worker } from "./life.ts";
 import { Log } from "./log.ts";

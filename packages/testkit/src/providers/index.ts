@@ -1,3 +1,5 @@
+/** For the tests of this repository: the rules of each provider, with examples and signatures. */
+
 export * from "./acp.ts";
 export * from "./ai-sdk.ts";
 export * from "./anthropic.ts";

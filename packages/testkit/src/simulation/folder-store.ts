@@ -1,4 +1,4 @@
-import { openFolderStore } from "holdfast/store";
+import { openFolderStore } from "holdfast/internal";
 import type { StoreFactory } from "./runner.ts";
 
 /**

@@ -1,2 +1,2 @@
 /** What a campaign found, in lines for a person. */
-export { conversationLines, powerCutLines, verdictLines } from "./verdict.ts";
+export { conversationLines, verdictLines } from "./verdict.ts";

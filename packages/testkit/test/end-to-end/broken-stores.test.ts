@@ -1,4 +1,11 @@
-import { brokenStores, catchersOf, conformance, conformanceCases, goodVariants, subjectOf } from "@holdfast/testkit";
+import {
+  brokenStores,
+  catchersOf,
+  conformance,
+  conformanceCases,
+  goodVariants,
+  subjectOf,
+} from "@holdfast/testkit/internal/conformance";
 import { describe, expect, test } from "vitest";
 
 /** A store that this many cases catch proves little for each of them. */

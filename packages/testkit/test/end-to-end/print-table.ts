@@ -1,4 +1,4 @@
-import { brokenStores, catchersOf, proofTable } from "@holdfast/testkit";
+import { brokenStores, catchersOf, proofTable } from "@holdfast/testkit/internal/conformance";
 
 /**
  * Prints the table of docs/TESTING.md: `npx -c 'node --conditions=holdfast-source

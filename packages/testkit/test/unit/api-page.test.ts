@@ -6,6 +6,29 @@ import { Declarations, moduleDoc } from "../../../../scripts/api/declarations.ts
 import { entryPoints } from "../../../../scripts/api/page.ts";
 import { document, makePage } from "../../../../scripts/api.ts";
 
+/** How many names each public entry may have. An entry that is not here may not exist. */
+const NAMES_MAX: Readonly<Record<string, number>> = {
+  holdfast: 90,
+  "holdfast/store": 35,
+  "holdfast/address": 5,
+  "holdfast/disk": 7,
+  "@holdfast/adapters/ai-sdk": 11,
+  "@holdfast/adapters/claude-agent": 5,
+  "@holdfast/adapters/dialects": 1,
+  "@holdfast/adapters/openai-agents": 8,
+  "@holdfast/adapters/langchain": 5,
+  "@holdfast/adapters/langgraph": 3,
+  "@holdfast/postgres": 20,
+  "@holdfast/server": 14,
+  "@holdfast/server/contract": 22,
+  "@holdfast/server/client": 7,
+  "@holdfast/acp": 13,
+  "@holdfast/testkit": 22,
+  "@holdfast/testkit/conversations": 3,
+  "@holdfast/testkit/kill": 6,
+  "@holdfast/testkit/simulation": 9,
+};
+
 describe("docs/API.md", () => {
   const page = readFileSync(document, "utf8");
 
@@ -22,6 +45,18 @@ describe("docs/API.md", () => {
       const headings = [...section.matchAll(/^### (\S+)$/gm)].map(([, heading]) => heading);
       expect(headings, name).toEqual(expect.arrayContaining(Object.keys(await import(file))));
     }
+  });
+
+  test("names no more than each entry may have, and no internal entry", () => {
+    const declarations = new Declarations();
+    const counts = new Map(entryPoints().map(({ name, file }) => [name, declarations.exportsOf(file).size]));
+    // A name counts once for each entry that has it, types included. A new name must be worth a higher limit.
+    expect(Object.fromEntries(counts)).toEqual(
+      Object.fromEntries(Object.entries(NAMES_MAX).map(([name, most]) => [name, expect.toSatisfy((n) => n <= most)])),
+    );
+    const ofTestkit = [...counts].filter(([name]) => name.startsWith("@holdfast/testkit"));
+    expect(ofTestkit.reduce((sum, [, count]) => sum + count, 0)).toBeLessThanOrEqual(40);
+    expect(page).not.toMatch(/holdfast(?:\/\w+)?\/internal/);
   });
 
   test("has a heading for every link within it", () => {

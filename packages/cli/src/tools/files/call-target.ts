@@ -1,7 +1,7 @@
 import { createHash } from "node:crypto";
 import type { BigIntStats } from "node:fs";
 import { lstat } from "node:fs/promises";
-import type { Target } from "@holdfast/server/contract";
+import type { Target } from "@holdfast/server/internal/contract";
 import { isOwn } from "../paths/own-store.ts";
 import { PATH_TOOLS, realPath } from "../paths/real-path.ts";
 import type { FileContext } from "./context.ts";

@@ -1,4 +1,4 @@
-import type { EditorFiles } from "@holdfast/server/contract";
+import type { EditorFiles } from "@holdfast/server/internal/contract";
 import type { OwnStore } from "../paths/own-store.ts";
 
 /** What the file tools know about the agent that runs them. */

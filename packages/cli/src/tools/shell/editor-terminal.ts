@@ -1,6 +1,6 @@
 import { setTimeout as passed } from "node:timers/promises";
 import { stripVTControlCharacters } from "node:util";
-import type { EditorTerminal, EditorTerminals, TerminalCommand } from "@holdfast/server/contract";
+import type { EditorTerminal, EditorTerminals, TerminalCommand } from "@holdfast/server/internal/contract";
 import { outcomeUnknown, wasStopped } from "../results/outcome-words.ts";
 import { RESULT_CHARS_MAX, withoutNul } from "../results/result-text.ts";
 import type { Environment } from "./environment.ts";

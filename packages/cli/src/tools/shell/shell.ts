@@ -5,7 +5,7 @@ import { closeSync, existsSync, lstatSync, mkdirSync, openSync, renameSync, rmSy
 import { join } from "node:path";
 import type { Writable } from "node:stream";
 import { setTimeout as passed } from "node:timers/promises";
-import type { EditorTerminals } from "@holdfast/server/contract";
+import type { EditorTerminals } from "@holdfast/server/internal/contract";
 import type { ToolProcess } from "holdfast";
 import { defined } from "../../defined.ts";
 import { runInEditor } from "./editor-terminal.ts";

@@ -1,6 +1,6 @@
 import { setImmediate as turn } from "node:timers/promises";
 import type { JournalRecord } from "holdfast";
-import { openMemoryStore } from "holdfast/store";
+import { openMemoryStore } from "holdfast/internal";
 import { later } from "../trial.ts";
 import { type BrokenStore, journals, open, sequences, stores } from "./wrap.ts";
 

@@ -1,4 +1,5 @@
-import type { JournalAppended as Appended, Journal, Memory } from "holdfast/store";
+import type { Memory } from "holdfast/internal";
+import type { JournalAppended as Appended, Journal } from "holdfast/store";
 import type { OpenInMemory } from "../memory-subject.ts";
 import { type BrokenStore, journals, perMemory, records, stores } from "./wrap.ts";
 

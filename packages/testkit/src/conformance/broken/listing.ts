@@ -1,13 +1,7 @@
 import { isDeepStrictEqual } from "node:util";
 import type { Json } from "holdfast";
-import {
-  type Holder,
-  type JournalStore,
-  type Listed,
-  type ListHints,
-  type ListOptions,
-  openMemoryStore,
-} from "holdfast/store";
+import { type ListHints, openMemoryStore } from "holdfast/internal";
+import type { Holder, JournalStore, Listed, ListOptions } from "holdfast/store";
 import type { OpenInMemory } from "../memory-subject.ts";
 import { type BrokenStore, perMemory, stores } from "./wrap.ts";
 

@@ -1,5 +1,6 @@
 import type { JournalRecord } from "holdfast";
-import { type Journal, type JournalStore, type Memory, openMemoryStore } from "holdfast/store";
+import { type Memory, openMemoryStore } from "holdfast/internal";
+import type { Journal, JournalStore } from "holdfast/store";
 import type { OpenInMemory } from "../memory-subject.ts";
 import type { SubjectCapabilities, SubjectOptions } from "../subject.ts";
 

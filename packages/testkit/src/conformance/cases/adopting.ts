@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { type JournalRecord, newId } from "holdfast";
-import { type JournalStore, lineOf, openMemoryStore, type VerbatimLine } from "holdfast/store";
+import { lineOf, openMemoryStore } from "holdfast/internal";
+import type { JournalStore, VerbatimLine } from "holdfast/store";
 import { type Case, conformanceCase } from "../case.ts";
 import { epoch, note, noteSummariser, notes, textsOf, title } from "../notes.ts";
 import { all, refusal } from "../trial.ts";

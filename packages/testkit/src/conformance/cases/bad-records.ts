@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { type ErrorCode, isHoldfastError, newId } from "holdfast";
-import { type NewRecord, RECORD_BYTES_MAX } from "holdfast/store";
+import { RECORD_BYTES_MAX } from "holdfast/internal";
+import type { NewRecord } from "holdfast/store";
 import { type Case, conformanceCase } from "../case.ts";
 import { countFrom, kindsOf, note, seqsOf, textsOf } from "../notes.ts";
 import { all, refusal, type Trial } from "../trial.ts";

@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { type HoldfastError, idFrom, newId } from "holdfast";
-import { lineOf, type VerbatimLine } from "holdfast/store";
+import { lineOf } from "holdfast/internal";
+import type { VerbatimLine } from "holdfast/store";
 import { type Case, conformanceCase } from "../case.ts";
 import { countFrom, kindsOf, note, notes, seqsOf, textsOf } from "../notes.ts";
 import { all, refusal } from "../trial.ts";

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { setImmediate as turn } from "node:timers/promises";
 import { newId } from "holdfast";
-import { cursorOf } from "holdfast/store";
+import { cursorOf } from "holdfast/internal";
 import { type Case, conformanceCase } from "../case.ts";
 import { countFrom, epoch, kindsOf, note, notes, seqsOf } from "../notes.ts";
 import { all, later, refusal } from "../trial.ts";

@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { newId } from "holdfast";
-import type { JournalStore, Listed, ListHints, ListOptions, Summariser } from "holdfast/store";
+import type { ListHints } from "holdfast/internal";
+import type { JournalStore, Listed, ListOptions, Summariser } from "holdfast/store";
 import { type Case, conformanceCase } from "../case.ts";
 import { countFrom, epoch, note, noteSummariser, notes, title } from "../notes.ts";
 import { steppingClock, type Trial } from "../trial.ts";

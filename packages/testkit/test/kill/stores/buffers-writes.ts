@@ -1,6 +1,6 @@
 import { join } from "node:path";
 import { type Disk, type DiskFile, nodeDisk } from "holdfast/disk";
-import { openFolderStore } from "holdfast/store";
+import { openFolderStore } from "holdfast/internal";
 import type { StoreModule } from "../../../src/kill/stores.ts";
 
 /** A store whose writes stay in the process until the next sync, as a stream's do: SIGKILL takes them. */

@@ -1,5 +1,6 @@
 import { join } from "node:path";
-import { type Journal, type JournalStore, openFolderStore } from "holdfast/store";
+import { openFolderStore } from "holdfast/internal";
+import type { Journal, JournalStore } from "holdfast/store";
 import type { StoreModule } from "../../../src/kill/stores.ts";
 
 const DROPPED = 3;

@@ -1,6 +1,6 @@
 import { join } from "node:path";
 import { type Disk, nodeDisk } from "holdfast/disk";
-import { openFolderStore } from "holdfast/store";
+import { openFolderStore } from "holdfast/internal";
 import type { StoreModule } from "../../../src/kill/stores.ts";
 
 /** A store that does not find the file where the end of a segment was written when its writer had been killed. */

@@ -1,6 +1,6 @@
 import { join } from "node:path";
 import { type Disk, type DiskFile, nodeDisk } from "holdfast/disk";
-import { openFolderStore } from "holdfast/store";
+import { openFolderStore } from "holdfast/internal";
 import type { StoreModule } from "../../../src/kill/stores.ts";
 
 /** A store that acknowledges without waiting for the disk: SIGKILL takes nothing from it, a power cut does. */

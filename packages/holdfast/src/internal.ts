@@ -1,0 +1,42 @@
+/**
+ * Only for the packages of this repository, and their tests: it changes without notice, and docs/API.md leaves it out.
+ * What others need is in `holdfast` and `holdfast/store`.
+ */
+
+export { defined } from "./defined.ts";
+export type { ListHints, Recovery } from "./journal/contract.ts";
+export { crcIn, startAfter } from "./journal/cursor.ts";
+export { assertEpoch, closedRecord } from "./journal/lifecycle.ts";
+export { type Line, recordOf, type Segment } from "./journal/lines/account.ts";
+export { assertFollows, lineOf, nothingToAdopt, segmentAt } from "./journal/lines/verbatim.ts";
+export { RowFold } from "./journal/list-row.ts";
+export { OrderClock } from "./journal/order.ts";
+export { cursorOf, FORMAT_MAJOR, FORMAT_MINOR, RECORD_BYTES_MAX } from "./journal/record.ts";
+export {
+  cursorStale,
+  notInTrash,
+  notSupported,
+  sessionBusy,
+  sessionExists,
+  sessionNotFound,
+  storeClosed,
+} from "./journal/refusals.ts";
+export type {
+  TextBacklog,
+  TextBehind,
+  TextChange,
+  TextFound,
+  TextMark,
+  TextProgress,
+  TextQuery,
+} from "./journal/texts.ts";
+export { judgeEnd, verificationOf } from "./journal/verification.ts";
+export { defaultAddress } from "./stores/default-address.ts";
+export { type FolderStoreOptions, openFolderStore } from "./stores/folder/store.ts";
+export { unitOf } from "./stores/journal-base.ts";
+export { Memory, openMemoryStore } from "./stores/memory/store.ts";
+export { listCursor, newestFirst, parseListCursor } from "./stores/page.ts";
+export { openSqliteStore } from "./stores/sqlite/store.ts";
+export { Wake } from "./stores/wake.ts";
+export { searchable, stretchesOf } from "./text/search-words.ts";
+export { phrasesOf, tokensOf, withMarks } from "./text/tokens.ts";
