@@ -33,6 +33,10 @@ export const TESTKIT_ROOMS: PackageRooms = {
     "torture/": ["conversations/", "kill/", "machine/"],
     // The check of a dialect.
     "dialects/": ["conformance/conformance.ts", "simulation/"],
-    "index.ts": ["conformance/index.ts", "dialects/", "providers/index.ts"],
+    // The public entries: what other projects use.
+    "index.ts": ["conformance/", "conformance/conformance.ts", "dialects/", "providers/"],
+    "kill.ts": ["kill/"],
+    "simulation.ts": ["simulation/"],
+    "conversations.ts": ["conversations/"],
   },
 };

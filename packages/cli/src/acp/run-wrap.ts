@@ -7,6 +7,7 @@ import type { Config } from "../config.ts";
 import { CommandError, EXIT } from "../exit.ts";
 import { failureOf } from "../failure.ts";
 import { addressOf, redaction } from "../store/open.ts";
+import { outlivePipe } from "../terminal/pipe.ts";
 import { plainLine } from "../terminal/plain.ts";
 import { logPath, openLog, removeRandomFolder, socketFolder } from "./wrap-place.ts";
 
@@ -70,6 +71,8 @@ function notSupervised(error: unknown): CommandError {
 async function runDirectly(command: readonly string[], config: Config, graceMs: number): Promise<void> {
   const { Library, runDirect, WrappedAgent } = await import("@holdfast/acp/internal/wrap");
   const store = await openWrapStore(config);
+  // An editor that is gone reads nothing: the turn still has to be cancelled and recorded, and the agent ended.
+  outlivePipe();
   try {
     for (const warning of store.warnings) log(warning);
     const agent = new WrappedAgent({ command, log, library: new Library(store, command) });

@@ -140,7 +140,8 @@ test("no agent is left behind: the editor goes in mid-turn, and the agent is can
   await editor.leave();
   await eventually(() => processesWith(home.path).length === 0);
   const { stdout } = await home.run(["ls", "--json"]);
-  expect(JSON.parse(stdout.trim().split("\n")[0]!)).toMatchObject({ status: "stopped" });
+  // Cancelled by the proxy, or cut off with it: either way it does not run.
+  expect(["stopped", "interrupted"]).toContain(JSON.parse(stdout.trim().split("\n")[0]!).status);
 });
 
 test("a prompt that comes while a dead agent is cleared away is either refused or sent to the next one, once", async () => {
