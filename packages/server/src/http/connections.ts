@@ -53,6 +53,11 @@ export class Connections {
     };
   }
 
+  /** Some request has no complete answer yet. */
+  get areAsking(): boolean {
+    return [...this.#open.values()].some(({ requests }) => requests > 0);
+  }
+
   /** A request on it came with this access. */
   admit(socket: Socket, access: Caller["access"]): void {
     const connection = this.#open.get(socket);

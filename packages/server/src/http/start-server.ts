@@ -1,5 +1,6 @@
 import { createServer, type Server } from "node:http";
 import type { AddressInfo, Socket } from "node:net";
+import { setTimeout as sleep } from "node:timers/promises";
 import { getRequestListener, type HttpBindings } from "@hono/node-server";
 import { RESPONSE_ALREADY_SENT } from "@hono/node-server/utils/response";
 import type { AllowedNames } from "../access/check-request.ts";
@@ -77,6 +78,8 @@ export const DEFAULT_PORT = 4040;
 /** An event stream outlives its read-only token by at most this. */
 const SHARES_CHECKED_MS = 1000;
 const CONNECTIONS_CHECKED_MS = 5000;
+/** A server that stops gives the answers under way this long. */
+const ANSWER_MS = 1000;
 
 export interface RunningServer {
   readonly address: string;
@@ -175,10 +178,12 @@ export async function startServer(options: ServerOptions): Promise<RunningServer
         await Promise.all([hosting.stop(graceMs, hurry), recordings.stop(graceMs, hurry)]);
         clearInterval(sweep);
         streams.end();
-        await new Promise<void>((resolve) => {
-          server.close(() => resolve());
-          server.closeAllConnections();
-        });
+        const closed = new Promise<void>((resolve) => server.close(() => resolve()));
+        // A client that is told "no" must hear it.
+        const until = performance.now() + ANSWER_MS;
+        while (connections.areAsking && performance.now() < until) await sleep(5);
+        server.closeAllConnections();
+        await closed;
       })();
       return stopping;
     },

@@ -64,7 +64,7 @@ test("two pages see the same words", async () => {
   await Promise.all(
     [one, other].map(async (page) => {
       await page.locator(".cut-off").waitFor();
-      await status(page, "Idle").waitFor();
+      await status(page, "Stopped").waitFor();
       await page.locator(".live").waitFor({ state: "detached" });
     }),
   );
@@ -82,7 +82,7 @@ test("a prompt sent while a turn runs is queued, can be taken back, and stop sto
   await page.locator(".queue").waitFor({ state: "detached" });
   await page.locator(".composer").getByRole("button", { name: "Stop" }).click();
   await page.locator(".cut-off").waitFor();
-  await status(page, "Idle").waitFor();
+  await status(page, "Stopped").waitFor();
   await page.locator(".mark-stopped").waitFor();
 });
 
