@@ -86,7 +86,7 @@ export class ProcessFamily {
     for (const one of running) {
       this.#seen.set(keyOf(one), one);
       const session = sessionOf(one);
-      // One that was begun by another program is not ours, whoever is in it.
+      // One that another program began is not ours, even if a member is in it.
       if (one.pid === session || this.#sessions.has(session)) sessions.add(session);
     }
     this.#sessions = sessions;

@@ -62,7 +62,7 @@ export function behindOpenAnswer(
   return at < 0 ? null : given.slice(at + 1);
 }
 
-/** Another middleware may have made it anew. Without an id it was recorded elsewhere, and the agent cannot have it. */
+/** Another middleware may have replaced it. Without an id it was recorded elsewhere, and the agent cannot have it. */
 function isAnswer(one: BaseMessage, answer: Answer, { entries }: Conversation): boolean {
   if (one.response_metadata?.[RESUMED] === answer.id) return true;
   const { id } = answer.message;

@@ -39,7 +39,7 @@ describe("the session that a user means", () => {
     const live = { url: store.url, list, has: store.has.bind(store), isLive: async (id: string) => id === empty.id };
     expect(await resolveId(live, "latest")).toBe(empty.id);
     expect(await resolveId(store, "latest")).toBe(last);
-    // The server has it no more: whoever had it open has just left.
+    // The server no longer has it: the client that had it open has just left.
     const call = async (): Promise<never> => {
       throw Object.assign(new Error("gone"), { code: "SESSION_NOT_FOUND" });
     };

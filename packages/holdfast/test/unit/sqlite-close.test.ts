@@ -121,7 +121,7 @@ test("of several stores of one process, the last one moves the log to the databa
   expect(statSync(`${file}-wal`).ino).toBe(ino);
   const journal = await second.create(newId(), [note("b")]);
   await journal.append(note("c"));
-  // Whoever opens it while it closes waits for that.
+  // Opening it while it closes waits for that.
   const [, third] = await Promise.all([second.close(), openSqliteStore(file)]);
   expect((await third.list()).sessions).toHaveLength(2);
   await third.close();

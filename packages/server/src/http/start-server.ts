@@ -179,7 +179,7 @@ export async function startServer(options: ServerOptions): Promise<RunningServer
         clearInterval(sweep);
         streams.end();
         const closed = new Promise<void>((resolve) => server.close(() => resolve()));
-        // A client that is told "no" must hear it.
+        // A client must get the refusal that is on its way.
         const until = performance.now() + ANSWER_MS;
         while (connections.areAsking && performance.now() < until) await sleep(5);
         server.closeAllConnections();

@@ -32,7 +32,7 @@ export class Trial {
 
   /**
    * Has another writer append to a session and be killed. Returns `store`. If only one process can use the place at a
-   * time, all stores are closed before that, and the one that is returned is opened anew.
+   * time, all stores are closed before that, and the returned one is opened again.
    */
   async writeAndDie(
     store: JournalStore,

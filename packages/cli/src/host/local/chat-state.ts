@@ -52,7 +52,7 @@ export function firstState(
   return withRecorded(now, session, {});
 }
 
-/** Whoever wrote it: a host opens another program's session only to take it over. */
+/** No matter which program wrote it: a host opens another program's session only to take it over. */
 function accountHere(session: Session<ModelMessage>, policy: CallPolicy = POLICY): Account {
   return accountOf(session, { isOpenHere: true, policy });
 }
