@@ -20,7 +20,7 @@ async function elsewhere(program: string, env: NodeJS.ProcessEnv = process.env):
 }
 
 const tryToOpen = (root: string, id: string): string => `
-  import { openFolderStore } from "holdfast/store";
+  import { openFolderStore } from "holdfast/internal";
   const store = await openFolderStore(${JSON.stringify(root)});
   const said = await store.open(${JSON.stringify(id)}).then(() => "opened", (error) => error.code);
   console.log(said, (await store.holder(${JSON.stringify(id)}))?.pid ?? null);
@@ -51,7 +51,7 @@ test("every lock is free as soon as its process is killed", async () => {
   using here = place();
   const id = newId();
   const program = `
-    import { openFolderStore } from "holdfast/store";
+    import { openFolderStore } from "holdfast/internal";
     const store = await openFolderStore(${JSON.stringify(here.path)});
     globalThis.journal = await store.create(${JSON.stringify(id)}, []);
     console.log("open");
@@ -85,7 +85,7 @@ test("on a system without the program `flock` there is no hard lock, and everyth
   using here = place();
   const id = newId();
   const program = `
-    import { openFolderStore } from "holdfast/store";
+    import { openFolderStore } from "holdfast/internal";
     import { nodeDisk } from "holdfast/disk";
     const store = await openFolderStore(${JSON.stringify(here.path)}, { durability: "process" });
     const journal = await store.create(${JSON.stringify(id)}, []);

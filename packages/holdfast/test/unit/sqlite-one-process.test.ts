@@ -153,7 +153,7 @@ describe("one file, one process", () => {
 /** A program that opens the store, and says how that went. */
 function openIn(file: string): string {
   return `
-    const { openSqliteStore } = await import(${JSON.stringify(import.meta.resolve("holdfast/store"))});
+    const { openSqliteStore } = await import(${JSON.stringify(import.meta.resolve("holdfast/internal"))});
     const said = await openSqliteStore(${JSON.stringify(file)}).then(
       (store) => store.close().then(() => "opened"),
       ({ code, facts }) => ({ code, facts }),
