@@ -20,6 +20,7 @@ const CHECKS = { ineffectiveDynamicImport: false };
 
 /** What an application needs before it opens a store. */
 const EARLY = [
+  "account/",
   "dialects/",
   "guard/",
   "redact/",
@@ -30,11 +31,13 @@ const EARLY = [
   "load-part.ts",
   "defined.ts",
   "journal/id.ts",
+  "session-state.ts",
   "session/open-store.ts",
   "session/guarded.ts",
   "stores/address.ts",
   "stores/default-address.ts",
   "stores/shown-address.ts",
+  "view/decide-call.ts",
 ];
 
 /**
