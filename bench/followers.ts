@@ -5,7 +5,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { openStore } from "holdfast";
 import { LocalHost } from "../packages/cli/src/host/local/local-host.ts";
 import { serveHost } from "../packages/cli/src/serve/served-host.ts";
-import { config } from "../packages/cli/test/unit/host-stage.ts";
+import { config } from "../packages/cli/test/unit/host/host-stage.ts";
 import { newToken } from "../packages/server/src/access/credentials.ts";
 import { startServer } from "../packages/server/src/index.ts";
 import { quantile } from "./statistics.ts";

@@ -30,7 +30,7 @@ await store.close();
 
 async function finish(store: PostgresSessions, session: Session<Message>, stopping: AbortSignal): Promise<void> {
   // The model had answered, and only the end of the turn is missing: do not ask again.
-  if (session.interruption?.answered) return session.endTurn();
+  if (session.interruption?.answered) return session.completeTurn();
   // Calls that never started or are safe to repeat stay open. For the others, the model is told how far each got.
   const turn = await session.resumeTurn({ calls: "rerun" });
   const signal = AbortSignal.any([turn.signal, stopping]);

@@ -36,6 +36,7 @@ const EARLY = [
   "session/guarded.ts",
   "stores/address.ts",
   "stores/default-address.ts",
+  "stores/schemes.ts",
   "stores/shown-address.ts",
   "view/decide-call.ts",
 ];

@@ -2,7 +2,7 @@ import { writeFileSync } from "node:fs";
 import { availableParallelism } from "node:os";
 import { resolve } from "node:path";
 import { parseArgs } from "node:util";
-import { type Chosen, runCampaign } from "./mutate/campaign.ts";
+import { type ChosenMutant, runCampaign } from "./mutate/campaign.ts";
 import { changesSince, rankBy } from "./mutate/changes.ts";
 import { chooseByRank, randomOf } from "./mutate/choose.ts";
 import { addKnown, readKnown, writeKnown } from "./mutate/known.ts";
@@ -138,7 +138,7 @@ async function run(values: Values): Promise<void> {
   if (values.json !== undefined) writeFileSync(values.json, `${JSON.stringify({ seed, judged }, null, 2)}\n`);
 }
 
-function chooseMutants(root: string, values: Values, seed: number): Chosen[] {
+function chooseMutants(root: string, values: Values, seed: number): ChosenMutant[] {
   const count = parseCount(values.count);
   const rooms: Room[] = values.file
     ? values.file.map((file) => roomOfFile(root, file, count))
@@ -150,7 +150,7 @@ function chooseMutants(root: string, values: Values, seed: number): Chosen[] {
     const mutants = [...sources].flatMap(([file, text]) => mutantsOf(file, text));
     // Each room draws for itself, so that naming one more room does not change the others.
     const drawn = chooseByRank(mutants, rank, mutants.length, randomOf(seed, name));
-    const chosen: Chosen[] = [];
+    const chosen: ChosenMutant[] = [];
     for (const mutant of drawn) {
       if (chosen.length >= wanted) break;
       if (taken.has(mutant.id) || !isValid(mutant, sources.get(mutant.file)!)) continue;
@@ -161,9 +161,9 @@ function chooseMutants(root: string, values: Values, seed: number): Chosen[] {
   });
 }
 
-function findMutants(root: string, ids: readonly string[]): Chosen[] {
+function findMutants(root: string, ids: readonly string[]): ChosenMutant[] {
   const wanted = new Set(ids.flatMap((id) => id.split(",")));
-  const found: Chosen[] = [];
+  const found: ChosenMutant[] = [];
   for (const [file, text] of sourcesBelow(root, "packages")) {
     if (!/^packages\/[^/]+\/src\//.test(file)) continue;
     for (const mutant of mutantsOf(file, text))
@@ -174,7 +174,7 @@ function findMutants(root: string, ids: readonly string[]): Chosen[] {
   return found;
 }
 
-function record(chosen: readonly Chosen[], { mutant, record: verdict, reason }: Values): void {
+function record(chosen: readonly ChosenMutant[], { mutant, record: verdict, reason }: Values): void {
   if (!mutant) throw new Error("--record needs --mutant: say which one.");
   if (verdict !== "equivalent" && verdict !== "harmless")
     throw new Error(`--record ${verdict}: use equivalent or harmless.`);
@@ -183,7 +183,7 @@ function record(chosen: readonly Chosen[], { mutant, record: verdict, reason }: 
   writeKnown(addKnown(readKnown(), mutants, verdict, reason));
 }
 
-function report(judged: readonly Judged[], chosen: readonly Chosen[], limit: number, isPartial: boolean): void {
+function report(judged: readonly Judged[], chosen: readonly ChosenMutant[], limit: number, isPartial: boolean): void {
   const order = new Map(chosen.map(({ mutant }, i) => [mutant.id, i]));
   const sorted = judged.toSorted((a, b) => order.get(a.mutant.id)! - order.get(b.mutant.id)!);
   const survivors = sorted.filter(({ verdict }) => verdict === "survived");

@@ -44,6 +44,7 @@ const ROOMS: readonly (readonly [room: string, below: readonly string[]])[] = [
       "stores/memory/",
       "stores/sqlite/",
       "stores/address.ts",
+      "stores/schemes.ts",
     ],
   ],
   ["stores/", ["errors.ts", "defined.ts", "journal/", "disk/"]],
@@ -55,7 +56,7 @@ const ROOMS: readonly (readonly [room: string, below: readonly string[]])[] = [
   ["replace/", [...BASE, "conversation/", "view/", "admit/"]],
   ["sync/", [...BASE, "conversation/", "view/", "admit/", "replace/"]],
   ["listing/", [...BASE, "conversation/attributes.ts"]],
-  ["search/", [...BASE, "disk/"]],
+  ["search/", [...BASE, "jitter.ts", "disk/"]],
   [
     "session/store.ts",
     [...BASE, "redact/", "conversation/", "view/", "admit/", "replace/", "sync/", "session/"].concat([
@@ -64,15 +65,16 @@ const ROOMS: readonly (readonly [room: string, below: readonly string[]])[] = [
       "disk/",
       "load-part.ts",
       "stores/open.ts",
+      "stores/schemes.ts",
     ]),
   ],
   ["session/open-store.ts", ["load-part.ts", "stores/default-address.ts", "session/surface.ts", "session/store.ts"]],
   ["load-part.ts", ["errors.ts", "disk/descriptors.ts", "disk/failure.ts"]],
   ["session/", [...BASE, "redact/", "conversation/", "view/", "admit/", "replace/", "sync/", "listing/", "search/"]],
   ["guard/", ["defined.ts", "session/surface.ts", "session/guarded.ts"]],
-  ["address.ts", ["stores/address.ts"]],
+  ["address.ts", ["stores/address.ts", "stores/schemes.ts", "stores/shown-address.ts"]],
   ["store.ts", ["journal/", "stores/", "session/store.ts"]],
-  ["internal.ts", ["defined.ts", "journal/", "text/", "stores/"]],
+  ["internal.ts", ["defined.ts", "jitter.ts", "journal/", "text/", "stores/"]],
 ];
 
 /** The packages whose rooms stand in a table of their own. */

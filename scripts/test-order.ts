@@ -20,8 +20,8 @@ export const LONGEST_FILES: readonly string[] = [
   "packages/cli/test/end-to-end/journals.test.ts",
   "packages/holdfast/test/conformance/folder.test.ts",
   "packages/holdfast/test/conformance/sqlite.test.ts",
-  "packages/holdfast/test/unit/folder-follow.test.ts",
-  "packages/holdfast/test/unit/folder-bounds.test.ts",
+  "packages/holdfast/test/unit/stores/folder/folder-follow.test.ts",
+  "packages/holdfast/test/unit/stores/folder/folder-bounds.test.ts",
 ];
 
 /** A file's place among the longest; behind all of them if it is not one. Pure. */

@@ -1,5 +1,4 @@
-import { chmodSync, cpSync, existsSync, mkdirSync, mkdtempSync, readdirSync, rmSync, symlinkSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { chmodSync, cpSync, existsSync, mkdirSync, readdirSync, rmSync, symlinkSync } from "node:fs";
 import { join } from "node:path";
 
 const COPIED = ["packages", "docs", "scripts", "package.json", "tsconfig.base.json", "vitest.config.ts", "README.md"];
@@ -10,8 +9,10 @@ const COPIED = ["packages", "docs", "scripts", "package.json", "tsconfig.base.js
 export class TreeCopy implements Disposable {
   readonly root: string;
 
-  constructor(source: string, purpose: string) {
-    this.root = mkdtempSync(join(tmpdir(), `holdfast-${purpose}-`));
+  /** `root`: a folder that does not exist yet. */
+  constructor(source: string, root: string) {
+    this.root = root;
+    mkdirSync(root);
     // Tests of permissions start processes of another user, who must get to the sources.
     chmodSync(this.root, 0o711);
     for (const name of COPIED.filter((name) => existsSync(join(source, name)))) {

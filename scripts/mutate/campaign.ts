@@ -21,14 +21,14 @@ function layersOf(packageName: string): readonly string[] {
   return more === undefined ? LAYERS : [...LAYERS, more];
 }
 
-export interface Chosen {
+export interface ChosenMutant {
   readonly room: string;
   readonly mutant: Mutant;
 }
 
 export interface CampaignOptions {
   readonly root: string;
-  readonly chosen: readonly Chosen[];
+  readonly chosen: readonly ChosenMutant[];
   readonly known: readonly KnownMutant[];
   readonly jobs: number;
   /** Run all tests of the package, and not only those that run the mutated place. */
@@ -89,7 +89,7 @@ export async function runCampaign(options: CampaignOptions): Promise<void> {
 async function measurePackages(
   { root, onProgress, onWarning, signal }: CampaignOptions,
   places: readonly Sandbox[],
-  chosen: readonly Chosen[],
+  chosen: readonly ChosenMutant[],
 ): Promise<Map<string, Measured>> {
   const measured = new Map<string, Measured>();
   const listed = await places[0]!.listTests();

@@ -1,10 +1,14 @@
-import { rmSync } from "node:fs";
-import type { RunnerOptions } from "./runner.ts";
+import { rm } from "node:fs/promises";
+import { createInterface } from "node:readline";
 import { killGroup } from "./runner-process.ts";
 
-/** Ends a runner whose campaign has died, and removes its folders. Arguments: its process, and its options. */
+/**
+ * Removes the folders of a sandbox, its arguments, when the campaign has ended, also if that was killed. Until then
+ * each line of its input is the runner that now works in the folders, or empty if there is none.
+ */
 
-const [pid, options] = process.argv.slice(2);
-const { root, scratch } = JSON.parse(options!) as RunnerOptions;
-killGroup(Number(pid));
-for (const folder of [root, scratch]) rmSync(folder, { recursive: true, force: true, maxRetries: 20 });
+let runner = "";
+for await (const line of createInterface(process.stdin)) runner = line;
+// First of all the runner, with its workers and what its tests have started: they would write into the folders.
+if (runner !== "") killGroup(Number(runner));
+for (const folder of process.argv.slice(2)) await rm(folder, { recursive: true, force: true, maxRetries: 20 });

@@ -46,6 +46,10 @@ export class RunnerProcess implements Disposable {
     this.#child.on("exit", () => this.#end());
   }
 
+  get pid(): number | undefined {
+    return this.#child.pid;
+  }
+
   get isGone(): boolean {
     return this.#isGone;
   }

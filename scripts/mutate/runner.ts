@@ -1,6 +1,6 @@
-import { spawn } from "node:child_process";
 import { join, relative, sep } from "node:path";
 import { BaseSequencer, createVitest, type TestSpecification } from "vitest/node";
+import { killGroup } from "./runner-process.ts";
 
 /**
  * The process that runs the tests of one copy of the tree. Transformed modules stay in memory; each run gets new
@@ -53,13 +53,15 @@ class GivenOrder extends BaseSequencer {
   }
 }
 
-// First of all: a campaign that dies while vitest starts must be noticed too. It may have died even before this line.
-process.on("disconnect", endAlone);
-if (!process.connected) endAlone();
+// First of all: a campaign that dies while vitest starts must be noticed too. It may have died even before this line,
+// and before anybody else knew of this process.
+const end = (): void => killGroup(process.pid);
+process.on("disconnect", end);
+if (!process.connected) end();
 
 const { root, layers, bail, setup } = JSON.parse(process.argv[2]!) as RunnerOptions;
 const say = (message: FromRunner): void => {
-  // If nobody took it, the error of a campaign that has just died would end this process before it cleans up.
+  // If nobody took it, the error of a campaign that has just died would end this process before its workers.
   process.send?.(message, undefined, undefined, () => undefined);
 };
 const fromRoot = (path: string): string => relative(root, path).split(sep).join("/");
@@ -125,15 +127,4 @@ async function run(changed: readonly string[], tests: readonly TestSelection[]):
 function textOf(error: unknown): string {
   const message = (error as { readonly message?: unknown } | null)?.message;
   return typeof message === "string" ? message : String(error);
-}
-
-/**
- * The campaign has died, and could not clean up. A process outside of this group does: first it kills the group, with
- * the workers and what the tests have started, because they would write into folders that are being removed.
- */
-function endAlone(): void {
-  spawn(process.execPath, [join(import.meta.dirname, "remove-sandbox.ts"), String(process.pid), process.argv[2]!], {
-    detached: true,
-    stdio: "ignore",
-  }).unref();
 }

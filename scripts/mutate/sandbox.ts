@@ -1,9 +1,10 @@
+import { type ChildProcess, spawn } from "node:child_process";
+import { randomUUID } from "node:crypto";
 import {
   chmodSync,
   copyFileSync,
   existsSync,
   mkdirSync,
-  mkdtempSync,
   readdirSync,
   readFileSync,
   rmSync,
@@ -33,6 +34,8 @@ export class Sandbox implements Disposable {
   readonly #copy: TreeCopy;
   /** Where its tests put their files, so that a test that was killed leaves nothing behind. */
   readonly #scratch: string;
+  /** Outlives a campaign that is killed, and removes the folders. */
+  readonly #remover: ChildProcess;
   readonly #layers: readonly string[];
   #runner: RunnerProcess | null = null;
   /** Files that were written since the runner has read them. */
@@ -40,11 +43,23 @@ export class Sandbox implements Disposable {
   #isDisposed = false;
 
   constructor(source: string, layers: readonly string[]) {
-    this.#copy = new TreeCopy(source, "mutate");
     this.#layers = layers;
+    const name = `holdfast-mutate-${randomUUID()}`;
+    const root = join(tmpdir(), name);
     // What the tests prove does not depend on the disk, and memory spares them thousands of syncs.
     const isInMemory = process.env["TMPDIR"] === undefined && existsSync("/dev/shm");
-    this.#scratch = mkdtempSync(join(isInMemory ? "/dev/shm" : tmpdir(), "holdfast-mutate-"));
+    this.#scratch = join(isInMemory ? "/dev/shm" : tmpdir(), `${name}-files`);
+    // Before there is anything to remove.
+    this.#remover = spawn(
+      process.execPath,
+      [join(import.meta.dirname, "remove-sandbox.ts"), root, this.#scratch],
+      // A group of its own: it does not end with Ctrl+C.
+      { detached: true, stdio: ["pipe", "ignore", "ignore"] },
+    );
+    // Somebody may have killed it. The campaign removes its folders itself, if it is not killed too.
+    this.#remover.stdin!.on("error", () => {});
+    this.#copy = new TreeCopy(source, root);
+    mkdirSync(this.#scratch);
     chmodSync(this.#scratch, 0o755);
   }
 
@@ -70,8 +85,6 @@ export class Sandbox implements Disposable {
     const changed = [...this.#changed];
     this.#changed.clear();
     const result = await this.#runner.run(tests, changed, limits);
-    // At once: if this process is killed, its runner is what removes the folders.
-    if (this.#runner?.isGone && !this.#isDisposed) this.#runner = this.#start({ bail: true });
     return result;
   }
 
@@ -99,7 +112,7 @@ export class Sandbox implements Disposable {
         errors.push(...result.errors);
         if (result.timedOut)
           errors.push(`no test ended for ${limits.silenceMs / 1000} s in ${chunk.map(({ file }) => file).join(", ")}`);
-        if (this.#runner.isGone) this.#runner = null;
+        if (this.#runner.isGone) this.#stop();
         if (this.#isDisposed) break;
       }
       return { hits: this.#isDisposed ? [] : readHits(join(folder, "hits"), this.#copy.root), errors };
@@ -117,6 +130,7 @@ export class Sandbox implements Disposable {
     this.#stop();
     this.#copy[Symbol.dispose]();
     rmSync(this.#scratch, { recursive: true, force: true, maxRetries: 5 });
+    this.#remover.stdin!.end();
   }
 
   #write(file: string, text: string): void {
@@ -125,12 +139,22 @@ export class Sandbox implements Disposable {
   }
 
   #start(options: { readonly bail: boolean; readonly setup?: string }): RunnerProcess {
-    return new RunnerProcess({ root: this.#copy.root, scratch: this.#scratch, layers: this.#layers, ...options });
+    const runner = new RunnerProcess({
+      root: this.#copy.root,
+      scratch: this.#scratch,
+      layers: this.#layers,
+      ...options,
+    });
+    this.#remover.stdin!.write(`${runner.pid ?? ""}\n`);
+    return runner;
   }
 
   #stop(): void {
-    this.#runner?.[Symbol.dispose]();
+    if (this.#runner === null) return;
+    this.#runner[Symbol.dispose]();
     this.#runner = null;
+    // Its number may be another process's soon.
+    this.#remover.stdin!.write("\n");
   }
 }
 

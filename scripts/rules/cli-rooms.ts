@@ -3,20 +3,31 @@ import type { PackageRooms } from "./rooms.ts";
 /** The rooms of the command, from the bottom to the top, with what each may import. */
 export const CLI_ROOMS: PackageRooms = {
   sources: "packages/cli/src/",
-  base: ["defined.ts", "exit.ts", "home.ts", "own-folder.ts", "shared-file.ts", "short-id.ts", "shown-address.ts"],
+  base: [
+    "defined.ts",
+    "exit.ts",
+    "home.ts",
+    "own-folder.ts",
+    "read-address.ts",
+    "shared-file.ts",
+    "short-id.ts",
+    "without-passwords.ts",
+  ],
   rooms: {
     "version.ts": [],
     // How the user's MCP servers are configured, and what their tools are called.
     "mcp-settings/": [],
     "config.ts": ["mcp-settings/"],
+    // The commands that hints tell people to type.
+    "typed-command.ts": ["config.ts"],
     // Text for people: harmless, measured, in columns.
     "terminal/": [],
-    "failure.ts": ["terminal/"],
+    "failure.ts": ["typed-command.ts", "terminal/"],
     // The sessions of a store, as the commands name and open them.
-    "store/": ["config.ts", "failure.ts", "terminal/"],
+    "store/": ["typed-command.ts", "config.ts", "failure.ts", "terminal/"],
 
     // A conversation as people read it, in any dialect.
-    "transcript/": ["terminal/"],
+    "transcript/": ["typed-command.ts", "terminal/"],
     "export/dialects/": ["transcript/"],
     "export/": ["export/dialects/", "store/", "terminal/", "transcript/"],
     "copy/": ["config.ts", "store/"],
@@ -34,7 +45,17 @@ export const CLI_ROOMS: PackageRooms = {
     "mcp/": ["mcp-settings/", "terminal/", "tools/results/", "tools/shell/"],
 
     // Our own MCP server: past sessions for any agent.
-    "mcp-server/": ["config.ts", "export/", "failure.ts", "serve/", "store/", "terminal/", "transcript/", "version.ts"],
+    "mcp-server/": [
+      "typed-command.ts",
+      "config.ts",
+      "export/",
+      "failure.ts",
+      "serve/",
+      "store/",
+      "terminal/",
+      "transcript/",
+      "version.ts",
+    ],
 
     "models/offline/evidence/": [],
     "models/offline/kinds/": ["models/offline/evidence/"],
@@ -56,16 +77,18 @@ export const CLI_ROOMS: PackageRooms = {
       ],
     ],
 
-    // The contract between an agent and whoever shows it; what a person is asked; the agent in this process.
+    // The contract between an agent and what shows it; what a person is asked; the agent in this process.
     "host/": ["models/", "tools/files/", "tools/permission/", "transcript/"],
     "host/approval/": ["agent/", "host/", "terminal/", "tools/files/", "tools/permission/"],
     "host/local/": [
+      "typed-command.ts",
       ...["agent/", "config.ts", "host/", "host/approval/", "models/", "store/", "transcript/", "trust/"],
       ...["mcp/", "mcp-settings/", "tools/permission/", "tools/shell/", "version.ts"],
     ],
 
     // A server for these agents, and the way to one.
     "serve/": [
+      "typed-command.ts",
       ...["config.ts", "export/", "failure.ts", "host/local/", "store/", "terminal/", "transcript/", "trust/"],
       "version.ts",
     ],
@@ -77,12 +100,14 @@ export const CLI_ROOMS: PackageRooms = {
     "screen/pickers/": ["host/", "screen/input/", "screen/lines/", "terminal/", "transcript/"],
     "screen/drawing/": ["host/", "screen/input/", "screen/lines/", "screen/panels/", "terminal/", "transcript/"],
     "screen/": [
+      "typed-command.ts",
       ...["config.ts", "export/", "host/", "host/local/", "serve/", "store/", "terminal/", "tools/permission/"],
       ...["screen/drawing/", "screen/input/", "screen/lines/", "screen/panels/", "screen/pickers/"],
     ],
 
     // The other surfaces.
     "run/": [
+      "typed-command.ts",
       ...["config.ts", "failure.ts", "host/", "host/approval/", "host/local/", "store/", "terminal/", "transcript/"],
       // The layout of Markdown.
       "screen/lines/",
@@ -98,15 +123,17 @@ export const CLI_ROOMS: PackageRooms = {
 
     // One file for each command; what they need is loaded when they run.
     "commands/": [
-      ...["config.ts", "demo/", "failure.ts", "mcp/", "mcp-server/", "mcp-settings/", "store/", "terminal/"],
-      ...["tools/permission/", "tools/shell/", "trust/", "version.ts"],
+      ...["config.ts", "demo/", "export/", "failure.ts", "mcp/", "mcp-server/", "mcp-settings/", "store/"],
+      ...["terminal/", "tools/permission/", "tools/shell/", "trust/", "version.ts"],
     ],
-    "commands/agent/": ["acp/", "commands/", "config.ts", "editors/", "run/", "screen/", "serve/"],
+    "commands/agent/": ["typed-command.ts", "acp/", "commands/", "config.ts", "editors/", "run/", "screen/", "serve/"],
     "commands/sessions/": [
+      "typed-command.ts",
       ...["commands/", "export/", "failure.ts", "screen/lines/", "store/", "terminal/", "transcript/", "trust/"],
     ],
     "commands/store/": ["commands/", "copy/", "failure.ts", "store/", "terminal/", "trust/"],
     "main.ts": [
+      "typed-command.ts",
       ...["commands/", "commands/agent/", "commands/sessions/", "commands/store/"],
       ...["failure.ts", "terminal/", "version.ts"],
     ],

@@ -23,10 +23,10 @@ export function roomOf(path: string): string {
 /** What is wrong with this import, in words; null if nothing is. Both paths are below `sources`. */
 export function checkImport({ base, rooms }: PackageRooms, from: string, to: string): string | null {
   const [here, there] = [from, to].map((path) => (path in rooms ? path : roomOf(path))) as [string, string];
+  const below = base.includes(here) ? [] : rooms[here];
+  if (!below) return `${here} is in no table of rooms: say in scripts/rules/ what it may import`;
   if (here === there || base.includes(there)) return null;
   if (base.includes(here)) return `${from} may import only ${base.join(", ")}: every room may import it`;
-  const below = rooms[here];
-  if (!below) return `${here} is in no table of rooms: say in scripts/rules/ what it may import`;
   return below.includes(there) ? null : `${from} may not import ${to}: a lower layer never imports a higher one`;
 }
 

@@ -1,9 +1,9 @@
 import type { Sabotage } from "./list.ts";
 
 const durable = "packages/acp/src/durable";
-const DURABLE = ["packages/acp/test/unit/durable.test"];
+const DURABLE = ["packages/acp/test/unit/durable/durable.test"];
 const editors = "packages/cli/src/editors";
-const EDITORS = ["packages/cli/test/unit/agent-entries.test"];
+const EDITORS = ["packages/cli/test/unit/editors/agent-entries.test"];
 
 /** Ways to break the promises of durable agents, and of changes in the settings of editors. */
 export const acpSabotages: readonly Sabotage[] = [

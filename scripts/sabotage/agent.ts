@@ -1,27 +1,20 @@
 import type { Sabotage } from "./list.ts";
 
-const ADAPTER = ["packages/adapters/test/unit"];
-const AGENT = ["packages/cli/test/unit/host-", "packages/cli/test/unit/agent-"];
-const TOOLS = ["packages/cli/test/unit/tools-", "packages/cli/test/unit/permission.test"];
-const MCP = ["packages/cli/test/unit/mcp.test"];
-const LOOKUP = ["packages/cli/test/unit/mcp-serve.test"];
-const EDITOR = ["packages/cli/test/unit/editor-tools.test"];
-const TRUST = ["packages/cli/test/unit/trust.test"];
+const MCP = ["packages/cli/test/unit/mcp/mcp.test"];
+const LOOKUP = ["packages/cli/test/unit/mcp-server/mcp-serve.test"];
+const EDITOR = ["packages/cli/test/unit/tools/files/editor-tools.test"];
+const TRUST = ["packages/cli/test/unit/trust/trust.test"];
 
-const RULES = ["packages/cli/test/unit/permission-shell.test"];
+const RULES = ["packages/cli/test/unit/tools/permission/permission-shell.test"];
 
 const adapters = "packages/adapters/src/ai-sdk";
 const openaiAgents = "packages/adapters/src/openai-agents";
 const chat = `${adapters}/chat`;
-const CHAT = ["packages/adapters/test/unit/chat.test"];
-const OPENAI_AGENTS = ["packages/adapters/test/unit/openai-agents"];
+const CHAT = ["packages/adapters/test/unit/ai-sdk/chat/chat.test"];
 const saver = "packages/adapters/src/langgraph";
 const langchain = "packages/adapters/src/langchain";
 const claudeAgent = "packages/adapters/src/claude-agent";
-const CLAUDE_AGENT = ["packages/adapters/test/unit/claude-agent"];
 const cli = "packages/cli/src";
-const SAVER = ["packages/adapters/test/unit/langgraph"];
-const LANGCHAIN = ["packages/adapters/test/unit/langchain"];
 
 /** Ways to break the promises of the adapter and of the reference agent. */
 export const agentSabotages: readonly Sabotage[] = [
@@ -80,7 +73,7 @@ export const agentSabotages: readonly Sabotage[] = [
     file: "tools.ts",
     find: "await runLog.start(callId, safe);",
     replace: "void runLog.start(callId, safe).catch(() => {});",
-    look: OPENAI_AGENTS,
+    look: ["packages/adapters/test/unit/openai-agents/resume.test"],
   },
   {
     name: "openai-agents: a response is handed on before it is recorded",
@@ -88,7 +81,7 @@ export const agentSabotages: readonly Sabotage[] = [
     file: "run-log.ts",
     find: "await this.#recording(draft.commit(items, options));",
     replace: "void this.#recording(draft.commit(items, options)).catch(() => {});",
-    look: OPENAI_AGENTS,
+    look: ["packages/adapters/test/unit/openai-agents/small-parts.test"],
   },
   {
     name: "openai-agents: a tool that returned is run again",
@@ -96,7 +89,7 @@ export const agentSabotages: readonly Sabotage[] = [
     file: "tools.ts",
     find: "const known = runLog.outcomeOf(callId);",
     replace: "const known = null as ReturnType<typeof runLog.outcomeOf>;",
-    look: OPENAI_AGENTS,
+    look: ["packages/adapters/test/unit/openai-agents/resume.test"],
   },
   {
     name: "openai-agents: a call that waits for approval is recorded like any other",
@@ -104,7 +97,7 @@ export const agentSabotages: readonly Sabotage[] = [
     file: "run-log.ts",
     find: "items.push(isCall(item) && (await this.#needsApproval(item)) ? { ...recorded, needsApproval: true } : recorded);",
     replace: "items.push(recorded);",
-    look: OPENAI_AGENTS,
+    look: ["packages/adapters/test/unit/openai-agents/approvals.test"],
   },
   {
     name: "openai-agents: a decision is not recorded before the approved tool runs",
@@ -112,7 +105,7 @@ export const agentSabotages: readonly Sabotage[] = [
     file: "durable.ts",
     find: "await session.note(NOTE, { turn: turn.number, decisions: { ...decisions, ...decided } } as never);",
     replace: "",
-    look: OPENAI_AGENTS,
+    look: ["packages/adapters/test/unit/openai-agents/approvals.test"],
   },
   {
     name: "openai-agents: what a guardrail withholds gets into the journal",
@@ -120,7 +113,7 @@ export const agentSabotages: readonly Sabotage[] = [
     file: "tools.ts",
     find: "else await runLog.end(callId, { value: shown.output }, functionResult(call, shown.output));",
     replace: "else await runLog.end(callId, { value: output }, functionResult(call, output));",
-    look: OPENAI_AGENTS,
+    look: ["packages/adapters/test/unit/openai-agents/resume.test"],
   },
   {
     name: "saver: a run that continues an old state is saved on top of the newer one",
@@ -128,7 +121,7 @@ export const agentSabotages: readonly Sabotage[] = [
     file: "head-reads.ts",
     find: "if (isCurrent) return;",
     replace: "if (isCurrent || latest) return;",
-    look: SAVER,
+    look: ["packages/adapters/test/unit/langgraph/langgraph.test"],
   },
   {
     name: "saver: an object that was changed in place counts as stored",
@@ -136,7 +129,7 @@ export const agentSabotages: readonly Sabotage[] = [
     file: "capture.ts",
     find: "return known && hasMembers(item, known.members) ? known : null;",
     replace: "return known ?? null;",
-    look: SAVER,
+    look: ["packages/adapters/test/unit/langgraph/langgraph.test"],
   },
   {
     name: "saver: what could not be written counts as stored",
@@ -144,7 +137,7 @@ export const agentSabotages: readonly Sabotage[] = [
     file: "state-journal.ts",
     find: "// The state is ahead of the journal: it is read again.\n      this.#state = null;",
     replace: "",
-    look: SAVER,
+    look: ["packages/adapters/test/unit/langgraph/langgraph.test"],
   },
   {
     name: "langchain: a tool runs before its start is recorded",
@@ -152,7 +145,7 @@ export const agentSabotages: readonly Sabotage[] = [
     file: "agent-tap.ts",
     find: "await this.#recording(() => this.#start(turn, id, name, args));",
     replace: "void this.#recording(() => this.#start(turn, id, name, args)).catch(() => {});",
-    look: LANGCHAIN,
+    look: ["packages/adapters/test/unit/langchain/langchain.test"],
   },
   {
     name: "langchain: an answer is handed on before it is recorded",
@@ -160,7 +153,7 @@ export const agentSabotages: readonly Sabotage[] = [
     file: "agent-tap.ts",
     find: "    await this.#recording(async () => {\n      const options",
     replace: "    void this.#recording(async () => {\n      const options",
-    look: LANGCHAIN,
+    look: ["packages/adapters/test/unit/langchain/langchain.test"],
   },
   {
     name: "langchain: after a failed write, the agent goes on",
@@ -168,7 +161,7 @@ export const agentSabotages: readonly Sabotage[] = [
     file: "agent-tap.ts",
     find: "if (this.#failure) throw this.#failure;",
     replace: "",
-    look: LANGCHAIN,
+    look: ["packages/adapters/test/unit/langchain/langchain.test"],
   },
   {
     name: "langchain: a call that was interrupted is started twice",
@@ -176,7 +169,7 @@ export const agentSabotages: readonly Sabotage[] = [
     file: "agent-tap.ts",
     find: "if (!this.#interrupted.delete(id)) await",
     replace: "await",
-    look: LANGCHAIN,
+    look: ["packages/adapters/test/unit/langchain/langchain.test"],
   },
   {
     name: "langchain: a rejected call's result is not recorded",
@@ -184,7 +177,7 @@ export const agentSabotages: readonly Sabotage[] = [
     file: "agent-tap.ts",
     find: "await this.recordResults(request.messages);",
     replace: "",
-    look: LANGCHAIN,
+    look: ["packages/adapters/test/unit/langchain/langchain.test"],
   },
   {
     name: "claude-agent: a tool runs before its start is recorded",
@@ -193,7 +186,7 @@ export const agentSabotages: readonly Sabotage[] = [
     find: "await this.#transcript(keyOf(input)).write({ plan: (state) => startRecords(state, input) });",
     replace:
       "void this.#transcript(keyOf(input)).write({ plan: (state) => startRecords(state, input) }).catch(() => {});",
-    look: CLAUDE_AGENT,
+    look: ["packages/adapters/test/unit/claude-agent/claude-agent.test"],
   },
   {
     name: "claude-agent: an entry that is appended again is stored twice",
@@ -201,7 +194,7 @@ export const agentSabotages: readonly Sabotage[] = [
     file: "entries.ts",
     find: 'if (state.hasUuid(entry["uuid"])) continue;',
     replace: "",
-    look: CLAUDE_AGENT,
+    look: ["packages/adapters/test/unit/claude-agent/claude-agent.test"],
   },
   {
     name: "claude-agent: the model is told of an interruption only if the first attempt survives",
@@ -209,7 +202,7 @@ export const agentSabotages: readonly Sabotage[] = [
     file: "state.ts",
     find: 'this.#telling = record["calls"] as string[];',
     replace: 'for (const call of record["calls"] as string[]) this.#started.delete(call);',
-    look: CLAUDE_AGENT,
+    look: ["packages/adapters/test/unit/claude-agent/claude-agent.test"],
   },
   {
     name: "adapter: a tool runs before its start is recorded",
@@ -217,7 +210,7 @@ export const agentSabotages: readonly Sabotage[] = [
     file: "tools.ts",
     find: "await storing(gate, turn.toolStarted(toolCallId, { replay }));",
     replace: "void storing(gate, turn.toolStarted(toolCallId, { replay })).catch(() => {});",
-    look: ADAPTER,
+    look: ["packages/adapters/test/unit/ai-sdk/failures.test"],
   },
   {
     name: "adapter: an answer is recorded beside its tools, not before them",
@@ -225,7 +218,7 @@ export const agentSabotages: readonly Sabotage[] = [
     file: "wrap.ts",
     find: "await run.answered(event as Answer);",
     replace: "void run.answered(event as Answer);",
-    look: ADAPTER,
+    look: ["packages/adapters/test/unit/ai-sdk/failures.test"],
   },
   {
     name: "adapter: the run goes on when the store has failed",
@@ -233,7 +226,7 @@ export const agentSabotages: readonly Sabotage[] = [
     file: "run.ts",
     find: "    this.#failure ??= { error };\n    this.#stop.abort(error);",
     replace: "    void error;",
-    look: ADAPTER,
+    look: ["packages/adapters/test/unit/ai-sdk/failures.test"],
   },
   {
     name: "adapter: what Holdfast refuses inside a tool is told to the model",
@@ -241,7 +234,7 @@ export const agentSabotages: readonly Sabotage[] = [
     file: "tools.ts",
     find: "const fault = signal.aborted ? null : errorKind(error);",
     replace: 'const fault: string | null = signal.aborted ? null : "refusal";',
-    look: ADAPTER,
+    look: ["packages/adapters/test/unit/ai-sdk/refusals.test"],
   },
   {
     name: "adapter: a turn that has its answer is asked again",
@@ -249,7 +242,7 @@ export const agentSabotages: readonly Sabotage[] = [
     file: "resume.ts",
     find: "if (interruption?.answered) {",
     replace: "if (interruption === null) {",
-    look: ADAPTER,
+    look: ["packages/adapters/test/unit/ai-sdk/resume.test"],
   },
   {
     name: "agent: a question that was open at the end of the last process is not asked again",
@@ -257,7 +250,7 @@ export const agentSabotages: readonly Sabotage[] = [
     file: "host/local/local-chat.ts",
     find: "if (open.length > 0) this.#askAgain(await describeApprovals(open, this.#agent));",
     replace: "void open;",
-    look: AGENT,
+    look: ["packages/cli/test/unit/host/local/host-restart.test"],
   },
   {
     name: "agent: a prompt takes the place of a turn that waits for an answer",
@@ -265,7 +258,7 @@ export const agentSabotages: readonly Sabotage[] = [
     file: "host/local/local-chat.ts",
     find: "return !this.#work.finished && interruption !== null && isShown && isAwaitingPerson(interruption);",
     replace: "return interruption === null && isAwaitingPerson(interruption!);",
-    look: AGENT,
+    look: ["packages/cli/test/unit/host/local/host-restart.test"],
   },
   {
     name: "agent: a tool whose outcome is unknown is run again",
@@ -273,7 +266,7 @@ export const agentSabotages: readonly Sabotage[] = [
     file: "agent/open-calls.ts",
     find: "isRepeatable: isResumable || undefined",
     replace: "isRepeatable: true",
-    look: AGENT,
+    look: ["packages/cli/test/unit/agent/agent-instructions.test"],
   },
   {
     name: "agent: what no rule allows any more is run when the turn is taken up",
@@ -281,7 +274,7 @@ export const agentSabotages: readonly Sabotage[] = [
     file: "agent/open-calls.ts",
     find: "mustNotRun: !mayRun || undefined",
     replace: "mustNotRun: undefined",
-    look: AGENT,
+    look: ["packages/cli/test/unit/agent/agent-instructions.test"],
   },
   {
     name: "agent: what is known of a call is taken for another one with its id",
@@ -289,7 +282,7 @@ export const agentSabotages: readonly Sabotage[] = [
     file: "agent/runtime.ts",
     find: "facts.has(id) ? { mustNotRun: true } : found",
     replace: "found",
-    look: AGENT,
+    look: ["packages/cli/test/unit/host/local/host-restart.test"],
   },
   {
     name: "agent: what has to be asked for is done",
@@ -297,7 +290,7 @@ export const agentSabotages: readonly Sabotage[] = [
     file: "agent/runtime.ts",
     find: 'this.#services.asks === "person") return { type: "user-approval" };',
     replace: 'this.#services.asks === "person") return { type: "not-applicable" };',
-    look: AGENT,
+    look: ["packages/cli/test/unit/host/local/host-disk.test"],
   },
   {
     name: "agent: an approval in the journal counts, even if somebody else wrote it",
@@ -345,7 +338,7 @@ export const agentSabotages: readonly Sabotage[] = [
     file: "host/local/local-chat.ts",
     find: "this.#session.queue.length > 0 || this.#isUndecided()) {",
     replace: "this.#isUndecided()) {",
-    look: AGENT,
+    look: ["packages/cli/test/unit/host/local/host-chat.test"],
   },
   {
     name: "tools: the agent's own store is searched like any folder",
@@ -353,7 +346,7 @@ export const agentSabotages: readonly Sabotage[] = [
     file: "tools/files/walk.ts",
     find: "if ((own && isOwnEntry(own, path, child.isDirectory())) || passOver(path)) {",
     replace: "if (passOver(path)) {",
-    look: TOOLS,
+    look: ["packages/cli/test/unit/tools/paths/tools-own-store.test"],
   },
   {
     name: "tools: a file of the agent's own store is read under another name",
@@ -361,7 +354,7 @@ export const agentSabotages: readonly Sabotage[] = [
     file: "tools/paths/own-store.ts",
     find: "return found !== null && new OwnFiles(own).has(found);",
     replace: "return found === null;",
-    look: TOOLS,
+    look: ["packages/cli/test/unit/tools/paths/tools-own-store.test"],
   },
   {
     name: "tools: a command begins before its process is recorded",
@@ -369,7 +362,7 @@ export const agentSabotages: readonly Sabotage[] = [
     file: "tools/shell/shell.ts",
     find: "await context.process(call, started);",
     replace: "void context.process(call, started).catch(() => {});",
-    look: TOOLS,
+    look: ["packages/cli/test/unit/tools/shell/tools-shell.test"],
   },
   {
     name: "terminal: escape sequences reach the terminal",
@@ -377,7 +370,7 @@ export const agentSabotages: readonly Sabotage[] = [
     file: "terminal/plain.ts",
     find: "  return withoutEscapes(text.toWellFormed())",
     replace: "  return text.toWellFormed()",
-    look: ["packages/cli/test/unit/terminal"],
+    look: ["packages/cli/test/unit/terminal/terminal"],
   },
   {
     name: "rules: a denial does not name longer commands",
@@ -417,7 +410,7 @@ export const agentSabotages: readonly Sabotage[] = [
     file: "tools/permission/decide.ts",
     find: 'if (rule.tool === "*") return !facts.isGuarded;',
     replace: 'if (rule.tool === "*") return true;',
-    look: ["packages/cli/test/unit/guarded-files.test"],
+    look: ["packages/cli/test/unit/tools/permission/guarded-files.test"],
   },
   {
     name: "environment: commands see every variable",
@@ -425,7 +418,7 @@ export const agentSabotages: readonly Sabotage[] = [
     file: "tools/shell/environment.ts",
     find: 'return (NAMES.has(wanted) || isOfGroup) && !hasCredentials(value ?? "");',
     replace: "return isOfGroup || true;",
-    look: ["packages/cli/test/unit/environment.test"],
+    look: ["packages/cli/test/unit/tools/shell/environment.test"],
   },
   {
     name: "rules: white space that sh does not skip is ignored",
@@ -433,7 +426,7 @@ export const agentSabotages: readonly Sabotage[] = [
     file: "tools/permission/decide.ts",
     find: "trimmedLine(command) === trimmedLine(rule.pattern)",
     replace: "command.trim() === rule.pattern.trim()",
-    look: ["packages/cli/test/unit/permission.test"],
+    look: ["packages/cli/test/unit/tools/permission/permission.test"],
   },
   {
     name: "rules: a hard link counts as an output of the agent",
@@ -441,7 +434,7 @@ export const agentSabotages: readonly Sabotage[] = [
     file: "tools/permission/decide.ts",
     find: "!(options.hasOtherName ?? hasOtherName)(this.path)",
     replace: "true",
-    look: ["packages/cli/test/unit/permission.test"],
+    look: ["packages/cli/test/unit/tools/permission/permission.test"],
   },
   {
     name: "agent: AGENTS.md of another user is followed",
@@ -449,7 +442,7 @@ export const agentSabotages: readonly Sabotage[] = [
     file: "agent/instructions.ts",
     find: "    if (!isTrustedOwner(owner)) return { path, text: null, owner };\n",
     replace: "",
-    look: ["packages/cli/test/unit/agent-instructions.test"],
+    look: ["packages/cli/test/unit/agent/agent-instructions.test"],
   },
   {
     name: "agent: an approved call runs, whatever it would do by now",
@@ -457,7 +450,7 @@ export const agentSabotages: readonly Sabotage[] = [
     file: "agent/approval-guard.ts",
     find: "if (why !== null) throw new Error(changedWords(why));",
     replace: "void changedWords(String(why));",
-    look: AGENT,
+    look: ["packages/cli/test/unit/host/approval/host-approval.test"],
   },
   {
     name: "tools: a write is not checked again before the file is replaced",
@@ -465,7 +458,7 @@ export const agentSabotages: readonly Sabotage[] = [
     file: "tools/files/write.ts",
     find: "const check = async (): Promise<void> => watch?.check();",
     replace: "const check = async (): Promise<void> => {};",
-    look: AGENT,
+    look: ["packages/cli/test/unit/host/approval/host-approval.test"],
   },
   {
     name: "tools: a link that was put into a real path is written through",
@@ -473,7 +466,7 @@ export const agentSabotages: readonly Sabotage[] = [
     file: "tools/files/write.ts",
     find: "    assertReal(path);\n    await rename(temporary, path);",
     replace: "    await rename(temporary, path);",
-    look: AGENT,
+    look: ["packages/cli/test/unit/host/approval/host-approval.test"],
   },
   {
     name: "approval: characters without a shape are not shown",
@@ -481,7 +474,7 @@ export const agentSabotages: readonly Sabotage[] = [
     file: "terminal/visible.ts",
     find: "\\p{Default_Ignorable_Code_Point}",
     replace: "",
-    look: ["packages/cli/test/unit/approval"],
+    look: ["packages/cli/test/unit/host/approval/approval"],
   },
   {
     name: "approval: Enter alone is a yes",
@@ -489,7 +482,7 @@ export const agentSabotages: readonly Sabotage[] = [
     file: "screen/panels/panel.ts",
     find: "initial: choices.findIndex(({ isDefault }) => isDefault),",
     replace: "initial: 0,",
-    look: ["packages/cli/test/unit/screen-controller"],
+    look: ["packages/cli/test/unit/screen/screen-controller"],
   },
   {
     name: "approval: what was typed before a question answers it",
@@ -497,7 +490,7 @@ export const agentSabotages: readonly Sabotage[] = [
     file: "screen/panels/panel-selection.ts",
     find: 'if (text !== "" && this.#question.isTypedAhead) return WRITING;',
     replace: "",
-    look: ["packages/cli/test/unit/screen-controller"],
+    look: ["packages/cli/test/unit/screen/screen-controller"],
   },
   {
     name: "mcp: a rule that denies a server's tools overlooks another spelling",
@@ -553,7 +546,7 @@ export const agentSabotages: readonly Sabotage[] = [
     file: "trust/project-rules.ts",
     find: "return this.load().get(project) ?? NONE;",
     replace: "return [...this.load()].find(([folder]) => project.startsWith(folder))?.[1] ?? NONE;",
-    look: ["packages/cli/test/unit/project-rules"],
+    look: ["packages/cli/test/unit/trust/project-rules"],
   },
   {
     name: "approval: rules that can no longer be read still allow",
@@ -561,7 +554,7 @@ export const agentSabotages: readonly Sabotage[] = [
     file: "trust/project-rules.ts",
     find: "return { ...(this.#known.projects.get(project) ?? NONE), allow: [] };",
     replace: "return this.#known.projects.get(project) ?? NONE;",
-    look: ["packages/cli/test/unit/project-rules"],
+    look: ["packages/cli/test/unit/trust/project-rules"],
   },
   {
     name: "approval: a wildcard lets the agent change the rules of projects",
@@ -569,7 +562,7 @@ export const agentSabotages: readonly Sabotage[] = [
     file: "tools/permission/decide.ts",
     find: "config ?? null, rules ?? null, state ?? null]",
     replace: "config ?? null, state ?? null]",
-    look: ["packages/cli/test/unit/project-rules"],
+    look: ["packages/cli/test/unit/trust/project-rules"],
   },
   {
     name: "approval: always is offered where it has no effect",
@@ -577,7 +570,7 @@ export const agentSabotages: readonly Sabotage[] = [
     file: "host/approval/permission-prompts.ts",
     find: "const rule = isAllowable ? suggestion : null;",
     replace: "const rule = isAllowable ? suggestion : suggestion;",
-    look: ["packages/cli/test/unit/host-answers"],
+    look: ["packages/cli/test/unit/host/local/host-answers"],
   },
   {
     name: "approval: a chat that is opened runs what a sub-agent waited for",
@@ -585,7 +578,7 @@ export const agentSabotages: readonly Sabotage[] = [
     file: "host/local/local-chat.ts",
     find: 'this.#agent.decide(name, input).verdict === "ask")) return false;',
     replace: 'this.#agent.decide(name, input).verdict !== "deny")) return false;',
-    look: ["packages/cli/test/unit/host-answers"],
+    look: ["packages/cli/test/unit/host/local/host-answers"],
   },
   {
     name: "chat: another session is opened in silence where the latest one is in use",
@@ -593,7 +586,7 @@ export const agentSabotages: readonly Sabotage[] = [
     file: "host/local/local-host.ts",
     find: "if (newest !== null && newest.id !== session?.id && (await this.#isOpen(newest.id))) {",
     replace: "if (newest !== null && newest.id === session?.id && (await this.#isOpen(newest.id))) {",
-    look: ["packages/cli/test/unit/host-latest"],
+    look: ["packages/cli/test/unit/host/local/host-latest"],
   },
   {
     name: "command: a mistyped command is sent to a model",
@@ -601,7 +594,7 @@ export const agentSabotages: readonly Sabotage[] = [
     file: "commands/shorthand.ts",
     find: "if (!isLiteral && !isChat && isWord(first)) throw unknownCommand(words, commands);",
     replace: "",
-    look: ["packages/cli/test/unit/shorthand.test"],
+    look: ["packages/cli/test/unit/commands/shorthand.test"],
   },
   {
     name: "mcp serve: session text can imitate the end of its quotation",

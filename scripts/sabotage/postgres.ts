@@ -4,9 +4,9 @@ const room = "packages/postgres/src";
 const test = "packages/postgres/test";
 const CONFORMANCE = [`${test}/conformance`];
 const SCHEMA = [`${test}/kill/schema`];
-const SURROUNDINGS = [`${test}/kill/surroundings`];
+const CONDITIONS = [`${test}/kill/database-conditions`];
 const SCALE = [`${test}/kill/scale`];
-const ACCESS = [`${test}/unit/access`];
+const ACCESS = [`${test}/unit/connection/access`];
 const FAULTS = [`${test}/kill/faults`];
 const NETWORK = [`${test}/kill/network`];
 const TRANSACTION = [`${test}/kill/transaction`];
@@ -83,7 +83,7 @@ export const postgresSabotages: readonly Sabotage[] = [
     file: "writing/statement-batcher.ts",
     find: "(chosen.length < SESSIONS_MAX && bytes",
     replace: "(chosen.length < SESSIONS_MAX - 255 && bytes",
-    look: SURROUNDINGS,
+    look: CONDITIONS,
   },
   {
     name: "postgres: a lease is taken from a worker that lives",
@@ -99,7 +99,7 @@ export const postgresSabotages: readonly Sabotage[] = [
     file: "leases/leases.ts",
     find: "OR (h.owner = $5 AND ",
     replace: "OR (h.owner = $5 OR ",
-    look: SURROUNDINGS,
+    look: CONDITIONS,
   },
   {
     name: "postgres: a dead worker's lease is free only when its time is over",
@@ -187,7 +187,7 @@ export const postgresSabotages: readonly Sabotage[] = [
     file: "store.ts",
     find: "    this.#direct?.tell(id);\n",
     replace: "",
-    look: SURROUNDINGS,
+    look: CONDITIONS,
   },
   {
     name: "postgres: followers wait for news alone",
@@ -195,7 +195,7 @@ export const postgresSabotages: readonly Sabotage[] = [
     file: "reading/follow.ts",
     find: "await wake.wait(POLL_MS);",
     replace: "await wake.wait(POLL_MS * 1e6);",
-    look: SURROUNDINGS,
+    look: CONDITIONS,
   },
   {
     name: "postgres: a follower goes on behind records that a fail-over has lost",
@@ -235,7 +235,7 @@ export const postgresSabotages: readonly Sabotage[] = [
     file: "listing/catalogue.ts",
     find: ", ...hintsOf(options.hints ?? {}, value));",
     replace: ", ...hintsOf({}, value));",
-    look: SURROUNDINGS,
+    look: CONDITIONS,
   },
   {
     name: "postgres: a month is judged by the caller's clock",
@@ -303,8 +303,7 @@ export const postgresSabotages: readonly Sabotage[] = [
   },
   {
     name: "postgres: a copy is not looked at line by line",
-    room,
-    file: "sessions/adopt.ts",
+    file: "journal/lines/verbatim.ts",
     find: "      assertFollows(line, id, ledger.head);\n",
     replace: "      void assertFollows;\n",
     look: CONFORMANCE,
@@ -315,7 +314,7 @@ export const postgresSabotages: readonly Sabotage[] = [
     file: "sessions/adopt.ts",
     find: "WHERE place = $1 AND owner = $7 AND trashed IS NOT NULL AND head = 0 FOR SHARE",
     replace: "WHERE place = $1 AND $7::uuid IS NOT NULL UNION SELECT $1::uuid",
-    look: SURROUNDINGS,
+    look: CONDITIONS,
   },
   {
     name: "postgres: a worker may change lines",
@@ -379,6 +378,6 @@ export const postgresSabotages: readonly Sabotage[] = [
     file: "connection/probe.ts",
     find: "  await direct.test();\n  if (!(await isFree())) return;",
     replace: "  await direct.test();\n  return;",
-    look: [`${test}/unit/probe`],
+    look: [`${test}/unit/schema/probe`],
   },
 ];

@@ -1,5 +1,7 @@
 import { execFileSync } from "node:child_process";
+import { randomUUID } from "node:crypto";
 import { readFileSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { TreeCopy } from "../tree-copy.ts";
 import type { Sabotage } from "./list.ts";
@@ -10,7 +12,7 @@ export class Workshop implements Disposable {
   readonly #root: string;
 
   constructor(source: string) {
-    this.#copy = new TreeCopy(source, "sabotage");
+    this.#copy = new TreeCopy(source, join(tmpdir(), `holdfast-sabotage-${randomUUID()}`));
     this.#root = this.#copy.root;
   }
 

@@ -7,8 +7,8 @@ const KILLS = ["packages/cli/test/end-to-end/wrap-kill.test"];
 const SUPERVISOR = ["packages/cli/test/end-to-end/wrap-supervisor.test"];
 const WRAP = ["packages/cli/test/end-to-end/wrap.test"];
 const PARTS = ["packages/acp/test/unit"];
-const AGENT = ["packages/acp/test/unit/wrapped-agent.test"];
-const RECORDER = ["packages/holdfast/test/unit/recorder.test"];
+const AGENT = ["packages/acp/test/unit/wrap/wrapped-agent.test"];
+const RECORDER = ["packages/holdfast/test/unit/session/recorder.test"];
 
 /** Ways to break the promises of `holdfast wrap`. */
 export const wrapSabotages: readonly Sabotage[] = [

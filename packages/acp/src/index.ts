@@ -1,11 +1,11 @@
 export { type AgentOptions, serveAgent } from "./agent/serve.ts";
 export type { CallWords, FileChange, PlanStep, ToolKind } from "./agent/words.ts";
-export {
-  type DurableOptions,
-  type DurableStream,
-  durable,
-  type InterruptedCall,
-  type InterruptedTurn,
-  type MessageStream,
-  type RestoredSession,
-} from "./durable/durable.ts";
+export { durable } from "./durable/durable.ts";
+export type {
+  DurableOptions,
+  DurableStream,
+  InterruptedCall,
+  InterruptedTurn,
+  MessageStream,
+  RestoredSession,
+} from "./durable/surface.ts";

@@ -2,7 +2,7 @@ import { join } from "node:path";
 import { PassThrough } from "node:stream";
 import { openStore, type Store } from "holdfast";
 import { Library } from "../src/record/library.ts";
-import type { Client, Opened } from "../src/wrap/client.ts";
+import type { Client, OpenedSession } from "../src/wrap/client.ts";
 import { WrappedAgent } from "../src/wrap/wrapped-agent.ts";
 
 // biome-ignore lint/suspicious/noExplicitAny: messages as they are on the wire.
@@ -45,7 +45,7 @@ export async function rawEditor(
     isStarted = true,
     store = undefined as Store | undefined,
     library = undefined as Library | undefined,
-    continues = undefined as readonly Opened[] | undefined,
+    continues = undefined as readonly OpenedSession[] | undefined,
   } = {},
 ): Promise<RawEditor> {
   const command = [process.execPath, AGENT, JSON.stringify(behaviour)];

@@ -1,15 +1,21 @@
 import { closeSync, fstatSync, openSync, readFileSync, type Stats } from "node:fs";
 import { homedir } from "node:os";
 import { dirname, join, posix, resolve, win32 } from "node:path";
+import { shownAddress } from "holdfast/address";
 import { CommandError, EXIT } from "./exit.ts";
 import { homeFolder } from "./home.ts";
 import { checkServers, type Servers } from "./mcp-settings/server-settings.ts";
-import { shownAddress } from "./shown-address.ts";
+import { readAddress } from "./read-address.ts";
+
+/** By scheme: the name of a package beside the command, or the absolute path of a module. */
+export type StorePackages = Readonly<Record<string, string>>;
 
 /** The configuration. Each value comes from a flag, else the environment, else the file, else the default. */
 export interface Config {
   /** The store's address; undefined for the library's default. */
   readonly store: string | undefined;
+  /** The package that opens the store of an address, by the address's scheme. */
+  readonly stores: StorePackages;
   /** `provider/name`, or `offline`. */
   readonly model: string;
   /** The URL of an OpenAI-compatible server. */
@@ -44,7 +50,7 @@ export interface Setting {
   /** Not allowed in the file. */
   readonly envOnly?: true;
   /** Lists are concatenated: first the file's, then the environment's, then the flags'. */
-  readonly kind: "text" | "url" | "list" | "number" | "switch" | "servers";
+  readonly kind: "text" | "url" | "list" | "number" | "switch" | "servers" | "packages";
   /** The minimum, for a number; default 0. */
   readonly least?: number;
   readonly fallback: Config[keyof Config];
@@ -59,6 +65,12 @@ export const settings: readonly Setting[] = [
     kind: "text",
     fallback: undefined,
     what: "where sessions are stored: a folder, sqlite:<file> or a postgres: URL (default: a folder in the user's data folder)",
+  },
+  {
+    key: "stores",
+    kind: "packages",
+    fallback: {},
+    what: "packages that open stores of other kinds, by the scheme of their addresses (see below)",
   },
   {
     key: "model",
@@ -208,15 +220,15 @@ export function namedStore(given: string, environment: ConfigEnvironment = here)
 
 /** Expands `~/`, which a shell may not have seen. The file applies in every folder, so its address must be absolute. */
 function addressOf(given: string, where: string, inFile: boolean, { platform, home }: ConfigEnvironment): string {
-  const [, kind = "", path = given] = /^(sqlite:(?:\/\/(?=\/))?)?(.*)$/is.exec(given) ?? [];
+  const named = readAddress(given);
+  if (!named || !("path" in named)) return given;
+  const { kind, path } = named;
   if (/^~(?:[/\\]|$)/.test(path)) {
     const found = homeFolder(home);
     if (found === null) throw invalid(`${where} is ${shown(given)}, but this user has no home folder.`);
-    return `${kind}${found}${path.slice(1)}`;
+    return `${kind === "sqlite" ? "sqlite:" : ""}${found}${path.slice(1)}`;
   }
-  const isElsewhere = kind === "" && /^[a-z][a-z0-9+.-]+:/i.test(path);
-  const isWhole = isElsewhere || (platform === "win32" ? win32 : posix).isAbsolute(path);
-  if (inFile && !isWhole)
+  if (inFile && !(platform === "win32" ? win32 : posix).isAbsolute(path))
     throw invalid(
       `${where} must be an absolute path or start with ~/, not ${shown(given)}: a relative path would mean a different store in each folder.`,
     );
@@ -268,11 +280,12 @@ function readConfigFile(path: string, mustBeThere: boolean): Readonly<Record<str
   const unknown = Object.keys(parsed).find((key) => !known.includes(key));
   if (unknown !== undefined)
     throw invalid(`${path}: unknown setting "${unknown}". The settings are ${known.join(", ")}.`);
-  if ("mcpServers" in parsed) {
+  const program = ["mcpServers", "stores"].find((key) => key in parsed);
+  if (program !== undefined) {
     const why = whyOthersDecide(found);
     if (why !== null)
       throw invalid(
-        `${path} names programs to run ("mcpServers"), but it ${why}. Only you may be able to change it: check what it says, then "chown" it or "chmod go-w" it.`,
+        `${path} names programs to run ("${program}"), but it ${why}. Only you may be able to change it: check what it says, then "chown" it or "chmod go-w" it.`,
       );
   }
   return parsed as Record<string, unknown>;
@@ -301,6 +314,8 @@ function checkSetting(
   switch (kind) {
     case "servers":
       return checkServers(given, where, platform, invalid);
+    case "packages":
+      return checkPackages(given, where, platform);
     case "text":
       if (typeof given === "string" && given !== "") return given;
       throw invalid(`${where} must be a non-empty string, not ${shown(given)}.`);
@@ -322,6 +337,23 @@ function checkSetting(
       return !["0", "false", "no", "off"].includes(String(given).toLowerCase());
   }
 }
+
+function checkPackages(given: unknown, where: string, platform: string): StorePackages {
+  if (typeof given !== "object" || given === null || Array.isArray(given))
+    throw invalid(`${where} must be an object of schemes and packages, not ${shown(given)}.`);
+  for (const [scheme, name] of Object.entries(given)) {
+    if (readAddress(`${scheme}:x`)?.kind !== "other" || scheme !== scheme.toLowerCase())
+      throw invalid(`${where}: ${shown(scheme)} is not a scheme that another package's store can have.`);
+    const isPath = typeof name === "string" && (platform === "win32" ? win32 : posix).isAbsolute(name);
+    if (!isPath && !(typeof name === "string" && PACKAGE.test(name)))
+      throw invalid(
+        `${where}: "${scheme}" must be the name of a package or the absolute path of a module, not ${shown(name)}.`,
+      );
+  }
+  return given as StorePackages;
+}
+
+const PACKAGE = /^(?:@[a-z0-9~-][a-z0-9._~-]*\/)?[a-z0-9~-][a-z0-9._~-]*(?:\/[a-z0-9._~-]+)*$/;
 
 /** Splits at commas outside brackets: `read(**), shell(echo a,b)` is two rules. */
 function splitRules(text: string): string[] {

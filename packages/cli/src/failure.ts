@@ -1,9 +1,10 @@
 import { CommandError, EXIT } from "./exit.ts";
 import { withShortIds } from "./short-id.ts";
-import { withoutPasswords } from "./shown-address.ts";
 import type { Paint } from "./terminal/colour.ts";
 import { plain } from "./terminal/plain.ts";
 import { wrapWords } from "./terminal/wrap-words.ts";
+import { typedCommand } from "./typed-command.ts";
+import { withoutPasswords } from "./without-passwords.ts";
 
 /** An error as shown to the user. */
 export interface Failure {
@@ -45,13 +46,12 @@ const USAGE_CODES = new Set([
 ]);
 
 /** Most CommandErrors need no hint; these are thrown where the running command is unknown. */
-const OWN_HINTS: Readonly<Record<string, readonly string[]>> = {
-  NOTHING_TO_RESUME: [
-    '"holdfast ls --status interrupted" lists interrupted sessions; choose one with "--resume <id>".',
-  ],
-};
+function ownHints(code: string): string[] {
+  if (code !== "NOTHING_TO_RESUME") return [];
+  return [`"${typedCommand("ls --status interrupted")}" lists interrupted sessions; choose one with "--resume <id>".`];
+}
 
-/** Converts an error for the user, and removes passwords wherever the error came from. Pure. */
+/** Converts an error for the user, and removes passwords wherever the error came from. */
 export function failureOf(error: unknown): Failure {
   const failure = describe(error);
   const message = withShortIds(withoutPasswords(failure.message));
@@ -80,7 +80,7 @@ function describe(error: unknown): Failure {
       exitCode: error.exitCode,
       code: error.code,
       message: plain(error.message),
-      hints: [...(OWN_HINTS[error.code] ?? [])],
+      hints: ownHints(error.code),
     };
   if (isLibraryError(error))
     return {
@@ -131,22 +131,29 @@ function hintsFor({ code, facts }: LibraryError): string[] {
   switch (code) {
     case "SESSION_BUSY":
       return [
-        `Watch it with "holdfast tail -f ${id}", continue in a copy with "holdfast fork ${id}", or end that process to free the session at once. "holdfast resume" lists the other sessions.`,
+        `Watch it with "${typedCommand(`tail -f ${id}`)}", continue in a copy with "${typedCommand(`fork ${id}`)}", or end that process to free the session at once. "${typedCommand("resume")}" lists the other sessions.`,
       ];
     case "STORE_BUSY":
       return [
         'End that program first. If it is "holdfast serve", watch its sessions with "holdfast attach". A folder store can be looked into while an agent runs: holdfast copy <from> <to> --all',
       ];
+    case "STORE_URL_INVALID":
+      if (typeof facts["scheme"] !== "string") return [];
+      return [
+        `If a package opens "${facts["scheme"]}:" addresses, name it in the configuration file: "stores": { "${facts["scheme"]}": "<package>" }. "holdfast config" shows where the file is.`,
+      ];
     case "SESSION_NOT_FOUND":
     case "ID_INVALID":
-      return ['"holdfast ls --all" lists the sessions.'];
+      return [`"${typedCommand("ls --all")}" lists the sessions.`];
     case "MESSAGE_UNKNOWN":
-      return [`"holdfast show <id> --json | jq '.items[] | {id, kind, text}'" lists the messages with their ids.`];
+      return [
+        `"${typedCommand("show <id> --json")} | jq '.items[] | {id, kind, text}'" lists the messages with their ids.`,
+      ];
     case "STORE_FULL":
       // A limit on the size of one file: deleting others does not help.
       if (facts["errno"] === "EFBIG") return [];
       return [
-        '"holdfast gc --older-than 0s" empties the trash; "holdfast pack --all" compresses the old parts of sessions.',
+        `"${typedCommand("gc --older-than 0s")}" empties the trash; "${typedCommand("pack --all")}" compresses the old parts of sessions.`,
       ];
     case "STORE_FORBIDDEN":
       if (facts["errno"] === "EROFS")
@@ -154,7 +161,7 @@ function hintsFor({ code, facts }: LibraryError): string[] {
           'You can still read: "ls", "search", "show", "tail", "export" and "verify" work. To continue its sessions, copy them: holdfast copy <from> <to> --all',
         ];
       return [
-        'Does the store belong to another user? "holdfast config" shows its address; set another one with --store or HOLDFAST_STORE.',
+        'Does the store belong to another user? "holdfast config" shows the address in use; set another one with --store or HOLDFAST_STORE.',
       ];
     case "PATH_UNSAFE":
       // Most likely the user meant this file and left out "sqlite:".
@@ -162,16 +169,16 @@ function hintsFor({ code, facts }: LibraryError): string[] {
       return [`To use an SQLite file, put "sqlite:" before its path: --store sqlite:${plain(String(facts["path"]))}`];
     case "FORMAT_NEWER":
       return ["Install the newer holdfast: npm install -g @holdfast/cli@latest"];
-    case "DIALECT_UNKNOWN":
+    case "DIALECT_UNKNOWN": {
+      const readable = `"${typedCommand(`tail ${id}`)}", "${typedCommand(`export ${id} --format jsonl`)}"`;
       if (facts["dialect"] === "")
         return [
-          'The record that names the dialect is damaged or missing: "holdfast verify <id>" shows what is wrong, and where. You can still read the rest: "holdfast tail <id>", "holdfast export <id> --format jsonl".',
+          `The record that names the dialect is damaged or missing: "${typedCommand(`verify ${id}`)}" shows what is wrong, and where. You can still read the rest: ${readable}.`,
         ];
-      return [
-        'Another program wrote it, in its own message format. You can still read its records: "holdfast tail <id>", "holdfast export <id> --format jsonl".',
-      ];
+      return [`Another program wrote it, in its own message format. You can still read its records: ${readable}.`];
+    }
     case "JOURNAL_UNREADABLE":
-      return [`"holdfast verify ${id}" shows what is wrong, and where.`];
+      return [`"${typedCommand(`verify ${id}`)}" shows what is wrong, and where.`];
     default:
       return [];
   }

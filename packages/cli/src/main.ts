@@ -34,12 +34,13 @@ import { register as registerVerify } from "./commands/store/verify.ts";
 import { register as registerTorture } from "./commands/torture.ts";
 import { EXIT, exitCodes } from "./exit.ts";
 import { failureLines, failureOf } from "./failure.ts";
-import { withoutPasswords } from "./shown-address.ts";
 import { paintFor } from "./terminal/colour.ts";
 import { endWithPipe } from "./terminal/pipe.ts";
 import { plain } from "./terminal/plain.ts";
 import { wrapWords } from "./terminal/wrap-words.ts";
+import { rememberStore } from "./typed-command.ts";
 import { version } from "./version.ts";
+import { withoutPasswords } from "./without-passwords.ts";
 
 /**
  * Runs the command named by the arguments. Leaves the exit code in `process.exitCode`, so that all output is flushed.
@@ -113,6 +114,7 @@ export function makeProgram(): Command {
         write(wrapWords(words, process.stderr.columns, 2).join("\n"));
       },
     })
+    .hook("preAction", (_program, command) => rememberStore(command.optsWithGlobals()))
     .showHelpAfterError("Try --help.")
     .exitOverride();
   program.addHelpText("after", () => `\n${[...SHORTHAND, ...EXAMPLES, "", ...exitCodeLines()].join("\n")}`);

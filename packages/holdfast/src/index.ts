@@ -7,6 +7,12 @@ export { type Account, type AccountOptions, accountOf, type CallAccount } from "
 export type { Act, Refusal } from "./account/acts.ts";
 export type { CallState } from "./account/words.ts";
 export { cutOffWords } from "./account/words.ts";
+export type { Appended, AppendOptions } from "./admit/to-records.ts";
+export type { Attributes, Link } from "./conversation/attributes.ts";
+export type { Queued } from "./conversation/conversation.ts";
+export type { DraftContent } from "./conversation/draft-state.ts";
+export type { ToolProcess } from "./conversation/records.ts";
+export type { Cost, Usage } from "./conversation/usage.ts";
 export type { AcpMessage } from "./dialects/acp.ts";
 export type { AiSdkMessage } from "./dialects/ai-sdk.ts";
 export type { AnthropicMessage } from "./dialects/anthropic.ts";
@@ -20,47 +26,35 @@ export { type ErrorCode, type ErrorKind, errorCodes, errorKind, HoldfastError, i
 export { type Guard, type GuardOptions, guard } from "./guard/guard.ts";
 export { idFrom, newId } from "./journal/id.ts";
 export type { JournalRecord, Json } from "./journal/record.ts";
+export type { ListQuery, Summary, TrashedSession } from "./listing/query.ts";
 export { credentials } from "./redact/find-credentials.ts";
 export { HeldBack } from "./redact/held-back.ts";
+export type { SearchHit } from "./search/search-index.ts";
 export { openStore } from "./session/open-store.ts";
 export type {
   AnswerOptions,
-  Appended,
-  AppendOptions,
-  Attributes,
-  Cost,
   CreateOptions,
   Delta,
   Draft,
-  DraftContent,
   ForkOptions,
-  Interruption,
   LatestOptions,
-  Link,
-  ListQuery,
   Once,
-  OpenCall,
   OpenOptions,
-  Queued,
-  Reading,
   ReadOptions,
   Recorder,
   RecordOptions,
-  ResumeOptions,
-  SearchHit,
   Session,
   Store,
   StoreOptions,
-  Summary,
-  SyncOptions,
   ToolOptions,
-  ToolProcess,
-  TrashedSession,
   Turn,
   TurnEnd,
   TurnRequest,
-  Usage,
 } from "./session/surface.ts";
 export type { SessionState } from "./session-state.ts";
+export type { SyncOptions } from "./sync/given-array.ts";
 export { wellFormed } from "./text/well-formed.ts";
 export { type CallDecision, type CallFacts, type CallPolicy, decideCall } from "./view/decide-call.ts";
+export type { Interruption, OpenCall } from "./view/interruption.ts";
+export type { Reading } from "./view/reading.ts";
+export type { ResumeOptions } from "./view/repairs.ts";

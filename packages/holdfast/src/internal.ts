@@ -4,11 +4,12 @@
  */
 
 export { defined } from "./defined.ts";
+export { jitter } from "./jitter.ts";
 export type { ListHints, Recovery } from "./journal/contract.ts";
 export { crcIn, startAfter } from "./journal/cursor.ts";
 export { assertEpoch, closedRecord } from "./journal/lifecycle.ts";
 export { type Line, recordOf, type Segment } from "./journal/lines/account.ts";
-export { assertFollows, lineOf, nothingToAdopt, segmentAt } from "./journal/lines/verbatim.ts";
+export { adoptedBatches, lineOf } from "./journal/lines/verbatim.ts";
 export { RowFold } from "./journal/list-row.ts";
 export { OrderClock } from "./journal/order.ts";
 export { cursorOf, FORMAT_MAJOR, FORMAT_MINOR, RECORD_BYTES_MAX } from "./journal/record.ts";

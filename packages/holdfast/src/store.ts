@@ -36,4 +36,5 @@ export type { TextTables } from "./journal/texts.ts";
 export { openStoreWith } from "./session/store.ts";
 export { CommitQueue } from "./stores/commit-queue.ts";
 export { JournalBase, type JournalBaseParts } from "./stores/journal-base.ts";
-export { type JournalStoreOptions, openJournalStore } from "./stores/open.ts";
+export { openJournalStore } from "./stores/open.ts";
+export type { JournalStoreOptions } from "./stores/schemes.ts";

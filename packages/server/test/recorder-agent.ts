@@ -22,7 +22,7 @@ export interface Address {
   readonly token: string;
 }
 
-export interface Sent {
+export interface RequestParts {
   readonly session?: string;
   readonly query?: Record<string, string>;
   readonly body?: unknown;
@@ -32,7 +32,7 @@ export interface Sent {
 }
 
 /** Sends a request, and checks the answer against the schemas of the operation. */
-export async function send({ url, token }: Address, id: RecorderOperation, sent: Sent): Promise<Answered> {
+export async function send({ url, token }: Address, id: RecorderOperation, sent: RequestParts): Promise<Answered> {
   const { path, method, body } = operations[id] as Operation;
   const query = sent.query ? `?${new URLSearchParams(sent.query)}` : "";
   const response = await fetch(`${url}${path.replace(":id", sent.session ?? "")}${query}`, {

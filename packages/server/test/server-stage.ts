@@ -6,7 +6,7 @@ import type { Config } from "../../cli/src/config.ts";
 import { LocalHost } from "../../cli/src/host/local/local-host.ts";
 import { serveHost } from "../../cli/src/serve/served-host.ts";
 import { APP } from "../../cli/src/store/app.ts";
-import { config } from "../../cli/test/unit/host-stage.ts";
+import { config } from "../../cli/test/unit/host/host-stage.ts";
 import { newToken } from "../src/access/credentials.ts";
 import { HoldfastClient } from "../src/client/index.ts";
 import { type RunningServer, type ServerOptions, startServer } from "../src/index.ts";

@@ -20,9 +20,9 @@ import type { RecordedSession } from "../record/recorded-session.ts";
 import { restore, restoredWords } from "../record/restore.ts";
 import { transcriptOf } from "../record/transcript.ts";
 import { wordsOf } from "../record/words-of.ts";
-import type { DurableOptions, MessageStream } from "./durable.ts";
 import { rebuildBy } from "./rebuild.ts";
 import { RecordedHistory } from "./recorded-history.ts";
+import type { DurableOptions, MessageStream } from "./surface.ts";
 
 type Request = Extract<Message, { kind: "request" }>;
 type Response = Extract<Message, { kind: "response" }>;
@@ -35,7 +35,7 @@ const WAITING_MAX = 64;
 /** Answered here. They may take a while, and the agent may ask the client things meanwhile. */
 const LONG = new Set(["session/load", "session/resume", "session/list", "session/close", "session/delete"]);
 
-interface Asked {
+interface PendingRequest {
   readonly method: string;
   readonly params: Params;
 }
@@ -58,8 +58,8 @@ export class DurableConnection {
   #wanted: (() => void) | null = null;
   /** Null until the protocol's version 1 is agreed on: until then, and in other versions, everything passes. */
   #agent: Agent | null = null;
-  readonly #clientRequests = new Map<RequestId, Asked>();
-  readonly #agentRequests = new Map<RequestId, Asked>();
+  readonly #clientRequests = new Map<RequestId, PendingRequest>();
+  readonly #agentRequests = new Map<RequestId, PendingRequest>();
   readonly #own = new OwnRequests((request) => this.#give(request));
   /** Resolves when the agent has answered `initialize`: what follows needs to know what it can do. */
   #initializing: { readonly done: Promise<void>; readonly resolve: () => void } | null = null;
@@ -392,13 +392,13 @@ export class DurableConnection {
   }
 
   /** Returns the id for the client. */
-  async #created(library: Library, made: string, { method, params }: Asked): Promise<string> {
+  async #created(library: Library, made: string, { method, params }: PendingRequest): Promise<string> {
     const source = method === "session/fork" ? library.of(stringOf(params["sessionId"]) ?? "") : null;
     const { id } = await library.add(made, stringOf(params["cwd"]) ?? source?.cwd ?? process.cwd(), source);
     return id;
   }
 
-  async #promptEnded({ params }: Asked, result: unknown, error: unknown): Promise<void> {
+  async #promptEnded({ params }: PendingRequest, result: unknown, error: unknown): Promise<void> {
     const sessionId = stringOf(params["sessionId"]) ?? "";
     const session = this.#agent?.library.of(sessionId);
     if (session) await RecordedHistory.of(session).ended(result, error);

@@ -3,8 +3,8 @@ import { objectOf, type Params, stringOf } from "../record/message.ts";
 import type { RecordedSession } from "../record/recorded-session.ts";
 import { transcriptOf } from "../record/transcript.ts";
 import { wordsOf } from "../record/words-of.ts";
-import type { DurableOptions, RestoredSession } from "./durable.ts";
 import { RecordedHistory } from "./recorded-history.ts";
+import type { DurableOptions, RestoredSession } from "./surface.ts";
 
 /** Lets the agent rebuild its own context. Returns its answer for the client. */
 export async function rebuildBy(

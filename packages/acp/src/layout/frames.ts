@@ -1,8 +1,8 @@
 import type { Socket } from "node:net";
 import type { Params, RequestId } from "../record/message.ts";
-import type { Opened } from "../wrap/client.ts";
+import type { OpenedSession } from "../wrap/client.ts";
 import { Outlet } from "../wrap/outlet.ts";
-import type { Chosen } from "../wrap/session-settings.ts";
+import type { SettingRequest } from "../wrap/session-settings.ts";
 import type { ShownChange } from "../wrap/shown-change.ts";
 
 /**
@@ -31,7 +31,7 @@ export type Hello =
       /** For a supervisor in place of one that died: what the editor said in `initialize`, and to open its sessions. */
       readonly continues?: {
         readonly initialize: Params | null;
-        readonly opened: readonly Opened[];
+        readonly opened: readonly OpenedSession[];
       };
     }
   /** Its end is the end of the shim, also while nobody reads the shim's own connection. */
@@ -61,7 +61,7 @@ export type Control =
       readonly type: "opened";
       readonly session: string;
       readonly params: Params | null;
-      readonly chosen?: readonly Chosen[];
+      readonly chosen?: readonly SettingRequest[];
     }
   /** The data before it hold the answer to this request. */
   | { readonly type: "answered"; readonly id: RequestId }

@@ -1,22 +1,22 @@
 import type { Params } from "../record/message.ts";
-import type { Opened } from "../wrap/client.ts";
-import type { Chosen } from "../wrap/session-settings.ts";
+import type { OpenedSession } from "../wrap/client.ts";
+import type { SettingRequest } from "../wrap/session-settings.ts";
 import { OPENED_CHARS_MAX } from "./frames.ts";
 
 /** What an editor opened its sessions with, in memory alone. Beyond the limit, the oldest are forgotten first. */
 export class OpenedSessions {
-  readonly #params = new Map<string, { readonly opened: Opened; readonly chars: number }>();
+  readonly #params = new Map<string, { readonly opened: OpenedSession; readonly chars: number }>();
   #chars = 0;
 
-  get all(): readonly Opened[] {
+  get all(): readonly OpenedSession[] {
     return [...this.#params.values()].map(({ opened }) => opened);
   }
 
   /** Null: it was closed. */
-  set(session: string, params: Params | null, chosen: readonly Chosen[] = []): void {
+  set(session: string, params: Params | null, chosen: readonly SettingRequest[] = []): void {
     this.#drop(session);
     if (params === null) return;
-    const opened: Opened = [session, params, chosen];
+    const opened: OpenedSession = [session, params, chosen];
     const chars = JSON.stringify(opened).length;
     this.#params.set(session, { opened, chars });
     this.#chars += chars;

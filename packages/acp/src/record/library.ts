@@ -65,8 +65,8 @@ export class Library {
   }
 
   /**
-   * A session that the agent has just made, as a fork of `source` or as a new one. It has an id of its own if the agent
-   * has used this one before, as one that counts its sessions does.
+   * A session that the agent has just made, as a fork of `source` or as a new one. It gets an id of its own if the
+   * agent has used this one before: an agent that numbers its sessions reuses ids.
    */
   async add(agentSession: string, cwd: string, source: RecordedSession | null): Promise<RecordedSession> {
     const isTaken = await this.has(agentSession);
@@ -150,7 +150,7 @@ export class Library {
         const { [SESSION]: id, [AGENT_SESSION]: agentSession = id } = labels;
         if (id === undefined || agentSession === undefined) continue;
         own.add(id);
-        // An agent that counts its sessions uses an id again: then it has the newest one under it.
+        // An agent that numbers its sessions reuses ids: the newest session counts.
         const isMoved = agentSession !== id;
         if (!ids.has(agentSession) || (isMoved && ids.get(agentSession) === agentSession)) ids.set(agentSession, id);
       }

@@ -2,7 +2,7 @@ import { isHoldfastError } from "holdfast";
 import { AgentEnded, AgentError } from "../record/holdfast-to-agent.ts";
 import { INTERNAL, lineOf, NOT_FOUND, type Params, type RequestId } from "../record/message.ts";
 import { Lanes } from "./lanes.ts";
-import { type Chosen, SessionSettings } from "./session-settings.ts";
+import { SessionSettings, type SettingRequest } from "./session-settings.ts";
 import { changeBy, changeByRequest, type ShownChange } from "./shown-change.ts";
 
 const BUSY =
@@ -78,10 +78,10 @@ export class Client {
 }
 
 /** Told what an editor opened a session with, and what it has chosen since; null when it closed the session. */
-export type OnOpened = (session: string, params: Params | null, chosen: readonly Chosen[]) => Promise<void>;
+export type OnOpened = (session: string, params: Params | null, chosen: readonly SettingRequest[]) => Promise<void>;
 
 /** A session that was opened: with what, and what was chosen since. */
-export type Opened = readonly [session: string, params: Params, chosen?: readonly Chosen[]];
+export type OpenedSession = readonly [session: string, params: Params, chosen?: readonly SettingRequest[]];
 
 /**
  * With what an editor opened each session (its folder, its MCP servers), and how it is set since. May hold secrets, so
@@ -97,7 +97,7 @@ export class OpenedWith {
   }
 
   /** From a process that has died. */
-  continueFrom(opened: readonly Opened[]): void {
+  continueFrom(opened: readonly OpenedSession[]): void {
     for (const [session, params, chosen] of opened) {
       this.#params.set(session, params);
       this.#settings.set(session, new SessionSettings(chosen));

@@ -1,7 +1,7 @@
 import { objectOf, type Params, stringOf } from "../record/message.ts";
 
 /** A request of the editor's that set something, without the session's id. Holds ids that the agent offered. */
-export interface Chosen {
+export interface SettingRequest {
   readonly method: string;
   readonly params: Params;
 }
@@ -17,9 +17,9 @@ export class SessionSettings {
   #shown: Params = {};
   #commands: Params | null = null;
   /** What the agent is told again when it is started again. By what it sets. */
-  readonly #chosen = new Map<string, Chosen>();
+  readonly #chosen = new Map<string, SettingRequest>();
 
-  constructor(chosen: readonly Chosen[] = []) {
+  constructor(chosen: readonly SettingRequest[] = []) {
     for (const one of chosen) this.#chosen.set(keyOf(one), one);
   }
 
@@ -33,12 +33,12 @@ export class SessionSettings {
     return this.#commands;
   }
 
-  get chosen(): readonly Chosen[] {
+  get chosen(): readonly SettingRequest[] {
     return [...this.#chosen.values()];
   }
 
   /** Those that the agent does not have by itself. */
-  get missing(): readonly Chosen[] {
+  get missing(): readonly SettingRequest[] {
     return this.chosen.filter((one) => valueIn(one) !== this.#current(one));
   }
 
@@ -61,7 +61,7 @@ export class SessionSettings {
   }
 
   /** The agent does not accept it any more. */
-  refused(one: Chosen): void {
+  refused(one: SettingRequest): void {
     this.#chosen.delete(keyOf(one));
   }
 
@@ -110,7 +110,7 @@ export class SessionSettings {
     return hasChanged;
   }
 
-  #current({ method, params }: Chosen): unknown {
+  #current({ method, params }: SettingRequest): unknown {
     if (method === MODE) return objectOf(this.#shown["modes"])?.["currentModeId"];
     if (method === MODEL) return objectOf(this.#shown["models"])?.["currentModelId"];
     const options = this.#shown["configOptions"];
@@ -130,10 +130,10 @@ export class SessionSettings {
   }
 }
 
-function keyOf({ method, params }: Chosen): string {
+function keyOf({ method, params }: SettingRequest): string {
   return method === OPTION ? `${OPTION} ${String(params["configId"])}` : method;
 }
 
-function valueIn({ method, params }: Chosen): unknown {
+function valueIn({ method, params }: SettingRequest): unknown {
   return params[method === MODE ? "modeId" : method === MODEL ? "modelId" : "value"];
 }

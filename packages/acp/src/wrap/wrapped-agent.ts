@@ -5,7 +5,7 @@ import type { Params } from "../record/message.ts";
 import type { RecordedSession } from "../record/recorded-session.ts";
 import { type Ended, STEP_MS } from "./agent-process.ts";
 import { AgentToEditor } from "./agent-to-editor.ts";
-import { Client, type ClientOutput, type OnOpened, type Opened, OpenedWith } from "./client.ts";
+import { Client, type ClientOutput, type OnOpened, type OpenedSession, OpenedWith } from "./client.ts";
 import { EditorToAgent } from "./editor-to-agent.ts";
 import { AgentRequests, ClientRequests } from "./open-requests.ts";
 import { RestartableAgent, type RunningAgent } from "./restartable-agent.ts";
@@ -81,7 +81,7 @@ export class WrappedAgent {
   }
 
   /** Takes the place of another process that has died: the editor will not say again what it can do and has open. */
-  continueFrom(initialize: Params | null, opened: readonly Opened[]): void {
+  continueFrom(initialize: Params | null, opened: readonly OpenedSession[]): void {
     this.#agents.continueFrom(initialize);
     this.#openedWith.continueFrom(opened);
   }

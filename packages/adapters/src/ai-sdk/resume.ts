@@ -23,7 +23,7 @@ export async function resumeTurn(
 ): Promise<Turn<ModelMessage> | null> {
   const { interruption } = session;
   if (interruption?.answered) {
-    await session.endTurn();
+    await session.completeTurn();
     return null;
   }
   const requests = interruption ? openRequests(session, interruption) : new Map<string, OpenCall>();

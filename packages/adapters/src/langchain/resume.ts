@@ -14,7 +14,7 @@ export async function resumeTurn(
 ): Promise<Turn<BaseMessage> | null> {
   const { interruption } = session;
   if (interruption?.answered) {
-    await session.endTurn();
+    await session.completeTurn();
     return null;
   }
   const { state } = session;

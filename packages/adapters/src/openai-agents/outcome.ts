@@ -29,7 +29,7 @@ export function outcomeOfError(error: unknown, { aborted, reason }: AbortSignal)
 /** Ends the turn the way the run ended. */
 export async function endAs(outcome: RunOutcome, runLog: AgentRunLog, session: Session<RecordedItem>): Promise<void> {
   // A turn whose answer was recorded, and that needed nothing else.
-  if (!runLog.turn && outcome.kind === "completed") return session.endTurn();
+  if (!runLog.turn && outcome.kind === "completed") return session.completeTurn();
   const turn = runLog.turn ?? (await session.resumeTurn());
   switch (outcome.kind) {
     case "completed":

@@ -7,6 +7,7 @@ import type { Config } from "../config.ts";
 import { CommandError, EXIT } from "../exit.ts";
 import { failureOf } from "../failure.ts";
 import { addressOf, redaction } from "../store/open.ts";
+import { loadStorePackage } from "../store/store-package.ts";
 import { outlivePipe } from "../terminal/pipe.ts";
 import { plainLine } from "../terminal/plain.ts";
 import { logPath, openLog, removeRandomFolder, socketFolder } from "./wrap-place.ts";
@@ -131,7 +132,9 @@ function report(text: string): void {
 
 async function openWrapStore(config: Config): Promise<Store> {
   const { openStore } = await import("holdfast");
-  return openStore(config.store, { durability: "process", ...redaction(config) });
+  const address = await addressOf(config);
+  await loadStorePackage(address, config);
+  return openStore(address, { durability: "process", ...redaction(config) });
 }
 
 function statusOf({ code, signal }: { readonly code: number | null; readonly signal: NodeJS.Signals | null }): number {

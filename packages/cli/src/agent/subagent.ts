@@ -91,7 +91,7 @@ async function workInSession(
   { call, prompt, signal }: Delegation,
 ): Promise<string | null> {
   const { interruption } = session;
-  if (interruption?.answered) await session.endTurn();
+  if (interruption?.answered) await session.completeTurn();
   if (!session.interruption && session.entries.length > 0) return lastAnswer(session);
   const denied: AgentEvents["denied"] = (denied, decision) => events.denied(denied, decision, true);
   const started: AgentEvents["started"] = (_, name, input) => events.startedBelow(call, callWords({ name, input }));

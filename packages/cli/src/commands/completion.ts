@@ -1,4 +1,5 @@
 import { Argument, type Command, type Option } from "commander";
+import { formats } from "../export/format.ts";
 import { shortId } from "../short-id.ts";
 import { withStore } from "../store/open.ts";
 import { allSessions } from "../store/session-id.ts";
@@ -13,10 +14,7 @@ const IDS = "complete-ids";
 
 /** Values of options that Commander does not check. The user continues a name that ends in a slash. */
 const VALUES: Readonly<Record<string, readonly string[]>> = {
-  "--format": [
-    ...["markdown", "html", "jsonl", "messages"],
-    ...["ai-sdk", "anthropic", "openai-chat", "openai-responses", "gemini", "acp"],
-  ],
+  "--format": formats,
   "--model": [
     ...["offline", "anthropic/claude-sonnet-4-5", "anthropic/claude-opus-4-5", "anthropic/claude-haiku-4-5"],
     ...["openai/gpt-5", "openai/gpt-5-mini", "google/gemini-2.5-pro", "google/gemini-2.5-flash", "compatible/"],

@@ -1,9 +1,9 @@
 import { existsSync } from "node:fs";
 import { homedir } from "node:os";
 import type { Command } from "commander";
+import { shownAddress } from "holdfast/address";
 import { type Configured, configPath, explainConfig } from "../config.ts";
 import { failureOf } from "../failure.ts";
-import { shownAddress } from "../shown-address.ts";
 import { jsonText } from "../terminal/json.ts";
 import { plainLine } from "../terminal/plain.ts";
 import { tableLines } from "../terminal/table.ts";

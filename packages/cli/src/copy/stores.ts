@@ -1,7 +1,7 @@
 import { statSync } from "node:fs";
 import { HoldfastError, isHoldfastError } from "holdfast";
 import type { JournalStore } from "holdfast/store";
-import { namedStore } from "../config.ts";
+import { loadConfig, namedStore } from "../config.ts";
 import { CommandError, EXIT } from "../exit.ts";
 import { onDisk, placeWithoutStore } from "../store/address.ts";
 import { noStore, type OpenedStore, openBoth } from "../store/open.ts";
@@ -14,12 +14,12 @@ export async function openSource(given: string): Promise<OpenedStore> {
   const address = namedStore(given);
   const place = placeWithoutStore(address);
   if (place !== null) noStore(place);
-  return outliving(await openBoth(address, APP));
+  return outliving(await openBoth(address, APP, loadConfig()));
 }
 
 /** Opens the target store, and creates it if missing. */
 export async function openTarget(given: string): Promise<OpenedStore> {
-  return outliving(await openBoth(namedStore(given), APP));
+  return outliving(await openBoth(namedStore(given), APP, loadConfig()));
 }
 
 /** Refuses a store in memory: a copy there is lost with this process, while its original may be in the trash. */

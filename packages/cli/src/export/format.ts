@@ -5,10 +5,16 @@ import { CommandError, EXIT } from "../exit.ts";
 export type Format = "markdown" | "html" | "jsonl" | "messages" | DialectName;
 
 /** Listed here so that a command line can be checked without loading the library. */
-export const formats: readonly Format[] = [
-  ...(["markdown", "html", "jsonl", "messages"] as const),
-  ...(["ai-sdk", "anthropic", "openai-chat", "openai-responses", "gemini", "acp"] as const),
-];
+const DIALECTS: Readonly<Record<DialectName, true>> = {
+  "ai-sdk": true,
+  anthropic: true,
+  "openai-chat": true,
+  "openai-responses": true,
+  gemini: true,
+  acp: true,
+};
+export const dialectNames = Object.keys(DIALECTS) as readonly DialectName[];
+export const formats: readonly Format[] = ["markdown", "html", "jsonl", "messages", ...dialectNames];
 
 const BY_EXTENSION = new Map<string, Format>([
   ["md", "markdown"],

@@ -7,7 +7,7 @@ import { childrenOf } from "../store/children.ts";
 import { damageLines, healthOf } from "../store/damage.ts";
 import { listedTitle, resolveId } from "../store/session-id.ts";
 import { nullIfUnreadable, usageOf } from "../store/usage.ts";
-import { accountLines } from "../transcript/account-lines.ts";
+import { accountLines, heldWords } from "../transcript/account-lines.ts";
 import type { CallItem, Item } from "../transcript/item.ts";
 import { itemsOf } from "../transcript/items.ts";
 import { saidIn } from "../transcript/said.ts";
@@ -128,7 +128,9 @@ async function headText(
   items: readonly Item[],
   cleaning: Cleaning,
 ): Promise<string> {
-  const { id, attributes, recovery, holder } = reading;
+  const { id, attributes, recovery } = reading;
+  const account = accountElsewhere(reading);
+  const held = heldWords(account);
   const line = (text: string): string => lineOf(text, cleaning, TITLE_COLUMNS);
   const title = attributes.title || ((await nullIfUnreadable(listedTitle(store, id))) ?? "");
   const tokens = tokenWords(usageOf(reading));
@@ -140,9 +142,9 @@ async function headText(
     ...(attributes.parent ? [`sub-agent of session ${line(attributes.parent.session)}`] : []),
     ...(attributes.forkedFrom ? [`forked from session ${line(attributes.forkedFrom.session)}`] : []),
     ...(tokens ? [`tokens: ${tokens}`] : []),
-    ...(holder ? [line(`open in ${holder.app}, process ${holder.pid} on ${holder.host}`)] : []),
+    ...(held === null ? [] : [line(held)]),
     ...bounded(damage.map((one) => line(`damaged: ${one}`))),
-    ...bounded(accountLines(accountElsewhere(reading), "other").map((one) => lineOf(one, cleaning, TITLE_COLUMNS))),
+    ...bounded(accountLines(account, "other").map((one) => lineOf(one, cleaning, TITLE_COLUMNS))),
   ].join("\n");
 }
 

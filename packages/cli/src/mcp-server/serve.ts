@@ -1,11 +1,12 @@
 import { once } from "node:events";
 import { isHoldfastError } from "holdfast";
+import { shownAddress } from "holdfast/address";
 import { loadConfig } from "../config.ts";
 import { failureLines, failureOf } from "../failure.ts";
-import { shownAddress } from "../shown-address.ts";
 import { placeWithoutStore } from "../store/address.ts";
 import { addressOf } from "../store/open.ts";
 import { plainLine } from "../terminal/plain.ts";
+import { typedCommand } from "../typed-command.ts";
 import { SharedStore } from "./shared-store.ts";
 
 export interface ServeOptions {
@@ -27,7 +28,7 @@ export async function serve({ store: given, transport, port, redact }: ServeOpti
     const { serveStdio } = await import("./stdio.ts");
     if (process.stdin.isTTY)
       process.stderr.write(
-        `Serving the sessions in ${place} on standard input and output, for an MCP client. To add it to Claude Code:\n  claude mcp add holdfast -- holdfast mcp serve\nCtrl+D ends it.\n`,
+        `Serving the sessions in ${place} on standard input and output, for an MCP client. To add it to Claude Code:\n  claude mcp add holdfast -- ${typedCommand("mcp serve")}\nCtrl+D ends it.\n`,
       );
     return serveStdio(source, { redact });
   }

@@ -39,6 +39,6 @@ export class SharedStore {
   async #open(): Promise<OpenedStore> {
     const address = await addressOf(this.#config);
     const place = placeWithoutStore(address);
-    return place === null ? openBoth(address, "holdfast mcp serve") : noStore(place);
+    return place === null ? openBoth(address, "holdfast mcp serve", this.#config) : noStore(place);
   }
 }

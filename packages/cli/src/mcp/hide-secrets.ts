@@ -1,6 +1,7 @@
 import { credentials } from "holdfast";
+import { shownAddress } from "holdfast/address";
 import type { ServerSettings } from "../mcp-settings/server-settings.ts";
-import { shownAddress, withoutPasswords } from "../shown-address.ts";
+import { withoutPasswords } from "../without-passwords.ts";
 
 const SECRET_NAME = /PASS|PWD|SECRET|TOKEN|KEY|COOKIE|CREDENTIAL|AUTH|BEARER|DSN|\bPAT\b/iu;
 const HARMLESS_HEADER = /^(?:accept(?:-.+)?|content-type|user-agent|cache-control)$/iu;

@@ -1,4 +1,4 @@
-import { withoutPasswords } from "../shown-address.ts";
+import { withoutPasswords } from "../without-passwords.ts";
 
 interface Shape {
   readonly [member: string]: unknown;

@@ -1,8 +1,8 @@
 import { Buffer } from "node:buffer";
 import type { LanguageModelV4, SharedV4ProviderOptions } from "@ai-sdk/provider";
+import { shownAddress } from "holdfast/address";
 import { defined } from "../defined.ts";
 import { CommandError, EXIT } from "../exit.ts";
-import { shownAddress } from "../shown-address.ts";
 import { windowTokensOf } from "./windows.ts";
 
 export interface ResolveOptions {

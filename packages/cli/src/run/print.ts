@@ -8,6 +8,7 @@ import { plain, plainLine } from "../terminal/plain.ts";
 import { wrapWords } from "../terminal/wrap-words.ts";
 import { diffLines } from "../transcript/terminal-lines.ts";
 import { callWords } from "../transcript/words.ts";
+import { typedCommand } from "../typed-command.ts";
 
 export interface Printer {
   event(event: ChatEvent): void;
@@ -139,7 +140,7 @@ class TextPrinter implements Printer {
   end(session: string): void {
     this.#close();
     const short = shortId(session);
-    if (!this.#isComplete) this.#say("faint", `To finish the turn: holdfast run --resume ${short} --finish`);
+    if (!this.#isComplete) this.#say("faint", `To finish the turn: ${typedCommand(`run --resume ${short} --finish`)}`);
     else if (process.stderr.isTTY) this.#say("faint", `session ${short}`);
   }
 

@@ -7,10 +7,12 @@ import { isStoreFailure } from "../host/failures.ts";
 import type { Chat, ChatEvent, FailureShown, PermissionAsk } from "../host/host.ts";
 import { type LocalHost, openLocalHost } from "../host/local/local-host.ts";
 import { shortId } from "../short-id.ts";
+import { isInMemory } from "../store/address.ts";
 import { assertStore } from "../store/open.ts";
 import { resolveId } from "../store/session-id.ts";
 import { outlivePipe } from "../terminal/pipe.ts";
 import { callWords } from "../transcript/words.ts";
+import { typedCommand } from "../typed-command.ts";
 import { askPerson } from "./ask.ts";
 import { type Printer, printerFor } from "./print.ts";
 
@@ -64,13 +66,13 @@ export async function run(options: RunOptions, config: Config): Promise<void> {
 }
 
 function unwrittenOutput(session: string, error: Error): CommandError {
-  const message = `The output could not be written: ${error.message}. The turn is recorded anyway: holdfast show ${shortId(session)}`;
+  const message = `The output could not be written: ${error.message}. The turn is recorded anyway: "${typedCommand(`show ${shortId(session)}`)}" shows it.`;
   return new CommandError(EXIT.failed, "OUTPUT_LOST", message, error);
 }
 
 /** What the store cannot promise. */
 function warningsOf({ store, warnings }: LocalHost): readonly string[] {
-  if (!/^memory:/i.test(store)) return warnings;
+  if (!isInMemory(store)) return warnings;
   return [...warnings, "The store is in memory: this session is lost when the command ends."];
 }
 
@@ -144,14 +146,14 @@ async function inChat(
  */
 function leaveBehind(chat: Chat, printer: Printer): void {
   const waiting = chat.state.interruption!.calls.filter(({ state }) => state === "awaiting");
+  const instead = `To finish such a turn instead: ${typedCommand(`run --resume ${shortId(chat.id)} --finish`)}`;
   chat.leave();
   if (waiting.length === 0) {
-    const text =
-      "The previous turn was interrupted and stays unfinished; the model is told. (Use --finish to finish it.)";
+    const text = `The previous turn was interrupted and stays unfinished; the model is told. ${instead}`;
     printer.event({ type: "notice", level: "info", text });
     return;
   }
-  const text = `The previous turn was waiting for approval and stays unfinished. Did not run: ${waiting.map((call) => callWords(call)).join(", ")}. (Use --finish to continue such a turn.)`;
+  const text = `The previous turn was waiting for approval and stays unfinished. Did not run: ${waiting.map((call) => callWords(call)).join(", ")}. ${instead}`;
   printer.event({ type: "notice", level: "warning", text });
 }
 
@@ -182,7 +184,7 @@ async function chatFor(host: LocalHost, options: RunOptions): Promise<Chat> {
     throw new CommandError(
       EXIT.notFound,
       "SESSION_NOT_FOUND",
-      `No free session in this folder (${cwd}). Drop --continue and --finish to start one, or name one with --resume.`,
+      `No free session in this folder (${cwd}). Drop --continue and --finish to start one, or name one with --resume: "${typedCommand("ls")}" lists them.`,
     );
   }
   return host.create({ cwd, ...model, ...defined({ title: options.title }) });

@@ -4,6 +4,7 @@ import { CommandError, EXIT } from "../exit.ts";
 import type { Chat } from "../host/host.ts";
 import { assertStore } from "../store/open.ts";
 import { plainLine } from "../terminal/index.ts";
+import { typedCommand } from "../typed-command.ts";
 import { type ChatPlace, localPlace, offerServer, remotePlace } from "./chat-place.ts";
 import { makeExporter } from "./export-file.ts";
 import { chatName, shortId } from "./lines/labels.ts";
@@ -56,7 +57,7 @@ async function chatIn(place: ChatPlace, options: ChatCommandOptions): Promise<vo
       exportTo: makeExporter((id, format) => place.export(id, format)),
       ...defined({ model: options.model }),
     });
-    words = place.server === null ? leavingWords(left) : detachedWords(left);
+    words = place.server === null ? leavingWords(left) : detachedWords(left, place.server);
   } finally {
     await host.close();
   }
@@ -64,10 +65,10 @@ async function chatIn(place: ChatPlace, options: ChatCommandOptions): Promise<vo
 }
 
 /** The server keeps the sessions, and goes on with their turns. */
-function detachedWords({ chat, cutOff }: Left): string {
+function detachedWords({ chat, cutOff }: Left, server: string): string {
   const rows: string[] = [];
   if (chat !== null && chat.state.items.length > 0)
-    rows.push(`The server keeps the session. To come back: holdfast attach ${shortId(chat.id)}`);
+    rows.push(`The server keeps the session. To come back: holdfast attach ${shortId(chat.id)} --server ${server}`);
   for (const { id, state } of cutOff)
     rows.push(id === chat?.id ? "Its turn goes on." : `The turn of "${chatName(state, 40)}" goes on.`);
   return rows.map((row) => `${row}\n`).join("");
@@ -77,11 +78,11 @@ function detachedWords({ chat, cutOff }: Left): string {
 function leavingWords({ chat, cutOff }: Left): string {
   const rows: string[] = [];
   if (chat !== null && chat.state.items.length > 0)
-    rows.push(`Everything is saved. To resume: holdfast resume ${shortId(chat.id)}`);
+    rows.push(`Everything is saved. To resume: ${typedCommand(`resume ${shortId(chat.id)}`)}`);
   for (const { id, state } of cutOff) {
     const which = id === chat?.id ? "Its turn" : `The turn of "${chatName(state, 40)}"`;
-    const where = id === chat?.id ? "there" : `with: holdfast resume ${shortId(id)}`;
-    rows.push(`${which} was interrupted. Finish it ${where}.`);
+    const where = id === chat?.id ? "there." : `with: ${typedCommand(`resume ${shortId(id)}`)}`;
+    rows.push(`${which} was interrupted. Finish it ${where}`);
   }
   return rows.map((row) => `${row}\n`).join("");
 }
@@ -101,7 +102,7 @@ async function beginning(place: ChatPlace, options: ChatCommandOptions): Promise
     throw new CommandError(
       EXIT.notFound,
       "SESSION_NOT_FOUND",
-      `No free session in this folder (${plainLine(cwd)}). Drop --continue to start one, or choose one with "holdfast resume".`,
+      `No free session in this folder (${plainLine(cwd)}). Drop --continue to start one, or choose one with "${typedCommand("resume")}".`,
     );
   }
   // With a title or a prompt, the person wants a new session.

@@ -9,6 +9,7 @@ import { CommandError, EXIT } from "../exit.ts";
 import { failureOf } from "../failure.ts";
 import { type LocalHost, openLocalHost } from "../host/local/local-host.ts";
 import { plainLine } from "../terminal/plain.ts";
+import { typedCommand } from "../typed-command.ts";
 import { version } from "../version.ts";
 import { serveHost } from "./served-host.ts";
 import { announce, makePageLink, serverToken, shareFile } from "./server-files.ts";
@@ -108,7 +109,7 @@ async function greet(
   const mine = sessions.filter(({ parent, unreadable }) => !parent && !unreadable);
   if (mine.length > 0)
     lines.push(
-      `${mine.length === 1 ? "1 session has" : `${mine.length} sessions have`} an interrupted turn: holdfast ls --status interrupted`,
+      `${mine.length === 1 ? "1 session has" : `${mine.length} sessions have`} an interrupted turn: ${typedCommand("ls --status interrupted")}`,
     );
   if (isSeen) lines.push("Ctrl+C stops it.");
   process.stdout.write(`${lines.join("\n")}\n`);

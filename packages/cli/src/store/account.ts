@@ -8,3 +8,8 @@ export const POLICY = { runs: true, asks: true } as const;
 export function accountElsewhere(reading: Reading<unknown>): Account {
   return accountOf(reading, { app: APP, policy: POLICY });
 }
+
+/** The same of one that this process has just opened: its own hold does not count against it. */
+export function accountOnOpening(session: Reading<unknown>): Account {
+  return accountOf(session, { app: APP, policy: POLICY, isOpenHere: true });
+}

@@ -1,20 +1,18 @@
 import { statSync } from "node:fs";
 import { join, resolve } from "node:path";
-import { parseAddress } from "holdfast/address";
+import { readAddress } from "../read-address.ts";
 import { plainLine } from "../terminal/plain.ts";
 
 /** What an address names on this machine's disk; null for a database, memory or an invalid address. */
 export type OnDisk = { readonly kind: "folder" | "sqlite"; readonly path: string };
 
 export function onDisk(address: string): OnDisk | null {
-  try {
-    const named = parseAddress(address);
-    return "path" in named ? { kind: named.kind, path: resolve(named.path) } : null;
-  } catch (error) {
-    // Opening it reports what is wrong.
-    if (error instanceof Error && "code" in error && error.code === "STORE_URL_INVALID") return null;
-    throw error;
-  }
+  const named = readAddress(address);
+  return named && "path" in named ? { kind: named.kind, path: resolve(named.path) } : null;
+}
+
+export function isInMemory(storeUrl: string): boolean {
+  return readAddress(storeUrl)?.kind === "memory";
 }
 
 /**

@@ -4,7 +4,9 @@ import type { JournalStore } from "holdfast/store";
 import { type Config, type Flags, loadConfig } from "../config.ts";
 import { CommandError, EXIT } from "../exit.ts";
 import { plainLine } from "../terminal/plain.ts";
+import { typedCommand } from "../typed-command.ts";
 import { placeWithoutStore } from "./address.ts";
+import { loadStorePackage } from "./store-package.ts";
 
 /** A store and its journals, for what only the journals know. */
 export interface OpenedStore extends AsyncDisposable {
@@ -25,7 +27,7 @@ export async function withStore<T>(
   const address = await addressOf(config);
   const place = placeWithoutStore(address);
   if (place !== null) return ifNone(place);
-  await using opened = await openBoth(address, "holdfast", redaction(config));
+  await using opened = await openBoth(address, "holdfast", config, redaction(config));
   return await work(opened.store, config, opened.journals);
 }
 
@@ -49,8 +51,10 @@ export function redaction({ redact }: Pick<Config, "redact">): Pick<StoreOptions
 export async function openBoth(
   address: string,
   app: string,
+  config: Pick<Config, "stores">,
   options: Pick<StoreOptions, "redact"> = {},
 ): Promise<OpenedStore> {
+  await loadStorePackage(address, config);
   const { openJournalStore, openStoreWith } = await import("holdfast/store");
   const { frameworkDialects: dialects } = await import("@holdfast/adapters/dialects");
   let journals: JournalStore | null = null;
@@ -69,6 +73,6 @@ export function noStore(place: string): never {
   throw new CommandError(
     EXIT.notFound,
     "STORE_NOT_FOUND",
-    `No store in ${place}: nothing has been recorded there yet, or the address is wrong. Nothing was created. "holdfast config" shows the address in use; the first "holdfast chat" or "holdfast run" creates the store.`,
+    `No store in ${place}: nothing has been recorded there yet, or the address is wrong. Nothing was created. "${typedCommand("config")}" shows the address in use; the first "holdfast chat" or "holdfast run" creates the store.`,
   );
 }

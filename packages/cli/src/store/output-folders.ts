@@ -3,7 +3,7 @@ import { type Dirent, lstatSync, lutimesSync, readdirSync, rmSync } from "node:f
 import { basename, dirname, isAbsolute, join } from "node:path";
 import { homeFolder } from "../home.ts";
 import { findOwnFolder, makeOwnFolder } from "../own-folder.ts";
-import { onDisk } from "./address.ts";
+import { isInMemory, onDisk } from "./address.ts";
 
 const ID = /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
 
@@ -33,7 +33,7 @@ function placeOf(
   const place = onDisk(storeUrl);
   if (place?.kind === "sqlite") return { root: dirname(place.path), names: [`${basename(place.path)}.outputs`] };
   if (place) return { root: place.path, names: ["outputs"] };
-  if (/^memory:/i.test(storeUrl)) return null;
+  if (isInMemory(storeUrl)) return null;
   // A remote database: keep outputs with this user's data, separate from other databases'. The address may contain a
   // password, so the folder's name is a digest.
   const given = env["XDG_DATA_HOME"] ?? "";

@@ -1,4 +1,3 @@
-import { fileURLToPath } from "node:url";
 import type { Store, Summary } from "holdfast";
 import { defined } from "../defined.ts";
 import { CommandError, EXIT } from "../exit.ts";
@@ -6,6 +5,8 @@ import { isMeant, shortIds } from "../short-id.ts";
 import { plainLine } from "../terminal/plain.ts";
 import { ago } from "../terminal/time.ts";
 import { fit } from "../terminal/width.ts";
+import { typedCommand } from "../typed-command.ts";
+import { onDisk } from "./address.ts";
 
 /** As much of a store as finding a session takes. */
 export interface SessionList extends Pick<Store, "list" | "has" | "url"> {
@@ -56,7 +57,7 @@ export async function resolveId(store: SessionList, given: string): Promise<stri
     throw new CommandError(
       EXIT.notFound,
       "SESSION_NOT_FOUND",
-      `No sessions in ${placeOf(store)} yet. "holdfast config" shows the address in use; "holdfast run" or "holdfast chat" starts a session.`,
+      `No sessions in ${placeOf(store)} yet. "${typedCommand("config")}" shows the address in use; "holdfast run" or "holdfast chat" starts a session.`,
     );
   }
   if (partOfId(given) === null) throw notAnId(given);
@@ -133,9 +134,14 @@ export function forkTitle(title: string, turn?: number): string {
 
 /** The address for people: a path if it is a folder. */
 export function placeOf({ url }: Pick<Store, "url">): string {
-  return plainLine(url.startsWith("file:") ? fileURLToPath(url) : url);
+  const place = onDisk(url);
+  return plainLine(place?.kind === "folder" ? place.path : url);
 }
 
 function notFound(message: string): CommandError {
-  return new CommandError(EXIT.notFound, "SESSION_NOT_FOUND", `${message} "holdfast ls --all" lists the sessions.`);
+  return new CommandError(
+    EXIT.notFound,
+    "SESSION_NOT_FOUND",
+    `${message} "${typedCommand("ls --all")}" lists the sessions.`,
+  );
 }

@@ -1,6 +1,7 @@
 import type { Store, TrashedSession } from "holdfast";
 import { CommandError, EXIT } from "../exit.ts";
 import { isMeant } from "../short-id.ts";
+import { typedCommand } from "../typed-command.ts";
 import { notAnId, oneOf, partOfId, placeOf, WHOLE_ID } from "./session-id.ts";
 
 /**
@@ -47,5 +48,9 @@ export function familyInTrash(trash: readonly TrashedSession[], id: string): str
 }
 
 function notInTrash(message: string): CommandError {
-  return new CommandError(EXIT.notFound, "SESSION_NOT_FOUND", `${message} "holdfast trash" lists deleted sessions.`);
+  return new CommandError(
+    EXIT.notFound,
+    "SESSION_NOT_FOUND",
+    `${message} "${typedCommand("trash")}" lists deleted sessions.`,
+  );
 }

@@ -4,6 +4,7 @@ import { EXIT } from "../exit.ts";
 import { shortIds, withShortIds } from "../short-id.ts";
 import { plainLine } from "../terminal/plain.ts";
 import { wrapWords } from "../terminal/wrap-words.ts";
+import { typedCommand } from "../typed-command.ts";
 
 /** The rest are only counted. */
 const REASONS_MAX = 3;
@@ -39,7 +40,7 @@ export function tellUnreadable(
   }
   if (sessions.length > REASONS_MAX)
     process.stderr.write(
-      `  and ${sessions.length - REASONS_MAX} more: holdfast ls --status unreadable --json lists them all\n`,
+      `  and ${sessions.length - REASONS_MAX} more: "${typedCommand("ls --status unreadable --json")}" lists them all\n`,
     );
   process.exitCode = EXIT.store;
 }

@@ -51,9 +51,12 @@ function wrapLine(line: string, columns: number, hang: number): string[] {
   return rows;
 }
 
-/** Words and the spaces between them. A command in quotes stays whole if it fits on a row: people copy it. */
+/**
+ * Words and the spaces between them. A command in quotes, or after a colon, stays whole if it fits on a row: people
+ * copy it.
+ */
 function piecesOf(line: string, columns: number): string[] {
-  return (line.match(/"holdfast [^"]+"[^\s"]*|\s+|\S+/gu) ?? []).flatMap((piece) =>
+  return (line.match(/"holdfast [^"]+"[^\s"]*|(?<=: )holdfast .+$|\s+|\S+/gu) ?? []).flatMap((piece) =>
     /\S\s/u.test(piece) && widthOf(piece) > columns ? (piece.match(/\s+|\S+/gu) ?? []) : [piece],
   );
 }

@@ -1,5 +1,6 @@
 import type { Account } from "holdfast";
 import { shortId } from "../short-id.ts";
+import { typedCommand } from "../typed-command.ts";
 import { callWords } from "./words.ts";
 
 /**
@@ -15,9 +16,14 @@ export function accountLines(
   for (const call of calls) lines.push(`  ${callWords(call)}: ${call.words}`);
   for (const line of words.detail) lines.push(`  ${line}`);
   if (reader === "other") return lines;
-  if (can.finish === true) lines.push(`Finish it with: holdfast run --resume ${shortId(session)} --finish`);
+  if (can.finish === true) lines.push(`Finish it with: ${typedCommand(`run --resume ${shortId(session)} --finish`)}`);
   else if (can.finish.no === "written-by") lines.push(can.finish.words);
   return lines;
+}
+
+/** Which other process has the session open; null if none has. */
+export function heldWords({ can: { stop } }: Account): string | null {
+  return stop !== true && stop.no === "held-by" ? stop.words : null;
 }
 
 function capital(words: string): string {

@@ -2,8 +2,9 @@ import { createHash } from "node:crypto";
 import { realpathSync, statSync } from "node:fs";
 import { homedir } from "node:os";
 import { posix, win32 } from "node:path";
+import { shownAddress } from "holdfast/address";
 import { homeFolder } from "../home.ts";
-import { onDisk } from "../store/address.ts";
+import { isInMemory, onDisk } from "../store/address.ts";
 
 export interface UserEnvironment {
   readonly env: Readonly<Record<string, string | undefined>>;
@@ -29,7 +30,7 @@ export function stateFolder({ env, platform, home }: UserEnvironment = here): st
  * the password. Null for a store in memory. `storeUrl` is `store.url`.
  */
 export function storeIdentity(storeUrl: string): string | null {
-  if (/^memory:/i.test(storeUrl)) return null;
+  if (isInMemory(storeUrl)) return null;
   const place = onDisk(storeUrl);
   if (!place) return digest(["database", withoutPassword(storeUrl)]);
   const path = realpathSync(place.path);
@@ -38,11 +39,11 @@ export function storeIdentity(storeUrl: string): string | null {
 
 /** A digest of the password would let others guess it; and a new password does not mean a different database. */
 function withoutPassword(address: string): string {
-  const url = URL.parse(address);
-  if (!url) return address;
+  const shown = shownAddress(address);
+  const url = URL.parse(shown);
+  if (!url) return shown;
   url.password = "";
-  for (const name of [...url.searchParams.keys()])
-    if (/pass|secret|token|key/i.test(name)) url.searchParams.delete(name);
+  for (const [name, value] of [...url.searchParams]) if (value === "…") url.searchParams.delete(name);
   url.searchParams.sort();
   return url.href;
 }

@@ -93,7 +93,9 @@ describe("the trash", () => {
     expect(await home.run(["search", "another"])).toMatchObject({ code: 0 });
     expect((await home.run(["trash"])).stdout).toBe(`The trash of ${home.store} is empty.\n`);
     const removed = await home.run(["rm", parent, other]);
-    expect(removed.stdout.split("\n").slice(-2)[0]).toBe(`To undo: holdfast restore ${short(parent)} ${short(other)}`);
+    expect(removed.stdout.split("\n").slice(-2)[0]).toBe(
+      `To undo: holdfast restore ${short(parent)} ${short(other)} --store ${home.store}`,
+    );
     expect(await home.run(["search", "another"])).toMatchObject({ code: 1, stdout: "" });
     const listed = (await home.run(["trash"])).stdout;
     expect(listed.split("\n").map((line) => line.split(/ {2,}/)[0])).toEqual([
@@ -108,7 +110,7 @@ describe("the trash", () => {
 
     expect(await home.run(["restore", short(parent)])).toMatchObject({
       code: 0,
-      stdout: `${short(parent)} "the parent" is back, with its sub-agent's session. Resume it: holdfast resume ${short(parent)}\n`,
+      stdout: `${short(parent)} "the parent" is back, with its sub-agent's session. Resume it: holdfast resume ${short(parent)} --store ${home.store}\n`,
     });
     expect([await store.has(parent), await store.has(child.id), await store.has(other)]).toEqual([true, true, false]);
     expect(json((await home.run(["restore", "latest", "--json"])).stdout)).toEqual([

@@ -65,13 +65,17 @@ http {
   },
 };
 
-interface Asked {
+interface SeenRequest {
   readonly method?: string;
   readonly headers?: Record<string, string>;
   readonly body?: string;
 }
 
-function ask(port: number, path: string, { method = "GET", headers = {}, body }: Asked = {}): Promise<IncomingMessage> {
+function ask(
+  port: number,
+  path: string,
+  { method = "GET", headers = {}, body }: SeenRequest = {},
+): Promise<IncomingMessage> {
   return new Promise((resolve, reject) => {
     const sent = request({ host: "127.0.0.1", port, path, method, headers: { host: NAME, ...headers } }, resolve);
     sent.on("error", reject);

@@ -249,7 +249,7 @@ describe("changing", () => {
     expect(readdirSync(join(home.store, "trash"))).toEqual([]);
     expect(await home.run(["rm", a!])).toMatchObject({
       code: 0,
-      stdout: `${a!.slice(-8)} is in the trash.\nTo undo: holdfast restore ${a!.slice(-8)}\n`,
+      stdout: `${a!.slice(-8)} is in the trash.\nTo undo: holdfast restore ${a!.slice(-8)} --store ${home.store}\n`,
     });
     expect(await home.run(["gc"])).toMatchObject({ code: 0, stdout: "Nothing to remove.\n" });
     expect(existsSync(join(home.store, "outputs", a!))).toBe(true);

@@ -8,7 +8,7 @@ import type { Servers } from "../../src/mcp-settings/server-settings.ts";
 import { APP } from "../../src/store/app.ts";
 import { ProjectRules } from "../../src/trust/project-rules.ts";
 import { Trust } from "../../src/trust/trust.ts";
-import { asResolved, type call, config, scripted } from "../unit/host-stage.ts";
+import { asResolved, type call, config, scripted } from "../unit/host/host-stage.ts";
 
 /** An agent with MCP servers and a model that answers by a script, in a process that can be killed. */
 export interface Job {

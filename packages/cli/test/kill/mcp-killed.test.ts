@@ -7,7 +7,7 @@ import { createInterface } from "node:readline";
 import { setTimeout as passed } from "node:timers/promises";
 import { expect, onTestFinished, test } from "vitest";
 import { identify } from "../../src/tools/shell/process-groups.ts";
-import { call, text } from "../unit/host-stage.ts";
+import { call, text } from "../unit/host/host-stage.ts";
 import type { Job } from "./mcp-agent.ts";
 
 interface Said {

@@ -14,7 +14,7 @@ import { McpServers } from "../../src/mcp/servers.ts";
 import type { ServerSettings } from "../../src/mcp-settings/server-settings.ts";
 import { identify } from "../../src/tools/shell/process-groups.ts";
 import { PNG } from "../mcp-server.ts";
-import { call, Stage, text } from "../unit/host-stage.ts";
+import { call, Stage, text } from "../unit/host/host-stage.ts";
 
 const program = join(import.meta.dirname, "../mcp-server.ts");
 

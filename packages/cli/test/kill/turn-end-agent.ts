@@ -22,6 +22,7 @@ export const CONFIG = {
   allow: ["write", "shell", "edit"],
   ask: [],
   deny: [],
+  stores: {},
   mcpServers: {},
   windowTokens: undefined,
   passEnv: [],

@@ -23,6 +23,7 @@ describe("configuration", () => {
       allow: [],
       ask: [],
       deny: [],
+      stores: {},
       mcpServers: {},
       windowTokens: undefined,
       passEnv: [],
@@ -129,8 +130,9 @@ describe("configuration", () => {
     expect(configPath({ env: {}, platform: "linux", home: homeless })).toBeNull();
   });
 
-  test("every setting has one variable, and no two share one, except the servers, which only the file can name", () => {
-    expect(new Set(settings.map(({ env }) => env)).size).toBe(settings.length);
-    expect(settings.filter(({ env }) => env === undefined).map(({ key }) => key)).toEqual(["mcpServers"]);
+  test("every setting has one variable, and no two share one, except programs, which only the file can name", () => {
+    const variables = settings.flatMap(({ env }) => env ?? []);
+    expect(new Set(variables).size).toBe(variables.length);
+    expect(settings.filter(({ env }) => env === undefined).map(({ key }) => key)).toEqual(["stores", "mcpServers"]);
   });
 });

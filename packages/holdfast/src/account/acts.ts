@@ -23,7 +23,7 @@ export interface Refusal {
 interface Facts {
   readonly app: string | null;
   readonly state: SessionState;
-  readonly calls: readonly { readonly state: string }[];
+  readonly calls: readonly { readonly onFinish: string }[];
   /** Another process that has the session open. */
   readonly holder: Holder | null;
 }
@@ -39,7 +39,7 @@ export function actsOf({ app, state, calls, holder }: Facts, asking: string | un
   const unfinished: Refusal | null =
     state === "idle" ? { no: "nothing-to-finish", words: "Nothing to finish: the last turn completed." } : null;
   const waiting: Refusal | null =
-    state === "waiting" || (!running && calls.some((call) => call.state === "awaiting"))
+    state === "waiting" || (!running && calls.some(({ onFinish }) => onFinish === "wait"))
       ? null
       : { no: "not-waiting", words: "No call is waiting for a decision." };
   const stoppable: Refusal | null = state === "running" ? null : { no: "not-running", words: "No turn is running." };

@@ -43,7 +43,7 @@ export class Admission<M> {
     return readable("message", index, () => {
       const { copy, isPlain } = snapshotAround(message, "message");
       const encoded = this.#encoded(copy, isPlain, message, index);
-      const content = isPlain ? copy : this.#decoded(encoded);
+      const content = isPlain ? copy : this.decoded({ stored: encoded });
       return { content, stored: this.#redacted(encoded, copy) };
     });
   }
@@ -67,19 +67,15 @@ export class Admission<M> {
     return { stored: snapshot(value, "message"), redacted: changed, role };
   }
 
-  #decoded(stored: Json): M {
-    const { dialect } = this;
-    return dialect.decode ? dialect.decode(stored) : (stored as M);
-  }
-
   /** Whether recording this message would give the recorded one. */
   same(recorded: M, message: StoredMessage): boolean {
     return this.dialect.same(recorded, this.decoded(message));
   }
 
   /** The message as it would be read back from the journal. */
-  decoded({ stored }: StoredMessage): M {
-    return this.#decoded(stored);
+  decoded({ stored }: Pick<StoredMessage, "stored">): M {
+    const { dialect } = this;
+    return dialect.decode ? dialect.decode(stored) : (stored as M);
   }
 
   /** An application's value. Throws RECORD_NOT_JSON. */
@@ -129,7 +125,7 @@ export class Admission<M> {
       return error === words ? { error } : { error, redacted: true };
     }
     const { value, redacted } = this.value(outcome.value);
-    return { ...defined({ value }), ...(redacted ? { redacted } : {}) };
+    return defined({ value, redacted: redacted || undefined });
   }
 }
 

@@ -51,30 +51,16 @@ export interface AdmittedMessages {
 
 /** Throws MESSAGE_UNFIT, MESSAGE_NOT_JSON. Later changes by the caller have no effect (R19). */
 export function admitMessages<M>(admission: Admission<M>, given: AppendInput<M>): AdmittedMessages {
-  if (isOne<M>(given)) return oneAdmitted(admission.message(given), null);
   const { messages, queued, isAlone } = readable("message", undefined, () => toList<M>(given));
-  if (isAlone) return oneAdmitted(admission.message(messages[0]!), queued);
+  if (isAlone) return toAdmitted([admission.message(messages[0]!)], queued);
   if (messages.length === 0) throw unfit("the list of messages is empty");
   return toAdmitted(messages.map((message, index) => admission.message(message, index)));
 }
 
-function oneAdmitted(message: StoredMessage, queued: string | null): AdmittedMessages {
-  return { stored: [message], queued, isAnswer: message.role === "assistant", prompt: 0 };
-}
-
-export function toAdmitted(stored: readonly StoredMessage[]): AdmittedMessages {
+export function toAdmitted(stored: readonly StoredMessage[], queued: string | null = null): AdmittedMessages {
   const prompt = stored.length === 1 ? 0 : stored.findIndex(({ role }) => role === "user");
   const isAnswer = stored.some(({ role }) => role === "assistant");
-  return { stored, queued: null, isAnswer, prompt: Math.max(0, prompt) };
-}
-
-/** Neither a list nor from the queue: nearly all of them. False also for a value that cannot be read. */
-function isOne<M>(given: AppendInput<M>): given is M {
-  try {
-    return !Array.isArray(given) && !isQueued<M>(given);
-  } catch {
-    return false;
-  }
+  return { stored, queued, isAnswer, prompt: Math.max(0, prompt) };
 }
 
 function toList<M>(given: AppendInput<M>): { messages: readonly M[]; queued: string | null; isAlone: boolean } {
@@ -95,9 +81,8 @@ export function admitOptions<M>(admission: Admission<M>, given: AppendOptions | 
     throw unfit(`model must be a string of at most ${MODEL_CHARS_MAX} characters, not ${found(model)}`);
   }
   return {
-    ...defined({ id }),
+    ...defined({ id, model }),
     ...(metadata === undefined || metadata === null ? {} : { metadata: admission.metadata(metadata) }),
-    ...defined({ model }),
     ...(usage === undefined || usage === null ? {} : { usage: admitUsage(usage) }),
   };
 }

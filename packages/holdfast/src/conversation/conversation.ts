@@ -12,7 +12,7 @@ import type * as records from "./records.ts";
 import { deepFreeze, frozenCopy } from "./snapshot.ts";
 import { sameCalls, ToolStarts } from "./tool-starts.ts";
 import { Transcript } from "./transcript.ts";
-import { addWriter, endTurn, isWriterOf, resumeTurn, type TurnState, turnFrom, type Writer } from "./turn-state.ts";
+import { endTurn, resumeTurn, type TurnState, turnFrom, type Writer } from "./turn-state.ts";
 import { addUsage, type Usage } from "./usage.ts";
 
 export interface Queued<M> {
@@ -96,7 +96,7 @@ export class Conversation<M> {
     return this.#said.isWellFormed;
   }
   /** What the model is shown, if the conversation is regular (order/regular.ts). */
-  get regular(): readonly M[] | null {
+  get regular(): Transcript<M>["regular"] {
     return this.#said.regular;
   }
   get exchange(): Exchange<M> {
@@ -187,7 +187,7 @@ export class Conversation<M> {
   /** The writer of the turn has written something. */
   #touch(at: string): void {
     const turn = this.#turn;
-    if (turn && !turn.ended && isWriterOf(turn, this.#writer)) turn.lastAt = at;
+    if (turn && !turn.ended && turn.writers.has(this.#writer)) turn.lastAt = at;
   }
 
   /**
@@ -277,7 +277,7 @@ export class Conversation<M> {
 
   #lose(): void {
     this.#writer = { intents: false };
-    if (this.#turn) addWriter(this.#turn, this.#writer);
+    this.#turn?.writers.add(this.#writer);
   }
 
   #opened(record: JournalRecord): void {
@@ -335,8 +335,8 @@ export class Conversation<M> {
     const turn = this.#turn;
     if (record.kind === "signal") {
       // Another process may receive a signal while the turn of a dead one is pending.
-      if (!turn || turn.ended || !isWriterOf(turn, this.#writer)) return;
-      turn.signal = { signal: record.signal, ...(record.error === undefined ? {} : { error: record.error }) };
+      if (!turn || turn.ended || !turn.writers.has(this.#writer)) return;
+      turn.signal = { signal: record.signal, ...defined({ error: record.error }) };
       return;
     }
     if (turn?.number !== record.turn) return;
@@ -348,7 +348,7 @@ export class Conversation<M> {
         this.#undo = null;
         return;
       case "turn.suspended":
-        turn.suspended = { reason: record.reason, ...(record.calls ? { calls: record.calls } : {}) };
+        turn.suspended = { reason: record.reason, ...defined({ calls: record.calls }) };
         return;
       case "turn.ended": {
         if (!endTurn(turn, record)) return;
@@ -367,7 +367,6 @@ export class Conversation<M> {
       lastAt: at,
       resumes: 0,
       writers: new Set([this.#writer]),
-      writer: this.#writer,
       prompt: this.#lostPrompt(record),
       ended: null,
       suspended: null,
@@ -387,7 +386,7 @@ export class Conversation<M> {
     if (!item) return;
     this.#prompted(item.entry);
     if (carried) return;
-    if (this.#turn) addWriter(this.#turn, this.#writer);
+    this.#turn?.writers.add(this.#writer);
     if (item.role !== "assistant") return;
     // An answer replaces any draft (R10).
     this.#drafts.drop();
@@ -424,7 +423,7 @@ export class Conversation<M> {
   }
 
   #runsIn({ call, message = null, index = 0, pid, started, group }: records.ToolProcessRecord): void {
-    const process = { pid, started, ...(group ? { group } : {}) };
+    const process = { pid, started, ...defined({ group }) };
     if (message !== null) this.#toolStarts.runsIn(process, message, index);
     else if (!this.#toolStarts.earlyStartRunsIn(process, call)) {
       const open = this.#said.exchange.open(call);

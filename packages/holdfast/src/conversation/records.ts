@@ -257,7 +257,7 @@ export interface TurnCheckpoint {
   intents: boolean;
   prompt: Omit<MessageRecord, "kind" | "carried"> & { first: string };
   ended?: Omit<TurnEnded, "kind" | "turn">;
-  suspended?: { reason: string; calls?: string[] };
+  suspended?: { reason: string; calls?: readonly string[] };
   signal?: { signal: string; error?: string };
 }
 export interface QueuedItem {

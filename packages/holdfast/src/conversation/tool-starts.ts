@@ -28,9 +28,7 @@ export class ToolStarts {
     const { turn, call, message, index = 0, name, input, at, seq, replay, child, process } = record;
     const run = {
       ...{ turn, call, name, input, at, seq },
-      ...(replay ? { replay } : {}),
-      ...(child ? { child } : {}),
-      ...(process ? { process } : {}),
+      ...defined({ replay, child: child || undefined, process }),
     };
     if (message === null || message === undefined) this.#earlyStarts.set(call, { run, ended: null });
     else this.#byPlace.set(`${index} ${message}`, run);
@@ -135,8 +133,7 @@ export class ToolStarts {
 function again({ id, turn, call, message, index, name, value, error, ms, shown, redacted }: ToolEnded): ToolEnded {
   return {
     ...{ kind: "tool.ended", id, turn, call, message: message ?? null, name },
-    ...defined({ index, value, error, ms, shown }),
-    ...(redacted ? { redacted } : {}),
+    ...defined({ index, value, error, ms, shown, redacted }),
   };
 }
 

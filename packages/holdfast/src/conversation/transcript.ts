@@ -28,16 +28,6 @@ interface Regularity<M> {
   model?: string | undefined;
 }
 
-/** Items at the end that the exchange has not been told of. All are regular. */
-interface Untold {
-  /** The index of the first. */
-  readonly from: number;
-  /** The index of the one that starts the last exchange; -1 if they belong to the one before them. */
-  begins: number;
-  /** Whether the assistant's next message starts another exchange. */
-  isClosed: boolean;
-}
-
 /** Everything said in this epoch, in order, and its live end. */
 export class Transcript<M> {
   readonly changed: PendingEdits<M>;
@@ -56,7 +46,8 @@ export class Transcript<M> {
   /** For repeated passes over everything; null until something changes the past. */
   #again: Dialect<M> | null = null;
   #exchange: Exchange<M>;
-  #untold: Untold | null = null;
+  /** From this index on, the exchange has not been told of the items. All of them are regular. */
+  #untoldFrom: number | null = null;
   /** From this index on, the live end must be recomputed when it is next needed. */
   #staleFrom = Number.POSITIVE_INFINITY;
   /** What is known of the items' regularity; null until it is asked for, and after a change of the past. */
@@ -73,13 +64,13 @@ export class Transcript<M> {
 
   /** A caller may change the list: by then the exchange has been told of everything in it. */
   get items(): Item<M>[] {
-    if (this.#untold) this.#tell();
+    this.#tell();
     if (this.#gone.size > 0) this.#takeOut();
     return this.#items;
   }
 
   get exchange(): Exchange<M> {
-    if (this.#untold) this.#tell();
+    this.#tell();
     if (this.#staleFrom < Number.POSITIVE_INFINITY) this.#findExchange();
     return this.#exchange;
   }
@@ -100,13 +91,14 @@ export class Transcript<M> {
 
   /**
    * What the model is shown, if the conversation is regular: nothing is changed, moved or left out. Null if it is not,
-   * or not known to be, or a call waits for its result. Each item is looked at once.
+   * or not known to be. Not settled: a call of the live end waits for its result. Each item is looked at once.
    */
-  get regular(): readonly M[] | null {
+  get regular(): { readonly shown: readonly M[]; readonly isSettled: boolean } | null {
     const { items } = this;
     const known = this.#regularity();
     while (known.order && known.count < items.length) this.#passNext(known, items[known.count]!);
-    return known.order?.isSettled && !this.changed.saved() ? known.shown : null;
+    const { order, shown } = known;
+    return order && !this.changed.saved() ? { shown, isSettled: order.isSettled } : null;
   }
 
   #regularity(): Regularity<M> {
@@ -338,13 +330,7 @@ export class Transcript<M> {
     if (!known?.order || known.count !== items.length || !isShown(item)) return false;
     this.#passNext(known, item);
     if (!known.order) return false;
-    const { role } = item;
-    this.#untold ??= { from: items.length, begins: -1, isClosed: this.exchange.isClosed };
-    if (role !== "assistant") this.#untold.isClosed ||= closesExchange(role, this.#dialect.interleaved === true);
-    else if (this.#untold.isClosed) {
-      this.#untold.begins = items.length;
-      this.#untold.isClosed = false;
-    }
+    this.#untoldFrom ??= items.length;
     this.#answer = null;
     items.push(item);
     this.#byId.add(item);
@@ -352,11 +338,21 @@ export class Transcript<M> {
   }
 
   #tell(): void {
-    const { from, begins } = this.#untold!;
     const items = this.#items;
-    this.#untold = null;
-    if (begins > from) this.#exchange.passOver(items.slice(from, begins));
-    for (let at = Math.max(from, begins); at < items.length; at++) this.#exchange.add(items[at]!);
+    const from = this.#untoldFrom;
+    if (from === null) return;
+    this.#untoldFrom = null;
+    // Back to the start of the last exchange.
+    let begins = -1;
+    let at = items.length - 1;
+    for (; at >= from; at--) {
+      const { role } = items[at]!;
+      if (role === "assistant") begins = at;
+      else if (begins >= 0 && closesExchange(role, this.#dialect.interleaved === true)) break;
+    }
+    const isAnother = begins > from && (at >= from || this.#exchange.isClosed);
+    if (isAnother) this.#exchange.passOver(items.slice(from, begins));
+    for (let next = isAnother ? begins : from; next < items.length; next++) this.#exchange.add(items[next]!);
   }
 
   #push(item: Item<M>, results?: readonly FoundResult[]): void {

@@ -17,8 +17,6 @@ export interface TurnState<M> {
   prompt: Entry<M>;
   /** The writers that worked on it. */
   readonly writers: Set<Writer>;
-  /** The one of them that was last seen: nearly every record is its own. */
-  writer: Writer;
   ended: Omit<TurnEnded, "kind" | "turn"> | null;
   suspended: { readonly reason: string; readonly calls?: readonly string[] } | null;
   signal: { readonly signal: string; readonly error?: string } | null;
@@ -29,20 +27,10 @@ export function recordsStarts<M>({ writers }: TurnState<M>): boolean {
   return true;
 }
 
-export function isWriterOf<M>(turn: TurnState<M>, writer: Writer): boolean {
-  return turn.writer === writer || turn.writers.has(writer);
-}
-
-export function addWriter<M>(turn: TurnState<M>, writer: Writer): void {
-  if (turn.writer === writer) return;
-  turn.writers.add(writer);
-  turn.writer = writer;
-}
-
 /** Resumes the turn, however it had ended. */
 export function resumeTurn<M>(turn: TurnState<M>, n: number, writer: Writer): void {
   turn.resumes = n;
-  addWriter(turn, writer);
+  turn.writers.add(writer);
   turn.ended = null;
   turn.suspended = null;
   turn.signal = null;
@@ -53,23 +41,15 @@ export function endTurn<M>(turn: TurnState<M>, record: Omit<TurnEnded, "kind" | 
   const { outcome, by, reason, error } = record;
   if (turn.ended && outcome !== "left") return false;
   // Only these members: a journal record also has the journal's own.
-  turn.ended = {
-    outcome,
-    ...defined({ by, reason, error }),
-  };
+  turn.ended = { outcome, ...defined({ by, reason, error }) };
   return true;
 }
 
 export function turnFrom<M>(saved: TurnCheckpoint, writer: Writer, prompt: Entry<M>): TurnState<M> {
   const { number, startedAt, lastAt, resumes, intents, ended, suspended, signal } = saved;
   return {
-    number,
-    startedAt,
-    lastAt,
-    resumes,
-    prompt,
+    ...{ number, startedAt, lastAt, resumes, prompt },
     writers: new Set(intents ? [writer] : [writer, { intents: false }]),
-    writer,
     ended: ended ?? null,
     suspended: suspended ?? null,
     signal: signal ?? null,

@@ -65,51 +65,67 @@ function check(message: unknown): string | null {
  * a client accepts that, and `result` reports its outcome.
  */
 function arrange(entries: readonly Entry<AcpMessage>[]): AcpMessage[] {
-  let turn: Replayed = { updates: [], hasAgent: false };
-  const turns = [turn];
-  const known = new Map<string, Known>();
-  const ids = new Set<string>();
-  for (const { message } of entries) {
+  const replay = new Replay();
+  for (const { message } of entries) replay.add(message);
+  return withBeginning(replay.turns.flatMap(({ updates }) => updates));
+}
+
+/** What is replayed, message by message. */
+class Replay {
+  readonly turns: Replayed[] = [{ updates: [], hasAgent: false }];
+  readonly #known = new Map<string, Known>();
+  readonly #ids = new Set<string>();
+
+  /** False if it is not regular: it changes an earlier turn, or a call begins again. */
+  add(message: AcpMessage): boolean {
     const shape = bareOf(message);
-    if (!shape) continue;
+    if (!shape) return true;
     const role = acp.role(message);
-    if (role === "user" && turn.hasAgent) {
-      turn = { updates: [], hasAgent: false };
-      turns.push(turn);
-    }
+    if (role === "user" && this.turns.at(-1)!.hasAgent) this.turns.push({ updates: [], hasAgent: false });
+    const turn = this.turns.at(-1)!;
     turn.hasAgent ||= role === "assistant";
     const call = callIn(shape);
-    if (!call) {
-      const updates = isPrompt(shape) ? chunksOf(shape["prompt"]) : [shape];
-      for (const update of updates) if (isShown(update)) turn.updates.push(update as AcpMessage);
-      continue;
-    }
-    const id = textOf(call["toolCallId"]);
-    const seen = known.get(id);
-    if (!seen || beginsAgain(shape, call, seen, turns.length - 1)) {
-      // Also if only its end was recorded: it ran, and that is worth showing.
-      const isEnded = shape["sessionUpdate"] !== undefined && isEnd(call);
-      const sent = sentId(id, ids);
-      known.set(id, { id: sent, since: [], ended: isEnded, turn: turns.length - 1 });
-      turn.updates.push(withId(announce(shape, call, id), sent));
-    } else if (!seen.ended && (seen.turn === turns.length - 1 || (seen.turn === turns.length - 2 && !turn.hasAgent))) {
-      seen.since.push(call);
-      seen.ended = isEnd(call) && shape["sessionUpdate"] !== undefined;
-      if (seen.ended) turns[seen.turn]!.updates.push(withId(endUpdate(call, seen.since), seen.id));
-    }
+    if (call) return this.#addCall(shape, call, turn);
+    const updates = isPrompt(shape) ? chunksOf(shape["prompt"]) : [shape];
+    for (const update of updates) if (isShown(update)) turn.updates.push(update as AcpMessage);
+    return true;
   }
-  return withBeginning(turns.flatMap(({ updates }) => updates));
+
+  #addCall(shape: Shape, call: Shape, turn: Replayed): boolean {
+    const current = this.turns.length - 1;
+    const id = textOf(call["toolCallId"]);
+    const seen = this.#known.get(id);
+    const { sessionUpdate } = shape;
+    if (!seen || beginsAgain(shape, call, seen, current)) {
+      // Also if only its end was recorded: it ran, and that is worth showing.
+      const isEnded = sessionUpdate !== undefined && isEnd(call);
+      const sent = sentId(id, this.#ids);
+      this.#known.set(id, { id: sent, since: [], ended: isEnded, turn: current });
+      turn.updates.push(withId(announce(shape, call, id), sent));
+      return !seen && sessionUpdate === "tool_call";
+    }
+    const isInTime = seen.turn === current || (seen.turn === current - 1 && !turn.hasAgent);
+    if (seen.ended || !isInTime) return false;
+    seen.since.push(call);
+    seen.ended = isEnd(call) && sessionUpdate !== undefined;
+    if (seen.ended) this.turns[seen.turn]!.updates.push(withId(endUpdate(call, seen.since), seen.id));
+    return seen.turn === current && sessionUpdate === "tool_call_update";
+  }
 }
 
 /** A turn starts with the user's message: if the first one is no longer shown, a placeholder replaces it. */
 function withBeginning(updates: AcpMessage[]): AcpMessage[] {
-  const isSpoken = (update: AcpMessage): boolean => {
-    const kind = textOf(shapeOf(update)?.["sessionUpdate"]);
-    return kind === "tool_call" || CHUNKS.has(kind);
-  };
-  const first = updates.find(isSpoken);
-  if (first === undefined || shapeOf(first)!["sessionUpdate"] === "user_message_chunk") return updates;
-  return updates.toSpliced(updates.indexOf(first), 0, chunk("user_message_chunk", BEGINNING));
+  const first = updates.findIndex(isSpoken);
+  if (first < 0 || isUsers(updates[first]!)) return updates;
+  return updates.toSpliced(first, 0, chunk("user_message_chunk", BEGINNING));
+}
+
+function isSpoken({ sessionUpdate }: Shape): boolean {
+  return sessionUpdate === "tool_call" || CHUNKS.has(sessionUpdate);
+}
+
+function isUsers({ sessionUpdate }: Shape): boolean {
+  return sessionUpdate === "user_message_chunk";
 }
 
 /** A call that was announced. */
@@ -186,12 +202,9 @@ function withoutTerminals(call: Shape): Shape {
   return kept.length > 0 ? { ...call, content: kept } : without(call, "content");
 }
 
-/** Each call is announced, and ends in the same turn without further reports. */
+/** Each call is announced once, and what is said about it later is said in the same turn. */
 export class RegularAcp extends RegularOrder<AcpMessage> {
-  /** The turn in which a call was announced; null if it has ended. */
-  readonly #announced = new Map<string, number | null>();
-  #turn = 0;
-  #hasAgent = false;
+  readonly #replay = new Replay();
   #hasBegun = false;
 
   /** A call that did not end stays open. */
@@ -200,41 +213,12 @@ export class RegularAcp extends RegularOrder<AcpMessage> {
   }
 
   pass({ message }: Entry<AcpMessage>, out: AcpMessage[]): boolean {
-    const shape = bareOf(message);
-    if (!shape) return true;
-    const role = acp.role(message);
-    if (role === "user" && this.#hasAgent) {
-      this.#turn += 1;
-      this.#hasAgent = false;
+    if (!this.#replay.add(message)) return false;
+    for (const update of this.#replay.turns.at(-1)!.updates.splice(0)) {
+      if (!this.#hasBegun && isSpoken(update) && !isUsers(update)) return false;
+      this.#hasBegun ||= isUsers(update);
+      out.push(update);
     }
-    this.#hasAgent ||= role === "assistant";
-    if (callIn(shape)) return this.#passCall(shape, out);
-    const updates = isPrompt(shape) ? chunksOf(shape["prompt"]) : [shape];
-    for (const update of updates) {
-      if (!isShown(update)) continue;
-      const kind = update["sessionUpdate"];
-      if (CHUNKS.has(kind) && !this.#hasBegun) {
-        if (kind !== "user_message_chunk") return false;
-        this.#hasBegun = true;
-      }
-      out.push(update as AcpMessage);
-    }
-    return true;
-  }
-
-  #passCall(call: Shape, out: AcpMessage[]): boolean {
-    const { sessionUpdate, title, content } = call;
-    const id = textOf(call["toolCallId"]);
-    if (!this.#hasBegun) return false;
-    if (Array.isArray(content) && withoutTerminals(call) !== call) return false;
-    if (sessionUpdate === "tool_call") {
-      if (this.#announced.has(id) || typeof title !== "string" || title === "") return false;
-      this.#announced.set(id, isEnd(call) ? null : this.#turn);
-    } else {
-      if (sessionUpdate !== "tool_call_update" || this.#announced.get(id) !== this.#turn || !isEnd(call)) return false;
-      this.#announced.set(id, null);
-    }
-    out.push(call as AcpMessage);
     return true;
   }
 }

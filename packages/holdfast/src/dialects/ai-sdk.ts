@@ -131,7 +131,7 @@ function arrange(entries: readonly Entry<AiSdkMessage>[], view: View): AiSdkMess
   const { exchanges } = plan;
   for (let exchange = 0; exchange < exchanges.length; exchange++) {
     const { assistant, others, calls } = exchanges[exchange]!;
-    let approvals: Map<unknown, Found> | null = null;
+    let approvals: Map<unknown, PlacedPart> | null = null;
     let next = 0;
     for (let i = 0; i < assistant.length; i++) {
       const at = assistant[i]!;
@@ -145,7 +145,7 @@ function arrange(entries: readonly Entry<AiSdkMessage>[], view: View): AiSdkMess
         for (const part of contentOf(message)) made.push(part);
         out[out.length - 1] = joinMessages(last, message, made);
       } else if (message) out.push(message);
-      let found: readonly Found[] = NONE;
+      let found: readonly PlacedPart[] = NONE;
       for (const request of message ? only(shapesOf(message.content), isRequest) : NONE) {
         approvals ??= approvalsIn(entries, others);
         const approval = approvals.get(request["approvalId"]);
@@ -176,14 +176,14 @@ function joinMessages(first: AiSdkMessage, second: AiSdkMessage, content: readon
   return { ...first, ...second, content: content as never };
 }
 
-interface Found {
+interface PlacedPart {
   readonly at: number;
   readonly part: Shape;
 }
 
 /** The first response to each request: the SDK uses that one, and throws on a response without its request. */
-function approvalsIn(entries: readonly Entry<AiSdkMessage>[], others: readonly number[]): Map<unknown, Found> {
-  const found = new Map<unknown, Found>();
+function approvalsIn(entries: readonly Entry<AiSdkMessage>[], others: readonly number[]): Map<unknown, PlacedPart> {
+  const found = new Map<unknown, PlacedPart>();
   for (const at of others) {
     const { message } = entries[at]!;
     for (const part of responsesIn(message)) {
@@ -205,7 +205,7 @@ function isInToolMessage(entries: readonly Entry<AiSdkMessage>[], { call, answer
  */
 function toolMessages(
   entries: readonly Entry<AiSdkMessage>[],
-  found: readonly Found[],
+  found: readonly PlacedPart[],
   isApproved: boolean,
 ): AiSdkMessage[] {
   const groups: { at: number; parts: Shape[] }[] = [];

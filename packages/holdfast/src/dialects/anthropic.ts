@@ -185,7 +185,7 @@ function assistantBlocks(message: AnthropicMessage, at: number, plan: Plan, call
     if (!isCall(block)) return block;
     const shown = plan.called(at, call++);
     if (!shown) return null;
-    if (shown.call.by === "agent") return withCaller(sentCall(block, shown), callers);
+    if (shown.call.by === "agent") return withCaller(sentCall(block, shown.id, shown.call.name), callers);
     callers.add(shown.id);
     return withCaller(block, callers);
   });
@@ -205,9 +205,9 @@ function isSpent({ type, signature, data }: Shape, stale: boolean): boolean {
   return type === "redacted_thinking" && (stale || textOf(data) === "");
 }
 
-function sentCall(block: Shape, { id, call }: ShownCall): Shape {
+function sentCall(block: Shape, id: string, called: string): Shape {
   const input = inputObject(block["input"]);
-  const name = beginningOf(call.name, NAME_LENGTH_MAX) || NAMELESS;
+  const name = beginningOf(called, NAME_LENGTH_MAX) || NAMELESS;
   const fits = block["id"] === id && block["name"] === name && block["input"] === input;
   return fits ? block : { ...block, id, name, input };
 }
@@ -324,10 +324,10 @@ export class RegularAnthropic extends RegularOrder<AnthropicMessage> {
       if (!block || block["cache_control"] !== undefined) return false;
       const { type } = block;
       if (type === "tool_use") {
-        const { id, name, input, caller } = block;
-        if (typeof id !== "string" || fit(id) !== id || typeof name !== "string" || name === "") return false;
-        if (name.length > NAME_LENGTH_MAX || !shapeOf(input) || caller !== undefined) return false;
-        if (!this.calls(entry, id, name)) return false;
+        const id = textOf(block["id"]);
+        const name = textOf(block["name"]);
+        if (fit(id) !== id || sentCall(block, id, name) !== block || !this.calls(entry, id, name)) return false;
+        if (block["caller"] !== undefined) return false;
         continue;
       }
       // The calls come last.

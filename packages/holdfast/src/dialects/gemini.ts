@@ -155,7 +155,7 @@ function modelParts(content: GeminiContent, at: number, plan: Plan): readonly Sh
       const shown = plan.called(at, call++);
       if (!shown) return null;
       if (shown.call.by === "provider") return part;
-      const sent = sentCall(part, shown);
+      const sent = sentCall(part, shown.id, shown.call.name);
       // Only the first call of a step needs one.
       if (!needsSignature && !isBroken && !(sent !== part && "thoughtSignature" in part)) return sent;
       needsSignature = false;
@@ -165,7 +165,7 @@ function modelParts(content: GeminiContent, at: number, plan: Plan): readonly Sh
   });
 }
 
-function sentCall(part: Shape, { id, call: { name } }: ShownCall): Shape {
+function sentCall(part: Shape, id: string, name: string): Shape {
   const call = callIn(part)!;
   const args = call["args"] === undefined ? undefined : inputObject(call["args"]);
   if (args === call["args"] && textOf(call["id"]) === id && name !== "") return part;
@@ -211,11 +211,10 @@ export class RegularGemini extends RegularOrder<GeminiContent> {
         if (isEmpty(part)) return false;
         continue;
       }
-      const { name, args } = call;
       const id = textOf(call["id"]);
+      const name = textOf(call["name"]);
       // A stand-in for a missing id contains the sign.
-      if (typeof name !== "string" || name === "" || id.includes("#")) return false;
-      if (args !== undefined && !shapeOf(args)) return false;
+      if (id.includes("#") || sentCall(part, id, name) !== part) return false;
       if (id === "") this.awaits(entry, id, name);
       else if (!this.calls(entry, id, name)) return false;
     }

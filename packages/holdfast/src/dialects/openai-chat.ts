@@ -150,7 +150,8 @@ function sentAssistant(message: OpenAIChatMessage, at: number, plan: Plan): Open
   let sent: Shape = withSignedReasoning(recorded, plan.stale(at));
   const calls = recorded["tool_calls"];
   if (calls !== undefined) {
-    const shown = mapItems(shapesOf(calls), (call, index) => sentCall(call, plan.called(at, index)));
+    // A step with a call that is left out is left out itself.
+    const shown = mapItems(shapesOf(calls), (call, index) => sentCall(call, plan.called(at, index)!.id));
     // The API refuses an empty list.
     if (shown.length === 0) sent = without(sent, "tool_calls");
     else if (!sameItems(listOf(calls), shown)) sent = { ...sent, tool_calls: shown };
@@ -182,9 +183,8 @@ function withSignedReasoning(message: Shape, stale: boolean): Shape {
 }
 
 /** Arguments are the JSON text of an object, even if the stream was cut off (C30). */
-function sentCall(call: Shape, shown: ShownCall | null): Shape | null {
-  if (!shown) return null;
-  const renamed = call["id"] === shown.id ? call : { ...call, id: shown.id };
+function sentCall(call: Shape, id: string): Shape {
+  const renamed = call["id"] === id ? call : { ...call, id };
   const kind = shapeOf(call["custom"]) ? "custom" : "function";
   const target = shapeOf(call[kind]);
   if (!target) return renamed;
@@ -212,7 +212,6 @@ function sentAnswer(
   return { ...without(recorded, "tool_call_id", "name"), role, ...key, content } as unknown as OpenAIChatMessage;
 }
 
-/** With calls of functions only. */
 export class RegularOpenAIChat extends RegularOrder<OpenAIChatMessage> {
   pass(entry: Entry<OpenAIChatMessage>, out: OpenAIChatMessage[]): boolean {
     const { message } = entry;
@@ -238,11 +237,8 @@ export class RegularOpenAIChat extends RegularOrder<OpenAIChatMessage> {
     if (!Array.isArray(tool_calls)) return false;
     for (let i = 0; i < tool_calls.length; i++) {
       const call = shapeOf(tool_calls[i]);
-      const target = shapeOf(call?.["function"]);
-      if (!call || !target || shapeOf(call["custom"])) return false;
-      const { name, arguments: text } = target;
-      if (openaiName(name, NAME_LENGTH_MAX) !== name || inputText(text) !== text) return false;
-      if (textOf(call["id"]).length > ID_LENGTH_MAX || !this.calls(entry, call["id"], name)) return false;
+      const id = textOf(call?.["id"]);
+      if (!call || fit(id) !== id || sentCall(call, id) !== call || !this.calls(entry, id, "")) return false;
     }
     return tool_calls.length > 0;
   }

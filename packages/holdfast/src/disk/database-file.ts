@@ -1,6 +1,7 @@
 import { DatabaseSync } from "node:sqlite";
 import { errnoOf } from "../errors.ts";
 import type { Disk, DiskStat } from "./disk.ts";
+import { tolerate } from "./failure.ts";
 import { assertStoreFile } from "./file-rules.ts";
 
 /** Suffixes of the files SQLite keeps next to a database. */
@@ -14,46 +15,52 @@ export function openWithoutWaiting(url: URL, readOnly: boolean): DatabaseSync {
   return database;
 }
 
-/** The database and the files SQLite keeps next to it. */
-export function databaseFiles(path: string): string[] {
-  return [path, ...SIDE_ENDINGS.map((ending) => path + ending)];
+function sideFiles(path: string): string[] {
+  return SIDE_ENDINGS.map((ending) => path + ending);
 }
 
 /**
- * Creates the file before SQLite sees it, with our own mode: SQLite gives its side files the same mode (C24). SQLite
- * follows links and waits on FIFOs, so all of these files are checked first: PATH_UNSAFE, STORE_FORBIDDEN. ESTALE if
- * the file has disappeared in the meantime.
+ * Creates the file of a database that has no files beside it, before SQLite sees it, with our own mode (C24). SQLite
+ * follows links and waits on FIFOs, so its files are checked first: PATH_UNSAFE, STORE_FORBIDDEN. ESTALE if the file
+ * has disappeared in the meantime.
  */
 export function makeDatabaseFile(disk: Disk, path: string): DiskStat {
-  if (!disk.stat(path)) {
-    // SQLite would take a deleted file's log for this one's.
-    removeDatabase(disk, path);
+  for (const file of sideFiles(path)) {
+    const found = disk.stat(file);
+    // Whose it is, nobody knows: SQLite would take it for this database's.
+    if (found && !isRemoved(disk, file, found)) assertStoreFile(file, found);
+  }
+  let made = disk.stat(path);
+  if (!made) {
     try {
       disk.open(path, "create").close();
     } catch (error) {
       if (errnoOf(error) !== "EEXIST") throw error;
     }
-  }
-  let made: DiskStat | null = null;
-  for (const file of databaseFiles(path)) {
-    const found = disk.stat(file);
-    if (found) assertStoreFile(file, found);
-    if (file === path) made = found;
+    made = disk.stat(path);
   }
   if (!made) throw Object.assign(new Error(`${path} was removed`), { code: "ESTALE" });
+  assertStoreFile(path, made);
   return made;
 }
 
-/** Removes a database and its side files. Leaves what cannot be removed and what is not a file. */
+/** Removes a database and what is beside it. Leaves what cannot be removed and what is not a file. */
 export function removeDatabase(disk: Disk, path: string): void {
-  for (const file of databaseFiles(path)) {
-    try {
-      if (disk.stat(file)?.kind === "file") disk.remove(file);
-    } catch (error) {
-      // Already gone, or no permission to remove it (a read-only folder).
-      if (errnoOf(error) === undefined) throw error;
-    }
+  for (const file of [path, ...sideFiles(path)]) {
+    tolerate(() => {
+      const found = disk.stat(file);
+      if (found) isRemoved(disk, file, found);
+    }, undefined);
   }
+}
+
+/** Not if it is no file, or in a read-only folder. */
+function isRemoved(disk: Disk, file: string, { kind }: DiskStat): boolean {
+  if (kind !== "file") return false;
+  return tolerate(() => {
+    disk.remove(file);
+    return true;
+  }, false);
 }
 
 /**

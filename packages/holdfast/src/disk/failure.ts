@@ -1,9 +1,7 @@
 import { type ErrorCode, errnoOf, HoldfastError } from "../errors.ts";
 
-const FULL = new Set(["ENOSPC", "EDQUOT", "EFBIG"]);
 /** Node's permission model (`node --permission`). */
 const DENIED = "ERR_ACCESS_DENIED";
-const FORBIDDEN = new Set(["EACCES", "EPERM", "EROFS", DENIED]);
 const GENERAL = new Set(["EMFILE", "ENFILE", "ENOMEM"]);
 
 type Reading = readonly [code: ErrorCode, why: string, advice: string];
@@ -77,15 +75,26 @@ export function diskFailure(error: unknown, what: string, path: string, safety: 
 
 /** Does the failure go away when space is freed? */
 export function isFull(error: unknown): boolean {
-  return FULL.has(errnoOf(error) ?? "");
+  return READINGS.get(errnoOf(error) ?? "")?.[0] === "STORE_FULL";
 }
 
 /** Is it a failure that a reader can ignore? */
 export function isForbidden(error: unknown): boolean {
-  return FORBIDDEN.has(errnoOf(error) ?? "");
+  const errno = errnoOf(error) ?? "";
+  return errno === DENIED || READINGS.get(errno)?.[0] === "STORE_FORBIDDEN";
 }
 
 /** Is it a failure of the process or the machine, rather than of this path? */
 export function isGeneral(error: unknown): boolean {
   return GENERAL.has(errnoOf(error) ?? "");
+}
+
+/** The result of `run`, or `otherwise` if the system refuses. Any other error is a bug, and is thrown. */
+export function tolerate<T>(run: () => T, otherwise: T): T {
+  try {
+    return run();
+  } catch (error) {
+    if (errnoOf(error) === undefined) throw error;
+    return otherwise;
+  }
 }

@@ -1,6 +1,7 @@
 import * as fs from "node:fs";
 import { errnoOf } from "../errors.ts";
 import type { DiskLock } from "./disk.ts";
+import { tolerate } from "./failure.ts";
 
 /**
  * Locks that belong to an open file rather than to the process: closing another descriptor of the same file does not
@@ -191,16 +192,13 @@ function isFlocked(path: string): boolean {
 
 /** The program's exit status; null if it could not run. */
 function flockNow(fd: number, kind: "-x" | "-s"): number | null {
-  try {
+  // Node's permission model may forbid it.
+  return tolerate<number | null>(() => {
     const stdio = ["ignore", "ignore", "ignore", fd] as const;
     const { error, status } = childProcess().spawnSync("flock", ["-n", kind, "3"], { stdio: [...stdio] });
     if (error && errnoOf(error) === "ENOENT") isMissing = true;
     return status;
-  } catch (error) {
-    // Node's permission model.
-    if (errnoOf(error) === undefined) throw error;
-    return null;
-  }
+  }, null);
 }
 
 /** A lock on a file that was removed while waiting protects nothing. */

@@ -6,9 +6,11 @@ import { errnoOf } from "../errors.ts";
 import { openWithoutWaiting } from "./database-file.ts";
 import { descriptorFailure } from "./descriptors.ts";
 import type { Disk, DiskFile, DiskLock, DiskStat, FileKind, OpenMode } from "./disk.ts";
+import { tolerate } from "./failure.ts";
 import { assertStoreFile } from "./file-rules.ts";
 import { hardLock, hardLockNow, isHardLocked } from "./hard-lock.ts";
 import { FUSE, isNetworkMount, mountKind, NETWORK_KINDS } from "./network-kinds.ts";
+import { SQLITE, sqliteCode } from "./sqlite-error.ts";
 import { SyncPace } from "./sync-pace.ts";
 
 const { O_RDONLY, O_RDWR, O_APPEND, O_CREAT, O_EXCL } = fs.constants;
@@ -141,12 +143,10 @@ let bootId: string | undefined;
 /** Undefined if it cannot be read: macOS and Windows have no such file, and not every container has `/proc`. */
 function readBootId(): string | undefined {
   if (process.platform !== "linux") return undefined;
-  try {
-    return fs.readFileSync("/proc/sys/kernel/random/boot_id", "utf8").trim();
-  } catch (error) {
-    if (errnoOf(error) === undefined) throw error;
-    return undefined;
-  }
+  return tolerate<string | undefined>(
+    () => fs.readFileSync("/proc/sys/kernel/random/boot_id", "utf8").trim(),
+    undefined,
+  );
 }
 
 /**
@@ -164,12 +164,7 @@ function openNow(path: string, flags: number): number {
 
 /** Empty if it cannot be read: not every container has `/proc`. */
 function mounts(): string {
-  try {
-    return fs.readFileSync("/proc/self/mountinfo", "utf8");
-  } catch (error) {
-    if (errnoOf(error) === undefined) throw error;
-    return "";
-  }
+  return tolerate(() => fs.readFileSync("/proc/self/mountinfo", "utf8"), "");
 }
 
 /**
@@ -233,56 +228,12 @@ function transaction(path: string, mode: "rw" | "ro", statements: string): Datab
   } catch (error) {
     database?.close();
     const code = sqliteCode(error);
-    if (code === SQLITE_BUSY) return null;
-    if (code === SQLITE_NOTADB || code === SQLITE_CORRUPT) {
+    if (code === SQLITE.BUSY) return null;
+    if (code === SQLITE.NOTADB || code === SQLITE.CORRUPT) {
       throw Object.assign(new Error(`${path} has content`), { code: "EBADF", cause: error });
     }
-    throw (code === SQLITE_CANTOPEN && descriptorFailure()) || error;
+    throw (code === SQLITE.CANTOPEN && descriptorFailure()) || error;
   }
-}
-
-const SQLITE_BUSY = 5;
-const SQLITE_CORRUPT = 11;
-const SQLITE_CANTOPEN = 14;
-const SQLITE_NOTADB = 26;
-
-/**
- * SQLite's own words for its result codes (`sqlite3_errstr`). Deno reports errors of `exec` and of opening a database
- * without the code.
- */
-const SQLITE_WORDS: ReadonlyMap<string, number> = new Map([
-  ["access permission denied", 3],
-  ["database is locked", SQLITE_BUSY],
-  ["database table is locked", 6],
-  ["out of memory", 7],
-  ["attempt to write a readonly database", 8],
-  ["disk I/O error", 10],
-  ["database disk image is malformed", SQLITE_CORRUPT],
-  ["database or disk is full", 13],
-  ["unable to open database file", SQLITE_CANTOPEN],
-  ["locking protocol", 15],
-  ["string or blob too big", 18],
-  ["authorization denied", 23],
-  ["file is not a database", SQLITE_NOTADB],
-]);
-/** The code of everything that SQLite describes in words of the moment (`no such table: x`). */
-const SQLITE_ERROR = 1;
-
-/** The result code of a node:sqlite error, extended where the runtime says so; undefined for other errors. */
-export function sqliteErrcode(error: unknown): number | undefined {
-  if (!(error instanceof Error)) return undefined;
-  const { errcode, code, message } = error as { errcode?: unknown; code?: unknown; message: string };
-  if (typeof errcode === "number") return errcode;
-  if (code !== "ERR_SQLITE_ERROR") return undefined;
-  // Deno adds the path of a database that it cannot open.
-  const words = [...SQLITE_WORDS.keys()].find((words) => message === words || message.startsWith(`${words}: `));
-  return words === undefined ? SQLITE_ERROR : SQLITE_WORDS.get(words);
-}
-
-/** The primary result code of a node:sqlite error, or undefined. */
-export function sqliteCode(error: unknown): number | undefined {
-  const errcode = sqliteErrcode(error);
-  return errcode === undefined ? undefined : errcode & 0xff;
 }
 
 class NodeFile implements DiskFile {

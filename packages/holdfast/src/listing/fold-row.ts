@@ -1,3 +1,4 @@
+import { defined } from "../defined.ts";
 import type { Dialect } from "../dialects/dialect.ts";
 import { type Shape, shapeOf } from "../dialects/shape.ts";
 import type { Summariser } from "../journal/contract.ts";
@@ -117,9 +118,8 @@ function withTurn(row: SessionRow, record: Shape): SessionRow {
   const turns = Math.max(turn ?? 0, row.turns);
   switch (record["kind"]) {
     case "turn.started": {
-      const prompt = stringIn(record, "prompt");
-      const started: SessionRow = { ...rest, turns: turn ?? row.turns + 1, state: "open" };
-      return prompt === undefined ? started : { ...started, awaits: prompt };
+      const awaits = stringIn(record, "prompt");
+      return { ...rest, turns: turn ?? row.turns + 1, state: "open", ...defined({ awaits }) };
     }
     case "turn.resumed":
       return { ...rest, turns, state: "open" };

@@ -1,14 +1,7 @@
 import { defined } from "../defined.ts";
 import { type Shape, shapeOf } from "../dialects/shape.ts";
 import { isHoldfastError } from "../errors.ts";
-import {
-  type Holder,
-  hasWritten,
-  type JournalStore,
-  type Listed,
-  type ListOptions,
-  type Trashed,
-} from "../journal/contract.ts";
+import { type Holder, hasWritten, type JournalStore, type Listed, type Trashed } from "../journal/contract.ts";
 import { sessionState } from "../session-state.ts";
 import { checkQuery, type ListQuery, type Summary, type TrashedSession, type Wanted } from "./query.ts";
 import {
@@ -45,13 +38,14 @@ export async function listSessions(
   realPath: (path: string) => string,
 ): Promise<Page> {
   const wanted = checkQuery(query, realPath);
+  const { where, hints } = wanted;
   let sessions: Summary[] = [];
   let after = query.after;
   let size = wanted.limit;
   for (;;) {
     const choice = new Choice(wanted, wanted.limit - sessions.length);
     const visit = (listed: Listed): void => choice.see(listed);
-    const page = await store.list({ ...pageOptions(wanted, size, after), visit });
+    const page = await store.list({ where, hints, limit: size, ...defined({ after }), visit });
     for (const listed of page.sessions) choice.see(listed);
     if (choice.isFull) {
       // More than fits. Only the store makes cursors, and only for the end of a page, so this page must end here.
@@ -90,13 +84,13 @@ export async function* unfinishedFirst(
 
 async function* free(
   store: JournalStore,
-  wanted: Pick<Wanted, "where" | "hints">,
+  { where, hints }: Pick<Wanted, "where" | "hints">,
   fits: (shape: Shape) => boolean,
 ): AsyncGenerator<string, void, undefined> {
   let after: string | undefined;
   let size = PAGE_MIN;
   do {
-    const page = await store.list(pageOptions(wanted, size, after));
+    const page = await store.list({ where, hints, limit: size, ...defined({ after }) });
     for (const listed of page.sessions) {
       const shape = shapeIn(listed);
       if (isEmptyIn(shape) || !fits(shape)) continue;
@@ -107,14 +101,6 @@ async function* free(
     after = page.next;
     size *= PAGE_GROWTH;
   } while (after !== undefined);
-}
-
-function pageOptions(
-  { where, hints }: Pick<Wanted, "where" | "hints">,
-  limit: number,
-  after: string | undefined,
-): ListOptions {
-  return after === undefined ? { where, hints, limit } : { where, hints, limit, after };
 }
 
 /** A session whose last turn is open: only its lock knows whether it is running (S14). */

@@ -1,4 +1,5 @@
 import { ATTRIBUTE_CHARS_MAX, LABELS_CHARS_MAX, type Link } from "../conversation/attributes.ts";
+import { defined } from "../defined.ts";
 import { NONE, type Shape, shapeOf } from "../dialects/shape.ts";
 import type { Json } from "../journal/record.ts";
 import type { LastTurn } from "../session-state.ts";
@@ -63,32 +64,29 @@ export function rowOf(json: Json): SessionRow {
   const shape = shapeOf(json);
   if (!shape) return { title: "", titled: false, turns: 0, queued: 0, state: "idle" };
   const queue = queueIn(shape);
-  const row: SessionRow = {
+  const { ended, filled, seeks } = shape;
+  const parent = linkIn(shape);
+  return {
     title: lineIn(shape, "title", TITLE_CHARS_MAX) ?? "",
     titled: shape["titled"] === true,
     turns: turnsIn(shape),
     queued: queuedIn(shape),
     state: stateIn(shape),
+    ...defined({
+      cwd: stringIn(shape, "cwd"),
+      app: stringIn(shape, "app"),
+      dialect: stringIn(shape, "dialect"),
+      awaits: stringIn(shape, "awaits"),
+      ended: ended === "aborted" || ended === "failed" ? (ended as SessionRow["ended"]) : undefined,
+      prompt: lineIn(shape, "prompt", PROMPT_CHARS_MAX),
+      queue: queue.length > 0 ? queue : undefined,
+      labels: labelsIn(shape),
+      parent,
+      parentSession: parent?.session,
+      filled: filled === true || undefined,
+      seeks: seeks === true || undefined,
+    }),
   };
-  for (const name of ["cwd", "app", "dialect", "awaits"] as const) {
-    const value = stringIn(shape, name);
-    if (value !== undefined) row[name] = value;
-  }
-  const { ended } = shape;
-  if (ended === "aborted" || ended === "failed") row.ended = ended;
-  const prompt = lineIn(shape, "prompt", PROMPT_CHARS_MAX);
-  if (prompt !== undefined) row.prompt = prompt;
-  if (queue.length > 0) row.queue = queue;
-  const labels = labelsIn(shape);
-  if (labels) row.labels = labels;
-  const parent = linkIn(shape);
-  if (parent) {
-    row.parent = parent;
-    row.parentSession = parent.session;
-  }
-  if (shape["filled"] === true) row.filled = true;
-  if (shape["seeks"] === true) row.seeks = true;
-  return row;
 }
 
 /**
@@ -180,7 +178,5 @@ export function linkIn(shape: Shape): Link | undefined {
   const parent = shapeOf(shape["parent"]);
   if (!parent) return undefined;
   const session = stringIn(parent, "session");
-  const call = stringIn(parent, "call");
-  if (session === undefined) return undefined;
-  return call === undefined ? { session } : { session, call };
+  return session === undefined ? undefined : { session, ...defined({ call: stringIn(parent, "call") }) };
 }

@@ -32,6 +32,10 @@ const AWS_PAIR: Shape = {
 
 const QUOTES = run("\\\\\"'`", 0, 2);
 const SPACES = run(" \\t", 0, 8);
+const BLANKS = run(" \\t", 1, 4);
+const GAP = run("\\s", 1, 4);
+const QUOTE = run("\"'", 0, 1);
+const maybe = (...pieces: Piece[]): Piece => either(sequence(...pieces), nothing);
 const ASSIGNED = sequence(QUOTES, SPACES, run(":=", 1, 2), run(">", 0, 1), SPACES, QUOTES);
 
 const AWS_SECRET: Shape = {
@@ -39,7 +43,7 @@ const AWS_SECRET: Shape = {
   keep: sequence(
     ...[word("secret"), run("_\\- ", 0, 1), word("access"), run("_\\- ", 0, 1), word("key")],
     // As `aws configure` asks for it.
-    either(text(" [None]"), nothing),
+    maybe(text(" [None]")),
     ASSIGNED,
   ),
   secret: run("A-Za-z0-9/+", 40, 40),
@@ -48,34 +52,22 @@ const AWS_SECRET: Shape = {
 
 /** How such names end: `DB_PASSWORD`, `clientSecret`, `x-api-key`. */
 const NAMES = either(
-  ...[
-    "password",
-    "passwd",
-    "passphrase",
-    "passcode",
-    "pwd",
-    "pass",
-    "secret",
-    "token",
-    "credential",
-    "credentials",
-  ].map(word),
-  ...["client-key-data", "secret_key_base", "code_verifier", "psk", "_pat", "_pw"].map(word),
+  ...words("password passwd passphrase passcode pwd pass secret token credential credentials"),
+  ...words("client-key-data secret_key_base code_verifier psk _pat _pw"),
   sequence(
     either(
-      ...["api", "access", "secret", "private", "account", "encryption", "signing", "auth", "app", "application"].map(
-        word,
-      ),
-      ...["client", "master", "shared", "session", "storage", "role", "admin", "webhook", "deploy", "consumer"].map(
-        word,
-      ),
-      ...["subscription", "functions", "license", "integration", "hmac", "jwt", "ssh", "service", "write"].map(word),
-      ...["validation", "decryption"].map(word),
+      ...words("api access secret private account encryption signing auth app application"),
+      ...words("client master shared session storage role admin webhook deploy consumer"),
+      ...words("subscription functions license integration hmac jwt ssh service write validation decryption"),
     ),
     run("_\\-", 0, 1),
     word("key"),
   ),
 );
+
+function words(separatedBySpaces: string): Piece[] {
+  return separatedBySpaces.split(" ").map(word);
+}
 
 const OUTSIDE = "\\s\"'`,;<>()\\[\\]{}&|\\\\";
 const VALUE = `^${OUTSIDE}`;
@@ -134,7 +126,7 @@ const LONG_ASSIGNMENT: Shape = {
   ...ASSIGNMENT,
   secret: sequence(run(OPAQUE, VALUE_MAX - 2, TOKEN_MAX), run("=", 0, 2)),
 };
-const FLAG: Shape = { ...PASSED, keep: sequence(text("--"), NAMES, run(" \\t", 1, 4), QUOTES) };
+const FLAG: Shape = { ...PASSED, keep: sequence(text("--"), NAMES, BLANKS, QUOTES) };
 const QUOTED = run("\"'`", 1, 1);
 /** A session's id may be a secret or not; those that are UUIDs stand in every log. */
 const SESSION: Shape = {
@@ -148,12 +140,15 @@ const SESSION: Shape = {
  */
 const GIVEN: readonly Shape[] = [
   { ...ASSIGNMENT, keep: sequence(QUOTED, SPACES, text(","), SPACES, QUOTED), judge: strict },
-  { ...ASSIGNMENT, keep: sequence(QUOTED, run(" \\t", 1, 4), word("value="), QUOTED), judge: strict },
+  { ...ASSIGNMENT, keep: sequence(QUOTED, BLANKS, word("value="), QUOTED), judge: strict },
   { ...ASSIGNMENT, keep: sequence(text("("), QUOTED), judge: strict },
   { ...ASSIGNMENT, keep: text(">"), judge: strict },
-  { ...ASSIGNMENT, keep: sequence(run(" \\t", 1, 4), QUOTED), judge: strict },
-  { ...PASSED, keep: sequence(word("identified by"), run(" \\t", 1, 4), QUOTED), judge: strict },
+  { ...ASSIGNMENT, keep: sequence(BLANKS, QUOTED), judge: strict },
+  { ...PASSED, keep: sequence(word("identified by"), BLANKS, QUOTED), judge: strict },
 ];
+/** Assigned, passed or given. */
+const ASSIGNMENTS: readonly Shape[] = [ASSIGNMENT, LONG_ASSIGNMENT, SESSION, FLAG, ...GIVEN];
+
 function strict(value: string): number {
   return /[0-9]/.test(value) && /[A-Z]|[^A-Za-z0-9_.-]|[A-Za-z0-9]{16}/.test(value) ? scoreAssigned(value) : 0;
 }
@@ -164,14 +159,7 @@ const PLACES: readonly Shape[] = [
   // .netrc
   {
     kind: "secret",
-    keep: sequence(
-      word("login"),
-      run("\\s", 1, 4),
-      run("^\\s\"'`<>()\\[\\]{}|\\\\", 1, 64),
-      run("\\s", 1, 4),
-      word("password"),
-      run("\\s", 1, 4),
-    ),
+    keep: sequence(word("login"), GAP, run("^\\s\"'`<>()\\[\\]{}|\\\\", 1, 64), GAP, word("password"), GAP),
     secret: run("^\\s\"'`<>\\[\\]\\\\", 4, VALUE_MAX),
     judge: scoreAssigned,
   },
@@ -184,39 +172,26 @@ const PLACES: readonly Shape[] = [
   },
   // curl
   {
-    kind: "secret",
-    keep: sequence(
-      either(text("-u "), text("--user "), text("--user="), text("--proxy-user ")),
-      run("\"'", 0, 1),
-      NAME,
-      text(":"),
-    ),
+    ...PASSED,
+    keep: sequence(either(...["-u ", "--user ", "--user=", "--proxy-user "].map(text)), QUOTE, NAME, text(":")),
     secret: run(VALUE, 4, VALUE_MAX),
-    behind: VALUE_END,
-    judge: scoreAssigned,
   },
   // -u root -pSecret, docker login -u me -p secret
   ...[
-    sequence(text("-u"), run(" ", 0, 1), NAME, run(" ", 1, 2), text("-p"), run(" ", 0, 1), run("\"'", 0, 1)),
-    sequence(text("sshpass -p"), run(" ", 0, 1), run("\"'", 0, 1)),
-    sequence(
-      text("redis-cli"),
-      either(sequence(text(" -h "), NAME), nothing),
-      either(sequence(text(" -p "), run("0-9", 1, 5)), nothing),
-      text(" -a "),
-      run("\"'", 0, 1),
-    ),
-    sequence(either(text("http -a "), text("https -a ")), run("\"'", 0, 1), NAME, text(":")),
-    sequence(word("convertto-securestring "), either(word("-string "), nothing), QUOTED),
-    sequence(word("/user:"), run("^\\s\"'`<>()\\[\\]{}|", 1, 64), run(" ", 1, 2), run("\"'", 0, 1)),
-    sequence(word("bindpw"), run(" \\t", 1, 4)),
+    sequence(text("-u"), run(" ", 0, 1), NAME, run(" ", 1, 2), text("-p"), run(" ", 0, 1), QUOTE),
+    sequence(text("sshpass -p"), run(" ", 0, 1), QUOTE),
+    sequence(text("redis-cli"), maybe(text(" -h "), NAME), maybe(text(" -p "), run("0-9", 1, 5)), text(" -a "), QUOTE),
+    sequence(either(text("http -a "), text("https -a ")), QUOTE, NAME, text(":")),
+    sequence(word("convertto-securestring "), maybe(word("-string ")), QUOTED),
+    sequence(word("/user:"), run("^\\s\"'`<>()\\[\\]{}|", 1, 64), run(" ", 1, 2), QUOTE),
+    sequence(word("bindpw"), BLANKS),
     sequence(word("auth"), text("=("), QUOTED, NAME, QUOTED, text(","), SPACES, QUOTED),
   ].map((keep): Shape => ({ ...PASSED, keep, judge: strict })),
   {
     kind: "secret",
-    keep: sequence(text("echo "), run("\"'", 0, 1), NAME, text(":")),
+    keep: sequence(text("echo "), QUOTE, NAME, text(":")),
     secret: run(VALUE, VALUE_MIN, VALUE_MAX),
-    behind: sequence(run("\"'", 0, 1), SPACES, text("|"), SPACES, either(text("sudo "), nothing), text("chpasswd")),
+    behind: sequence(QUOTE, SPACES, text("|"), SPACES, maybe(text("sudo ")), text("chpasswd")),
   },
   // WordPress: random characters of all kinds
   {
@@ -272,7 +247,7 @@ const PLACES: readonly Shape[] = [
   },
   {
     kind: "cookie",
-    keep: sequence(word("cookie"), either(ASSIGNED, sequence(run(" \\t", 1, 4), QUOTES))),
+    keep: sequence(word("cookie"), either(ASSIGNED, sequence(BLANKS, QUOTES))),
     secret: run("^\\r\\n\"'`<>\\[\\]\\\\{}", 16, TOKEN_MAX),
     judge: cookies,
   },
@@ -323,9 +298,9 @@ const CREDENTIALS_MAX = sequence(run(CREDENTIAL, 8, TOKEN_MAX), run("=", 0, 2));
 const AUTHORIZATION = sequence(word("authorization"), ASSIGNED);
 /** Schemes whose credentials may be short. */
 export const SCHEMES: readonly string[] = ["bearer", "basic", "token", "bot"];
-const SCHEME = sequence(either(...SCHEMES.map(word)), run(" \\t", 1, 4));
+const SCHEME = sequence(either(...SCHEMES.map(word)), BLANKS);
 /** Negotiate, NTLM, DPoP, ApiKey, SSWS and any others. */
-const ANY_SCHEME = sequence(run("A-Za-z0-9\\-", 2, 24), run(" \\t", 1, 4));
+const ANY_SCHEME = sequence(run("A-Za-z0-9\\-", 2, 24), BLANKS);
 
 /** "Authorization: Basic authentication" is prose. */
 const mixed = (secret: string): number => (/[0-9A-Z]/.test(secret) ? all(secret) : 0);
@@ -335,18 +310,12 @@ const HEADERS: readonly Shape[] = [
   { kind: "authorization", keep: sequence(AUTHORIZATION, SCHEME), secret: CREDENTIALS_MAX, judge: mixed },
   { kind: "authorization", keep: sequence(AUTHORIZATION, ANY_SCHEME), secret: CREDENTIALS_MAX, judge: long },
   { kind: "authorization", keep: AUTHORIZATION, secret: CREDENTIALS_MAX, judge: long },
-  {
-    kind: "authorization",
-    keep: sequence(word("bearer"), run(" \\t", 1, 4)),
-    secret: CREDENTIALS_MAX,
-    judge: long,
-  },
+  { kind: "authorization", keep: sequence(word("bearer"), BLANKS), secret: CREDENTIALS_MAX, judge: long },
 ];
 
 const USER = "^\\s:/@=?#,\"'`<>()\\[\\]{}|\\\\";
 const PASSWORD = run("^\\s/?#,\"'`<>()\\[\\]{}|\\\\", 1, 256);
 const BEFORE_HOST: Piece = { ...nothing, full: "(?=@)", open: "$" };
-const isPlace = (secret: string): boolean => /^[$%*]/.test(secret);
 
 /** A long user name is itself a token. */
 const URLS: readonly Shape[] = [
@@ -361,7 +330,7 @@ const URLS: readonly Shape[] = [
     keep: sequence(text("://"), run(USER, 0, 19), text(":")),
     secret: PASSWORD,
     behind: BEFORE_HOST,
-    judge: (secret) => (isPlace(secret) ? 0 : all(secret)),
+    judge: (secret) => (/^[$%*]/.test(secret) ? 0 : all(secret)),
   },
 ];
 
@@ -371,18 +340,12 @@ const URLS: readonly Shape[] = [
  */
 const PEM_BODY = `(?:[A-Za-z0-9+/=\\s\\\\:,.()"'@<>|→]|-(?!----))`;
 const pemLine = (edge: string): Piece =>
-  sequence(
-    text(`-----${edge} `),
-    run("A-Z0-9 ", 0, 40),
-    text("PRIVATE KEY"),
-    either(text(" BLOCK"), nothing),
-    text("-----"),
-  );
+  sequence(text(`-----${edge} `), run("A-Z0-9 ", 0, 40), text("PRIVATE KEY"), maybe(text(" BLOCK")), text("-----"));
 
 const PEM: Shape = {
   kind: "private-key",
   prefix: pemLine("BEGIN"),
-  secret: sequence(repeat(PEM_BODY, 0, PEM_MAX), either(pemLine("END"), nothing)),
+  secret: sequence(repeat(PEM_BODY, 0, PEM_MAX), maybe(pemLine("END"))),
   judge: keyChars,
 };
 
@@ -416,21 +379,7 @@ function endOf(sticky: RegExp, text: string, at: number): number | null {
 
 /** If two start at the same place, the first one counts. */
 export function allShapes(): readonly Shape[] {
-  return [
-    PEM,
-    AWS_PAIR,
-    ...tokenShapes(),
-    JWT,
-    AWS_SECRET,
-    ASSIGNMENT,
-    LONG_ASSIGNMENT,
-    SESSION,
-    FLAG,
-    ...GIVEN,
-    ...PLACES,
-    ...HEADERS,
-    ...URLS,
-  ];
+  return [PEM, AWS_PAIR, ...tokenShapes(), JWT, AWS_SECRET, ...ASSIGNMENTS, ...PLACES, ...HEADERS, ...URLS];
 }
 
 /** Longer than the longest shape. */

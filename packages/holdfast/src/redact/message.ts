@@ -15,17 +15,8 @@ const NAMED_MAX = 4096;
  */
 const STRUCTURE = new Set([
   ...["id", "type", "role", "name", "kind", "status", "model", "object", "format", "index", "detail", "phase"],
-  ...[
-    "tool_use_id",
-    "tool_call_id",
-    "call_id",
-    "toolCallId",
-    "toolName",
-    "tool_name",
-    "toolType",
-    "caller",
-    "caller_id",
-  ],
+  ...["tool_use_id", "tool_call_id", "call_id", "toolCallId", "toolName", "tool_name", "toolType"],
+  ...["caller", "caller_id"],
   ...["mimeType", "mime_type", "mediaType", "media_type", "encoding", "cache_control", "cacheControl"],
   ...["approvalId", "approval_request_id", "item_id", "itemId", "response_id", "previous_response_id", "container_id"],
   ...["file_id", "fileId", "messageId", "message_id", "sessionId", "sessionUpdate", "terminalId", "server_label"],

@@ -1,4 +1,4 @@
-import { weightOf } from "../admit/weight.ts";
+import { weightOf } from "../admit/size.ts";
 import type { Attributes } from "../conversation/attributes.ts";
 import type { Conversation } from "../conversation/conversation.ts";
 import type { Item } from "../conversation/item.ts";
@@ -51,30 +51,17 @@ export function checkpointOf<M>(
 function turnCheckpoint<M>(dialect: Dialect<M>, turn: TurnState<M>): TurnCheckpoint {
   const { number, startedAt, lastAt, resumes, prompt, ended, suspended, signal } = turn;
   return {
-    number,
-    startedAt,
-    lastAt,
-    resumes,
-    intents: recordsStarts(turn),
-    prompt: storedPrompt(dialect, prompt),
+    ...{ number, startedAt, lastAt, resumes, intents: recordsStarts(turn), prompt: storedPrompt(dialect, prompt) },
     ...(ended ? { ended } : {}),
-    ...(suspended ? { suspended: waiting(suspended) } : {}),
+    ...(suspended ? { suspended } : {}),
     ...(signal ? { signal } : {}),
   };
-}
-
-function waiting<M>({ reason, calls }: NonNullable<TurnState<M>["suspended"]>): { reason: string; calls?: string[] } {
-  return calls ? { reason, calls: [...calls] } : { reason };
 }
 
 function storedPrompt<M>(dialect: Dialect<M>, entry: Entry<M>): TurnCheckpoint["prompt"] {
   const { id, turn, step, at: first, message, metadata, model, synthetic } = entry;
   return {
-    id,
-    turn,
-    step,
-    message: encodeMessage(dialect, message),
-    first,
+    ...{ id, turn, step, message: encodeMessage(dialect, message), first },
     ...(Object.keys(metadata).length === 0 ? {} : { metadata }),
     ...defined({ model, synthetic }),
   };
@@ -83,9 +70,7 @@ function storedPrompt<M>(dialect: Dialect<M>, entry: Entry<M>): TurnCheckpoint["
 function queuedItem<M>(conversation: Conversation<M>, of: string): QueuedItem {
   const { id, prompt, at: queuedAt, metadata, model } = conversation.queued(of)!;
   return {
-    id,
-    prompt: encodeMessage(conversation.dialect, prompt),
-    queuedAt,
+    ...{ id, prompt: encodeMessage(conversation.dialect, prompt), queuedAt },
     ...(Object.keys(metadata).length === 0 ? {} : { metadata }),
     ...defined({ model }),
   };

@@ -1,6 +1,7 @@
 import type { Conversation } from "../conversation/conversation.ts";
 import type { Item } from "../conversation/item.ts";
 import type { Checkpoint, SessionRecord } from "../conversation/records.ts";
+import { defined } from "../defined.ts";
 import { HoldfastError } from "../errors.ts";
 import { synthesizeResultSaying } from "../view/repairs.ts";
 import { attributesRecord } from "./checkpoint.ts";
@@ -55,7 +56,7 @@ export function forkRecords<M>(
   const named = {
     ...attributes,
     title: title ?? attributes.title,
-    ...(cwd === undefined ? {} : { cwd }),
+    ...defined({ cwd }),
     labels: { ...attributes.labels, ...labels },
     forkedFrom,
   };

@@ -55,12 +55,8 @@ function entryIn<M>(given: M | Entry<M>): Entry<M> | null {
   if (typeof id !== "string" || typeof step !== "string" || typeof seq !== "number") return null;
   return {
     ...{ id, seq, at, turn, step, message, metadata },
-    ...defined({ model, synthetic }),
-    ...(incomplete ? { incomplete } : {}),
-    ...(late ? { late } : {}),
-    ...defined({ replacedBy }),
-    ...(call ? { call } : {}),
-    ...defined({ value }),
+    ...defined({ model, synthetic, replacedBy, value }),
+    ...defined({ incomplete: incomplete || undefined, late: late || undefined, call: call || undefined }),
   };
 }
 
@@ -203,23 +199,12 @@ export function unhide<M>(items: readonly Item<M>[], dialect: Dialect<M>): Item<
 export function retainedRecord<M>({ entry, stored, isNew, hidden, redacted }: Retained<M>): MessageRecord {
   const { id, turn, step, metadata, model, at, synthetic, incomplete, late, replacedBy, call, value } = entry;
   return {
-    kind: "message",
-    id,
-    turn,
-    step,
-    message: stored,
+    ...{ kind: "message", id, turn, step, message: stored },
     ...(Object.keys(metadata).length === 0 ? {} : { metadata }),
-    ...defined({ model }),
-    ...(redacted ? { redacted } : {}),
+    ...defined({ model, redacted: redacted || undefined }),
     carried: true,
     ...(isNew ? {} : { first: at }),
-    ...defined({ synthetic }),
-    ...(incomplete ? { incomplete } : {}),
-    ...(late ? { late } : {}),
-    ...defined({ replacedBy }),
-    ...(hidden ? { hidden } : {}),
-    ...(call ? { call } : {}),
-    ...defined({ value }),
+    ...defined({ synthetic, incomplete, late, replacedBy, hidden: hidden || undefined, call, value }),
   };
 }
 

@@ -1,9 +1,8 @@
-import type { DatabaseSync, StatementSync } from "node:sqlite";
+import type { StatementSync } from "node:sqlite";
+import type { DerivedDatabase, DerivedSchema } from "../disk/derived-database.ts";
 import type { TextFound, TextMark, TextQuery, TextTables } from "../journal/texts.ts";
 import { ftsOf, HIT_BEGINS, HIT_ENDS, searchable, stretchesOf } from "../text/search-words.ts";
 import type { Change } from "./texts.ts";
-
-export const SCHEMA_VERSION = 2;
 
 /**
  * A row of `texts` is a stretch of a message, or a title. Its number combines the session's key, the record's seq and
@@ -17,14 +16,16 @@ const SEQ_MAX = 2 ** SEQ_BITS - 1;
 const KEY_SHIFT = SEQ_BITS + STRETCH_BITS;
 const SWEPT_ROWS = 256;
 
-export const SCHEMA = `
+export const SCHEMA: DerivedSchema = {
+  version: 3,
+  sql: `
   CREATE TABLE sessions (key INTEGER PRIMARY KEY AUTOINCREMENT, id TEXT NOT NULL UNIQUE, seq INTEGER NOT NULL, crc TEXT NOT NULL, head INTEGER NOT NULL,
     at TEXT NOT NULL, dialect TEXT, blind INTEGER NOT NULL, cut INTEGER NOT NULL);
   CREATE TABLE gone (key INTEGER PRIMARY KEY);
   CREATE TABLE messages (session INTEGER NOT NULL, id TEXT NOT NULL, seq INTEGER, step TEXT, hidden INTEGER NOT NULL, PRIMARY KEY (session, id)) WITHOUT ROWID;
   CREATE INDEX hidden_steps ON messages (session, step) WHERE hidden = 1;
-  CREATE VIRTUAL TABLE texts USING fts5 (text, message UNINDEXED, tokenize = 'unicode61 remove_diacritics 2');
-  PRAGMA user_version = ${SCHEMA_VERSION}`;
+  CREATE VIRTUAL TABLE texts USING fts5 (text, message UNINDEXED, tokenize = 'unicode61 remove_diacritics 2')`,
+};
 
 type Mark = TextMark;
 
@@ -33,10 +34,10 @@ type Mark = TextMark;
  * errors.
  */
 export class Tables implements TextTables {
-  readonly #database: DatabaseSync;
+  readonly #database: DerivedDatabase;
   readonly #statements = new Map<string, StatementSync>();
 
-  constructor(database: DatabaseSync) {
+  constructor(database: DerivedDatabase) {
     this.#database = database;
   }
 
@@ -60,7 +61,7 @@ export class Tables implements TextTables {
     changes: readonly Change[],
     { seq, crc, head, at, dialect, blind, cut }: Mark,
   ): boolean {
-    return this.#transaction(() => {
+    return this.#database.write(() => {
       const now = this.mark(id);
       if (now?.seq !== before?.seq || now?.crc !== before?.crc) return false;
       if (!now)
@@ -75,7 +76,7 @@ export class Tables implements TextTables {
   }
 
   forget(id: string): void {
-    this.#transaction(() => {
+    this.#database.write(() => {
       this.#run("INSERT INTO gone SELECT key FROM sessions WHERE id = ?", id);
       this.#run("DELETE FROM sessions WHERE id = ?", id);
     });
@@ -84,7 +85,7 @@ export class Tables implements TextTables {
   sweep(): boolean {
     const key = this.#get("SELECT key FROM gone LIMIT 1")?.["key"] as number | undefined;
     if (key === undefined) return false;
-    this.#transaction(() => {
+    this.#database.write(() => {
       const some = `SELECT rowid FROM texts WHERE rowid BETWEEN ?1 << ${KEY_SHIFT} AND (?1 + 1 << ${KEY_SHIFT}) - 1 LIMIT ${SWEPT_ROWS}`;
       if (Number(this.#run(`DELETE FROM texts WHERE rowid IN (${some})`, key).changes) > 0) return;
       this.#run("DELETE FROM messages WHERE session = ?", key);
@@ -160,31 +161,18 @@ export class Tables implements TextTables {
     return (this.#get("SELECT key FROM sessions WHERE id = ?", id)?.["key"] as number | undefined) ?? null;
   }
 
-  #transaction<T>(work: () => T): T {
-    this.#database.exec("BEGIN IMMEDIATE");
-    try {
-      const result = work();
-      this.#database.exec("COMMIT");
-      return result;
-    } catch (error) {
-      // A full disk and I/O errors end the transaction by themselves.
-      if (this.#database.isTransaction) this.#database.exec("ROLLBACK");
-      throw error;
-    }
-  }
-
   #all(sql: string, ...values: Value[]): Record<string, unknown>[] {
-    return this.#prepared(sql).all(...values);
+    return this.#database.read(() => this.#prepared(sql).all(...values));
   }
   #get(sql: string, ...values: Value[]): Record<string, unknown> | undefined {
-    return this.#prepared(sql).get(...values);
+    return this.#database.read(() => this.#prepared(sql).get(...values));
   }
   #run(sql: string, ...values: Value[]): { readonly changes: number | bigint } {
     return this.#prepared(sql).run(...values);
   }
 
   #prepared(sql: string): StatementSync {
-    const known = this.#statements.get(sql) ?? this.#database.prepare(sql);
+    const known = this.#statements.get(sql) ?? this.#database.sqlite.prepare(sql);
     this.#statements.set(sql, known);
     return known;
   }

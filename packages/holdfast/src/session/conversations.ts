@@ -10,8 +10,8 @@ import { newId } from "../journal/id.ts";
 import { cursorOf, type JournalRecord, type NewRecord } from "../journal/record.ts";
 import type { Redactor } from "../redact/redactor.ts";
 import { type ForkOptions, forkRecords } from "../replace/fork.ts";
-import { SearchIndex, type SearchWatch } from "../search/search-index.ts";
-import { readingOf } from "../view/reading.ts";
+import { type SearchHit, SearchIndex, type SearchWatch } from "../search/search-index.ts";
+import { type Reading, readingOf } from "../view/reading.ts";
 import { type Ending, endsNow } from "./guarded.ts";
 import { type KnownDialects, otherDialect } from "./known-dialects.ts";
 import { digestOf, OnceKeys } from "./once.ts";
@@ -35,7 +35,7 @@ export interface Beginning<M> {
   readonly id?: string | undefined;
 }
 
-type Opening<M> = Pick<surface.OpenOptions<M>, "app" | "draftMs" | "draftBytes">;
+type Opening<M> = Pick<surface.OpenOptions<M>, "app" | "draftMs" | "draftChars">;
 
 const FOUND_CLEAN: Recovery = { unclean: false, cutBytes: 0, damaged: [], missing: [] };
 
@@ -94,24 +94,17 @@ export class Conversations {
     return recorder;
   }
 
-  async read<M>(id: string, { dialect, until }: surface.ReadOptions<M>): Promise<surface.Reading<M>> {
+  async read<M>(id: string, { dialect, until }: surface.ReadOptions<M>): Promise<Reading<M>> {
     if (until !== undefined) return this.#readUntil(id, until, dialect);
     const holder = await this.#journals.holder(id);
     const { records, recovery } = await this.#journals.read(id);
     const last = records.at(-1);
-    return readingOf(id, this.#fold(records, dialect), {
-      recovery,
-      holder,
-      ...(last ? { cursor: cursorOf(last) } : {}),
-    });
+    const cursor = last && cursorOf(last);
+    return readingOf(id, this.#fold(records, dialect), { recovery, holder, ...defined({ cursor }) });
   }
 
   /** A replaced conversation has no writer, and what was wrong with the journal's end does not concern it. */
-  async #readUntil<M>(
-    id: string,
-    until: number,
-    dialect: surface.ReadOptions<M>["dialect"],
-  ): Promise<surface.Reading<M>> {
+  async #readUntil<M>(id: string, until: number, dialect: surface.ReadOptions<M>["dialect"]): Promise<Reading<M>> {
     const fold = this.#folding(dialect);
     let cursor: string | undefined;
     for await (const record of this.#journals.history(id)) {
@@ -153,7 +146,7 @@ export class Conversations {
     text: string,
     isWanted: (id: string) => boolean,
     options: SearchWatch,
-  ): AsyncGenerator<surface.SearchHit, void, undefined> {
+  ): AsyncGenerator<SearchHit, void, undefined> {
     return this.#search.search(text, isWanted, options);
   }
 

@@ -1,10 +1,10 @@
 import { type StoredMessage, unfit } from "../admit/admit.ts";
 import { messageIdTaken, queueUnknown } from "../admit/refusals.ts";
-import { admitOptions } from "../admit/to-records.ts";
+import { type AppendOptions, admitOptions } from "../admit/to-records.ts";
+import type { Queued } from "../conversation/conversation.ts";
 import { defined } from "../defined.ts";
 import { newId } from "../journal/id.ts";
 import { handedOut } from "../view/handed-out.ts";
-import type { AppendOptions, Queued } from "./surface.ts";
 import type { SessionContext } from "./turn/context.ts";
 
 /** Prompts waiting for their turn (R13). The turn delivers them. */
@@ -34,11 +34,7 @@ export class Queue<M> {
       await log.journal.flush();
       return handedOut(known);
     }
-    const given = {
-      ...(metadata ? { metadata } : {}),
-      ...defined({ model }),
-    };
-    const appended = log.append([{ kind: "queue.put", id, prompt: message.stored, ...given }]);
+    const appended = log.append([{ kind: "queue.put", id, prompt: message.stored, ...defined({ metadata, model }) }]);
     // It may have been delivered by the time the store answers.
     const queued = conversation.queued(id);
     await appended;

@@ -9,8 +9,14 @@ import {
   turnOpen,
 } from "../admit/refusals.ts";
 import { assertSize, MESSAGE_BYTES_MAX, METADATA_BYTES_MAX } from "../admit/size.ts";
-import { type AdmittedMessages, admitMessages, admitOptions, toRecords } from "../admit/to-records.ts";
-import type { Conversation } from "../conversation/conversation.ts";
+import {
+  type AdmittedMessages,
+  type AppendOptions,
+  admitMessages,
+  admitOptions,
+  toRecords,
+} from "../admit/to-records.ts";
+import type { Conversation, Queued } from "../conversation/conversation.ts";
 import { mergePatch } from "../conversation/merge-patch.ts";
 import type { SessionRecord } from "../conversation/records.ts";
 import type { Dialect, Entry, Metadata } from "../dialects/dialect.ts";
@@ -22,10 +28,11 @@ import { admitEdit, editRecord } from "../replace/edit.ts";
 import { checkReason, type ReplaceOptions, replacement } from "../replace/epoch.ts";
 import { admitReplacement, type ReplaceInput, toGiven } from "../replace/retained.ts";
 import { undoFrom, undone, undoRecords } from "../replace/undo.ts";
+import type { SyncOptions } from "../sync/given-array.ts";
 import { Sync, type SyncSession } from "../sync/sync.ts";
 import type { TurnActivity } from "../view/messages.ts";
 import { LiveReading } from "../view/reading.ts";
-import { leaveTurn, planResume, repairForPrompt } from "../view/repairs.ts";
+import { leaveTurn, planResume, type ResumeOptions, repairForPrompt } from "../view/repairs.ts";
 import { Followers } from "./followers.ts";
 import { type Ending, endsNow, type Guarded, onClosed } from "./guarded.ts";
 import { InOrder } from "./in-order.ts";
@@ -38,7 +45,7 @@ import type { SessionContext } from "./turn/context.ts";
 import { LiveTurn } from "./turn/turn.ts";
 
 const DRAFT_MS = 200;
-const DRAFT_BYTES = 8192;
+const DRAFT_CHARS = 8192;
 
 export interface SessionParts<M> {
   readonly store: JournalStore;
@@ -49,7 +56,7 @@ export interface SessionParts<M> {
   readonly redactor: Redactor | null;
   /** The members of the `opened` record. */
   readonly opened: Readonly<Record<string, Json>>;
-  readonly options: Pick<surface.OpenOptions<M>, "draftMs" | "draftBytes">;
+  readonly options: Pick<surface.OpenOptions<M>, "draftMs" | "draftChars">;
   /** Folds records into a new conversation in this session's dialect. */
   readonly fold: (dialect: Dialect<M>) => Conversation<M>;
   /** The calls made with a key so far. */
@@ -99,7 +106,7 @@ export class LiveSession<M> extends LiveReading<M> implements surface.Session<M>
       conversation,
       admission: this.#admission,
       draftMs: options.draftMs ?? DRAFT_MS,
-      draftBytes: options.draftBytes ?? DRAFT_BYTES,
+      draftChars: options.draftChars ?? DRAFT_CHARS,
       messages: () => this.copyMessages(),
       assertOpen: () => {
         if (this.#isClosed) throw sessionClosed(this.id);
@@ -128,20 +135,20 @@ export class LiveSession<M> extends LiveReading<M> implements surface.Session<M>
     return this.#turn?.isRecorded && !this.#turn.isOver ? this.#turn : null;
   }
 
-  async startTurn(prompt: M | M[] | surface.Queued<M>, options: surface.AppendOptions = {}): Promise<surface.Turn<M>> {
+  async startTurn(prompt: M | M[] | Queued<M>, options: AppendOptions = {}): Promise<surface.Turn<M>> {
     this.#assertOpen();
     const admitted = admitMessages(this.#admission, prompt);
     const given = admitOptions(this.#admission, options);
     return this.#inOrder(() => this.#start(admitted, given));
   }
 
-  async resumeTurn(options: surface.ResumeOptions = {}): Promise<surface.Turn<M>> {
+  async resumeTurn(options: ResumeOptions = {}): Promise<surface.Turn<M>> {
     this.#assertOpen();
     const given = resumeGiven(options);
     return this.#inOrder(() => this.#resume(given));
   }
 
-  endTurn(): Promise<void> {
+  completeTurn(): Promise<void> {
     return this.#inOrder(async () => {
       this.#context.assertOpen();
       if (this.turn) throw turnOpen(this.id, this.turn.number, "end it with turn.end");
@@ -151,10 +158,7 @@ export class LiveSession<M> extends LiveReading<M> implements surface.Session<M>
     });
   }
 
-  async sync(
-    messages: readonly M[],
-    options: surface.SyncOptions<M> = {},
-  ): Promise<{ appended: string[]; epoch: boolean }> {
+  async sync(messages: readonly M[], options: SyncOptions<M> = {}): Promise<{ appended: string[]; epoch: boolean }> {
     this.#assertOpen();
     const given = this.#sync.admit(messages, options, this.#order.isBusy || this.#log.isBehind);
     return this.#inOrder(() => this.#sync.sync(given));
@@ -195,7 +199,7 @@ export class LiveSession<M> extends LiveReading<M> implements surface.Session<M>
     return this.#inOrder(() => this.#undo());
   }
 
-  async enqueue(prompt: M, options: surface.AppendOptions = {}): Promise<surface.Queued<M>> {
+  async enqueue(prompt: M, options: AppendOptions = {}): Promise<Queued<M>> {
     this.#assertOpen();
     return this.#queue.put(prompt, options);
   }
@@ -315,7 +319,7 @@ export class LiveSession<M> extends LiveReading<M> implements surface.Session<M>
     return () => this.#closed.delete(listener);
   }
 
-  async #start(prompt: AdmittedMessages, options: surface.AppendOptions): Promise<LiveTurn<M>> {
+  async #start(prompt: AdmittedMessages, options: AppendOptions): Promise<LiveTurn<M>> {
     this.#context.assertOpen();
     const conversation = this.#conversation;
     const open = this.turn;
@@ -346,7 +350,7 @@ export class LiveSession<M> extends LiveReading<M> implements surface.Session<M>
   }
 
   /** The same prompt again, by its id: a retry from a caller that could not know it was recorded (R15). */
-  async #again(prompt: AdmittedMessages, options: surface.AppendOptions, open: LiveTurn<M>): Promise<LiveTurn<M>> {
+  async #again(prompt: AdmittedMessages, options: AppendOptions, open: LiveTurn<M>): Promise<LiveTurn<M>> {
     const id = options.id ?? prompt.queued;
     if (id === null || this.#stepOf(id) !== open.prompt.step) throw turnOpen(this.id, open.number);
     const { known } = toRecords(this.#conversation, this.#admission, prompt, open.number, options);
@@ -365,7 +369,7 @@ export class LiveSession<M> extends LiveReading<M> implements surface.Session<M>
     return this.#conversation.find(id)?.entry.step;
   }
 
-  async #resume(options: surface.ResumeOptions): Promise<LiveTurn<M>> {
+  async #resume(options: ResumeOptions): Promise<LiveTurn<M>> {
     this.#context.assertOpen();
     if (this.turn) throw turnOpen(this.id, this.turn.number);
     if (!this.interruption) throw nothingToResume(this.id, this.#conversation.turns);

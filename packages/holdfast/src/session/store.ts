@@ -9,10 +9,13 @@ import type { JournalRecord, NewRecord } from "../journal/record.ts";
 import { notSupported, storeClosed } from "../journal/refusals.ts";
 import { sessionSummariser } from "../listing/fold-row.ts";
 import { listSessions, trashedSession, unfinishedFirst } from "../listing/list.ts";
+import type { ListQuery, Summary, TrashedSession } from "../listing/query.ts";
 import { loadPart } from "../load-part.ts";
 import { type Redactor, redactorOf } from "../redact/redactor.ts";
-import type { SearchWatch } from "../search/search-index.ts";
-import { type JournalStoreOptions, openJournalStore } from "../stores/open.ts";
+import type { SearchHit, SearchWatch } from "../search/search-index.ts";
+import { openJournalStore } from "../stores/open.ts";
+import type { JournalStoreOptions } from "../stores/schemes.ts";
+import type { Reading } from "../view/reading.ts";
 import type { Beginning, Conversations } from "./conversations.ts";
 import { type Ending, endsNow, type Guarded, onClosed } from "./guarded.ts";
 import { dialectUnknown, KnownDialects } from "./known-dialects.ts";
@@ -40,8 +43,7 @@ export async function openStoreWith(
   const { durability, app } = options;
   const journals = await open({
     summariser: sessionSummariser(dialects.find),
-    ...(durability ? { durability } : {}),
-    ...(app ? { app } : {}),
+    ...defined({ durability, app: app || undefined }),
   });
   const recordsToolStarts = options.recordsToolStarts === true;
   return new SessionStore(journals, { dialects, redactor, app: app ?? "holdfast", recordsToolStarts });
@@ -163,7 +165,7 @@ class SessionStore implements surface.Store, Guarded {
     return this.#conversations?.live(id) ?? null;
   }
 
-  async read<M>(id: string, options: surface.ReadOptions<M> = {}): Promise<surface.Reading<M>> {
+  async read<M>(id: string, options: surface.ReadOptions<M> = {}): Promise<Reading<M>> {
     this.#assertOpen();
     const given = reading("options", () => ({ ...options }));
     this.#parts.dialects.named(given.dialect);
@@ -175,15 +177,15 @@ class SessionStore implements surface.Store, Guarded {
     return (await this.#load()).once(id, key, content);
   }
 
-  list(query: surface.ListQuery = {}): Promise<{ readonly sessions: surface.Summary[]; readonly next?: string }> {
+  list(query: ListQuery = {}): Promise<{ readonly sessions: Summary[]; readonly next?: string }> {
     return listSessions(this.#journals, query, realPath);
   }
 
   async *search(
     text: string,
-    query: surface.ListQuery = {},
+    query: ListQuery = {},
     options: SearchWatch = {},
-  ): AsyncGenerator<surface.SearchHit, void, undefined> {
+  ): AsyncGenerator<SearchHit, void, undefined> {
     this.#assertOpen();
     const { limit, after: _after, ...filter } = query;
     const isFiltered = Object.keys(filter).some((name) => name !== "empty");
@@ -228,7 +230,7 @@ class SessionStore implements surface.Store, Guarded {
     return this.#journals.delete(id);
   }
 
-  async trashed(): Promise<surface.TrashedSession[]> {
+  async trashed(): Promise<TrashedSession[]> {
     this.#assertOpen();
     if (!this.#journals.trashed) throw cannotRestore(this.url);
     return (await this.#journals.trashed()).map(trashedSession);
@@ -297,7 +299,7 @@ class SessionStore implements surface.Store, Guarded {
     }
   }
 
-  async #ids(filter: surface.ListQuery): Promise<Set<string>> {
+  async #ids(filter: ListQuery): Promise<Set<string>> {
     const ids = new Set<string>();
     let after: string | undefined;
     do {

@@ -15,19 +15,6 @@ import type { OpenCall } from "../view/interruption.ts";
 import type { Reading } from "../view/reading.ts";
 import type { ResumeOptions } from "../view/repairs.ts";
 
-export type { Appended, AppendOptions } from "../admit/to-records.ts";
-export type { Attributes, Link } from "../conversation/attributes.ts";
-export type { Queued } from "../conversation/conversation.ts";
-export type { DraftContent } from "../conversation/draft-state.ts";
-export type { ToolProcess } from "../conversation/records.ts";
-export type { Cost, Usage } from "../conversation/usage.ts";
-export type { ListQuery, Summary, TrashedSession } from "../listing/query.ts";
-export type { SearchHit } from "../search/search-index.ts";
-export type { SyncOptions } from "../sync/given-array.ts";
-export type { Interruption, OpenCall } from "../view/interruption.ts";
-export type { Reading } from "../view/reading.ts";
-export type { ResumeOptions } from "../view/repairs.ts";
-
 export interface StoreOptions {
   /** What every append waits for. `power` (the default) survives a power cut; `process` survives SIGKILL (P1). */
   readonly durability?: Durability;
@@ -206,7 +193,7 @@ export interface OpenOptions<M> extends Omit<ReadOptions<M>, "until"> {
   /** How long streamed text may wait before it is written, in milliseconds. Default 200. */
   readonly draftMs?: number;
   /** How much streamed text may wait before it is written, in characters. Default 8192. */
-  readonly draftBytes?: number;
+  readonly draftChars?: number;
 }
 
 /** Options of `store.resumeLatest`. */
@@ -259,10 +246,10 @@ export interface Session<M> extends Reading<M>, AsyncDisposable {
   /** Continues the last turn. Throws NOTHING_TO_RESUME if it completed or there is none, TURN_OPEN. */
   resumeTurn(options?: ResumeOptions): Promise<Turn<M>>;
   /**
-   * Ends the interrupted turn as completed without asking the model again. Use it when the turn was cut off after its
-   * answer (`interruption.answered`). Throws TURN_UNANSWERED if the answer is missing, NOTHING_TO_RESUME, TURN_OPEN.
+   * Completes an interrupted turn that has its answer (`interruption.answered`), without asking the model again; a turn
+   * that is open ends with `turn.end`. Throws TURN_UNANSWERED if the answer is missing, NOTHING_TO_RESUME, TURN_OPEN.
    */
-  endTurn(): Promise<void>;
+  completeTurn(): Promise<void>;
   /**
    * For agents that keep an array of messages: records the messages that are new, opens a turn at a prompt, and ends
    * the turn at an answer without calls (R14). Calls are serialized. An array that no longer starts with the recorded
@@ -271,7 +258,10 @@ export interface Session<M> extends Reading<M>, AsyncDisposable {
    * Throws SYNC_FOREIGN for messages of another session, RECORD_INVALID for invalid options.
    */
   sync(messages: readonly M[], options?: SyncOptions<M>): Promise<{ appended: string[]; epoch: boolean }>;
-  /** Applies a JSON merge patch to the metadata. Hiding takes effect at the next turn. Throws MESSAGE_UNKNOWN. */
+  /**
+   * Applies a JSON merge patch to the metadata; the message itself stays as it is. Hides a message from the next turn
+   * on; to take it away at once, use `edit` with `now`. Throws MESSAGE_UNKNOWN.
+   */
   patch(id: string, metadata: Metadata): Promise<void>;
   /**
    * Shows these messages in place of the given ones, which stay in `entries`, marked. The model sees the change from
@@ -358,7 +348,7 @@ export interface Recorder<M> extends AsyncDisposable {
   startTurn(prompt: M): Promise<void>;
   /** Records messages of the open turn, several as one unit. Throws TURN_ENDED, and what `startTurn` throws. */
   append(messages: M | M[]): Promise<void>;
-  /** Ends the turn, in one unit with its last messages. Throws what `append` throws. */
+  /** Ends the open turn in any of the ways in which a turn ends, in one unit with its last messages. */
   endTurn(how: TurnEnd, last?: M[]): Promise<void>;
   note(name: string, value: Json): Promise<void>;
   /** Adds these labels, or replaces those with the same names. Throws ATTRIBUTE_INVALID, and what `note` throws. */
@@ -385,7 +375,11 @@ export interface AnswerOptions extends AppendOptions {
   readonly end?: boolean;
 }
 
-/** One prompt and everything the agent does about it. It stays with its session if the user switches to another. */
+/**
+ * One prompt and everything the agent does about it. It stays with its session if the user switches to another.
+ * It ends once: with `end` (completed; `{ end: true }` does the same in one unit with the answer), `abort` (somebody
+ * stopped it) or `fail` (an error did). A later end of any kind has no effect. `suspend` leaves it to be resumed.
+ */
 export interface Turn<M> extends AsyncDisposable {
   readonly number: number;
   readonly prompt: Entry<M>;
@@ -417,8 +411,6 @@ export interface Turn<M> extends AsyncDisposable {
    * later.
    */
   tool<T>(callId: string, run: (signal: AbortSignal) => T | Promise<T>, options?: ToolOptions): Promise<Outcome<T>>;
-  /** Like `tool`, for SDKs whose tools return a value or throw: returns the value, and throws what the tool threw. */
-  run<T>(callId: string, run: (signal: AbortSignal) => T | Promise<T>, options?: ToolOptions): Promise<T>;
   /**
    * Records only the start. Durable when it resolves: run the tool only then. Throws CALL_UNKNOWN unless the call is
    * recorded or name and input are given; CALL_TAKEN if it is running, has its result, or was not approved; TURN_ENDED.
@@ -435,10 +427,11 @@ export interface Turn<M> extends AsyncDisposable {
   usage(usage: Usage): Promise<void>;
   /** Records that the turn waits for a person, possibly until another process resumes it (R7). */
   suspend(why: { reason: string; calls?: string[] }): Promise<void>;
-  /** Completes the turn. To end it in one unit with its answer, record the answer with `{ end: true }`. */
+  /** Completes the turn. */
   end(): Promise<void>;
-  /** Keeps what was produced and records who stopped the turn. A second end of any kind has no effect. */
+  /** Keeps what was produced and records who stopped the turn. */
   abort(why: { by: string; reason?: string }): Promise<void>;
+  /** Keeps what was produced and records the error. */
   fail(error: unknown): Promise<void>;
 }
 

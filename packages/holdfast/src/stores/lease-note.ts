@@ -1,6 +1,6 @@
 import type { Disk, DiskStat } from "../disk/disk.ts";
+import { tolerate } from "../disk/failure.ts";
 import { putAll } from "../disk/put-all.ts";
-import { errnoOf } from "../errors.ts";
 import { newId } from "../journal/id.ts";
 
 /** Small files of JSON beside a lock. They are optional: a full disk may prevent writing them. */
@@ -11,7 +11,7 @@ const TEMPORARY = ".tmp";
 /** Whole or not at all. Returns the identity of the file; null if it could not be written. */
 export function writeNote(disk: Disk, path: string, content: object): string | null {
   const temporary = temporaryName(path);
-  try {
+  return tolerate<string | null>(() => {
     const file = disk.open(temporary, "create");
     let written: string;
     try {
@@ -22,20 +22,12 @@ export function writeNote(disk: Disk, path: string, content: object): string | n
     }
     disk.rename(temporary, path);
     return written;
-  } catch (error) {
-    if (errnoOf(error) === undefined) throw error;
-    return null;
-  }
+  }, null);
 }
 
 /** Empty if the file is missing or unreadable. */
 export function findNote(disk: Disk, path: string): object {
-  try {
-    return readNote(disk, path);
-  } catch (error) {
-    if (errnoOf(error) !== undefined) return {};
-    throw error;
-  }
+  return tolerate(() => readNote(disk, path), {});
 }
 
 /** Empty if it holds no object. Throws the system's errors. */
@@ -59,14 +51,9 @@ export function temporaryName(path: string): string {
   return `${path}.${newId().replaceAll("-", "")}${TEMPORARY}`;
 }
 
-export function isTemporary(name: string): boolean {
-  return name.endsWith(TEMPORARY);
-}
-
-/** Null if the name has no time: older versions used only random digits. */
-export function timeIn(name: string): number | null {
-  const time = /\.([0-9a-f]{12})7[0-9a-f]{19}\.tmp$/.exec(name)?.[1];
-  return time === undefined ? null : Number.parseInt(time, 16);
+/** When a temporary file was made; NaN for any other name. */
+export function timeIn(name: string): number {
+  return Number.parseInt(/\.([0-9a-f]{12})7[0-9a-f]{19}\.tmp$/.exec(name)?.[1] ?? "", 16);
 }
 
 export function identity(stat: DiskStat): string {

@@ -2,12 +2,12 @@ import { hostname } from "node:os";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Disk, DiskLock, DiskStat } from "../disk/disk.ts";
-import { diskFailure, isForbidden } from "../disk/failure.ts";
+import { diskFailure, isForbidden, tolerate } from "../disk/failure.ts";
 import { hasOtherNames } from "../disk/file-rules.ts";
 import { errnoOf, HoldfastError } from "../errors.ts";
 import type { Holder } from "../journal/contract.ts";
 import { sessionBusy } from "../journal/refusals.ts";
-import { findNote, identity, isTemporary, readNote, temporaryName, timeIn, writeNote } from "./lease-note.ts";
+import { findNote, identity, readNote, temporaryName, timeIn, writeNote } from "./lease-note.ts";
 
 /** Another process's probe can hold the lock for an instant, so taking it is retried for this long (S14). */
 const TAKE_MS = 250;
@@ -187,11 +187,8 @@ export class Leases {
   tidy(nowMs: number): void {
     if (this.#isMissing) return;
     for (const name of this.#disk.list(this.#folder)) {
-      if (!isTemporary(name)) continue;
-      const path = join(this.#folder, name);
-      const madeMs = timeIn(name) ?? this.#disk.stat(path)?.mtimeMs ?? nowMs;
       // Another process may be tidying up too.
-      if (nowMs - madeMs > DAY_MS) this.#removeIfPossible(path);
+      if (nowMs - timeIn(name) > DAY_MS) this.#removeIfPossible(join(this.#folder, name));
     }
   }
 
@@ -326,11 +323,7 @@ export class Leases {
 
   /** A leftover does no harm, and is tidied up later. */
   #removeIfPossible(path: string): void {
-    try {
-      this.#disk.remove(path);
-    } catch (error) {
-      if (errnoOf(error) === undefined) throw error;
-    }
+    tolerate(() => this.#disk.remove(path), undefined);
   }
 
   /** The file exists, regular and empty, before SQLite sees it. */
@@ -363,23 +356,16 @@ export class Leases {
   /** A lock can be lost, and then the file may already be another holder's. */
   #unannounce(id: string, { announced }: ActiveLease): void {
     const path = this.#wordsPath(id);
-    try {
+    // If it stays, lists look at the session itself.
+    tolerate(() => {
       const found = this.#disk.stat(path);
       if (found && identity(found) === announced) this.#disk.remove(path);
-    } catch (error) {
-      // It stays: lists look at the session itself.
-      if (errnoOf(error) === undefined) throw error;
-    }
+    }, undefined);
   }
 
   /** Called after a failure, which is what the caller must see if this fails too. */
   #isGone(path: string): boolean {
-    try {
-      return this.#disk.stat(path) === null;
-    } catch (error) {
-      if (errnoOf(error) === undefined) throw error;
-      return false;
-    }
+    return tolerate(() => this.#disk.stat(path) === null, false);
   }
 
   #own(id: string): Holder | null {

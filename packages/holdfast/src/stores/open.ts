@@ -1,25 +1,17 @@
 import { HoldfastError } from "../errors.ts";
-import type { Durability, JournalStore, Summariser } from "../journal/contract.ts";
+import type { JournalStore } from "../journal/contract.ts";
 import { loadPart } from "../load-part.ts";
-import { parseAddress } from "./address.ts";
+import { invalidAddress, parseAddress } from "./address.ts";
 import { openFolderStore } from "./folder/store.ts";
-
-export interface JournalStoreOptions {
-  /** What `append` waits for by default. Default `power`. */
-  readonly durability?: Durability;
-  /** Makes the rows that `list` shows. */
-  readonly summariser?: Summariser;
-  /** The name lease holders go by. Default `holdfast`. */
-  readonly app?: string;
-}
+import { type JournalStoreOptions, openerOf } from "./schemes.ts";
 
 /** Not a dependency: users who keep sessions in PostgreSQL install it next to the library. */
 const POSTGRES = "@holdfast/postgres";
 
 /**
  * Opens a store by its address: a path or `file:` URL of a folder, `sqlite:` and the path of a database file,
- * `postgres:` and the location of a database (with `@holdfast/postgres` installed), or `memory:`. Throws
- * STORE_URL_INVALID and the errors of opening that kind of store.
+ * `postgres:` and the location of a database (with `@holdfast/postgres` installed), `memory:`, or a scheme that was
+ * registered. Throws STORE_URL_INVALID and the errors of opening that kind of store.
  */
 export async function openJournalStore(
   address: string | URL,
@@ -40,6 +32,12 @@ export async function openJournalStore(
     }
     case "postgres":
       return (await postgres()).openPostgresStore(text, options);
+    case "other": {
+      const { scheme } = named;
+      const open = openerOf(scheme);
+      if (open) return open(text, options);
+      throw invalidAddress(text, `no store is registered for "${scheme}:"`, undefined, { scheme });
+    }
   }
 }
 

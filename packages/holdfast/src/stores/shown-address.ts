@@ -3,8 +3,7 @@ const SECRET = /passw|passphrase|pwd|secret|token|credential|signature|^sig$|aut
 
 /**
  * An address without its passwords, safe to show, log and put into errors, even if it was mistyped. If in doubt, it
- * removes too much: to a strict parser, a password that contains "/" or "@" looks like a host. The command has a copy
- * for what it shows before the library is loaded (packages/cli/src/shown-address.ts); a test keeps the two equal.
+ * removes too much: to a strict parser, a password that contains "/" or "@" looks like a host.
  */
 export function shownAddress(address: string): string {
   const [, scheme, rest = address] = /^((?!file:|sqlite:)[a-z][a-z0-9+.-]*:\/\/)(.*)$/is.exec(address) ?? [];

@@ -1,5 +1,5 @@
 import type { Disk } from "../disk/disk.ts";
-import { errnoOf } from "../errors.ts";
+import { tolerate } from "../disk/failure.ts";
 
 /** Waits until woken, until a timeout, or until the signal aborts. A wake-up while nobody waits is not lost. */
 export class Wake {
@@ -36,10 +36,8 @@ export class Wake {
 
 /** Watches can run out, and some file systems have none: waiters also poll. */
 export function watchOrPoll(disk: Disk, folder: string, onChange: () => void): () => void {
-  try {
-    return disk.watch(folder, onChange);
-  } catch (error) {
-    if (errnoOf(error) === undefined) throw error;
-    return () => {};
-  }
+  return tolerate(
+    () => disk.watch(folder, onChange),
+    () => {},
+  );
 }

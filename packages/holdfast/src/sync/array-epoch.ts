@@ -93,8 +93,7 @@ class Sequel<M> {
   }
 
   get state(): Omit<WrittenEpoch<M>, "plan" | "records"> {
-    const [ids, opened, isTurnOver, hasAnswer] = [this.#ids, this.#opened, this.#isTurnOver, this.#hasAnswer];
-    return { ids, opened, isTurnOver, hasAnswer };
+    return { ids: this.#ids, opened: this.#opened, isTurnOver: this.#isTurnOver, hasAnswer: this.#hasAnswer };
   }
 
   add({ cut, reason }: Rewrite<M>): void {

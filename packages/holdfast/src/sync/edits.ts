@@ -1,4 +1,4 @@
-import { weightOf } from "../admit/weight.ts";
+import { weightOf } from "../admit/size.ts";
 import type { Conversation } from "../conversation/conversation.ts";
 import { type Item, isShown } from "../conversation/item.ts";
 import { type EditRecord, SYNCED } from "../conversation/records.ts";

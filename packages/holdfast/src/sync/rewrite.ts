@@ -330,19 +330,13 @@ function groupsOf<M>(
   items: readonly Item<M>[],
   wanted: ReadonlySet<number | null>,
 ): Map<number, Group<M>> {
-  let places: Map<string, number> | null = null;
-  const placeOf = (id: string, next: number): number => {
-    // Nearly always they are in the same order as the slots.
-    if (items[next]?.entry.id === id) return next;
-    places ??= new Map(items.map(({ entry }, at) => [entry.id, at]));
-    return places.get(id) ?? -1;
-  };
+  const places = new Map(items.map(({ entry }, at) => [entry.id, at]));
   const groups = new Map<number, Group<M>>();
   let current: Group<M> | null = { slots: [], items: [] };
   let next = 0;
   for (let slot = 0; slot < slots.length; slot++) {
     const { id } = slots[slot]!;
-    const place = id === null ? -1 : placeOf(id, next);
+    const place = id === null ? -1 : (places.get(id) ?? -1);
     if (place >= next) {
       for (let at = next; current && at < place; at++) current.items.push(items[at]!);
       // Items hidden from the model may precede the first one.

@@ -217,22 +217,13 @@ export class Sync<M> {
     const draft = this.#draftFor(turn, array, span);
     const end = span.end === true;
     const given = toAdmitted(storedIn(array, span));
-    if (!draft) {
-      const { ids } = await turn.appendAdmitted(given, { end });
-      if (given.isAnswer) this.#draft = null;
-      return ids;
-    }
-    try {
-      const { ids } = await turn.appendAdmitted(given, { end }, draft);
-      this.#draft = null;
-      return ids;
-    } catch (error) {
+    const { ids } = await turn.appendAdmitted(given, { end }, draft ?? undefined).catch((error) => {
       // The draft was lost to a failed append or another draft; the message itself is here.
-      if (!isHoldfastError(error, "DRAFT_DISCARDED")) throw error;
-      const { ids } = await turn.appendAdmitted(given, { id: draft.id, end });
-      this.#draft = null;
-      return ids;
-    }
+      if (!draft || !isHoldfastError(error, "DRAFT_DISCARDED")) throw error;
+      return turn.appendAdmitted(given, { id: draft.id, end });
+    });
+    if (draft || given.isAnswer) this.#draft = null;
+    return ids;
   }
 
   /** The draft that these messages finish. */
@@ -359,8 +350,7 @@ export class Sync<M> {
     const at = like?.at ?? new Date().toISOString();
     return {
       ...{ id, seq, at, turn, step: id, message: admission.decoded(stored), metadata },
-      ...defined({ model, synthetic }),
-      ...(incomplete ? { incomplete } : {}),
+      ...defined({ model, synthetic, incomplete }),
     };
   }
 }

@@ -1,7 +1,7 @@
 import type { Conversation } from "../conversation/conversation.ts";
 import { type Item, isShown } from "../conversation/item.ts";
 import { deepFreeze } from "../conversation/snapshot.ts";
-import type { Entry } from "../dialects/dialect.ts";
+import type { Dialect, Entry } from "../dialects/dialect.ts";
 import { unfitNow } from "../dialects/mapped/mapped-order.ts";
 import { HoldfastError } from "../errors.ts";
 import { isWellFormed, wellFormed } from "../text/well-formed.ts";
@@ -19,12 +19,14 @@ export interface ViewParts<M> {
  * The conversation as the model sees it: the visible entries, arranged by the dialect (P4, R1). Throws MESSAGE_UNFIT if
  * the dialect can no longer read one of them: left out, the model would be sent a conversation with a hole in it.
  */
-export function arrangeView<M>(conversation: Conversation<M>, { next, made, without }: ViewParts<M>): readonly M[] {
+export function arrangeView<M>(conversation: Conversation<M>, parts: ViewParts<M>): readonly M[] {
+  const { next, made, without } = parts;
   const { items, dialect, changed } = conversation;
-  if (made.length === 0 && without.size === 0 && conversation.isWellFormed) {
-    const { regular } = conversation;
-    if (regular) return deepFreeze([...regular]);
-  }
+  const isAsMade = conversation.isWellFormed && made.every((entry) => isSentAsMade(dialect, entry));
+  const regular = isAsMade ? conversation.regular : null;
+  if (regular?.isSettled && made.length === 0 && without.size === 0) return deepFreeze([...regular.shown]);
+  const view = regular && !regular.isSettled && withOpenEnd(conversation, regular.shown, parts);
+  if (view) return view;
   const entries: Entry<M>[] = [];
   for (let i = 0; i < items.length; i++) {
     const item = items[i]!;
@@ -36,8 +38,30 @@ export function arrangeView<M>(conversation: Conversation<M>, { next, made, with
     if (why !== null) throw unfitEntry(dialect.name, entry, why);
   }
   const messages = deepFreeze(dialect.arrange(entries, { ...changed.seen(items), next }));
-  const isFit = conversation.isWellFormed && made.every(({ message }) => isWellFormed(message));
-  return isFit ? messages : Object.freeze(messages.map(sent));
+  return isAsMade ? messages : Object.freeze(messages.map(sent));
+}
+
+function isSentAsMade<M>(dialect: Dialect<M>, entry: Entry<M>): boolean {
+  return isWellFormed(entry.message) && unfitNow(dialect, entry) === null;
+}
+
+/**
+ * A regular conversation in which calls wait: only its live end is arranged, behind words in the user's role, since
+ * what comes before it ends with another's. Null if the dialect changes or drops those.
+ */
+function withOpenEnd<M>(
+  { items, exchange, dialect }: Conversation<M>,
+  shown: readonly M[],
+  { next, made, without }: ViewParts<M>,
+): readonly M[] | null {
+  const before = items[items.length - exchange.items.length - 1];
+  if (!before || !isShown(before)) return null;
+  const lead = { ...before.entry, message: dialect.boundary("…") };
+  const end = exchange.items.filter(isShown).map(({ entry }) => entry);
+  const kept = end.filter(({ step }) => !without.has(step));
+  const [first, ...messages] = dialect.arrange([lead, ...kept, ...made], { changedAt: null, next });
+  if (first !== lead.message) return null;
+  return Object.freeze(shown.slice(0, shown.length - end.length).concat(deepFreeze(messages)));
 }
 
 function unfitEntry(dialect: string, { id, seq, turn }: Entry<unknown>, why: string): HoldfastError {

@@ -1,7 +1,9 @@
 import type { Conversation } from "../conversation/conversation.ts";
 import type { DraftContent } from "../conversation/draft-state.ts";
 import type { ToolProcess } from "../conversation/records.ts";
+import type { ToolStart } from "../conversation/tool-starts.ts";
 import { recordsStarts, type TurnState } from "../conversation/turn-state.ts";
+import { defined } from "../defined.ts";
 import type { Entry } from "../dialects/dialect.ts";
 import { endedAs } from "../session-state.ts";
 import { endsWithAnswer } from "./arrange.ts";
@@ -31,7 +33,7 @@ export interface Interruption<M> {
   readonly prompt: Entry<M>;
   /**
    * The model had answered, no call is open, and the turn neither failed nor waits: only its end is missing. Do not ask
-   * the model again: `session.endTurn()` ends it as completed, and so does the next `startTurn`.
+   * the model again: `session.completeTurn()` ends it as completed, and so does the next `startTurn`.
    */
   readonly answered: boolean;
   readonly how:
@@ -89,19 +91,9 @@ export function openCalls<M>({ exchange, toolStarts, turn }: Conversation<M>): U
     const isKnown = isRecorded && item.entry.turn === turn.number;
     const unstarted = isWaiting ? "awaiting" : isKnown ? "never-started" : "unrecorded";
     const state = by === "provider" ? "provider" : run ? "outcome-unknown" : unstarted;
-    const started = run ? { startedAt: run.at, startedSeq: run.seq, replay: run.replay ?? ("never" as const) } : {};
-    const child = run?.child ? { child: run.child } : {};
-    const process = run?.process ? { process: run.process } : {};
     found.push({
-      id,
-      message,
-      index,
-      name,
-      input,
-      state,
-      ...started,
-      ...child,
-      ...process,
+      ...{ id, message, index, name, input, state },
+      ...(run ? { ...startOf(run), startedSeq: run.seq } : {}),
       ...(approved === null ? {} : { approved }),
     });
   }
@@ -115,17 +107,14 @@ export function openCall({ index: _index, startedSeq: _seq, ...call }: Unanswere
 
 /** Tools that were started although their call was never recorded (R9). */
 function callsStartedEarly<M>({ toolStarts }: Conversation<M>): OpenCall[] {
-  return toolStarts.earlyStarts.map(({ call, name, input, at, replay, child, process }) => ({
-    id: call,
-    message: null,
-    name,
-    input,
-    startedAt: at,
-    replay: replay ?? ("never" as const),
-    ...(child ? { child } : {}),
-    ...(process ? { process } : {}),
-    state: "outcome-unknown" as const,
-  }));
+  return toolStarts.earlyStarts.map((run) => {
+    const { call: id, name, input } = run;
+    return { id, message: null, name, input, ...startOf(run), state: "outcome-unknown" };
+  });
+}
+
+function startOf({ at, replay, child, process }: ToolStart) {
+  return { startedAt: at, replay: replay ?? ("never" as const), ...defined({ child, process }) };
 }
 
 /** The calls of the last turn that have no result, recorded or not. */

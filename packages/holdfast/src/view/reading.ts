@@ -2,7 +2,6 @@ import type { Attributes } from "../conversation/attributes.ts";
 import type { Conversation, Queued } from "../conversation/conversation.ts";
 import type { DraftContent } from "../conversation/draft-state.ts";
 import { deepFreeze } from "../conversation/snapshot.ts";
-import { isWriterOf } from "../conversation/turn-state.ts";
 import type { Usage } from "../conversation/usage.ts";
 import type { Entry } from "../dialects/dialect.ts";
 import { type Holder, hasWritten, type Recovery } from "../journal/contract.ts";
@@ -154,7 +153,7 @@ export function readingOf<M>(
   const { turn, at, writer } = conversation;
   const isOpen = turn !== null && turn.ended === null && turn.suspended === null;
   // The lease holder works on the turn that it has open, unless it has only opened the session of a dead writer.
-  const isRunning = isOpen && isWriterOf(turn, writer) && found.holder !== null && hasWritten(found.holder, at);
+  const isRunning = isOpen && turn.writers.has(writer) && found.holder !== null && hasWritten(found.holder, at);
   const activity: TurnActivity = isRunning ? { kind: "active", since: 0 } : { kind: "idle" };
   const view = new LiveReading(conversation, () => activity);
   const reading = { id, ...found };

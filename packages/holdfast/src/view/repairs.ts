@@ -1,5 +1,6 @@
 import type { Conversation } from "../conversation/conversation.ts";
 import type { RepairEntry, SessionRecord } from "../conversation/records.ts";
+import { defined } from "../defined.ts";
 import type { Dialect, Entry, Outcome } from "../dialects/dialect.ts";
 import { type CallPolicy, decideCall, factsOf } from "./decide-call.ts";
 import {
@@ -45,36 +46,20 @@ interface Ending {
   readonly boundary: boolean;
 }
 
+const NOTHING: Ending = { incomplete: false, boundary: false };
+const BOUNDARY: Ending = { incomplete: false, boundary: true };
+const BOTH: Ending = { incomplete: true, boundary: true };
+
 /**
  * With a new prompt (P), with `resumeTurn` (R), and with `resumeTurn({ draft: "keep" })`. If tools were started whose
  * calls are lost, there is always a boundary, which names them.
  */
 export const END_REPAIRS: { readonly [E in End]: { readonly P: Ending; readonly R: Ending; readonly keep: Ending } } = {
-  completed: {
-    P: { incomplete: false, boundary: false },
-    R: { incomplete: false, boundary: false },
-    keep: { incomplete: false, boundary: false },
-  },
-  answered: {
-    P: { incomplete: false, boundary: false },
-    R: { incomplete: false, boundary: true },
-    keep: { incomplete: false, boundary: true },
-  },
-  draft: {
-    P: { incomplete: true, boundary: true },
-    R: { incomplete: false, boundary: false },
-    keep: { incomplete: true, boundary: true },
-  },
-  "draft behind an answer": {
-    P: { incomplete: true, boundary: true },
-    R: { incomplete: false, boundary: true },
-    keep: { incomplete: true, boundary: true },
-  },
-  cut: {
-    P: { incomplete: false, boundary: true },
-    R: { incomplete: false, boundary: false },
-    keep: { incomplete: false, boundary: false },
-  },
+  completed: { P: NOTHING, R: NOTHING, keep: NOTHING },
+  answered: { P: NOTHING, R: BOUNDARY, keep: BOUNDARY },
+  draft: { P: BOTH, R: NOTHING, keep: BOTH },
+  "draft behind an answer": { P: BOTH, R: BOUNDARY, keep: BOTH },
+  cut: { P: BOUNDARY, R: NOTHING, keep: NOTHING },
 };
 
 /** What to record before a new prompt. */
@@ -200,15 +185,7 @@ export function repairedEntry<M>(
 ): Entry<M> {
   const decoded = dialect.decode ? dialect.decode(message) : (message as M);
   return {
-    id,
-    seq: head,
-    at,
-    turn: turns,
-    step: id,
-    message: decoded,
-    metadata: {},
-    synthetic,
-    ...(incomplete ? { incomplete } : {}),
-    ...(call ? { call } : {}),
+    ...{ id, seq: head, at, turn: turns, step: id, message: decoded, metadata: {}, synthetic },
+    ...defined({ incomplete, call }),
   };
 }

@@ -213,8 +213,9 @@ export class SessionReader {
     const { turn } = this;
     if (!turn) return null;
     const { ended, suspended, signal } = turn;
-    if (ended) return ended.outcome === "aborted" || ended.outcome === "failed" ? ended.outcome : null;
-    if (suspended) return "suspended";
+    if (ended?.outcome === "completed" || ended?.outcome === "left") return null;
+    if (ended?.outcome === "aborted" || ended?.outcome === "failed") return ended.outcome;
+    if (suspended && !ended) return "suspended";
     if (signal) return isText(signal.error) ? "failed" : "signal";
     return "killed";
   }

@@ -43,7 +43,7 @@ export interface Gist {
 
 /** What the table says of a closed session, to the program that wrote it or to another one. */
 export function expectedGist({ state, calls }: Expected, asking: "writer" | "another"): Gist {
-  const isWaiting = state === "waiting" || Object.values(calls).some(([call]) => call === "awaiting");
+  const isWaiting = state === "waiting" || Object.values(calls).some(([, onFinish]) => onFinish === "wait");
   const unfinished: Act[] = state === "idle" ? [] : ["finish", "leave"];
   const own: Act[] = ["prompt", ...unfinished, ...(isWaiting ? (["answer"] as const) : []), "fork"];
   return { state, calls, choices: asking === "writer" ? own : ["fork", "takeOver"] };

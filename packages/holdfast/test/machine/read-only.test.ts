@@ -11,7 +11,7 @@ import { modesOf, place, treeOf } from "../place.ts";
 import { needs } from "./allowed.ts";
 
 const NOBODY = 65_534;
-const WRITER = join(import.meta.dirname, "../unit/sqlite-writer.ts");
+const WRITER = join(import.meta.dirname, "../unit/stores/sqlite/sqlite-writer.ts");
 const SOURCE = "--conditions=holdfast-source";
 const note = (text: string) => ({ kind: "note", text });
 const textsOf = (records: readonly JournalRecord[]) =>

@@ -3,7 +3,7 @@ import * as internal from "holdfast/internal";
 import * as store from "holdfast/store";
 import { expect, test } from "vitest";
 
-// docs/API.md has the types too; `packages/testkit/test/unit/api-page.test.ts` keeps it equal to the code.
+// docs/API.md has the types too; `packages/testkit/test/unit/repository/api-page.test.ts` keeps it equal to the code.
 test("the top exports what an agent needs, and nothing of journals and single stores", () => {
   expect(Object.keys(holdfast).sort()).toEqual([
     "HeldBack",

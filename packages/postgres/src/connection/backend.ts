@@ -89,8 +89,8 @@ export async function prepare(client: ClientBase, { answerMs, lockMs }: Limits):
 }
 
 /**
- * All that a session can keep, except what the driver has prepared by name and knows of: settings, roles, locks, and so
- * on. The last statement finds what only the end of the connection removes.
+ * Everything a session can keep, except what the driver has prepared by name and knows of: settings, roles, locks, and
+ * so on. The last statement finds what only the end of the connection removes.
  */
 const RESET = `CLOSE ALL; SET SESSION AUTHORIZATION DEFAULT; RESET ROLE; RESET ALL; UNLISTEN *; SELECT pg_advisory_unlock_all();
   DISCARD TEMP; DISCARD SEQUENCES; SELECT FROM pg_prepared_statements WHERE from_sql LIMIT 1`;

@@ -1,5 +1,6 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { errorKind, type Interruption, isHoldfastError, type OpenOptions, type Session, type Store } from "holdfast";
+import { jitter } from "holdfast/internal";
 import type { CounterName, Metrics } from "../connection/metrics.ts";
 import { AGE_MS_MAX, checkNumbers, count, duration, TIMER_MS_MAX } from "../options.ts";
 import type { ClaimFilter, ClaimRules, Claims, Reserved } from "./claims.ts";
@@ -72,7 +73,7 @@ export interface ClaimResult {
   readonly error?: unknown;
 }
 
-interface Opened<M> {
+interface ClaimedSession<M> {
   readonly session: Session<M>;
   readonly reserved: Reserved;
 }
@@ -125,7 +126,7 @@ export class Fleet {
       }
       const opened = await this.#open(options).catch(tolerate);
       if (!opened) {
-        if (!fault) await pause(pollMs * (0.5 + Math.random()), signal);
+        if (!fault) await pause(jitter(pollMs), signal);
         continue;
       }
       const run: Promise<void> = this.#finish(opened, options, finish)
@@ -139,7 +140,7 @@ export class Fleet {
   }
 
   /** The next session that is due, open for writing. Null: nothing is due. */
-  async #open<M>(options: ClaimOptions<M>): Promise<Opened<M> | null> {
+  async #open<M>(options: ClaimOptions<M>): Promise<ClaimedSession<M> | null> {
     const rules = rulesOf(options);
     while (!options.signal?.aborted) {
       await this.#settle();
@@ -176,7 +177,7 @@ export class Fleet {
   }
 
   async #finish<M>(
-    { session, reserved }: Opened<M>,
+    { session, reserved }: ClaimedSession<M>,
     options: ClaimOptions<M>,
     finish: Finish<M>,
   ): Promise<ClaimResult> {

@@ -27,7 +27,7 @@ const NEWEST_MS = 1000;
 /** The state of a session after `save`: being written; left for now, but not closed; closed by its writer. */
 export type Mark = "live" | "left" | "closed";
 
-interface Found extends Listed {
+interface CatalogueRow extends Listed {
   readonly place: string;
   readonly stamp: string;
 }
@@ -167,7 +167,7 @@ export class Catalogue {
    * Brings stale rows up to date and saves them. Returns those it cannot save: a reader may not, or another worker is
    * saving them. It also settles rows that their writers have left, so that no later list looks at them.
    */
-  async #refresh(freeOnly = false): Promise<Found[]> {
+  async #refresh(freeOnly = false): Promise<CatalogueRow[]> {
     const { schema } = this.#database;
     const isLeft = `NOT EXISTS (SELECT FROM ${schema}.workers AS w WHERE w.owner = h.owner AND w.expires > now())`;
     const { rows } = await this.#database.query(
@@ -178,7 +178,7 @@ export class Catalogue {
       FROM ${unsettled(schema)} AS c JOIN ${schema}.heads AS h USING (place) WHERE h.head = c.head AND ${isLeft} LIMIT ${SETTLED_MAX})`,
     );
     const stale = rows.filter((row) => row["newest"] !== null && !(freeOnly && row["held"] === true));
-    const unsaved: Found[] = [];
+    const unsaved: CatalogueRow[] = [];
     for (let first = 0; first < stale.length; first += TOGETHER) {
       const carried = await this.#bringUpToDate(stale.slice(first, first + TOGETHER));
       const saved = await this.#saveForOthers(carried.filter(({ closed }) => !closed));
@@ -211,7 +211,7 @@ export class Catalogue {
    * Applies all later lines. A row that is too far behind to be read together with the others is read alone. Workers of
    * earlier versions left rows ahead of their journal when the server crashed: such a row starts again.
    */
-  async #bringUpToDate(rows: readonly Row[]): Promise<Found[]> {
+  async #bringUpToDate(rows: readonly Row[]): Promise<CatalogueRow[]> {
     const stale = rows.map((given) => {
       const row = listedOf(given);
       const to = Number(given["newest"]);
@@ -219,7 +219,7 @@ export class Catalogue {
       return { row, saved, place: row.place, from: (saved?.head ?? 0) + 1, to };
     });
     const together = await this.#lines.together(stale);
-    const carried: Found[] = [];
+    const carried: CatalogueRow[] = [];
     for (const { row, saved, place, from, to } of stale) {
       const fold = new RowFold(saved, this.#summariser);
       const known = together.get(place);
@@ -234,7 +234,7 @@ export class Catalogue {
    * Returns the places that were saved. It skips rows that another worker is saving: saving the same rows in a
    * different order would deadlock.
    */
-  async #saveForOthers(rows: readonly Found[]): Promise<ReadonlySet<unknown>> {
+  async #saveForOthers(rows: readonly CatalogueRow[]): Promise<ReadonlySet<unknown>> {
     const { schema } = this.#database;
     if (rows.length === 0) return new Set();
     const saved = await this.#attempt(
@@ -255,7 +255,7 @@ export class Catalogue {
   }
 
   /** Only if nobody has written since: see `#saveSettled`. */
-  async #saveClosed({ place, at, stamp, head, summary }: Found): Promise<boolean> {
+  async #saveClosed({ place, at, stamp, head, summary }: CatalogueRow): Promise<boolean> {
     const { schema } = this.#database;
     const saved = await this.#attempt(
       `WITH ${this.#database.noWait}, alone AS (SELECT place FROM ${schema}.heads, power WHERE place = $1 AND head = $3 FOR SHARE OF heads)
@@ -303,7 +303,7 @@ function rowOf(text: string): Json {
 }
 
 function isMatch(
-  row: Found,
+  row: CatalogueRow,
   after: { readonly at: string; readonly id: string } | null,
   where: ListOptions["where"],
 ): boolean {
@@ -368,7 +368,7 @@ function hintsOf({ since, until, within, noneOf, anyOf }: ListHints, value: (giv
   ];
 }
 
-function listedOf(row: Row): Found {
+function listedOf(row: Row): CatalogueRow {
   const stamp = String(row["at"]);
   return {
     place: String(row["place"]),

@@ -1,3 +1,4 @@
+import { jitter } from "holdfast/internal";
 import type { Database } from "../connection/database.ts";
 import { codeOf } from "../failure.ts";
 import { monthOf, partitionName } from "./months.ts";
@@ -83,17 +84,14 @@ export class Upkeep {
 
   #schedule(): void {
     if (this.#everyMs === 0) return;
-    this.#timer = setTimeout(
-      () => {
-        const timer = this.#timer;
-        // The server may be away. Then the next check does it: there are months to go.
-        this.#checking = this.#check().catch(() => undefined);
-        void this.#checking.then(() => {
-          if (this.#timer === timer) this.#schedule();
-        });
-      },
-      this.#everyMs * (0.5 + Math.random()),
-    );
+    this.#timer = setTimeout(() => {
+      const timer = this.#timer;
+      // The server may be away. Then the next check does it: there are months to go.
+      this.#checking = this.#check().catch(() => undefined);
+      void this.#checking.then(() => {
+        if (this.#timer === timer) this.#schedule();
+      });
+    }, jitter(this.#everyMs));
     this.#timer.unref();
   }
 }

@@ -1,13 +1,12 @@
 import { randomUUID } from "node:crypto";
 import { HoldfastError, newId } from "holdfast";
-import { assertFollows, nothingToAdopt, type Segment, segmentAt, sessionExists } from "holdfast/internal";
+import { adoptedBatches, sessionExists } from "holdfast/internal";
 import type { Ledger, VerbatimLine } from "holdfast/store";
 import type { Database } from "../connection/database.ts";
 import { isDuplicate } from "../failure.ts";
 import { differs, jsonb } from "../listing/catalogue.ts";
 
-const BATCH_BYTES = 1024 * 1024;
-const BATCH_ROWS = 1024;
+const BATCH = { bytes: 1024 * 1024, lines: 1024 };
 const REMOVE_ROWS = 5000;
 
 /**
@@ -27,16 +26,9 @@ export async function adoptSession(
   await removeUnfinished(database, id);
   const attempt = randomUUID();
   const place = await begin(database, id, attempt);
-  let segment: Segment | null = null;
   let count = 0;
   let closed = false;
-  const put = async (some: readonly VerbatimLine[]): Promise<void> => {
-    const begun: Segment[] = [];
-    for (const { record } of some) {
-      const begins: Segment | null = segmentAt(record, segment);
-      if (begins) begun.push(begins);
-      segment = begins ?? segment;
-    }
+  for await (const { lines: some, segments } of adoptedBatches(id, lines, ledger, BATCH)) {
     // Safe to repeat if the answer is lost: the same lines get the same seq. It writes only while this attempt owns the
     // place; otherwise its lines would be in the way of the next writer.
     await database.query(
@@ -54,32 +46,15 @@ export async function adoptSession(
         place,
         some.map(({ record }) => record.seq),
         some.map(({ bytes }) => bytes.toString()),
-        begun.map(({ number }) => number),
-        begun.map(({ epoch }) => epoch),
-        begun.map(({ first }) => first),
+        segments.map(({ number }) => number),
+        segments.map(({ epoch }) => epoch),
+        segments.map(({ first }) => first),
         attempt,
       ],
     );
     count += some.length;
-  };
-
-  let waiting: VerbatimLine[] = [];
-  let bytes = 0;
-  for await (const some of lines) {
-    for (const line of some) {
-      assertFollows(line, id, ledger.head);
-      ledger.absorb(line.record);
-      closed = line.record.kind === "closed";
-      waiting.push(line);
-      bytes += line.bytes.length;
-      if (bytes < BATCH_BYTES && waiting.length < BATCH_ROWS) continue;
-      await put(waiting);
-      waiting = [];
-      bytes = 0;
-    }
+    closed = some.at(-1)!.record.kind === "closed";
   }
-  if (waiting.length > 0) await put(waiting);
-  if (count === 0) throw nothingToAdopt(id);
   await finish(database, { place, id, attempt, count, ledger, closed });
 }
 

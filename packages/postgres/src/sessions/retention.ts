@@ -37,7 +37,7 @@ const NUMBERS = {
   waitMs: duration(AGE_MS_MAX),
 } as const;
 
-type Kept = DroppedMonths["kept"][number]["why"];
+type KeepReason = DroppedMonths["kept"][number]["why"];
 
 export interface DroppedMonths {
   /** `2026-11`, and the number of sessions dropped with it. */
@@ -130,7 +130,7 @@ interface Month {
  * trash for ever, with its head negated: nobody can open, restore or collect it. If the month cannot be dropped, its
  * sessions are shown again; if this process dies, by the next call.
  */
-async function dropOne(database: Database, month: Month): Promise<number | Kept> {
+async function dropOne(database: Database, month: Month): Promise<number | KeepReason> {
   // Nobody reads for long just now: hide nothing for the length of a backup.
   if (!(await whenUnlocked(database, month, async () => true))) return "locked";
   const hidden = await hide(database, month);
@@ -182,7 +182,7 @@ async function whenUnlocked<T>(
 }
 
 /** Returns how many sessions are hidden, or why they must be kept. */
-async function hide(database: Database, month: Month): Promise<number | Kept> {
+async function hide(database: Database, month: Month): Promise<number | KeepReason> {
   let count = 0;
   for (;;) {
     const answer = await hideSome(database, month);
@@ -192,9 +192,9 @@ async function hide(database: Database, month: Month): Promise<number | Kept> {
   }
 }
 
-async function hideSome(database: Database, { from, to, writtenSince }: Month): Promise<number | Kept> {
+async function hideSome(database: Database, { from, to, writtenSince }: Month): Promise<number | KeepReason> {
   const { schema } = database;
-  const hideIn = async (query: Query): Promise<number | Kept> => {
+  const hideIn = async (query: Query): Promise<number | KeepReason> => {
     await query(`SET LOCAL lock_timeout = '${LOCK_TIMEOUT}'`);
     const { rows } = await query(
       `SELECT place, NOT (${isFree(schema)}) AS held FROM ${schema}.heads AS h

@@ -41,7 +41,7 @@ async function run(store: PostgresSessions, turn: Turn<AnthropicMessage>, { id, 
 }
 
 async function finish(store: PostgresSessions, session: Session<AnthropicMessage>): Promise<void> {
-  if (session.interruption?.answered) return session.endTurn();
+  if (session.interruption?.answered) return session.completeTurn();
   const turn = await session.resumeTurn({ calls: "rerun" });
   for (;;) {
     await Promise.all(turn.open.map((call) => run(store, turn, call)));

@@ -6,7 +6,7 @@ import pg from "pg";
 import { afterAll, beforeAll, describe, expect, onTestFinished, test, vi } from "vitest";
 import { findDialect } from "../../../holdfast/src/dialects/index.ts";
 import { SearchIndex } from "../../../holdfast/src/search/search-index.ts";
-import { found, said, session } from "../../../holdfast/test/unit/search-stores.ts";
+import { found, said, session } from "../../../holdfast/test/unit/search/search-stores.ts";
 import { Database } from "../../src/connection/database.ts";
 import { openPostgresStore } from "../../src/index.ts";
 import { Leases } from "../../src/leases/leases.ts";

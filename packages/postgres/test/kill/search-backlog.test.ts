@@ -3,7 +3,7 @@ import type { JournalStore } from "holdfast/store";
 import { afterAll, beforeAll, expect, onTestFinished, test } from "vitest";
 import { findDialect } from "../../../holdfast/src/dialects/index.ts";
 import { SearchIndex } from "../../../holdfast/src/search/search-index.ts";
-import { append, said, session } from "../../../holdfast/test/unit/search-stores.ts";
+import { append, said, session } from "../../../holdfast/test/unit/search/search-stores.ts";
 import { openPostgresStore } from "../../src/index.ts";
 import { type Server, startServer } from "../server/server.ts";
 

@@ -3,8 +3,8 @@ import pg from "pg";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { findDialect } from "../../../holdfast/src/dialects/index.ts";
 import { SearchIndex, type SearchIndexOptions } from "../../../holdfast/src/search/search-index.ts";
-import { describeSearch } from "../../../holdfast/test/unit/search-cases.ts";
-import { clock, found, type SearchSite, said, session } from "../../../holdfast/test/unit/search-stores.ts";
+import { describeSearch } from "../../../holdfast/test/unit/search/search-cases.ts";
+import { clock, found, type SearchSite, said, session } from "../../../holdfast/test/unit/search/search-stores.ts";
 import { openPostgresStore } from "../../src/index.ts";
 import { type Server, startServer } from "../server/server.ts";
 

@@ -1,9 +1,10 @@
 /**
- * Every type of the contract, also the parts that the public entry does not name. Only for the packages of this
- * repository: it changes without notice.
+ * Every type of the contract, also the parts that the public entry does not name, and what the page decides as the
+ * server does. Only for the packages of this repository: it changes without notice.
  */
 
 export type * from "./editor.ts";
 export type * from "./host.ts";
 export type * from "./item.ts";
 export type * from "./served-host.ts";
+export { sessionStateOf } from "./session-state.ts";

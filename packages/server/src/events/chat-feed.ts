@@ -18,7 +18,7 @@ export interface Piece {
 }
 
 type Run = TextEvent;
-type Shown = Omit<ChatState, "items" | "live">;
+type FeedState = Omit<ChatState, "items" | "live">;
 
 const NOTHING: LiveAnswer = { text: "", reasoning: "", calls: [] };
 /** While the chat is busy, changes that no event announces are noticed this often. */
@@ -36,7 +36,7 @@ export class ChatFeed {
   readonly #closing: (() => void)[] = [];
   readonly #unsubscribe: () => void;
   readonly #name = `${process.pid.toString(36)}-${(feeds++).toString(36)}-${Date.now().toString(36)}`;
-  readonly #json = new Map<keyof Shown, string>();
+  readonly #json = new Map<keyof FeedState, string>();
   #seen: ChatState;
   /** Counts the changes of the items, so that a client can tell whether a range it read shows a change already. */
   #version = 0;
@@ -218,8 +218,8 @@ function isShownOtherwise({ type }: ChatEvent): boolean {
   return type === "text" || type === "reasoning" || type === "item";
 }
 
-function shownIn({ items: _items, live: _live, ...shown }: ChatState): [keyof Shown, unknown][] {
-  return Object.entries(shown) as [keyof Shown, unknown][];
+function shownIn({ items: _items, live: _live, ...shown }: ChatState): [keyof FeedState, unknown][] {
+  return Object.entries(shown) as [keyof FeedState, unknown][];
 }
 
 type Said = Extract<ChatEvent, { type: "text" | "reasoning" }>;

@@ -3,12 +3,13 @@ import type { JournalRecord } from "holdfast";
 import { cursorOf } from "holdfast/internal";
 import { refuse } from "../access/request-error.ts";
 import type { Item } from "../contract/item.ts";
+import { sessionStateOf } from "../contract/session-state.ts";
 import { EventStream } from "../events/event-stream.ts";
 import { followSession, type Position, parseEventId } from "../events/follow-session.ts";
 import { START } from "../events/record-hub.ts";
 import { type Range, rangeOf } from "../reading/range.ts";
 import { atResolution } from "../reading/resolution.ts";
-import { changesIn, itemsIn, nullIfUnreadable, sessionStateOf, treeOf } from "../reading/sessions.ts";
+import { changesIn, itemsIn, nullIfUnreadable, treeOf } from "../reading/sessions.ts";
 import type { Answer, Handlers, RequestContext } from "./context.ts";
 
 export const readingHandlers: Handlers<

@@ -1,7 +1,8 @@
 import type { ListQuery } from "holdfast";
 import { type RequestError, refuse } from "../access/request-error.ts";
 import type { Chat } from "../contract/host.ts";
-import { describeSession, sessionStateOf } from "../reading/sessions.ts";
+import { sessionStateOf } from "../contract/session-state.ts";
+import { describeSession } from "../reading/sessions.ts";
 import type { Answer, Handlers, RequestContext } from "./context.ts";
 
 /** From memory if this server has it open. Otherwise it is read: who has it open can change without a record. */

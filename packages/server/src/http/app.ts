@@ -109,7 +109,7 @@ export function makeApp(options: AppOptions): Hono<Env> {
     await next();
   });
   for (const [id, operation] of Object.entries<Operation>(operations)) {
-    // Who may not do it sends no body, either: it is not read before that is known.
+    // Check access before reading the body.
     const admit: MiddlewareHandler<Env> = async (c, next) => {
       assertAccess(operation, { ...options, c, caller: callerOf(c) });
       await next();

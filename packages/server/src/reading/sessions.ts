@@ -1,8 +1,9 @@
-import { isHoldfastError, type Reading, type SessionState } from "holdfast";
+import { isHoldfastError, type Reading } from "holdfast";
 import type { Holder } from "holdfast/store";
 import type { Chat, ChatState } from "../contract/host.ts";
 import type { CallItem, Item } from "../contract/item.ts";
 import type { ServedHost } from "../contract/served-host.ts";
+import { sessionStateOf } from "../contract/session-state.ts";
 import type { TreeNode } from "../schemas/transcript.ts";
 
 /** A session that may be open in this server (`chat`), as `GET /sessions/:id` shows it. */
@@ -38,11 +39,6 @@ export async function describeSession(
     damage: shown ? shown.damage : host.damageWords(recovery),
     finishAfterRestart: host.finishesAfterRestart(id),
   };
-}
-
-/** The state of a session that is open here. A person who is asked is more than what the journal tells. */
-export function sessionStateOf({ status, account }: ChatState): SessionState {
-  return status === "waiting" || status === "running" ? status : account.state;
 }
 
 /** A page that scrolls through a session asks for a range of it many times a second. */

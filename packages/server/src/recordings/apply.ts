@@ -77,7 +77,7 @@ export async function apply(work: Work, key: string, record: RecordToMake): Prom
     case "turn.suspend":
       return openTurn(work).suspend({ reason: record.reason, ...defined({ calls: record.calls }) });
     case "turn.end":
-      return session.turn ? session.turn.end() : session.endTurn();
+      return session.turn ? session.turn.end() : session.completeTurn();
     case "turn.abort":
       return openTurn(work).abort({ by: record.by, ...defined({ reason: record.reason }) });
     case "turn.fail":

@@ -43,22 +43,22 @@ export interface NewRecording {
 }
 
 /** A session that this server has open for an agent in another process. */
-interface Held extends Work {
+interface ActiveRecording extends Work {
   recorder: string;
   usedAt: number;
   uses: number;
 }
 
 /**
- * Records for agents that are not in this process, through the same calls as an agent that is. A recorder is whoever
- * has become one last: each has an id of its own, and records that come with an earlier one are refused.
+ * Records for agents that are not in this process, through the same calls as an agent that is. A session has one
+ * recorder, the last to become it: each has an id of its own, and records that come with an earlier id are refused.
  */
 export class HttpRecordings {
   readonly #store: Store;
   readonly #options: HttpRecordingsOptions;
   readonly #now: () => number;
   readonly #idleMs: number;
-  readonly #held = new Map<string, Held>();
+  readonly #active = new Map<string, ActiveRecording>();
   /** The end of the work under way, by session. */
   readonly #lines = new Map<string, Promise<unknown>>();
   readonly #sweep: NodeJS.Timeout;
@@ -107,38 +107,38 @@ export class HttpRecordings {
   }
 
   async #take(id: string, isForced: boolean): Promise<Recording> {
-    const held = this.#held.get(id);
-    if (held && !isForced)
+    const recording = this.#active.get(id);
+    if (recording && !isForced)
       throw refuse(
         "RECORDER_BUSY",
-        `Session ${id} already has a recorder, which was last heard of ${Math.round((this.#now() - held.usedAt) / 1000)} s ago. Nothing was changed. If that agent is gone, take the session from it ("take": true); otherwise wait until it releases the session.`,
+        `Session ${id} already has a recorder, which was last heard of ${Math.round((this.#now() - recording.usedAt) / 1000)} s ago. Nothing was changed. If that agent is gone, take the session from it ("take": true); otherwise wait until it releases the session.`,
         { session: id },
       );
     // Opened again: the tools that the other one has started are not running for this one.
-    if (held) {
+    if (recording) {
       const why = { by: "recorder", reason: "another one has taken over" };
-      await held.session.turn?.abort(why).catch((error: unknown) => {
+      await recording.session.turn?.abort(why).catch((error: unknown) => {
         // A journal that accepts nothing more would keep the session from everybody.
         if (!isOver(error)) throw error;
       });
-      await this.#end(id, held, why);
+      await this.#end(id, recording, why);
     }
     return this.#keep(await this.#store.resume<unknown>(id, { app: APP }));
   }
 
   /** Whether this server records the session, or is about to. */
   has(id: string): boolean {
-    return this.#held.has(id) || this.#lines.has(id);
+    return this.#active.has(id) || this.#lines.has(id);
   }
 
   /** With its recorder's own id, also a sign of life. Throws RECORDER_UNKNOWN if it is not the recorder (any more). */
   async state(id: string, recorder?: string): Promise<RecordingState> {
-    const held = this.#held.get(id);
-    const own = held && held.recorder === recorder ? recorder : null;
-    const state = recordingOf(held?.session ?? (await this.#store.read(id)), own, this.#idleMs);
+    const recording = this.#active.get(id);
+    const own = recording && recording.recorder === recorder ? recorder : null;
+    const state = recordingOf(recording?.session ?? (await this.#store.read(id)), own, this.#idleMs);
     if (recorder === undefined) return state;
-    if (held?.recorder !== recorder) throw recorderUnknown(id);
-    held.usedAt = this.#now();
+    if (recording?.recorder !== recorder) throw recorderUnknown(id);
+    recording.usedAt = this.#now();
     return state;
   }
 
@@ -155,13 +155,13 @@ export class HttpRecordings {
   ): Promise<{ readonly recorded: Recorded; readonly repeated: boolean }> {
     const content = contentOf(record);
     if (record.type === "turn.start" || record.type === "turn.resume") this.#assertAccepting();
-    return this.#use(id, recorder, async (held) => {
-      if (!held) {
+    return this.#use(id, recorder, async (recording) => {
+      if (!recording) {
         const known = await this.#store.once(id, key, content);
         if (!known) throw recorderUnknown(id);
         return { recorded: { key, ...known, ids: idsOf(key, record) }, repeated: true };
       }
-      const { seq, last, repeated } = await held.session.once(key, content, () => apply(held, key, record), {
+      const { seq, last, repeated } = await recording.session.once(key, content, () => apply(recording, key, record), {
         streams: record.type === "draft" || record.type === "draft.discard" || record.type === "draft.restart",
       });
       return { recorded: { key, seq, last, ids: idsOf(key, record) }, repeated };
@@ -170,12 +170,12 @@ export class HttpRecordings {
 
   /** Throws RECORDER_UNKNOWN, TURN_ENDED. */
   request(id: string, recorder: string, dialect?: DialectName): Promise<ModelRequest> {
-    return this.#use(id, recorder, async (held) => {
-      if (!held) throw recorderUnknown(id);
-      const turn = openTurn(held);
-      const own = held.session.attributes.dialect as DialectName;
+    return this.#use(id, recorder, async (recording) => {
+      if (!recording) throw recorderUnknown(id);
+      const turn = openTurn(recording);
+      const own = recording.session.attributes.dialect as DialectName;
       const { messages, draft } = turn.request();
-      held.draft = draft;
+      recording.draft = draft;
       const shown = dialect === undefined || dialect === own ? messages : await this.#options.messagesIn(id, dialect);
       return { turn: turn.number, dialect: dialect ?? own, messages: shown.map(jsonOf), draft: draft.id };
     });
@@ -183,7 +183,7 @@ export class HttpRecordings {
 
   /** The messages of the conversation with their ids, from index `from` on; without it, the last ones. */
   async messages(id: string, from: number | undefined, limit: number): Promise<RecordedMessages> {
-    const { entries } = this.#held.get(id)?.session ?? (await this.#store.read<unknown>(id));
+    const { entries } = this.#active.get(id)?.session ?? (await this.#store.read<unknown>(id));
     const start = Math.min(from ?? Math.max(0, entries.length - limit), entries.length);
     return { count: entries.length, from: start, messages: entries.slice(start, start + limit).map(messageOf) };
   }
@@ -191,23 +191,24 @@ export class HttpRecordings {
   /** Does nothing if nobody records the session. Throws RECORDER_UNKNOWN if another one does. */
   release(id: string, recorder: string): Promise<void> {
     return this.#inLine(id, async () => {
-      const held = this.#held.get(id);
-      if (!held) return;
-      if (held.recorder !== recorder) throw recorderUnknown(id);
-      this.#held.delete(id);
-      await held.session.close();
+      const recording = this.#active.get(id);
+      if (!recording) return;
+      if (recording.recorder !== recorder) throw recorderUnknown(id);
+      this.#active.delete(id);
+      await recording.session.close();
     });
   }
 
   /** Releases the sessions whose recorders have been silent for too long. Never rejects. */
   async releaseIdle(): Promise<void> {
-    const isIdle = (held: Held): boolean => held.uses === 0 && this.#now() - held.usedAt >= this.#idleMs;
-    const idle = [...this.#held].filter(([, held]) => isIdle(held));
+    const isIdle = (recording: ActiveRecording): boolean =>
+      recording.uses === 0 && this.#now() - recording.usedAt >= this.#idleMs;
+    const idle = [...this.#active].filter(([, recording]) => isIdle(recording));
     const why = { by: "recorder", reason: `it was silent for ${Math.round(this.#idleMs / 1000)} s` };
     await Promise.all(
-      idle.map(([id, held]) =>
+      idle.map(([id, recording]) =>
         this.#inLine(id, async () => {
-          if (this.#held.get(id) === held && isIdle(held)) await this.#end(id, held, why);
+          if (this.#active.get(id) === recording && isIdle(recording)) await this.#end(id, recording, why);
         }),
       ),
     );
@@ -221,49 +222,62 @@ export class HttpRecordings {
     this.#isStopping = true;
     clearInterval(this.#sweep);
     const end = performance.now() + graceMs;
-    const isBusy = (): boolean => [...this.#held.values()].some(({ session }) => session.turn !== null);
+    const isBusy = (): boolean => [...this.#active.values()].some(({ session }) => session.turn !== null);
     while (isBusy() && performance.now() < end && !hurry?.aborted) await sleep(Math.min(GRACE_POLL_MS, graceMs));
     const why = { by: "server", reason: "it was stopped" };
-    await Promise.all([...this.#held].map(([id, held]) => this.#inLine(id, () => this.#end(id, held, why))));
+    await Promise.all(
+      [...this.#active].map(([id, recording]) => this.#inLine(id, () => this.#end(id, recording, why))),
+    );
   }
 
   async #create(dialect: DialectName, attributes: object): Promise<Recording> {
     return this.#keep(await this.#store.create<unknown>({ dialect, ...attributes }));
   }
 
-  #keep(session: Held["session"]): Recording {
-    const held: Held = { session, turn: null, draft: null, recorder: randomUUID(), usedAt: this.#now(), uses: 0 };
-    this.#held.set(session.id, held);
-    return recordingOf(session, held.recorder, this.#idleMs);
+  #keep(session: ActiveRecording["session"]): Recording {
+    const recording: ActiveRecording = {
+      session,
+      turn: null,
+      draft: null,
+      recorder: randomUUID(),
+      usedAt: this.#now(),
+      uses: 0,
+    };
+    this.#active.set(session.id, recording);
+    return recordingOf(session, recording.recorder, this.#idleMs);
   }
 
-  /** Records of one session are made one after another. `held` is null if the caller is not its recorder. */
-  #use<T>(id: string, recorder: string, work: (held: Held | null) => Promise<T>): Promise<T> {
+  /** Records of one session are made one after another. `recording` is null if the caller is not its recorder. */
+  #use<T>(id: string, recorder: string, work: (recording: ActiveRecording | null) => Promise<T>): Promise<T> {
     return this.#inLine(id, async () => {
-      const held = this.#held.get(id);
-      if (!held || held.recorder !== recorder) return work(null);
-      held.uses += 1;
+      const recording = this.#active.get(id);
+      if (!recording || recording.recorder !== recorder) return work(null);
+      recording.uses += 1;
       try {
-        return await work(held);
+        return await work(recording);
       } catch (error) {
         // Nothing more can be recorded through this session. The next recorder opens it again.
-        if (isOver(error)) await this.#end(id, held, { by: "recorder", reason: "the store failed" });
+        if (isOver(error)) await this.#end(id, recording, { by: "recorder", reason: "the store failed" });
         throw error;
       } finally {
-        held.uses -= 1;
-        held.usedAt = this.#now();
+        recording.uses -= 1;
+        recording.usedAt = this.#now();
       }
     });
   }
 
-  async #end(id: string, held: Held, why: { readonly by: string; readonly reason: string }): Promise<void> {
-    this.#held.delete(id);
+  async #end(
+    id: string,
+    recording: ActiveRecording,
+    why: { readonly by: string; readonly reason: string },
+  ): Promise<void> {
+    this.#active.delete(id);
     try {
-      await held.session.turn?.abort(why);
+      await recording.session.turn?.abort(why);
     } catch (error) {
       this.#options.onError?.(error);
     }
-    await held.session.close().catch((error: unknown) => this.#options.onError?.(error));
+    await recording.session.close().catch((error: unknown) => this.#options.onError?.(error));
   }
 
   #inLine<T>(name: string, work: () => Promise<T>): Promise<T> {

@@ -1,3 +1,4 @@
+import { type DialectName, dialects } from "holdfast";
 import { z } from "zod";
 import type { Operation } from "./operation.ts";
 import { limit } from "./operation-parts.ts";
@@ -11,9 +12,7 @@ import { usage } from "./transcript.ts";
 
 const id = z.strictObject({ id: sessionId });
 const recorder = z.string().min(1).max(100).describe("From `recorder` of the recording.");
-const dialect = z
-  .enum(["ai-sdk", "anthropic", "openai-chat", "openai-responses", "gemini", "acp"])
-  .describe("The format of the messages.");
+const dialect = z.enum(Object.keys(dialects) as DialectName[]).describe("The format of the messages.");
 const key = z
   .string()
   .min(1)

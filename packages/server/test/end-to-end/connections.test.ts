@@ -47,13 +47,13 @@ test("C13: a thousand cuts at random bytes, and half-open connections: every cli
   ending.abort();
 });
 
-interface Seen {
+interface ReceivedEvents {
   readonly records: string[];
   readonly texts: { readonly wrong: string[] };
 }
 
-function follow(client: HoldfastClient, id: string, signal: AbortSignal, random: Random): Seen {
-  const seen: Seen = { records: [], texts: { wrong: [] } };
+function follow(client: HoldfastClient, id: string, signal: AbortSignal, random: Random): ReceivedEvents {
+  const seen: ReceivedEvents = { records: [], texts: { wrong: [] } };
   const lengths = new Map<string, number>();
   void (async () => {
     let after = "start";

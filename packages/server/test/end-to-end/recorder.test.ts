@@ -7,7 +7,7 @@ import { afterAll, expect, test } from "vitest";
 import { FailingDisk } from "../../../adapters/test/failing-disk.ts";
 import { LocalHost } from "../../../cli/src/host/local/local-host.ts";
 import { serveHost } from "../../../cli/src/serve/served-host.ts";
-import { config } from "../../../cli/test/unit/host-stage.ts";
+import { config } from "../../../cli/test/unit/host/host-stage.ts";
 import { startServer } from "../../src/index.ts";
 import { recordingOperations } from "../../src/schemas/recordings.ts";
 import { Agent, prober, send } from "../recorder-agent.ts";

@@ -29,8 +29,8 @@ export function textOf(id: number, part: number, chars: number): string {
   return (head + turned.repeat(Math.ceil(chars / turned.length))).slice(0, chars).toWellFormed();
 }
 
-/** A record of the laboratory, as it was found. */
-export interface Found {
+/** A record of the laboratory, as read back. */
+export interface LabRecord {
   readonly seq: number;
   readonly crc: string;
   readonly id: number;
@@ -42,7 +42,7 @@ export interface Found {
 }
 
 /** Null for a record that the store itself wrote (`segment`, `opened`, `closed`). */
-export function foundIn(record: JournalRecord): Found | null {
+export function labRecordOf(record: JournalRecord): LabRecord | null {
   const { lab, part, of, text } = record;
   if (typeof lab !== "number" || typeof part !== "number" || typeof of !== "number" || typeof text !== "string")
     return null;

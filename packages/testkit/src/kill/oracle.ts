@@ -1,11 +1,11 @@
 import type { JournalRecord } from "holdfast";
-import { type Found, foundIn } from "./content.ts";
+import { type LabRecord, labRecordOf } from "./content.ts";
 import type { Log, Tried } from "./log.ts";
 
 /** A journal as found: every record of its history, in the store's order. */
 export interface View {
   readonly all: readonly { readonly seq: number; readonly crc: string }[];
-  readonly found: readonly Found[];
+  readonly found: readonly LabRecord[];
 }
 
 export const emptyView: View = { all: [], found: [] };
@@ -13,10 +13,10 @@ export const emptyView: View = { all: [], found: [] };
 /** `read` identifies the attempt of a record: the laboratory's own, or an agent's under test. */
 export async function viewOf(
   records: Iterable<JournalRecord> | AsyncIterable<JournalRecord>,
-  read: (record: JournalRecord) => Found | null = foundIn,
+  read: (record: JournalRecord) => LabRecord | null = labRecordOf,
 ): Promise<View> {
   const all: { seq: number; crc: string }[] = [];
-  const found: Found[] = [];
+  const found: LabRecord[] = [];
   for await (const record of records) {
     all.push({ seq: record.seq, crc: record.crc });
     const own = read(record);
@@ -91,7 +91,7 @@ interface Unit {
   intact: boolean;
 }
 
-function unitsOf(found: readonly Found[]): { units: Map<number, Unit>; faults: Fault[] } {
+function unitsOf(found: readonly LabRecord[]): { units: Map<number, Unit>; faults: Fault[] } {
   const units = new Map<number, Unit>();
   const faults: Fault[] = [];
   for (const { id, part, seq, chars, intact } of found) {

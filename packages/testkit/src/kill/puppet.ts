@@ -2,7 +2,7 @@ import { createInterface } from "node:readline";
 import { isHoldfastError } from "holdfast";
 import type { Journal, JournalStore } from "holdfast/store";
 import { attemptAppend } from "./attempts.ts";
-import { foundIn } from "./content.ts";
+import { labRecordOf } from "./content.ts";
 import { type Attempt, tell } from "./pipe.ts";
 import { createAndTell, openAndTell } from "./work.ts";
 
@@ -99,7 +99,7 @@ async function ask(
 async function follow(store: JournalStore, id: string, after?: number): Promise<void> {
   try {
     for await (const { seq, crc, ...record } of store.follow(id, after === undefined ? {} : { after })) {
-      const found = foundIn({ seq, crc, ...record });
+      const found = labRecordOf({ seq, crc, ...record });
       tell({ e: "seen", seq, crc, id: found?.id ?? 0, part: found?.part ?? 0 });
     }
   } catch (error) {

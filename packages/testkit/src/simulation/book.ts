@@ -1,5 +1,5 @@
 import { isHoldfastError } from "holdfast";
-import { afterCrash, compare, emptyLedger, type FoundSession, type Ledger } from "./ledger.ts";
+import { afterCrash, compare, emptyLedger, type Ledger, type RecoveredSession } from "./ledger.ts";
 import { padding } from "./workload.ts";
 
 export type Ledgers = ReadonlyMap<number, Ledger>;
@@ -35,12 +35,12 @@ export class Book {
   }
 
   /** Compares what was found with what is promised. From then on the ledger knows every outcome. */
-  judge(session: number, found: FoundSession | null): void {
+  judge(session: number, found: RecoveredSession | null): void {
     this.update(session, () => this.look(session, found));
   }
 
   /** The same for a reader, which settles nothing. */
-  look(session: number, found: FoundSession | null): Ledger {
+  look(session: number, found: RecoveredSession | null): Ledger {
     const { problems, ledger } = compare(this.ledger(session), found, padding);
     for (const problem of problems) this.say(session, problem);
     return ledger;

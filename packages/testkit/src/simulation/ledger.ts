@@ -58,19 +58,19 @@ export function afterCrash(ledger: Ledger, crash: Crash): Ledger {
   return { ...ledger, entries };
 }
 
-/** One of our records, as found. */
-export interface Found {
+/** One of our records, as read back after a crash. */
+export interface RecoveredRecord {
   readonly n: string;
   readonly seq: number;
   readonly pad: string;
 }
 
 /** A session as found on a disk. */
-export interface FoundSession {
+export interface RecoveredSession {
   /** All our records in it, in order. */
-  readonly history: readonly Found[];
+  readonly history: readonly RecoveredRecord[];
   /** Those of the current epoch. */
-  readonly current: readonly Found[];
+  readonly current: readonly RecoveredRecord[];
   /** Of the last record, ours or not. */
   readonly head: number;
 }
@@ -81,7 +81,7 @@ export interface FoundSession {
  */
 export function compare(
   ledger: Ledger,
-  found: FoundSession | null,
+  found: RecoveredSession | null,
   padOf: (record: PlannedRecord) => string,
 ): { readonly problems: readonly string[]; readonly ledger: Ledger } {
   if (found === null) {

@@ -2,7 +2,7 @@ import { isHoldfastError, type JournalRecord } from "holdfast";
 import type { JournalAppended as Appended, Journal, JournalStore, NewRecord, Opened } from "holdfast/store";
 import type { Book } from "./book.ts";
 import { keptElsewhere } from "./kept.ts";
-import { answered, attempt, type Entry, type Found, isSame, type State, synced } from "./ledger.ts";
+import { answered, attempt, type Entry, isSame, type RecoveredRecord, type State, synced } from "./ledger.ts";
 import type { SimulatedDisk } from "./simulated-disk.ts";
 import { type PlannedAppend, type PlannedRecord, padding, sessionId } from "./workload.ts";
 
@@ -247,7 +247,7 @@ export class SessionRun {
   }
 
   /** What `open` shows is durable, and is all there is. */
-  async #reconcile(opened: Opened, seen: readonly Found[] | null): Promise<void> {
+  async #reconcile(opened: Opened, seen: readonly RecoveredRecord[] | null): Promise<void> {
     const { recovery, journal } = opened;
     const { closed } = this.#ledger;
     const say = (problem: string): void => this.#book.say(this.#session, problem);
@@ -269,7 +269,7 @@ export class SessionRun {
     this.#book.update(this.#session, (ledger) => ({ ...ledger, closed: false }));
   }
 
-  async #history(): Promise<{ readonly history: readonly Found[]; readonly head: number }> {
+  async #history(): Promise<{ readonly history: readonly RecoveredRecord[]; readonly head: number }> {
     const records: JournalRecord[] = [];
     for await (const record of this.#store.history(this.#id)) records.push(record);
     return { history: found(records), head: records.at(-1)?.seq ?? 0 };
@@ -333,12 +333,12 @@ function toRecord(record: PlannedRecord): NewRecord {
   return { kind: "note", n: record.n, pad: padding(record) };
 }
 
-function names(records: readonly Found[]): string {
+function names(records: readonly RecoveredRecord[]): string {
   return records.map((record) => record.n).join(" ");
 }
 
 /** Our records among the store's. */
-function found(records: readonly JournalRecord[]): readonly Found[] {
+function found(records: readonly JournalRecord[]): readonly RecoveredRecord[] {
   return records.flatMap(({ n, pad, seq }) =>
     typeof n === "string" && typeof pad === "string" ? [{ n, pad, seq }] : [],
   );

@@ -99,12 +99,14 @@ class Fixture implements Disposable {
     });
   }
 
-  /** The processes that still work in this place, where the system tells. */
-  processes(): string[] {
+  /** The processes that still work in this place, where the system tells; of one program, or all. */
+  processes(program = ""): string[] {
     if (!existsSync("/proc/self/cmdline")) return [];
     return readdirSync("/proc").filter((pid) => {
       try {
-        return /^\d+$/.test(pid) && readFileSync(`/proc/${pid}/cmdline`, "utf8").includes(this.scratch);
+        if (!/^\d+$/.test(pid)) return false;
+        const command = readFileSync(`/proc/${pid}/cmdline`, "utf8");
+        return command.includes(this.scratch) && command.includes(program);
       } catch {
         // It has ended since.
         return false;
@@ -178,10 +180,16 @@ describe("npm run mutate", () => {
     await expectNothingLeft(fixture);
   });
 
+  test("leaves nothing behind after SIGKILL before its first test runner starts", async () => {
+    using fixture = new Fixture();
+    await fixture.run(everything, "SIGKILL", () => readdirSync(fixture.scratch).length > 0);
+    await expectNothingLeft(fixture);
+  });
+
   test("leaves nothing behind after SIGKILL while its test runner starts", async (context) => {
     if (!existsSync("/proc/self/cmdline")) context.skip("not run: this system does not list processes in /proc");
     using fixture = new Fixture();
-    await fixture.run(everything, "SIGKILL", () => fixture.processes().length > 0);
+    await fixture.run(everything, "SIGKILL", () => fixture.processes("mutate/runner.ts").length > 0);
     await expectNothingLeft(fixture);
   });
 

@@ -17,7 +17,8 @@ interface Props {
 }
 
 export function Header({ session, status, actions, onShare, onCheck }: Props) {
-  const { state, usage, cwd, app, holder, here } = session;
+  const { state, usage, cwd, app } = session;
+  const { stop } = (state?.account ?? session.account).can;
   const [isRenaming, setRenaming] = useState(false);
   const shownUsage = state?.usage ?? usage;
   const tokens = (shownUsage.inputTokens ?? 0) + (shownUsage.outputTokens ?? 0);
@@ -73,11 +74,7 @@ export function Header({ session, status, actions, onShare, onCheck }: Props) {
               fork
             </a>
           ) : null}
-          {holder && !here ? (
-            <span class="held">
-              open in {holder.app || "another process"} (process {holder.pid} on {holder.host})
-            </span>
-          ) : null}
+          {stop !== true && stop.no === "held-by" ? <span class="held">{stop.words}</span> : null}
         </p>
       </div>
       {actions ? (

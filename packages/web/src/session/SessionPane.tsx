@@ -1,3 +1,4 @@
+import { sessionStateOf } from "@holdfast/server/internal/contract";
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import type { Session, Status } from "../api/wire.ts";
 import type { Action } from "../keys/keymap.ts";
@@ -25,8 +26,8 @@ import { DamageBanner, DamageDialog } from "./DamageReport.tsx";
 import { Epochs } from "./Epochs.tsx";
 import { Header } from "./Header.tsx";
 import { Interrupted } from "./Interrupted.tsx";
+import { NoPrompt } from "./NoPrompt.tsx";
 import { ReadingBand } from "./ReadingBand.tsx";
-import { TakeOver } from "./TakeOver.tsx";
 import { Transcript, type TranscriptCommands } from "./Transcript.tsx";
 
 interface Props {
@@ -318,8 +319,8 @@ export function SessionPane({ id, list, mayWrite, keys }: Props) {
           <ComparePanel fork={session} />
         )}
       </div>
-      {!isCurrent ? null : mayWrite && account!.can.prompt !== true && account!.can.takeOver === true ? (
-        <TakeOver words={account!.can.prompt.words} actions={actions} />
+      {!isCurrent ? null : mayWrite && account!.can.prompt !== true ? (
+        <NoPrompt words={account!.can.prompt.words} actions={account!.can.takeOver === true ? actions : null} />
       ) : mayWrite ? (
         <Composer actions={actions} status={status} queue={state?.queue ?? session.queue} given={given} field={field} />
       ) : (
@@ -343,10 +344,8 @@ function moveInTabs(event: KeyboardEvent): void {
   event.preventDefault();
 }
 
-/** The account says what is true of the session; only this server knows that it asks a person right now. */
 function statusOf(state: Session["state"], session: Session | null): Status {
-  if (state?.status === "running" || state?.status === "waiting") return state.status;
-  return state?.account.state ?? session?.status ?? "idle";
+  return state ? sessionStateOf(state) : (session?.status ?? "idle");
 }
 
 function announce(status: Status, asks: number, isAnswering: boolean): string {

@@ -201,8 +201,11 @@ export class SessionStore {
       closed: () => this.#changes.later(),
       deleted: () => this.isDeleted.set(true),
       connection: (isOpen) => {
+        const isBack = isOpen && !this.isConnected.value;
         this.isConnected.set(isOpen);
         if (isOpen) this.#reached();
+        // The server may have died with the turn: nothing that it said before counts any more.
+        if (isBack) this.#changes.soon();
       },
     });
   }

@@ -160,7 +160,7 @@ async function interrupted(title: string): Promise<{ id: string; page: Awaited<R
   await stage.kill();
   await page.locator(".offline").waitFor();
   await stage.serve();
-  await page.reload();
+  // Without a reload.
   await page.locator(".interrupted").waitFor();
   return { id, page };
 }

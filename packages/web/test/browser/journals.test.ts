@@ -1,10 +1,11 @@
-import type { Account } from "holdfast";
+import { type Account, openStore } from "holdfast";
 import type { Page } from "playwright-core";
 import { afterAll, afterEach, beforeAll, expect, test } from "vitest";
 import { expectedGist, gistOf, type Journal, writeJournals } from "../../../holdfast/test/journals/journals.ts";
+import { lives } from "../../../holdfast/test/journals/lives.ts";
 import { Stage } from "./stage.ts";
 
-/** Some of the killed sessions that every surface is held to, as the page shows them. */
+/** The killed sessions that every surface is held to, as the page shows them. */
 
 const stage = new Stage();
 let own: readonly Journal[] = [];
@@ -51,18 +52,8 @@ async function seenAs(page: Page, account: Account): Promise<void> {
   expect(await page.locator(".composer textarea").count()).toBe(choices.includes("prompt") ? 1 : 0);
 }
 
-const NAMES = [
-  "ended",
-  "suspended",
-  "b starts",
-  "two calls, starts not recorded",
-  "stopped by the user",
-  "failed",
-  "queued",
-];
-
 test.each(
-  NAMES.flatMap((name) => [
+  lives().flatMap(({ name }) => [
     [name, "this program's", "writer"] as const,
     [name, "another program's", "another"] as const,
   ]),
@@ -84,4 +75,18 @@ test.each(["ended", "b starts"])("%s: taken over, it can be continued", async (n
   const { account } = await stage.ask<{ account: Account }>("GET", `/sessions/${id}`);
   expect(account.can.prompt).toBe(true);
   await seenAs(page, account);
+});
+
+test("open in another process: the page says where, and takes a prompt once it is free", async () => {
+  const { id } = own.find(({ name }) => name === "ended")!;
+  const page = await stage.page(`/${id}`);
+  await using store = await openStore(stage.store, { app: "elsewhere" });
+  const session = await store.resume(id);
+  await page.reload();
+  // In the head, and in place of the composer.
+  for (const place of [".held", "p:not(.session-meta)"])
+    await page.locator(place, { hasText: `It is open in "elsewhere" (process ${process.pid} on` }).waitFor();
+  expect(await page.locator(".composer textarea").count()).toBe(0);
+  await session.close();
+  await page.locator(".composer textarea").waitFor();
 });

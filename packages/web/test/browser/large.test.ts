@@ -83,22 +83,24 @@ test(`the timeline of ${MESSAGES} messages is small, and shows each bar after zo
   const canvas = page.locator(".timeline canvas");
   await canvas.waitFor();
   const tip = page.locator(".timeline-tip");
-  /** The first words that the row of the model calls shows as the pointer moves along it: bars may be short. */
-  const shown = async () => {
+  /** What the row of the model calls shows as the pointer moves along it, up to these words: bars may be short. */
+  const shown = async (wanted: RegExp) => {
     const { x, y, width } = (await canvas.boundingBox())!;
+    const seen: string[] = [];
     for (let at = 5; at < width; at += 5) {
       await page.mouse.move(x + at, y + 65);
-      const [words] = await tip.allInnerTexts();
-      if (words !== undefined) return words;
+      seen.push(...(await tip.allInnerTexts()));
+      if (wanted.test(seen.at(-1) ?? "")) break;
     }
-    return "";
+    return seen.at(-1) ?? "";
   };
-  await expect.poll(shown, { timeout: 240_000 }).toMatch(/model calls/);
+  // The first call may take long enough to have a bar of its own.
+  await expect.poll(() => shown(/model calls/), { timeout: 240_000 }).toMatch(/model calls/);
   for (let step = 0; step < 30; step++) await page.keyboard.press("+");
   // A hundredth of a second fits on the screen now. The machine may have paused for longer while it recorded.
   const further = async () => {
     await page.keyboard.press("l");
-    return shown();
+    return shown(/^Model/);
   };
   // Each look takes hundreds of movements of the pointer.
   await expect.poll(further, { timeout: 240_000 }).toMatch(/^Model/);

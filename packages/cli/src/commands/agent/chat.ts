@@ -2,6 +2,7 @@ import { type Command, Option } from "commander";
 import { loadConfig } from "../../config.ts";
 import { defined } from "../../defined.ts";
 import { CommandError, EXIT } from "../../exit.ts";
+import { typedCommand } from "../../typed-command.ts";
 import { modelOptions, TAKE_OVER } from "./model-options.ts";
 
 interface Options {
@@ -73,7 +74,7 @@ In the chat, /help lists commands and keys. Esc stops a turn; Ctrl+D quits. Ever
         throw new CommandError(
           EXIT.usage,
           "USAGE",
-          "--title is for a new session. To rename this one: holdfast rename <id> <title>, or /rename in the chat. Nothing was touched.",
+          `--title is for a new session. Nothing was touched. To rename this one: /rename in the chat, or "${typedCommand("rename <id> <title>")}".`,
         );
       if (options.here && typeof options.resume !== "string")
         throw new CommandError(EXIT.usage, "USAGE", "--here requires --resume <id>. Nothing was touched.");

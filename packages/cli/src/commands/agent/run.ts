@@ -3,6 +3,7 @@ import { loadConfig } from "../../config.ts";
 import { defined } from "../../defined.ts";
 import { CommandError, EXIT } from "../../exit.ts";
 import type { RunOptions } from "../../run/run.ts";
+import { typedCommand } from "../../typed-command.ts";
 import { modelOptions, TAKE_OVER } from "./model-options.ts";
 
 type Options = Omit<RunOptions, "prompt">;
@@ -55,7 +56,7 @@ Without a terminal, a call that no rule allows is denied, and a warning names th
         throw new CommandError(
           EXIT.usage,
           "USAGE",
-          "--title is for a new session. To rename this one: holdfast rename <id> <title>. Nothing was touched.",
+          `--title is for a new session. Nothing was touched. To rename this one: "${typedCommand("rename <id> <title>")}".`,
         );
       if (options.here && options.resume === undefined)
         throw new CommandError(EXIT.usage, "USAGE", "--here requires --resume. Nothing was touched.");

@@ -1,6 +1,6 @@
 import { once } from "node:events";
 import type { Command } from "commander";
-import type { Format } from "../../export/format.ts";
+import { dialectNames, type Format } from "../../export/format.ts";
 import { withStore } from "../../store/open.ts";
 import { harmlessJson } from "../../terminal/json.ts";
 
@@ -21,7 +21,7 @@ export function register(program: Command): void {
     )
     .option(
       "-f, --format <format>",
-      'markdown, html (one self-contained page), jsonl (every record of the journal), messages (in the session\'s own dialect), or a dialect: ai-sdk, anthropic, openai-chat, openai-responses, gemini, acp (default: from the file name, else "markdown")',
+      `markdown, html (one self-contained page), jsonl (every record of the journal), messages (in the session's own dialect), or a dialect: ${dialectNames.join(", ")} (default: from the file name, else "markdown")`,
     )
     .option("-o, --output <file>", "write to this file, atomically")
     .option("--redact", "replace anything that looks like a key, token or password")

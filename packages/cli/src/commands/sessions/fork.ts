@@ -7,6 +7,7 @@ import { withStore } from "../../store/open.ts";
 import { resolveId, titleForFork } from "../../store/session-id.ts";
 import { jsonText } from "../../terminal/json.ts";
 import { plainLine } from "../../terminal/plain.ts";
+import { typedCommand } from "../../typed-command.ts";
 
 interface Options {
   readonly at?: string;
@@ -47,7 +48,7 @@ export function register(program: Command): void {
         const short = shortId(session.id);
         if (json) process.stdout.write(`${jsonText({ id: session.id, from })}\n`);
         else if (!process.stdout.isTTY) process.stdout.write(`${session.id}\n`);
-        else process.stdout.write(`${short}  ${plainLine(shown)}\nResume it: holdfast resume ${short}\n`);
+        else process.stdout.write(`${short}  ${plainLine(shown)}\nResume it: ${typedCommand(`resume ${short}`)}\n`);
       }),
     );
 }
@@ -80,7 +81,7 @@ async function placeIn(store: Store, id: string, at: string): Promise<Place> {
   throw new CommandError(
     EXIT.usage,
     "TURN_UNKNOWN",
-    `Session ${id} has no turn ${turn}. ${there} Nothing was created. "holdfast show ${id}" numbers the turns.`,
+    `Session ${id} has no turn ${turn}. ${there} Nothing was created. "${typedCommand(`show ${id}`)}" numbers the turns.`,
   );
 }
 

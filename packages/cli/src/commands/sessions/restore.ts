@@ -6,6 +6,7 @@ import { familyInTrash, findInTrash, trashIn } from "../../store/trash.ts";
 import { jsonText } from "../../terminal/json.ts";
 import { plainLine } from "../../terminal/plain.ts";
 import { fit } from "../../terminal/width.ts";
+import { typedCommand } from "../../typed-command.ts";
 
 const TITLE_COLUMNS = 60;
 
@@ -35,7 +36,7 @@ export function register(program: Command): void {
           }
           const title = fit(plainLine(found.get(id)!.title), TITLE_COLUMNS);
           const named = title === "" ? "" : ` "${title}"`;
-          const text = `${shortId(id)}${named} is back${agentWords(agents.length)}. Resume it: holdfast resume ${shortId(id)}\n`;
+          const text = `${shortId(id)}${named} is back${agentWords(agents.length)}. Resume it: ${typedCommand(`resume ${shortId(id)}`)}\n`;
           process.stdout.write(json ? `${jsonText({ id, restored: true, agents })}\n` : text);
         });
       }),

@@ -9,6 +9,7 @@ import { withStore } from "../../store/open.ts";
 import { touchOutputs } from "../../store/output-folders.ts";
 import { jsonText } from "../../terminal/json.ts";
 import { plainLine } from "../../terminal/plain.ts";
+import { typedCommand } from "../../typed-command.ts";
 
 export function register(program: Command): void {
   program
@@ -69,6 +70,7 @@ function wordsOf(id: string, agents: readonly string[]): string {
 const UNDO_MAX = 5;
 
 function undoWords(ids: readonly string[]): string {
-  if (ids.length > UNDO_MAX) return 'To undo: "holdfast trash" lists them, "holdfast restore <id>" brings one back.\n';
-  return `To undo: holdfast restore ${[...shortIds(ids).values()].join(" ")}\n`;
+  if (ids.length > UNDO_MAX)
+    return `To undo: "${typedCommand("trash")}" lists them, "${typedCommand("restore <id>")}" brings one back.\n`;
+  return `To undo: ${typedCommand(`restore ${[...shortIds(ids).values()].join(" ")}`)}\n`;
 }

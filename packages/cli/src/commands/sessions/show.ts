@@ -10,7 +10,7 @@ import { jsonText } from "../../terminal/json.ts";
 import { page, pagerCommand } from "../../terminal/pager.ts";
 import { plainLine } from "../../terminal/plain.ts";
 import { wrapWords } from "../../terminal/wrap-words.ts";
-import { accountLines } from "../../transcript/account-lines.ts";
+import { accountLines, heldWords } from "../../transcript/account-lines.ts";
 import type { Item } from "../../transcript/item.ts";
 import { type Layout, transcriptLines } from "../../transcript/terminal-lines.ts";
 import { titleOf } from "../../transcript/title.ts";
@@ -95,8 +95,9 @@ async function markdownFor(paint: Paint): Promise<Layout["markdown"]> {
 }
 
 function* linesOf({ reading, items, title, tokens }: Shown, layout: Layout): Generator<string, void, undefined> {
-  const { id, attributes, recovery, holder } = reading;
+  const { id, attributes, recovery } = reading;
   const account = accountElsewhere(reading);
+  const held = heldWords(account);
   const { paint, columns, full } = layout;
   const said = function* (style: Style, text: string, hang = 0): Generator<string, void, undefined> {
     for (const row of wrapWords(text, columns, hang)) yield paint(style, row);
@@ -108,7 +109,7 @@ function* linesOf({ reading, items, title, tokens }: Shown, layout: Layout): Gen
   if (attributes.parent) yield* said("faint", `sub-agent of session ${shortId(plainLine(attributes.parent.session))}`);
   if (attributes.forkedFrom)
     yield* said("faint", `forked from session ${shortId(plainLine(attributes.forkedFrom.session))}`);
-  if (holder) yield* said("faint", plainLine(`open in ${holder.app}, process ${holder.pid} on ${holder.host}`));
+  if (held !== null) yield* said("faint", plainLine(held));
   if (healthOf(recovery) === "corrupt") {
     yield* said("bad", "This session is damaged. The readable part is below. Unreadable:");
     for (const line of damageLines(recovery, false)) yield* said("bad", `  ${line}`);

@@ -4,16 +4,7 @@ import { join } from "node:path";
 import { frameworkDialects } from "@holdfast/adapters/dialects";
 import type { EditorOffer } from "@holdfast/server/contract";
 import type { ModelMessage } from "ai";
-import {
-  accountOf,
-  guard,
-  type ListQuery,
-  openStore,
-  type SearchHit,
-  type Session,
-  type Store,
-  type Summary,
-} from "holdfast";
+import { guard, type ListQuery, openStore, type SearchHit, type Session, type Store, type Summary } from "holdfast";
 import { foreignInstructions } from "../../agent/instructions.ts";
 import type { Services } from "../../agent/services.ts";
 import { type Config, rulesPath } from "../../config.ts";
@@ -23,12 +14,13 @@ import type { McpServers } from "../../mcp/servers.ts";
 import type { Servers } from "../../mcp-settings/server-settings.ts";
 import { serverOfRule } from "../../mcp-settings/tool-names.ts";
 import { type ResolvedModel, resolveModel } from "../../models/resolve.ts";
-import { accountElsewhere } from "../../store/account.ts";
+import { accountElsewhere, accountOnOpening } from "../../store/account.ts";
 import { APP } from "../../store/app.ts";
 import { newestHere, unfinishedHere } from "../../store/latest-here.ts";
-import { redaction } from "../../store/open.ts";
+import { addressOf, redaction } from "../../store/open.ts";
 import { sessionOutputs } from "../../store/output-folders.ts";
 import { titleForFork } from "../../store/session-id.ts";
+import { loadStorePackage } from "../../store/store-package.ts";
 import { nullIfUnreadable } from "../../store/usage.ts";
 import { checkRule } from "../../tools/permission/decide.ts";
 import { commandEnvironment } from "../../tools/shell/environment.ts";
@@ -38,6 +30,7 @@ import { itemsOf } from "../../transcript/items.ts";
 import { ProjectRules, RULE_KINDS } from "../../trust/project-rules.ts";
 import { type SessionTrust, Trust } from "../../trust/trust.ts";
 import { folderFor } from "../../trust/work-folder.ts";
+import { typedCommand } from "../../typed-command.ts";
 import { version } from "../../version.ts";
 import type { Chat, ChatOptions, ForkChat, Host, NewChat, UnfinishedSession } from "../host.ts";
 import { describeInterruption, messageText } from "./chat-state.ts";
@@ -78,7 +71,9 @@ export async function openLocalHost({
   // The SDK would print these in the middle of an answer; they are for debugging.
   if (!config.debug) globalThis.AI_SDK_LOG_WARNINGS = false;
   const options = { app: APP, dialects: frameworkDialects, ...redaction(config), recordsToolStarts: true };
-  const store = await openStore(config.store, options);
+  const address = await addressOf(config);
+  await loadStorePackage(address, config);
+  const store = await openStore(address, options);
   return new LocalHost(store, config, asks, await startServers(config), handlesSignals, offersServers);
 }
 
@@ -327,12 +322,12 @@ export class LocalHost implements Host {
     return this.#keep(session, async () => {
       const { notes, dialect, app } = session.attributes;
       if (dialect !== "ai-sdk") {
-        const message = `Session ${session.id} holds messages in the dialect "${dialect}"${app ? `, written by ${app}` : ""}, which this agent cannot continue. Nothing was touched. Read it with "holdfast show", or convert it with "holdfast export".`;
+        const message = `Session ${session.id} holds messages in the dialect "${dialect}"${app ? `, written by ${app}` : ""}, which this agent cannot continue. Nothing was touched. Read it with "${typedCommand(`show ${session.id}`)}", or convert it with "${typedCommand(`export ${session.id}`)}".`;
         throw new CommandError(EXIT.store, "DIALECT_UNKNOWN", message);
       }
-      const { prompt } = accountOf(session, { app: APP, isOpenHere: true }).can;
+      const { prompt } = accountOnOpening(session).can;
       if (prompt !== true && !takeOver) {
-        const message = `Session ${session.id} is another program's. ${prompt.words} Nothing was touched. To continue it with this agent all the same, pass --take-over; "holdfast fork" continues in a copy.`;
+        const message = `Session ${session.id} is another program's. ${prompt.words} Nothing was touched. To continue it with this agent all the same, pass --take-over; "${typedCommand(`fork ${session.id}`)}" continues in a copy.`;
         throw new CommandError(EXIT.usage, "SESSION_FOREIGN", message);
       }
       const trust = this.#services.trust.of(session.id);

@@ -9,7 +9,7 @@ import type { ChatStateStore } from "./chat-state-store.ts";
 export async function completeAnsweredTurn(session: Session<ModelMessage>): Promise<void> {
   if (!session.interruption?.answered) return;
   try {
-    await session.endTurn();
+    await session.completeTurn();
   } catch (error) {
     // A full disk can still be read, and `resumeTurn` completes the turn later.
     if (!isStoreFailure(error)) throw error;
@@ -34,7 +34,7 @@ export async function resumeTurn(
   },
 ): Promise<Turn<ModelMessage> | null> {
   if (answered) {
-    await session.endTurn();
+    await session.completeTurn();
     state.update({ status: "idle", interruption: null });
     state.emitRecorded({ type: "turn.ended", outcome: "completed", denied: 0 });
     return null;

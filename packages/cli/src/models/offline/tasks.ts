@@ -1,10 +1,9 @@
 import type { Change } from "./evidence/change.ts";
 import type { Job } from "./evidence/job.ts";
 import { plainPath } from "./evidence/path.ts";
-import { delegateJob, fixJob, isRepeatable, runJob } from "./kinds/command.ts";
+import { delegateJob, isRepeatable, runJob } from "./kinds/command.ts";
 import { countJob } from "./kinds/count.ts";
 import { changeJob, lookJob, readJob } from "./kinds/files.ts";
-import { planJob } from "./kinds/plan.ts";
 import { renameJob } from "./kinds/rename.ts";
 import { stepsJob } from "./kinds/steps.ts";
 import { toolJob } from "./kinds/tool.ts";
@@ -26,7 +25,6 @@ export function jobOf(prompt: string): Job {
 /** A single task. The forms are tried in this order. */
 function single(text: string): Job | null {
   return (
-    parseFix(text) ??
     parseRename(text) ??
     parseCount(text) ??
     (changesOnLines(text) ? null : parseChange(text)) ??
@@ -86,22 +84,11 @@ function parseDelegation(text: string): Job | null {
 function parsePlan(text: string): Job | null {
   const found = /^plan:\s*([\s\S]+)$/i.exec(text);
   const steps = found ? itemsOf(found[1]!) : [];
-  return steps.length === 0 ? null : planJob(steps);
-}
-
-function parseFix(text: string): Job | null {
-  if (!/^fix\b.*\b(tests?|checks?)\b/i.test(text)) return null;
-  return fixJob((/`([^`]+)`/.exec(text)?.[1] ?? namedCommand(text))?.trim() ?? "npm test");
-}
-
-/** What follows "run", "with" or "by" on the last line. */
-function namedCommand(text: string): string | null {
-  const lastLine = text.lastIndexOf("\n");
-  for (const found of text.matchAll(/\b(?:run|with|by)\s+/gi)) {
-    const at = found.index + found[0].length;
-    if (at > lastLine && at < text.length) return text.slice(at);
-  }
-  return null;
+  if (steps.length === 0) return null;
+  // The first step is under way.
+  return toolJob("plan", {
+    steps: steps.map((content, at) => ({ content, status: at === 0 ? "in_progress" : "pending" })),
+  });
 }
 
 function parseRename(text: string): Job | null {

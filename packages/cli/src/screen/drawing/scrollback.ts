@@ -4,7 +4,7 @@ import { cutOffLine, itemLines, reasoningLines } from "../lines/item-lines.ts";
 import { BLANK, type Line, line } from "../lines/line.ts";
 import { advanceStream, EMPTY_STREAM, finishStream, type MarkdownStream } from "../lines/markdown-stream.ts";
 
-/** How many items are written out when a conversation is opened; `holdfast show` shows the rest. */
+/** How many items are written out when a conversation is opened. */
 const ITEMS_MAX = 60;
 
 /**
@@ -31,7 +31,7 @@ export class Scrollback {
     const rows = finished.slice(skipped.length).flatMap((item) => this.#add(item, columns));
     return skipped.length === 0
       ? rows
-      : [line(`… ${skipped.length} earlier items: holdfast show ${state.id}`, { dim: true }), ...rows];
+      : [line(`… ${skipped.length} earlier items: /export writes them all to a file`, { dim: true }), ...rows];
   }
 
   /** Rows to add, and rows of the streamed answer that may still change. */

@@ -1,13 +1,10 @@
 import { Buffer } from "node:buffer";
 import { stat } from "node:fs/promises";
-import { assertNotOwn } from "../paths/own-store.ts";
-import { realPath, shownPath } from "../paths/real-path.ts";
-import { describeSystemError } from "../results/system-errors.ts";
 import type { FileContext, Watch } from "./context.ts";
 import { heldText, isWrittenByEditor, writeInEditor } from "./editor-file.ts";
 import { readWhole } from "./regular-file.ts";
 import { decodedExactly, notText } from "./text-file.ts";
-import { oneAtATime, replaceFile } from "./write.ts";
+import { changeFile, replaceFile } from "./write.ts";
 
 const BYTES_MAX = 64 * 1024 * 1024;
 
@@ -24,36 +21,28 @@ export async function editFile(
   watch?: Watch,
   signal?: AbortSignal,
 ): Promise<string> {
-  const { cwd, own } = context;
-  const path = realPath(cwd, input.path);
-  const shown = shownPath(cwd, path);
-  assertNotOwn(own, path, shown);
-  try {
-    return await oneAtATime(path, async () => {
-      const inEditor = await editInEditor(context, { path, shown, input }, watch, signal);
-      if (inEditor) return editedWords(shown, inEditor);
-      const found = await stat(path);
-      if (!found.isFile()) throw new Error(`${shown} is not a file. Nothing was changed.`);
-      const bytes = found.size > BYTES_MAX ? null : await readWhole(path, shown, BYTES_MAX);
-      if (bytes === null)
-        throw new Error(
-          `${shown} is too large to edit (the limit is ${BYTES_MAX / 1024 / 1024} MB). Nothing was changed.`,
-        );
-      const text = notText(bytes.subarray(0, 8192)) ? null : decodedExactly(bytes);
-      if (text === null) throw new Error(`${shown} is not UTF-8 text. Nothing was changed.`);
-      const edited = replaceText(text, input, shown);
-      await replaceFile(path, Buffer.from(edited.text, "utf8"), async (now) => {
-        // Do not overwrite another process's change.
-        if (now?.ino !== found.ino || now.mtimeMs !== found.mtimeMs || now.size !== found.size)
-          throw changedMeanwhile(shown, "by another process");
-        await watch?.check();
-      });
-      await watch?.changed();
-      return editedWords(shown, edited);
+  return changeFile(context, input.path, async (path, shown) => {
+    const inEditor = await editInEditor(context, { path, shown, input }, watch, signal);
+    if (inEditor) return editedWords(shown, inEditor);
+    const found = await stat(path);
+    if (!found.isFile()) throw new Error(`${shown} is not a file. Nothing was changed.`);
+    const bytes = found.size > BYTES_MAX ? null : await readWhole(path, shown, BYTES_MAX);
+    if (bytes === null)
+      throw new Error(
+        `${shown} is too large to edit (the limit is ${BYTES_MAX / 1024 / 1024} MB). Nothing was changed.`,
+      );
+    const text = notText(bytes.subarray(0, 8192)) ? null : decodedExactly(bytes);
+    if (text === null) throw new Error(`${shown} is not UTF-8 text. Nothing was changed.`);
+    const edited = replaceText(text, input, shown);
+    await replaceFile(path, Buffer.from(edited.text, "utf8"), async (now) => {
+      // Do not overwrite another process's change.
+      if (now?.ino !== found.ino || now.mtimeMs !== found.mtimeMs || now.size !== found.size)
+        throw changedMeanwhile(shown, "by another process");
+      await watch?.check();
     });
-  } catch (error) {
-    throw describeSystemError(error, shown);
-  }
+    await watch?.changed();
+    return editedWords(shown, edited);
+  });
 }
 
 type Edited = ReturnType<typeof replaceText>;

@@ -20,24 +20,31 @@ export async function writeFile(
   watch?: Watch,
   signal?: AbortSignal,
 ): Promise<string> {
-  const { cwd, own } = context;
-  const path = realPath(cwd, input.path);
+  return changeFile(context, input.path, async (path, shown) => {
+    await mkdir(dirname(path), { recursive: true });
+    const bytes = Buffer.from(input.content, "utf8");
+    const check = async (): Promise<void> => watch?.check();
+    let isNew: boolean;
+    if (await isWrittenByEditor(context, path, input.content)) {
+      isNew = (await fileAt(path)) === null;
+      await writeInEditor(context, path, input.content, { check, signal });
+    } else isNew = await replaceFile(path, bytes, check);
+    await watch?.changed();
+    return `${isNew ? "Created" : "Replaced"} ${shown} (${bytes.length} bytes).`;
+  });
+}
+
+/** Changes a file that is not the store's own, by its real path, when nothing else of this agent changes it. */
+export async function changeFile(
+  { cwd, own }: Pick<FileContext, "cwd" | "own">,
+  given: string,
+  change: (path: string, shown: string) => Promise<string>,
+): Promise<string> {
+  const path = realPath(cwd, given);
   const shown = shownPath(cwd, path);
   assertNotOwn(own, path, shown);
   try {
-    return await oneAtATime(path, async () => {
-      await mkdir(dirname(path), { recursive: true });
-      const bytes = Buffer.from(input.content, "utf8");
-      const check = async (): Promise<void> => watch?.check();
-      let isNew: boolean;
-      if (await isWrittenByEditor(context, path, input.content)) {
-        isNew = (await fileAt(path)) === null;
-        await writeInEditor(context, path, input.content, { check, signal });
-      } else isNew = await replaceFile(path, bytes, check);
-      await watch?.changed();
-      const { length } = bytes;
-      return `${isNew ? "Created" : "Replaced"} ${shown} (${length} bytes).`;
-    });
+    return await oneAtATime(path, () => change(path, shown));
   } catch (error) {
     throw describeSystemError(error, shown);
   }
@@ -46,7 +53,7 @@ export async function writeFile(
 const queues = new Map<string, Promise<unknown>>();
 
 /** The model may request several changes to one file at once. Running them in order lets each see the one before. */
-export async function oneAtATime<T>(path: string, work: () => Promise<T>): Promise<T> {
+async function oneAtATime<T>(path: string, work: () => Promise<T>): Promise<T> {
   const before = queues.get(path);
   const mine = before ? before.then(work, work) : work();
   queues.set(path, mine);

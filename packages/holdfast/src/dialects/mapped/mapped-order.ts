@@ -11,28 +11,26 @@ export interface Converted<B> {
 
 export type Convert<M, B> = (entry: Entry<M>) => Converted<B>;
 
-interface Base<M, B> {
+interface Mapped<M, B> {
+  readonly dialect: Dialect<M>;
   readonly base: Dialect<B>;
   readonly convert: Convert<M, B>;
 }
 
+/** By `arrange`, which an altered copy of a mapped dialect shares with it. */
 // biome-ignore lint/suspicious/noExplicitAny: the type of the messages is the application's to say.
-const bases = new WeakMap<Dialect<any>, Base<any, any>>();
+const mapped = new WeakMap<object, Mapped<any, any>>();
 
 export function setBase<M, B>(dialect: Dialect<M>, base: Dialect<B>, convert: Convert<M, B>): void {
-  bases.set(dialect, { base, convert });
-  converts.set(dialect.arrange, convert as Convert<unknown, unknown>);
+  mapped.set(dialect.arrange, { dialect, base, convert });
 }
-
-/** By `arrange`, which an altered copy of a mapped dialect shares with it. */
-const converts = new WeakMap<object, Convert<unknown, unknown>>();
 
 /**
  * Why a mapped dialect can no longer read a message that it could read when it was recorded; null if it can, or is not
  * mapped.
  */
 export function unfitNow<M>(dialect: Dialect<M>, entry: Entry<M>): string | null {
-  return converts.get(dialect.arrange)?.(entry).unfit ?? null;
+  return mapped.get(dialect.arrange)?.convert(entry).unfit ?? null;
 }
 
 /** The regular order of a mapped dialect. Null if the dialect is not mapped, or its base has no regular order. */
@@ -40,8 +38,8 @@ export function mappedOrder<M>(
   dialect: Dialect<M>,
   orderOf: <B>(base: Dialect<B>) => RegularOrder<B> | null,
 ): RegularOrder<M> | null {
-  const found = bases.get(dialect);
-  const order = found ? orderOf(found.base) : null;
+  const found = mapped.get(dialect.arrange);
+  const order = found?.dialect === dialect ? orderOf(found.base) : null;
   return found && order ? new MappedOrder<M, unknown>(order, found.convert) : null;
 }
 

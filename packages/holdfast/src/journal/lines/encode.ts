@@ -22,7 +22,7 @@ export interface Envelope {
   /** JSON text of the row that record `i` carries, or undefined. */
   readonly summary?: ((i: number) => string | undefined) | undefined;
   /**
-   * Several records form a unit (S6). False for the first records of a segment, which its rename makes atomic (S15).
+   * Several records form a unit (S6). False for the first records of a segment, which its link makes atomic (S15).
    */
   readonly unit?: boolean | undefined;
 }

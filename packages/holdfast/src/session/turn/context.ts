@@ -9,7 +9,7 @@ export interface SessionContext<M> {
   readonly conversation: Conversation<M>;
   readonly admission: Admission<M>;
   readonly draftMs: number;
-  readonly draftBytes: number;
+  readonly draftChars: number;
   /** What the model is asked with now, in an array of the caller's own. */
   messages(): M[];
   /** Throws SESSION_CLOSED. */

@@ -1,9 +1,10 @@
 import { draftGone } from "../../admit/refusals.ts";
+import type { Appended } from "../../admit/to-records.ts";
 import type { DraftPart } from "../../conversation/records.ts";
 import { isHoldfastError } from "../../errors.ts";
 import { HeldBack } from "../../redact/held-back.ts";
 import type { Redactor } from "../../redact/redactor.ts";
-import type { AnswerOptions, Appended, Delta, Draft } from "../surface.ts";
+import type { AnswerOptions, Delta, Draft } from "../surface.ts";
 
 /** A draft record, without the members that the turn adds. */
 export interface DraftPiece {
@@ -16,7 +17,7 @@ export interface DraftPiece {
 /** What a draft needs from its turn. */
 export interface DraftContext<M> {
   readonly draftMs: number;
-  readonly draftBytes: number;
+  readonly draftChars: number;
   readonly redactor: Redactor | null;
   /** Hands a record over without waiting for a sync. Never throws or rejects: it returns the error, or null. */
   write(piece: DraftPiece): Promise<unknown>;
@@ -72,7 +73,7 @@ export class LiveDraft<M> implements Draft<M> {
       const text = given[member];
       if (typeof text === "string" && text !== "") this.#add(part, member, this.#clean(part, member, text));
     }
-    if (this.#chars >= this.#context.draftBytes) void this.flush();
+    if (this.#chars >= this.#context.draftChars) void this.flush();
     else this.#schedule();
   }
 

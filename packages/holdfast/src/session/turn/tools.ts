@@ -2,12 +2,13 @@ import { asMessageError, reading, unfit } from "../../admit/admit.ts";
 import { callTaken, callUnknown, invalid } from "../../admit/refusals.ts";
 import { assertSize, isTooLarge, MESSAGE_BYTES_MAX } from "../../admit/size.ts";
 import type { ExchangeCall } from "../../conversation/exchange.ts";
-import type { ToolEnded, ToolProcessRecord, ToolStarted } from "../../conversation/records.ts";
+import type { ToolEnded, ToolProcess, ToolProcessRecord, ToolStarted } from "../../conversation/records.ts";
+import { defined } from "../../defined.ts";
 import type { Outcome } from "../../dialects/dialect.ts";
 import { type HoldfastError, isHoldfastError } from "../../errors.ts";
 import { newId } from "../../journal/id.ts";
 import type { Json } from "../../journal/record.ts";
-import type { ToolOptions, ToolProcess } from "../surface.ts";
+import type { ToolOptions } from "../surface.ts";
 import type { SessionContext } from "./context.ts";
 
 /** JSON inside a string is escaped: each byte can grow to this many. */
@@ -54,17 +55,11 @@ export class Tools<M> {
     const call = this.#callToStart(callId, options, isStreaming);
     const place = call ? { message: call.item.entry.id, index: call.index } : null;
     const name = call?.call.name ?? options.name!;
+    const replay = options.replay === "safe" ? ("safe" as const) : undefined;
     const record: ToolStarted = {
-      kind: "tool.started",
-      turn: this.#turn,
-      call: callId,
-      message: place?.message ?? null,
-      name,
+      ...{ kind: "tool.started", turn: this.#turn, call: callId, message: place?.message ?? null, name },
+      ...defined({ index: place?.index, input, replay, child: options.child }),
     };
-    if (place) record.index = place.index;
-    if (input !== undefined) record.input = input;
-    if (options.replay === "safe") record.replay = "safe";
-    if (options.child !== undefined) record.child = options.child;
     const running: Running = { call: callId, name, startedMs: performance.now(), place };
     this.#running.add(running);
     try {
@@ -88,14 +83,8 @@ export class Tools<M> {
     if (!running) throw callUnknown(callId);
     const place = this.#placeOf(callId, running);
     const record: ToolProcessRecord = {
-      kind: "tool.process",
-      turn: this.#turn,
-      call: callId,
-      message: place?.message ?? null,
-      ...(place ? { index: place.index } : {}),
-      pid,
-      started,
-      ...(group ? { group } : {}),
+      ...{ kind: "tool.process", turn: this.#turn, call: callId, message: place?.message ?? null, pid, started },
+      ...defined({ index: place?.index, group: group || undefined }),
     };
     running.hasProcess = true;
     await this.#context.log.append([record]);
@@ -108,17 +97,12 @@ export class Tools<M> {
     const place = this.#placeOf(callId, running);
     if (!running && !place) throw callUnknown(callId);
     const name = running?.name ?? place!.name;
+    const ms = running ? Math.round(performance.now() - running.startedMs) : undefined;
     const record: ToolEnded = {
-      kind: "tool.ended",
-      id: newId(),
-      turn: this.#turn,
-      call: callId,
-      message: place?.message ?? null,
-      ...(place ? { index: place.index } : {}),
-      name,
+      ...{ kind: "tool.ended", id: newId(), turn: this.#turn, call: callId, message: place?.message ?? null, name },
+      ...defined({ index: place?.index, ms }),
       ...this.#ended({ id: callId, name }, outcome, shown),
     };
-    if (running) record.ms = Math.round(performance.now() - running.startedMs);
     if (running) this.#running.delete(running);
     try {
       await this.#append(record);
@@ -143,10 +127,10 @@ export class Tools<M> {
       }
       const { stored, redacted } = admission.message(shown);
       // Otherwise the call would stay open and read as if it had never run.
-      if (admission.dialect.results(admission.decoded({ stored, redacted, role: "tool" })).length === 0) {
+      if (admission.dialect.results(admission.decoded({ stored })).length === 0) {
         throw unfit("`shown` must be a message that holds the tool's result");
       }
-      return { ...ended, shown: stored, ...(redacted ? { redacted } : {}) };
+      return { ...ended, shown: stored, ...defined({ redacted: redacted || undefined }) };
     } catch (error) {
       if (!isHoldfastError(error, "RECORD_TOO_LARGE")) throw error;
       return inWords(ended, tooLarge(error));

@@ -1,27 +1,26 @@
 import { asMessageError, reading, textIn, wordsOf } from "../../admit/admit.ts";
 import { draftGone, invalid, turnEnded } from "../../admit/refusals.ts";
-import { type AdmittedMessages, admitMessages, admitOptions, admitUsage, toRecords } from "../../admit/to-records.ts";
+import {
+  type AdmittedMessages,
+  type Appended,
+  admitMessages,
+  admitOptions,
+  admitUsage,
+  toRecords,
+} from "../../admit/to-records.ts";
+import type { Queued } from "../../conversation/conversation.ts";
 import { isShown } from "../../conversation/item.ts";
-import type { RepairEntry, SessionRecord, TurnEnded } from "../../conversation/records.ts";
+import type { RepairEntry, SessionRecord, ToolProcess, TurnEnded } from "../../conversation/records.ts";
+import type { Usage } from "../../conversation/usage.ts";
 import { defined } from "../../defined.ts";
 import type { Entry, Outcome } from "../../dialects/dialect.ts";
 import { type ErrorKind, errorKind, isHoldfastError } from "../../errors.ts";
 import { newId } from "../../journal/id.ts";
 import { handedOut } from "../../view/handed-out.ts";
-import { openCalls } from "../../view/interruption.ts";
+import { type OpenCall, openCall, openCalls } from "../../view/interruption.ts";
 import { liveRepairs } from "../../view/messages.ts";
 import { reasonWords } from "../../view/model-words.ts";
-import type {
-  AnswerOptions,
-  Appended,
-  OpenCall,
-  Queued,
-  ToolOptions,
-  ToolProcess,
-  Turn,
-  TurnRequest,
-  Usage,
-} from "../surface.ts";
+import type { AnswerOptions, ToolOptions, Turn, TurnRequest } from "../surface.ts";
 import type { SessionContext } from "./context.ts";
 import { type DraftPiece, LiveDraft } from "./draft.ts";
 import { Tools } from "./tools.ts";
@@ -52,8 +51,6 @@ interface SentRequest {
   readonly entries: readonly RepairEntry[];
 }
 
-/** Most messages come without options, and then there is nothing to check. */
-const NO_OPTIONS: AnswerOptions = Object.freeze({});
 const NO_RECORDS: readonly SessionRecord[] = Object.freeze([]);
 
 /** A turn that this process works on. */
@@ -89,10 +86,7 @@ export class LiveTurn<M> implements Turn<M> {
     const { conversation, log } = this.#context;
     return openCalls(conversation)
       .filter(({ state, startedSeq }) => state !== "provider" && !(startedSeq !== undefined && startedSeq > log.since))
-      .map(({ index: _index, startedSeq: _seq, ...call }) => ({
-        ...call,
-        input: handedOut(call.input),
-      }));
+      .map((call) => ({ ...openCall(call), input: handedOut(call.input) }));
   }
 
   get signal(): AbortSignal {
@@ -108,7 +102,7 @@ export class LiveTurn<M> implements Turn<M> {
     return this.#over !== null;
   }
 
-  append(message: M | M[] | Queued<M>, options: AnswerOptions = NO_OPTIONS): Promise<Appended> {
+  append(message: M | M[] | Queued<M>, options: AnswerOptions = {}): Promise<Appended> {
     return this.#take(message, options, "requested");
   }
 
@@ -161,11 +155,11 @@ export class LiveTurn<M> implements Turn<M> {
 
   #openDraft(): LiveDraft<M> {
     void this.#draft?.discard("another draft took its place");
-    const { draftMs, draftBytes, admission } = this.#context;
+    const { draftMs, draftChars, admission } = this.#context;
     const { redactor } = admission;
     const draft = new LiveDraft<M>(newId(), {
       draftMs,
-      draftBytes,
+      draftChars,
       redactor,
       write: (piece) => this.#writeDraft(piece),
       commit: (committed, message, options) => this.#take(message, options, committed),
@@ -204,12 +198,6 @@ export class LiveTurn<M> implements Turn<M> {
     if (fault !== "store") await this.#tools.end(callId, outcome, undefined, running);
     if (fault) throw outcome.error;
     return outcome;
-  }
-
-  async run<T>(callId: string, run: (signal: AbortSignal) => T | Promise<T>, options: ToolOptions = {}): Promise<T> {
-    const outcome = await this.tool(callId, run, options);
-    if (outcome.error !== undefined) throw outcome.error;
-    return outcome.value as T;
   }
 
   /** A model cannot act on what Holdfast refused inside a tool, so the whole turn stops. */
@@ -300,12 +288,9 @@ export class LiveTurn<M> implements Turn<M> {
       this.#assertOpen("the message");
       const { admission, log } = this.#context;
       const admitted = admitMessages(admission, given);
-      const isPlain = options === NO_OPTIONS;
-      const end = !isPlain && reading("options", () => options?.end === true);
-      const chosen = isPlain ? NO_OPTIONS : { ...admitOptions(admission, options), ...(end ? { end } : {}) };
-      const appended = log.isBehind
-        ? log.inLine(() => this.#append(admitted, chosen, draft))
-        : this.#append(admitted, chosen, draft);
+      const end = reading("options", () => options?.end === true);
+      const chosen = { ...admitOptions(admission, options), end };
+      const appended = log.inLine(() => this.#append(admitted, chosen, draft));
       return end ? this.#endWith(appended) : appended;
     } catch (error) {
       return Promise.reject(error);

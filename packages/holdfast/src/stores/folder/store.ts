@@ -17,6 +17,7 @@ import { sessionExists, sessionNotFound, storeClosed } from "../../journal/refus
 import { judgeEnd } from "../../journal/verification.ts";
 import { assertPath } from "../address.ts";
 import { type Lease, Leases } from "../lease.ts";
+import { warningsOf } from "../warnings.ts";
 import { adoptSession } from "./care/adopt.ts";
 import { type Healed, heal, openEpoch, prepare, setTailsAside } from "./care/heal.ts";
 import { packSegment } from "./care/pack.ts";
@@ -33,7 +34,6 @@ import { FolderJournal, type JournalParts } from "./journal.ts";
 import { Catalogue } from "./listing/catalogue.ts";
 import { Listing } from "./listing/listing.ts";
 import { readRow } from "./listing/row-from-files.ts";
-import { warningsOf } from "./warnings.ts";
 import { type SegmentEnd, SegmentWriter } from "./writer.ts";
 
 export interface FolderStoreOptions {

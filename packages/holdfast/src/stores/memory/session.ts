@@ -1,9 +1,10 @@
-import type { FollowOptions, VerbatimLine } from "../../journal/contract.ts";
+import { type FollowOptions, rowIn, type Summariser, type VerbatimLine } from "../../journal/contract.ts";
+import { crcIn, startAfter } from "../../journal/cursor.ts";
 import { Account, type Line, recordsOf, type Segment } from "../../journal/lines/account.ts";
 import { decodeLine } from "../../journal/lines/decode.ts";
 import { segmentAt } from "../../journal/lines/verbatim.ts";
-import { cursorOf, type JournalRecord } from "../../journal/record.ts";
-import { cursorStale } from "../../journal/refusals.ts";
+import { type ListRow, RowFold } from "../../journal/list-row.ts";
+import type { JournalRecord } from "../../journal/record.ts";
 
 const NEWLINE = 0x0a;
 
@@ -86,7 +87,7 @@ export class MemorySession {
   }
 
   async *follow(after: FollowOptions["after"], signal: AbortSignal): AsyncGenerator<JournalRecord> {
-    let at = typeof after === "string" ? this.#locate(after) : Math.max(0, after ?? 0);
+    let at = await startAfter(this.id, after ?? 0, async (seq) => this.#crcAt(seq));
     for (;;) {
       while (at < this.#acknowledged && !signal.aborted) {
         const record = this.#decode(at++);
@@ -105,12 +106,21 @@ export class MemorySession {
     }
   }
 
-  /** The line after the one the cursor names. */
-  #locate(cursor: string): number {
-    const seq = Number(cursor.slice(0, cursor.indexOf("-")));
-    const record = Number.isSafeInteger(seq) ? this.#decode(seq - 1) : null;
-    if (!record || cursorOf(record) !== cursor) throw cursorStale(this.id, cursor);
-    return seq;
+  /** What a list shows: the newest summary, and the records after it folded in (S20). Null if nothing is whole. */
+  row(summariser?: Summariser): (ListRow & { readonly id: string }) | null {
+    const later: JournalRecord[] = [];
+    for (const record of this.backwards()) {
+      later.push(record);
+      if (rowIn(record, summariser) !== undefined) break;
+    }
+    const fold = new RowFold(null, summariser);
+    for (const record of later.reverse()) fold.add(record.seq, record);
+    return later.length > 0 ? { ...fold.row, id: this.id, head: this.head } : null;
+  }
+
+  #crcAt(seq: number): string | null {
+    const line = this.lines[seq - 1];
+    return line ? crcIn(line.subarray(0, -1)) : null;
   }
 
   #change(signal: AbortSignal): Promise<void> {

@@ -31,8 +31,8 @@ import {
   storeClosed,
 } from "../../journal/refusals.ts";
 import { judgeEnd, verificationOf } from "../../journal/verification.ts";
+import { newestFirst, pageOf } from "../page.ts";
 import { MemoryJournal } from "./journal.ts";
-import { listSessions, rowOf } from "./list.ts";
 import { Memory } from "./memory.ts";
 import { MemorySession } from "./session.ts";
 
@@ -148,7 +148,8 @@ class MemoryStore implements JournalStore {
 
   async list(options: ListOptions = {}): Promise<{ readonly sessions: readonly Listed[]; readonly next?: string }> {
     this.#assertOpen();
-    return listSessions(this.#memory.sessions.values(), this.#summariser, options);
+    const rows = [...this.#memory.sessions.values()].map((session) => session.row(this.#summariser));
+    return pageOf(rows.filter((row) => row !== null).sort(newestFirst), options);
   }
 
   async delete(id: string): Promise<void> {
@@ -166,7 +167,7 @@ class MemoryStore implements JournalStore {
     return [...this.#memory.trash].reverse().map(({ session, deletedMs }) => ({
       id: session.id,
       trashedAt: new Date(deletedMs).toISOString(),
-      summary: rowOf(session)?.summary ?? null,
+      summary: session.row()?.summary ?? null,
     }));
   }
 
@@ -205,7 +206,7 @@ class MemoryStore implements JournalStore {
     if (this.#memory.sessions.has(id)) throw sessionExists(id);
     session.acknowledge(session.head);
     this.#memory.sessions.set(id, session);
-    const row = rowOf(session);
+    const row = session.row();
     if (row) this.#memory.note(row.stamp);
   }
 

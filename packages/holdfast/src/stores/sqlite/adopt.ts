@@ -2,16 +2,14 @@ import { setImmediate as breathe } from "node:timers/promises";
 import { HoldfastError } from "../../errors.ts";
 import type { VerbatimLine } from "../../journal/contract.ts";
 import type { Ledger } from "../../journal/ledger.ts";
-import type { Segment } from "../../journal/lines/account.ts";
-import { assertFollows, nothingToAdopt, segmentAt } from "../../journal/lines/verbatim.ts";
+import { adoptedBatches } from "../../journal/lines/verbatim.ts";
 import { sessionExists } from "../../journal/refusals.ts";
 import type { Database } from "./database/database.ts";
 import type { Wal } from "./database/wal.ts";
 import { isKnown } from "./rows/catalogue.ts";
 
 /** The approximate maximum of one transaction, so that no writer waits long. */
-const BATCH_BYTES = 1024 * 1024;
-const BATCH_ROWS = 512;
+const BATCH = { bytes: 1024 * 1024, lines: 512 };
 
 /**
  * Creates a session with exactly these lines. Until they are complete it is in the trash, where nobody sees it, and
@@ -37,46 +35,20 @@ export async function adoptSession(
       return rows.insertTrashed(id, nowMs);
     }),
   );
-  let segment: Segment | null = null;
   let count = 0;
   let closed = false;
-  const put = async (some: readonly VerbatimLine[], bytes: number): Promise<void> => {
-    let newest: Segment | null = segment;
-    const begun: Segment[] = [];
-    for (const { record } of some) {
-      const begins = segmentAt(record, newest);
-      if (begins) begun.push(begins);
-      newest = begins ?? newest;
-    }
+  for await (const batch of adoptedBatches(id, lines, ledger, BATCH)) {
     database.attempt(what, () =>
       database.transaction(() => {
-        for (const one of begun) rows.insertSegment(key, one);
-        for (const line of some) rows.insertLine(key, line.record.seq, line.bytes);
+        for (const segment of batch.segments) rows.insertSegment(key, segment);
+        for (const line of batch.lines) rows.insertLine(key, line.record.seq, line.bytes);
       }),
     );
-    segment = newest;
-    count += some.length;
-    wal.grew(bytes);
+    count += batch.lines.length;
+    closed = batch.lines.at(-1)!.record.kind === "closed";
+    wal.grew(batch.bytes);
     await breathe();
-  };
-
-  let waiting: VerbatimLine[] = [];
-  let bytes = 0;
-  for await (const some of lines) {
-    for (const line of some) {
-      assertFollows(line, id, ledger.head);
-      ledger.absorb(line.record);
-      closed = line.record.kind === "closed";
-      waiting.push(line);
-      bytes += line.bytes.length;
-      if (bytes < BATCH_BYTES && waiting.length < BATCH_ROWS) continue;
-      await put(waiting, bytes);
-      waiting = [];
-      bytes = 0;
-    }
   }
-  if (waiting.length > 0) await put(waiting, bytes);
-  if (count === 0) throw nothingToAdopt(id);
   database.attempt(what, () =>
     database.transaction(() => {
       if (isKnown(rows, id)) throw sessionExists(id);

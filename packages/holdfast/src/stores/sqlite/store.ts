@@ -14,7 +14,7 @@ import { FORMAT_MAJOR, FORMAT_MINOR, type JournalRecord, type NewRecord } from "
 import { notInTrash, notSupported, sessionExists, sessionNotFound, storeClosed } from "../../journal/refusals.ts";
 import { judgeEnd, verificationOf } from "../../journal/verification.ts";
 import { assertPath } from "../address.ts";
-import { networkWarning } from "../network-warning.ts";
+import { networkWarning } from "../warnings.ts";
 import { adoptSession } from "./adopt.ts";
 import type { Database } from "./database/database.ts";
 import { orNull, sqliteFailure } from "./database/failure.ts";
@@ -25,7 +25,7 @@ import { SqliteJournal } from "./journal.ts";
 import { OpenFile } from "./open-file.ts";
 import { damagedPart, damageOf, findSession, isKnown } from "./rows/catalogue.ts";
 import { listSessions, type Soundness } from "./rows/list.ts";
-import { type Found, findJournal, hasUnknownHeader, readChunks } from "./rows/reader.ts";
+import { findJournal, hasUnknownHeader, readChunks, type StoredJournal } from "./rows/reader.ts";
 import type { Rows } from "./rows/rows.ts";
 import { collectGarbage } from "./trash.ts";
 import { SessionWriter } from "./writer.ts";
@@ -399,7 +399,7 @@ class SqliteStore implements contract.JournalStore {
     if (await this.#reads.read("look for a session", (rows) => isKnown(rows, id))) throw sessionExists(id);
   }
 
-  async #find(id: string, isWrong = false): Promise<Found> {
+  async #find(id: string, isWrong = false): Promise<StoredJournal> {
     this.#assertOpen();
     assertId(id);
     const found = await this.#reads.read("look for a session", (rows) => findJournal(rows, id, isWrong));
@@ -408,7 +408,7 @@ class SqliteStore implements contract.JournalStore {
   }
 
   /** Reads the current epoch, and nothing older (P7). */
-  #readEpoch(found: Found): Promise<[Account, Found]> {
+  #readEpoch(found: StoredJournal): Promise<[Account, StoredJournal]> {
     const { segments } = found;
     const newest = segments.at(-1)!;
     const begin = segments.find(({ number }) => number === newest.epoch) ?? newest;
@@ -418,7 +418,11 @@ class SqliteStore implements contract.JournalStore {
   /**
    * Reads from a header on. If the table of segments turns out to lack one, the journal itself shows where they start.
    */
-  async #readAll(found: Found, from: number, options: { readonly keep: boolean }): Promise<[Account, Found]> {
+  async #readAll(
+    found: StoredJournal,
+    from: number,
+    options: { readonly keep: boolean },
+  ): Promise<[Account, StoredJournal]> {
     const { session, last } = found;
     const segments = found.segments.filter(({ first }) => first >= from);
     const account = new Account(segments, options);

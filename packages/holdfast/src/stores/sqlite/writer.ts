@@ -57,10 +57,6 @@ export class SessionWriter {
     });
   }
 
-  get key(): number {
-    return this.#key;
-  }
-
   /** Writes one unit. A single line is a single statement, which commits by itself: the fast path. */
   put(prepared: Prepared): void {
     if (prepared.seq === prepared.last) {

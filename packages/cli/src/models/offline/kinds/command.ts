@@ -1,4 +1,3 @@
-import { type Change, checkChange } from "../evidence/change.ts";
 import { batch, type Job, type Step, several } from "../evidence/job.ts";
 import {
   describeDenial,
@@ -100,89 +99,6 @@ function inDoubt(known: Known, { command, makes, repeatable }: Command, to: numb
   const why =
     "it was interrupted, and may have taken effect. I do not run it twice without being told. Ask again if it is safe";
   return { state: "hopeless", why, to };
-}
-
-const ROUNDS_MAX = 6;
-
-/**
- * "fix the failing test: run `node check.js`": runs the check, fixes what it reports, and runs it again. Understands
- * reports of the form `path: expected "a" but found "b"`.
- */
-export function fixJob(command: string): Job {
-  return {
-    title: `fix what \`${command}\` finds`,
-    next(known, from, before): Step {
-      const fixed: string[] = [];
-      let at = from;
-      for (let round = 0; round < ROUNDS_MAX; round++) {
-        const ran = runOf(known, { command, repeatable: true }, at);
-        if (ran.state === "ask") {
-          const thought = round === 0 ? "I run the check first." : "I run the check again.";
-          return { kind: "call", calls: ran.calls, thought, progress: before };
-        }
-        if (ran.state === "hopeless") {
-          return { kind: "answer", text: `I could not run \`${command}\`: ${ran.why}.`, to: ran.to, progress: before };
-        }
-        if (ran.passed) return { kind: "answer", text: passedText(command, fixed), to: ran.to, progress: before };
-        const complaints = complaintsIn(ran.text);
-        const made = repair(untilNextRun(known, command, ran.to), complaints, ran.to);
-        if (made.calls.length > 0) {
-          const thought = `The check fails. It names ${several(complaints.length, "thing")} to change.`;
-          return { kind: "call", calls: batch(known, made.calls), thought, progress: before };
-        }
-        fixed.push(...made.fixed);
-        at = made.to;
-        if (made.fixed.length === 0) {
-          const why = made.why ?? "it says nothing that I understand";
-          const text = `\`${command}\` still fails, and ${why}:\n\n\`\`\`\n${ran.text.trim().slice(-1_500)}\n\`\`\``;
-          return { kind: "answer", text, to: at, progress: before };
-        }
-      }
-      const text = `\`${command}\` still fails after ${ROUNDS_MAX} rounds. I stop here.`;
-      return { kind: "answer", text, to: at, progress: before };
-    },
-  };
-}
-
-/** Changes after the next run of the check belong to that run's findings. */
-function untilNextRun(known: Known, command: string, from: number): Known {
-  const end = known.calls.findIndex(
-    ({ name, input }, at) => at >= from && name === "shell" && input["command"] === command,
-  );
-  return end < 0 ? known : { ...known, calls: known.calls.slice(0, end) };
-}
-
-function repair(known: Known, changes: readonly Change[], from: number) {
-  const calls: Wanted[] = [];
-  const fixed: string[] = [];
-  let to = from;
-  let why: string | undefined;
-  for (const change of changes) {
-    const standing = checkChange(known, change, { from });
-    if (standing.state === "ask") {
-      calls.push(...standing.calls);
-      continue;
-    }
-    to = Math.max(to, standing.to);
-    if (standing.state === "reached" && standing.changed) fixed.push(change.path);
-    if (standing.state === "hopeless") why = `${change.path} was not changed: ${standing.why}`;
-  }
-  return { calls, fixed, to, why };
-}
-
-/** One per file: changes to the same file do not run at the same time. */
-function complaintsIn(text: string): Change[] {
-  const changes = new Map<string, Change>();
-  for (const found of text.matchAll(/^\s*(\S+?)(?::\d+)*:\s*expected "(.+?)" but found "(.+?)"/gm)) {
-    const path = found[1]!;
-    if (!changes.has(path)) changes.set(path, { kind: "replace", path, old: found[3]!, new: found[2]! });
-  }
-  return [...changes.values()];
-}
-
-function passedText(command: string, fixed: readonly string[]): string {
-  if (fixed.length === 0) return `\`${command}\` passes.`;
-  return `\`${command}\` passes now. Changed: ${[...new Set(fixed)].map((path) => `\`${path}\``).join(", ")}.`;
 }
 
 /** "delegate: <task>": one sub-agent per task, all at once. */

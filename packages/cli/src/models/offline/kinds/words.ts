@@ -18,7 +18,6 @@ export const ABILITIES = [
   "rename oldName to newName in src",
   "count words in docs",
   "run ls -l",
-  "fix the failing test: run `node check.js`",
   "1. write a.txt: one 2. append a.txt: two 3. run cat a.txt",
   "delegate: count words in docs",
   "plan: 1. read the notes 2. write the report",
@@ -33,8 +32,7 @@ export function helpText(prompt: string): string {
     "",
     `I did not understand "${prompt.replace(/\s+/g, " ").slice(0, 80)}". What I can do:`,
     "",
-    // Text that contains a backtick needs two around it.
-    ...ABILITIES.map((ability) => (ability.includes("`") ? `- \`\` ${ability} \`\`` : `- \`${ability}\``)),
+    ...ABILITIES.map((ability) => `- \`${ability}\``),
     "",
     "For real work, name a real model: `--model anthropic/…`, `openai/…`, `google/…`, or `compatible/…` with `--base-url`.",
   ].join("\n");

@@ -1,5 +1,6 @@
 import { join } from "node:path";
 import type { Disk, DiskFile } from "../../../disk/disk.ts";
+import { tolerate } from "../../../disk/failure.ts";
 import { putAll } from "../../../disk/put-all.ts";
 import { errnoOf, HoldfastError } from "../../../errors.ts";
 import type { VerbatimLine } from "../../../journal/contract.ts";
@@ -50,7 +51,8 @@ export async function adoptSession(
     giveName(disk, folder, target, id);
   } catch (error) {
     files.abandon();
-    tidy(disk, folder);
+    // The caller must see this failure: what is left is replaced by the next attempt, or collected.
+    tolerate(() => removeTree(disk, folder), undefined);
     throw error;
   }
   // The new folder before the old one: after a power cut between the two syncs, the session may be in both, never in
@@ -164,13 +166,4 @@ function tooLarge(segment: number): HoldfastError {
     `The session was not adopted: its segment ${segment} is larger than ${SEGMENT_BYTES_MAX} bytes (2 GiB), the most that is read from a file. ` +
     "Nothing was written. Start a new epoch in the original (compact it), and copy it again.";
   return new HoldfastError("RECORD_TOO_LARGE", message, { segment, limitBytes: SEGMENT_BYTES_MAX, bytes: null });
-}
-
-/** Runs after a failure, which is what the caller must see: leftovers are replaced by the next attempt or collected. */
-function tidy(disk: Disk, folder: string): void {
-  try {
-    if (disk.stat(folder)) removeTree(disk, folder);
-  } catch (error) {
-    if (errnoOf(error) === undefined) throw error;
-  }
 }

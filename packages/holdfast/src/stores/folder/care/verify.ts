@@ -17,20 +17,14 @@ export async function verifySession(
   const account = new DamageAccount();
   let records = 0;
   let bytes = 0;
-  let closed = false;
-  let cutBytes = 0;
   let previous: number | undefined;
   for (const [i, { name, header }] of chain.entries()) {
     if (header) assertFormat(header);
     const { scan, tail } = await readSegment(disk, folder, chain, i, previous);
-    account.add(name, tail);
+    account.add(name, scan, tail);
     records += tail.keep;
     bytes += scan.end;
     previous = tail.next - 1;
-    if (i < chain.length - 1) continue;
-    closed = tail.cut === null && scan.records[tail.keep - 1]?.kind === "closed";
-    cutBytes = tail.cut === null ? 0 : scan.end - tail.cut;
   }
-  const recovery = account.recovery(!closed, cutBytes);
-  return verificationOf(id, { records, bytes, segments: chain.length }, recovery, isHeld);
+  return verificationOf(id, { records, bytes, segments: chain.length }, account.recovery(), isHeld);
 }

@@ -1,6 +1,6 @@
 import { join } from "node:path";
 import type { Disk } from "../../../disk/disk.ts";
-import { diskFailure } from "../../../disk/failure.ts";
+import { diskFailure, tolerate } from "../../../disk/failure.ts";
 import { errnoOf, HoldfastError } from "../../../errors.ts";
 import { claimedNumber, claimName, SEGMENT_NUMBER_MAX, segmentNumber } from "./segment.ts";
 
@@ -42,11 +42,7 @@ export function claim(disk: Disk, folder: string, number: number): void {
  * (All other claims stay: a number without a claim tells the previous writer that it was not replaced.)
  */
 export function unclaim(disk: Disk, folder: string, number: number): void {
-  try {
-    disk.remove(join(folder, claimName(number)));
-  } catch (error) {
-    if (errnoOf(error) === undefined) throw error;
-  }
+  tolerate(() => disk.remove(claimPath(folder, number)), undefined);
 }
 
 export function isClaimed(disk: Disk, folder: string, number: number): boolean {
@@ -68,7 +64,7 @@ export function replaced(folder: string): HoldfastError {
 function create(disk: Disk, folder: string, number: number): boolean {
   if (number > SEGMENT_NUMBER_MAX) throw noNumbersLeft(folder);
   try {
-    disk.open(join(folder, claimName(number)), "create").close();
+    disk.open(claimPath(folder, number), "create").close();
     return true;
   } catch (error) {
     if (errnoOf(error) === "EEXIST") return false;

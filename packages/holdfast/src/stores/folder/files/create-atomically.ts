@@ -1,6 +1,6 @@
 import { join } from "node:path";
 import type { Disk } from "../../../disk/disk.ts";
-import { diskFailure } from "../../../disk/failure.ts";
+import { diskFailure, tolerate } from "../../../disk/failure.ts";
 import { putAll } from "../../../disk/put-all.ts";
 import { errnoOf, HoldfastError } from "../../../errors.ts";
 import { newId } from "../../../journal/id.ts";
@@ -89,9 +89,5 @@ export function removeStray(disk: Disk, path: string): void {
 
 /** The next writer removes a temporary file that stays; after a failure, the caller must see that failure. */
 function tidy(disk: Disk, path: string): void {
-  try {
-    removeStray(disk, path);
-  } catch (error) {
-    if (errnoOf(error) === undefined) throw error;
-  }
+  tolerate(() => removeStray(disk, path), undefined);
 }

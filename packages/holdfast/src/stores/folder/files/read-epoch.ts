@@ -4,6 +4,7 @@ import { HoldfastError } from "../../../errors.ts";
 import type { Damage, Recovery } from "../../../journal/contract.ts";
 import { assertFormat } from "../../../journal/lifecycle.ts";
 import { STRAYS_MAX } from "../../../journal/lines/chain.ts";
+import { isCount } from "../../../journal/lines/decode.ts";
 import type { Scan } from "../../../journal/lines/scan.ts";
 import type { Tail } from "../../../journal/lines/tail.ts";
 import type { JournalRecord } from "../../../journal/record.ts";
@@ -37,7 +38,6 @@ export async function readEpoch(disk: Disk, folder: string): Promise<EpochFiles 
   let records: JournalRecord[] = [];
   let tail: Tail | undefined;
   let size = 0;
-  let closed = false;
   let previous: number | undefined;
   for (const [i, segment] of chain.entries()) {
     if (segment.number < first) continue;
@@ -47,14 +47,12 @@ export async function readEpoch(disk: Disk, folder: string): Promise<EpochFiles 
     const kept = keep(read.scan, tail);
     // The usual epoch is one segment: its records are passed on without a copy.
     records = records.length === 0 ? kept : records.concat(kept);
-    account.add(segment.name, tail);
+    account.add(segment.name, read.scan, tail);
     size = read.scan.end;
-    closed = kept.at(-1)?.kind === "closed" && tail.cut === null;
     previous = tail.next - 1;
   }
   const format = typeof last.header?.["format"] === "string" ? last.header["format"] : null;
-  const cutBytes = tail!.cut === null ? 0 : size - tail!.cut;
-  return { records, first, last, tail: tail!, size, format, recovery: account.recovery(!closed, cutBytes) };
+  return { records, first, last, tail: tail!, size, format, recovery: account.recovery() };
 }
 
 /**
@@ -85,9 +83,7 @@ function epochFinder(): (link: Link) => boolean {
 /** The epoch that a segment's header names; null if the header is damaged or names an impossible one. */
 function epochIn({ number, header }: Link): number | null {
   const epoch = header?.["epoch"];
-  return Number.isSafeInteger(epoch) && (epoch as number) >= 1 && (epoch as number) <= number
-    ? (epoch as number)
-    : null;
+  return isCount(epoch, 1) && epoch <= number ? epoch : null;
 }
 
 /** If a header is damaged, walk back to the nearest segment that starts an epoch (S16). */
@@ -113,12 +109,17 @@ function tooDamaged(segment: string): HoldfastError {
   return new HoldfastError("JOURNAL_UNREADABLE", message, { segment, strays: DAMAGES_MAX });
 }
 
-/** Damage and gaps, across several segments. */
+/** What is wrong with a journal, from all of its segments in order. */
 export class DamageAccount {
   readonly #damaged: Damage[] = [];
   readonly #missing: { from: number; to: number }[] = [];
+  /** Of the newest segment. */
+  #isClosed = false;
+  #cutBytes = 0;
 
-  add(segment: string, tail: Tail): void {
+  add(segment: string, scan: Scan, tail: Tail): void {
+    this.#isClosed = tail.cut === null && scan.records[tail.keep - 1]?.kind === "closed";
+    this.#cutBytes = tail.cut === null ? 0 : scan.end - tail.cut;
     for (const { offset, end, why, seq } of tail.damaged) {
       this.#damaged.push({ segment, offset, bytes: end - offset, why, ...defined({ seq }) });
     }
@@ -127,7 +128,8 @@ export class DamageAccount {
     if (this.#damaged.length > DAMAGES_MAX) throw tooDamaged(segment);
   }
 
-  recovery(unclean: boolean, cutBytes: number): Recovery {
-    return { unclean, cutBytes, damaged: this.#damaged, missing: this.#missing };
+  recovery(): Recovery {
+    const [damaged, missing] = [this.#damaged, this.#missing];
+    return { unclean: !this.#isClosed, cutBytes: this.#cutBytes, damaged, missing };
   }
 }

@@ -1,34 +1,34 @@
-import { DatabaseSync, type StatementSync } from "node:sqlite";
-import { hasSchema, makeDatabaseFile, removeDatabase } from "../../../disk/database-file.ts";
+import type { DatabaseSync, StatementSync } from "node:sqlite";
+import { removeDatabase } from "../../../disk/database-file.ts";
+import { DerivedDatabase, type DerivedSchema } from "../../../disk/derived-database.ts";
 import { descriptorFailure } from "../../../disk/descriptors.ts";
-import type { Disk, DiskStat } from "../../../disk/disk.ts";
+import type { Disk } from "../../../disk/disk.ts";
 import { isGeneral } from "../../../disk/failure.ts";
-import { sqliteCode, sqliteErrcode } from "../../../disk/node-disk.ts";
+import { SQLITE, sqliteCode, sqliteErrcode } from "../../../disk/sqlite-error.ts";
 import { errnoOf } from "../../../errors.ts";
 import type { Listed } from "../../../journal/contract.ts";
 import { DEEP_CHARS_MIN, isNestedTooDeep } from "../../../journal/lines/json-text.ts";
 import type { Json } from "../../../journal/record.ts";
 import type { Row } from "./row-from-files.ts";
 
-const SCHEMA_VERSION = 3;
 /** The rows are stored in the order of lists, so that a page of them is read without the others. */
-const SCHEMA = `CREATE TABLE sessions (id TEXT NOT NULL, segment INTEGER NOT NULL, size INTEGER NOT NULL, mtime REAL NOT NULL,
+const SCHEMA: DerivedSchema = {
+  version: 4,
+  sql: `CREATE TABLE sessions (id TEXT NOT NULL, segment INTEGER NOT NULL, size INTEGER NOT NULL, mtime REAL NOT NULL,
   at TEXT NOT NULL, stamp TEXT NOT NULL, head INTEGER NOT NULL, closed INTEGER NOT NULL, summary TEXT NOT NULL,
   PRIMARY KEY (stamp, id)) STRICT, WITHOUT ROWID;
 CREATE UNIQUE INDEX sessions_by_id ON sessions (id);
 CREATE INDEX sessions_not_closed ON sessions (id) WHERE closed = 0;
-CREATE TABLE checks (key INTEGER PRIMARY KEY CHECK (key = 1), state TEXT NOT NULL) STRICT;
-PRAGMA user_version=${SCHEMA_VERSION};`;
+CREATE TABLE checks (key INTEGER PRIMARY KEY CHECK (key = 1), state TEXT NOT NULL) STRICT`,
+};
 const COLUMNS = "id, segment, size, mtime, at, stamp, head, closed, summary";
 /** So few that the text of a row is garbage before the collector copies it, which would take longer than reading it. */
 const BATCH_ROWS = 128;
 /** A catalogue is read as a whole. A larger one is not ours: it would hold half a million sessions. */
 const BYTES_MAX = 512 * 1024 * 1024;
 const SUMMARY_CHARS_MAX = 1024 * 1024;
-const SQLITE_BUSY = 5;
-const SQLITE_LOCKED = 6;
-const SQLITE_FULL = 13;
-const SQLITE_IOERR_WRITE = 778;
+/** How long a busy catalogue is waited for. */
+const BUSY_MS = 20;
 
 /**
  * The rows of a list, kept across processes in an SQLite file. It is derived: if deleted, it is rebuilt, and its own
@@ -37,13 +37,11 @@ const SQLITE_IOERR_WRITE = 778;
 export class Catalogue {
   readonly #disk: Disk;
   readonly #path: string;
-  #database: DatabaseSync | null = null;
+  #database: DerivedDatabase | null = null;
   #rows: Map<string, Row> | null = null;
   #version = -1;
   /** The version that the last `load` or `check` saw. */
   #seen = -1;
-  /** The file that is open, by its identity. */
-  #opened = "";
 
   constructor(disk: Disk, path: string) {
     this.#disk = disk;
@@ -52,7 +50,7 @@ export class Catalogue {
 
   /** The known rows by id; null if they cannot be read. The caller may read the map until the next call. */
   load(): Map<string, Row> | null {
-    return this.#guarded((database) => {
+    return this.#read((database) => {
       const version = dataVersionOf(database);
       if (!this.#rows || version !== this.#version) {
         this.#rows = readRows(database);
@@ -65,7 +63,7 @@ export class Catalogue {
 
   /** The newest known stamp; undefined if there is none. */
   newest(): string | undefined {
-    return this.#guarded((database) => {
+    return this.#read((database) => {
       const { newest } = database.prepare("SELECT max(stamp) AS newest FROM sessions").get() as { newest: unknown };
       return typeof newest === "string" ? newest : undefined;
     }, undefined);
@@ -73,7 +71,7 @@ export class Catalogue {
 
   /** The rows of these sessions, as far as there are any; null if they cannot be read. */
   rowsOf(ids: Iterable<string>): Map<string, Row> | null {
-    return this.#guarded((database) => {
+    return this.#read((database) => {
       const statement = database.prepare(`SELECT ${COLUMNS} FROM sessions WHERE id = ?`);
       statement.setReturnArrays(true);
       const rows = new Map<string, Row>();
@@ -88,7 +86,7 @@ export class Catalogue {
 
   /** The ids of all sessions whose last record is not `closed`; null if they cannot be read. */
   notClosed(): string[] | null {
-    return this.#guarded((database) => {
+    return this.#read((database) => {
       const found = database.prepare("SELECT id FROM sessions WHERE closed = 0").all();
       return found.map(({ id }) => String(id));
     }, null);
@@ -103,21 +101,16 @@ export class Catalogue {
     { after, limit }: { readonly after: Pick<Row, "stamp" | "id"> | null; readonly limit: number },
     use: (batches: Iterable<readonly Listed[]>) => T,
   ): T | null {
-    return this.#guarded((database) => {
-      database.exec("BEGIN");
-      try {
-        // A catalogue that was made again is empty at first.
-        if (checkIn(database)?.at !== check.at) return null;
-        return use(readInOrder(database, after, limit));
-      } finally {
-        if (database.isTransaction) database.exec("COMMIT");
-      }
+    return this.#read((database) => {
+      // A catalogue that was made again is empty at first.
+      if (checkIn(database)?.at !== check.at) return null;
+      return use(readInOrder(database, after, limit));
     }, null);
   }
 
   /** What the last call of `putChecked` left; null if there is nothing, or it cannot be read. */
   check(): Check | null {
-    return this.#guarded((database) => {
+    return this.#read((database) => {
       this.#seen = dataVersionOf(database);
       return checkIn(database);
     }, null);
@@ -126,11 +119,9 @@ export class Catalogue {
   /** The holder of a session's lease knows its row, or that it is gone. Returns whether the catalogue has it. */
   put(rows: readonly Row[], gone: readonly string[] = []): boolean {
     this.#remember(rows, gone);
-    return this.#guarded((database) => {
-      const isWhole = inTransaction(database, () => writeRows(database, rows, gone));
-      // Others use another file by now if somebody has removed this one.
-      return isWhole && identityOf(this.#disk.stat(this.#path)) === this.#opened;
-    }, false);
+    const isWhole = this.#write((database) => writeRows(database, rows, gone), false);
+    // Others use another file by now if somebody has removed this one.
+    return isWhole && this.#database?.isInPlace() === true;
   }
 
   /**
@@ -145,26 +136,22 @@ export class Catalogue {
     check: Check | null,
   ): boolean {
     if (rows.length === 0 && gone.length === 0 && !check) return false;
-    const isStored = this.#guarded(
-      (database) =>
-        inTransaction(database, () => {
-          const isMine = dataVersionOf(database) === this.#seen;
-          const isSame = (id: string): boolean => isMine || hasSameRow(database, id, known.get(id));
-          const same = rows.filter(({ id }) => isSame(id));
-          const isWhole = writeRows(database, same, gone.filter(isSame));
-          if (!check || !isMine || !isWhole) return false;
-          database.prepare("INSERT OR REPLACE INTO checks VALUES (1, ?)").run(JSON.stringify(check));
-          return true;
-        }),
-      false,
-    );
+    const isStored = this.#write((database) => {
+      const isMine = dataVersionOf(database) === this.#seen;
+      const isSame = (id: string): boolean => isMine || hasSameRow(database, id, known.get(id));
+      const same = rows.filter(({ id }) => isSame(id));
+      const isWhole = writeRows(database, same, gone.filter(isSame));
+      if (!check || !isMine || !isWhole) return false;
+      database.prepare("INSERT OR REPLACE INTO checks VALUES (1, ?)").run(JSON.stringify(check));
+      return true;
+    }, false);
     this.#remember(rows, gone);
     return isStored;
   }
 
   /** From now on, a list has to look at every session, and so does one that is under way. */
   forgetCheck(): void {
-    const isForgotten = this.#guarded((database) => {
+    const isForgotten = this.#write((database) => {
       // Also if there is none: the catalogue gets another version, and `putChecked` stores no check.
       database.exec("INSERT OR REPLACE INTO checks VALUES (1, 'null')");
       return true;
@@ -190,16 +177,24 @@ export class Catalogue {
     this.#rows = null;
   }
 
-  #guarded<T>(use: (database: DatabaseSync) => T, otherwise: T): T {
+  #read<T>(use: (database: DatabaseSync) => T, otherwise: T): T {
+    return this.#guarded((database) => database.read(() => use(database.sqlite)), otherwise);
+  }
+
+  #write<T>(use: (database: DatabaseSync) => T, otherwise: T): T {
+    return this.#guarded((database) => database.write(() => use(database.sqlite)), otherwise);
+  }
+
+  #guarded<T>(use: (database: DerivedDatabase) => T, otherwise: T): T {
     for (let tries = 0; tries < 2; tries++) {
       try {
         // If somebody has removed the file, what this process sees in it is known to nobody else.
-        if (this.#database && identityOf(this.#disk.stat(this.#path)) !== this.#opened) this.close();
+        if (this.#database && !this.#database.isInPlace()) this.close();
         this.#database ??= this.#open();
         return use(this.#database);
       } catch (error) {
         const code = sqliteCode(error);
-        if (code === SQLITE_BUSY || code === SQLITE_LOCKED) return otherwise;
+        if (code === SQLITE.BUSY || code === SQLITE.LOCKED) return otherwise;
         // Nothing is wrong with it: it is used again when there is space, or a descriptor.
         if (isFull(error) || isGeneral(error) || descriptorFailure() !== null) return otherwise;
         if (code === undefined && errnoOf(error) === undefined && !(error instanceof SyntaxError)) throw error;
@@ -210,21 +205,11 @@ export class Catalogue {
     return otherwise;
   }
 
-  #open(): DatabaseSync {
-    const made = makeDatabaseFile(this.#disk, this.#path);
-    if (made.size > BYTES_MAX) throw unusable("too large");
-    this.#opened = identityOf(made);
-    const database = new DatabaseSync(this.#path, { timeout: 20 });
-    try {
-      // No log: its index would be in memory that processes share, and code that closes this file could end that.
-      database.exec("PRAGMA journal_mode=TRUNCATE; PRAGMA synchronous=OFF");
-      if (versionOf(database) === 0) makeSchema(database);
-      if (versionOf(database) !== SCHEMA_VERSION || !hasSchema(database, SCHEMA)) throw unusable("another schema");
-      return database;
-    } catch (error) {
-      database.close();
-      throw error;
-    }
+  #open(): DerivedDatabase {
+    if ((this.#disk.stat(this.#path)?.size ?? 0) > BYTES_MAX)
+      throw Object.assign(new Error("the catalogue is too large"), { code: "EFBIG" });
+    // A power cut may tear it: what is missing in it is found in the files, or by SQLite.
+    return DerivedDatabase.open(this.#disk, this.#path, SCHEMA, { timeoutMs: BUSY_MS });
   }
 }
 
@@ -247,42 +232,11 @@ export interface Check {
 /** There is no space to write it (IOERR_WRITE: or the quota is used up). */
 function isFull(error: unknown): boolean {
   const errcode = sqliteErrcode(error);
-  return sqliteCode(error) === SQLITE_FULL || errcode === SQLITE_IOERR_WRITE;
-}
-
-function versionOf(database: DatabaseSync): number {
-  return (database.prepare("PRAGMA user_version").get() as { user_version: number }).user_version;
+  return sqliteCode(error) === SQLITE.FULL || errcode === SQLITE.IOERR_WRITE;
 }
 
 function dataVersionOf(database: DatabaseSync): number {
   return (database.prepare("PRAGMA data_version").get() as { data_version: number }).data_version;
-}
-
-function identityOf(stat: DiskStat | null): string {
-  return stat ? `${stat.dev}:${stat.ino}` : "";
-}
-
-function makeSchema(database: DatabaseSync): void {
-  inTransaction(database, () => {
-    // Another process may have created it first.
-    if (versionOf(database) === 0) database.exec(SCHEMA);
-  });
-}
-
-function inTransaction<T>(database: DatabaseSync, write: () => T): T {
-  database.exec("BEGIN IMMEDIATE");
-  try {
-    const result = write();
-    database.exec("COMMIT");
-    return result;
-  } catch (error) {
-    if (database.isTransaction) database.exec("ROLLBACK");
-    throw error;
-  }
-}
-
-function unusable(why: string): Error {
-  return Object.assign(new Error(`the catalogue is unusable: ${why}`), { code: "EINVAL" });
 }
 
 function checkIn(database: DatabaseSync): Check | null {

@@ -1,6 +1,6 @@
 import { sep } from "node:path";
 import type { Disk, DiskStat } from "../../../disk/disk.ts";
-import { diskFailure, isGeneral } from "../../../disk/failure.ts";
+import { diskFailure, isGeneral, tolerate } from "../../../disk/failure.ts";
 import { type ErrorCode, errnoOf, isHoldfastError } from "../../../errors.ts";
 import type { Listed, ListOptions, Summariser } from "../../../journal/contract.ts";
 import { isId } from "../../../journal/id.ts";
@@ -284,10 +284,5 @@ const UNKNOWN: Omit<Row, "id"> = {
 };
 
 function statOf(disk: Disk, path: string): DiskStat | null {
-  try {
-    return disk.stat(path);
-  } catch (error) {
-    if (errnoOf(error) === undefined) throw error;
-    return null;
-  }
+  return tolerate(() => disk.stat(path), null);
 }

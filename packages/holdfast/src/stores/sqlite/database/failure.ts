@@ -2,30 +2,16 @@ import { dirname } from "node:path";
 import { descriptorFailure } from "../../../disk/descriptors.ts";
 import { diskFailure, isFull } from "../../../disk/failure.ts";
 import { growthFailure } from "../../../disk/growth.ts";
-import { nodeDisk, sqliteCode, sqliteErrcode, whyNotWritable } from "../../../disk/node-disk.ts";
+import { nodeDisk, whyNotWritable } from "../../../disk/node-disk.ts";
+import { SQLITE, sqliteCode, sqliteErrcode } from "../../../disk/sqlite-error.ts";
 import { type ErrorCode, errnoOf, HoldfastError } from "../../../errors.ts";
 import type { Ledger } from "../../../journal/ledger.ts";
-
-const ERROR = 1;
-const PERM = 3;
-const BUSY = 5;
-const READONLY = 8;
-const IOERR = 10;
-const CORRUPT = 11;
-const FULL = 13;
-const CANTOPEN = 14;
-const PROTOCOL = 15;
-const TOOBIG = 18;
-const CONSTRAINT = 19;
-const AUTH = 23;
-const NOTADB = 26;
-const IOERR_WRITE = 778;
 
 /**
  * I/O errors after which no commit can be in the file: SQLite writes the commit frame last, and none of these errors
  * comes after it. READ, SHORT_READ, WRITE, NOMEM, RDLOCK, LOCK.
  */
-const NOTHING_WRITTEN = new Set([2, 1, 3, 12, 9, 15].map((detail) => IOERR | (detail << 8)));
+const NOTHING_WRITTEN = new Set([2, 1, 3, 12, 9, 15].map((detail) => SQLITE.IOERR | (detail << 8)));
 
 const CHECK_OWNER = "Check the owner and the mode of the file and of its folder.";
 const TOO_MANY_OPEN =
@@ -36,17 +22,17 @@ const REFUSALS: ReadonlySet<ErrorCode> = new Set(["STORE_FORBIDDEN", "STORE_FULL
 /** Another program has the database open. */
 export function isBusy(error: unknown): boolean {
   const code = sqliteCode(error);
-  return code === BUSY || code === PROTOCOL;
+  return code === SQLITE.BUSY || code === SQLITE.PROTOCOL;
 }
 
 export function isIoError(error: unknown): boolean {
-  return sqliteCode(error) === IOERR;
+  return sqliteCode(error) === SQLITE.IOERR;
 }
 
 /** Something in the database file is not as SQLite wrote it. */
 export function isCorrupt(error: unknown): boolean {
   const code = sqliteCode(error);
-  return code === CORRUPT || code === TOOBIG;
+  return code === SQLITE.CORRUPT || code === SQLITE.TOOBIG;
 }
 
 /** The result, or null if its page is damaged. */
@@ -72,7 +58,7 @@ export function asFarAsPossible<T>(items: Iterable<T>, take: (item: T) => void):
 
 /** An error that `isCorrupt` recognises, from code other than SQLite. */
 export function corrupt(message: string): Error {
-  return Object.assign(new Error(message), { errcode: CORRUPT });
+  return Object.assign(new Error(message), { errcode: SQLITE.CORRUPT });
 }
 
 /** After such an error the append had no effect, and the journal stays usable. */
@@ -94,11 +80,11 @@ export function isSqliteError(error: unknown): error is Error {
 
 /** A commit may be in the file. So it may if the runtime does not say which I/O error it was. */
 function isInDoubt(errcode: number): boolean {
-  return (errcode & 0xff) === IOERR && !NOTHING_WRITTEN.has(errcode);
+  return (errcode & 0xff) === SQLITE.IOERR && !NOTHING_WRITTEN.has(errcode);
 }
 
 function inWords(error: Error, what: string, path: string, safety: string): HoldfastError {
-  const errcode = sqliteErrcode(error) ?? ERROR;
+  const errcode = sqliteErrcode(error) ?? SQLITE.ERROR;
   const { message } = error;
   const fail = (ours: ErrorCode, why: string, advice: string): HoldfastError =>
     new HoldfastError(
@@ -110,35 +96,35 @@ function inWords(error: Error, what: string, path: string, safety: string): Hold
   const reason = reasonFor(errcode, path);
   if (reason !== null) return diskFailure(reason, what, path, safety);
   switch (errcode & 0xff) {
-    case FULL:
+    case SQLITE.FULL:
       return fail("STORE_FULL", "there is no space left", "Free some space, and try again.");
-    case CANTOPEN:
+    case SQLITE.CANTOPEN:
       return isWritable(path)
         ? fail("STORE_IO", "SQLite could not open one of its files", TOO_MANY_OPEN)
         : fail("STORE_FORBIDDEN", "permission denied", CHECK_OWNER);
-    case PERM:
-    case READONLY:
-    case AUTH:
+    case SQLITE.PERM:
+    case SQLITE.READONLY:
+    case SQLITE.AUTH:
       return fail("STORE_FORBIDDEN", "permission denied", CHECK_OWNER);
-    case NOTADB:
+    case SQLITE.NOTADB:
       return fail("STORE_URL_INVALID", "the file is not an SQLite database", "Use another file.");
-    case ERROR:
-    case CORRUPT:
-    case TOOBIG:
+    case SQLITE.ERROR:
+    case SQLITE.CORRUPT:
+    case SQLITE.TOOBIG:
       return fail(
         "JOURNAL_UNREADABLE",
         "the database file is damaged",
         "Copy the file first; then `sqlite3 <file> .recover` recovers what can be recovered.",
       );
-    case IOERR:
+    case SQLITE.IOERR:
       if (!isInDoubt(errcode)) return fail("STORE_IO", "the disk reported an error", "Check the disk.");
       return fail(
         "SYNC_FAILED",
         "the disk did not confirm the write, so it is in doubt",
         "Check the disk, and look again.",
       );
-    case BUSY:
-    case PROTOCOL:
+    case SQLITE.BUSY:
+    case SQLITE.PROTOCOL:
       return fail("STORE_IO", "another program keeps the database busy", "Try again, or stop that program.");
     default:
       return fail("STORE_IO", "SQLite reported an error", "Check the disk, and reopen the session.");
@@ -151,9 +137,9 @@ function isWritable(path: string): boolean {
 
 /** The system's own error, where SQLite has one word for several, and it can still be found out; otherwise null. */
 function reasonFor(errcode: number, path: string): unknown {
-  if ((errcode & 0xff) === CANTOPEN) return descriptorFailure();
+  if ((errcode & 0xff) === SQLITE.CANTOPEN) return descriptorFailure();
   // A used-up quota and a maximum file size, but not a full disk.
-  if (errcode !== IOERR_WRITE) return null;
+  if (errcode !== SQLITE.IOERR_WRITE) return null;
   const reason = growthFailure(nodeDisk, path);
   return isFull(reason) ? reason : null;
 }
@@ -162,8 +148,8 @@ function reasonFor(errcode: number, path: string): unknown {
  * An error of an append or a new epoch. If it is not certain that nothing was written, it counts as a failed sync (S9).
  */
 export function writeFailure(error: Error, session: string, ledger: Ledger, path: string): HoldfastError {
-  const errcode = sqliteErrcode(error) ?? ERROR;
-  if ((errcode & 0xff) === CONSTRAINT) return seqTaken(session, ledger, error);
+  const errcode = sqliteErrcode(error) ?? SQLITE.ERROR;
+  if ((errcode & 0xff) === SQLITE.CONSTRAINT) return seqTaken(session, ledger, error);
   if (isInDoubt(errcode)) return syncFailed(session, ledger, error);
   return inWords(
     error,

@@ -1,7 +1,8 @@
 import { basename, dirname } from "node:path";
 import type { DatabaseSync } from "node:sqlite";
 import type { Disk, DiskStat } from "../../../disk/disk.ts";
-import { errnoOf, HoldfastError } from "../../../errors.ts";
+import { tolerate } from "../../../disk/failure.ts";
+import { HoldfastError } from "../../../errors.ts";
 
 /**
  * The log is next to the database file, under the same name. If the file is moved without it, or has another name
@@ -61,12 +62,7 @@ function inodeOf(identity: string): string {
 
 /** Null also if it may not be looked at. */
 function look(disk: Disk, path: string): DiskStat | null {
-  try {
-    return disk.stat(path);
-  } catch (error) {
-    if (errnoOf(error) === undefined) throw error;
-    return null;
-  }
+  return tolerate(() => disk.stat(path), null);
 }
 
 /** Null if the database does not record a name, or not in a readable form. */

@@ -21,15 +21,27 @@ export class ReadOnlyDatabase implements Reads {
   readonly warnings: readonly string[];
   readonly #disk: Disk;
   readonly #forbidden: string;
-  readonly #open: OpenFile;
-  #closed = false;
+  readonly #sqlite: DatabaseSync;
+  readonly #rows: Rows;
+  /** What must not change while it is open. */
+  readonly #stamp: string;
 
-  private constructor(disk: Disk, file: string, forbidden: string, open: OpenFile) {
+  private constructor(disk: Disk, file: string, forbidden: string) {
     this.file = file;
     this.#disk = disk;
     this.#forbidden = forbidden;
-    this.#open = open;
-    this.warnings = warningsOf(disk, file, open);
+    // Before opening: a change in between is then detected.
+    this.#stamp = stampOf(disk, file);
+    if ((disk.stat(`${file}-wal`)?.size ?? 0) > 0) throw logNotRead(file);
+    this.#sqlite = connect(file, "immutable");
+    try {
+      if (readVersion(this.#sqlite, file) === 0) throw isEmpty(file);
+      this.#rows = new Rows(this.#sqlite);
+      this.warnings = warningsOf(disk, file, this.#sqlite);
+    } catch (error) {
+      this.#sqlite.close();
+      throw error;
+    }
   }
 
   /**
@@ -38,16 +50,16 @@ export class ReadOnlyDatabase implements Reads {
    */
   static open(disk: Disk, file: string, forbidden: string): ReadOnlyDatabase {
     try {
-      return new ReadOnlyDatabase(disk, file, forbidden, openFile(disk, file));
+      return new ReadOnlyDatabase(disk, file, forbidden);
     } catch (error) {
       throw sqliteFailure(error, "open the store for reading", file, "Nothing was touched.");
     }
   }
 
   async read<T>(what: string, work: (rows: Rows) => T): Promise<T> {
-    if (this.#closed) throw storeClosed(`sqlite:${this.file}`);
+    if (!this.#sqlite.isOpen) throw storeClosed(`sqlite:${this.file}`);
     try {
-      const result = work(this.#open.rows);
+      const result = work(this.#rows);
       if (this.#hasChanged()) throw this.#changed(what);
       return result;
     } catch (error) {
@@ -70,39 +82,16 @@ export class ReadOnlyDatabase implements Reads {
   }
 
   close(): void {
-    if (this.#closed) return;
-    this.#closed = true;
-    this.#open.sqlite.close();
+    if (this.#sqlite.isOpen) this.#sqlite.close();
   }
 
   #hasChanged(): boolean {
-    return this.#open.stamp !== stampOf(this.#disk, this.file);
+    return this.#stamp !== stampOf(this.#disk, this.file);
   }
 
   #changed(what: string): HoldfastError {
     const message = `Could not ${what}: somebody has opened the store ${this.file} for writing meanwhile. Nothing was touched. Open it again when it is closed there.`;
     return new HoldfastError("STORE_BUSY", message, { url: `sqlite:${this.file}`, holder: null, sameProcess: false });
-  }
-}
-
-interface OpenFile {
-  readonly sqlite: DatabaseSync;
-  readonly rows: Rows;
-  /** What must not change while it is open. */
-  readonly stamp: string;
-}
-
-function openFile(disk: Disk, file: string): OpenFile {
-  // Before opening: a change in between is then detected.
-  const stamp = stampOf(disk, file);
-  if ((disk.stat(`${file}-wal`)?.size ?? 0) > 0) throw logNotRead(file);
-  const sqlite = connect(file, "immutable");
-  try {
-    if (readVersion(sqlite, file) === 0) throw isEmpty(file);
-    return { sqlite, rows: new Rows(sqlite), stamp };
-  } catch (error) {
-    sqlite.close();
-    throw error;
   }
 }
 
@@ -112,7 +101,7 @@ function stampOf(disk: Disk, file: string): string {
   return `${identityOf(found)} ${found?.size} ${found?.mtimeMs} ${log}`;
 }
 
-function warningsOf(disk: Disk, file: string, { sqlite }: OpenFile): string[] {
+function warningsOf(disk: Disk, file: string, sqlite: DatabaseSync): string[] {
   const found = disk.stat(file);
   const warnings: string[] = [];
   if ((found?.links ?? 1) > 1)

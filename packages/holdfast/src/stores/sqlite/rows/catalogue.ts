@@ -25,9 +25,8 @@ export function isKnown(rows: Rows, id: string): boolean {
 
 /** Every session, even where table and indexes disagree; unordered. */
 export function allSessions(rows: Rows): SessionRow[] {
-  const testimonies = hear(rows);
   const sessions: SessionRow[] = [];
-  for (const testimony of testimonies.values()) {
+  for (const testimony of hear(rows, null).testimonies) {
     const id = idOf(rows, testimony);
     if (id !== null && isLive(testimony)) sessions.push(rowOf(rows, testimony, id));
   }
@@ -52,7 +51,8 @@ function isTimeOf(rows: Rows, { key, at, written, head }: TableRow): boolean {
   return !record || record.at === (written ?? at);
 }
 
-function recordAt(rows: Rows, key: number, seq: number): ReturnType<typeof recordOf> {
+/** Null if its line is missing or damaged. */
+export function recordAt(rows: Rows, key: number, seq: number): ReturnType<typeof recordOf> {
   const bytes = orNull(() => rows.readLine(key, seq));
   return bytes && recordOf({ seq, bytes });
 }
@@ -79,26 +79,9 @@ function quickly(rows: Rows, id: string): SessionRow | null {
 
 /** For an id that does not exist, this costs only a walk through the catalogue. */
 function carefully(rows: Rows, id: string): SessionRow | null {
-  const byId = orNull(() => rows.keyOf(id));
-  let unread: unknown;
-  const heard = (keys: Iterable<number>): number[] => {
-    const found: number[] = [];
-    const error = asFarAsPossible(keys, (key) => found.push(key));
-    unread ??= error;
-    return found;
-  };
-  const [table, time] = [heard(rows.keysInTable(id)), heard(rows.keysByTime(id))];
-  for (const key of new Set([byId ?? 0, ...table, ...time])) {
-    if (key === 0) continue;
-    const row = orNull(() => rows.tableRow(key));
-    const testimony: Testimony = {
-      key,
-      row,
-      byId: byId === key ? { key, id, at: null } : null,
-      byTime: time.includes(key) ? { key, id, at: null } : null,
-    };
+  const { testimonies, unread } = hear(rows, id);
+  for (const testimony of testimonies)
     if (idOf(rows, testimony) === id && isLive(testimony)) return rowOf(rows, testimony, id);
-  }
   // It cannot be ruled out that it exists.
   if (unread !== undefined) throw unread;
   return null;
@@ -112,25 +95,32 @@ interface Testimony {
   byTime: IndexEntry | null;
 }
 
-function hear(rows: Rows): Map<number, Testimony> {
+interface Hearing {
+  readonly testimonies: Iterable<Testimony>;
+  /** A damaged page of the table or of the index by time: without either, two of the three cannot agree. */
+  readonly unread: unknown;
+}
+
+/** `id`: only what is said about this session. */
+function hear(rows: Rows, id: string | null): Hearing {
   const heard = new Map<number, Testimony>();
   const of = (key: number): Testimony => {
     const known = heard.get(key) ?? { key, row: null, byId: null, byTime: null };
     if (key > 0) heard.set(key, known);
     return known;
   };
-  asFarAsPossible(rows.entriesById(), (entry) => {
+  asFarAsPossible(rows.entriesById(id), (entry) => {
     of(entry.key).byId = entry;
   });
-  asFarAsPossible(rows.entriesByTime(), (entry) => {
+  const untimed = asFarAsPossible(rows.entriesByTime(id), (entry) => {
     of(entry.key).byTime = entry;
   });
-  asFarAsPossible(rows.tableRows(), (row) => {
+  const untold = asFarAsPossible(rows.tableRows(id), (row) => {
     of(row.key).row = row;
   });
   // Rows that a walk missed because it reached a damaged page.
   for (const testimony of heard.values()) testimony.row ??= orNull(() => rows.tableRow(testimony.key));
-  return heard;
+  return { testimonies: heard.values(), unread: untold ?? untimed };
 }
 
 /** From the journal itself, or else by two of the three. */

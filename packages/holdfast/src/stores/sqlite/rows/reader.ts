@@ -4,7 +4,7 @@ import { type Line, recordOf, type Segment } from "../../../journal/lines/accoun
 import { segmentAt } from "../../../journal/lines/verbatim.ts";
 import type { Reads } from "../database/database.ts";
 import { isCorrupt, orNull } from "../database/failure.ts";
-import { damagedPart, findSession } from "./catalogue.ts";
+import { damagedPart, findSession, recordAt } from "./catalogue.ts";
 import type { Rows } from "./rows.ts";
 import type { SessionRow } from "./session-row.ts";
 
@@ -18,7 +18,7 @@ export interface Extent {
 }
 
 /** A session, its segments in order, and the last seq in use. */
-export interface Found {
+export interface StoredJournal {
   readonly session: SessionRow;
   readonly segments: readonly Segment[];
   readonly last: number;
@@ -35,7 +35,7 @@ const KIND_BYTES = 256;
 const HEADER = '"kind":"segment"';
 
 /** `isWrong`: the table of segments is known to be wrong. */
-export function findJournal(rows: Rows, id: string, isWrong = false): Found | null {
+export function findJournal(rows: Rows, id: string, isWrong = false): StoredJournal | null {
   const session = findSession(rows, id);
   if (!session) return null;
   const { key } = session;
@@ -103,11 +103,6 @@ export function hasUnknownHeader(lines: readonly Line[], segments: readonly Segm
     if (line.bytes.subarray(0, KIND_BYTES).indexOf(HEADER) === -1) return false;
     return recordOf(line)?.kind === "segment" && !segments.some(({ first }) => first === line.seq);
   });
-}
-
-function recordAt(rows: Rows, key: number, seq: number): ReturnType<typeof recordOf> {
-  const bytes = readLine(rows, key, seq);
-  return bytes && recordOf({ seq, bytes });
 }
 
 /** The lines of an extent, in chunks. Others can write in between. */

@@ -2,6 +2,7 @@ import { createHash } from "node:crypto";
 import type { DatabaseSync, StatementSync } from "node:sqlite";
 import { HoldfastError } from "../../../errors.ts";
 import type { Line, Segment } from "../../../journal/lines/account.ts";
+import { decodeLine } from "../../../journal/lines/decode.ts";
 import { type Json, RECORD_BYTES_MAX } from "../../../journal/record.ts";
 import { asFarAsPossible, corrupt } from "../database/failure.ts";
 import { differs, type Newest, type SessionRow, sessionOf, type TableRow, toTableRow } from "./session-row.ts";
@@ -17,6 +18,8 @@ const CHUNK_ROWS = 512;
 const SUMMARY_BYTES_MAX = 1024 * 1024;
 /** How many misplaced rows are skipped. */
 const STRAYS = 8;
+/** Lines with a larger gap below them are suspect: a flipped bit in a place can move a line by a billion seqs. */
+const GAP_MAX = 1024;
 /** At most this many lines fit on a page. */
 const NEIGHBOURS = 48;
 const PAGE_BYTES = 4096;
@@ -74,27 +77,27 @@ const ANYWAY = `SELECT place >> 32, place & ${SEQ_MAX}, CASE WHEN place >> 32 = 
 // Only the start of a long line is on the same page as its neighbours.
 const GLANCE = `SELECT place >> 32, place & ${SEQ_MAX}, octet_length(line), substr(line, 1, ${PAGE_BYTES}) FROM lines`;
 
+// Node binds every number as a float: `|` keeps a place an integer, `+` would round it above 2^53.
 const STATEMENTS = {
-  insertLine: "INSERT INTO lines (place, line) VALUES ((?1 << 32) + ?2, ?3)",
-  readLines: `SELECT place & ${SEQ_MAX}, ${LINE} FROM lines WHERE place BETWEEN (?1 << 32) + ?2 AND (?1 << 32) + ?3 ORDER BY place`,
-  readLine: `SELECT ${LINE} FROM lines WHERE place = (?1 << 32) + ?2`,
+  insertLine: "INSERT INTO lines (place, line) VALUES ((?1 << 32) | ?2, ?3)",
+  readLines: `SELECT place & ${SEQ_MAX}, ${LINE} FROM lines WHERE place BETWEEN (?1 << 32) | ?2 AND (?1 << 32) | ?3 ORDER BY place`,
+  readLine: `SELECT ${LINE} FROM lines WHERE place = (?1 << 32) | ?2`,
   newestSeq: `SELECT place & ${SEQ_MAX} AS seq FROM lines WHERE place BETWEEN ?1 << 32 AND (?1 << 32) + ${SEQ_MAX} ORDER BY place DESC LIMIT 1`,
-  seqsAfter: `SELECT place & ${SEQ_MAX} AS seq FROM lines WHERE place BETWEEN (?1 << 32) + ?2 + 1 AND (?1 << 32) + ${SEQ_MAX} ORDER BY place`,
+  seqsAfter: `SELECT place & ${SEQ_MAX} AS seq FROM lines WHERE place BETWEEN ((?1 << 32) | ?2) + 1 AND (?1 << 32) + ${SEQ_MAX} ORDER BY place`,
+  seqBelow: `SELECT place & ${SEQ_MAX} AS seq FROM lines WHERE place BETWEEN ?1 << 32 AND ((?1 << 32) | ?2) - 1 ORDER BY place DESC LIMIT 1`,
   keyOf: `SELECT ${keyOf("i")} AS key ${BY_ID} AND i.id = ?`,
   tableRow: `SELECT ${COLUMNS} ${TABLE} WHERE s.key = ?`,
   isTimed: `SELECT 1 ${BY_TIME} AND i.at = ?2 AND i.id = ?3 AND i.key = ?1`,
   isOpen: "SELECT 1 FROM sessions AS i INDEXED BY sessions_open WHERE i.closed = 0 AND i.trashed IS NULL AND i.key = ?",
-  keysInTable: `SELECT ${keyOf("s")} AS key ${TABLE} WHERE s.id = ?`,
-  keysByTime: `SELECT ${keyOf("i")} AS key ${BY_TIME} AND i.id = ?`,
-  tableRows: `SELECT ${COLUMNS} ${TABLE}`,
-  entriesById: `SELECT ${keyOf("i")} AS key, ${textOf("i.id", 36)} AS id, NULL AS at ${BY_ID}`,
-  entriesByTime: `SELECT ${keyOf("i")} AS key, ${textOf("i.id", 36)} AS id, ${textOf("i.at", 64)} AS at ${BY_TIME}`,
+  tableRows: `SELECT ${COLUMNS} ${TABLE} WHERE ?1 IS NULL OR s.id = ?1`,
+  entriesById: `SELECT ${keyOf("i")} AS key, ${textOf("i.id", 36)} AS id, NULL AS at ${BY_ID} AND (?1 IS NULL OR i.id = ?1)`,
+  entriesByTime: `SELECT ${keyOf("i")} AS key, ${textOf("i.id", 36)} AS id, ${textOf("i.at", 64)} AS at ${BY_TIME} AND (?1 IS NULL OR i.id = ?1)`,
   counts: `SELECT (SELECT count(*) ${TABLE} WHERE s.trashed IS NULL) AS rows, (SELECT count(*) ${BY_ID}) AS ids, (SELECT count(*) ${BY_TIME}) AS times`,
   disagreement: `SELECT 1 ${BOTH} WHERE i.trashed IS NULL AND (${AGREES}) IS NOT 1 LIMIT 1`,
-  onwards: `${ANYWAY} WHERE place >= (?1 << 32) + ?2 ORDER BY place LIMIT ?3`,
-  backwards: `${ANYWAY} WHERE place <= (?1 << 32) + ?2 ORDER BY place DESC LIMIT ?3`,
-  before: `${GLANCE} WHERE place < (?1 << 32) + ?2 ORDER BY place DESC LIMIT ?3`,
-  after: `${GLANCE} WHERE place > (?1 << 32) + ?2 ORDER BY place LIMIT ?3`,
+  onwards: `${ANYWAY} WHERE place >= (?1 << 32) | ?2 ORDER BY place LIMIT ?3`,
+  backwards: `${ANYWAY} WHERE place <= (?1 << 32) | ?2 ORDER BY place DESC LIMIT ?3`,
+  before: `${GLANCE} WHERE place < (?1 << 32) | ?2 ORDER BY place DESC LIMIT ?3`,
+  after: `${GLANCE} WHERE place > (?1 << 32) | ?2 ORDER BY place LIMIT ?3`,
   structure: "PRAGMA main.quick_check(1)",
   insertTrashed: "INSERT INTO sessions (id, at, head, closed, summary, trashed) VALUES (?, '', 0, 0, 'null', ?)",
   untrash: "UPDATE sessions SET trashed = NULL WHERE key = ?",
@@ -222,9 +225,18 @@ export class Rows {
    * page above the lines can mislead one search, not both.
    */
   newestSeq(key: number): number {
-    let newest = (this.#do.newestSeq.get(key)?.["seq"] as number | undefined) ?? 0;
-    for (const row of walk(this.#do.seqsAfter, key, newest)) newest = Math.max(newest, row["seq"] as number);
+    let newest = this.#ownSeq(key, (this.#do.newestSeq.get(key)?.["seq"] as number | undefined) ?? 0);
+    for (const row of walk(this.#do.seqsAfter, key, newest))
+      newest = Math.max(newest, this.#ownSeq(key, row["seq"] as number));
     return newest;
+  }
+
+  /** The seq of the line that is stored at this one: the one that it gives itself if its place cannot be right. */
+  #ownSeq(key: number, seq: number): number {
+    const below = (this.#do.seqBelow.get(key, seq)?.["seq"] as number | undefined) ?? 0;
+    if (seq - below <= GAP_MAX) return seq;
+    const line = this.readLine(key, seq);
+    return (line && decodeLine(line, 0, line.length)?.seq) ?? below;
   }
 
   /**
@@ -250,26 +262,17 @@ export class Rows {
   }
 
   /**
-   * The keys of the rows with this id, in the trash or not: searches the whole table. Consume inside one call, like the
-   * following generators.
+   * The rows of the table, or those with this id, in the trash or not: a walk through all of them. Consume inside one
+   * call, like the following generators.
    */
-  *keysInTable(id: string): Generator<number> {
-    for (const row of walk(this.#do.keysInTable, id)) yield row["key"] as number;
+  *tableRows(id: string | null): Generator<TableRow> {
+    for (const row of walk(this.#do.tableRows, id)) yield toTableRow(row);
   }
-  /** The same in the index by time. */
-  *keysByTime(id: string): Generator<number> {
-    for (const row of walk(this.#do.keysByTime, id)) yield row["key"] as number;
+  *entriesById(id: string | null): Generator<IndexEntry> {
+    for (const row of walk(this.#do.entriesById, id)) yield { ...row } as unknown as IndexEntry;
   }
-
-  /** Every row of the table. */
-  *tableRows(): Generator<TableRow> {
-    for (const row of walk(this.#do.tableRows)) yield toTableRow(row);
-  }
-  *entriesById(): Generator<IndexEntry> {
-    for (const row of walk(this.#do.entriesById)) yield { ...row } as unknown as IndexEntry;
-  }
-  *entriesByTime(): Generator<IndexEntry> {
-    for (const row of walk(this.#do.entriesByTime)) yield { ...row } as unknown as IndexEntry;
+  *entriesByTime(id: string | null): Generator<IndexEntry> {
+    for (const row of walk(this.#do.entriesByTime, id)) yield { ...row } as unknown as IndexEntry;
   }
 
   /** Do the table and its indexes contain the same sessions? Checks all of them. */
@@ -377,7 +380,7 @@ export class Rows {
 }
 
 /** The rows of a statement. */
-function* walk(statement: StatementSync, ...values: (string | number)[]): Generator<Record<string, unknown>> {
+function* walk(statement: StatementSync, ...values: (string | number | null)[]): Generator<Record<string, unknown>> {
   try {
     yield* statement.iterate(...values);
   } catch (error) {

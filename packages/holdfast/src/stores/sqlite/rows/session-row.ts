@@ -1,3 +1,4 @@
+import { isNestedTooDeep } from "../../../journal/lines/json-text.ts";
 import type { Json } from "../../../journal/record.ts";
 
 /** Rows are small; one that nests deeper is not ours, or is damaged. */
@@ -33,21 +34,9 @@ export type Newest = Pick<SessionRow, "at" | "stamp" | "head">;
 
 /** A row read through `guarded` columns. */
 export function toTableRow(row: Record<string, unknown>): TableRow {
-  const { key, id, at, written, head, closed, summary, trashed } = row as {
-    key: number;
-    id: string | null;
-    at: string | null;
-    written: string | null;
-    head: number | null;
-    closed: number;
-    summary: string | null;
-    trashed: number;
-  };
-  return {
-    ...{ key, id, at, written, head, closed: closed === 1 },
-    summary: parseSummary(summary),
-    isTrashed: trashed === 1,
-  };
+  const { key, id, at, written, head } = row as unknown as TableRow;
+  const summary = parseSummary(row["summary"] as string | null);
+  return { key, id, at, written, head, closed: row["closed"] === 1, summary, isTrashed: row["trashed"] === 1 };
 }
 
 /** The row as a session, if it has everything a session needs. Derived values may be absent. */
@@ -63,27 +52,13 @@ export function differs(at: string, stamp: string): string | null {
 
 /** The catalogue is derived: a spoiled row is not a summary, and no reason to fail. The lines decide. */
 function parseSummary(text: string | null): Json | undefined {
-  if (text === null || isDeep(text)) return undefined;
+  if (text === null) return undefined;
   try {
     const summary = JSON.parse(text) as Json;
-    return typeof summary === "object" && !Array.isArray(summary) ? summary : undefined;
+    if (typeof summary !== "object" || Array.isArray(summary)) return undefined;
+    return isNestedTooDeep(summary, SUMMARY_DEPTH_MAX) ? undefined : summary;
   } catch (error) {
     if (error instanceof SyntaxError) return undefined;
     throw error;
   }
-}
-
-/**
- * Deeper than anything a summariser makes: code that walks it would overflow the stack. Brackets inside strings count
- * too: with too many of those, a list does without the summary.
- */
-function isDeep(text: string): boolean {
-  let depth = 0;
-  for (let i = 0; i < text.length; i++) {
-    const char = text.charCodeAt(i);
-    if (char === 0x5b || char === 0x7b) depth++;
-    else if (char === 0x5d || char === 0x7d) depth--;
-    if (depth > SUMMARY_DEPTH_MAX) return true;
-  }
-  return false;
 }

@@ -1,0 +1,31 @@
+import { globSync, readFileSync } from "node:fs";
+import { join } from "node:path";
+import { expect, onTestFinished, test } from "vitest";
+import { McpServers } from "../../../src/mcp/servers.ts";
+import { call, heard, Stage, text } from "../host/host-stage.ts";
+
+test("the model is offered a server's tools; a call waits for approval, and is recorded like any other", async () => {
+  await using stage = new Stage();
+  const program = join(import.meta.dirname, "../../mcp-server.ts");
+  const server = { command: process.execPath, args: [program], env: {}, timeoutSeconds: 60, enabled: true };
+  const servers = new McpServers({ test: server }, { version: "0", env: { PATH: process.env["PATH"] }, variables: {} });
+  onTestFinished(() => servers.close());
+  const steps = [[call("c1", "mcp__test__echo", { text: "hello" })], [text("done")]];
+  const chat = await stage.chat(steps, { asks: "person", servers });
+  const { until: event, events } = heard(chat);
+  const asked = event("permission.asked");
+  await chat.prompt("go");
+  const { ask: question } = await asked;
+  expect(question).toMatchObject({ name: "mcp__test__echo", rule: "mcp__test__echo", input: { text: "hello" } });
+  expect(events.some(({ type }) => type === "tool.started")).toBe(false);
+  await chat.answer("c1", "always");
+  await chat.settled();
+  const items = chat.state.items.filter(({ kind }) => kind === "call");
+  expect(items).toEqual([expect.objectContaining({ name: "mcp__test__echo", state: "done", output: "hello" })]);
+  const files = globSync("sessions/**/*", { cwd: stage.folder, withFileTypes: true }).filter((one) => one.isFile());
+  const journal = files.map(({ parentPath, name }) => readFileSync(join(parentPath, name), "utf8")).join("\n");
+  expect(journal.indexOf('"tool.started"')).toBeGreaterThan(0);
+  expect(journal.indexOf('"tool.ended"')).toBeGreaterThan(journal.indexOf('"tool.started"'));
+  const offered = chat.model.doStreamCalls[0]!.tools!.map(({ name }) => name);
+  expect(offered).toEqual(expect.arrayContaining(["read", "shell", "mcp__test__echo", "mcp__test__die"]));
+});
