@@ -16,7 +16,7 @@ const PER_ROUND = 5;
  * What a new process pays, with the library as it is installed: importing it, against an empty module; and opening a
  * store to list its sessions, against a Node that does nothing.
  */
-export async function startRow(bench: Bench, { figures, peers }: Results): Promise<void> {
+export async function startRow(bench: Bench, { figures }: Results): Promise<void> {
   await bundleLibrary();
   const library = JSON.stringify(pathToFileURL(join(libraryFolder, "index.js")).href);
   const empty = writeModule(bench, "");
@@ -41,9 +41,6 @@ export async function startRow(bench: Bench, { figures, peers }: Results): Promi
   );
   const what = `import, open and list ${count.toLocaleString("en")} sessions, more than node -e 0`;
   figures.push({ row: "start", what, bound: { atMost: 60 }, ...inTurn(rounds, [listing], ["-e", "0"]) });
-  // For a minute, a list trusts one that has looked at every session (decision 8). A change of their folder ends that.
-  const touch = (): void => fs.utimesSync(join(root, "sessions"), new Date(), new Date());
-  peers.push({ what: `${what}, with a look at every session`, ...inTurn(rounds, [listing], ["-e", "0"], touch) });
 }
 
 function writeModule(bench: Bench, text: string): string {
@@ -54,19 +51,17 @@ function writeModule(bench: Bench, text: string): string {
 
 /**
  * Runs Node with both lists of arguments in turn. The figure of a round is by how much the median of the first is
- * longer. `prepare` comes before each of ours, untimed.
+ * longer.
  */
 function inTurn(
   rounds: number,
   ours: readonly string[],
   theirs: readonly string[],
-  prepare?: () => void,
 ): Pick<Figure, "unit" | "rounds" | "note"> {
   const ms: [number[], number[]] = [[], []];
   for (let round = -1; round < rounds; round++) {
     const times: [number[], number[]] = [[], []];
     for (let i = 0; i < PER_ROUND; i++) {
-      prepare?.();
       times[0].push(run(ours));
       times[1].push(run(theirs));
     }

@@ -1,4 +1,4 @@
-import { chmodSync, existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync, utimesSync } from "node:fs";
+import { chmodSync, existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 
@@ -13,12 +13,6 @@ export function place(): { readonly path: string } & Disposable {
   const path = mkdtempSync(join(BASE, "holdfast-test-"));
   chmodSync(path, 0o755);
   return { path, [Symbol.dispose]: () => rmSync(path, { recursive: true, force: true }) };
-}
-
-/** The next list of a folder store looks at every session, as one does every minute (decision 8). */
-export function lookAgain(root: string): void {
-  const now = new Date();
-  utimesSync(join(root, "sessions"), now, now);
 }
 
 /** Every file below a folder, by its path relative to it, with its bytes: to show that nothing was touched. */

@@ -23,8 +23,6 @@ const HARDEN_AFTER_MS = 100;
  * as long as the one before.
  */
 const HARDEN_TRIES = 6;
-const WORDS_ENDING = ".json";
-const ID_CHARS = 36;
 const DAY_MS = 24 * 3600 * 1000;
 
 export interface Lease {
@@ -39,13 +37,8 @@ export interface Lease {
   takeClose(): boolean;
   /** Throws LEASE_LOST if the lease file is no longer the one that was locked. */
   assertHeld(): void;
-  /** Other processes can see that the session has a holder: `unsettled` names it. False if there was no space. */
-  readonly isAnnounced: boolean;
-  /**
-   * `closedAt` tells the next writer that the session was closed there and is entirely durable. `isSettled`: what lists
-   * know about the session is up to date, so `unsettled` need not name it any more.
-   */
-  release(closedAt?: ClosedAt, isSettled?: boolean): void;
+  /** `closedAt` tells the next writer that the session was closed there and is entirely durable. */
+  release(closedAt?: ClosedAt): void;
 }
 
 /** Where a session ended when its writer closed it. */
@@ -57,8 +50,6 @@ export interface ClosedAt {
 interface ActiveLease {
   readonly lock: DiskLock;
   readonly holder: Holder;
-  /** The file with the holder's details, by its identity; null if it could not be written. */
-  announced: string | null;
   hardLock: DiskLock | null;
   hardening?: NodeJS.Timeout;
   /** Where the last writer's closing note was moved to. */
@@ -78,8 +69,7 @@ const heldBy = new WeakMap<Disk, Map<string, ActiveLease>>();
  * - `<id>`: an empty file with a POSIX lock (taken by SQLite), which costs half a millisecond. Any code in the holder's
  *   process that opens and closes this file, such as a backup or a grep, silently releases the lock (S13).
  * - `<id>.lock`: a hard lock, taken a moment later, which no `close` releases. Not every system has one.
- * - `<id>.json`: the holder's details, for error messages. It is written before its holder changes anything, and
- *   removed only once lists know the result: a session without this file has not changed since (decision 8).
+ * - `<id>.json`: the details of the last holder, for error messages.
  * - `<id>.closed`: the closing note of a writer that has closed the session; the next writer removes it.
  *
  * A lock can still be lost (someone removes the files). So a store does not depend on it: two writers of one session
@@ -149,24 +139,6 @@ export class Leases {
     }
   }
 
-  /**
-   * The ids of all sessions that a holder may have changed without telling the lists, or may be changing: a holder that
-   * is at work, was killed, or is of an older version.
-   */
-  unsettled(): string[] {
-    if (this.#isMissing) return [];
-    const ids: string[] = [];
-    // Twenty thousand names, so as little as possible for each. A temporary file is one that had no space.
-    for (const name of this.#disk.list(this.#folder))
-      if (name.startsWith(WORDS_ENDING, ID_CHARS)) ids.push(name.slice(0, ID_CHARS));
-    return ids;
-  }
-
-  /** The folder's path. It changes whenever a name in it does, so whenever `unsettled` does. */
-  get folder(): string {
-    return this.#folder;
-  }
-
   /** Runs a function under the lease, if it is free. */
   whileFree(id: string, run: () => void): void {
     const lease = this.#try(id, "gc");
@@ -225,7 +197,7 @@ export class Leases {
   #hold(id: string, app: string, key: string, lock: DiskLock): Lease | null {
     const path = this.#path(id);
     const holder: Holder = { pid: process.pid, host: hostname(), app, since: new Date(this.#now()).toISOString() };
-    const held: ActiveLease = { lock, holder, announced: null, hardLock: null };
+    const held: ActiveLease = { lock, holder, hardLock: null };
     let lastClose: ClosedAt | null;
     try {
       const after = this.#disk.stat(path);
@@ -235,7 +207,7 @@ export class Leases {
         return null;
       }
       this.#held.set(key, held);
-      held.announced = writeNote(this.#disk, this.#wordsPath(id), holder);
+      writeNote(this.#disk, this.#wordsPath(id), holder);
       lastClose = closedAtOf(findNote(this.#disk, this.#closedPath(id)));
     } catch (error) {
       this.#held.delete(key);
@@ -249,18 +221,15 @@ export class Leases {
         return held.hardLock !== null;
       },
       lastClose,
-      isAnnounced: held.announced !== null,
       takeClose: () => this.#takeClose(id, lastClose, held),
       assertHeld: () => {
         const now = this.#disk.stat(path);
         if (!now || identity(now) !== key) throw lost(id, path);
       },
-      release: (closedAt, isSettled = false) => {
+      release: (closedAt) => {
         if (released.signal.aborted) return;
         clearTimeout(held.hardening);
         if (closedAt) writeNote(this.#disk, this.#closedPath(id), closedAt);
-        // While the lock is held: the next holder writes its own.
-        if (isSettled) this.#unannounce(id, held);
         this.#held.delete(key);
         // Also cancels a pending request: it would show others a writer that no longer exists.
         released.abort();
@@ -353,16 +322,6 @@ export class Leases {
     return stat;
   }
 
-  /** A lock can be lost, and then the file may already be another holder's. */
-  #unannounce(id: string, { announced }: ActiveLease): void {
-    const path = this.#wordsPath(id);
-    // If it stays, lists look at the session itself.
-    tolerate(() => {
-      const found = this.#disk.stat(path);
-      if (found && identity(found) === announced) this.#disk.remove(path);
-    }, undefined);
-  }
-
   /** Called after a failure, which is what the caller must see if this fails too. */
   #isGone(path: string): boolean {
     return tolerate(() => this.#disk.stat(path) === null, false);
@@ -385,7 +344,7 @@ export class Leases {
     return join(this.#folder, `${id}.lock`);
   }
   #wordsPath(id: string): string {
-    return join(this.#folder, id + WORDS_ENDING);
+    return join(this.#folder, `${id}.json`);
   }
   #closedPath(id: string): string {
     return join(this.#folder, `${id}.closed`);

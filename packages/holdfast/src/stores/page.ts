@@ -14,39 +14,31 @@ export function newestFirst(a: ListPlace, b: ListPlace): number {
  * One page of rows sorted newest first. The cursor names a position in that order, not an index, so pages stay correct
  * while sessions change.
  */
-export function pageOf(rows: readonly Listed[], options: ListOptions): ListPage {
-  return pageOfBatches([rows], options, withoutRest);
-}
-
-export interface ListPage {
-  readonly sessions: readonly Listed[];
-  readonly next?: string;
-}
-
-/** The same for rows that come in batches; it stops when the page is full. `toListed` makes what is shown of a row. */
-export function pageOfBatches<R extends Listed>(
-  batches: Iterable<readonly R[]>,
+export function pageOf(
+  rows: readonly Listed[],
   { where, limit = Number.POSITIVE_INFINITY, after: cursor, visit }: ListOptions,
-  toListed?: (row: R) => Listed,
 ): ListPage {
   const after = cursor === undefined ? null : parseListCursor(cursor);
   const wanted = where && Object.entries(where);
   const sessions: Listed[] = [];
   let count = 0;
   let last: Listed | null = null;
-  for (const rows of batches) {
-    for (const row of rows) {
-      if (after && newestFirst(row, after) <= 0) continue;
-      if (wanted && !wanted.every(([name, value]) => memberOf(row.summary, name) === value)) continue;
-      if (count >= limit) return last ? { sessions, next: listCursor(last) } : { sessions };
-      const listed = toListed ? toListed(row) : row;
-      count++;
-      last = listed;
-      if (visit) visit(listed);
-      else sessions.push(listed);
-    }
+  for (const row of rows) {
+    if (after && newestFirst(row, after) <= 0) continue;
+    if (wanted && !wanted.every(([name, value]) => memberOf(row.summary, name) === value)) continue;
+    if (count >= limit) return last ? { sessions, next: listCursor(last) } : { sessions };
+    const listed = withoutRest(row);
+    count++;
+    last = listed;
+    if (visit) visit(listed);
+    else sessions.push(listed);
   }
   return { sessions };
+}
+
+export interface ListPage {
+  readonly sessions: readonly Listed[];
+  readonly next?: string;
 }
 
 /** Stores keep more in their rows than they show. */

@@ -116,7 +116,6 @@ test("S8: a torn end on a full disk: opening is refused, reading works, and with
   for (let n = 0; n < 5; n++) await attemptAppend(journal, small(log), hearing(log));
   await journal.close();
   const segment = join(place, "store", "sessions", id, "000001.jsonl");
-  // Longer than the catalogue, which a writer gives up if there is no space to announce itself (decision 8).
   const torn = `{"seq":99,"at":"${"x".repeat(1_000_000)}`;
   appendFileSync(segment, torn);
   const before = readFileSync(segment);

@@ -21,10 +21,8 @@ export interface JournalParts extends JournalBaseParts {
   readonly beforeFirst: (() => void) | undefined;
   /** This writer may not append to the newest segment: the first append starts a new one. */
   readonly startSegment: boolean;
-  /** Called before the first append changes anything. */
-  readonly onStart: () => void;
-  /** Called once, while the lease is still held. Returns whether lists need not look at the session. */
-  readonly onClose: (how: "closed" | "unchanged" | "unclean") => boolean;
+  /** Called once, while the lease is still held. */
+  readonly onClose: (isClosed: boolean) => void;
 }
 
 /**
@@ -74,9 +72,8 @@ export class FolderJournal extends CommitQueue {
   }
 
   protected writeOpened(): void {
-    const { opened, onStart, beforeFirst, startSegment } = this.#parts;
+    const { opened, beforeFirst, startSegment } = this.#parts;
     try {
-      onStart();
       if (beforeFirst && !this.#settledEnd) {
         beforeFirst();
         this.#settledEnd = true;
@@ -122,12 +119,11 @@ export class FolderJournal extends CommitQueue {
 
   protected release(isClosed: boolean): void {
     const closedAt = isClosed ? { segment: basename(this.#writer.path), bytes: this.#writer.size } : undefined;
-    let isSettled = false;
     try {
-      isSettled = this.#parts.onClose(isClosed ? "closed" : this.failure || this.hasWritten ? "unclean" : "unchanged");
+      this.#parts.onClose(isClosed);
       this.#writer.close();
     } finally {
-      this.#parts.lease.release(closedAt, isSettled);
+      this.#parts.lease.release(closedAt);
     }
   }
 

@@ -108,8 +108,10 @@ class FolderStore implements contract.JournalStore {
     this.searchFile = options.catalogue === false ? null : join(root, "search.sqlite");
     this.#catalogue = options.catalogue === false ? null : new Catalogue(this.#disk, join(root, "catalog.sqlite"));
     this.#listing = new Listing({
-      ...{ disk: this.#disk, sessions: this.#sessions, leases: this.#leases, catalogue: this.#catalogue },
-      ...{ summariser: options.summariser, now: () => this.#now() },
+      disk: this.#disk,
+      sessions: this.#sessions,
+      catalogue: this.#catalogue,
+      summariser: options.summariser,
     });
     this.warnings = this.#doing("check the store", root, () => warningsOf(this.#disk, root));
   }
@@ -155,7 +157,6 @@ class FolderStore implements contract.JournalStore {
       for (const record of epoch.records) ledger.absorb(record);
       ledger.continueAt(epoch.tail.next);
       const { last, first, size } = epoch;
-      this.#beforeChange(lease);
       const healed = claim === null ? this.#goOn(folder, epoch, lease) : heal(this.#disk, folder, epoch);
       ledger.setDurable(healed.durable);
       // A writer killed while creating the session has left its name unsynced.
@@ -363,11 +364,9 @@ class FolderStore implements contract.JournalStore {
       durability: this.#options.durability ?? "power",
       segmentBytesMax: Math.min(this.#options.segmentBytesMax ?? SEGMENT_BYTES, SEGMENT_BYTES_LIMIT),
       follow: (followOptions) => this.follow(id, followOptions),
-      onStart: () => this.#beforeChange(lease),
-      onClose: (how) => {
+      onClose: (isClosed) => {
         this.#live.delete(id);
-        if (how === "closed") return this.#listing.closed(id, writer, ledger);
-        return how === "unchanged" && this.#listing.settle(id);
+        if (isClosed) this.#listing.closed(id, writer, ledger);
       },
     });
     this.#live.set(id, journal);
@@ -388,19 +387,11 @@ class FolderStore implements contract.JournalStore {
 
   async #underLease<T>(id: string, use: () => T | Promise<T>): Promise<T> {
     const lease = await this.#leases.take(id, this.#options.app ?? "holdfast");
-    let isSettled = false;
     try {
-      const result = await use();
-      isSettled = !this.#closed && this.#listing.settle(id);
-      return result;
+      return await use();
     } finally {
-      lease.release(undefined, isSettled);
+      lease.release();
     }
-  }
-
-  /** If a writer could not announce itself, no list may rely on an earlier look at its session. */
-  #beforeChange(lease: Lease): void {
-    if (!lease.isAnnounced) this.#listing.distrust();
   }
 
   /** For a writer, whose session sorts before all others in lists from its first record on, whatever the clock says. */

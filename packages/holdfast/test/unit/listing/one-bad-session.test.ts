@@ -10,7 +10,7 @@ import { sessionSummariser } from "../../../src/listing/fold-row.ts";
 import { TEXT_CHARS_MAX } from "../../../src/search/texts.ts";
 import { openStoreWith } from "../../../src/session/store.ts";
 import { openFolderStore } from "../../../src/stores/folder/store.ts";
-import { lookAgain, place } from "../../place.ts";
+import { place } from "../../place.ts";
 import { nestedText, putSession, rawLine, turnBodies } from "../../raw-session.ts";
 
 /** P9: one session that is bad in whatever way costs nothing but itself, and the user is told. */
@@ -473,7 +473,6 @@ test("P9: a session that becomes unreadable while the store is open is marked in
   const segment = join(here.path, "sessions", ids[0]!, "000001.jsonl");
   rmSync(segment);
   mkdirSync(segment);
-  lookAgain(here.path);
   const { sessions } = await store.list();
   expect(sessions.map(({ id, unreadable }) => [id, unreadable?.code])).toEqual([
     [ids[1], undefined],
@@ -488,6 +487,5 @@ test("a session whose files are removed while the store is open leaves the list,
   expect(idsOf((await store.list()).sessions)).toEqual([ids[1], ids[0]]);
   const folder = join(here.path, "sessions", ids[0]!);
   for (const name of readdirSync(folder)) rmSync(join(folder, name), { recursive: true });
-  lookAgain(here.path);
   for (let look = 0; look < 2; look++) expect(idsOf((await store.list()).sessions)).toEqual([ids[1]]);
 });

@@ -28,7 +28,7 @@ import { listSegments, SEGMENT_NUMBER_MAX } from "../../../../src/stores/folder/
 import { SegmentWriter } from "../../../../src/stores/folder/writer.ts";
 import { CountingDisk } from "../../../counting-disk.ts";
 import { sealed } from "../../../hostile/hostile-store.ts";
-import { lookAgain, place, treeOf } from "../../../place.ts";
+import { place, treeOf } from "../../../place.ts";
 
 const AT = "2026-11-15T02:30:00.123Z";
 const titles: Summariser = {
@@ -670,7 +670,6 @@ describe("C22: the catalogue", () => {
     const { list } = await filled(here.path);
     harm(derived(here.path));
     for (const ending of ["-wal", "-shm"]) rmSync(derived(here.path) + ending, { force: true });
-    lookAgain(here.path);
     const counting = new CountingDisk();
     {
       await using store = await openFolderStore(here.path, { summariser: titles, disk: counting.disk });

@@ -325,8 +325,7 @@ test("P9: a session that may not be read is listed with the reason, and the othe
     [{}, known],
     [{ catalogue: false } as const, unknown],
   ] as const) {
-    // Every list looks at every session (decision 8).
-    const disk = { ...nodeDisk, stat, bootId: () => null };
+    const disk = { ...nodeDisk, stat };
     await using reader = await openFolderStore(here.path, { disk, ...options });
     for (const _again of [1, 2]) {
       const { sessions } = await reader.list();

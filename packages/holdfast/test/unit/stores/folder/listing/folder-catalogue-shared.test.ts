@@ -188,8 +188,7 @@ test("P9: a session that could not be read for a while is listed as before when 
     return nodeDisk.stat(path);
   };
   for (const catalogue of [{}, { catalogue: false } as const]) {
-    // Every list looks at every session (decision 8).
-    const disk = { ...nodeDisk, stat, bootId: () => null };
+    const disk = { ...nodeDisk, stat };
     await using store = await openFolderStore(here.path, { disk, ...catalogue });
     const id = newId();
     for (const one of [newId(), id]) await (await store.create(one, [])).close();

@@ -9,7 +9,7 @@ import { STRAYS_MAX } from "../../../../../src/journal/lines/chain.ts";
 import { DamageAccount } from "../../../../../src/stores/folder/files/read-epoch.ts";
 import { CountingDisk } from "../../../../counting-disk.ts";
 import { sealed } from "../../../../hostile/hostile-store.ts";
-import { lookAgain, place } from "../../../../place.ts";
+import { place } from "../../../../place.ts";
 
 /** Lists, and accounts of damage, where there is more than is read, or less than was there a moment ago. */
 
@@ -187,13 +187,11 @@ test("S20: a list notices a segment that was changed, by its size and by its tim
   // As long as it was, and later.
   writeFileSync(path, retitled("two").toString().padEnd(statSync(path).size, "\n"));
   utimesSync(path, atime, new Date(mtime.getTime() + 5000));
-  lookAgain(here.path);
   expect(await shown()).toEqual({ title: "two" });
   // Longer, at the same time.
   const later = statSync(path).mtime;
   writeFileSync(path, `${retitled("three")}${"\n".repeat(200)}`);
   utimesSync(path, atime, later);
-  lookAgain(here.path);
   expect(await shown()).toEqual({ title: "three" });
 });
 
