@@ -40,10 +40,14 @@ const childProcess = () => process.getBuiltinModule("node:child_process");
  */
 export async function hardLock(path: string, signal?: AbortSignal): Promise<DiskLock | null> {
   if (signal?.aborted) return null;
-  if (OPENS_LOCKED.has(process.platform)) return openLocked(path);
-  if (process.platform !== "linux") return null;
-  const turn = nextTurn();
-  if (turn) await turn;
+  if (process.platform !== "linux") {
+    const lock = hardLockNow(path);
+    return typeof lock === "string" ? null : lock;
+  }
+  const turn = lastTurn;
+  const { promise, resolve: endTurn } = Promise.withResolvers<void>();
+  lastTurn = promise;
+  await turn;
   const since = performance.now();
   let blockedMs = 0;
   try {
@@ -52,16 +56,25 @@ export async function hardLock(path: string, signal?: AbortSignal): Promise<Disk
     blockedMs = performance.now() - since;
     return await lock;
   } finally {
-    endTurn(blockedMs * REST);
+    if (blockedMs === 0) endTurn();
+    else setTimeout(endTurn, blockedMs * REST).unref();
   }
 }
+
+/**
+ * Starting a child blocks this process for milliseconds, or a tenth of a second if the process is large. So only one
+ * runs at a time, with a pause of this many times its duration before the next: a process that opens a thousand
+ * sessions at once can keep working.
+ */
+const REST = 9;
+let lastTurn: Promise<void> = Promise.resolve();
 
 /**
  * The same inside the call, which takes milliseconds. `none`: the system has no such lock, or this process may not
  * start the program.
  */
 export function hardLockNow(path: string): DiskLock | "taken" | "none" {
-  if (OPENS_LOCKED.has(process.platform)) return openLockedNow(path);
+  if (OPENS_LOCKED.has(process.platform)) return openLocked(path);
   if (process.platform !== "linux") return "none";
   const fd = openToLock(path);
   let isHeld = false;
@@ -111,49 +124,15 @@ export function isHardLocked(path: string): boolean {
   }
 }
 
-function openLocked(path: string): DiskLock | null {
+function openLocked(path: string): DiskLock | "taken" | "none" {
   try {
     const fd = fs.openSync(path, O_RDWR | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_EXLOCK, 0o600);
     return { release: () => fs.closeSync(fd) };
   } catch (error) {
-    if (HELD_ELSEWHERE.has(errnoOf(error) ?? "")) return null;
-    throw error;
-  }
-}
-
-function openLockedNow(path: string): DiskLock | "taken" | "none" {
-  try {
-    return openLocked(path) ?? "taken";
-  } catch (error) {
+    if (HELD_ELSEWHERE.has(errnoOf(error) ?? "")) return "taken";
     if (NO_LOCKS.has(errnoOf(error) ?? "")) return "none";
     throw error;
   }
-}
-
-/**
- * Starting a child blocks this process for milliseconds, or a tenth of a second if the process is large. So only one
- * runs at a time, with a pause of this many times its duration before the next: a process that opens a thousand
- * sessions at once can keep working.
- */
-const REST = 9;
-let isTurnTaken = false;
-const waiting: (() => void)[] = [];
-
-/** Null if there is no need to wait. */
-function nextTurn(): Promise<void> | null {
-  if (isTurnTaken) return new Promise((resolve) => waiting.push(resolve));
-  isTurnTaken = true;
-  return null;
-}
-
-function endTurn(restMs: number): void {
-  const next = (): void => {
-    const resolve = waiting.shift();
-    if (resolve) resolve();
-    else isTurnTaken = false;
-  };
-  if (restMs === 0) next();
-  else setTimeout(next, restMs).unref();
 }
 
 /**

@@ -236,10 +236,11 @@ function transaction(path: string, mode: "rw" | "ro", statements: string): Datab
   }
 }
 
+const pace = new SyncPace();
+
 class NodeFile implements DiskFile {
   readonly path: string;
   readonly #fd: number;
-  readonly #pace = new SyncPace();
 
   constructor(path: string, fd: number) {
     this.path = path;
@@ -265,7 +266,7 @@ class NodeFile implements DiskFile {
     const start = performance.now();
     return new Promise((resolve, reject) => {
       fs.fdatasync(this.#fd, (error) => {
-        this.#pace.took(performance.now() - start, false);
+        pace.took(performance.now() - start, false);
         if (error) reject(error);
         else resolve();
       });
@@ -273,9 +274,9 @@ class NodeFile implements DiskFile {
   }
   syncIfFast(): boolean {
     const start = performance.now();
-    if (!this.#pace.mayBlock(start)) return false;
+    if (!pace.mayBlock(this, start)) return false;
     fs.fdatasyncSync(this.#fd);
-    this.#pace.took(performance.now() - start, true);
+    pace.took(performance.now() - start, true);
     return true;
   }
   syncNow(): void {

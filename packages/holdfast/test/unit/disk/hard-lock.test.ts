@@ -1,6 +1,7 @@
 import { spawnSync } from "node:child_process";
 import { openSync, readdirSync, readlinkSync } from "node:fs";
 import { join } from "node:path";
+import { setImmediate as nextTurn } from "node:timers/promises";
 import { nodeDisk } from "holdfast/disk";
 import { expect, test } from "vitest";
 import { place } from "../../place.ts";
@@ -15,6 +16,7 @@ test("P6: a hard lock that is given up while it is asked for is free at once, al
   const path = join(here.path, "lock");
   const unwanted = new AbortController();
   const asked = nodeDisk.hardLock(path, unwanted.signal);
+  await nextTurn();
   // The program gets the lock meanwhile, and this process does not hear of it.
   spawnSync("sleep", ["0.3"]);
   unwanted.abort();
