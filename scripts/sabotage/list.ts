@@ -296,8 +296,8 @@ export const sabotages: readonly Sabotage[] = [
   {
     name: "lists: a row of a session that is being taken over is kept",
     file: "stores/folder/listing/row-from-files.ts",
-    find: "closed && isTakenOver ? { isPassing: true } : {}",
-    replace: "closed && !isTakenOver ? {} : {}",
+    find: "closed && newest.tail ? { isPassing: true } : {}",
+    replace: "closed && !newest.tail ? {} : {}",
     look: ["unit/stores/folder/listing/folder-list-takeover"],
   },
   {

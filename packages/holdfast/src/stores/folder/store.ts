@@ -22,13 +22,11 @@ import { adoptSession } from "./care/adopt.ts";
 import { type Healed, heal, openEpoch, prepare, setTailsAside } from "./care/heal.ts";
 import { packSegment } from "./care/pack.ts";
 import { collectGarbage, listTrash, moveToTrash, takeFromTrash } from "./care/trash.ts";
-import { verifySession } from "./care/verify.ts";
 import { replaced } from "./files/claim.ts";
 import { createAtomically } from "./files/create-atomically.ts";
 import { readHistory } from "./files/history.ts";
-import { type EpochFiles, readEpoch } from "./files/read-epoch.ts";
+import { type EpochFiles, readEpoch, verifySession } from "./files/read-epoch.ts";
 import { chainSegments, listSegments, segmentName } from "./files/segment.ts";
-import { assertWritable } from "./files/writable.ts";
 import { followSession } from "./follow.ts";
 import { FolderJournal, type JournalParts } from "./journal.ts";
 import { Catalogue } from "./listing/catalogue.ts";
@@ -149,8 +147,7 @@ class FolderStore implements contract.JournalStore {
     const folder = this.#folderOf(id);
     if (this.#segmentsOf(folder).length === 0) throw sessionNotFound(id);
     return this.#withLease(id, options, async (lease) => {
-      await this.#reading(id, folder, () => assertWritable(this.#disk, folder, id));
-      const found = await this.#reading(id, folder, () => openEpoch(this.#disk, folder, lease.lastClose));
+      const found = await this.#reading(id, folder, () => openEpoch(this.#disk, folder, id, lease.lastClose));
       if (!found) throw sessionNotFound(id);
       const { epoch, claim } = found;
       const ledger = this.#ledger();

@@ -8,7 +8,7 @@ import { type SegmentPlace, segmentRecord } from "../../journal/lifecycle.ts";
 import { type NewRecord, SEGMENT_BYTES_MAX } from "../../journal/record.ts";
 import type { Lease } from "../lease.ts";
 import { setTailsAside } from "./care/heal.ts";
-import { claim, claimPath, replaced, unclaim } from "./files/claim.ts";
+import { claim, isClaimed, replaced, unclaim } from "./files/claim.ts";
 import { createAtomically } from "./files/create-atomically.ts";
 import { segmentName } from "./files/segment.ts";
 
@@ -50,7 +50,6 @@ export class SegmentWriter {
   #after: SegmentPlace | undefined;
   /** The number this writer has claimed for its next segment. */
   #claimed: number | null = null;
-  #taker = { number: 0, path: "" };
 
   constructor(disk: Disk, ledger: Ledger, lease: Lease, place: SegmentEnd) {
     this.#disk = disk;
@@ -133,7 +132,8 @@ export class SegmentWriter {
     let found: DiskStat | null;
     try {
       found = this.#disk.stat(this.path);
-      if (found && this.#disk.stat(this.#nextClaim()) !== null) throw replaced(this.#folder);
+      const next = (this.#claimed ?? this.#segment) + 1;
+      if (found && isClaimed(this.#disk, this.#folder, next)) throw replaced(this.#folder);
       if (found) this.#lease.assertHeld();
     } catch (error) {
       throw error instanceof HoldfastError ? error : cannotLook(this.path, error);
@@ -195,13 +195,6 @@ export class SegmentWriter {
   close(): void {
     this.#file?.close();
     this.#second?.close();
-  }
-
-  /** The file by which another writer would take over. Kept, like the path of the segment. */
-  #nextClaim(): string {
-    const number = (this.#claimed ?? this.#segment) + 1;
-    if (this.#taker.number !== number) this.#taker = { number, path: claimPath(this.#folder, number) };
-    return this.#taker.path;
   }
 
   #open(name: string): void {

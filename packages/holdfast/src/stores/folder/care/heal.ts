@@ -3,14 +3,15 @@ import { crc32 } from "node:zlib";
 import type { Disk, DiskFile } from "../../../disk/disk.ts";
 import { diskFailure } from "../../../disk/failure.ts";
 import { hasOtherNames } from "../../../disk/file-rules.ts";
+import { HoldfastError } from "../../../errors.ts";
 import { newId } from "../../../journal/id.ts";
-import { FORMAT_MAJOR, FORMAT_MINOR } from "../../../journal/record.ts";
+import { FORMAT_MAJOR, FORMAT_MINOR, SEGMENT_BYTES_MAX } from "../../../journal/record.ts";
 import type { ClosedAt } from "../../lease.ts";
 import { claimNext, isClaimed, replaced } from "../files/claim.ts";
 import { createAtomically, removeStray, TEMPORARY } from "../files/create-atomically.ts";
 import { readAt } from "../files/frames.ts";
-import { type EpochFiles, readEpoch } from "../files/read-epoch.ts";
-import { listSegments, tailName, tailsOf } from "../files/segment.ts";
+import { assertEpochFormat, type EpochFiles, readEpoch } from "../files/read-epoch.ts";
+import { listSegments, type Segment, tailName, tailsOf } from "../files/segment.ts";
 
 const CHUNK_BYTES = 1024 * 1024;
 const NEWLINE = Buffer.from("\n");
@@ -26,6 +27,7 @@ const FORMAT = `${FORMAT_MAJOR}.${FORMAT_MINOR}`;
 export async function openEpoch(
   disk: Disk,
   folder: string,
+  id: string,
   lastClose: ClosedAt | null,
 ): Promise<{ readonly epoch: EpochFiles; readonly claim: number | null } | null> {
   const found = lastClose && disk.stat(join(folder, lastClose.segment));
@@ -35,12 +37,45 @@ export async function openEpoch(
     const canGoOn = epoch && isClosedAt(epoch, lastClose) && !isClaimed(disk, folder, epoch.last.number + 1);
     if (canGoOn) return { epoch, claim: null };
   }
-  if (listSegments(disk, folder).length === 0) return null;
+  const newest = listSegments(disk, folder).at(-1);
+  if (!newest) return null;
+  await assertWritable(disk, folder, id, newest);
   const claim = claimNext(disk, folder);
   const epoch = await readEpoch(disk, folder);
   // A writer that claimed a later number has started it: that segment is not ours to end.
   if (epoch && epoch.last.number >= claim) throw replaced(folder);
   return epoch && { epoch, claim };
+}
+
+/**
+ * Before anything is touched, refuses a session that can be read but not written, because no writer of this version
+ * leaves such a newest segment. Throws FORMAT_NEWER, JOURNAL_UNREADABLE.
+ */
+async function assertWritable(disk: Disk, folder: string, id: string, newest: Segment): Promise<void> {
+  if (newest.packed) throw packedAtItsEnd(id, newest.name);
+  const bytes = disk.stat(join(folder, newest.name))?.size ?? 0;
+  // Bytes after a tail do not count and are not copied.
+  if (bytes > SEGMENT_BYTES_MAX && !newest.tail) throw tooLargeToHeal(id, newest.name, bytes);
+  await assertEpochFormat(disk, folder);
+}
+
+/**
+ * No writer makes such a file. The bytes beyond its end would have to be copied before the session can continue, and
+ * may be anything.
+ */
+function tooLargeToHeal(id: string, name: string, bytes: number): HoldfastError {
+  const message =
+    `The newest segment of session ${id} (${name}) has ${bytes} bytes, but Holdfast never writes more than ${SEGMENT_BYTES_MAX}: someone has changed it, so it cannot be written to. ` +
+    "Nothing was touched, and reading works. Restore it from a backup, or cut off what does not belong to it.";
+  return new HoldfastError("JOURNAL_UNREADABLE", message, { session: id, segment: name, bytes });
+}
+
+/** Only older epochs are packed: the plain segment was lost, or is in a backup. */
+function packedAtItsEnd(id: string, name: string): HoldfastError {
+  const message =
+    `The newest segment of session ${id} is packed (${name}), so it cannot be written to. Nothing was touched, and reading works. ` +
+    "Restore the plain segment: `zstdcat` unpacks it from the packed one.";
+  return new HoldfastError("JOURNAL_UNREADABLE", message, { session: id, segment: name });
 }
 
 function isClosedAt({ last, size, recovery, format }: EpochFiles, { segment, bytes }: ClosedAt): boolean {

@@ -13,7 +13,6 @@ import { openSource, type Segment, type Source } from "../files/segment.ts";
  * small: compared with 1 MiB, a typical session's packed file grows by 5 %.
  */
 const FRAME_BYTES = 64 * 1024;
-const CHUNK_BYTES = 1024 * 1024;
 const NEWLINE = 0x0a;
 /** zstd's own numbers: asking `node:zlib` for them would load it before it is needed. */
 const [COMPRESSION_LEVEL, CONTENT_SIZE_FLAG, CHECKSUM_FLAG] = [100, 200, 201] as const;
@@ -77,29 +76,18 @@ function writeFrames(source: Source, put: (bytes: Uint8Array) => void): void {
 
 /** Readers do not unpack a frame larger than a record. */
 function fitsFrames(source: Source): boolean {
-  const size = source.size();
-  if (size > SEGMENT_BYTES_MAX) return false;
-  const buffer = Buffer.allocUnsafe(Math.max(1, Math.min(CHUNK_BYTES, size)));
-  let lineAt = 0;
-  for (let position = 0; position < size; ) {
-    const read = source.read(buffer, 0, Math.min(buffer.length, size - position), position);
-    if (read === 0) break;
-    const bytes = buffer.subarray(0, read);
-    const first = bytes.indexOf(NEWLINE);
-    if (position + (first === -1 ? read : first + 1) - lineAt > RECORD_BYTES_MAX) return false;
-    position += read;
-    if (first !== -1) lineAt = position - read + bytes.lastIndexOf(NEWLINE) + 1;
-  }
+  if (source.size() > SEGMENT_BYTES_MAX) return false;
+  for (const lines of wholeLines(source)) if (lines.length > RECORD_BYTES_MAX) return false;
   return true;
 }
 
-/** Pieces of about a frame's size that end at a line end. */
+/** Pieces of about a frame's size that end at a line end, or are too long for a frame. */
 function* wholeLines(source: Source): Generator<Buffer> {
   const size = source.size();
   for (let position = 0; position < size; ) {
     let bytes = readAt(source, position, Math.min(FRAME_BYTES, size - position));
     let end = bytes.lastIndexOf(NEWLINE) + 1;
-    while (end === 0 && position + bytes.length < size) {
+    while (end === 0 && bytes.length <= RECORD_BYTES_MAX && position + bytes.length < size) {
       bytes = readAt(source, position, Math.min(bytes.length * 2, size - position));
       end = bytes.indexOf(NEWLINE) + 1;
     }

@@ -49,16 +49,15 @@ export function isClaimed(disk: Disk, folder: string, number: number): boolean {
   return disk.stat(claimPath(folder, number)) !== null;
 }
 
-/** The file that claims a segment. */
-export function claimPath(folder: string, number: number): string {
+function claimPath(folder: string, number: number): string {
   return join(folder, claimName(number));
 }
 
-export function replaced(folder: string): HoldfastError {
+export function replaced(folder: string, cause?: unknown): HoldfastError {
   const message =
     `Another writer has taken over the session in ${folder}. Acknowledged records are safe; pending ones are in doubt. ` +
     "Close this journal, and reopen the session.";
-  return new HoldfastError("LEASE_LOST", message, { path: folder });
+  return new HoldfastError("LEASE_LOST", message, { path: folder }, cause);
 }
 
 function create(disk: Disk, folder: string, number: number): boolean {

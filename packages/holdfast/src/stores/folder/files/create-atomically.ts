@@ -4,6 +4,7 @@ import { diskFailure, tolerate } from "../../../disk/failure.ts";
 import { putAll } from "../../../disk/put-all.ts";
 import { errnoOf, HoldfastError } from "../../../errors.ts";
 import { newId } from "../../../journal/id.ts";
+import { replaced } from "./claim.ts";
 
 /** The suffix of files that do not count yet. */
 export const TEMPORARY = ".tmp";
@@ -48,7 +49,7 @@ export function createAtomically(
       file.close();
     }
     options.check?.(temporary);
-    if (options.unlessThere) nameOnce(disk, temporary, path);
+    if (options.unlessThere) nameOnce(disk, temporary, folder, path);
     else disk.rename(temporary, path);
   } catch (error) {
     tidy(disk, temporary);
@@ -63,24 +64,17 @@ export function createAtomically(
 }
 
 /** A rename would replace another writer's file. */
-function nameOnce(disk: Disk, temporary: string, path: string): void {
+function nameOnce(disk: Disk, temporary: string, folder: string, path: string): void {
   try {
     disk.link(temporary, path);
   } catch (error) {
     const errno = errnoOf(error) ?? "";
-    if (errno === "EEXIST" || (ONE_NAME_ONLY.has(errno) && disk.stat(path))) throw nameTaken(path, error);
+    if (errno === "EEXIST" || (ONE_NAME_ONLY.has(errno) && disk.stat(path))) throw replaced(folder, error);
     if (!ONE_NAME_ONLY.has(errno)) throw error;
     disk.rename(temporary, path);
     return;
   }
   tidy(disk, temporary);
-}
-
-function nameTaken(path: string, cause: unknown): HoldfastError {
-  const message =
-    `Another writer has created ${path}, so this one no longer holds the session. Acknowledged records are safe; pending ones are in doubt. ` +
-    "Close this journal, and reopen the session.";
-  return new HoldfastError("LEASE_LOST", message, { path }, cause);
 }
 
 export function removeStray(disk: Disk, path: string): void {

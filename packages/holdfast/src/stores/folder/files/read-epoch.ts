@@ -1,13 +1,14 @@
 import { defined } from "../../../defined.ts";
 import type { Disk } from "../../../disk/disk.ts";
 import { HoldfastError } from "../../../errors.ts";
-import type { Damage, Recovery } from "../../../journal/contract.ts";
+import type { Damage, Recovery, Verification } from "../../../journal/contract.ts";
 import { assertFormat } from "../../../journal/lifecycle.ts";
 import { STRAYS_MAX } from "../../../journal/lines/chain.ts";
 import { isCount } from "../../../journal/lines/decode.ts";
 import type { Scan } from "../../../journal/lines/scan.ts";
 import type { Tail } from "../../../journal/lines/tail.ts";
 import type { JournalRecord } from "../../../journal/record.ts";
+import { verificationOf } from "../../../journal/verification.ts";
 import { chainSegments, type Link, readSegment, type Segment } from "./segment.ts";
 
 /** The current epoch of a journal as found in its files, and what its tail means. */
@@ -38,21 +39,53 @@ export async function readEpoch(disk: Disk, folder: string): Promise<EpochFiles 
   let records: JournalRecord[] = [];
   let tail: Tail | undefined;
   let size = 0;
+  for await (const read of readSegments(disk, folder, chain, first)) {
+    tail = read.tail;
+    account.add(read.segment.name, read.scan, tail);
+    const kept = keep(read.scan, tail);
+    // The usual epoch is one segment: its records are passed on without a copy.
+    records = records.length === 0 ? kept : records.concat(kept);
+    size = read.scan.end;
+  }
+  const format = typeof last.header?.["format"] === "string" ? last.header["format"] : null;
+  return { records, first, last, tail: tail!, size, format, recovery: account.recovery() };
+}
+
+/** Reads every byte of a session and heals nothing. Null if it is not a session. */
+export async function verifySession(
+  disk: Disk,
+  folder: string,
+  id: string,
+  isHeld: () => boolean,
+): Promise<Verification | null> {
+  const chain = await chainSegments(disk, folder);
+  if (chain.length === 0) return null;
+  const account = new DamageAccount();
+  let records = 0;
+  let bytes = 0;
+  for await (const { segment, scan, tail } of readSegments(disk, folder, chain)) {
+    account.add(segment.name, scan, tail);
+    records += tail.keep;
+    bytes += scan.end;
+  }
+  return verificationOf(id, { records, bytes, segments: chain.length }, account.recovery(), isHeld);
+}
+
+/** What the segments from this number on hold. */
+async function* readSegments(
+  disk: Disk,
+  folder: string,
+  chain: readonly Link[],
+  first = 1,
+): AsyncGenerator<{ readonly segment: Link; readonly scan: Scan; readonly tail: Tail }> {
   let previous: number | undefined;
   for (const [i, segment] of chain.entries()) {
     if (segment.number < first) continue;
     if (segment.header) assertFormat(segment.header);
-    const read = await readSegment(disk, folder, chain, i, previous);
-    tail = read.tail;
-    const kept = keep(read.scan, tail);
-    // The usual epoch is one segment: its records are passed on without a copy.
-    records = records.length === 0 ? kept : records.concat(kept);
-    account.add(segment.name, read.scan, tail);
-    size = read.scan.end;
+    const { scan, tail } = await readSegment(disk, folder, chain, i, previous);
+    yield { segment, scan, tail };
     previous = tail.next - 1;
   }
-  const format = typeof last.header?.["format"] === "string" ? last.header["format"] : null;
-  return { records, first, last, tail: tail!, size, format, recovery: account.recovery() };
 }
 
 /**

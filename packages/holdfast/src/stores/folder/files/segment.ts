@@ -84,11 +84,6 @@ export function tailsOf(disk: Disk, folder: string, number: number): string[] {
  * The segments of a session, by number. If a number has both a plain and a packed segment, the plain one counts (S17).
  */
 export function listSegments(disk: Disk, folder: string): Segment[] {
-  return listFiles(disk, folder).segments;
-}
-
-/** The same, and the numbers for which there are tails, whether or not the segment exists. */
-export function listFiles(disk: Disk, folder: string): { readonly segments: Segment[]; readonly tails: Set<number> } {
   const found = new Map<number, Segment>();
   const tails: [number: number, tail: Tail][] = [];
   for (const name of disk.list(folder)) {
@@ -107,8 +102,7 @@ export function listFiles(disk: Disk, folder: string): { readonly segments: Segm
     const isNewer = tail.offset > (segment?.tail?.offset ?? -1);
     if (segment && !segment.packed && isNewer) found.set(number, { ...segment, tail });
   }
-  const segments = [...found.values()].sort((a, b) => a.number - b.number);
-  return { segments, tails: new Set(tails.map(([number]) => number)) };
+  return [...found.values()].sort((a, b) => a.number - b.number);
 }
 
 /**
@@ -139,18 +133,6 @@ function endedAt(disk: Disk, folder: string, segment: Segment, offset: number): 
   if (segment.tail?.offset === offset) return segment;
   const name = tailName(segment.name, offset);
   return { ...segment, tail: { name: disk.stat(join(folder, name)) ? name : null, offset } };
-}
-
-/** Opens a segment for reading. If it was packed since it was listed, it is found under its new name (S17). */
-function openSegment(disk: Disk, folder: string, segment: Segment): { file: DiskFile; packed: boolean } {
-  const path = join(folder, segment.name);
-  if (segment.packed) return { file: disk.open(path, "read"), packed: true };
-  try {
-    return { file: disk.open(path, "read"), packed: false };
-  } catch (error) {
-    if (errnoOf(error) !== "ENOENT") throw error;
-    return { file: disk.open(`${path}.zst`, "read"), packed: true };
-  }
 }
 
 /** Scans a segment from `from`, which is the start of a line. Yields to the event loop now and then. */
@@ -214,31 +196,27 @@ export interface Source extends SegmentBytes {
   close(): void;
 }
 
+/** Opens a segment for reading. If it was packed since it was listed, it is found under its new name (S17). */
 export function openSource(disk: Disk, folder: string, segment: Segment): Source {
-  const { file, packed } = openSegment(disk, folder, segment);
-  const whole: Source = {
-    packed: packed ? file : null,
-    size: () => file.stat().size,
-    read: (into, offset, length, position) => file.read(into, offset, length, position),
-    close: () => file.close(),
-  };
-  const { tail } = segment;
-  if (!tail || packed) return whole;
-  let end: DiskFile | null;
+  const path = join(folder, segment.name);
+  const { tail, packed } = segment;
+  let file: DiskFile | null = null;
+  let end: DiskFile | null = null;
   try {
-    end = tail.name === null ? null : disk.open(join(folder, tail.name), "read");
+    file = disk.open(path, "read");
+    if (tail?.name && !packed) end = disk.open(join(folder, tail.name), "read");
   } catch (error) {
-    file.close();
+    file?.close();
     // Packing removes the segment first, then its tail.
-    const wasPacked = errnoOf(error) === "ENOENT" && disk.stat(join(folder, segment.name)) === null;
+    const wasPacked = !packed && errnoOf(error) === "ENOENT" && disk.stat(path) === null;
     if (wasPacked) return openSource(disk, folder, { ...segment, name: `${segment.name}.zst`, packed: true });
     throw error;
   }
   // Someone may have truncated the segment: then the tail follows where it ends now.
-  const own = Math.min(tail.offset, file.stat().size);
+  const own = tail && !packed ? Math.min(tail.offset, file.stat().size) : Number.POSITIVE_INFINITY;
   return {
-    packed: null,
-    size: () => own + (end?.stat().size ?? 0),
+    packed: packed ? file : null,
+    size: () => Math.min(own, file.stat().size) + (end?.stat().size ?? 0),
     read(into, offset, length, position) {
       const room = Math.max(0, own - position);
       const read = room === 0 ? 0 : file.read(into, offset, Math.min(length, room), position);
@@ -267,21 +245,18 @@ async function readHead(disk: Disk, folder: string, segment: Segment): Promise<H
 
 /** The header, if it is the segment's first line. */
 export function readHeader(disk: Disk, folder: string, segment: Segment): JournalRecord | null {
-  const { file, packed } = openSegment(disk, folder, segment);
+  const source = openSource(disk, folder, segment);
   try {
-    const bytes = packed ? firstFrame(file) : firstLine(file);
+    const bytes = source.packed ? firstFrame(source.packed) : firstLine(source);
     const newline = bytes.indexOf(NEWLINE);
-    const end = newline === -1 ? bytes.length : newline;
-    // Part of this line is in the tail, or does not count.
-    if (segment.tail && !packed && (newline === -1 || segment.tail.offset <= newline)) return null;
-    const record = decodeLine(bytes, 0, end);
+    const record = decodeLine(bytes, 0, newline === -1 ? bytes.length : newline);
     return record?.kind === "segment" ? record : null;
   } finally {
-    file.close();
+    source.close();
   }
 }
 
-function firstLine(file: DiskFile): Buffer {
+function firstLine(file: SegmentBytes): Buffer {
   for (let size = 16 * 1024; ; size *= 4) {
     const buffer = Buffer.allocUnsafe(size);
     const read = file.read(buffer, 0, size, 0);

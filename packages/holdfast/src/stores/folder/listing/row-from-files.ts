@@ -11,7 +11,7 @@ import { type JournalRecord, RECORD_BYTES_MAX } from "../../../journal/record.ts
 import { isClaimed } from "../files/claim.ts";
 import { plainSizeOf, readFrames } from "../files/frames.ts";
 import { feedFrame, type SegmentBytes } from "../files/scan-file.ts";
-import { listFiles, listSegments, openSource, segmentName } from "../files/segment.ts";
+import { listSegments, openSource, segmentName } from "../files/segment.ts";
 
 /** A session in the catalogue: what a list shows, and the state of the files it came from. */
 export interface Row extends ListRow {
@@ -85,19 +85,19 @@ function lookAt(disk: Disk, folder: string, id: string, summariser: Summariser |
   if (!found) return null;
   if (found.kind !== "folder") throw notAFolder(folder, found.kind);
   // Before the segments are listed: a writer that takes over a closed session creates its tail, then changes its size,
-  // and then starts a new segment, which changes nothing that `isFresh` checks. Most sessions have one segment.
-  let state = disk.stat(folder + sep + segmentName(1));
-  let { segments, tails } = listFiles(disk, folder);
-  const newest = segments.at(-1);
-  if (!newest) return null;
-  if (newest.name !== segmentName(1)) {
-    state = disk.stat(folder + sep + newest.name);
-    tails = listFiles(disk, folder).tails;
+  // and then starts a new segment, which changes nothing that `isFresh` checks. And before the newest one is read: a
+  // row older than it claims is never corrected. Most sessions have one segment.
+  let name = segmentName(1);
+  let state = disk.stat(folder + sep + name);
+  let segments = listSegments(disk, folder);
+  while (segments.length > 0 && !(state && segments.at(-1)!.name === name)) {
+    name = segments.at(-1)!.name;
+    state = disk.stat(folder + sep + name);
+    segments = listSegments(disk, folder);
   }
-  // Before it is read: a row older than it claims is never corrected.
-  if (!state) throw Object.assign(new Error(`${newest.name} is gone`), { code: "ENOENT" });
+  const newest = segments.at(-1);
+  if (!newest || !state) return null;
   const { size, mtimeMs } = state;
-  const isTakenOver = tails.has(newest.number);
   // A segment may hold no whole record (its header is damaged): then the one before it is used.
   for (const segment of segments.reverse()) {
     const source = openSource(disk, folder, segment);
@@ -116,7 +116,7 @@ function lookAt(disk: Disk, folder: string, id: string, summariser: Summariser |
         mtimeMs,
         ...rowOf(records, summariser),
         closed,
-        ...(closed && isTakenOver ? { isPassing: true } : {}),
+        ...(closed && newest.tail ? { isPassing: true } : {}),
       };
     } finally {
       source.close();
