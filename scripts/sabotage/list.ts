@@ -288,8 +288,8 @@ export const sabotages: readonly Sabotage[] = [
   },
   {
     name: "adopt: a session that was created meanwhile is replaced",
-    file: "stores/folder/care/adopt.ts",
-    find: "    if (disk.stat(target) && !removeUnborn(disk, target)) throw sessionExists(id);\n",
+    file: "stores/folder/care/trash.ts",
+    find: "  if (disk.stat(target) && !removeUnborn(disk, target)) throw sessionExists(id);\n",
     replace: "    if (disk.stat(target)) removeTree(disk, target);\n",
     look: ["unit/stores/folder/folder-lost-lease"],
   },

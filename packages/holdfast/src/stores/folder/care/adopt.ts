@@ -2,15 +2,14 @@ import { join } from "node:path";
 import type { Disk, DiskFile } from "../../../disk/disk.ts";
 import { tolerate } from "../../../disk/failure.ts";
 import { putAll } from "../../../disk/put-all.ts";
-import { errnoOf, HoldfastError } from "../../../errors.ts";
+import { HoldfastError } from "../../../errors.ts";
 import type { VerbatimLine } from "../../../journal/contract.ts";
 import { placeBefore } from "../../../journal/lifecycle.ts";
 import type { Segment } from "../../../journal/lines/account.ts";
 import { assertFollows, nothingToAdopt, segmentAt } from "../../../journal/lines/verbatim.ts";
 import { SEGMENT_BYTES_MAX } from "../../../journal/record.ts";
-import { sessionExists } from "../../../journal/refusals.ts";
 import { segmentName, tailName } from "../files/segment.ts";
-import { NOT_EMPTY, removeTree, removeUnborn } from "./trash.ts";
+import { moveIntoPlace, removeTree } from "./trash.ts";
 
 const NEWLINE = Buffer.from("\n");
 /** Lines are written in chunks of about this size. */
@@ -45,10 +44,7 @@ export async function adoptSession(
     files.end();
     disk.syncFolder(folder);
     disk.syncFolder(incoming);
-    const target = join(sessions, id);
-    // A folder without a segment is not a session: its creator was killed.
-    if (disk.stat(target) && !removeUnborn(disk, target)) throw sessionExists(id);
-    giveName(disk, folder, target, id);
+    moveIntoPlace(disk, folder, sessions, id);
   } catch (error) {
     files.abandon();
     // The caller must see this failure: what is left is replaced by the next attempt, or collected.
@@ -59,16 +55,6 @@ export async function adoptSession(
   // neither.
   disk.syncFolder(sessions);
   disk.syncFolder(incoming);
-}
-
-/** A rename does not replace a folder that has content, so a session created in the meantime is kept. */
-function giveName(disk: Disk, folder: string, target: string, id: string): void {
-  try {
-    disk.rename(folder, target);
-  } catch (error) {
-    if (NOT_EMPTY.has(errnoOf(error) ?? "")) throw sessionExists(id);
-    throw error;
-  }
 }
 
 class SegmentFiles {

@@ -111,25 +111,25 @@ export function heal(disk: Disk, folder: string, epoch: EpochFiles): Healed {
     const head = next - 1;
     if (epoch.last.tail) return { durable: head, end: epoch.last.tail.offset, beforeFirst };
     const isClosed = !epoch.recovery.unclean && durable >= head - 1;
-    if (isClosed || (cut === null && !unended && durableEnd >= size)) {
-      // After the last mark there is at most `closed`, which nobody was promised; but records appended after it will be
-      // promised. Read its bytes now: once the cache is dropped, they may be gone.
-      const kept = readRange(disk, path, durableEnd, size);
-      let isSealed = false;
-      const sealFirst = () => {
-        if (!isSealed) {
-          seal(disk, folder, name, durableEnd, (put) => {
-            put(kept);
-            if (unended) put(NEWLINE);
-          });
-        }
-        isSealed = true;
-        beforeFirst();
-      };
-      return { durable, end: durableEnd, beforeFirst: sealFirst };
-    }
     const file = disk.open(path, "read");
     try {
+      if (isClosed || (cut === null && !unended && durableEnd >= size)) {
+        // After the last mark there is at most `closed`, which nobody was promised; but records appended after it will
+        // be promised. Read its bytes now: once the cache is dropped, they may be gone.
+        const kept = readAt(file, durableEnd, size - durableEnd);
+        let isSealed = false;
+        const sealFirst = () => {
+          if (!isSealed) {
+            seal(disk, folder, name, durableEnd, (put) => {
+              put(kept);
+              if (unended) put(NEWLINE);
+            });
+          }
+          isSealed = true;
+          beforeFirst();
+        };
+        return { durable, end: durableEnd, beforeFirst: sealFirst };
+      }
       const quarantine = cut === null ? undefined : keepAside(disk, folder, name, file, cut, size);
       seal(disk, folder, name, durableEnd, (put) => {
         eachChunk(file, durableEnd, cut ?? size, put);
@@ -184,15 +184,6 @@ function stir(disk: Disk, path: string): void {
     }
   } catch (error) {
     throw diskFailure(error, "append to the journal", path, "Nothing of this append was written.");
-  }
-}
-
-function readRange(disk: Disk, path: string, from: number, to: number): Buffer {
-  const file = disk.open(path, "read");
-  try {
-    return readAt(file, from, to - from);
-  } finally {
-    file.close();
   }
 }
 

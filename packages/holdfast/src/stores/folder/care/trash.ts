@@ -13,7 +13,7 @@ const DAY_MS = 24 * 3600 * 1000;
 /** The last time that a `Date` can hold. */
 const TIME_MAX = 8.64e15;
 /** System errors for removing a folder that is not empty, and for a rename that would replace one. */
-export const NOT_EMPTY: ReadonlySet<string> = new Set(["ENOTEMPTY", "EEXIST"]);
+const NOT_EMPTY: ReadonlySet<string> = new Set(["ENOTEMPTY", "EEXIST"]);
 /** The last part marks a session that is being removed: it can no longer be restored. */
 const TRASHED = /^([0-9a-f-]{36})-(\d+)(\.gone)?$/;
 
@@ -55,22 +55,30 @@ export function listTrash(disk: Disk, sessions: string, trash: string): InTrash[
 export function takeFromTrash(disk: Disk, sessions: string, trash: string, id: string): void {
   const found = listTrash(disk, sessions, trash).find((one) => one.id === id);
   if (!found) throw notInTrash(id);
-  const target = join(sessions, id);
-  // A folder without a segment is not a session: its creator was killed.
-  if (disk.stat(target) && !removeUnborn(disk, target)) throw sessionExists(id);
   try {
-    disk.rename(found.folder, target);
+    moveIntoPlace(disk, found.folder, sessions, id);
   } catch (error) {
-    const errno = errnoOf(error) ?? "";
-    // A rename does not replace a folder that has content, so a session created in the meantime is kept.
-    if (NOT_EMPTY.has(errno)) throw sessionExists(id);
     // Garbage collection has just taken it.
-    if (errno === "ENOENT") throw notInTrash(id);
+    if (errnoOf(error) === "ENOENT") throw notInTrash(id);
     throw error;
   }
   // The new folder before the old one, as in `moveToTrash`.
   disk.syncFolder(sessions);
   disk.syncFolder(trash);
+}
+
+/** Gives a complete session its name. Its caller makes that durable. */
+export function moveIntoPlace(disk: Disk, folder: string, sessions: string, id: string): void {
+  const target = join(sessions, id);
+  // A folder without a segment is not a session: its creator was killed.
+  if (disk.stat(target) && !removeUnborn(disk, target)) throw sessionExists(id);
+  try {
+    disk.rename(folder, target);
+  } catch (error) {
+    // A rename does not replace a folder that has content, so a session created in the meantime is kept.
+    if (NOT_EMPTY.has(errnoOf(error) ?? "")) throw sessionExists(id);
+    throw error;
+  }
 }
 
 /** Removes trash older than the grace period, folders that never became a session, and unused leases. */
