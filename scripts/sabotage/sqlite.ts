@@ -26,7 +26,7 @@ export const sqliteSabotages: readonly Sabotage[] = [
   {
     name: "sqlite: the index of the log is in memory that processes share",
     file: "stores/sqlite/database/connection.ts",
-    find: 'if (mode === "rw") sqlite.exec("PRAGMA locking_mode=EXCLUSIVE");',
+    find: 'sqlite.exec("PRAGMA locking_mode=EXCLUSIVE");',
     replace: "",
     look: ["unit/stores/sqlite/sqlite-one-process"],
   },

@@ -19,8 +19,7 @@ import { adoptSession } from "./adopt.ts";
 import type { Database } from "./database/database.ts";
 import { orNull, sqliteFailure } from "./database/failure.ts";
 import type { Opener } from "./database/open-database.ts";
-import { ReadOnlyDatabase } from "./database/read-only.ts";
-import { Followers, followSession } from "./follow.ts";
+import { followSession } from "./follow.ts";
 import { SqliteJournal } from "./journal.ts";
 import { OpenFile } from "./open-file.ts";
 import { damagedPart, damageOf, findSession, isKnown } from "./rows/catalogue.ts";
@@ -48,22 +47,20 @@ export interface SqliteStoreOptions {
 const FORMAT = `${FORMAT_MAJOR}.${FORMAT_MINOR}`;
 
 /**
- * Opens a store in one SQLite file (S21), and creates it if missing. If this process may not write, an existing store
- * is opened read-only: then every write throws STORE_FORBIDDEN. Throws STORE_BUSY { holder, sameProcess } while another
- * process or thread has it open, PATH_UNSAFE (a link or a folder in its place, or a file used under another name),
- * STORE_URL_INVALID (a file that is not such a database), JOURNAL_UNREADABLE,
- * FORMAT_NEWER, STORE_FORBIDDEN, STORE_FULL, STORE_IO, and NOT_SUPPORTED where SQLite has no log.
+ * Opens a store in one SQLite file (S21), and creates it if missing. Throws STORE_BUSY { holder, sameProcess } while
+ * another process or thread has it open, STORE_FORBIDDEN if this process may not write to it, PATH_UNSAFE (a link or a
+ * folder in its place, or a file used under another name), STORE_URL_INVALID (a file that is not such a database),
+ * JOURNAL_UNREADABLE, FORMAT_NEWER, STORE_FULL, STORE_IO, and NOT_SUPPORTED where SQLite has no log.
  */
 export async function openSqliteStore(file: string, options: SqliteStoreOptions = {}): Promise<contract.JournalStore> {
   const disk = options.disk ?? nodeDisk;
   assertPath(file, "file");
   const path = resolve(file);
   assertStorePlace(path, placeOf(disk, path));
-  const forbidden = whyReadOnly(disk, path);
-  if (forbidden !== null) return new SqliteStore(disk, ReadOnlyDatabase.open(disk, path, forbidden), null, options);
+  assertMayWrite(disk, path);
   const shared = await OpenFile.use(disk, path, openerOf(options));
   try {
-    return new SqliteStore(disk, shared.file.database, shared, options);
+    return new SqliteStore(disk, shared, options);
   } catch (error) {
     await shared.release();
     throw sqliteFailure(error, "open the store", path, "Nothing was written to it.");
@@ -75,13 +72,14 @@ function openerOf({ app: name = "holdfast", clock = Date.now }: SqliteStoreOptio
   return { app, since: new Date(clock()).toISOString() };
 }
 
-/** Null if the store is writable or does not exist. */
-function whyReadOnly(disk: Disk, file: string): string | null {
+/** SQLite needs its log to read the newest records, and a log can only be read by someone who may write to it. */
+function assertMayWrite(disk: Disk, file: string): void {
   try {
-    if (disk.stat(file)?.kind !== "file") return null;
-    return whyNotWritable(file) ?? whyNotWritable(dirname(file));
+    const code = disk.stat(file)?.kind === "file" ? (whyNotWritable(file) ?? whyNotWritable(dirname(file))) : null;
+    if (code !== null) throw Object.assign(new Error("the file or its folder is not writable"), { code });
   } catch (error) {
-    throw diskFailure(error, "check the store", file, "Nothing was touched.");
+    const safety = "Nothing was touched. To read it, copy the file and its log (-wal) to a folder of your own.";
+    throw diskFailure(error, "open the store", file, safety);
   }
 }
 
@@ -111,11 +109,10 @@ class SqliteStore implements contract.JournalStore {
     pack: false,
   };
   readonly warnings: readonly string[];
-  readonly searchFile: string | null;
+  readonly searchFile: string;
   readonly #options: SqliteStoreOptions;
-  readonly #reads: Database | ReadOnlyDatabase;
-  /** Null if the store is open read-only. */
-  readonly #shared: Shared | null;
+  readonly #shared: Shared;
+  readonly #database: Database;
   readonly #soundness: Soundness = {};
   readonly #clock: OrderClock;
   /** `#comeFirst` has checked all sessions. */
@@ -126,16 +123,17 @@ class SqliteStore implements contract.JournalStore {
   readonly #ending = new AbortController();
   #closing: Promise<void> | null = null;
 
-  constructor(disk: Disk, reads: Database | ReadOnlyDatabase, shared: Shared | null, options: SqliteStoreOptions) {
-    const { file } = reads;
+  constructor(disk: Disk, shared: Shared, options: SqliteStoreOptions) {
+    const { database } = shared.file;
+    const { file } = database;
     this.url = `sqlite:${file}`;
-    this.searchFile = shared ? `${file}-search` : null;
+    this.searchFile = `${file}-search`;
     this.#options = options;
-    this.#reads = reads;
     this.#shared = shared;
+    this.#database = database;
     this.#clock = OrderClock.of(options.clock);
     const network = networkWarning(disk, dirname(file), file);
-    this.warnings = network === null ? reads.warnings : [...reads.warnings, network];
+    this.warnings = network === null ? database.warnings : [...database.warnings, network];
   }
 
   async create(
@@ -146,12 +144,12 @@ class SqliteStore implements contract.JournalStore {
     // Read and copied inside the call: later changes by the caller do not affect what is stored.
     this.#ledger().prepareSegment([{ kind: "segment" }, ...records]);
     const first = structuredClone(records);
-    const { database, wal } = this.#writable("create a session");
-    await this.#assertNew(id);
+    const { database, wal } = this.#file;
+    this.#assertNew(id);
     return this.#withLease(id, options, async (release) => {
       await wal.trust();
       const ledger = this.#ledger();
-      await database.read("look for the newest session", (rows) => this.#comeFirst(rows));
+      database.attempt("look for the newest session", (rows) => this.#comeFirst(rows));
       const writer = database.attempt("create a session", () => {
         if (isKnown(database.rows, id)) throw sessionExists(id);
         return SessionWriter.create({ database, ledger, id }, first);
@@ -164,12 +162,12 @@ class SqliteStore implements contract.JournalStore {
   }
 
   async open(id: string, options: contract.WriterOptions = {}): Promise<contract.Opened> {
-    const { database, wal } = this.#writable("open a session for writing");
+    const { database, wal } = this.#file;
     if (!(await this.has(id))) throw sessionNotFound(id);
     return this.#withLease(id, options, async (release) => {
       await wal.settle();
-      const [account, { session, segments, damaged }] = await this.#readEpoch(await this.#find(id));
-      await database.read("look for the newest session", (rows) => this.#comeFirst(rows));
+      const [account, { session, segments, damaged }] = await this.#readEpoch(this.#find(id));
+      database.attempt("look for the newest session", (rows) => this.#comeFirst(rows));
       const ledger = this.#ledger();
       for (const record of account.records) ledger.absorb(record);
       ledger.continueAt(account.next);
@@ -183,16 +181,16 @@ class SqliteStore implements contract.JournalStore {
   }
 
   async read(id: string): Promise<contract.Snapshot> {
-    const [account, { damaged }] = await this.#readEpoch(await this.#find(id));
+    const [account, { damaged }] = await this.#readEpoch(this.#find(id));
     const found = { ...account.recovery(), damaged: [...account.damaged, ...damaged] };
     const { recovery } = await judgeEnd(found, () => this.#holder(id) !== null);
     return { id, records: account.records, recovery };
   }
 
   async *history(id: string, from = 1): AsyncGenerator<JournalRecord> {
-    const { session, segments, last } = await this.#find(id);
+    const { session, segments, last } = this.#find(id);
     const extent = { key: session.key, from: Math.max(1, from), to: last };
-    yield* recordsOf(readChunks(this.#reads, extent), segments);
+    yield* recordsOf(readChunks(this.#database, extent), segments);
   }
 
   async *follow(id: string, options: contract.FollowOptions = {}): AsyncGenerator<JournalRecord> {
@@ -200,19 +198,13 @@ class SqliteStore implements contract.JournalStore {
     assertId(id);
     const ends = this.#ending.signal;
     const signal = options.signal ? AbortSignal.any([options.signal, ends]) : ends;
-    const file = this.#shared?.file;
-    const source = {
-      database: this.#reads,
-      followers: file?.followers ?? new Followers(),
-      acknowledged: (of: string) => file?.journals.get(of)?.acknowledged ?? Number.POSITIVE_INFINITY,
-    };
-    yield* followSession(source, id, { ...options, signal });
+    yield* followSession(this.#shared.file, id, { ...options, signal });
   }
 
   async has(id: string): Promise<boolean> {
     this.#assertOpen();
     assertId(id);
-    return (await this.#reads.read("look for a session", (rows) => findSession(rows, id))) !== null;
+    return this.#database.attempt("look for a session", (rows) => findSession(rows, id)) !== null;
   }
 
   async holder(id: string): Promise<contract.Holder | null> {
@@ -226,11 +218,13 @@ class SqliteStore implements contract.JournalStore {
   ): Promise<{ readonly sessions: readonly contract.Listed[]; readonly next?: string }> {
     this.#assertOpen();
     const { summariser } = this.#options;
-    return this.#reads.read("list the sessions", (rows) => listSessions(rows, summariser, options, this.#soundness));
+    return this.#database.attempt("list the sessions", (rows) =>
+      listSessions(rows, summariser, options, this.#soundness),
+    );
   }
 
   async delete(id: string): Promise<void> {
-    const { database, wal, followers } = this.#writable("delete a session");
+    const { database, wal, followers } = this.#file;
     if (!(await this.has(id))) throw sessionNotFound(id);
     await this.#whileLeased(id, async () => {
       await wal.trust();
@@ -246,7 +240,7 @@ class SqliteStore implements contract.JournalStore {
 
   async trashed(): Promise<readonly contract.Trashed[]> {
     this.#assertOpen();
-    const found = await this.#reads.read("list the trash", (rows) => rows.restorable());
+    const found = this.#database.attempt("list the trash", (rows) => rows.restorable());
     return found.map(({ id, trashedMs, summary = null }) => ({
       id,
       trashedAt: new Date(Math.min(trashedMs, TIME_MAX)).toISOString(),
@@ -255,8 +249,8 @@ class SqliteStore implements contract.JournalStore {
   }
 
   async restore(id: string): Promise<void> {
-    const { database, wal } = this.#writable("restore a session");
-    await this.#assertNew(id);
+    const { database, wal } = this.#file;
+    this.#assertNew(id);
     await this.#whileLeased(id, async () => {
       await wal.trust();
       const { rows } = database;
@@ -272,10 +266,10 @@ class SqliteStore implements contract.JournalStore {
   }
 
   async verify(id: string): Promise<contract.Verification> {
-    const found = await this.#find(id);
+    const found = this.#find(id);
     const [account, { segments, damaged }] = await this.#readAll(found, 1, { keep: false });
-    const catalogued = await this.#reads.read("verify a session", (rows) => damageOf(rows, found.session));
-    if (!(await this.#isWhole())) catalogued.push(damagedPart("database"));
+    const catalogued = this.#database.attempt("verify a session", (rows) => damageOf(rows, found.session));
+    if (!this.#isWhole()) catalogued.push(damagedPart("database"));
     const recovery = { ...account.recovery(), damaged: [...account.damaged, ...damaged, ...catalogued] };
     const counts = { records: account.count, bytes: account.bytes, segments: segments.length };
     return verificationOf(id, counts, recovery, () => this.#holder(id) !== null);
@@ -287,8 +281,8 @@ class SqliteStore implements contract.JournalStore {
   }
 
   async adopt(id: string, lines: AsyncIterable<readonly VerbatimLine[]>): Promise<void> {
-    const { database, wal } = this.#writable("adopt a session");
-    await this.#assertNew(id);
+    const { database, wal } = this.#file;
+    this.#assertNew(id);
     await this.#whileLeased(id, async () => {
       await wal.trust();
       const ledger = this.#ledger();
@@ -298,7 +292,7 @@ class SqliteStore implements contract.JournalStore {
   }
 
   async gc(options: { readonly graceMs?: number } = {}): Promise<{ readonly removed: readonly string[] }> {
-    const { database, wal } = this.#writable("collect garbage");
+    const { database, wal } = this.#file;
     return collectGarbage(database, wal, this.#now(), options.graceMs);
   }
 
@@ -314,8 +308,7 @@ class SqliteStore implements contract.JournalStore {
   async #close(): Promise<void> {
     const results = await Promise.allSettled([...this.#journals].map((journal) => journal.close()));
     this.#ending.abort();
-    if (this.#shared) await this.#shared.release();
-    else this.#reads.close(false);
+    await this.#shared.release();
     for (const result of results) if (result.status === "rejected") throw result.reason;
   }
 
@@ -328,7 +321,7 @@ class SqliteStore implements contract.JournalStore {
     found: { readonly unclean: boolean; readonly created: boolean; readonly startSegment: boolean },
   ): SqliteJournal {
     // The store may have been closed while this call waited for the disk.
-    const { wal, journals, followers } = this.#writable("open a session for writing");
+    const { wal, journals, followers } = this.#file;
     const { app = this.#options.app ?? "holdfast", opened: extra } = options;
     const journal = new SqliteJournal({
       id,
@@ -358,7 +351,7 @@ class SqliteStore implements contract.JournalStore {
     options: contract.WriterOptions,
     use: (release: () => void) => Promise<T>,
   ): Promise<T> {
-    const file = this.#writable("take the lease of a session");
+    const file = this.#file;
     const release = file.lease(id, openerOf(this.#options, options.app));
     try {
       return await use(release);
@@ -376,33 +369,32 @@ class SqliteStore implements contract.JournalStore {
   }
 
   #holder(id: string): contract.Holder | null {
-    return this.#shared?.file.holder(id) ?? null;
+    return this.#shared.file.holder(id);
   }
 
-  #writable(what: string): OpenFile {
+  get #file(): OpenFile {
     this.#assertOpen();
-    if (this.#reads instanceof ReadOnlyDatabase) throw this.#reads.refuse(what);
-    return this.#shared!.file;
+    return this.#shared.file;
   }
 
   /** Checked once per open store: it is the same for all sessions, and takes as long as reading the file. */
-  async #isWhole(): Promise<boolean> {
-    this.#soundness.isWhole ??= await this.#reads.read(
+  #isWhole(): boolean {
+    this.#soundness.isWhole ??= this.#database.attempt(
       "verify the store",
       (rows) => orNull(() => rows.isWhole()) ?? false,
     );
     return this.#soundness.isWhole;
   }
 
-  async #assertNew(id: string): Promise<void> {
+  #assertNew(id: string): void {
     assertId(id);
-    if (await this.#reads.read("look for a session", (rows) => isKnown(rows, id))) throw sessionExists(id);
+    if (this.#database.attempt("look for a session", (rows) => isKnown(rows, id))) throw sessionExists(id);
   }
 
-  async #find(id: string, isWrong = false): Promise<StoredJournal> {
+  #find(id: string, isWrong = false): StoredJournal {
     this.#assertOpen();
     assertId(id);
-    const found = await this.#reads.read("look for a session", (rows) => findJournal(rows, id, isWrong));
+    const found = this.#database.attempt("look for a session", (rows) => findJournal(rows, id, isWrong));
     if (!found) throw sessionNotFound(id);
     return found;
   }
@@ -426,9 +418,9 @@ class SqliteStore implements contract.JournalStore {
     const { session, last } = found;
     const segments = found.segments.filter(({ first }) => first >= from);
     const account = new Account(segments, options);
-    for await (const lines of readChunks(this.#reads, { key: session.key, from, to: last })) {
+    for await (const lines of readChunks(this.#database, { key: session.key, from, to: last })) {
       if (!found.isDerived && hasUnknownHeader(lines, segments)) {
-        const derived = await this.#find(session.id, true);
+        const derived = this.#find(session.id, true);
         return options.keep ? this.#readEpoch(derived) : this.#readAll(derived, from, options);
       }
       account.add(lines);

@@ -2,7 +2,7 @@ import { setImmediate as breathe } from "node:timers/promises";
 import type { Damage } from "../../../journal/contract.ts";
 import { type Line, recordOf, type Segment } from "../../../journal/lines/account.ts";
 import { segmentAt } from "../../../journal/lines/verbatim.ts";
-import type { Reads } from "../database/database.ts";
+import type { Database } from "../database/database.ts";
 import { isCorrupt, orNull } from "../database/failure.ts";
 import { damagedPart, findSession, recordAt } from "./catalogue.ts";
 import type { Rows } from "./rows.ts";
@@ -106,10 +106,10 @@ export function hasUnknownHeader(lines: readonly Line[], segments: readonly Segm
 }
 
 /** The lines of an extent, in chunks. Others can write in between. */
-export async function* readChunks(database: Reads, extent: Extent): AsyncGenerator<readonly Line[]> {
+export async function* readChunks(database: Database, extent: Extent): AsyncGenerator<readonly Line[]> {
   const { key, to } = extent;
   for (let from = extent.from; from <= to; ) {
-    const chunk = await database.read("read the journal", (rows) => readSome(rows, key, from, to));
+    const chunk = database.attempt("read the journal", (rows) => readSome(rows, key, from, to));
     yield chunk.lines;
     if (chunk.end) return;
     from = chunk.next;

@@ -1,6 +1,6 @@
 import { newId } from "holdfast";
 import { describe, expect, test } from "vitest";
-import type { Reads } from "../../../../../src/stores/sqlite/database/database.ts";
+import type { Database } from "../../../../../src/stores/sqlite/database/database.ts";
 import {
   findJournal,
   hasUnknownHeader,
@@ -171,16 +171,16 @@ describe("where segments start", () => {
 });
 
 /** These rows, and how often they are read. */
-function databaseOf(rows: ToldRows): { readonly database: Reads; readonly reads: () => number } {
+function databaseOf(rows: ToldRows): { readonly database: Database; readonly reads: () => number } {
   let reads = 0;
-  const read = async <T>(_: string, work: (of: Rows) => T): Promise<T> => {
+  const attempt = <T>(_: string, work: (of: Rows) => T): T => {
     reads++;
     return work(rows.rows);
   };
-  return { reads: () => reads, database: { file: "store.db", warnings: [], read } };
+  return { reads: () => reads, database: { attempt } as Database };
 }
 
-async function seqsOf(database: Reads, from: number, to: number): Promise<number[][]> {
+async function seqsOf(database: Database, from: number, to: number): Promise<number[][]> {
   const chunks: number[][] = [];
   for await (const lines of readChunks(database, { key: 1, from, to })) chunks.push(lines.map(({ seq }) => seq));
   return chunks;
