@@ -15,7 +15,7 @@ export function newestFirst(a: ListPlace, b: ListPlace): number {
  * while sessions change.
  */
 export function pageOf(rows: readonly Listed[], options: ListOptions): ListPage {
-  return pageOfBatches([rows], options, withoutRest);
+  return pageOfBatches([rows], options, shownOf);
 }
 
 export interface ListPage {
@@ -50,7 +50,7 @@ export function pageOfBatches<R extends Listed>(
 }
 
 /** Stores keep more in their rows than they show. */
-function withoutRest({ id, at, stamp, head, closed, summary, unreadable }: Listed): Listed {
+export function shownOf({ id, at, stamp, head, closed, summary, unreadable }: Listed): Listed {
   const listed: Writable<Listed> = { id, at, head, closed, summary };
   if (stamp !== undefined && stamp !== at) listed.stamp = stamp;
   if (unreadable !== undefined) listed.unreadable = unreadable;

@@ -22,9 +22,9 @@ import type { Opener } from "./database/open-database.ts";
 import { followSession } from "./follow.ts";
 import { SqliteJournal } from "./journal.ts";
 import { OpenFile } from "./open-file.ts";
-import { damagedPart, damageOf, findSession, isKnown } from "./rows/catalogue.ts";
-import { listSessions, type Soundness } from "./rows/list.ts";
-import { findJournal, hasUnknownHeader, readChunks, type StoredJournal } from "./rows/reader.ts";
+import { damagedPart, findSession, isKnown } from "./rows/catalogue.ts";
+import { listSessions } from "./rows/list.ts";
+import { contradicts, findJournal, readChunks, type StoredJournal } from "./rows/reader.ts";
 import type { Rows } from "./rows/rows.ts";
 import { collectGarbage } from "./trash.ts";
 import { SessionWriter } from "./writer.ts";
@@ -113,7 +113,6 @@ class SqliteStore implements contract.JournalStore {
   readonly #options: SqliteStoreOptions;
   readonly #shared: Shared;
   readonly #database: Database;
-  readonly #soundness: Soundness = {};
   readonly #clock: OrderClock;
   /** `#comeFirst` has checked all sessions. */
   #hasLooked = false;
@@ -218,9 +217,7 @@ class SqliteStore implements contract.JournalStore {
   ): Promise<{ readonly sessions: readonly contract.Listed[]; readonly next?: string }> {
     this.#assertOpen();
     const { summariser } = this.#options;
-    return this.#database.attempt("list the sessions", (rows) =>
-      listSessions(rows, summariser, options, this.#soundness),
-    );
+    return this.#database.attempt("list the sessions", (rows) => listSessions(rows, summariser, options));
   }
 
   async delete(id: string): Promise<void> {
@@ -268,9 +265,11 @@ class SqliteStore implements contract.JournalStore {
   async verify(id: string): Promise<contract.Verification> {
     const found = this.#find(id);
     const [account, { segments, damaged }] = await this.#readAll(found, 1, { keep: false });
-    const catalogued = this.#database.attempt("verify a session", (rows) => damageOf(rows, found.session));
-    if (!this.#isWhole()) catalogued.push(damagedPart("database"));
-    const recovery = { ...account.recovery(), damaged: [...account.damaged, ...damaged, ...catalogued] };
+    const wrong = this.#database.attempt("verify the store", (rows) => [
+      ...(rows.isSound ? [] : ["sessions"]),
+      ...(rows.isWhole ? [] : ["database"]),
+    ]);
+    const recovery = { ...account.recovery(), damaged: [...account.damaged, ...damaged, ...wrong.map(damagedPart)] };
     const counts = { records: account.count, bytes: account.bytes, segments: segments.length };
     return verificationOf(id, counts, recovery, () => this.#holder(id) !== null);
   }
@@ -377,15 +376,6 @@ class SqliteStore implements contract.JournalStore {
     return this.#shared.file;
   }
 
-  /** Checked once per open store: it is the same for all sessions, and takes as long as reading the file. */
-  #isWhole(): boolean {
-    this.#soundness.isWhole ??= this.#database.attempt(
-      "verify the store",
-      (rows) => orNull(() => rows.isWhole()) ?? false,
-    );
-    return this.#soundness.isWhole;
-  }
-
   #assertNew(id: string): void {
     assertId(id);
     if (this.#database.attempt("look for a session", (rows) => isKnown(rows, id))) throw sessionExists(id);
@@ -419,7 +409,7 @@ class SqliteStore implements contract.JournalStore {
     const segments = found.segments.filter(({ first }) => first >= from);
     const account = new Account(segments, options);
     for await (const lines of readChunks(this.#database, { key: session.key, from, to: last })) {
-      if (!found.isDerived && hasUnknownHeader(lines, segments)) {
+      if (!found.isDerived && contradicts(lines, segments)) {
         const derived = this.#find(session.id, true);
         return options.keep ? this.#readEpoch(derived) : this.#readAll(derived, from, options);
       }
@@ -436,10 +426,10 @@ class SqliteStore implements contract.JournalStore {
   #comeFirst(rows: Rows): void {
     if (this.#hasLooked) {
       // Not from a damaged index: it could name a distant year, and every later record would count from there.
-      if (this.#soundness.isSound) this.#clock.follow(orNull(() => rows.newestStamp()) ?? undefined);
+      if (rows.isSound) this.#clock.follow(orNull(() => rows.newestStamp()) ?? undefined);
       return;
     }
-    const [newest] = listSessions(rows, undefined, { limit: 1 }, this.#soundness).sessions;
+    const [newest] = listSessions(rows, undefined, { limit: 1 }).sessions;
     this.#hasLooked = true;
     this.#clock.follow(newest && (newest.stamp ?? newest.at));
   }

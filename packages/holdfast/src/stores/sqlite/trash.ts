@@ -1,8 +1,8 @@
 import { setImmediate as breathe } from "node:timers/promises";
 import type { Database } from "./database/database.ts";
+import { corrupt } from "./database/failure.ts";
 import type { Wal } from "./database/wal.ts";
-import { findSession, ownerOf } from "./rows/catalogue.ts";
-import type { Rows } from "./rows/rows.ts";
+import { ownerOf } from "./rows/catalogue.ts";
 
 const WHAT = "collect garbage";
 const WEEK_MS = 7 * 24 * 3600 * 1000;
@@ -20,8 +20,13 @@ export async function collectGarbage(
 ): Promise<{ readonly removed: readonly string[] }> {
   const { rows } = database;
   const removed: string[] = [];
-  for (const { key, id } of database.attempt(WHAT, () => rows.trashed(nowMs - graceMs))) {
-    if (id === null || !database.attempt(WHAT, () => isTrash(rows, key, id))) continue;
+  const trashed = database.attempt(WHAT, () => {
+    // What is removed here is gone for good, so a row is not enough to say that a session was deleted.
+    if (!rows.isSound) throw corrupt("the table of sessions and its indexes disagree");
+    return rows.trashed(nowMs - graceMs);
+  });
+  for (const { key, id } of trashed) {
+    if (key === 0 || id === null || (database.attempt(WHAT, () => ownerOf(rows, key)) ?? id) !== id) continue;
     // Nobody may restore a session that is half removed.
     if (!database.attempt(WHAT, () => rows.claimTrashed(key))) continue;
     // The lines first: if the session's row went first, they would stay forever.
@@ -33,11 +38,4 @@ export async function collectGarbage(
     removed.push(id);
   }
   return { removed };
-}
-
-/**
- * Not if only the row says so, or if the row does not belong to this journal: what is removed here is gone for good.
- */
-function isTrash(rows: Rows, key: number, id: string): boolean {
-  return key > 0 && findSession(rows, id)?.key !== key && (ownerOf(rows, key) ?? id) === id;
 }

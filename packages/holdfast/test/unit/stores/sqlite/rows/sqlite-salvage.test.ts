@@ -16,7 +16,6 @@ test.each([
     readLines: () => {
       throw failed(CORRUPT);
     },
-    linesAround: () => [],
     readLine: (_key: number, seq: number) => {
       if (seq === 2) throw failed(errcode);
       return Buffer.from("line");
