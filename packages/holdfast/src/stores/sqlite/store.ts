@@ -1,5 +1,5 @@
 import { dirname, resolve } from "node:path";
-import type { Disk, DiskStat } from "../../disk/disk.ts";
+import type { Disk } from "../../disk/disk.ts";
 import { diskFailure } from "../../disk/failure.ts";
 import { assertStorePlace } from "../../disk/file-rules.ts";
 import { nodeDisk, whyNotWritable } from "../../disk/node-disk.ts";
@@ -21,7 +21,7 @@ import { orNull, sqliteFailure } from "./database/failure.ts";
 import type { Opener } from "./database/open-database.ts";
 import { followSession } from "./follow.ts";
 import { SqliteJournal } from "./journal.ts";
-import { OpenFile } from "./open-file.ts";
+import { OpenFile, type SharedFile } from "./open-file.ts";
 import { damagedPart, findSession, isKnown } from "./rows/catalogue.ts";
 import { listSessions } from "./rows/list.ts";
 import { contradicts, findJournal, readChunks, type StoredJournal } from "./rows/reader.ts";
@@ -56,8 +56,7 @@ export async function openSqliteStore(file: string, options: SqliteStoreOptions 
   const disk = options.disk ?? nodeDisk;
   assertPath(file, "file");
   const path = resolve(file);
-  assertStorePlace(path, placeOf(disk, path));
-  assertMayWrite(disk, path);
+  assertMine(disk, path);
   const shared = await OpenFile.use(disk, path, openerOf(options));
   try {
     return new SqliteStore(disk, shared, options);
@@ -72,31 +71,22 @@ function openerOf({ app: name = "holdfast", clock = Date.now }: SqliteStoreOptio
   return { app, since: new Date(clock()).toISOString() };
 }
 
-/** SQLite needs its log to read the newest records, and a log can only be read by someone who may write to it. */
-function assertMayWrite(disk: Disk, file: string): void {
+/**
+ * The file is this user's. SQLite needs its log to read the newest records, and a log can only be read by someone who
+ * may write to it.
+ */
+function assertMine(disk: Disk, file: string): void {
   try {
-    const code = disk.stat(file)?.kind === "file" ? (whyNotWritable(file) ?? whyNotWritable(dirname(file))) : null;
+    const found = disk.stat(file);
+    // Opening it reports what it is.
+    if (found?.kind !== "file") return;
+    assertStorePlace(file, found);
+    const code = whyNotWritable(file) ?? whyNotWritable(dirname(file));
     if (code !== null) throw Object.assign(new Error("the file or its folder is not writable"), { code });
   } catch (error) {
     const safety = "Nothing was touched. To read it, copy the file and its log (-wal) to a folder of your own.";
     throw diskFailure(error, "open the store", file, safety);
   }
-}
-
-/** Null if it does not exist yet, is not a file, or cannot be read: opening it reports why. */
-function placeOf(disk: Disk, path: string): DiskStat | null {
-  try {
-    const found = disk.stat(path);
-    return found?.kind === "file" ? found : null;
-  } catch (error) {
-    if (error instanceof Error && "code" in error) return null;
-    throw error;
-  }
-}
-
-interface Shared {
-  readonly file: OpenFile;
-  release(): Promise<void>;
 }
 
 class SqliteStore implements contract.JournalStore {
@@ -111,7 +101,7 @@ class SqliteStore implements contract.JournalStore {
   readonly warnings: readonly string[];
   readonly searchFile: string;
   readonly #options: SqliteStoreOptions;
-  readonly #shared: Shared;
+  readonly #shared: SharedFile;
   readonly #database: Database;
   readonly #clock: OrderClock;
   /** `#comeFirst` has checked all sessions. */
@@ -122,7 +112,7 @@ class SqliteStore implements contract.JournalStore {
   readonly #ending = new AbortController();
   #closing: Promise<void> | null = null;
 
-  constructor(disk: Disk, shared: Shared, options: SqliteStoreOptions) {
+  constructor(disk: Disk, shared: SharedFile, options: SqliteStoreOptions) {
     const { database } = shared.file;
     const { file } = database;
     this.url = `sqlite:${file}`;
@@ -164,7 +154,8 @@ class SqliteStore implements contract.JournalStore {
     const { database, wal } = this.#file;
     if (!(await this.has(id))) throw sessionNotFound(id);
     return this.#withLease(id, options, async (release) => {
-      await wal.settle();
+      await wal.trust();
+      await wal.confirm();
       const [account, { session, segments, damaged }] = await this.#readEpoch(this.#find(id));
       database.attempt("look for the newest session", (rows) => this.#comeFirst(rows));
       const ledger = this.#ledger();
@@ -221,17 +212,14 @@ class SqliteStore implements contract.JournalStore {
   }
 
   async delete(id: string): Promise<void> {
-    const { database, wal, followers } = this.#file;
-    if (!(await this.has(id))) throw sessionNotFound(id);
-    await this.#whileLeased(id, async () => {
-      await wal.trust();
-      database.attempt("delete a session", () => {
-        const session = findSession(database.rows, id);
+    const { database, followers } = this.#file;
+    await this.#change(id, () =>
+      database.attempt("delete a session", (rows) => {
+        const session = findSession(rows, id);
         if (!session) throw sessionNotFound(id);
-        database.rows.trash(session.key, this.#now());
-      });
-      await wal.confirm();
-    });
+        rows.trash(session.key, this.#now());
+      }),
+    );
     followers.wake(id);
   }
 
@@ -246,20 +234,17 @@ class SqliteStore implements contract.JournalStore {
   }
 
   async restore(id: string): Promise<void> {
-    const { database, wal } = this.#file;
+    const { database } = this.#file;
+    const restore = (rows: Rows): void => {
+      if (isKnown(rows, id)) throw sessionExists(id);
+      const [last] = rows.restorable(id);
+      if (!last) throw notInTrash(id);
+      rows.untrash(last.key);
+    };
     this.#assertNew(id);
-    await this.#whileLeased(id, async () => {
-      await wal.trust();
-      const { rows } = database;
-      const untrash = (): void => {
-        if (isKnown(rows, id)) throw sessionExists(id);
-        const [last] = rows.restorable(id);
-        if (!last) throw notInTrash(id);
-        rows.untrash(last.key);
-      };
-      database.attempt("restore a session", () => database.transaction(untrash));
-      await wal.confirm();
-    });
+    await this.#change(id, () =>
+      database.attempt("restore a session", (rows) => database.transaction(() => restore(rows))),
+    );
   }
 
   async verify(id: string): Promise<contract.Verification> {
@@ -282,17 +267,13 @@ class SqliteStore implements contract.JournalStore {
   async adopt(id: string, lines: AsyncIterable<readonly VerbatimLine[]>): Promise<void> {
     const { database, wal } = this.#file;
     this.#assertNew(id);
-    await this.#whileLeased(id, async () => {
-      await wal.trust();
-      const ledger = this.#ledger();
-      await adoptSession({ database, wal, ledger, id, nowMs: this.#now() }, lines);
-      await wal.confirm();
-    });
+    await this.#change(id, () =>
+      adoptSession({ database, wal, ledger: this.#ledger(), id, nowMs: this.#now() }, lines),
+    );
   }
 
   async gc(options: { readonly graceMs?: number } = {}): Promise<{ readonly removed: readonly string[] }> {
-    const { database, wal } = this.#file;
-    return collectGarbage(database, wal, this.#now(), options.graceMs);
+    return collectGarbage(this.#file, openerOf(this.#options), this.#now(), options.graceMs);
   }
 
   close(): Promise<void> {
@@ -351,6 +332,7 @@ class SqliteStore implements contract.JournalStore {
     use: (release: () => void) => Promise<T>,
   ): Promise<T> {
     const file = this.#file;
+    assertId(id);
     const release = file.lease(id, openerOf(this.#options, options.app));
     try {
       return await use(release);
@@ -360,9 +342,13 @@ class SqliteStore implements contract.JournalStore {
     }
   }
 
-  async #whileLeased(id: string, work: () => Promise<void>): Promise<void> {
-    await this.#withLease(id, {}, async (release) => {
-      await work();
+  /** Changes something about a session, under its lease. It is durable when this resolves. */
+  #change(id: string, change: () => void | Promise<void>): Promise<void> {
+    const { wal } = this.#file;
+    return this.#withLease(id, {}, async (release) => {
+      await wal.trust();
+      await change();
+      await wal.confirm();
       release();
     });
   }

@@ -1,7 +1,7 @@
 import { setImmediate as breathe } from "node:timers/promises";
-import type { Database } from "./database/database.ts";
 import { corrupt } from "./database/failure.ts";
-import type { Wal } from "./database/wal.ts";
+import type { Opener } from "./database/open-database.ts";
+import type { OpenFile } from "./open-file.ts";
 import { ownerOf } from "./rows/catalogue.ts";
 
 const WHAT = "collect garbage";
@@ -13,11 +13,12 @@ const PAGE_BYTES = 4096;
 
 /** Removes trash older than the grace period. The file keeps its size: the space is reused. */
 export async function collectGarbage(
-  database: Database,
-  wal: Wal,
+  file: OpenFile,
+  opener: Opener,
   nowMs: number,
   graceMs = WEEK_MS,
 ): Promise<{ readonly removed: readonly string[] }> {
+  const { database, wal } = file;
   const { rows } = database;
   const removed: string[] = [];
   const trashed = database.attempt(WHAT, () => {
@@ -27,14 +28,21 @@ export async function collectGarbage(
   });
   for (const { key, id } of trashed) {
     if (key === 0 || id === null || (database.attempt(WHAT, () => ownerOf(rows, key)) ?? id) !== id) continue;
-    // Nobody may restore a session that is half removed.
-    if (!database.attempt(WHAT, () => rows.claimTrashed(key))) continue;
-    // The lines first: if the session's row went first, they would stay forever.
-    while (database.attempt(WHAT, () => rows.removeLines(key, REMOVE_ROWS)) > 0) {
-      wal.grew(REMOVE_ROWS * PAGE_BYTES);
-      await breathe();
+    // Somebody copies it in, or restores it.
+    if (file.holder(id)) continue;
+    const release = file.lease(id, opener);
+    try {
+      // Nobody may restore a session that is half removed.
+      if (!database.attempt(WHAT, () => rows.claimTrashed(key))) continue;
+      // The lines first: if the session's row went first, they would stay forever.
+      while (database.attempt(WHAT, () => rows.removeLines(key, REMOVE_ROWS)) > 0) {
+        wal.grew(REMOVE_ROWS * PAGE_BYTES);
+        await breathe();
+      }
+      database.attempt(WHAT, () => database.transaction(() => rows.removeSession(key)));
+    } finally {
+      release();
     }
-    database.attempt(WHAT, () => database.transaction(() => rows.removeSession(key)));
     removed.push(id);
   }
   return { removed };

@@ -1,6 +1,7 @@
 import type { DatabaseSync, StatementSync } from "node:sqlite";
 import { HoldfastError } from "../../../errors.ts";
 import { type Line, recordOf, type Segment } from "../../../journal/lines/account.ts";
+import { decodeLine } from "../../../journal/lines/decode.ts";
 import { type Json, RECORD_BYTES_MAX } from "../../../journal/record.ts";
 import { orNull } from "../database/failure.ts";
 import { differs, type Newest, type SessionRow, toSessionRow } from "./session-row.ts";
@@ -72,7 +73,6 @@ const STATEMENTS = {
   integrity: "PRAGMA main.integrity_check(1)",
   insertTrashed: "INSERT INTO sessions (id, at, head, closed, summary, trashed) VALUES (?, '', 0, 0, 'null', ?)",
   untrash: "UPDATE sessions SET trashed = NULL WHERE key = ?",
-  countLines: `SELECT count(*) AS lines FROM lines WHERE place BETWEEN ?1 << 32 AND (?1 << 32) + ${SEQ_MAX}`,
   reopenSession: "UPDATE sessions SET closed = 0 WHERE key = ?",
   open: `SELECT ${COLUMNS} FROM sessions AS s INDEXED BY sessions_open WHERE s.closed = 0 AND s.trashed IS NULL`,
   listed: `SELECT ${COLUMNS} FROM sessions AS s INDEXED BY sessions_by_time WHERE s.trashed IS NULL AND (s.at, s.id) < (?1, ?2) ORDER BY s.at DESC, s.id DESC`,
@@ -146,12 +146,12 @@ export class Rows {
     return row ? bytesOf(row["line"] as Uint8Array | null) : null;
   }
 
-  /** The highest seq that has a line; 0 if there is none. A suspect one counts if its line says so itself. */
+  /** The highest seq that has a line; 0 if there is none. The seq of a suspect line is the one that it gives itself. */
   newestSeq(key: number): number {
     const [newest = 0, below = 0] = this.#do.newestSeqs.all(key).map(({ seq }) => seq as number);
     if (newest - below <= GAP_MAX) return Math.max(newest, below);
     const bytes = this.readLine(key, newest);
-    return bytes && recordOf({ seq: newest, bytes }) ? newest : below;
+    return (bytes && decodeLine(bytes, 0, bytes.length)?.seq) ?? below;
   }
 
   /**
@@ -212,10 +212,6 @@ export class Rows {
 
   untrash(key: number): void {
     this.#do.untrash.run(key);
-  }
-
-  countLines(key: number): number {
-    return Number(this.#do.countLines.get(key)?.["lines"]);
   }
 
   updateSession(key: number, { at, stamp, head }: Newest, closed: boolean, summary: Json): void {

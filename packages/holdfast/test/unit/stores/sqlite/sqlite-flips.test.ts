@@ -133,6 +133,21 @@ describe("P9, C22: one flipped bit in a place that matters", () => {
     },
   );
 
+  test("in the place of the last line of a session whose row is behind: the line is missing, and its seq is used", async () => {
+    using here = place();
+    const known = await build(join(here.path, "whole.db"));
+    const whole = readFileSync(join(here.path, "whole.db"));
+    const file = join(here.path, "flipped.db");
+    const { id, records } = known[1]!;
+    const { seq } = records.at(-1)!;
+    const at = whole.indexOf(Buffer.from([0xa0, 0x80, 0x80, 0x80, seq]));
+    const bytes = flipped(whole, at + 3, 6);
+    expect(await examine(file, bytes, known)).toEqual([]);
+    writeFileSync(file, bytes);
+    await using store = await openSqliteStore(file);
+    expect((await store.verify(id)).missing).toEqual([{ from: seq, to: seq }]);
+  });
+
   test("in what says that a session is deleted: it is not, and garbage collection refuses", async () => {
     using here = place();
     const known = await build(join(here.path, "whole.db"));
