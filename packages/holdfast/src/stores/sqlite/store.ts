@@ -6,14 +6,14 @@ import { nodeDisk, whyNotWritable } from "../../disk/node-disk.ts";
 import type * as contract from "../../journal/contract.ts";
 import type { VerbatimLine } from "../../journal/contract.ts";
 import { assertId } from "../../journal/id.ts";
-import { Ledger } from "../../journal/ledger.ts";
+import type { Ledger } from "../../journal/ledger.ts";
 import { openedRecord } from "../../journal/lifecycle.ts";
 import { Account, recordsOf } from "../../journal/lines/account.ts";
-import { OrderClock } from "../../journal/order.ts";
 import { FORMAT_MAJOR, FORMAT_MINOR, type JournalRecord, type NewRecord } from "../../journal/record.ts";
-import { notInTrash, notSupported, sessionExists, sessionNotFound, storeClosed } from "../../journal/refusals.ts";
+import { notInTrash, notSupported, sessionExists, sessionNotFound } from "../../journal/refusals.ts";
 import { judgeEnd, verificationOf } from "../../journal/verification.ts";
 import { assertPath } from "../address.ts";
+import { StoreBase, type StoreBaseOptions } from "../store-base.ts";
 import { networkWarning } from "../warnings.ts";
 import { adoptSession } from "./adopt.ts";
 import type { Database } from "./database/database.ts";
@@ -32,14 +32,7 @@ import { SessionWriter } from "./writer.ts";
 /** The last time that a `Date` can hold. */
 const TIME_MAX = 8.64e15;
 
-export interface SqliteStoreOptions {
-  /** What `append` waits for by default. Default `power`. */
-  readonly durability?: contract.Durability;
-  /** Makes the rows that `list` shows. */
-  readonly summariser?: contract.Summariser;
-  /** The name that holders go by. Default `holdfast`. */
-  readonly app?: string;
-  readonly clock?: () => number;
+export interface SqliteStoreOptions extends StoreBaseOptions {
   /** The disk that locks the file and syncs the log. SQLite itself always uses the real one. */
   readonly disk?: Disk;
 }
@@ -89,7 +82,7 @@ function assertMine(disk: Disk, file: string): void {
   }
 }
 
-class SqliteStore implements contract.JournalStore {
+class SqliteStore extends StoreBase<SqliteStoreOptions> implements contract.JournalStore {
   readonly url: string;
   readonly capabilities: contract.Capabilities = {
     durability: "power",
@@ -100,27 +93,19 @@ class SqliteStore implements contract.JournalStore {
   };
   readonly warnings: readonly string[];
   readonly searchFile: string;
-  readonly #options: SqliteStoreOptions;
   readonly #shared: SharedFile;
   readonly #database: Database;
-  readonly #clock: OrderClock;
   /** `#comeFirst` has checked all sessions. */
   #hasLooked = false;
-  /** The journals that this store has opened. */
-  readonly #journals = new Set<SqliteJournal>();
-  /** Aborts when the store is closed, which ends its followers. */
-  readonly #ending = new AbortController();
-  #closing: Promise<void> | null = null;
 
   constructor(disk: Disk, shared: SharedFile, options: SqliteStoreOptions) {
+    super(options);
     const { database } = shared.file;
     const { file } = database;
     this.url = `sqlite:${file}`;
     this.searchFile = `${file}-search`;
-    this.#options = options;
     this.#shared = shared;
     this.#database = database;
-    this.#clock = OrderClock.of(options.clock);
     const network = networkWarning(disk, dirname(file), file);
     this.warnings = network === null ? database.warnings : [...database.warnings, network];
   }
@@ -131,13 +116,13 @@ class SqliteStore implements contract.JournalStore {
     options: contract.WriterOptions = {},
   ): Promise<contract.Journal> {
     // Read and copied inside the call: later changes by the caller do not affect what is stored.
-    this.#ledger().prepareSegment([{ kind: "segment" }, ...records]);
+    this.ledger().prepareSegment([{ kind: "segment" }, ...records]);
     const first = structuredClone(records);
     const { database, wal } = this.#file;
     this.#assertNew(id);
     return this.#withLease(id, options, async (release) => {
       await wal.trust();
-      const ledger = this.#ledger();
+      const ledger = this.ledger();
       database.attempt("look for the newest session", (rows) => this.#comeFirst(rows));
       const writer = database.attempt("create a session", () => {
         if (isKnown(database.rows, id)) throw sessionExists(id);
@@ -158,7 +143,7 @@ class SqliteStore implements contract.JournalStore {
       await wal.confirm();
       const [account, { session, segments, damaged }] = await this.#readEpoch(this.#find(id));
       database.attempt("look for the newest session", (rows) => this.#comeFirst(rows));
-      const ledger = this.#ledger();
+      const ledger = this.ledger();
       for (const record of account.records) ledger.absorb(record);
       ledger.continueAt(account.next);
       ledger.setDurable(account.next - 1);
@@ -184,21 +169,19 @@ class SqliteStore implements contract.JournalStore {
   }
 
   async *follow(id: string, options: contract.FollowOptions = {}): AsyncGenerator<JournalRecord> {
-    this.#assertOpen();
+    this.assertOpen();
     assertId(id);
-    const ends = this.#ending.signal;
-    const signal = options.signal ? AbortSignal.any([options.signal, ends]) : ends;
-    yield* followSession(this.#shared.file, id, { ...options, signal });
+    yield* followSession(this.#shared.file, id, { ...options, signal: this.untilClosed(options) });
   }
 
   async has(id: string): Promise<boolean> {
-    this.#assertOpen();
+    this.assertOpen();
     assertId(id);
     return this.#database.attempt("look for a session", (rows) => findSession(rows, id)) !== null;
   }
 
   async holder(id: string): Promise<contract.Holder | null> {
-    this.#assertOpen();
+    this.assertOpen();
     assertId(id);
     return this.#holder(id);
   }
@@ -206,8 +189,8 @@ class SqliteStore implements contract.JournalStore {
   async list(
     options: contract.ListOptions = {},
   ): Promise<{ readonly sessions: readonly contract.Listed[]; readonly next?: string }> {
-    this.#assertOpen();
-    const { summariser } = this.#options;
+    this.assertOpen();
+    const { summariser } = this.options;
     return this.#database.attempt("list the sessions", (rows) => listSessions(rows, summariser, options));
   }
 
@@ -217,14 +200,14 @@ class SqliteStore implements contract.JournalStore {
       database.attempt("delete a session", (rows) => {
         const session = findSession(rows, id);
         if (!session) throw sessionNotFound(id);
-        rows.trash(session.key, this.#now());
+        rows.trash(session.key, this.now());
       }),
     );
     followers.wake(id);
   }
 
   async trashed(): Promise<readonly contract.Trashed[]> {
-    this.#assertOpen();
+    this.assertOpen();
     const found = this.#database.attempt("list the trash", (rows) => rows.restorable());
     return found.map(({ id, trashedMs, summary = null }) => ({
       id,
@@ -260,36 +243,22 @@ class SqliteStore implements contract.JournalStore {
   }
 
   async pack(): Promise<never> {
-    this.#assertOpen();
+    this.assertOpen();
     throw notSupported("pack", this.url, "Copy the session to a folder store, and pack it there.");
   }
 
   async adopt(id: string, lines: AsyncIterable<readonly VerbatimLine[]>): Promise<void> {
     const { database, wal } = this.#file;
     this.#assertNew(id);
-    await this.#change(id, () =>
-      adoptSession({ database, wal, ledger: this.#ledger(), id, nowMs: this.#now() }, lines),
-    );
+    await this.#change(id, () => adoptSession({ database, wal, ledger: this.ledger(), id, nowMs: this.now() }, lines));
   }
 
   async gc(options: { readonly graceMs?: number } = {}): Promise<{ readonly removed: readonly string[] }> {
-    return collectGarbage(this.#file, openerOf(this.#options), this.#now(), options.graceMs);
+    return collectGarbage(this.#file, openerOf(this.options), this.now(), options.graceMs);
   }
 
-  close(): Promise<void> {
-    this.#closing ??= this.#close();
-    return this.#closing;
-  }
-
-  [Symbol.asyncDispose](): Promise<void> {
-    return this.close();
-  }
-
-  async #close(): Promise<void> {
-    const results = await Promise.allSettled([...this.#journals].map((journal) => journal.close()));
-    this.#ending.abort();
-    await this.#shared.release();
-    for (const result of results) if (result.status === "rejected") throw result.reason;
+  protected override end(): Promise<void> {
+    return this.#shared.release();
   }
 
   #journal(
@@ -302,26 +271,26 @@ class SqliteStore implements contract.JournalStore {
   ): SqliteJournal {
     // The store may have been closed while this call waited for the disk.
     const { wal, journals, followers } = this.#file;
-    const { app = this.#options.app ?? "holdfast", opened: extra } = options;
+    const { app = this.options.app ?? "holdfast", opened: extra } = options;
     const journal = new SqliteJournal({
       id,
       ledger,
       writer,
       wal,
-      durability: this.#options.durability ?? "power",
+      durability: this.options.durability ?? "power",
       opened: openedRecord({ app, unclean: found.unclean, cutBytes: 0, extra }),
       created: found.created,
       startSegment: found.startSegment,
       follow: (followOptions) => this.follow(id, followOptions),
       onClose: () => {
         journals.delete(id);
-        this.#journals.delete(journal);
+        this.journals.delete(journal);
         release();
       },
     });
     journal.onAcknowledged(() => followers.wake(id));
     journals.set(id, journal);
-    this.#journals.add(journal);
+    this.journals.add(journal);
     return journal;
   }
 
@@ -333,7 +302,7 @@ class SqliteStore implements contract.JournalStore {
   ): Promise<T> {
     const file = this.#file;
     assertId(id);
-    const release = file.lease(id, openerOf(this.#options, options.app));
+    const release = file.lease(id, openerOf(this.options, options.app));
     try {
       return await use(release);
     } catch (error) {
@@ -358,7 +327,7 @@ class SqliteStore implements contract.JournalStore {
   }
 
   get #file(): OpenFile {
-    this.#assertOpen();
+    this.assertOpen();
     return this.#shared.file;
   }
 
@@ -368,7 +337,7 @@ class SqliteStore implements contract.JournalStore {
   }
 
   #find(id: string, isWrong = false): StoredJournal {
-    this.#assertOpen();
+    this.assertOpen();
     assertId(id);
     const found = this.#database.attempt("look for a session", (rows) => findJournal(rows, id, isWrong));
     if (!found) throw sessionNotFound(id);
@@ -412,23 +381,11 @@ class SqliteStore implements contract.JournalStore {
   #comeFirst(rows: Rows): void {
     if (this.#hasLooked) {
       // Not from a damaged index: it could name a distant year, and every later record would count from there.
-      if (rows.isSound) this.#clock.follow(orNull(() => rows.newestStamp()) ?? undefined);
+      if (rows.isSound) this.clock.follow(orNull(() => rows.newestStamp()) ?? undefined);
       return;
     }
     const [newest] = listSessions(rows, undefined, { limit: 1 }).sessions;
     this.#hasLooked = true;
-    this.#clock.follow(newest && (newest.stamp ?? newest.at));
-  }
-
-  #ledger(): Ledger {
-    return new Ledger({ clock: this.#clock, summariser: this.#options.summariser });
-  }
-
-  #now(): number {
-    return (this.#options.clock ?? Date.now)();
-  }
-
-  #assertOpen(): void {
-    if (this.#closing) throw storeClosed(this.url);
+    this.clock.follow(newest && (newest.stamp ?? newest.at));
   }
 }
