@@ -8,15 +8,17 @@ import type { SessionRow } from "./session-row.ts";
 
 /**
  * Which sessions exist. The table says so, and its indexes repeat it; and a journal itself says, under its checksum, to
- * which session it belongs. If table and indexes disagree, the table and the journals decide (P9).
+ * which session it belongs. If table and indexes disagree, the journals decide (P9).
  */
 
 /** A session by id. Null if it does not exist or is in the trash. Throws SQLite's errors. */
 export function findSession(rows: Rows, id: string): SessionRow | null {
-  const key = orNull(() => rows.keyOf(id));
+  // Undefined if the index cannot be read.
+  const key = orNull(() => ({ found: rows.keyOf(id) }))?.found;
+  if (key === null && rows.isSound) return null;
   const row = key ? orNull(() => rows.session(key)) : null;
   if (row?.id === id && !row.isTrashed) return row;
-  return rows.isSound ? null : (allSessions(rows).find((session) => session.id === id) ?? null);
+  return allSessions(rows).find((session) => session.id === id) ?? null;
 }
 
 /**
@@ -29,12 +31,22 @@ export function isKnown(rows: Rows, id: string): boolean {
 /** Every session, even where table and indexes disagree; unordered. */
 export function allSessions(rows: Rows): SessionRow[] {
   const indexed = orNull(() => rows.indexedKeys()) ?? new Set();
-  return rows
-    .sessions()
-    .filter(({ key, isTrashed }) => !isTrashed || indexed.has(key))
-    .map((row) => ({ ...row, id: ownerOf(rows, row.key) ?? row.id }))
-    .filter(({ id }) => isId(id));
+  const table = orNull(() => rows.sessions()) ?? [];
+  const known = new Set(table.map(({ key }) => key));
+  const lost = [...indexed].filter((key) => !known.has(key)).map((key) => ({ ...LOST, key }));
+  const found = new Map<string, SessionRow>();
+  for (const row of [...table, ...lost]) {
+    if (row.key === 0 || (row.isTrashed && !indexed.has(row.key))) continue;
+    // The key of a row can be damaged, too: then another one leads to the journal that names the session.
+    const owner = ownerOf(rows, row.key);
+    const id = owner ?? row.id;
+    if (isId(id) && (owner !== null || !found.has(id))) found.set(id, { ...row, id });
+  }
+  return [...found.values()];
 }
+
+/** A row that cannot be read. */
+const LOST = { id: "", at: "", stamp: "", head: 0, closed: false, summary: undefined, isTrashed: false };
 
 /** Null if its line is missing or damaged. */
 function recordAt(rows: Rows, key: number, seq: number): JournalRecord | null {

@@ -54,9 +54,9 @@ function isUsable(row: SessionRow): row is Row {
  */
 function current(rows: Rows, row: SessionRow, summariser: Summariser | undefined): Row {
   try {
-    return isUsable(row)
-      ? carryOn(rows, row, summariser)
-      : { ...carryOn(rows, { ...row, head: 0, summary: null }, summariser), stamp: row.stamp };
+    if (isUsable(row)) return carryOn(rows, row, summariser);
+    const rebuilt = carryOn(rows, { ...row, head: 0, summary: null }, summariser);
+    return { ...rebuilt, stamp: row.stamp || rebuilt.stamp };
   } catch (error) {
     if (!isIoError(error)) throw error;
     const message = `Session ${row.id} cannot be read: ${(error as Error).message}. Nothing was touched, and other sessions are not affected. Check the disk, and restore the session from a backup.`;

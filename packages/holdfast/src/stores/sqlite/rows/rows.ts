@@ -173,8 +173,8 @@ export class Rows {
   }
 
   /** The sessions that are not in the trash, according to both indexes. */
-  indexedKeys(): ReadonlySet<unknown> {
-    return new Set(this.#do.indexedKeys.all().map(({ key }) => key));
+  indexedKeys(): ReadonlySet<number> {
+    return new Set(this.#do.indexedKeys.all().map(({ key }) => key as number));
   }
 
   /** Do the table and its indexes contain the same sessions? Checked once, in all of them. */
