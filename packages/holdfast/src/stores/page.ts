@@ -15,7 +15,7 @@ export function newestFirst(a: ListPlace, b: ListPlace): number {
  * while sessions change.
  */
 export function pageOf(
-  rows: readonly Listed[],
+  rows: Iterable<Listed>,
   { where, limit = Number.POSITIVE_INFINITY, after: cursor, visit }: ListOptions,
 ): ListPage {
   const after = cursor === undefined ? null : parseListCursor(cursor);

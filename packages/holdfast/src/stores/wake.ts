@@ -1,7 +1,10 @@
 import type { Disk } from "../disk/disk.ts";
 import { tolerate } from "../disk/failure.ts";
 
-/** Waits until woken, until a timeout, or until the signal aborts. A wake-up while nobody waits is not lost. */
+/**
+ * Waits until woken, until a timeout if there is one, or until the signal aborts. A wake-up while nobody waits is not
+ * lost.
+ */
 export class Wake {
   readonly #signal: AbortSignal | undefined;
   #woken = false;
@@ -17,9 +20,9 @@ export class Wake {
     this.#resolve?.();
   };
 
-  async wait(ms: number): Promise<void> {
+  async wait(ms?: number): Promise<void> {
     if (!this.#woken) {
-      const timer = setTimeout(this.up, ms);
+      const timer = ms === undefined ? undefined : setTimeout(this.up, ms);
       await new Promise<void>((resolve) => {
         this.#resolve = resolve;
       });

@@ -5,6 +5,7 @@ import { decodeLine } from "../../journal/lines/decode.ts";
 import { segmentAt } from "../../journal/lines/verbatim.ts";
 import { type ListRow, RowFold } from "../../journal/list-row.ts";
 import type { JournalRecord } from "../../journal/record.ts";
+import { Wake } from "../wake.ts";
 
 const NEWLINE = 0x0a;
 
@@ -23,7 +24,7 @@ export class MemorySession {
   #acknowledged = 0;
   /** Among the adopted segments. */
   #newest: Segment | null = null;
-  readonly #waiting = new Set<() => void>();
+  readonly #followers = new Set<Wake>();
 
   constructor(id: string) {
     this.id = id;
@@ -70,7 +71,7 @@ export class MemorySession {
 
   /** Something has changed: followers check again. */
   wake(): void {
-    for (const resume of [...this.#waiting]) resume();
+    for (const follower of this.#followers) follower.up();
   }
 
   /** All lines, or those of the current epoch. */
@@ -87,14 +88,21 @@ export class MemorySession {
   }
 
   async *follow(after: FollowOptions["after"], signal: AbortSignal): AsyncGenerator<JournalRecord> {
-    let at = await startAfter(this.id, after ?? 0, async (seq) => this.#crcAt(seq));
-    for (;;) {
-      while (at < this.#acknowledged && !signal.aborted) {
-        const record = this.#decode(at++);
-        if (record) yield record;
+    const wake = new Wake(signal);
+    this.#followers.add(wake);
+    try {
+      let at = await startAfter(this.id, after ?? 0, async (seq) => this.#crcAt(seq));
+      while (!signal.aborted) {
+        while (at < this.#acknowledged && !signal.aborted) {
+          const record = this.#decode(at++);
+          if (record) yield record;
+        }
+        if (this.deleted) return;
+        if (!signal.aborted) await wake.wait();
       }
-      if (signal.aborted || this.deleted) return;
-      await this.#change(signal);
+    } finally {
+      this.#followers.delete(wake);
+      wake.end();
     }
   }
 
@@ -121,18 +129,6 @@ export class MemorySession {
   #crcAt(seq: number): string | null {
     const line = this.lines[seq - 1];
     return line ? crcIn(line.subarray(0, -1)) : null;
-  }
-
-  #change(signal: AbortSignal): Promise<void> {
-    return new Promise((resolve) => {
-      const resume = () => {
-        this.#waiting.delete(resume);
-        signal.removeEventListener("abort", resume);
-        resolve();
-      };
-      this.#waiting.add(resume);
-      signal.addEventListener("abort", resume);
-    });
   }
 
   #decode(i: number): JournalRecord | null {

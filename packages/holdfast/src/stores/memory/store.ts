@@ -1,94 +1,62 @@
 import { hostname } from "node:os";
-import type {
-  Capabilities,
-  Durability,
-  FollowOptions,
-  Holder,
-  Journal,
-  JournalStore,
-  Listed,
-  ListOptions,
-  Opened,
-  Snapshot,
-  Summariser,
-  Trashed,
-  VerbatimLine,
-  Verification,
-  WriterOptions,
-} from "../../journal/contract.ts";
+import type * as contract from "../../journal/contract.ts";
+import type { VerbatimLine } from "../../journal/contract.ts";
 import { assertId } from "../../journal/id.ts";
-import { Ledger } from "../../journal/ledger.ts";
+import type { Ledger } from "../../journal/ledger.ts";
 import { openedRecord, segmentRecord } from "../../journal/lifecycle.ts";
 import { assertFollows, nothingToAdopt } from "../../journal/lines/verbatim.ts";
-import { OrderClock } from "../../journal/order.ts";
 import type { JournalRecord, NewRecord } from "../../journal/record.ts";
-import {
-  notInTrash,
-  notSupported,
-  sessionBusy,
-  sessionExists,
-  sessionNotFound,
-  storeClosed,
-} from "../../journal/refusals.ts";
+import { notInTrash, notSupported, sessionBusy, sessionExists, sessionNotFound } from "../../journal/refusals.ts";
 import { judgeEnd, verificationOf } from "../../journal/verification.ts";
 import { newestFirst, pageOf } from "../page.ts";
+import { StoreBase, type StoreBaseOptions } from "../store-base.ts";
 import { MemoryJournal } from "./journal.ts";
 import { Memory } from "./memory.ts";
 import { MemorySession } from "./session.ts";
 
-export interface MemoryStoreOptions {
+export interface MemoryStoreOptions extends StoreBaseOptions {
   /** Where the sessions are kept; default: a new memory that ends with the store. */
   readonly memory?: Memory;
-  /** Default `power`. */
-  readonly durability?: Durability;
-  readonly summariser?: Summariser;
-  /** Milliseconds since 1970; default `Date.now`. */
-  readonly clock?: () => number;
-  /** The name lease holders go by; default `holdfast`. */
-  readonly app?: string;
 }
 
 export { Memory };
 
 const GRACE_MS = 7 * 24 * 60 * 60 * 1000;
 const URL = "memory:";
-const CAPABILITIES: Capabilities = { durability: "none", lease: "process", sync: true, shared: false, pack: false };
+const CAPABILITIES: contract.Capabilities = {
+  durability: "none",
+  lease: "process",
+  sync: true,
+  shared: false,
+  pack: false,
+};
 
 /**
  * A store that keeps its sessions in memory, for tests: it meets the contract except for durability. Nothing outlives
  * the process.
  */
-export async function openMemoryStore(options: MemoryStoreOptions = {}): Promise<JournalStore> {
+export async function openMemoryStore(options: MemoryStoreOptions = {}): Promise<contract.JournalStore> {
   return new MemoryStore(options);
 }
 
-class MemoryStore implements JournalStore {
+class MemoryStore extends StoreBase<MemoryStoreOptions> implements contract.JournalStore {
   readonly url = URL;
   readonly capabilities = CAPABILITIES;
   readonly warnings: readonly string[] = [];
   readonly searchFile = null;
   readonly #memory: Memory;
-  readonly #durability: Durability;
-  readonly #summariser: Summariser | undefined;
-  readonly #clock: () => number;
-  readonly #order: OrderClock;
-  readonly #app: string;
-  readonly #journals = new Set<Journal>();
-  /** Aborts when the store is closed, which ends its followers. */
-  readonly #ending = new AbortController();
-  #closing: Promise<void> | null = null;
 
   constructor(options: MemoryStoreOptions) {
+    super(options);
     this.#memory = options.memory ?? new Memory();
-    this.#durability = options.durability ?? "power";
-    this.#summariser = options.summariser;
-    this.#clock = options.clock ?? Date.now;
-    this.#order = OrderClock.of(options.clock);
-    this.#app = options.app ?? "holdfast";
   }
 
-  async create(id: string, records: readonly NewRecord[], options: WriterOptions = {}): Promise<Journal> {
-    this.#assertOpen();
+  async create(
+    id: string,
+    records: readonly NewRecord[],
+    options: contract.WriterOptions = {},
+  ): Promise<contract.Journal> {
+    this.assertOpen();
     assertId(id);
     if (this.#memory.sessions.has(id)) throw sessionExists(id);
     const ledger = this.#ledger();
@@ -102,7 +70,7 @@ class MemoryStore implements JournalStore {
     return this.#lend(session, ledger, options, { created: true, unclean: false });
   }
 
-  async open(id: string, options: WriterOptions = {}): Promise<Opened> {
+  async open(id: string, options: contract.WriterOptions = {}): Promise<contract.Opened> {
     const session = this.#session(id);
     this.#assertFree(id);
     const account = session.read("epoch");
@@ -117,7 +85,7 @@ class MemoryStore implements JournalStore {
     return { id, records, recovery, journal };
   }
 
-  async read(id: string): Promise<Snapshot> {
+  async read(id: string): Promise<contract.Snapshot> {
     const account = this.#session(id).read("epoch");
     const { recovery } = await judgeEnd(account.recovery(), () => this.#memory.leases.has(id));
     return { id, records: account.records, recovery };
@@ -127,43 +95,43 @@ class MemoryStore implements JournalStore {
     yield* this.#session(id).history(from);
   }
 
-  async *follow(id: string, options: FollowOptions = {}): AsyncGenerator<JournalRecord> {
+  async *follow(id: string, options: contract.FollowOptions = {}): AsyncGenerator<JournalRecord> {
     const session = this.#session(id);
-    const ends = this.#ending.signal;
-    const signal = options.signal ? AbortSignal.any([options.signal, ends]) : ends;
-    yield* session.follow(options.after, signal);
+    yield* session.follow(options.after, this.untilClosed(options));
   }
 
   async has(id: string): Promise<boolean> {
-    this.#assertOpen();
+    this.assertOpen();
     assertId(id);
     return this.#memory.sessions.has(id);
   }
 
-  async holder(id: string): Promise<Holder | null> {
-    this.#assertOpen();
+  async holder(id: string): Promise<contract.Holder | null> {
+    this.assertOpen();
     assertId(id);
     return this.#memory.leases.get(id)?.holder ?? null;
   }
 
-  async list(options: ListOptions = {}): Promise<{ readonly sessions: readonly Listed[]; readonly next?: string }> {
-    this.#assertOpen();
-    const rows = [...this.#memory.sessions.values()].map((session) => session.row(this.#summariser));
+  async list(
+    options: contract.ListOptions = {},
+  ): Promise<{ readonly sessions: readonly contract.Listed[]; readonly next?: string }> {
+    this.assertOpen();
+    const rows = [...this.#memory.sessions.values()].map((session) => session.row(this.options.summariser));
     return pageOf(rows.filter((row) => row !== null).sort(newestFirst), options);
   }
 
   async delete(id: string): Promise<void> {
     const session = this.#session(id);
     this.#assertFree(id);
-    const now = this.#clock();
+    const now = this.now();
     this.#memory.sessions.delete(id);
     this.#memory.trash.add({ session, deletedMs: now });
     session.deleted = true;
     session.wake();
   }
 
-  async trashed(): Promise<readonly Trashed[]> {
-    this.#assertOpen();
+  async trashed(): Promise<readonly contract.Trashed[]> {
+    this.assertOpen();
     return [...this.#memory.trash].reverse().map(({ session, deletedMs }) => ({
       id: session.id,
       trashedAt: new Date(deletedMs).toISOString(),
@@ -180,7 +148,7 @@ class MemoryStore implements JournalStore {
     this.#memory.sessions.set(id, found.session);
   }
 
-  async verify(id: string): Promise<Verification> {
+  async verify(id: string): Promise<contract.Verification> {
     const session = this.#session(id);
     const account = session.read("all");
     const counts = { records: account.count, bytes: account.bytes, segments: session.segments.length };
@@ -188,7 +156,7 @@ class MemoryStore implements JournalStore {
   }
 
   async pack(): Promise<never> {
-    this.#assertOpen();
+    this.assertOpen();
     throw notSupported("pack", URL, "Packing has no benefit in memory.");
   }
 
@@ -202,7 +170,7 @@ class MemoryStore implements JournalStore {
       }
     }
     if (session.head === 0) throw nothingToAdopt(id);
-    this.#assertOpen();
+    this.assertOpen();
     if (this.#memory.sessions.has(id)) throw sessionExists(id);
     session.acknowledge(session.head);
     this.#memory.sessions.set(id, session);
@@ -211,70 +179,55 @@ class MemoryStore implements JournalStore {
   }
 
   async gc(options: { readonly graceMs?: number } = {}): Promise<{ readonly removed: readonly string[] }> {
-    this.#assertOpen();
-    const before = this.#clock() - (options.graceMs ?? GRACE_MS);
+    this.assertOpen();
+    const before = this.now() - (options.graceMs ?? GRACE_MS);
     const old = [...this.#memory.trash].filter(({ deletedMs }) => deletedMs < before);
     for (const one of old) this.#memory.trash.delete(one);
     return { removed: old.map(({ session }) => session.id) };
-  }
-
-  close(): Promise<void> {
-    this.#closing ??= this.#close();
-    return this.#closing;
-  }
-
-  async [Symbol.asyncDispose](): Promise<void> {
-    await this.close();
-  }
-
-  async #close(): Promise<void> {
-    const results = await Promise.allSettled([...this.#journals].map((journal) => journal.close()));
-    this.#ending.abort();
-    for (const result of results) if (result.status === "rejected") throw result.reason;
   }
 
   /** The lease, and the journal that holds it. */
   #lend(
     session: MemorySession,
     ledger: Ledger,
-    options: WriterOptions,
+    options: contract.WriterOptions,
     found: { readonly created: boolean; readonly unclean: boolean },
-  ): Journal {
+  ): contract.Journal {
     const { id } = session;
-    const app = options.app ?? this.#app;
+    const app = options.app ?? this.options.app ?? "holdfast";
     const { leases } = this.#memory;
     const journal: MemoryJournal = new MemoryJournal({
       id,
       session,
       ledger,
-      durability: this.#durability,
+      durability: this.options.durability ?? "power",
       opened: openedRecord({ app, unclean: found.unclean, cutBytes: 0, extra: options.opened }),
       created: found.created,
       follow: (following) => this.follow(id, following),
       onWritten: (stamp) => this.#memory.note(stamp),
       release: () => {
         leases.delete(id);
-        this.#journals.delete(journal);
+        this.journals.delete(journal);
       },
     });
-    const holder = { pid: process.pid, host: hostname(), app, since: new Date(this.#clock()).toISOString() };
+    const holder = { pid: process.pid, host: hostname(), app, since: new Date(this.now()).toISOString() };
     const lost = () => {
-      this.#journals.delete(journal);
+      this.journals.delete(journal);
       journal.lose();
     };
     leases.set(id, { holder, lost });
-    this.#journals.add(journal);
+    this.journals.add(journal);
     return journal;
   }
 
   /** For a writer, whose session sorts before all others in lists from its first record on, whatever the clock says. */
   #ledger(): Ledger {
-    this.#order.follow(this.#memory.newest);
-    return new Ledger({ clock: this.#order, summariser: this.#summariser });
+    this.clock.follow(this.#memory.newest);
+    return this.ledger();
   }
 
   #session(id: string): MemorySession {
-    this.#assertOpen();
+    this.assertOpen();
     assertId(id);
     const session = this.#memory.sessions.get(id);
     if (!session) throw sessionNotFound(id);
@@ -284,9 +237,5 @@ class MemoryStore implements JournalStore {
   #assertFree(id: string): void {
     const lease = this.#memory.leases.get(id);
     if (lease) throw sessionBusy(id, lease.holder, true);
-  }
-
-  #assertOpen(): void {
-    if (this.#closing) throw storeClosed(URL);
   }
 }

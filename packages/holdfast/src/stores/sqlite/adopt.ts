@@ -1,5 +1,4 @@
 import { setImmediate as breathe } from "node:timers/promises";
-import { HoldfastError } from "../../errors.ts";
 import type { VerbatimLine } from "../../journal/contract.ts";
 import type { Ledger } from "../../journal/ledger.ts";
 import { adoptedBatches } from "../../journal/lines/verbatim.ts";
@@ -13,8 +12,8 @@ const BATCH = { bytes: 1024 * 1024, lines: 512 };
 
 /**
  * Creates a session with exactly these lines. Until they are complete it is in the trash, where nobody sees it, and
- * where an unfinished one is collected like any other; a last transaction takes it out. Runs under the lease. Throws
- * SQLite's errors and SESSION_EXISTS.
+ * where an unfinished one is collected like any other; a last transaction takes it out. Runs under the lease, so nobody
+ * collects it meanwhile. Throws SQLite's errors and SESSION_EXISTS.
  */
 export async function adoptSession(
   place: {
@@ -35,7 +34,6 @@ export async function adoptSession(
       return rows.insertTrashed(id, nowMs);
     }),
   );
-  let count = 0;
   let closed = false;
   for await (const batch of adoptedBatches(id, lines, ledger, BATCH)) {
     database.attempt(what, () =>
@@ -44,7 +42,6 @@ export async function adoptSession(
         for (const line of batch.lines) rows.insertLine(key, line.record.seq, line.bytes);
       }),
     );
-    count += batch.lines.length;
     closed = batch.lines.at(-1)!.record.kind === "closed";
     wal.grew(batch.bytes);
     await breathe();
@@ -52,14 +49,8 @@ export async function adoptSession(
   database.attempt(what, () =>
     database.transaction(() => {
       if (isKnown(rows, id)) throw sessionExists(id);
-      if (rows.countLines(key) !== count) throw collected(id);
       rows.updateSession(key, ledger, closed, ledger.row);
       rows.untrash(key);
     }),
   );
-}
-
-function collected(id: string): HoldfastError {
-  const message = `Session ${id} was not adopted: a concurrent garbage collection removed the part copied so far. Nothing else is affected. Try again.`;
-  return new HoldfastError("STORE_IO", message, { session: id });
 }

@@ -5,12 +5,9 @@ import { recordOf } from "../../journal/lines/account.ts";
 import type { JournalRecord } from "../../journal/record.ts";
 import { sessionNotFound } from "../../journal/refusals.ts";
 import { Wake } from "../wake.ts";
-import type { Reads } from "./database/database.ts";
+import type { Database } from "./database/database.ts";
 import { findSession } from "./rows/catalogue.ts";
 import { newestSeq, readChunks } from "./rows/reader.ts";
-
-/** All writers are in this process and wake their followers; a file that can only be read changes without a word. */
-const POLL_MS = 250;
 
 /** The followers of the sessions of one file. */
 export class Followers {
@@ -31,10 +28,10 @@ export class Followers {
 }
 
 export interface FollowSource {
-  readonly database: Reads;
+  readonly database: Database;
   readonly followers: Followers;
-  /** What followers may see of a session that has a writer. */
-  readonly acknowledged: (id: string) => number;
+  /** Followers see what the writer of a session has acknowledged. */
+  readonly journals: ReadonlyMap<string, { readonly acknowledged: number }>;
 }
 
 /** Yields every record after a position once, in order, as it arrives; whole units, because a unit is one commit. */
@@ -50,19 +47,19 @@ export async function* followSession(
   followers.add(id, wake);
   try {
     if (signal?.aborted) return;
-    const session = await database.read("look for the session", (rows) => findSession(rows, id));
+    const session = database.attempt("look for the session", (rows) => findSession(rows, id));
     if (!session) throw sessionNotFound(id);
     const { key, head } = session;
     let last = await startAfter(id, options.after ?? 0, async (seq) => {
-      const line = await database.read("look for the cursor", (rows) => rows.readLine(key, seq));
+      const line = database.attempt("look for the cursor", (rows) => rows.readLine(key, seq));
       return line && crcIn(line);
     });
     while (!signal?.aborted) {
-      const seen = await database.read("follow the journal", (rows) => ({
+      const seen = database.attempt("follow the journal", (rows) => ({
         newest: newestSeq(rows, key) || head,
         there: findSession(rows, id)?.key === key,
       }));
-      const to = Math.min(seen.newest, source.acknowledged(id));
+      const to = Math.min(seen.newest, source.journals.get(id)?.acknowledged ?? seen.newest);
       for await (const lines of readChunks(database, { key, from: last + 1, to })) {
         for (const line of lines) {
           const record = recordOf(line);
@@ -72,7 +69,7 @@ export async function* followSession(
         }
       }
       if (!seen.there) return;
-      if (!signal?.aborted) await wake.wait(POLL_MS);
+      if (!signal?.aborted) await wake.wait();
     }
   } catch (error) {
     // The store was closed during the read.

@@ -10,6 +10,12 @@ import { Wal } from "./database/wal.ts";
 import { Followers } from "./follow.ts";
 import type { SqliteJournal } from "./journal.ts";
 
+/** The right to use an open file: the caller releases it once. */
+export interface SharedFile {
+  readonly file: OpenFile;
+  release(): Promise<void>;
+}
+
 interface Entry {
   readonly opening: Promise<OpenFile>;
   users: number;
@@ -39,8 +45,8 @@ export class OpenFile {
     });
   }
 
-  /** Opens the file, or shares it, and creates it if missing. The caller releases it once. Throws as `openDatabase`. */
-  static async use(disk: Disk, path: string, opener: Opener): Promise<{ file: OpenFile; release(): Promise<void> }> {
+  /** Opens the file, or shares it, and creates it if missing. Throws as `openDatabase`. */
+  static async use(disk: Disk, path: string, opener: Opener): Promise<SharedFile> {
     const entries = entriesOf.get(disk) ?? new Map<string, Entry>();
     entriesOf.set(disk, entries);
     for (;;) {

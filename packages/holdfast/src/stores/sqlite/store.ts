@@ -1,31 +1,30 @@
 import { dirname, resolve } from "node:path";
-import type { Disk, DiskStat } from "../../disk/disk.ts";
+import type { Disk } from "../../disk/disk.ts";
 import { diskFailure } from "../../disk/failure.ts";
 import { assertStorePlace } from "../../disk/file-rules.ts";
 import { nodeDisk, whyNotWritable } from "../../disk/node-disk.ts";
 import type * as contract from "../../journal/contract.ts";
 import type { VerbatimLine } from "../../journal/contract.ts";
 import { assertId } from "../../journal/id.ts";
-import { Ledger } from "../../journal/ledger.ts";
+import type { Ledger } from "../../journal/ledger.ts";
 import { openedRecord } from "../../journal/lifecycle.ts";
 import { Account, recordsOf } from "../../journal/lines/account.ts";
-import { OrderClock } from "../../journal/order.ts";
 import { FORMAT_MAJOR, FORMAT_MINOR, type JournalRecord, type NewRecord } from "../../journal/record.ts";
-import { notInTrash, notSupported, sessionExists, sessionNotFound, storeClosed } from "../../journal/refusals.ts";
+import { notInTrash, notSupported, sessionExists, sessionNotFound } from "../../journal/refusals.ts";
 import { judgeEnd, verificationOf } from "../../journal/verification.ts";
 import { assertPath } from "../address.ts";
+import { StoreBase, type StoreBaseOptions } from "../store-base.ts";
 import { networkWarning } from "../warnings.ts";
 import { adoptSession } from "./adopt.ts";
 import type { Database } from "./database/database.ts";
 import { orNull, sqliteFailure } from "./database/failure.ts";
 import type { Opener } from "./database/open-database.ts";
-import { ReadOnlyDatabase } from "./database/read-only.ts";
-import { Followers, followSession } from "./follow.ts";
+import { followSession } from "./follow.ts";
 import { SqliteJournal } from "./journal.ts";
-import { OpenFile } from "./open-file.ts";
-import { damagedPart, damageOf, findSession, isKnown } from "./rows/catalogue.ts";
-import { listSessions, type Soundness } from "./rows/list.ts";
-import { findJournal, hasUnknownHeader, readChunks, type StoredJournal } from "./rows/reader.ts";
+import { OpenFile, type SharedFile } from "./open-file.ts";
+import { damagedPart, findSession, isKnown } from "./rows/catalogue.ts";
+import { listSessions } from "./rows/list.ts";
+import { contradicts, findJournal, readChunks, type StoredJournal } from "./rows/reader.ts";
 import type { Rows } from "./rows/rows.ts";
 import { collectGarbage } from "./trash.ts";
 import { SessionWriter } from "./writer.ts";
@@ -33,14 +32,7 @@ import { SessionWriter } from "./writer.ts";
 /** The last time that a `Date` can hold. */
 const TIME_MAX = 8.64e15;
 
-export interface SqliteStoreOptions {
-  /** What `append` waits for by default. Default `power`. */
-  readonly durability?: contract.Durability;
-  /** Makes the rows that `list` shows. */
-  readonly summariser?: contract.Summariser;
-  /** The name that holders go by. Default `holdfast`. */
-  readonly app?: string;
-  readonly clock?: () => number;
+export interface SqliteStoreOptions extends StoreBaseOptions {
   /** The disk that locks the file and syncs the log. SQLite itself always uses the real one. */
   readonly disk?: Disk;
 }
@@ -48,22 +40,19 @@ export interface SqliteStoreOptions {
 const FORMAT = `${FORMAT_MAJOR}.${FORMAT_MINOR}`;
 
 /**
- * Opens a store in one SQLite file (S21), and creates it if missing. If this process may not write, an existing store
- * is opened read-only: then every write throws STORE_FORBIDDEN. Throws STORE_BUSY { holder, sameProcess } while another
- * process or thread has it open, PATH_UNSAFE (a link or a folder in its place, or a file used under another name),
- * STORE_URL_INVALID (a file that is not such a database), JOURNAL_UNREADABLE,
- * FORMAT_NEWER, STORE_FORBIDDEN, STORE_FULL, STORE_IO, and NOT_SUPPORTED where SQLite has no log.
+ * Opens a store in one SQLite file (S21), and creates it if missing. Throws STORE_BUSY { holder, sameProcess } while
+ * another process or thread has it open, STORE_FORBIDDEN if this process may not write to it, PATH_UNSAFE (a link or a
+ * folder in its place, or a file used under another name), STORE_URL_INVALID (a file that is not such a database),
+ * JOURNAL_UNREADABLE, FORMAT_NEWER, STORE_FULL, STORE_IO, and NOT_SUPPORTED where SQLite has no log.
  */
 export async function openSqliteStore(file: string, options: SqliteStoreOptions = {}): Promise<contract.JournalStore> {
   const disk = options.disk ?? nodeDisk;
   assertPath(file, "file");
   const path = resolve(file);
-  assertStorePlace(path, placeOf(disk, path));
-  const forbidden = whyReadOnly(disk, path);
-  if (forbidden !== null) return new SqliteStore(disk, ReadOnlyDatabase.open(disk, path, forbidden), null, options);
+  assertMine(disk, path);
   const shared = await OpenFile.use(disk, path, openerOf(options));
   try {
-    return new SqliteStore(disk, shared.file.database, shared, options);
+    return new SqliteStore(disk, shared, options);
   } catch (error) {
     await shared.release();
     throw sqliteFailure(error, "open the store", path, "Nothing was written to it.");
@@ -75,33 +64,25 @@ function openerOf({ app: name = "holdfast", clock = Date.now }: SqliteStoreOptio
   return { app, since: new Date(clock()).toISOString() };
 }
 
-/** Null if the store is writable or does not exist. */
-function whyReadOnly(disk: Disk, file: string): string | null {
+/**
+ * The file is this user's. SQLite needs its log to read the newest records, and a log can only be read by someone who
+ * may write to it.
+ */
+function assertMine(disk: Disk, file: string): void {
   try {
-    if (disk.stat(file)?.kind !== "file") return null;
-    return whyNotWritable(file) ?? whyNotWritable(dirname(file));
+    const found = disk.stat(file);
+    // Opening it reports what it is.
+    if (found?.kind !== "file") return;
+    assertStorePlace(file, found);
+    const code = whyNotWritable(file) ?? whyNotWritable(dirname(file));
+    if (code !== null) throw Object.assign(new Error("the file or its folder is not writable"), { code });
   } catch (error) {
-    throw diskFailure(error, "check the store", file, "Nothing was touched.");
+    const safety = "Nothing was touched. To read it, copy the file and its log (-wal) to a folder of your own.";
+    throw diskFailure(error, "open the store", file, safety);
   }
 }
 
-/** Null if it does not exist yet, is not a file, or cannot be read: opening it reports why. */
-function placeOf(disk: Disk, path: string): DiskStat | null {
-  try {
-    const found = disk.stat(path);
-    return found?.kind === "file" ? found : null;
-  } catch (error) {
-    if (error instanceof Error && "code" in error) return null;
-    throw error;
-  }
-}
-
-interface Shared {
-  readonly file: OpenFile;
-  release(): Promise<void>;
-}
-
-class SqliteStore implements contract.JournalStore {
+class SqliteStore extends StoreBase<SqliteStoreOptions> implements contract.JournalStore {
   readonly url: string;
   readonly capabilities: contract.Capabilities = {
     durability: "power",
@@ -111,31 +92,22 @@ class SqliteStore implements contract.JournalStore {
     pack: false,
   };
   readonly warnings: readonly string[];
-  readonly searchFile: string | null;
-  readonly #options: SqliteStoreOptions;
-  readonly #reads: Database | ReadOnlyDatabase;
-  /** Null if the store is open read-only. */
-  readonly #shared: Shared | null;
-  readonly #soundness: Soundness = {};
-  readonly #clock: OrderClock;
+  readonly searchFile: string;
+  readonly #shared: SharedFile;
+  readonly #database: Database;
   /** `#comeFirst` has checked all sessions. */
   #hasLooked = false;
-  /** The journals that this store has opened. */
-  readonly #journals = new Set<SqliteJournal>();
-  /** Aborts when the store is closed, which ends its followers. */
-  readonly #ending = new AbortController();
-  #closing: Promise<void> | null = null;
 
-  constructor(disk: Disk, reads: Database | ReadOnlyDatabase, shared: Shared | null, options: SqliteStoreOptions) {
-    const { file } = reads;
+  constructor(disk: Disk, shared: SharedFile, options: SqliteStoreOptions) {
+    super(options);
+    const { database } = shared.file;
+    const { file } = database;
     this.url = `sqlite:${file}`;
-    this.searchFile = shared ? `${file}-search` : null;
-    this.#options = options;
-    this.#reads = reads;
+    this.searchFile = `${file}-search`;
     this.#shared = shared;
-    this.#clock = OrderClock.of(options.clock);
+    this.#database = database;
     const network = networkWarning(disk, dirname(file), file);
-    this.warnings = network === null ? reads.warnings : [...reads.warnings, network];
+    this.warnings = network === null ? database.warnings : [...database.warnings, network];
   }
 
   async create(
@@ -144,14 +116,14 @@ class SqliteStore implements contract.JournalStore {
     options: contract.WriterOptions = {},
   ): Promise<contract.Journal> {
     // Read and copied inside the call: later changes by the caller do not affect what is stored.
-    this.#ledger().prepareSegment([{ kind: "segment" }, ...records]);
+    this.ledger().prepareSegment([{ kind: "segment" }, ...records]);
     const first = structuredClone(records);
-    const { database, wal } = this.#writable("create a session");
-    await this.#assertNew(id);
+    const { database, wal } = this.#file;
+    this.#assertNew(id);
     return this.#withLease(id, options, async (release) => {
       await wal.trust();
-      const ledger = this.#ledger();
-      await database.read("look for the newest session", (rows) => this.#comeFirst(rows));
+      const ledger = this.ledger();
+      database.attempt("look for the newest session", (rows) => this.#comeFirst(rows));
       const writer = database.attempt("create a session", () => {
         if (isKnown(database.rows, id)) throw sessionExists(id);
         return SessionWriter.create({ database, ledger, id }, first);
@@ -164,13 +136,14 @@ class SqliteStore implements contract.JournalStore {
   }
 
   async open(id: string, options: contract.WriterOptions = {}): Promise<contract.Opened> {
-    const { database, wal } = this.#writable("open a session for writing");
+    const { database, wal } = this.#file;
     if (!(await this.has(id))) throw sessionNotFound(id);
     return this.#withLease(id, options, async (release) => {
-      await wal.settle();
-      const [account, { session, segments, damaged }] = await this.#readEpoch(await this.#find(id));
-      await database.read("look for the newest session", (rows) => this.#comeFirst(rows));
-      const ledger = this.#ledger();
+      await wal.trust();
+      await wal.confirm();
+      const [account, { session, segments, damaged }] = await this.#readEpoch(this.#find(id));
+      database.attempt("look for the newest session", (rows) => this.#comeFirst(rows));
+      const ledger = this.ledger();
       for (const record of account.records) ledger.absorb(record);
       ledger.continueAt(account.next);
       ledger.setDurable(account.next - 1);
@@ -183,40 +156,32 @@ class SqliteStore implements contract.JournalStore {
   }
 
   async read(id: string): Promise<contract.Snapshot> {
-    const [account, { damaged }] = await this.#readEpoch(await this.#find(id));
+    const [account, { damaged }] = await this.#readEpoch(this.#find(id));
     const found = { ...account.recovery(), damaged: [...account.damaged, ...damaged] };
     const { recovery } = await judgeEnd(found, () => this.#holder(id) !== null);
     return { id, records: account.records, recovery };
   }
 
   async *history(id: string, from = 1): AsyncGenerator<JournalRecord> {
-    const { session, segments, last } = await this.#find(id);
+    const { session, segments, last } = this.#find(id);
     const extent = { key: session.key, from: Math.max(1, from), to: last };
-    yield* recordsOf(readChunks(this.#reads, extent), segments);
+    yield* recordsOf(readChunks(this.#database, extent), segments);
   }
 
   async *follow(id: string, options: contract.FollowOptions = {}): AsyncGenerator<JournalRecord> {
-    this.#assertOpen();
+    this.assertOpen();
     assertId(id);
-    const ends = this.#ending.signal;
-    const signal = options.signal ? AbortSignal.any([options.signal, ends]) : ends;
-    const file = this.#shared?.file;
-    const source = {
-      database: this.#reads,
-      followers: file?.followers ?? new Followers(),
-      acknowledged: (of: string) => file?.journals.get(of)?.acknowledged ?? Number.POSITIVE_INFINITY,
-    };
-    yield* followSession(source, id, { ...options, signal });
+    yield* followSession(this.#shared.file, id, { ...options, signal: this.untilClosed(options) });
   }
 
   async has(id: string): Promise<boolean> {
-    this.#assertOpen();
+    this.assertOpen();
     assertId(id);
-    return (await this.#reads.read("look for a session", (rows) => findSession(rows, id))) !== null;
+    return this.#database.attempt("look for a session", (rows) => findSession(rows, id)) !== null;
   }
 
   async holder(id: string): Promise<contract.Holder | null> {
-    this.#assertOpen();
+    this.assertOpen();
     assertId(id);
     return this.#holder(id);
   }
@@ -224,29 +189,26 @@ class SqliteStore implements contract.JournalStore {
   async list(
     options: contract.ListOptions = {},
   ): Promise<{ readonly sessions: readonly contract.Listed[]; readonly next?: string }> {
-    this.#assertOpen();
-    const { summariser } = this.#options;
-    return this.#reads.read("list the sessions", (rows) => listSessions(rows, summariser, options, this.#soundness));
+    this.assertOpen();
+    const { summariser } = this.options;
+    return this.#database.attempt("list the sessions", (rows) => listSessions(rows, summariser, options));
   }
 
   async delete(id: string): Promise<void> {
-    const { database, wal, followers } = this.#writable("delete a session");
-    if (!(await this.has(id))) throw sessionNotFound(id);
-    await this.#whileLeased(id, async () => {
-      await wal.trust();
-      database.attempt("delete a session", () => {
-        const session = findSession(database.rows, id);
+    const { database, followers } = this.#file;
+    await this.#change(id, () =>
+      database.attempt("delete a session", (rows) => {
+        const session = findSession(rows, id);
         if (!session) throw sessionNotFound(id);
-        database.rows.trash(session.key, this.#now());
-      });
-      await wal.confirm();
-    });
+        rows.trash(session.key, this.now());
+      }),
+    );
     followers.wake(id);
   }
 
   async trashed(): Promise<readonly contract.Trashed[]> {
-    this.#assertOpen();
-    const found = await this.#reads.read("list the trash", (rows) => rows.restorable());
+    this.assertOpen();
+    const found = this.#database.attempt("list the trash", (rows) => rows.restorable());
     return found.map(({ id, trashedMs, summary = null }) => ({
       id,
       trashedAt: new Date(Math.min(trashedMs, TIME_MAX)).toISOString(),
@@ -255,68 +217,48 @@ class SqliteStore implements contract.JournalStore {
   }
 
   async restore(id: string): Promise<void> {
-    const { database, wal } = this.#writable("restore a session");
-    await this.#assertNew(id);
-    await this.#whileLeased(id, async () => {
-      await wal.trust();
-      const { rows } = database;
-      const untrash = (): void => {
-        if (isKnown(rows, id)) throw sessionExists(id);
-        const [last] = rows.restorable(id);
-        if (!last) throw notInTrash(id);
-        rows.untrash(last.key);
-      };
-      database.attempt("restore a session", () => database.transaction(untrash));
-      await wal.confirm();
-    });
+    const { database } = this.#file;
+    const restore = (rows: Rows): void => {
+      if (isKnown(rows, id)) throw sessionExists(id);
+      const [last] = rows.restorable(id);
+      if (!last) throw notInTrash(id);
+      rows.untrash(last.key);
+    };
+    this.#assertNew(id);
+    await this.#change(id, () =>
+      database.attempt("restore a session", (rows) => database.transaction(() => restore(rows))),
+    );
   }
 
   async verify(id: string): Promise<contract.Verification> {
-    const found = await this.#find(id);
+    const found = this.#find(id);
     const [account, { segments, damaged }] = await this.#readAll(found, 1, { keep: false });
-    const catalogued = await this.#reads.read("verify a session", (rows) => damageOf(rows, found.session));
-    if (!(await this.#isWhole())) catalogued.push(damagedPart("database"));
-    const recovery = { ...account.recovery(), damaged: [...account.damaged, ...damaged, ...catalogued] };
+    const wrong = this.#database.attempt("verify the store", (rows) => [
+      ...(rows.isSound ? [] : ["sessions"]),
+      ...(rows.isWhole ? [] : ["database"]),
+    ]);
+    const recovery = { ...account.recovery(), damaged: [...account.damaged, ...damaged, ...wrong.map(damagedPart)] };
     const counts = { records: account.count, bytes: account.bytes, segments: segments.length };
     return verificationOf(id, counts, recovery, () => this.#holder(id) !== null);
   }
 
   async pack(): Promise<never> {
-    this.#assertOpen();
+    this.assertOpen();
     throw notSupported("pack", this.url, "Copy the session to a folder store, and pack it there.");
   }
 
   async adopt(id: string, lines: AsyncIterable<readonly VerbatimLine[]>): Promise<void> {
-    const { database, wal } = this.#writable("adopt a session");
-    await this.#assertNew(id);
-    await this.#whileLeased(id, async () => {
-      await wal.trust();
-      const ledger = this.#ledger();
-      await adoptSession({ database, wal, ledger, id, nowMs: this.#now() }, lines);
-      await wal.confirm();
-    });
+    const { database, wal } = this.#file;
+    this.#assertNew(id);
+    await this.#change(id, () => adoptSession({ database, wal, ledger: this.ledger(), id, nowMs: this.now() }, lines));
   }
 
   async gc(options: { readonly graceMs?: number } = {}): Promise<{ readonly removed: readonly string[] }> {
-    const { database, wal } = this.#writable("collect garbage");
-    return collectGarbage(database, wal, this.#now(), options.graceMs);
+    return collectGarbage(this.#file, openerOf(this.options), this.now(), options.graceMs);
   }
 
-  close(): Promise<void> {
-    this.#closing ??= this.#close();
-    return this.#closing;
-  }
-
-  [Symbol.asyncDispose](): Promise<void> {
-    return this.close();
-  }
-
-  async #close(): Promise<void> {
-    const results = await Promise.allSettled([...this.#journals].map((journal) => journal.close()));
-    this.#ending.abort();
-    if (this.#shared) await this.#shared.release();
-    else this.#reads.close(false);
-    for (const result of results) if (result.status === "rejected") throw result.reason;
+  protected override end(): Promise<void> {
+    return this.#shared.release();
   }
 
   #journal(
@@ -328,27 +270,27 @@ class SqliteStore implements contract.JournalStore {
     found: { readonly unclean: boolean; readonly created: boolean; readonly startSegment: boolean },
   ): SqliteJournal {
     // The store may have been closed while this call waited for the disk.
-    const { wal, journals, followers } = this.#writable("open a session for writing");
-    const { app = this.#options.app ?? "holdfast", opened: extra } = options;
+    const { wal, journals, followers } = this.#file;
+    const { app = this.options.app ?? "holdfast", opened: extra } = options;
     const journal = new SqliteJournal({
       id,
       ledger,
       writer,
       wal,
-      durability: this.#options.durability ?? "power",
+      durability: this.options.durability ?? "power",
       opened: openedRecord({ app, unclean: found.unclean, cutBytes: 0, extra }),
       created: found.created,
       startSegment: found.startSegment,
       follow: (followOptions) => this.follow(id, followOptions),
       onClose: () => {
         journals.delete(id);
-        this.#journals.delete(journal);
+        this.journals.delete(journal);
         release();
       },
     });
     journal.onAcknowledged(() => followers.wake(id));
     journals.set(id, journal);
-    this.#journals.add(journal);
+    this.journals.add(journal);
     return journal;
   }
 
@@ -358,8 +300,9 @@ class SqliteStore implements contract.JournalStore {
     options: contract.WriterOptions,
     use: (release: () => void) => Promise<T>,
   ): Promise<T> {
-    const file = this.#writable("take the lease of a session");
-    const release = file.lease(id, openerOf(this.#options, options.app));
+    const file = this.#file;
+    assertId(id);
+    const release = file.lease(id, openerOf(this.options, options.app));
     try {
       return await use(release);
     } catch (error) {
@@ -368,41 +311,35 @@ class SqliteStore implements contract.JournalStore {
     }
   }
 
-  async #whileLeased(id: string, work: () => Promise<void>): Promise<void> {
-    await this.#withLease(id, {}, async (release) => {
-      await work();
+  /** Changes something about a session, under its lease. It is durable when this resolves. */
+  #change(id: string, change: () => void | Promise<void>): Promise<void> {
+    const { wal } = this.#file;
+    return this.#withLease(id, {}, async (release) => {
+      await wal.trust();
+      await change();
+      await wal.confirm();
       release();
     });
   }
 
   #holder(id: string): contract.Holder | null {
-    return this.#shared?.file.holder(id) ?? null;
+    return this.#shared.file.holder(id);
   }
 
-  #writable(what: string): OpenFile {
-    this.#assertOpen();
-    if (this.#reads instanceof ReadOnlyDatabase) throw this.#reads.refuse(what);
-    return this.#shared!.file;
+  get #file(): OpenFile {
+    this.assertOpen();
+    return this.#shared.file;
   }
 
-  /** Checked once per open store: it is the same for all sessions, and takes as long as reading the file. */
-  async #isWhole(): Promise<boolean> {
-    this.#soundness.isWhole ??= await this.#reads.read(
-      "verify the store",
-      (rows) => orNull(() => rows.isWhole()) ?? false,
-    );
-    return this.#soundness.isWhole;
-  }
-
-  async #assertNew(id: string): Promise<void> {
+  #assertNew(id: string): void {
     assertId(id);
-    if (await this.#reads.read("look for a session", (rows) => isKnown(rows, id))) throw sessionExists(id);
+    if (this.#database.attempt("look for a session", (rows) => isKnown(rows, id))) throw sessionExists(id);
   }
 
-  async #find(id: string, isWrong = false): Promise<StoredJournal> {
-    this.#assertOpen();
+  #find(id: string, isWrong = false): StoredJournal {
+    this.assertOpen();
     assertId(id);
-    const found = await this.#reads.read("look for a session", (rows) => findJournal(rows, id, isWrong));
+    const found = this.#database.attempt("look for a session", (rows) => findJournal(rows, id, isWrong));
     if (!found) throw sessionNotFound(id);
     return found;
   }
@@ -426,9 +363,9 @@ class SqliteStore implements contract.JournalStore {
     const { session, last } = found;
     const segments = found.segments.filter(({ first }) => first >= from);
     const account = new Account(segments, options);
-    for await (const lines of readChunks(this.#reads, { key: session.key, from, to: last })) {
-      if (!found.isDerived && hasUnknownHeader(lines, segments)) {
-        const derived = await this.#find(session.id, true);
+    for await (const lines of readChunks(this.#database, { key: session.key, from, to: last })) {
+      if (!found.isDerived && contradicts(lines, segments)) {
+        const derived = this.#find(session.id, true);
         return options.keep ? this.#readEpoch(derived) : this.#readAll(derived, from, options);
       }
       account.add(lines);
@@ -444,23 +381,11 @@ class SqliteStore implements contract.JournalStore {
   #comeFirst(rows: Rows): void {
     if (this.#hasLooked) {
       // Not from a damaged index: it could name a distant year, and every later record would count from there.
-      if (this.#soundness.isSound) this.#clock.follow(orNull(() => rows.newestStamp()) ?? undefined);
+      if (rows.isSound) this.clock.follow(orNull(() => rows.newestStamp()) ?? undefined);
       return;
     }
-    const [newest] = listSessions(rows, undefined, { limit: 1 }, this.#soundness).sessions;
+    const [newest] = listSessions(rows, undefined, { limit: 1 }).sessions;
     this.#hasLooked = true;
-    this.#clock.follow(newest && (newest.stamp ?? newest.at));
-  }
-
-  #ledger(): Ledger {
-    return new Ledger({ clock: this.#clock, summariser: this.#options.summariser });
-  }
-
-  #now(): number {
-    return (this.#options.clock ?? Date.now)();
-  }
-
-  #assertOpen(): void {
-    if (this.#closing) throw storeClosed(this.url);
+    this.clock.follow(newest && (newest.stamp ?? newest.at));
   }
 }

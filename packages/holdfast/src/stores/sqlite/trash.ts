@@ -1,8 +1,8 @@
 import { setImmediate as breathe } from "node:timers/promises";
-import type { Database } from "./database/database.ts";
-import type { Wal } from "./database/wal.ts";
-import { findSession, ownerOf } from "./rows/catalogue.ts";
-import type { Rows } from "./rows/rows.ts";
+import { corrupt } from "./database/failure.ts";
+import type { Opener } from "./database/open-database.ts";
+import type { OpenFile } from "./open-file.ts";
+import { ownerOf } from "./rows/catalogue.ts";
 
 const WHAT = "collect garbage";
 const WEEK_MS = 7 * 24 * 3600 * 1000;
@@ -13,31 +13,37 @@ const PAGE_BYTES = 4096;
 
 /** Removes trash older than the grace period. The file keeps its size: the space is reused. */
 export async function collectGarbage(
-  database: Database,
-  wal: Wal,
+  file: OpenFile,
+  opener: Opener,
   nowMs: number,
   graceMs = WEEK_MS,
 ): Promise<{ readonly removed: readonly string[] }> {
+  const { database, wal } = file;
   const { rows } = database;
   const removed: string[] = [];
-  for (const { key, id } of database.attempt(WHAT, () => rows.trashed(nowMs - graceMs))) {
-    if (id === null || !database.attempt(WHAT, () => isTrash(rows, key, id))) continue;
-    // Nobody may restore a session that is half removed.
-    if (!database.attempt(WHAT, () => rows.claimTrashed(key))) continue;
-    // The lines first: if the session's row went first, they would stay forever.
-    while (database.attempt(WHAT, () => rows.removeLines(key, REMOVE_ROWS)) > 0) {
-      wal.grew(REMOVE_ROWS * PAGE_BYTES);
-      await breathe();
+  const trashed = database.attempt(WHAT, () => {
+    // What is removed here is gone for good, so a row is not enough to say that a session was deleted.
+    if (!rows.isSound) throw corrupt("the table of sessions and its indexes disagree");
+    return rows.trashed(nowMs - graceMs);
+  });
+  for (const { key, id } of trashed) {
+    if (key === 0 || id === null || (database.attempt(WHAT, () => ownerOf(rows, key)) ?? id) !== id) continue;
+    // Somebody copies it in, or restores it.
+    if (file.holder(id)) continue;
+    const release = file.lease(id, opener);
+    try {
+      // Nobody may restore a session that is half removed.
+      if (!database.attempt(WHAT, () => rows.claimTrashed(key))) continue;
+      // The lines first: if the session's row went first, they would stay forever.
+      while (database.attempt(WHAT, () => rows.removeLines(key, REMOVE_ROWS)) > 0) {
+        wal.grew(REMOVE_ROWS * PAGE_BYTES);
+        await breathe();
+      }
+      database.attempt(WHAT, () => database.transaction(() => rows.removeSession(key)));
+    } finally {
+      release();
     }
-    database.attempt(WHAT, () => database.transaction(() => rows.removeSession(key)));
     removed.push(id);
   }
   return { removed };
-}
-
-/**
- * Not if only the row says so, or if the row does not belong to this journal: what is removed here is gone for good.
- */
-function isTrash(rows: Rows, key: number, id: string): boolean {
-  return key > 0 && findSession(rows, id)?.key !== key && (ownerOf(rows, key) ?? id) === id;
 }

@@ -3,8 +3,7 @@ import { segmentRecord } from "../../journal/lifecycle.ts";
 import type { Segment } from "../../journal/lines/account.ts";
 import type { NewRecord } from "../../journal/record.ts";
 import type { Database } from "./database/database.ts";
-import { corrupt } from "./database/failure.ts";
-import { KEY_MAX, type Neighbours, type Rows } from "./rows/rows.ts";
+import type { Rows } from "./rows/rows.ts";
 import type { SessionRow } from "./rows/session-row.ts";
 
 const NEWLINE = 0x0a;
@@ -43,8 +42,6 @@ export class SessionWriter {
     const { database, ledger, id } = place;
     const { rows } = database;
     const segment = { number: 1, epoch: 1, first: 1 };
-    // After everything that is there.
-    const before = rows.neighbours(KEY_MAX, 0, 0);
     return database.transaction(() => {
       const prepared = ledger.prepareSegment([segmentRecord({ session: id, segment: 1, epoch: 1 }), ...records]);
       // Committed to the ledger before the database: if that fails, the ledger is dropped too, because nobody has seen
@@ -52,7 +49,7 @@ export class SessionWriter {
       ledger.commit(prepared);
       const key = rows.insertSession(id, ledger, ledger.row);
       rows.insertSegment(key, segment);
-      insertFirst(rows, key, prepared, before);
+      insertLines(rows, key, prepared);
       return new SessionWriter(place, key, segment, ledger.head);
     });
   }
@@ -69,10 +66,9 @@ export class SessionWriter {
 
   /** Writes the line of `opened`, and atomically marks the row as no longer closed. */
   putOpened(prepared: Prepared): void {
-    const before = this.#rows.neighbours(this.#key, prepared.seq, prepared.last);
     this.#database.transaction(() => {
       this.#rows.reopenSession(this.#key);
-      insertFirst(this.#rows, this.#key, prepared, before);
+      insertLines(this.#rows, this.#key, prepared);
     });
     this.#ledger.commit(prepared);
   }
@@ -115,17 +111,6 @@ export interface WriterPlace {
   readonly database: Database;
   readonly ledger: Ledger;
   readonly id: string;
-}
-
-/**
- * The first lines of a writer. SQLite trusts what a page says about its own free space, and if that is damaged, a new
- * line overwrites others. So the lines around it are compared before and after, and if they have changed, everything is
- * rolled back (P9). Later lines go to pages that SQLite has arranged since.
- */
-function insertFirst(rows: Rows, key: number, prepared: Prepared, before: Neighbours): void {
-  insertLines(rows, key, prepared);
-  const after = rows.neighbours(key, prepared.seq, prepared.last, before);
-  if (after.digest !== before.digest) throw corrupt("a new line overwrites others");
 }
 
 function insertLines(rows: Rows, key: number, prepared: Prepared): void {

@@ -4,22 +4,18 @@ import { openWithoutWaiting } from "../../../disk/database-file.ts";
 import type { Disk, DiskStat } from "../../../disk/disk.ts";
 import { HoldfastError } from "../../../errors.ts";
 
-/** `immutable`: reads the file as it is, without locks and without its log. */
-export type Mode = "rw" | "immutable";
-
 /**
- * With `rw`, SQLite keeps its lock on the file until the connection ends, and the index of the log in this process's
+ * SQLite keeps its lock on the file until the connection ends, and the index of the log in this process's
  * own memory: there is no `-shm`, so nothing that others do to one can harm this process. The VFS `unix-excl` does the
  * same, takes as long, and is missing on Windows (decision 7).
  */
-export function connect(file: string, mode: Mode): DatabaseSync {
+export function connect(file: string): DatabaseSync {
   const url = pathToFileURL(file);
   // Never `rwc`: if the file has disappeared, SQLite must not create one with its own mode.
-  url.searchParams.set("mode", mode === "rw" ? "rw" : "ro");
-  if (mode === "immutable") url.searchParams.set("immutable", "1");
-  const sqlite = openWithoutWaiting(url, mode === "immutable");
+  url.searchParams.set("mode", "rw");
+  const sqlite = openWithoutWaiting(url, false);
   // Before the first read: later, the index would stay where it is.
-  if (mode === "rw") sqlite.exec("PRAGMA locking_mode=EXCLUSIVE");
+  sqlite.exec("PRAGMA locking_mode=EXCLUSIVE");
   return sqlite;
 }
 

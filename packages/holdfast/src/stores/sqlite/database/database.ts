@@ -8,15 +8,6 @@ import { isSqliteError, sqliteFailure } from "./failure.ts";
 import type { FileLock } from "./file-lock.ts";
 import { isSameRecord, type Name, readRecorded, writeRecorded } from "./name.ts";
 
-/** A readable database. */
-export interface Reads {
-  readonly file: string;
-  /** Warnings for the caller that opens it. */
-  readonly warnings: readonly string[];
-  /** Runs `work` as one read. Throws HoldfastError. */
-  read<T>(what: string, work: (rows: Rows) => T): Promise<T>;
-}
-
 export interface DatabaseParts {
   readonly disk: Disk;
   readonly file: string;
@@ -32,8 +23,9 @@ export interface DatabaseParts {
  * The database file of a store, for reading and writing. Every transaction starts and ends inside one call, so nobody
  * ever waits for another one.
  */
-export class Database implements Reads {
+export class Database {
   readonly file: string;
+  /** Warnings for the caller that opens it. */
   readonly warnings: readonly string[];
   readonly rows: Rows;
   readonly #parts: DatabaseParts;
@@ -82,17 +74,13 @@ export class Database implements Reads {
   }
 
   /** Throws HoldfastError. */
-  attempt<T>(what: string, work: () => T): T {
+  attempt<T>(what: string, work: (rows: Rows) => T): T {
     if (this.#closed) throw storeClosed(`sqlite:${this.file}`);
     try {
-      return work();
+      return work(this.rows);
     } catch (error) {
       throw sqliteFailure(error, what, this.file, "Nothing was written.");
     }
-  }
-
-  async read<T>(what: string, work: (rows: Rows) => T): Promise<T> {
-    return this.attempt(what, () => work(this.rows));
   }
 
   /** Throws FILE_REPLACED if the database, or its log, is no longer the file that was opened (S12). */

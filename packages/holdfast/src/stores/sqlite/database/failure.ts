@@ -45,17 +45,6 @@ export function orNull<T>(read: () => T): T | null {
   }
 }
 
-/** Takes items up to a damaged page; returns the error found there. */
-export function asFarAsPossible<T>(items: Iterable<T>, take: (item: T) => void): unknown {
-  try {
-    for (const item of items) take(item);
-    return undefined;
-  } catch (error) {
-    if (!isCorrupt(error)) throw error;
-    return error;
-  }
-}
-
 /** An error that `isCorrupt` recognises, from code other than SQLite. */
 export function corrupt(message: string): Error {
   return Object.assign(new Error(message), { errcode: SQLITE.CORRUPT });

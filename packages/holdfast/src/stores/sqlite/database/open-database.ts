@@ -63,7 +63,7 @@ async function patiently<T>(open: () => T): Promise<T> {
 function openLocked(disk: Disk, file: string, lock: FileLock, { app, since }: Opener): Database {
   // Before it is opened: if the name leads to another file afterwards, it may be that one.
   const name = nameOf(disk, file);
-  const sqlite = connect(file, "rw");
+  const sqlite = connect(file);
   try {
     if (!isReady(disk, sqlite, name)) prepare(sqlite, name);
     sqlite.exec(`PRAGMA synchronous=NORMAL; PRAGMA journal_size_limit=${WAL_BYTES_KEPT}; PRAGMA secure_delete=FAST`);
@@ -126,7 +126,7 @@ function noLog(file: string, mode: unknown): HoldfastError {
 
 /** Throws STORE_URL_INVALID for another program's database, and so on. */
 function assertOurs(file: string): void {
-  const sqlite = connect(file, "rw");
+  const sqlite = connect(file);
   try {
     readVersion(sqlite, file);
   } finally {

@@ -125,15 +125,6 @@ export class Wal {
     this.#database.assertMine();
   }
 
-  /**
-   * When this resolves, everything committed so far is durable, whatever happened before. Throws SYNC_FAILED,
-   * FILE_REPLACED.
-   */
-  async settle(): Promise<void> {
-    await this.trust();
-    await this.confirm();
-  }
-
   /** From now on, a successful sync can be trusted. Throws SYNC_FAILED, FILE_REPLACED. */
   async trust(): Promise<void> {
     this.assertMine();

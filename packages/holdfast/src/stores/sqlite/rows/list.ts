@@ -1,107 +1,47 @@
-import type { Listed, ListOptions, Summariser } from "../../../journal/contract.ts";
-import { isId } from "../../../journal/id.ts";
+import type { ListOptions, Summariser } from "../../../journal/contract.ts";
 import { recordOf } from "../../../journal/lines/account.ts";
 import { RowFold } from "../../../journal/list-row.ts";
 import type { Json } from "../../../journal/record.ts";
-import { type ListPlace, listCursor, newestFirst, parseListCursor } from "../../page.ts";
-import { isIoError, orNull } from "../database/failure.ts";
+import { type ListPage, type ListPlace, newestFirst, pageOf, parseListCursor } from "../../page.ts";
+import { isIoError } from "../database/failure.ts";
 import { allSessions } from "./catalogue.ts";
 import { newestSeq, readSome } from "./reader.ts";
 import type { Rows } from "./rows.ts";
-import { type SessionRow, sessionOf, type TableRow } from "./session-row.ts";
+import type { SessionRow } from "./session-row.ts";
 
 /** Later than any time. */
 const START: ListPlace = { at: "\uffff", id: "" };
 
-export interface Page {
-  readonly sessions: readonly Listed[];
-  readonly next?: string;
-}
-
-/** Checks made once per open store. */
-export interface Soundness {
-  /** The table of sessions and its indexes contain the same sessions. */
-  isSound?: boolean;
-  /** SQLite finds nothing wrong with the file. */
-  isWhole?: boolean;
-}
-
 /** A row as listed. */
 interface Row extends SessionRow {
   readonly summary: Json;
-  readonly unreadable?: NonNullable<Listed["unreadable"]>;
+  readonly unreadable?: { readonly code: "STORE_IO"; readonly message: string };
 }
 
 /**
  * Newest first. For rows that are behind their journals, the later lines are folded in: less than a second's worth, for
- * sessions that are being written or whose writer died (S20). If table and indexes disagree, all of them and the
+ * sessions that are being written or whose writer died (S20). If table and indexes disagree, the whole table and the
  * journals themselves are consulted (P9).
  */
-export function listSessions(
-  rows: Rows,
-  summariser: Summariser | undefined,
-  options: ListOptions,
-  soundness: Soundness,
-): Page {
+export function listSessions(rows: Rows, summariser: Summariser | undefined, options: ListOptions): ListPage {
   const after = options.after === undefined ? START : parseListCursor(options.after);
-  const limit = options.limit ?? Number.POSITIVE_INFINITY;
-  const fits = (row: Row): boolean => newestFirst(row, after) > 0 && matches(row.summary, options.where);
-
-  soundness.isSound ??= orNull(() => rows.isSound()) ?? false;
-  const quick = soundness.isSound ? orNull(() => quickPage(rows, summariser, after, fits, limit)) : null;
-  const page = quick ?? carefulPage(rows, summariser, fits);
-  const sessions = page
-    .slice(0, limit)
-    .map(({ key: _, stamp, ...listed }) => (stamp === listed.at ? listed : { ...listed, stamp }));
-  const last = sessions.at(-1);
-  return last && page.length > sessions.length ? { sessions, next: listCursor(last) } : { sessions };
+  const update = (row: SessionRow): Row => current(rows, row, summariser);
+  const sorted = rows.isSound ? byIndex(rows, after, update) : allSessions(rows).map(update).sort(newestFirst);
+  return pageOf(sorted, options);
 }
 
-/** Up to one more than `limit`. Null if the table disagrees with its index. */
-function quickPage(
-  rows: Rows,
-  summariser: Summariser | undefined,
-  after: ListPlace,
-  fits: (row: Row) => boolean,
-  limit: number,
-): Row[] | null {
-  const stale = findUnsettled(rows).map(sessionOf);
-  const moved: Row[] = [];
-  for (const row of stale) {
-    if (!row) return null;
-    const carried = current(rows, row, summariser);
-    if (fits(carried)) moved.push(carried);
+/** In the order of the index; rows that are behind come where their newest lines put them. */
+function* byIndex(rows: Rows, after: ListPlace, update: (row: SessionRow) => Row): Generator<Row> {
+  const open = rows.open();
+  const moved = open.map(update).sort(newestFirst);
+  const skip = new Set(open.map(({ key }) => key));
+  for (const row of rows.listed(after.at, after.id)) {
+    if (skip.has(row.key)) continue;
+    const shown = isUsable(row) ? row : update(row);
+    while (moved[0] && newestFirst(moved[0], shown) < 0) yield moved.shift()!;
+    yield shown;
   }
-  moved.sort(newestFirst);
-  const skip = new Set(stale.map((row) => row?.key));
-
-  const page: Row[] = [];
-  for (const found of rows.listed(after.at, after.id)) {
-    if (!found || !isId(found.id)) return null;
-    if (skip.has(found.key)) continue;
-    const row = isUsable(found) ? found : current(rows, found, summariser);
-    if (!fits(row)) continue;
-    while (moved[0] && newestFirst(moved[0], row) < 0) page.push(moved.shift()!);
-    page.push(row);
-    if (page.length > limit) break;
-  }
-  page.push(...moved);
-  return page;
-}
-
-function carefulPage(rows: Rows, summariser: Summariser | undefined, fits: (row: Row) => boolean): Row[] {
-  const page = allSessions(rows).map((row) => current(rows, row, summariser));
-  return page.filter((row) => isId(row.id) && fits(row)).sort(newestFirst);
-}
-
-/** One unreadable page must not stop the other sessions from being listed: then each is read by itself. */
-function findUnsettled(rows: Rows): TableRow[] {
-  try {
-    return rows.unsettled();
-  } catch (error) {
-    if (!isIoError(error)) throw error;
-    return rows.open();
-  }
+  yield* moved;
 }
 
 function isUsable(row: SessionRow): row is Row {
@@ -114,9 +54,9 @@ function isUsable(row: SessionRow): row is Row {
  */
 function current(rows: Rows, row: SessionRow, summariser: Summariser | undefined): Row {
   try {
-    return isUsable(row)
-      ? carryOn(rows, row, summariser)
-      : { ...carryOn(rows, { ...row, head: 0, summary: null }, summariser), stamp: row.stamp };
+    if (isUsable(row)) return carryOn(rows, row, summariser);
+    const rebuilt = carryOn(rows, { ...row, head: 0, summary: null }, summariser);
+    return { ...rebuilt, stamp: row.stamp || rebuilt.stamp };
   } catch (error) {
     if (!isIoError(error)) throw error;
     const message = `Session ${row.id} cannot be read: ${(error as Error).message}. Nothing was touched, and other sessions are not affected. Check the disk, and restore the session from a backup.`;
@@ -133,14 +73,4 @@ function carryOn(rows: Rows, row: Row, summariser: Summariser | undefined): Row 
     from = next;
   }
   return { ...row, ...fold.row };
-}
-
-/** A missing member counts as null. */
-function matches(summary: Json, where: ListOptions["where"]): boolean {
-  return Object.entries(where ?? {}).every(([name, value]) => (memberOf(summary, name) ?? null) === value);
-}
-
-function memberOf(summary: Json, name: string): unknown {
-  if (typeof summary !== "object" || summary === null || !Object.hasOwn(summary, name)) return null;
-  return (summary as Readonly<Record<string, unknown>>)[name];
 }

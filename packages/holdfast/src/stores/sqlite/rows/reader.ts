@@ -2,9 +2,9 @@ import { setImmediate as breathe } from "node:timers/promises";
 import type { Damage } from "../../../journal/contract.ts";
 import { type Line, recordOf, type Segment } from "../../../journal/lines/account.ts";
 import { segmentAt } from "../../../journal/lines/verbatim.ts";
-import type { Reads } from "../database/database.ts";
-import { isCorrupt, orNull } from "../database/failure.ts";
-import { damagedPart, findSession, recordAt } from "./catalogue.ts";
+import type { Database } from "../database/database.ts";
+import { orNull } from "../database/failure.ts";
+import { damagedPart, findSession } from "./catalogue.ts";
 import type { Rows } from "./rows.ts";
 import type { SessionRow } from "./session-row.ts";
 
@@ -30,6 +30,8 @@ export interface StoredJournal {
 
 /** A row that is ahead of its journal by more than this is damaged: nobody has lost that many records. */
 const LOST_MAX = 1_000_000;
+/** How many lines are read one by one after a damaged page. */
+const SALVAGE_ROWS = 64;
 /** Longer than the start of any line up to the end of its kind. */
 const KIND_BYTES = 256;
 const HEADER = '"kind":"segment"';
@@ -38,15 +40,14 @@ const HEADER = '"kind":"segment"';
 export function findJournal(rows: Rows, id: string, isWrong = false): StoredJournal | null {
   const session = findSession(rows, id);
   if (!session) return null;
-  const { key } = session;
+  const { key, head } = session;
   const newest = newestSeq(rows, key);
-  const damaged: Damage[] = [];
-  const last = lastOf(rows, session, newest);
-  if (last < session.head) damaged.push(damagedPart("sessions"));
+  // The row is ahead of the journal if the last lines are lost: their seqs are not used again.
+  const last = Math.max(newest, Math.min(head, newest + LOST_MAX));
   const segments = isWrong ? null : segmentsOf(rows, key, last);
-  if (segments) return { session, segments, last, isDerived: false, damaged };
-  damaged.push(damagedPart("segments"));
-  return { session, segments: deriveSegments(rows, key, last), last, isDerived: true, damaged };
+  if (segments) return { session, segments, last, isDerived: false, damaged: [] };
+  const derived = deriveSegments(rows, key, last);
+  return { session, segments: derived, last, isDerived: true, damaged: [damagedPart("segments")] };
 }
 
 /** If the page with the newest lines is damaged, the catalogue still knows how many there were. */
@@ -54,33 +55,16 @@ export function newestSeq(rows: Rows, key: number): number {
   return orNull(() => rows.newestSeq(key)) ?? 0;
 }
 
-/**
- * The row can be ahead of the journal if the last lines are lost, or if the row is wrong: a closed journal says where
- * it ends.
- */
-function lastOf(rows: Rows, { key, head, closed }: SessionRow, newest: number): number {
-  if (head <= newest || newest === 0) return Math.max(newest, Math.min(head, newest + LOST_MAX));
-  const isEnd = closed && recordAt(rows, key, newest)?.kind === "closed";
-  return isEnd || head - newest > LOST_MAX ? newest : head;
-}
-
-/** Null if the journal's headers disagree. Checks only those that matter for the current epoch. */
+/** Null if they cannot be right. */
 function segmentsOf(rows: Rows, key: number, last: number): Segment[] | null {
   const segments = orNull(() => rows.readSegments(key)) ?? [];
   const newest = segments.at(-1);
-  const begin = segments.find(({ number }) => number === newest?.epoch);
-  if (!newest || !begin) return null;
+  if (!newest || !segments.some(({ number }) => number === newest.epoch)) return null;
   for (const [i, { number, epoch, first }] of segments.entries()) {
     const before = segments[i - 1] ?? { number: 0, first: 0 };
     if (number <= before.number || first <= before.first || epoch < 1 || epoch > number || first > last) return null;
   }
-  return [begin, newest].every((segment) => isHeader(rows, key, segment)) ? segments : null;
-}
-
-/** A damaged header is no evidence against its row. */
-function isHeader(rows: Rows, key: number, { number, epoch, first }: Segment): boolean {
-  const record = recordAt(rows, key, first);
-  return !record || (record.kind === "segment" && record["segment"] === number && record["epoch"] === epoch);
+  return segments;
 }
 
 function deriveSegments(rows: Rows, key: number, last: number): Segment[] {
@@ -97,73 +81,51 @@ function deriveSegments(rows: Rows, key: number, last: number): Segment[] {
   return segments.length > 0 ? segments : [{ number: 1, epoch: 1, first: 1 }];
 }
 
-/** Do these lines contain the header of a segment that is missing from the table? */
-export function hasUnknownHeader(lines: readonly Line[], segments: readonly Segment[]): boolean {
+/**
+ * Do these lines contradict the table of segments? Every header is in the table, and where the table has one, there is
+ * one. A damaged line is no evidence.
+ */
+export function contradicts(lines: readonly Line[], segments: readonly Segment[]): boolean {
+  const firsts = new Map(segments.map((segment) => [segment.first, segment]));
   return lines.some((line) => {
-    if (line.bytes.subarray(0, KIND_BYTES).indexOf(HEADER) === -1) return false;
-    return recordOf(line)?.kind === "segment" && !segments.some(({ first }) => first === line.seq);
+    const segment = firsts.get(line.seq);
+    if (!segment && line.bytes.subarray(0, KIND_BYTES).indexOf(HEADER) === -1) return false;
+    const record = recordOf(line);
+    if (!record) return false;
+    const isHeader = record.kind === "segment";
+    return segment ? !isHeader || record["segment"] !== segment.number || record["epoch"] !== segment.epoch : isHeader;
   });
 }
 
 /** The lines of an extent, in chunks. Others can write in between. */
-export async function* readChunks(database: Reads, extent: Extent): AsyncGenerator<readonly Line[]> {
+export async function* readChunks(database: Database, extent: Extent): AsyncGenerator<readonly Line[]> {
   const { key, to } = extent;
   for (let from = extent.from; from <= to; ) {
-    const chunk = await database.read("read the journal", (rows) => readSome(rows, key, from, to));
-    yield chunk.lines;
-    if (chunk.end) return;
-    from = chunk.next;
-    await breathe();
+    const { lines, next } = database.attempt("read the journal", (rows) => readSome(rows, key, from, to));
+    yield lines;
+    from = next;
+    if (from <= to) await breathe();
   }
 }
-
-interface Some {
-  readonly lines: readonly Line[];
-  /** The seq to continue with. */
-  readonly next: number;
-  readonly end: boolean;
-}
-
-export function readSome(rows: Rows, key: number, from: number, to: number): Some {
-  return readInOrder(rows, key, from, to) ?? salvage(rows, key, from, Math.min(to, from + SALVAGE_ROWS - 1), to);
-}
-
-/** Null if a page is damaged, or if lines that existed are missing: they may only be hidden. */
-function readInOrder(rows: Rows, key: number, from: number, to: number): Some | null {
-  const chunk = orNull(() => rows.readLines(key, from, to));
-  const last = chunk?.lines.at(-1)?.seq ?? from - 1;
-  if (!chunk || last - from + 1 !== chunk.lines.length || (chunk.end && last < to)) return null;
-  return { lines: chunk.lines, next: last + 1, end: last >= to };
-}
-
-/** A damaged page of the database costs the lines on it: the rest is recovered from wherever it is stored (P9). */
-function salvage(rows: Rows, key: number, from: number, until: number, to: number): Some {
-  const found = new Map<number, { readonly bytes: Buffer; readonly worth: number }>();
-  for (const line of rows.linesAround(key, from, until)) {
-    // Of two with the same seq, prefer the whole one; if both are whole, the one in its place: the other belongs to
-    // another session, and its own place is damaged.
-    const worth = (recordOf(line) ? 2 : 0) + (line.isLinked ? 1 : 0);
-    if (worth > (found.get(line.seq)?.worth ?? -1)) found.set(line.seq, { bytes: line.bytes, worth });
-  }
-  const lines: Line[] = [];
-  for (let seq = from; seq <= until; seq++) {
-    const bytes = found.get(seq)?.bytes ?? readLine(rows, key, seq);
-    if (bytes) lines.push({ seq, bytes });
-  }
-  return { lines, next: until + 1, end: until >= to };
-}
-
-const SALVAGE_ROWS = 64;
 
 /**
- * Null if there is none; empty if the page is damaged: which seqs it held cannot be distinguished from those it never
- * held.
+ * Some lines, and the seq to continue with. A damaged page of the database costs the lines on it (P9): the lines are
+ * then read one by one.
  */
-function readLine(rows: Rows, key: number, seq: number): Buffer | null {
-  try {
-    return rows.readLine(key, seq);
-  } catch (error) {
-    if (!isCorrupt(error)) throw error;
-    return Buffer.alloc(0);
+export function readSome(
+  rows: Rows,
+  key: number,
+  from: number,
+  to: number,
+): { readonly lines: readonly Line[]; readonly next: number } {
+  const chunk = orNull(() => rows.readLines(key, from, to));
+  if (chunk) return { lines: chunk.lines, next: chunk.end ? to + 1 : chunk.lines.at(-1)!.seq + 1 };
+  const lines: Line[] = [];
+  const next = Math.min(to, from + SALVAGE_ROWS - 1) + 1;
+  for (let seq = from; seq < next; seq++) {
+    // Empty if its page is damaged: which seqs that held cannot be distinguished from those it never held.
+    const line = orNull(() => ({ bytes: rows.readLine(key, seq) })) ?? { bytes: Buffer.alloc(0) };
+    if (line.bytes) lines.push({ seq, bytes: line.bytes });
   }
+  return { lines, next };
 }

@@ -1,11 +1,10 @@
-import { createHash } from "node:crypto";
 import type { DatabaseSync, StatementSync } from "node:sqlite";
 import { HoldfastError } from "../../../errors.ts";
-import type { Line, Segment } from "../../../journal/lines/account.ts";
+import { type Line, recordOf, type Segment } from "../../../journal/lines/account.ts";
 import { decodeLine } from "../../../journal/lines/decode.ts";
 import { type Json, RECORD_BYTES_MAX } from "../../../journal/record.ts";
-import { asFarAsPossible, corrupt } from "../database/failure.ts";
-import { differs, type Newest, type SessionRow, sessionOf, type TableRow, toTableRow } from "./session-row.ts";
+import { orNull } from "../database/failure.ts";
+import { differs, type Newest, type SessionRow, toSessionRow } from "./session-row.ts";
 
 /** The lower half of a key of `lines`: a journal holds fewer records than this. */
 export const SEQ_MAX = 0xffff_ffff;
@@ -18,30 +17,13 @@ const CHUNK_ROWS = 512;
 const SUMMARY_BYTES_MAX = 1024 * 1024;
 /** How many misplaced rows are skipped. */
 const STRAYS = 8;
-/** Lines with a larger gap below them are suspect: a flipped bit in a place can move a line by a billion seqs. */
+/** A last line with a larger gap below it is suspect: a flipped bit in a place can move a line by a billion seqs. */
 const GAP_MAX = 1024;
-/** At most this many lines fit on a page. */
-const NEIGHBOURS = 48;
-const PAGE_BYTES = 4096;
 
-/** Lines with consecutive places; `end` if there are currently no more. */
+/** Lines in order; `end` if there are currently no more. */
 export interface Chunk {
   readonly lines: readonly Line[];
   readonly end: boolean;
-}
-
-/** What an index says about a session: none of this was read from the table. */
-export interface IndexEntry {
-  readonly key: number;
-  readonly id: string | null;
-  readonly at: string | null;
-}
-
-/** The lines around a place: how many were read, and their digest. */
-export interface Neighbours {
-  readonly preceding: number;
-  readonly following: number;
-  readonly digest: string;
 }
 
 /**
@@ -70,46 +52,30 @@ const COLUMNS = guarded("s");
 const BY_ID = "FROM sessions AS i INDEXED BY sessions_by_id WHERE i.trashed IS NULL";
 const BY_TIME = "FROM sessions AS i INDEXED BY sessions_by_time WHERE i.trashed IS NULL";
 const TABLE = "FROM sessions AS s NOT INDEXED";
-const AGREES = "i.id IS s.id AND i.at IS s.at AND s.trashed IS NULL";
-const BOTH = "FROM sessions AS i INDEXED BY sessions_by_time LEFT JOIN sessions AS s NOT INDEXED ON s.key = i.key";
-// No upper bound, so that a damaged place does not end it; but no bytes of other sessions are read.
-const ANYWAY = `SELECT place >> 32, place & ${SEQ_MAX}, CASE WHEN place >> 32 = ?1 THEN (SELECT ${LINE}) END FROM lines`;
-// Only the start of a long line is on the same page as its neighbours.
-const GLANCE = `SELECT place >> 32, place & ${SEQ_MAX}, octet_length(line), substr(line, 1, ${PAGE_BYTES}) FROM lines`;
-
+const IN_TABLE = `NOT EXISTS (SELECT 1 ${TABLE} WHERE s.key = i.key AND s.trashed IS NULL`;
+const OPEN = "FROM sessions AS i INDEXED BY sessions_open WHERE i.closed = 0 AND i.trashed IS NULL";
 // Node binds every number as a float: `|` keeps a place an integer, `+` would round it above 2^53.
 const STATEMENTS = {
   insertLine: "INSERT INTO lines (place, line) VALUES ((?1 << 32) | ?2, ?3)",
-  readLines: `SELECT place & ${SEQ_MAX}, ${LINE} FROM lines WHERE place BETWEEN (?1 << 32) | ?2 AND (?1 << 32) | ?3 ORDER BY place`,
+  // No upper bound, so that a misplaced line does not end it; but no bytes of other sessions are read.
+  readLines: `SELECT place >> 32, place & ${SEQ_MAX}, CASE WHEN place >> 32 = ?1 THEN (SELECT ${LINE}) END FROM lines WHERE place >= (?1 << 32) | ?2 ORDER BY place`,
   readLine: `SELECT ${LINE} FROM lines WHERE place = (?1 << 32) | ?2`,
-  newestSeq: `SELECT place & ${SEQ_MAX} AS seq FROM lines WHERE place BETWEEN ?1 << 32 AND (?1 << 32) + ${SEQ_MAX} ORDER BY place DESC LIMIT 1`,
-  seqsAfter: `SELECT place & ${SEQ_MAX} AS seq FROM lines WHERE place BETWEEN ((?1 << 32) | ?2) + 1 AND (?1 << 32) + ${SEQ_MAX} ORDER BY place`,
-  seqBelow: `SELECT place & ${SEQ_MAX} AS seq FROM lines WHERE place BETWEEN ?1 << 32 AND ((?1 << 32) | ?2) - 1 ORDER BY place DESC LIMIT 1`,
+  newestSeqs: `SELECT place & ${SEQ_MAX} AS seq FROM lines WHERE place BETWEEN ?1 << 32 AND (?1 << 32) + ${SEQ_MAX} ORDER BY place DESC LIMIT 2`,
   keyOf: `SELECT ${keyOf("i")} AS key ${BY_ID} AND i.id = ?`,
-  tableRow: `SELECT ${COLUMNS} ${TABLE} WHERE s.key = ?`,
-  isTimed: `SELECT 1 ${BY_TIME} AND i.at = ?2 AND i.id = ?3 AND i.key = ?1`,
-  isOpen: "SELECT 1 FROM sessions AS i INDEXED BY sessions_open WHERE i.closed = 0 AND i.trashed IS NULL AND i.key = ?",
-  tableRows: `SELECT ${COLUMNS} ${TABLE} WHERE ?1 IS NULL OR s.id = ?1`,
-  entriesById: `SELECT ${keyOf("i")} AS key, ${textOf("i.id", 36)} AS id, NULL AS at ${BY_ID} AND (?1 IS NULL OR i.id = ?1)`,
-  entriesByTime: `SELECT ${keyOf("i")} AS key, ${textOf("i.id", 36)} AS id, ${textOf("i.at", 64)} AS at ${BY_TIME} AND (?1 IS NULL OR i.id = ?1)`,
-  counts: `SELECT (SELECT count(*) ${TABLE} WHERE s.trashed IS NULL) AS rows, (SELECT count(*) ${BY_ID}) AS ids, (SELECT count(*) ${BY_TIME}) AS times`,
-  disagreement: `SELECT 1 ${BOTH} WHERE i.trashed IS NULL AND (${AGREES}) IS NOT 1 LIMIT 1`,
-  onwards: `${ANYWAY} WHERE place >= (?1 << 32) | ?2 ORDER BY place LIMIT ?3`,
-  backwards: `${ANYWAY} WHERE place <= (?1 << 32) | ?2 ORDER BY place DESC LIMIT ?3`,
-  before: `${GLANCE} WHERE place < (?1 << 32) | ?2 ORDER BY place DESC LIMIT ?3`,
-  after: `${GLANCE} WHERE place > (?1 << 32) | ?2 ORDER BY place LIMIT ?3`,
-  structure: "PRAGMA main.quick_check(1)",
+  session: `SELECT ${COLUMNS} ${TABLE} WHERE s.key = ?`,
+  sessions: `SELECT ${COLUMNS} ${TABLE}`,
+  indexedKeys: `SELECT i.key AS key ${BY_ID} INTERSECT SELECT i.key ${BY_TIME}`,
+  counts:
+    `SELECT (SELECT count(*) ${TABLE} WHERE s.trashed IS NULL) AS rows, (SELECT count(*) ${BY_ID}) AS ids, (SELECT count(*) ${BY_TIME}) AS times, ` +
+    `(SELECT count(*) ${TABLE} WHERE s.trashed IS NULL AND s.closed = 0) AS open, (SELECT count(*) ${OPEN}) AS opens`,
+  misnamed: `SELECT 1 ${BY_ID} AND ${IN_TABLE} AND s.id IS i.id) LIMIT 1`,
+  mistimed: `SELECT 1 ${BY_TIME} AND ${IN_TABLE} AND s.id IS i.id AND s.at IS i.at) LIMIT 1`,
+  integrity: "PRAGMA main.integrity_check(1)",
   insertTrashed: "INSERT INTO sessions (id, at, head, closed, summary, trashed) VALUES (?, '', 0, 0, 'null', ?)",
   untrash: "UPDATE sessions SET trashed = NULL WHERE key = ?",
-  countLines: `SELECT count(*) AS lines FROM lines WHERE place BETWEEN ?1 << 32 AND (?1 << 32) + ${SEQ_MAX}`,
   reopenSession: "UPDATE sessions SET closed = 0 WHERE key = ?",
-  unsettled:
-    `SELECT ${COLUMNS} FROM sessions AS s INDEXED BY sessions_open WHERE s.closed = 0 AND s.trashed IS NULL AND EXISTS ` +
-    `(SELECT 1 FROM lines WHERE place BETWEEN (s.key << 32) + s.head + 1 AND (s.key << 32) + ${SEQ_MAX})`,
   open: `SELECT ${COLUMNS} FROM sessions AS s INDEXED BY sessions_open WHERE s.closed = 0 AND s.trashed IS NULL`,
-  listed:
-    `SELECT ${COLUMNS}, ${keyOf("i")} AS indexed, ${AGREES} AS agrees ${BOTH} ` +
-    "WHERE i.trashed IS NULL AND (i.at, i.id) < (?1, ?2) ORDER BY i.at DESC, i.id DESC",
+  listed: `SELECT ${COLUMNS} FROM sessions AS s INDEXED BY sessions_by_time WHERE s.trashed IS NULL AND (s.at, s.id) < (?1, ?2) ORDER BY s.at DESC, s.id DESC`,
   // The journal determines the numbers of its segments; a row in the way is damaged.
   insertSegment: "INSERT OR REPLACE INTO segments (session, number, epoch, first) VALUES (?, ?, ?, ?)",
   readSegments: `SELECT ${NUMBER("number")}, ${NUMBER("epoch")}, ${NUMBER("first")} FROM segments WHERE session = ? ORDER BY segments.number`,
@@ -134,12 +100,13 @@ type Statements = Record<keyof typeof STATEMENTS, StatementSync>;
 /** Every statement of the store, prepared once. Each call is one statement; the caller manages transactions. */
 export class Rows {
   readonly #do: Statements;
+  #isSound: boolean | undefined;
+  #isWhole: boolean | undefined;
 
   constructor(sqlite: DatabaseSync) {
     const prepared = Object.entries(STATEMENTS).map(([name, sql]) => [name, sqlite.prepare(sql)]);
     this.#do = Object.fromEntries(prepared) as Statements;
-    const { readLines, before, after, onwards, backwards } = this.#do;
-    for (const statement of [readLines, before, after, onwards, backwards]) statement.setReturnArrays(true);
+    this.#do.readLines.setReturnArrays(true);
   }
 
   insertLine(key: number, seq: number, line: Uint8Array): void {
@@ -148,70 +115,29 @@ export class Rows {
   }
 
   /**
-   * Some of the lines from seq `from` to seq `to`. Throws a corruption error if rows are out of order: the page is
-   * damaged.
+   * Some of the lines from seq `from` to seq `to`, without those that are misplaced. A damaged place can put a line
+   * anywhere: after a gap, a line is in its place if it says so itself.
    */
   readLines(key: number, from: number, to: number = SEQ_MAX): Chunk {
     const lines: Line[] = [];
     let bytes = 0;
     let last = from - 1;
-    for (const row of walk(this.#do.readLines, key, from, to)) {
-      const [seq, line] = row as unknown as [number, Uint8Array | null];
-      if (seq <= last) throw corrupt("rows are out of order");
+    let strays = 0;
+    for (const row of walk(this.#do.readLines, key, from)) {
+      const [of, seq, stored] = row as unknown as [number, number, Uint8Array | null];
+      const line = { seq, bytes: bytesOf(stored) };
+      if (of !== key || seq <= last || seq > to || (seq > last + 1 && recordOf(line) === null)) {
+        if (++strays > STRAYS) break;
+        continue;
+      }
       last = seq;
-      const found = bytesOf(line);
-      lines.push({ seq, bytes: found });
-      bytes += found.length;
+      strays = 0;
+      lines.push(line);
+      bytes += line.bytes.length;
+      if (seq === to) break;
       if (lines.length >= CHUNK_ROWS || bytes >= CHUNK_BYTES) return { lines, end: false };
     }
     return { lines, end: true };
-  }
-
-  /**
-   * The lines of a few seqs, in whatever order their rows are stored, forwards from the first and backwards from the
-   * last: a damaged place hides the lines after it from any ordered search. `isLinked`: it is stored next to the line
-   * before or after it. Consume inside one call.
-   */
-  *linesAround(key: number, from: number, to: number): Generator<Line & { readonly isLinked: boolean }> {
-    const limit = to - from + 1 + STRAYS;
-    for (const [statement, start, step] of [
-      [this.#do.onwards, from, 1],
-      [this.#do.backwards, to, -1],
-    ] as const) {
-      const rows: Placed[] = [];
-      asFarAsPossible(walk(statement, key, start, limit), (row) => rows.push(row as unknown as Placed));
-      const isAt = (i: number, seq: number): boolean => rows[i]?.[0] === key && rows[i][1] === seq;
-      for (const [i, [of, seq, line]] of rows.entries()) {
-        if (of !== key || seq < from || seq > to) continue;
-        yield { seq, bytes: bytesOf(line), isLinked: isAt(i - 1, seq - step) || isAt(i + 1, seq + step) };
-      }
-    }
-  }
-
-  /**
-   * The lines around some others, on the same database page and adjacent ones, up to a page that cannot be read: to be
-   * compared before and after a write. With `before`, exactly the same lines are read again: SQLite does not write in a
-   * transaction that has met a damaged page.
-   */
-  neighbours(key: number, first: number, last: number, before?: Neighbours): Neighbours {
-    const hash = createHash("sha256");
-    const read = (statement: StatementSync, seq: number, limit: number): number => {
-      let count = 0;
-      asFarAsPossible(walk(statement, key, seq, limit), (row) => {
-        const [of, at, length, line] = row as unknown as [number, number, number | null, Uint8Array | string | null];
-        hash.update(`${of} ${at} ${length} `).update(line ?? "");
-        count++;
-      });
-      return count;
-    };
-    const preceding = read(this.#do.before, first, before?.preceding ?? NEIGHBOURS);
-    const following = read(this.#do.after, last, before?.following ?? NEIGHBOURS);
-    return { preceding, following, digest: hash.digest("hex") };
-  }
-
-  /** Is every page of the database well-formed? Checks all of them. */
-  isWhole(): boolean {
-    return this.#do.structure.get()?.["quick_check"] === "ok";
   }
 
   /** Null if there is none. Empty if it is not a line. */
@@ -220,23 +146,12 @@ export class Rows {
     return row ? bytesOf(row["line"] as Uint8Array | null) : null;
   }
 
-  /**
-   * The highest seq that has a line; 0 if there is none. Searched from the end, and then forwards from there: a damaged
-   * page above the lines can mislead one search, not both.
-   */
+  /** The highest seq that has a line; 0 if there is none. The seq of a suspect line is the one that it gives itself. */
   newestSeq(key: number): number {
-    let newest = this.#ownSeq(key, (this.#do.newestSeq.get(key)?.["seq"] as number | undefined) ?? 0);
-    for (const row of walk(this.#do.seqsAfter, key, newest))
-      newest = Math.max(newest, this.#ownSeq(key, row["seq"] as number));
-    return newest;
-  }
-
-  /** The seq of the line that is stored at this one: the one that it gives itself if its place cannot be right. */
-  #ownSeq(key: number, seq: number): number {
-    const below = (this.#do.seqBelow.get(key, seq)?.["seq"] as number | undefined) ?? 0;
-    if (seq - below <= GAP_MAX) return seq;
-    const line = this.readLine(key, seq);
-    return (line && decodeLine(line, 0, line.length)?.seq) ?? below;
+    const [newest = 0, below = 0] = this.#do.newestSeqs.all(key).map(({ seq }) => seq as number);
+    if (newest - below <= GAP_MAX) return Math.max(newest, below);
+    const bytes = this.readLine(key, newest);
+    return (bytes && decodeLine(bytes, 0, bytes.length)?.seq) ?? below;
   }
 
   /**
@@ -247,38 +162,36 @@ export class Rows {
     return (this.#do.keyOf.get(id)?.["key"] as number | undefined) ?? null;
   }
 
-  tableRow(key: number): TableRow | null {
-    const row = this.#do.tableRow.get(key);
-    return row ? toTableRow(row) : null;
+  session(key: number): SessionRow | null {
+    const row = this.#do.session.get(key);
+    return row ? toSessionRow(row) : null;
   }
 
-  /** Does the index by time contain the session with exactly these values? */
-  isTimed(key: number, at: string, id: string): boolean {
-    return this.#do.isTimed.get(key, at, id) !== undefined;
+  /** The rows of the table, in the trash or not. */
+  sessions(): SessionRow[] {
+    return this.#do.sessions.all().map(toSessionRow);
   }
 
-  isOpen(key: number): boolean {
-    return this.#do.isOpen.get(key) !== undefined;
+  /** The sessions that are not in the trash, according to both indexes. */
+  indexedKeys(): ReadonlySet<number> {
+    return new Set(this.#do.indexedKeys.all().map(({ key }) => key as number));
   }
 
-  /**
-   * The rows of the table, or those with this id, in the trash or not: a walk through all of them. Consume inside one
-   * call, like the following generators.
-   */
-  *tableRows(id: string | null): Generator<TableRow> {
-    for (const row of walk(this.#do.tableRows, id)) yield toTableRow(row);
-  }
-  *entriesById(id: string | null): Generator<IndexEntry> {
-    for (const row of walk(this.#do.entriesById, id)) yield { ...row } as unknown as IndexEntry;
-  }
-  *entriesByTime(id: string | null): Generator<IndexEntry> {
-    for (const row of walk(this.#do.entriesByTime, id)) yield { ...row } as unknown as IndexEntry;
+  /** Do the table and its indexes contain the same sessions? Checked once, in all of them. */
+  get isSound(): boolean {
+    const compare = (): boolean => {
+      const { rows, ids, times, open, opens } = this.#do.counts.get()!;
+      if (rows !== ids || rows !== times || open !== opens) return false;
+      return this.#do.misnamed.get() === undefined && this.#do.mistimed.get() === undefined;
+    };
+    this.#isSound ??= orNull(compare) ?? false;
+    return this.#isSound;
   }
 
-  /** Do the table and its indexes contain the same sessions? Checks all of them. */
-  isSound(): boolean {
-    const { rows, ids, times } = this.#do.counts.get()!;
-    return rows === ids && rows === times && this.#do.disagreement.get() === undefined;
+  /** Is every page of the database well-formed, and every index right? Checked once: it reads the whole file. */
+  get isWhole(): boolean {
+    this.#isWhole ??= orNull(() => this.#do.integrity.get()?.["integrity_check"] === "ok") ?? false;
+    return this.#isWhole;
   }
 
   insertSession(id: string, { at, stamp, head }: Newest, summary: Json): number {
@@ -301,10 +214,6 @@ export class Rows {
     this.#do.untrash.run(key);
   }
 
-  countLines(key: number): number {
-    return Number(this.#do.countLines.get(key)?.["lines"]);
-  }
-
   updateSession(key: number, { at, stamp, head }: Newest, closed: boolean, summary: Json): void {
     this.#do.updateSession.run(key, stamp, differs(at, stamp), head, closed ? 1 : 0, JSON.stringify(summary));
   }
@@ -314,23 +223,14 @@ export class Rows {
     this.#do.reopenSession.run(key);
   }
 
-  /** The sessions whose rows are older than their newest lines. */
-  unsettled(): TableRow[] {
-    return this.#do.unsettled.all().map(toTableRow);
+  /** The sessions that no writer has closed. Reads no lines. */
+  open(): SessionRow[] {
+    return this.#do.open.all().map(toSessionRow);
   }
 
-  /** The sessions that no writer has closed, including those above. Reads no lines. */
-  open(): TableRow[] {
-    return this.#do.open.all().map(toTableRow);
-  }
-
-  /**
-   * Newest first, after this place, according to the index; null for a session where the table disagrees. Consume or
-   * abandon inside one call.
-   */
-  *listed(stamp: string, id: string): Generator<SessionRow | null> {
-    for (const row of walk(this.#do.listed, stamp, id))
-      yield row["agrees"] === 1 && row["key"] === row["indexed"] ? sessionOf(toTableRow(row)) : null;
+  /** Newest first, after this place. Consume or abandon inside one call. */
+  *listed(stamp: string, id: string): Generator<SessionRow> {
+    for (const row of walk(this.#do.listed, stamp, id)) yield toSessionRow(row);
   }
 
   /** Undefined if there are no sessions. */
@@ -357,10 +257,10 @@ export class Rows {
 
   /** The sessions in the trash that can be restored, or those with this id; the last one deleted first. */
   restorable(id: string | null = null): (SessionRow & { readonly trashedMs: number })[] {
-    return this.#do.restorable.all(id).flatMap((row) => {
-      const session = sessionOf(toTableRow(row));
-      return session ? [{ ...session, trashedMs: Number(row["since"] ?? 0) }] : [];
-    });
+    return this.#do.restorable
+      .all(id)
+      .filter(({ key, id }) => key !== 0 && id !== null)
+      .map((row) => ({ ...toSessionRow(row), trashedMs: Number(row["since"] ?? 0) }));
   }
 
   /** From now on it cannot be restored. False if it is not in the trash any more. */
@@ -394,9 +294,6 @@ function* walk(statement: StatementSync, ...values: (string | number | null)[]):
     throw error;
   }
 }
-
-/** The upper and lower half of a place, and its content. */
-type Placed = [key: number, seq: number, line: Uint8Array | null];
 
 function bytesOf(line: Uint8Array | null): Buffer {
   return line ? Buffer.from(line.buffer, line.byteOffset, line.byteLength) : Buffer.alloc(0);

@@ -7,6 +7,7 @@ const SUMMARY_DEPTH_MAX = 64;
 /** A session according to the catalogue. */
 export interface SessionRow {
   readonly key: number;
+  /** Empty if someone has spoiled it. */
   readonly id: string;
   readonly at: string;
   /** The sort key of lists. */
@@ -15,34 +16,20 @@ export interface SessionRow {
   readonly closed: boolean;
   /** Undefined if someone has spoiled it. */
   readonly summary: Json | undefined;
-}
-
-/** A row of the table: values of the wrong type are absent. */
-export interface TableRow {
-  readonly key: number;
-  readonly id: string | null;
-  readonly at: string | null;
-  readonly written: string | null;
-  readonly head: number | null;
-  readonly closed: boolean;
-  readonly summary: Json | undefined;
   readonly isTrashed: boolean;
 }
 
 /** What a row says about the newest record. */
 export type Newest = Pick<SessionRow, "at" | "stamp" | "head">;
 
-/** A row read through `guarded` columns. */
-export function toTableRow(row: Record<string, unknown>): TableRow {
-  const { key, id, at, written, head } = row as unknown as TableRow;
-  const summary = parseSummary(row["summary"] as string | null);
-  return { key, id, at, written, head, closed: row["closed"] === 1, summary, isTrashed: row["trashed"] === 1 };
-}
-
-/** The row as a session, if it has everything a session needs. Derived values may be absent. */
-export function sessionOf({ key, id, at, written, head, closed, summary }: TableRow): SessionRow | null {
-  if (key === 0 || id === null) return null;
-  return { key, id, at: written ?? at ?? "", stamp: at ?? "", head: head ?? 0, closed, summary };
+/** A row read through `guarded` columns: values of the wrong type are null. */
+export function toSessionRow(row: Record<string, unknown>): SessionRow {
+  const { key, id, at, written, head, closed, trashed } = row as Record<string, string | number | null>;
+  return {
+    ...{ key: key as number, id: String(id ?? ""), at: String(written ?? at ?? ""), stamp: String(at ?? "") },
+    ...{ head: Number(head ?? 0), closed: closed === 1, isTrashed: trashed === 1 },
+    summary: parseSummary(row["summary"] as string | null),
+  };
 }
 
 /** The time, if it differs from the stamp. */

@@ -4,7 +4,6 @@ import { DatabaseSync } from "node:sqlite";
 import { newId } from "holdfast";
 import { openSqliteStore } from "holdfast/internal";
 import { expect, test } from "vitest";
-import { Rows } from "../../../../src/stores/sqlite/rows/rows.ts";
 import { place } from "../../../place.ts";
 
 test("P9: verify names the rows that are missing at the end", async () => {
@@ -58,32 +57,4 @@ test("P9: a list goes by the table of sessions where the index has as many entri
   const first = await store.list({ limit: 1 });
   const second = await store.list({ limit: 1, after: first.next! });
   expect([...first.sessions, ...second.sessions].map(({ id }) => id)).toEqual([newer, older]);
-});
-
-test("what lies around a line is compared: another neighbour, a missing one, one of another session", async () => {
-  using here = place();
-  const file = join(here.path, "store.db");
-  {
-    await using store = await openSqliteStore(file);
-    for (let n = 0; n < 2; n++) {
-      await using journal = await store.create(newId(), []);
-      for (let i = 0; i < 5; i++) await journal.append({ kind: "note", i });
-    }
-  }
-  const sqlite = new DatabaseSync(file);
-  const rows = new Rows(sqlite);
-  const before = rows.neighbours(1, 4, 4);
-  expect([before.preceding, before.following]).toEqual([3, 12]);
-  const after = (change: string): string => {
-    sqlite.exec(`BEGIN; ${change}`);
-    const { digest } = rows.neighbours(1, 4, 4, before);
-    sqlite.exec("ROLLBACK");
-    return digest;
-  };
-  expect(after("")).toBe(before.digest);
-  expect(after("UPDATE lines SET line = x'00' WHERE place = (1 << 32) + 4")).toBe(before.digest);
-  expect(after("UPDATE lines SET line = x'00' WHERE place = (1 << 32) + 3")).not.toBe(before.digest);
-  expect(after("DELETE FROM lines WHERE place = (1 << 32) + 5")).not.toBe(before.digest);
-  expect(after("UPDATE lines SET line = x'00' WHERE place = (2 << 32) + 1")).not.toBe(before.digest);
-  sqlite.close();
 });

@@ -3,7 +3,6 @@ import { describe, expect, test } from "vitest";
 import { Ledger } from "../../../../../src/journal/ledger.ts";
 import { OrderClock } from "../../../../../src/journal/order.ts";
 import {
-  asFarAsPossible,
   corrupt,
   isBusy,
   isCorrupt,
@@ -88,22 +87,12 @@ test("which errors are of another program, damage, or of the disk", () => {
   expect(groups(new Error("x"))).toEqual([no, no, no, no]);
 });
 
-test("a damaged page gives null, and ends a walk; any other error is thrown", () => {
+test("a damaged page gives null; any other error is thrown", () => {
   const thrower = (error: Error) => (): never => {
     throw error;
   };
   expect([orNull(() => 0), orNull(thrower(corrupt("c")))]).toEqual([0, null]);
   expect(() => orNull(thrower(new Error("b")))).toThrow("b");
-  function* walk(error: Error | null): Generator<number> {
-    yield* [1, 2];
-    if (error) throw error;
-  }
-  const taken: number[] = [];
-  const damage = corrupt("c");
-  expect(asFarAsPossible(walk(null), (one) => taken.push(one))).toBeUndefined();
-  expect(asFarAsPossible(walk(damage), (one) => taken.push(one))).toBe(damage);
-  expect(taken).toEqual([1, 2, 1, 2]);
-  expect(() => asFarAsPossible(walk(new Error("b")), () => {})).toThrow("b");
 });
 
 describe("an append that fails", () => {

@@ -251,7 +251,8 @@ describe("trusting the log that is found", () => {
   test("an empty log is not tried", async () => {
     using here = place();
     const { told: database, wal } = walOf(here.path, 0);
-    await wal.settle();
+    await wal.trust();
+    await wal.confirm();
     expect(database.done).not.toContain("TRUNCATE");
     expect(database.done.filter((one) => one === `sync ${database.log}`)).toHaveLength(5);
     await wal.close();

@@ -2,8 +2,8 @@ import { newId } from "holdfast";
 import { describe, expect, test } from "vitest";
 import type { Listed, ListOptions, Summariser } from "../../../../../src/journal/contract.ts";
 import type { JournalRecord } from "../../../../../src/journal/record.ts";
-import { listSessions, type Soundness } from "../../../../../src/stores/sqlite/rows/list.ts";
-import { sessionOf, toTableRow } from "../../../../../src/stores/sqlite/rows/session-row.ts";
+import { listSessions } from "../../../../../src/stores/sqlite/rows/list.ts";
+import { toSessionRow } from "../../../../../src/stores/sqlite/rows/session-row.ts";
 import { AT } from "../../../journal/journals.ts";
 import { ToldRows } from "./sqlite-told-rows.ts";
 
@@ -30,8 +30,8 @@ function told(): ToldRows {
   return rows;
 }
 
-function list(rows: ToldRows, options: ListOptions = {}, soundness: Soundness = {}) {
-  return listSessions(rows.rows, counting, options, soundness);
+function list(rows: ToldRows, options: ListOptions = {}) {
+  return listSessions(rows.rows, counting, options);
 }
 
 const namesOf = (sessions: readonly Listed[]): number[] => sessions.map(({ id }) => IDS.indexOf(id));
@@ -60,7 +60,7 @@ describe("sessions that rest", () => {
     const rows = told();
     rows.lines.clear();
     rows.damaged.add("readLine").add("readLines").add("newestSeq");
-    rows.setRow(4, { written: AT });
+    rows.setRow(4, { at: AT, stamp: at(4) });
     const { sessions } = list(rows);
     expect(sessions.slice(0, 2)).toEqual([
       { id: IDS[3], at: AT, stamp: at(4), head: 2, closed: true, summary: { notes: 1, odd: true } },
@@ -115,18 +115,6 @@ describe("sessions whose rows are behind", () => {
     expect(list(rows).sessions[1]).toMatchObject({ head: 4, summary: { notes: 2 } });
   });
 
-  test("if it cannot be found out which, those that are open are read; any other error is thrown", () => {
-    const rows = behind();
-    rows.unsettled = () => {
-      throw ioError();
-    };
-    expect(pages(rows, {})).toEqual([[2, 0, 3, 1]]);
-    rows.unsettled = () => {
-      throw new TypeError("a fault");
-    };
-    expect(() => list(rows)).toThrow("a fault");
-  });
-
   test("one that the disk cannot read is marked, and the others are listed (P9)", () => {
     const rows = behind();
     const { readLines } = rows;
@@ -164,43 +152,15 @@ describe("a row that says nothing usable", () => {
   });
 });
 
-describe("a catalogue that disagrees with itself", () => {
-  const carefully = (rows: ToldRows): boolean => rows.walks.includes("entriesById");
-
-  test.each<[string, (rows: ToldRows) => void]>([
-    ["is counted", (rows) => (rows.sound = false)],
-    ["cannot be counted", (rows) => rows.damaged.add("isSound")],
-    ["its index cannot be read to the end", (rows) => rows.damaged.add("listed")],
-    ["its index has a row that the table lacks", (rows) => rows.table.delete(1)],
-    ["a row has an id that is none", (rows) => rows.setRow(1, { id: "x" })],
-    ["a row of an open session has no id", (rows) => rows.setRow(1, { id: null }) ?? rows.openKeys.add(1)],
-    ["it cannot be found out which rows are behind", (rows) => rows.damaged.add("unsettled")],
-  ])("%s: all of it is consulted, and every session is listed", (_, change) => {
-    const rows = told();
-    if (change.toString().includes("openKeys")) rows.setLine(1, 3, {});
-    change(rows);
-    const { sessions } = list(rows);
-    expect(namesOf(sessions).sort()).toEqual([0, 1, 2, 3]);
-    expect(carefully(rows)).toBe(true);
-    expect(pages(rows, { limit: 3 }).flat()).toHaveLength(4);
-  });
-
-  test("what is no session is left out", () => {
-    const rows = told();
-    rows.sound = false;
-    rows.add(5, "not an id");
-    expect(namesOf(list(rows).sessions)).toEqual([3, 2, 1, 0]);
-  });
-
-  test("is counted once per open store", () => {
-    const rows = told();
-    const soundness: Soundness = {};
-    list(rows, {}, soundness);
-    expect(soundness.isSound).toBe(true);
-    rows.sound = false;
-    list(rows, {}, soundness);
-    expect(carefully(rows)).toBe(false);
-  });
+test("where table and indexes disagree, the table and the journals are consulted", () => {
+  const rows = told();
+  rows.isSound = false;
+  rows.setRow(1, { id: newId() });
+  rows.add(5, "not an id");
+  rows.lines.delete(5);
+  expect(namesOf(list(rows).sessions)).toEqual([3, 2, 1, 0]);
+  expect(rows.walks).toEqual(["sessions"]);
+  expect(pages(rows, { limit: 3 })).toEqual([[3, 2, 1], [0]]);
 });
 
 describe("a row of the table", () => {
@@ -218,12 +178,12 @@ describe("a row of the table", () => {
     ["a list of that many", `{"a":[${Array.from({ length: 100 }, () => "[]").join()}]}`, expect.anything()],
     ["deep in lists", `{"a":${"[".repeat(64)}${"]".repeat(64)}}`, undefined],
   ])("its summary is %s", (_, summary, expected) => {
-    expect(toTableRow({ ...stored, summary }).summary).toEqual(expected);
+    expect(toSessionRow({ ...stored, summary }).summary).toEqual(expected);
   });
 
   test("closed and deleted are what it says", () => {
     const flags = (closed: number, trashed: number): boolean[] => {
-      const row = toTableRow({ ...stored, closed, trashed, summary: null });
+      const row = toSessionRow({ ...stored, closed, trashed, summary: null });
       return [row.closed, row.isTrashed];
     };
     expect([flags(1, 0), flags(0, 1)]).toEqual([
@@ -232,17 +192,12 @@ describe("a row of the table", () => {
     ]);
   });
 
-  test("is a session if it has a key and an id; the rest may be missing", () => {
-    const row = toTableRow({ ...stored, written: "w", summary: "{}" });
-    const whole = { key: 1, id: "i", at: "w", stamp: "a", head: 2, closed: true, summary: {} };
-    expect(sessionOf(row)).toEqual(whole);
-    expect(sessionOf({ ...row, written: null })).toEqual({ ...whole, at: "a" });
-    expect(sessionOf({ ...row, written: null, at: null, head: null })).toEqual({
-      ...whole,
-      at: "",
-      stamp: "",
-      head: 0,
-    });
-    expect([sessionOf({ ...row, key: 0 }), sessionOf({ ...row, id: null })]).toEqual([null, null]);
+  test("has no values that are not of their type", () => {
+    const rest = { closed: true, isTrashed: false, summary: {} };
+    const row = { ...stored, written: "w", summary: "{}" };
+    expect(toSessionRow(row)).toEqual({ key: 1, id: "i", at: "w", stamp: "a", head: 2, ...rest });
+    expect(toSessionRow({ ...row, written: null })).toMatchObject({ at: "a", stamp: "a" });
+    const nothing = { ...row, id: null, written: null, at: null, head: null };
+    expect(toSessionRow(nothing)).toEqual({ key: 1, id: "", at: "", stamp: "", head: 0, ...rest });
   });
 });

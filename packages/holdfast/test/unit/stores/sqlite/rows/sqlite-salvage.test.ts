@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import type { Reads } from "../../../../../src/stores/sqlite/database/database.ts";
+import type { Database } from "../../../../../src/stores/sqlite/database/database.ts";
 import { sqliteFailure } from "../../../../../src/stores/sqlite/database/failure.ts";
 import { readChunks } from "../../../../../src/stores/sqlite/rows/reader.ts";
 import type { Rows } from "../../../../../src/stores/sqlite/rows/rows.ts";
@@ -16,20 +16,19 @@ test.each([
     readLines: () => {
       throw failed(CORRUPT);
     },
-    linesAround: () => [],
     readLine: (_key: number, seq: number) => {
       if (seq === 2) throw failed(errcode);
       return Buffer.from("line");
     },
   } as unknown as Rows;
-  const work = async <T>(what: string, inside: (of: Rows) => T): Promise<T> => {
+  const attempt = <T>(what: string, inside: (of: Rows) => T): T => {
     try {
       return inside(rows);
     } catch (error) {
       throw sqliteFailure(error, what, "store.db", "Nothing was written.");
     }
   };
-  const database: Reads = { file: "store.db", warnings: [], read: work };
+  const database = { attempt } as Database;
   const read = async (): Promise<unknown> => {
     const lines: unknown[] = [];
     for await (const chunk of readChunks(database, { key: 1, from: 1, to: 3 }))

@@ -1,7 +1,7 @@
 import { newestFirst } from "../../../../../src/stores/page.ts";
 import { corrupt } from "../../../../../src/stores/sqlite/database/failure.ts";
-import type { IndexEntry, Rows } from "../../../../../src/stores/sqlite/rows/rows.ts";
-import { type SessionRow, sessionOf, type TableRow } from "../../../../../src/stores/sqlite/rows/session-row.ts";
+import type { Rows } from "../../../../../src/stores/sqlite/rows/rows.ts";
+import type { SessionRow } from "../../../../../src/stores/sqlite/rows/session-row.ts";
 import { AT, type LineMembers, line, withoutNewline } from "../../../journal/journals.ts";
 
 export interface ToldSegment {
@@ -12,16 +12,17 @@ export interface ToldSegment {
 
 /** What a database says, each part for itself: as it is when some of them are damaged. */
 export class ToldRows {
-  readonly table = new Map<number, TableRow>();
-  readonly byId: IndexEntry[] = [];
-  readonly byTime: IndexEntry[] = [];
+  readonly table = new Map<number, SessionRow>();
+  readonly byId = new Map<string, number>();
+  /** The keys in the indexes. */
+  readonly indexed = new Set<number>();
   readonly lines = new Map<number, Map<number, Buffer>>();
   readonly segments = new Map<number, ToldSegment[]>();
   readonly openKeys = new Set<number>();
-  /** Calls that meet a damaged page: at once, or after everything else if they walk. */
+  /** Calls that meet a damaged page. */
   readonly damaged = new Set<string>();
-  /** The table and its indexes agree, as far as counting shows. */
-  sound = true;
+  /** The table and its indexes agree. */
+  isSound = true;
   /** Calls that read more than one row. */
   readonly walks: string[] = [];
 
@@ -30,12 +31,13 @@ export class ToldRows {
   }
 
   /** A session that is as it should be, with these records after its header. */
-  add(key: number, id: string, records: readonly LineMembers[] = [{}], row: Partial<TableRow> = {}): void {
+  add(key: number, id: string, records: readonly LineMembers[] = [{}], row: Partial<SessionRow> = {}): void {
     const head = records.length + 1;
-    const written = { key, id, at: AT, written: null, head, closed: false, summary: {}, isTrashed: false, ...row };
+    const rest = { key, id, at: AT, stamp: row.at ?? AT, head, closed: false, summary: {}, isTrashed: false };
+    const written: SessionRow = { ...rest, ...row };
     this.table.set(key, written);
-    this.byId.push({ key, id, at: null });
-    this.byTime.push({ key, id, at: written.at });
+    this.byId.set(id, key);
+    this.indexed.add(key);
     this.segments.set(key, [{ number: 1, epoch: 1, first: 1 }]);
     if (!written.closed) this.openKeys.add(key);
     this.setLine(key, 1, { kind: "segment", session: id, segment: 1, epoch: 1 });
@@ -48,20 +50,12 @@ export class ToldRows {
     lines.set(seq, members ? withoutNewline(line(seq, members)) : Buffer.from("rot"));
   }
 
-  setRow(key: number, row: Partial<TableRow>): void {
+  setRow(key: number, row: Partial<SessionRow>): void {
     this.table.set(key, { ...this.table.get(key)!, ...row });
   }
 
-  /** Removes a session from an index. */
-  drop(index: IndexEntry[], key: number): void {
-    index.splice(0, index.length, ...index.filter((entry) => entry.key !== key));
-  }
-
-  keyOf = (id: string): number | null => this.#read("keyOf", () => this.byId.find((one) => one.id === id)?.key ?? null);
-  tableRow = (key: number): TableRow | null => this.#read("tableRow", () => this.table.get(key) ?? null);
-  isTimed = (key: number, at: string, id: string): boolean =>
-    this.#read("isTimed", () => this.byTime.some((one) => one.key === key && one.at === at && one.id === id));
-  isOpen = (key: number): boolean => this.#read("isOpen", () => this.openKeys.has(key));
+  keyOf = (id: string): number | null => this.#read("keyOf", () => this.byId.get(id) ?? null);
+  session = (key: number): SessionRow | null => this.#read("session", () => this.table.get(key) ?? null);
   readLine = (key: number, seq: number): Buffer | null =>
     this.#read("readLine", () => this.lines.get(key)?.get(seq) ?? null);
   readSegments = (key: number): ToldSegment[] => this.#read("readSegments", () => this.segments.get(key) ?? []);
@@ -75,38 +69,24 @@ export class ToldRows {
         .map(([seq, bytes]) => ({ seq, bytes })),
       end: true,
     }));
-  linesAround = (): Iterable<never> => [];
-
-  isSound = (): boolean => this.#read("isSound", () => this.sound);
-  open = (): TableRow[] => this.#read("open", () => [...this.openKeys].map((key) => this.table.get(key)!));
-  unsettled = (): TableRow[] =>
-    this.#read("unsettled", () => this.open().filter(({ key, head }) => this.newestSeq(key) > (head ?? 0)));
-  /** Newest first, as the index by time says. */
-  listed = function* (this: ToldRows, stamp: string, id: string): Generator<SessionRow | null> {
-    const entries = this.byTime.filter((one) => newestFirst(one as never, { at: stamp, id }) > 0);
-    for (const { key } of entries.sort((a, b) => newestFirst(a as never, b as never))) {
-      this.walks.push(`listed ${key}`);
-      const row = this.table.get(key);
-      yield row?.isTrashed === false ? sessionOf(row) : null;
-    }
-    if (this.damaged.has("listed")) throw corrupt("listed");
+  indexedKeys = (): ReadonlySet<number> => this.#read("indexedKeys", () => this.indexed);
+  open = (): SessionRow[] => this.#read("open", () => [...this.openKeys].map((key) => this.table.get(key)!));
+  sessions = (): SessionRow[] => {
+    this.walks.push("sessions");
+    return this.#read("sessions", () => [...this.table.values()]);
   };
 
-  tableRows = (id: string | null): Iterable<TableRow> =>
-    this.#walk("tableRows", () => [...this.table.values()].filter((row) => id === null || row.id === id));
-  entriesById = (id: string | null): Iterable<IndexEntry> =>
-    this.#walk("entriesById", () => this.byId.filter((one) => id === null || one.id === id));
-  entriesByTime = (id: string | null): Iterable<IndexEntry> =>
-    this.#walk("entriesByTime", () => this.byTime.filter((one) => id === null || one.id === id));
+  /** Newest first, as the index by time says. */
+  *listed(stamp: string, id: string): Generator<SessionRow> {
+    const rows = [...this.table.values()].filter((one) => newestFirst(one, { at: stamp, id }) > 0);
+    for (const row of rows.sort(newestFirst)) {
+      this.walks.push(`listed ${row.key}`);
+      yield row;
+    }
+  }
 
   #read<T>(call: string, read: () => T): T {
     if (this.damaged.has(call)) throw corrupt(call);
     return read();
-  }
-
-  *#walk<T>(call: string, read: () => readonly T[]): Generator<T> {
-    this.walks.push(call);
-    yield* read();
-    if (this.damaged.has(call)) throw corrupt(call);
   }
 }

@@ -1,0 +1,62 @@
+import type { FollowOptions, Journal } from "../journal/contract.ts";
+import { Ledger } from "../journal/ledger.ts";
+import { OrderClock } from "../journal/order.ts";
+import { storeClosed } from "../journal/refusals.ts";
+import type { JournalStoreOptions } from "./schemes.ts";
+
+export interface StoreBaseOptions extends JournalStoreOptions {
+  /** Milliseconds since 1970; default `Date.now`. */
+  readonly clock?: () => number;
+}
+
+/** What the stores of one process share: their clock, their journals, and what happens when they are closed. */
+export abstract class StoreBase<O extends StoreBaseOptions> {
+  abstract readonly url: string;
+  protected readonly options: O;
+  protected readonly clock: OrderClock;
+  /** The journals that this store has opened. */
+  protected readonly journals = new Set<Journal>();
+  /** Aborts when the store is closed, which ends its followers. */
+  readonly #ending = new AbortController();
+  #closing: Promise<void> | null = null;
+
+  constructor(options: O) {
+    this.options = options;
+    this.clock = OrderClock.of(options.clock);
+  }
+
+  close(): Promise<void> {
+    this.#closing ??= this.#close();
+    return this.#closing;
+  }
+
+  [Symbol.asyncDispose](): Promise<void> {
+    return this.close();
+  }
+
+  /** Called once, when all journals are closed. */
+  protected async end(): Promise<void> {}
+
+  protected untilClosed({ signal }: FollowOptions): AbortSignal {
+    return signal ? AbortSignal.any([signal, this.#ending.signal]) : this.#ending.signal;
+  }
+
+  protected ledger(): Ledger {
+    return new Ledger({ clock: this.clock, summariser: this.options.summariser });
+  }
+
+  protected now(): number {
+    return (this.options.clock ?? Date.now)();
+  }
+
+  protected assertOpen(): void {
+    if (this.#closing) throw storeClosed(this.url);
+  }
+
+  async #close(): Promise<void> {
+    const results = await Promise.allSettled([...this.journals].map((journal) => journal.close()));
+    this.#ending.abort();
+    await this.end();
+    for (const result of results) if (result.status === "rejected") throw result.reason;
+  }
+}
