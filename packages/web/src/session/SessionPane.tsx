@@ -26,7 +26,6 @@ import { DamageBanner, DamageDialog } from "./DamageReport.tsx";
 import { Epochs } from "./Epochs.tsx";
 import { Header } from "./Header.tsx";
 import { Interrupted } from "./Interrupted.tsx";
-import { NoPrompt } from "./NoPrompt.tsx";
 import { ReadingBand } from "./ReadingBand.tsx";
 import { Transcript, type TranscriptCommands } from "./Transcript.tsx";
 
@@ -211,6 +210,8 @@ export function SessionPane({ id, list, mayWrite, keys }: Props) {
       }
     : null;
   const version = `${session.cursor}${items.length}${status}`;
+  const prompting = account!.can.prompt;
+  const refusal = prompting === true ? null : { words: prompting.words, canTakeOver: account!.can.takeOver === true };
   const isOffline = !isConnected || failure?.code === "UNREACHABLE";
   return (
     <main class="session-pane">
@@ -319,10 +320,15 @@ export function SessionPane({ id, list, mayWrite, keys }: Props) {
           <ComparePanel fork={session} />
         )}
       </div>
-      {!isCurrent ? null : mayWrite && account!.can.prompt !== true ? (
-        <NoPrompt words={account!.can.prompt.words} actions={account!.can.takeOver === true ? actions : null} />
-      ) : mayWrite ? (
-        <Composer actions={actions} status={status} queue={state?.queue ?? session.queue} given={given} field={field} />
+      {!isCurrent ? null : mayWrite ? (
+        <Composer
+          actions={actions}
+          status={status}
+          queue={state?.queue ?? session.queue}
+          given={given}
+          field={field}
+          refusal={refusal}
+        />
       ) : (
         <p class="read-only">You can read this session, but not change it.</p>
       )}
