@@ -34,7 +34,7 @@ export class OnceKeys {
     if (key !== undefined) this.#take(key, { seq, last: seq + unit - 1 });
   }
 
-  /** Throws KEY_TAKEN if the call with this key had another content. */
+  /** Throws KEY_TAKEN if the call with this key had different content. */
   find(key: string, digest: string): Appended | null {
     const made = this.#made.get(key);
     if (!made) return null;

@@ -125,7 +125,7 @@ export function SessionPane({ id, list, mayWrite, keys }: Props) {
     void find().then((isFound) => {
       if (isFound) arrived.current = wanted;
       // Until the timeline is there, it may be in a conversation that was replaced.
-      else if (history !== null) say("This message is not in the session any more.");
+      else if (history !== null) say("This message is no longer in the session.");
     });
   }, [wanted, until, isLoaded, history === null, epochs.length]);
 
@@ -227,7 +227,7 @@ export function SessionPane({ id, list, mayWrite, keys }: Props) {
       </p>
       {isOffline ? (
         <p class="offline" role="alert">
-          Not connected to the server. Reconnecting… What the agent does goes on without this page.
+          Not connected to the server. Reconnecting… The agent keeps working without this page.
         </p>
       ) : null}
       {history && history.turns.length > 0 ? (
@@ -356,10 +356,12 @@ function statusOf(state: Session["state"], session: Session | null): Status {
 
 function announce(status: Status, asks: number, isAnswering: boolean): string {
   if (asks > 0)
-    return asks === 1 ? "A tool call waits for your approval." : `${asks} tool calls wait for your approval.`;
+    return asks === 1
+      ? "A tool call is waiting for your approval."
+      : `${asks} tool calls are waiting for your approval.`;
   if (status === "running") return isAnswering ? "The model is answering." : "The agent is working.";
   if (status === "idle") return "The agent is idle.";
-  return status === "waiting" ? "The turn waits for a person." : `The last turn: ${status}.`;
+  return status === "waiting" ? "The turn is waiting for a person." : `The last turn: ${status}.`;
 }
 
 function ShareDialog({ address, onClose }: { readonly address: string; readonly onClose: () => void }) {

@@ -38,7 +38,7 @@ export function ComparePanel({ fork }: { readonly fork: Session }) {
       <p class="compare-common">
         <Icon name="fork" />
         {common === 0
-          ? "They have no messages in common any more."
+          ? "They no longer have any messages in common."
           : `The first ${countWords(common, "item")} are the same in both.`}
       </p>
       <div class="compare-sides">

@@ -24,7 +24,7 @@ export const TURN_WORDS: Readonly<Record<TurnSpan["outcome"], string>> = {
 
 export const MARK_WORDS: Readonly<Record<MarkKind, string>> = {
   died: "Process died",
-  signal: "Told to end",
+  signal: "Received a signal",
   stopped: "Stopped",
   "not-run": "Calls never started",
   failed: "Failed",

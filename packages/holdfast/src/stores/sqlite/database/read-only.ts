@@ -90,7 +90,7 @@ export class ReadOnlyDatabase implements Reads {
   }
 
   #changed(what: string): HoldfastError {
-    const message = `Could not ${what}: somebody has opened the store ${this.file} for writing meanwhile. Nothing was touched. Open it again when it is closed there.`;
+    const message = `Could not ${what}: another process has since opened the store ${this.file} for writing. Nothing was touched. Open it again when that process has closed it.`;
     return new HoldfastError("STORE_BUSY", message, { url: `sqlite:${this.file}`, holder: null, sameProcess: false });
   }
 }
