@@ -70,7 +70,7 @@ function detachedWords({ chat, cutOff }: Left, server: string): string {
   if (chat !== null && chat.state.items.length > 0)
     rows.push(`The server keeps the session. To come back: holdfast attach ${shortId(chat.id)} --server ${server}`);
   for (const { id, state } of cutOff)
-    rows.push(id === chat?.id ? "Its turn goes on." : `The turn of "${chatName(state, 40)}" goes on.`);
+    rows.push(id === chat?.id ? "Its turn continues." : `The turn of "${chatName(state, 40)}" continues.`);
   return rows.map((row) => `${row}\n`).join("");
 }
 

@@ -1,3 +1,4 @@
+import { callStateWords } from "@holdfast/server/internal/contract";
 import { useEffect, useState } from "preact/hooks";
 import { get } from "../api/http.ts";
 import type { Item, Session, Transcript } from "../api/wire.ts";
@@ -6,7 +7,7 @@ import { hashOf } from "../state/route.ts";
 import { commonLength } from "../state/sparse-items.ts";
 import { attempt } from "../state/toasts.ts";
 import { countWords } from "../text/durations.ts";
-import { STATE_WORDS, subjectOf } from "../text/item-words.ts";
+import { subjectOf } from "../text/item-words.ts";
 import { visible } from "../text/visible.ts";
 
 /** How much of each side is read and shown after the point where they part. */
@@ -84,6 +85,6 @@ function Column({ title, side, from }: { readonly title: string; readonly side: 
 }
 
 function lineOf(item: Item): string {
-  if (item.kind === "call") return `${item.name} ${visible(subjectOf(item.input))} – ${STATE_WORDS[item.state]}`;
+  if (item.kind === "call") return `${item.name} ${visible(subjectOf(item.input))} – ${callStateWords[item.state]}`;
   return visible(item.text.slice(0, 600));
 }
