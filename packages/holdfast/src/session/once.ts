@@ -11,13 +11,13 @@ const DIGEST_CHARS = 22;
 const KEY_CHARS_MAX = 256;
 
 /** A call made with a key: where it was recorded, and a digest of its content. */
-interface Made extends Appended {
+interface KeyedAppend extends Appended {
   readonly digest: string;
 }
 
 /** The calls of a session that were made with a key. */
 export class OnceKeys {
-  readonly #made = new Map<string, Made>();
+  readonly #made = new Map<string, KeyedAppend>();
 
   static in(records: readonly JournalRecord[]): OnceKeys {
     const keys = new OnceKeys();

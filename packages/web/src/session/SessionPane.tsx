@@ -8,7 +8,7 @@ import { ComparePanel } from "../side/ComparePanel.tsx";
 import { TreePanel } from "../side/TreePanel.tsx";
 import { UsagePanel } from "../side/UsagePanel.tsx";
 import { epochAt, timeInId } from "../state/epochs.ts";
-import type { ItemPages, Wanted } from "../state/item-pages.ts";
+import type { ItemPages, ItemTarget } from "../state/item-pages.ts";
 import type { ListStore } from "../state/list-store.ts";
 import { Observable, useValue } from "../state/observable.ts";
 import { isOffered } from "../state/parse-route.ts";
@@ -100,7 +100,7 @@ export function SessionPane({ id, list, mayWrite, keys }: Props) {
     go({ session: id, until: shown.until ?? null });
   };
   /** A message that is not in the current conversation was replaced: it is shown where it was. */
-  const goTo = async (place: Wanted): Promise<boolean> => {
+  const goTo = async (place: ItemTarget): Promise<boolean> => {
     const earlier = place.atMs === null ? null : epochAt(store.epochs.value, place.atMs);
     const isExact = place.message !== undefined || place.call !== undefined;
     if (isExact || !earlier) {
