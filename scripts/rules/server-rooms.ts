@@ -5,7 +5,7 @@ export const SERVER_ROOMS: PackageRooms = {
   sources: "packages/server/src/",
   base: [],
   rooms: {
-    // The agent, as a screen, a script or a server sees it: types alone, and no other package of this repository.
+    // The agent, as a screen, a script or a server sees it, and what all of them say of it.
     "contract/": [],
     // What a call changes in a file: for the command and the page.
     "edits/": ["contract/"],

@@ -165,7 +165,7 @@ function NewSession({
         </label>
         <label class="check">
           <input type="checkbox" checked={finishes} onChange={(event) => setFinishes(event.currentTarget.checked)} />
-          Finish an interrupted turn by itself after the server restarts
+          Finish interrupted turns automatically after a server restart
         </label>
         <div class="buttons">
           <button type="submit" class="button button-main">

@@ -164,6 +164,11 @@ function images({ files = [] }: Extract<Item, { kind: "prompt" }>): ContentBlock
   );
 }
 
+function howToGoOn(asks: boolean): string {
+  const finish = asks ? "Send /finish to be asked about each waiting call" : "Send /finish to finish the turn";
+  return `${finish}, or just continue: the model is told what happened.`;
+}
+
 /** What an editor's user should know about a turn that was cut off, and what can be done. */
 export function wordsFor(
   { text: said, answered }: Pick<InterruptionShown, "text" | "answered">,
@@ -175,9 +180,7 @@ export function wordsFor(
     ...words.detail,
     ...calls.map((call) => `${call.name}: ${call.words}.`),
     ...(said === "" ? [] : [`It was saying: ${said}`]),
-    can.finish === true
-      ? "Send /finish to finish the turn, or just continue: the model is told what happened."
-      : can.finish.words,
+    can.finish === true ? howToGoOn(can.answer === true) : can.finish.words,
   ];
   return lines.join("\n");
 }

@@ -31,7 +31,7 @@ const REPLACED = new Set<unknown>([
   ...["current_mode_update", "config_option_update", "available_commands_update"],
 ]);
 
-interface Recorded {
+interface HistorySource {
   readonly entries: readonly Entry<AcpMessage>[];
   /** A call without an end is still running: it is not shown as failed. */
   readonly isRunning: boolean;
@@ -40,7 +40,7 @@ interface Recorded {
 }
 
 /** What `session/load` replays. */
-export function historyOf({ entries, isRunning, unapproved }: Recorded): readonly SessionUpdate[] {
+export function historyOf({ entries, isRunning, unapproved }: HistorySource): readonly SessionUpdate[] {
   // What the journal adds after a crash is for models. People see the call itself as failed.
   const said = entries.filter(({ synthetic }) => synthetic === undefined);
   const updates = dialects.acp.arrange(said, { changedAt: null, next: "prompt" }) as readonly Params[];
@@ -78,7 +78,7 @@ function failed(call: Params, isUnapproved: boolean): Params {
 /** What was in flight; null if the last turn ended. */
 export function interruptedTurn(
   found: Interruption<AcpMessage> | null,
-  { entries, unapproved }: Recorded,
+  { entries, unapproved }: HistorySource,
 ): InterruptedTurn | null {
   if (!found) return null;
   const { prompt, startedAt, lastAt, how, turn } = found;

@@ -277,7 +277,7 @@ export class Supervisor {
     const isDone = (): boolean => attached.state === "left" && !wrapped.isBusy;
     const isAlone = (): boolean => this.#attached === attached && !this.#isEnding;
     while (isAlone() && performance.now() < until && !isDone()) await passed(LOOK_MS);
-    if (isAlone()) return this.stop("no editor came back: the agent is ended");
+    if (isAlone()) return this.stop("no editor came back: ending the agent");
     // Another editor has taken over. What it does not look at is not left to itself.
     await passed(Math.max(0, until - performance.now()), undefined, { ref: false });
     if (!this.#isEnding) await wrapped.cancelUnheard();

@@ -7,7 +7,7 @@ import { mutableCopy } from "./mutable-copy.ts";
 import type { DurableOptions, ToolSettings } from "./surface.ts";
 import { failTurn, recordTools } from "./tools.ts";
 
-interface Left {
+interface OpenRun {
   readonly session: Session<ModelMessage>;
   readonly tools: ToolSet;
   readonly settings: ToolSettings;
@@ -19,7 +19,7 @@ interface Left {
  * Runs the calls that `resumeTurn` left open. Rejects if the store fails or a context does not fit. An error thrown by
  * a tool is its outcome.
  */
-export async function runOpen({ session, tools, settings, options, unwritten }: Left): Promise<void> {
+export async function runOpen({ session, tools, settings, options, unwritten }: OpenRun): Promise<void> {
   const { turn } = session;
   if (!turn) throw new Error("No turn is open: call session.resumeTurn first.");
   const failed = new AbortController();

@@ -101,7 +101,7 @@ async function supervise(command: readonly string[], config: Config, socket: str
         wrap: (hooks) => new WrappedAgent({ command, library, ...hooks }),
       });
       for (const signal of ["SIGTERM", "SIGHUP", "SIGINT"] as const)
-        process.on(signal, () => void supervisor.stop(`${signal}: the agent is ended`));
+        process.on(signal, () => void supervisor.stop(`${signal}: ending the agent`));
       await supervisor.run();
     } finally {
       await store.close();

@@ -5,7 +5,7 @@ import { itemsOf } from "../transcript/items.ts";
 const DIALECT = "ai-sdk";
 
 /** What a journal holds over all its epochs, in the form in which the agent acknowledged it. */
-export interface Recorded {
+export interface JournalContent {
   readonly items: ReadonlyMap<string, Item>;
   /** The number of starts, by call. */
   readonly starts: ReadonlyMap<string, number>;
@@ -18,7 +18,7 @@ export interface Recorded {
 }
 
 /** Takes the records of `store.history`. Pure. */
-export function recordedIn(records: readonly JournalRecord[]): Recorded {
+export function recordedIn(records: readonly JournalRecord[]): JournalContent {
   const starts = new Map<string, number>();
   const safe = new Set<string>();
   let compactions = 0;

@@ -3,7 +3,7 @@ import type { CallAccount, JournalRecord } from "holdfast";
 import type { Item } from "../transcript/item.ts";
 import { callWords } from "../transcript/words.ts";
 import type { Acknowledgements } from "./acknowledgements.ts";
-import { type Recorded, recordedIn } from "./history.ts";
+import { type JournalContent, recordedIn } from "./history.ts";
 import type { RemovedRecord } from "./remove-record.ts";
 
 /** A kill, and what the reopened journal said. */
@@ -218,7 +218,7 @@ function wasAcknowledged({ kind, id, call }: JournalRecord, { items, starts, res
 }
 
 /** Calls that are unsafe to repeat must have started at most once. */
-function twiceIn({ starts, safe, items }: Recorded): string[] {
+function twiceIn({ starts, safe, items }: JournalContent): string[] {
   const words = new Map<string, string>();
   for (const item of items.values()) if (item.kind === "call") words.set(item.call, callWords(item, 60));
   return [...starts].flatMap(([call, times]) =>

@@ -3,7 +3,7 @@ import { bytesWords } from "../terminal/bytes.ts";
 import { plain, plainLine } from "../terminal/plain.ts";
 import type { AnswerItem, CallItem, Item, ShownFile } from "../transcript/item.ts";
 import { print } from "../transcript/shape.ts";
-import { callWords, stateWords } from "../transcript/words.ts";
+import { callStateWords, callWords } from "../transcript/words.ts";
 import { answerHtml, escapeHtml, isSafeLink, verbatim } from "./answer-html.ts";
 import { type Document, timeWords } from "./document.ts";
 import { style } from "./page-style.ts";
@@ -106,7 +106,7 @@ function callHtml(item: CallItem): string {
   if (output !== undefined && output !== "") parts.push(`<p>Result</p>\n${code(output)}`);
   if (parts.length === 0) parts.push("<p>Nothing else is recorded.</p>");
   const who = by === "provider" ? "Provider tool" : "Tool";
-  const summary = `${who}: <code dir="auto">${line(callWords({ name, input }))}</code> <span class="state ${state}">${stateWords[state]}</span>`;
+  const summary = `${who}: <code dir="auto">${line(callWords({ name, input }))}</code> <span class="state ${state}">${callStateWords[state]}</span>`;
   return `${foldable(item, summary, parts.join("\n"))}${filesHtml(files)}`;
 }
 

@@ -2,7 +2,7 @@ import { bytesWords } from "../terminal/bytes.ts";
 import { plain, plainLine } from "../terminal/plain.ts";
 import type { CallItem, Item, ShownFile } from "../transcript/item.ts";
 import { print } from "../transcript/shape.ts";
-import { callWords, stateWords } from "../transcript/words.ts";
+import { callStateWords, callWords } from "../transcript/words.ts";
 import { type Document, timeWords } from "./document.ts";
 import { escapedHtml } from "./markdown-html.ts";
 import { shorten } from "./shorten.ts";
@@ -48,7 +48,7 @@ function itemText(item: Item): string {
 
 function callText({ name, input, state, output, files, child, by }: CallItem, aside: string): string {
   const who = by === "provider" ? "Provider tool" : "Tool";
-  const lines = [`**${who}:** ${codeSpan(callWords({ name, input }))} — ${stateWords[state]}${aside}\n`];
+  const lines = [`**${who}:** ${codeSpan(callWords({ name, input }))} — ${callStateWords[state]}${aside}\n`];
   if (child) lines.push(`Sub-agent session: ${codeSpan(child)}\n`);
   const isPlain = typeof input === "string";
   if (input !== undefined && input !== null) lines.push(fence(print(input, 2), isPlain ? "text" : "json"));

@@ -14,7 +14,7 @@ import { saidIn } from "../transcript/said.ts";
 import { shapeOf } from "../transcript/shape.ts";
 import { fileWords } from "../transcript/terminal-lines.ts";
 import { titleOf } from "../transcript/title.ts";
-import { stateWords } from "../transcript/words.ts";
+import { callStateWords } from "../transcript/words.ts";
 import { type Cleaning, type Excerpt, lineOf, pieceOf, startOf, valueText } from "./clean.ts";
 import { count, TITLE_COLUMNS } from "./list.ts";
 import type { Answer } from "./quote.ts";
@@ -155,7 +155,7 @@ function bounded(lines: readonly string[]): string[] {
 
 function itemText(item: Item, number: number, chars: number, cleaning: Cleaning): string {
   const what =
-    item.kind === "call" ? `call of ${lineOf(item.name, cleaning, 80)}, ${stateWords[item.state]}` : item.kind;
+    item.kind === "call" ? `call of ${lineOf(item.name, cleaning, 80)}, ${callStateWords[item.state]}` : item.kind;
   const head = `[${number}] ${what}, turn ${item.turn}, ${timeWords(item.at)}, id ${lineOf(item.id, cleaning, ID_COLUMNS)}`;
   const lines = [head];
   if (item.aside !== undefined) lines.push(`(not seen by the model: ${lineOf(item.aside, cleaning, TITLE_COLUMNS)})`);

@@ -166,7 +166,7 @@ class StdioTransport implements ServerTransport {
       } catch (error) {
         this.#garbage += 1;
         if (this.#garbage > GARBAGE_LINES_MAX) {
-          this.#breakOff("what it sends is not the protocol of MCP");
+          this.#breakOff("it does not speak the MCP protocol");
           return;
         }
         this.onerror?.(error as Error);

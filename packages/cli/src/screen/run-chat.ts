@@ -8,7 +8,7 @@ import { typedCommand } from "../typed-command.ts";
 import { type ChatPlace, localPlace, offerServer, remotePlace } from "./chat-place.ts";
 import { makeExporter } from "./export-file.ts";
 import { chatName, shortId } from "./lines/labels.ts";
-import { type Left, runScreen, type ScreenOptions } from "./run-screen.tsx";
+import { runScreen, type ScreenEnd, type ScreenOptions } from "./run-screen.tsx";
 
 export interface ChatCommandOptions {
   readonly model?: string;
@@ -65,17 +65,17 @@ async function chatIn(place: ChatPlace, options: ChatCommandOptions): Promise<vo
 }
 
 /** The server keeps the sessions, and goes on with their turns. */
-function detachedWords({ chat, cutOff }: Left, server: string): string {
+function detachedWords({ chat, cutOff }: ScreenEnd, server: string): string {
   const rows: string[] = [];
   if (chat !== null && chat.state.items.length > 0)
     rows.push(`The server keeps the session. To come back: holdfast attach ${shortId(chat.id)} --server ${server}`);
   for (const { id, state } of cutOff)
-    rows.push(id === chat?.id ? "Its turn goes on." : `The turn of "${chatName(state, 40)}" goes on.`);
+    rows.push(id === chat?.id ? "Its turn continues." : `The turn of "${chatName(state, 40)}" continues.`);
   return rows.map((row) => `${row}\n`).join("");
 }
 
 /** How to resume, and which turns were interrupted, including those of sessions that were not on the screen. */
-function leavingWords({ chat, cutOff }: Left): string {
+function leavingWords({ chat, cutOff }: ScreenEnd): string {
   const rows: string[] = [];
   if (chat !== null && chat.state.items.length > 0)
     rows.push(`Everything is saved. To resume: ${typedCommand(`resume ${shortId(chat.id)}`)}`);

@@ -20,7 +20,7 @@ export interface ScreenOptions {
 }
 
 /** The state when the person left. */
-export interface Left {
+export interface ScreenEnd {
   /** The chat that was on the screen. */
   readonly chat: Chat | null;
   /** The chats that were in mid-turn. */
@@ -28,7 +28,7 @@ export interface Left {
 }
 
 /** Runs the screen until the person leaves. It neither opens nor closes the host. */
-export async function runScreen({ host, begin, startNew, model, exportTo }: ScreenOptions): Promise<Left> {
+export async function runScreen({ host, begin, startNew, model, exportTo }: ScreenOptions): Promise<ScreenEnd> {
   // SIGHUP handles the loss of the terminal, not the first write that fails.
   outlivePipe();
   const unwatch = watchHangup();

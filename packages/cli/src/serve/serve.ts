@@ -136,7 +136,7 @@ async function ended(server: RunningServer, graceSeconds: number): Promise<void>
   const stuck = setTimeout(
     () => {
       process.stderr.write(
-        "holdfast: the server did not end in time. Everything acknowledged is safe; the next start shows what was interrupted.\n",
+        "holdfast: the server did not stop in time. Everything acknowledged is safe; the next start shows what was interrupted.\n",
       );
       process.exit(EXIT.failed);
     },

@@ -107,7 +107,7 @@ async function revoke(host: RemoteHost, session: string | null, wanted: string):
     throw new CommandError(EXIT.notFound, "SHARE_UNKNOWN", message);
   }
   await host.client.call("removeShare", { params: { id: exact.session, share: exact.id } });
-  process.stdout.write(`Revoked: the link to session ${shortId(exact.session)} opens nothing any more.\n`);
+  process.stdout.write(`Revoked: the link to session ${shortId(exact.session)} no longer works.\n`);
 }
 
 async function sharesIn({ client }: RemoteHost, session: string | null): Promise<readonly Share[]> {

@@ -5,7 +5,7 @@ import type { Paint, Style } from "../terminal/colour.ts";
 import { plain, plainLine } from "../terminal/plain.ts";
 import { wrapWords } from "../terminal/wrap-words.ts";
 import type { CallItem, Item, ShownFile } from "./item.ts";
-import { callWords, stateWords } from "./words.ts";
+import { callStateWords, callWords } from "./words.ts";
 
 /** How many lines of an output or a thought are shown by default. */
 const LINES_MAX = 12;
@@ -71,7 +71,7 @@ function* itemLines(item: Item, layout: Layout): Generator<string, void, undefin
 function* callLines(item: CallItem, layout: Layout): Generator<string, void, undefined> {
   const { paint, full, columns } = layout;
   const isBad = item.state === "failed" || item.state === "unknown" || item.state === "denied";
-  const state = stateWords[item.state];
+  const state = callStateWords[item.state];
   // The state is the last thing in the last row.
   const rows = wrapWords(`* ${callWords(item)}  ${state}`, columns, INDENT.length);
   const last = rows.pop()!;

@@ -1,4 +1,6 @@
-import type { CallItem, CallState } from "./item.ts";
+export { callStateWords } from "@holdfast/server/internal/contract";
+
+import type { CallItem } from "./item.ts";
 import { planOf } from "./plan.ts";
 import { parsedJson, print, type Shape, shapeOf } from "./shape.ts";
 
@@ -11,17 +13,6 @@ export function callWords({ name, input }: Pick<CallItem, "name" | "input">, max
   const said = shape ? known(name, shape) : null;
   return oneLine(said ?? generic(name, shape ?? input), max);
 }
-
-export const stateWords: { readonly [S in CallState]: string } = {
-  open: "no result yet",
-  waiting: "waiting for approval",
-  running: "running",
-  done: "done",
-  failed: "failed",
-  denied: "denied",
-  unknown: "started, outcome unknown",
-  "not-run": "did not run",
-};
 
 /** Common names for the same tools, and the input members that name their target. */
 const FILES = new Set([

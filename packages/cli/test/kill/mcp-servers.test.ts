@@ -238,7 +238,7 @@ test("garbage, a greeting on the wrong stream, and sixteen megabytes of errors",
   const servers = start({ garbage: setting(["garbage"]), noise: setting(["noise"]), flood: setting(["flood"]) });
   await servers.settled();
   const states = Object.fromEntries(servers.reports.map(({ name, state, why }) => [name, why ?? state]));
-  expect(states).toEqual({ garbage: "what it sends is not the protocol of MCP", noise: "ready", flood: "ready" });
+  expect(states).toEqual({ garbage: "it does not speak the MCP protocol", noise: "ready", flood: "ready" });
   expect(textIn(await ask(servers, "mcp__flood__echo", { text: "x" }))).toBe("x");
 });
 

@@ -80,9 +80,17 @@ export function accountOf(reading: Reading<unknown>, options: AccountOptions = {
     ...facts,
     holder,
     turn: running ?? interruption?.turn ?? null,
-    can: actsOf(facts, app),
+    can: actsOf({ ...facts, isUndecided: isUndecided(reading, facts.calls) }, app),
     words: { status: statusWords(facts), detail: detailLines(facts, draft) },
   };
+}
+
+/** A turn can wait without naming a call. Once calls are decided, only those that are not keep it waiting. */
+function isUndecided({ state, calls }: Reading<unknown>, accounts: readonly CallAccount[]): boolean {
+  if (accounts.some(({ onFinish }) => onFinish === "wait")) return true;
+  if (state !== "waiting") return false;
+  const isOneUndecided = calls.some((call) => call.state === "awaiting" && call.approved === undefined);
+  return isOneUndecided || calls.every(({ approved }) => approved === undefined);
 }
 
 function cutOff({ startedAt, lastAt, resumes, answered, how }: Interruption<unknown>): CutOff {

@@ -23,13 +23,17 @@ export interface Refusal {
 interface Facts {
   readonly app: string | null;
   readonly state: SessionState;
-  readonly calls: readonly { readonly onFinish: string }[];
+  /** Somebody is to decide about the turn, or about one of its calls. */
+  readonly isUndecided: boolean;
   /** Another process that has the session open. */
   readonly holder: Holder | null;
 }
 
 /** What a program can do with a session now. */
-export function actsOf({ app, state, calls, holder }: Facts, asking: string | undefined): Record<Act, true | Refusal> {
+export function actsOf(
+  { app, state, isUndecided, holder }: Facts,
+  asking: string | undefined,
+): Record<Act, true | Refusal> {
   const held: Refusal | null = holder && { no: "held-by", words: `It is open in ${holderWords(holder)}.` };
   const isForeign = asking !== undefined && app !== null && app !== asking;
   const foreign: Refusal | null = isForeign
@@ -39,9 +43,7 @@ export function actsOf({ app, state, calls, holder }: Facts, asking: string | un
   const unfinished: Refusal | null =
     state === "idle" ? { no: "nothing-to-finish", words: "Nothing to finish: the last turn completed." } : null;
   const waiting: Refusal | null =
-    state === "waiting" || (!running && calls.some(({ onFinish }) => onFinish === "wait"))
-      ? null
-      : { no: "not-waiting", words: "No call is waiting for a decision." };
+    isUndecided && !running ? null : { no: "not-waiting", words: "No call is waiting for a decision." };
   const stoppable: Refusal | null = state === "running" ? null : { no: "not-running", words: "No turn is running." };
   const own: Refusal = { no: "own", words: "This program can continue it without taking it over." };
   return {

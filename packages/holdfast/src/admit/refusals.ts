@@ -55,7 +55,7 @@ export function messageIdTaken(id: string, why = "another message has this id"):
 
 export function keyTaken(key: string): HoldfastError {
   const shown = key.slice(0, 80);
-  const message = `A call with the key ${JSON.stringify(shown)} was recorded with another content, so this one was not made. Recorded calls are unchanged. Give each call its own key.`;
+  const message = `A call with the key ${JSON.stringify(shown)} was recorded with different content, so this one was not made. Recorded calls are unchanged. Give each call its own key.`;
   return new HoldfastError("KEY_TAKEN", message, { key: shown });
 }
 

@@ -1,5 +1,5 @@
 import type { Dialect } from "../dialects/dialect.ts";
-import { type FoundCall, type FoundResult, OpenCalls, type Wanted } from "../dialects/order/open-calls.ts";
+import { type CallFilter, type FoundCall, type FoundResult, OpenCalls } from "../dialects/order/open-calls.ts";
 import { Pairer, type Reader } from "../dialects/order/pairing.ts";
 import { grown } from "../dialects/shape.ts";
 import { type Item, isShown } from "./item.ts";
@@ -246,7 +246,7 @@ export class Exchange<M> {
   }
 }
 
-const UNHELD: Wanted<ExchangeCall<unknown>> = {
+const UNHELD: CallFilter<ExchangeCall<unknown>> = {
   is: ({ answer }) => answer?.from === "result",
   isOver: ({ answer }) => answer !== null && answer.from !== "result",
 };

@@ -15,7 +15,7 @@ import { SYNCED } from "./records.ts";
 import { deepFreeze, freezeWellFormed } from "./snapshot.ts";
 
 type Stamped<R> = R & { readonly seq: number; readonly at: string };
-type Made<M> = { -readonly [K in keyof Entry<M>]: Entry<M>[K] };
+type MutableEntry<M> = { -readonly [K in keyof Entry<M>]: Entry<M>[K] };
 
 const EMPTY: Metadata = Object.freeze({});
 
@@ -165,7 +165,15 @@ export class Transcript<M> {
     // The message that holds the result came first.
     if (found?.answer?.from === "message") return true;
     const { id, seq, turn } = record;
-    const entry: Made<M> = { id, seq, at: record.at, turn, step: id, message, metadata: this.#patched(id, EMPTY) };
+    const entry: MutableEntry<M> = {
+      id,
+      seq,
+      at: record.at,
+      turn,
+      step: id,
+      message,
+      metadata: this.#patched(id, EMPTY),
+    };
     if (place) entry.call = Object.freeze(place);
     if (record.shown !== undefined && record.value !== undefined) entry.value = deepFreeze(record.value);
     if (!found || found.answer) entry.late = true;
@@ -180,7 +188,7 @@ export class Transcript<M> {
       if (id === null) continue;
       const message = this.decoded(stored);
       const metadata = this.#patched(id, EMPTY);
-      const entry: Made<M> = { id, seq, at, turn, step: id, message, metadata, synthetic };
+      const entry: MutableEntry<M> = { id, seq, at, turn, step: id, message, metadata, synthetic };
       if (incomplete) entry.incomplete = true;
       if (call) entry.call = Object.freeze(call);
       this.#push(this.#itemOf(Object.freeze(entry), "repair", {}));
@@ -281,7 +289,7 @@ export class Transcript<M> {
     const metadata = this.#patched(id, record.metadata ?? EMPTY);
     // One string instead of two equal ones: a conversation has many.
     const step = record.step === id ? id : record.step;
-    const entry: Made<M> = { id, seq, at: record.first ?? record.at, turn, step, message, metadata };
+    const entry: MutableEntry<M> = { id, seq, at: record.first ?? record.at, turn, step, message, metadata };
     if (model !== undefined) entry.model = model;
     if (synthetic !== undefined) entry.synthetic = synthetic;
     if (incomplete) entry.incomplete = true;

@@ -73,7 +73,7 @@ function arrange(entries: readonly Entry<AcpMessage>[]): AcpMessage[] {
 /** What is replayed, message by message. */
 class Replay {
   readonly turns: Replayed[] = [{ updates: [], hasAgent: false }];
-  readonly #known = new Map<string, Known>();
+  readonly #known = new Map<string, AnnouncedCall>();
   readonly #ids = new Set<string>();
 
   /** False if it is not regular: it changes an earlier turn, or a call begins again. */
@@ -129,7 +129,7 @@ function isUsers({ sessionUpdate }: Shape): boolean {
 }
 
 /** A call that was announced. */
-interface Known {
+interface AnnouncedCall {
   /** The id that is sent. */
   readonly id: string;
   /** What was said about it since, in order. */
@@ -142,7 +142,7 @@ interface Known {
  * Agents use the id of a call again, in a later turn or in a later step of the same one: the SDK's own example does,
  * and agents that pass on the ids of a small model. Only an announcement begins a call; a late report does not.
  */
-function beginsAgain(message: Shape, call: Shape, { ended, turn }: Known, current: number): boolean {
+function beginsAgain(message: Shape, call: Shape, { ended, turn }: AnnouncedCall, current: number): boolean {
   if (message["sessionUpdate"] === "tool_call_update") return false;
   return turn !== current || (ended && !isEnd(call));
 }

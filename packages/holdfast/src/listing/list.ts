@@ -3,7 +3,7 @@ import { type Shape, shapeOf } from "../dialects/shape.ts";
 import { isHoldfastError } from "../errors.ts";
 import { type Holder, hasWritten, type JournalStore, type Listed, type Trashed } from "../journal/contract.ts";
 import { sessionState } from "../session-state.ts";
-import { checkQuery, type ListQuery, type Summary, type TrashedSession, type Wanted } from "./query.ts";
+import { checkQuery, type ListQuery, type SessionFilter, type Summary, type TrashedSession } from "./query.ts";
 import {
   isEmptyIn,
   labelsIn,
@@ -84,7 +84,7 @@ export async function* unfinishedFirst(
 
 async function* free(
   store: JournalStore,
-  { where, hints }: Pick<Wanted, "where" | "hints">,
+  { where, hints }: Pick<SessionFilter, "where" | "hints">,
   fits: (shape: Shape) => boolean,
 ): AsyncGenerator<string, void, undefined> {
   let after: string | undefined;
@@ -111,7 +111,7 @@ interface OpenRow {
 
 /** Chooses up to a given number of matching rows. */
 class Choice {
-  readonly #wanted: Wanted;
+  readonly #wanted: SessionFilter;
   readonly #limit: number;
   readonly #chosen: (Summary | OpenRow)[] = [];
   #hasOpen = false;
@@ -122,7 +122,7 @@ class Choice {
   /** All later rows are too old. */
   isOver = false;
 
-  constructor(wanted: Wanted, limit: number) {
+  constructor(wanted: SessionFilter, limit: number) {
     this.#wanted = wanted;
     this.#limit = limit;
   }
@@ -164,7 +164,11 @@ class Choice {
 }
 
 /** Null if the query does not want it. */
-async function openSummary(store: JournalStore, { listed, shape }: OpenRow, wanted: Wanted): Promise<Summary | null> {
+async function openSummary(
+  store: JournalStore,
+  { listed, shape }: OpenRow,
+  wanted: SessionFilter,
+): Promise<Summary | null> {
   try {
     const holder = await holderOf(store, listed);
     const status = statusOf(shape, holder !== null && hasWritten(holder, listed.at));
@@ -178,16 +182,16 @@ async function openSummary(store: JournalStore, { listed, shape }: OpenRow, want
   }
 }
 
-function hasStatus(status: Summary["status"], wanted: Wanted): boolean {
+function hasStatus(status: Summary["status"], wanted: SessionFilter): boolean {
   return wanted.status === undefined || wanted.status === status;
 }
 
 /** Conditions on its content cannot be checked. */
-function fitsUnread({ at }: Listed, { status, labels, since, until }: Wanted): boolean {
+function fitsUnread({ at }: Listed, { status, labels, since, until }: SessionFilter): boolean {
   return status === undefined && labels.length === 0 && at >= since && at < until;
 }
 
-function fits({ at }: Listed, shape: Shape, state: SessionRow["state"], wanted: Wanted): boolean {
+function fits({ at }: Listed, shape: Shape, state: SessionRow["state"], wanted: SessionFilter): boolean {
   if (wanted.unreadable || at < wanted.since || at >= wanted.until) return false;
   if (!wanted.empty && isEmptyIn(shape)) return false;
   if (!wanted.states.includes(state)) return false;

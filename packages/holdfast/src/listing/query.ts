@@ -57,7 +57,7 @@ const EVER = "";
 const NEVER = "\uffff";
 
 /** A checked query, in terms of rows. */
-export interface Wanted {
+export interface SessionFilter {
   /** Conditions the store must apply. */
   readonly where: NonNullable<ListOptions["where"]>;
   /** Conditions the store may apply. */
@@ -85,7 +85,7 @@ const STATES: Readonly<Record<Summary["status"], readonly SessionRow["state"][]>
 const ALL_STATES: readonly SessionRow["state"][] = ["idle", "open", "cut", "waiting"];
 
 /** Throws QUERY_INVALID { member } for meaningless values, instead of showing an empty list. */
-export function checkQuery(query: ListQuery, realPath: (path: string) => string): Wanted {
+export function checkQuery(query: ListQuery, realPath: (path: string) => string): SessionFilter {
   if (typeof query !== "object" || query === null) throw invalid("query", "it is not an object");
   const { cwd, app, parent, status, labels, since, until, empty = false, limit = LIMIT, after } = query;
   const { unreadable = false } = query;
@@ -123,7 +123,7 @@ export function checkQuery(query: ListQuery, realPath: (path: string) => string)
 const CONTENT = ["turns", "queued", "queue", "filled"];
 
 /** The same in terms of a store. A row with an unknown state counts as idle, so the hint excludes the other states. */
-function hintsOf({ states, labels, since, until, empty }: Omit<Wanted, "hints">): ListHints {
+function hintsOf({ states, labels, since, until, empty }: Omit<SessionFilter, "hints">): ListHints {
   const others = ALL_STATES.filter((state) => !states.includes(state));
   return {
     ...(since === EVER ? {} : { since }),

@@ -88,7 +88,10 @@ function requireSteps<M>(items: readonly Item<M>[], gone: ReadonlySet<string>): 
     const missing = step.filter((id) => !gone.has(id));
     if (missing.length === 0 || missing.length === step.length) continue;
     const named = step.find((id) => gone.has(id))!;
-    throw stepSplit(`${named} is in one step with ${missing.join(", ")}, and a step is replaced as a whole`, missing);
+    throw stepSplit(
+      `${named} belongs to the same step as ${missing.join(", ")}, and a step is replaced as a whole`,
+      missing,
+    );
   }
 }
 

@@ -85,7 +85,7 @@ export function requireWholeSteps<M>(before: readonly Item<M>[], after: readonly
     if (missing.length === step.length) continue;
     if (missing.length > 0) {
       const kept = step.find((id) => places.has(id))!;
-      const why = `${kept} is in one response with ${missing.join(", ")}, and a response is kept whole or not at all`;
+      const why = `${kept} belongs to the same response as ${missing.join(", ")}, and a response is kept whole or not at all`;
       throw stepSplit(why, missing);
     }
     for (const [n, id] of step.slice(1).entries()) {

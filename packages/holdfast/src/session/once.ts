@@ -11,13 +11,13 @@ const DIGEST_CHARS = 22;
 const KEY_CHARS_MAX = 256;
 
 /** A call made with a key: where it was recorded, and a digest of its content. */
-interface Made extends Appended {
+interface KeyedAppend extends Appended {
   readonly digest: string;
 }
 
 /** The calls of a session that were made with a key. */
 export class OnceKeys {
-  readonly #made = new Map<string, Made>();
+  readonly #made = new Map<string, KeyedAppend>();
 
   static in(records: readonly JournalRecord[]): OnceKeys {
     const keys = new OnceKeys();
@@ -34,7 +34,7 @@ export class OnceKeys {
     if (key !== undefined) this.#take(key, { seq, last: seq + unit - 1 });
   }
 
-  /** Throws KEY_TAKEN if the call with this key had another content. */
+  /** Throws KEY_TAKEN if the call with this key had different content. */
   find(key: string, digest: string): Appended | null {
     const made = this.#made.get(key);
     if (!made) return null;

@@ -87,7 +87,7 @@ export interface Store extends AsyncDisposable {
   read<M = unknown>(id: string, options?: ReadOptions<M>): Promise<Reading<M>>;
   /**
    * Where `session.once` recorded the call with this key, in whichever process; null if it did not. What it returns is
-   * durable. Throws KEY_TAKEN if the call had another content, SESSION_NOT_FOUND, and SESSION_BUSY if another process
+   * durable. Throws KEY_TAKEN if the call had different content, SESSION_NOT_FOUND, and SESSION_BUSY if another process
    * has the session open and the call is so recent that it may not be durable yet.
    */
   once(id: string, key: string, content: string): Promise<Omit<Once, "repeated"> | null>;
@@ -295,7 +295,7 @@ export interface Session<M> extends Reading<M>, AsyncDisposable {
    * what the call is about, as text. The journal holds a digest of it, so that a key is not used for two different
    * calls. All keys of the current epoch are remembered, and the newest 256 from before it. `streams`: the call pushes
    * text into a draft, and flushes it. Calls with one key wait for one another, and so do those that stream. Throws
-   * KEY_TAKEN (used with another content), RECORD_INVALID (a call inside its own `work`, too), what `work` throws.
+   * KEY_TAKEN (used with different content), RECORD_INVALID (a call inside its own `work`, too), what `work` throws.
    */
   once(
     key: string,

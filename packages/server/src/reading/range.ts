@@ -1,7 +1,7 @@
 import type { Item } from "../contract/item.ts";
 
 /** Which items are asked for: one of these, or the first ones. */
-export interface Wanted {
+export interface RangeQuery {
   readonly from?: number | undefined;
   readonly last?: number | undefined;
   readonly around?: string | undefined;
@@ -16,7 +16,7 @@ export interface Range {
   readonly found: number | null;
 }
 
-export function rangeOf(items: readonly Item[], { from = 0, last, around, near, limit }: Wanted): Range {
+export function rangeOf(items: readonly Item[], { from = 0, last, around, near, limit }: RangeQuery): Range {
   if (last !== undefined) return { begin: Math.max(0, items.length - last), end: items.length, found: null };
   if (around === undefined && near === undefined) return { begin: from, end: from + limit, found: null };
   const nearMs = near === undefined ? null : Date.parse(near);

@@ -43,7 +43,7 @@ interface Place {
 }
 
 /** A call that was recorded, and of which nothing else is known yet. */
-interface Recorded {
+interface UnstartedCall {
   readonly call: string;
   readonly name: string;
   readonly about: string;
@@ -65,7 +65,7 @@ export class TimelineFold {
   readonly #replaced: Replaced[] = [];
   readonly #read: (message: unknown, dialect: string) => SaidShown;
   readonly #tools = new Map<string, Tool>();
-  readonly #recorded = new Map<string, Recorded>();
+  readonly #recorded = new Map<string, UnstartedCall>();
   /** Tools that started before their call was recorded. */
   readonly #early = new Set<string>();
   #turn: Turn | null = null;

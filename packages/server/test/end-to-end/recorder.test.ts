@@ -114,7 +114,7 @@ test("queue, steering, suspension, abort, failure and the end of an answered tur
   expect(await agent.refused({ type: "turn.end" })).toBe("NOTHING_TO_RESUME");
 });
 
-test("a repeated key is recorded once, and answered in the same words; with another content it is refused", async () => {
+test("a repeated key is recorded once, and answered in the same words; with different content it is refused", async () => {
   await using stage = await staged();
   const agent = await Agent.create(stage);
   const steps: readonly (readonly [string, object])[] = [

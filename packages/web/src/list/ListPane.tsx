@@ -204,7 +204,7 @@ export function ListPane({ list, commands, onNew, onHelp }: Props) {
 function Empty({ isFiltered: some }: { readonly isFiltered: boolean }) {
   return some ? (
     <p class="empty" role="presentation">
-      No session matches. Clear the search or the filters to see all of them.
+      No session matches. Clear the search or the filters to see all sessions.
     </p>
   ) : (
     <p class="empty" role="presentation">

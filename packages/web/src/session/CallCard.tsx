@@ -1,3 +1,4 @@
+import { callStateWords } from "@holdfast/server/internal/contract";
 import { useState } from "preact/hooks";
 import { get } from "../api/http.ts";
 import type { CallItem, Item, Transcript } from "../api/wire.ts";
@@ -7,7 +8,7 @@ import { Plain } from "../parts/Text.tsx";
 import { hashOf } from "../state/route.ts";
 import { attempt } from "../state/toasts.ts";
 import { durationWords } from "../text/durations.ts";
-import { STATE_WORDS, subjectOf } from "../text/item-words.ts";
+import { subjectOf } from "../text/item-words.ts";
 import { visible } from "../text/visible.ts";
 import { editRows } from "./edit-rows.ts";
 import { Files } from "./Files.tsx";
@@ -49,7 +50,7 @@ export function CallCard({ item, output, facts, isReplaced }: Props) {
         </span>
         {edit ? <DiffCounts rows={edit.rows} /> : null}
         <span class={`call-state state-${item.state}`}>
-          {STATE_WORDS[item.state]}
+          {callStateWords[item.state]}
           {durationMs === null ? "" : ` · ${durationWords(durationMs)}`}
         </span>
         <button
@@ -110,7 +111,7 @@ function SubAgent({ id }: { readonly id: string }) {
               {item.kind === "call" ? (
                 <>
                   {item.name} <span class="call-subject">{visible(subjectOf(item.input))}</span>{" "}
-                  <span class={`state-${item.state}`}>{STATE_WORDS[item.state]}</span>
+                  <span class={`state-${item.state}`}>{callStateWords[item.state]}</span>
                 </>
               ) : (
                 visible(item.text.slice(0, 400))

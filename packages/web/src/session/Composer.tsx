@@ -4,6 +4,7 @@ import { Icon } from "../parts/Icon.tsx";
 import { say } from "../state/toasts.ts";
 import { visible } from "../text/visible.ts";
 import type { Actions } from "./actions.ts";
+import { NoPrompt } from "./NoPrompt.tsx";
 
 const IMAGE_BYTES_MAX = 10_000_000;
 
@@ -14,9 +15,11 @@ interface Props {
   /** Text to edit, from a rewind. */
   readonly given: { readonly text: string } | null;
   readonly field: { current: HTMLTextAreaElement | null };
+  /** Why no prompt can be given now; null if one can. What was typed is shown again afterwards. */
+  readonly refusal: { readonly words: string; readonly canTakeOver: boolean } | null;
 }
 
-export function Composer({ actions, status, queue, given, field }: Props) {
+export function Composer({ actions, status, queue, given, field, refusal }: Props) {
   const [text, setText] = useState("");
   const [images, setImages] = useState<readonly PromptImage[]>([]);
   const [isSending, setSending] = useState(false);
@@ -29,10 +32,11 @@ export function Composer({ actions, status, queue, given, field }: Props) {
     field.current?.focus();
   }, [given]);
   useEffect(() => {
-    const area = field.current!;
+    const area = field.current;
+    if (!area) return;
     area.style.height = "auto";
     area.style.height = `${Math.min(area.scrollHeight + 2, 240)}px`;
-  }, [text]);
+  }, [text, refusal === null]);
 
   const send = async (): Promise<void> => {
     if (text.trim() === "" || isSending) return;
@@ -56,6 +60,7 @@ export function Composer({ actions, status, queue, given, field }: Props) {
     }
   };
 
+  if (refusal) return <NoPrompt words={refusal.words} actions={refusal.canTakeOver ? actions : null} />;
   return (
     <form
       class="composer"

@@ -103,7 +103,9 @@ export function Interrupted({ interruption, account, actions }: Props) {
           ) : null}
           {can.finish === true ? (
             <p class="hint">
-              Finish: the model is told what happened and continues. Leave: nothing runs until your next prompt.
+              Finish:{" "}
+              {can.answer === true ? "you are asked about each waiting call" : "the model is told what happened"}, and
+              the turn continues. Leave: nothing runs until your next prompt.
             </p>
           ) : can.takeOver !== true ? (
             <p class="hint">{can.finish.words}</p>

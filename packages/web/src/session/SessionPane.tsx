@@ -8,7 +8,7 @@ import { ComparePanel } from "../side/ComparePanel.tsx";
 import { TreePanel } from "../side/TreePanel.tsx";
 import { UsagePanel } from "../side/UsagePanel.tsx";
 import { epochAt, timeInId } from "../state/epochs.ts";
-import type { ItemPages, Wanted } from "../state/item-pages.ts";
+import type { ItemPages, ItemTarget } from "../state/item-pages.ts";
 import type { ListStore } from "../state/list-store.ts";
 import { Observable, useValue } from "../state/observable.ts";
 import { isOffered } from "../state/parse-route.ts";
@@ -26,7 +26,6 @@ import { DamageBanner, DamageDialog } from "./DamageReport.tsx";
 import { Epochs } from "./Epochs.tsx";
 import { Header } from "./Header.tsx";
 import { Interrupted } from "./Interrupted.tsx";
-import { NoPrompt } from "./NoPrompt.tsx";
 import { ReadingBand } from "./ReadingBand.tsx";
 import { Transcript, type TranscriptCommands } from "./Transcript.tsx";
 
@@ -101,7 +100,7 @@ export function SessionPane({ id, list, mayWrite, keys }: Props) {
     go({ session: id, until: shown.until ?? null });
   };
   /** A message that is not in the current conversation was replaced: it is shown where it was. */
-  const goTo = async (place: Wanted): Promise<boolean> => {
+  const goTo = async (place: ItemTarget): Promise<boolean> => {
     const earlier = place.atMs === null ? null : epochAt(store.epochs.value, place.atMs);
     const isExact = place.message !== undefined || place.call !== undefined;
     if (isExact || !earlier) {
@@ -126,7 +125,7 @@ export function SessionPane({ id, list, mayWrite, keys }: Props) {
     void find().then((isFound) => {
       if (isFound) arrived.current = wanted;
       // Until the timeline is there, it may be in a conversation that was replaced.
-      else if (history !== null) say("This message is not in the session any more.");
+      else if (history !== null) say("This message is no longer in the session.");
     });
   }, [wanted, until, isLoaded, history === null, epochs.length]);
 
@@ -211,6 +210,8 @@ export function SessionPane({ id, list, mayWrite, keys }: Props) {
       }
     : null;
   const version = `${session.cursor}${items.length}${status}`;
+  const prompting = account!.can.prompt;
+  const refusal = prompting === true ? null : { words: prompting.words, canTakeOver: account!.can.takeOver === true };
   const isOffline = !isConnected || failure?.code === "UNREACHABLE";
   return (
     <main class="session-pane">
@@ -226,7 +227,7 @@ export function SessionPane({ id, list, mayWrite, keys }: Props) {
       </p>
       {isOffline ? (
         <p class="offline" role="alert">
-          Not connected to the server. Reconnecting… What the agent does goes on without this page.
+          Not connected to the server. Reconnecting… The agent keeps working without this page.
         </p>
       ) : null}
       {history && history.turns.length > 0 ? (
@@ -319,10 +320,15 @@ export function SessionPane({ id, list, mayWrite, keys }: Props) {
           <ComparePanel fork={session} />
         )}
       </div>
-      {!isCurrent ? null : mayWrite && account!.can.prompt !== true ? (
-        <NoPrompt words={account!.can.prompt.words} actions={account!.can.takeOver === true ? actions : null} />
-      ) : mayWrite ? (
-        <Composer actions={actions} status={status} queue={state?.queue ?? session.queue} given={given} field={field} />
+      {!isCurrent ? null : mayWrite ? (
+        <Composer
+          actions={actions}
+          status={status}
+          queue={state?.queue ?? session.queue}
+          given={given}
+          field={field}
+          refusal={refusal}
+        />
       ) : (
         <p class="read-only">You can read this session, but not change it.</p>
       )}
@@ -350,10 +356,12 @@ function statusOf(state: Session["state"], session: Session | null): Status {
 
 function announce(status: Status, asks: number, isAnswering: boolean): string {
   if (asks > 0)
-    return asks === 1 ? "A tool call waits for your approval." : `${asks} tool calls wait for your approval.`;
+    return asks === 1
+      ? "A tool call is waiting for your approval."
+      : `${asks} tool calls are waiting for your approval.`;
   if (status === "running") return isAnswering ? "The model is answering." : "The agent is working.";
   if (status === "idle") return "The agent is idle.";
-  return status === "waiting" ? "The turn waits for a person." : `The last turn: ${status}.`;
+  return status === "waiting" ? "The turn is waiting for a person." : `The last turn: ${status}.`;
 }
 
 function ShareDialog({ address, onClose }: { readonly address: string; readonly onClose: () => void }) {

@@ -22,7 +22,7 @@ export function ChangedFiles({ id, version }: { readonly id: string; readonly ve
   return (
     <div class="panel changed">
       <h2>{countWords(value.files.length, "changed file")}</h2>
-      <p class="hint">From the edits in the conversation. Changes that commands made are not here.</p>
+      <p class="hint">From the edits in the conversation. Changes made by commands are not listed.</p>
       {value.files.map((file) => (
         <ChangedFile key={file.path} id={id} file={file} isOpenAtFirst={isOnly} />
       ))}

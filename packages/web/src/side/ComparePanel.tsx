@@ -1,3 +1,4 @@
+import { callStateWords } from "@holdfast/server/internal/contract";
 import { useEffect, useState } from "preact/hooks";
 import { get } from "../api/http.ts";
 import type { Item, Session, Transcript } from "../api/wire.ts";
@@ -6,7 +7,7 @@ import { hashOf } from "../state/route.ts";
 import { commonLength } from "../state/sparse-items.ts";
 import { attempt } from "../state/toasts.ts";
 import { countWords } from "../text/durations.ts";
-import { STATE_WORDS, subjectOf } from "../text/item-words.ts";
+import { subjectOf } from "../text/item-words.ts";
 import { visible } from "../text/visible.ts";
 
 /** How much of each side is read and shown after the point where they part. */
@@ -38,7 +39,7 @@ export function ComparePanel({ fork }: { readonly fork: Session }) {
       <p class="compare-common">
         <Icon name="fork" />
         {common === 0
-          ? "They have no messages in common any more."
+          ? "They no longer have any messages in common."
           : `The first ${countWords(common, "item")} are the same in both.`}
       </p>
       <div class="compare-sides">
@@ -84,6 +85,6 @@ function Column({ title, side, from }: { readonly title: string; readonly side: 
 }
 
 function lineOf(item: Item): string {
-  if (item.kind === "call") return `${item.name} ${visible(subjectOf(item.input))} – ${STATE_WORDS[item.state]}`;
+  if (item.kind === "call") return `${item.name} ${visible(subjectOf(item.input))} – ${callStateWords[item.state]}`;
   return visible(item.text.slice(0, 600));
 }

@@ -8,7 +8,7 @@ import { messageOf, missingPages, PAGE, type SparseItems, withRange, withSplice 
 export const FIRST_PAGE = 2 * PAGE;
 
 /** What to go to: a message, a call (the one nearest to the time, if its id repeats), or a time. */
-export interface Wanted {
+export interface ItemTarget {
   readonly message?: string;
   readonly call?: string;
   readonly atMs: number | null;
@@ -125,7 +125,7 @@ export class ItemPages {
   }
 
   /** Its index, after one request at most; null if it is not in this conversation. */
-  async find({ message, call, atMs }: Wanted, isExact: boolean): Promise<number | null> {
+  async find({ message, call, atMs }: ItemTarget, isExact: boolean): Promise<number | null> {
     const around = message ?? call;
     const items = this.items.value;
     const known = items.flatMap((item, index) => (item && isWanted(item, message, call) ? [index] : []));

@@ -14,7 +14,7 @@ const CHANGES_PACE: Pace = { leastMs: 150, mostMs: 2000 };
 const TIMELINE_PACE: Pace = { leastMs: 1000, mostMs: 5000 };
 /** The records that begin or end a bar of a turn, or set a mark: people wait for these. */
 const AWAITED = new Set(["turn.started", "turn.resumed", "turn.suspended", "turn.ended", "signal", "epoch"]);
-/** A process that is killed does not say so. */
+/** A process that opens the session, or is killed, does not say so. */
 const HOLDER_MS = 3000;
 /** How many bars of a row can be told apart. */
 const BUCKETS = 800;
@@ -168,10 +168,10 @@ export class SessionStore {
       await this.#readTimeline({ fromMs: Math.min(...times), toMs: Math.max(...times, Date.parse(last.at)) });
   }
 
-  /** Whether the process that works on the session is still there. */
+  /** Whether another process has the session now. */
   #lookForHolder(): void {
     const session = this.session.value;
-    const isElsewhere = session !== null && !session.here && session.holder !== null;
+    const isElsewhere = session !== null && !session.here;
     if (isElsewhere && !this.#isReadingHolder && document.visibilityState === "visible") void this.#readHolder();
   }
 

@@ -1,15 +1,5 @@
-import type { CallItem, Item } from "../api/wire.ts";
-
-export const STATE_WORDS: Readonly<Record<CallItem["state"], string>> = {
-  open: "no result yet",
-  waiting: "waiting for approval",
-  running: "running",
-  done: "done",
-  failed: "failed",
-  denied: "denied",
-  unknown: "outcome unknown",
-  "not-run": "did not run",
-};
+import { callStateWords } from "@holdfast/server/internal/contract";
+import type { Item } from "../api/wire.ts";
 
 /** What a row is, for people who hear the page. */
 export function itemLabel(item: Item): string {
@@ -21,7 +11,7 @@ export function itemLabel(item: Item): string {
     case "reasoning":
       return "Reasoning";
     case "call":
-      return `Tool call: ${item.name}, ${STATE_WORDS[item.state]}`;
+      return `Tool call: ${item.name}, ${callStateWords[item.state]}`;
     case "note":
       return "Note";
   }

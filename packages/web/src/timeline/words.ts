@@ -1,16 +1,7 @@
-import type { Mark, MarkKind, ToolSpan, TurnSpan } from "../state/read-timeline.ts";
+import { callStateWords } from "@holdfast/server/internal/contract";
+import type { Mark, MarkKind, TurnSpan } from "../state/read-timeline.ts";
 import { countWords, durationWords } from "../text/durations.ts";
 import type { Bar } from "./layout.ts";
-
-export const TOOL_WORDS: Readonly<Record<ToolSpan["outcome"], string>> = {
-  done: "done",
-  failed: "failed",
-  unknown: "started, outcome unknown",
-  running: "running",
-  "not-run": "did not run",
-  denied: "denied",
-  waiting: "waiting for approval",
-};
 
 export const TURN_WORDS: Readonly<Record<TurnSpan["outcome"], string>> = {
   completed: "completed",
@@ -24,7 +15,7 @@ export const TURN_WORDS: Readonly<Record<TurnSpan["outcome"], string>> = {
 
 export const MARK_WORDS: Readonly<Record<MarkKind, string>> = {
   died: "Process died",
-  signal: "Told to end",
+  signal: "Received a signal",
   stopped: "Stopped",
   "not-run": "Calls never started",
   failed: "Failed",
@@ -39,7 +30,7 @@ export function barWords(bar: Bar, nowMs: number): { readonly title: string; rea
   const length = durationWords(Math.max(0, (span.endMs ?? nowMs) - span.startMs));
   if (span.count > 1) {
     const worst =
-      span.kind === "turn" ? TURN_WORDS[span.outcome] : span.kind === "tool" ? TOOL_WORDS[span.outcome] : "";
+      span.kind === "turn" ? TURN_WORDS[span.outcome] : span.kind === "tool" ? callStateWords[span.outcome] : "";
     const isNotable = worst !== "" && worst !== "completed" && worst !== "done";
     return {
       title: countWords(span.count, MANY[span.kind]),
@@ -62,7 +53,7 @@ export function barWords(bar: Bar, nowMs: number): { readonly title: string; rea
     case "tool":
       return {
         title: span.about === "" ? span.name : `${span.name} ${span.about}`,
-        detail: `${TOOL_WORDS[span.outcome]} · ${length}`,
+        detail: `${callStateWords[span.outcome]} · ${length}`,
       };
   }
 }

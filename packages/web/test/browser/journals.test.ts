@@ -80,13 +80,15 @@ test.each(["ended", "b starts"])("%s: taken over, it can be continued", async (n
 test("open in another process: the page says where, and takes a prompt once it is free", async () => {
   const { id } = own.find(({ name }) => name === "ended")!;
   const page = await stage.page(`/${id}`);
+  await page.locator(".composer textarea").fill("not sent yet");
   await using store = await openStore(stage.store, { app: "elsewhere" });
+  // Writes nothing.
   const session = await store.resume(id);
-  await page.reload();
   // In the head, and in place of the composer.
   for (const place of [".held", "p:not(.session-meta)"])
     await page.locator(place, { hasText: `It is open in "elsewhere" (process ${process.pid} on` }).waitFor();
   expect(await page.locator(".composer textarea").count()).toBe(0);
   await session.close();
   await page.locator(".composer textarea").waitFor();
+  expect(await page.locator(".composer textarea").inputValue()).toBe("not sent yet");
 });

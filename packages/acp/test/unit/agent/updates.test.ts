@@ -84,6 +84,10 @@ test("an interruption is told after the conversation, unless a question is open"
   const asks = [{ call: "c1" }] as unknown as readonly PermissionAsk[];
   expect(updates.history({ ...state, asks })).toMatchObject([{ toolCallId: "c1", status: "pending" }]);
   expect(wordsFor({ ...interruption, answered: true }, account)).toMatch(/Its answer is complete/);
+  const waiting = { ...account, can: { ...account.can, answer: true } } as const;
+  expect(wordsFor(interruption, waiting)).toContain(
+    "Send /finish to be asked about each waiting call, or just continue",
+  );
   const finish = { no: "held-by", words: "It is open elsewhere." } as const;
   const told = wordsFor(interruption, { ...account, can: { ...account.can, finish } });
   expect(told).not.toContain("/finish");

@@ -111,7 +111,7 @@ describe.skipIf(process.platform === "win32")("a supervisor", () => {
       "started",
       "an editor is attached",
       "the editor has left",
-      "no editor came back: the agent is ended",
+      "no editor came back: ending the agent",
       "ended",
     ]);
     rmSync(it.folder, { recursive: true });
@@ -324,7 +324,7 @@ describe.skipIf(process.platform === "win32")("a supervisor", () => {
     expect(retiring.controls).toEqual([]);
     expect(agent.did).toEqual(["start", "detach 1", "end"]);
     expect(it.logged).toContain("another editor needs the session");
-    expect(it.logged).not.toContain("no editor came back: the agent is ended");
+    expect(it.logged).not.toContain("no editor came back: ending the agent");
     rmSync(it.folder, { recursive: true });
     const soon = fakeAgent();
     const other = await supervised(soon.wrap, 0);

@@ -12,7 +12,7 @@ export function register(program: Command): void {
     )
     .option(
       "--server <address>",
-      "run the agent in this server (holdfast serve): its turns go on when the editor is gone",
+      "run the agent in this server (holdfast serve): its turns continue when the editor is closed",
     );
   modelOptions(command)
     .addHelpText(

@@ -7,7 +7,7 @@ export function register(program: Command): void {
     .command("attach")
     .summary("watch and steer a session in a server")
     .description(
-      "Shows a session that runs in a server, from its beginning, and follows it. You can answer questions, stop the turn and send prompts, like everyone else who is attached. Leaving changes nothing: the turn goes on.",
+      "Shows a session that runs in a server, from its beginning, and follows it. You can answer questions, stop the turn and send prompts, like everyone else who is attached. Leaving never stops the turn.",
     )
     .argument("[id]", 'session id, its first or last characters, or "latest"; omit it to choose from a list')
     .option("--server <url>", "the server (default: the one that runs on this machine)")

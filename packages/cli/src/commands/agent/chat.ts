@@ -45,7 +45,7 @@ export function register(program: Command): void {
     .option("--folder <path>", "with --server: the folder on the server's machine, for a new session")
     .option(
       "--finish-after-restart",
-      "with --server: if the server is killed, its next start finishes the turn of a new session by itself, at most three times",
+      "with --server, for a new session: after a crash of the server, its next start finishes the interrupted turn automatically, at most three times",
     );
   modelOptions(command)
     .addHelpText(

@@ -54,7 +54,7 @@ Examples:
 
 --install puts "holdfast wrap --" in front of the agents' commands in settings.json (Zed) or acp.json (JetBrains), keeps the rest of the file as it is, and a copy beside it. With a command, it adds an agent. --uninstall restores the commands.
 
-An editor may kill this command without a warning. A supervisor, which the editor does not find, then refuses what the agent asks, waits for the editor to come back (--grace), and ends the agent and everything it started.
+An editor may kill this command without warning. A supervisor, which the editor does not know of, then refuses what the agent asks, waits for the editor to come back (--grace), and ends the agent and everything it started.
 
 The sessions are in "holdfast ls", "show", "search" and "export" like any other. In a terminal, the agent runs without recording, so that you can sign in to it. The exit code is the agent's.`,
     )

@@ -1,5 +1,5 @@
 import type { ModelMessage } from "ai";
-import type { Interruption } from "holdfast";
+import type { Interruption, OpenCall } from "holdfast";
 import type { Approval, AskedCall } from "../../agent/open-calls.ts";
 import { type Decision, refusal } from "../../tools/permission/decide.ts";
 import type { ChatEvent, ChatState, PermissionAsk } from "../host.ts";
@@ -170,7 +170,12 @@ export const UNDECIDED =
 export function isAwaitingPerson({ how, calls }: Pick<Interruption<ModelMessage>, "how" | "calls">): boolean {
   if (how.kind === "suspended") return true;
   if (how.kind === "aborted" && how.by !== "close") return false;
-  return calls.some(({ state }) => state === "awaiting");
+  return calls.some(isUndecided);
+}
+
+/** A call that was denied waits only for its turn to go on. */
+function isUndecided({ state, approved }: OpenCall): boolean {
+  return state === "awaiting" && approved === undefined;
 }
 
 /**
@@ -181,8 +186,8 @@ export function openQuestions(
   interruption: Pick<Interruption<ModelMessage>, "how" | "calls">,
   decide: (name: string, input: unknown) => Decision,
 ): readonly Question[] {
-  const { calls } = interruption;
-  if (!isAwaitingPerson(interruption) || !calls.every(({ state }) => state === "awaiting")) return [];
+  const calls = interruption.calls.filter(({ approved }) => approved !== false);
+  if (!isAwaitingPerson(interruption) || !calls.every(isUndecided)) return [];
   const asked = calls.map(({ id, name, input }) => ({ toolCallId: id, toolName: name, input }));
   return applyRules(asked, decide, "person").undecided;
 }

@@ -4,7 +4,7 @@ import type { ChatState } from "../../host/host.ts";
 import { shortId } from "../../short-id.ts";
 import { fit, plainLine } from "../../terminal/index.ts";
 import type { CallState } from "../../transcript/item.ts";
-import { callWords } from "../../transcript/words.ts";
+import { callStateWords, callWords } from "../../transcript/words.ts";
 import type { Colour } from "./line.ts";
 
 export { shortId };
@@ -21,15 +21,17 @@ export const CALL_STATES: Record<
   CallState | "answered",
   { readonly mark: string; readonly words: string; readonly colour: Colour }
 > = {
-  open: { mark: "○", words: "pending", colour: "grey" },
-  waiting: { mark: "?", words: "waiting for approval", colour: "yellow" },
+  open: { mark: "○", words: callStateWords.open, colour: "grey" },
+  waiting: { mark: "?", words: callStateWords.waiting, colour: "yellow" },
+  // A person has decided, and others have not.
   answered: { mark: "○", words: "answered", colour: "grey" },
-  running: { mark: "●", words: "running", colour: "cyan" },
+  running: { mark: "●", words: callStateWords.running, colour: "cyan" },
+  // Its mark says it.
   done: { mark: "✓", words: "", colour: "green" },
-  failed: { mark: "✗", words: "failed", colour: "red" },
-  denied: { mark: "⊘", words: "denied", colour: "yellow" },
-  unknown: { mark: "!", words: "started, outcome unknown", colour: "yellow" },
-  "not-run": { mark: "–", words: "did not run", colour: "grey" },
+  failed: { mark: "✗", words: callStateWords.failed, colour: "red" },
+  denied: { mark: "⊘", words: callStateWords.denied, colour: "yellow" },
+  unknown: { mark: "!", words: callStateWords.unknown, colour: "yellow" },
+  "not-run": { mark: "–", words: callStateWords["not-run"], colour: "grey" },
 };
 
 /** A folder in short form, with ~ for the home folder. */

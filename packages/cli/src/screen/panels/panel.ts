@@ -111,7 +111,7 @@ function interruptionPanel(state: ChatState): Panel {
   const found = state.interruption!;
   const running = found.calls.find((call) => call.process?.running);
   const pid = running?.process?.pid;
-  const goOn = found.how.kind === "suspended" ? "finish it: you will be asked again" : "finish it";
+  const goOn = state.account.can.answer === true ? "finish it: you are asked about each waiting call" : "finish it";
   const finish: Choice[] =
     pid === undefined
       ? [{ key: "f", label: goOn, act: { do: "finish" } }]

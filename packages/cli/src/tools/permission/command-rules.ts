@@ -250,14 +250,14 @@ const SHORT = /^-[^-]/u;
 const LONG = /^--./u;
 
 /** What a rule wants after the program, without options. */
-interface Wanted {
+interface CommandRule {
   readonly program: string;
   readonly words: Words;
   readonly paths: OperandPaths;
   readonly isLenient: boolean;
 }
 
-function inOrder(wanted: Wanted, words: Words, from: number): Match {
+function inOrder(wanted: CommandRule, words: Words, from: number): Match {
   const { program, isLenient } = wanted;
   const [subcommand] = wanted.words;
   const first = words[from];
@@ -292,7 +292,7 @@ function inOrder(wanted: Wanted, words: Words, from: number): Match {
 
 /** How many of the wanted words have been found, for every possible reading. */
 function step(
-  wanted: Wanted,
+  wanted: CommandRule,
   before: Set<number>,
   word: string,
   mayPass: boolean,
@@ -313,7 +313,7 @@ function step(
   return passWild(wanted, after);
 }
 
-function passWild({ words }: Wanted, found: Set<number>): Set<number> {
+function passWild({ words }: CommandRule, found: Set<number>): Set<number> {
   for (const at of found) if (isWildcard(words[at])) found.add(at + 1);
   return found;
 }
@@ -323,7 +323,7 @@ function isWildcard(word: string | undefined): boolean {
 }
 
 /** Whether a wanted word matches in any position: a wildcard, and a path. */
-function isPlaced({ program }: Pick<Wanted, "program">, word: string): boolean {
+function isPlaced({ program }: Pick<CommandRule, "program">, word: string): boolean {
   return isWildcard(word) || takesOperands(program) || isPath(word);
 }
 
@@ -373,7 +373,7 @@ function mayStart(wanted: string, word: string): boolean {
 }
 
 /** Whether a word may be the one that a rule wants at this place, in any spelling. */
-function fits(wanted: Wanted, at: number, word: string): Match {
+function fits(wanted: CommandRule, at: number, word: string): Match {
   const one = wanted.words[at]!;
   if (isWildcard(one)) return "yes";
   if (word.length > WORD_CHARS_MAX) return mayStart(one, word) ? "yes" : "no";

@@ -85,7 +85,7 @@ const FOREIGN = outcomeUnknownText(
 );
 
 const STOPPED =
-  "The command was still running when its agent died, and the user had it stopped. It may have done a part of its work.";
+  "The command was still running when its agent died, and the user stopped it. It may have done part of its work.";
 
 /** A command that was stopped at the user's request after its agent had died. */
 export function asStopped(found: FoundCommand): FoundCommand {

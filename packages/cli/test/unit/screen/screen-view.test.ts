@@ -295,6 +295,15 @@ describe("the live part", () => {
     expect(keys({ ...states[4]!, status: "running" })).toBe("");
     expect(panelOf(states[4]!, new Set(["queue:q"]))).toBeNull();
   });
+
+  test("to finish a turn whose calls wait is said to ask about them", () => {
+    const left: ChatState = { ...states[3]!, interruption: { ...states[3]!.interruption!, calls: [] } };
+    const asking: ChatState = { ...left, account: { ...BASE.account, can: { ...BASE.account.can, answer: true } } };
+    expect([left, asking].map((state) => panelOf(state, new Set())?.choices[0]?.label)).toEqual([
+      "finish it",
+      "finish it: you are asked about each waiting call",
+    ]);
+  });
 });
 
 test("a screen that is made narrower: the rows above the cursor are counted as the terminal has broken them", () => {

@@ -31,21 +31,21 @@ export interface Answerable {
 const FEW = 8;
 
 /** Which calls are searched for. */
-export interface Wanted<T> {
+export interface CallFilter<T> {
   is(call: T): boolean;
   /** It is not wanted, and never will be again. */
   isOver(call: T): boolean;
 }
 
-const UNANSWERED: Wanted<Answerable> = { is: ({ answer }) => !answer, isOver: ({ answer }) => answer !== null };
+const UNANSWERED: CallFilter<Answerable> = { is: ({ answer }) => !answer, isOver: ({ answer }) => answer !== null };
 
 /** Calls that have no result yet, or are wanted for another reason. */
 export class OpenCalls<T extends Answerable> {
-  readonly #wanted: Wanted<T>;
+  readonly #wanted: CallFilter<T>;
   #calls: readonly T[] = NONE;
   #index: Index<T> | null = null;
 
-  constructor(wanted: Wanted<T> = UNANSWERED) {
+  constructor(wanted: CallFilter<T> = UNANSWERED) {
     this.#wanted = wanted;
   }
 
@@ -105,13 +105,13 @@ export class OpenCalls<T extends Answerable> {
 }
 
 class Index<T extends Answerable> {
-  readonly #wanted: Wanted<T>;
+  readonly #wanted: CallFilter<T>;
   /** For each id, its calls grouped by message. */
   readonly byId = new Map<string, Queue<T>[]>();
   readonly idless = new Map<string, Queue<T>>();
   readonly all = new Map<string, Queue<T>>();
 
-  constructor(wanted: Wanted<T>) {
+  constructor(wanted: CallFilter<T>) {
     this.#wanted = wanted;
   }
 
@@ -149,10 +149,10 @@ class Queue<T extends Answerable> {
   /** The entry of the first one. */
   readonly entry: number;
   readonly calls: T[];
-  readonly #wanted: Wanted<T>;
+  readonly #wanted: CallFilter<T>;
   #from = 0;
 
-  constructor(call: T, wanted: Wanted<T>) {
+  constructor(call: T, wanted: CallFilter<T>) {
     this.entry = call.entry;
     this.calls = [call];
     this.#wanted = wanted;

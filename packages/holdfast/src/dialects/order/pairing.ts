@@ -22,7 +22,7 @@ export interface PairedExchange {
   readonly calls: readonly PairedCall[];
 }
 
-type Made<T> = { -readonly [K in keyof T]: T[K] };
+type Mutable<T> = { -readonly [K in keyof T]: T[K] };
 
 export interface PairedCall {
   readonly call: FoundCall;
@@ -173,7 +173,7 @@ export function pair<M>(entries: readonly Entry<M>[], dialect: Reader<M>): Pairi
   const called: (readonly PairedCall[] | undefined)[] = new Array(entries.length);
   const answers: ((PairedCall | undefined)[] | undefined)[] = new Array(entries.length);
   const pairer = new Pairer<PairedCall>(dialect.interleaved);
-  let current: Made<PairedExchange> = { assistant: NONE, others: NONE, calls: NONE };
+  let current: Mutable<PairedExchange> = { assistant: NONE, others: NONE, calls: NONE };
   const exchanges: PairedExchange[] = [current];
 
   for (let at = 0; at < entries.length; at++) {

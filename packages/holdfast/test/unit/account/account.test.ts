@@ -124,6 +124,32 @@ test("a session that its process works on is running, here and for others", asyn
   expect(there.can).toMatchObject({ stop: { no: "held-by" }, fork: true });
 });
 
+test("a decision is asked for only while a call waits for one", async () => {
+  using other = place();
+  await using store = await openStore(other.path, { app: "writer", recordsToolStarts: true });
+  const session = await store.create({ dialect: "ai-sdk" });
+  const ids = ["a", "b"];
+  const answerTo = async (id: string, approved: boolean): Promise<unknown> => {
+    const response = { type: "tool-approval-response" as const, approvalId: `ask-${id}`, approved };
+    const turn = await session.resumeTurn({ calls: { runs: true, asks: true } });
+    await turn.append({ role: "tool", content: [response] });
+    await turn.suspend({ reason: "approval" });
+    return accountOf(session, { app: "writer", isOpenHere: true }).can.answer;
+  };
+  const turn = await session.startTurn({ role: "user", content: "go" });
+  await turn.append({
+    role: "assistant",
+    content: ids.flatMap((id) => [
+      { type: "tool-call", toolCallId: id, toolName: "look", input: {} } as const,
+      { type: "tool-approval-request", approvalId: `ask-${id}`, toolCallId: id } as const,
+    ]),
+  });
+  await turn.suspend({ reason: "approval" });
+  expect(accountOf(session, { app: "writer", isOpenHere: true }).can.answer).toBe(true);
+  expect(await answerTo("a", false)).toBe(true);
+  expect(await answerTo("b", false)).toMatchObject({ no: "not-waiting" });
+});
+
 describe("what happens to an open call", () => {
   const call = (state: OpenCall["state"], more: Partial<OpenCall> = {}): OpenCall => ({
     ...{ id: "a", message: "m", name: "look", input: {}, state },

@@ -97,7 +97,7 @@ interface Hidden { b: string }
 export function take(value: string): string;
 export function take(value: number): number;
 export function take(value: never): unknown { return value; }
-export class Held {
+export class Holder {
   #secret = 1;
   /** Its size. */
   get size(): number { return this.#secret; }
@@ -109,7 +109,7 @@ export class Held {
     "index.ts",
     `import type * as inner from "./inner.ts";
 import type { Buffer } from "node:buffer";
-export { take as taken, type First, Held } from "./inner.ts";
+export { take as taken, type First, Holder } from "./inner.ts";
 export * from "./all.ts";
 export type { Buffer };
 export type Pair = [inner.First, inner.First];
@@ -118,14 +118,14 @@ export type Pair = [inner.First, inner.First];
 
   test("through re-exports, renames, overloads and namespaces", () => {
     const found = new Declarations().exportsOf(entry);
-    expect([...found.keys()].sort()).toEqual(["Buffer", "First", "Held", "ONE", "Pair", "taken"]);
+    expect([...found.keys()].sort()).toEqual(["Buffer", "First", "Holder", "ONE", "Pair", "taken"]);
     expect(found.get("Buffer")).toEqual({ name: "Buffer", from: "node:buffer" });
     expect(found.get("taken")).toMatchObject({ name: "taken", declaredAs: "take", doc: "Takes one." });
     expect(found.get("taken")).toMatchObject({
       code: expect.stringMatching(/string\): string;\n.*number\): number;$/),
     });
-    expect(found.get("Held")).toMatchObject({ kind: "class", code: expect.not.stringContaining("#") });
-    expect(found.get("Held")).toMatchObject({ code: expect.stringContaining("/** Its size. */") });
+    expect(found.get("Holder")).toMatchObject({ kind: "class", code: expect.not.stringContaining("#") });
+    expect(found.get("Holder")).toMatchObject({ code: expect.stringContaining("/** Its size. */") });
     expect(found.get("ONE")).toMatchObject({ kind: "constant", code: "export declare const ONE = 1;" });
     expect(found.get("Pair")).toMatchObject({ kind: "type", code: "type Pair = [First, First];" });
   });

@@ -200,6 +200,7 @@ test("a store that was closed reads and changes nothing any more", async () => {
 /** A server that takes three seconds for a timeline, and the times at which it was asked for one. */
 function slowTimeline(): number[] {
   vi.useFakeTimers();
+  vi.stubGlobal("document", { visibilityState: "hidden" });
   vi.stubGlobal("EventSource", Source);
   const asked: number[] = [];
   vi.stubGlobal("fetch", async (address: string) => {

@@ -1,3 +1,4 @@
+import { callStateWords } from "@holdfast/server/internal/contract";
 import { expect, test } from "vitest";
 import type { TimelineEntry } from "../../../src/api/wire.ts";
 import {
@@ -16,7 +17,7 @@ import {
   pickBar,
   visibleBars,
 } from "../../../src/timeline/layout.ts";
-import { barWords, MARK_WORDS, markWords, TOOL_WORDS, TURN_WORDS } from "../../../src/timeline/words.ts";
+import { barWords, MARK_WORDS, markWords, TURN_WORDS } from "../../../src/timeline/words.ts";
 
 const at = (seconds: number): string => new Date(seconds * 1000).toISOString();
 const read = (entries: readonly object[], own: object = {}): History =>
@@ -303,7 +304,7 @@ test("a mark says what happened, in which turn and when", () => {
 });
 
 test("every outcome and every mark has words of its own", () => {
-  for (const words of [TOOL_WORDS, TURN_WORDS, MARK_WORDS].map((table) => Object.values(table))) {
+  for (const words of [callStateWords, TURN_WORDS, MARK_WORDS].map((table) => Object.values(table))) {
     expect(words.filter((one) => one.trim() === "")).toEqual([]);
     expect(new Set(words).size).toBe(words.length);
   }

@@ -534,3 +534,30 @@ test("P8: if the disk is full by then, it can be read; finished later, it is com
     await host.close();
   }
 });
+
+test("R7: a call that was denied before the process died is not asked about again, and does not run", async () => {
+  await using stage = new Stage();
+  await using before = await stage.store();
+  const session = await before.create<ModelMessage>({ dialect: "ai-sdk", app: APP, cwd: stage.work });
+  const turn = await session.startTurn({ role: "user", content: "run it" });
+  const input = { command: "echo ran >> log.txt" };
+  await turn.append({
+    role: "assistant",
+    content: [
+      { type: "tool-call", toolCallId: "c1", toolName: "shell", input },
+      { type: "tool-approval-request", approvalId: "a1", toolCallId: "c1" },
+    ],
+  });
+  await turn.append({ role: "tool", content: [{ type: "tool-approval-response", approvalId: "a1", approved: false }] });
+  await session.close();
+  const chat = await stage.chat([[text("as you wish")]], { asks: "person", id: session.id });
+  expect(chat.state).toMatchObject({
+    status: "interrupted",
+    asks: [],
+    account: { can: { answer: { no: "not-waiting" } } },
+  });
+  await chat.finish();
+  await chat.settled();
+  expect(chat.state.items.at(-1)).toMatchObject({ kind: "answer", text: "as you wish" });
+  expect(existsSync(join(stage.work, "log.txt"))).toBe(false);
+});

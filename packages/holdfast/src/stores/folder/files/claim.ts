@@ -25,7 +25,7 @@ export function claimNext(disk: Disk, folder: string): number {
     // claim.
     if (highest(disk, folder) < number) return number;
   }
-  throw Object.assign(new Error("too many others claim the session"), { code: "EBUSY" });
+  throw Object.assign(new Error("too many writers claim the session at once"), { code: "EBUSY" });
 }
 
 /** Claims exactly this number. Throws LEASE_LOST if it is taken. */

@@ -28,7 +28,7 @@ export interface Name {
 }
 
 /** Where the database was last used. */
-export interface Recorded extends Name {
+export interface RecordedName extends Name {
   /** The log there may still hold records. */
   readonly open: boolean;
 }
@@ -38,7 +38,7 @@ export function nameOf(disk: Disk, file: string): Name {
 }
 
 /** Does a database that is opened under `here` have everything that was written to it? Throws PATH_UNSAFE if not. */
-export function assertLogHere(disk: Disk, recorded: Recorded, here: Name): void {
+export function assertLogHere(disk: Disk, recorded: RecordedName, here: Name): void {
   // The same name in the same folder, however the folder is reached, and wherever it was moved.
   if (basename(recorded.path) === basename(here.path) && inodeOf(recorded.folder) === inodeOf(here.folder)) return;
   // A copy: its content is all it has.
@@ -66,13 +66,13 @@ function look(disk: Disk, path: string): DiskStat | null {
 }
 
 /** Null if the database does not record a name, or not in a readable form. */
-export function readRecorded(sqlite: DatabaseSync): Recorded | null {
+export function readRecorded(sqlite: DatabaseSync): RecordedName | null {
   const table = sqlite.prepare("SELECT 1 FROM sqlite_schema WHERE type = 'table' AND name = 'used_as'").get();
   if (!table) return null;
   const text = (column: string): string => `CASE typeof(${column}) WHEN 'text' THEN ${column} ELSE '' END AS ${column}`;
   const columns = ["path", "folder", "file"].map(text).join(", ");
   const row = sqlite.prepare(`SELECT ${columns}, open IS NOT 0 AS open FROM used_as LIMIT 1`).get();
-  return row ? ({ ...row, open: row["open"] === 1 } as unknown as Recorded) : null;
+  return row ? ({ ...row, open: row["open"] === 1 } as unknown as RecordedName) : null;
 }
 
 export function writeRecorded(sqlite: DatabaseSync, { path, folder, file }: Name, open: boolean): void {
@@ -80,7 +80,7 @@ export function writeRecorded(sqlite: DatabaseSync, { path, folder, file }: Name
   put.run(path, folder, file, open ? 1 : 0);
 }
 
-export function isSameRecord(recorded: Recorded | null, here: Name): boolean {
+export function isSameRecord(recorded: RecordedName | null, here: Name): boolean {
   return (["path", "folder", "file"] as const).every((member) => recorded?.[member] === here[member]);
 }
 

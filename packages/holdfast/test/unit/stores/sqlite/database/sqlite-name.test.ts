@@ -15,7 +15,7 @@ import { type JournalRecord, newId } from "holdfast";
 import { type DiskStat, nodeDisk } from "holdfast/disk";
 import { openSqliteStore } from "holdfast/internal";
 import { describe, expect, test } from "vitest";
-import { assertLogHere, type Name, type Recorded } from "../../../../../src/stores/sqlite/database/name.ts";
+import { assertLogHere, type Name, type RecordedName } from "../../../../../src/stores/sqlite/database/name.ts";
 import { place } from "../../../../place.ts";
 
 const WRITER = join(import.meta.dirname, "../sqlite-writer.ts");
@@ -26,9 +26,9 @@ const textsOf = (records: readonly JournalRecord[]) =>
 
 describe("a database that records another name", () => {
   const here: Name = { path: "/b/store.db", folder: "1:20", file: "1:7" };
-  const other: Recorded = { path: "/a/store.db", folder: "1:10", file: "1:7", open: true };
+  const other: RecordedName = { path: "/a/store.db", folder: "1:10", file: "1:7", open: true };
   type Stats = Record<string, { ino: number; size?: number } | Error>;
-  const cases: [what: string, recorded: Recorded, stats: Stats, isHere: boolean][] = [
+  const cases: [what: string, recorded: RecordedName, stats: Stats, isHere: boolean][] = [
     ["the same folder, by another path", { ...other, folder: "1:20" }, {}, true],
     ["the same folder, on a disk that has another number since the start", { ...other, folder: "2:20" }, {}, true],
     ["another name in the same folder", { ...other, folder: "1:20", path: "/b/other.db" }, {}, false],

@@ -9,7 +9,7 @@ import { corrupt } from "../../../../../src/stores/sqlite/database/failure.ts";
 import {
   isSameRecord,
   type Name,
-  type Recorded,
+  type RecordedName,
   readRecorded,
   writeRecorded,
 } from "../../../../../src/stores/sqlite/database/name.ts";
@@ -182,7 +182,7 @@ describe("the record of use", () => {
     sqlite.exec("UPDATE used_as SET path = x'00', folder = NULL, file = 1.5, open = 'x'");
     expect(readRecorded(sqlite)).toEqual({ path: "", folder: "", file: "", open: true });
     sqlite.close();
-    const recorded: Recorded = { ...name, open: true };
+    const recorded: RecordedName = { ...name, open: true };
     expect(isSameRecord(recorded, name)).toBe(true);
     expect(isSameRecord(null, name)).toBe(false);
     for (const member of ["path", "folder", "file"])
