@@ -350,7 +350,7 @@ describe.concurrent("chat in a real terminal", () => {
     ] as const) {
       await terminal.untilAll(`Chapter ${chapter}:`);
       await terminal.until(/^❯ .*\n. running/mu);
-      await terminal.resize(columns, 30);
+      await terminal.resizeStopped(columns, 30);
     }
     await terminal.untilAll("Chapter 4:");
     await terminal.keys("Escape");
