@@ -13,7 +13,6 @@ function addressStart(word: string): number {
   for (let colon = word.indexOf("://"); colon >= 0; colon = word.indexOf("://", colon + 3)) {
     let start = colon;
     while (start > 0 && /[a-z0-9+.-]/i.test(word.charAt(start - 1))) start -= 1;
-    while (start < colon && !/[a-z]/i.test(word.charAt(start))) start += 1;
     if (start < colon) return start;
   }
   return -1;

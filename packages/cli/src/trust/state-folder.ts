@@ -39,11 +39,12 @@ export function storeIdentity(storeUrl: string): string | null {
 
 /** A digest of the password would let others guess it; and a new password does not mean a different database. */
 function withoutPassword(address: string): string {
-  const shown = shownAddress(address);
-  const url = URL.parse(shown);
-  if (!url) return shown;
+  const url = URL.parse(address);
+  // What is shown hides too much rather than too little: two databases can look alike.
+  if (!url) return shownAddress(address);
   url.password = "";
-  for (const [name, value] of [...url.searchParams]) if (value === "…") url.searchParams.delete(name);
+  const isSecret = (name: string): boolean => shownAddress(`?${encodeURIComponent(name)}=x`).endsWith("…");
+  for (const name of [...url.searchParams.keys()]) if (isSecret(name)) url.searchParams.delete(name);
   url.searchParams.sort();
   return url.href;
 }

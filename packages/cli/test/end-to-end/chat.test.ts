@@ -350,7 +350,7 @@ describe.concurrent("chat in a real terminal", () => {
     ] as const) {
       await terminal.untilAll(`Chapter ${chapter}:`);
       await terminal.until(/^❯ .*\n. running/mu);
-      await terminal.resize(columns, 30);
+      await terminal.resizeStopped(columns, 30);
     }
     await terminal.untilAll("Chapter 4:");
     await terminal.keys("Escape");
@@ -368,7 +368,7 @@ describe.concurrent("chat in a real terminal", () => {
     await using terminal = await chat(context, home, [], { columns: 60, rows: 10, env });
     await terminal.say("tell me a story of 4000 lines");
     await terminal.untilAll("Chapter 2:");
-    await terminal.resize(40, 10);
+    await terminal.resizeStopped(40, 10);
     await terminal.untilAll("Chapter 4:");
     await terminal.keys("Escape");
     const all = await stopped(terminal).then(() => terminal.all());

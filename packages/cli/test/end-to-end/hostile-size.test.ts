@@ -58,7 +58,7 @@ describe("a megabyte", () => {
     expect(Object.keys(commandEnvironment({ LC_ALL: of("a") }))).toEqual(["LC_ALL"]);
   });
 
-  test.each(["a", "?", "?key", "&", "a://b:", "http://", "sk-aaaaaaaa", "exceeds the maximum ", " "])(
+  test.each(["a", "?", "?key", "?%=", "&", "a://b:", "http://", "sk-aaaaaaaa", "exceeds the maximum ", " "])(
     "as an error of a server, made of %j",
     (piece) => {
       const error = Object.assign(new Error(of(piece)), { statusCode: 500 });

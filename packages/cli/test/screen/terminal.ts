@@ -114,6 +114,23 @@ export class Terminal implements AsyncDisposable {
     await this.#tmux("resize-window", "-x", `${columns}`, "-y", `${rows}`);
   }
 
+  /**
+   * The same while the program stands still, so that the terminal has nothing left to read that was drawn for the old
+   * size: what it does with that, no program can know.
+   */
+  async resizeStopped(columns: number, rows: number): Promise<void> {
+    await this.signal("SIGSTOP");
+    try {
+      for (let before = "", now = await this.all(); now !== before; now = await this.all()) {
+        before = now;
+        await pause(50);
+      }
+      await this.resize(columns, rows);
+    } finally {
+      await this.signal("SIGCONT");
+    }
+  }
+
   /** One of tmux's own facts, such as `cursor_flag`. */
   async fact(name: string): Promise<string> {
     return (await this.#tmux("display-message", "-p", `#{${name}}`)).trim();

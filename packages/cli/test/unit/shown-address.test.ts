@@ -25,6 +25,7 @@ describe("an address as it is shown", () => {
     ["postgres://db/app?sslpassword=S3CRET", "postgres://db/app?sslpassword=…"],
     ["postgres://db/app?SSLPassword=S3CRET", "postgres://db/app?SSLPassword=…"],
     ["postgres://db/app?pass%77ord=S3CRET", "postgres://db/app?pass%77ord=…"],
+    ["postgres://db/app?pass%77ord%=S3CRET", "postgres://db/app?pass%77ord%=…"],
     ["postgres://db/app?oauth_client_secret=S3CRET", "postgres://db/app?oauth_client_secret=…"],
     ["postgres://db/app?scram_client_key=S3CRET", "postgres://db/app?scram_client_key=…"],
     ["postgres://db/app?sslkey=/home/me/key.pem", "postgres://db/app?sslkey=/home/me/key.pem"],
@@ -38,6 +39,8 @@ describe("an address as it is shown", () => {
     ["https://host/v1?api_key=S3CRET&x=1", "https://host/v1?api_key=…&x=1"],
     ["https://host/v1?key=S3CRET", "https://host/v1?key=…"],
     ["http://localhost:11434/v1", "http://localhost:11434/v1"],
+    ["https://host/?next=/v1?token=S3CRET&x=1", "https://host/?next=/v1?token=…&x=1"],
+    ["git+https://S3CRET@host/repository", "git+https://…@host/repository"],
   ])("%s", (address, shown) => {
     expect(shownAddress(address)).toBe(shown);
   });
@@ -67,6 +70,8 @@ test.each([
   "holdfast: unknown option '--base-ulr=https://S3CRET@host'",
   "could not open (postgres://me:S3CRET@host/db: refused)",
   "GET https://host/v1?api_key=S3CRET failed",
+  "could not clone git+https://S3CRET@host/repository",
+  "2://me:S3CRET@host",
 ])("a text of somebody else's is told without the password in it: %s", (text) => {
   expect(withoutPasswords(text)).not.toContain("S3CRET");
   expect(failureOf(new Error(text)).message).not.toContain("S3CRET");

@@ -15,7 +15,10 @@ export interface DerivedSchema {
 export interface DerivedOptions {
   /** How long SQLite blocks this process while another one has the file locked. Default 0. */
   readonly timeoutMs?: number;
-  /** It must be right after a power cut, too: nothing else shows what is missing in it. */
+  /**
+   * It must be right after a power cut, too: nothing else shows what is missing in it. Otherwise it may lack what was
+   * written last, and only has to be sound.
+   */
   readonly survivesPowerCut?: boolean;
 }
 
@@ -33,7 +36,8 @@ interface OpenFile {
  * locked for as long: whoever can read the mark knows that the writer is dead, and the database is built again.
  *
  * SQLite does not sync the file. `application_id` says in which boot it was written to since it was last synced: in any
- * other boot, it is built again. Where the system has no name for a boot, SQLite syncs every commit.
+ * other boot, it is built again. Where the system has no name for a boot, SQLite syncs every commit. One that need not
+ * survive a power cut is never synced; in another boot, SQLite checks all of it before it is used.
  */
 export class DerivedDatabase {
   readonly sqlite: DatabaseSync;
@@ -42,14 +46,17 @@ export class DerivedDatabase {
   readonly #version: number;
   /** 0 if it is not noted. */
   readonly #boot: number;
+  readonly #isSynced: boolean;
   #isSyncDue = false;
+  #isSound = false;
 
-  private constructor(sqlite: DatabaseSync, file: OpenFile | null, version: number, boot = 0) {
+  private constructor(sqlite: DatabaseSync, file: OpenFile | null, version: number, boot = 0, isSynced = false) {
     this.sqlite = sqlite;
     this.#state = sqlite.prepare("SELECT user_version, application_id FROM pragma_user_version, pragma_application_id");
     this.#file = file;
     this.#version = version;
     this.#boot = boot;
+    this.#isSynced = isSynced;
   }
 
   static inMemory({ sql, version }: DerivedSchema): DerivedDatabase {
@@ -67,16 +74,21 @@ export class DerivedDatabase {
     let sqlite: DatabaseSync | null = null;
     try {
       sqlite = new DatabaseSync(url, { timeout: options.timeoutMs ?? 0 });
-      const bootId = options.survivesPowerCut ? bootIdOf(disk, path) : "";
+      const { survivesPowerCut = false } = options;
+      const bootId = bootIdOf(disk, path);
       const boot = bootId ? crc32(bootId) >>> 1 || 1 : 0;
       // Locked while it is opened: a file that claims to have a log would get shared memory otherwise.
       sqlite.exec("PRAGMA locking_mode=EXCLUSIVE; PRAGMA journal_mode=MEMORY");
       if (pragmaOf(sqlite, "journal_mode") !== "memory") throw unusable("it has a log");
-      sqlite.exec(`PRAGMA synchronous=${bootId === null ? "NORMAL" : "OFF"}; PRAGMA locking_mode=NORMAL`);
+      sqlite.exec(
+        `PRAGMA synchronous=${survivesPowerCut && bootId === null ? "NORMAL" : "OFF"}; PRAGMA locking_mode=NORMAL`,
+      );
       const isNew = sqlite.prepare("SELECT count(*) AS tables FROM sqlite_schema").get()?.["tables"] === 0;
-      const database = new DerivedDatabase(sqlite, file, schema.version, boot);
+      const database = new DerivedDatabase(sqlite, file, schema.version, boot, survivesPowerCut);
       if (isNew && pragmaOf(sqlite, "user_version") === 0) database.#make(schema);
-      if (!database.read(() => hasSchema(database.sqlite, schema.sql))) throw unusable("another schema");
+      // First: checking whether another schema is sound could take forever.
+      if (!hasSchema(sqlite, schema.sql)) throw unusable("another schema");
+      database.read(() => undefined);
       if (!database.isInPlace()) throw replaced(path);
       return database;
     } catch (error) {
@@ -136,8 +148,8 @@ export class DerivedDatabase {
       // The lock stays over the commits that follow.
       sqlite.exec(`PRAGMA locking_mode=EXCLUSIVE; ${mark}; PRAGMA application_id=${this.#boot}; COMMIT`);
       // On the disk before anything that a power cut may tear.
-      if (!isNoted) sqlite.exec(`PRAGMA synchronous=NORMAL; ${mark}; PRAGMA synchronous=OFF`);
-      this.#isSyncDue = this.#boot !== 0;
+      if (!isNoted && this.#isSynced) sqlite.exec(`PRAGMA synchronous=NORMAL; ${mark}; PRAGMA synchronous=OFF`);
+      this.#isSyncDue = this.#isSynced && this.#boot !== 0;
       sqlite.exec("BEGIN");
       const result = work();
       sqlite.exec("COMMIT");
@@ -177,7 +189,10 @@ export class DerivedDatabase {
   #assertWhole(): void {
     const { user_version: version, application_id: written } = this.#state.get()!;
     if (version !== this.#version) throw unusable(version === -this.#version ? "its writer died" : "another schema");
-    if (this.#boot !== 0 && written !== 0 && written !== this.#boot) throw unusable("a power cut may have torn it");
+    if (this.#boot === 0 || written === 0 || written === this.#boot || this.#isSound) return;
+    // A torn page can be a page of before: only all of them together show it.
+    this.#isSound = !this.#isSynced && pragmaOf(this.sqlite, "integrity_check") === "ok";
+    if (!this.#isSound) throw unusable("a power cut may have torn it");
   }
 }
 

@@ -6,24 +6,29 @@ const SECRET = /passw|passphrase|pwd|secret|token|credential|signature|^sig$|aut
  * removes too much: to a strict parser, a password that contains "/" or "@" looks like a host.
  */
 export function shownAddress(address: string): string {
-  const [, scheme, rest = address] = /^((?!file:|sqlite:)[a-z][a-z0-9+.-]*:\/\/)(.*)$/is.exec(address) ?? [];
+  const [, scheme, rest = address] = /^((?!file:|sqlite:)[a-z0-9+.-]+:\/\/)(.*)$/is.exec(address) ?? [];
   if (scheme === undefined) return withoutKeywords(address);
   const at = rest.lastIndexOf("@");
   if (at < 0) return scheme + withoutParameters(rest);
   const user = rest.slice(0, at);
-  // For a database the user name is useful; for a web server it may be a token.
-  const isDatabase = !/^https?:/i.test(scheme);
+  // For a database the user name is useful; for a web server (also `git+https:`) it may be a token.
+  const isDatabase = !/https?:/i.test(scheme);
   const shown = isDatabase ? user.replace(/:.*$/s, ":…") : "…";
   return `${scheme}${isDatabase ? withoutParameters(shown) : shown}@${withoutParameters(rest.slice(at + 1))}`;
 }
 
-/** `?password=x&sslpassword=y`: up to the next "&", whatever it contains. */
+/** `?password=x&sslpassword=y`: up to the next "&", whatever it contains. A value may itself be an address. */
 function withoutParameters(text: string): string {
   // Split into parts instead of one expression, which would scan the rest of the text from every "?" in it.
   const parts = text.split("&").map((part, index) => {
-    const start = index > 0 ? 0 : part.search(/[?#]/) + 1;
-    const end = start === 0 && index === 0 ? -1 : part.indexOf("=", start);
-    return end >= 0 && SECRET.test(decodeName(part.slice(start, end))) ? `${part.slice(0, end)}=…` : part;
+    let start = index > 0 ? 0 : part.search(/[?#]/) + 1;
+    if (start === 0 && index === 0) return part;
+    for (let end = part.indexOf("=", start); end >= 0; end = part.indexOf("=", start)) {
+      const name = part.slice(start, end).split(/[?#]/).at(-1)!;
+      if (SECRET.test(decodeName(name))) return `${part.slice(0, end)}=…`;
+      start = end + 1;
+    }
+    return part;
   });
   return parts.join("&");
 }
@@ -37,10 +42,7 @@ function withoutKeywords(text: string): string {
   );
 }
 
+/** ASCII suffices for names of secrets. `decodeURIComponent` would throw at each name that is not well-formed. */
 function decodeName(name: string): string {
-  try {
-    return decodeURIComponent(name);
-  } catch {
-    return name;
-  }
+  return name.replace(/%([0-7][0-9a-f])/gi, (_escape, code: string) => String.fromCharCode(Number.parseInt(code, 16)));
 }

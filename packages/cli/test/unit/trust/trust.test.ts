@@ -143,6 +143,12 @@ test("a database is known by its address, whatever the password", () => {
   expect(storeIdentity("memory:")).toBeNull();
 });
 
+test("two databases are two, also if their addresses contain an @ behind the host", () => {
+  const addresses = ["h:1/one?app=me@here", "h:1/two?app=me@here", "h:2/one?app=me@here", "g:1/one?app=me@here"];
+  const identities = addresses.map((rest) => storeIdentity(`other://${rest}`));
+  expect(new Set(identities).size).toBe(addresses.length);
+});
+
 test("the agent cannot write there unasked, though it works in the home folder", () => {
   const state = join(place, ".local/state/holdfast");
   const policy = { allow: ["write"], ask: [], deny: [] };

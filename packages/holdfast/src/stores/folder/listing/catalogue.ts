@@ -106,7 +106,7 @@ export class Catalogue {
   #open(): DerivedDatabase {
     if ((this.#disk.stat(this.#path)?.size ?? 0) > BYTES_MAX)
       throw Object.assign(new Error("the catalogue is too large"), { code: "EFBIG" });
-    // A power cut may tear it: what is missing in it is found in the files, or by SQLite.
+    // After a power cut, what is missing in it is found in the files.
     return DerivedDatabase.open(this.#disk, this.#path, SCHEMA, { timeoutMs: BUSY_MS });
   }
 }
