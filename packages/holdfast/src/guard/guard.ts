@@ -2,7 +2,6 @@ import { endsNow, type Guarded, onClosed } from "../session/guarded.ts";
 import type { Session, Store } from "../session/surface.ts";
 import { writingOf } from "./roster.ts";
 import { watchSignal, whenSettled } from "./signals.ts";
-import { watchStdin } from "./stdin.ts";
 import { watchUncaught } from "./uncaught.ts";
 
 /** The signals that end an agent from outside. Not SIGINT: the host decides what Ctrl+C means. */
@@ -14,11 +13,6 @@ export interface GuardOptions {
    * Replaces the default SIGTERM and SIGHUP (on Windows: SIGHUP and SIGBREAK). SIGINT is guarded only if listed here.
    */
   readonly signals?: readonly NodeJS.Signals[];
-  /**
-   * Also treat the end of stdin as an ending, for agents driven over a pipe. It is noticed only while the host reads
-   * `process.stdin`, because `guard` reads nothing from it. It does not end the process.
-   */
-  readonly stdin?: boolean;
 }
 
 /** Call it, or dispose it, to stop guarding. */
@@ -73,7 +67,6 @@ export function guard(
   }
   const undo = [...signals].map((signal) => watchSignal(signal, target));
   undo.push(watchUncaught(target));
-  if (options.stdin) undo.push(watchStdin(target));
   // Last: a target that is already closed may call back at once.
   undo.push(target[onClosed](release));
 

@@ -177,7 +177,6 @@ export class Ledger {
     const head = this.#head;
     const marked = this.#marked;
     const row = this.#row;
-    const unadded = [...this.#unadded];
     const bytesSinceRow = this.#bytesSinceRow;
     const lastAt = this.#lastAt;
     const ahead = this.#ahead;
@@ -187,7 +186,6 @@ export class Ledger {
       this.#head = head;
       this.#marked = marked;
       this.#row = row;
-      this.#unadded = [...unadded];
       this.#bytesSinceRow = bytesSinceRow;
       this.#lastAt = lastAt;
       this.#ahead = ahead;

@@ -3,7 +3,7 @@ export const endsNow = Symbol("holdfast.endsNow");
 export const onClosed = Symbol("holdfast.onClosed");
 
 export interface Ending {
-  /** `SIGTERM`, or `uncaughtException`, or `stdin`. */
+  /** `SIGTERM`, or `uncaughtException`. */
   readonly signal: string;
   /** The text of an uncaught error. */
   readonly error?: string;

@@ -54,8 +54,6 @@ function guardAll(options?: Parameters<typeof guard>[1]): (() => void)[] {
 const events = ["SIGTERM", "SIGHUP", "SIGINT", "uncaughtExceptionMonitor", "uncaughtException", "unhandledRejection"];
 function sayListeners(): void {
   const counts = Object.fromEntries(events.map((event) => [event, process.listenerCount(event)]));
-  counts["stdin end"] = process.stdin.listenerCount("end");
-  counts["stdin close"] = process.stdin.listenerCount("close");
   say({ say: "listeners", counts });
 }
 
@@ -144,7 +142,7 @@ const hosts = {
   },
   async released() {
     sayListeners();
-    const releases = guardAll({ stdin: true });
+    const releases = guardAll();
     sayListeners();
     for (const release of releases) release();
     sayListeners();
@@ -152,28 +150,14 @@ const hosts = {
   },
   async closed() {
     sayListeners();
-    guardAll({ stdin: true });
+    guardAll();
     sayListeners();
     for (const target of targets) await target.close();
     sayListeners();
   },
-  /** Driven over stdin, which it begins to read after the guard. */
-  async stdin() {
-    guardAll({ stdin: true });
-    await sleep(1);
-    let text = "";
-    process.stdin.setEncoding("utf8").on("data", (chunk) => {
-      text += chunk;
-    });
-    process.stdin.on("end", () => {
-      say({ say: "read", text });
-      say({ say: "eof" });
-    });
-    await work();
-  },
   /** Has nothing more to do, and does not read: the guard must not keep it alive. */
   async idle() {
-    guardAll({ stdin: true });
+    guardAll();
     for (const target of targets) await target.append(1);
     say({ say: "ready" });
   },

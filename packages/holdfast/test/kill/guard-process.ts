@@ -77,9 +77,6 @@ export class Process implements AsyncDisposable {
   tell(line: string): void {
     this.#child.stdin!.write(`${line}\n`);
   }
-  hangUp(): void {
-    this.#child.stdin!.end();
-  }
 
   async [Symbol.asyncDispose](): Promise<void> {
     if (!this.#dead) this.#child.kill("SIGKILL");

@@ -151,28 +151,10 @@ describe("errors that nobody caught", () => {
   });
 });
 
-describe("stdin", () => {
-  test("its end is recorded; the host has read every byte, and the process lives on", async () => {
-    await using agent = startAgent("stdin");
-    const [id] = agent.job.ids as [string];
-    agent.process.tell("one");
-    agent.process.tell("two");
-    await agent.process.until("ready");
-    agent.process.hangUp();
-    await agent.process.until("eof");
-    agent.process.kill("SIGTERM");
-    expect(await agent.process.died).toEqual({ code: null, signal: "SIGTERM" });
-    expect(agent.process.said).toContainEqual({ say: "read", text: "one\ntwo\n" });
-    const records = await recordsOf(agent.job, id);
-    expect(signalsOf(records)).toEqual([{ signal: "stdin" }, { signal: "SIGTERM" }]);
-    expectNothingLost(agent.process.said, id, records);
-  });
-
-  test("a guard does not keep a process alive that has nothing more to do, though its stdin is open", async () => {
-    await using agent = startAgent("idle");
-    expect(await agent.process.died).toEqual({ code: 0, signal: null });
-    expect(signalsOf(await recordsOf(agent.job, agent.job.ids[0]!))).toEqual([]);
-  });
+test("a guard does not keep a process alive that has nothing more to do, though its stdin is open", async () => {
+  await using agent = startAgent("idle");
+  expect(await agent.process.died).toEqual({ code: 0, signal: null });
+  expect(signalsOf(await recordsOf(agent.job, agent.job.ids[0]!))).toEqual([]);
 });
 
 describe("no listener is left behind", () => {

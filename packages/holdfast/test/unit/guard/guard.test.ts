@@ -1,6 +1,5 @@
 import { cpSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { PassThrough } from "node:stream";
 import { fileURLToPath, pathToFileURL } from "node:url";
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
 import { guard } from "../../../src/guard/guard.ts";
@@ -339,53 +338,6 @@ describe("an error that nobody caught", () => {
     emitUncaught(new Error(`x${"😀".repeat(1_000_000)}`), "uncaughtException");
     expect(fake.told[0]!.error).toHaveLength(2_000);
     expect(fake.told[0]!.error!.isWellFormed()).toBe(true);
-  });
-});
-
-describe("stdin", () => {
-  /** The stream that the host reads. */
-  function pipe(): PassThrough {
-    const stream = new PassThrough();
-    vi.spyOn(process, "stdin", "get").mockReturnValue(stream as never);
-    return stream;
-  }
-  const over = (stream: PassThrough) => new Promise<void>((resolve) => stream.once("close", resolve));
-
-  test("is looked at only if that is asked for", async () => {
-    const stream = pipe();
-    const fake = new Fake();
-    using _ = guard(fake.session);
-    stream.resume().end();
-    await over(stream);
-    expect(fake.told).toEqual([]);
-  });
-
-  test("its end is told once, before the host hears of it, and nothing is read that the host did not read", async () => {
-    const stream = pipe();
-    const fake = new Fake();
-    const heard: number[] = [];
-    stream.on("end", () => heard.push(fake.told.length));
-    using _ = guard(fake.session, { stdin: true });
-    stream.end("for the host");
-    await tick();
-    expect([fake.told, stream.readableFlowing, stream.readableLength]).toEqual([[], null, 12]);
-    stream.resume();
-    await over(stream);
-    expect(fake.told).toEqual([{ signal: "stdin" }]);
-    expect(heard).toEqual([1]);
-  });
-
-  test("an error that closes it counts; a host that closes it does not", async () => {
-    const fake = new Fake();
-    for (const error of [undefined, new Error("read EIO")]) {
-      const stream = pipe();
-      stream.on("error", () => expect(error).toBeDefined());
-      using _ = guard(fake.session, { stdin: true });
-      stream.destroy(error);
-      await over(stream);
-      expect(fake.told).toHaveLength(error ? 1 : 0);
-    }
-    expect(fake.told).toEqual([{ signal: "stdin" }]);
   });
 });
 
