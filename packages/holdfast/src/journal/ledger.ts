@@ -13,8 +13,6 @@ const KEYS_CARRIED = 256;
  * (P7, S20).
  */
 const ROW_EVERY_BYTES = 32 * 1024;
-/** Records with no later row are folded into the row once there are this many. */
-const UNADDED_MAX = 256;
 
 /** A unit that is encoded but does not count yet. `bytes` is valid until the next unit is prepared. */
 export interface Prepared extends Appended, Written {
@@ -43,8 +41,8 @@ export class Ledger {
   /** Excludes the records in `#unadded`. */
   #row: Json = null;
   /**
-   * Records read from the journal but not folded into the row yet. Nearly always one of them carries a newer row, which
-   * makes folding those before it unnecessary.
+   * The records since the newest row in the journal, not folded into it yet: nearly always a later one carries a newer
+   * row, which makes that unnecessary.
    */
   #unadded: JournalRecord[] = [];
   /** Bytes written since the journal last contained the row. */
@@ -73,7 +71,6 @@ export class Ledger {
   }
   get row(): Json {
     if (this.#unadded.length > 0) {
-      this.#takeCarried();
       for (const record of this.#unadded.splice(0)) this.#row = this.#add(this.#row, record);
     }
     return this.#row;
@@ -100,21 +97,11 @@ export class Ledger {
       }
     }
     if (record.synced !== undefined && record.synced > this.#marked) this.#marked = record.synced;
-    const isWanted = this.#summariser !== undefined || record.summary !== undefined;
-    if (!isWanted || this.#unadded.push(record) < UNADDED_MAX) return;
-    this.#takeCarried();
-    if (this.#unadded.length >= UNADDED_MAX) this.#row = this.row;
-  }
-
-  /** Takes the newest row that a record carries: the records up to that one need not be folded. */
-  #takeCarried(): void {
-    for (let i = this.#unadded.length - 1; i >= 0; i--) {
-      const row = rowIn(this.#unadded[i]!, this.#summariser);
-      if (row === undefined) continue;
-      this.#row = row;
-      this.#unadded = this.#unadded.slice(i + 1);
-      return;
-    }
+    const carried = rowIn(record, this.#summariser);
+    if (carried !== undefined) {
+      this.#row = carried;
+      this.#unadded = [];
+    } else if (this.#summariser) this.#unadded.push(record);
   }
 
   /**
@@ -190,7 +177,6 @@ export class Ledger {
     const head = this.#head;
     const marked = this.#marked;
     const row = this.#row;
-    const unadded = [...this.#unadded];
     const bytesSinceRow = this.#bytesSinceRow;
     const lastAt = this.#lastAt;
     const ahead = this.#ahead;
@@ -200,7 +186,6 @@ export class Ledger {
       this.#head = head;
       this.#marked = marked;
       this.#row = row;
-      this.#unadded = [...unadded];
       this.#bytesSinceRow = bytesSinceRow;
       this.#lastAt = lastAt;
       this.#ahead = ahead;

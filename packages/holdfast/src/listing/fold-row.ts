@@ -5,7 +5,6 @@ import type { Summariser } from "../journal/contract.ts";
 import type { Json } from "../journal/record.ts";
 import { endedAs } from "../session-state.ts";
 import { oneLine } from "../text/one-line.ts";
-import { beginningOf } from "../text/well-formed.ts";
 import {
   countIn,
   isRow,
@@ -19,13 +18,6 @@ import {
   stringIn,
   TITLE_CHARS_MAX,
 } from "./row.ts";
-
-/**
- * Strings in a message are cut to this length before its dialect sees it: a title does not need decoded images (C28). A
- * multiple of four, like base64.
- */
-const STRING_CHARS_MAX = 4096;
-const DEPTH_MAX = 100;
 
 /**
  * The records, besides `segment` and `closed`, after which the journal repeats the row: where a turn stops, where an
@@ -243,34 +235,18 @@ function textIn(row: SessionRow, record: Shape, dialectNamed: Dialects, by: "use
   const dialect = row.dialect === undefined ? null : dialectNamed(row.dialect);
   const stored = record["message"] as Json | undefined;
   if (!dialect || stored === undefined || shapeOf(record["metadata"])?.["hiddenFromUser"] === true) return "";
-  const short = shorten(stored, 0);
-  const text = textOf(dialect, short, by) ?? (short === stored ? null : textOf(dialect, stored, by));
-  return oneLine(text ?? "", PROMPT_CHARS_MAX);
+  return oneLine(textOf(dialect, stored, by), PROMPT_CHARS_MAX);
 }
 
 // biome-ignore lint/suspicious/noExplicitAny: the application defines the message type.
-function textOf(dialect: Dialect<any>, stored: Json, by: "user" | "anybody"): string | null {
+function textOf(dialect: Dialect<any>, stored: Json, by: "user" | "anybody"): string {
   try {
     const message: unknown = dialect.decode ? dialect.decode(stored) : stored;
     if (by === "user" && dialect.role(message) !== "user") return "";
     const text: unknown = dialect.text(message);
-    return typeof text === "string" ? text : null;
+    return typeof text === "string" ? text : "";
   } catch {
     // A faulty dialect of the application costs a title, not an append.
-    return null;
+    return "";
   }
-}
-
-/** The value with long strings cut; the same value if there are none. */
-function shorten(value: Json, depth: number): Json {
-  if (typeof value === "string") return beginningOf(value, STRING_CHARS_MAX);
-  if (typeof value !== "object" || value === null || depth > DEPTH_MAX) return value;
-  let changed = false;
-  const entries = Object.entries(value).map(([name, member]): [string, Json | undefined] => {
-    const short = member === undefined ? member : shorten(member, depth + 1);
-    if (short !== member) changed = true;
-    return [name, short];
-  });
-  if (!changed) return value;
-  return Array.isArray(value) ? entries.map(([, item]) => item as Json) : Object.fromEntries(entries);
 }

@@ -109,39 +109,13 @@ function redactNamed(name: string, value: string, redact: Redactor): string {
   return assignment.startsWith(start) ? assignment.slice(start.length) : value;
 }
 
-/** Redacts the strings in a JSON text in place: all other bytes stay, including numbers that JavaScript would round. */
+/** Written again only if something in it changed: then numbers are as JavaScript reads them. */
 function ofJsonText(json: string, redact: Redactor): string {
-  const parsed = parsedJson(json);
+  const parsed = parsedJson(json) as Json | undefined;
   // Cut off in the stream, or never JSON.
   if (typeof parsed !== "object" || parsed === null) return ofText(json, redact);
-  let out = "";
-  let done = 0;
-  let key: { name: string; valueAt: number } | null = null;
-  for (let start = json.indexOf('"'); start !== -1; ) {
-    const end = endOfString(json, start);
-    const value = JSON.parse(json.slice(start, end)) as string;
-    COLON.lastIndex = end;
-    if (COLON.test(json)) {
-      key = { name: value, valueAt: COLON.lastIndex };
-    } else {
-      const redacted = key?.valueAt === start ? redactNamed(key.name, value, redact) : ofText(value, redact);
-      if (redacted !== value) {
-        out += json.slice(done, start) + JSON.stringify(redacted);
-        done = end;
-      }
-    }
-    start = json.indexOf('"', end);
-  }
-  return done === 0 ? json : out + json.slice(done);
-}
-
-const COLON = /\s*:\s*/y;
-
-/** For a string in well-formed JSON. */
-function endOfString(json: string, start: number): number {
-  let at = start + 1;
-  while (json[at] !== '"') at += json[at] === "\\" ? 2 : 1;
-  return at + 1;
+  const redacted = ofJson(parsed, redact, 0);
+  return redacted === parsed ? json : JSON.stringify(redacted);
 }
 
 function isCovered(members: Members): boolean {

@@ -2,9 +2,9 @@ import { setImmediate as breathe } from "node:timers/promises";
 import { type HoldfastError, isHoldfastError } from "../errors.ts";
 import type { JournalStore } from "../journal/contract.ts";
 import type { JournalRecord } from "../journal/record.ts";
-import type { TextMark as Mark, TextBehind } from "../journal/texts.ts";
+import type { TextBehind, TextChange, TextMark } from "../journal/texts.ts";
 import { type Base, patiently } from "./base.ts";
-import { type Change, type DialectNamed, TextReader } from "./texts.ts";
+import { type DialectNamed, TextReader } from "./texts.ts";
 
 /** The approximate maximum of one transaction: a few milliseconds of work. */
 const BATCH_CHARS = 256 * 1024;
@@ -23,12 +23,12 @@ export interface Source {
  * Does a list show that there is nothing new to read? The time is compared too: after a power cut, other records can
  * have the same seqs.
  */
-export function isFresh(mark: Mark | undefined, { head, at }: TextBehind, dialectNamed: DialectNamed): boolean {
+export function isFresh(mark: TextMark | undefined, { head, at }: TextBehind, dialectNamed: DialectNamed): boolean {
   return mark !== undefined && mark.head === head && mark.at === at && !seesMore(mark, dialectNamed);
 }
 
 /** Was it indexed without its dialect, which is known now? */
-function seesMore({ blind, dialect }: Mark, dialectNamed: DialectNamed): boolean {
+function seesMore({ blind, dialect }: TextMark, dialectNamed: DialectNamed): boolean {
   return blind && dialect !== null && dialectNamed(dialect) !== null;
 }
 
@@ -73,14 +73,14 @@ async function readOn(
   source: Source,
   base: Base,
   id: string,
-  from: Mark | null,
+  from: TextMark | null,
   listed: TextBehind | undefined,
 ): Promise<"done" | "changed" | "overtaken"> {
   const reader = new TextReader(source.dialectNamed, from ?? undefined);
   let mark = from;
   let last = from && { seq: from.seq, crc: from.crc, at: from.at };
   let known = from === null;
-  let changes: Change[] = [];
+  let changes: TextChange[] = [];
   let chars = 0;
   let records = 0;
   const commit = async (head: number, at: string): Promise<boolean> => {

@@ -1,8 +1,7 @@
 import type { StatementSync } from "node:sqlite";
 import type { DerivedDatabase, DerivedSchema } from "../disk/derived-database.ts";
-import type { TextFound, TextMark, TextQuery, TextTables } from "../journal/texts.ts";
+import type { TextChange, TextFound, TextMark, TextQuery, TextTables } from "../journal/texts.ts";
 import { ftsOf, HIT_BEGINS, HIT_ENDS, searchable, stretchesOf } from "../text/search-words.ts";
-import type { Change } from "./texts.ts";
 
 /**
  * A row of `texts` is a stretch of a message, or a title. Its number combines the session's key, the record's seq and
@@ -27,8 +26,6 @@ export const SCHEMA: DerivedSchema = {
   CREATE VIRTUAL TABLE texts USING fts5 (text, message UNINDEXED, tokenize = 'unicode61 remove_diacritics 2')`,
 };
 
-type Mark = TextMark;
-
 /**
  * The tables of an index, in a file or in memory. Every call is one synchronous transaction, and throws SQLite's
  * errors.
@@ -41,12 +38,12 @@ export class Tables implements TextTables {
     this.#database = database;
   }
 
-  marks(): Map<string, Mark> {
+  marks(): Map<string, TextMark> {
     const rows = this.#all(`SELECT ${MARK} FROM sessions`) as unknown as MarkRow[];
     return new Map(rows.map((row) => [row.id, markOf(row)]));
   }
 
-  mark(id: string): Mark | null {
+  mark(id: string): TextMark | null {
     const row = this.#get(`SELECT ${MARK} FROM sessions WHERE id = ?`, id);
     return row ? markOf(row as unknown as MarkRow) : null;
   }
@@ -57,9 +54,9 @@ export class Tables implements TextTables {
 
   add(
     id: string,
-    before: Mark | null,
-    changes: readonly Change[],
-    { seq, crc, head, at, dialect, blind, cut }: Mark,
+    before: TextMark | null,
+    changes: readonly TextChange[],
+    { seq, crc, head, at, dialect, blind, cut }: TextMark,
   ): boolean {
     return this.#database.write(() => {
       const now = this.mark(id);
@@ -118,7 +115,7 @@ export class Tables implements TextTables {
     return rows as unknown as TextFound[];
   }
 
-  #apply(key: number, change: Change): void {
+  #apply(key: number, change: TextChange): void {
     switch (change.kind) {
       case "title":
         this.#run(`DELETE FROM texts WHERE rowid = (? << ${KEY_SHIFT} | ${rowOf(SEQ_MAX, 0)})`, key);
@@ -179,10 +176,10 @@ export class Tables implements TextTables {
 }
 
 type Value = string | number | null;
-type MarkRow = Omit<Mark, "blind" | "cut"> & { readonly id: string; readonly blind: number; readonly cut: number };
+type MarkRow = Omit<TextMark, "blind" | "cut"> & { readonly id: string; readonly blind: number; readonly cut: number };
 const MARK = "id, seq, crc, head, at, dialect, blind, cut";
 
-function markOf({ seq, crc, head, at, dialect, blind, cut }: MarkRow): Mark {
+function markOf({ seq, crc, head, at, dialect, blind, cut }: MarkRow): TextMark {
   return { seq, crc, head, at, dialect, blind: blind === 1, cut: cut === 1 };
 }
 

@@ -11,9 +11,6 @@ export type DialectNamed = (name: string) => Dialect<any> | null;
  */
 export const TEXT_CHARS_MAX = 8_000_000;
 
-/** What a record means for searching. */
-export type Change = TextChange;
-
 /**
  * Reads the records of one session, in order. Titles and what the user and the model said can be found; tool traffic,
  * reasoning, instructions to the model and messages synthesized to repair a conversation cannot. Messages that an epoch
@@ -35,7 +32,7 @@ export class TextReader {
     this.cut = before?.cut ?? false;
   }
 
-  read(record: JournalRecord): Change | null {
+  read(record: JournalRecord): TextChange | null {
     switch (record.kind) {
       case "session":
         if (typeof record["dialect"] === "string") this.dialect = record["dialect"];
@@ -54,7 +51,7 @@ export class TextReader {
     }
   }
 
-  #message(record: JournalRecord): Change | null {
+  #message(record: JournalRecord): TextChange | null {
     const { seq, id, step, metadata, carried, synthetic } = record;
     if (typeof id !== "string" || id === "") return null;
     return {
@@ -92,7 +89,7 @@ export class TextReader {
 }
 
 /** A JSON merge patch that does not mention hiding changes nothing; one that removes it shows the message again. */
-function hidingOf({ id, metadata }: JournalRecord): Change | null {
+function hidingOf({ id, metadata }: JournalRecord): TextChange | null {
   const hidden = memberOf(metadata, "hiddenFromUser");
   return typeof id !== "string" || hidden === undefined ? null : { kind: "hiding", id, hidden: hidden === true };
 }

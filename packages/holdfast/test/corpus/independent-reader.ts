@@ -38,6 +38,8 @@ type Segment = {
 };
 
 const MAX_LINE = 67_108_864;
+const MAX_FOREIGN = 1_048_576;
+const ENDLESS = 134_217_728;
 const MAX_LEVELS = 1_024;
 const MAX_SEGMENT = 2_147_483_648;
 const MAX_FRAMES = 1_048_576;
@@ -147,11 +149,11 @@ function split(bytes: Buffer, base: number): Item[] {
     const rec = whole(isOneOf("\r", text, text.length - 1) ? text.subarray(0, -1) : text);
     if (rec) {
       record(at, rec);
-    } else if (!begins(text) && json(text) !== undefined) {
+    } else if (!begins(text) && text.length <= MAX_FOREIGN && json(text) !== undefined) {
       items.push({ ...stray(at, true), why: "foreign" });
     } else {
       let done = 0;
-      for (const one of salvage(text, newline !== -1)) {
+      for (const one of text.length < ENDLESS ? salvage(text, newline !== -1) : []) {
         if (one.start > done) items.push(stray(at + done, false));
         record(at + one.start, one.rec);
         done = one.end;

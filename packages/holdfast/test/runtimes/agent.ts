@@ -70,7 +70,7 @@ const hosts = {
   },
   /** Has nothing more to do. Everything is still open: the session, its lease, the guard, a follower left unread. */
   async idle() {
-    guard(session, { stdin: true });
+    guard(session);
     await turn.append({ role: "user", content: "1" });
     const followed = session.follow()[Symbol.asyncIterator]();
     await followed.next();

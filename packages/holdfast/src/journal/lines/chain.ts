@@ -62,7 +62,7 @@ export class Chain {
     this.#strays = null;
     const last = this.records[this.records.length - 1];
     if (last !== undefined && record.seq <= last.seq) {
-      const from = this.#firstNotBelow(record.seq);
+      const from = indexFrom(this.records, record.seq);
       this.#count();
       if (!this.#intruded(from, record)) {
         this.#outcasts.set(offset, end);
@@ -100,18 +100,6 @@ export class Chain {
     return first.seq - this.records[from - 1]!.seq - 1 > this.#lines[from]! - this.#lines[from - 1]!;
   }
 
-  /** The index of the first record whose number is at least `seq`. */
-  #firstNotBelow(seq: number): number {
-    let low = 0;
-    let high = this.records.length;
-    while (low < high) {
-      const middle = (low + high) >> 1;
-      if (this.records[middle]!.seq < seq) low = middle + 1;
-      else high = middle;
-    }
-    return low;
-  }
-
   /** A record that was cast out ends where the next item starts, because that item replaced it. */
   #allStrays(): Stray[] {
     const strays = [...this.#damage];
@@ -127,4 +115,16 @@ export class Chain {
       return { ...stray, after, end: end === Number.POSITIVE_INFINITY ? next : end };
     });
   }
+}
+
+/** The index of the first of these records whose number is at least `seq`. */
+export function indexFrom(records: readonly JournalRecord[], seq: number): number {
+  let low = 0;
+  let high = records.length;
+  while (low < high) {
+    const middle = (low + high) >> 1;
+    if (records[middle]!.seq < seq) low = middle + 1;
+    else high = middle;
+  }
+  return low;
 }

@@ -1,7 +1,7 @@
 import { isUtf8 } from "node:buffer";
 import { crc32 } from "node:zlib";
 import { type JournalRecord, RECORD_BYTES_MAX } from "../record.ts";
-import { DEEP_CHARS_MIN, isJson, isNestedTooDeep } from "./json-text.ts";
+import { DEEP_CHARS_MIN, isNestedTooDeep, isTextTooDeep } from "./json-text.ts";
 
 /** Every line starts with this (S1). */
 export const LINE_START = Buffer.from('{"seq":');
@@ -10,10 +10,14 @@ export const TRAILER_START: Buffer = Buffer.from(',"crc":"');
 export const TRAILER_BYTES = 18;
 const CR = 0x0d;
 /**
- * A line of this size or more is checked before it is parsed: depending on its content, parsing can take fifty times
- * its size in memory.
+ * The nesting of a line of this size or more is checked before it is parsed: depending on it, parsing can take fifty
+ * times the size in memory.
  */
 const CAREFUL_BYTES_MIN = 1024 * 1024;
+/** A longer line is not parsed to find out what it is. */
+const FOREIGN_BYTES_MAX = 1024 * 1024;
+/** How JSON begins and ends. For most garbage this saves an exception, which would cost far more than the rest. */
+const JSON_EDGES = /^\s*[[{"\-\dtfn](?:.*[\]}"\del])?\s*$/s;
 
 /**
  * The record in `bytes[start, end)`, a line without its newline. Null if it is not whole: it does not start or end like
@@ -29,10 +33,9 @@ export function decodeLine(bytes: Buffer, start: number, end: number, text?: str
   const crc = trailerAt(bytes, covered);
   // A Uint8Array view is cheaper to create than a Buffer, and every line that is read passes through here.
   if (crc < 0 || crc32(new Uint8Array(bytes.buffer, bytes.byteOffset + start, covered - start)) !== crc) return null;
-  const isLong = last - start >= CAREFUL_BYTES_MIN;
-  if (isLong && !isJson(bytes, start, last)) return null;
+  if (last - start >= CAREFUL_BYTES_MIN && isTextTooDeep(bytes, start, last)) return null;
   const value = parseJson(text !== undefined && last === end ? text : bytes.toString("utf8", start, last));
-  if (!isLong && last - start >= DEEP_CHARS_MIN && isNestedTooDeep(value)) return null;
+  if (last - start >= DEEP_CHARS_MIN && isNestedTooDeep(value)) return null;
   return isRecord(value) ? withoutMalformed(value) : null;
 }
 
@@ -47,10 +50,14 @@ function parseJson(text: string): unknown {
   }
 }
 
-/** Is the line valid JSON within a record's limits of length and depth, but not a Holdfast record (S2)? */
+/** Is the line valid JSON of moderate length and depth, but not a Holdfast record (S2)? */
 export function isForeign(bytes: Buffer, start: number, end: number): boolean {
-  if (startsWith(bytes, LINE_START, start) || end - start >= RECORD_BYTES_MAX) return false;
-  return isJson(bytes, start, end) && isUtf8(bytes.subarray(start, end));
+  if (startsWith(bytes, LINE_START, start) || end - start > FOREIGN_BYTES_MAX) return false;
+  if (!isUtf8(bytes.subarray(start, end))) return false;
+  const text = bytes.toString("utf8", start, end);
+  if (!JSON_EDGES.test(text)) return false;
+  const value = parseJson(text);
+  return value !== undefined && !isNestedTooDeep(value);
 }
 
 /** Is there exactly a comma, `"crc"`, 8 lower-case hex digits and a brace at `at`? */

@@ -130,7 +130,7 @@ export class Encoder {
 
   /** Writes the record's JSON at `at`, with room for the tail and the trailer behind it. Returns where it ends. */
   #putBody(record: NewRecord, start: number, at: number, tail: string): number {
-    const restBytes = bytesAtMost(tail) + TRAILER_BYTES;
+    const restBytes = Buffer.byteLength(tail) + TRAILER_BYTES;
     if (json && this.#buffer === json.buffer && record.must === undefined) {
       const names = Object.keys(record);
       // In an object, integer-like names always come first.
@@ -138,9 +138,10 @@ export class Encoder {
       if (end >= 0 && end + restBytes <= this.#buffer.length) return end;
     }
     const body = bodyOf(record);
-    const bytesMax = at - start + bytesAtMost(body) + restBytes;
-    if (bytesMax > RECORD_BYTES_MAX) assertSize(record.kind, at - start, body, tail);
-    if (start + bytesMax > this.#buffer.length) this.#grow(start, start + bytesMax);
+    const bytes = at - start + Buffer.byteLength(body) + restBytes;
+    // One brace of the body is overwritten.
+    if (bytes - 1 > RECORD_BYTES_MAX) throw tooLarge(record.kind, bytes - 1);
+    if (start + bytes > this.#buffer.length) this.#grow(start, start + bytes);
     return at + this.#buffer.write(body, at, "utf8");
   }
 
@@ -213,21 +214,10 @@ function invalid(message: string, facts: Record<string, Json>): HoldfastError {
   return new HoldfastError("RECORD_INVALID", message, facts);
 }
 
-/** Checked before allocating memory for it. */
-function assertSize(kind: string, headBytes: number, body: string, tail: string): void {
-  // One brace of the body is overwritten.
-  const bytes = headBytes + Buffer.byteLength(body) - 1 + Buffer.byteLength(tail) + TRAILER_BYTES;
-  if (bytes > RECORD_BYTES_MAX) throw tooLarge(kind, bytes);
-}
-
 /** For a few dozen bytes, a loop costs less than a native call, and no string has to be built first. */
 function putAscii(buffer: Buffer, at: number, text: string): number {
   for (let i = 0; i < text.length; i++) buffer[at + i] = text.charCodeAt(i);
   return at + text.length;
-}
-
-function bytesAtMost(text: string): number {
-  return text.length < SCRATCH_BYTES ? text.length * 3 : Buffer.byteLength(text);
 }
 
 function unitTooLarge(records: number, limitBytes: number): HoldfastError {

@@ -13,10 +13,7 @@ const SHORT_CHARS = 40;
 /** Deeper than any record that is accepted. */
 const DEPTH_MAX = 1024;
 
-interface Escape {
-  readonly buffer: Buffer;
-  readonly escapeText: (from: number, length: number, to: number) => number;
-}
+type EscapeText = (from: number, length: number, to: number) => number;
 
 /**
  * Writes JSON into a buffer of its own: the bytes of `JSON.stringify`, without a string in between. On Node 24 this
@@ -24,17 +21,23 @@ interface Escape {
  */
 export class JsonBytes {
   readonly buffer: Buffer;
-  readonly #escapeText: Escape["escapeText"];
+  readonly #escapeText: EscapeText;
 
-  private constructor({ buffer, escapeText }: Escape) {
-    this.buffer = buffer;
+  /** Throws if this runtime has no WebAssembly or no SIMD, or no memory for it. */
+  constructor() {
+    const { Module, Instance } = (globalThis as unknown as { WebAssembly: WebAssemblyApi }).WebAssembly;
+    const { memory, escapeText } = new Instance(new Module(Buffer.from(ESCAPE_MODULE, "base64"))).exports;
+    this.buffer = Buffer.from(memory.buffer);
     this.#escapeText = escapeText;
   }
 
-  /** Null if this runtime has no WebAssembly, or no memory for it. */
+  /** Null where that fails: then JSON.stringify does it. */
   static open(): JsonBytes | null {
-    const loaded = load();
-    return loaded && new JsonBytes(loaded);
+    try {
+      return new JsonBytes();
+    } catch {
+      return null;
+    }
   }
 
   #put(at: number, value: unknown, depth: number): number {
@@ -127,17 +130,6 @@ interface WebAssemblyApi {
   readonly Instance: new (
     module: object,
   ) => {
-    readonly exports: { readonly memory: { readonly buffer: ArrayBuffer }; readonly escapeText: Escape["escapeText"] };
+    readonly exports: { readonly memory: { readonly buffer: ArrayBuffer }; readonly escapeText: EscapeText };
   };
-}
-
-function load(): Escape | null {
-  try {
-    const { Module, Instance } = (globalThis as unknown as { WebAssembly: WebAssemblyApi }).WebAssembly;
-    const { memory, escapeText } = new Instance(new Module(Buffer.from(ESCAPE_MODULE, "base64"))).exports;
-    return { buffer: Buffer.from(memory.buffer), escapeText };
-  } catch {
-    // A runtime without WebAssembly or its SIMD, or a limit on address space.
-    return null;
-  }
 }

@@ -8,7 +8,7 @@ const DEPTH_MAX = 1000;
  * A snapshot becomes a member of a record, and later a member of a member of an epoch's record: a value accepted once
  * must still fit there.
  */
-const RECORD_DEPTH_MAX = DEPTH_MAX + 8;
+const RECORD_DEPTH_MAX = DEPTH_MAX + 9;
 
 /** Lets a subclass add its private members to an object that already exists. */
 class Existing {
@@ -50,12 +50,14 @@ export function charsOfSnapshot(value: object): number | undefined {
 export const CHARS_OF = { quotes: 2, scalar: 8, braces: 2, member: 4, item: 2 } as const;
 
 /**
- * Of the copy being made: its size, whether a value that is not plain was left in place, and whether that is allowed.
- * Every message passes here, and an object or closures for these would cost a tenth of the copy.
+ * Of the copy being made: its size, whether a value that is not plain was left in place, whether that is allowed, and
+ * how deep it may be nested. Every message passes here, and an object or closures for these would cost a tenth of the
+ * copy.
  */
 let chars = 0;
 let isPlainCopy = true;
 let mayLeave = false;
+let depthMax = DEPTH_MAX;
 
 /**
  * A deep, frozen copy of plain JSON, made inside the call. Each member is read once, so neither a later change nor a
@@ -86,12 +88,13 @@ class Flaw extends Error {
   }
 }
 
-function copyPlain<T>(value: T, path: string, leaves: boolean): { copy: T; isPlain: boolean } {
+function copyPlain<T>(value: T, path: string, leaves: boolean, levels = DEPTH_MAX): { copy: T; isPlain: boolean } {
   // A getter may make another snapshot meanwhile.
-  const outside = { chars, isPlainCopy, mayLeave };
+  const outside = { chars, isPlainCopy, mayLeave, depthMax };
   chars = 0;
   isPlainCopy = true;
   mayLeave = leaves;
+  depthMax = levels;
   try {
     const copy = copyOf(value, 1) as T;
     if (typeof copy === "object" && copy !== null && copy !== value) {
@@ -101,19 +104,9 @@ function copyPlain<T>(value: T, path: string, leaves: boolean): { copy: T; isPla
     return { copy, isPlain: isPlainCopy };
   } catch (error) {
     const flaw = unreadable(error);
-    throw (flaw.isDeep ? placeOf(value, path) : null) ?? notJson(path + flaw.path, flaw.why, flaw.cause);
+    throw notJson(path + flaw.path, flaw.why, flaw.cause);
   } finally {
-    ({ chars, isPlainCopy, mayLeave } = outside);
-  }
-}
-
-/** Where the value starts to contain itself; null if that cannot be determined. */
-function placeOf(value: unknown, path: string): HoldfastError | null {
-  try {
-    return refusal(value, path);
-  } catch {
-    // It could be read the first time, but cannot be now.
-    return null;
+    ({ chars, isPlainCopy, mayLeave, depthMax } = outside);
   }
 }
 
@@ -127,7 +120,7 @@ function copyOf(value: unknown, depth: number): unknown {
     chars += CHARS_OF.scalar;
     return noted(value);
   }
-  if (depth > DEPTH_MAX) throw tooDeep();
+  if (depth > depthMax) throw tooDeep();
   chars += CHARS_OF.braces;
   if (Array.isArray(value)) {
     if (hasToJson(value) || !isPlainArray(value)) return noted(value);
@@ -198,7 +191,7 @@ function under(name: string, error: unknown): Flaw {
 }
 
 function tooDeep(): Flaw {
-  const flaw = new Flaw(`it contains itself, or is nested deeper than ${DEPTH_MAX} levels`);
+  const flaw = new Flaw(`it contains itself, or is nested deeper than ${depthMax} levels`);
   flaw.isDeep = true;
   return flaw;
 }
@@ -243,14 +236,13 @@ function flawOf(value: unknown): string | null {
  * members are dropped, as JSON does.
  */
 export function assertPlain(value: unknown, path: string): void {
-  if (isPlain(value, 0)) return;
-  const error = refusal(value, path);
-  if (error) throw error;
+  // A copy finds the flaw and its path, and there is none if only inherited members were wrong.
+  if (!isPlain(value, 1)) copyPlain(value, path, false, RECORD_DEPTH_MAX);
 }
 
 /**
  * The fast check, without a path: it runs on every append. `for in` is faster than any list of names, but also sees
- * inherited members, which JSON ignores, so a negative answer is checked again.
+ * inherited members, which JSON ignores.
  */
 function isPlain(value: unknown, depth: number): boolean {
   // Not a switch: V8 would make a call for the name of each type, and then compare names.
@@ -259,7 +251,7 @@ function isPlain(value: unknown, depth: number): boolean {
   if (typeof value !== "object") return false;
   if (depth > RECORD_DEPTH_MAX) return false;
   // Only for members of a record: further down, the lookup would cost more than it saves.
-  if (depth === 1 && Mark.charsOf(value) !== undefined) return true;
+  if (depth === 2 && Mark.charsOf(value) !== undefined) return true;
   if (Array.isArray(value)) {
     if (hasToJson(value) || !isPlainArray(value)) return false;
     for (let i = 0; i < value.length; i++) if (!isPlain(value[i], depth + 1)) return false;
@@ -290,40 +282,6 @@ function isPlainArray(value: readonly unknown[]): boolean {
 
 function hasToJson(value: object): boolean {
   return typeof (value as { toJSON?: unknown }).toJSON === "function";
-}
-
-/** The slow check: where the flaw is, and why. Null if it was only inherited members. */
-function refusal(root: unknown, rootPath: string): HoldfastError | null {
-  const ancestors: object[] = [];
-  const visit = (value: unknown, path: string): [path: string, why: string] | null => {
-    if (typeof value === "object" && value !== null) {
-      if (ancestors.includes(value)) return [path, "it contains itself"];
-      if (ancestors.length > RECORD_DEPTH_MAX) return [path, `it is nested deeper than ${RECORD_DEPTH_MAX} levels`];
-    }
-    const why = flawOf(value);
-    if (why !== null) return [path, why];
-    if (typeof value !== "object" || value === null) return null;
-    ancestors.push(value);
-    try {
-      if (Array.isArray(value)) {
-        for (let i = 0; i < value.length; i++) {
-          const found = visit(value[i], `${path}[${i}]`);
-          if (found) return found;
-        }
-        return null;
-      }
-      for (const [name, member] of Object.entries(value)) {
-        const found = member === undefined ? null : visit(member, `${path}.${name}`);
-        if (found) return found;
-      }
-      return null;
-    } finally {
-      ancestors.pop();
-    }
-  };
-  const found = visit(root, rootPath);
-  if (!found) return null;
-  return notJson(...found);
 }
 
 function notJson(path: string, why: string, cause?: unknown): HoldfastError {

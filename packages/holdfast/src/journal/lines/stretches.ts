@@ -8,9 +8,8 @@ const BEFORE_INNER = new Set([0x3a, 0x2c, 0x5b]);
 const AFTER_INNER = new Set([0x2c, 0x7d, 0x5d]);
 /** Characters that an editor may leave after a line: carriage return, comma, space, tab. */
 const BEHIND_LINE = new Set([0x0d, 0x2c, 0x20, 0x09]);
-const NEWLINE = 0x0a;
 
-/** A whole record inside a damaged line, with its start and end in the segment. */
+/** A whole record inside a damaged line, with its start and end in the line. */
 export interface Stretch {
   readonly head: number;
   readonly end: number;
@@ -18,97 +17,52 @@ export interface Stretch {
 }
 
 /**
- * Finds the whole records in one damaged line (FORMAT.md, section 2). A line longer than a record may be arrives in
- * parts, so that a file without newlines takes no more memory than two records.
+ * The whole records in a damaged line (FORMAT.md, section 2), whose content ends at `contentEnd`. `ended`: the line has
+ * a newline.
  */
-export class StretchSearch {
-  /** Where the line starts. */
-  readonly start: number;
-  /** Where the last record found ends; `start` if there is none. */
-  taken: number;
-  readonly #recordBytesMax: number;
-  #tries = 0;
-  /** The byte before the next part. */
-  #before = NEWLINE;
-
-  constructor(start: number, recordBytesMax: number = RECORD_BYTES_MAX) {
-    this.start = start;
-    this.taken = start;
-    this.#recordBytesMax = recordBytesMax;
-  }
-
-  /** No more stretches are tried in this line. */
-  get isOver(): boolean {
-    return this.#tries >= STRETCHES_MAX;
-  }
-
-  /**
-   * The records that start in `part[0, until)`. A whole record that starts there ends within `part`, which is at
-   * `offset`.
-   */
-  first(part: Buffer, offset: number, until: number): Stretch[] {
-    const found = this.#find(part, offset, until, -1);
-    this.#before = part[until - 1]!;
-    return found;
-  }
-
-  /** The records in the last part of the line, whose content ends at `contentEnd`. `ended`: the line has a newline. */
-  last(part: Buffer, offset: number, contentEnd: number, ended: boolean): Stretch[] {
-    const found = this.#find(part, offset, part.length, contentEnd);
-    // A payload can contain a record as an object, byte for byte. Damage to the line around it must not turn it into a
-    // record: a record in the position of a nested object counts only if it reaches the end of its line, which a nested
-    // object never does.
-    const taken = (found.at(-1)?.end ?? this.taken) - offset;
-    if (!ended || taken >= contentEnd || !isTrailer(part, contentEnd - TRAILER_BYTES)) return found;
-    const from = Math.max(0, taken, contentEnd - this.#recordBytesMax + 1);
-    for (
-      let head = part.indexOf(LINE_START, from);
-      head !== -1 && !this.isOver;
-      head = part.indexOf(LINE_START, head + 1)
-    ) {
-      const record = this.#isInner(part, head, taken) ? this.#try(part, head, contentEnd) : null;
-      if (record) return [...found, { head: offset + head, end: offset + contentEnd, record }];
-    }
-    return found;
-  }
-
-  #find(part: Buffer, offset: number, until: number, contentEnd: number): Stretch[] {
-    const found: Stretch[] = [];
-    let taken = this.taken - offset;
-    let head = part.indexOf(LINE_START, Math.max(0, taken));
-    // The first stop after the heads examined so far, kept so that each head does not search for it again.
-    let nearest = 0;
-    while (head !== -1 && head < until && !this.isOver) {
-      if (nearest <= head) nearest = nextStop(part, head, contentEnd);
-      // Once no line end follows, no further start matters.
-      if (nearest === -1) break;
-      if (!this.#isInner(part, head, taken)) {
-        for (
-          let stop = nearest;
-          stop !== -1 && stop - head < this.#recordBytesMax && !this.isOver;
-          stop = nextStop(part, stop, contentEnd)
-        ) {
-          const record = this.#try(part, head, stop);
-          if (!record) continue;
-          found.push({ head: offset + head, end: offset + stop, record });
-          taken = stop;
-          break;
-        }
-      }
-      head = part.indexOf(LINE_START, Math.max(head + 1, taken));
-    }
-    return found;
-  }
-
+export function stretchesIn(line: Buffer, contentEnd: number, ended: boolean): Stretch[] {
+  const found: Stretch[] = [];
+  let tries = 0;
+  /** Where the last record found ends. */
+  let taken = 0;
+  const isRecord = (head: number, end: number): boolean => {
+    tries++;
+    const record = decodeLine(line, head, end);
+    if (!record) return false;
+    found.push({ head, end, record });
+    taken = end;
+    return true;
+  };
   /** Is it in the position of a nested object? */
-  #isInner(part: Buffer, head: number, taken: number): boolean {
-    return head > taken && BEFORE_INNER.has(head === 0 ? this.#before : part[head - 1]!);
+  const isInner = (head: number): boolean => head > taken && BEFORE_INNER.has(line[head - 1]!);
+
+  // The first stop after the heads examined so far, kept so that each head does not search for it again.
+  let nearest = 0;
+  let head = line.indexOf(LINE_START);
+  while (head !== -1 && tries < STRETCHES_MAX) {
+    if (nearest <= head) nearest = nextStop(line, head, contentEnd);
+    // Once no line end follows, no further start matters.
+    if (nearest === -1) break;
+    for (
+      let stop = isInner(head) ? -1 : nearest;
+      stop !== -1 && stop - head < RECORD_BYTES_MAX && tries < STRETCHES_MAX;
+      stop = nextStop(line, stop, contentEnd)
+    ) {
+      if (isRecord(head, stop)) break;
+    }
+    head = line.indexOf(LINE_START, Math.max(head + 1, taken));
   }
 
-  #try(part: Buffer, head: number, stop: number): JournalRecord | null {
-    this.#tries++;
-    return decodeLine(part, head, stop);
+  // A payload can contain a record as an object, byte for byte. Damage to the line around it must not turn it into a
+  // record: a record in the position of a nested object counts only if it reaches the end of its line, which a nested
+  // object never does.
+  if (!ended || taken >= contentEnd || !isTrailer(line, contentEnd - TRAILER_BYTES)) return found;
+  head = line.indexOf(LINE_START, Math.max(taken, contentEnd - RECORD_BYTES_MAX + 1));
+  while (head !== -1 && tries < STRETCHES_MAX) {
+    if (isInner(head) && isRecord(head, contentEnd)) break;
+    head = line.indexOf(LINE_START, head + 1);
   }
+  return found;
 }
 
 /** The end of the next trailer after `from` that does not belong to a nested object; -1 if there is none. */

@@ -1,4 +1,5 @@
 import type { JournalRecord } from "../record.ts";
+import { indexFrom } from "./chain.ts";
 import type { Scan, Stray } from "./scan.ts";
 
 /** What the bytes of a segment mean (S3, S6, S7): the part on which writers and readers must agree. */
@@ -164,10 +165,6 @@ interface Accounts {
 function account(scan: Scan, keep: number, kept: number, start: number, limit: number): Accounts {
   const damaged: (Stray & { seq?: number })[] = [];
   const missing: { from: number; to: number }[] = [];
-  const { records } = scan;
-  // Numbers only grow: if as many were used as there are records, none is missing.
-  const isWhole = keep > 0 && records[0]!.seq > start && records[keep - 1]!.seq === start + keep;
-  if (isWhole && kept === 0) return { damaged, missing };
   let stray = 0;
   let previous = start;
   for (let i = 0; i <= keep; i++) {
@@ -190,14 +187,6 @@ function account(scan: Scan, keep: number, kept: number, start: number, limit: n
 }
 
 function durableEnd(scan: Scan, keep: number, durable: number, cut: number | null): number {
-  const end = cut ?? scan.end;
-  if (keep === 0 || scan.records[keep - 1]!.seq <= durable) return end;
-  let low = 0;
-  let high = keep - 1;
-  while (low < high) {
-    const middle = (low + high) >> 1;
-    if (scan.records[middle]!.seq > durable) high = middle;
-    else low = middle + 1;
-  }
-  return scan.offsets[low]!;
+  const next = indexFrom(scan.records, durable + 1);
+  return next < keep ? scan.offsets[next]! : (cut ?? scan.end);
 }

@@ -1,12 +1,10 @@
 import { setImmediate as nextTick } from "node:timers/promises";
 import type { DiskFile } from "../../../disk/disk.ts";
-import { Scan } from "../../../journal/lines/scan.ts";
-import { RECORD_BYTES_MAX, SEGMENT_BYTES_MAX } from "../../../journal/record.ts";
+import { ENDLESS_LINE_BYTES, Scan } from "../../../journal/lines/scan.ts";
+import { SEGMENT_BYTES_MAX } from "../../../journal/record.ts";
 import { type Frame, readFrames } from "./frames.ts";
 
 const CHUNK_BYTES = 1024 * 1024;
-/** The maximum held in memory while lines end; a line that does not end is read in parts of this size. */
-const WINDOW_BYTES_MAX = 2 * RECORD_BYTES_MAX;
 
 /** The bytes of a plain segment. */
 export interface SegmentBytes extends Pick<DiskFile, "read"> {
@@ -33,12 +31,15 @@ export async function scanPlain(
     if (read === 0) break;
     filled += read;
     let rest = scan.feed(buffer, 0, filled, offset);
-    if (rest === 0 && filled === WINDOW_BYTES_MAX) rest = scan.feedLong(buffer, 0, filled, offset);
+    if (rest === 0 && filled === ENDLESS_LINE_BYTES) {
+      scan.passEndless(offset, offset + filled);
+      rest = filled;
+    }
     offset += rest;
     buffer.copy(buffer, 0, rest, filled);
     filled -= rest;
     if (filled === buffer.length) {
-      const larger = Buffer.allocUnsafe(Math.min(WINDOW_BYTES_MAX, buffer.length * 2));
+      const larger = Buffer.allocUnsafe(Math.min(ENDLESS_LINE_BYTES, buffer.length * 2));
       buffer.copy(larger, 0, 0, filled);
       buffer = larger;
     }

@@ -1,147 +1,32 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { decodeLine, isForeign } from "../../../../src/journal/lines/decode.ts";
-import { isJson, isNestedTooDeep } from "../../../../src/journal/lines/json-text.ts";
+import { isNestedTooDeep, isTextTooDeep } from "../../../../src/journal/lines/json-text.ts";
 import { RECORD_BYTES_MAX, RECORD_LEVELS_MAX } from "../../../../src/journal/record.ts";
 import { holds, seedOf } from "../../../seed.ts";
 import { sealedLine, withoutNewline } from "../journals.ts";
 
 const seed = seedOf(import.meta.url, "unit");
 
-function parses(text: string): boolean {
-  try {
-    JSON.parse(text);
-    return true;
-  } catch {
-    return false;
-  }
-}
-
-function says(text: string): boolean {
-  const bytes = Buffer.from(text);
-  return isJson(bytes, 0, bytes.length);
-}
-
 const arrays = (levels: number): string => "[".repeat(levels) + "]".repeat(levels);
 const objects = (levels: number): string => `${'{"a":'.repeat(levels - 1)}{}${"}".repeat(levels - 1)}`;
 
-/** Text that is nearly JSON: some of it, with a few characters put in, taken out, or put in place of others. */
-const nearlyJson = fc
-  .tuple(
-    fc.json({ maxDepth: 4 }),
-    fc.array(
-      fc.record({
-        at: fc.nat(200),
-        take: fc.nat(3),
-        put: fc.constantFrom(
-          "",
-          ...'{}[]",:\\ \t\n\r0129.eE+-utrfn',
-          "\\u00",
-          "\\u00e9",
-          "true",
-          "nul",
-          "\u0000",
-          "é",
-          "1e5",
-          "01",
-          "-",
-          "\ufeff",
-        ),
-      }),
-      { maxLength: 3 },
-    ),
-  )
-  .map(([text, changes]) =>
-    changes.reduce(
-      (now, { at, take, put }) => now.slice(0, at % (now.length + 1)) + put + now.slice((at % (now.length + 1)) + take),
-      text,
-    ),
-  );
+/** An array of texts, half of them made of what counts elsewhere. */
+const texts = fc.array(fc.oneof(fc.string(), fc.string({ unit: fc.constantFrom(...'[]{}",:\\') })), { maxLength: 5 });
 
-describe("whether a line is JSON is told without making the value", () => {
-  test("as JSON.parse tells it, of JSON and of what is nearly JSON", () => {
+describe("nesting: as deep as a record may be, and not one level more", () => {
+  test("of text and of values, whatever stands in its strings", () => {
     holds(
-      fc.property(fc.oneof(nearlyJson, fc.json(), fc.string(), fc.string({ unit: "grapheme" })), (text) => {
-        expect(says(text), JSON.stringify(text)).toBe(parses(text));
+      fc.property(texts, fc.integer({ min: -2, max: 2 }), fc.constantFrom(arrays, objects), (around, more, nested) => {
+        const levels = RECORD_LEVELS_MAX - 1 + more;
+        const text = `[${[...around, "end"].map((one) => JSON.stringify(one)).join()},${nested(levels)}]`;
+        const bytes = Buffer.from(`]]${text}[[`);
+        expect(isTextTooDeep(bytes, 2, bytes.length - 2)).toBe(more > 0);
+        expect(isNestedTooDeep(JSON.parse(text))).toBe(more > 0);
       }),
       seed,
-      3000,
+      300,
     );
-  });
-
-  test.each([
-    "",
-    " ",
-    "0",
-    "-0",
-    "-",
-    "00",
-    "1.",
-    ".5",
-    "1.5e",
-    "1e+5",
-    "1E-05",
-    "1e5.",
-    "+1",
-    "tru",
-    "true",
-    "truee",
-    "null ",
-    "\tfalse\r\n",
-    '"',
-    '"\\"',
-    '"\\x"',
-    '"\\u12"',
-    '"\\u12G4"',
-    '"\\uABcd"',
-    '"a\nb"',
-    "[]",
-    "[ ]",
-    "[,]",
-    "[1,]",
-    "[1 2]",
-    "{}",
-    "{ }",
-    '{"a"}',
-    '{"a":}',
-    '{"a":1,}',
-    '{"a":1,"a":2}',
-    "{a:1}",
-    '{"a":[{"b":[]}]}',
-    "[}",
-    "{]",
-    "[]]",
-    "[[]",
-    "1 1",
-    '{"":""}',
-    "[1,\t2 ,3\r\n]",
-    "Infinity",
-    "NaN",
-    "'a'",
-    '"\u007f"',
-    '"\u2028"',
-  ])("%j", (text) => {
-    expect(says(text)).toBe(parses(text));
-  });
-
-  test("only the bytes that are meant are looked at", () => {
-    const bytes = Buffer.from('x[1,2]"y"');
-    expect(isJson(bytes, 1, 6)).toBe(true);
-    expect(isJson(bytes, 1, 5)).toBe(false);
-    expect(isJson(bytes, 1, 7)).toBe(false);
-    expect(isJson(bytes, 6, 9)).toBe(true);
-    expect(isJson(bytes, 6, 8)).toBe(false);
-  });
-
-  test("nesting: as deep as a record may be, and not one level more, whether text or value", () => {
-    for (const nested of [arrays, objects]) {
-      expect([says(nested(RECORD_LEVELS_MAX)), says(nested(RECORD_LEVELS_MAX + 1))]).toEqual([true, false]);
-      const value = (levels: number): unknown => JSON.parse(nested(levels));
-      expect([isNestedTooDeep(value(RECORD_LEVELS_MAX)), isNestedTooDeep(value(RECORD_LEVELS_MAX + 1))]).toEqual([
-        false,
-        true,
-      ]);
-    }
   });
 
   test("a program that adds to Object.prototype does not make everything deep", () => {
@@ -191,9 +76,47 @@ describe("decodeLine never throws, and takes nothing that a writer would not wri
     expect(isWhole(record(`"${"x".repeat(RECORD_BYTES_MAX - rest + 1)}"`))).toBe(false);
   });
 
-  test("foreign JSON is told up to that length", () => {
-    const json = (length: number): Buffer => Buffer.from(`"${"x".repeat(length - 2)}"`);
-    expect(isForeign(json(RECORD_BYTES_MAX - 1), 0, RECORD_BYTES_MAX - 1)).toBe(true);
-    expect(isForeign(json(RECORD_BYTES_MAX), 0, RECORD_BYTES_MAX)).toBe(false);
+  test("foreign JSON is told up to 1 MiB", () => {
+    const json = (length: number): Buffer => Buffer.from(`{"a":"${"x".repeat(length - 8)}"}`);
+    expect(isForeign(json(1024 * 1024), 0, 1024 * 1024)).toBe(true);
+    expect(isForeign(json(1024 * 1024 + 1), 0, 1024 * 1024 + 1)).toBe(false);
+  });
+
+  test.each([
+    "",
+    " ",
+    "{",
+    "}",
+    "{}}",
+    "{]}",
+    "[,]",
+    "00",
+    "1.",
+    "tru",
+    "nulll",
+    '"',
+    '\ufeff{"a":1}',
+    '"\n"',
+    "{a:1}",
+    "NaN",
+  ])("%j is not foreign JSON", (text) => {
+    const bytes = Buffer.from(text);
+    expect(isForeign(bytes, 0, bytes.length)).toBe(false);
+  });
+
+  test("any JSON is foreign, with white space around it", () => {
+    holds(
+      fc.property(fc.json(), fc.constantFrom("", " ", "\t\r", "  "), (text, around) => {
+        const bytes = Buffer.from(around + text + around);
+        expect(isForeign(bytes, 0, bytes.length)).toBe(true);
+      }),
+      seed,
+      500,
+    );
+  });
+
+  test("foreign JSON is UTF-8", () => {
+    const bytes = Buffer.from('{"a":"\u00e9"}', "latin1");
+    expect(isForeign(bytes, 0, bytes.length)).toBe(false);
   });
 });

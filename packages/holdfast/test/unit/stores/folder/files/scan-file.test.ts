@@ -1,4 +1,5 @@
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import { ENDLESS_LINE_BYTES } from "../../../../../src/journal/lines/scan.ts";
 import { decideTail } from "../../../../../src/journal/lines/tail.ts";
 import {
   RECORD_BYTES_MAX,
@@ -128,21 +129,21 @@ describe("S4: a long stretch without a newline", () => {
     expect((await scanPlain(file, 0)).records.map(({ seq }) => seq)).toEqual([1]);
   });
 
-  test("130 MB of garbage, and a whole record glued to its end", async () => {
+  test("120 MB of garbage, and a whole record glued to its end", async () => {
     const [one, two, three] = [line(1), line(2), line(3)];
-    const file = fileOf([one], ["garbage ", 130 * MB], [two], [three]);
+    const file = fileOf([one], ["garbage ", 120 * MB], [two], [three]);
     const scan = await scanPlain(file, 0);
     expect(scan.records.map(({ seq }) => seq)).toEqual([1, 2, 3]);
-    expect(scan.strays).toMatchObject([{ offset: one.length, end: one.length + 130 * MB, line: false }]);
+    expect(scan.strays).toMatchObject([{ offset: one.length, end: one.length + 120 * MB, line: false }]);
   });
 
   test("records that stand in the middle of it, and at its end without a newline, are found", async () => {
     const file = fileOf(
-      ["x", 100 * MB],
+      ["x", 40 * MB],
       [withoutNewline(line(1))],
-      ["x", 100 * MB],
+      ["x", 40 * MB],
       [withoutNewline(line(2))],
-      ["x", 100 * MB],
+      ["x", 40 * MB],
       [withoutNewline(line(3))],
     );
     const scan = await scanPlain(file, 0);
@@ -151,11 +152,22 @@ describe("S4: a long stretch without a newline", () => {
     expect(scan.end).toBe(file.size());
   });
 
-  test("after sixteen false beginnings nothing more is tried in that line, and the next one is read", async () => {
-    const file = fileOf([`${START}1${END} `, 200 * MB], [withoutNewline(line(1))], ["x", 100 * MB], ["\n"], [line(2)]);
-    const scan = await scanPlain(file, 0);
+  test("none is longer than a record may be", async () => {
+    const long = withoutNewline(line(1, { text: "x".repeat(RECORD_BYTES_MAX) }));
+    const scan = await scanPlain(fileOf([bytesOf("garbage ", long, "garbage ", line(2))]), 0);
     expect(scan.records.map(({ seq }) => seq)).toEqual([2]);
-    expect(scan.strays).toMatchObject([{ offset: 0, end: scan.offsets[0], line: true }]);
+  });
+
+  test("from 128 MiB on, the line is one stray, with a newline or without", async () => {
+    const glued = withoutNewline(line(1));
+    for (const end of ["\n", ""]) {
+      const searched = fileOf([glued], ["x", ENDLESS_LINE_BYTES - 1 - glued.length], [`${end}`]);
+      expect((await scanPlain(searched, 0)).records.map(({ seq }) => seq)).toEqual([1]);
+      const endless = fileOf([glued], ["x", ENDLESS_LINE_BYTES - glued.length], [end], [end && line(2)]);
+      const scan = await scanPlain(endless, 0);
+      expect(scan.records.map(({ seq }) => seq)).toEqual(end ? [2] : []);
+      expect(scan.strays).toMatchObject([{ offset: 0, end: ENDLESS_LINE_BYTES + end.length, line: true }]);
+    }
   });
 
   test("a file that ends in the middle of it", async () => {
@@ -197,7 +209,7 @@ describe("a file that falls into more pieces than can be told apart", () => {
   test.each([
     ["newlines", Buffer.from("\n")],
     ["short lines", Buffer.from("x\n")],
-    ["lines of foreign JSON", Buffer.from("1\n")],
+    ["lines of foreign JSON", Buffer.from("{}\n")],
     ["one record, over and over", line(7)],
   ])("%s: JOURNAL_UNREADABLE, and not all memory", async (_what, content) => {
     await expect(scanPlain(fileOf([content, content.length * 1_100_000]), 0)).rejects.toMatchObject({
