@@ -161,13 +161,6 @@ export const sessionSabotages: readonly Sabotage[] = [
     look: ["unit/session/turn/session-drafts"],
   },
   {
-    name: "sync: what is new is appended behind the epoch that drops what it replaces",
-    file: "sync/array-epoch.ts",
-    find: "      this.#step(step);\n",
-    replace: "      return;\n",
-    look: ["unit/sync/sync-crash"],
-  },
-  {
     name: "sync: an agent that forgot to load the conversation clears it",
     file: "sync/sync.ts",
     find: 'if (!wasKnown && rewrite !== "epoch") this.#refuseDropping(difference);',

@@ -117,16 +117,10 @@ export class LiveSession<M> extends LiveReading<M> implements surface.Session<M>
     this.#sync = new Sync({
       ...{ id: journal.id, conversation, admission: this.#admission, assertOpen: this.#context.assertOpen },
       messages: () => this.shown,
-      since: () => this.#log.since,
       append: (unit) => this.#log.append(unit),
       turn: () => this.#turn,
       openTurn: (number, unit) => this.#open(number, unit),
-      adoptTurn: (number) => {
-        this.#turn = new LiveTurn(this.#context, number);
-        this.#turn.begun();
-      },
       epoch: (build) => this.#beginEpoch(build),
-      empty: () => parts.fold(conversation.dialect),
     });
     this.#stopListening = journal.onFailure((error) => this.#turn?.stop(error));
   }
@@ -158,7 +152,7 @@ export class LiveSession<M> extends LiveReading<M> implements surface.Session<M>
     });
   }
 
-  async sync(messages: readonly M[], options: SyncOptions<M> = {}): Promise<{ appended: string[]; epoch: boolean }> {
+  async sync(messages: readonly M[], options: SyncOptions = {}): Promise<{ appended: string[]; epoch: boolean }> {
     this.#assertOpen();
     const given = this.#sync.admit(messages, options, this.#order.isBusy || this.#log.isBehind);
     return this.#inOrder(() => this.#sync.sync(given));

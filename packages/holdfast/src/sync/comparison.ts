@@ -4,7 +4,7 @@ import { SYNCED } from "../conversation/records.ts";
 import type { Dialect, Entry } from "../dialects/dialect.ts";
 import { originalOf } from "../view/arrange.ts";
 import { stepsIn } from "../view/unsent.ts";
-import { type ArrayMessage, type GivenArray, TAIL_MAX } from "./given-array.ts";
+import { type GivenArray, TAIL_MAX } from "./given-array.ts";
 
 /** A message of the application's array, and what is recorded for it. */
 export interface Slot<M> {
@@ -14,8 +14,6 @@ export interface Slot<M> {
   readonly recorded: M;
   /** Its entry; null if the view made it, by joining several messages or by synthesizing one (P3). */
   readonly id: string | null;
-  /** The result of the application's `key` for it. */
-  key?: string;
 }
 
 export function slotOf<M>(given: M, recorded: M, id: string | null): Slot<M> {
@@ -26,20 +24,16 @@ export function slotOf<M>(given: M, recorded: M, id: string | null): Slot<M> {
 export class Comparison<M> {
   readonly array: GivenArray<M>;
   readonly #admission: Admission<M>;
-  readonly #key: ((message: M) => unknown) | undefined;
 
-  constructor(admission: Admission<M>, array: GivenArray<M>, key?: (message: M) => unknown) {
+  constructor(admission: Admission<M>, array: GivenArray<M>) {
     this.#admission = admission;
     this.array = array;
-    this.#key = key;
   }
 
   /** Equal except for cache marks, and for the effects of redaction and the dialect's encoding. */
   same(recorded: M, at: number): boolean {
-    return recorded === this.array.objects[at] || this.sameAs(recorded, this.array.held(at));
-  }
-
-  sameAs(recorded: M, { content, stored }: ArrayMessage<M>): boolean {
+    if (recorded === this.array.objects[at]) return true;
+    const { content, stored } = this.array.held(at);
     const { dialect, redactor } = this.#admission;
     return dialect.same(recorded, content) || (redactor !== null && this.#admission.same(recorded, stored));
   }
@@ -51,13 +45,7 @@ export class Comparison<M> {
   }
 
   fits(slot: Slot<M>, at: number): boolean {
-    if (slot.given === this.array.objects[at]) return true;
-    const key = this.array.key(at);
-    if (key !== "") {
-      slot.key ??= this.#keyOf(slot.given);
-      if (slot.key !== "") return slot.key === key;
-    }
-    return this.same(slot.recorded, at);
+    return slot.given === this.array.objects[at] || this.same(slot.recorded, at);
   }
 
   /**
@@ -84,11 +72,6 @@ export class Comparison<M> {
   isUnchanged(slots: readonly Slot<M>[], slot: number, at: number): boolean {
     const isOld = at < this.array.length - TAIL_MAX && slot < slots.length - TAIL_MAX;
     return isOld || this.same(slots[slot]!.recorded, at);
-  }
-
-  #keyOf(message: M): string {
-    const key = this.#key?.(message);
-    return typeof key === "string" ? key : "";
   }
 
   /** Finds objects changed after they were recorded, from the assistant's last message on. */

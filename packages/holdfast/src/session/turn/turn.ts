@@ -119,27 +119,6 @@ export class LiveTurn<M> implements Turn<M> {
     return options.end ? this.#endWith(appended) : appended;
   }
 
-  /** A larger unit will record messages of this turn. `write` returns whether one of them replaces the draft (R10). */
-  async recordedBy(write: () => Promise<boolean>): Promise<void> {
-    const draft = this.#draft;
-    draft?.hold();
-    try {
-      const isAnswered = await write();
-      draft?.release(isAnswered ? "another" : null);
-      if (isAnswered && this.#draft === draft) this.#draft = null;
-    } catch (error) {
-      draft?.release(null);
-      throw error;
-    }
-  }
-
-  /** Its end was recorded as part of a larger unit. */
-  wasEnded(): void {
-    this.#over ??= Promise.resolve();
-    this.#draft?.stop();
-    this.#context.turnOver(this);
-  }
-
   request(): TurnRequest<M> {
     this.#assertOpen("the request");
     this.#ask("request");
