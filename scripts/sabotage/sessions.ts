@@ -331,14 +331,14 @@ export const sessionSabotages: readonly Sabotage[] = [
   {
     name: "once: the key is recorded after the call, not with it",
     file: "session/once.ts",
-    find: "  const appended = write(call.key);\n  made.unit = appended;",
+    find: "  const appended = write(made.key!);\n  made.unit = appended;",
     replace: "  const appended = write(undefined);\n  void made.unit;",
     look: ["unit/session/once"],
   },
   {
     name: "once: the end of a draft takes the key of the call that ends it",
     file: "session/once.ts",
-    find: '(kind === "draft" && !call.streams)',
+    find: '(kind === "draft" && !made.streams)',
     replace: "false",
     look: ["unit/session/once"],
   },

@@ -296,7 +296,8 @@ export interface Session<M> extends Reading<M>, AsyncDisposable {
    * what the call is about, as text. The journal holds a digest of it, so that a key is not used for two different
    * calls. All keys of the current epoch are remembered, and the newest 256 from before it. `streams`: the call pushes
    * text into a draft, and flushes it. Calls with one key wait for one another, and so do those that stream. Throws
-   * KEY_TAKEN (used with another content), RECORD_INVALID (a call inside its own `work`, too), what `work` throws.
+   * KEY_TAKEN (used with another content), RECORD_INVALID (also for a call inside the `work` of another one of this
+   * session), what `work` throws.
    */
   once(
     key: string,
