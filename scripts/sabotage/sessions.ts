@@ -254,8 +254,8 @@ export const sessionSabotages: readonly Sabotage[] = [
   {
     name: "session: a queue that does not fit into a record stays in it",
     file: "replace/checkpoint.ts",
-    find: "const inline = whole.queue.findIndex((item) => !fits(item));",
-    replace: "const inline = -1;",
+    find: "    queue: [],\n    notes: {},\n",
+    replace: "    queue,\n    notes: {},\n",
     look: ["unit/session/session-large"],
   },
   {

@@ -5,7 +5,6 @@ import type { Conversation } from "../conversation/conversation.ts";
 import type { SessionRecord } from "../conversation/records.ts";
 import { defined } from "../defined.ts";
 import type { Entry } from "../dialects/dialect.ts";
-import { isHoldfastError } from "../errors.ts";
 import { newId } from "../journal/id.ts";
 import { type ReplaceInput, toGiven } from "../replace/retained.ts";
 import { Comparison, droppedFrom } from "./comparison.ts";
@@ -39,17 +38,15 @@ export interface SyncTurn<M> {
   readonly prompt: Entry<M>;
   readonly isOver: boolean;
   draft(): SyncDraft;
-  /** `draft`: the one that these messages finish. */
+  /** An answer finishes the draft. */
   appendAdmitted(
     messages: AdmittedMessages,
-    options: { readonly id?: string; readonly end?: boolean },
-    draft?: SyncDraft,
+    options: { readonly end: boolean },
   ): Promise<{ readonly ids: readonly string[] }>;
   end(): Promise<void>;
 }
 
 export interface SyncDraft {
-  readonly id: string;
   push(delta: { readonly text: string }): void;
   discard(reason: string): Promise<void>;
 }
@@ -198,24 +195,10 @@ export class Sync<M> {
   }
 
   async #append(array: GivenArray<M>, span: Span & { readonly end?: true }): Promise<readonly string[]> {
-    const turn = this.#openTurn()!;
-    const draft = this.#draftFor(turn, array, span);
-    const end = span.end === true;
     const given = toAdmitted(array.storedIn(span));
-    const { ids } = await turn.appendAdmitted(given, { end }, draft ?? undefined).catch((error) => {
-      // The draft was lost to a failed append or another draft; the message itself is here.
-      if (!draft || !isHoldfastError(error, "DRAFT_DISCARDED")) throw error;
-      return turn.appendAdmitted(given, { id: draft.id, end });
-    });
-    if (draft || given.isAnswer) this.#draft = null;
+    const { ids } = await this.#openTurn()!.appendAdmitted(given, { end: span.end === true });
+    if (given.isAnswer) this.#draft = null;
     return ids;
-  }
-
-  /** The draft that these messages finish. */
-  #draftFor(turn: SyncTurn<M> | null, array: GivenArray<M>, span: Span): SyncDraft | null {
-    const draft = this.#draft;
-    if (!draft || draft.turn !== turn || array.role(span.from) !== "assistant") return null;
-    return this.#textOf(array, span).startsWith(draft.pushed) ? draft.draft : null;
   }
 
   #push(array: GivenArray<M>, span: Span): void {
