@@ -1,18 +1,12 @@
 import { Admission, asMessageError, reading, unfit } from "../admit/admit.ts";
 import { titleOf } from "../admit/attributes.ts";
-import {
-  invalid,
-  messageIdTaken,
-  messageUnknown,
-  nothingToResume,
-  sessionClosed,
-  turnOpen,
-} from "../admit/refusals.ts";
-import { assertSize, MESSAGE_BYTES_MAX, METADATA_BYTES_MAX } from "../admit/size.ts";
+import { messageIdTaken, messageUnknown, nothingToResume, sessionClosed, turnOpen } from "../admit/refusals.ts";
+import { assertSize, METADATA_BYTES_MAX } from "../admit/size.ts";
 import {
   type AdmittedMessages,
   type AppendOptions,
   admitMessages,
+  admitNote,
   admitOptions,
   toRecords,
 } from "../admit/to-records.ts";
@@ -205,10 +199,7 @@ export class LiveSession<M> extends LiveReading<M> implements surface.Session<M>
 
   async note(name: string, value: Json): Promise<void> {
     this.#assertOpen();
-    if (typeof name !== "string" || value === undefined) throw invalid("a note needs a name and a value");
-    const given = this.#admission.json(value, "value");
-    assertSize("the note", "note", { name, value: given }, MESSAGE_BYTES_MAX);
-    await this.#log.append([{ kind: "note", name, value: given }]);
+    await this.#log.append([admitNote(this.#admission, name, value)]);
   }
 
   async once(

@@ -30,6 +30,10 @@ export class Comparison<M> {
     this.array = array;
   }
 
+  get dialect(): Dialect<M> {
+    return this.#admission.dialect;
+  }
+
   /** Equal except for cache marks, and for the effects of redaction and the dialect's encoding. */
   same(recorded: M, at: number): boolean {
     if (recorded === this.array.objects[at]) return true;
@@ -44,10 +48,6 @@ export class Comparison<M> {
     return this.#admission.redactor ? this.#admission.decoded(stored) : content;
   }
 
-  fits(slot: Slot<M>, at: number): boolean {
-    return slot.given === this.array.objects[at] || this.same(slot.recorded, at);
-  }
-
   /**
    * The index of the first message that differs from its slot; the number of slots if none does. Objects that are the
    * same are compared by content only among the last few messages.
@@ -59,7 +59,7 @@ export class Comparison<M> {
     for (; at < end; at++) {
       const slot = slots[at]!;
       if (slot.given === array.objects[at]) continue;
-      if (!this.fits(slot, at)) return at;
+      if (!this.same(slot.recorded, at)) return at;
       // Recognized by reference from now on.
       slot.given = array.objects[at]!;
     }
@@ -114,11 +114,9 @@ export function slotsOfItems<M>(items: readonly Item<M>[], comparison: Compariso
   const slots: Slot<M>[] = [];
   for (const item of items) {
     const { message, id } = item.entry;
-    const slot = slotOf(message, message, id);
     const at = slots.length;
-    if (at < array.length && !item.superseded && comparison.fits(slot, at)) {
-      slot.given = array.objects[at]!;
-      slots.push(slot);
+    if (at < array.length && !item.superseded && comparison.same(message, at)) {
+      slots.push(slotOf(array.objects[at]!, message, id));
     } else if (!isOptional(item)) {
       return null;
     }
@@ -138,9 +136,8 @@ export function arrangedSlots<M>(
   view: readonly M[],
   items: readonly Item<M>[],
   comparison: Comparison<M>,
-  dialect: Dialect<M>,
 ): Slot<M>[] | null {
-  const { array } = comparison;
+  const { array, dialect } = comparison;
   if (view.length === 0) return null;
   const messages = array.objects.map((_, at) => comparison.stored(at));
   const steps = stepsIn(messages, dialect, String);

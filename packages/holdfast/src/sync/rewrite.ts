@@ -8,7 +8,7 @@ import type { ReplaceOptions } from "../replace/epoch.ts";
 import { encodeMessage, type ReplaceInput } from "../replace/retained.ts";
 import { type Comparison, type Slot, slotOf } from "./comparison.ts";
 import type { GivenArray } from "./given-array.ts";
-import { add, gapsIn, placesOf } from "./match.ts";
+import { add, gapsIn, isNamed, placesOf } from "./match.ts";
 import type { TurnNow } from "./new-messages.ts";
 import type { Difference } from "./recorded-array.ts";
 
@@ -233,15 +233,11 @@ function changedIn<M>({ slots, matches, conversation, comparison, growing }: Rew
   const { dialect } = conversation;
   const changed: (number | null)[] = new Array(matches.length).fill(null);
   for (const { messages, slots: gone } of gapsIn(matches, slots.length)) {
-    const named = messages.flatMap((at) => {
-      const places = at < growing ? placesOf(comparison.array.content(at), dialect) : null;
-      return places && places.calls.length + places.results.length > 0 ? [{ at, places: JSON.stringify(places) }] : [];
-    });
+    const named = messages.filter((at) => at < growing && isNamed(comparison.array.content(at), dialect));
+    if (named.length === 0) continue;
     const free = new Map<string, number[]>();
-    for (const slot of named.length === 0 ? [] : gone.toReversed()) {
-      add(free, JSON.stringify(placesOf(slots[slot]!.recorded, dialect)), slot);
-    }
-    for (const { at, places } of named) changed[at] = free.get(places)?.pop() ?? null;
+    for (const slot of gone.toReversed()) add(free, placesOf(slots[slot]!.recorded, dialect), slot);
+    for (const at of named) changed[at] = free.get(placesOf(comparison.array.content(at), dialect))?.pop() ?? null;
   }
   return changed;
 }
