@@ -413,10 +413,9 @@ export class Conversation<M> {
    * (P5).
    */
   #moveStarts({ ids, shown }: records.EditRecord): void {
-    const starts = ids.flatMap((id) => (this.#toolStarts.hasStarts(id) ? (this.#said.find(id)?.entry ?? []) : []));
-    const made = starts.length === 0 ? [] : shown.flatMap(({ id }) => this.#said.find(id)?.entry ?? []);
-    for (const was of starts) {
-      for (const is of made) {
+    const entryOf = (id: string): Entry<M> | readonly never[] => this.#said.find(id)?.entry ?? [];
+    for (const was of ids.flatMap(entryOf)) {
+      for (const is of shown.flatMap(({ id }) => entryOf(id))) {
         for (const [index, place] of sameCalls(this.dialect, was, is)) this.#toolStarts.move(was.id, index, place);
       }
     }

@@ -51,11 +51,6 @@ export class ToolStarts {
     return this.#byPlace.get(`${index} ${message}`) ?? null;
   }
 
-  hasStarts(message: string): boolean {
-    for (const place of this.#byPlace.keys()) if (place.slice(place.indexOf(" ") + 1) === message) return true;
-    return false;
-  }
-
   /** The call has moved. */
   move(message: string, index: number, to: { readonly message: string; readonly index: number }): void {
     const run = this.of(message, index);

@@ -180,7 +180,9 @@ export class LiveSession<M> extends LiveReading<M> implements surface.Session<M>
     const { head, epochSeq } = this.#conversation;
     const reason = checkReason(options);
     const given = admitReplacement(this.#conversation, items, this.#admission);
-    await this.#inOrder(() => this.#replace(given, reason, { head, epochSeq }));
+    await this.#inOrder(() =>
+      this.#beginEpoch((replaced) => replaced([...given, ...this.#since(head, epochSeq)], { reason })),
+    );
   }
 
   undo(): Promise<void> {
@@ -368,14 +370,6 @@ export class LiveSession<M> extends LiveReading<M> implements surface.Session<M>
     if (entries.length > 0) unit.push({ kind: "repair", turn: number, entries });
     unit.push({ kind: "turn.resumed", turn: number, n: resumes + 1 });
     return this.#open(number, unit);
-  }
-
-  async #replace(
-    items: readonly ReplaceInput<M>[],
-    reason: ReplaceOptions["reason"],
-    { head, epochSeq }: { readonly head: number; readonly epochSeq: number },
-  ): Promise<void> {
-    await this.#beginEpoch((replaced) => replaced([...items, ...this.#since(head, epochSeq)], { reason }));
   }
 
   async #beginEpoch(build: Parameters<SyncSession<M>["epoch"]>[0]): Promise<void> {
