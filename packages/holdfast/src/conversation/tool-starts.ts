@@ -34,11 +34,10 @@ export class ToolStarts {
     else this.#byPlace.set(`${index} ${message}`, run);
   }
 
-  /** Records its process. False if no such tool was started, or it has ended. */
-  runsIn(process: ToolProcess, message: string, index: number): boolean {
+  /** Records its process. No effect if no such tool was started, or it has ended. */
+  runsIn(process: ToolProcess, message: string, index: number): void {
     const run = this.of(message, index);
     if (run) this.#byPlace.set(`${index} ${message}`, { ...run, process });
-    return run !== null;
   }
 
   earlyStartRunsIn(process: ToolProcess, call: string): boolean {

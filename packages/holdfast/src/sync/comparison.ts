@@ -16,10 +16,6 @@ export interface Slot<M> {
   readonly id: string | null;
 }
 
-export function slotOf<M>(given: M, recorded: M, id: string | null): Slot<M> {
-  return { given, recorded, id };
-}
-
 /** Compares the recorded conversation with an array (R14 b, c). */
 export class Comparison<M> {
   readonly array: GivenArray<M>;
@@ -102,7 +98,7 @@ export function slotsOfView<M>(
 export function viewSlots<M>(view: readonly M[], items: readonly Item<M>[]): Slot<M>[] {
   const ids = new Map<M, string>();
   for (const { entry } of items) ids.set(entry.message, entry.id);
-  return view.map((message) => slotOf(message, message, ids.get(originalOf(message)) ?? null));
+  return view.map((message) => ({ given: message, recorded: message, id: ids.get(originalOf(message)) ?? null }));
 }
 
 /**
@@ -116,7 +112,7 @@ export function slotsOfItems<M>(items: readonly Item<M>[], comparison: Compariso
     const { message, id } = item.entry;
     const at = slots.length;
     if (at < array.length && !item.superseded && comparison.same(message, at)) {
-      slots.push(slotOf(array.objects[at]!, message, id));
+      slots.push({ given: array.objects[at]!, recorded: message, id });
     } else if (!isOptional(item)) {
       return null;
     }
@@ -169,10 +165,10 @@ function anchor<M>(end: number, items: readonly Item<M>[], comparison: Compariso
   return comparison.array.objects.slice(0, end).map((object, at) => {
     const ahead = items.slice(next, next + JOINED_MAX);
     const found = ahead.findIndex(({ entry }) => comparison.same(entry.message, at));
-    if (found < 0) return slotOf(object, comparison.stored(at), null);
+    if (found < 0) return { given: object, recorded: comparison.stored(at), id: null };
     next += found + 1;
     const { entry } = ahead[found]!;
-    return slotOf(object, entry.message, entry.id);
+    return { given: object, recorded: entry.message, id: entry.id };
   });
 }
 
@@ -211,7 +207,7 @@ export function slotsOfOthers<M>(others: readonly Entry<M>[], known: number, com
     const found = others.findIndex(({ message }, n) => n >= next && comparison.same(message, at));
     if (found < 0) break;
     const { message, id } = others[found]!;
-    slots.push(slotOf(array.objects[at]!, message, id));
+    slots.push({ given: array.objects[at]!, recorded: message, id });
     next = found + 1;
   }
   return slots;

@@ -9,7 +9,6 @@ import {
   droppedFrom,
   JOINED_MAX,
   type Slot,
-  slotOf,
   slotsOfItems,
   slotsOfOthers,
   slotsOfView,
@@ -79,7 +78,8 @@ export class RecordedArray<M> {
     this.#epoch = this.#conversation.epochSeq;
     for (const [n, id] of ids.entries()) {
       const entry = this.#conversation.find(id)?.entry;
-      this.#slots!.push(slotOf(array.objects[from + n]!, entry?.message ?? array.content(from + n), id));
+      const recorded = entry?.message ?? array.content(from + n);
+      this.#slots!.push({ given: array.objects[from + n]!, recorded, id });
       this.#seq = Math.max(this.#seq, entry?.seq ?? 0);
     }
   }
@@ -126,7 +126,7 @@ export class RecordedArray<M> {
     const shown = viewSlots(this.#around.messages(), items);
     const recorded = items
       .filter(({ superseded }) => !superseded)
-      .map(({ entry }) => slotOf(entry.message, entry.message, entry.id));
+      .map(({ entry: { message, id } }) => ({ given: message, recorded: message, id }));
     const [one, other] = [shown, recorded].map((slots) => {
       const index = comparison.firstDifference(slots);
       const matches = matchedSlots(slots, index, comparison);
@@ -138,7 +138,7 @@ export class RecordedArray<M> {
 
   /** Includes what other calls have recorded since, as far as the array has it. */
   #differenceFrom(slots: readonly Slot<M>[], same: number, comparison: Comparison<M>): Difference<M> {
-    const others = this.#others().map(({ message, id }) => slotOf(message, message, id));
+    const others = this.#others().map(({ message, id }) => ({ given: message, recorded: message, id }));
     const matches = matchedSlots([...slots, ...others], same, comparison);
     if (others.length === 0) return { index: same, slots, matches };
     const found = new Set(matches);
@@ -209,7 +209,7 @@ export class RecordedArray<M> {
     for (const message of made) {
       const at = known + slots.length;
       if (at >= array.length || !comparison.same(message, at)) return [];
-      slots.push(slotOf(array.objects[at]!, message, null));
+      slots.push({ given: array.objects[at]!, recorded: message, id: null });
     }
     this.holdsRepairs = slots.length > 0;
     return slots;

@@ -6,7 +6,7 @@ import type { Dialect, Entry } from "../dialects/dialect.ts";
 import { isHoldfastError } from "../errors.ts";
 import type { ReplaceOptions } from "../replace/epoch.ts";
 import { encodeMessage, type ReplaceInput } from "../replace/retained.ts";
-import { type Comparison, type Slot, slotOf } from "./comparison.ts";
+import type { Comparison, Slot } from "./comparison.ts";
 import type { GivenArray } from "./given-array.ts";
 import { add, gapsIn, isNamed, placesOf } from "./match.ts";
 import type { TurnNow } from "./new-messages.ts";
@@ -188,7 +188,7 @@ class Plan<M> {
     const ids = new Map(this.#kept.map(({ given, at }) => [at, given.entry!.id]));
     const after = before.map((slot, at) => {
       const recorded = slot === null ? comparison.stored(at) : slots[slot]!.recorded;
-      return slotOf(comparison.array.objects[at]!, recorded, ids.get(at) ?? null);
+      return { given: comparison.array.objects[at]!, recorded, id: ids.get(at) ?? null };
     });
     return { records, reason, slots: after, added: this.#added };
   }
