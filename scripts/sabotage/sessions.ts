@@ -127,7 +127,7 @@ export const sessionSabotages: readonly Sabotage[] = [
   {
     name: "session: a delivered prompt stays in the queue",
     file: "admit/to-records.ts",
-    find: 'records.push({ kind: "queue.take", id: queued.id });',
+    find: 'records.unshift({ kind: "queue.take", id: queued.id });',
     replace: "void queued.id;",
     look: SESSIONS,
   },
