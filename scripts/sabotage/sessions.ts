@@ -127,7 +127,7 @@ export const sessionSabotages: readonly Sabotage[] = [
   {
     name: "session: a delivered prompt stays in the queue",
     file: "admit/to-records.ts",
-    find: 'records.push({ kind: "queue.take", id: queued.id });',
+    find: 'records.unshift({ kind: "queue.take", id: queued.id });',
     replace: "void queued.id;",
     look: SESSIONS,
   },
@@ -159,13 +159,6 @@ export const sessionSabotages: readonly Sabotage[] = [
     replace:
       "  async flush(): Promise<unknown> {\n    for (const { part, member, held } of this.#heldBack?.values() ?? []) this.#add(part, member, held.end());\n",
     look: ["unit/session/turn/session-drafts"],
-  },
-  {
-    name: "sync: what is new is appended behind the epoch that drops what it replaces",
-    file: "sync/array-epoch.ts",
-    find: "      this.#step(step);\n",
-    replace: "      return;\n",
-    look: ["unit/sync/sync-crash"],
   },
   {
     name: "sync: an agent that forgot to load the conversation clears it",
@@ -261,8 +254,8 @@ export const sessionSabotages: readonly Sabotage[] = [
   {
     name: "session: a queue that does not fit into a record stays in it",
     file: "replace/checkpoint.ts",
-    find: "const inline = whole.queue.findIndex((item) => !fits(item));",
-    replace: "const inline = -1;",
+    find: "    queue: [],\n    notes: {},\n",
+    replace: "    queue,\n    notes: {},\n",
     look: ["unit/session/session-large"],
   },
   {
@@ -338,14 +331,14 @@ export const sessionSabotages: readonly Sabotage[] = [
   {
     name: "once: the key is recorded after the call, not with it",
     file: "session/once.ts",
-    find: "  const appended = write(call.key);\n  made.unit = appended;",
+    find: "  const appended = write(made.key!);\n  made.unit = appended;",
     replace: "  const appended = write(undefined);\n  void made.unit;",
     look: ["unit/session/once"],
   },
   {
     name: "once: the end of a draft takes the key of the call that ends it",
     file: "session/once.ts",
-    find: '(kind === "draft" && !call.streams)',
+    find: '(kind === "draft" && !made.streams)',
     replace: "false",
     look: ["unit/session/once"],
   },

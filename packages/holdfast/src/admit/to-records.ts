@@ -1,12 +1,14 @@
 import type { Conversation, Queued } from "../conversation/conversation.ts";
-import type { MessageRecord, SessionRecord } from "../conversation/records.ts";
+import type { MessageRecord, NoteRecord, SessionRecord } from "../conversation/records.ts";
 import type { Usage } from "../conversation/usage.ts";
 import { defined } from "../defined.ts";
 import type { Metadata } from "../dialects/dialect.ts";
 import { newId } from "../journal/id.ts";
 import { snapshot } from "../journal/lines/plain.ts";
+import type { Json } from "../journal/record.ts";
 import { type Admission, found, readable, type StoredMessage, unfit } from "./admit.ts";
-import { messageIdTaken, queueUnknown } from "./refusals.ts";
+import { invalid, messageIdTaken, queueUnknown } from "./refusals.ts";
+import { assertSize, MESSAGE_BYTES_MAX } from "./size.ts";
 
 export interface AppendOptions {
   /** A known id is not written twice; MESSAGE_ID_TAKEN if the content differs (R15). */
@@ -96,6 +98,14 @@ export function admitUsage(usage: Usage): Usage {
   throw unfit(`usage must be an object, not ${found(usage)}`);
 }
 
+/** Throws RECORD_INVALID, RECORD_NOT_JSON, RECORD_TOO_LARGE. */
+export function admitNote<M>(admission: Admission<M>, name: string, value: Json): NoteRecord {
+  if (typeof name !== "string" || value === undefined) throw invalid("a note needs a name and a value");
+  const given = admission.json(value, "value");
+  assertSize("the note", "note", { name, value: given }, MESSAGE_BYTES_MAX);
+  return { kind: "note", name, value: given };
+}
+
 /**
  * The records of one or more messages that form one step (R3). `options` are already admitted. `draft`: the id of the
  * draft that they finish. Throws MESSAGE_UNFIT, MESSAGE_ID_TAKEN, QUEUE_UNKNOWN.
@@ -112,8 +122,7 @@ export function toRecords<M>(
   const queued = admitted.queued === null ? null : conversation.queued(admitted.queued);
   const stored = queued ? [admission.message(queued.prompt)] : admitted.stored;
   const given = options.id ?? draft ?? admitted.queued;
-  const first = given ?? newId();
-  const ids = stored.length === 1 ? [first] : stored.map((_, index) => (index === 0 ? first : `${first}.${index}`));
+  const ids = idsOf(given ?? newId(), stored);
   // Only an id given by the application can already be known.
   if (given !== null) {
     assertId(given);
@@ -123,20 +132,36 @@ export function toRecords<M>(
     if (!queued && conversation.queued(given)) throw messageIdTaken(given, "a queued prompt has this id");
   }
 
-  const metadata = options.metadata ?? queued?.metadata;
-  const model = options.model ?? queued?.model;
-  const records: SessionRecord[] = [];
-  if (queued) records.push({ kind: "queue.take", id: queued.id });
+  const records: SessionRecord[] = messageRecords(stored, ids, turn, {
+    metadata: options.metadata ?? queued?.metadata,
+    model: options.model ?? queued?.model,
+  });
+  if (queued) records.unshift({ kind: "queue.take", id: queued.id });
+  if (usage) records.push({ kind: "usage", turn, usage });
+  return { ids, records, known: null };
+}
+
+/** The ids of messages that form one step (R3). */
+export function idsOf(first: string, stored: readonly StoredMessage[]): string[] {
+  return stored.length === 1 ? [first] : stored.map((_, index) => (index === 0 ? first : `${first}.${index}`));
+}
+
+export function messageRecords(
+  stored: readonly StoredMessage[],
+  ids: readonly string[],
+  turn: number,
+  { metadata, model }: { readonly metadata?: Metadata | undefined; readonly model?: string | undefined } = {},
+): MessageRecord[] {
+  const records: MessageRecord[] = [];
   for (let index = 0; index < stored.length; index++) {
     const { stored: message, redacted } = stored[index]!;
-    const record: MessageRecord = { kind: "message", id: ids[index]!, turn, step: first, message };
+    const record: MessageRecord = { kind: "message", id: ids[index]!, turn, step: ids[0]!, message };
     if (metadata && Object.keys(metadata).length > 0) record.metadata = metadata;
     if (model !== undefined) record.model = model;
     if (redacted) record.redacted = true;
     records.push(record);
   }
-  if (usage) records.push({ kind: "usage", turn, usage });
-  return { ids, records, known: null };
+  return records;
 }
 
 function isQueued<M>(given: unknown): given is Queued<M> {

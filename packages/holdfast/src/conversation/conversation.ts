@@ -413,10 +413,9 @@ export class Conversation<M> {
    * (P5).
    */
   #moveStarts({ ids, shown }: records.EditRecord): void {
-    const starts = ids.flatMap((id) => (this.#toolStarts.hasStarts(id) ? (this.#said.find(id)?.entry ?? []) : []));
-    const made = starts.length === 0 ? [] : shown.flatMap(({ id }) => this.#said.find(id)?.entry ?? []);
-    for (const was of starts) {
-      for (const is of made) {
+    const entryOf = (id: string): Entry<M> | readonly never[] => this.#said.find(id)?.entry ?? [];
+    for (const was of ids.flatMap(entryOf)) {
+      for (const is of shown.flatMap(({ id }) => entryOf(id))) {
         for (const [index, place] of sameCalls(this.dialect, was, is)) this.#toolStarts.move(was.id, index, place);
       }
     }
@@ -437,9 +436,12 @@ export class Conversation<M> {
     const open = message === null ? this.#said.exchange.open(record.call) : null;
     const place =
       message !== null ? { message, index } : open ? { message: open.item.entry.id, index: open.index } : null;
-    // The tool ran, even if its outcome cannot be phrased.
-    if (this.#said.result(record, place) && place) this.#toolStarts.end(place.message, place.index);
-    else if (place && !this.#said.find(record.id)) this.#toolStarts.startUnlessKnown({ ...record, ...place });
+    const isSaid = this.#said.result(record, place);
+    if (!place) return;
+    if (isSaid) this.#toolStarts.end(place.message, place.index);
+    // The tool ran, even if its outcome cannot be phrased and its start was not recorded.
+    else if (!this.#said.find(record.id) && !this.#toolStarts.of(place.message, place.index))
+      this.#toolStarts.start({ ...record, ...place });
   }
 
   #used({ turn, usage }: records.UsageRecord): void {

@@ -218,14 +218,12 @@ export interface Checkpoint {
   intents: boolean;
   /** The number of the last turn. */
   turns: number;
-  /**
-   * If its prompt's message is null, the prompt is among the retained messages or in a `turn.prompt` after the epoch.
-   */
+  /** Its prompt's message is null: it is among the retained messages or in a `turn.prompt` after the epoch. */
   turn?: TurnCheckpoint;
   /** Starts whose calls have no result yet. */
   started: StartedCheckpoint[];
   draft?: { id: string; turn: number; n: number; parts: DraftPart[]; gap?: true };
-  /** The first queued items and some of the notes; the others follow the epoch, each in its own record. */
+  /** Empty, as the notes are: they follow the epoch, each in its own record. Older epochs have them here. */
   queue: QueuedItem[];
   notes: Record<string, Json>;
   usage: Usage;
@@ -268,10 +266,7 @@ export interface QueuedItem {
   model?: string;
 }
 
-/**
- * The last turn's prompt, if it is too large for the checkpoint and not retained. A reader that skipped it would show
- * the wrong prompt.
- */
+/** The last turn's prompt, if it is not retained. A reader that skipped it would show no prompt. */
 export interface TurnPrompt {
   kind: "turn.prompt";
   must: true;

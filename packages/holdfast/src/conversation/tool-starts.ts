@@ -34,16 +34,10 @@ export class ToolStarts {
     else this.#byPlace.set(`${index} ${message}`, run);
   }
 
-  /** A tool ended without a phrasable outcome: it ran, whether or not its start was recorded. */
-  startUnlessKnown(record: Stamped<Omit<ToolStarted, "kind">> & { message: string; index: number }): void {
-    if (!this.of(record.message, record.index)) this.start(record);
-  }
-
-  /** Records its process. False if no such tool was started, or it has ended. */
-  runsIn(process: ToolProcess, message: string, index: number): boolean {
+  /** Records its process. No effect if no such tool was started, or it has ended. */
+  runsIn(process: ToolProcess, message: string, index: number): void {
     const run = this.of(message, index);
     if (run) this.#byPlace.set(`${index} ${message}`, { ...run, process });
-    return run !== null;
   }
 
   earlyStartRunsIn(process: ToolProcess, call: string): boolean {
@@ -56,11 +50,6 @@ export class ToolStarts {
     return this.#byPlace.get(`${index} ${message}`) ?? null;
   }
 
-  hasStarts(message: string): boolean {
-    for (const place of this.#byPlace.keys()) if (place.slice(place.indexOf(" ") + 1) === message) return true;
-    return false;
-  }
-
   /** The call has moved. */
   move(message: string, index: number, to: { readonly message: string; readonly index: number }): void {
     const run = this.of(message, index);
@@ -71,10 +60,6 @@ export class ToolStarts {
 
   end(message: string, index: number): void {
     this.#byPlace.delete(`${index} ${message}`);
-  }
-
-  stray(call: string): ToolStart | null {
-    return this.#earlyStarts.get(call)?.run ?? null;
   }
 
   /** False if no such tool was started. */
@@ -124,7 +109,8 @@ export class ToolStarts {
       const [index] = place.split(" ", 1);
       all.push({ ...toCheckpoint(run), message: place.slice(index!.length + 1), index: Number(index) });
     }
-    for (const { run } of this.#earlyStarts.values()) all.push({ ...toCheckpoint(run), message: null });
+    for (const { run } of this.#earlyStarts.values())
+      all.push({ ...toCheckpoint(run), message: null, ...defined({ input: run.input }) });
     return all;
   }
 }
@@ -137,8 +123,9 @@ function again({ id, turn, call, message, index, name, value, error, ms, shown, 
   };
 }
 
-function toCheckpoint({ at, seq, input, ...run }: ToolStart): Omit<StartedCheckpoint, "message"> {
-  return { ...run, startedAt: at, startedSeq: seq, ...defined({ input }) };
+/** Without the input: if the call is recorded, its message has it. */
+function toCheckpoint({ at, seq, input: _input, ...run }: ToolStart): Omit<StartedCheckpoint, "message"> {
+  return { ...run, startedAt: at, startedSeq: seq };
 }
 
 /** The position of a call: its message, and its index among that message's calls. */

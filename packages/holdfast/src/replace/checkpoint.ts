@@ -76,72 +76,40 @@ function queuedItem<M>(conversation: Conversation<M>, of: string): QueuedItem {
   };
 }
 
-/** How much of a checkpoint one record holds, in characters, approximately; the rest follows in further records. */
-const INLINE_CHARS_MAX = 1024 * 1024;
-/** Far more than any model streams. */
-const DRAFT_CHARS_MAX = 8 * 1024 * 1024;
+/** Above this, the input of a call that was never recorded is left out, in characters. */
+const INPUT_CHARS_MAX = 1024 * 1024;
 const USAGE_TURNS_MAX = 100_000;
 
 /**
- * The checkpoint as one record can hold it, and the records after it that hold the rest, so that a session with a large
+ * The checkpoint without what can be large, and the records after it that hold that, so that a session with a large
  * queue, notes or prompt can be compacted and forked like any other. `isCarried`: the prompt is among the epoch's
  * messages, as the prompt of its turn.
  */
 export function spreadOut(
-  whole: Checkpoint,
+  { turn, queue, notes, ...rest }: Checkpoint,
   isCarried: (prompt: TurnCheckpoint["prompt"], turn: number) => boolean,
 ): { readonly checkpoint: Checkpoint; readonly behind: SessionRecord[] } {
   const behind: SessionRecord[] = [];
-  let room = INLINE_CHARS_MAX;
-  const fits = (value: unknown): boolean => {
-    const chars = weightOf(value);
-    if (chars > room) return false;
-    room -= chars;
-    return true;
-  };
-  const { turn, draft, usageByTurn, ...rest } = whole;
   const checkpoint: Checkpoint = {
     ...rest,
-    ...(turn ? { turn } : {}),
-    ...(draft ? { draft: cutDraft(draft) } : {}),
-    started: whole.started.map(withSmallInput),
-    usageByTurn: usageByTurn.slice(-USAGE_TURNS_MAX),
+    started: rest.started.map(withSmallInput),
+    queue: [],
+    notes: {},
+    usageByTurn: rest.usageByTurn.slice(-USAGE_TURNS_MAX),
   };
-  if (turn && !fits(turn.prompt)) {
-    checkpoint.turn = { ...turn, prompt: { ...turn.prompt, message: null } };
+  if (turn) {
     const { number, prompt } = turn;
+    checkpoint.turn = { ...turn, prompt: { ...prompt, message: null } };
     if (!isCarried(prompt, number)) behind.push({ kind: "turn.prompt", must: true, turn: number, prompt });
   }
-  // They keep their order: once one does not fit, no later one is inlined.
-  const inline = whole.queue.findIndex((item) => !fits(item));
-  checkpoint.queue = inline < 0 ? whole.queue : whole.queue.slice(0, inline);
-  for (const { queuedAt: first, ...item } of whole.queue.slice(checkpoint.queue.length)) {
-    behind.push({ kind: "queue.put", ...item, carried: true, first });
-  }
-  const notes = Object.entries(whole.notes);
-  const small = notes.filter(([, value]) => fits(value));
-  checkpoint.notes = Object.fromEntries(small);
-  const isSmall = new Set(small.map(([name]) => name));
-  for (const [name, value] of notes) if (!isSmall.has(name)) behind.push({ kind: "note", name, value, carried: true });
+  for (const { queuedAt: first, ...item } of queue) behind.push({ kind: "queue.put", ...item, carried: true, first });
+  for (const [name, value] of Object.entries(notes)) behind.push({ kind: "note", name, value, carried: true });
   return { checkpoint, behind };
 }
 
-/** If the call is recorded, its message has the input. */
 function withSmallInput(started: StartedCheckpoint): StartedCheckpoint {
-  const { input, ...rest } = started;
-  if (input === undefined || (started.message === null && weightOf(input) <= INLINE_CHARS_MAX)) return started;
-  return started.message === null
-    ? { ...rest, input: "(It was too large to be kept here: the journal has it.)" }
-    : rest;
-}
-
-function cutDraft(draft: NonNullable<Checkpoint["draft"]>): NonNullable<Checkpoint["draft"]> {
-  let room = DRAFT_CHARS_MAX;
-  const end = draft.parts.findIndex((part) => {
-    room -= weightOf(part);
-    return room < 0;
-  });
-  return end < 0 ? draft : { ...draft, parts: draft.parts.slice(0, end), gap: true };
+  if (started.input === undefined || weightOf(started.input) <= INPUT_CHARS_MAX) return started;
+  return { ...started, input: "(It was too large to be kept here: the journal has it.)" };
 }
 
 /** All attributes, for the `session` record that follows the epoch. */

@@ -42,8 +42,8 @@ export interface ReplaceOptions {
   /** The entry after which signed reasoning saw another past (undo). */
   readonly changedFrom?: string | null;
   /**
-   * Replaced entries and their replacements, by id: tool starts move from the old entry's calls to the same calls of
-   * the new one.
+   * Only for sync, whose array decides what is kept: the ids of replaced entries, and those of their replacements. Tool
+   * starts move from the old entry's calls to the same calls of the new one.
    */
   readonly renewed?: ReadonlyMap<string, string>;
   /**
@@ -78,12 +78,8 @@ export function replacement<M>(
   const before = pairsIn(near, dialect);
   const whole = pairsIn(unhide(near, dialect), dialect);
   const moved = movedCalls(conversation, all, options.renewed);
-  const given = withWholeTail(
-    conversation,
-    near,
-    [...before, ...whole],
-    all.map((one) => atItsPlace(one, moved)),
-  );
+  const placed = all.map((one) => atItsPlace(one, moved));
+  const given = options.renewed ? placed : withWholeTail(conversation, near, [...before, ...whole], placed);
   requireRunningCalls(conversation, before, given, moved, options.activity);
   requireWholeSteps(near, given);
   requirePairs(whole, unhide(given, dialect), dialect);

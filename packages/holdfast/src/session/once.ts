@@ -71,11 +71,8 @@ interface Call {
   readonly owner: object;
   /** Streamed text is the call's own unit, not a by-product of it. */
   readonly streams: boolean;
-  /** The call whose work makes this one. */
+  /** The call of another session inside whose work it is made. */
   readonly outer: Call | undefined;
-  /** The calls that must end before this one can. */
-  readonly waits: Set<Call>;
-  readonly over: Promise<void>;
   /** As recorded; null while nothing may take it. */
   key: string | null;
   unit: Promise<Appended> | null;
@@ -84,69 +81,50 @@ interface Call {
 /** Follows a call through everything it awaits, so that nothing else that the session writes takes its key. */
 const calls = new AsyncLocalStorage<Call>();
 
+/** The call of this owner inside whose work this is; undefined if there is none, or its work is over. */
+function callOf(owner: object): Call | undefined {
+  let call = calls.getStore();
+  while (call && call.owner !== owner) call = call.outer;
+  return call?.key === null ? undefined : call;
+}
+
+const STREAMS = Symbol("streams");
+
 /**
  * Calls with the same key are made one after another, and so are those that stream, since they share the draft. All
  * others run at the same time: a stop must not wait for the tool that it stops.
  */
 export class KeyedCalls {
   readonly #owner: object;
-  /** The newest call with each key; and the newest that streams, by the streaming call inside which it is made. */
-  readonly #last = new Map<string | object, Call>();
+  /** The end of the newest call with each key, and of the newest that streams. */
+  readonly #last = new Map<string | symbol, Promise<void>>();
 
   /** `owner`: what `writeKeyed` is called for. */
   constructor(owner: object) {
     this.#owner = owner;
   }
 
-  /** Throws RECORD_INVALID if the call would wait for itself. */
+  /** Throws RECORD_INVALID inside another call, for which it might have to wait. */
   async run<T>(key: string, streams: boolean, run: () => Promise<T>): Promise<T> {
-    const outer = calls.getStore();
-    const { promise: over, resolve } = Promise.withResolvers<void>();
-    const call: Call = { owner: this.#owner, streams, outer, waits: new Set(), over, key: null, unit: null };
-    const draft = [...around(outer)].find((one) => one.owner === this.#owner && one.streams) ?? this;
-    const names = streams ? [key, draft] : [key];
+    if (callOf(this.#owner)) throw invalid(`the call with the key ${JSON.stringify(key)} is made inside another`);
+    const names = streams ? [key, STREAMS] : [key];
     const before = names.flatMap((name) => this.#last.get(name) ?? []);
-    if (isBehind(before, outer))
-      throw invalid(`the call with the key ${JSON.stringify(key)} is made inside itself, and would wait for itself`);
-    for (const name of names) this.#last.set(name, call);
+    const { promise: over, resolve } = Promise.withResolvers<void>();
+    for (const name of names) this.#last.set(name, over);
     try {
-      if (before.length > 0) await waitFor(before, call);
+      if (before.length > 0) await Promise.all(before);
+      const call: Call = { owner: this.#owner, streams, outer: calls.getStore(), key: null, unit: null };
       return await calls.run(call, run);
     } finally {
-      for (const name of names) if (this.#last.get(name) === call) this.#last.delete(name);
+      for (const name of names) if (this.#last.get(name) === over) this.#last.delete(name);
       resolve();
     }
   }
 
-  /** Resolves when the call with this key is over; at once for a call that asks about itself. */
+  /** Resolves when the call with this key is over; at once inside a call, which might ask about itself. */
   async over(key: string): Promise<void> {
-    const last = this.#last.get(key);
-    const asking = calls.getStore();
-    if (last && !isBehind([last], asking)) await waitFor([last], asking);
+    if (!callOf(this.#owner)) await this.#last.get(key);
   }
-}
-
-/** The call itself, and those inside whose work it is made. */
-function* around(call: Call | undefined): Generator<Call> {
-  for (let one = call; one; one = one.outer) yield one;
-}
-
-/** Does one of these end only after `call`? Each is looked at once: many can wait for the same. */
-function isBehind(these: readonly Call[], call: Call | undefined): boolean {
-  const ends = new Set(around(call));
-  const seen = new Set(ends.size > 0 ? these : []);
-  for (const one of seen) {
-    if (ends.has(one)) return true;
-    for (const next of one.waits) seen.add(next);
-  }
-  return false;
-}
-
-async function waitFor(before: readonly Call[], call: Call | undefined): Promise<void> {
-  const waiting = [...around(call)];
-  for (const one of waiting) for (const other of before) one.waits.add(other);
-  await Promise.all(before.map(({ over }) => over));
-  for (const one of waiting) for (const other of before) one.waits.delete(other);
 }
 
 /**
@@ -176,12 +154,10 @@ export function writeKeyed(
   kind: SessionRecord["kind"] | undefined,
   write: (key: string | undefined) => Promise<Appended>,
 ): Promise<Appended> {
-  let call = calls.getStore();
-  while (call && call.owner !== owner) call = call.outer;
+  const made = callOf(owner);
   // A call that ends a draft writes that first: if the process died in between, only the key would be there.
-  if (!call || call.key === null || call.unit || (kind === "draft" && !call.streams)) return write(undefined);
-  const made = call;
-  const appended = write(call.key);
+  if (!made || made.unit || (kind === "draft" && !made.streams)) return write(undefined);
+  const appended = write(made.key!);
   made.unit = appended;
   appended.catch(() => {
     // Nothing was written, so the next unit is the first: a tool's outcome that is too large is recorded in words.

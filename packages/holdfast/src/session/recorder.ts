@@ -1,8 +1,7 @@
 import { type Admission, asMessageError } from "../admit/admit.ts";
 import { admitAttributes } from "../admit/attributes.ts";
-import { invalid, sessionClosed, turnEnded, turnOpen } from "../admit/refusals.ts";
-import { assertSize, MESSAGE_BYTES_MAX } from "../admit/size.ts";
-import { admitMessages } from "../admit/to-records.ts";
+import { sessionClosed, turnEnded, turnOpen } from "../admit/refusals.ts";
+import { admitMessages, admitNote, idsOf, messageRecords } from "../admit/to-records.ts";
 import type { Attributes } from "../conversation/attributes.ts";
 import type { Conversation } from "../conversation/conversation.ts";
 import type { MessageRecord, SessionRecord, TurnEnded } from "../conversation/records.ts";
@@ -83,10 +82,8 @@ export class LiveRecorder<M> implements surface.Recorder<M> {
 
   async note(name: string, value: Json): Promise<void> {
     this.#assertOpen();
-    if (typeof name !== "string" || value === undefined) throw invalid("a note needs a name and a value");
-    const given = this.#parts.admission.json(value, "value");
-    assertSize("the note", "note", { name, value: given }, MESSAGE_BYTES_MAX);
-    await this.#order.run(() => this.#append([{ kind: "note", name, value: given }]));
+    const record = admitNote(this.#parts.admission, name, value);
+    await this.#order.run(() => this.#append([record]));
   }
 
   async setLabels(labels: Record<string, string>): Promise<void> {
@@ -137,17 +134,7 @@ export class LiveRecorder<M> implements surface.Recorder<M> {
   /** Checked and copied now; the caller may change the messages afterwards (R19). */
   #messages(given: M | M[]): (turn: number) => MessageRecord[] {
     const { stored } = admitMessages(this.#parts.admission, given);
-    return (turn) => {
-      const first = newId();
-      return stored.map(({ stored: message, redacted }, index) => ({
-        kind: "message",
-        id: index === 0 ? first : `${first}.${index}`,
-        turn,
-        step: first,
-        message,
-        ...(redacted ? { redacted } : {}),
-      }));
-    };
+    return (turn) => messageRecords(stored, idsOf(newId(), stored), turn);
   }
 
   #openTurn(): number {

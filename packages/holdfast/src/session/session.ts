@@ -1,18 +1,12 @@
 import { Admission, asMessageError, reading, unfit } from "../admit/admit.ts";
 import { titleOf } from "../admit/attributes.ts";
-import {
-  invalid,
-  messageIdTaken,
-  messageUnknown,
-  nothingToResume,
-  sessionClosed,
-  turnOpen,
-} from "../admit/refusals.ts";
-import { assertSize, MESSAGE_BYTES_MAX, METADATA_BYTES_MAX } from "../admit/size.ts";
+import { messageIdTaken, messageUnknown, nothingToResume, sessionClosed, turnOpen } from "../admit/refusals.ts";
+import { assertSize, METADATA_BYTES_MAX } from "../admit/size.ts";
 import {
   type AdmittedMessages,
   type AppendOptions,
   admitMessages,
+  admitNote,
   admitOptions,
   toRecords,
 } from "../admit/to-records.ts";
@@ -117,16 +111,10 @@ export class LiveSession<M> extends LiveReading<M> implements surface.Session<M>
     this.#sync = new Sync({
       ...{ id: journal.id, conversation, admission: this.#admission, assertOpen: this.#context.assertOpen },
       messages: () => this.shown,
-      since: () => this.#log.since,
       append: (unit) => this.#log.append(unit),
       turn: () => this.#turn,
       openTurn: (number, unit) => this.#open(number, unit),
-      adoptTurn: (number) => {
-        this.#turn = new LiveTurn(this.#context, number);
-        this.#turn.begun();
-      },
       epoch: (build) => this.#beginEpoch(build),
-      empty: () => parts.fold(conversation.dialect),
     });
     this.#stopListening = journal.onFailure((error) => this.#turn?.stop(error));
   }
@@ -158,7 +146,7 @@ export class LiveSession<M> extends LiveReading<M> implements surface.Session<M>
     });
   }
 
-  async sync(messages: readonly M[], options: SyncOptions<M> = {}): Promise<{ appended: string[]; epoch: boolean }> {
+  async sync(messages: readonly M[], options: SyncOptions = {}): Promise<{ appended: string[]; epoch: boolean }> {
     this.#assertOpen();
     const given = this.#sync.admit(messages, options, this.#order.isBusy || this.#log.isBehind);
     return this.#inOrder(() => this.#sync.sync(given));
@@ -192,7 +180,9 @@ export class LiveSession<M> extends LiveReading<M> implements surface.Session<M>
     const { head, epochSeq } = this.#conversation;
     const reason = checkReason(options);
     const given = admitReplacement(this.#conversation, items, this.#admission);
-    await this.#inOrder(() => this.#replace(given, reason, { head, epochSeq }));
+    await this.#inOrder(() =>
+      this.#beginEpoch((replaced) => replaced([...given, ...this.#since(head, epochSeq)], { reason })),
+    );
   }
 
   undo(): Promise<void> {
@@ -211,10 +201,7 @@ export class LiveSession<M> extends LiveReading<M> implements surface.Session<M>
 
   async note(name: string, value: Json): Promise<void> {
     this.#assertOpen();
-    if (typeof name !== "string" || value === undefined) throw invalid("a note needs a name and a value");
-    const given = this.#admission.json(value, "value");
-    assertSize("the note", "note", { name, value: given }, MESSAGE_BYTES_MAX);
-    await this.#log.append([{ kind: "note", name, value: given }]);
+    await this.#log.append([admitNote(this.#admission, name, value)]);
   }
 
   async once(
@@ -383,14 +370,6 @@ export class LiveSession<M> extends LiveReading<M> implements surface.Session<M>
     if (entries.length > 0) unit.push({ kind: "repair", turn: number, entries });
     unit.push({ kind: "turn.resumed", turn: number, n: resumes + 1 });
     return this.#open(number, unit);
-  }
-
-  async #replace(
-    items: readonly ReplaceInput<M>[],
-    reason: ReplaceOptions["reason"],
-    { head, epochSeq }: { readonly head: number; readonly epochSeq: number },
-  ): Promise<void> {
-    await this.#beginEpoch((replaced) => replaced([...items, ...this.#since(head, epochSeq)], { reason }));
   }
 
   async #beginEpoch(build: Parameters<SyncSession<M>["epoch"]>[0]): Promise<void> {

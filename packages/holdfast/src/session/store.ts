@@ -1,3 +1,4 @@
+import process from "node:process";
 import { reading } from "../admit/admit.ts";
 import { admitAttributes, type Cleaning } from "../admit/attributes.ts";
 import { invalid } from "../admit/refusals.ts";
@@ -15,11 +16,11 @@ import { type Redactor, redactorOf } from "../redact/redactor.ts";
 import type { SearchHit, SearchWatch } from "../search/search-index.ts";
 import { openJournalStore } from "../stores/open.ts";
 import type { JournalStoreOptions } from "../stores/schemes.ts";
+import { oneLine } from "../text/one-line.ts";
 import type { Reading } from "../view/reading.ts";
 import type { Beginning, Conversations } from "./conversations.ts";
 import { type Ending, endsNow, type Guarded, onClosed } from "./guarded.ts";
 import { dialectUnknown, KnownDialects } from "./known-dialects.ts";
-import { isOfOneSession, warnOf } from "./skipped.ts";
 import type * as surface from "./surface.ts";
 
 export function openStoreAt(address: string, options: surface.StoreOptions): Promise<surface.Store> {
@@ -55,6 +56,8 @@ interface StoreParts {
   readonly app: string;
   readonly recordsToolStarts: boolean;
 }
+
+const WARNING_CHARS_MAX = 1000;
 
 /** A store that is open for this long is not there for one list only. */
 const LOAD_AFTER_MS = 100;
@@ -319,4 +322,23 @@ class SessionStore implements surface.Store, Guarded {
 
 function cannotRestore(url: string): HoldfastError {
   return notSupported("restore", url, "Its trash cannot be read through Holdfast.");
+}
+
+/** Whether the error concerns the one session being opened, not the store. */
+function isOfOneSession(error: unknown): error is HoldfastError {
+  return isHoldfastError(
+    error,
+    "DIALECT_UNKNOWN",
+    "FORMAT_NEWER",
+    "JOURNAL_UNREADABLE",
+    "PATH_UNSAFE",
+    "STORE_FORBIDDEN",
+    "STORE_IO",
+  );
+}
+
+function warnOf(id: string, { code, message }: HoldfastError): void {
+  // Node prints it unescaped, and the message may quote an untrusted journal.
+  const words = oneLine(message, WARNING_CHARS_MAX);
+  process.emitWarning(`Session ${id} was skipped, and an older one opened: ${words}`, { code });
 }

@@ -253,11 +253,12 @@ export interface Session<M> extends Reading<M>, AsyncDisposable {
   /**
    * For agents that keep an array of messages: records the messages that are new, opens a turn at a prompt, and ends
    * the turn at an answer without calls (R14). Calls are serialized. An array that no longer starts with the recorded
-   * conversation starts a new epoch or throws SYNC_REWRITE (see `rewrite`). A message changed in place is detected back
-   * to the assistant's last message, at most eight messages.
+   * conversation starts a new epoch or throws SYNC_REWRITE (see `rewrite`). What is new follows in appends of its own:
+   * a kill in between can leave neither the old end nor the new one. A message changed in place is detected back to the
+   * assistant's last message, at most eight messages.
    * Throws SYNC_FOREIGN for messages of another session, RECORD_INVALID for invalid options.
    */
-  sync(messages: readonly M[], options?: SyncOptions<M>): Promise<{ appended: string[]; epoch: boolean }>;
+  sync(messages: readonly M[], options?: SyncOptions): Promise<{ appended: string[]; epoch: boolean }>;
   /**
    * Applies a JSON merge patch to the metadata; the message itself stays as it is. Hides a message from the next turn
    * on; to take it away at once, use `edit` with `now`. Throws MESSAGE_UNKNOWN.
@@ -295,7 +296,8 @@ export interface Session<M> extends Reading<M>, AsyncDisposable {
    * what the call is about, as text. The journal holds a digest of it, so that a key is not used for two different
    * calls. All keys of the current epoch are remembered, and the newest 256 from before it. `streams`: the call pushes
    * text into a draft, and flushes it. Calls with one key wait for one another, and so do those that stream. Throws
-   * KEY_TAKEN (used with different content), RECORD_INVALID (a call inside its own `work`, too), what `work` throws.
+   * KEY_TAKEN (used with different content), RECORD_INVALID (also for a call inside the `work` of another one of this
+   * session), what `work` throws.
    */
   once(
     key: string,

@@ -4,7 +4,7 @@ import { SYNCED } from "../conversation/records.ts";
 import type { Dialect, Entry } from "../dialects/dialect.ts";
 import { originalOf } from "../view/arrange.ts";
 import { stepsIn } from "../view/unsent.ts";
-import { type ArrayMessage, type GivenArray, TAIL_MAX } from "./given-array.ts";
+import { type GivenArray, TAIL_MAX } from "./given-array.ts";
 
 /** A message of the application's array, and what is recorded for it. */
 export interface Slot<M> {
@@ -14,32 +14,26 @@ export interface Slot<M> {
   readonly recorded: M;
   /** Its entry; null if the view made it, by joining several messages or by synthesizing one (P3). */
   readonly id: string | null;
-  /** The result of the application's `key` for it. */
-  key?: string;
-}
-
-export function slotOf<M>(given: M, recorded: M, id: string | null): Slot<M> {
-  return { given, recorded, id };
 }
 
 /** Compares the recorded conversation with an array (R14 b, c). */
 export class Comparison<M> {
   readonly array: GivenArray<M>;
   readonly #admission: Admission<M>;
-  readonly #key: ((message: M) => unknown) | undefined;
 
-  constructor(admission: Admission<M>, array: GivenArray<M>, key?: (message: M) => unknown) {
+  constructor(admission: Admission<M>, array: GivenArray<M>) {
     this.#admission = admission;
     this.array = array;
-    this.#key = key;
+  }
+
+  get dialect(): Dialect<M> {
+    return this.#admission.dialect;
   }
 
   /** Equal except for cache marks, and for the effects of redaction and the dialect's encoding. */
   same(recorded: M, at: number): boolean {
-    return recorded === this.array.objects[at] || this.sameAs(recorded, this.array.held(at));
-  }
-
-  sameAs(recorded: M, { content, stored }: ArrayMessage<M>): boolean {
+    if (recorded === this.array.objects[at]) return true;
+    const { content, stored } = this.array.held(at);
     const { dialect, redactor } = this.#admission;
     return dialect.same(recorded, content) || (redactor !== null && this.#admission.same(recorded, stored));
   }
@@ -48,16 +42,6 @@ export class Comparison<M> {
   stored(at: number): M {
     const { content, stored } = this.array.held(at);
     return this.#admission.redactor ? this.#admission.decoded(stored) : content;
-  }
-
-  fits(slot: Slot<M>, at: number): boolean {
-    if (slot.given === this.array.objects[at]) return true;
-    const key = this.array.key(at);
-    if (key !== "") {
-      slot.key ??= this.#keyOf(slot.given);
-      if (slot.key !== "") return slot.key === key;
-    }
-    return this.same(slot.recorded, at);
   }
 
   /**
@@ -71,7 +55,7 @@ export class Comparison<M> {
     for (; at < end; at++) {
       const slot = slots[at]!;
       if (slot.given === array.objects[at]) continue;
-      if (!this.fits(slot, at)) return at;
+      if (!this.same(slot.recorded, at)) return at;
       // Recognized by reference from now on.
       slot.given = array.objects[at]!;
     }
@@ -84,11 +68,6 @@ export class Comparison<M> {
   isUnchanged(slots: readonly Slot<M>[], slot: number, at: number): boolean {
     const isOld = at < this.array.length - TAIL_MAX && slot < slots.length - TAIL_MAX;
     return isOld || this.same(slots[slot]!.recorded, at);
-  }
-
-  #keyOf(message: M): string {
-    const key = this.#key?.(message);
-    return typeof key === "string" ? key : "";
   }
 
   /** Finds objects changed after they were recorded, from the assistant's last message on. */
@@ -119,7 +98,7 @@ export function slotsOfView<M>(
 export function viewSlots<M>(view: readonly M[], items: readonly Item<M>[]): Slot<M>[] {
   const ids = new Map<M, string>();
   for (const { entry } of items) ids.set(entry.message, entry.id);
-  return view.map((message) => slotOf(message, message, ids.get(originalOf(message)) ?? null));
+  return view.map((message) => ({ given: message, recorded: message, id: ids.get(originalOf(message)) ?? null }));
 }
 
 /**
@@ -131,11 +110,9 @@ export function slotsOfItems<M>(items: readonly Item<M>[], comparison: Compariso
   const slots: Slot<M>[] = [];
   for (const item of items) {
     const { message, id } = item.entry;
-    const slot = slotOf(message, message, id);
     const at = slots.length;
-    if (at < array.length && !item.superseded && comparison.fits(slot, at)) {
-      slot.given = array.objects[at]!;
-      slots.push(slot);
+    if (at < array.length && !item.superseded && comparison.same(message, at)) {
+      slots.push({ given: array.objects[at]!, recorded: message, id });
     } else if (!isOptional(item)) {
       return null;
     }
@@ -155,9 +132,8 @@ export function arrangedSlots<M>(
   view: readonly M[],
   items: readonly Item<M>[],
   comparison: Comparison<M>,
-  dialect: Dialect<M>,
 ): Slot<M>[] | null {
-  const { array } = comparison;
+  const { array, dialect } = comparison;
   if (view.length === 0) return null;
   const messages = array.objects.map((_, at) => comparison.stored(at));
   const steps = stepsIn(messages, dialect, String);
@@ -189,10 +165,10 @@ function anchor<M>(end: number, items: readonly Item<M>[], comparison: Compariso
   return comparison.array.objects.slice(0, end).map((object, at) => {
     const ahead = items.slice(next, next + JOINED_MAX);
     const found = ahead.findIndex(({ entry }) => comparison.same(entry.message, at));
-    if (found < 0) return slotOf(object, comparison.stored(at), null);
+    if (found < 0) return { given: object, recorded: comparison.stored(at), id: null };
     next += found + 1;
     const { entry } = ahead[found]!;
-    return slotOf(object, entry.message, entry.id);
+    return { given: object, recorded: entry.message, id: entry.id };
   });
 }
 
@@ -231,7 +207,7 @@ export function slotsOfOthers<M>(others: readonly Entry<M>[], known: number, com
     const found = others.findIndex(({ message }, n) => n >= next && comparison.same(message, at));
     if (found < 0) break;
     const { message, id } = others[found]!;
-    slots.push(slotOf(array.objects[at]!, message, id));
+    slots.push({ given: array.objects[at]!, recorded: message, id });
     next = found + 1;
   }
   return slots;

@@ -3,7 +3,7 @@ import type { Conversation } from "../conversation/conversation.ts";
 import { type Item, isShown } from "../conversation/item.ts";
 import { type EditRecord, SYNCED } from "../conversation/records.ts";
 import type { Comparison, Slot } from "./comparison.ts";
-import { placesOf } from "./match.ts";
+import { isNamed, placesOf } from "./match.ts";
 
 /** Small changes that the application made in its array, recorded as edits: they cost only what is new (P7). */
 export interface Edits<M> {
@@ -33,8 +33,8 @@ type Fate = { readonly at: number; readonly isChanged: boolean } | null;
 /**
  * Null if the array is not the old one with a few messages changed or removed: then it needs a new epoch. A changed
  * message has the same neighbours and role, makes the same calls and answers the same ones, so every call keeps its
- * result. Removed calls are removed with their results. At the end of the array, where a neighbour is missing, only a
- * result, or a message that others follow, can count as changed: anything else is another answer or another prompt.
+ * result. Removed calls are removed with their results. At the end of the array, where a neighbour is missing, only
+ * calls and results can count as changed: anything else is another answer or another prompt.
  */
 export function planEdits<M>(parts: EditParts<M>): Edits<M> | null {
   const { slots, matches, conversation } = parts;
@@ -120,7 +120,7 @@ function changedBetween<M>(parts: EditParts<M>, gap: readonly number[], messages
   const isOneForOne = gap.length === messages.length;
   let slot = 0;
   for (const at of messages) {
-    if (!isOneForOne && !isNamed(parts.comparison.array.content(at), parts)) return null;
+    if (!isOneForOne && !isNamed(parts.comparison.array.content(at), parts.conversation.dialect)) return null;
     while (slot < gap.length && !hasItsPlace(parts, gap[slot]!, at)) pairs.push([gap[slot++]!, null]);
     if (slot === gap.length) return null;
     pairs.push([gap[slot++]!, { at, isChanged: true }]);
@@ -138,41 +138,20 @@ function changedBetween<M>(parts: EditParts<M>, gap: readonly number[], messages
 function changedAtEnd<M>(parts: EditParts<M>, gap: readonly number[], messages: readonly number[]): Pairs | null {
   if (gap.length === 0) return [];
   if (messages.length < gap.length) return null;
-  const { comparison, slots, conversation } = parts;
   const pairs: Pairs = [];
   for (const [n, slot] of gap.entries()) {
     const at = messages[n]!;
-    const { recorded } = slots[slot]!;
-    const next = messages[n + 1];
-    const reply = REPLIES.get(conversation.dialect.role(recorded));
-    const isFollowed = gap.length === 1 && next !== undefined && comparison.array.role(next) === reply;
-    if (!hasItsPlace(parts, slot, at) || !(isFollowed || isNamed(recorded, parts))) return null;
+    if (!hasItsPlace(parts, slot, at) || !isNamed(parts.slots[slot]!.recorded, parts.conversation.dialect)) return null;
     pairs.push([slot, { at, isChanged: true }]);
   }
   return pairs;
-}
-
-/** Who speaks next. */
-const REPLIES = new Map([
-  ["user", "assistant"],
-  ["assistant", "user"],
-]);
-
-function isNamed<M>(message: M, { conversation: { dialect } }: EditParts<M>): boolean {
-  return dialect.calls(message).length + dialect.results(message).length > 0;
 }
 
 function hasItsPlace<M>(parts: EditParts<M>, slot: number, at: number): boolean {
   const { slots, comparison, growing } = parts;
   const { dialect } = parts.conversation;
   if (at >= growing) return false;
-  const was = placesOf(slots[slot]!.recorded, dialect);
-  const is = placesOf(comparison.array.content(at), dialect);
-  return was.role === is.role && equalLists(was.calls, is.calls) && equalLists(was.results, is.results);
-}
-
-function equalLists(a: readonly string[], b: readonly string[]): boolean {
-  return a.length === b.length && a.every((one, n) => one === b[n]);
+  return placesOf(slots[slot]!.recorded, dialect) === placesOf(comparison.array.content(at), dialect);
 }
 
 /** Whether the removed slots are complete: each call with its result, each result with its call. */

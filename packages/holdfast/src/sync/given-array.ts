@@ -1,6 +1,6 @@
 import { type Admission, found, readable, type StoredMessage, unfit } from "../admit/admit.ts";
 
-export interface SyncOptions<M> {
+export interface SyncOptions {
   /** The last message is still growing: it is kept as a draft. */
   readonly open?: boolean;
   /**
@@ -10,8 +10,6 @@ export interface SyncOptions<M> {
    * always throw.
    */
   readonly rewrite?: "epoch" | "error";
-  /** Identifies a message, so that messages need not be compared by content. */
-  readonly key?: (message: M) => string;
 }
 
 /** How many of the last messages are compared even if they are the same objects: agents keep writing into those. */
@@ -32,16 +30,13 @@ export interface ArrayMessage<M> {
 export class GivenArray<M> {
   readonly objects: readonly M[];
   readonly #held: (ArrayMessage<M> | undefined)[] = [];
-  readonly #keys: (string | undefined)[] = [];
   readonly #admission: Admission<M>;
-  readonly #key: SyncOptions<M>["key"];
 
   /** Throws MESSAGE_UNFIT, MESSAGE_NOT_JSON. */
-  constructor(given: readonly M[], admission: Admission<M>, key: SyncOptions<M>["key"]) {
+  constructor(given: readonly M[], admission: Admission<M>) {
     if (!Array.isArray(given)) throw unfit(`sync expects a list of messages, not ${found(given)}`);
     this.objects = readable("messages", undefined, () => [...given]);
     this.#admission = admission;
-    this.#key = key;
   }
 
   get length(): number {
@@ -65,14 +60,9 @@ export class GivenArray<M> {
     return this.held(at).stored.role;
   }
 
-  /** The application's `key` for it. Empty: there is none, and the messages are compared by content. */
-  key(at: number): string {
-    const known = this.#keys[at];
-    if (known !== undefined) return known;
-    const given: unknown = this.#key?.(this.objects[at]!);
-    const key = typeof given === "string" ? given : "";
-    this.#keys[at] = key;
-    return key;
+  /** What is recorded for the messages from `from` (inclusive) to `to` (exclusive). */
+  storedIn({ from, to }: { readonly from: number; readonly to: number }): StoredMessage[] {
+    return Array.from({ length: to - from }, (_, n) => this.held(from + n).stored);
   }
 
   /** Reads these messages now, so that later changes to them have no effect. */
@@ -86,11 +76,7 @@ export class GivenArray<M> {
    */
   holdSince(before: readonly M[]): void {
     const isOld = (at: number): boolean => at < before.length - TAIL_MAX && this.objects[at] === before[at];
-    for (let at = 0; at < this.length; at++) {
-      if (isOld(at)) continue;
-      this.held(at);
-      this.key(at);
-    }
+    this.hold((at) => !isOld(at));
   }
 
   /** The contents from `from` on; earlier messages are left in place as they are, to keep the indices. */

@@ -7,13 +7,8 @@ import type { Comparison, Slot } from "./comparison.ts";
  * reference, which is free, and then by content, which is rarely needed: messages of different sorts never match. Among
  * several candidates the last one wins, because mostly the end is kept.
  */
-export function matchedSlots<M>(
-  slots: readonly Slot<M>[],
-  same: number,
-  comparison: Comparison<M>,
-  dialect: Dialect<M>,
-): (number | null)[] {
-  const { array } = comparison;
+export function matchedSlots<M>(slots: readonly Slot<M>[], same: number, comparison: Comparison<M>): (number | null)[] {
+  const { array, dialect } = comparison;
   const matches: (number | null)[] = new Array(array.length).fill(null);
   for (let at = 0; at < same; at++) matches[at] = at;
   const byObject = new Map<M, number>();
@@ -92,12 +87,15 @@ function sortOf<M>(message: M, dialect: Dialect<M>): string {
  * Its role, the calls that it makes, and the calls that it answers. A changed message that keeps these keeps its place
  * in the conversation.
  */
-export function placesOf<M>(message: M, dialect: Dialect<M>): { role: string; calls: string[]; results: string[] } {
-  return {
-    role: dialect.role(message),
-    calls: dialect.calls(message).map(({ id, by }) => `${by} ${id}`),
-    results: dialect.results(message).map(({ call }) => call),
-  };
+export function placesOf<M>(message: M, dialect: Dialect<M>): string {
+  const calls = dialect.calls(message).map(({ id, by }) => [by, id]);
+  const results = dialect.results(message).map(({ call }) => call);
+  return JSON.stringify(wellFormed([dialect.role(message), calls, results]));
+}
+
+/** Whether it makes or answers calls. */
+export function isNamed<M>(message: M, dialect: Dialect<M>): boolean {
+  return dialect.calls(message).length + dialect.results(message).length > 0;
 }
 
 export function add<K>(lists: Map<K, number[]>, key: K, item: number): void {

@@ -1,3 +1,5 @@
+import type { Conversation } from "../conversation/conversation.ts";
+import { isShown } from "../conversation/item.ts";
 import type { Dialect } from "../dialects/dialect.ts";
 
 /** The state of the last turn when messages arrive. */
@@ -10,6 +12,20 @@ export type TurnNow =
   | "open"
   /** It is open, and its last message is an answer without calls. */
   | "answered";
+
+/** `isOpen`: the last turn is open in this process. */
+export function turnNow<M>({ turn, items, dialect }: Conversation<M>, isOpen: boolean): TurnNow {
+  if (!isOpen) return turn === null ? "none" : "over";
+  const last = items.findLast(isShown);
+  const response: M[] = [];
+  for (let at = items.length - 1; at >= 0 && last; at--) {
+    const item = items[at]!;
+    if (!isShown(item)) continue;
+    if (item.entry.step !== last.entry.step) break;
+    response.unshift(item.entry.message);
+  }
+  return isAnswer(response, dialect) ? "answered" : "open";
+}
 
 /** What to do with the array's new messages from `from` (inclusive) to `to` (exclusive). */
 export type SyncStep =
@@ -100,7 +116,7 @@ export function planNew<M>(
  * Whether the model has spoken and waits for nothing: neither the agent's tools nor the provider's, which continue by
  * themselves (R8).
  */
-export function isAnswer<M>(response: readonly M[], dialect: Speech<M>): boolean {
+function isAnswer<M>(response: readonly M[], dialect: Speech<M>): boolean {
   const last = response.at(-1);
   if (last === undefined || dialect.role(last) !== "assistant") return false;
   const results = new Set(response.flatMap((message) => dialect.results(message).map(({ call }) => call)));

@@ -9,7 +9,6 @@ import {
   droppedFrom,
   JOINED_MAX,
   type Slot,
-  slotOf,
   slotsOfItems,
   slotsOfOthers,
   slotsOfView,
@@ -79,7 +78,8 @@ export class RecordedArray<M> {
     this.#epoch = this.#conversation.epochSeq;
     for (const [n, id] of ids.entries()) {
       const entry = this.#conversation.find(id)?.entry;
-      this.#slots!.push(slotOf(array.objects[from + n]!, entry?.message ?? array.content(from + n), id));
+      const recorded = entry?.message ?? array.content(from + n);
+      this.#slots!.push({ given: array.objects[from + n]!, recorded, id });
       this.#seq = Math.max(this.#seq, entry?.seq ?? 0);
     }
   }
@@ -97,7 +97,7 @@ export class RecordedArray<M> {
       for (const slot of this.#closingSlots(slots.length, comparison)) slots.push(slot);
       return null;
     }
-    const shown = this.#isLoadedAgain(comparison.array) ? this.#loaded(comparison, "as shown") : null;
+    const shown = this.#isLoadedAgain(comparison.array) ? this.#loaded(comparison, slotsOfView) : null;
     if (shown) {
       this.take(shown);
       return null;
@@ -105,9 +105,9 @@ export class RecordedArray<M> {
     const known = slots && this.#differenceFrom(slots, same, comparison);
     if (known && this.#isOfThisArray(known, comparison.array)) return known;
     const loaded =
-      this.#loaded(comparison, "as shown") ??
-      this.#loaded(comparison, "as recorded") ??
-      (known && isInPlace(known) ? null : this.#loaded(comparison, "once arranged"));
+      this.#loaded(comparison, slotsOfView) ??
+      this.#asRecorded(comparison) ??
+      (known && isInPlace(known) ? null : this.#loaded(comparison, arrangedSlots));
     if (loaded) {
       this.take(loaded);
       return null;
@@ -122,14 +122,14 @@ export class RecordedArray<M> {
 
   /** The first sync of this process: the array may come from what is shown or from what is recorded. */
   #firstDifference(comparison: Comparison<M>): Difference<M> {
-    const { items, dialect } = this.#conversation;
+    const { items } = this.#conversation;
     const shown = viewSlots(this.#around.messages(), items);
     const recorded = items
       .filter(({ superseded }) => !superseded)
-      .map(({ entry }) => slotOf(entry.message, entry.message, entry.id));
+      .map(({ entry: { message, id } }) => ({ given: message, recorded: message, id }));
     const [one, other] = [shown, recorded].map((slots) => {
       const index = comparison.firstDifference(slots);
-      const matches = matchedSlots(slots, index, comparison, dialect);
+      const matches = matchedSlots(slots, index, comparison);
       const known = matches.filter((slot) => slot !== null).length;
       return { index, slots, matches, known, dropped: droppedFrom(items, slots, matches) };
     });
@@ -138,8 +138,8 @@ export class RecordedArray<M> {
 
   /** Includes what other calls have recorded since, as far as the array has it. */
   #differenceFrom(slots: readonly Slot<M>[], same: number, comparison: Comparison<M>): Difference<M> {
-    const others = this.#others().map(({ message, id }) => slotOf(message, message, id));
-    const matches = matchedSlots([...slots, ...others], same, comparison, this.#conversation.dialect);
+    const others = this.#others().map(({ message, id }) => ({ given: message, recorded: message, id }));
+    const matches = matchedSlots([...slots, ...others], same, comparison);
     if (others.length === 0) return { index: same, slots, matches };
     const found = new Set(matches);
     const all = [...slots];
@@ -174,30 +174,26 @@ export class RecordedArray<M> {
     return view.length > 0 && view.length <= objects.length && view.every((message, at) => message === objects[at]);
   }
 
-  /** "once arranged": it may differ in messages that the model is not shown. */
-  #loaded(comparison: Comparison<M>, how: "as shown" | "as recorded" | "once arranged"): Slot<M>[] | null {
-    const { items, dialect } = this.#conversation;
-    const view = this.#around.messages();
+  /** The array starts with what is recorded, message by message. */
+  #asRecorded(comparison: Comparison<M>): Slot<M>[] | null {
+    const slots = slotsOfItems(this.#conversation.items, comparison);
+    if (slots) this.holdsRepairs = false;
+    return slots;
+  }
+
+  /**
+   * The array starts with what the session shows: with or without the results that it synthesizes for a turn that was
+   * cut off.
+   */
+  #loaded(comparison: Comparison<M>, find: typeof slotsOfView<M>): Slot<M>[] | null {
+    const { items } = this.#conversation;
     const isCut = openCalls(this.#conversation).length > 0;
-    const bare = isCut ? this.#withoutRepairs() : null;
-    const ways: Record<typeof how, [holdsRepairs: boolean, find: () => Slot<M>[] | null][]> = {
-      "as shown": [
-        [isCut, () => slotsOfView(view, items, comparison)],
-        [false, () => bare && slotsOfView(bare, items, comparison)],
-      ],
-      "as recorded": [[false, () => slotsOfItems(items, comparison)]],
-      "once arranged": [
-        [isCut, () => arrangedSlots(view, items, comparison, dialect)],
-        [false, () => bare && arrangedSlots(bare, items, comparison, dialect)],
-      ],
-    };
-    for (const [holdsRepairs, find] of ways[how]) {
-      const slots = find();
-      if (!slots) continue;
-      this.holdsRepairs = holdsRepairs;
-      return slots;
-    }
-    return null;
+    const slots = find(this.#around.messages(), items, comparison);
+    if (slots) this.holdsRepairs = isCut;
+    if (slots || !isCut) return slots;
+    const bare = find(this.#withoutRepairs(), items, comparison);
+    if (bare) this.holdsRepairs = false;
+    return bare;
   }
 
   /**
@@ -213,7 +209,7 @@ export class RecordedArray<M> {
     for (const message of made) {
       const at = known + slots.length;
       if (at >= array.length || !comparison.same(message, at)) return [];
-      slots.push(slotOf(array.objects[at]!, message, null));
+      slots.push({ given: array.objects[at]!, recorded: message, id: null });
     }
     this.holdsRepairs = slots.length > 0;
     return slots;

@@ -1,37 +1,35 @@
 import type { StoredMessage } from "../admit/admit.ts";
+import type { Conversation } from "../conversation/conversation.ts";
 import { type Item, isShown } from "../conversation/item.ts";
+import type { SessionRecord } from "../conversation/records.ts";
 import type { Dialect, Entry } from "../dialects/dialect.ts";
+import { isHoldfastError } from "../errors.ts";
+import type { ReplaceOptions } from "../replace/epoch.ts";
 import { encodeMessage, type ReplaceInput } from "../replace/retained.ts";
-import { around, pairsIn, stepsOf } from "../replace/step-integrity.ts";
-import { type Comparison, type Slot, slotOf } from "./comparison.ts";
+import type { Comparison, Slot } from "./comparison.ts";
 import type { GivenArray } from "./given-array.ts";
-import { add, gapsIn, placesOf } from "./match.ts";
+import { add, gapsIn, isNamed, placesOf } from "./match.ts";
 import type { TurnNow } from "./new-messages.ts";
+import type { Difference } from "./recorded-array.ts";
+
+/** The records of a new epoch with these entries. Throws what `replace` throws. */
+export type Replace<M> = (
+  entries: readonly ReplaceInput<M>[],
+  options: Pick<ReplaceOptions, "reason" | "renewed">,
+) => readonly SessionRecord[];
 
 /** A new epoch that starts as the array does. */
 export interface Rewrite<M> {
-  /** Messages before this one are retained; those from here on are new. */
-  readonly cut: number;
+  readonly records: readonly SessionRecord[];
   readonly reason: "compaction" | "rewind" | "clear";
-  readonly entries: readonly ReplaceInput<M>[];
-  /** Entries that replace others. */
-  readonly renewed: Renewals;
-  /** For each message before the cut, its index among the entries; null if it has none of its own. */
-  readonly places: readonly (number | null)[];
-  /** Those messages, with what is recorded for them so far. */
+  /** The array up to its first new message; `id`: the entry of the epoch. */
   readonly slots: readonly Slot<M>[];
   /** The ids of messages not recorded before. */
   readonly added: readonly string[];
 }
 
-export interface RewriteParts<M> {
-  /** What the array was, or should have been. */
-  readonly slots: readonly Slot<M>[];
-  readonly matches: readonly (number | null)[];
-  readonly items: readonly Item<M>[];
-  readonly changed: { readonly isPending: boolean };
-  find(id: string): Item<M> | null;
-  readonly dialect: Dialect<M>;
+export interface RewriteParts<M> extends Pick<Difference<M>, "slots" | "matches"> {
+  readonly conversation: Conversation<M>;
   readonly comparison: Comparison<M>;
   /** While a turn is open, the array is what the model sees, and no prompt starts a turn in it. */
   readonly turnNow: TurnNow;
@@ -43,27 +41,6 @@ export interface RewriteParts<M> {
   readonly seenSeq: number;
   /** A new entry, modelled on the one that it replaces, if any. */
   fresh(stored: StoredMessage, like?: Entry<M>): Entry<M>;
-}
-
-/** Which entries replace which. */
-export class Renewals {
-  readonly #byOld = new Map<string, string>();
-  readonly #origins = new Map<string, string>();
-
-  constructor(before?: Renewals) {
-    if (before) for (const [old, id] of before.#byOld) this.add(old, id);
-  }
-
-  add(old: string, id: string): void {
-    const origin = this.#origins.get(old) ?? old;
-    this.#origins.set(id, origin);
-    this.#byOld.set(origin, id);
-  }
-
-  /** New entry ids, keyed by the ids of the entries that they replace. */
-  get byOld(): ReadonlyMap<string, string> {
-    return this.#byOld;
-  }
 }
 
 /** Slots and the items that they show. Where the view joins neighbours, several slots correspond to several items. */
@@ -84,63 +61,43 @@ interface RetainedMessage<M> {
  * hidden from the model. The array up to its last known message becomes the new epoch; the rest is new. If nothing is
  * known, the last prompt and what follows it are new.
  */
-export function planRewrite<M>(parts: RewriteParts<M>): Rewrite<M> {
+export function rewrite<M>(parts: RewriteParts<M>, replaced: Replace<M>): Rewrite<M> {
   const plan = new Plan(parts);
   plan.retain();
   plan.keepOthers();
-  plan.unsplit();
-  return plan.done();
-}
-
-/**
- * Like `planRewrite`, but with only new entries, even where the array splits steps or pairs: the array is what the
- * model sees.
- */
-export function tornApart<M>(rewrite: Rewrite<M>, parts: RewriteParts<M>): Rewrite<M> {
-  const renewed = new Renewals(rewrite.renewed);
-  return { ...rewrite, renewed, entries: rewrite.entries.map((given) => renewal(given, parts, renewed)) };
-}
-
-function renewal<M>(
-  { entry, stored }: ReplaceInput<M>,
-  { find, dialect, fresh }: RewriteParts<M>,
-  renewed: Renewals,
-): ReplaceInput<M> {
-  const { id, message } = entry!;
-  const redacted = find(id)?.redacted ?? false;
-  const form = stored ?? { stored: encodeMessage(dialect, message), redacted, role: dialect.role(message) };
-  const made = fresh(form, entry!);
-  renewed.add(id, made.id);
-  return { entry: made, stored: form };
+  return plan.record(replaced);
 }
 
 class Plan<M> {
   readonly #parts: RewriteParts<M>;
+  readonly #dialect: Dialect<M>;
   readonly #matches: readonly (number | null)[];
   /** For each unknown message, the slot that it replaces. */
   readonly #changed: readonly (number | null)[];
   readonly #cut: number;
   readonly #kept: RetainedMessage<M>[] = [];
   readonly #ids = new Set<string>();
-  readonly #added = new Set<string>();
-  readonly #renewed = new Renewals();
+  readonly #added: string[] = [];
+  /** The ids of new entries, by those of the entries that they replace. */
+  readonly #renewed = new Map<string, string>();
 
   constructor(parts: RewriteParts<M>) {
     this.#parts = parts;
+    this.#dialect = parts.conversation.dialect;
     this.#matches = parts.matches;
     this.#changed = changedIn(parts);
     this.#cut = cutOf(parts, this.#changed);
   }
 
   retain(): void {
-    const { slots, items } = this.#parts;
-    const groups = groupsOf(slots, items, new Set([...this.#matches, ...this.#changed]));
+    const { slots, conversation } = this.#parts;
+    const groups = groupsOf(slots, conversation.items, new Set([...this.#matches, ...this.#changed]));
     for (let at = 0; at < this.#cut; at++) {
       const slot = this.#matches[at]!;
       const changed = this.#changed[at]!;
       if (slot !== null) this.#carryKnown(groups.get(slot)!, slot, at);
       else if (changed !== null) this.#carryChanged(groups.get(changed)!, changed, at);
-      else this.#added.add(this.#fresh(at).id);
+      else this.#added.push(this.#fresh(at).id);
     }
   }
 
@@ -161,7 +118,7 @@ class Plan<M> {
     const { id } = this.#parts.slots[slot]!;
     const old = group.slots.length === 1 ? group.items.find(({ entry }) => entry.id === id) : undefined;
     if (!old) {
-      this.#added.add(this.#fresh(at).id);
+      this.#added.push(this.#fresh(at).id);
       return;
     }
     const { synthetic: _synthetic, incomplete: _incomplete, ...like } = old.entry;
@@ -171,8 +128,8 @@ class Plan<M> {
         continue;
       }
       const made = this.#fresh(at, like);
-      this.#added.add(made.id);
-      this.#renewed.add(old.entry.id, made.id);
+      this.#added.push(made.id);
+      this.#renewed.set(old.entry.id, made.id);
     }
   }
 
@@ -196,15 +153,15 @@ class Plan<M> {
    * calls that the array still makes without a result.
    */
   keepOthers(): void {
-    const { items, seenSeq, dialect } = this.#parts;
-    const others = items.filter(
+    const { conversation, seenSeq } = this.#parts;
+    const others = conversation.items.filter(
       ({ entry, from }) => !this.#ids.has(entry.id) && (from === "result" || entry.seq > seenSeq),
     );
     if (others.length === 0) return;
     const open = this.#openCalls();
     for (const item of others) {
       const { message } = item.entry;
-      const answers = item.from === "result" ? dialect.results(message).map(({ call }) => call) : [];
+      const answers = item.from === "result" ? this.#dialect.results(message).map(({ call }) => call) : [];
       if (item.from === "message" ? isShown(item) : answers.some((call) => (open.get(call) ?? 0) > 0))
         this.#keep(item, null);
     }
@@ -212,89 +169,75 @@ class Plan<M> {
 
   /** How many calls of each id have no result. */
   #openCalls(): Map<string, number> {
-    const { dialect } = this.#parts;
     const open = new Map<string, number>();
     const count = (id: string, by: number): unknown => open.set(id, (open.get(id) ?? 0) + by);
     for (const { given } of this.#kept) {
       const { message } = given.entry!;
-      for (const { id } of dialect.calls(message)) count(id, 1);
-      for (const { call } of dialect.results(message)) count(call, -1);
+      for (const { id } of this.#dialect.calls(message)) count(id, 1);
+      for (const { call } of this.#dialect.results(message)) count(call, -1);
     }
     return open;
   }
 
-  /** Responses and pairs that the array has split are recorded again as they are: part of a step is not a step (R3). */
-  unsplit(): void {
-    const { dialect, find } = this.#parts;
-    const items = around(this.#parts, new Set(this.#kept.map(({ given }) => given.entry!.id)));
-    const steps = [...stepsOf(items).values()].filter((step) => step.length > 1);
-    const pairs = pairsIn(items, dialect);
-    for (let isDone = false; !isDone; ) {
-      const places = new Map(this.#kept.map(({ given }, at) => [given.entry!.id, at]));
-      const apart = new Set<string>();
-      for (const step of steps) {
-        const first = places.get(step[0]!);
-        const isTogether = first !== undefined && step.every((id, n) => places.get(id) === first + n);
-        if (!isTogether) for (const id of step) apart.add(id);
-      }
-      const answered = new Set<string>();
-      for (const { given } of this.#kept) {
-        const { id, message } = given.entry!;
-        if (!find(id)) for (const { call } of dialect.results(message)) answered.add(call);
-      }
-      for (const { item, answer, call } of pairs) {
-        if (!answer) continue;
-        const [caller, result] = [item.entry.id, answer.item.entry.id];
-        if (!places.has(caller) || apart.has(caller)) apart.add(result);
-        else if (!places.has(result) && !answered.has(call.id)) apart.add(caller);
-      }
-      isDone = true;
-      for (const id of apart) {
-        const at = places.get(id);
-        if (at === undefined) continue;
-        const { given, at: of } = this.#kept[at]!;
-        this.#kept[at] = { given: renewal(given, this.#parts, this.#renewed), at: of };
-        isDone = false;
+  record(replaced: Replace<M>): Rewrite<M> {
+    const { slots, comparison } = this.#parts;
+    const before = this.#matches.slice(0, this.#cut);
+    const isPrefix = before.every((slot, at) => slot === at);
+    const reason = before.length === 0 ? "clear" : isPrefix ? "rewind" : "compaction";
+    const records = this.#records((entries) => replaced(entries, { reason, renewed: this.#renewed }));
+    const ids = new Map(this.#kept.map(({ given, at }) => [at, given.entry!.id]));
+    const after = before.map((slot, at) => {
+      const recorded = slot === null ? comparison.stored(at) : slots[slot]!.recorded;
+      return { given: comparison.array.objects[at]!, recorded, id: ids.get(at) ?? null };
+    });
+    return { records, reason, slots: after, added: this.#added };
+  }
+
+  /** Responses and pairs that the array splits are recorded again as they are: part of a step is not a step (R3). */
+  #records(replaced: (entries: readonly ReplaceInput<M>[]) => readonly SessionRecord[]): readonly SessionRecord[] {
+    for (;;) {
+      try {
+        return replaced(this.#kept.map(({ given }) => given));
+      } catch (error) {
+        if (!isHoldfastError(error, "STEP_SPLIT")) throw error;
+        const { conversation } = this.#parts;
+        const steps = new Set((error.facts["ids"] as string[]).map((id) => conversation.find(id)?.entry.step));
+        if (!this.#renew(({ entry }) => steps.has(entry.step)) && !this.#renew(() => true)) throw error;
       }
     }
   }
 
-  done(): Rewrite<M> {
-    const { slots, comparison } = this.#parts;
-    const cut = this.#cut;
-    const places: (number | null)[] = new Array(cut).fill(null);
-    for (const [n, { at }] of this.#kept.entries()) if (at !== null) places[at] = n;
-    const before = this.#matches.slice(0, cut);
-    const isPrefix = before.every((slot, at) => slot === at);
-    const ids = new Set(this.#kept.map(({ given }) => given.entry!.id));
-    return {
-      cut,
-      reason: cut === 0 ? "clear" : isPrefix ? "rewind" : "compaction",
-      entries: this.#kept.map(({ given }) => given),
-      renewed: this.#renewed,
-      places,
-      slots: before.map((slot, at) => {
-        const given = comparison.array.objects[at]!;
-        return slotOf(given, slot === null ? comparison.stored(at) : slots[slot]!.recorded, null);
-      }),
-      added: [...this.#added].filter((id) => ids.has(id)),
-    };
+  /** Of these, what the model is not shown stays in the journal alone. False if there are none. */
+  #renew(isWanted: (item: Item<M>) => boolean): boolean {
+    const { conversation, fresh } = this.#parts;
+    let isRenewed = false;
+    const kept = this.#kept.splice(0).flatMap((one): RetainedMessage<M>[] => {
+      const { id } = one.given.entry!;
+      const item = conversation.find(id);
+      if (!item || !isWanted(item)) return [one];
+      isRenewed = true;
+      if (!isShown(item)) return [];
+      const { entry, redacted, role } = item;
+      const stored = one.given.stored ?? { stored: encodeMessage(this.#dialect, entry.message), redacted, role };
+      const made = fresh(stored, entry);
+      this.#renewed.set(id, made.id);
+      return [{ given: { entry: made, stored }, at: one.at }];
+    });
+    this.#kept.push(...kept);
+    return isRenewed;
   }
 }
 
 /** Messages that make or answer the same calls as an unmatched slot: they are changed, and replace it. */
-function changedIn<M>({ slots, matches, dialect, comparison, growing }: RewriteParts<M>): (number | null)[] {
+function changedIn<M>({ slots, matches, conversation, comparison, growing }: RewriteParts<M>): (number | null)[] {
+  const { dialect } = conversation;
   const changed: (number | null)[] = new Array(matches.length).fill(null);
   for (const { messages, slots: gone } of gapsIn(matches, slots.length)) {
-    const named = messages.flatMap((at) => {
-      const places = at < growing ? placesOf(comparison.array.content(at), dialect) : null;
-      return places && places.calls.length + places.results.length > 0 ? [{ at, places: JSON.stringify(places) }] : [];
-    });
+    const named = messages.filter((at) => at < growing && isNamed(comparison.array.content(at), dialect));
+    if (named.length === 0) continue;
     const free = new Map<string, number[]>();
-    for (const slot of named.length === 0 ? [] : gone.toReversed()) {
-      add(free, JSON.stringify(placesOf(slots[slot]!.recorded, dialect)), slot);
-    }
-    for (const { at, places } of named) changed[at] = free.get(places)?.pop() ?? null;
+    for (const slot of gone.toReversed()) add(free, placesOf(slots[slot]!.recorded, dialect), slot);
+    for (const at of named) changed[at] = free.get(placesOf(comparison.array.content(at), dialect))?.pop() ?? null;
   }
   return changed;
 }

@@ -5,16 +5,15 @@ import type { Conversation } from "../conversation/conversation.ts";
 import type { SessionRecord } from "../conversation/records.ts";
 import { defined } from "../defined.ts";
 import type { Entry } from "../dialects/dialect.ts";
-import { isHoldfastError } from "../errors.ts";
 import { newId } from "../journal/id.ts";
 import { type ReplaceInput, toGiven } from "../replace/retained.ts";
-import { epochOfArray, type Replace, storedIn, turnNow, type WrittenEpoch } from "./array-epoch.ts";
-import { Comparison, droppedFrom, slotOf } from "./comparison.ts";
+import { Comparison, droppedFrom } from "./comparison.ts";
 import { planEdits } from "./edits.ts";
 import { GivenArray, type SyncOptions } from "./given-array.ts";
-import { planNew, type SyncStep } from "./new-messages.ts";
+import { planNew, type SyncStep, turnNow } from "./new-messages.ts";
 import { own, ownerOf, syncForeign, syncRewrite } from "./owners.ts";
 import { type Difference, RecordedArray } from "./recorded-array.ts";
+import { type Replace, type Rewrite, rewrite } from "./rewrite.ts";
 import { resumeUnit, startUnit } from "./units.ts";
 
 /** What a sync needs from its session, which alone decides what a turn is. */
@@ -25,18 +24,12 @@ export interface SyncSession<M> {
   /** Throws SESSION_CLOSED. */
   assertOpen(): void;
   messages(): readonly M[];
-  /** Every record of this writer has a greater seq. */
-  since(): number;
   append(unit: readonly SessionRecord[]): Promise<unknown>;
   turn(): SyncTurn<M> | null;
   /** Starts or resumes a turn: `unit` records it. */
   openTurn(number: number, unit: readonly SessionRecord[]): Promise<unknown>;
-  /** A new epoch has started or resumed this turn. */
-  adoptTurn(number: number): void;
-  /** Starts a new epoch atomically: `build` returns its records and everything else to record with it. */
+  /** Starts a new epoch atomically: `build` returns its records. */
   epoch(build: (replaced: Replace<M>) => readonly SessionRecord[]): Promise<void>;
-  /** An empty conversation in this session's dialect. */
-  empty(): Conversation<M>;
 }
 
 /** What a sync does with an open turn. */
@@ -45,24 +38,15 @@ export interface SyncTurn<M> {
   readonly prompt: Entry<M>;
   readonly isOver: boolean;
   draft(): SyncDraft;
-  /** `draft`: the one that these messages finish. */
+  /** An answer finishes the draft. */
   appendAdmitted(
     messages: AdmittedMessages,
-    options: { readonly id?: string; readonly end?: boolean },
-    draft?: SyncDraft,
+    options: { readonly end: boolean },
   ): Promise<{ readonly ids: readonly string[] }>;
-  /**
-   * Messages of this turn are recorded as part of a larger unit. `write` returns whether one of them replaces the draft
-   * (R10).
-   */
-  recordedBy(write: () => Promise<boolean>): Promise<void>;
-  /** Its end was recorded as part of a larger unit. */
-  wasEnded(): void;
   end(): Promise<void>;
 }
 
 export interface SyncDraft {
-  readonly id: string;
   push(delta: { readonly text: string }): void;
   discard(reason: string): Promise<void>;
 }
@@ -73,8 +57,7 @@ type Span = { readonly from: number; readonly to: number };
 export interface Arrival<M> {
   readonly array: GivenArray<M>;
   readonly open: boolean;
-  readonly rewrite: SyncOptions<M>["rewrite"];
-  readonly key: SyncOptions<M>["key"];
+  readonly rewrite: SyncOptions["rewrite"];
 }
 
 /**
@@ -101,23 +84,22 @@ export class Sync<M> {
    * Runs during the call. `isToWait`: other calls come first, and the application may change its messages meanwhile.
    * Throws MESSAGE_UNFIT, MESSAGE_NOT_JSON, RECORD_INVALID, RECORD_NOT_JSON.
    */
-  admit(given: readonly M[], options: SyncOptions<M>, isToWait: boolean): Arrival<M> {
-    const { open, rewrite, key } = reading("options", () => ({ ...options }));
+  admit(given: readonly M[], options: SyncOptions, isToWait: boolean): Arrival<M> {
+    const { open, rewrite } = reading("options", () => ({ ...options }));
     if (rewrite !== undefined && rewrite !== "epoch" && rewrite !== "error") {
       throw invalid('`rewrite` must be "epoch" or "error"');
     }
-    if (key !== undefined && typeof key !== "function") throw invalid("`key` must be a function");
-    const array = new GivenArray(given, this.#session.admission, key);
+    const array = new GivenArray(given, this.#session.admission);
     if (isToWait) array.holdSince(this.#lastGiven);
     this.#lastGiven = array.objects;
-    return { array, open: open === true, rewrite, key };
+    return { array, open: open === true, rewrite };
   }
 
-  async sync({ array, open, rewrite, key }: Arrival<M>): Promise<{ appended: string[]; epoch: boolean }> {
+  async sync({ array, open, rewrite }: Arrival<M>): Promise<{ appended: string[]; epoch: boolean }> {
     this.#session.assertOpen();
     const { conversation, admission, id } = this.#session;
     const recorded = this.#recorded;
-    const comparison = new Comparison(admission, array, key);
+    const comparison = new Comparison(admission, array);
     const isFirst = conversation.turn === null && conversation.items.length === 0;
     const wasKnown = recorded.isKnown;
     const difference = recorded.recognise(comparison);
@@ -181,13 +163,13 @@ export class Sync<M> {
     const { conversation, admission } = this.#session;
     switch (step.kind) {
       case "start": {
-        const { unit, ids } = startUnit(conversation, admission, storedIn(array, step));
+        const { unit, ids } = startUnit(conversation, admission, array.storedIn(step));
         await this.#session.openTurn(conversation.turns + 1, unit);
         return this.#added(step, array, ids);
       }
       case "import": {
         const entries = conversation.items.map(({ entry }) => toGiven(entry));
-        const added = storedIn(array, step).map((stored): ReplaceInput<M> => ({ entry: this.#fresh(stored), stored }));
+        const added = array.storedIn(step).map((stored): ReplaceInput<M> => ({ entry: this.#fresh(stored), stored }));
         await this.#session.epoch((replaced) => replaced([...entries, ...added], { reason: "import" }));
         const ids = added.map(({ entry }) => entry!.id);
         return this.#added(step, array, ids);
@@ -213,24 +195,10 @@ export class Sync<M> {
   }
 
   async #append(array: GivenArray<M>, span: Span & { readonly end?: true }): Promise<readonly string[]> {
-    const turn = this.#openTurn()!;
-    const draft = this.#draftFor(turn, array, span);
-    const end = span.end === true;
-    const given = toAdmitted(storedIn(array, span));
-    const { ids } = await turn.appendAdmitted(given, { end }, draft ?? undefined).catch((error) => {
-      // The draft was lost to a failed append or another draft; the message itself is here.
-      if (!draft || !isHoldfastError(error, "DRAFT_DISCARDED")) throw error;
-      return turn.appendAdmitted(given, { id: draft.id, end });
-    });
-    if (draft || given.isAnswer) this.#draft = null;
+    const given = toAdmitted(array.storedIn(span));
+    const { ids } = await this.#openTurn()!.appendAdmitted(given, { end: span.end === true });
+    if (given.isAnswer) this.#draft = null;
     return ids;
-  }
-
-  /** The draft that these messages finish. */
-  #draftFor(turn: SyncTurn<M> | null, array: GivenArray<M>, span: Span): SyncDraft | null {
-    const draft = this.#draft;
-    if (!draft || draft.turn !== turn || array.role(span.from) !== "assistant") return null;
-    return this.#textOf(array, span).startsWith(draft.pushed) ? draft.draft : null;
   }
 
   #push(array: GivenArray<M>, span: Span): void {
@@ -265,8 +233,9 @@ export class Sync<M> {
   }
 
   /**
-   * Makes the recorded conversation match the array: by edits if little has changed, otherwise by a new epoch. Either
-   * is one unit, so a kill leaves the old conversation or the new one.
+   * Makes the known part of the array the recorded conversation: by edits if little has changed, otherwise by a new
+   * epoch. Either is one unit. What is new is recorded after that, as it would be at the end of any array: a kill in
+   * between leaves the conversation without the end that the application has replaced, and without the new one.
    */
   async #change(
     difference: Difference<M>,
@@ -283,63 +252,32 @@ export class Sync<M> {
       this.#recorded.take(edits.slots);
       return { ids: edits.added, epoch: false };
     }
-    // It is written later, and holds the whole array.
+    // It is written later, and holds all of this array.
     array.hold(() => true);
     const turn = this.#openTurn();
-    let written: WrittenEpoch<M> | null = null;
-    const write = async (): Promise<boolean> => {
-      await this.#session.epoch((replaced) => {
-        written = this.#epoch(difference, comparison, { growing, open, turn }, replaced);
-        return written.records;
-      });
-      return written!.hasAnswer;
-    };
-    await (turn ? turn.recordedBy(write) : write());
-    return { ids: this.#settle(written!, array, turn), epoch: true };
-  }
-
-  #epoch(
-    difference: Difference<M>,
-    comparison: Comparison<M>,
-    { growing, open, turn }: { growing: number; open: boolean; turn: SyncTurn<M> | null },
-    replaced: Replace<M>,
-  ): WrittenEpoch<M> {
-    const { conversation, admission } = this.#session;
-    const { items, dialect, changed } = conversation;
-    return epochOfArray(
-      {
-        ...difference,
-        ...{ conversation, comparison, admission, items, dialect, changed, growing, open },
-        ahead: this.#session.empty(),
-        turn: turn && { number: turn.number, prompt: turn.prompt.id },
-        turnNow: turnNow(conversation, turn !== null),
-        seenSeq: this.#recorded.seenSeq,
-        holdsRepairs: this.#recorded.holdsRepairs,
-        since: this.#session.since(),
-        find: (id) => conversation.find(id),
-        fresh: (stored, like) => this.#fresh(stored, like),
-        draftFor: (span) => this.#draftFor(turn, comparison.array, span)?.id,
-      },
-      replaced,
-    );
-  }
-
-  #settle(written: WrittenEpoch<M>, array: GivenArray<M>, turn: SyncTurn<M> | null): readonly string[] {
-    const { conversation, id: session } = this.#session;
-    const { plan, ids, opened, isTurnOver, hasAnswer } = written;
-    const slots = plan.slots.map(({ given, recorded }, at) => {
-      const place = plan.places[at] ?? null;
-      const id = place === null ? null : plan.entries[place]!.entry!.id;
-      return slotOf(given, (id === null ? null : conversation.find(id)?.entry.message) ?? recorded, id);
+    let written: Rewrite<M> | null = null;
+    await this.#session.epoch((replaced) => {
+      written = rewrite(
+        {
+          ...{ ...difference, conversation, comparison, growing },
+          turnNow: turnNow(conversation, turn !== null),
+          seenSeq: this.#recorded.seenSeq,
+          fresh: (stored, like) => this.#fresh(stored, like),
+        },
+        replaced,
+      );
+      return written.records;
     });
-    this.#recorded.take(slots);
-    this.#recorded.add(array, plan.cut, ids);
-    this.#recorded.holdsRepairs = false;
-    for (const n of ids.keys()) own(array.objects[plan.cut + n], session);
-    if (hasAnswer) this.#draft = null;
-    if (isTurnOver) turn?.wasEnded();
-    if (opened !== null) this.#session.adoptTurn(opened);
-    return [...plan.added, ...ids];
+    const { reason, slots, added } = written!;
+    this.#recorded.take(
+      slots.map((slot) => {
+        const item = slot.id === null ? null : conversation.find(slot.id);
+        return item ? { ...slot, recorded: item.entry.message } : slot;
+      }),
+    );
+    // A turn whose prompt was removed cannot continue. A compaction may drop the prompt, and the turn continues.
+    if (turn && reason !== "compaction" && !conversation.find(turn.prompt.id)) await turn.end();
+    return { ids: added, epoch: true };
   }
 
   #fresh(stored: StoredMessage, like?: Entry<M>): Entry<M> {

@@ -2,16 +2,8 @@ import type { Admission, StoredMessage } from "../admit/admit.ts";
 import { toAdmitted, toRecords } from "../admit/to-records.ts";
 import type { Conversation } from "../conversation/conversation.ts";
 import type { SessionRecord } from "../conversation/records.ts";
-import { defined } from "../defined.ts";
 import { howOf, openCalls } from "../view/interruption.ts";
-import { liveRepairs } from "../view/messages.ts";
 import { closingResult, leaveTurn } from "../view/repairs.ts";
-
-/** One unit of records, and the ids of its messages. */
-export interface Unit {
-  readonly unit: readonly SessionRecord[];
-  readonly ids: readonly string[];
-}
 
 /**
  * The unit of a prompt in an array, with the messages that precede it. Calls of the previous turn are closed, unless
@@ -23,7 +15,7 @@ export function startUnit<M>(
   conversation: Conversation<M>,
   admission: Admission<M>,
   prompt: readonly StoredMessage[],
-): Unit {
+): { readonly unit: readonly SessionRecord[]; readonly ids: readonly string[] } {
   const { dialect } = conversation;
   const number = conversation.turns + 1;
   const { ids, records } = toRecords(conversation, admission, toAdmitted(prompt), number, {});
@@ -46,24 +38,6 @@ export function resumeUnit<M>(conversation: Conversation<M>, close: boolean): re
   const { number, resumes } = turn;
   const n = howOf(turn).kind === "completed" ? resumes : resumes + 1;
   return [...(close ? repairsForOpenCalls(conversation, new Set()) : []), { kind: "turn.resumed", turn: number, n }];
-}
-
-/**
- * Messages of the open turn. Before an answer in another response, calls without a result are closed with the words
- * that the model was shown (R1). `since`: tools started after this seq are running now. `id`: the draft that the answer
- * was streamed into.
- */
-export function appendUnit<M>(
-  conversation: Conversation<M>,
-  admission: Admission<M>,
-  messages: readonly StoredMessage[],
-  { since, id }: { readonly since: number; readonly id?: string | undefined },
-): Unit {
-  const { turns: turn, exchange } = conversation;
-  const given = toAdmitted(messages);
-  const { ids, records } = toRecords(conversation, admission, given, turn, defined({ id }));
-  const entries = given.isAnswer && exchange.isClosed ? liveRepairs(conversation, since) : [];
-  return { unit: entries.length > 0 ? [{ kind: "repair", turn, entries }, ...records] : records, ids };
 }
 
 /** With the words that the view of the interrupted turn shows. */

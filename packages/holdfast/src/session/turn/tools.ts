@@ -1,26 +1,29 @@
-import { asMessageError, reading, unfit } from "../../admit/admit.ts";
+import { type Admission, asMessageError, reading, unfit } from "../../admit/admit.ts";
 import { callTaken, callUnknown, invalid } from "../../admit/refusals.ts";
 import { assertSize, isTooLarge, MESSAGE_BYTES_MAX } from "../../admit/size.ts";
 import type { ExchangeCall } from "../../conversation/exchange.ts";
 import type { ToolEnded, ToolProcess, ToolProcessRecord, ToolStarted } from "../../conversation/records.ts";
 import { defined } from "../../defined.ts";
 import type { Outcome } from "../../dialects/dialect.ts";
-import { type HoldfastError, isHoldfastError } from "../../errors.ts";
+import { isHoldfastError } from "../../errors.ts";
 import { newId } from "../../journal/id.ts";
-import type { Json } from "../../journal/record.ts";
+import { encodeMessage } from "../../replace/retained.ts";
 import type { ToolOptions } from "../surface.ts";
 import type { SessionContext } from "./context.ts";
 
 /** JSON inside a string is escaped: each byte can grow to this many. */
 const BYTES_PHRASED_MAX = 12;
 
-function tooLarge({ facts }: HoldfastError): string {
-  return `(The result was too large to be recorded: ${String(facts["bytes"] ?? "over 512 million")} bytes.)`;
+/** What is said in place of an outcome that cannot be recorded; null if the error is another one. */
+function wordsInstead(error: unknown, isShown: boolean): string | null {
+  if (isHoldfastError(error, "RECORD_TOO_LARGE"))
+    return `(The result was too large to be recorded: ${String(error.facts["bytes"] ?? "over 512 million")} bytes.)`;
+  if (isHoldfastError(error, "RECORD_NOT_JSON") && !isShown)
+    return `(The result could not be recorded: ${String(error.facts["why"])}.)`;
+  return null;
 }
 
-function inWords(ended: { readonly error?: string }, words: string): { value: string } | { error: string } {
-  return ended.error === undefined ? { value: words } : { error: words };
-}
+type Ended = ReturnType<Admission<unknown>["outcome"]>;
 
 /** A tool that this process runs, and its call. */
 export interface Running {
@@ -101,64 +104,49 @@ export class Tools<M> {
     const record: ToolEnded = {
       ...{ kind: "tool.ended", id: newId(), turn: this.#turn, call: callId, message: place?.message ?? null, name },
       ...defined({ index: place?.index, ms }),
-      ...this.#ended({ id: callId, name }, outcome, shown),
     };
     if (running) this.#running.delete(running);
     try {
-      await this.#append(record);
+      await this.#append(record, this.#context.admission.outcome(outcome), shown);
     } catch (error) {
       if (running) this.#running.add(running);
       throw asMessageError(error);
     }
   }
 
-  /** The outcome, and what the model sees. The tool has run, so an outcome that is too large is described in words. */
-  #ended(
-    call: { readonly id: string; readonly name: string },
-    outcome: Outcome,
-    shown: M | undefined,
-  ): Pick<ToolEnded, "value" | "error" | "shown" | "redacted"> {
-    const { admission } = this.#context;
-    const ended = admission.outcome(outcome);
-    try {
-      if (shown === undefined) {
-        this.#assertPhrased(call, ended);
-        return ended;
-      }
-      const { stored, redacted } = admission.message(shown);
-      // Otherwise the call would stay open and read as if it had never run.
-      if (admission.dialect.results(admission.decoded({ stored })).length === 0) {
-        throw unfit("`shown` must be a message that holds the tool's result");
-      }
-      return { ...ended, shown: stored, ...defined({ redacted: redacted || undefined }) };
-    } catch (error) {
-      if (!isHoldfastError(error, "RECORD_TOO_LARGE")) throw error;
-      return inWords(ended, tooLarge(error));
-    }
-  }
-
-  /** The dialect's message may be larger than the value, and must fit into an epoch too. Throws RECORD_TOO_LARGE. */
-  #assertPhrased(call: { readonly id: string; readonly name: string }, ended: { value?: Json; error?: string }): void {
-    const { dialect } = this.#context.admission;
-    if (!isTooLarge(ended, MESSAGE_BYTES_MAX / BYTES_PHRASED_MAX)) return;
-    const message = dialect.result(call, ended.error === undefined ? { value: ended.value } : { error: ended.error });
-    if (message === null) return;
-    const stored = dialect.encode ? dialect.encode(message) : (message as Json);
-    assertSize("the result", "tool.ended", stored, MESSAGE_BYTES_MAX);
-  }
-
   /** The tool has run: record at least that, even if its result cannot be recorded. */
-  async #append(record: ToolEnded): Promise<void> {
+  async #append(record: ToolEnded, ended: Ended, shown: M | undefined): Promise<void> {
     const { log } = this.#context;
     try {
-      await log.append([record]);
+      await log.append([{ ...record, ...ended, ...this.#shown(record, ended, shown) }]);
     } catch (error) {
-      const isOurs = isHoldfastError(error, "RECORD_NOT_JSON") && record.shown === undefined;
-      if (!isOurs && !isHoldfastError(error, "RECORD_TOO_LARGE")) throw error;
-      const { value: _value, shown: _shown, error: failed, ...rest } = record;
-      const words = isOurs ? `(The result could not be recorded: ${String(error.facts["why"])}.)` : tooLarge(error);
-      await log.append([{ ...rest, ...inWords(failed === undefined ? {} : { error: failed }, words) }]);
+      const words = wordsInstead(error, shown !== undefined);
+      if (words === null) throw error;
+      await log.append([{ ...record, ...(ended.error === undefined ? { value: words } : { error: words }) }]);
     }
+  }
+
+  /** What the model sees instead. Throws MESSAGE_UNFIT, MESSAGE_NOT_JSON, RECORD_TOO_LARGE. */
+  #shown({ call: id, name }: ToolEnded, ended: Ended, given: M | undefined): Pick<ToolEnded, "shown" | "redacted"> {
+    const { admission } = this.#context;
+    const { dialect } = admission;
+    if (given !== undefined) {
+      const { stored, redacted } = admission.message(given);
+      // Otherwise the call would stay open and read as if it had never run.
+      if (dialect.results(admission.decoded({ stored })).length === 0) {
+        throw unfit("`shown` must be a message that holds the tool's result");
+      }
+      return { shown: stored, ...defined({ redacted: redacted || undefined }) };
+    }
+    // The dialect's message may be larger than the value, and must fit into an epoch too.
+    if (isTooLarge(ended, MESSAGE_BYTES_MAX / BYTES_PHRASED_MAX)) {
+      const message = dialect.result(
+        { id, name },
+        ended.error === undefined ? { value: ended.value } : { error: ended.error },
+      );
+      if (message !== null) assertSize("the result", "tool.ended", encodeMessage(dialect, message), MESSAGE_BYTES_MAX);
+    }
+    return {};
   }
 
   /** Null: the call is not recorded yet, and the application has given its name and input (R9). */

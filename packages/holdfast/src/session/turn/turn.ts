@@ -1,5 +1,5 @@
 import { asMessageError, reading, textIn, wordsOf } from "../../admit/admit.ts";
-import { draftGone, invalid, turnEnded } from "../../admit/refusals.ts";
+import { invalid, turnEnded } from "../../admit/refusals.ts";
 import {
   type AdmittedMessages,
   type Appended,
@@ -103,41 +103,13 @@ export class LiveTurn<M> implements Turn<M> {
   }
 
   append(message: M | M[] | Queued<M>, options: AnswerOptions = {}): Promise<Appended> {
-    return this.#take(message, options, "requested");
+    return this.#take(message, options, null);
   }
 
-  /** Like `append`, for messages already admitted (sync). `draft`: the one that they finish. */
-  async appendAdmitted(
-    admitted: AdmittedMessages,
-    options: Pick<AnswerOptions, "id" | "end"> = {},
-    draft?: { readonly id: string },
-  ): Promise<Appended> {
+  /** Like `append`, for messages already admitted (sync). */
+  async appendAdmitted(admitted: AdmittedMessages, options: AnswerOptions): Promise<Appended> {
     this.#assertOpen("the message");
-    const open = draft === undefined ? null : this.#draft?.id === draft.id ? this.#draft : null;
-    if (draft !== undefined && !open?.isOpen) throw draftGone();
-    const appended = this.#context.log.inLine(() => this.#append(admitted, options, open));
-    return options.end ? this.#endWith(appended) : appended;
-  }
-
-  /** A larger unit will record messages of this turn. `write` returns whether one of them replaces the draft (R10). */
-  async recordedBy(write: () => Promise<boolean>): Promise<void> {
-    const draft = this.#draft;
-    draft?.hold();
-    try {
-      const isAnswered = await write();
-      draft?.release(isAnswered ? "another" : null);
-      if (isAnswered && this.#draft === draft) this.#draft = null;
-    } catch (error) {
-      draft?.release(null);
-      throw error;
-    }
-  }
-
-  /** Its end was recorded as part of a larger unit. */
-  wasEnded(): void {
-    this.#over ??= Promise.resolve();
-    this.#draft?.stop();
-    this.#context.turnOver(this);
+    return this.#write(admitted, options, null);
   }
 
   request(): TurnRequest<M> {
@@ -283,22 +255,22 @@ export class LiveTurn<M> implements Turn<M> {
   }
 
   /** Synchronous if nothing waits, because every extra tick is measurable. */
-  #take(given: M | M[] | Queued<M>, options: AnswerOptions, draft: LiveDraft<M> | "requested"): Promise<Appended> {
+  #take(given: M | M[] | Queued<M>, options: AnswerOptions, draft: LiveDraft<M> | null): Promise<Appended> {
     try {
       this.#assertOpen("the message");
-      const { admission, log } = this.#context;
+      const { admission } = this.#context;
       const admitted = admitMessages(admission, given);
       const end = reading("options", () => options?.end === true);
-      const chosen = { ...admitOptions(admission, options), end };
-      const appended = log.inLine(() => this.#append(admitted, chosen, draft));
-      return end ? this.#endWith(appended) : appended;
+      return this.#write(admitted, { ...admitOptions(admission, options), end }, draft);
     } catch (error) {
       return Promise.reject(error);
     }
   }
 
-  /** The unit being written ends the turn: the turn accepts nothing more, unless that write fails. */
-  #endWith(appended: Promise<Appended>): Promise<Appended> {
+  /** If the unit being written ends the turn, the turn accepts nothing more, unless that write fails. */
+  #write(admitted: AdmittedMessages, options: AnswerOptions, draft: LiveDraft<M> | null): Promise<Appended> {
+    const appended = this.#context.log.inLine(() => this.#append(admitted, options, draft));
+    if (!options.end) return appended;
     const over = appended.then(
       () => this.#context.turnOver(this),
       (error) => {
@@ -310,15 +282,11 @@ export class LiveTurn<M> implements Turn<M> {
     return over.then(() => appended);
   }
 
-  async #append(
-    admitted: AdmittedMessages,
-    options: AnswerOptions,
-    finishes: LiveDraft<M> | "requested" | null,
-  ): Promise<Appended> {
+  async #append(admitted: AdmittedMessages, options: AnswerOptions, committed: LiveDraft<M> | null): Promise<Appended> {
     const { conversation, admission, log } = this.#context;
     const { end = false } = options;
     this.#context.assertOpen();
-    const draft = finishes === "requested" ? this.#draftAnsweredBy(admitted) : finishes;
+    const draft = committed ?? this.#draftAnsweredBy(admitted);
     const items = toRecords(conversation, admission, admitted, this.number, options, draft?.id);
     const ended = end ? [this.#ended({ outcome: "completed" })] : NO_RECORDS;
     if (items.known && !end) {

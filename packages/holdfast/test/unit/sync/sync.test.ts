@@ -149,24 +149,6 @@ describe.each(spoken)("sync in %s", (_name, voice) => {
     expect(worked.count).toBeGreaterThan(600);
   });
 
-  test("R14 c: with a key, clones are told apart by it; the last few are compared all the same", async () => {
-    await using world = new World();
-    const session = await world.create(voice);
-    const array = [user("one"), ...says("first"), user("two"), ...says("second")];
-    const keys = new Map<string, string>();
-    const key = (message: Made): string => keys.get(JSON.stringify(message)) ?? voice.dialect.text(message);
-    await session.sync(array, { key });
-    const other = clone(array);
-    other[0] = user("ONE");
-    keys.set(JSON.stringify(other[0]), "one");
-    expect(await session.sync(other, { key, rewrite: "error" })).toEqual({ appended: [], epoch: false });
-    other[3] = says("SECOND")[0];
-    keys.set(JSON.stringify(other[3]), "second");
-    await expect(session.sync(other, { key, rewrite: "error" })).rejects.toMatchObject({ facts: { index: 3 } });
-    const without = { rewrite: "error", key: () => "" } as const;
-    expect(await session.sync(clone(array), without)).toEqual({ appended: [], epoch: false });
-  });
-
   test("R14 d: the array of another session is refused, and nothing is recorded", async () => {
     await using world = new World();
     const [one, other] = [await world.create(voice), await world.create(voice)];
@@ -745,7 +727,7 @@ test("options that cannot be meant are refused, and nothing is recorded: a missp
   const [, voice] = spoken[0]!;
   const session = await world.create(voice);
   const array = [voice.user("hello")];
-  for (const options of [{ rewrite: "Error" }, { rewrite: null }, { key: "id" }] as Made[]) {
+  for (const options of [{ rewrite: "Error" }, { rewrite: null }] as Made[]) {
     await expect(session.sync(array, options)).rejects.toMatchObject({ code: "RECORD_INVALID" });
   }
   const unreadable = {
