@@ -5,6 +5,7 @@ import type { Json } from "./journal/record.ts";
 export const errorCodes = [
   "ATTRIBUTE_INVALID",
   "CALLS_OPEN",
+  "CALL_IN_DOUBT",
   "CALL_TAKEN",
   "CALL_UNKNOWN",
   "CURSOR_STALE",
@@ -65,6 +66,7 @@ export type ErrorKind = "store" | "misuse" | "refusal";
 const KINDS: Readonly<Record<ErrorCode, ErrorKind>> = {
   ATTRIBUTE_INVALID: "refusal",
   CALLS_OPEN: "misuse",
+  CALL_IN_DOUBT: "refusal",
   CALL_TAKEN: "misuse",
   CALL_UNKNOWN: "misuse",
   CURSOR_STALE: "refusal",

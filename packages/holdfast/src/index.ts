@@ -12,6 +12,7 @@ export type { Attributes, Link } from "./conversation/attributes.ts";
 export type { Queued } from "./conversation/conversation.ts";
 export type { DraftContent } from "./conversation/draft-state.ts";
 export type { ToolProcess } from "./conversation/records.ts";
+export type { SettledCall } from "./conversation/turn-state.ts";
 export type { Cost, Usage } from "./conversation/usage.ts";
 export type { AcpMessage } from "./dialects/acp.ts";
 export type { AiSdkMessage } from "./dialects/ai-sdk.ts";
@@ -51,10 +52,12 @@ export type {
   TurnEnd,
   TurnRequest,
 } from "./session/surface.ts";
+export type { Probe, ProbeAnswer, ProbedCall, ProbeOptions } from "./session/turn/probe.ts";
+export { type ToolCall, toolCall } from "./session/turn/tool-call.ts";
 export type { SessionState } from "./session-state.ts";
 export type { SyncOptions } from "./sync/given-array.ts";
 export { wellFormed } from "./text/well-formed.ts";
-export { type CallDecision, type CallFacts, type CallPolicy, decideCall } from "./view/decide-call.ts";
+export { type CallDecision, type CallFacts, type CallPolicy, decideCall, type ToolRule } from "./view/decide-call.ts";
 export type { Interruption, OpenCall } from "./view/interruption.ts";
 export type { Reading } from "./view/reading.ts";
 export type { ResumeOptions } from "./view/repairs.ts";

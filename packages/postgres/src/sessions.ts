@@ -1,4 +1,4 @@
-import type { Outcome, Store, StoreOptions, ToolOptions, Turn } from "holdfast";
+import type { Outcome, Store, StoreOptions, ToolCall, ToolOptions, Turn } from "holdfast";
 import { openStoreWith } from "holdfast/store";
 import type pg from "pg";
 import type { StoreMetrics } from "./connection/metrics.ts";
@@ -36,8 +36,8 @@ export interface PostgresSessions extends Store {
   tool<M, T>(
     turn: Turn<M>,
     callId: string,
-    run: (client: pg.PoolClient, signal: AbortSignal) => T | Promise<T>,
-    options?: ToolOptions,
+    run: (client: pg.PoolClient, signal: AbortSignal, call: ToolCall) => T | Promise<T>,
+    options?: ToolOptions<T>,
   ): Promise<Outcome<T>>;
   /**
    * Claims the session that has been interrupted longest, opens it, and calls `finish`, which should finish its turn

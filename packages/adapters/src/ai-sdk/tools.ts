@@ -160,7 +160,7 @@ function phraseError(error: unknown): Output | null {
 }
 
 /** The model must not see a failed record or a refusal as a tool error: it ends the run (P8). */
-async function storing(gate: Gate, recorded: Promise<void>): Promise<void> {
+async function storing(gate: Gate, recorded: Promise<unknown>): Promise<void> {
   try {
     await recorded;
   } catch (error) {

@@ -155,9 +155,9 @@ export class AgentTap {
     }
   }
 
-  #start(turn: Turn<BaseMessage>, id: string, name: string, input: unknown): Promise<void> {
+  async #start(turn: Turn<BaseMessage>, id: string, name: string, input: unknown): Promise<void> {
     const replay = Object.hasOwn(this.#replay, name) ? this.#replay[name] : undefined;
-    return turn.toolStarted(id, { name, input, ...(replay ? { replay } : {}) });
+    await turn.toolStarted(id, { name, input, ...(replay ? { replay } : {}) });
   }
 
   #live(): Turn<BaseMessage> {

@@ -8,15 +8,13 @@ import { canonical } from "../trust/trust.ts";
 interface Evidence {
   /** The command that the call ran (R7b). */
   readonly command: FoundCommand | undefined;
-  /** Safe to run twice, because its work resumes where it stopped (a sub-agent). */
-  readonly isResumable: boolean;
   /** The rules allow it now or a person approved exactly this call, and nobody has changed since what it would undo. */
   readonly mayRun: boolean;
 }
 
 /** What is known about an open call beyond the journal. */
-export function callFacts({ command, isResumable, mayRun }: Evidence): CallFacts {
-  const permitted = defined({ isRepeatable: isResumable || undefined, mustNotRun: !mayRun || undefined });
+export function callFacts({ command, mayRun }: Evidence): CallFacts {
+  const permitted = defined({ mustNotRun: !mayRun || undefined });
   if (!command) return permitted;
   const { kind, pid, running, exitCode, shown } = command;
   if (kind === "not-begun") return { ...permitted, neverBegan: true };

@@ -246,9 +246,8 @@ export class AgentRuntime {
     const commands = await this.findCommands(calls);
     const facts = new Map<string, CallFacts>();
     for (const call of calls) {
-      const { id, name } = call;
-      const isResumable = name === DELEGATE;
-      const known = callFacts({ command: commands.get(id), isResumable, mayRun: await this.#mayRunNow(call) });
+      const { id } = call;
+      const known = callFacts({ command: commands.get(id), mayRun: await this.#mayRunNow(call) });
       const below = await this.#runningBelow(call);
       const found = below === null ? known : { ...known, process: { pid: below, running: true } };
       // Some servers reuse ids (R9). What is known of one such call must not be taken for the other's.

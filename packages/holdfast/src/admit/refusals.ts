@@ -76,6 +76,14 @@ export function callTaken(call: string, why: string, facts: Record<string, Json>
   return new HoldfastError("CALL_TAKEN", message, { call: call.slice(0, 80), ...facts });
 }
 
+export function callInDoubt(call: string, name: string): HoldfastError {
+  const message =
+    `The call ${JSON.stringify(call.slice(0, 80))} of ${JSON.stringify(name.slice(0, 80))} was started by an earlier process, and its ` +
+    "outcome is unknown: the tool did not run again. It runs again only if it is safe to repeat by the rule recorded " +
+    'with its start and by today\'s (`replay: "safe"`), or if its probe says that it has not taken effect.';
+  return new HoldfastError("CALL_IN_DOUBT", message, { call: call.slice(0, 80) });
+}
+
 export function draftGone(): HoldfastError {
   const message =
     "The message was not recorded: its draft was discarded, or another draft or message replaced it. To record it anyway, use turn.append.";

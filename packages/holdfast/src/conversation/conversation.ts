@@ -236,6 +236,9 @@ export class Conversation<M> {
       case "tool.process":
         this.#runsIn(record);
         break;
+      case "tool.unstarted":
+        this.#unstarted(record);
+        break;
       case "tool.ended":
         this.#ended(record);
         break;
@@ -371,6 +374,7 @@ export class Conversation<M> {
       ended: null,
       suspended: null,
       signal: null,
+      settled: [],
     };
     this.#drafts = new Drafts();
     this.#toolStarts = new ToolStarts();
@@ -430,8 +434,16 @@ export class Conversation<M> {
     }
   }
 
+  #unstarted({ turn, call: id, message, index = 0, source }: records.ToolUnstarted): void {
+    const run = this.#toolStarts.of(message, index);
+    if (run && this.#turn?.number === turn) this.#turn.settled.push({ id, name: run.name, source, unstarted: true });
+    this.#toolStarts.unstart(message, index);
+  }
+
   #ended(record: Stamped<records.ToolEnded>): void {
-    const { message = null, index = 0 } = record;
+    const { message = null, index = 0, source, call: id, name } = record;
+    if (source !== undefined && this.#turn?.number === record.turn)
+      this.#turn.settled.push({ id, name, source, unstarted: false });
     if (message === null && this.#toolStarts.endEarlyStart(record)) return;
     const open = message === null ? this.#said.exchange.open(record.call) : null;
     const place =

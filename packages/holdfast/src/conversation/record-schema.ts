@@ -27,7 +27,10 @@ const outcome = { by: text, reason: text, error: text };
 const suspension = { calls: list(text) };
 const pid: Clean = (value) => (value === 0 ? undefined : count(value));
 const process = { message: orNull(text), index: count, group: flag };
-const started = { message: orNull(text), index: count, replay: only("safe"), child: text, intents: flag };
+const started = {
+  ...{ message: orNull(text), index: count, replay: only("safe"), child: text, intents: flag },
+  ...{ key: text, probe: flag, before: some },
+};
 const message = { id: text, turn: count, step: text, message: some };
 const messageToo = {
   metadata: object,
@@ -41,6 +44,7 @@ const messageToo = {
   replacedBy: text,
   hidden: flag,
   call: place,
+  source: text,
 };
 const attributes = {
   title: text,
@@ -72,7 +76,7 @@ const savedCheckpoint = shape(
     started: list(
       shape(
         { turn: count, call: text, name: text, startedAt: text },
-        { ...started, startedSeq: count, process: shape({ pid, started: text }, { group: flag }) },
+        { ...started, startedSeq: count, process: shape({ pid, started: text }, { group: flag }), unstarted: flag },
       ),
     ),
     draft: shape({ id: text, turn: count, n: count, parts }, { gap: flag }),
@@ -111,8 +115,9 @@ const SHAPES: { readonly [K in Kind]: Clean } = {
   "tool.process": shape({ turn: count, call: text, pid, started: text }, process),
   "tool.ended": shape(
     { id: text, turn: count, call: text, name: text },
-    { message: orNull(text), index: count, error: text, redacted: flag },
+    { message: orNull(text), index: count, error: text, source: text, redacted: flag },
   ),
+  "tool.unstarted": shape({ turn: count, call: text, message: text, source: text }, { index: count }),
   patch: shape({ id: text, metadata: object }),
   edit: shape(
     { id: text, ids: list(text), shown: list(shape({ id: text, message: some }, { redacted: flag })), reason: text },
@@ -153,7 +158,7 @@ export function isWholeMessage<R extends { readonly kind: string }>(record: R): 
     return false;
   if (model !== undefined && typeof model !== "string") return false;
   const { metadata, redacted, carried, first, synthetic, call } = record as Partial<MessageRecord>;
-  const { incomplete, late, replacedBy, hidden } = record as Partial<MessageRecord>;
+  const { incomplete, late, replacedBy, hidden, source } = record as Partial<MessageRecord>;
   return (
     metadata === undefined &&
     redacted === undefined &&
@@ -164,6 +169,7 @@ export function isWholeMessage<R extends { readonly kind: string }>(record: R): 
     incomplete === undefined &&
     late === undefined &&
     replacedBy === undefined &&
+    source === undefined &&
     hidden === undefined
   );
 }

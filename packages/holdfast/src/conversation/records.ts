@@ -19,6 +19,7 @@ export type SessionRecord =
   | DraftRecord
   | ToolStarted
   | ToolProcessRecord
+  | ToolUnstarted
   | ToolEnded
   | PatchRecord
   | EditRecord
@@ -102,6 +103,8 @@ export interface MessageRecord {
   call?: { message: string; index: number };
   /** The tool's return value, where the model is shown something else. */
   value?: Json;
+  /** Where the outcome is known from, if not from the tool itself. */
+  source?: string;
 }
 
 /**
@@ -135,6 +138,12 @@ export interface ToolStarted {
   input?: Json;
   replay?: "safe";
   child?: string;
+  /** The call's idempotency key. The same in each start of the call. */
+  key?: string;
+  /** The program can ask what happened to the call. */
+  probe?: true;
+  /** What the program noted of the world before the tool ran, to tell afterwards what has changed. */
+  before?: Json;
   /** This writer records every tool start (R5). */
   intents?: true;
 }
@@ -159,6 +168,15 @@ export interface ToolProcessRecord extends ToolProcess {
   message: string | null;
   index?: number;
 }
+/** The started call has not taken effect: somebody who knows was asked. It counts as never started. */
+export interface ToolUnstarted {
+  kind: "tool.unstarted";
+  turn: number;
+  call: string;
+  message: string;
+  index?: number;
+  source: string;
+}
 /** `id` is the id of the resulting entry, if no message ever holds the result. */
 export interface ToolEnded {
   kind: "tool.ended";
@@ -171,6 +189,8 @@ export interface ToolEnded {
   value?: Json;
   error?: string;
   ms?: number;
+  /** Where the outcome is known from, if not from the tool itself. */
+  source?: string;
   /** The message that shows the outcome to the model. */
   shown?: Json;
   redacted?: true;
@@ -245,6 +265,8 @@ export interface StartedCheckpoint extends Omit<ToolStarted, "kind"> {
    */
   startedSeq?: number;
   process?: ToolProcess;
+  /** It had not taken effect (`tool.unstarted`). */
+  unstarted?: true;
 }
 export interface TurnCheckpoint {
   number: number;

@@ -15,6 +15,10 @@ export interface ToolStart {
   readonly replay?: "safe";
   readonly child?: string;
   readonly process?: ToolProcess;
+  /** The call's idempotency key; absent in journals of versions without. */
+  readonly key?: string;
+  readonly probe?: true;
+  readonly before?: Json;
 }
 
 type Stamped<R> = R & { readonly seq: number; readonly at: string };
@@ -22,16 +26,36 @@ type Stamped<R> = R & { readonly seq: number; readonly at: string };
 /** Tool starts without an end. A start whose call is not recorded yet is an early start (R9). */
 export class ToolStarts {
   readonly #byPlace = new Map<string, ToolStart>();
+  /** Those that are known not to have taken effect. */
+  readonly #unstarted = new Map<string, ToolStart>();
   readonly #earlyStarts = new Map<string, { readonly run: ToolStart; ended: Stamped<ToolEnded> | null }>();
 
-  start(record: Stamped<Omit<ToolStarted, "kind"> & Pick<StartedCheckpoint, "process">>): void {
-    const { turn, call, message, index = 0, name, input, at, seq, replay, child, process } = record;
+  start(record: Stamped<Omit<ToolStarted, "kind"> & Pick<StartedCheckpoint, "process" | "unstarted">>): void {
+    const { turn, call, message, index = 0, name, input, at, seq, child } = record;
+    const { replay, process, key, probe, before, unstarted } = record;
     const run = {
       ...{ turn, call, name, input, at, seq },
-      ...defined({ replay, child: child || undefined, process }),
+      ...defined({ replay, child: child || undefined, process, key, probe, before }),
     };
     if (message === null || message === undefined) this.#earlyStarts.set(call, { run, ended: null });
-    else this.#byPlace.set(`${index} ${message}`, run);
+    else {
+      this.#byPlace.set(`${index} ${message}`, run);
+      this.#unstarted.delete(`${index} ${message}`);
+      if (unstarted) this.unstart(message, index);
+    }
+  }
+
+  /** It has not taken effect. No effect if no such tool was started. */
+  unstart(message: string, index: number): void {
+    const run = this.of(message, index);
+    if (!run) return;
+    this.end(message, index);
+    this.#unstarted.set(`${index} ${message}`, run);
+  }
+
+  /** A start that is known not to have taken effect. */
+  unstarted(message: string, index: number): ToolStart | null {
+    return this.#unstarted.get(`${index} ${message}`) ?? null;
   }
 
   /** Records its process. No effect if no such tool was started, or it has ended. */
@@ -105,9 +129,11 @@ export class ToolStarts {
   /** For the checkpoint of an epoch. */
   saved(): StartedCheckpoint[] {
     const all: StartedCheckpoint[] = [];
-    for (const [place, run] of this.#byPlace) {
-      const [index] = place.split(" ", 1);
-      all.push({ ...toCheckpoint(run), message: place.slice(index!.length + 1), index: Number(index) });
+    for (const [starts, flags] of [[this.#byPlace, {}] as const, [this.#unstarted, { unstarted: true }] as const]) {
+      for (const [place, run] of starts) {
+        const [index] = place.split(" ", 1);
+        all.push({ ...toCheckpoint(run), message: place.slice(index!.length + 1), index: Number(index), ...flags });
+      }
     }
     for (const { run } of this.#earlyStarts.values())
       all.push({ ...toCheckpoint(run), message: null, ...defined({ input: run.input }) });
@@ -116,10 +142,11 @@ export class ToolStarts {
 }
 
 /** Drops the members that the journal adds: it will write them again. */
-function again({ id, turn, call, message, index, name, value, error, ms, shown, redacted }: ToolEnded): ToolEnded {
+function again({ id, turn, call, message, name, ...rest }: ToolEnded): ToolEnded {
+  const { index, value, error, ms, source, shown, redacted } = rest;
   return {
     ...{ kind: "tool.ended", id, turn, call, message: message ?? null, name },
-    ...defined({ index, value, error, ms, shown, redacted }),
+    ...defined({ index, value, error, ms, source, shown, redacted }),
   };
 }
 

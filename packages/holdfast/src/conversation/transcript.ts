@@ -176,6 +176,7 @@ export class Transcript<M> {
     };
     if (place) entry.call = Object.freeze(place);
     if (record.shown !== undefined && record.value !== undefined) entry.value = deepFreeze(record.value);
+    if (record.source !== undefined) entry.source = record.source;
     if (!found || found.answer) entry.late = true;
     this.#push(this.#itemOf(Object.freeze(entry), "result", record));
     return true;
@@ -284,7 +285,7 @@ export class Transcript<M> {
   }
 
   entryOf(record: Omit<Stamped<records.MessageRecord>, "kind">): Entry<M> {
-    const { id, seq, turn, model, synthetic, incomplete, late, replacedBy, call, value } = record;
+    const { id, seq, turn, model, synthetic, incomplete, late, replacedBy, call, value, source } = record;
     const message = this.decoded(record.message);
     const metadata = this.#patched(id, record.metadata ?? EMPTY);
     // One string instead of two equal ones: a conversation has many.
@@ -297,6 +298,7 @@ export class Transcript<M> {
     if (replacedBy !== undefined) entry.replacedBy = replacedBy;
     if (call) entry.call = Object.freeze(call);
     if (value !== undefined) entry.value = deepFreeze(value);
+    if (source !== undefined) entry.source = source;
     return Object.freeze(entry);
   }
 

@@ -35,6 +35,8 @@ export interface Entry<M> {
   readonly call?: { readonly message: string; readonly index: number };
   /** The tool's return value, where the model is shown something else. For people. */
   readonly value?: Json;
+  /** Where the outcome is known from, if not from the tool itself: "probe" if its service was asked after a crash. */
+  readonly source?: string;
 }
 
 /** A call that a message makes. */

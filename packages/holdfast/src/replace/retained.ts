@@ -50,12 +50,27 @@ export function admitReplacement<M>(
 /** Recognized by shape, so that a copy counts too. Each member is read once. */
 function entryIn<M>(given: M | Entry<M>): Entry<M> | null {
   if (typeof given !== "object" || given === null || !("message" in given)) return null;
-  const { id, step, seq, at, turn, message, metadata, synthetic, incomplete, late, replacedBy, model, call, value } =
-    given as Entry<M>;
+  const {
+    id,
+    step,
+    seq,
+    at,
+    turn,
+    message,
+    metadata,
+    synthetic,
+    incomplete,
+    late,
+    replacedBy,
+    model,
+    call,
+    value,
+    source,
+  } = given as Entry<M>;
   if (typeof id !== "string" || typeof step !== "string" || typeof seq !== "number") return null;
   return {
     ...{ id, seq, at, turn, step, message, metadata },
-    ...defined({ model, synthetic, replacedBy, value }),
+    ...defined({ model, synthetic, replacedBy, value, source }),
     ...defined({ incomplete: incomplete || undefined, late: late || undefined, call: call || undefined }),
   };
 }
@@ -197,14 +212,15 @@ export function unhide<M>(items: readonly Item<M>[], dialect: Dialect<M>): Item<
 }
 
 export function retainedRecord<M>({ entry, stored, isNew, hidden, redacted }: Retained<M>): MessageRecord {
-  const { id, turn, step, metadata, model, at, synthetic, incomplete, late, replacedBy, call, value } = entry;
+  const { id, turn, step, metadata, model, at, synthetic, incomplete, late, replacedBy, call } = entry;
+  const { value, source } = entry;
   return {
     ...{ kind: "message", id, turn, step, message: stored },
     ...(Object.keys(metadata).length === 0 ? {} : { metadata }),
     ...defined({ model, redacted: redacted || undefined }),
     carried: true,
     ...(isNew ? {} : { first: at }),
-    ...defined({ synthetic, incomplete, late, replacedBy, hidden: hidden || undefined, call, value }),
+    ...defined({ synthetic, incomplete, late, replacedBy, hidden: hidden || undefined, call, value, source }),
   };
 }
 

@@ -26,6 +26,6 @@ export function resumeGiven(options: ResumeOptions): ResumeOptions {
   return { calls: isPolicy ? reading("options", () => policyOf(calls)) : calls, draft };
 }
 
-function policyOf({ runs = false, asks = false, facts = {} }: CallPolicy): CallPolicy {
-  return { runs, asks, facts: { ...facts } };
+function policyOf({ runs = false, asks = false, facts = {}, tools }: CallPolicy): CallPolicy {
+  return { runs, asks, facts: { ...facts }, ...(tools ? { tools: { ...tools } } : {}) };
 }

@@ -24,6 +24,7 @@ import { admitReplacement, type ReplaceInput, toGiven } from "../replace/retaine
 import { undoFrom, undone, undoRecords } from "../replace/undo.ts";
 import type { SyncOptions } from "../sync/given-array.ts";
 import { Sync, type SyncSession } from "../sync/sync.ts";
+import { openCalls } from "../view/interruption.ts";
 import type { TurnActivity } from "../view/messages.ts";
 import { LiveReading } from "../view/reading.ts";
 import { leaveTurn, planResume, type ResumeOptions, repairForPrompt } from "../view/repairs.ts";
@@ -36,6 +37,8 @@ import { Queue } from "./queue.ts";
 import { endAnswered, resumeGiven } from "./resume-turn.ts";
 import type * as surface from "./surface.ts";
 import type { SessionContext } from "./turn/context.ts";
+import { askProbe, type Probe, type ProbeOptions } from "./turn/probe.ts";
+import { recordAnswer, toProbe } from "./turn/settle.ts";
 import { LiveTurn } from "./turn/turn.ts";
 
 const DRAFT_MS = 200;
@@ -134,6 +137,23 @@ export class LiveSession<M> extends LiveReading<M> implements surface.Session<M>
     this.#assertOpen();
     const given = resumeGiven(options);
     return this.#inOrder(() => this.#resume(given));
+  }
+
+  settleCalls(probes: Readonly<Record<string, Probe>>, options: ProbeOptions = {}): Promise<void> {
+    const given = reading("probes", () => ({ probes: { ...probes }, options: { ...options } }));
+    return this.#inOrder(async () => {
+      this.#context.assertOpen();
+      if (this.turn) throw turnOpen(this.id, this.turn.number, "pass the probe to turn.tool");
+      const { turn } = this.#conversation;
+      if (!turn || !this.interruption) return;
+      const settled = openCalls(this.#conversation).map(async (call) => {
+        const probe = Object.hasOwn(given.probes, call.name) ? given.probes[call.name] : undefined;
+        if (call.state !== "outcome-unknown" || !probe) return;
+        const answer = await askProbe(probe, toProbe(call), given.options);
+        await recordAnswer(this.#context, turn.number, call, answer);
+      });
+      await Promise.all(settled);
+    });
   }
 
   completeTurn(): Promise<void> {
@@ -361,12 +381,14 @@ export class LiveSession<M> extends LiveReading<M> implements surface.Session<M>
     if (this.turn) throw turnOpen(this.id, this.turn.number);
     if (!this.interruption) throw nothingToResume(this.id, this.#conversation.turns);
     const { number, resumes } = this.#conversation.turn!;
-    const { entries, outcomes } = planResume(this.#conversation, options);
+    const { entries, outcomes, unstarted } = planResume(this.#conversation, options);
     const unit: SessionRecord[] = outcomes.map(({ call, outcome }) => {
       const result = this.#admission.outcome(outcome);
       const { id, message, index, name } = call;
       return { kind: "tool.ended", id: newId(), turn: number, call: id, message, index, name, ...result };
     });
+    for (const { id, message, index } of unstarted)
+      unit.push({ kind: "tool.unstarted", turn: number, call: id, message: message!, index, source: "application" });
     if (entries.length > 0) unit.push({ kind: "repair", turn: number, entries });
     unit.push({ kind: "turn.resumed", turn: number, n: resumes + 1 });
     return this.#open(number, unit);

@@ -14,6 +14,8 @@ import type { SyncOptions } from "../sync/given-array.ts";
 import type { OpenCall } from "../view/interruption.ts";
 import type { Reading } from "../view/reading.ts";
 import type { ResumeOptions } from "../view/repairs.ts";
+import type { Probe, ProbeOptions } from "./turn/probe.ts";
+import type { ToolCall } from "./turn/tool-call.ts";
 
 export interface StoreOptions {
   /** What every append waits for. `power` (the default) survives a power cut; `process` survives SIGKILL (P1). */
@@ -243,6 +245,12 @@ export interface Session<M> extends Reading<M>, AsyncDisposable {
    * TURN_OPEN, MESSAGE_UNFIT, MESSAGE_NOT_JSON, MESSAGE_ID_TAKEN, QUEUE_UNKNOWN, SESSION_CLOSED, store errors.
    */
   startTurn(prompt: M | M[] | Queued<M>, options?: AppendOptions): Promise<Turn<M>>;
+  /**
+   * Asks what happened to the interrupted turn's calls whose outcome is unknown: `probes` has a function for each tool
+   * name. Records what is found, so that `interruption`, the model and people are told; what nobody can tell stays as it
+   * was. Call it before `resumeTurn` or `startTurn`. Throws TURN_OPEN, store errors.
+   */
+  settleCalls(probes: Readonly<Record<string, Probe>>, options?: ProbeOptions): Promise<void>;
   /** Continues the last turn. Throws NOTHING_TO_RESUME if it completed or there is none, TURN_OPEN. */
   resumeTurn(options?: ResumeOptions): Promise<Turn<M>>;
   /**
@@ -411,13 +419,22 @@ export interface Turn<M> extends AsyncDisposable {
    * `misuse`: a failed store, an unknown call). Then `signal` fires, and no other tool of the turn starts.
    * After an abort it returns an error without calling `run`. After STORE_FULL, `toolEnded` can record the outcome
    * later.
+   * A call that an earlier process started, with an unknown outcome, is settled first. It runs again if `replay` is
+   * "safe" now and was when it started. Otherwise its `probe` is asked: a known outcome is recorded and returned, and
+   * what has not taken effect runs. If nobody can tell, the model is told so, and the outcome is the error
+   * CALL_IN_DOUBT; without a probe, `tool` rejects with it.
    */
-  tool<T>(callId: string, run: (signal: AbortSignal) => T | Promise<T>, options?: ToolOptions): Promise<Outcome<T>>;
+  tool<T>(
+    callId: string,
+    run: (signal: AbortSignal, call: ToolCall) => T | Promise<T>,
+    options?: ToolOptions<T>,
+  ): Promise<Outcome<T>>;
   /**
    * Records only the start. Durable when it resolves: run the tool only then. Throws CALL_UNKNOWN unless the call is
-   * recorded or name and input are given; CALL_TAKEN if it is running, has its result, or was not approved; TURN_ENDED.
+   * recorded or name and input are given; CALL_TAKEN if it is running, has its result, or was not approved; CALL_IN_DOUBT
+   * if an earlier process started it and it is not safe to repeat (see `tool`, and `session.settleCalls`); TURN_ENDED.
    */
-  toolStarted(callId: string, options?: ToolOptions): Promise<void>;
+  toolStarted(callId: string, options?: Omit<ToolOptions, "probe" | "probeMs">): Promise<ToolCall>;
   /**
    * Records the process that a started call runs in, for `process` of the call after a crash. Durable when it resolves;
    * a later one replaces an earlier one. Also after the turn ends. Throws CALL_UNKNOWN if this turn runs no such tool.
@@ -448,9 +465,16 @@ export interface TurnRequest<M> {
   readonly draft: Draft<M>;
 }
 
-export interface ToolOptions {
-  /** "safe": running the tool twice does no harm. Recorded at the start, so a later tool registry cannot change it. */
+export interface ToolOptions<T = unknown> extends ProbeOptions {
+  /**
+   * "safe": running the tool twice does no harm. Recorded at the start: a call runs again only if the recorded rule and
+   * this one agree.
+   */
   readonly replay?: "never" | "safe";
+  /** Finds out what happened to the call, if an earlier process started it. */
+  readonly probe?: Probe<T>;
+  /** What to remember of the world before the tool runs, recorded with the start: `before` of the call after a crash. */
+  readonly before?: unknown;
   /** The session that does the work. */
   readonly child?: string;
   /** For a tool that starts before its call is recorded (R9). */

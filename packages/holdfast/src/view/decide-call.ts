@@ -7,8 +7,20 @@ export interface CallPolicy {
   readonly runs?: boolean;
   /** The program asks a person about calls that wait. Default: the model is told that they did not run. */
   readonly asks?: boolean;
+  /**
+   * Today's rule for each tool that the program has. A call runs again only if this and the rule recorded with its
+   * start both say that it is safe, and waits if its tool is missing. Default: the recorded rule alone decides.
+   */
+  readonly tools?: Readonly<Record<string, ToolRule>>;
   /** What the program knows of single calls beyond the journal, by id. */
   readonly facts?: Readonly<Record<string, CallFacts>>;
+}
+
+export interface ToolRule {
+  /** "safe": running the tool twice does no harm. */
+  readonly replay?: "never" | "safe";
+  /** The program can ask what happened to a call. */
+  readonly probe?: boolean;
 }
 
 /** What is known of a call beyond the journal. */
@@ -17,8 +29,6 @@ export interface CallFacts {
   readonly outcome?: Outcome;
   /** It certainly never began, although its start is recorded. */
   readonly neverBegan?: boolean;
-  /** It is safe to run it again, whatever was recorded with its start. */
-  readonly isRepeatable?: boolean;
   /** It must not run now: a rule forbids it, or somebody has changed since what it would change. */
   readonly mustNotRun?: boolean;
   /** It waits for a decision or a result that comes from outside this program. */
@@ -31,10 +41,10 @@ export interface CallFacts {
 
 /**
  * What happens to an open call when its turn goes on. `run`: it has not run yet. `run-again`: it may have run, and it
- * is safe to repeat. `wait`: for a person, or for a result from outside. `settle`: its outcome is known. `tell-model`:
+ * is safe to repeat. `ask`: it may have run, and its probe is asked first. `wait`: for a person, or for a result from outside. `settle`: its outcome is known. `tell-model`:
  * it is closed, and the model is told how far it got. `leave`: the provider runs it.
  */
-export type CallDecision = "run" | "run-again" | "wait" | "settle" | "tell-model" | "leave";
+export type CallDecision = "run" | "run-again" | "ask" | "wait" | "settle" | "tell-model" | "leave";
 
 export function factsOf({ id }: OpenCall, { facts }: CallPolicy): CallFacts {
   return facts && Object.hasOwn(facts, id) ? facts[id]! : {};
@@ -42,14 +52,20 @@ export function factsOf({ id }: OpenCall, { facts }: CallPolicy): CallFacts {
 
 /** The one rule for open calls (R5, R7, C4), for every adapter and surface. The first row that applies decides. */
 export function decideCall(call: OpenCall, policy: CallPolicy): CallDecision {
-  const { state, replay, approved } = call;
-  const { runs, asks } = policy;
+  const { state, name, replay, approved } = call;
+  const { runs, asks, tools } = policy;
   const known = factsOf(call, policy);
   if (state === "provider") return "leave";
   if (known.outcome) return "settle";
   if (known.waits) return "wait";
   if (state === "awaiting") return asks && approved !== false ? "wait" : "tell-model";
   if (!runs || known.mustNotRun || known.report !== undefined) return "tell-model";
-  if (state === "never-started" || known.neverBegan) return "run";
-  return state === "outcome-unknown" && (replay === "safe" || known.isRepeatable) ? "run-again" : "tell-model";
+  const rule = tools && (Object.hasOwn(tools, name) ? tools[name]! : null);
+  if (state === "never-started" || known.neverBegan) return rule === null ? "wait" : "run";
+  if (state !== "outcome-unknown") return "tell-model";
+  if (replay === "safe") {
+    if (rule === null) return "wait";
+    if (rule === undefined || rule.replay === "safe") return "run-again";
+  }
+  return (rule === undefined ? call.probe : rule?.probe) ? "ask" : "tell-model";
 }

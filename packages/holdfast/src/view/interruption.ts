@@ -2,9 +2,10 @@ import type { Conversation } from "../conversation/conversation.ts";
 import type { DraftContent } from "../conversation/draft-state.ts";
 import type { ToolProcess } from "../conversation/records.ts";
 import type { ToolStart } from "../conversation/tool-starts.ts";
-import { recordsStarts, type TurnState } from "../conversation/turn-state.ts";
+import { recordsStarts, type SettledCall, type TurnState } from "../conversation/turn-state.ts";
 import { defined } from "../defined.ts";
 import type { Entry } from "../dialects/dialect.ts";
+import type { Json } from "../journal/record.ts";
 import { endedAs } from "../session-state.ts";
 import { endsWithAnswer } from "./arrange.ts";
 
@@ -17,6 +18,12 @@ export interface OpenCall {
   readonly startedAt?: string;
   readonly replay?: "never" | "safe";
   readonly child?: string;
+  /** The idempotency key that its tool was given; absent if it never started. */
+  readonly key?: string;
+  /** The program that started it can ask what happened to it. */
+  readonly probe?: true;
+  /** What that program noted before it started. */
+  readonly before?: Json;
   /** Where the tool was recorded as running (`turn.toolProcess`): it may still be running there. */
   readonly process?: ToolProcess;
   /** A person's decision about it; absent if nobody has decided. */
@@ -45,6 +52,8 @@ export interface Interruption<M> {
   /** The streamed text. `gap`: a piece was lost to damage, and the text is cut there. */
   readonly draft: DraftContent | null;
   readonly calls: readonly OpenCall[];
+  /** Calls whose outcome was unknown, and is known since somebody was asked. */
+  readonly settled: readonly SettledCall[];
 }
 
 /** A call without a result, and its position. */
@@ -88,9 +97,10 @@ export function openCalls<M>({ exchange, toolStarts, turn }: Conversation<M>): U
     // Nobody has decided, or the decision was not to run it.
     const isWaiting = approved === null ? awaiting === true || waiting.has(id) : !approved;
     // The starts of earlier turns are forgotten, so nothing can be said about their calls (R5).
-    const isKnown = isRecorded && item.entry.turn === turn.number;
-    const unstarted = isWaiting ? "awaiting" : isKnown ? "never-started" : "unrecorded";
-    const state = by === "provider" ? "provider" : run ? "outcome-unknown" : unstarted;
+    const unstarted = toolStarts.unstarted(message, index);
+    const isKnown = (isRecorded && item.entry.turn === turn.number) || unstarted !== null;
+    const withoutRun = isWaiting ? "awaiting" : isKnown ? "never-started" : "unrecorded";
+    const state = by === "provider" ? "provider" : run ? "outcome-unknown" : withoutRun;
     found.push({
       ...{ id, message, index, name, input, state },
       ...(run ? { ...startOf(run), startedSeq: run.seq } : {}),
@@ -113,8 +123,8 @@ function callsStartedEarly<M>({ toolStarts }: Conversation<M>): OpenCall[] {
   });
 }
 
-function startOf({ at, replay, child, process }: ToolStart) {
-  return { startedAt: at, replay: replay ?? ("never" as const), ...defined({ child, process }) };
+function startOf({ at, replay, child, process, key, probe, before }: ToolStart) {
+  return { startedAt: at, replay: replay ?? ("never" as const), ...defined({ child, process, key, probe, before }) };
 }
 
 /** The calls of the last turn that have no result, recorded or not. */
@@ -128,14 +138,14 @@ export function interruptionOf<M>(conversation: Conversation<M>): Interruption<M
   if (!turn) return null;
   const how = howOf(turn);
   if (how.kind === "completed") return null;
-  const { number, startedAt, lastAt, resumes, prompt } = turn;
+  const { number, startedAt, lastAt, resumes, prompt, settled } = turn;
   const open = openCalls(conversation);
   const draft = conversation.draft?.content ?? null;
   const calls = callsInFlight(conversation, open);
   // An application that reports the turn as failed or waiting means that its answer is not final.
   const isOpenEnded = turn.ended?.outcome === "failed" || (turn.suspended !== null && !turn.ended);
   const answered = !isOpenEnded && calls.length === 0 && endOf(conversation, open, draft) === "answered";
-  return { turn: number, startedAt, lastAt, resumes, prompt, answered, how, draft, calls };
+  return { turn: number, startedAt, lastAt, resumes, prompt, answered, how, draft, calls, settled: [...settled] };
 }
 
 /** How a turn that did not complete ends: the rows of the table in repairs.ts. */

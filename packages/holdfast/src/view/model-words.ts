@@ -59,6 +59,21 @@ export function resultWords(state: OpenCall["state"], how: How): string {
   }
 }
 
+/** The result given to a call that an earlier process started, if nobody can tell what happened to it. */
+export const IN_DOUBT =
+  "Started by an earlier process: outcome unknown. It may have taken effect: check before repeating it.";
+
+/** An outcome that is known because the tool's service was asked (P3). `text`: the outcome as the model reads it. */
+export function settledWords(text: string | undefined): string {
+  const why = "The process died while this ran. Settled by asking the service: it took effect.";
+  return text === undefined ? why : `${why} Result: ${text}`;
+}
+
+/** The same for a call that failed. */
+export function settledErrorWords(error: string): string {
+  return `The process died while this ran. Settled by asking the service: it failed. ${error}`;
+}
+
 /** The same during the turn. */
 export function runningWords(isRunning: boolean): string {
   return isRunning ? "Still running: there is no result yet." : "Not run yet: there is no result.";

@@ -19,11 +19,12 @@ import { boundaryWords, goOnWords, resultWords } from "./model-words.ts";
 export interface ResumeOptions {
   /**
    * What happens to calls without a result. "close" (default): the model is told how far each got. "rerun": calls that
-   * are safe to run again (never started, or recorded with `replay: "safe"`) stay open, in `turn.open`. A policy says
+   * are safe to run again (never started, or recorded with `replay: "safe"`) stay open, in `turn.open`, and so do those
+   * whose probe can be asked: `turn.tool` asks it. A policy says
    * in data what the program can do and what it knows (`decideCall` has the rule). A function decides per call: close
-   * it, keep it open, or return its outcome.
+   * it, keep it open, say that it has not taken effect (then it may run), or return its outcome.
    */
-  readonly calls?: "close" | "rerun" | CallPolicy | ((call: OpenCall) => "close" | "keep" | Outcome);
+  readonly calls?: "close" | "rerun" | CallPolicy | ((call: OpenCall) => "close" | "keep" | "did-not-happen" | Outcome);
   /**
    * What happens to the streamed text. "discard" (default): the request is the one that died. "keep": the text is shown
    * as an incomplete message; calls before it are closed, since no result can follow it.
@@ -75,6 +76,8 @@ export function repairForPrompt<M>(conversation: Conversation<M>): RepairEntry[]
 export interface ResumePlan {
   readonly entries: RepairEntry[];
   readonly outcomes: { readonly call: UnansweredCall; readonly outcome: Outcome }[];
+  /** Calls whose start has not taken effect. */
+  readonly unstarted: UnansweredCall[];
 }
 
 export function planResume<M>(
@@ -86,23 +89,25 @@ export function planResume<M>(
   const open = openCalls(conversation);
   const entries: RepairEntry[] = [];
   const outcomes: { call: UnansweredCall; outcome: Outcome }[] = [];
+  const unstarted: UnansweredCall[] = [];
   const ending = repairsForEnd(conversation, open, draft === "keep" ? "keep" : "R", how);
   // After the model's words no call can get a result any more (R1), and without one its step would be left out.
   const isFrozen = ending.some(({ incomplete }) => incomplete);
   for (const call of open) {
     const decided = decide(call, calls);
-    if (decided === "close" || (decided === "keep" && isFrozen)) {
+    if (decided === "close" || (isFrozen && (decided === "keep" || decided === "did-not-happen"))) {
       entries.push(...synthesizeResult(conversation.dialect, call, how));
     } else if (typeof decided === "object") outcomes.push({ call, outcome: decided });
+    else if (decided === "did-not-happen" && call.startedSeq !== undefined) unstarted.push(call);
   }
   entries.push(...ending);
-  return { entries, outcomes };
+  return { entries, outcomes, unstarted };
 }
 
 function decide(
   call: UnansweredCall,
   calls: NonNullable<ResumeOptions["calls"]>,
-): "close" | "keep" | "leave" | Outcome {
+): "close" | "keep" | "leave" | "did-not-happen" | Outcome {
   if (typeof calls === "function") return call.state === "provider" ? "leave" : calls(openCall(call));
   const policy = typeof calls === "object" ? calls : { runs: calls === "rerun" };
   switch (decideCall(call, policy)) {
@@ -116,6 +121,8 @@ function decide(
       // Denied: the framework that asked the person also tells the model, with the reason.
       return call.approved === false && policy.asks ? "keep" : "close";
     }
+    case "run":
+      return call.state === "outcome-unknown" ? "did-not-happen" : "keep";
     default:
       return "keep";
   }

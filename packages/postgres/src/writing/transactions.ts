@@ -1,5 +1,5 @@
 import { AsyncLocalStorage } from "node:async_hooks";
-import { HoldfastError, isHoldfastError, type Outcome, type ToolOptions, type Turn } from "holdfast";
+import { HoldfastError, isHoldfastError, type Outcome, type ToolCall, type ToolOptions, type Turn } from "holdfast";
 import { notSupported } from "holdfast/internal";
 import type { NewRecord } from "holdfast/store";
 import type { PoolClient, QueryConfig, QueryResult } from "pg";
@@ -100,18 +100,18 @@ export class Transactions {
   async tool<M, T>(
     turn: Turn<M>,
     callId: string,
-    run: (client: PoolClient, signal: AbortSignal) => T | Promise<T>,
-    options: ToolOptions = {},
+    run: (client: PoolClient, signal: AbortSignal, call: ToolCall) => T | Promise<T>,
+    options: ToolOptions<T> = {},
   ): Promise<Outcome<T>> {
     this.#assertNotInside();
     const recording = this.#recording((unit) =>
       unit.some(({ kind, call }) => kind === "tool.ended" && call === callId),
     );
     let begun: Transaction | null = null;
-    const runInside = async (signal: AbortSignal): Promise<T> => {
+    const runInside = async (signal: AbortSignal, call: ToolCall): Promise<T> => {
       const transaction = await this.#begin();
       begun = transaction;
-      const value = await run(transaction.lent.client, signal);
+      const value = await run(transaction.lent.client, signal, call);
       transaction.lent.takeBack();
       recording.transaction = transaction;
       return value;

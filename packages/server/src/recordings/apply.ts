@@ -52,7 +52,8 @@ export async function apply(work: Work, key: string, record: RecordToMake): Prom
     }
     case "tool.started": {
       const { call, replay, child, name, input } = record;
-      return openTurn(work).toolStarted(call, defined({ replay, child, name, input }));
+      await openTurn(work).toolStarted(call, defined({ replay, child, name, input }));
+      return;
     }
     case "tool.process": {
       const { call, pid, started, group } = record;

@@ -401,9 +401,10 @@ describe.each(everyWay)("%s", (way, start) => {
     const agent = durable(session);
     const turn = session.turn!;
     const toolStarted = turn.toolStarted.bind(turn);
-    turn.toolStarted = async (...started) => {
-      await toolStarted(...started);
+    turn.toolStarted = async (...options) => {
+      const started = await toolStarted(...options);
       await turn.abort({ by: "user" });
+      return started;
     };
     const ran: string[] = [];
     const tools = { free: tool({ inputSchema: any, execute: async () => ran.push("free") }) };

@@ -119,7 +119,7 @@ test.each([
   ],
 ] as const)("what happens to an open call: %s", (_name, call, known, decision, facts: object = {}) => {
   const open = { id: "c", message: "m", name: "shell", input: {}, ...call };
-  const found = callFacts({ command: undefined, isResumable: false, mayRun: true, ...known });
+  const found = callFacts({ command: undefined, mayRun: true, ...known });
   expect(found).toMatchObject(facts);
   expect(decideCall(open, { runs: true, asks: true, facts: { c: found } })).toBe(decision);
 });

@@ -1,32 +1,28 @@
-import { type Admission, asMessageError, reading, unfit } from "../../admit/admit.ts";
-import { callTaken, callUnknown, invalid } from "../../admit/refusals.ts";
-import { assertSize, isTooLarge, MESSAGE_BYTES_MAX } from "../../admit/size.ts";
+import { asMessageError, reading } from "../../admit/admit.ts";
+import { callInDoubt, callTaken, callUnknown, invalid } from "../../admit/refusals.ts";
 import type { ExchangeCall } from "../../conversation/exchange.ts";
 import type { ToolEnded, ToolProcess, ToolProcessRecord, ToolStarted } from "../../conversation/records.ts";
+import type { CallPlace } from "../../conversation/tool-starts.ts";
 import { defined } from "../../defined.ts";
 import type { Outcome } from "../../dialects/dialect.ts";
-import { isHoldfastError } from "../../errors.ts";
 import { newId } from "../../journal/id.ts";
-import { encodeMessage } from "../../replace/retained.ts";
+import { openCalls, type UnansweredCall } from "../../view/interruption.ts";
+import { IN_DOUBT } from "../../view/model-words.ts";
+import { synthesizeResultSaying } from "../../view/repairs.ts";
 import type { ToolOptions } from "../surface.ts";
 import type { SessionContext } from "./context.ts";
+import { appendOutcome } from "./outcome.ts";
+import { askProbe } from "./probe.ts";
+import { recordAnswer, toProbe } from "./settle.ts";
+import type { ToolCall } from "./tool-call.ts";
 
-/** JSON inside a string is escaped: each byte can grow to this many. */
-const BYTES_PHRASED_MAX = 12;
-
-/** What is said in place of an outcome that cannot be recorded; null if the error is another one. */
-function wordsInstead(error: unknown, isShown: boolean): string | null {
-  if (isHoldfastError(error, "RECORD_TOO_LARGE"))
-    return `(The result was too large to be recorded: ${String(error.facts["bytes"] ?? "over 512 million")} bytes.)`;
-  if (isHoldfastError(error, "RECORD_NOT_JSON") && !isShown)
-    return `(The result could not be recorded: ${String(error.facts["why"])}.)`;
-  return null;
-}
-
-type Ended = ReturnType<Admission<unknown>["outcome"]>;
+/** The tool may run; or it may not, because its outcome is known: an earlier process had started it. */
+type Started =
+  | { readonly running: Running; readonly outcome?: undefined }
+  | { readonly running?: undefined; readonly outcome: Outcome };
 
 /** A tool that this process runs, and its call. */
-export interface Running {
+export interface Running extends ToolCall {
   readonly call: string;
   readonly name: string;
   readonly startedMs: number;
@@ -47,11 +43,15 @@ export class Tools<M> {
     this.#turn = turn;
   }
 
-  /** `isStreaming`: a streaming message may make the call. Throws CALL_UNKNOWN, CALL_TAKEN, and store errors. */
-  async start(callId: string, given: ToolOptions, isStreaming: boolean): Promise<Running> {
-    const { log, admission } = this.#context;
+  /**
+   * `isStreaming`: a streaming message may make the call. `stopped`: ends a question to a probe. Throws CALL_UNKNOWN,
+   * CALL_TAKEN, CALL_IN_DOUBT, and store errors.
+   */
+  async start(callId: string, given: ToolOptions, isStreaming: boolean, stopped: AbortSignal): Promise<Started> {
+    const { log, admission, conversation } = this.#context;
     const options = reading("options", () => ({ ...given }));
     const input = options.input === undefined ? undefined : admission.value(options.input).value;
+    const before = options.before === undefined ? undefined : admission.value(options.before).value;
     // The message that makes the call may still be on its way to a store that answers later.
     if (log.isBehind) await log.caughtUp();
     this.#context.assertOpen();
@@ -59,20 +59,49 @@ export class Tools<M> {
     const place = call ? { message: call.item.entry.id, index: call.index } : null;
     const name = call?.call.name ?? options.name!;
     const replay = options.replay === "safe" ? ("safe" as const) : undefined;
-    const record: ToolStarted = {
-      ...{ kind: "tool.started", turn: this.#turn, call: callId, message: place?.message ?? null, name },
-      ...defined({ index: place?.index, input, replay, child: options.child }),
-    };
-    const running: Running = { call: callId, name, startedMs: performance.now(), place };
+    const probe = options.probe ? (true as const) : undefined;
+    const { toolStarts } = conversation;
+    const inDoubt = place && toolStarts.of(place.message, place.index);
+    const key = (inDoubt ?? (place && toolStarts.unstarted(place.message, place.index)))?.key ?? newId();
+    const running: Running = { id: callId, key, call: callId, name, startedMs: performance.now(), place };
     this.#running.add(running);
     try {
+      const isSafe = inDoubt?.replay === "safe" && replay === "safe";
+      const outcome = inDoubt && !isSafe ? await this.#settle(place, options, stopped) : null;
+      if (outcome) {
+        this.#running.delete(running);
+        return { outcome };
+      }
+      const record: ToolStarted = {
+        ...{ kind: "tool.started", turn: this.#turn, call: callId, message: place?.message ?? null, name },
+        ...defined({ index: place?.index, input, replay, child: options.child, key, probe, before }),
+      };
       // Durable before the tool runs: otherwise nobody could tell after a crash that it may have run (R5).
       await log.append([record]);
-      return running;
+      return { running };
     } catch (error) {
       this.#running.delete(running);
       throw error;
     }
+  }
+
+  /**
+   * An earlier process started the call. Asks what happened to it, and returns the outcome; null if it may run, because
+   * it has not taken effect. If nobody can tell, the model is told so. Throws CALL_IN_DOUBT, and store errors.
+   */
+  async #settle(place: CallPlace, options: ToolOptions, stopped: AbortSignal): Promise<Outcome | null> {
+    const { conversation, log } = this.#context;
+    const isCall = ({ message, index }: UnansweredCall): boolean => message === place.message && index === place.index;
+    const call = openCalls(conversation).find(isCall)!;
+    const refusal = callInDoubt(call.id, call.name);
+    if (!options.probe) throw refusal;
+    const answer = await askProbe(options.probe, toProbe(call), options, stopped);
+    stopped.throwIfAborted();
+    const outcome = await recordAnswer(this.#context, this.#turn, call, answer);
+    if (outcome || answer !== "unknown") return outcome;
+    const entries = synthesizeResultSaying(conversation.dialect, call, IN_DOUBT, call.state);
+    if (entries.length > 0) await log.append([{ kind: "repair", turn: this.#turn, entries }]);
+    return { error: refusal };
   }
 
   /** Throws CALL_UNKNOWN, and store errors. */
@@ -107,46 +136,11 @@ export class Tools<M> {
     };
     if (running) this.#running.delete(running);
     try {
-      await this.#append(record, this.#context.admission.outcome(outcome), shown);
+      await appendOutcome(this.#context, record, this.#context.admission.outcome(outcome), shown);
     } catch (error) {
       if (running) this.#running.add(running);
       throw asMessageError(error);
     }
-  }
-
-  /** The tool has run: record at least that, even if its result cannot be recorded. */
-  async #append(record: ToolEnded, ended: Ended, shown: M | undefined): Promise<void> {
-    const { log } = this.#context;
-    try {
-      await log.append([{ ...record, ...ended, ...this.#shown(record, ended, shown) }]);
-    } catch (error) {
-      const words = wordsInstead(error, shown !== undefined);
-      if (words === null) throw error;
-      await log.append([{ ...record, ...(ended.error === undefined ? { value: words } : { error: words }) }]);
-    }
-  }
-
-  /** What the model sees instead. Throws MESSAGE_UNFIT, MESSAGE_NOT_JSON, RECORD_TOO_LARGE. */
-  #shown({ call: id, name }: ToolEnded, ended: Ended, given: M | undefined): Pick<ToolEnded, "shown" | "redacted"> {
-    const { admission } = this.#context;
-    const { dialect } = admission;
-    if (given !== undefined) {
-      const { stored, redacted } = admission.message(given);
-      // Otherwise the call would stay open and read as if it had never run.
-      if (dialect.results(admission.decoded({ stored })).length === 0) {
-        throw unfit("`shown` must be a message that holds the tool's result");
-      }
-      return { shown: stored, ...defined({ redacted: redacted || undefined }) };
-    }
-    // The dialect's message may be larger than the value, and must fit into an epoch too.
-    if (isTooLarge(ended, MESSAGE_BYTES_MAX / BYTES_PHRASED_MAX)) {
-      const message = dialect.result(
-        { id, name },
-        ended.error === undefined ? { value: ended.value } : { error: ended.error },
-      );
-      if (message !== null) assertSize("the result", "tool.ended", encodeMessage(dialect, message), MESSAGE_BYTES_MAX);
-    }
-    return {};
   }
 
   /** Null: the call is not recorded yet, and the application has given its name and input (R9). */

@@ -1,5 +1,5 @@
 import { asMessageError, reading, textIn, wordsOf } from "../../admit/admit.ts";
-import { invalid, turnEnded } from "../../admit/refusals.ts";
+import { callTaken, invalid, turnEnded } from "../../admit/refusals.ts";
 import {
   type AdmittedMessages,
   type Appended,
@@ -23,6 +23,7 @@ import { reasonWords } from "../../view/model-words.ts";
 import type { AnswerOptions, ToolOptions, Turn, TurnRequest } from "../surface.ts";
 import type { SessionContext } from "./context.ts";
 import { type DraftPiece, LiveDraft } from "./draft.ts";
+import { runInCall, type ToolCall } from "./tool-call.ts";
 import { Tools } from "./tools.ts";
 
 /** Total, as `fail` is: whatever was thrown, the turn failed. */
@@ -143,13 +144,19 @@ export class LiveTurn<M> implements Turn<M> {
 
   async tool<T>(
     callId: string,
-    run: (signal: AbortSignal) => T | Promise<T>,
-    options: ToolOptions = {},
+    run: (signal: AbortSignal, call: ToolCall) => T | Promise<T>,
+    options: ToolOptions<T> = {},
   ): Promise<Outcome<T>> {
     const { journal } = this.#context.log;
     // Stopped in the middle of a batch: calls that have not started do not start, and the model will be told.
     if (this.#wasAborted && !journal.failure) return { error: this.signal.reason };
-    const running = await this.#start(callId, options);
+    const started = await this.#start(callId, options as ToolOptions).catch((error) => {
+      // Stopped while a probe was asked.
+      if (this.#wasAborted && error === this.signal.reason && !journal.failure) return { outcome: { error } };
+      throw error;
+    });
+    if (started.outcome) return started.outcome as Outcome<T>;
+    const { running } = started;
     // The outcome could not be recorded, so the tool does not run either (P8).
     if (journal.failure) throw journal.failure;
     let outcome: Outcome<T>;
@@ -161,7 +168,8 @@ export class LiveTurn<M> implements Turn<M> {
     }
     let fault: ErrorKind | null = null;
     try {
-      outcome = { value: await run(this.signal) };
+      const call: ToolCall = { id: running.id, key: running.key };
+      outcome = { value: await runInCall(call, () => run(this.signal, call)) };
     } catch (error) {
       outcome = { error: error ?? new Error("the tool failed without an error") };
       fault = this.signal.aborted ? null : this.#faultOf(error);
@@ -181,8 +189,10 @@ export class LiveTurn<M> implements Turn<M> {
     return kind;
   }
 
-  async toolStarted(callId: string, options: ToolOptions = {}): Promise<void> {
-    await this.#start(callId, options);
+  async toolStarted(callId: string, options: Omit<ToolOptions, "probe" | "probeMs"> = {}): Promise<ToolCall> {
+    const { running } = await this.#start(callId, options);
+    if (!running) throw callTaken(callId, "has its result");
+    return { id: running.id, key: running.key };
   }
 
   toolProcess(callId: string, process: ToolProcess): Promise<void> {
@@ -390,7 +400,7 @@ export class LiveTurn<M> implements Turn<M> {
 
   async #start(callId: string, options: ToolOptions): ReturnType<Tools<M>["start"]> {
     this.#assertOpen(`the start of ${JSON.stringify(callId)}`);
-    return this.#tools.start(callId, options, this.#draft?.isOpen === true);
+    return this.#tools.start(callId, options, this.#draft?.isOpen === true, this.signal);
   }
 
   #ended(members: Omit<TurnEnded, "kind" | "turn">): TurnEnded {
