@@ -85,7 +85,7 @@ test("an interruption in words: what never ran, what may have run", async () => 
   const page = await stage.page(`/${hero}`);
   const card = () => page.locator(".interrupted").innerText();
   await expect.poll(card).toContain("Turn 5: interrupted: its process died");
-  await expect.poll(card).toMatch(/shell\s+npm publish.*\s+outcome unknown/);
+  await expect.poll(card).toMatch(/shell\s+npm publish.*\s+started, outcome unknown/);
   await expect.poll(card).toMatch(/slack__post\s+channel: #releases.*\s+never started, safe to run/);
 });
 
