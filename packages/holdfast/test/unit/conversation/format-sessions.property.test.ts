@@ -58,6 +58,10 @@ test("a reader that follows FORMAT.md finds the same entries, open calls, drafts
           gap: reader.draft.gap,
         },
       );
+      const { accepted } = conversation;
+      expect(accepted && { ...accepted, calls: accepted.calls === true }).toEqual(
+        reader.accepted && expect.objectContaining(reader.accepted),
+      );
       expect(conversation.queue.map(({ id }) => id)).toEqual([...reader.queue.keys()]);
       expect(conversation.attributes.notes).toEqual(reader.notes);
       expect(conversation.turns).toBe(reader.turns);
