@@ -1,0 +1,82 @@
+import { dirname, join } from "node:path";
+import { changesSince, type FileRules, KeptFiles, noteFolder, noteRefFrom } from "@holdfast/acp/internal/evidence";
+import type { FolderChanges, Json, OpenCall } from "holdfast";
+import { isOwnEntry, type OwnStore } from "../tools/paths/own-store.ts";
+import { isInside, realPath } from "../tools/paths/real-path.ts";
+import { shapeOf } from "../transcript/shape.ts";
+
+/** The tools that change the working folder, unless a call is safe to repeat. */
+const CHANGES_FOLDER: ReadonlySet<string> = new Set(["shell", "edit", "write"]);
+/** The folder of a session's notes, beside the outputs of its tools. */
+const NOTES = "before";
+
+export interface FolderNotesParts {
+  /** The folder for the full outputs of the session's tools. */
+  readonly outputs: string;
+  readonly folder: () => string;
+  readonly rules: () => FileRules;
+  /** Whether calls that an earlier process started still have no result. */
+  readonly hasOpenCalls: () => boolean;
+}
+
+interface NotedCall {
+  readonly toolCallId: string;
+  readonly toolName: string;
+  readonly input: unknown;
+}
+
+/** What the working folder was like when each call began that may not run twice. */
+export class FolderNotes {
+  readonly #parts: FolderNotesParts;
+  readonly #kept: KeptFiles;
+  readonly #running = new Set<string>();
+
+  constructor(parts: FolderNotesParts) {
+    this.#parts = parts;
+    this.#kept = new KeptFiles(join(parts.outputs, NOTES));
+  }
+
+  /** Notes it for the start of a call; undefined if nothing is noted. */
+  async note({ toolCallId, toolName, input }: NotedCall, isSafe: boolean): Promise<Json | undefined> {
+    if (isSafe || !CHANGES_FOLDER.has(toolName)) return undefined;
+    this.#running.add(toolCallId);
+    const folder = this.#parts.folder();
+    const ref = await noteFolder(folder, this.#kept, {
+      named: namedIn(folder, input),
+      rules: this.#parts.rules(),
+      areOthersNeeded: () => this.#running.size > 1 || this.#parts.hasOpenCalls(),
+    });
+    return ref ? { ...ref } : undefined;
+  }
+
+  /** The note of a call is not needed any more. */
+  ended(call: string): void {
+    this.#running.delete(call);
+  }
+
+  /** What has changed since a call began; null if that was not noted here. */
+  async changesSince({ state, before }: OpenCall): Promise<FolderChanges | null> {
+    const ref = state === "outcome-unknown" ? noteRefFrom(before) : null;
+    return ref && changesSince(ref, this.#kept, { folder: this.#parts.folder(), rules: this.#parts.rules() });
+  }
+}
+
+/** The store's own files do not count, nor what the tools have printed. */
+export function rulesFor(own: OwnStore | null, outputs: string, isSecret: FileRules["isSecret"]): FileRules {
+  const all = dirname(outputs);
+  return {
+    isLeftOut: (path, isFolder) => isInside(all, path) || (own !== null && isOwnEntry(own, path, isFolder)),
+    isSecret,
+  };
+}
+
+function namedIn(folder: string, input: unknown): string[] {
+  const path = shapeOf(input)?.["path"];
+  if (typeof path !== "string") return [];
+  try {
+    return [realPath(folder, path)];
+  } catch {
+    // No such path can be: the tool says so.
+    return [];
+  }
+}
