@@ -55,7 +55,7 @@ const ROOMS: readonly (readonly [room: string, below: readonly string[]])[] = [
   ["admit/", [...BASE, "redact/", "conversation/"]],
   ["replace/", [...BASE, "conversation/", "view/", "admit/"]],
   ["sync/", [...BASE, "conversation/", "view/", "admit/", "replace/"]],
-  ["listing/", [...BASE, "conversation/attributes.ts"]],
+  ["listing/", [...BASE, "conversation/records/attributes.ts"]],
   ["search/", [...BASE, "jitter.ts", "disk/"]],
   [
     "session/store.ts",

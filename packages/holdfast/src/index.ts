@@ -8,12 +8,12 @@ export type { Act, Refusal } from "./account/acts.ts";
 export type { CallState } from "./account/words.ts";
 export { cutOffWords } from "./account/words.ts";
 export type { Appended, AppendOptions } from "./admit/to-records.ts";
-export type { Attributes, Link } from "./conversation/attributes.ts";
 export type { Queued } from "./conversation/conversation.ts";
 export type { DraftContent } from "./conversation/draft-state.ts";
-export type { ToolProcess } from "./conversation/records.ts";
+export type { Attributes, Link } from "./conversation/records/attributes.ts";
+export type { ToolProcess } from "./conversation/records/records.ts";
+export type { Cost, Usage } from "./conversation/records/usage.ts";
 export type { SettledCall } from "./conversation/turn-state.ts";
-export type { Cost, Usage } from "./conversation/usage.ts";
 export type { AcpMessage } from "./dialects/acp.ts";
 export type { AiSdkMessage } from "./dialects/ai-sdk.ts";
 export type { AnthropicMessage } from "./dialects/anthropic.ts";
@@ -33,10 +33,7 @@ export { HeldBack } from "./redact/held-back.ts";
 export type { SearchHit } from "./search/search-index.ts";
 export { openStore } from "./session/open-store.ts";
 export type {
-  AnswerOptions,
   CreateOptions,
-  Delta,
-  Draft,
   ForkOptions,
   LatestOptions,
   Once,
@@ -47,12 +44,10 @@ export type {
   Session,
   Store,
   StoreOptions,
-  ToolOptions,
-  Turn,
   TurnEnd,
-  TurnRequest,
 } from "./session/surface.ts";
 export type { Probe, ProbeAnswer, ProbedCall, ProbeOptions } from "./session/turn/probe.ts";
+export type { AnswerOptions, Delta, Draft, ToolOptions, Turn, TurnRequest } from "./session/turn/surface.ts";
 export { type ToolCall, toolCall } from "./session/turn/tool-call.ts";
 export type { SessionState } from "./session-state.ts";
 export type { SyncOptions } from "./sync/given-array.ts";

@@ -1,5 +1,5 @@
-import { ATTRIBUTE_CHARS_MAX, LABELS_CHARS_MAX, type Link } from "../conversation/attributes.ts";
-import type { SessionAttributes } from "../conversation/records.ts";
+import { ATTRIBUTE_CHARS_MAX, LABELS_CHARS_MAX, type Link } from "../conversation/records/attributes.ts";
+import type { SessionAttributes } from "../conversation/records/records.ts";
 import { HoldfastError } from "../errors.ts";
 import { snapshot } from "../journal/lines/plain.ts";
 import { found } from "./admit.ts";

@@ -1,6 +1,6 @@
 import type { Conversation, Queued } from "../conversation/conversation.ts";
-import type { MessageRecord, NoteRecord, SessionRecord } from "../conversation/records.ts";
-import type { Usage } from "../conversation/usage.ts";
+import type { MessageRecord, NoteRecord, SessionRecord } from "../conversation/records/records.ts";
+import type { Usage } from "../conversation/records/usage.ts";
 import { defined } from "../defined.ts";
 import type { Metadata } from "../dialects/dialect.ts";
 import { newId } from "../journal/id.ts";

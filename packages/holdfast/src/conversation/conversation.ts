@@ -2,18 +2,18 @@ import { defined } from "../defined.ts";
 import type { Dialect, Entry, Metadata } from "../dialects/dialect.ts";
 import { HoldfastError } from "../errors.ts";
 import type { JournalRecord, Json, NewRecord } from "../journal/record.ts";
-import type { Attributes } from "./attributes.ts";
 import { type DraftState, Drafts } from "./draft-state.ts";
 import type { Exchange } from "./exchange.ts";
 import type { Item } from "./item.ts";
 import type { PendingEdits } from "./pending-edits.ts";
-import { isKnownKind, isWholeMessage, storedRecord } from "./record-schema.ts";
-import type * as records from "./records.ts";
+import type { Attributes } from "./records/attributes.ts";
+import type * as records from "./records/records.ts";
+import { isKnownKind, isWholeMessage, storedRecord } from "./records/schema.ts";
+import { addUsage, type Usage } from "./records/usage.ts";
 import { deepFreeze, frozenCopy } from "./snapshot.ts";
 import { sameCalls, ToolStarts } from "./tool-starts.ts";
 import { Transcript } from "./transcript.ts";
 import { endTurn, resumeTurn, type TurnState, turnFrom, type Writer } from "./turn-state.ts";
-import { addUsage, type Usage } from "./usage.ts";
 
 export interface Queued<M> {
   readonly id: string;

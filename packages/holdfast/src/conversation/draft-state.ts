@@ -1,4 +1,4 @@
-import type { DraftPart, DraftRecord } from "./records.ts";
+import type { DraftPart, DraftRecord } from "./records/records.ts";
 
 export interface DraftContent {
   readonly id: string;

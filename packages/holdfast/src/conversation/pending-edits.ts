@@ -1,7 +1,7 @@
 import type { Dialect, View } from "../dialects/dialect.ts";
 import { pair } from "../dialects/order/pairing.ts";
 import { type Item, isShown } from "./item.ts";
-import type { Checkpoint } from "./records.ts";
+import type { Checkpoint } from "./records/records.ts";
 
 /**
  * Changes of the past that the application requested: hiding, editing, another model. Hiding and editing take effect

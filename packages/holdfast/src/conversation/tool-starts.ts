@@ -1,7 +1,7 @@
 import { defined } from "../defined.ts";
 import type { Dialect, Entry } from "../dialects/dialect.ts";
 import type { Json } from "../journal/record.ts";
-import type { StartedCheckpoint, ToolEnded, ToolProcess, ToolStarted } from "./records.ts";
+import type { StartedCheckpoint, ToolEnded, ToolProcess, ToolStarted } from "./records/records.ts";
 
 /** A tool that was started. */
 export interface ToolStart {

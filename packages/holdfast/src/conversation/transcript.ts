@@ -10,8 +10,8 @@ import { type Item, ItemIndex, isShown } from "./item.ts";
 import { remembering } from "./memoized-dialect.ts";
 import { mergePatch } from "./merge-patch.ts";
 import { PendingEdits } from "./pending-edits.ts";
-import type * as records from "./records.ts";
-import { SYNCED } from "./records.ts";
+import type * as records from "./records/records.ts";
+import { SYNCED } from "./records/records.ts";
 import { deepFreeze, freezeWellFormed } from "./snapshot.ts";
 
 type Stamped<R> = R & { readonly seq: number; readonly at: string };

@@ -1,6 +1,6 @@
 import { defined } from "../defined.ts";
 import type { Entry } from "../dialects/dialect.ts";
-import type { TurnCheckpoint, TurnEnded } from "./records.ts";
+import type { TurnCheckpoint, TurnEnded } from "./records/records.ts";
 
 /** A process that wrote to the session. */
 export interface Writer {

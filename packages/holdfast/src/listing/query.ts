@@ -1,4 +1,4 @@
-import type { Link } from "../conversation/attributes.ts";
+import type { Link } from "../conversation/records/attributes.ts";
 import { HoldfastError } from "../errors.ts";
 import type { ListHints, ListOptions } from "../journal/contract.ts";
 import type { SessionState } from "../session-state.ts";

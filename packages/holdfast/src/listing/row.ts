@@ -1,4 +1,4 @@
-import { ATTRIBUTE_CHARS_MAX, LABELS_CHARS_MAX, type Link } from "../conversation/attributes.ts";
+import { ATTRIBUTE_CHARS_MAX, LABELS_CHARS_MAX, type Link } from "../conversation/records/attributes.ts";
 import { defined } from "../defined.ts";
 import { NONE, type Shape, shapeOf } from "../dialects/shape.ts";
 import type { Json } from "../journal/record.ts";

@@ -1,7 +1,7 @@
 import { weightOf } from "../admit/size.ts";
-import type { Attributes } from "../conversation/attributes.ts";
 import type { Conversation } from "../conversation/conversation.ts";
 import type { Item } from "../conversation/item.ts";
+import type { Attributes } from "../conversation/records/attributes.ts";
 import type {
   Checkpoint,
   QueuedItem,
@@ -9,7 +9,7 @@ import type {
   SessionRecord,
   StartedCheckpoint,
   TurnCheckpoint,
-} from "../conversation/records.ts";
+} from "../conversation/records/records.ts";
 import type { CallPlace } from "../conversation/tool-starts.ts";
 import { recordsStarts, type TurnState } from "../conversation/turn-state.ts";
 import { defined } from "../defined.ts";

@@ -2,7 +2,7 @@ import { type Admission, readable } from "../admit/admit.ts";
 import { invalid } from "../admit/refusals.ts";
 import type { Conversation } from "../conversation/conversation.ts";
 import type { Item } from "../conversation/item.ts";
-import type { EditRecord } from "../conversation/records.ts";
+import type { EditRecord } from "../conversation/records/records.ts";
 import type { Entry } from "../dialects/dialect.ts";
 import { HoldfastError } from "../errors.ts";
 import type { Json } from "../journal/record.ts";

@@ -2,7 +2,7 @@ import { reading } from "../admit/admit.ts";
 import { invalid } from "../admit/refusals.ts";
 import type { Conversation } from "../conversation/conversation.ts";
 import type { Item } from "../conversation/item.ts";
-import type { Checkpoint, EpochRecord, SessionAttributes, SessionRecord } from "../conversation/records.ts";
+import type { Checkpoint, EpochRecord, SessionAttributes, SessionRecord } from "../conversation/records/records.ts";
 import { type CallPlace, sameCalls } from "../conversation/tool-starts.ts";
 import { defined } from "../defined.ts";
 import { HoldfastError } from "../errors.ts";

@@ -1,6 +1,6 @@
 import type { Conversation } from "../conversation/conversation.ts";
 import type { Item } from "../conversation/item.ts";
-import type { Checkpoint, SessionRecord } from "../conversation/records.ts";
+import type { Checkpoint, SessionRecord } from "../conversation/records/records.ts";
 import { defined } from "../defined.ts";
 import { HoldfastError } from "../errors.ts";
 import { synthesizeResultSaying } from "../view/repairs.ts";

@@ -3,7 +3,7 @@ import { assertId } from "../admit/to-records.ts";
 import type { Conversation } from "../conversation/conversation.ts";
 import { type Item, isShown } from "../conversation/item.ts";
 import { PendingEdits } from "../conversation/pending-edits.ts";
-import type { MessageRecord, RepairEntry } from "../conversation/records.ts";
+import type { MessageRecord, RepairEntry } from "../conversation/records/records.ts";
 import { defined } from "../defined.ts";
 import type { Dialect, Entry } from "../dialects/dialect.ts";
 import { HoldfastError } from "../errors.ts";

@@ -1,5 +1,5 @@
 import type { Conversation } from "../conversation/conversation.ts";
-import type { SessionRecord } from "../conversation/records.ts";
+import type { SessionRecord } from "../conversation/records/records.ts";
 import { HoldfastError } from "../errors.ts";
 import type { JournalRecord } from "../journal/record.ts";
 import { type ReplaceOptions, replacement } from "./epoch.ts";

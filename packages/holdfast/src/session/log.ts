@@ -1,5 +1,5 @@
 import type { Conversation } from "../conversation/conversation.ts";
-import type { SessionRecord } from "../conversation/records.ts";
+import type { SessionRecord } from "../conversation/records/records.ts";
 import { frozenInside } from "../conversation/snapshot.ts";
 import { defined } from "../defined.ts";
 import type { Appended, Durability, Journal, Written } from "../journal/contract.ts";

@@ -1,7 +1,7 @@
 import { AsyncLocalStorage } from "node:async_hooks";
 import { createHash } from "node:crypto";
 import { invalid, keyTaken } from "../admit/refusals.ts";
-import type { SessionRecord } from "../conversation/records.ts";
+import type { SessionRecord } from "../conversation/records/records.ts";
 import type { Appended } from "../journal/contract.ts";
 import type { JournalRecord } from "../journal/record.ts";
 

@@ -1,7 +1,7 @@
 import { reading } from "../admit/admit.ts";
 import { invalid, turnUnanswered } from "../admit/refusals.ts";
 import type { Conversation } from "../conversation/conversation.ts";
-import type { SessionRecord } from "../conversation/records.ts";
+import type { SessionRecord } from "../conversation/records/records.ts";
 import type { CallPolicy } from "../view/decide-call.ts";
 import { interruptionOf } from "../view/interruption.ts";
 import type { ResumeOptions } from "../view/repairs.ts";

@@ -12,7 +12,7 @@ import {
 } from "../admit/to-records.ts";
 import type { Conversation, Queued } from "../conversation/conversation.ts";
 import { mergePatch } from "../conversation/merge-patch.ts";
-import type { SessionRecord } from "../conversation/records.ts";
+import type { SessionRecord } from "../conversation/records/records.ts";
 import type { Dialect, Entry, Metadata } from "../dialects/dialect.ts";
 import type { Holder, Journal, JournalStore, Recovery } from "../journal/contract.ts";
 import { newId } from "../journal/id.ts";
@@ -39,6 +39,7 @@ import type * as surface from "./surface.ts";
 import type { SessionContext } from "./turn/context.ts";
 import { askProbe, type Probe, type ProbeOptions } from "./turn/probe.ts";
 import { recordAnswer, toProbe } from "./turn/settle.ts";
+import type { Turn } from "./turn/surface.ts";
 import { LiveTurn } from "./turn/turn.ts";
 
 const DRAFT_MS = 200;
@@ -126,14 +127,14 @@ export class LiveSession<M> extends LiveReading<M> implements surface.Session<M>
     return this.#turn?.isRecorded && !this.#turn.isOver ? this.#turn : null;
   }
 
-  async startTurn(prompt: M | M[] | Queued<M>, options: AppendOptions = {}): Promise<surface.Turn<M>> {
+  async startTurn(prompt: M | M[] | Queued<M>, options: AppendOptions = {}): Promise<Turn<M>> {
     this.#assertOpen();
     const admitted = admitMessages(this.#admission, prompt);
     const given = admitOptions(this.#admission, options);
     return this.#inOrder(() => this.#start(admitted, given));
   }
 
-  async resumeTurn(options: ResumeOptions = {}): Promise<surface.Turn<M>> {
+  async resumeTurn(options: ResumeOptions = {}): Promise<Turn<M>> {
     this.#assertOpen();
     const given = resumeGiven(options);
     return this.#inOrder(() => this.#resume(given));

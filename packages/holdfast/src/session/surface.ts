@@ -1,9 +1,7 @@
-import type { Appended, AppendOptions } from "../admit/to-records.ts";
-import type { Attributes, Link } from "../conversation/attributes.ts";
+import type { AppendOptions } from "../admit/to-records.ts";
 import type { Queued } from "../conversation/conversation.ts";
-import type { ToolProcess } from "../conversation/records.ts";
-import type { Usage } from "../conversation/usage.ts";
-import type { Dialect, Entry, Metadata, Outcome } from "../dialects/dialect.ts";
+import type { Attributes, Link } from "../conversation/records/attributes.ts";
+import type { Dialect, Entry, Metadata } from "../dialects/dialect.ts";
 import type { DialectMessages, DialectName } from "../dialects/index.ts";
 import type { HoldfastError } from "../errors.ts";
 import type { Durability, Holder, Recovery, Verification } from "../journal/contract.ts";
@@ -11,11 +9,10 @@ import type { JournalRecord, Json } from "../journal/record.ts";
 import type { ListQuery, Summary, TrashedSession } from "../listing/query.ts";
 import type { SearchHit } from "../search/search-index.ts";
 import type { SyncOptions } from "../sync/given-array.ts";
-import type { OpenCall } from "../view/interruption.ts";
 import type { Reading } from "../view/reading.ts";
 import type { ResumeOptions } from "../view/repairs.ts";
 import type { Probe, ProbeOptions } from "./turn/probe.ts";
-import type { ToolCall } from "./turn/tool-call.ts";
+import type { Turn } from "./turn/surface.ts";
 
 export interface StoreOptions {
   /** What every append waits for. `power` (the default) survives a power cut; `process` survives SIGKILL (P1). */
@@ -247,8 +244,8 @@ export interface Session<M> extends Reading<M>, AsyncDisposable {
   startTurn(prompt: M | M[] | Queued<M>, options?: AppendOptions): Promise<Turn<M>>;
   /**
    * Asks what happened to the interrupted turn's calls whose outcome is unknown: `probes` has a function for each tool
-   * name. Records what is found, so that `interruption`, the model and people are told; what nobody can tell stays as it
-   * was. Call it before `resumeTurn` or `startTurn`. Throws TURN_OPEN, store errors.
+   * name. Records what is found, so that `interruption`, the model and people are told. What nobody can tell stays as
+   * it was. Call it before `resumeTurn` or `startTurn`. Throws TURN_OPEN, store errors.
    */
   settleCalls(probes: Readonly<Record<string, Probe>>, options?: ProbeOptions): Promise<void>;
   /** Continues the last turn. Throws NOTHING_TO_RESUME if it completed or there is none, TURN_OPEN. */
@@ -377,142 +374,4 @@ export interface Once {
   readonly last: number;
   /** It was recorded before: this call did nothing. */
   readonly repeated: boolean;
-}
-
-/** Options of `turn.append` and `draft.commit`. */
-export interface AnswerOptions extends AppendOptions {
-  /** For the final answer: ends the turn as completed, in one unit with it. Without space, the turn stays open. */
-  readonly end?: boolean;
-}
-
-/**
- * One prompt and everything the agent does about it. It stays with its session if the user switches to another.
- * It ends once: with `end` (completed; `{ end: true }` does the same in one unit with the answer), `abort` (somebody
- * stopped it) or `fail` (an error did). A later end of any kind has no effect. `suspend` leaves it to be resumed.
- */
-export interface Turn<M> extends AsyncDisposable {
-  readonly number: number;
-  readonly prompt: Entry<M>;
-  /** Calls that are waiting to run. */
-  readonly open: readonly OpenCall[];
-  /** Fires on `abort`, `fail`, `close`, and when the store fails. Pass it to the model and the tools. */
-  readonly signal: AbortSignal;
-  /**
-   * Records finished messages. Pass all items of one response together: they form one unit and one step (R3). Messages
-   * keep the position in which they are recorded, except that the answer to an open `request` is placed where it was
-   * requested (R1). Durable when it resolves, so calls are on disk before any tool runs. Throws
-   * TURN_ENDED, MESSAGE_UNFIT, MESSAGE_NOT_JSON, MESSAGE_ID_TAKEN, QUEUE_UNKNOWN, RECORD_TOO_LARGE, store errors.
-   */
-  append(message: M | M[] | Queued<M>, options?: AnswerOptions): Promise<Appended>;
-  /**
-   * Call it to ask the model: it returns the messages to send and the draft of the answer, both as of this instant.
-   * Anything recorded while the model answers (steering, results) is placed after the answer, which had not seen it
-   * (R1). An assistant message that is appended takes the draft's place. A second request discards the draft of the
-   * first, so a retry needs nothing else. Records nothing. Throws TURN_ENDED, SESSION_CLOSED, MESSAGE_UNFIT.
-   */
-  request(): TurnRequest<M>;
-  /**
-   * Records the start, runs the tool, records its outcome (R5, R6). Whatever the tool throws is its outcome. Rejects if
-   * the store failed (then `run` was not called, or its outcome is in doubt) or there is nothing to run: CALL_UNKNOWN,
-   * CALL_TAKEN, TURN_ENDED, SESSION_CLOSED.
-   * Also rejects with errors that Holdfast throws inside the tool and a model cannot act on (`errorKind` is `store` or
-   * `misuse`: a failed store, an unknown call). Then `signal` fires, and no other tool of the turn starts.
-   * After an abort it returns an error without calling `run`. After STORE_FULL, `toolEnded` can record the outcome
-   * later.
-   * A call that an earlier process started, with an unknown outcome, is settled first. It runs again if `replay` is
-   * "safe" now and was when it started. Otherwise its `probe` is asked: a known outcome is recorded and returned, and
-   * what has not taken effect runs. If nobody can tell, the model is told so, and the outcome is the error
-   * CALL_IN_DOUBT; without a probe, `tool` rejects with it.
-   */
-  tool<T>(
-    callId: string,
-    run: (signal: AbortSignal, call: ToolCall) => T | Promise<T>,
-    options?: ToolOptions<T>,
-  ): Promise<Outcome<T>>;
-  /**
-   * Records only the start. Durable when it resolves: run the tool only then. Throws CALL_UNKNOWN unless the call is
-   * recorded or name and input are given; CALL_TAKEN if it is running, has its result, or was not approved; CALL_IN_DOUBT
-   * if an earlier process started it and it is not safe to repeat (see `tool`, and `session.settleCalls`); TURN_ENDED.
-   */
-  toolStarted(callId: string, options?: Omit<ToolOptions, "probe" | "probeMs">): Promise<ToolCall>;
-  /**
-   * Records the process that a started call runs in, for `process` of the call after a crash. Durable when it resolves;
-   * a later one replaces an earlier one. Also after the turn ends. Throws CALL_UNKNOWN if this turn runs no such tool.
-   */
-  toolProcess(callId: string, process: ToolProcess): Promise<void>;
-  /** Records only the outcome, also after the turn ends. `shown`: what the model sees instead. Throws CALL_UNKNOWN. */
-  toolEnded(callId: string, outcome: Outcome, shown?: M): Promise<void>;
-  /** Adds to the usage of the turn and the session; also allowed after the turn ends. */
-  usage(usage: Usage): Promise<void>;
-  /** Records that the turn waits for a person, possibly until another process resumes it (R7). */
-  suspend(why: { reason: string; calls?: string[] }): Promise<void>;
-  /** Completes the turn. */
-  end(): Promise<void>;
-  /** Keeps what was produced and records who stopped the turn. */
-  abort(why: { by: string; reason?: string }): Promise<void>;
-  /** Keeps what was produced and records the error. */
-  fail(error: unknown): Promise<void>;
-}
-
-/** What the model is asked with, and the draft of its answer. */
-export interface TurnRequest<M> {
-  /**
-   * The messages at the time of the request, accepted by the provider unchanged (P4). The array is the caller's:
-   * changes to it have no effect on the session. The messages in it are frozen.
-   */
-  readonly messages: M[];
-  /** Push the answer into it as it streams, if it does, and commit it when it is complete. */
-  readonly draft: Draft<M>;
-}
-
-export interface ToolOptions<T = unknown> extends ProbeOptions {
-  /**
-   * "safe": running the tool twice does no harm. Recorded at the start: a call runs again only if the recorded rule and
-   * this one agree.
-   */
-  readonly replay?: "never" | "safe";
-  /** Finds out what happened to the call, if an earlier process started it. */
-  readonly probe?: Probe<T>;
-  /** What to remember of the world before the tool runs, recorded with the start: `before` of the call after a crash. */
-  readonly before?: unknown;
-  /** The session that does the work. */
-  readonly child?: string;
-  /** For a tool that starts before its call is recorded (R9). */
-  readonly name?: string;
-  readonly input?: unknown;
-}
-
-export interface Delta {
-  /** The part of the message that it belongs to: parallel tool inputs interleave. */
-  readonly part?: number;
-  readonly text?: string;
-  readonly reasoning?: string;
-  readonly call?: { readonly id: string; readonly name: string };
-  /** A piece of the input of this part's call. */
-  readonly input?: string;
-}
-
-export interface Draft<M> {
-  /** The id that the message will have. */
-  readonly id: string;
-  /**
-   * Never throws and never waits; a failed write fires `turn.signal`. Anything pushed more than `draftMs` ago survives
-   * SIGKILL, except, with redaction, text that could be the start of a secret.
-   */
-  push(delta: Delta): void;
-  /**
-   * Records the finished message in place of the draft. Durable when it resolves. Throws like `turn.append`, and
-   * DRAFT_DISCARDED. If there is no space for the message, the draft stays open.
-   */
-  commit(message: M | M[], options?: AnswerOptions): Promise<Appended>;
-  /**
-   * Discards the draft: its text never reappears. The request is over: an answer appended later goes where it is
-   * appended. To send the request again, use `restart`.
-   */
-  discard(reason?: string): Promise<void>;
-  /**
-   * For a request that is sent again with the same messages, after its stream broke off: discards this draft, and
-   * returns another with the same place in the conversation. Throws DRAFT_DISCARDED if it was discarded or committed.
-   */
-  restart(): Draft<M>;
 }

@@ -1,6 +1,6 @@
 import type { Admission } from "../admit/admit.ts";
 import { type Item, isShown } from "../conversation/item.ts";
-import { SYNCED } from "../conversation/records.ts";
+import { SYNCED } from "../conversation/records/records.ts";
 import type { Dialect, Entry } from "../dialects/dialect.ts";
 import { originalOf } from "../view/arrange.ts";
 import { stepsIn } from "../view/unsent.ts";

@@ -1,7 +1,7 @@
 import { weightOf } from "../admit/size.ts";
 import type { Conversation } from "../conversation/conversation.ts";
 import { type Item, isShown } from "../conversation/item.ts";
-import { type EditRecord, SYNCED } from "../conversation/records.ts";
+import { type EditRecord, SYNCED } from "../conversation/records/records.ts";
 import type { Comparison, Slot } from "./comparison.ts";
 import { isNamed, placesOf } from "./match.ts";
 

@@ -1,7 +1,7 @@
 import type { StoredMessage } from "../admit/admit.ts";
 import type { Conversation } from "../conversation/conversation.ts";
 import { type Item, isShown } from "../conversation/item.ts";
-import type { SessionRecord } from "../conversation/records.ts";
+import type { SessionRecord } from "../conversation/records/records.ts";
 import type { Dialect, Entry } from "../dialects/dialect.ts";
 import { isHoldfastError } from "../errors.ts";
 import type { ReplaceOptions } from "../replace/epoch.ts";

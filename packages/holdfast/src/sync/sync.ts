@@ -2,7 +2,7 @@ import { type Admission, reading, type StoredMessage } from "../admit/admit.ts";
 import { invalid } from "../admit/refusals.ts";
 import { type AdmittedMessages, toAdmitted } from "../admit/to-records.ts";
 import type { Conversation } from "../conversation/conversation.ts";
-import type { SessionRecord } from "../conversation/records.ts";
+import type { SessionRecord } from "../conversation/records/records.ts";
 import { defined } from "../defined.ts";
 import type { Entry } from "../dialects/dialect.ts";
 import { newId } from "../journal/id.ts";

@@ -1,7 +1,7 @@
 import type { Admission, StoredMessage } from "../admit/admit.ts";
 import { toAdmitted, toRecords } from "../admit/to-records.ts";
 import type { Conversation } from "../conversation/conversation.ts";
-import type { SessionRecord } from "../conversation/records.ts";
+import type { SessionRecord } from "../conversation/records/records.ts";
 import { howOf, openCalls } from "../view/interruption.ts";
 import { closingResult, leaveTurn } from "../view/repairs.ts";
 

@@ -62,8 +62,9 @@ export interface ChangedFile {
 
 /**
  * What happens to an open call when its turn goes on. `run`: it has not run yet. `run-again`: it may have run, and it
- * is safe to repeat. `ask`: it may have run, and its probe is asked first. `wait`: for a person, or for a result from outside. `settle`: its outcome is known. `tell-model`:
- * it is closed, and the model is told how far it got. `leave`: the provider runs it.
+ * is safe to repeat. `ask`: it may have run, and its probe is asked first. `wait`: for a person, for a result from
+ * outside, or for a tool that this program does not have. `settle`: its outcome is known. `tell-model`: it is closed,
+ * and the model is told how far it got. `leave`: the provider runs it.
  */
 export type CallDecision = "run" | "run-again" | "ask" | "wait" | "settle" | "tell-model" | "leave";
 

@@ -1,6 +1,6 @@
 import type { Conversation } from "../conversation/conversation.ts";
 import type { DraftContent } from "../conversation/draft-state.ts";
-import type { ToolProcess } from "../conversation/records.ts";
+import type { ToolProcess } from "../conversation/records/records.ts";
 import type { ToolStart } from "../conversation/tool-starts.ts";
 import { recordsStarts, type SettledCall, type TurnState } from "../conversation/turn-state.ts";
 import { defined } from "../defined.ts";

@@ -1,5 +1,5 @@
 import type { Conversation } from "../conversation/conversation.ts";
-import type { RepairEntry } from "../conversation/records.ts";
+import type { RepairEntry } from "../conversation/records/records.ts";
 import { arrangeView } from "./arrange.ts";
 import { type How, howOf, openCalls, type UnansweredCall } from "./interruption.ts";
 import { runningWords } from "./model-words.ts";

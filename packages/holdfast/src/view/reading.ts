@@ -1,8 +1,8 @@
-import type { Attributes } from "../conversation/attributes.ts";
 import type { Conversation, Queued } from "../conversation/conversation.ts";
 import type { DraftContent } from "../conversation/draft-state.ts";
+import type { Attributes } from "../conversation/records/attributes.ts";
+import type { Usage } from "../conversation/records/usage.ts";
 import { deepFreeze } from "../conversation/snapshot.ts";
-import type { Usage } from "../conversation/usage.ts";
 import type { Entry } from "../dialects/dialect.ts";
 import { type Holder, hasWritten, type Recovery } from "../journal/contract.ts";
 import { lastTurnOf, type SessionState, sessionState } from "../session-state.ts";

@@ -1,5 +1,5 @@
 import type { Conversation } from "../conversation/conversation.ts";
-import type { RepairEntry, SessionRecord } from "../conversation/records.ts";
+import type { RepairEntry, SessionRecord } from "../conversation/records/records.ts";
 import { defined } from "../defined.ts";
 import type { Dialect, Entry, Outcome } from "../dialects/dialect.ts";
 import { modelChangesWords } from "./changes-words.ts";

@@ -1,10 +1,10 @@
 import { draftGone } from "../../admit/refusals.ts";
 import type { Appended } from "../../admit/to-records.ts";
-import type { DraftPart } from "../../conversation/records.ts";
+import type { DraftPart } from "../../conversation/records/records.ts";
 import { isHoldfastError } from "../../errors.ts";
 import { HeldBack } from "../../redact/held-back.ts";
 import type { Redactor } from "../../redact/redactor.ts";
-import type { AnswerOptions, Delta, Draft } from "../surface.ts";
+import type { AnswerOptions, Delta, Draft } from "./surface.ts";
 
 /** A draft record, without the members that the turn adds. */
 export interface DraftPiece {

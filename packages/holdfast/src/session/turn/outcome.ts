@@ -1,6 +1,6 @@
 import { type Admission, unfit } from "../../admit/admit.ts";
 import { assertSize, isTooLarge, MESSAGE_BYTES_MAX } from "../../admit/size.ts";
-import type { ToolEnded } from "../../conversation/records.ts";
+import type { ToolEnded } from "../../conversation/records/records.ts";
 import { defined } from "../../defined.ts";
 import { isHoldfastError } from "../../errors.ts";
 import { encodeMessage } from "../../replace/retained.ts";

@@ -1,5 +1,5 @@
 import { wordsOf } from "../../admit/admit.ts";
-import type { ToolProcess } from "../../conversation/records.ts";
+import type { ToolProcess } from "../../conversation/records/records.ts";
 import type { Outcome } from "../../dialects/dialect.ts";
 import type { Json } from "../../journal/record.ts";
 

@@ -1,7 +1,7 @@
 import { asMessageError, reading } from "../../admit/admit.ts";
 import { callInDoubt, callTaken, callUnknown, invalid } from "../../admit/refusals.ts";
 import type { ExchangeCall } from "../../conversation/exchange.ts";
-import type { ToolEnded, ToolProcess, ToolProcessRecord, ToolStarted } from "../../conversation/records.ts";
+import type { ToolEnded, ToolProcess, ToolProcessRecord, ToolStarted } from "../../conversation/records/records.ts";
 import type { CallPlace } from "../../conversation/tool-starts.ts";
 import { defined } from "../../defined.ts";
 import type { Outcome } from "../../dialects/dialect.ts";
@@ -9,11 +9,11 @@ import { newId } from "../../journal/id.ts";
 import { openCalls, type UnansweredCall } from "../../view/interruption.ts";
 import { IN_DOUBT } from "../../view/model-words.ts";
 import { synthesizeResultSaying } from "../../view/repairs.ts";
-import type { ToolOptions } from "../surface.ts";
 import type { SessionContext } from "./context.ts";
 import { appendOutcome } from "./outcome.ts";
 import { askProbe } from "./probe.ts";
 import { recordAnswer, toProbe } from "./settle.ts";
+import type { ToolOptions } from "./surface.ts";
 import type { ToolCall } from "./tool-call.ts";
 
 /** The tool may run; or it may not, because its outcome is known: an earlier process had started it. */

@@ -10,8 +10,8 @@ import {
 } from "../../admit/to-records.ts";
 import type { Queued } from "../../conversation/conversation.ts";
 import { isShown } from "../../conversation/item.ts";
-import type { RepairEntry, SessionRecord, ToolProcess, TurnEnded } from "../../conversation/records.ts";
-import type { Usage } from "../../conversation/usage.ts";
+import type { RepairEntry, SessionRecord, ToolProcess, TurnEnded } from "../../conversation/records/records.ts";
+import type { Usage } from "../../conversation/records/usage.ts";
 import { defined } from "../../defined.ts";
 import type { Entry, Outcome } from "../../dialects/dialect.ts";
 import { type ErrorKind, errorKind, isHoldfastError } from "../../errors.ts";
@@ -20,9 +20,9 @@ import { handedOut } from "../../view/handed-out.ts";
 import { type OpenCall, openCall, openCalls } from "../../view/interruption.ts";
 import { liveRepairs } from "../../view/messages.ts";
 import { reasonWords } from "../../view/model-words.ts";
-import type { AnswerOptions, ToolOptions, Turn, TurnRequest } from "../surface.ts";
 import type { SessionContext } from "./context.ts";
 import { type DraftPiece, LiveDraft } from "./draft.ts";
+import type { AnswerOptions, ToolOptions, Turn, TurnRequest } from "./surface.ts";
 import { runInCall, type ToolCall } from "./tool-call.ts";
 import { Tools } from "./tools.ts";
 

@@ -1,5 +1,5 @@
 import { Conversation } from "../../../src/conversation/conversation.ts";
-import type { RepairEntry } from "../../../src/conversation/records.ts";
+import type { RepairEntry } from "../../../src/conversation/records/records.ts";
 import type { Dialect } from "../../../src/dialects/dialect.ts";
 import type { JournalRecord } from "../../../src/journal/record.ts";
 import { messagesOf } from "../../../src/view/messages.ts";

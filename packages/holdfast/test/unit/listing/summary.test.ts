@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import type { SessionRecord } from "../../../src/conversation/records.ts";
+import type { SessionRecord } from "../../../src/conversation/records/records.ts";
 import type { Dialect } from "../../../src/dialects/dialect.ts";
 import { findDialect } from "../../../src/dialects/index.ts";
 import type { Json, NewRecord } from "../../../src/journal/record.ts";

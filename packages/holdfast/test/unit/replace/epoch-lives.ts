@@ -1,7 +1,7 @@
 import { Admission } from "../../../src/admit/admit.ts";
 import { Conversation } from "../../../src/conversation/conversation.ts";
 import { isShown } from "../../../src/conversation/item.ts";
-import type { SessionRecord } from "../../../src/conversation/records.ts";
+import type { SessionRecord } from "../../../src/conversation/records/records.ts";
 import type { Dialect, Entry } from "../../../src/dialects/dialect.ts";
 import { findDialect } from "../../../src/dialects/index.ts";
 import { HoldfastError } from "../../../src/errors.ts";

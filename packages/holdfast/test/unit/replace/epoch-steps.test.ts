@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import type { EpochRecord } from "../../../src/conversation/records.ts";
+import type { EpochRecord } from "../../../src/conversation/records/records.ts";
 import { HoldfastError } from "../../../src/errors.ts";
 import { checkpointOf } from "../../../src/replace/checkpoint.ts";
 import { forkRecords } from "../../../src/replace/fork.ts";

@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import type { EpochRecord } from "../../../src/conversation/records.ts";
+import type { EpochRecord } from "../../../src/conversation/records/records.ts";
 import { checkpointOf } from "../../../src/replace/checkpoint.ts";
 import { interruptionOf, openCalls } from "../../../src/view/interruption.ts";
 import { messagesOf } from "../../../src/view/messages.ts";

@@ -2,7 +2,7 @@ import { newId } from "holdfast";
 import { openMemoryStore } from "holdfast/internal";
 import { expect, test } from "vitest";
 import { Conversation } from "../../../src/conversation/conversation.ts";
-import type { MessageRecord, SessionRecord } from "../../../src/conversation/records.ts";
+import type { MessageRecord, SessionRecord } from "../../../src/conversation/records/records.ts";
 import { type AnthropicMessage, anthropic } from "../../../src/dialects/anthropic.ts";
 import type { JournalRecord, Json } from "../../../src/journal/record.ts";
 import { Log } from "../../../src/session/log.ts";

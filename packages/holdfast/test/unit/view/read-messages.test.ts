@@ -1,7 +1,7 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { Conversation } from "../../../src/conversation/conversation.ts";
-import { storedRecord } from "../../../src/conversation/record-schema.ts";
+import { storedRecord } from "../../../src/conversation/records/schema.ts";
 import { deepFreeze, freezeWellFormed } from "../../../src/conversation/snapshot.ts";
 import { aiSdk } from "../../../src/dialects/ai-sdk.ts";
 import { openaiChat } from "../../../src/dialects/openai-chat.ts";

@@ -1,5 +1,5 @@
-import type { Metadata } from "../dialects/dialect.ts";
-import type { Json } from "../journal/record.ts";
+import type { Metadata } from "../../dialects/dialect.ts";
+import type { Json } from "../../journal/record.ts";
 import type { Link } from "./attributes.ts";
 import type { Usage } from "./usage.ts";
 

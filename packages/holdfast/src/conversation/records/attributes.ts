@@ -1,4 +1,4 @@
-import type { Json } from "../journal/record.ts";
+import type { Json } from "../../journal/record.ts";
 
 /** Another session, and the call in it that started this one. */
 export interface Link {

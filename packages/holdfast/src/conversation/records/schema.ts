@@ -1,6 +1,6 @@
-import type { JournalRecord } from "../journal/record.ts";
-import { type Clean, flag, list, number, object, only, record, shape, some, text } from "./record-shape.ts";
+import type { JournalRecord } from "../../journal/record.ts";
 import type { Checkpoint, MessageRecord, SessionRecord } from "./records.ts";
+import { type Clean, flag, list, number, object, only, record, shape, some, text } from "./shape.ts";
 
 type Kind = SessionRecord["kind"];
 
