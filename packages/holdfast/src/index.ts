@@ -57,6 +57,7 @@ export {
   type CallFacts,
   type CallPolicy,
   type ChangedFile,
+  type DiffLine,
   decideCall,
   type FolderChanges,
   type ToolRule,

@@ -1,6 +1,6 @@
 import { realpathSync } from "node:fs";
 import { join } from "node:path";
-import { diffRowText, lineDiff } from "@holdfast/server/internal/edits";
+import { type DiffRow, lineDiff } from "@holdfast/server/internal/edits";
 import type { ChangedFile, FolderChanges } from "holdfast";
 import { candidates, type Difference, differences } from "./compare.ts";
 import { folderNow, look } from "./folder-now.ts";
@@ -96,18 +96,26 @@ function changesOf({ note, differences: all, before, now, gap }: Comparison, { i
     if (!sides) return { path, change };
     const rows = lineDiff(...sides);
     const count = (kind: string): number => rows.filter((row) => row.kind === kind).length;
-    const text = rows.map(diffRowText).join("\n");
-    const max = Math.min(DIFF_CHARS_MAX, left);
-    const diff = text.length <= max ? text : `${text.slice(0, text.lastIndexOf("\n", max - 2))}\n…`;
-    left -= diff.length;
-    return {
-      path,
-      change,
-      lines: { added: count("added"), removed: count("removed") },
-      ...(max > 100 ? { diff } : {}),
-    };
+    const diff = shorten(rows, Math.min(DIFF_CHARS_MAX, left));
+    for (const { text } of diff) left -= text.length + 1;
+    const lines = { added: count("added"), removed: count("removed") };
+    return { path, change, lines, ...(diff.length > 0 ? { diff } : {}) };
   });
   return { files, more: all.length - files.length, gap };
+}
+
+/** As many lines as fit, and how many do not. */
+function shorten(rows: readonly DiffRow[], charsMax: number): DiffRow[] {
+  let chars = 0;
+  const fits = rows.findIndex(({ text }) => {
+    chars += text.length + 1;
+    return chars > charsMax;
+  });
+  if (fits < 0) return [...rows];
+  const rest = rows.length - fits;
+  return fits === 0
+    ? []
+    : [...rows.slice(0, fits), { kind: "gap", text: `… ${rest} more ${rest === 1 ? "line" : "lines"}` }];
 }
 
 /** Null if one of them is not known, or is no text. */

@@ -9,6 +9,8 @@ const MODEL_NAMES_MAX = 50;
 /** So much of the differences is shown to the model. */
 const MODEL_DIFF_CHARS = 6_000;
 
+const MARKS = { same: " ", removed: "-", added: "+", gap: " " } as const;
+
 /** What has changed in a folder since a call began: a phrase, for people. "Since", not "by it": nobody knows by whom. */
 export function changesWords(changes: FolderChanges): string {
   return phraseOf(changes, NAMES_MAX);
@@ -23,9 +25,10 @@ export function modelChangesWords(changes: FolderChanges): string {
   let left = MODEL_DIFF_CHARS;
   const diffs: string[] = [];
   for (const { path, diff } of files) {
-    if (diff === undefined || diff.length > left) continue;
-    left -= diff.length;
-    diffs.push(`${oneLine(path, PATH_CHARS)}:\n${diff}`);
+    const text = diff?.map((line) => `${MARKS[line.kind]} ${line.text}`).join("\n") ?? "";
+    if (text === "" || text.length > left) continue;
+    left -= text.length;
+    diffs.push(`${oneLine(path, PATH_CHARS)}:\n${text}`);
   }
   return [said, ...diffs].join("\n");
 }

@@ -56,8 +56,14 @@ export interface ChangedFile {
   readonly change: "new" | "changed" | "removed";
   /** How many lines differ, if that is known. */
   readonly lines?: { readonly added: number; readonly removed: number };
-  /** The lines that differ, marked with "+" and "-", among some that do not. Shortened. */
-  readonly diff?: string;
+  /** The lines that differ, among some that do not. Shortened. */
+  readonly diff?: readonly DiffLine[];
+}
+
+/** `gap`: the text says what is left out. */
+export interface DiffLine {
+  readonly kind: "same" | "removed" | "added" | "gap";
+  readonly text: string;
 }
 
 /**

@@ -55,15 +55,24 @@ export class FolderNotes {
   }
 
   /** What has changed since a call began; null if that was not noted here. */
-  async changesSince({ state, before }: OpenCall): Promise<FolderChanges | null> {
-    const ref = state === "outcome-unknown" ? noteRefFrom(before) : null;
-    return ref && changesSince(ref, this.#kept, { folder: this.#parts.folder(), rules: this.#parts.rules() });
+  changesSince(call: OpenCall): Promise<FolderChanges | null> {
+    const { outputs, folder, rules } = this.#parts;
+    return changesSinceCall(call, { outputs, folder: folder(), rules: rules() });
   }
+}
+
+/** What has changed since a call began that may have taken effect; null if that was not noted here. */
+export async function changesSinceCall(
+  { state, before }: OpenCall,
+  { outputs, folder, rules }: { readonly outputs: string; readonly folder: string; readonly rules: FileRules },
+): Promise<FolderChanges | null> {
+  const ref = state === "outcome-unknown" ? noteRefFrom(before) : null;
+  return ref && changesSince(ref, new KeptFiles(join(outputs, NOTES)), { folder, rules });
 }
 
 /** The store's own files do not count, nor what the tools have printed. */
 export function rulesFor(own: OwnStore | null, outputs: string, isSecret: FileRules["isSecret"]): FileRules {
-  const all = dirname(outputs);
+  const all = realPath("/", dirname(outputs));
   return {
     isLeftOut: (path, isFolder) => isInside(all, path) || (own !== null && isOwnEntry(own, path, isFolder)),
     isSecret,
