@@ -117,8 +117,8 @@ export const CLI_ROOMS: PackageRooms = {
     ],
     // The agent inside an editor.
     "acp/": [
-      ...["config.ts", "failure.ts", "host/local/", "serve/", "store/", "terminal/", "transcript/", "trust/"],
-      "version.ts",
+      ...["config.ts", "evidence/", "failure.ts", "host/local/", "serve/", "store/", "terminal/", "transcript/"],
+      ...["trust/", "version.ts"],
     ],
     // Agents in the settings of editors.
     "editors/": ["terminal/"],

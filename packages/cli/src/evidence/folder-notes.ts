@@ -8,7 +8,11 @@ import { shapeOf } from "../transcript/shape.ts";
 /** The tools that change the working folder, unless a call is safe to repeat. */
 const CHANGES_FOLDER: ReadonlySet<string> = new Set(["shell", "edit", "write"]);
 /** The folder of a session's notes, beside the outputs of its tools. */
-const NOTES = "before";
+export const NOTES = "before";
+
+/** Where a folder takes longer, the next calls do not wait for it for a while. */
+const SLOW_MS = 1_000;
+const PAUSE_MS = 60_000;
 
 export interface FolderNotesParts {
   /** The folder for the full outputs of the session's tools. */
@@ -30,6 +34,7 @@ export class FolderNotes {
   readonly #parts: FolderNotesParts;
   readonly #kept: KeptFiles;
   readonly #running = new Set<string>();
+  #pausedUntilMs = 0;
 
   constructor(parts: FolderNotesParts) {
     this.#parts = parts;
@@ -38,7 +43,8 @@ export class FolderNotes {
 
   /** Notes it for the start of a call; undefined if nothing is noted. */
   async note({ toolCallId, toolName, input }: NotedCall, isSafe: boolean): Promise<Json | undefined> {
-    if (isSafe || !CHANGES_FOLDER.has(toolName)) return undefined;
+    const startedMs = performance.now();
+    if (isSafe || !CHANGES_FOLDER.has(toolName) || startedMs < this.#pausedUntilMs) return undefined;
     this.#running.add(toolCallId);
     const folder = this.#parts.folder();
     const ref = await noteFolder(folder, this.#kept, {
@@ -46,6 +52,8 @@ export class FolderNotes {
       rules: this.#parts.rules(),
       areOthersNeeded: () => this.#running.size > 1 || this.#parts.hasOpenCalls(),
     });
+    const endedMs = performance.now();
+    if (endedMs - startedMs > SLOW_MS) this.#pausedUntilMs = endedMs + PAUSE_MS;
     return ref ? { ...ref } : undefined;
   }
 

@@ -95,10 +95,7 @@ function callRows(call: CallAccount, columns: number): Line[] {
   const head: Span[] = [span("  • ", FAINT), span(plainLine(call.name), { bold: true }), span(` ${callSummary(call)}`)];
   if (call.changes) {
     const indent = [span("    ")];
-    return [
-      cut(head, columns),
-      ...wrap(line(call.words, { colour }), columns, { first: indent, rest: indent, hard: true }),
-    ];
+    return [cut(head, columns), ...wrap(line(call.words, { colour }), columns, { first: indent, rest: indent })];
   }
   const words = `  ${call.words}`;
   return [cut([...cut(head, Math.max(12, columns - words.length)), span(words, { colour })], columns)];
