@@ -16,7 +16,7 @@ export interface ToolStart {
   readonly child?: string;
   readonly process?: ToolProcess;
   /** The call's idempotency key; absent in journals of versions without. */
-  readonly key?: string;
+  readonly idempotencyKey?: string;
   readonly probe?: true;
   readonly before?: Json;
 }
@@ -32,10 +32,10 @@ export class ToolStarts {
 
   start(record: Stamped<Omit<ToolStarted, "kind"> & Pick<StartedCheckpoint, "process" | "unstarted">>): void {
     const { turn, call, message, index = 0, name, input, at, seq, child } = record;
-    const { replay, process, key, probe, before, unstarted } = record;
+    const { replay, process, idempotencyKey, probe, before, unstarted } = record;
     const run = {
       ...{ turn, call, name, input, at, seq },
-      ...defined({ replay, child: child || undefined, process, key, probe, before }),
+      ...defined({ replay, child: child || undefined, process, idempotencyKey, probe, before }),
     };
     if (message === null || message === undefined) this.#earlyStarts.set(call, { run, ended: null });
     else {

@@ -123,7 +123,7 @@ function callsStartedEarly<M>({ toolStarts }: Conversation<M>): OpenCall[] {
   });
 }
 
-function startOf({ at, replay, child, process, key, probe, before }: ToolStart) {
+function startOf({ at, replay, child, process, idempotencyKey: key, probe, before }: ToolStart) {
   return { startedAt: at, replay: replay ?? ("never" as const), ...defined({ child, process, key, probe, before }) };
 }
 

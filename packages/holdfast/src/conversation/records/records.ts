@@ -139,7 +139,7 @@ export interface ToolStarted {
   replay?: "safe";
   child?: string;
   /** The call's idempotency key. The same in each start of the call. */
-  key?: string;
+  idempotencyKey?: string;
   /** The program can ask what happened to the call. */
   probe?: true;
   /** What the program noted of the world before the tool ran, to tell afterwards what has changed. */

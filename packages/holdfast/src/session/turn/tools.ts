@@ -62,7 +62,7 @@ export class Tools<M> {
     const probe = options.probe ? (true as const) : undefined;
     const { toolStarts } = conversation;
     const inDoubt = place && toolStarts.of(place.message, place.index);
-    const key = (inDoubt ?? (place && toolStarts.unstarted(place.message, place.index)))?.key ?? newId();
+    const key = (inDoubt ?? (place && toolStarts.unstarted(place.message, place.index)))?.idempotencyKey ?? newId();
     const running: Running = { id: callId, key, call: callId, name, startedMs: performance.now(), place };
     this.#running.add(running);
     try {
@@ -74,7 +74,7 @@ export class Tools<M> {
       }
       const record: ToolStarted = {
         ...{ kind: "tool.started", turn: this.#turn, call: callId, message: place?.message ?? null, name },
-        ...defined({ index: place?.index, input, replay, child: options.child, key, probe, before }),
+        ...defined({ index: place?.index, input, replay, child: options.child, idempotencyKey: key, probe, before }),
       };
       // Durable before the tool runs: otherwise nobody could tell after a crash that it may have run (R5).
       await log.append([record]);
