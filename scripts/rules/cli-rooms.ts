@@ -42,7 +42,7 @@ export const CLI_ROOMS: PackageRooms = {
     "trust/": ["store/", "terminal/", "tools/paths/"],
 
     // What has changed in the working folder since a call began.
-    "evidence/": ["store/", "tools/paths/", "transcript/", "trust/"],
+    "evidence/": ["typed-command.ts", "store/", "tools/paths/", "tools/shell/", "transcript/", "trust/"],
 
     // MCP servers: started, restarted and ended; their tools and results, in the forms of the agent's own.
     "mcp/": ["mcp-settings/", "terminal/", "tools/results/", "tools/shell/"],

@@ -129,6 +129,6 @@ function sidesOf(
   return old === null || fresh === null ? null : [old, fresh];
 }
 
-function textOf(bytes: Buffer | undefined): string | null {
+export function textOf(bytes: Buffer | undefined): string | null {
   return bytes && !bytes.includes(0) ? bytes.toString() : null;
 }

@@ -38,6 +38,16 @@ export function readTreeChanges(output: string): Map<string, TreeChange> {
   return found;
 }
 
+/** What `git ls-tree -z` prints: whether each file is executable. Links and submodules are left out. */
+export function readModes(output: string): Map<string, boolean> {
+  const found = new Map<string, boolean>();
+  for (const line of fieldsOf(output)) {
+    const [, mode = "", path = ""] = /^(100644|100755) blob [0-9a-f]+\t(.+)$/su.exec(line) ?? [];
+    if (path !== "") found.set(path, mode === "100755");
+  }
+  return found;
+}
+
 /** What `git cat-file --batch` prints for these names: the bytes of each that is a file; the others are left out. */
 export function readObjects(output: Buffer, names: readonly string[]): Map<string, Buffer> {
   const found = new Map<string, Buffer>();

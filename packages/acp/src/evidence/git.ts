@@ -2,7 +2,15 @@ import { spawn } from "node:child_process";
 import { lstatSync } from "node:fs";
 import { devNull } from "node:os";
 import { delimiter, dirname, isAbsolute, join, relative } from "node:path";
-import { readObjects, readSizes, readStatus, readTreeChanges, type Status, type TreeChange } from "./git-output.ts";
+import {
+  readModes,
+  readObjects,
+  readSizes,
+  readStatus,
+  readTreeChanges,
+  type Status,
+  type TreeChange,
+} from "./git-output.ts";
 import type { Limits } from "./limits.ts";
 
 /** Why git did not answer, as a phrase for people. */
@@ -72,6 +80,13 @@ export class Git {
         ? new Map<string, Buffer>()
         : readObjects((await this.#ask(["cat-file", "--batch"], lines(small))).output, small);
     return new Map([...sizes.keys()].map((name) => [name.slice(commit.length + 1), objects.get(name) ?? null]));
+  }
+
+  /** Which of these files a commit has, and whether they are executable. Links are left out. Throws GitFailure. */
+  async modesIn(commit: string, paths: readonly string[]): Promise<ReadonlyMap<string, boolean>> {
+    if (paths.length === 0) return new Map();
+    const { output } = await this.#ask(["ls-tree", "-z", "--full-tree", commit, "--", ...paths]);
+    return readModes(output.toString());
   }
 
   /** Whether what git stores of a file is what it puts into the folder, byte by byte. Throws GitFailure. */

@@ -97,6 +97,7 @@ export class AgentRuntime {
       outputs: this.outputs,
       folder: () => this.cwd,
       rules: () => rulesFor(own, this.outputs, makeSearchFilter(this.#policyContext)),
+      notes: () => session.attributes.notes,
       hasOpenCalls: () => session.turn?.open.some(({ before }) => before !== undefined) === true,
     });
     const isInEditor = (): boolean => this.#isWrittenInEditor;

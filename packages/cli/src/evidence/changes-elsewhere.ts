@@ -4,7 +4,7 @@ import { outputsFolder } from "../store/output-folders.ts";
 import { ownStore } from "../tools/paths/own-store.ts";
 import { isSecret } from "../tools/paths/secret-files.ts";
 import { Trust } from "../trust/trust.ts";
-import { changesSinceCall, rulesFor } from "./folder-notes.ts";
+import { changesSinceCall, type FolderPlace, rulesFor } from "./folder-notes.ts";
 
 /**
  * What has changed since each open call of a session began, for people: the process does not have it open. Only in the
@@ -12,15 +12,12 @@ import { changesSinceCall, rulesFor } from "./folder-notes.ts";
  */
 export async function changesElsewhere(
   storeUrl: string,
-  { id, calls }: Pick<Reading<unknown>, "id" | "calls">,
+  { id, calls, attributes }: Pick<Reading<unknown>, "id" | "calls" | "attributes">,
   trust: Trust = new Trust(storeUrl),
 ): Promise<Record<string, CallFacts>> {
-  const all = outputsFolder(storeUrl);
   const noted = calls.filter(isInDoubt);
-  const { folder } = trust.of(id);
-  if (all === null || folder === null || noted.length === 0) return {};
-  const outputs = join(all, id);
-  const place = { outputs, folder, rules: rulesFor(ownStore(storeUrl), outputs, isSecret) };
+  const place = noted.length === 0 ? null : placeOf(storeUrl, id, attributes.notes, trust);
+  if (place === null) return {};
   const facts: Record<string, CallFacts> = {};
   for (const call of noted) {
     const changes = await changesSinceCall(call, place);
@@ -30,6 +27,20 @@ export async function changesElsewhere(
   return facts;
 }
 
-function isInDoubt({ state, before }: OpenCall): boolean {
+/** Null if this user has not worked with the session, or the store keeps nothing. */
+export function placeOf(
+  storeUrl: string,
+  session: string,
+  notes: FolderPlace["notes"],
+  trust: Trust,
+): FolderPlace | null {
+  const all = outputsFolder(storeUrl);
+  const { folder } = trust.of(session);
+  if (all === null || folder === null) return null;
+  const outputs = join(all, session);
+  return { outputs, folder, rules: rulesFor(ownStore(storeUrl), outputs, isSecret), notes };
+}
+
+export function isInDoubt({ state, before }: OpenCall): boolean {
   return state === "outcome-unknown" && before !== undefined;
 }

@@ -19,6 +19,8 @@ export interface FolderNotesParts {
   readonly outputs: string;
   readonly folder: () => string;
   readonly rules: () => FileRules;
+  /** Those of the session. */
+  readonly notes: () => Readonly<Record<string, Json>>;
   /** Whether calls that an earlier process started still have no result. */
   readonly hasOpenCalls: () => boolean;
 }
@@ -64,18 +66,39 @@ export class FolderNotes {
 
   /** What has changed since a call began; null if that was not noted here. */
   changesSince(call: OpenCall): Promise<FolderChanges | null> {
-    const { outputs, folder, rules } = this.#parts;
-    return changesSinceCall(call, { outputs, folder: folder(), rules: rules() });
+    const { outputs, folder, rules, notes } = this.#parts;
+    return changesSinceCall(call, { outputs, folder: folder(), rules: rules(), notes: notes() });
   }
 }
 
 /** What has changed since a call began that may have taken effect; null if that was not noted here. */
 export async function changesSinceCall(
-  { state, before }: OpenCall,
-  { outputs, folder, rules }: { readonly outputs: string; readonly folder: string; readonly rules: FileRules },
+  { id, state, before }: OpenCall,
+  { outputs, folder, rules, notes }: FolderPlace,
 ): Promise<FolderChanges | null> {
   const ref = state === "outcome-unknown" ? noteRefFrom(before) : null;
-  return ref && changesSince(ref, new KeptFiles(join(outputs, NOTES)), { folder, rules });
+  const found = ref && (await changesSince(ref, new KeptFiles(join(outputs, NOTES)), { folder, rules }));
+  const restored = restoredIn(notes, id);
+  if (!found || restored.length === 0) return found;
+  const said = `the user has put back ${restored.length === 1 ? restored[0] : `${restored.length} files`} since`;
+  return { ...found, gap: [said, found.gap].filter((one) => one !== null).join("; ") };
+}
+
+/** Where a session's folder is, and where what was noted of it is kept. */
+export interface FolderPlace {
+  readonly outputs: string;
+  readonly folder: string;
+  readonly rules: FileRules;
+  /** Those of the session. */
+  readonly notes: Readonly<Record<string, Json>>;
+}
+
+/** The note of a session that says which files the user had put back, for which call. */
+export const RESTORED = "filesRestored";
+
+function restoredIn(notes: Readonly<Record<string, Json>>, call: string): string[] {
+  const { call: of, files } = shapeOf(notes[RESTORED]) ?? {};
+  return of === call && Array.isArray(files) ? files.filter((one) => typeof one === "string") : [];
 }
 
 /** The store's own files do not count, nor what the tools have printed. */

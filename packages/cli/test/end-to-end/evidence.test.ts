@@ -1,5 +1,5 @@
 import { execFileSync } from "node:child_process";
-import { existsSync, readFileSync, writeFileSync } from "node:fs";
+import { existsSync, readFileSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "vitest";
 import { type Home, temporaryHome } from "../command.ts";
@@ -117,4 +117,57 @@ test.concurrent("chat says it in its panel, with the differences when asked", as
   await terminal.until(/changed in the folder since it began:\s+a\.txt\s+\(\+1\s+-0\),/);
   await terminal.say("s");
   await terminal.untilAll(/a\.txt, since it began:\s+one\s+\+ two/);
+});
+
+for (const isGit of [true, false]) {
+  test.concurrent(`restore-files in a ${isGit ? "git" : "plain"} folder: shows what it would change, puts back what was noted, and the model learns of it`, async () => {
+    using home = temporaryHome();
+    fill(home, isGit);
+    writeFileSync(join(home.work, "run.sh"), "#!/bin/sh\n", { mode: 0o755 });
+    const id = await killedIn(home, `${WORK.replace("touch ready", "rm run.sh; touch ready")}`);
+    const unasked = await home.run(["restore-files", id]);
+    expect(unasked.code).toBe(2);
+    expect(unasked.stdout).toMatch(/gone\.txt comes back\n {2}\+ x\n/);
+    expect(readFileSync(join(home.work, "a.txt"), "utf8")).toBe("one\ntwo\n");
+    const { stdout, code } = await home.run(["restore-files", id, "--yes", "--json"]);
+    expect(code).toBe(0);
+    expect(JSON.parse(stdout)).toMatchObject({
+      restored: ["a.txt", "gone.txt", "run.sh"],
+      left: [
+        { path: "b/new.txt", why: "it was not there before" },
+        { path: "ready", why: "it was not there before" },
+      ],
+    });
+    expect(readFileSync(join(home.work, "a.txt"), "utf8")).toBe("one\n");
+    expect(readFileSync(join(home.work, "gone.txt"), "utf8")).toBe("x\n");
+    expect(statSync(join(home.work, "run.sh")).mode & 0o100).toBe(0o100);
+    expect((await home.run(["show", id])).stdout.replaceAll(/\s+/g, " ")).toContain(
+      "changed in the folder since it began: b/new.txt (new), ready (new) (the user has put back 3 files since)",
+    );
+    await home.run(["run", "--resume", id, "--finish"]);
+    expect(await toldIn(home, id)).toContain("(the user has put back 3 files since)");
+    // There is no such call any more.
+    const again = await home.run(["restore-files", id, "--yes"]);
+    expect(again.code).toBe(1);
+    expect(again.stderr).toContain("Nothing can be put back");
+  });
+}
+
+test.concurrent("restore-files is refused while a process of the dead agent runs, or an agent has the session open", async () => {
+  using home = temporaryHome();
+  fill(home, true);
+  const run = startRun(home, ["--allow", "shell", `run ${WORK}`]);
+  const { session } = await run.until("session");
+  await eventually(() => existsSync(join(home.work, "ready")));
+  expect((await home.run(["restore-files", session, "--yes"])).code).toBe(4);
+  run.child.kill("SIGKILL");
+  await run.ended;
+  const refused = await home.run(["restore-files", session, "--yes"]);
+  expect(refused.code).toBe(4);
+  const [call] = (await reading(home, session)).interruption!.calls;
+  expect(refused.stderr).toContain(`Process ${call!.process!.pid}, which the dead agent started, still runs`);
+  expect(readFileSync(join(home.work, "a.txt"), "utf8")).toBe("one\ntwo\n");
+  process.kill(-call!.process!.pid, "SIGKILL");
+  await eventually(async () => (await home.run(["restore-files", session, "--yes"])).code === 0);
+  expect(readFileSync(join(home.work, "a.txt"), "utf8")).toBe("one\n");
 });
