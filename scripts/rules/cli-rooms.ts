@@ -99,7 +99,7 @@ export const CLI_ROOMS: PackageRooms = {
     // The chat in a terminal.
     "screen/lines/": ["failure.ts", "host/", "terminal/", "transcript/"],
     "screen/input/": ["host/", "terminal/", "transcript/"],
-    "screen/panels/": ["host/", "host/approval/", "screen/lines/", "terminal/"],
+    "screen/panels/": ["host/", "host/approval/", "screen/lines/", "terminal/", "transcript/"],
     "screen/pickers/": ["host/", "screen/input/", "screen/lines/", "terminal/", "transcript/"],
     "screen/drawing/": ["host/", "screen/input/", "screen/lines/", "screen/panels/", "terminal/", "transcript/"],
     "screen/": [

@@ -31,8 +31,8 @@ export function workTreeOf(folder: string): string | null {
 
 /**
  * Asks git about one work tree. Git obeys the configuration of a repository, whose author may be anyone: nothing that
- * it could make git run is run (monitors, hooks, filters, external diffs, fetches), and it writes nothing. Each question
- * ends within a time.
+ * it could make git run is run (monitors, hooks, filters, external diffs, fetches), and it writes nothing. Each
+ * question ends within a time.
  */
 export class Git {
   readonly #root: string;

@@ -1,6 +1,7 @@
 import { isAbsolute } from "node:path";
 import { fileURLToPath } from "node:url";
-import { changesWords, type FolderChanges, type Json } from "holdfast";
+import type { FolderChanges, Json } from "holdfast";
+import { changesWords } from "holdfast/internal";
 import { type NoteRef, noteRefFrom } from "../evidence/note-folder.ts";
 import { objectOf, type Params, stringOf } from "./message.ts";
 
@@ -17,7 +18,10 @@ const HARMLESS: ReadonlySet<string> = new Set(["read", "search", "think", "fetch
 const CALLS_MAX = 20;
 const NAMED_MAX = 20;
 
-/** What the folder was like when the session's calls were first seen. An agent does not wait for that, unless it asks. */
+/**
+ * What the folder was like when the session's calls were first seen. An agent does not wait for that, unless it asks
+ * for permission.
+ */
 export class NotedCalls {
   readonly #evidence: CallEvidence;
   readonly #record: (notes: Json) => Promise<void>;

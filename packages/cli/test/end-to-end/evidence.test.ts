@@ -171,3 +171,13 @@ test.concurrent("restore-files is refused while a process of the dead agent runs
   await eventually(async () => (await home.run(["restore-files", session, "--yes"])).code === 0);
   expect(readFileSync(join(home.work, "a.txt"), "utf8")).toBe("one\n");
 });
+
+test.concurrent("where nobody has worked with the session, no folder is looked at, and nothing is put back", async () => {
+  using home = temporaryHome();
+  fill(home, true);
+  const id = await killedIn(home, WORK);
+  const env = { XDG_STATE_HOME: join(home.path, "other state") };
+  expect((await home.run(["show", id], { env })).stdout).not.toContain("changed in the folder");
+  expect((await home.run(["restore-files", id, "--yes"], { env })).stderr).toContain("Nothing can be put back");
+  expect(readFileSync(join(home.work, "a.txt"), "utf8")).toBe("one\ntwo\n");
+});

@@ -11,7 +11,7 @@ const MODEL_DIFF_CHARS = 6_000;
 
 const MARKS = { same: " ", removed: "-", added: "+", gap: " " } as const;
 
-/** What has changed in a folder since a call began: a phrase, for people. "Since", not "by it": nobody knows by whom. */
+/** What has changed in a folder since a call began: a phrase, for people. Who changed it is not known. */
 export function changesWords(changes: FolderChanges): string {
   return phraseOf(changes, NAMES_MAX);
 }
