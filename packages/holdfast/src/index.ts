@@ -52,12 +52,12 @@ export { type ToolCall, toolCall } from "./session/turn/tool-call.ts";
 export type { SessionState } from "./session-state.ts";
 export type { SyncOptions } from "./sync/given-array.ts";
 export { wellFormed } from "./text/well-formed.ts";
+export { changesWords } from "./view/changes-words.ts";
 export {
   type CallDecision,
   type CallFacts,
   type CallPolicy,
   type ChangedFile,
-  type DiffLine,
   decideCall,
   type FolderChanges,
   type ToolRule,

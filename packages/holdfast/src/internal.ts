@@ -42,4 +42,3 @@ export { openSqliteStore } from "./stores/sqlite/store.ts";
 export { Wake } from "./stores/wake.ts";
 export { searchable, stretchesOf } from "./text/search-words.ts";
 export { phrasesOf, tokensOf, withMarks } from "./text/tokens.ts";
-export { changesWords } from "./view/changes-words.ts";

@@ -1,7 +1,6 @@
 import { isAbsolute } from "node:path";
 import { fileURLToPath } from "node:url";
-import type { FolderChanges, Json } from "holdfast";
-import { changesWords } from "holdfast/internal";
+import { changesWords, type FolderChanges, type Json } from "holdfast";
 import { type NoteRef, noteRefFrom } from "../evidence/note-folder.ts";
 import { objectOf, type Params, stringOf } from "./message.ts";
 
