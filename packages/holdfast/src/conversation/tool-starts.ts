@@ -32,7 +32,7 @@ export class ToolStarts {
 
   start(record: Stamped<Omit<ToolStarted, "kind"> & Pick<StartedCheckpoint, "process" | "unstarted">>): void {
     const { turn, call, message, index = 0, name, input, at, seq, child } = record;
-    const { replay, process, key, probe, before, unstarted } = record;
+    const { replay, process, idempotencyKey: key, probe, before, unstarted } = record;
     const run = {
       ...{ turn, call, name, input, at, seq },
       ...defined({ replay, child: child || undefined, process, key, probe, before }),
@@ -151,8 +151,8 @@ function again({ id, turn, call, message, name, ...rest }: ToolEnded): ToolEnded
 }
 
 /** Without the input: if the call is recorded, its message has it. */
-function toCheckpoint({ at, seq, input: _input, ...run }: ToolStart): Omit<StartedCheckpoint, "message"> {
-  return { ...run, startedAt: at, startedSeq: seq };
+function toCheckpoint({ at, seq, key, input: _input, ...run }: ToolStart): Omit<StartedCheckpoint, "message"> {
+  return { ...run, ...defined({ idempotencyKey: key }), startedAt: at, startedSeq: seq };
 }
 
 /** The position of a call: its message, and its index among that message's calls. */

@@ -138,8 +138,8 @@ export interface ToolStarted {
   input?: Json;
   replay?: "safe";
   child?: string;
-  /** The call's idempotency key. The same in each start of the call. */
-  key?: string;
+  /** The same in each start of the call. */
+  idempotencyKey?: string;
   /** The program can ask what happened to the call. */
   probe?: true;
   /** What the program noted of the world before the tool ran, to tell afterwards what has changed. */

@@ -29,7 +29,7 @@ const pid: Clean = (value) => (value === 0 ? undefined : count(value));
 const process = { message: orNull(text), index: count, group: flag };
 const started = {
   ...{ message: orNull(text), index: count, replay: only("safe"), child: text, intents: flag },
-  ...{ key: text, probe: flag, before: some },
+  ...{ idempotencyKey: text, probe: flag, before: some },
 };
 const message = { id: text, turn: count, step: text, message: some };
 const messageToo = {

@@ -74,7 +74,7 @@ export class Tools<M> {
       }
       const record: ToolStarted = {
         ...{ kind: "tool.started", turn: this.#turn, call: callId, message: place?.message ?? null, name },
-        ...defined({ index: place?.index, input, replay, child: options.child, key, probe, before }),
+        ...defined({ index: place?.index, input, replay, child: options.child, idempotencyKey: key, probe, before }),
       };
       // Durable before the tool runs: otherwise nobody could tell after a crash that it may have run (R5).
       await log.append([record]);
