@@ -374,7 +374,6 @@ export class Conversation<M> {
       ended: null,
       suspended: null,
       signal: null,
-      settled: [],
     };
     this.#drafts = new Drafts();
     this.#toolStarts = new ToolStarts();
@@ -434,16 +433,13 @@ export class Conversation<M> {
     }
   }
 
-  #unstarted({ turn, call: id, message, index = 0, source }: records.ToolUnstarted): void {
-    const run = this.#toolStarts.of(message, index);
-    if (run && this.#turn?.number === turn) this.#turn.settled.push({ id, name: run.name, source, unstarted: true });
-    this.#toolStarts.unstart(message, index);
+  #unstarted({ call, message = null, index = 0, source }: records.ToolUnstarted): void {
+    if (message === null) this.#toolStarts.unstartEarly(call);
+    else this.#toolStarts.unstart(message, index, source);
   }
 
   #ended(record: Stamped<records.ToolEnded>): void {
-    const { message = null, index = 0, source, call: id, name } = record;
-    if (source !== undefined && this.#turn?.number === record.turn)
-      this.#turn.settled.push({ id, name, source, unstarted: false });
+    const { message = null, index = 0 } = record;
     if (message === null && this.#toolStarts.endEarlyStart(record)) return;
     const open = message === null ? this.#said.exchange.open(record.call) : null;
     const place =

@@ -173,7 +173,7 @@ export interface ToolUnstarted {
   kind: "tool.unstarted";
   turn: number;
   call: string;
-  message: string;
+  message: string | null;
   index?: number;
   source: string;
 }
@@ -265,8 +265,8 @@ export interface StartedCheckpoint extends Omit<ToolStarted, "kind"> {
    */
   startedSeq?: number;
   process?: ToolProcess;
-  /** It had not taken effect (`tool.unstarted`). */
-  unstarted?: true;
+  /** It has not taken effect: the source of the `tool.unstarted` that says so. */
+  unstarted?: string;
 }
 export interface TurnCheckpoint {
   number: number;

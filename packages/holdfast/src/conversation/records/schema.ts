@@ -76,7 +76,7 @@ const savedCheckpoint = shape(
     started: list(
       shape(
         { turn: count, call: text, name: text, startedAt: text },
-        { ...started, startedSeq: count, process: shape({ pid, started: text }, { group: flag }), unstarted: flag },
+        { ...started, startedSeq: count, process: shape({ pid, started: text }, { group: flag }), unstarted: text },
       ),
     ),
     draft: shape({ id: text, turn: count, n: count, parts }, { gap: flag }),
@@ -117,7 +117,7 @@ const SHAPES: { readonly [K in Kind]: Clean } = {
     { id: text, turn: count, call: text, name: text },
     { message: orNull(text), index: count, error: text, source: text, redacted: flag },
   ),
-  "tool.unstarted": shape({ turn: count, call: text, message: text, source: text }, { index: count }),
+  "tool.unstarted": shape({ turn: count, call: text, source: text }, { message: orNull(text), index: count }),
   patch: shape({ id: text, metadata: object }),
   edit: shape(
     { id: text, ids: list(text), shown: list(shape({ id: text, message: some }, { redacted: flag })), reason: text },

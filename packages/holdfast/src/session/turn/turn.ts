@@ -399,8 +399,9 @@ export class LiveTurn<M> implements Turn<M> {
   }
 
   async #start(callId: string, options: ToolOptions): ReturnType<Tools<M>["start"]> {
-    this.#assertOpen(`the start of ${JSON.stringify(callId)}`);
-    return this.#tools.start(callId, options, this.#draft?.isOpen === true, this.signal);
+    const assertOpen = (): void => this.#assertOpen(`the start of ${JSON.stringify(callId)}`);
+    assertOpen();
+    return this.#tools.start(callId, options, this.#draft?.isOpen === true, { stopped: this.signal, assertOpen });
   }
 
   #ended(members: Omit<TurnEnded, "kind" | "turn">): TurnEnded {
