@@ -88,9 +88,17 @@ export class ToolStarts {
 
   /** The call has moved. */
   move(message: string, index: number, to: { readonly message: string; readonly index: number }): void {
-    for (const starts of [this.#byPlace, this.#unstarted]) {
+    const place = `${to.index} ${to.message}`;
+    for (const [starts, others] of [
+      [this.#byPlace, this.#unstarted],
+      [this.#unstarted, this.#byPlace],
+    ] as const) {
       const run = starts.get(`${index} ${message}`);
-      if (run && starts.delete(`${index} ${message}`)) starts.set(`${to.index} ${to.message}`, run);
+      if (!run) continue;
+      starts.delete(`${index} ${message}`);
+      others.delete(place);
+      starts.set(place, run);
+      return;
     }
   }
 

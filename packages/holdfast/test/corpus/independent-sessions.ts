@@ -18,6 +18,7 @@ export interface ReadEntry {
   late?: true;
   replacedBy?: string;
   value?: unknown;
+  source?: string;
   call?: Place;
 }
 interface Item extends ReadEntry {
@@ -66,6 +67,7 @@ const NEEDED: Record<string, Record<string, (value: Any) => boolean>> = {
   "queue.take": { id: isText },
   "tool.started": { turn: isCount, call: isText, name: isText },
   "tool.process": { turn: isCount, call: isText, pid: (value) => isCount(value) && value > 0, started: isText },
+  "tool.unstarted": { turn: isCount, call: isText, source: isText },
   "tool.ended": { id: isText, turn: isCount, call: isText, name: isText },
   note: { name: isText, value: (value) => value !== undefined },
   "turn.prompt": { turn: isCount, prompt: isPrompt },
@@ -185,8 +187,8 @@ export class SessionReader {
   turns = 0;
   turn: ReadTurn | null = null;
   #writer: Writer = { starts: false };
-  #starts = new Map<string, { process?: Any }>();
-  #strays = new Map<string, { ended: Any; process?: Any }>();
+  #starts = new Map<string, Start>();
+  #strays = new Map<string, Start & { ended: Any }>();
   #over = new Set<string>();
   #early = new Map<string, Any[]>();
   #head = 0;
@@ -220,7 +222,7 @@ export class SessionReader {
     return "killed";
   }
 
-  get open(): { id: string; message: string | null; state: string; process?: Any }[] {
+  get open(): ({ id: string; message: string | null; state: string } & Start)[] {
     const recorded = this.turn !== null && [...this.turn.writers].every(({ starts }) => starts);
     const calls = this.turn?.suspended?.calls;
     const waiting: Any[] = Array.isArray(calls) ? calls.filter(isText) : [];
@@ -228,13 +230,20 @@ export class SessionReader {
       .calls.filter(({ answer }) => !answer)
       .map(({ id, by, message, index }) => {
         const isLast = this.items.find((item) => item.id === message)!.turn === this.turn?.number;
-        const unstarted = waiting.includes(id) ? "awaiting" : recorded && isLast ? "never-started" : "unrecorded";
-        const start = this.#starts.get(`${index} ${message}`);
+        const found = this.#starts.get(`${index} ${message}`);
+        const start = found?.unstarted === undefined ? found : undefined;
+        const isNever = (recorded && isLast) || (found !== undefined && !start);
+        const unstarted = waiting.includes(id) ? "awaiting" : isNever ? "never-started" : "unrecorded";
         const state = by === "provider" ? "provider" : start ? "outcome-unknown" : unstarted;
-        return { id, message, state, process: start?.process };
+        const said = found && { key: found.key, unstarted: found.unstarted };
+        const more = start && { process: start.process, probe: start.probe, before: start.before };
+        return { id, message, state, ...said, ...more };
       });
     const strays = [...this.#strays].filter(([, { ended }]) => !ended);
-    return [...open, ...strays.map(([id, { process }]) => ({ id, message: null, state: "outcome-unknown", process }))];
+    return [
+      ...open,
+      ...strays.map(([id, { ended: _, ...start }]) => ({ id, message: null, state: "outcome-unknown", ...start })),
+    ];
   }
 
   #apply(record: Any): void {
@@ -279,9 +288,18 @@ export class SessionReader {
       case "tool.started":
         if (record.intents === true) this.#writer.starts = true;
         if (isText(record.message))
-          this.#starts.set(`${isCount(record.index) ? record.index : 0} ${record.message}`, {});
-        else this.#strays.set(record.call, { ended: null });
+          this.#starts.set(`${isCount(record.index) ? record.index : 0} ${record.message}`, startIn(record));
+        else this.#strays.set(record.call, { ended: null, ...startIn(record) });
         return;
+      case "tool.unstarted": {
+        if (!isText(record.message)) {
+          if (this.#strays.get(record.call)?.ended === null) this.#strays.delete(record.call);
+          return;
+        }
+        const start = this.#starts.get(`${isCount(record.index) ? record.index : 0} ${record.message}`);
+        if (start) start.unstarted ??= record.source;
+        return;
+      }
       case "tool.process":
         this.#runsIn(record);
         return;
@@ -365,10 +383,14 @@ export class SessionReader {
     this.#strays.clear();
     const isStart = (item: Any): boolean =>
       isObject(item) && isCount(item.turn) && isText(item.call) && isText(item.name) && isText(item.startedAt);
-    for (const { call, message, index, process } of listOf(checkpoint.started, isStart)) {
-      const runs = processIn(process);
-      if (isText(message)) this.#starts.set(`${isCount(index) ? index : 0} ${message}`, { process: runs });
-      else this.#strays.set(call, { ended: null, process: runs });
+    for (const item of listOf(checkpoint.started, isStart)) {
+      const { call, message, index } = item;
+      const start: Start = { ...startIn(item), process: processIn(item.process) };
+      if (!isText(message)) this.#strays.set(call, { ended: null, ...start });
+      else {
+        if (isText(item.unstarted)) start.unstarted = item.unstarted;
+        this.#starts.set(`${isCount(index) ? index : 0} ${message}`, start);
+      }
     }
     const { draft } = checkpoint;
     this.draft = null;
@@ -482,6 +504,7 @@ export class SessionReader {
     if (isText(record.replacedBy)) entry.replacedBy = record.replacedBy;
     if (isPlace(record.call)) entry.call = record.call;
     if (record.value !== undefined) entry.value = record.value;
+    if (isText(record.source)) entry.source = record.source;
     this.#push(entry, "message", record.hidden === true, carried === true && this.#isByFlag);
     if (carried) return;
     this.turn?.writers.add(this.#writer);
@@ -492,7 +515,10 @@ export class SessionReader {
       if (!stray) continue;
       this.#strays.delete(call.id);
       if (stray.ended) this.#ended({ ...stray.ended, message: id, index });
-      else this.#starts.set(`${index} ${id}`, { process: stray.process });
+      else {
+        const { ended: _, ...start } = stray;
+        this.#starts.set(`${index} ${id}`, start);
+      }
     }
   }
 
@@ -509,7 +535,7 @@ export class SessionReader {
   #runsIn(record: Any): void {
     const { pid, started } = record;
     const process = record.group === true ? { pid, started, group: true } : { pid, started };
-    let start: { process?: Any } | undefined;
+    let start: Start | undefined;
     if (isText(record.message))
       start = this.#starts.get(`${isCount(record.index) ? record.index : 0} ${record.message}`);
     else if (this.#strays.has(record.call)) start = this.#strays.get(record.call);
@@ -518,7 +544,7 @@ export class SessionReader {
       const open = calls.some(({ id }) => id === record.call) ? openBy(calls, record.call) : undefined;
       start = open && this.#starts.get(`${open.index} ${open.message}`);
     }
-    if (start) start.process = process;
+    if (start && start.unstarted === undefined) start.process = process;
   }
 
   #ended(record: Any): void {
@@ -541,15 +567,18 @@ export class SessionReader {
     // There are no words for what it came to: it ran, and that is all.
     if (record.shown === null) {
       const at = place && `${place.index} ${place.message}`;
-      if (at && !this.#starts.has(at)) this.#starts.set(at, {});
+      const start = at === null || at === undefined ? undefined : this.#starts.get(at);
+      if (at && (!start || start.unstarted !== undefined)) this.#starts.set(at, {});
       return;
     }
-    if (place) this.#starts.delete(`${place.index} ${place.message}`);
+    const started = place && this.#starts.get(`${place.index} ${place.message}`);
+    if (started && started.unstarted === undefined) this.#starts.delete(`${place!.index} ${place!.message}`);
     if (call?.answer?.from === "message") return;
     const message = record.shown === undefined ? PHRASED(call?.id ?? record.call) : record.shown;
     const entry: ReadEntry = { id: record.id, turn: record.turn, step: record.id, message, metadata: {} };
     if (place) entry.call = place;
     if (record.shown !== undefined && record.value !== undefined) entry.value = record.value;
+    if (isText(record.source)) entry.source = record.source;
     if (!call || call.answer) entry.late = true;
     // It may have waited for its call.
     this.#push(entry, "result", false, false, record.seq);
@@ -679,6 +708,23 @@ function pairsIn(items: readonly Item[]): { caller: Item; answer: Item }[] {
     }
   }
   return pairs;
+}
+
+/** What a reader keeps of a start (10.4). */
+interface Start {
+  process?: Any;
+  key?: string;
+  probe?: true;
+  before?: Any;
+  unstarted?: string;
+}
+
+function startIn({ idempotencyKey, probe, before }: Any): Start {
+  return {
+    ...(isText(idempotencyKey) ? { key: idempotencyKey } : {}),
+    ...(probe === true ? { probe } : {}),
+    ...(before === undefined ? {} : { before }),
+  };
 }
 
 function processIn(value: Any): Any {
