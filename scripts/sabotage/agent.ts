@@ -256,8 +256,8 @@ export const agentSabotages: readonly Sabotage[] = [
     name: "agent: a prompt takes the place of a turn that waits for an answer",
     room: cli,
     file: "host/local/local-chat.ts",
-    find: "return !this.#work.finished && interruption !== null && isShown && isAwaitingPerson(interruption);",
-    replace: "return interruption === null && isAwaitingPerson(interruption!);",
+    find: "return !this.#work.finished && interruption !== null && isShown && isAwaitingPerson(this.state.account);",
+    replace: "return interruption === null && isAwaitingPerson(this.state.account);",
     look: ["packages/cli/test/unit/host/local/host-restart.test"],
   },
   {

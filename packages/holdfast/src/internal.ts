@@ -32,6 +32,7 @@ export type {
   TextQuery,
 } from "./journal/texts.ts";
 export { judgeEnd, verificationOf } from "./journal/verification.ts";
+export { endedAs } from "./session-state.ts";
 export { defaultAddress } from "./stores/default-address.ts";
 export { type FolderStoreOptions, openFolderStore } from "./stores/folder/store.ts";
 export { unitOf } from "./stores/journal-base.ts";

@@ -59,6 +59,9 @@ describe.each([
     const isUnfinished = expected.state !== "idle";
     if (isUnfinished) expect(text).toContain(`Turn ${account.turn}: ${account.words.status}.`);
     for (const call of account.calls) expect(text).toContain(`: ${call.words}\n`);
+    // The transcript says no more than the account knows.
+    const hasStarted = account.calls.some(({ state }) => state === "outcome-unknown");
+    expect(text.includes("started, outcome unknown")).toBe(hasStarted);
     const hint = `Finish it with: holdfast run --resume ${shortId(id)} --finish`;
     expect(text.includes(hint)).toBe(account.can.finish === true);
     expect(text.includes('It was written by "other"')).toBe(isUnfinished && asking === "another");

@@ -16,7 +16,7 @@ export interface ToolStart {
   readonly child?: string;
   readonly process?: ToolProcess;
   /** The call's idempotency key; absent in journals of versions without. */
-  readonly key?: string;
+  readonly idempotencyKey?: string;
   readonly probe?: true;
   readonly before?: Json;
   /** It has not taken effect: who said so. */
@@ -34,10 +34,10 @@ export class ToolStarts {
 
   start(record: Stamped<Omit<ToolStarted, "kind"> & Pick<StartedCheckpoint, "process" | "unstarted">>): void {
     const { turn, call, message, index = 0, name, input, at, seq, child } = record;
-    const { replay, process, idempotencyKey: key, probe, before, unstarted } = record;
+    const { replay, process, idempotencyKey, probe, before, unstarted } = record;
     const run = {
       ...{ turn, call, name, input, at, seq },
-      ...defined({ replay, child: child || undefined, process, key, probe, before }),
+      ...defined({ replay, child: child || undefined, process, idempotencyKey, probe, before }),
     };
     if (message === null || message === undefined) this.#earlyStarts.set(call, { run, ended: null });
     else {
@@ -169,8 +169,8 @@ function again({ id, turn, call, message, name, ...rest }: ToolEnded): ToolEnded
 }
 
 /** Without the input: if the call is recorded, its message has it. */
-function toCheckpoint({ at, seq, key, input: _input, ...run }: ToolStart): Omit<StartedCheckpoint, "message"> {
-  return { ...run, ...defined({ idempotencyKey: key }), startedAt: at, startedSeq: seq };
+function toCheckpoint({ at, seq, input: _input, ...run }: ToolStart): Omit<StartedCheckpoint, "message"> {
+  return { ...run, startedAt: at, startedSeq: seq };
 }
 
 /** The position of a call: its message, and its index among that message's calls. */

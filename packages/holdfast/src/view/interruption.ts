@@ -116,7 +116,7 @@ export function openCalls<M>({ exchange, toolStarts, turn }: Conversation<M>): U
     found.push({
       ...{ id, message, index, name, input, state },
       ...(run ? { ...startOf(run), startedSeq: run.seq } : {}),
-      ...(idle ? defined({ key: idle.key, unstarted: idle.unstarted }) : {}),
+      ...(idle ? defined({ key: idle.idempotencyKey, unstarted: idle.unstarted }) : {}),
       ...(approved === null ? {} : { approved }),
     });
   }
@@ -159,7 +159,7 @@ function settledCalls<M>(conversation: Conversation<M>, turn: number): SettledCa
   return settled;
 }
 
-function startOf({ at, replay, child, process, key, probe, before }: ToolStart) {
+function startOf({ at, replay, child, process, idempotencyKey: key, probe, before }: ToolStart) {
   return { startedAt: at, replay: replay ?? ("never" as const), ...defined({ child, process, key, probe, before }) };
 }
 

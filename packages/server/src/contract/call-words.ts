@@ -8,6 +8,6 @@ export const callStateWords: { readonly [S in CallState]: string } = {
   done: "done",
   failed: "failed",
   denied: "denied",
-  unknown: "started, outcome unknown",
+  unknown: "outcome unknown",
   "not-run": "did not run",
 };

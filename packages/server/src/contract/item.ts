@@ -52,7 +52,7 @@ export interface CallItem extends Common {
   readonly child?: string;
 }
 
-/** `open`: recorded, and nothing else is known. `unknown`: started, with an unknown outcome. */
+/** `open`: recorded, and nothing else is known. `unknown`: its outcome; it may have run. */
 export type CallState = "open" | "waiting" | "running" | "done" | "failed" | "denied" | "unknown" | "not-run";
 
 /** A system message, a boundary or a summary: said by neither a person nor the model. */

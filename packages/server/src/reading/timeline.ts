@@ -1,5 +1,5 @@
-import type { JournalRecord } from "holdfast";
-import { cursorOf } from "holdfast/internal";
+import { cutOffWords, type JournalRecord } from "holdfast";
+import { cursorOf, endedAs } from "holdfast/internal";
 import type { SaidShown } from "../contract/served-host.ts";
 import type { TimelineEntry } from "../schemas/transcript.ts";
 import { callSubject } from "./call-subject.ts";
@@ -240,13 +240,15 @@ export class TimelineFold {
     this.#endWait(ms);
     this.#endModel(ms, null);
     const outcome = str(record, "outcome");
-    if (outcome === "aborted") this.#mark("stopped", place, `stopped by ${str(record, "by") || "someone"}`);
+    const by = str(record, "by");
+    if (outcome === "aborted") this.#mark("stopped", place, cutOffWords({ kind: "aborted", by }));
     if (outcome !== "completed") this.#notStarted(place);
     this.#recorded.clear();
     if (!this.#turn || this.#turn.turn !== num(record, "turn")) return;
     this.#turn.endMs = ms;
-    this.#turn.outcome = isOutcome(outcome) ? outcome : "completed";
-    if (str(record, "by")) this.#turn.by = str(record, "by");
+    const isCut = outcome === "aborted" && endedAs(outcome, by) === "cut";
+    this.#turn.outcome = isCut ? "interrupted" : isOutcome(outcome) ? outcome : "completed";
+    if (by) this.#turn.by = by;
     if (str(record, "error")) this.#turn.error = str(record, "error");
   }
 

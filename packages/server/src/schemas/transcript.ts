@@ -108,7 +108,7 @@ export const timelineEntry = z
       prompt: z.string().describe("The start of the prompt."),
       outcome: z
         .enum(["completed", "aborted", "failed", "left", "waiting", "running", "interrupted"])
-        .describe("`interrupted`: the process died, and nobody has resumed the turn."),
+        .describe("`interrupted`: the process died or was closed, and nobody has resumed the turn."),
       by: z.string().optional(),
       error: z.string().optional(),
     }),

@@ -1,5 +1,5 @@
 import type { ModelMessage } from "ai";
-import type { Interruption, OpenCall } from "holdfast";
+import type { Account, Interruption, OpenCall } from "holdfast";
 import type { Approval, AskedCall } from "../../agent/open-calls.ts";
 import { type Decision, refusal } from "../../tools/permission/decide.ts";
 import type { ChatEvent, ChatState, PermissionAsk } from "../host.ts";
@@ -166,11 +166,9 @@ export function buildApprovalMessage(
 export const UNDECIDED =
   "The last turn is waiting for your approval. Finish it to be asked again, or leave it: the call will not run.";
 
-/** The turn waits for a person's decision on a call, and nobody has stopped it. */
-export function isAwaitingPerson({ how, calls }: Pick<Interruption<ModelMessage>, "how" | "calls">): boolean {
-  if (how.kind === "suspended") return true;
-  if (how.kind === "aborted" && how.by !== "close") return false;
-  return calls.some(isUndecided);
+/** The turn waits for a person's decision, and nobody has stopped it. */
+export function isAwaitingPerson({ state, can }: Pick<Account, "state" | "can">): boolean {
+  return can.answer === true && state !== "stopped";
 }
 
 /** A call that was denied waits only for its turn to go on. */
@@ -183,11 +181,12 @@ function isUndecided({ state, approved }: OpenCall): boolean {
  * those.
  */
 export function openQuestions(
-  interruption: Pick<Interruption<ModelMessage>, "how" | "calls">,
+  interruption: Pick<Interruption<ModelMessage>, "calls">,
+  account: Pick<Account, "state" | "can">,
   decide: (name: string, input: unknown) => Decision,
 ): readonly Question[] {
   const calls = interruption.calls.filter(({ approved }) => approved !== false);
-  if (!isAwaitingPerson(interruption) || !calls.every(isUndecided)) return [];
+  if (!isAwaitingPerson(account) || !calls.every(isUndecided)) return [];
   const asked = calls.map(({ id, name, input }) => ({ toolCallId: id, toolName: name, input }));
   return applyRules(asked, decide, "person").undecided;
 }

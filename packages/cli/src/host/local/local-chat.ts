@@ -114,7 +114,7 @@ export class LocalChat implements Chat {
     await this.inspect();
     const { interruption } = this.#session;
     if (!interruption || this.#services.asks === "nobody") return;
-    const open = openQuestions(interruption, (name, input) => this.#agent.decide(name, input));
+    const open = openQuestions(interruption, this.state.account, (name, input) => this.#agent.decide(name, input));
     if (open.length > 0) this.#askAgain(await describeApprovals(open, this.#agent));
     else if (await this.#isWaitingBelow(interruption)) await this.finish();
   }
@@ -317,7 +317,7 @@ export class LocalChat implements Chat {
   #isUndecided(): boolean {
     const { interruption } = this.#session;
     const isShown = this.state.interruption !== null;
-    return !this.#work.finished && interruption !== null && isShown && isAwaitingPerson(interruption);
+    return !this.#work.finished && interruption !== null && isShown && isAwaitingPerson(this.state.account);
   }
 
   /** Starts a turn, or work that must not run during one (`start` then returns null). Rejects if `start` does. */

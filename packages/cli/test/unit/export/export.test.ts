@@ -213,7 +213,7 @@ describe("Markdown", () => {
       ),
     );
     expect(text).toContain("Incomplete");
-    expect(text).toContain("`shell: rm -rf build` — started, outcome unknown _(hidden from the model)_");
+    expect(text).toContain("`shell: rm -rf build` — outcome unknown _(hidden from the model)_");
   });
 
   test("C28: 50 MB are shortened with a word about it, in both, and the end is there", () => {

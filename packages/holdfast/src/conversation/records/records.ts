@@ -138,7 +138,7 @@ export interface ToolStarted {
   input?: Json;
   replay?: "safe";
   child?: string;
-  /** The same in each start of the call. */
+  /** The call's idempotency key. The same in each start of the call. */
   idempotencyKey?: string;
   /** The program can ask what happened to the call. */
   probe?: true;

@@ -73,7 +73,7 @@ export class Tools<M> {
     const probe = options.probe ? (true as const) : undefined;
     const { toolStarts } = conversation;
     const inDoubt = place && toolStarts.of(place.message, place.index);
-    const key = (inDoubt ?? (place && toolStarts.unstarted(place.message, place.index)))?.key ?? newId();
+    const key = (inDoubt ?? (place && toolStarts.unstarted(place.message, place.index)))?.idempotencyKey ?? newId();
     const running: Running = { id: callId, key, call: callId, name, startedMs: performance.now(), place };
     this.#running.add(running);
     try {

@@ -83,7 +83,7 @@ test("a turn ends as its record says: by whom, and why", () => {
 
 test("who stopped a turn is marked, in words", () => {
   expect(lines(folded(TURN, ended("aborted", { by: "user" })))[1]).toBe("1 mark stopped turn 1: stopped by user");
-  expect(lines(folded(TURN, ended("aborted")))[1]).toBe("1 mark stopped turn 1: stopped by someone");
+  expect(lines(folded(TURN, ended("aborted")))[1]).toBe("1 mark stopped turn 1: stopped by the application");
   expect(lines(folded(TURN, ended("failed")))).toHaveLength(1);
 });
 

@@ -97,6 +97,20 @@ test("a death, a resume, a wait and a replacement are marked; a tool without an 
   ]);
 });
 
+test.each([
+  ["user", "aborted", "stopped by user"],
+  ["", "aborted", "stopped by the application"],
+  ["close", "interrupted", "interrupted: its program was closed"],
+  ["server", "interrupted", "interrupted: its program was closed"],
+])("the end of a turn that was aborted by %j is told as the account tells it", (by, outcome, words) => {
+  const list = records(["opened"], ["turn.started", { turn: 1 }], ["turn.ended", { turn: 1, outcome: "aborted", by }]);
+  const { entries } = atResolution(folded(list).happenings(true), WHOLE);
+  expect(entries).toMatchObject([
+    { kind: "turn", outcome },
+    { kind: "mark", mark: "stopped", words },
+  ]);
+});
+
 test("a turn of a process that died is interrupted; of one that lives, running", () => {
   const list = records(["opened"], ["turn.started", { turn: 1 }], ["message", PROMPT], ["tool.started", CALL]);
   expect(fold(false, list)).toEqual([

@@ -76,7 +76,7 @@ test("what a row is, for people who hear the page", () => {
   expect((["open", "done", "unknown", "not-run"] as const).map((state) => itemLabel(call(state)))).toEqual([
     "Tool call: rm, no result yet",
     "Tool call: rm, done",
-    "Tool call: rm, started, outcome unknown",
+    "Tool call: rm, outcome unknown",
     "Tool call: rm, did not run",
   ]);
   expect((["waiting", "running", "failed", "denied"] as const).map((state) => itemLabel(call(state)))).toEqual([

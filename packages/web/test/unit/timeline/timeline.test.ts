@@ -160,7 +160,7 @@ test("a bar that stands for many says so, and names the gravest outcome", () => 
   const many = { ...bar!, span: { ...bar!.span, count: 1234, outcome: "unknown" } } as Bar;
   expect(barWords(many, 0)).toEqual({
     title: "1,234 tool calls",
-    detail: "in 900 ms · at least one started, outcome unknown · zoom in to see each",
+    detail: "in 900 ms · at least one outcome unknown · zoom in to see each",
   });
 });
 

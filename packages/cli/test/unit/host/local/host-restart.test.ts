@@ -561,3 +561,25 @@ test("R7: a call that was denied before the process died is not asked about agai
   expect(chat.state.items.at(-1)).toMatchObject({ kind: "answer", text: "as you wish" });
   expect(existsSync(join(stage.work, "log.txt"))).toBe(false);
 });
+
+test("R7: a turn that waits for nothing any more, since its only call was denied, does not hold up the next prompt", async () => {
+  await using stage = new Stage();
+  await using before = await stage.store();
+  const session = await before.create<ModelMessage>({ dialect: "ai-sdk", app: APP, cwd: stage.work });
+  const turn = await session.startTurn({ role: "user", content: "run it" });
+  await turn.append({
+    role: "assistant",
+    content: [
+      { type: "tool-call", toolCallId: "c1", toolName: "shell", input: { command: "true" } },
+      { type: "tool-approval-request", approvalId: "a1", toolCallId: "c1" },
+    ],
+  });
+  await turn.append({ role: "tool", content: [{ type: "tool-approval-response", approvalId: "a1", approved: false }] });
+  await turn.suspend({ reason: "permission" });
+  await session.close();
+  const chat = await stage.chat([[text("as you wish")]], { asks: "person", id: session.id });
+  expect(chat.state).toMatchObject({ asks: [], account: { state: "waiting", can: { answer: { no: "not-waiting" } } } });
+  expect(await chat.prompt("leave that, then")).toBe("started");
+  await chat.settled();
+  expect(chat.state.items.at(-1)).toMatchObject({ kind: "answer", text: "as you wish" });
+});

@@ -34,12 +34,15 @@ export async function readEpoch(disk: Disk, folder: string): Promise<EpochFiles 
   if (!last) return null;
   if (last.header) assertFormat(last.header);
   const first = await epochStart(disk, folder, chain);
+  const begin = chain.findIndex(({ number }) => number >= first);
+  // Without a header nothing in the segment says which numbers damaged lines before its first record had.
+  const previous = chain[begin]!.header || begin === 0 ? undefined : await lastSeqBefore(disk, folder, chain, begin);
 
   const account = new DamageAccount();
   let records: JournalRecord[] = [];
   let tail: Tail | undefined;
   let size = 0;
-  for await (const read of readSegments(disk, folder, chain, first)) {
+  for await (const read of readSegments(disk, folder, chain, first, previous)) {
     tail = read.tail;
     account.add(read.segment.name, read.scan, tail);
     const kept = keep(read.scan, tail);
@@ -77,14 +80,15 @@ async function* readSegments(
   folder: string,
   chain: readonly Link[],
   first = 1,
+  previous?: number,
 ): AsyncGenerator<{ readonly segment: Link; readonly scan: Scan; readonly tail: Tail }> {
-  let previous: number | undefined;
+  let last = previous;
   for (const [i, segment] of chain.entries()) {
     if (segment.number < first) continue;
     if (segment.header) assertFormat(segment.header);
-    const { scan, tail } = await readSegment(disk, folder, chain, i, previous);
+    const { scan, tail } = await readSegment(disk, folder, chain, i, last);
     yield { segment, scan, tail };
-    previous = tail.next - 1;
+    last = tail.next - 1;
   }
 }
 
@@ -124,12 +128,22 @@ async function epochStart(disk: Disk, folder: string, chain: readonly Link[]): P
   for (let i = chain.length - 1; i > 0; i--) {
     const epoch = epochIn(chain[i]!);
     if (epoch !== null) return epoch;
-    const { scan, tail } = await readSegment(disk, folder, chain, i);
+    const { scan } = await readSegment(disk, folder, chain, i);
     const first = scan.records[0]?.kind === "segment" ? 1 : 0;
+    if (scan.records[first]?.kind !== "epoch") continue;
+    const { tail } = await readSegment(disk, folder, chain, i, await lastSeqBefore(disk, folder, chain, i));
     // A torn epoch has not started.
-    if (tail.keep > first && scan.records[first]!.kind === "epoch") return chain[i]!.number;
+    if (tail.keep > first) return chain[i]!.number;
   }
   return chain[0]!.number;
+}
+
+/** The last seq that the segments before this one use. Of lines before its first record, it decides which are torn. */
+async function lastSeqBefore(disk: Disk, folder: string, chain: readonly Link[], i: number): Promise<number> {
+  const { scan, tail } = await readSegment(disk, folder, chain, i - 1);
+  if (scan.records.length > 0 || i === 1) return tail.next - 1;
+  const previous = await lastSeqBefore(disk, folder, chain, i - 1);
+  return (await readSegment(disk, folder, chain, i - 1, previous)).tail.next - 1;
 }
 
 /** Each damage takes memory, across all segments. */
