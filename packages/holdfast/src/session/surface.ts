@@ -308,8 +308,8 @@ export interface Session<M> extends Reading<M>, AsyncDisposable {
   undo(): Promise<void>;
   /**
    * Queues a prompt. Pass the returned item to `startTurn`, or to `turn.append` to steer: it is delivered once. With
-   * the `key` of a prompt that waits, returns that one. Throws PROMPT_KNOWN { turn } if the prompt with this key has its
-   * turn already, KEY_TAKEN, MESSAGE_UNFIT, MESSAGE_NOT_JSON, MESSAGE_ID_TAKEN.
+   * the `key` of a prompt that waits, returns that one. Throws PROMPT_KNOWN { turn } if the prompt with this key has
+   * its turn already, KEY_TAKEN, MESSAGE_UNFIT, MESSAGE_NOT_JSON, MESSAGE_ID_TAKEN.
    */
   enqueue(prompt: M, options?: PromptOptions): Promise<Queued<M>>;
   /** Withdraws a queued prompt. Throws QUEUE_UNKNOWN. */

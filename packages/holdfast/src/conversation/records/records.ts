@@ -52,7 +52,7 @@ export interface TurnStarted extends PromptKey {
   turn: number;
   prompt: string;
 }
-/** The key that the application gave a prompt, and the prompt: digests of both, or neither (session/prompts/prompt-key.ts). */
+/** The key that the application gave a prompt, and the prompt: digests of both (session/prompts/prompt-key.ts). */
 export interface PromptKey {
   promptKey?: string;
   promptDigest?: string;
