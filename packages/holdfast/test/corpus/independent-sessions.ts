@@ -65,6 +65,7 @@ const NEEDED: Record<string, Record<string, (value: Any) => boolean>> = {
   repair: { turn: isCount, entries: Array.isArray },
   "queue.put": { id: isText, prompt: (value) => value !== undefined },
   "queue.take": { id: isText },
+  "turn.keys": { keys: Array.isArray },
   "tool.started": { turn: isCount, call: isText, name: isText },
   "tool.process": { turn: isCount, call: isText, pid: (value) => isCount(value) && value > 0, started: isText },
   "tool.unstarted": { turn: isCount, call: isText, source: isText },
@@ -182,6 +183,9 @@ interface ReadTurn {
 export class SessionReader {
   items: Item[] = [];
   queue = new Map<string, Any>();
+  /** By key: the digest of the prompt, and its turn, or the id that it waits under in the queue. */
+  keys = new Map<string, { digest: string; turn?: number; queued?: string }>();
+  #queuedKeys = new Map<string, Any>();
   notes: Record<string, Any> = {};
   draft: { id: string; n: number; gap: boolean; parts: Map<number, { text: string; reasoning: string }> } | null = null;
   turns = 0;
@@ -260,6 +264,7 @@ export class SessionReader {
         return;
       case "turn.started":
         this.#startTurn(record.turn, record.prompt);
+        this.#setKey(record, { turn: record.turn });
         return;
       case "turn.resumed":
         if (turn?.number !== record.turn) return;
@@ -334,10 +339,20 @@ export class SessionReader {
       }
       case "queue.put":
         this.queue.set(record.id, record.prompt);
+        this.#waits(record);
         return;
-      case "queue.take":
+      case "turn.keys":
+        for (const one of listOf(record.keys, (item) => Array.isArray(item) && isText(item[0]) && isText(item[1])))
+          if (isCount(one[2])) this.keys.set(one[0], { digest: one[1], turn: one[2] });
+        return;
+      case "queue.take": {
+        const taken = this.#queuedKeys.get(record.id);
+        if (taken && record.withdrawn !== true) this.#setKey(taken, { turn: this.turns });
+        else if (taken && this.keys.get(taken.promptKey)?.turn === undefined) this.keys.delete(taken.promptKey);
+        this.#queuedKeys.delete(record.id);
         this.queue.delete(record.id);
         return;
+      }
       case "note":
         this.notes[record.name] = record.value;
     }
@@ -378,6 +393,9 @@ export class SessionReader {
     const isQueued = (item: Any): boolean =>
       isObject(item) && isText(item.id) && item.prompt !== undefined && isText(item.queuedAt);
     this.queue = new Map(listOf(checkpoint.queue, isQueued).map(({ id, prompt }) => [id, prompt]));
+    this.keys.clear();
+    this.#queuedKeys.clear();
+    for (const item of listOf(checkpoint.queue, isQueued)) this.#waits(item);
     this.notes = isObject(checkpoint.notes) ? { ...checkpoint.notes } : {};
     this.#starts.clear();
     this.#strays.clear();
@@ -478,6 +496,15 @@ export class SessionReader {
       }
     }
     for (const item of this.items) item.hidden = hidden.has(item.step);
+  }
+
+  #setKey({ promptKey, promptDigest: digest }: Any, place: { turn?: number; queued?: string }): void {
+    if (isText(promptKey) && isText(digest)) this.keys.set(promptKey, { digest, ...place });
+  }
+
+  #waits(item: Any): void {
+    this.#queuedKeys.set(item.id, item);
+    if (this.keys.get(item.promptKey)?.turn === undefined) this.#setKey(item, { queued: item.id });
   }
 
   #startTurn(number: number, prompt: string): void {
