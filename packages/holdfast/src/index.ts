@@ -9,7 +9,7 @@ export type { CallState } from "./account/words.ts";
 export { cutOffWords } from "./account/words.ts";
 export type { Appended, AppendOptions, PromptOptions } from "./admit/to-records.ts";
 export type { Queued } from "./conversation/conversation.ts";
-export type { DraftContent } from "./conversation/draft-state.ts";
+export type { AcceptedRequest, DraftContent } from "./conversation/draft-state.ts";
 export type { Attributes, Link } from "./conversation/records/attributes.ts";
 export type { ToolProcess } from "./conversation/records/records.ts";
 export type { Cost, Usage } from "./conversation/records/usage.ts";

@@ -117,6 +117,9 @@ export class Conversation<M> {
   get draft(): DraftState | null {
     return this.#drafts.open;
   }
+  get accepted(): Drafts["accepted"] {
+    return this.#drafts.accepted;
+  }
   get usage(): Usage {
     return this.#usage;
   }
@@ -231,6 +234,9 @@ export class Conversation<M> {
       case "draft":
         if (record.turn >= this.#turns && !this.#said.find(record.id)) this.#drafts.add(record);
         break;
+      case "draft.accepted":
+        if (record.turn >= this.#turns && !this.#said.find(record.id)) this.#drafts.accept(record);
+        break;
       case "tool.started":
         if (record.intents === true) this.#writer.intents = true;
         this.#toolStarts.start(record);
@@ -246,6 +252,7 @@ export class Conversation<M> {
         break;
       case "repair":
         this.#said.repair(record);
+        this.#drafts.changed();
         if (this.draft && this.#said.find(this.draft.id)) this.#drafts.drop();
         break;
       case "patch":
@@ -254,6 +261,7 @@ export class Conversation<M> {
       case "edit":
         this.#said.edit(record);
         if (record.now) this.#moveStarts(record);
+        if (record.now) this.#drafts.changed();
         if (this.#turn) this.#prompted(this.#said.find(this.#turn.prompt.id)?.entry ?? null);
         break;
       case "usage":
@@ -352,7 +360,7 @@ export class Conversation<M> {
     switch (record.kind) {
       case "turn.resumed":
         resumeTurn(turn, record.n, this.#writer);
-        this.#drafts.drop();
+        this.#drafts.resume();
         this.#toolStarts.forgetEarlyStarts();
         this.#undo = null;
         return;

@@ -60,6 +60,7 @@ const NEEDED: Record<string, Record<string, (value: Any) => boolean>> = {
   signal: { signal: isText },
   message: { id: isText, turn: isCount, step: isText, message: (value) => value !== undefined },
   draft: { id: isText, turn: isCount, n: isCount },
+  "draft.accepted": { id: isText, turn: isCount, asked: isCount, handle: (value) => value !== undefined },
   patch: { id: isText, metadata: isObject },
   edit: { id: isText, ids: Array.isArray, shown: Array.isArray, reason: isText },
   repair: { turn: isCount, entries: Array.isArray },
@@ -188,6 +189,7 @@ export class SessionReader {
   #queuedKeys = new Map<string, Any>();
   notes: Record<string, Any> = {};
   draft: { id: string; n: number; gap: boolean; parts: Map<number, { text: string; reasoning: string }> } | null = null;
+  accepted: { id: string; asked: number; handle: Any; calls: boolean } | null = null;
   turns = 0;
   turn: ReadTurn | null = null;
   #writer: Writer = { starts: false };
@@ -270,7 +272,9 @@ export class SessionReader {
         if (turn?.number !== record.turn) return;
         Object.assign(turn!, { resumes: record.n, ended: undefined, suspended: undefined, signal: undefined });
         turn!.writers.add(this.#writer);
-        this.#dropDraft();
+        if (this.accepted?.calls) this.#dropAccepted();
+        if (this.draft && this.draft.id !== this.accepted?.id) this.#over.add(this.draft.id);
+        this.draft = null;
         this.#strays.clear();
         return;
       case "turn.suspended":
@@ -279,7 +283,7 @@ export class SessionReader {
       case "turn.ended":
         if (turn?.number !== record.turn || (turn!.ended && record.outcome !== "left")) return;
         turn!.ended = record;
-        if (record.outcome === "completed" || record.outcome === "left") this.#dropDraft();
+        if (record.outcome === "completed" || record.outcome === "left") this.#dropBoth();
         return;
       case "signal":
         if (turn && !turn.ended && turn.writers.has(this.#writer)) turn.signal = record;
@@ -289,6 +293,9 @@ export class SessionReader {
         return;
       case "draft":
         this.#draft(record);
+        return;
+      case "draft.accepted":
+        this.#accept(record);
         return;
       case "tool.started":
         if (record.intents === true) this.#writer.starts = true;
@@ -324,6 +331,7 @@ export class SessionReader {
           if (call) entry.call = call;
           this.#push(entry, "repair");
         }
+        this.#dropAccepted();
         if (this.draft && this.#has(this.draft.id)) this.#dropDraft();
         if (!behind) return;
         this.#answer = { at: this.items.length - behind.length, step: null };
@@ -412,6 +420,7 @@ export class SessionReader {
     }
     const { draft } = checkpoint;
     this.draft = null;
+    this.accepted = null;
     if (
       !isObject(draft) ||
       !isText(draft.id) ||
@@ -438,6 +447,7 @@ export class SessionReader {
 
   /** 10.5, 4. */
   #edit(record: Any): void {
+    if (record.now === true) this.#dropAccepted();
     const ids = listOf(record.ids, isText);
     const replaced = this.items.filter(({ id }) => ids.includes(id));
     const place = this.items.findIndex((item) => replaced.includes(item));
@@ -512,6 +522,7 @@ export class SessionReader {
     this.turns = number;
     this.turn = { number, resumes: 0, prompt: { id: prompt, message: null }, writers: new Set([this.#writer]) };
     this.draft = null;
+    this.accepted = null;
     this.#over = new Set();
     this.#starts.clear();
     this.#strays.clear();
@@ -536,7 +547,7 @@ export class SessionReader {
     if (carried) return;
     this.turn?.writers.add(this.#writer);
     if (roleOf(message) !== "assistant") return;
-    this.#dropDraft();
+    this.#dropBoth();
     for (const [index, call] of callsOf(message).entries()) {
       const stray = call.by === "agent" ? this.#strays.get(call.id) : undefined;
       if (!stray) continue;
@@ -671,8 +682,10 @@ export class SessionReader {
     if (isText(record.discarded)) {
       this.#over.add(record.id);
       if (this.draft?.id === record.id) this.draft = null;
+      if (this.accepted?.id === record.id) this.accepted = null;
       return;
     }
+    if (this.accepted && this.accepted.id !== record.id) this.#dropAccepted();
     if (this.draft?.id !== record.id) {
       this.#dropDraft();
       this.draft = { id: record.id, n: 0, gap: false, parts: new Map() };
@@ -681,6 +694,13 @@ export class SessionReader {
     if (record.n !== draft.n) draft.gap = true;
     draft.n = record.n + 1;
     if (!draft.gap && Array.isArray(record.parts)) this.#addParts(record.parts);
+  }
+
+  #accept({ id, turn, asked, handle, calls }: Any): void {
+    if (turn < this.turns || this.#has(id) || this.#over.has(id)) return;
+    if (this.draft && this.draft.id !== id) this.#dropDraft();
+    if (this.accepted && this.accepted.id !== id) this.#dropAccepted();
+    this.accepted = { id, asked, handle, calls: calls === true };
   }
 
   #addParts(parts: readonly Any[]): void {
@@ -692,6 +712,16 @@ export class SessionReader {
       if (isText(one.reasoning)) part.reasoning += one.reasoning;
       draft.parts.set(one.part, part);
     }
+  }
+
+  #dropBoth(): void {
+    this.#dropDraft();
+    this.#dropAccepted();
+  }
+
+  #dropAccepted(): void {
+    if (this.accepted) this.#over.add(this.accepted.id);
+    this.accepted = null;
   }
 
   #dropDraft(): void {

@@ -17,6 +17,7 @@ export type SessionRecord =
   | Signalled
   | MessageRecord
   | DraftRecord
+  | DraftAccepted
   | ToolStarted
   | ToolProcessRecord
   | ToolUnstarted
@@ -131,6 +132,21 @@ export interface DraftPart {
   reasoning?: string;
   call?: { id: string; name: string };
   input?: string;
+}
+
+/**
+ * The provider has accepted the request that this is the draft of: `handle` is what its answer can be fetched by, also
+ * by another process.
+ */
+export interface DraftAccepted {
+  kind: "draft.accepted";
+  id: string;
+  turn: number;
+  /** The newest record when the answer was requested, as in `repair`. */
+  asked: number;
+  handle: Json;
+  /** Calls had no result when the answer was requested: the model was told so. */
+  calls?: true;
 }
 
 /** Durable before the tool runs. `message` and `index` identify the call; null if the call is not recorded yet. */

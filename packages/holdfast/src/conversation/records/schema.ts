@@ -112,6 +112,7 @@ const SHAPES: { readonly [K in Kind]: Clean } = {
   signal: shape({ signal: text }, { error: text }),
   message: shape(message, messageToo),
   draft: shape({ id: text, turn: count, n: count }, { parts, discarded: text }),
+  "draft.accepted": shape({ id: text, turn: count, asked: count, handle: some }, { calls: flag }),
   "tool.started": shape({ turn: count, call: text, name: text }, started),
   "tool.process": shape({ turn: count, call: text, pid, started: text }, process),
   "tool.ended": shape(

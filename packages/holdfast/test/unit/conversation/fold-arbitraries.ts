@@ -90,6 +90,7 @@ export function anyRecords(voice: Voice): fc.Arbitrary<Written[]> {
       call: fc.option(place, { nil: undefined }),
     },
     draft: { id, turn, n: fc.nat(2), parts, discarded: fc.constantFrom(undefined, undefined, "retry") },
+    "draft.accepted": { id, turn, asked: fc.nat(12), handle: junk, calls: yes },
     "tool.started": { turn, call: callId, message: fc.option(id), index: fc.nat(2), name, intents: yes, ...proof },
     "tool.unstarted": { turn, call: callId, message: fc.option(id), index: fc.nat(2), source },
     "tool.process": { turn, call: callId, message: fc.option(id), index: fc.nat(2), pid, started: words, group: yes },
