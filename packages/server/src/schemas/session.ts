@@ -133,6 +133,11 @@ export const account = z
     turn: z.int().nullable(),
     interruption: z.object({ startedAt: time, lastAt: time, resumes: z.int(), answered: z.boolean(), how }).nullable(),
     calls: z.array(callAccount),
+    settled: z
+      .array(z.object({ id: z.string(), name: z.string(), source: z.string(), unstarted: z.boolean() }))
+      .describe(
+        "Calls of that turn whose outcome was unknown, and is known since somebody was asked (`source`: `probe` if the tool's service was). `unstarted`: the call has not taken effect.",
+      ),
     queued: z.int(),
     can: z
       .object({ prompt: act, finish: act, leave: act, answer: act, stop: act, fork: act, takeOver: act })
