@@ -1,7 +1,15 @@
 import type { Holder } from "../journal/contract.ts";
 import type { SessionState } from "../session-state.ts";
-import { type CallDecision, type CallFacts, type CallPolicy, decideCall, factsOf } from "../view/decide-call.ts";
-import type { Interruption, OpenCall } from "../view/interruption.ts";
+import { changesWords } from "../view/changes-words.ts";
+import {
+  type CallDecision,
+  type CallFacts,
+  type CallPolicy,
+  decideCall,
+  type FolderChanges,
+  factsOf,
+} from "../view/decide-call.ts";
+import type { Interruption, OpenCall, SettledCall } from "../view/interruption.ts";
 import type { Reading } from "../view/reading.ts";
 import { type Act, actsOf, type Refusal } from "./acts.ts";
 import { type CallState, type CutOff, callWords, detailLines, statusWords } from "./words.ts";
@@ -25,6 +33,8 @@ export interface Account {
   readonly interruption: CutOff | null;
   /** The calls of that turn without a recorded result. */
   readonly calls: readonly CallAccount[];
+  /** Calls of that turn whose outcome was unknown, and is known since somebody was asked. */
+  readonly settled: readonly SettledCall[];
   /** Prompts waiting for their turn. */
   readonly queued: number;
   /** What the program that asks can do with it now. */
@@ -49,6 +59,8 @@ export interface CallAccount {
   /** What happens to it when the turn goes on. */
   readonly onFinish: CallDecision;
   readonly process?: NonNullable<CallFacts["process"]>;
+  /** What has changed since it began in the folder that it works in, if that was noted and its outcome is unknown. */
+  readonly changes?: FolderChanges;
   /** How far it got, for people. */
   readonly words: string;
 }
@@ -72,6 +84,7 @@ export function accountOf(reading: Reading<unknown>, options: AccountOptions = {
     holder: isOpenHere ? null : holder,
     interruption: interruption && cutOff(interruption),
     calls: state === "idle" ? [] : reading.calls.map((call) => callAccount(call, state, policy)),
+    settled: interruption?.settled ?? [],
     queued: queue.length,
   };
   return {
@@ -98,16 +111,18 @@ function cutOff({ startedAt, lastAt, resumes, answered, how }: Interruption<unkn
 }
 
 function callAccount(call: OpenCall, session: SessionState, policy: CallPolicy): CallAccount {
-  const { id, message, name, input, approved } = call;
+  const { id, message, name, input } = call;
   const known = factsOf(call, policy);
   const { process } = known;
   const state = callState(call, session, known);
+  const { changes } = EFFECTS[state] === "possible" ? known : {};
   return {
     ...{ id, message, name, input, state },
     effect: EFFECTS[state],
     onFinish: decideCall(call, policy),
     ...(process ? { process } : {}),
-    words: callWords(state, known, approved),
+    ...(changes ? { changes } : {}),
+    words: [callWords(state, known, call), ...(changes ? [changesWords(changes)] : [])].join("; "),
   };
 }
 

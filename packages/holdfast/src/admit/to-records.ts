@@ -1,4 +1,5 @@
-import type { Conversation, Queued } from "../conversation/conversation.ts";
+import type { Conversation } from "../conversation/conversation.ts";
+import type { Queued } from "../conversation/prompt-queue.ts";
 import type { MessageRecord, NoteRecord, SessionRecord } from "../conversation/records/records.ts";
 import type { Usage } from "../conversation/records/usage.ts";
 import { defined } from "../defined.ts";
@@ -17,6 +18,15 @@ export interface AppendOptions {
   /** The model that made it, or that will be asked next. */
   readonly model?: string;
   readonly usage?: Usage;
+}
+
+/** Options of `session.enqueue`. */
+export interface PromptOptions extends AppendOptions {
+  /**
+   * Stands for this prompt, at most 256 characters: given again, it means the same turn, for as long as the session
+   * lives. The journal holds a digest of it, and one of the prompt.
+   */
+  readonly key?: string;
 }
 
 export interface Appended {

@@ -6,6 +6,8 @@ import { type DraftState, Drafts } from "./draft-state.ts";
 import type { Exchange } from "./exchange.ts";
 import type { Item } from "./item.ts";
 import type { PendingEdits } from "./pending-edits.ts";
+import { PromptKeys } from "./prompt-keys.ts";
+import { PromptQueue, type Queued } from "./prompt-queue.ts";
 import type { Attributes } from "./records/attributes.ts";
 import type * as records from "./records/records.ts";
 import { isKnownKind, isWholeMessage, storedRecord } from "./records/schema.ts";
@@ -15,18 +17,10 @@ import { sameCalls, ToolStarts } from "./tool-starts.ts";
 import { Transcript } from "./transcript.ts";
 import { endTurn, resumeTurn, type TurnState, turnFrom, type Writer } from "./turn-state.ts";
 
-export interface Queued<M> {
-  readonly id: string;
-  readonly prompt: M;
-  readonly at: string;
-  readonly metadata: Metadata;
-}
-
 // biome-ignore lint/suspicious/noExplicitAny: the type of the messages is the application's to say.
 export type DialectLookup = (name: string) => Dialect<any> | null;
 type Stamped<R> = R & { readonly seq: number; readonly at: string };
 type Attribute = Omit<records.SessionAttributes, "kind">;
-type QueuedHere<M> = Queued<M> & { readonly model?: string };
 type TurnRecord = records.TurnResumed | records.TurnSuspended | records.TurnEnded | records.Signalled;
 
 const EMPTY: Metadata = Object.freeze({});
@@ -37,11 +31,12 @@ const EMPTY: Metadata = Object.freeze({});
  * and what was in flight.
  */
 export class Conversation<M> {
+  readonly promptKeys: PromptKeys = new PromptKeys();
   readonly #lookup: DialectLookup;
   #dialect: Dialect<M> | null;
   #attributes: Attribute = {};
   #transcript: Transcript<M> | null = null;
-  #queue = new Map<string, QueuedHere<M>>();
+  readonly #queue = new PromptQueue<M>(this.promptKeys);
   #notes = new Map<string, Json>();
   #usage: Usage = {};
   #usageByTurn = new Map<number, Usage>();
@@ -125,7 +120,7 @@ export class Conversation<M> {
     return this.#usageByTurn;
   }
   get queue(): Queued<M>[] {
-    return [...this.#queue.values()];
+    return this.#queue.all;
   }
   get writer(): Writer {
     return this.#writer;
@@ -163,8 +158,8 @@ export class Conversation<M> {
   find(id: string): Item<M> | null {
     return this.#said.find(id);
   }
-  queued(id: string): QueuedHere<M> | null {
-    return this.#queue.get(id) ?? null;
+  queued(id: string): ReturnType<PromptQueue<M>["find"]> {
+    return this.#queue.find(id);
   }
 
   /**
@@ -266,10 +261,13 @@ export class Conversation<M> {
         this.#used(record);
         break;
       case "queue.put":
-        this.#queue.set(record.id, this.#queuedFrom({ ...record, queuedAt: record.first ?? record.at }));
+        this.#enqueue({ ...record, queuedAt: record.first ?? record.at });
         break;
       case "queue.take":
-        this.#queue.delete(record.id);
+        this.#queue.take(record, this.#turns);
+        break;
+      case "turn.keys":
+        this.promptKeys.carry(record);
         break;
       case "note":
         this.#notes.set(record.name, deepFreeze(record.value));
@@ -324,7 +322,9 @@ export class Conversation<M> {
     this.#transcript = said;
     this.#writer = { intents: checkpoint.intents };
     this.#turns = checkpoint.turns;
-    this.#queue = new Map(checkpoint.queue.map((item) => [item.id, this.#queuedFrom(item)]));
+    this.promptKeys.clear();
+    this.#queue.clear();
+    for (const item of checkpoint.queue) this.#enqueue(item);
     this.#notes = new Map(Object.entries(checkpoint.notes) as [string, Json][]);
     this.#usage = checkpoint.usage;
     this.#usageByTurn = new Map(checkpoint.usageByTurn);
@@ -372,6 +372,7 @@ export class Conversation<M> {
   #startTurn(record: Stamped<records.TurnStarted>): void {
     const { turn: number, at } = record;
     this.#turns = number;
+    this.promptKeys.start(record, number);
     this.#turn = {
       number,
       startedAt: at,
@@ -382,7 +383,6 @@ export class Conversation<M> {
       ended: null,
       suspended: null,
       signal: null,
-      settled: [],
     };
     this.#drafts = new Drafts();
     this.#toolStarts = new ToolStarts();
@@ -442,16 +442,13 @@ export class Conversation<M> {
     }
   }
 
-  #unstarted({ turn, call: id, message, index = 0, source }: records.ToolUnstarted): void {
-    const run = this.#toolStarts.of(message, index);
-    if (run && this.#turn?.number === turn) this.#turn.settled.push({ id, name: run.name, source, unstarted: true });
-    this.#toolStarts.unstart(message, index);
+  #unstarted({ call, message = null, index = 0, source }: records.ToolUnstarted): void {
+    if (message === null) this.#toolStarts.unstartEarly(call);
+    else this.#toolStarts.unstart(message, index, source);
   }
 
   #ended(record: Stamped<records.ToolEnded>): void {
-    const { message = null, index = 0, source, call: id, name } = record;
-    if (source !== undefined && this.#turn?.number === record.turn)
-      this.#turn.settled.push({ id, name, source, unstarted: false });
+    const { message = null, index = 0 } = record;
     if (message === null && this.#toolStarts.endEarlyStart(record)) return;
     const open = message === null ? this.#said.exchange.open(record.call) : null;
     const place =
@@ -469,9 +466,8 @@ export class Conversation<M> {
     this.#usageByTurn.set(turn, addUsage(this.#usageByTurn.get(turn) ?? {}, usage));
   }
 
-  #queuedFrom({ id, prompt, queuedAt, metadata, model }: records.QueuedItem): QueuedHere<M> {
-    const item = { id, prompt: this.#said.decoded(prompt), at: queuedAt, metadata: deepFreeze(metadata ?? EMPTY) };
-    return Object.freeze(model === undefined ? item : { ...item, model });
+  #enqueue(item: records.QueuedItem): void {
+    this.#queue.put(item, this.#said.decoded(item.prompt));
   }
 
   /** A placeholder until the prompt's own record arrives, permanent if that record was damaged. */

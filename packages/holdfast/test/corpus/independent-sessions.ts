@@ -18,6 +18,7 @@ export interface ReadEntry {
   late?: true;
   replacedBy?: string;
   value?: unknown;
+  source?: string;
   call?: Place;
 }
 interface Item extends ReadEntry {
@@ -65,8 +66,10 @@ const NEEDED: Record<string, Record<string, (value: Any) => boolean>> = {
   repair: { turn: isCount, entries: Array.isArray },
   "queue.put": { id: isText, prompt: (value) => value !== undefined },
   "queue.take": { id: isText },
+  "turn.keys": { keys: Array.isArray },
   "tool.started": { turn: isCount, call: isText, name: isText },
   "tool.process": { turn: isCount, call: isText, pid: (value) => isCount(value) && value > 0, started: isText },
+  "tool.unstarted": { turn: isCount, call: isText, source: isText },
   "tool.ended": { id: isText, turn: isCount, call: isText, name: isText },
   note: { name: isText, value: (value) => value !== undefined },
   "turn.prompt": { turn: isCount, prompt: isPrompt },
@@ -181,14 +184,17 @@ interface ReadTurn {
 export class SessionReader {
   items: Item[] = [];
   queue = new Map<string, Any>();
+  /** By key: the digest of the prompt, and its turn, or the id that it waits under in the queue. */
+  keys = new Map<string, { digest: string; turn?: number; queued?: string }>();
+  #queuedKeys = new Map<string, Any>();
   notes: Record<string, Any> = {};
   draft: { id: string; n: number; gap: boolean; parts: Map<number, { text: string; reasoning: string }> } | null = null;
   accepted: { id: string; asked: number; handle: Any; calls: boolean } | null = null;
   turns = 0;
   turn: ReadTurn | null = null;
   #writer: Writer = { starts: false };
-  #starts = new Map<string, { process?: Any }>();
-  #strays = new Map<string, { ended: Any; process?: Any }>();
+  #starts = new Map<string, Start>();
+  #strays = new Map<string, Start & { ended: Any }>();
   #over = new Set<string>();
   #early = new Map<string, Any[]>();
   #head = 0;
@@ -222,7 +228,7 @@ export class SessionReader {
     return "killed";
   }
 
-  get open(): { id: string; message: string | null; state: string; process?: Any }[] {
+  get open(): ({ id: string; message: string | null; state: string } & Start)[] {
     const recorded = this.turn !== null && [...this.turn.writers].every(({ starts }) => starts);
     const calls = this.turn?.suspended?.calls;
     const waiting: Any[] = Array.isArray(calls) ? calls.filter(isText) : [];
@@ -230,13 +236,20 @@ export class SessionReader {
       .calls.filter(({ answer }) => !answer)
       .map(({ id, by, message, index }) => {
         const isLast = this.items.find((item) => item.id === message)!.turn === this.turn?.number;
-        const unstarted = waiting.includes(id) ? "awaiting" : recorded && isLast ? "never-started" : "unrecorded";
-        const start = this.#starts.get(`${index} ${message}`);
+        const found = this.#starts.get(`${index} ${message}`);
+        const start = found?.unstarted === undefined ? found : undefined;
+        const isNever = (recorded && isLast) || (found !== undefined && !start);
+        const unstarted = waiting.includes(id) ? "awaiting" : isNever ? "never-started" : "unrecorded";
         const state = by === "provider" ? "provider" : start ? "outcome-unknown" : unstarted;
-        return { id, message, state, process: start?.process };
+        const said = found && { key: found.key, unstarted: found.unstarted };
+        const more = start && { process: start.process, probe: start.probe, before: start.before };
+        return { id, message, state, ...said, ...more };
       });
     const strays = [...this.#strays].filter(([, { ended }]) => !ended);
-    return [...open, ...strays.map(([id, { process }]) => ({ id, message: null, state: "outcome-unknown", process }))];
+    return [
+      ...open,
+      ...strays.map(([id, { ended: _, ...start }]) => ({ id, message: null, state: "outcome-unknown", ...start })),
+    ];
   }
 
   #apply(record: Any): void {
@@ -253,6 +266,7 @@ export class SessionReader {
         return;
       case "turn.started":
         this.#startTurn(record.turn, record.prompt);
+        this.#setKey(record, { turn: record.turn });
         return;
       case "turn.resumed":
         if (turn?.number !== record.turn) return;
@@ -286,9 +300,18 @@ export class SessionReader {
       case "tool.started":
         if (record.intents === true) this.#writer.starts = true;
         if (isText(record.message))
-          this.#starts.set(`${isCount(record.index) ? record.index : 0} ${record.message}`, {});
-        else this.#strays.set(record.call, { ended: null });
+          this.#starts.set(`${isCount(record.index) ? record.index : 0} ${record.message}`, startIn(record));
+        else this.#strays.set(record.call, { ended: null, ...startIn(record) });
         return;
+      case "tool.unstarted": {
+        if (!isText(record.message)) {
+          if (this.#strays.get(record.call)?.ended === null) this.#strays.delete(record.call);
+          return;
+        }
+        const start = this.#starts.get(`${isCount(record.index) ? record.index : 0} ${record.message}`);
+        if (start) start.unstarted ??= record.source;
+        return;
+      }
       case "tool.process":
         this.#runsIn(record);
         return;
@@ -324,10 +347,20 @@ export class SessionReader {
       }
       case "queue.put":
         this.queue.set(record.id, record.prompt);
+        this.#waits(record);
         return;
-      case "queue.take":
+      case "turn.keys":
+        for (const one of listOf(record.keys, (item) => Array.isArray(item) && isText(item[0]) && isText(item[1])))
+          if (isCount(one[2])) this.keys.set(one[0], { digest: one[1], turn: one[2] });
+        return;
+      case "queue.take": {
+        const taken = this.#queuedKeys.get(record.id);
+        if (taken && record.withdrawn !== true) this.#setKey(taken, { turn: this.turns });
+        else if (taken && this.keys.get(taken.promptKey)?.turn === undefined) this.keys.delete(taken.promptKey);
+        this.#queuedKeys.delete(record.id);
         this.queue.delete(record.id);
         return;
+      }
       case "note":
         this.notes[record.name] = record.value;
     }
@@ -368,15 +401,22 @@ export class SessionReader {
     const isQueued = (item: Any): boolean =>
       isObject(item) && isText(item.id) && item.prompt !== undefined && isText(item.queuedAt);
     this.queue = new Map(listOf(checkpoint.queue, isQueued).map(({ id, prompt }) => [id, prompt]));
+    this.keys.clear();
+    this.#queuedKeys.clear();
+    for (const item of listOf(checkpoint.queue, isQueued)) this.#waits(item);
     this.notes = isObject(checkpoint.notes) ? { ...checkpoint.notes } : {};
     this.#starts.clear();
     this.#strays.clear();
     const isStart = (item: Any): boolean =>
       isObject(item) && isCount(item.turn) && isText(item.call) && isText(item.name) && isText(item.startedAt);
-    for (const { call, message, index, process } of listOf(checkpoint.started, isStart)) {
-      const runs = processIn(process);
-      if (isText(message)) this.#starts.set(`${isCount(index) ? index : 0} ${message}`, { process: runs });
-      else this.#strays.set(call, { ended: null, process: runs });
+    for (const item of listOf(checkpoint.started, isStart)) {
+      const { call, message, index } = item;
+      const start: Start = { ...startIn(item), process: processIn(item.process) };
+      if (!isText(message)) this.#strays.set(call, { ended: null, ...start });
+      else {
+        if (isText(item.unstarted)) start.unstarted = item.unstarted;
+        this.#starts.set(`${isCount(index) ? index : 0} ${message}`, start);
+      }
     }
     const { draft } = checkpoint;
     this.draft = null;
@@ -468,6 +508,15 @@ export class SessionReader {
     for (const item of this.items) item.hidden = hidden.has(item.step);
   }
 
+  #setKey({ promptKey, promptDigest: digest }: Any, place: { turn?: number; queued?: string }): void {
+    if (isText(promptKey) && isText(digest)) this.keys.set(promptKey, { digest, ...place });
+  }
+
+  #waits(item: Any): void {
+    this.#queuedKeys.set(item.id, item);
+    if (this.keys.get(item.promptKey)?.turn === undefined) this.#setKey(item, { queued: item.id });
+  }
+
   #startTurn(number: number, prompt: string): void {
     this.#settle();
     this.turns = number;
@@ -493,6 +542,7 @@ export class SessionReader {
     if (isText(record.replacedBy)) entry.replacedBy = record.replacedBy;
     if (isPlace(record.call)) entry.call = record.call;
     if (record.value !== undefined) entry.value = record.value;
+    if (isText(record.source)) entry.source = record.source;
     this.#push(entry, "message", record.hidden === true, carried === true && this.#isByFlag);
     if (carried) return;
     this.turn?.writers.add(this.#writer);
@@ -503,7 +553,10 @@ export class SessionReader {
       if (!stray) continue;
       this.#strays.delete(call.id);
       if (stray.ended) this.#ended({ ...stray.ended, message: id, index });
-      else this.#starts.set(`${index} ${id}`, { process: stray.process });
+      else {
+        const { ended: _, ...start } = stray;
+        this.#starts.set(`${index} ${id}`, start);
+      }
     }
   }
 
@@ -520,7 +573,7 @@ export class SessionReader {
   #runsIn(record: Any): void {
     const { pid, started } = record;
     const process = record.group === true ? { pid, started, group: true } : { pid, started };
-    let start: { process?: Any } | undefined;
+    let start: Start | undefined;
     if (isText(record.message))
       start = this.#starts.get(`${isCount(record.index) ? record.index : 0} ${record.message}`);
     else if (this.#strays.has(record.call)) start = this.#strays.get(record.call);
@@ -529,7 +582,7 @@ export class SessionReader {
       const open = calls.some(({ id }) => id === record.call) ? openBy(calls, record.call) : undefined;
       start = open && this.#starts.get(`${open.index} ${open.message}`);
     }
-    if (start) start.process = process;
+    if (start && start.unstarted === undefined) start.process = process;
   }
 
   #ended(record: Any): void {
@@ -552,15 +605,18 @@ export class SessionReader {
     // There are no words for what it came to: it ran, and that is all.
     if (record.shown === null) {
       const at = place && `${place.index} ${place.message}`;
-      if (at && !this.#starts.has(at)) this.#starts.set(at, {});
+      const start = at === null || at === undefined ? undefined : this.#starts.get(at);
+      if (at && (!start || start.unstarted !== undefined)) this.#starts.set(at, {});
       return;
     }
-    if (place) this.#starts.delete(`${place.index} ${place.message}`);
+    const started = place && this.#starts.get(`${place.index} ${place.message}`);
+    if (started && started.unstarted === undefined) this.#starts.delete(`${place!.index} ${place!.message}`);
     if (call?.answer?.from === "message") return;
     const message = record.shown === undefined ? PHRASED(call?.id ?? record.call) : record.shown;
     const entry: ReadEntry = { id: record.id, turn: record.turn, step: record.id, message, metadata: {} };
     if (place) entry.call = place;
     if (record.shown !== undefined && record.value !== undefined) entry.value = record.value;
+    if (isText(record.source)) entry.source = record.source;
     if (!call || call.answer) entry.late = true;
     // It may have waited for its call.
     this.#push(entry, "result", false, false, record.seq);
@@ -709,6 +765,23 @@ function pairsIn(items: readonly Item[]): { caller: Item; answer: Item }[] {
     }
   }
   return pairs;
+}
+
+/** What a reader keeps of a start (10.4). */
+interface Start {
+  process?: Any;
+  key?: string;
+  probe?: true;
+  before?: Any;
+  unstarted?: string;
+}
+
+function startIn({ idempotencyKey, probe, before }: Any): Start {
+  return {
+    ...(isText(idempotencyKey) ? { key: idempotencyKey } : {}),
+    ...(probe === true ? { probe } : {}),
+    ...(before === undefined ? {} : { before }),
+  };
 }
 
 function processIn(value: Any): Any {

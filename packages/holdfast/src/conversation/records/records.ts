@@ -27,6 +27,7 @@ export type SessionRecord =
   | UsageRecord
   | EpochRecord
   | TurnPrompt
+  | TurnKeys
   | QueuePut
   | QueueTake
   | RepairRecord
@@ -47,10 +48,15 @@ export interface SessionAttributes {
 /**
  * Written in one unit with the records that close the previous turn and with its prompt. `prompt` is that message's id.
  */
-export interface TurnStarted {
+export interface TurnStarted extends PromptKey {
   kind: "turn.started";
   turn: number;
   prompt: string;
+}
+/** The key that the application gave a prompt, and the prompt: digests of both (session/prompts/prompt-key.ts). */
+export interface PromptKey {
+  promptKey?: string;
+  promptDigest?: string;
 }
 /** The nth time. */
 export interface TurnResumed {
@@ -189,7 +195,7 @@ export interface ToolUnstarted {
   kind: "tool.unstarted";
   turn: number;
   call: string;
-  message: string;
+  message: string | null;
   index?: number;
   source: string;
 }
@@ -281,8 +287,8 @@ export interface StartedCheckpoint extends Omit<ToolStarted, "kind"> {
    */
   startedSeq?: number;
   process?: ToolProcess;
-  /** It had not taken effect (`tool.unstarted`). */
-  unstarted?: true;
+  /** It has not taken effect: the source of the `tool.unstarted` that says so. */
+  unstarted?: string;
 }
 export interface TurnCheckpoint {
   number: number;
@@ -296,7 +302,7 @@ export interface TurnCheckpoint {
   suspended?: { reason: string; calls?: readonly string[] };
   signal?: { signal: string; error?: string };
 }
-export interface QueuedItem {
+export interface QueuedItem extends PromptKey {
   id: string;
   prompt: Json;
   queuedAt: string;
@@ -312,7 +318,14 @@ export interface TurnPrompt {
   prompt: TurnCheckpoint["prompt"];
 }
 
-export interface QueuePut {
+/** The keys of earlier epochs: the digests of a key and of its prompt, and the number of its turn. */
+export interface TurnKeys {
+  kind: "turn.keys";
+  keys: [key: string, prompt: string, turn: number][];
+  carried: true;
+}
+
+export interface QueuePut extends PromptKey {
   kind: "queue.put";
   id: string;
   prompt: Json;
@@ -322,7 +335,7 @@ export interface QueuePut {
   carried?: true;
   first?: string;
 }
-/** Delivered in the unit of the turn or message, or withdrawn. */
+/** Delivered in the unit of the turn or message, or withdrawn. Its key is from then on that of the last turn. */
 export interface QueueTake {
   kind: "queue.take";
   id: string;

@@ -8,8 +8,9 @@ import {
   admitUsage,
   toRecords,
 } from "../../admit/to-records.ts";
-import type { Conversation, Queued } from "../../conversation/conversation.ts";
+import type { Conversation } from "../../conversation/conversation.ts";
 import { isShown } from "../../conversation/item.ts";
+import type { Queued } from "../../conversation/prompt-queue.ts";
 import type { RepairEntry, SessionRecord, ToolProcess, TurnEnded } from "../../conversation/records/records.ts";
 import type { Usage } from "../../conversation/records/usage.ts";
 import { defined } from "../../defined.ts";
@@ -418,8 +419,9 @@ export class LiveTurn<M> implements Turn<M> {
   }
 
   async #start(callId: string, options: ToolOptions): ReturnType<Tools<M>["start"]> {
-    this.#assertOpen(`the start of ${JSON.stringify(callId)}`);
-    return this.#tools.start(callId, options, this.#draft?.isOpen === true, this.signal);
+    const assertOpen = (): void => this.#assertOpen(`the start of ${JSON.stringify(callId)}`);
+    assertOpen();
+    return this.#tools.start(callId, options, this.#draft?.isOpen === true, { stopped: this.signal, assertOpen });
   }
 
   #ended(members: Omit<TurnEnded, "kind" | "turn">): TurnEnded {
