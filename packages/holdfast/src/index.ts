@@ -52,7 +52,16 @@ export { type ToolCall, toolCall } from "./session/turn/tool-call.ts";
 export type { SessionState } from "./session-state.ts";
 export type { SyncOptions } from "./sync/given-array.ts";
 export { wellFormed } from "./text/well-formed.ts";
-export { type CallDecision, type CallFacts, type CallPolicy, decideCall, type ToolRule } from "./view/decide-call.ts";
+export { changesWords } from "./view/changes-words.ts";
+export {
+  type CallDecision,
+  type CallFacts,
+  type CallPolicy,
+  type ChangedFile,
+  decideCall,
+  type FolderChanges,
+  type ToolRule,
+} from "./view/decide-call.ts";
 export type { Interruption, OpenCall, SettledCall } from "./view/interruption.ts";
 export type { Reading } from "./view/reading.ts";
 export type { ResumeOptions } from "./view/repairs.ts";

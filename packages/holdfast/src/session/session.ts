@@ -353,7 +353,9 @@ export class LiveSession<M> extends LiveReading<M> implements surface.Session<M>
     if (this.turn) throw turnOpen(this.id, this.turn.number);
     if (!this.interruption) throw nothingToResume(this.id, this.#conversation.turns);
     const { number, resumes } = this.#conversation.turn!;
-    const { entries, outcomes, unstarted } = planResume(this.#conversation, options);
+    const { entries, outcomes, unstarted } = planResume(this.#conversation, options, (text) =>
+      this.#admission.text(text),
+    );
     const unit: SessionRecord[] = outcomes.map(({ call, outcome }) => {
       const result = this.#admission.outcome(outcome);
       const { id, message, index, name } = call;
