@@ -1,6 +1,6 @@
 import { type Admission, unfit } from "../../admit/admit.ts";
 import { assertSize, isTooLarge, MESSAGE_BYTES_MAX } from "../../admit/size.ts";
-import type { ToolEnded } from "../../conversation/records/records.ts";
+import type { AppStateRecord, ToolEnded } from "../../conversation/records/records.ts";
 import { defined } from "../../defined.ts";
 import { isHoldfastError } from "../../errors.ts";
 import { encodeMessage } from "../../replace/retained.ts";
@@ -26,13 +26,14 @@ export async function appendOutcome<M>(
   record: ToolEnded,
   ended: Ended,
   shown: M | undefined,
+  state: readonly AppStateRecord[] = [],
 ): Promise<void> {
   try {
-    await log.append([{ ...record, ...ended, ...shownOutcome(admission, record, ended, shown) }]);
+    await log.append([{ ...record, ...ended, ...shownOutcome(admission, record, ended, shown) }, ...state]);
   } catch (error) {
     const words = wordsInstead(error, shown !== undefined);
     if (words === null) throw error;
-    await log.append([{ ...record, ...(ended.error === undefined ? { value: words } : { error: words }) }]);
+    await log.append([{ ...record, ...(ended.error === undefined ? { value: words } : { error: words }) }, ...state]);
   }
 }
 
