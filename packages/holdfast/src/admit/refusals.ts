@@ -86,8 +86,8 @@ export function callTaken(call: string, why: string, facts: Record<string, Json>
 
 export function callInDoubt(call: string, name: string): HoldfastError {
   const message =
-    `The call ${JSON.stringify(call.slice(0, 80))} of ${JSON.stringify(name.slice(0, 80))} was started by an earlier process, and its ` +
-    "outcome is unknown: the tool did not run again. It runs again only if it is safe to repeat by the rule recorded " +
+    `The call ${JSON.stringify(call.slice(0, 80))} of ${JSON.stringify(name.slice(0, 80))} was started before the turn was cut off, ` +
+    "and its outcome is unknown: the tool did not run again. It runs again only if it is safe to repeat by the rule recorded " +
     'with its start and by today\'s (`replay: "safe"`), or if its probe says that it has not taken effect.';
   return new HoldfastError("CALL_IN_DOUBT", message, { call: call.slice(0, 80) });
 }

@@ -119,6 +119,9 @@ export class Conversation<M> {
   get draft(): DraftState | null {
     return this.#drafts.open;
   }
+  get accepted(): Drafts["accepted"] {
+    return this.#drafts.accepted;
+  }
   get usage(): Usage {
     return this.#usage;
   }
@@ -233,6 +236,9 @@ export class Conversation<M> {
       case "draft":
         if (record.turn >= this.#turns && !this.#said.find(record.id)) this.#drafts.add(record);
         break;
+      case "draft.accepted":
+        if (record.turn >= this.#turns && !this.#said.find(record.id)) this.#drafts.accept(record);
+        break;
       case "tool.started":
         if (record.intents === true) this.#writer.intents = true;
         this.#toolStarts.start(record);
@@ -248,6 +254,7 @@ export class Conversation<M> {
         break;
       case "repair":
         this.#said.repair(record);
+        this.#drafts.changed();
         if (this.draft && this.#said.find(this.draft.id)) this.#drafts.drop();
         break;
       case "patch":
@@ -256,6 +263,7 @@ export class Conversation<M> {
       case "edit":
         this.#said.edit(record);
         if (record.now) this.#moveStarts(record);
+        if (record.now) this.#drafts.changed();
         if (this.#turn) this.#prompted(this.#said.find(this.#turn.prompt.id)?.entry ?? null);
         break;
       case "usage":
@@ -265,7 +273,9 @@ export class Conversation<M> {
         this.#queue.set(record.id, this.#queuedFrom({ ...record, queuedAt: record.first ?? record.at }));
         break;
       case "queue.take":
-        this.#taken(record);
+        // A prompt that steers a turn is answered by that turn.
+        this.promptKeys.take(this.#queue.get(record.id) ?? {}, record.withdrawn ? null : this.#turns);
+        this.#queue.delete(record.id);
         break;
       case "state":
         this.appState.set(record);
@@ -358,7 +368,7 @@ export class Conversation<M> {
     switch (record.kind) {
       case "turn.resumed":
         resumeTurn(turn, record.n, this.#writer);
-        this.#drafts.drop();
+        this.#drafts.resume();
         this.#toolStarts.forgetEarlyStarts();
         this.#undo = null;
         return;
@@ -387,7 +397,6 @@ export class Conversation<M> {
       ended: null,
       suspended: null,
       signal: null,
-      settled: [],
     };
     this.#drafts = new Drafts();
     this.#toolStarts = new ToolStarts();
@@ -447,16 +456,13 @@ export class Conversation<M> {
     }
   }
 
-  #unstarted({ turn, call: id, message, index = 0, source }: records.ToolUnstarted): void {
-    const run = this.#toolStarts.of(message, index);
-    if (run && this.#turn?.number === turn) this.#turn.settled.push({ id, name: run.name, source, unstarted: true });
-    this.#toolStarts.unstart(message, index);
+  #unstarted({ call, message = null, index = 0, source }: records.ToolUnstarted): void {
+    if (message === null) this.#toolStarts.unstartEarly(call);
+    else this.#toolStarts.unstart(message, index, source);
   }
 
   #ended(record: Stamped<records.ToolEnded>): void {
-    const { message = null, index = 0, source, call: id, name } = record;
-    if (source !== undefined && this.#turn?.number === record.turn)
-      this.#turn.settled.push({ id, name, source, unstarted: false });
+    const { message = null, index = 0 } = record;
     if (message === null && this.#toolStarts.endEarlyStart(record)) return;
     const open = message === null ? this.#said.exchange.open(record.call) : null;
     const place =
@@ -479,13 +485,6 @@ export class Conversation<M> {
     const item = { id, prompt: this.#said.decoded(prompt), at: queuedAt, metadata: deepFreeze(metadata ?? EMPTY) };
     this.promptKeys.enqueue(rest, id);
     return Object.freeze({ ...item, ...defined({ model, promptKey, promptDigest }) });
-  }
-
-  /** A prompt that steers a turn is answered by that turn. */
-  #taken({ id, withdrawn }: records.QueueTake): void {
-    const item = this.#queue.get(id);
-    if (item) this.promptKeys.take(item, withdrawn ? null : this.#turns);
-    this.#queue.delete(id);
   }
 
   /** A placeholder until the prompt's own record arrives, permanent if that record was damaged. */

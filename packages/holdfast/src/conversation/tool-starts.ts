@@ -19,6 +19,8 @@ export interface ToolStart {
   readonly idempotencyKey?: string;
   readonly probe?: true;
   readonly before?: Json;
+  /** It has not taken effect: who said so. */
+  readonly unstarted?: string;
 }
 
 type Stamped<R> = R & { readonly seq: number; readonly at: string };
@@ -26,7 +28,7 @@ type Stamped<R> = R & { readonly seq: number; readonly at: string };
 /** Tool starts without an end. A start whose call is not recorded yet is an early start (R9). */
 export class ToolStarts {
   readonly #byPlace = new Map<string, ToolStart>();
-  /** Those that are known not to have taken effect. */
+  /** Those that have not taken effect. */
   readonly #unstarted = new Map<string, ToolStart>();
   readonly #earlyStarts = new Map<string, { readonly run: ToolStart; ended: Stamped<ToolEnded> | null }>();
 
@@ -41,19 +43,29 @@ export class ToolStarts {
     else {
       this.#byPlace.set(`${index} ${message}`, run);
       this.#unstarted.delete(`${index} ${message}`);
-      if (unstarted) this.unstart(message, index);
+      if (unstarted !== undefined) this.unstart(message, index, unstarted);
     }
   }
 
-  /** It has not taken effect. No effect if no such tool was started. */
-  unstart(message: string, index: number): void {
+  /** It has not taken effect, says `source`. No effect if no such tool was started. */
+  unstart(message: string, index: number, source: string): void {
     const run = this.of(message, index);
     if (!run) return;
     this.end(message, index);
-    this.#unstarted.set(`${index} ${message}`, run);
+    this.#unstarted.set(`${index} ${message}`, { ...run, unstarted: source });
   }
 
-  /** A start that is known not to have taken effect. */
+  /** The same for an early start: its call was never recorded, so nothing is left of it. */
+  unstartEarly(call: string): void {
+    if (this.#earlyStarts.get(call)?.ended === null) this.#earlyStarts.delete(call);
+  }
+
+  /** Those that have not taken effect, and have not run since. */
+  get unstartedStarts(): ToolStart[] {
+    return [...this.#unstarted.values()];
+  }
+
+  /** A start that has not taken effect. */
   unstarted(message: string, index: number): ToolStart | null {
     return this.#unstarted.get(`${index} ${message}`) ?? null;
   }
@@ -76,10 +88,18 @@ export class ToolStarts {
 
   /** The call has moved. */
   move(message: string, index: number, to: { readonly message: string; readonly index: number }): void {
-    const run = this.of(message, index);
-    if (!run) return;
-    this.end(message, index);
-    this.#byPlace.set(`${to.index} ${to.message}`, run);
+    const place = `${to.index} ${to.message}`;
+    for (const [starts, others] of [
+      [this.#byPlace, this.#unstarted],
+      [this.#unstarted, this.#byPlace],
+    ] as const) {
+      const run = starts.get(`${index} ${message}`);
+      if (!run) continue;
+      starts.delete(`${index} ${message}`);
+      others.delete(place);
+      starts.set(place, run);
+      return;
+    }
   }
 
   end(message: string, index: number): void {
@@ -129,11 +149,9 @@ export class ToolStarts {
   /** For the checkpoint of an epoch. */
   saved(): StartedCheckpoint[] {
     const all: StartedCheckpoint[] = [];
-    for (const [starts, flags] of [[this.#byPlace, {}] as const, [this.#unstarted, { unstarted: true }] as const]) {
-      for (const [place, run] of starts) {
-        const [index] = place.split(" ", 1);
-        all.push({ ...toCheckpoint(run), message: place.slice(index!.length + 1), index: Number(index), ...flags });
-      }
+    for (const [place, run] of [...this.#byPlace, ...this.#unstarted]) {
+      const [index] = place.split(" ", 1);
+      all.push({ ...toCheckpoint(run), message: place.slice(index!.length + 1), index: Number(index) });
     }
     for (const { run } of this.#earlyStarts.values())
       all.push({ ...toCheckpoint(run), message: null, ...defined({ input: run.input }) });

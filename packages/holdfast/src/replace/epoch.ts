@@ -226,8 +226,8 @@ function requireRunningCalls<M>(
   const kept = new Set<string | null>(carried.map(({ entry }) => entry.id)).add(null);
   const answers = new Map(pairs.map(({ item, index, answer }) => [placeOf(item, index), answer?.item.entry ?? null]));
   const dropped: string[] = [];
-  for (const { message, index = 0, call, startedSeq = 0 } of toolStarts.saved()) {
-    if (kept.has(message) || moved.has(`${index} ${message}`)) continue;
+  for (const { message, index = 0, call, startedSeq = 0, unstarted } of toolStarts.saved()) {
+    if (unstarted !== undefined || kept.has(message) || moved.has(`${index} ${message}`)) continue;
     const answer = answers.get(`${index} ${message}`) ?? null;
     const isAnswered = answer !== null && answer.synthetic !== "running";
     if (startedSeq > activity.since && !isAnswered) dropped.push(call);

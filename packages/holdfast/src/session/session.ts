@@ -19,7 +19,6 @@ import { rewoundPart, stateOfPart } from "../replace/state-of-part.ts";
 import { undoFrom, undone, undoRecords } from "../replace/undo.ts";
 import type { SyncOptions } from "../sync/given-array.ts";
 import { Sync, type SyncSession } from "../sync/sync.ts";
-import { openCalls } from "../view/interruption.ts";
 import type { TurnActivity } from "../view/messages.ts";
 import { LiveReading } from "../view/reading.ts";
 import { planResume, type ResumeOptions } from "../view/repairs.ts";
@@ -33,10 +32,10 @@ import { keyDigestOf } from "./prompts/prompt-key.ts";
 import { Prompts } from "./prompts/prompts.ts";
 import { Queue } from "./prompts/queue.ts";
 import { endAnswered, resumeGiven } from "./resume-turn.ts";
+import { questionsGiven, settleCalls } from "./settle-calls.ts";
 import type * as surface from "./surface.ts";
 import type { SessionContext } from "./turn/context.ts";
-import { askProbe, type Probe, type ProbeOptions } from "./turn/probe.ts";
-import { recordAnswer, toProbe } from "./turn/settle.ts";
+import type { Probe, ProbeOptions } from "./turn/probe.ts";
 import type { Turn } from "./turn/surface.ts";
 import { LiveTurn } from "./turn/turn.ts";
 
@@ -83,6 +82,8 @@ export class LiveSession<M> extends LiveReading<M> implements surface.Session<M>
   readonly #keyed: KeyedCalls;
   readonly #closed = new Set<() => void>();
   readonly #stopListening: () => void;
+  /** Fires when the session is closed, and when its store fails. */
+  readonly #stopped = new AbortController();
   #turn: LiveTurn<M> | null = null;
   #closing: Promise<void> | null = null;
   #told: Ending | null = null;
@@ -126,7 +127,10 @@ export class LiveSession<M> extends LiveReading<M> implements surface.Session<M>
       openTurn: (number, unit) => this.#open(number, unit),
       epoch: (build) => this.#beginEpoch(build),
     });
-    this.#stopListening = journal.onFailure((error) => this.#turn?.stop(error));
+    this.#stopListening = journal.onFailure((error) => {
+      this.#stopped.abort(error);
+      this.#turn?.stop(error);
+    });
   }
 
   get turn(): LiveTurn<M> | null {
@@ -152,20 +156,12 @@ export class LiveSession<M> extends LiveReading<M> implements surface.Session<M>
     return this.#inOrder(() => this.#resume(given));
   }
 
-  settleCalls(probes: Readonly<Record<string, Probe>>, options: ProbeOptions = {}): Promise<void> {
-    const given = reading("probes", () => ({ probes: { ...probes }, options: { ...options } }));
+  async settleCalls(probes: Readonly<Record<string, Probe>>, options: ProbeOptions = {}): Promise<void> {
+    const given = questionsGiven(probes, options);
     return this.#inOrder(async () => {
       this.#context.assertOpen();
       if (this.turn) throw turnOpen(this.id, this.turn.number, "pass the probe to turn.tool");
-      const { turn } = this.#conversation;
-      if (!turn || !this.interruption) return;
-      const settled = openCalls(this.#conversation).map(async (call) => {
-        const probe = Object.hasOwn(given.probes, call.name) ? given.probes[call.name] : undefined;
-        if (call.state !== "outcome-unknown" || !probe) return;
-        const answer = await askProbe(probe, toProbe(call), given.options);
-        await recordAnswer(this.#context, turn.number, call, answer);
-      });
-      await Promise.all(settled);
+      if (this.interruption) await settleCalls(this.#context, given, this.#stopped.signal);
     });
   }
 
@@ -445,6 +441,7 @@ export class LiveSession<M> extends LiveReading<M> implements surface.Session<M>
 
   async #close(): Promise<void> {
     const { journal } = this.#log;
+    this.#stopped.abort(sessionClosed(this.id));
     try {
       await this.#order.over;
       if (this.#turn && !journal.failure) await this.#turn.abort({ by: "close" });

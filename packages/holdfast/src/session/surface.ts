@@ -264,9 +264,10 @@ export interface Session<M> extends Reading<M>, AsyncDisposable {
   /** `store.answer` for this session. */
   answer(key: string, options?: { readonly signal?: AbortSignal }): Promise<Answer<M> | null>;
   /**
-   * Asks what happened to the interrupted turn's calls whose outcome is unknown: `probes` has a function for each tool
-   * name. Records what is found, so that `interruption`, the model and people are told. What nobody can tell stays as
-   * it was. Call it before `resumeTurn` or `startTurn`. Throws TURN_OPEN, store errors.
+   * Asks what happened to the interrupted turn's calls whose outcome is unknown, all at once: `probes` has a function
+   * for each tool name. Records what is found, so that `interruption`, the model and people are told. What nobody can
+   * tell stays as it was. Call it before `resumeTurn` or `startTurn`; until it is done, they wait. `close` ends the
+   * questions. Throws TURN_OPEN, RECORD_INVALID, SESSION_CLOSED, store errors.
    */
   settleCalls(probes: Readonly<Record<string, Probe>>, options?: ProbeOptions): Promise<void>;
   /** Continues the last turn. Throws NOTHING_TO_RESUME if it completed or there is none, TURN_OPEN. */

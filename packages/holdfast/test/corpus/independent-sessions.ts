@@ -18,6 +18,7 @@ export interface ReadEntry {
   late?: true;
   replacedBy?: string;
   value?: unknown;
+  source?: string;
   call?: Place;
 }
 interface Item extends ReadEntry {
@@ -59,6 +60,7 @@ const NEEDED: Record<string, Record<string, (value: Any) => boolean>> = {
   signal: { signal: isText },
   message: { id: isText, turn: isCount, step: isText, message: (value) => value !== undefined },
   draft: { id: isText, turn: isCount, n: isCount },
+  "draft.accepted": { id: isText, turn: isCount, asked: isCount, handle: (value) => value !== undefined },
   patch: { id: isText, metadata: isObject },
   edit: { id: isText, ids: Array.isArray, shown: Array.isArray, reason: isText },
   repair: { turn: isCount, entries: Array.isArray },
@@ -67,6 +69,7 @@ const NEEDED: Record<string, Record<string, (value: Any) => boolean>> = {
   "turn.keys": { keys: Array.isArray },
   "tool.started": { turn: isCount, call: isText, name: isText },
   "tool.process": { turn: isCount, call: isText, pid: (value) => isCount(value) && value > 0, started: isText },
+  "tool.unstarted": { turn: isCount, call: isText, source: isText },
   "tool.ended": { id: isText, turn: isCount, call: isText, name: isText },
   note: { name: isText, value: (value) => value !== undefined },
   state: { name: isText, value: (value) => value !== undefined },
@@ -188,11 +191,12 @@ export class SessionReader {
   notes: Record<string, Any> = {};
   state = new Map<string, Any>();
   draft: { id: string; n: number; gap: boolean; parts: Map<number, { text: string; reasoning: string }> } | null = null;
+  accepted: { id: string; asked: number; handle: Any; calls: boolean } | null = null;
   turns = 0;
   turn: ReadTurn | null = null;
   #writer: Writer = { starts: false };
-  #starts = new Map<string, { process?: Any }>();
-  #strays = new Map<string, { ended: Any; process?: Any }>();
+  #starts = new Map<string, Start>();
+  #strays = new Map<string, Start & { ended: Any }>();
   #over = new Set<string>();
   #early = new Map<string, Any[]>();
   #head = 0;
@@ -226,7 +230,7 @@ export class SessionReader {
     return "killed";
   }
 
-  get open(): { id: string; message: string | null; state: string; process?: Any }[] {
+  get open(): ({ id: string; message: string | null; state: string } & Start)[] {
     const recorded = this.turn !== null && [...this.turn.writers].every(({ starts }) => starts);
     const calls = this.turn?.suspended?.calls;
     const waiting: Any[] = Array.isArray(calls) ? calls.filter(isText) : [];
@@ -234,13 +238,20 @@ export class SessionReader {
       .calls.filter(({ answer }) => !answer)
       .map(({ id, by, message, index }) => {
         const isLast = this.items.find((item) => item.id === message)!.turn === this.turn?.number;
-        const unstarted = waiting.includes(id) ? "awaiting" : recorded && isLast ? "never-started" : "unrecorded";
-        const start = this.#starts.get(`${index} ${message}`);
+        const found = this.#starts.get(`${index} ${message}`);
+        const start = found?.unstarted === undefined ? found : undefined;
+        const isNever = (recorded && isLast) || (found !== undefined && !start);
+        const unstarted = waiting.includes(id) ? "awaiting" : isNever ? "never-started" : "unrecorded";
         const state = by === "provider" ? "provider" : start ? "outcome-unknown" : unstarted;
-        return { id, message, state, process: start?.process };
+        const said = found && { key: found.key, unstarted: found.unstarted };
+        const more = start && { process: start.process, probe: start.probe, before: start.before };
+        return { id, message, state, ...said, ...more };
       });
     const strays = [...this.#strays].filter(([, { ended }]) => !ended);
-    return [...open, ...strays.map(([id, { process }]) => ({ id, message: null, state: "outcome-unknown", process }))];
+    return [
+      ...open,
+      ...strays.map(([id, { ended: _, ...start }]) => ({ id, message: null, state: "outcome-unknown", ...start })),
+    ];
   }
 
   #apply(record: Any): void {
@@ -263,7 +274,9 @@ export class SessionReader {
         if (turn?.number !== record.turn) return;
         Object.assign(turn!, { resumes: record.n, ended: undefined, suspended: undefined, signal: undefined });
         turn!.writers.add(this.#writer);
-        this.#dropDraft();
+        if (this.accepted?.calls) this.#dropAccepted();
+        if (this.draft && this.draft.id !== this.accepted?.id) this.#over.add(this.draft.id);
+        this.draft = null;
         this.#strays.clear();
         return;
       case "turn.suspended":
@@ -272,7 +285,7 @@ export class SessionReader {
       case "turn.ended":
         if (turn?.number !== record.turn || (turn!.ended && record.outcome !== "left")) return;
         turn!.ended = record;
-        if (record.outcome === "completed" || record.outcome === "left") this.#dropDraft();
+        if (record.outcome === "completed" || record.outcome === "left") this.#dropBoth();
         return;
       case "signal":
         if (turn && !turn.ended && turn.writers.has(this.#writer)) turn.signal = record;
@@ -283,12 +296,24 @@ export class SessionReader {
       case "draft":
         this.#draft(record);
         return;
+      case "draft.accepted":
+        this.#accept(record);
+        return;
       case "tool.started":
         if (record.intents === true) this.#writer.starts = true;
         if (isText(record.message))
-          this.#starts.set(`${isCount(record.index) ? record.index : 0} ${record.message}`, {});
-        else this.#strays.set(record.call, { ended: null });
+          this.#starts.set(`${isCount(record.index) ? record.index : 0} ${record.message}`, startIn(record));
+        else this.#strays.set(record.call, { ended: null, ...startIn(record) });
         return;
+      case "tool.unstarted": {
+        if (!isText(record.message)) {
+          if (this.#strays.get(record.call)?.ended === null) this.#strays.delete(record.call);
+          return;
+        }
+        const start = this.#starts.get(`${isCount(record.index) ? record.index : 0} ${record.message}`);
+        if (start) start.unstarted ??= record.source;
+        return;
+      }
       case "tool.process":
         this.#runsIn(record);
         return;
@@ -308,6 +333,7 @@ export class SessionReader {
           if (call) entry.call = call;
           this.#push(entry, "repair");
         }
+        this.#dropAccepted();
         if (this.draft && this.#has(this.draft.id)) this.#dropDraft();
         if (!behind) return;
         this.#answer = { at: this.items.length - behind.length, step: null };
@@ -390,13 +416,18 @@ export class SessionReader {
     this.#strays.clear();
     const isStart = (item: Any): boolean =>
       isObject(item) && isCount(item.turn) && isText(item.call) && isText(item.name) && isText(item.startedAt);
-    for (const { call, message, index, process } of listOf(checkpoint.started, isStart)) {
-      const runs = processIn(process);
-      if (isText(message)) this.#starts.set(`${isCount(index) ? index : 0} ${message}`, { process: runs });
-      else this.#strays.set(call, { ended: null, process: runs });
+    for (const item of listOf(checkpoint.started, isStart)) {
+      const { call, message, index } = item;
+      const start: Start = { ...startIn(item), process: processIn(item.process) };
+      if (!isText(message)) this.#strays.set(call, { ended: null, ...start });
+      else {
+        if (isText(item.unstarted)) start.unstarted = item.unstarted;
+        this.#starts.set(`${isCount(index) ? index : 0} ${message}`, start);
+      }
     }
     const { draft } = checkpoint;
     this.draft = null;
+    this.accepted = null;
     if (
       !isObject(draft) ||
       !isText(draft.id) ||
@@ -423,6 +454,7 @@ export class SessionReader {
 
   /** 10.5, 4. */
   #edit(record: Any): void {
+    if (record.now === true) this.#dropAccepted();
     const ids = listOf(record.ids, isText);
     const replaced = this.items.filter(({ id }) => ids.includes(id));
     const place = this.items.findIndex((item) => replaced.includes(item));
@@ -497,6 +529,7 @@ export class SessionReader {
     this.turns = number;
     this.turn = { number, resumes: 0, prompt: { id: prompt, message: null }, writers: new Set([this.#writer]) };
     this.draft = null;
+    this.accepted = null;
     this.#over = new Set();
     this.#starts.clear();
     this.#strays.clear();
@@ -516,17 +549,21 @@ export class SessionReader {
     if (isText(record.replacedBy)) entry.replacedBy = record.replacedBy;
     if (isPlace(record.call)) entry.call = record.call;
     if (record.value !== undefined) entry.value = record.value;
+    if (isText(record.source)) entry.source = record.source;
     this.#push(entry, "message", record.hidden === true, carried === true && this.#isByFlag);
     if (carried) return;
     this.turn?.writers.add(this.#writer);
     if (roleOf(message) !== "assistant") return;
-    this.#dropDraft();
+    this.#dropBoth();
     for (const [index, call] of callsOf(message).entries()) {
       const stray = call.by === "agent" ? this.#strays.get(call.id) : undefined;
       if (!stray) continue;
       this.#strays.delete(call.id);
       if (stray.ended) this.#ended({ ...stray.ended, message: id, index });
-      else this.#starts.set(`${index} ${id}`, { process: stray.process });
+      else {
+        const { ended: _, ...start } = stray;
+        this.#starts.set(`${index} ${id}`, start);
+      }
     }
   }
 
@@ -543,7 +580,7 @@ export class SessionReader {
   #runsIn(record: Any): void {
     const { pid, started } = record;
     const process = record.group === true ? { pid, started, group: true } : { pid, started };
-    let start: { process?: Any } | undefined;
+    let start: Start | undefined;
     if (isText(record.message))
       start = this.#starts.get(`${isCount(record.index) ? record.index : 0} ${record.message}`);
     else if (this.#strays.has(record.call)) start = this.#strays.get(record.call);
@@ -552,7 +589,7 @@ export class SessionReader {
       const open = calls.some(({ id }) => id === record.call) ? openBy(calls, record.call) : undefined;
       start = open && this.#starts.get(`${open.index} ${open.message}`);
     }
-    if (start) start.process = process;
+    if (start && start.unstarted === undefined) start.process = process;
   }
 
   #ended(record: Any): void {
@@ -575,15 +612,18 @@ export class SessionReader {
     // There are no words for what it came to: it ran, and that is all.
     if (record.shown === null) {
       const at = place && `${place.index} ${place.message}`;
-      if (at && !this.#starts.has(at)) this.#starts.set(at, {});
+      const start = at === null || at === undefined ? undefined : this.#starts.get(at);
+      if (at && (!start || start.unstarted !== undefined)) this.#starts.set(at, {});
       return;
     }
-    if (place) this.#starts.delete(`${place.index} ${place.message}`);
+    const started = place && this.#starts.get(`${place.index} ${place.message}`);
+    if (started && started.unstarted === undefined) this.#starts.delete(`${place!.index} ${place!.message}`);
     if (call?.answer?.from === "message") return;
     const message = record.shown === undefined ? PHRASED(call?.id ?? record.call) : record.shown;
     const entry: ReadEntry = { id: record.id, turn: record.turn, step: record.id, message, metadata: {} };
     if (place) entry.call = place;
     if (record.shown !== undefined && record.value !== undefined) entry.value = record.value;
+    if (isText(record.source)) entry.source = record.source;
     if (!call || call.answer) entry.late = true;
     // It may have waited for its call.
     this.#push(entry, "result", false, false, record.seq);
@@ -649,8 +689,10 @@ export class SessionReader {
     if (isText(record.discarded)) {
       this.#over.add(record.id);
       if (this.draft?.id === record.id) this.draft = null;
+      if (this.accepted?.id === record.id) this.accepted = null;
       return;
     }
+    if (this.accepted && this.accepted.id !== record.id) this.#dropAccepted();
     if (this.draft?.id !== record.id) {
       this.#dropDraft();
       this.draft = { id: record.id, n: 0, gap: false, parts: new Map() };
@@ -659,6 +701,13 @@ export class SessionReader {
     if (record.n !== draft.n) draft.gap = true;
     draft.n = record.n + 1;
     if (!draft.gap && Array.isArray(record.parts)) this.#addParts(record.parts);
+  }
+
+  #accept({ id, turn, asked, handle, calls }: Any): void {
+    if (turn < this.turns || this.#has(id) || this.#over.has(id)) return;
+    if (this.draft && this.draft.id !== id) this.#dropDraft();
+    if (this.accepted && this.accepted.id !== id) this.#dropAccepted();
+    this.accepted = { id, asked, handle, calls: calls === true };
   }
 
   #addParts(parts: readonly Any[]): void {
@@ -670,6 +719,16 @@ export class SessionReader {
       if (isText(one.reasoning)) part.reasoning += one.reasoning;
       draft.parts.set(one.part, part);
     }
+  }
+
+  #dropBoth(): void {
+    this.#dropDraft();
+    this.#dropAccepted();
+  }
+
+  #dropAccepted(): void {
+    if (this.accepted) this.#over.add(this.accepted.id);
+    this.accepted = null;
   }
 
   #dropDraft(): void {
@@ -713,6 +772,23 @@ function pairsIn(items: readonly Item[]): { caller: Item; answer: Item }[] {
     }
   }
   return pairs;
+}
+
+/** What a reader keeps of a start (10.4). */
+interface Start {
+  process?: Any;
+  key?: string;
+  probe?: true;
+  before?: Any;
+  unstarted?: string;
+}
+
+function startIn({ idempotencyKey, probe, before }: Any): Start {
+  return {
+    ...(isText(idempotencyKey) ? { key: idempotencyKey } : {}),
+    ...(probe === true ? { probe } : {}),
+    ...(before === undefined ? {} : { before }),
+  };
 }
 
 function processIn(value: Any): Any {

@@ -17,6 +17,7 @@ export type SessionRecord =
   | Signalled
   | MessageRecord
   | DraftRecord
+  | DraftAccepted
   | ToolStarted
   | ToolProcessRecord
   | ToolUnstarted
@@ -134,6 +135,21 @@ export interface DraftPart {
   input?: string;
 }
 
+/**
+ * The provider has accepted the request that this is the draft of: `handle` is what its answer can be fetched by, also
+ * by another process.
+ */
+export interface DraftAccepted {
+  kind: "draft.accepted";
+  id: string;
+  turn: number;
+  /** The newest record when the answer was requested, as in `repair`. */
+  asked: number;
+  handle: Json;
+  /** Calls had no result when the answer was requested: the model was told so. */
+  calls?: true;
+}
+
 /** Durable before the tool runs. `message` and `index` identify the call; null if the call is not recorded yet. */
 export interface ToolStarted {
   kind: "tool.started";
@@ -180,7 +196,7 @@ export interface ToolUnstarted {
   kind: "tool.unstarted";
   turn: number;
   call: string;
-  message: string;
+  message: string | null;
   index?: number;
   source: string;
 }
@@ -272,8 +288,8 @@ export interface StartedCheckpoint extends Omit<ToolStarted, "kind"> {
    */
   startedSeq?: number;
   process?: ToolProcess;
-  /** It had not taken effect (`tool.unstarted`). */
-  unstarted?: true;
+  /** It has not taken effect: the source of the `tool.unstarted` that says so. */
+  unstarted?: string;
 }
 export interface TurnCheckpoint {
   number: number;

@@ -78,7 +78,7 @@ const savedCheckpoint = shape(
     started: list(
       shape(
         { turn: count, call: text, name: text, startedAt: text },
-        { ...started, startedSeq: count, process: shape({ pid, started: text }, { group: flag }), unstarted: flag },
+        { ...started, startedSeq: count, process: shape({ pid, started: text }, { group: flag }), unstarted: text },
       ),
     ),
     draft: shape({ id: text, turn: count, n: count, parts }, { gap: flag }),
@@ -113,13 +113,14 @@ const SHAPES: { readonly [K in Kind]: Clean } = {
   signal: shape({ signal: text }, { error: text }),
   message: shape(message, messageToo),
   draft: shape({ id: text, turn: count, n: count }, { parts, discarded: text }),
+  "draft.accepted": shape({ id: text, turn: count, asked: count, handle: some }, { calls: flag }),
   "tool.started": shape({ turn: count, call: text, name: text }, started),
   "tool.process": shape({ turn: count, call: text, pid, started: text }, process),
   "tool.ended": shape(
     { id: text, turn: count, call: text, name: text },
     { message: orNull(text), index: count, error: text, source: text, redacted: flag },
   ),
-  "tool.unstarted": shape({ turn: count, call: text, message: text, source: text }, { index: count }),
+  "tool.unstarted": shape({ turn: count, call: text, source: text }, { message: orNull(text), index: count }),
   patch: shape({ id: text, metadata: object }),
   edit: shape(
     { id: text, ids: list(text), shown: list(shape({ id: text, message: some }, { redacted: flag })), reason: text },

@@ -38,6 +38,14 @@ export function messages(voice: Voice): fc.Arbitrary<unknown> {
   );
 }
 
+const source = fc.constantFrom("probe", "application");
+/** What a start says for the time after a crash. */
+const proof = {
+  idempotencyKey: fc.constantFrom("k1", "k2", undefined),
+  probe: fc.constantFrom(true, undefined),
+  before: fc.option(fc.string({ maxLength: 3 }), { nil: undefined }),
+};
+
 function storedMessages(voice: Voice): fc.Arbitrary<unknown> {
   const { encode } = voice.dialect;
   // An item that a step of this dialect does not have.
@@ -82,7 +90,9 @@ export function anyRecords(voice: Voice): fc.Arbitrary<Written[]> {
       call: fc.option(place, { nil: undefined }),
     },
     draft: { id, turn, n: fc.nat(2), parts, discarded: fc.constantFrom(undefined, undefined, "retry") },
-    "tool.started": { turn, call: callId, message: fc.option(id), index: fc.nat(2), name, intents: yes },
+    "draft.accepted": { id, turn, asked: fc.nat(12), handle: junk, calls: yes },
+    "tool.started": { turn, call: callId, message: fc.option(id), index: fc.nat(2), name, intents: yes, ...proof },
+    "tool.unstarted": { turn, call: callId, message: fc.option(id), index: fc.nat(2), source },
     "tool.process": { turn, call: callId, message: fc.option(id), index: fc.nat(2), pid, started: words, group: yes },
     "tool.ended": {
       id: fc.constantFrom("t1", "t2", "t3", "a1"),
@@ -94,6 +104,7 @@ export function anyRecords(voice: Voice): fc.Arbitrary<Written[]> {
       value: words,
       error: fc.option(words, { nil: undefined }),
       shown: fc.option(message, { nil: undefined }),
+      source: fc.option(source, { nil: undefined }),
     },
     patch: { id, metadata },
     edit: {
@@ -137,6 +148,8 @@ export function anyRecords(voice: Voice): fc.Arbitrary<Written[]> {
               name,
               startedAt: fc.constant("2026"),
               process: fc.option(fc.record({ pid, started: words }), { nil: undefined }),
+              unstarted: fc.option(source, { nil: undefined }),
+              ...proof,
             }),
             { maxLength: 2 },
           ),
@@ -159,6 +172,7 @@ export function anyRecords(voice: Voice): fc.Arbitrary<Written[]> {
     "tool.ended": 6,
     "tool.started": 5,
     "tool.process": 3,
+    "tool.unstarted": 3,
     "turn.started": 4,
     repair: 3,
   };

@@ -1,6 +1,7 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import { isShown } from "../../../src/conversation/item.ts";
+import { defined } from "../../../src/defined.ts";
 import { howOf, interruptionOf, openCalls } from "../../../src/view/interruption.ts";
 import { SessionReader } from "../../corpus/independent-sessions.ts";
 import { holds, seedOf } from "../../seed.ts";
@@ -44,10 +45,15 @@ test("a reader that follows FORMAT.md finds the same entries, open calls, drafts
       const how = turn ? howOf(turn).kind : "completed";
       expect(reader.how ?? "completed").toBe(how);
       const open = interruptionOf(conversation)?.calls ?? openCalls(conversation);
-      const found = open.map(({ id, message, state, process }) => ({ id, message, state, process }));
+      const found = open.map(({ id, message, state, process, key, probe, before, unstarted }) =>
+        defined({ id, message, state, process, key, probe, before, unstarted }),
+      );
       const strays = how === "completed" ? [] : found.filter(({ message }) => message === null);
       const mine = reader.open.filter(({ message }) => message !== null || how !== "completed");
-      expect(mine).toEqual([...found.filter(({ message }) => message !== null), ...strays]);
+      expect(mine.map((call) => defined(call))).toEqual([
+        ...found.filter(({ message }) => message !== null),
+        ...strays,
+      ]);
       const parts = [...(reader.draft?.parts ?? [])].sort(([a], [b]) => a - b).map(([, part]) => part);
       expect(draft && { ...draft.content, calls: undefined }).toEqual(
         reader.draft && {
@@ -57,6 +63,10 @@ test("a reader that follows FORMAT.md finds the same entries, open calls, drafts
           calls: undefined,
           gap: reader.draft.gap,
         },
+      );
+      const { accepted } = conversation;
+      expect(accepted && { ...accepted, calls: accepted.calls === true }).toEqual(
+        reader.accepted && expect.objectContaining(reader.accepted),
       );
       expect(conversation.queue.map(({ id }) => id)).toEqual([...reader.queue.keys()]);
       expect(conversation.attributes.notes).toEqual(reader.notes);
