@@ -1,7 +1,7 @@
 import type { AppStateChanges } from "../../admit/app-state.ts";
 import type { Appended, AppendOptions, StateOptions } from "../../admit/to-records.ts";
-import type { Queued } from "../../conversation/conversation.ts";
 import type { AcceptedRequest } from "../../conversation/draft-state.ts";
+import type { Queued } from "../../conversation/prompt-queue.ts";
 import type { ToolProcess } from "../../conversation/records/records.ts";
 import type { Usage } from "../../conversation/records/usage.ts";
 import type { Entry, Outcome } from "../../dialects/dialect.ts";
