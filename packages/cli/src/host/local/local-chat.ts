@@ -100,12 +100,11 @@ export class LocalChat implements Chat {
     this.#states.policy = await this.#agent.callPolicy(interruption?.calls ?? []);
     await this.#states.loadChildren(this.#services.store);
     const { account, window } = this.#states.state;
-    const { usedTokens } = window;
     this.#states.update({
       status: interruption ? "interrupted" : "idle",
       interruption: interruption && describeInterruption(interruption, account),
       // Prefer the provider's own count, once there is one.
-      window: { ...this.#states.state.window, usedTokens: usedTokens || estimateTokens(this.#session.messages) },
+      window: { ...window, usedTokens: window.usedTokens || estimateTokens(this.#session.messages) },
     });
   }
 
