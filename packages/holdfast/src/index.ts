@@ -47,12 +47,13 @@ export type {
   TurnEnd,
 } from "./session/surface.ts";
 export type { Probe, ProbeAnswer, ProbedCall, ProbeOptions } from "./session/turn/probe.ts";
+export type { ProbedStep, StepCall, StepOptions, StepStart } from "./session/turn/steps.ts";
 export type { AnswerOptions, Delta, Draft, ToolOptions, Turn, TurnRequest } from "./session/turn/surface.ts";
 export { type ToolCall, toolCall } from "./session/turn/tool-call.ts";
 export type { SessionState } from "./session-state.ts";
 export type { SyncOptions } from "./sync/given-array.ts";
 export { wellFormed } from "./text/well-formed.ts";
 export { type CallDecision, type CallFacts, type CallPolicy, decideCall, type ToolRule } from "./view/decide-call.ts";
-export type { Interruption, OpenCall } from "./view/interruption.ts";
+export type { CallStep, Interruption, OpenCall } from "./view/interruption.ts";
 export type { Reading } from "./view/reading.ts";
 export type { ResumeOptions } from "./view/repairs.ts";

@@ -98,7 +98,7 @@ function cutOff({ startedAt, lastAt, resumes, answered, how }: Interruption<unkn
 }
 
 function callAccount(call: OpenCall, session: SessionState, policy: CallPolicy): CallAccount {
-  const { id, message, name, input, approved } = call;
+  const { id, message, name, input } = call;
   const known = factsOf(call, policy);
   const { process } = known;
   const state = callState(call, session, known);
@@ -107,7 +107,7 @@ function callAccount(call: OpenCall, session: SessionState, policy: CallPolicy):
     effect: EFFECTS[state],
     onFinish: decideCall(call, policy),
     ...(process ? { process } : {}),
-    words: callWords(state, known, approved),
+    words: callWords(state, known, call),
   };
 }
 

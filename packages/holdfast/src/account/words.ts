@@ -4,6 +4,7 @@ import { endedAs, type SessionState } from "../session-state.ts";
 import { oneLine } from "../text/one-line.ts";
 import type { CallFacts } from "../view/decide-call.ts";
 import type { Interruption, OpenCall } from "../view/interruption.ts";
+import { stepWords } from "../view/model-words.ts";
 
 export type CutOff = Pick<Interruption<unknown>, "startedAt" | "lastAt" | "resumes" | "answered" | "how">;
 
@@ -26,7 +27,18 @@ const CALLS: { readonly [S in CallState]: string } = {
 };
 
 /** How far a call got. */
-export function callWords(state: CallState, { process }: CallFacts, approved?: boolean): string {
+export function callWords(
+  state: CallState,
+  facts: CallFacts,
+  { approved, steps }: Pick<OpenCall, "approved" | "steps">,
+): string {
+  const words = stateWords(state, facts, approved);
+  // Of a call that has ended, the outcome counts.
+  const further = state === "ended" ? null : stepWords(steps);
+  return further === null ? words : `${words}; ${further}`;
+}
+
+function stateWords(state: CallState, { process }: CallFacts, approved?: boolean): string {
   if (process?.running) return `still running as process ${process.pid}`;
   if (process?.exitCode !== undefined && state === "ended") return `has since exited with status ${process.exitCode}`;
   return state === "awaiting" && approved === false ? "denied, has not run" : CALLS[state];

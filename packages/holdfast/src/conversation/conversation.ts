@@ -11,7 +11,7 @@ import type * as records from "./records/records.ts";
 import { isKnownKind, isWholeMessage, storedRecord } from "./records/schema.ts";
 import { addUsage, type Usage } from "./records/usage.ts";
 import { deepFreeze, frozenCopy } from "./snapshot.ts";
-import { sameCalls, ToolStarts } from "./tool-starts.ts";
+import { sameCalls, type ToolStart, ToolStarts, withStep } from "./tool-starts.ts";
 import { Transcript } from "./transcript.ts";
 import { endTurn, resumeTurn, type TurnState, turnFrom, type Writer } from "./turn-state.ts";
 
@@ -27,6 +27,7 @@ export type DialectLookup = (name: string) => Dialect<any> | null;
 type Stamped<R> = R & { readonly seq: number; readonly at: string };
 type Attribute = Omit<records.SessionAttributes, "kind">;
 type QueuedHere<M> = Queued<M> & { readonly model?: string };
+type StartOf = Pick<records.ToolProcessRecord, "call" | "message" | "index">;
 type TurnRecord = records.TurnResumed | records.TurnSuspended | records.TurnEnded | records.Signalled;
 
 const EMPTY: Metadata = Object.freeze({});
@@ -233,14 +234,20 @@ export class Conversation<M> {
         if (record.intents === true) this.#writer.intents = true;
         this.#toolStarts.start(record);
         break;
-      case "tool.process":
-        this.#runsIn(record);
+      case "tool.process": {
+        const { pid, started, group } = record;
+        this.#changeStart(record, (run) => ({ ...run, process: { pid, started, ...defined({ group }) } }));
         break;
+      }
       case "tool.unstarted":
         this.#unstarted(record);
         break;
       case "tool.ended":
         this.#ended(record);
+        break;
+      case "step.started":
+      case "step.ended":
+        this.#changeStart(record, (run) => withStep(run, record));
         break;
       case "repair":
         this.#said.repair(record);
@@ -281,6 +288,7 @@ export class Conversation<M> {
   #lose(): void {
     this.#writer = { intents: false };
     this.#turn?.writers.add(this.#writer);
+    this.#toolStarts.lose();
   }
 
   #opened(record: JournalRecord): void {
@@ -425,12 +433,11 @@ export class Conversation<M> {
     }
   }
 
-  #runsIn({ call, message = null, index = 0, pid, started, group }: records.ToolProcessRecord): void {
-    const process = { pid, started, ...defined({ group }) };
-    if (message !== null) this.#toolStarts.runsIn(process, message, index);
-    else if (!this.#toolStarts.earlyStartRunsIn(process, call)) {
+  #changeStart({ call, message = null, index = 0 }: StartOf, change: (run: ToolStart) => ToolStart): void {
+    if (message !== null) this.#toolStarts.change(message, index, change);
+    else if (!this.#toolStarts.changeEarlyStart(call, change)) {
       const open = this.#said.exchange.open(call);
-      if (open) this.#toolStarts.runsIn(process, open.item.entry.id, open.index);
+      if (open) this.#toolStarts.change(open.item.entry.id, open.index, change);
     }
   }
 

@@ -2,6 +2,7 @@ import { defined } from "../defined.ts";
 import type { Dialect, Entry } from "../dialects/dialect.ts";
 import type { Json } from "../journal/record.ts";
 import type { StartedCheckpoint, ToolEnded, ToolProcess, ToolStarted } from "./records/records.ts";
+import { addStep, type Step, type StepRecord, stepRecords } from "./steps.ts";
 
 /** A tool that was started. */
 export interface ToolStart {
@@ -19,6 +20,10 @@ export interface ToolStart {
   readonly idempotencyKey?: string;
   readonly probe?: true;
   readonly before?: Json;
+  /** What its runs recorded of their steps. */
+  readonly steps?: Map<string, Step>;
+  /** Records are missing since: it may have started steps of which there is no record. */
+  readonly gap?: true;
 }
 
 type Stamped<R> = R & { readonly seq: number; readonly at: string };
@@ -30,12 +35,14 @@ export class ToolStarts {
   readonly #unstarted = new Map<string, ToolStart>();
   readonly #earlyStarts = new Map<string, { readonly run: ToolStart; ended: Stamped<ToolEnded> | null }>();
 
-  start(record: Stamped<Omit<ToolStarted, "kind"> & Pick<StartedCheckpoint, "process" | "unstarted">>): void {
+  start(record: Stamped<Omit<ToolStarted, "kind"> & Pick<StartedCheckpoint, "process" | "unstarted" | "gap">>): void {
     const { turn, call, message, index = 0, name, input, at, seq, child } = record;
     const { replay, process, idempotencyKey, probe, before, unstarted } = record;
+    const earlier = typeof message === "string" ? (this.of(message, index) ?? this.unstarted(message, index)) : null;
     const run = {
       ...{ turn, call, name, input, at, seq },
       ...defined({ replay, child: child || undefined, process, idempotencyKey, probe, before }),
+      ...defined({ steps: earlier?.steps, gap: record.gap ?? earlier?.gap }),
     };
     if (message === null || message === undefined) this.#earlyStarts.set(call, { run, ended: null });
     else {
@@ -58,15 +65,24 @@ export class ToolStarts {
     return this.#unstarted.get(`${index} ${message}`) ?? null;
   }
 
-  /** Records its process. No effect if no such tool was started, or it has ended. */
-  runsIn(process: ToolProcess, message: string, index: number): void {
-    const run = this.of(message, index);
-    if (run) this.#byPlace.set(`${index} ${message}`, { ...run, process });
+  /** Changes what is known of a start. No effect if no such tool was started, or it has ended. */
+  change(message: string, index: number, change: (run: ToolStart) => ToolStart): void {
+    for (const starts of [this.#byPlace, this.#unstarted]) {
+      const run = starts.get(`${index} ${message}`);
+      if (run) starts.set(`${index} ${message}`, change(run));
+    }
   }
 
-  earlyStartRunsIn(process: ToolProcess, call: string): boolean {
+  /** Records are missing. */
+  lose(): void {
+    for (const starts of [this.#byPlace, this.#unstarted])
+      for (const [place, run] of starts) starts.set(place, { ...run, gap: true });
+  }
+
+  /** False if no such tool was started. */
+  changeEarlyStart(call: string, change: (run: ToolStart) => ToolStart): boolean {
     const stray = this.#earlyStarts.get(call);
-    if (stray) this.#earlyStarts.set(call, { ...stray, run: { ...stray.run, process } });
+    if (stray) this.#earlyStarts.set(call, { ...stray, run: change(stray.run) });
     return stray !== undefined;
   }
 
@@ -132,27 +148,40 @@ export class ToolStarts {
     for (const [starts, flags] of [[this.#byPlace, {}] as const, [this.#unstarted, { unstarted: true }] as const]) {
       for (const [place, run] of starts) {
         const [index] = place.split(" ", 1);
-        all.push({ ...toCheckpoint(run), message: place.slice(index!.length + 1), index: Number(index), ...flags });
+        all.push({ ...toCheckpoint(run, place.slice(index!.length + 1), Number(index)), ...flags });
       }
     }
     for (const { run } of this.#earlyStarts.values())
-      all.push({ ...toCheckpoint(run), message: null, ...defined({ input: run.input }) });
+      all.push({ ...toCheckpoint(run, null), ...defined({ input: run.input }) });
     return all;
   }
 }
 
+/** Adds what a record says of a step. */
+export function withStep(run: ToolStart, record: StepRecord & { readonly at: string }): ToolStart {
+  const steps = run.steps ?? new Map<string, Step>();
+  addStep(steps, record);
+  return run.steps ? run : { ...run, steps };
+}
+
 /** Drops the members that the journal adds: it will write them again. */
 function again({ id, turn, call, message, name, ...rest }: ToolEnded): ToolEnded {
-  const { index, value, error, ms, source, shown, redacted } = rest;
+  const { index, value, error, ms, source, shown, redacted, unusedSteps } = rest;
   return {
     ...{ kind: "tool.ended", id, turn, call, message: message ?? null, name },
-    ...defined({ index, value, error, ms, source, shown, redacted }),
+    ...defined({ index, value, error, ms, source, shown, redacted, unusedSteps }),
   };
 }
 
 /** Without the input: if the call is recorded, its message has it. */
-function toCheckpoint({ at, seq, input: _input, ...run }: ToolStart): Omit<StartedCheckpoint, "message"> {
-  return { ...run, startedAt: at, startedSeq: seq };
+function toCheckpoint(
+  { at, seq, input: _input, steps, ...run }: ToolStart,
+  message: string | null,
+  index?: number,
+): StartedCheckpoint {
+  const place = { message, ...defined({ index }) };
+  const records = steps && stepRecords(steps, { turn: run.turn, call: run.call, ...place });
+  return { ...run, ...place, startedAt: at, startedSeq: seq, ...defined({ steps: records }) };
 }
 
 /** The position of a call: its message, and its index among that message's calls. */

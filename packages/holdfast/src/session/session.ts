@@ -37,8 +37,8 @@ import { Queue } from "./queue.ts";
 import { endAnswered, resumeGiven } from "./resume-turn.ts";
 import type * as surface from "./surface.ts";
 import type { SessionContext } from "./turn/context.ts";
-import { askProbe, type Probe, type ProbeOptions } from "./turn/probe.ts";
-import { recordAnswer, toProbe } from "./turn/settle.ts";
+import type { Probe, ProbeOptions } from "./turn/probe.ts";
+import { askAbout, recordAnswer } from "./turn/settle.ts";
 import type { Turn } from "./turn/surface.ts";
 import { LiveTurn } from "./turn/turn.ts";
 
@@ -150,7 +150,7 @@ export class LiveSession<M> extends LiveReading<M> implements surface.Session<M>
       const settled = openCalls(this.#conversation).map(async (call) => {
         const probe = Object.hasOwn(given.probes, call.name) ? given.probes[call.name] : undefined;
         if (call.state !== "outcome-unknown" || !probe) return;
-        const answer = await askProbe(probe, toProbe(call), given.options);
+        const answer = await askAbout(probe, call, given.options);
         await recordAnswer(this.#context, turn.number, call, answer);
       });
       await Promise.all(settled);

@@ -67,6 +67,8 @@ const NEEDED: Record<string, Record<string, (value: Any) => boolean>> = {
   "tool.started": { turn: isCount, call: isText, name: isText },
   "tool.process": { turn: isCount, call: isText, pid: (value) => isCount(value) && value > 0, started: isText },
   "tool.ended": { id: isText, turn: isCount, call: isText, name: isText },
+  "step.started": { turn: isCount, call: isText, step: isText },
+  "step.ended": { turn: isCount, call: isText, step: isText },
   note: { name: isText, value: (value) => value !== undefined },
   "turn.prompt": { turn: isCount, prompt: isPrompt },
   epoch: { reason: isText, checkpoint: isObject },
@@ -162,6 +164,13 @@ function answered(calls: readonly Called[], id: string, isAssistants: boolean): 
   return agents.find(({ idless }) => idless) ?? (id === "" ? agents[0] : undefined);
 }
 
+/** 10.4: what is known of a tool that was started. */
+interface Started {
+  process?: Any;
+  steps?: ReadSteps | undefined;
+}
+type ReadSteps = { name: string; state: string }[];
+
 interface Writer {
   starts: boolean;
 }
@@ -185,8 +194,8 @@ export class SessionReader {
   turns = 0;
   turn: ReadTurn | null = null;
   #writer: Writer = { starts: false };
-  #starts = new Map<string, { process?: Any }>();
-  #strays = new Map<string, { ended: Any; process?: Any }>();
+  #starts = new Map<string, Started>();
+  #strays = new Map<string, Started & { ended: Any }>();
   #over = new Set<string>();
   #early = new Map<string, Any[]>();
   #head = 0;
@@ -220,7 +229,7 @@ export class SessionReader {
     return "killed";
   }
 
-  get open(): { id: string; message: string | null; state: string; process?: Any }[] {
+  get open(): ({ id: string; message: string | null; state: string } & Started)[] {
     const recorded = this.turn !== null && [...this.turn.writers].every(({ starts }) => starts);
     const calls = this.turn?.suspended?.calls;
     const waiting: Any[] = Array.isArray(calls) ? calls.filter(isText) : [];
@@ -231,10 +240,13 @@ export class SessionReader {
         const unstarted = waiting.includes(id) ? "awaiting" : recorded && isLast ? "never-started" : "unrecorded";
         const start = this.#starts.get(`${index} ${message}`);
         const state = by === "provider" ? "provider" : start ? "outcome-unknown" : unstarted;
-        return { id, message, state, process: start?.process };
+        return { id, message, state, process: start?.process, steps: start?.steps };
       });
     const strays = [...this.#strays].filter(([, { ended }]) => !ended);
-    return [...open, ...strays.map(([id, { process }]) => ({ id, message: null, state: "outcome-unknown", process }))];
+    return [
+      ...open,
+      ...strays.map(([id, { process, steps }]) => ({ id, message: null, state: "outcome-unknown", process, steps })),
+    ];
   }
 
   #apply(record: Any): void {
@@ -278,12 +290,20 @@ export class SessionReader {
         return;
       case "tool.started":
         if (record.intents === true) this.#writer.starts = true;
-        if (isText(record.message))
-          this.#starts.set(`${isCount(record.index) ? record.index : 0} ${record.message}`, {});
-        else this.#strays.set(record.call, { ended: null });
+        if (isText(record.message)) {
+          const at = `${isCount(record.index) ? record.index : 0} ${record.message}`;
+          this.#starts.set(at, { steps: this.#starts.get(at)?.steps });
+        } else this.#strays.set(record.call, { ended: null });
         return;
-      case "tool.process":
-        this.#runsIn(record);
+      case "tool.process": {
+        const { pid, started } = record;
+        const start = this.#startOf(record);
+        if (start) start.process = record.group === true ? { pid, started, group: true } : { pid, started };
+        return;
+      }
+      case "step.started":
+      case "step.ended":
+        this.#stepped(record);
         return;
       case "tool.ended":
         this.#ended(record);
@@ -492,7 +512,7 @@ export class SessionReader {
       if (!stray) continue;
       this.#strays.delete(call.id);
       if (stray.ended) this.#ended({ ...stray.ended, message: id, index });
-      else this.#starts.set(`${index} ${id}`, { process: stray.process });
+      else this.#starts.set(`${index} ${id}`, { process: stray.process, steps: stray.steps });
     }
   }
 
@@ -506,19 +526,24 @@ export class SessionReader {
     });
   }
 
-  #runsIn(record: Any): void {
-    const { pid, started } = record;
-    const process = record.group === true ? { pid, started, group: true } : { pid, started };
-    let start: { process?: Any } | undefined;
+  #startOf(record: Any): Started | undefined {
     if (isText(record.message))
-      start = this.#starts.get(`${isCount(record.index) ? record.index : 0} ${record.message}`);
-    else if (this.#strays.has(record.call)) start = this.#strays.get(record.call);
-    else {
-      const { calls } = sectionOf(this.items);
-      const open = calls.some(({ id }) => id === record.call) ? openBy(calls, record.call) : undefined;
-      start = open && this.#starts.get(`${open.index} ${open.message}`);
-    }
-    if (start) start.process = process;
+      return this.#starts.get(`${isCount(record.index) ? record.index : 0} ${record.message}`);
+    if (this.#strays.has(record.call)) return this.#strays.get(record.call);
+    const { calls } = sectionOf(this.items);
+    const open = calls.some(({ id }) => id === record.call) ? openBy(calls, record.call) : undefined;
+    return open && this.#starts.get(`${open.index} ${open.message}`);
+  }
+
+  #stepped(record: Any): void {
+    const start = this.#startOf(record);
+    if (!start) return;
+    start.steps ??= [];
+    const how = isText(record.error) ? "failed" : "finished";
+    const state = record.kind === "step.started" ? "unknown" : how;
+    const known = start.steps.find(({ name }) => name === record.step);
+    if (known) known.state = state;
+    else start.steps.push({ name: record.step, state });
   }
 
   #ended(record: Any): void {

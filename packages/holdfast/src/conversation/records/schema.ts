@@ -46,6 +46,8 @@ const messageToo = {
   call: place,
   source: text,
 };
+const step = { turn: count, call: text, step: text };
+const stepToo = { message: orNull(text), index: count, carried: flag, first: text };
 const attributes = {
   title: text,
   cwd: text,
@@ -76,7 +78,13 @@ const savedCheckpoint = shape(
     started: list(
       shape(
         { turn: count, call: text, name: text, startedAt: text },
-        { ...started, startedSeq: count, process: shape({ pid, started: text }, { group: flag }), unstarted: flag },
+        {
+          ...started,
+          startedSeq: count,
+          process: shape({ pid, started: text }, { group: flag }),
+          unstarted: flag,
+          gap: flag,
+        },
       ),
     ),
     draft: shape({ id: text, turn: count, n: count, parts }, { gap: flag }),
@@ -115,8 +123,10 @@ const SHAPES: { readonly [K in Kind]: Clean } = {
   "tool.process": shape({ turn: count, call: text, pid, started: text }, process),
   "tool.ended": shape(
     { id: text, turn: count, call: text, name: text },
-    { message: orNull(text), index: count, error: text, source: text, redacted: flag },
+    { message: orNull(text), index: count, error: text, source: text, redacted: flag, unusedSteps: list(text) },
   ),
+  "step.started": shape(step, { ...stepToo, replay: only("safe"), probe: flag }),
+  "step.ended": shape(step, { ...stepToo, error: text, ms: number, source: text, redacted: flag, lost: flag }),
   "tool.unstarted": shape({ turn: count, call: text, message: text, source: text }, { index: count }),
   patch: shape({ id: text, metadata: object }),
   edit: shape(

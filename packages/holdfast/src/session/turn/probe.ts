@@ -36,9 +36,10 @@ export interface ProbeOptions {
 const PROBE_MS = 10_000;
 
 /** Never throws: a probe that throws, hangs or answers something else leaves the call as it was, with a warning. */
-export async function askProbe(
-  probe: Probe,
-  call: Omit<ProbedCall, "signal">,
+export async function askProbe<A extends object>(
+  probe: (asked: A & { readonly signal: AbortSignal }) => ProbeAnswer | Promise<ProbeAnswer>,
+  asked: A,
+  [tool, what]: readonly [tool: string, what: string],
   { probeMs = PROBE_MS }: ProbeOptions,
   stopped?: AbortSignal,
 ): Promise<ProbeAnswer> {
@@ -50,11 +51,11 @@ export async function askProbe(
   signal.addEventListener("abort", stop, { once: true });
   try {
     signal.throwIfAborted();
-    const answer = await Promise.race([probe({ ...call, signal }), over]);
+    const answer = await Promise.race([probe({ ...asked, signal }), over]);
     if (isAnswer(answer)) return answer;
     throw new Error('the answer must be { value }, { error }, "did-not-happen" or "unknown"');
   } catch (error) {
-    const words = `The probe of ${call.name} could not tell what happened to the call ${call.id}: ${wordsOf(error)}`;
+    const words = `The probe of ${tool} could not tell what happened to ${what}: ${wordsOf(error)}`;
     process.emitWarning(words, { type: "HoldfastWarning", code: "HOLDFAST_PROBE" });
     return "unknown";
   } finally {

@@ -5,15 +5,21 @@ import type { UnansweredCall } from "../../view/interruption.ts";
 import { settledErrorWords, settledWords } from "../../view/model-words.ts";
 import type { SessionContext } from "./context.ts";
 import { appendOutcome } from "./outcome.ts";
-import type { ProbeAnswer, ProbedCall } from "./probe.ts";
+import { askProbe, type Probe, type ProbeAnswer, type ProbeOptions } from "./probe.ts";
 
 /** Where the outcomes that a probe found are known from (P3). */
-const PROBED = "probe";
+export const PROBED = "probe";
 
-/** What a probe is told about a call. */
-export function toProbe(call: UnansweredCall): Omit<ProbedCall, "signal"> {
+/** Asks a probe what happened to a call. */
+export function askAbout(
+  probe: Probe,
+  call: UnansweredCall,
+  options: ProbeOptions,
+  stopped?: AbortSignal,
+): Promise<ProbeAnswer> {
   const { id, name, input, key = null, startedAt = "", before, process } = call;
-  return { ...{ id, name, input, key, startedAt }, ...defined({ before, process }) };
+  const asked = { ...{ id, name, input, key, startedAt }, ...defined({ before, process }) };
+  return askProbe(probe, asked, [name, `the call ${id}`], options, stopped);
 }
 
 /** Records what a probe found, if it found anything. Returns the outcome; null if the call has none. */

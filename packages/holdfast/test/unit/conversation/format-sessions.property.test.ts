@@ -44,7 +44,7 @@ test("a reader that follows FORMAT.md finds the same entries, open calls, drafts
       const how = turn ? howOf(turn).kind : "completed";
       expect(reader.how ?? "completed").toBe(how);
       const open = interruptionOf(conversation)?.calls ?? openCalls(conversation);
-      const found = open.map(({ id, message, state, process }) => ({ id, message, state, process }));
+      const found = open.map(({ id, message, state, process, steps }) => ({ id, message, state, process, steps }));
       const strays = how === "completed" ? [] : found.filter(({ message }) => message === null);
       const mine = reader.open.filter(({ message }) => message !== null || how !== "completed");
       expect(mine).toEqual([...found.filter(({ message }) => message !== null), ...strays]);
