@@ -8,6 +8,7 @@ export type StepRecord = StepStarted | StepEnded;
 export interface Step {
   /** When its start was recorded, or its end if the start is lost. */
   readonly at: string;
+  readonly idempotencyKey?: string;
   readonly replay?: "safe";
   readonly probe?: true;
   /** Null: it was started, and its outcome is unknown. */
@@ -31,8 +32,8 @@ export type Steps = ReadonlyMap<string, Step>;
 export function addStep(steps: Map<string, Step>, record: StepRecord & { readonly at: string }): void {
   const at = record.first ?? record.at;
   if (record.kind === "step.started") {
-    const { replay, probe } = record;
-    steps.set(record.step, { at, ended: null, ...defined({ replay, probe }) });
+    const { idempotencyKey, replay, probe } = record;
+    steps.set(record.step, { at, ended: null, ...defined({ idempotencyKey, replay, probe }) });
     return;
   }
   const { value, error, ms, source, redacted, lost } = record;
@@ -42,9 +43,9 @@ export function addStep(steps: Map<string, Step>, record: StepRecord & { readonl
 
 /** The records that begin a new epoch with these steps: of one that has ended, its end alone. */
 export function stepRecords(steps: Steps, of: Pick<StepStarted, "turn" | "call" | "message" | "index">): StepRecord[] {
-  return [...steps].map(([step, { at, replay, probe, ended }]) => {
+  return [...steps].map(([step, { at, idempotencyKey, replay, probe, ended }]) => {
     if (!ended) {
-      const started = { kind: "step.started", ...of, step, ...defined({ replay, probe }) } as const;
+      const started = { kind: "step.started", ...of, step, ...defined({ idempotencyKey, replay, probe }) } as const;
       return { ...started, carried: true, first: at };
     }
     const { at: first, ...outcome } = ended;

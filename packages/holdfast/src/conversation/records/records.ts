@@ -209,6 +209,7 @@ export interface StepStarted {
   index?: number;
   /** Unique in its call. */
   step: string;
+  idempotencyKey?: string;
   replay?: "safe";
   /** The program can ask what happened to the step. */
   probe?: true;

@@ -125,7 +125,7 @@ const SHAPES: { readonly [K in Kind]: Clean } = {
     { id: text, turn: count, call: text, name: text },
     { message: orNull(text), index: count, error: text, source: text, redacted: flag, unusedSteps: list(text) },
   ),
-  "step.started": shape(step, { ...stepToo, replay: only("safe"), probe: flag }),
+  "step.started": shape(step, { ...stepToo, idempotencyKey: text, replay: only("safe"), probe: flag }),
   "step.ended": shape(step, { ...stepToo, error: text, ms: number, source: text, redacted: flag, lost: flag }),
   "tool.unstarted": shape({ turn: count, call: text, message: text, source: text }, { index: count }),
   patch: shape({ id: text, metadata: object }),

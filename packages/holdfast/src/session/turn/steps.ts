@@ -50,10 +50,11 @@ export interface StepOptions<T = unknown> extends ProbeOptions {
   readonly probe?: (step: ProbedStep) => ProbeAnswer<T> | Promise<ProbeAnswer<T>>;
 }
 
-/** What `turn.stepStarted` answers: the step may run; it had finished, with this value; or nobody knows. */
+/** What `turn.stepStarted` answers: the step may run; it had ended, with this outcome; or nobody knows. */
 export type StepStart =
   | { readonly state: "run"; readonly key: string }
   | { readonly state: "finished"; readonly key: string; readonly value: unknown }
+  | { readonly state: "failed"; readonly key: string; readonly error: string }
   | { readonly state: "unknown"; readonly key: string };
 
 export interface StepStartOptions {
@@ -86,7 +87,7 @@ export class Steps<M> {
   readonly #turn: number;
   readonly #run: ToolRun;
   /** What this run has asked for. */
-  readonly #asked = new Map<string, { state: "started" | "unknown" | "over"; readonly sinceMs: number }>();
+  readonly #asked = new Map<string, { state: "known" | "unknown" | "started" | "over"; readonly sinceMs: number }>();
   readonly #names: Set<string>;
   #chars = 0;
 
@@ -107,6 +108,7 @@ export class Steps<M> {
     const { replay, probe, probeMs } = reading("options", () => ({ ...given }));
     const { signal } = this.#run;
     signal.throwIfAborted();
+    if (this.#asked.has(name)) throw stepTaken(this.#run.id, name);
     const options = { ...defined({ replay }), probe: probe !== undefined };
     let start = await this.start(name, options);
     if (start.state === "unknown") {
@@ -131,6 +133,8 @@ export class Steps<M> {
       start = await this.start(name, { ...options, didNotHappen: true });
     }
     if (start.state === "finished") return start.value as T;
+    // A tool that went on in another way must go the same way again.
+    if (start.state === "failed") throw new Error(start.error);
     const { failure } = this.#context.log.journal;
     // What comes of it could not be recorded, so the step does not run either (P8).
     if (failure) throw failure;
@@ -151,8 +155,8 @@ export class Steps<M> {
   }
 
   /**
-   * Records the start, if the step may run. Throws STEP_TAKEN, STEP_LIMIT, STEP_VALUE_LOST, CALL_TAKEN, store errors,
-   * and the recorded error of a step that failed.
+   * Records the start, if the step may run; otherwise it records nothing, and answers the same again. Throws
+   * STEP_TAKEN, STEP_LIMIT, STEP_VALUE_LOST, CALL_TAKEN, RECORD_INVALID, store errors.
    */
   async start(name: string, given: StepStartOptions = {}): Promise<StepStart> {
     const { replay, probe, didNotHappen } = reading("options", () => ({ ...given }));
@@ -163,14 +167,13 @@ export class Steps<M> {
     if (!this.#run.isRunning()) throw callTaken(id, "has ended");
     const asked = this.#asked.get(name);
     const isSettled = didNotHappen === true && asked?.state === "unknown";
-    if (asked && !isSettled) throw stepTaken(id, name);
+    if (asked && asked.state !== "known" && asked.state !== "unknown") throw stepTaken(id, name);
     const key = `${this.#run.key}/${name}`;
     const known = steps.get(name);
     if (known?.ended) {
-      this.#asked.set(name, { state: "over", sinceMs: 0 });
+      this.#asked.set(name, { state: "known", sinceMs: 0 });
       const { value, error, lost, redacted } = known.ended;
-      // A tool that went on in another way must go the same way again.
-      if (error !== undefined) throw new Error(error);
+      if (error !== undefined) return { state: "failed", key, error };
       if (lost || redacted) throw stepValueLost(id, name);
       return { state: "finished", key, value: structuredClone(value) };
     }
@@ -185,7 +188,7 @@ export class Steps<M> {
     this.#names.add(name);
     this.#asked.set(name, { state: "started", sinceMs: performance.now() });
     const record: StepStarted = {
-      ...{ kind: "step.started", turn: this.#turn, call: id, ...this.#run.place(), step: name },
+      ...{ kind: "step.started", turn: this.#turn, call: id, ...this.#run.place(), step: name, idempotencyKey: key },
       ...defined({ replay: replay === "safe" ? ("safe" as const) : undefined, probe: probe || undefined }),
     };
     try {

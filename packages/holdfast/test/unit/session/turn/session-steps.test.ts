@@ -507,11 +507,16 @@ test("a tool that is another process records its steps one by one", async () => 
   expect(await codeOf(at.turn.stepEnded("a", "one", { value: 1 }))).toBe("RECORD_INVALID");
   expect(await codeOf(at.turn.stepEnded("a", "other", { value: 1 }))).toBe("RECORD_INVALID");
   expect(await codeOf(at.turn.stepStarted("b", "one"))).toBe("CALL_UNKNOWN");
+  await at.turn.stepStarted("a", "no");
+  await at.turn.stepEnded("a", "no", { error: "failed" });
   await at.turn.stepStarted("a", "two");
   await at.turn.stepStarted("a", "three");
   await dies(at);
   expect((await at.turn.toolStarted("a", SAFE)).key).toBe(key);
-  expect(await at.turn.stepStarted("a", "one")).toEqual({ state: "finished", key: `${key}/one`, value: 1 });
+  for (let n = 0; n < 2; n++) {
+    expect(await at.turn.stepStarted("a", "one")).toEqual({ state: "finished", key: `${key}/one`, value: 1 });
+    expect(await at.turn.stepStarted("a", "no")).toEqual({ state: "failed", key: `${key}/no`, error: "failed" });
+  }
   expect(await at.turn.stepStarted("a", "two")).toEqual({ state: "unknown", key: `${key}/two` });
   expect(await codeOf(at.turn.stepEnded("a", "two", { value: 2 }))).toBe("RECORD_INVALID");
   await at.turn.stepEnded("a", "two", { value: 2 }, "the shop");
@@ -521,6 +526,7 @@ test("a tool that is another process records its steps one by one", async () => 
   await at.turn.toolEnded("a", { value: "done" });
   expect(recordsOf(at, "step.ended")).toMatchObject([
     { step: "one" },
+    { step: "no" },
     { step: "two", value: 2, source: "the shop" },
     { step: "three", error: "no" },
   ]);
