@@ -5,7 +5,7 @@ export function accountWith(change: Partial<Account> = {}): Account {
   const nothing = { no: "nothing-to-finish", words: "Nothing to finish: the last turn completed." } as const;
   return {
     ...{ session: "s1", cursor: null, app: "holdfast", state: "idle", holder: null, turn: null, interruption: null },
-    ...{ calls: [], queued: 0, words: { status: change.state ?? "idle", detail: [] } },
+    ...{ calls: [], settled: [], queued: 0, words: { status: change.state ?? "idle", detail: [] } },
     can: {
       ...{ prompt: true, finish: nothing, leave: nothing, answer: nothing, stop: nothing, fork: true },
       takeOver: { no: "own", words: "This program can continue it without taking it over." },

@@ -7,13 +7,12 @@ export { type Account, type AccountOptions, accountOf, type CallAccount } from "
 export type { Act, Refusal } from "./account/acts.ts";
 export type { CallState } from "./account/words.ts";
 export { cutOffWords } from "./account/words.ts";
-export type { Appended, AppendOptions } from "./admit/to-records.ts";
+export type { Appended, AppendOptions, PromptOptions } from "./admit/to-records.ts";
 export type { Queued } from "./conversation/conversation.ts";
-export type { DraftContent } from "./conversation/draft-state.ts";
+export type { AcceptedRequest, DraftContent } from "./conversation/draft-state.ts";
 export type { Attributes, Link } from "./conversation/records/attributes.ts";
 export type { ToolProcess } from "./conversation/records/records.ts";
 export type { Cost, Usage } from "./conversation/records/usage.ts";
-export type { SettledCall } from "./conversation/turn-state.ts";
 export type { AcpMessage } from "./dialects/acp.ts";
 export type { AiSdkMessage } from "./dialects/ai-sdk.ts";
 export type { AnthropicMessage } from "./dialects/anthropic.ts";
@@ -32,6 +31,7 @@ export { credentials } from "./redact/find-credentials.ts";
 export { HeldBack } from "./redact/held-back.ts";
 export type { SearchHit } from "./search/search-index.ts";
 export { openStore } from "./session/open-store.ts";
+export type { Answer } from "./session/prompts/answer.ts";
 export type {
   CreateOptions,
   ForkOptions,
@@ -54,6 +54,6 @@ export type { SessionState } from "./session-state.ts";
 export type { SyncOptions } from "./sync/given-array.ts";
 export { wellFormed } from "./text/well-formed.ts";
 export { type CallDecision, type CallFacts, type CallPolicy, decideCall, type ToolRule } from "./view/decide-call.ts";
-export type { CallStep, Interruption, OpenCall } from "./view/interruption.ts";
+export type { CallStep, Interruption, OpenCall, SettledCall } from "./view/interruption.ts";
 export type { Reading } from "./view/reading.ts";
 export type { ResumeOptions } from "./view/repairs.ts";

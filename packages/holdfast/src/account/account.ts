@@ -1,7 +1,7 @@
 import type { Holder } from "../journal/contract.ts";
 import type { SessionState } from "../session-state.ts";
 import { type CallDecision, type CallFacts, type CallPolicy, decideCall, factsOf } from "../view/decide-call.ts";
-import type { Interruption, OpenCall } from "../view/interruption.ts";
+import type { Interruption, OpenCall, SettledCall } from "../view/interruption.ts";
 import type { Reading } from "../view/reading.ts";
 import { type Act, actsOf, type Refusal } from "./acts.ts";
 import { type CallState, type CutOff, callWords, detailLines, statusWords } from "./words.ts";
@@ -25,6 +25,8 @@ export interface Account {
   readonly interruption: CutOff | null;
   /** The calls of that turn without a recorded result. */
   readonly calls: readonly CallAccount[];
+  /** Calls of that turn whose outcome was unknown, and is known since somebody was asked. */
+  readonly settled: readonly SettledCall[];
   /** Prompts waiting for their turn. */
   readonly queued: number;
   /** What the program that asks can do with it now. */
@@ -72,6 +74,7 @@ export function accountOf(reading: Reading<unknown>, options: AccountOptions = {
     holder: isOpenHere ? null : holder,
     interruption: interruption && cutOff(interruption),
     calls: state === "idle" ? [] : reading.calls.map((call) => callAccount(call, state, policy)),
+    settled: interruption?.settled ?? [],
     queued: queue.length,
   };
   return {

@@ -3,8 +3,8 @@ import type { Holder } from "../journal/contract.ts";
 import { endedAs, type SessionState } from "../session-state.ts";
 import { oneLine } from "../text/one-line.ts";
 import type { CallFacts } from "../view/decide-call.ts";
-import type { Interruption, OpenCall } from "../view/interruption.ts";
-import { stepWords } from "../view/model-words.ts";
+import type { Interruption, OpenCall, SettledCall } from "../view/interruption.ts";
+import { PROBED, stepWords } from "../view/model-words.ts";
 
 export type CutOff = Pick<Interruption<unknown>, "startedAt" | "lastAt" | "resumes" | "answered" | "how">;
 
@@ -30,18 +30,29 @@ const CALLS: { readonly [S in CallState]: string } = {
 export function callWords(
   state: CallState,
   facts: CallFacts,
-  { approved, steps }: Pick<OpenCall, "approved" | "steps">,
+  call: Pick<OpenCall, "approved" | "unstarted" | "steps">,
 ): string {
-  const words = stateWords(state, facts, approved);
+  const words = stateWords(state, facts, call);
   // Of a call that has ended, the outcome counts.
-  const further = state === "ended" ? null : stepWords(steps);
+  const further = state === "ended" ? null : stepWords(call.steps);
   return further === null ? words : `${words}; ${further}`;
 }
 
-function stateWords(state: CallState, { process }: CallFacts, approved?: boolean): string {
+function stateWords(
+  state: CallState,
+  { process }: CallFacts,
+  { approved, unstarted }: Pick<OpenCall, "approved" | "unstarted">,
+): string {
   if (process?.running) return `still running as process ${process.pid}`;
   if (process?.exitCode !== undefined && state === "ended") return `has since exited with status ${process.exitCode}`;
+  if (state === "never-started" && unstarted !== undefined) return `${settledWords(unstarted, true)}, safe to run`;
   return state === "awaiting" && approved === false ? "denied, has not run" : CALLS[state];
+}
+
+/** Where it is known from what happened to a call. */
+function settledWords(source: string, isUnstarted: boolean): string {
+  const what = isUnstarted ? "did not take effect" : "its outcome is known";
+  return source === PROBED ? `settled by asking the service: ${what}` : what;
 }
 
 /** What happened to a turn: a phrase that follows the turn's number, or stands alone. */
@@ -72,22 +83,34 @@ interface Facts {
   readonly state: SessionState;
   readonly holder: Holder | null;
   readonly interruption: CutOff | null;
+  readonly settled: readonly SettledCall[];
   readonly queued: number;
 }
 
-export function statusWords({ state, holder, interruption, queued }: Facts): string {
+export function statusWords({ state, holder, interruption, queued }: Omit<Facts, "settled">): string {
   const prompts = queued === 0 ? "" : queued === 1 ? ", a prompt is queued" : `, ${queued} prompts are queued`;
   if (interruption) return cutOffWords(interruption.how) + prompts;
   return (state === "running" && holder ? `running in ${holderWords(holder)}` : state) + prompts;
 }
 
-export function detailLines({ interruption }: Pick<Facts, "interruption">, draft: DraftContent | null): string[] {
+/** At most this many settled calls are named; the others are counted. */
+const SETTLED_MAX = 20;
+
+export function detailLines(
+  { interruption, settled }: Pick<Facts, "interruption" | "settled">,
+  draft: DraftContent | null,
+): string[] {
   const lines: string[] = [];
   const { resumes = 0, answered = false } = interruption ?? {};
   if (resumes > 0) lines.push(`It had been resumed ${resumes === 1 ? "once" : `${resumes} times`}.`);
   if (answered) lines.push("The model had answered: only the end of the turn is missing.");
   const streamed = draft && interruption ? draft.text.length + draft.reasoning.length : 0;
   if (streamed > 0) lines.push(`${streamed} characters of the answer had been streamed.`);
+  // One that did not happen is among the calls without a result.
+  const known = settled.filter(({ unstarted }) => !unstarted);
+  for (const { name, source } of known.slice(0, SETTLED_MAX))
+    lines.push(`The call of ${JSON.stringify(oneLine(name, NAME_CHARS))}: ${settledWords(source, false)}.`);
+  if (known.length > SETTLED_MAX) lines.push(`${known.length - SETTLED_MAX} more calls were settled.`);
   return lines;
 }
 

@@ -6,12 +6,13 @@ import { type DraftState, Drafts } from "./draft-state.ts";
 import type { Exchange } from "./exchange.ts";
 import type { Item } from "./item.ts";
 import type { PendingEdits } from "./pending-edits.ts";
+import { PromptKeys } from "./prompt-keys.ts";
 import type { Attributes } from "./records/attributes.ts";
 import type * as records from "./records/records.ts";
 import { isKnownKind, isWholeMessage, storedRecord } from "./records/schema.ts";
 import { addUsage, type Usage } from "./records/usage.ts";
 import { deepFreeze, frozenCopy } from "./snapshot.ts";
-import { sameCalls, type ToolStart, ToolStarts, withStep } from "./tool-starts.ts";
+import { type CallPlace, sameCalls, ToolStarts } from "./tool-starts.ts";
 import { Transcript } from "./transcript.ts";
 import { endTurn, resumeTurn, type TurnState, turnFrom, type Writer } from "./turn-state.ts";
 
@@ -26,8 +27,7 @@ export interface Queued<M> {
 export type DialectLookup = (name: string) => Dialect<any> | null;
 type Stamped<R> = R & { readonly seq: number; readonly at: string };
 type Attribute = Omit<records.SessionAttributes, "kind">;
-type QueuedHere<M> = Queued<M> & { readonly model?: string };
-type StartOf = Pick<records.ToolProcessRecord, "call" | "message" | "index">;
+type QueuedHere<M> = Queued<M> & Readonly<records.PromptKey> & { readonly model?: string };
 type TurnRecord = records.TurnResumed | records.TurnSuspended | records.TurnEnded | records.Signalled;
 
 const EMPTY: Metadata = Object.freeze({});
@@ -38,6 +38,7 @@ const EMPTY: Metadata = Object.freeze({});
  * and what was in flight.
  */
 export class Conversation<M> {
+  readonly promptKeys: PromptKeys = new PromptKeys();
   readonly #lookup: DialectLookup;
   #dialect: Dialect<M> | null;
   #attributes: Attribute = {};
@@ -115,6 +116,9 @@ export class Conversation<M> {
   }
   get draft(): DraftState | null {
     return this.#drafts.open;
+  }
+  get accepted(): Drafts["accepted"] {
+    return this.#drafts.accepted;
   }
   get usage(): Usage {
     return this.#usage;
@@ -230,27 +234,25 @@ export class Conversation<M> {
       case "draft":
         if (record.turn >= this.#turns && !this.#said.find(record.id)) this.#drafts.add(record);
         break;
+      case "draft.accepted":
+        if (record.turn >= this.#turns && !this.#said.find(record.id)) this.#drafts.accept(record);
+        break;
       case "tool.started":
         if (record.intents === true) this.#writer.intents = true;
         this.#toolStarts.start(record);
         break;
-      case "tool.process": {
-        const { pid, started, group } = record;
-        this.#changeStart(record, (run) => ({ ...run, process: { pid, started, ...defined({ group }) } }));
-        break;
-      }
+      case "tool.process":
       case "tool.unstarted":
-        this.#unstarted(record);
+      case "step.started":
+      case "step.ended":
+        this.#toolStarts.add(record, (id) => this.#placeOfOpen(id));
         break;
       case "tool.ended":
         this.#ended(record);
         break;
-      case "step.started":
-      case "step.ended":
-        this.#changeStart(record, (run) => withStep(run, record));
-        break;
       case "repair":
         this.#said.repair(record);
+        this.#drafts.changed();
         if (this.draft && this.#said.find(this.draft.id)) this.#drafts.drop();
         break;
       case "patch":
@@ -259,6 +261,7 @@ export class Conversation<M> {
       case "edit":
         this.#said.edit(record);
         if (record.now) this.#moveStarts(record);
+        if (record.now) this.#drafts.changed();
         if (this.#turn) this.#prompted(this.#said.find(this.#turn.prompt.id)?.entry ?? null);
         break;
       case "usage":
@@ -268,7 +271,10 @@ export class Conversation<M> {
         this.#queue.set(record.id, this.#queuedFrom({ ...record, queuedAt: record.first ?? record.at }));
         break;
       case "queue.take":
-        this.#queue.delete(record.id);
+        this.#taken(record);
+        break;
+      case "turn.keys":
+        this.promptKeys.carry(record);
         break;
       case "note":
         this.#notes.set(record.name, deepFreeze(record.value));
@@ -324,6 +330,7 @@ export class Conversation<M> {
     this.#transcript = said;
     this.#writer = { intents: checkpoint.intents };
     this.#turns = checkpoint.turns;
+    this.promptKeys.clear();
     this.#queue = new Map(checkpoint.queue.map((item) => [item.id, this.#queuedFrom(item)]));
     this.#notes = new Map(Object.entries(checkpoint.notes) as [string, Json][]);
     this.#usage = checkpoint.usage;
@@ -354,7 +361,7 @@ export class Conversation<M> {
     switch (record.kind) {
       case "turn.resumed":
         resumeTurn(turn, record.n, this.#writer);
-        this.#drafts.drop();
+        this.#drafts.resume();
         this.#toolStarts.forgetEarlyStarts();
         this.#undo = null;
         return;
@@ -372,6 +379,7 @@ export class Conversation<M> {
   #startTurn(record: Stamped<records.TurnStarted>): void {
     const { turn: number, at } = record;
     this.#turns = number;
+    this.promptKeys.start(record, number);
     this.#turn = {
       number,
       startedAt: at,
@@ -382,7 +390,6 @@ export class Conversation<M> {
       ended: null,
       suspended: null,
       signal: null,
-      settled: [],
     };
     this.#drafts = new Drafts();
     this.#toolStarts = new ToolStarts();
@@ -433,28 +440,15 @@ export class Conversation<M> {
     }
   }
 
-  #changeStart({ call, message = null, index = 0 }: StartOf, change: (run: ToolStart) => ToolStart): void {
-    if (message !== null) this.#toolStarts.change(message, index, change);
-    else if (!this.#toolStarts.changeEarlyStart(call, change)) {
-      const open = this.#said.exchange.open(call);
-      if (open) this.#toolStarts.change(open.item.entry.id, open.index, change);
-    }
-  }
-
-  #unstarted({ turn, call: id, message, index = 0, source }: records.ToolUnstarted): void {
-    const run = this.#toolStarts.of(message, index);
-    if (run && this.#turn?.number === turn) this.#turn.settled.push({ id, name: run.name, source, unstarted: true });
-    this.#toolStarts.unstart(message, index);
+  #placeOfOpen(id: string): CallPlace | null {
+    const open = this.#said.exchange.open(id);
+    return open && { message: open.item.entry.id, index: open.index };
   }
 
   #ended(record: Stamped<records.ToolEnded>): void {
-    const { message = null, index = 0, source, call: id, name } = record;
-    if (source !== undefined && this.#turn?.number === record.turn)
-      this.#turn.settled.push({ id, name, source, unstarted: false });
+    const { message = null, index = 0 } = record;
     if (message === null && this.#toolStarts.endEarlyStart(record)) return;
-    const open = message === null ? this.#said.exchange.open(record.call) : null;
-    const place =
-      message !== null ? { message, index } : open ? { message: open.item.entry.id, index: open.index } : null;
+    const place = message !== null ? { message, index } : this.#placeOfOpen(record.call);
     const isSaid = this.#said.result(record, place);
     if (!place) return;
     if (isSaid) this.#toolStarts.end(place.message, place.index);
@@ -468,9 +462,18 @@ export class Conversation<M> {
     this.#usageByTurn.set(turn, addUsage(this.#usageByTurn.get(turn) ?? {}, usage));
   }
 
-  #queuedFrom({ id, prompt, queuedAt, metadata, model }: records.QueuedItem): QueuedHere<M> {
+  #queuedFrom({ id, prompt, queuedAt, metadata, ...rest }: records.QueuedItem): QueuedHere<M> {
+    const { model, promptKey, promptDigest } = rest;
     const item = { id, prompt: this.#said.decoded(prompt), at: queuedAt, metadata: deepFreeze(metadata ?? EMPTY) };
-    return Object.freeze(model === undefined ? item : { ...item, model });
+    this.promptKeys.enqueue(rest, id);
+    return Object.freeze({ ...item, ...defined({ model, promptKey, promptDigest }) });
+  }
+
+  /** A prompt that steers a turn is answered by that turn. */
+  #taken({ id, withdrawn }: records.QueueTake): void {
+    const item = this.#queue.get(id);
+    if (item) this.promptKeys.take(item, withdrawn ? null : this.#turns);
+    this.#queue.delete(id);
   }
 
   /** A placeholder until the prompt's own record arrives, permanent if that record was damaged. */

@@ -1,7 +1,14 @@
 import { defined } from "../defined.ts";
 import type { Dialect, Entry } from "../dialects/dialect.ts";
 import type { Json } from "../journal/record.ts";
-import type { StartedCheckpoint, ToolEnded, ToolProcess, ToolStarted } from "./records/records.ts";
+import type {
+  StartedCheckpoint,
+  ToolEnded,
+  ToolProcess,
+  ToolProcessRecord,
+  ToolStarted,
+  ToolUnstarted,
+} from "./records/records.ts";
 import { addStep, type Step, type StepRecord, stepRecords } from "./steps.ts";
 
 /** A tool that was started. */
@@ -24,6 +31,8 @@ export interface ToolStart {
   readonly steps?: Map<string, Step>;
   /** Records are missing since: it may have started steps of which there is no record. */
   readonly gap?: true;
+  /** It has not taken effect: who said so. */
+  readonly unstarted?: string;
 }
 
 type Stamped<R> = R & { readonly seq: number; readonly at: string };
@@ -31,7 +40,7 @@ type Stamped<R> = R & { readonly seq: number; readonly at: string };
 /** Tool starts without an end. A start whose call is not recorded yet is an early start (R9). */
 export class ToolStarts {
   readonly #byPlace = new Map<string, ToolStart>();
-  /** Those that are known not to have taken effect. */
+  /** Those that have not taken effect. */
   readonly #unstarted = new Map<string, ToolStart>();
   readonly #earlyStarts = new Map<string, { readonly run: ToolStart; ended: Stamped<ToolEnded> | null }>();
 
@@ -48,25 +57,54 @@ export class ToolStarts {
     else {
       this.#byPlace.set(`${index} ${message}`, run);
       this.#unstarted.delete(`${index} ${message}`);
-      if (unstarted) this.unstart(message, index);
+      if (unstarted !== undefined) this.unstart(message, index, unstarted);
     }
   }
 
-  /** It has not taken effect. No effect if no such tool was started. */
-  unstart(message: string, index: number): void {
+  /** It has not taken effect, says `source`. No effect if no such tool was started. */
+  unstart(message: string, index: number, source: string): void {
     const run = this.of(message, index);
     if (!run) return;
     this.end(message, index);
-    this.#unstarted.set(`${index} ${message}`, run);
+    this.#unstarted.set(`${index} ${message}`, { ...run, unstarted: source });
   }
 
-  /** A start that is known not to have taken effect. */
+  /** The same for an early start: its call was never recorded, so nothing is left of it. */
+  #unstartEarly(call: string): void {
+    if (this.#earlyStarts.get(call)?.ended === null) this.#earlyStarts.delete(call);
+  }
+
+  /** Those that have not taken effect, and have not run since. */
+  get unstartedStarts(): ToolStart[] {
+    return [...this.#unstarted.values()];
+  }
+
+  /** A start that has not taken effect. */
   unstarted(message: string, index: number): ToolStart | null {
     return this.#unstarted.get(`${index} ${message}`) ?? null;
   }
 
-  /** Changes what is known of a start. No effect if no such tool was started, or it has ended. */
-  change(message: string, index: number, change: (run: ToolStart) => ToolStart): void {
+  /** Adds what a record says of a started tool. `placeOf`: where the open call of an id is. */
+  add(
+    record: Stamped<ToolProcessRecord | ToolUnstarted | StepRecord>,
+    placeOf: (call: string) => CallPlace | null,
+  ): void {
+    const { kind, call, message = null, index = 0 } = record;
+    if (kind === "tool.unstarted") {
+      if (message === null) this.#unstartEarly(call);
+      else this.unstart(message, index, record.source);
+      return;
+    }
+    const change = (run: ToolStart): ToolStart =>
+      kind === "tool.process" ? inProcess(run, record) : withStep(run, record);
+    const early = message === null ? this.#earlyStarts.get(call) : undefined;
+    const place = message !== null ? { message, index } : early ? null : placeOf(call);
+    if (early) this.#earlyStarts.set(call, { ...early, run: change(early.run) });
+    else if (place) this.#change(place, change);
+  }
+
+  /** No effect if no such tool was started, or it has ended. */
+  #change({ message, index }: CallPlace, change: (run: ToolStart) => ToolStart): void {
     for (const starts of [this.#byPlace, this.#unstarted]) {
       const run = starts.get(`${index} ${message}`);
       if (run) starts.set(`${index} ${message}`, change(run));
@@ -79,23 +117,24 @@ export class ToolStarts {
       for (const [place, run] of starts) starts.set(place, { ...run, gap: true });
   }
 
-  /** False if no such tool was started. */
-  changeEarlyStart(call: string, change: (run: ToolStart) => ToolStart): boolean {
-    const stray = this.#earlyStarts.get(call);
-    if (stray) this.#earlyStarts.set(call, { ...stray, run: change(stray.run) });
-    return stray !== undefined;
-  }
-
   of(message: string, index: number): ToolStart | null {
     return this.#byPlace.get(`${index} ${message}`) ?? null;
   }
 
   /** The call has moved. */
   move(message: string, index: number, to: { readonly message: string; readonly index: number }): void {
-    const run = this.of(message, index);
-    if (!run) return;
-    this.end(message, index);
-    this.#byPlace.set(`${to.index} ${to.message}`, run);
+    const place = `${to.index} ${to.message}`;
+    for (const [starts, others] of [
+      [this.#byPlace, this.#unstarted],
+      [this.#unstarted, this.#byPlace],
+    ] as const) {
+      const run = starts.get(`${index} ${message}`);
+      if (!run) continue;
+      starts.delete(`${index} ${message}`);
+      others.delete(place);
+      starts.set(place, run);
+      return;
+    }
   }
 
   end(message: string, index: number): void {
@@ -145,11 +184,9 @@ export class ToolStarts {
   /** For the checkpoint of an epoch. */
   saved(): StartedCheckpoint[] {
     const all: StartedCheckpoint[] = [];
-    for (const [starts, flags] of [[this.#byPlace, {}] as const, [this.#unstarted, { unstarted: true }] as const]) {
-      for (const [place, run] of starts) {
-        const [index] = place.split(" ", 1);
-        all.push({ ...toCheckpoint(run, place.slice(index!.length + 1), Number(index)), ...flags });
-      }
+    for (const [place, run] of [...this.#byPlace, ...this.#unstarted]) {
+      const [index] = place.split(" ", 1);
+      all.push(toCheckpoint(run, place.slice(index!.length + 1), Number(index)));
     }
     for (const { run } of this.#earlyStarts.values())
       all.push({ ...toCheckpoint(run, null), ...defined({ input: run.input }) });
@@ -157,8 +194,11 @@ export class ToolStarts {
   }
 }
 
-/** Adds what a record says of a step. */
-export function withStep(run: ToolStart, record: StepRecord & { readonly at: string }): ToolStart {
+function inProcess(run: ToolStart, { pid, started, group }: ToolProcess): ToolStart {
+  return { ...run, process: { pid, started, ...defined({ group }) } };
+}
+
+function withStep(run: ToolStart, record: StepRecord & { readonly at: string }): ToolStart {
   const steps = run.steps ?? new Map<string, Step>();
   addStep(steps, record);
   return run.steps ? run : { ...run, steps };

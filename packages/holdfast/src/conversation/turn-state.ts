@@ -20,18 +20,6 @@ export interface TurnState<M> {
   ended: Omit<TurnEnded, "kind" | "turn"> | null;
   suspended: { readonly reason: string; readonly calls?: readonly string[] } | null;
   signal: { readonly signal: string; readonly error?: string } | null;
-  /** Calls whose outcome was unknown until somebody was asked. */
-  readonly settled: SettledCall[];
-}
-
-/** A call of a turn that was cut off: what happened to it was unknown, and is known since somebody was asked. */
-export interface SettledCall {
-  readonly id: string;
-  readonly name: string;
-  /** Who was asked: "probe" for the tool's service. */
-  readonly source: string;
-  /** It has not taken effect: it counts as never started. */
-  readonly unstarted: boolean;
 }
 
 export function recordsStarts<M>({ writers }: TurnState<M>): boolean {
@@ -65,6 +53,5 @@ export function turnFrom<M>(saved: TurnCheckpoint, writer: Writer, prompt: Entry
     ended: ended ?? null,
     suspended: suspended ?? null,
     signal: signal ?? null,
-    settled: [],
   };
 }

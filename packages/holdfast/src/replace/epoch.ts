@@ -100,7 +100,8 @@ export function replacement<M>(
   const ends = conversation.toolStarts.earlyEnds.filter(({ call }) =>
     started.some((one) => one.message === null && one.call === call),
   );
-  return [...epochRecords(epoch, checkpoint, attributesRecord(attributes), carried), ...ends];
+  const kept = conversation.promptKeys.saved();
+  return [...epochRecords(epoch, checkpoint, attributesRecord(attributes), carried, kept), ...ends];
 }
 
 /** New positions of calls whose message was replaced, keyed by their old positions. */
@@ -130,16 +131,18 @@ function atItsPlace<M>(carried: Retained<M>, moved: MovedCalls): Retained<M> {
   return place ? { ...carried, entry: { ...carried.entry, call: place } } : carried;
 }
 
+/** `kept`: what else carries over, in records of its own. */
 export function epochRecords<M>(
   epoch: Omit<EpochRecord, "checkpoint">,
   whole: Checkpoint,
   attributes: SessionAttributes,
   carried: readonly Retained<M>[],
+  kept: readonly SessionRecord[],
 ): SessionRecord[] {
   const { checkpoint, behind } = spreadOut(whole, ({ id }, turn) =>
     carried.some(({ entry }) => entry.id === id && entry.turn === turn),
   );
-  return [{ ...epoch, checkpoint }, attributes, ...behind, ...carried.map(retainedRecord)];
+  return [{ ...epoch, checkpoint }, attributes, ...behind, ...kept, ...carried.map(retainedRecord)];
 }
 
 /**
@@ -215,8 +218,8 @@ function requireRunningCalls<M>(
   const kept = new Set<string | null>(carried.map(({ entry }) => entry.id)).add(null);
   const answers = new Map(pairs.map(({ item, index, answer }) => [placeOf(item, index), answer?.item.entry ?? null]));
   const dropped: string[] = [];
-  for (const { message, index = 0, call, startedSeq = 0 } of toolStarts.saved()) {
-    if (kept.has(message) || moved.has(`${index} ${message}`)) continue;
+  for (const { message, index = 0, call, startedSeq = 0, unstarted } of toolStarts.saved()) {
+    if (unstarted !== undefined || kept.has(message) || moved.has(`${index} ${message}`)) continue;
     const answer = answers.get(`${index} ${message}`) ?? null;
     const isAnswered = answer !== null && answer.synthetic !== "running";
     if (startedSeq > activity.since && !isAnswered) dropped.push(call);

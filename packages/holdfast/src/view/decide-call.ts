@@ -68,5 +68,7 @@ export function decideCall(call: OpenCall, policy: CallPolicy): CallDecision {
     if (rule === null) return "wait";
     if (rule === undefined || rule.replay === "safe") return "run-again";
   }
-  return (rule === undefined ? call.probe : rule?.probe) ? "ask" : "tell-model";
+  // While its process runs, "did not happen" would not be the last word.
+  if (!(rule === undefined || rule === null ? call.probe : rule.probe) || known.process?.running) return "tell-model";
+  return rule === null ? "wait" : "ask";
 }

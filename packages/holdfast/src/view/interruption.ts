@@ -1,8 +1,8 @@
 import type { Conversation } from "../conversation/conversation.ts";
-import type { DraftContent } from "../conversation/draft-state.ts";
+import type { AcceptedRequest, DraftContent } from "../conversation/draft-state.ts";
 import type { ToolProcess } from "../conversation/records/records.ts";
 import type { ToolStart } from "../conversation/tool-starts.ts";
-import { recordsStarts, type SettledCall, type TurnState } from "../conversation/turn-state.ts";
+import { recordsStarts, type TurnState } from "../conversation/turn-state.ts";
 import { defined } from "../defined.ts";
 import type { Entry } from "../dialects/dialect.ts";
 import type { Json } from "../journal/record.ts";
@@ -26,6 +26,8 @@ export interface OpenCall {
   readonly child?: string;
   /** The idempotency key that its tool was given; absent if it never started. */
   readonly key?: string;
+  /** It was started and has not taken effect, so it counts as never started: who said so ("probe"). */
+  readonly unstarted?: string;
   /** The program that started it can ask what happened to it. */
   readonly probe?: true;
   /** What that program noted before it started. */
@@ -37,6 +39,16 @@ export interface OpenCall {
   /** A person's decision about it; absent if nobody has decided. */
   readonly approved?: boolean;
   readonly state: "never-started" | "outcome-unknown" | "unrecorded" | "awaiting" | "provider";
+}
+
+/** A call whose outcome was unknown after a crash, and is known since somebody was asked. */
+export interface SettledCall {
+  readonly id: string;
+  readonly name: string;
+  /** Where it is known from: "probe" if the tool's service was asked. */
+  readonly source: string;
+  /** It has not taken effect: it counts as never started. */
+  readonly unstarted: boolean;
 }
 
 export interface Interruption<M> {
@@ -59,8 +71,13 @@ export interface Interruption<M> {
     | { readonly kind: "suspended"; readonly reason: string };
   /** The streamed text. `gap`: a piece was lost to damage, and the text is cut there. */
   readonly draft: DraftContent | null;
+  /**
+   * The provider has accepted the last request (`draft.accepted`), and may still be answering it. Resume the turn, and
+   * `turn.request()` says whether its answer still counts.
+   */
+  readonly accepted: AcceptedRequest | null;
   readonly calls: readonly OpenCall[];
-  /** Calls whose outcome was unknown, and is known since somebody was asked. */
+  /** The turn's calls whose outcome was unknown, and is known since somebody was asked. */
   readonly settled: readonly SettledCall[];
 }
 
@@ -105,13 +122,14 @@ export function openCalls<M>({ exchange, toolStarts, turn }: Conversation<M>): U
     // Nobody has decided, or the decision was not to run it.
     const isWaiting = approved === null ? awaiting === true || waiting.has(id) : !approved;
     // The starts of earlier turns are forgotten, so nothing can be said about their calls (R5).
-    const unstarted = toolStarts.unstarted(message, index);
-    const isKnown = (isRecorded && item.entry.turn === turn.number) || unstarted !== null;
+    const idle = toolStarts.unstarted(message, index);
+    const isKnown = (isRecorded && item.entry.turn === turn.number) || idle !== null;
     const withoutRun = isWaiting ? "awaiting" : isKnown ? "never-started" : "unrecorded";
     const state = by === "provider" ? "provider" : run ? "outcome-unknown" : withoutRun;
     found.push({
       ...{ id, message, index, name, input, state },
-      ...(run ? { ...startOf(run), startedSeq: run.seq } : stepsOf(unstarted)),
+      ...(run ? { ...startOf(run), startedSeq: run.seq } : {}),
+      ...(idle ? { ...defined({ key: idle.idempotencyKey, unstarted: idle.unstarted }), ...stepsOf(idle) } : {}),
       ...(approved === null ? {} : { approved }),
     });
   }
@@ -124,11 +142,34 @@ export function openCall({ index: _index, startedSeq: _seq, ...call }: Unanswere
 }
 
 /** Tools that were started although their call was never recorded (R9). */
-function callsStartedEarly<M>({ toolStarts }: Conversation<M>): OpenCall[] {
+function callsStartedEarly<M>({ toolStarts }: Conversation<M>): UnansweredCall[] {
   return toolStarts.earlyStarts.map((run) => {
-    const { call: id, name, input } = run;
-    return { id, message: null, name, input, ...startOf(run), state: "outcome-unknown" };
+    const { call: id, name, input, seq: startedSeq } = run;
+    return { id, message: null, index: 0, name, input, ...startOf(run), startedSeq, state: "outcome-unknown" };
   });
+}
+
+/** The calls that a tool was started for, with an outcome that nobody knows. */
+export function callsInDoubt<M>(conversation: Conversation<M>): UnansweredCall[] {
+  const open = openCalls(conversation).filter(({ state }) => state === "outcome-unknown");
+  return [...open, ...callsStartedEarly(conversation)];
+}
+
+function settledCalls<M>(conversation: Conversation<M>, turn: number): SettledCall[] {
+  const { items, dialect, toolStarts } = conversation;
+  const settled: SettledCall[] = [];
+  for (const { entry } of items) {
+    const { call: place, source } = entry;
+    if (source === undefined || entry.turn !== turn || !place) continue;
+    const said = conversation.find(place.message)?.entry.message;
+    const call = said && dialect.calls(said)[place.index];
+    if (call) settled.push({ id: call.id, name: call.name, source, unstarted: false });
+  }
+  for (const { call: id, name, source } of toolStarts.earlyEnds)
+    if (source !== undefined) settled.push({ id, name, source, unstarted: false });
+  for (const { call: id, name, unstarted: source = "" } of toolStarts.unstartedStarts)
+    settled.push({ id, name, source, unstarted: true });
+  return settled;
 }
 
 function startOf(run: ToolStart) {
@@ -137,8 +178,8 @@ function startOf(run: ToolStart) {
   return { ...start, ...defined({ child, process, key, probe, before }), ...stepsOf(run) };
 }
 
-function stepsOf(run: ToolStart | null): Pick<OpenCall, "steps"> {
-  if (!run?.steps) return {};
+function stepsOf(run: ToolStart): Pick<OpenCall, "steps"> {
+  if (!run.steps) return {};
   const steps = [...run.steps].map(([name, { ended }]): CallStep => {
     return { name, state: ended ? (ended.error === undefined ? "finished" : "failed") : "unknown" };
   });
@@ -147,7 +188,7 @@ function stepsOf(run: ToolStart | null): Pick<OpenCall, "steps"> {
 
 /** The calls of the last turn that have no result, recorded or not. */
 export function callsInFlight<M>(conversation: Conversation<M>, open = openCalls(conversation)): OpenCall[] {
-  return [...open.map(openCall), ...callsStartedEarly(conversation)];
+  return [...open, ...callsStartedEarly(conversation)].map(openCall);
 }
 
 /** What was in flight when the last turn was cut off (P5). Null if it completed, or was left for another. */
@@ -156,14 +197,21 @@ export function interruptionOf<M>(conversation: Conversation<M>): Interruption<M
   if (!turn) return null;
   const how = howOf(turn);
   if (how.kind === "completed") return null;
-  const { number, startedAt, lastAt, resumes, prompt, settled } = turn;
+  const { number, startedAt, lastAt, resumes, prompt } = turn;
   const open = openCalls(conversation);
   const draft = conversation.draft?.content ?? null;
   const calls = callsInFlight(conversation, open);
   // An application that reports the turn as failed or waiting means that its answer is not final.
   const isOpenEnded = turn.ended?.outcome === "failed" || (turn.suspended !== null && !turn.ended);
   const answered = !isOpenEnded && calls.length === 0 && endOf(conversation, open, draft) === "answered";
-  return { turn: number, startedAt, lastAt, resumes, prompt, answered, how, draft, calls, settled: [...settled] };
+  const settled = settledCalls(conversation, number);
+  const accepted = acceptedOf(conversation);
+  return { turn: number, startedAt, lastAt, resumes, prompt, answered, how, draft, accepted, calls, settled };
+}
+
+/** The accepted request without an answer, as the application sees it. */
+export function acceptedOf<M>({ accepted }: Conversation<M>): AcceptedRequest | null {
+  return accepted && { handle: accepted.handle, acceptedAt: accepted.acceptedAt };
 }
 
 /** How a turn that did not complete ends: the rows of the table in repairs.ts. */
@@ -176,8 +224,8 @@ export function endOf<M>(
 ): End {
   const { turn, dialect } = conversation;
   if (!turn || howOf(turn).kind === "completed") return "completed";
-  // What counts is how the request would end, not what is recorded (R2).
-  const isAnswered = open.length === 0 && endsWithAnswer(conversation);
+  // What counts is how the request would end, not what is recorded (R2). An accepted request was sent after the answer.
+  const isAnswered = !conversation.accepted && open.length === 0 && endsWithAnswer(conversation);
   if (draft && dialect.incomplete(draft.text) !== null) return isAnswered ? "draft behind an answer" : "draft";
   return isAnswered ? "answered" : "cut";
 }

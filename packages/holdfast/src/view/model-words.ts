@@ -43,12 +43,17 @@ export function because(how: How): string {
 }
 
 /** The result given to a call that has none. */
-export function resultWords(state: OpenCall["state"], how: How, steps?: readonly CallStep[]): string {
+export function resultWords(
+  state: OpenCall["state"],
+  how: How,
+  { unstarted, steps }: Pick<OpenCall, "unstarted" | "steps"> = {},
+): string {
   switch (state) {
     case "never-started":
       // It is known not to have taken effect as a whole, but an earlier run finished some of its work.
-      if (steps?.some(({ state }) => state !== "failed"))
+      if (steps?.some((step) => step.state !== "failed"))
         return `Not run to its end: ${because(how)}.${stepSentence(steps)} Check before repeating it.`;
+      if (unstarted !== undefined) return notHappenedWords(unstarted, how);
       return `Not run: ${because(how)} before this call was started. It never started: it is safe to run it.`;
     case "unrecorded":
       return `No result was recorded: ${because(how)}. This call may have run: check before repeating it.`;
@@ -60,6 +65,15 @@ export function resultWords(state: OpenCall["state"], how: How, steps?: readonly
         return `Was running when ${because(how)}: it may have taken effect.${stepSentence(steps)} Check before repeating it.`;
       return `Started, then ${because(how)}: outcome unknown.${stepSentence(steps)} It may have taken effect: check before repeating it.`;
   }
+}
+
+/** The source of what a probe found (P3). */
+export const PROBED = "probe";
+
+function notHappenedWords(source: string, how: How): string {
+  const why = `Started, then ${because(how)}.`;
+  if (source !== PROBED) return `${why} It did not take effect: it is safe to run it.`;
+  return `${why} Settled by asking the service: it did not take effect, so it is safe to run it.`;
 }
 
 /** How far a call got, step by step: a phrase, for the model and for people; null if it has no steps. */
@@ -80,20 +94,20 @@ function stepSentence(steps: readonly CallStep[] | undefined): string {
   return words === null ? "" : ` ${words}.`;
 }
 
-/** The result given to a call that an earlier process started, if nobody can tell what happened to it. */
+/** The result given to a call that was started before the turn was cut off, if nobody can tell what happened to it. */
 export function inDoubtWords({ steps }: Pick<OpenCall, "steps">): string {
-  return `Started by an earlier process: outcome unknown.${stepSentence(steps)} It may have taken effect: check before repeating it.`;
+  return `Started before the turn was cut off: outcome unknown.${stepSentence(steps)} It may have taken effect: check before repeating it.`;
 }
 
 /** An outcome that is known because the tool's service was asked (P3). `text`: the outcome as the model reads it. */
 export function settledWords(text: string | undefined): string {
-  const why = "The process died while this ran. Settled by asking the service: it took effect.";
+  const why = "The turn was cut off while this ran. Settled by asking the service: it took effect.";
   return text === undefined ? why : `${why} Result: ${text}`;
 }
 
 /** The same for a call that failed. */
 export function settledErrorWords(error: string): string {
-  return `The process died while this ran. Settled by asking the service: it failed. ${error}`;
+  return `The turn was cut off while this ran. Settled by asking the service: it failed. ${error}`;
 }
 
 /** The same during the turn. */

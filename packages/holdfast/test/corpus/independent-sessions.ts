@@ -18,6 +18,7 @@ export interface ReadEntry {
   late?: true;
   replacedBy?: string;
   value?: unknown;
+  source?: string;
   call?: Place;
 }
 interface Item extends ReadEntry {
@@ -59,13 +60,16 @@ const NEEDED: Record<string, Record<string, (value: Any) => boolean>> = {
   signal: { signal: isText },
   message: { id: isText, turn: isCount, step: isText, message: (value) => value !== undefined },
   draft: { id: isText, turn: isCount, n: isCount },
+  "draft.accepted": { id: isText, turn: isCount, asked: isCount, handle: (value) => value !== undefined },
   patch: { id: isText, metadata: isObject },
   edit: { id: isText, ids: Array.isArray, shown: Array.isArray, reason: isText },
   repair: { turn: isCount, entries: Array.isArray },
   "queue.put": { id: isText, prompt: (value) => value !== undefined },
   "queue.take": { id: isText },
+  "turn.keys": { keys: Array.isArray },
   "tool.started": { turn: isCount, call: isText, name: isText },
   "tool.process": { turn: isCount, call: isText, pid: (value) => isCount(value) && value > 0, started: isText },
+  "tool.unstarted": { turn: isCount, call: isText, source: isText },
   "tool.ended": { id: isText, turn: isCount, call: isText, name: isText },
   "step.started": { turn: isCount, call: isText, step: isText },
   "step.ended": { turn: isCount, call: isText, step: isText },
@@ -164,11 +168,6 @@ function answered(calls: readonly Called[], id: string, isAssistants: boolean): 
   return agents.find(({ idless }) => idless) ?? (id === "" ? agents[0] : undefined);
 }
 
-/** 10.4: what is known of a tool that was started. */
-interface Started {
-  process?: Any;
-  steps?: ReadSteps | undefined;
-}
 type ReadSteps = { name: string; state: string }[];
 
 interface Writer {
@@ -189,13 +188,17 @@ interface ReadTurn {
 export class SessionReader {
   items: Item[] = [];
   queue = new Map<string, Any>();
+  /** By key: the digest of the prompt, and its turn, or the id that it waits under in the queue. */
+  keys = new Map<string, { digest: string; turn?: number; queued?: string }>();
+  #queuedKeys = new Map<string, Any>();
   notes: Record<string, Any> = {};
   draft: { id: string; n: number; gap: boolean; parts: Map<number, { text: string; reasoning: string }> } | null = null;
+  accepted: { id: string; asked: number; handle: Any; calls: boolean } | null = null;
   turns = 0;
   turn: ReadTurn | null = null;
   #writer: Writer = { starts: false };
-  #starts = new Map<string, Started>();
-  #strays = new Map<string, Started & { ended: Any }>();
+  #starts = new Map<string, Start>();
+  #strays = new Map<string, Start & { ended: Any }>();
   #over = new Set<string>();
   #early = new Map<string, Any[]>();
   #head = 0;
@@ -229,7 +232,7 @@ export class SessionReader {
     return "killed";
   }
 
-  get open(): ({ id: string; message: string | null; state: string } & Started)[] {
+  get open(): ({ id: string; message: string | null; state: string } & Start)[] {
     const recorded = this.turn !== null && [...this.turn.writers].every(({ starts }) => starts);
     const calls = this.turn?.suspended?.calls;
     const waiting: Any[] = Array.isArray(calls) ? calls.filter(isText) : [];
@@ -237,15 +240,19 @@ export class SessionReader {
       .calls.filter(({ answer }) => !answer)
       .map(({ id, by, message, index }) => {
         const isLast = this.items.find((item) => item.id === message)!.turn === this.turn?.number;
-        const unstarted = waiting.includes(id) ? "awaiting" : recorded && isLast ? "never-started" : "unrecorded";
-        const start = this.#starts.get(`${index} ${message}`);
+        const found = this.#starts.get(`${index} ${message}`);
+        const start = found?.unstarted === undefined ? found : undefined;
+        const isNever = (recorded && isLast) || (found !== undefined && !start);
+        const unstarted = waiting.includes(id) ? "awaiting" : isNever ? "never-started" : "unrecorded";
         const state = by === "provider" ? "provider" : start ? "outcome-unknown" : unstarted;
-        return { id, message, state, process: start?.process, steps: start?.steps };
+        const said = found && { key: found.key, unstarted: found.unstarted, steps: found.steps };
+        const more = start && { process: start.process, probe: start.probe, before: start.before };
+        return { id, message, state, ...said, ...more };
       });
     const strays = [...this.#strays].filter(([, { ended }]) => !ended);
     return [
       ...open,
-      ...strays.map(([id, { process, steps }]) => ({ id, message: null, state: "outcome-unknown", process, steps })),
+      ...strays.map(([id, { ended: _, ...start }]) => ({ id, message: null, state: "outcome-unknown", ...start })),
     ];
   }
 
@@ -263,12 +270,15 @@ export class SessionReader {
         return;
       case "turn.started":
         this.#startTurn(record.turn, record.prompt);
+        this.#setKey(record, { turn: record.turn });
         return;
       case "turn.resumed":
         if (turn?.number !== record.turn) return;
         Object.assign(turn!, { resumes: record.n, ended: undefined, suspended: undefined, signal: undefined });
         turn!.writers.add(this.#writer);
-        this.#dropDraft();
+        if (this.accepted?.calls) this.#dropAccepted();
+        if (this.draft && this.draft.id !== this.accepted?.id) this.#over.add(this.draft.id);
+        this.draft = null;
         this.#strays.clear();
         return;
       case "turn.suspended":
@@ -277,7 +287,7 @@ export class SessionReader {
       case "turn.ended":
         if (turn?.number !== record.turn || (turn!.ended && record.outcome !== "left")) return;
         turn!.ended = record;
-        if (record.outcome === "completed" || record.outcome === "left") this.#dropDraft();
+        if (record.outcome === "completed" || record.outcome === "left") this.#dropBoth();
         return;
       case "signal":
         if (turn && !turn.ended && turn.writers.has(this.#writer)) turn.signal = record;
@@ -288,17 +298,30 @@ export class SessionReader {
       case "draft":
         this.#draft(record);
         return;
+      case "draft.accepted":
+        this.#accept(record);
+        return;
       case "tool.started":
         if (record.intents === true) this.#writer.starts = true;
         if (isText(record.message)) {
           const at = `${isCount(record.index) ? record.index : 0} ${record.message}`;
-          this.#starts.set(at, { steps: this.#starts.get(at)?.steps });
-        } else this.#strays.set(record.call, { ended: null });
+          this.#starts.set(at, { ...startIn(record), steps: this.#starts.get(at)?.steps });
+        } else this.#strays.set(record.call, { ended: null, ...startIn(record) });
         return;
+      case "tool.unstarted": {
+        if (!isText(record.message)) {
+          if (this.#strays.get(record.call)?.ended === null) this.#strays.delete(record.call);
+          return;
+        }
+        const start = this.#starts.get(`${isCount(record.index) ? record.index : 0} ${record.message}`);
+        if (start) start.unstarted ??= record.source;
+        return;
+      }
       case "tool.process": {
         const { pid, started } = record;
         const start = this.#startOf(record);
-        if (start) start.process = record.group === true ? { pid, started, group: true } : { pid, started };
+        if (start && start.unstarted === undefined)
+          start.process = record.group === true ? { pid, started, group: true } : { pid, started };
         return;
       }
       case "step.started":
@@ -321,6 +344,7 @@ export class SessionReader {
           if (call) entry.call = call;
           this.#push(entry, "repair");
         }
+        this.#dropAccepted();
         if (this.draft && this.#has(this.draft.id)) this.#dropDraft();
         if (!behind) return;
         this.#answer = { at: this.items.length - behind.length, step: null };
@@ -336,10 +360,20 @@ export class SessionReader {
       }
       case "queue.put":
         this.queue.set(record.id, record.prompt);
+        this.#waits(record);
         return;
-      case "queue.take":
+      case "turn.keys":
+        for (const one of listOf(record.keys, (item) => Array.isArray(item) && isText(item[0]) && isText(item[1])))
+          if (isCount(one[2])) this.keys.set(one[0], { digest: one[1], turn: one[2] });
+        return;
+      case "queue.take": {
+        const taken = this.#queuedKeys.get(record.id);
+        if (taken && record.withdrawn !== true) this.#setKey(taken, { turn: this.turns });
+        else if (taken && this.keys.get(taken.promptKey)?.turn === undefined) this.keys.delete(taken.promptKey);
+        this.#queuedKeys.delete(record.id);
         this.queue.delete(record.id);
         return;
+      }
       case "note":
         this.notes[record.name] = record.value;
     }
@@ -380,18 +414,26 @@ export class SessionReader {
     const isQueued = (item: Any): boolean =>
       isObject(item) && isText(item.id) && item.prompt !== undefined && isText(item.queuedAt);
     this.queue = new Map(listOf(checkpoint.queue, isQueued).map(({ id, prompt }) => [id, prompt]));
+    this.keys.clear();
+    this.#queuedKeys.clear();
+    for (const item of listOf(checkpoint.queue, isQueued)) this.#waits(item);
     this.notes = isObject(checkpoint.notes) ? { ...checkpoint.notes } : {};
     this.#starts.clear();
     this.#strays.clear();
     const isStart = (item: Any): boolean =>
       isObject(item) && isCount(item.turn) && isText(item.call) && isText(item.name) && isText(item.startedAt);
-    for (const { call, message, index, process } of listOf(checkpoint.started, isStart)) {
-      const runs = processIn(process);
-      if (isText(message)) this.#starts.set(`${isCount(index) ? index : 0} ${message}`, { process: runs });
-      else this.#strays.set(call, { ended: null, process: runs });
+    for (const item of listOf(checkpoint.started, isStart)) {
+      const { call, message, index } = item;
+      const start: Start = { ...startIn(item), process: processIn(item.process) };
+      if (!isText(message)) this.#strays.set(call, { ended: null, ...start });
+      else {
+        if (isText(item.unstarted)) start.unstarted = item.unstarted;
+        this.#starts.set(`${isCount(index) ? index : 0} ${message}`, start);
+      }
     }
     const { draft } = checkpoint;
     this.draft = null;
+    this.accepted = null;
     if (
       !isObject(draft) ||
       !isText(draft.id) ||
@@ -418,6 +460,7 @@ export class SessionReader {
 
   /** 10.5, 4. */
   #edit(record: Any): void {
+    if (record.now === true) this.#dropAccepted();
     const ids = listOf(record.ids, isText);
     const replaced = this.items.filter(({ id }) => ids.includes(id));
     const place = this.items.findIndex((item) => replaced.includes(item));
@@ -478,11 +521,21 @@ export class SessionReader {
     for (const item of this.items) item.hidden = hidden.has(item.step);
   }
 
+  #setKey({ promptKey, promptDigest: digest }: Any, place: { turn?: number; queued?: string }): void {
+    if (isText(promptKey) && isText(digest)) this.keys.set(promptKey, { digest, ...place });
+  }
+
+  #waits(item: Any): void {
+    this.#queuedKeys.set(item.id, item);
+    if (this.keys.get(item.promptKey)?.turn === undefined) this.#setKey(item, { queued: item.id });
+  }
+
   #startTurn(number: number, prompt: string): void {
     this.#settle();
     this.turns = number;
     this.turn = { number, resumes: 0, prompt: { id: prompt, message: null }, writers: new Set([this.#writer]) };
     this.draft = null;
+    this.accepted = null;
     this.#over = new Set();
     this.#starts.clear();
     this.#strays.clear();
@@ -502,17 +555,21 @@ export class SessionReader {
     if (isText(record.replacedBy)) entry.replacedBy = record.replacedBy;
     if (isPlace(record.call)) entry.call = record.call;
     if (record.value !== undefined) entry.value = record.value;
+    if (isText(record.source)) entry.source = record.source;
     this.#push(entry, "message", record.hidden === true, carried === true && this.#isByFlag);
     if (carried) return;
     this.turn?.writers.add(this.#writer);
     if (roleOf(message) !== "assistant") return;
-    this.#dropDraft();
+    this.#dropBoth();
     for (const [index, call] of callsOf(message).entries()) {
       const stray = call.by === "agent" ? this.#strays.get(call.id) : undefined;
       if (!stray) continue;
       this.#strays.delete(call.id);
       if (stray.ended) this.#ended({ ...stray.ended, message: id, index });
-      else this.#starts.set(`${index} ${id}`, { process: stray.process, steps: stray.steps });
+      else {
+        const { ended: _, ...start } = stray;
+        this.#starts.set(`${index} ${id}`, start);
+      }
     }
   }
 
@@ -526,7 +583,7 @@ export class SessionReader {
     });
   }
 
-  #startOf(record: Any): Started | undefined {
+  #startOf(record: Any): Start | undefined {
     if (isText(record.message))
       return this.#starts.get(`${isCount(record.index) ? record.index : 0} ${record.message}`);
     if (this.#strays.has(record.call)) return this.#strays.get(record.call);
@@ -566,15 +623,18 @@ export class SessionReader {
     // There are no words for what it came to: it ran, and that is all.
     if (record.shown === null) {
       const at = place && `${place.index} ${place.message}`;
-      if (at && !this.#starts.has(at)) this.#starts.set(at, {});
+      const start = at === null || at === undefined ? undefined : this.#starts.get(at);
+      if (at && (!start || start.unstarted !== undefined)) this.#starts.set(at, { steps: start?.steps });
       return;
     }
-    if (place) this.#starts.delete(`${place.index} ${place.message}`);
+    const started = place && this.#starts.get(`${place.index} ${place.message}`);
+    if (started && started.unstarted === undefined) this.#starts.delete(`${place!.index} ${place!.message}`);
     if (call?.answer?.from === "message") return;
     const message = record.shown === undefined ? PHRASED(call?.id ?? record.call) : record.shown;
     const entry: ReadEntry = { id: record.id, turn: record.turn, step: record.id, message, metadata: {} };
     if (place) entry.call = place;
     if (record.shown !== undefined && record.value !== undefined) entry.value = record.value;
+    if (isText(record.source)) entry.source = record.source;
     if (!call || call.answer) entry.late = true;
     // It may have waited for its call.
     this.#push(entry, "result", false, false, record.seq);
@@ -640,8 +700,10 @@ export class SessionReader {
     if (isText(record.discarded)) {
       this.#over.add(record.id);
       if (this.draft?.id === record.id) this.draft = null;
+      if (this.accepted?.id === record.id) this.accepted = null;
       return;
     }
+    if (this.accepted && this.accepted.id !== record.id) this.#dropAccepted();
     if (this.draft?.id !== record.id) {
       this.#dropDraft();
       this.draft = { id: record.id, n: 0, gap: false, parts: new Map() };
@@ -650,6 +712,13 @@ export class SessionReader {
     if (record.n !== draft.n) draft.gap = true;
     draft.n = record.n + 1;
     if (!draft.gap && Array.isArray(record.parts)) this.#addParts(record.parts);
+  }
+
+  #accept({ id, turn, asked, handle, calls }: Any): void {
+    if (turn < this.turns || this.#has(id) || this.#over.has(id)) return;
+    if (this.draft && this.draft.id !== id) this.#dropDraft();
+    if (this.accepted && this.accepted.id !== id) this.#dropAccepted();
+    this.accepted = { id, asked, handle, calls: calls === true };
   }
 
   #addParts(parts: readonly Any[]): void {
@@ -661,6 +730,16 @@ export class SessionReader {
       if (isText(one.reasoning)) part.reasoning += one.reasoning;
       draft.parts.set(one.part, part);
     }
+  }
+
+  #dropBoth(): void {
+    this.#dropDraft();
+    this.#dropAccepted();
+  }
+
+  #dropAccepted(): void {
+    if (this.accepted) this.#over.add(this.accepted.id);
+    this.accepted = null;
   }
 
   #dropDraft(): void {
@@ -704,6 +783,24 @@ function pairsIn(items: readonly Item[]): { caller: Item; answer: Item }[] {
     }
   }
   return pairs;
+}
+
+/** What a reader keeps of a start (10.4). */
+interface Start {
+  process?: Any;
+  key?: string;
+  probe?: true;
+  before?: Any;
+  unstarted?: string;
+  steps?: ReadSteps | undefined;
+}
+
+function startIn({ idempotencyKey, probe, before }: Any): Start {
+  return {
+    ...(isText(idempotencyKey) ? { key: idempotencyKey } : {}),
+    ...(probe === true ? { probe } : {}),
+    ...(before === undefined ? {} : { before }),
+  };
 }
 
 function processIn(value: Any): Any {

@@ -4,11 +4,11 @@ import { join, resolve } from "node:path";
 import { expect, test } from "vitest";
 import { place } from "../place.ts";
 
-/** The programs in examples/ and every block of code in the guide compile, as strictly as the library itself. */
+/** The programs in examples/ and every block of code in the guides compile, as strictly as the library itself. */
 
 const ROOT = resolve(import.meta.dirname, "../../../..");
 
-/** What the blocks of the guide take for granted: the agent of the reader. */
+/** What the blocks of the guides take for granted: the agent of the reader. */
 const AGENT = `
 import type { Session, Turn } from "holdfast";
 interface Message { readonly role: "user" | "assistant"; readonly content: unknown }
@@ -23,6 +23,8 @@ declare const userSaysGoOn: boolean;
 declare const words: Record<string, string>;
 declare function model(messages: readonly Message[], onText: (text: string) => void, signal: AbortSignal): Promise<Message>;
 declare function stream(messages: Message[]): Promise<void>;
+declare function send(messages: readonly Message[]): Promise<{ readonly id: string }>;
+declare function fetched(handle: unknown): Promise<Message | null>;
 declare function callsIn(message: Message): Call[];
 declare function run(call: Call, signal: AbortSignal): Promise<string>;
 declare function resultOf(call: Call, outcome: unknown): Message;
@@ -30,11 +32,12 @@ const found = session.interruption;
 `;
 
 function blocks(): string[] {
-  const guide = readFileSync(join(ROOT, "docs/guides/adopt-in-an-hour.md"), "utf8");
-  return [...guide.matchAll(/```ts\n([\s\S]*?)```/g)].map(([, code]) => code!);
+  const guides = ["adopt-in-an-hour", "background-responses"];
+  const text = guides.map((name) => readFileSync(join(ROOT, `docs/guides/${name}.md`), "utf8")).join("\n");
+  return [...text.matchAll(/```ts\n([\s\S]*?)```/g)].map(([, code]) => code!);
 }
 
-test("the examples and the blocks of the guide compile", () => {
+test("the examples and the blocks of the guides compile", () => {
   using here = place();
   const found = blocks();
   expect(found.length).toBeGreaterThan(7);

@@ -37,23 +37,26 @@ export async function writeJournals(folder: string, app: string, cwd = folder): 
 export interface Gist {
   readonly state: string;
   readonly calls: Expected["calls"];
+  /** The calls that were settled by asking the service. */
+  readonly settled: readonly string[];
   /** What can be done now. */
   readonly choices: readonly string[];
 }
 
 /** What the table says of a closed session, to the program that wrote it or to another one. */
-export function expectedGist({ state, calls }: Expected, asking: "writer" | "another"): Gist {
+export function expectedGist({ state, calls, settled = [] }: Expected, asking: "writer" | "another"): Gist {
   const isWaiting = state === "waiting" || Object.values(calls).some(([, onFinish]) => onFinish === "wait");
   const unfinished: Act[] = state === "idle" ? [] : ["finish", "leave"];
   const own: Act[] = ["prompt", ...unfinished, ...(isWaiting ? (["answer"] as const) : []), "fork"];
-  return { state, calls, choices: asking === "writer" ? own : ["fork", "takeOver"] };
+  return { state, calls, settled, choices: asking === "writer" ? own : ["fork", "takeOver"] };
 }
 
 /** What an account says, also one that came over the wire. */
-export function gistOf({ state, calls, can }: Pick<Account, "state" | "calls" | "can">): Gist {
+export function gistOf({ state, calls, settled, can }: Pick<Account, "state" | "calls" | "settled" | "can">): Gist {
   return {
     state,
     calls: Object.fromEntries(calls.map(({ id, state, onFinish }) => [id, [state, onFinish]])),
+    settled: settled.filter(({ source }) => source === "probe").map(({ id }) => id),
     choices: Object.entries(can).flatMap(([act, answer]) => (answer === true ? [act] : [])),
   };
 }

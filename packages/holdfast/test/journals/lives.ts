@@ -1,4 +1,4 @@
-import type { AiSdkMessage, Draft, Session, SessionState, Store, Turn } from "holdfast";
+import type { AiSdkMessage, Draft, ProbeAnswer, Session, SessionState, Store, Turn } from "holdfast";
 import type { CallState } from "../../src/account/words.ts";
 import { type Ending, endsNow, type Guarded } from "../../src/session/guarded.ts";
 import type { CallDecision } from "../../src/view/decide-call.ts";
@@ -21,6 +21,8 @@ export interface Expected {
   readonly state: SessionState;
   readonly calls: Readonly<Record<string, readonly [CallState, CallDecision]>>;
   readonly answered?: true;
+  /** The calls that were settled by asking the service. */
+  readonly settled?: readonly string[];
   readonly queued?: number;
 }
 
@@ -270,10 +272,67 @@ const epochs: readonly Story[] = [
   [create, ["queued before the first turn", (at) => at.session.enqueue(user("later")), { ...idle, queued: 1 }]],
 ];
 
+/** Another process opens the session and asks what happened to the calls of the one that was cut off. */
+const settle =
+  (answers: Readonly<Record<string, ProbeAnswer>>): Step =>
+  async (at) => {
+    const { id } = at.session;
+    if (!at.store.live(id)) at.session = await at.store.resume<AiSdkMessage>(id);
+    await at.session.settleCalls({ look: (call) => answers[call.id] ?? "unknown" });
+  };
+
+/** Calls whose outcome was unknown, asked about one after another. */
+const settled: Story = [
+  create,
+  prompt,
+  ["three calls to settle", asks("a", "b", "c"), { state: "interrupted", calls: { a: never, b: never, c: never } }],
+  [
+    "all three started",
+    async (at) => {
+      for (const id of ["a", "b", "c"]) await at.turn!.toolStarted(id);
+    },
+    { state: "interrupted", calls: { a: unknown, b: unknown, c: unknown } },
+  ],
+  [
+    "closed with three started",
+    (at) => at.session.close(),
+    { state: "interrupted", calls: { a: unknown, b: unknown, c: unknown } },
+  ],
+  ["nobody can tell", settle({}), { state: "interrupted", calls: { a: unknown, b: unknown, c: unknown } }],
+  [
+    "settled: one took effect",
+    settle({ a: { value: "seen" } }),
+    { state: "interrupted", calls: { b: unknown, c: unknown }, settled: ["a"] },
+  ],
+  [
+    "settled: one did not happen",
+    settle({ b: "did-not-happen" }),
+    { state: "interrupted", calls: { b: never, c: unknown }, settled: ["a", "b"] },
+  ],
+  [
+    "settled, then compacted",
+    (at) => at.session.replace([...at.session.entries], { reason: "compaction" }),
+    { state: "interrupted", calls: { b: never, c: unknown }, settled: ["a", "b"] },
+  ],
+  [
+    "settled: one failed",
+    settle({ c: { error: "dark" } }),
+    { state: "interrupted", calls: { b: never }, settled: ["a", "c", "b"] },
+  ],
+  [
+    "settled, then resumed and run",
+    async (at) => {
+      at.turn = await at.session.resumeTurn({ calls: { runs: true, asks: true } });
+      await at.turn.toolStarted("b");
+    },
+    { state: "interrupted", calls: { b: unknown }, settled: ["a", "c"] },
+  ],
+];
+
 /** Every story, cut off after every step. Names are unique. */
 export function lives(): Life[] {
   const found = new Map<string, Life>();
-  for (const story of [calls, approval, denied, steps, ...ends, ...epochs, blind]) {
+  for (const story of [calls, approval, denied, steps, ...ends, ...epochs, settled, blind]) {
     const steps = story.map(([, step]) => step);
     for (const [index, [name, , expected]] of story.entries())
       if (!found.has(name)) found.set(name, { name, steps, until: index + 1, isBlind: story === blind, expected });

@@ -92,7 +92,7 @@ const callAccount = z
     state: z.enum([...openCallState.options, "running", "ended"]),
     effect: z.enum(["none", "possible", "done"]).describe("Whether it has taken effect."),
     onFinish: z
-      .enum(["run", "run-again", "wait", "settle", "tell-model", "leave"])
+      .enum(["run", "run-again", "ask", "wait", "settle", "tell-model", "leave"])
       .describe("What happens to it when the turn goes on."),
     process: z.object({ pid: z.int(), running: z.boolean(), exitCode: z.int().optional() }).optional(),
     words: z.string().describe("How far it got, for people."),
@@ -111,6 +111,11 @@ export const account = z
     turn: z.int().nullable(),
     interruption: z.object({ startedAt: time, lastAt: time, resumes: z.int(), answered: z.boolean(), how }).nullable(),
     calls: z.array(callAccount),
+    settled: z
+      .array(z.object({ id: z.string(), name: z.string(), source: z.string(), unstarted: z.boolean() }))
+      .describe(
+        "Calls of that turn whose outcome was unknown, and is known since somebody was asked (`source`: `probe` if the tool's service was). `unstarted`: the call has not taken effect.",
+      ),
     queued: z.int(),
     can: z
       .object({ prompt: act, finish: act, leave: act, answer: act, stop: act, fork: act, takeOver: act })

@@ -82,8 +82,7 @@ test.each([
     "tell-model",
   ],
   ["C4: in doubt, not safe", { state: "outcome-unknown", replay: "never" }, {}, "tell-model"],
-  ["a sub-agent", { state: "outcome-unknown", replay: "never" }, { isResumable: true }, "run-again"],
-  ["a sub-agent whose start was not recorded", { state: "unrecorded" }, { isResumable: true }, "tell-model"],
+  ["its start was not recorded", { state: "unrecorded" }, {}, "tell-model"],
   [
     "a command that ended",
     { state: "outcome-unknown" },

@@ -17,6 +17,7 @@ export type SessionRecord =
   | Signalled
   | MessageRecord
   | DraftRecord
+  | DraftAccepted
   | ToolStarted
   | ToolProcessRecord
   | ToolUnstarted
@@ -28,6 +29,7 @@ export type SessionRecord =
   | UsageRecord
   | EpochRecord
   | TurnPrompt
+  | TurnKeys
   | QueuePut
   | QueueTake
   | RepairRecord
@@ -48,10 +50,15 @@ export interface SessionAttributes {
 /**
  * Written in one unit with the records that close the previous turn and with its prompt. `prompt` is that message's id.
  */
-export interface TurnStarted {
+export interface TurnStarted extends PromptKey {
   kind: "turn.started";
   turn: number;
   prompt: string;
+}
+/** The key that the application gave a prompt, and the prompt: digests of both (session/prompts/prompt-key.ts). */
+export interface PromptKey {
+  promptKey?: string;
+  promptDigest?: string;
 }
 /** The nth time. */
 export interface TurnResumed {
@@ -129,6 +136,21 @@ export interface DraftPart {
   input?: string;
 }
 
+/**
+ * The provider has accepted the request that this is the draft of: `handle` is what its answer can be fetched by, also
+ * by another process.
+ */
+export interface DraftAccepted {
+  kind: "draft.accepted";
+  id: string;
+  turn: number;
+  /** The newest record when the answer was requested, as in `repair`. */
+  asked: number;
+  handle: Json;
+  /** Calls had no result when the answer was requested: the model was told so. */
+  calls?: true;
+}
+
 /** Durable before the tool runs. `message` and `index` identify the call; null if the call is not recorded yet. */
 export interface ToolStarted {
   kind: "tool.started";
@@ -175,7 +197,7 @@ export interface ToolUnstarted {
   kind: "tool.unstarted";
   turn: number;
   call: string;
-  message: string;
+  message: string | null;
   index?: number;
   source: string;
 }
@@ -306,8 +328,8 @@ export interface StartedCheckpoint extends Omit<ToolStarted, "kind"> {
    */
   startedSeq?: number;
   process?: ToolProcess;
-  /** It had not taken effect (`tool.unstarted`). */
-  unstarted?: true;
+  /** It has not taken effect: the source of the `tool.unstarted` that says so. */
+  unstarted?: string;
   /** Records are missing since: it may have started steps of which there is no record. */
   gap?: true;
   /** Only in memory: they follow the epoch, each in its own record. */
@@ -325,7 +347,7 @@ export interface TurnCheckpoint {
   suspended?: { reason: string; calls?: readonly string[] };
   signal?: { signal: string; error?: string };
 }
-export interface QueuedItem {
+export interface QueuedItem extends PromptKey {
   id: string;
   prompt: Json;
   queuedAt: string;
@@ -341,7 +363,14 @@ export interface TurnPrompt {
   prompt: TurnCheckpoint["prompt"];
 }
 
-export interface QueuePut {
+/** The keys of earlier epochs: the digests of a key and of its prompt, and the number of its turn. */
+export interface TurnKeys {
+  kind: "turn.keys";
+  keys: [key: string, prompt: string, turn: number][];
+  carried: true;
+}
+
+export interface QueuePut extends PromptKey {
   kind: "queue.put";
   id: string;
   prompt: Json;
@@ -351,7 +380,7 @@ export interface QueuePut {
   carried?: true;
   first?: string;
 }
-/** Delivered in the unit of the turn or message, or withdrawn. */
+/** Delivered in the unit of the turn or message, or withdrawn. Its key is from then on that of the last turn. */
 export interface QueueTake {
   kind: "queue.take";
   id: string;

@@ -48,6 +48,7 @@ const messageToo = {
 };
 const step = { turn: count, call: text, step: text };
 const stepToo = { message: orNull(text), index: count, carried: flag, first: text };
+const promptKey = { promptKey: text, promptDigest: text };
 const attributes = {
   title: text,
   cwd: text,
@@ -82,13 +83,13 @@ const savedCheckpoint = shape(
           ...started,
           startedSeq: count,
           process: shape({ pid, started: text }, { group: flag }),
-          unstarted: flag,
+          unstarted: text,
           gap: flag,
         },
       ),
     ),
     draft: shape({ id: text, turn: count, n: count, parts }, { gap: flag }),
-    queue: list(shape({ id: text, prompt: some, queuedAt: text }, { metadata: object, model: text })),
+    queue: list(shape({ id: text, prompt: some, queuedAt: text }, { metadata: object, model: text, ...promptKey })),
     notes: record(some),
     usage,
     usageByTurn: list((pair) =>
@@ -112,13 +113,14 @@ const NOTHING: Checkpoint = {
 /** The shape of each kind: the members that a record cannot do without, and its optional members. */
 const SHAPES: { readonly [K in Kind]: Clean } = {
   session: shape({}, attributes),
-  "turn.started": shape({ turn: count, prompt: text }),
+  "turn.started": shape({ turn: count, prompt: text }, promptKey),
   "turn.resumed": shape({ turn: count, n: count }),
   "turn.suspended": shape({ turn: count, reason: text }, suspension),
   "turn.ended": shape({ turn: count, outcome: text }, outcome),
   signal: shape({ signal: text }, { error: text }),
   message: shape(message, messageToo),
   draft: shape({ id: text, turn: count, n: count }, { parts, discarded: text }),
+  "draft.accepted": shape({ id: text, turn: count, asked: count, handle: some }, { calls: flag }),
   "tool.started": shape({ turn: count, call: text, name: text }, started),
   "tool.process": shape({ turn: count, call: text, pid, started: text }, process),
   "tool.ended": shape(
@@ -127,7 +129,7 @@ const SHAPES: { readonly [K in Kind]: Clean } = {
   ),
   "step.started": shape(step, { ...stepToo, idempotencyKey: text, replay: only("safe"), probe: flag }),
   "step.ended": shape(step, { ...stepToo, error: text, ms: number, source: text, redacted: flag, lost: flag }),
-  "tool.unstarted": shape({ turn: count, call: text, message: text, source: text }, { index: count }),
+  "tool.unstarted": shape({ turn: count, call: text, source: text }, { message: orNull(text), index: count }),
   patch: shape({ id: text, metadata: object }),
   edit: shape(
     { id: text, ids: list(text), shown: list(shape({ id: text, message: some }, { redacted: flag })), reason: text },
@@ -136,8 +138,18 @@ const SHAPES: { readonly [K in Kind]: Clean } = {
   usage: shape({ turn: count, usage }),
   epoch: shape({ reason: text, checkpoint }, { undo: count }),
   "turn.prompt": shape({ turn: count, prompt: shape(message, messageToo) }),
-  "queue.put": shape({ id: text, prompt: some }, { metadata: object, model: text, carried: flag, first: text }),
-  "queue.take": shape({ id: text }),
+  "turn.keys": shape({
+    keys: list((one) =>
+      Array.isArray(one) && typeof one[0] === "string" && typeof one[1] === "string" && count(one[2]) !== undefined
+        ? one
+        : undefined,
+    ),
+  }),
+  "queue.put": shape(
+    { id: text, prompt: some },
+    { metadata: object, model: text, carried: flag, first: text, ...promptKey },
+  ),
+  "queue.take": shape({ id: text }, { withdrawn: flag }),
   repair: shape(
     {
       turn: count,

@@ -18,21 +18,28 @@ export function wordsInstead(error: unknown, isShown: boolean): string | null {
   return null;
 }
 
-type Ended = ReturnType<Admission<unknown>["outcome"]>;
+export type Ended = ReturnType<Admission<unknown>["outcome"]>;
 
-/** The tool has run: records at least that, even if its result cannot be recorded. */
+/**
+ * The tool has run: records at least that, even if its result cannot be recorded. `shown`: the message that the
+ * application shows the model instead; `phrase`: makes one from the outcome.
+ */
 export async function appendOutcome<M>(
   { log, admission }: SessionContext<M>,
   record: ToolEnded,
   ended: Ended,
   shown: M | undefined,
+  phrase: (ended: Ended) => M | undefined = () => undefined,
 ): Promise<void> {
+  const append = (as: Ended, message: M | undefined): Promise<unknown> =>
+    log.append([{ ...record, ...as, ...shownOutcome(admission, record, as, message) }]);
   try {
-    await log.append([{ ...record, ...ended, ...shownOutcome(admission, record, ended, shown) }]);
+    await append(ended, shown === undefined ? phrase(ended) : shown);
   } catch (error) {
     const words = wordsInstead(error, shown !== undefined);
     if (words === null) throw error;
-    await log.append([{ ...record, ...(ended.error === undefined ? { value: words } : { error: words }) }]);
+    const instead = ended.error === undefined ? { value: words } : { error: words };
+    await append(instead, phrase(instead));
   }
 }
 

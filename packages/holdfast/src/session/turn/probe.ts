@@ -1,4 +1,5 @@
 import { wordsOf } from "../../admit/admit.ts";
+import { invalid } from "../../admit/refusals.ts";
 import type { ToolProcess } from "../../conversation/records/records.ts";
 import type { Outcome } from "../../dialects/dialect.ts";
 import type { Json } from "../../journal/record.ts";
@@ -13,15 +14,16 @@ export interface ProbedCall {
   readonly startedAt: string;
   /** What was noted before it started (`ToolOptions.before`). */
   readonly before?: Json;
-  /** Where it was recorded as running. */
+  /** Where it was recorded as running. While that process may live, do not answer "did-not-happen". */
   readonly process?: ToolProcess;
-  /** Fires when the answer no longer counts: after the time limit, or when the turn is stopped. */
+  /** Fires when the answer no longer counts: after the time limit, and when the turn or the session is stopped. */
   readonly signal: AbortSignal;
 }
 
 /**
- * What a probe found: the outcome; that the call has not taken effect, and may run; or that nobody can tell, as if it
- * had not been asked.
+ * What a probe found: the outcome; that the call has not taken effect and no longer can, so that it may run; or that
+ * nobody can tell, as if it had not been asked. A service that may still be working on the request has not answered
+ * yet: "unknown".
  */
 export type ProbeAnswer<T = unknown> = Outcome<T> | "did-not-happen" | "unknown";
 
@@ -34,27 +36,37 @@ export interface ProbeOptions {
 }
 
 const PROBE_MS = 10_000;
+/** The longest time that a timer can wait. */
+const TIMER_MS_MAX = 2 ** 31 - 1;
 
-/** Never throws: a probe that throws, hangs or answers something else leaves the call as it was, with a warning. */
+/** Throws RECORD_INVALID. */
+export function assertProbe(probe: unknown, { probeMs = PROBE_MS }: ProbeOptions): void {
+  if (probe !== undefined && typeof probe !== "function") throw invalid("a probe must be a function");
+  if (!(probeMs > 0 && probeMs <= TIMER_MS_MAX)) throw invalid("`probeMs` must be a number of milliseconds above 0");
+}
+
+/**
+ * A probe that throws, hangs or answers something else leaves the call as it was, with a warning. Throws only the
+ * reason of `stopped`, once that has fired.
+ */
 export async function askProbe<A extends object>(
   probe: (asked: A & { readonly signal: AbortSignal }) => ProbeAnswer | Promise<ProbeAnswer>,
   asked: A,
   [tool, what]: readonly [tool: string, what: string],
   { probeMs = PROBE_MS }: ProbeOptions,
-  stopped?: AbortSignal,
+  stopped: AbortSignal,
 ): Promise<ProbeAnswer> {
+  stopped.throwIfAborted();
   const limit = new AbortController();
   const timer = setTimeout(() => limit.abort(new Error(`no answer after ${probeMs} ms`)), probeMs);
-  const signal = stopped ? AbortSignal.any([limit.signal, stopped]) : limit.signal;
+  const signal = AbortSignal.any([limit.signal, stopped]);
   const { promise: over, reject } = Promise.withResolvers<never>();
   const stop = (): void => reject(signal.reason);
   signal.addEventListener("abort", stop, { once: true });
   try {
-    signal.throwIfAborted();
-    const answer = await Promise.race([probe({ ...asked, signal }), over]);
-    if (isAnswer(answer)) return answer;
-    throw new Error('the answer must be { value }, { error }, "did-not-happen" or "unknown"');
+    return answerOf(await Promise.race([probe({ ...asked, signal }), over]));
   } catch (error) {
+    stopped.throwIfAborted();
     const words = `The probe of ${tool} could not tell what happened to ${what}: ${wordsOf(error)}`;
     process.emitWarning(words, { type: "HoldfastWarning", code: "HOLDFAST_PROBE" });
     return "unknown";
@@ -64,7 +76,12 @@ export async function askProbe<A extends object>(
   }
 }
 
-function isAnswer(answer: unknown): answer is ProbeAnswer {
-  if (answer === "did-not-happen" || answer === "unknown") return true;
-  return typeof answer === "object" && answer !== null && ("value" in answer || "error" in answer);
+/** Reads the answer once. */
+function answerOf(answer: unknown): ProbeAnswer {
+  if (answer === "did-not-happen" || answer === "unknown") return answer;
+  if (typeof answer === "object" && answer !== null) {
+    if ("error" in answer && answer.error !== undefined) return { error: answer.error };
+    if ("value" in answer) return { value: answer.value };
+  }
+  throw new Error('the answer must be { value }, { error }, "did-not-happen" or "unknown"');
 }

@@ -7,11 +7,11 @@ import { defined } from "../../defined.ts";
 import type { Outcome } from "../../dialects/dialect.ts";
 import { errorKind } from "../../errors.ts";
 import { snapshot } from "../../journal/lines/plain.ts";
-import { reasonWords } from "../../view/model-words.ts";
+import { PROBED, reasonWords } from "../../view/model-words.ts";
 import type { SessionContext } from "./context.ts";
 import { wordsInstead } from "./outcome.ts";
-import { askProbe, type ProbeAnswer, type ProbeOptions } from "./probe.ts";
-import { PROBED } from "./settle.ts";
+import { askProbe, assertProbe, type ProbeAnswer, type ProbeOptions } from "./probe.ts";
+
 import { warnOnce } from "./warn-once.ts";
 
 /** At most this many steps in one call. */
@@ -106,6 +106,7 @@ export class Steps<M> {
     given: StepOptions<T> = {},
   ): Promise<T> {
     const { replay, probe, probeMs } = reading("options", () => ({ ...given }));
+    assertProbe(probe, defined({ probeMs }));
     const { signal } = this.#run;
     signal.throwIfAborted();
     if (this.#asked.has(name)) throw stepTaken(this.#run.id, name);

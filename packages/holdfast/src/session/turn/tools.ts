@@ -1,5 +1,6 @@
 import { asMessageError, reading } from "../../admit/admit.ts";
 import { callInDoubt, callTaken, callUnknown, invalid } from "../../admit/refusals.ts";
+import { assertSize, METADATA_BYTES_MAX } from "../../admit/size.ts";
 import type { ExchangeCall } from "../../conversation/exchange.ts";
 import type { ToolEnded, ToolProcess, ToolProcessRecord, ToolStarted } from "../../conversation/records/records.ts";
 import type { Step } from "../../conversation/steps.ts";
@@ -7,12 +8,13 @@ import type { CallPlace, ToolStart } from "../../conversation/tool-starts.ts";
 import { defined } from "../../defined.ts";
 import type { Outcome } from "../../dialects/dialect.ts";
 import { newId } from "../../journal/id.ts";
-import { openCalls, type UnansweredCall } from "../../view/interruption.ts";
+import { callsInDoubt } from "../../view/interruption.ts";
 import { inDoubtWords } from "../../view/model-words.ts";
 import { synthesizeResultSaying } from "../../view/repairs.ts";
 import type { SessionContext } from "./context.ts";
 import { appendOutcome } from "./outcome.ts";
-import { askAbout, recordAnswer } from "./settle.ts";
+import { assertProbe } from "./probe.ts";
+import { settleCall } from "./settle.ts";
 import { Steps } from "./steps.ts";
 import type { ToolOptions } from "./surface.ts";
 import type { ToolCall } from "./tool-call.ts";
@@ -23,13 +25,21 @@ type Started =
   | { readonly running: Running; readonly outcome?: undefined }
   | { readonly running?: undefined; readonly outcome: Outcome };
 
+/** While a probe is asked. */
+export interface Asking {
+  /** Ends the question. */
+  readonly stopped: AbortSignal;
+  /** Throws if the turn has ended meanwhile. */
+  readonly assertOpen: () => void;
+}
+
 /** A tool that this process runs, and its call. */
 export interface Running {
   readonly call: string;
   readonly name: string;
   readonly startedMs: number;
   /** Null: the call's message was not recorded when the tool started. */
-  readonly place: { readonly message: string; readonly index: number } | null;
+  place: CallPlace | null;
   /** The process that it runs in was recorded. */
   hasProcess?: true;
   readonly toolCall: ToolCall;
@@ -52,14 +62,16 @@ export class Tools<M> {
   }
 
   /**
-   * `isStreaming`: a streaming message may make the call. `stopped`: ends a question to a probe. Throws CALL_UNKNOWN,
-   * CALL_TAKEN, CALL_IN_DOUBT, and store errors.
+   * `isStreaming`: a streaming message may make the call. `asking`: when the answer of a probe no longer counts. Throws
+   * CALL_UNKNOWN, CALL_TAKEN, CALL_IN_DOUBT, RECORD_INVALID, RECORD_TOO_LARGE, and store errors.
    */
-  async start(callId: string, given: ToolOptions, isStreaming: boolean, stopped: AbortSignal): Promise<Started> {
+  async start(callId: string, given: ToolOptions, isStreaming: boolean, asking: Asking): Promise<Started> {
     const { log, admission, conversation } = this.#context;
     const options = reading("options", () => ({ ...given }));
+    assertProbe(options.probe, options);
     const input = options.input === undefined ? undefined : admission.value(options.input).value;
     const before = options.before === undefined ? undefined : admission.value(options.before).value;
+    if (before !== undefined) assertSize("`before`", "tool.started", before, METADATA_BYTES_MAX);
     // The message that makes the call may still be on its way to a store that answers later.
     if (log.isBehind) await log.caughtUp();
     this.#context.assertOpen();
@@ -72,18 +84,22 @@ export class Tools<M> {
     const inDoubt = place && toolStarts.of(place.message, place.index);
     const earlier = inDoubt ?? (place && toolStarts.unstarted(place.message, place.index));
     const key = earlier?.idempotencyKey ?? newId();
-    const running = this.#run(callId, name, key, place, earlier, stopped);
+    const running = this.#run(callId, name, key, place, earlier, asking.stopped);
     this.#running.add(running);
     try {
       const isSafe = inDoubt?.replay === "safe" && replay === "safe";
-      const outcome = inDoubt && !isSafe ? await this.#settle(place, options, stopped) : null;
-      if (outcome) {
-        this.#running.delete(running);
-        return { outcome };
+      if (inDoubt && !isSafe) {
+        const settled = await this.#settle(inDoubt, options, asking);
+        if ("outcome" in settled) {
+          this.#running.delete(running);
+          return settled;
+        }
+        running.place = settled;
       }
+      const { message, index } = running.place ?? { message: null };
       const record: ToolStarted = {
-        ...{ kind: "tool.started", turn: this.#turn, call: callId, message: place?.message ?? null, name },
-        ...defined({ index: place?.index, input, replay, child: options.child, idempotencyKey: key, probe, before }),
+        ...{ kind: "tool.started", turn: this.#turn, call: callId, message, name },
+        ...defined({ index, input, replay, child: options.child, idempotencyKey: key, probe, before }),
       };
       // Durable before the tool runs: otherwise nobody could tell after a crash that it may have run (R5).
       await log.append([record]);
@@ -95,22 +111,38 @@ export class Tools<M> {
   }
 
   /**
-   * An earlier process started the call. Asks what happened to it, and returns the outcome; null if it may run, because
-   * it has not taken effect. If nobody can tell, the model is told so. Throws CALL_IN_DOUBT, and store errors.
+   * The call was started before the turn was cut off. Asks what happened to it, and returns the outcome; or where the
+   * call is, if it may run because it has not taken effect. If nobody can tell, the model is told so. Throws
+   * CALL_IN_DOUBT, CALL_TAKEN, and store errors.
    */
-  async #settle(place: CallPlace, options: ToolOptions, stopped: AbortSignal): Promise<Outcome | null> {
+  async #settle(
+    start: ToolStart,
+    options: ToolOptions,
+    { stopped, assertOpen }: Asking,
+  ): Promise<{ outcome: Outcome } | CallPlace> {
     const { conversation, log } = this.#context;
-    const isCall = ({ message, index }: UnansweredCall): boolean => message === place.message && index === place.index;
-    const call = openCalls(conversation).find(isCall)!;
-    const refusal = callInDoubt(call.id, call.name);
-    if (!options.probe) throw refusal;
-    const answer = await askAbout(options.probe, call, options, stopped);
-    stopped.throwIfAborted();
-    const outcome = await recordAnswer(this.#context, this.#turn, call, answer);
-    if (outcome || answer !== "unknown") return outcome;
-    const entries = synthesizeResultSaying(conversation.dialect, call, inDoubtWords(call), call.state);
-    if (entries.length > 0) await log.append([{ kind: "repair", turn: this.#turn, entries }]);
-    return { error: refusal };
+    const refusal = callInDoubt(start.call, start.name);
+    const call = callsInDoubt(conversation).find(({ id, startedSeq }) => startedSeq === start.seq && id === start.call);
+    if (!options.probe || !call) throw refusal;
+    const settled = await settleCall(this.#context, this.#turn, call, options.probe, options, stopped, assertOpen);
+    switch (settled.kind) {
+      case "outcome":
+        return { outcome: settled.outcome };
+      case "unstarted":
+        return { message: settled.call.message!, index: settled.call.index };
+      case "gone":
+        throw callTaken(start.call, "already has its result");
+      case "unknown": {
+        const entries = synthesizeResultSaying(
+          conversation.dialect,
+          settled.call,
+          inDoubtWords(settled.call),
+          settled.call.state,
+        );
+        if (entries.length > 0) await log.append([{ kind: "repair", turn: this.#turn, entries }]);
+        return { outcome: { error: refusal } };
+      }
+    }
   }
 
   #run(

@@ -199,6 +199,18 @@ describe("what happens to an open call", () => {
     ["started, can be asked", call("outcome-unknown", { probe: true }), { runs: true }, "ask"],
     ["started, can be asked today", call("outcome-unknown"), { runs: true, tools: { look: { probe: true } } }, "ask"],
     [
+      "started, can be asked, its tool is gone",
+      call("outcome-unknown", { probe: true }),
+      { runs: true, tools: {} },
+      "wait",
+    ],
+    [
+      "started, can be asked, its process still runs",
+      call("outcome-unknown", { probe: true }),
+      { runs: true, facts: { a: { process: { pid: 7, running: true } } } },
+      "tell-model",
+    ],
+    [
       "started, can no longer be asked",
       call("outcome-unknown", { probe: true }),
       { runs: true, tools: { look: {} } },

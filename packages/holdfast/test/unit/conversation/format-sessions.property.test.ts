@@ -1,6 +1,7 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import { isShown } from "../../../src/conversation/item.ts";
+import { defined } from "../../../src/defined.ts";
 import { howOf, interruptionOf, openCalls } from "../../../src/view/interruption.ts";
 import { SessionReader } from "../../corpus/independent-sessions.ts";
 import { holds, seedOf } from "../../seed.ts";
@@ -44,10 +45,15 @@ test("a reader that follows FORMAT.md finds the same entries, open calls, drafts
       const how = turn ? howOf(turn).kind : "completed";
       expect(reader.how ?? "completed").toBe(how);
       const open = interruptionOf(conversation)?.calls ?? openCalls(conversation);
-      const found = open.map(({ id, message, state, process, steps }) => ({ id, message, state, process, steps }));
+      const found = open.map(({ id, message, state, process, key, probe, before, unstarted, steps }) =>
+        defined({ id, message, state, process, key, probe, before, unstarted, steps }),
+      );
       const strays = how === "completed" ? [] : found.filter(({ message }) => message === null);
       const mine = reader.open.filter(({ message }) => message !== null || how !== "completed");
-      expect(mine).toEqual([...found.filter(({ message }) => message !== null), ...strays]);
+      expect(mine.map((call) => defined(call))).toEqual([
+        ...found.filter(({ message }) => message !== null),
+        ...strays,
+      ]);
       const parts = [...(reader.draft?.parts ?? [])].sort(([a], [b]) => a - b).map(([, part]) => part);
       expect(draft && { ...draft.content, calls: undefined }).toEqual(
         reader.draft && {
@@ -58,8 +64,13 @@ test("a reader that follows FORMAT.md finds the same entries, open calls, drafts
           gap: reader.draft.gap,
         },
       );
+      const { accepted } = conversation;
+      expect(accepted && { ...accepted, calls: accepted.calls === true }).toEqual(
+        reader.accepted && expect.objectContaining(reader.accepted),
+      );
       expect(conversation.queue.map(({ id }) => id)).toEqual([...reader.queue.keys()]);
       expect(conversation.attributes.notes).toEqual(reader.notes);
+      for (const key of ["k1", "k2"]) expect(conversation.promptKeys.find(key)).toEqual(reader.keys.get(key) ?? null);
       expect(conversation.turns).toBe(reader.turns);
       // Where the message of a prompt came before its turn, or never, or was changed since, nobody has to know of it.
       const { prompt } = reader.turn ?? {};

@@ -122,7 +122,7 @@ test("a turn that is resumed knows it while the call stays open; a new start has
   const { store, session, path } = await begin();
   const turn = await session.startTurn(user("go"));
   await turn.append(calls("a"));
-  await turn.toolStarted("a");
+  await turn.toolStarted("a", { replay: "safe" });
   await turn.toolProcess("a", GROUP);
   await store.close();
   const again = await openStore(path, { recordsToolStarts: true });
@@ -136,7 +136,7 @@ test("a turn that is resumed knows it while the call stays open; a new start has
   });
   expect(asked).toEqual([GROUP]);
   expect(next.open).toMatchObject([{ id: "a", process: GROUP }]);
-  await next.toolStarted("a");
+  await next.toolStarted("a", { replay: "safe" });
   const [call] = await left(again, path, session.id);
   expect(call).toMatchObject({ id: "a", state: "outcome-unknown" });
   expect(call).not.toHaveProperty("process");
