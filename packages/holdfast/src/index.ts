@@ -8,8 +8,8 @@ export type { Act, Refusal } from "./account/acts.ts";
 export type { CallState } from "./account/words.ts";
 export { cutOffWords } from "./account/words.ts";
 export type { Appended, AppendOptions, PromptOptions } from "./admit/to-records.ts";
-export type { Queued } from "./conversation/conversation.ts";
 export type { AcceptedRequest, DraftContent } from "./conversation/draft-state.ts";
+export type { Queued } from "./conversation/prompt-queue.ts";
 export type { Attributes, Link } from "./conversation/records/attributes.ts";
 export type { ToolProcess } from "./conversation/records/records.ts";
 export type { Cost, Usage } from "./conversation/records/usage.ts";
@@ -53,7 +53,16 @@ export { type ToolCall, toolCall } from "./session/turn/tool-call.ts";
 export type { SessionState } from "./session-state.ts";
 export type { SyncOptions } from "./sync/given-array.ts";
 export { wellFormed } from "./text/well-formed.ts";
-export { type CallDecision, type CallFacts, type CallPolicy, decideCall, type ToolRule } from "./view/decide-call.ts";
+export { changesWords } from "./view/changes-words.ts";
+export {
+  type CallDecision,
+  type CallFacts,
+  type CallPolicy,
+  type ChangedFile,
+  decideCall,
+  type FolderChanges,
+  type ToolRule,
+} from "./view/decide-call.ts";
 export type { CallStep, Interruption, OpenCall, SettledCall } from "./view/interruption.ts";
 export type { Reading } from "./view/reading.ts";
 export type { ResumeOptions } from "./view/repairs.ts";

@@ -3,8 +3,9 @@ import { titleOf } from "../admit/attributes.ts";
 import { messageUnknown, nothingToResume, sessionClosed, turnOpen } from "../admit/refusals.ts";
 import { assertSize, METADATA_BYTES_MAX } from "../admit/size.ts";
 import { admitNote, type PromptOptions } from "../admit/to-records.ts";
-import type { Conversation, Queued } from "../conversation/conversation.ts";
+import type { Conversation } from "../conversation/conversation.ts";
 import { mergePatch } from "../conversation/merge-patch.ts";
+import type { Queued } from "../conversation/prompt-queue.ts";
 import type { SessionRecord } from "../conversation/records/records.ts";
 import type { Dialect, Entry, Metadata } from "../dialects/dialect.ts";
 import type { Holder, Journal, JournalStore, Recovery } from "../journal/contract.ts";
@@ -352,7 +353,9 @@ export class LiveSession<M> extends LiveReading<M> implements surface.Session<M>
     if (this.turn) throw turnOpen(this.id, this.turn.number);
     if (!this.interruption) throw nothingToResume(this.id, this.#conversation.turns);
     const { number, resumes } = this.#conversation.turn!;
-    const { entries, outcomes, unstarted } = planResume(this.#conversation, options);
+    const { entries, outcomes, unstarted } = planResume(this.#conversation, options, (text) =>
+      this.#admission.text(text),
+    );
     const unit: SessionRecord[] = outcomes.map(({ call, outcome }) => {
       const result = this.#admission.outcome(outcome);
       const { id, message, index, name } = call;
