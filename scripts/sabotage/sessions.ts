@@ -38,6 +38,20 @@ export const sessionSabotages: readonly Sabotage[] = [
     look: SESSIONS,
   },
   {
+    name: "session: a step runs before its start is recorded",
+    file: "session/turn/steps.ts",
+    find: "      await this.#context.log.append([record]);\n    } catch (error) {\n      // It did not start",
+    replace: "      void this.#context.log.append([record]);\n    } catch (error) {\n      // It did not start",
+    look: ["kill/steps.test"],
+  },
+  {
+    name: "session: a step whose outcome is unknown is run again",
+    file: "session/turn/steps.ts",
+    find: 'const isSafe = known?.replay === "safe" && replay === "safe";',
+    replace: 'const isSafe = replay === "safe" || known?.replay === "safe";',
+    look: SESSIONS,
+  },
+  {
     name: "session: results between responses that were appended together leave their place",
     file: "conversation/transcript.ts",
     find: 'item.role === "assistant" || this.#answer?.step === item.entry.step;',
