@@ -149,8 +149,7 @@ export class LocalChat implements Chat {
     if (key !== undefined || this.#work.finished || this.#session.queue.length > 0 || this.#isUndecided()) {
       const queued = await enqueueOnce(this.#session, message, key);
       if (typeof queued === "number") {
-        if (isCutOff(this.state, queued)) await this.finish();
-        return "started";
+        return isCutOff(this.state, queued) ? this.finish().then(() => "started") : "started";
       }
       this.#work.isPaused = false;
       this.#states.emitRecorded({ type: "queued", id: queued.id, text });
