@@ -4,13 +4,14 @@ import { join, resolve } from "node:path";
 import { expect, test } from "vitest";
 import { place } from "../place.ts";
 
-/** The programs in examples/ and every block of code in the guide compile, as strictly as the library itself. */
+/** The programs in examples/ and every block of code in the guides compile, as strictly as the library itself. */
 
 const ROOT = resolve(import.meta.dirname, "../../../..");
 
 /** What the blocks of the guide take for granted: the agent of the reader. */
 const AGENT = `
-import type { Session, Turn } from "holdfast";
+import { setTimeout as sleep } from "node:timers/promises";
+import type { Probe, Session, Turn } from "holdfast";
 interface Message { readonly role: "user" | "assistant"; readonly content: unknown }
 interface Call { readonly id: string; readonly name: string; readonly input: unknown }
 declare const session: Session<Message>;
@@ -25,13 +26,24 @@ declare function model(messages: readonly Message[], onText: (text: string) => v
 declare function stream(messages: Message[]): Promise<void>;
 declare function callsIn(message: Message): Call[];
 declare function run(call: Call, signal: AbortSignal): Promise<string>;
+declare function chargeOf(key: string | null): Promise<{ value: string } | null>;
+interface Invoice { readonly order: string }
+interface Charge { readonly receipt: string }
+declare const invoice: Invoice;
+declare function pay(invoice: unknown, key: string, signal: AbortSignal): Promise<Charge>;
+declare function find(question: string, signal: AbortSignal): Promise<Charge | null>;
+declare const probe: Probe<Charge>;
+declare const mailProbe: Probe;
+declare const REQUEST_MS: number;
 declare function resultOf(call: Call, outcome: unknown): Message;
 const found = session.interruption;
 `;
 
 function blocks(): string[] {
-  const guide = readFileSync(join(ROOT, "docs/guides/adopt-in-an-hour.md"), "utf8");
-  return [...guide.matchAll(/```ts\n([\s\S]*?)```/g)].map(([, code]) => code!);
+  return ["adopt-in-an-hour", "payments"].flatMap((name) => {
+    const guide = readFileSync(join(ROOT, `docs/guides/${name}.md`), "utf8");
+    return [...guide.matchAll(/```ts\n([\s\S]*?)```/g)].map(([, code]) => code!);
+  });
 }
 
 test("the examples and the blocks of the guide compile", () => {
@@ -41,7 +53,7 @@ test("the examples and the blocks of the guide compile", () => {
   for (const [n, code] of found.entries()) {
     const imports = code.match(/^import .*$/gm) ?? [];
     const body = code.replaceAll(/^import .*$/gm, "");
-    const program = `${imports.join("\n")}\n${AGENT}\nvoid [turn, prompt, summary, messages, call, userSaysGoOn, words, found];\nexport async function block(): Promise<void> {\n${body}\n}\n`;
+    const program = `${imports.join("\n")}\n${AGENT}\nvoid [turn, prompt, summary, messages, call, userSaysGoOn, words, found, sleep, invoice, probe, mailProbe, REQUEST_MS];\nexport async function block(): Promise<void> {\n${body}\n}\n`;
     writeFileSync(join(here.path, `block-${n}.ts`), program);
   }
   mkdirSync(join(here.path, "node_modules"));
