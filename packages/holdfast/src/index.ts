@@ -7,9 +7,9 @@ export { type Account, type AccountOptions, accountOf, type CallAccount } from "
 export type { Act, Refusal } from "./account/acts.ts";
 export type { CallState } from "./account/words.ts";
 export { cutOffWords } from "./account/words.ts";
-export type { Appended, AppendOptions } from "./admit/to-records.ts";
+export type { Appended, AppendOptions, PromptOptions } from "./admit/to-records.ts";
 export type { Queued } from "./conversation/conversation.ts";
-export type { DraftContent } from "./conversation/draft-state.ts";
+export type { AcceptedRequest, DraftContent } from "./conversation/draft-state.ts";
 export type { Attributes, Link } from "./conversation/records/attributes.ts";
 export type { ToolProcess } from "./conversation/records/records.ts";
 export type { Cost, Usage } from "./conversation/records/usage.ts";
@@ -31,6 +31,7 @@ export { credentials } from "./redact/find-credentials.ts";
 export { HeldBack } from "./redact/held-back.ts";
 export type { SearchHit } from "./search/search-index.ts";
 export { openStore } from "./session/open-store.ts";
+export type { Answer } from "./session/prompts/answer.ts";
 export type {
   CreateOptions,
   ForkOptions,

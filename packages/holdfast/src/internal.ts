@@ -40,5 +40,6 @@ export { Memory, openMemoryStore } from "./stores/memory/store.ts";
 export { listCursor, newestFirst, parseListCursor } from "./stores/page.ts";
 export { openSqliteStore } from "./stores/sqlite/store.ts";
 export { Wake } from "./stores/wake.ts";
+export { canonical } from "./text/canonical.ts";
 export { searchable, stretchesOf } from "./text/search-words.ts";
 export { phrasesOf, tokensOf, withMarks } from "./text/tokens.ts";

@@ -7,6 +7,7 @@ import type { Json } from "../journal/record.ts";
 import { redactJson, redactMessage } from "../redact/message.ts";
 import type { Redactor } from "../redact/redactor.ts";
 import { beginningOf } from "../text/well-formed.ts";
+import { invalid } from "./refusals.ts";
 import { assertSize, MESSAGE_BYTES_MAX, METADATA_BYTES_MAX } from "./size.ts";
 
 /** A message in the form that the journal stores. The caller can no longer change it (R19). */
@@ -16,6 +17,8 @@ export interface StoredMessage {
   readonly role: ReturnType<Dialect<unknown>["role"]>;
 }
 
+/** A handle is an id, and where the answer is. */
+const HANDLE_BYTES_MAX = 16 * 1024;
 const WORDS_CHARS_MAX = 1024 * 1024;
 
 /** Prepares everything for the journal: a snapshot, the dialect's check, its encoding, redaction. */
@@ -92,6 +95,17 @@ export class Admission<M> {
     }
     assertSize("the metadata", "message", copy as Json, METADATA_BYTES_MAX);
     return copy as Metadata;
+  }
+
+  /** What an answer can be fetched by. Throws RECORD_INVALID, RECORD_NOT_JSON, RECORD_TOO_LARGE. */
+  handle(handle: unknown): Json {
+    if (handle == null) throw invalid("a handle is given as any value except null and undefined");
+    const copy = snapshot(handle as Json, "handle");
+    assertSize("the handle", "draft.accepted", copy, HANDLE_BYTES_MAX);
+    if (this.redactor && redactJson(copy, this.redactor).changed) {
+      throw invalid("the handle holds a credential, and nothing could be fetched by it once that is redacted");
+    }
+    return copy;
   }
 
   text(text: string): string {

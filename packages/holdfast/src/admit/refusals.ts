@@ -55,8 +55,16 @@ export function messageIdTaken(id: string, why = "another message has this id"):
 
 export function keyTaken(key: string): HoldfastError {
   const shown = key.slice(0, 80);
-  const message = `A call with the key ${JSON.stringify(shown)} was recorded with different content, so this one was not made. Recorded calls are unchanged. Give each call its own key.`;
+  const message = `A call or prompt with the key ${JSON.stringify(shown)} was recorded with different content, so this one was not recorded. What is recorded is unchanged. Give each call and each prompt its own key.`;
   return new HoldfastError("KEY_TAKEN", message, { key: shown });
+}
+
+export function promptKnown(session: string, key: string, turn: number): HoldfastError {
+  const shown = key.slice(0, 80);
+  const message =
+    `The prompt with the key ${JSON.stringify(shown)} has its turn already, turn ${turn} of session ${session}: no other was started, and nothing was ` +
+    "recorded. `session.answer(key)` resolves with what that turn produced, when it is over.";
+  return new HoldfastError("PROMPT_KNOWN", message, { session, key: shown, turn });
 }
 
 export function queueUnknown(id: unknown): HoldfastError {

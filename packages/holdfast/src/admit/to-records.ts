@@ -19,6 +19,15 @@ export interface AppendOptions {
   readonly usage?: Usage;
 }
 
+/** Options of `session.enqueue`. */
+export interface PromptOptions extends AppendOptions {
+  /**
+   * Stands for this prompt, at most 256 characters: given again, it means the same turn, for as long as the session
+   * lives. The journal holds a digest of it, and one of the prompt.
+   */
+  readonly key?: string;
+}
+
 export interface Appended {
   /** The id of the first message. */
   id: string;

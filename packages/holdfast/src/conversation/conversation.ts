@@ -6,6 +6,7 @@ import { type DraftState, Drafts } from "./draft-state.ts";
 import type { Exchange } from "./exchange.ts";
 import type { Item } from "./item.ts";
 import type { PendingEdits } from "./pending-edits.ts";
+import { PromptKeys } from "./prompt-keys.ts";
 import type { Attributes } from "./records/attributes.ts";
 import type * as records from "./records/records.ts";
 import { isKnownKind, isWholeMessage, storedRecord } from "./records/schema.ts";
@@ -26,7 +27,7 @@ export interface Queued<M> {
 export type DialectLookup = (name: string) => Dialect<any> | null;
 type Stamped<R> = R & { readonly seq: number; readonly at: string };
 type Attribute = Omit<records.SessionAttributes, "kind">;
-type QueuedHere<M> = Queued<M> & { readonly model?: string };
+type QueuedHere<M> = Queued<M> & Readonly<records.PromptKey> & { readonly model?: string };
 type TurnRecord = records.TurnResumed | records.TurnSuspended | records.TurnEnded | records.Signalled;
 
 const EMPTY: Metadata = Object.freeze({});
@@ -37,6 +38,7 @@ const EMPTY: Metadata = Object.freeze({});
  * and what was in flight.
  */
 export class Conversation<M> {
+  readonly promptKeys: PromptKeys = new PromptKeys();
   readonly #lookup: DialectLookup;
   #dialect: Dialect<M> | null;
   #attributes: Attribute = {};
@@ -114,6 +116,9 @@ export class Conversation<M> {
   }
   get draft(): DraftState | null {
     return this.#drafts.open;
+  }
+  get accepted(): Drafts["accepted"] {
+    return this.#drafts.accepted;
   }
   get usage(): Usage {
     return this.#usage;
@@ -229,6 +234,9 @@ export class Conversation<M> {
       case "draft":
         if (record.turn >= this.#turns && !this.#said.find(record.id)) this.#drafts.add(record);
         break;
+      case "draft.accepted":
+        if (record.turn >= this.#turns && !this.#said.find(record.id)) this.#drafts.accept(record);
+        break;
       case "tool.started":
         if (record.intents === true) this.#writer.intents = true;
         this.#toolStarts.start(record);
@@ -244,6 +252,7 @@ export class Conversation<M> {
         break;
       case "repair":
         this.#said.repair(record);
+        this.#drafts.changed();
         if (this.draft && this.#said.find(this.draft.id)) this.#drafts.drop();
         break;
       case "patch":
@@ -252,6 +261,7 @@ export class Conversation<M> {
       case "edit":
         this.#said.edit(record);
         if (record.now) this.#moveStarts(record);
+        if (record.now) this.#drafts.changed();
         if (this.#turn) this.#prompted(this.#said.find(this.#turn.prompt.id)?.entry ?? null);
         break;
       case "usage":
@@ -261,7 +271,10 @@ export class Conversation<M> {
         this.#queue.set(record.id, this.#queuedFrom({ ...record, queuedAt: record.first ?? record.at }));
         break;
       case "queue.take":
-        this.#queue.delete(record.id);
+        this.#taken(record);
+        break;
+      case "turn.keys":
+        this.promptKeys.carry(record);
         break;
       case "note":
         this.#notes.set(record.name, deepFreeze(record.value));
@@ -316,6 +329,7 @@ export class Conversation<M> {
     this.#transcript = said;
     this.#writer = { intents: checkpoint.intents };
     this.#turns = checkpoint.turns;
+    this.promptKeys.clear();
     this.#queue = new Map(checkpoint.queue.map((item) => [item.id, this.#queuedFrom(item)]));
     this.#notes = new Map(Object.entries(checkpoint.notes) as [string, Json][]);
     this.#usage = checkpoint.usage;
@@ -346,7 +360,7 @@ export class Conversation<M> {
     switch (record.kind) {
       case "turn.resumed":
         resumeTurn(turn, record.n, this.#writer);
-        this.#drafts.drop();
+        this.#drafts.resume();
         this.#toolStarts.forgetEarlyStarts();
         this.#undo = null;
         return;
@@ -364,6 +378,7 @@ export class Conversation<M> {
   #startTurn(record: Stamped<records.TurnStarted>): void {
     const { turn: number, at } = record;
     this.#turns = number;
+    this.promptKeys.start(record, number);
     this.#turn = {
       number,
       startedAt: at,
@@ -457,9 +472,18 @@ export class Conversation<M> {
     this.#usageByTurn.set(turn, addUsage(this.#usageByTurn.get(turn) ?? {}, usage));
   }
 
-  #queuedFrom({ id, prompt, queuedAt, metadata, model }: records.QueuedItem): QueuedHere<M> {
+  #queuedFrom({ id, prompt, queuedAt, metadata, ...rest }: records.QueuedItem): QueuedHere<M> {
+    const { model, promptKey, promptDigest } = rest;
     const item = { id, prompt: this.#said.decoded(prompt), at: queuedAt, metadata: deepFreeze(metadata ?? EMPTY) };
-    return Object.freeze(model === undefined ? item : { ...item, model });
+    this.promptKeys.enqueue(rest, id);
+    return Object.freeze({ ...item, ...defined({ model, promptKey, promptDigest }) });
+  }
+
+  /** A prompt that steers a turn is answered by that turn. */
+  #taken({ id, withdrawn }: records.QueueTake): void {
+    const item = this.#queue.get(id);
+    if (item) this.promptKeys.take(item, withdrawn ? null : this.#turns);
+    this.#queue.delete(id);
   }
 
   /** A placeholder until the prompt's own record arrives, permanent if that record was damaged. */

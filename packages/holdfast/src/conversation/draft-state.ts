@@ -1,4 +1,6 @@
-import type { DraftPart, DraftRecord } from "./records/records.ts";
+import type { Json } from "../journal/record.ts";
+import type { DraftAccepted, DraftPart, DraftRecord } from "./records/records.ts";
+import { deepFreeze } from "./snapshot.ts";
 
 export interface DraftContent {
   readonly id: string;
@@ -7,6 +9,15 @@ export interface DraftContent {
   readonly calls: { readonly id: string; readonly name: string; readonly input: string }[];
   readonly gap: boolean;
 }
+
+/** A request that the provider has accepted. */
+export interface AcceptedRequest {
+  /** What the application recorded to fetch the answer by. */
+  readonly handle: Json;
+  readonly acceptedAt: string;
+}
+
+type AcceptedState = AcceptedRequest & Omit<DraftAccepted, "kind">;
 
 type Saved = { id: string; turn: number; n: number; parts: DraftPart[]; gap?: true };
 
@@ -17,6 +28,7 @@ type Saved = { id: string; turn: number; n: number; parts: DraftPart[]; gap?: tr
 export class Drafts {
   readonly #over = new Set<string>();
   #open: DraftState | null;
+  #accepted: AcceptedState | null = null;
 
   constructor(saved?: Saved) {
     this.#open = saved ? DraftState.from(saved) : null;
@@ -26,23 +38,57 @@ export class Drafts {
     return this.#open;
   }
 
+  /** The accepted request without an answer. It outlives its process, since its answer can still be fetched. */
+  get accepted(): AcceptedState | null {
+    return this.#accepted;
+  }
+
   add(record: Pick<DraftRecord, "id" | "turn" | "n" | "parts" | "discarded">): void {
     if (this.#over.has(record.id)) return;
     if (record.discarded !== undefined) {
       this.#over.add(record.id);
       if (this.#open?.id === record.id) this.#open = null;
+      if (this.#accepted?.id === record.id) this.#accepted = null;
       return;
     }
-    if (this.#open?.id !== record.id) {
-      this.drop();
-      this.#open = new DraftState(record.id, record.turn);
-    }
-    this.#open!.add(record);
+    this.#replaceOthers(record.id);
+    this.#open ??= new DraftState(record.id, record.turn);
+    this.#open.add(record);
+  }
+
+  accept({ at: acceptedAt, ...record }: DraftAccepted & { readonly at: string }): void {
+    if (this.#over.has(record.id)) return;
+    this.#replaceOthers(record.id);
+    this.#accepted = { ...record, acceptedAt, handle: deepFreeze(record.handle) };
   }
 
   drop(): void {
-    if (this.#open) this.#over.add(this.#open.id);
+    this.#replaceOthers(null);
+  }
+
+  /** The messages that the request was sent with are no longer the same: its answer does not count. */
+  changed(): void {
+    if (this.#accepted) this.#over.add(this.#accepted.id);
+    this.#accepted = null;
+  }
+
+  /**
+   * The turn is continued. The text is over, but the accepted request has the same draft, with the text that the
+   * provider sends again. What the model was told of open calls is no longer true.
+   */
+  resume(): void {
+    const accepted = this.#accepted?.calls ? null : this.#accepted;
+    this.#replaceOthers(accepted?.id ?? null);
     this.#open = null;
+  }
+
+  /** Only the draft with this id remains. */
+  #replaceOthers(id: string | null): void {
+    if (this.#open && this.#open.id !== id) {
+      this.#over.add(this.#open.id);
+      this.#open = null;
+    }
+    if (this.#accepted && this.#accepted.id !== id) this.changed();
   }
 }
 

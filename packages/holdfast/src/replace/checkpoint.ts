@@ -68,11 +68,11 @@ function storedPrompt<M>(dialect: Dialect<M>, entry: Entry<M>): TurnCheckpoint["
 }
 
 function queuedItem<M>(conversation: Conversation<M>, of: string): QueuedItem {
-  const { id, prompt, at: queuedAt, metadata, model } = conversation.queued(of)!;
+  const { id, prompt, at: queuedAt, metadata, model, promptKey, promptDigest } = conversation.queued(of)!;
   return {
     ...{ id, prompt: encodeMessage(conversation.dialect, prompt), queuedAt },
     ...(Object.keys(metadata).length === 0 ? {} : { metadata }),
-    ...defined({ model }),
+    ...defined({ model, promptKey, promptDigest }),
   };
 }
 

@@ -100,7 +100,8 @@ export function replacement<M>(
   const ends = conversation.toolStarts.earlyEnds.filter(({ call }) =>
     started.some((one) => one.message === null && one.call === call),
   );
-  return [...epochRecords(epoch, checkpoint, attributesRecord(attributes), carried), ...ends];
+  const kept = conversation.promptKeys.saved();
+  return [...epochRecords(epoch, checkpoint, attributesRecord(attributes), carried, kept), ...ends];
 }
 
 /** New positions of calls whose message was replaced, keyed by their old positions. */
@@ -130,16 +131,18 @@ function atItsPlace<M>(carried: Retained<M>, moved: MovedCalls): Retained<M> {
   return place ? { ...carried, entry: { ...carried.entry, call: place } } : carried;
 }
 
+/** `kept`: what else carries over, in records of its own. */
 export function epochRecords<M>(
   epoch: Omit<EpochRecord, "checkpoint">,
   whole: Checkpoint,
   attributes: SessionAttributes,
   carried: readonly Retained<M>[],
+  kept: readonly SessionRecord[],
 ): SessionRecord[] {
   const { checkpoint, behind } = spreadOut(whole, ({ id }, turn) =>
     carried.some(({ entry }) => entry.id === id && entry.turn === turn),
   );
-  return [{ ...epoch, checkpoint }, attributes, ...behind, ...carried.map(retainedRecord)];
+  return [{ ...epoch, checkpoint }, attributes, ...behind, ...kept, ...carried.map(retainedRecord)];
 }
 
 /**

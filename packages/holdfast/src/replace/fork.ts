@@ -26,8 +26,8 @@ export interface ForkOptions {
  * "fork", `session`, and the retained messages, up to and including the whole step of `at` and the results of its
  * calls.
  * Attributes and notes are the source's, except the parent: nobody waits for the fork. Turn numbers continue. No turn
- * is open, whatever the source is doing, and calls without a result get one that says so. Queued prompts and usage stay
- * with the source, which delivers and pays for them once. Throws MESSAGE_UNKNOWN.
+ * is open, whatever the source is doing, and calls without a result get one that says so. Queued prompts, the keys of
+ * prompts, and usage stay with the source, which delivers, answers and pays for them once. Throws MESSAGE_UNKNOWN.
  */
 export function forkRecords<M>(
   conversation: Conversation<M>,
@@ -61,7 +61,7 @@ export function forkRecords<M>(
     forkedFrom,
   };
   const epoch = { kind: "epoch", reason: "fork", carried: carried.length } as const;
-  return epochRecords(epoch, checkpoint, attributesRecord(named), carried);
+  return epochRecords(epoch, checkpoint, attributesRecord(named), carried, []);
 }
 
 /** Whole steps and the results of their calls, including results recorded after other messages. */

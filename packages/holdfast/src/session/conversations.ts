@@ -15,6 +15,8 @@ import { type Reading, readingOf } from "../view/reading.ts";
 import { type Ending, endsNow } from "./guarded.ts";
 import { type KnownDialects, otherDialect } from "./known-dialects.ts";
 import { digestOf, OnceKeys } from "./once.ts";
+import { type Answer, findAnswer } from "./prompts/answer.ts";
+import { keyDigestOf } from "./prompts/prompt-key.ts";
 import { LiveRecorder } from "./recorder.ts";
 import { LiveSession } from "./session.ts";
 import type * as surface from "./surface.ts";
@@ -130,6 +132,19 @@ export class Conversations {
     return OnceKeys.in(opened.records).find(key, digest);
   }
 
+  async answer<M>(
+    id: string,
+    key: string,
+    { dialect, signal }: Pick<surface.ReadOptions<M>, "dialect"> & { readonly signal?: AbortSignal },
+  ): Promise<Answer<M> | null> {
+    const digest = keyDigestOf(key);
+    await this.#live.get(id)?.settled();
+    return findAnswer<M>({
+      ...{ store: this.#journals, session: id, key: digest, signal, assertOpen: this.#parts.assertOpen },
+      fold: () => this.#folding(dialect).conversation,
+    });
+  }
+
   async fork<M>(
     id: string,
     changed: Omit<ForkOptions, "from">,
@@ -233,6 +248,7 @@ export class Conversations {
       options,
       fold: (dialect) => new Conversation(this.#parts.dialects.find, dialect),
       once,
+      assertStoreOpen: this.#parts.assertOpen,
       onTurnEnd: (id) => this.#search.note(id),
       onClose: (id) => this.#live.delete(id),
     });

@@ -54,9 +54,14 @@ export class OnceKeys {
 }
 
 /** Throws RECORD_INVALID. */
-export function digestOf(key: unknown, content: unknown): string {
+export function assertKey(key: unknown): asserts key is string {
   if (typeof key !== "string" || key === "" || key.length > KEY_CHARS_MAX || !key.isWellFormed())
     throw invalid(`a key must be a text of 1 to ${KEY_CHARS_MAX} characters`);
+}
+
+/** Throws RECORD_INVALID. */
+export function digestOf(key: unknown, content: unknown): string {
+  assertKey(key);
   if (typeof content !== "string") throw invalid("the content of a call with a key must be given as a text");
   return createHash("sha256").update(content).digest("base64url").slice(0, DIGEST_CHARS);
 }

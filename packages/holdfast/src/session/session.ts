@@ -1,15 +1,8 @@
-import { Admission, asMessageError, reading, unfit } from "../admit/admit.ts";
+import { Admission, asMessageError, reading } from "../admit/admit.ts";
 import { titleOf } from "../admit/attributes.ts";
-import { messageIdTaken, messageUnknown, nothingToResume, sessionClosed, turnOpen } from "../admit/refusals.ts";
+import { messageUnknown, nothingToResume, sessionClosed, turnOpen } from "../admit/refusals.ts";
 import { assertSize, METADATA_BYTES_MAX } from "../admit/size.ts";
-import {
-  type AdmittedMessages,
-  type AppendOptions,
-  admitMessages,
-  admitNote,
-  admitOptions,
-  toRecords,
-} from "../admit/to-records.ts";
+import { admitNote, type PromptOptions } from "../admit/to-records.ts";
 import type { Conversation, Queued } from "../conversation/conversation.ts";
 import { mergePatch } from "../conversation/merge-patch.ts";
 import type { SessionRecord } from "../conversation/records/records.ts";
@@ -26,13 +19,16 @@ import type { SyncOptions } from "../sync/given-array.ts";
 import { Sync, type SyncSession } from "../sync/sync.ts";
 import type { TurnActivity } from "../view/messages.ts";
 import { LiveReading } from "../view/reading.ts";
-import { leaveTurn, planResume, type ResumeOptions, repairForPrompt } from "../view/repairs.ts";
+import { planResume, type ResumeOptions } from "../view/repairs.ts";
 import { Followers } from "./followers.ts";
 import { type Ending, endsNow, type Guarded, onClosed } from "./guarded.ts";
 import { InOrder } from "./in-order.ts";
 import { Log } from "./log.ts";
 import { digestOf, KeyedCalls, type OnceKeys, recordedKey } from "./once.ts";
-import { Queue } from "./queue.ts";
+import { type Answer, findAnswer } from "./prompts/answer.ts";
+import { keyDigestOf } from "./prompts/prompt-key.ts";
+import { Prompts } from "./prompts/prompts.ts";
+import { Queue } from "./prompts/queue.ts";
 import { endAnswered, resumeGiven } from "./resume-turn.ts";
 import { questionsGiven, settleCalls } from "./settle-calls.ts";
 import type * as surface from "./surface.ts";
@@ -58,6 +54,8 @@ export interface SessionParts<M> {
   readonly fold: (dialect: Dialect<M>) => Conversation<M>;
   /** The calls made with a key so far. */
   readonly once: OnceKeys;
+  /** Throws STORE_CLOSED. */
+  readonly assertStoreOpen: () => void;
   readonly onTurnEnd: (id: string) => void;
   readonly onClose: (id: string) => void;
 }
@@ -75,6 +73,7 @@ export class LiveSession<M> extends LiveReading<M> implements surface.Session<M>
   readonly #context: SessionContext<M>;
   readonly #sync: Sync<M>;
   readonly #queue: Queue<M>;
+  readonly #prompts: Prompts<M>;
   /** Serializes the calls that change the conversation. */
   readonly #order = new InOrder();
   /** Serializes the calls made with a key. */
@@ -113,6 +112,11 @@ export class LiveSession<M> extends LiveReading<M> implements surface.Session<M>
       turnOver: (turn) => this.#turnOver(turn),
     };
     this.#queue = new Queue(this.#context);
+    this.#prompts = new Prompts(this.#context, {
+      turn: () => this.turn,
+      open: (number, unit) => this.#open(number, unit),
+      resume: () => this.#resume({}),
+    });
     this.#sync = new Sync({
       ...{ id: journal.id, conversation, admission: this.#admission, assertOpen: this.#context.assertOpen },
       messages: () => this.shown,
@@ -131,11 +135,17 @@ export class LiveSession<M> extends LiveReading<M> implements surface.Session<M>
     return this.#turn?.isRecorded && !this.#turn.isOver ? this.#turn : null;
   }
 
-  async startTurn(prompt: M | M[] | Queued<M>, options: AppendOptions = {}): Promise<Turn<M>> {
+  async startTurn(prompt: M | M[] | Queued<M>, options: PromptOptions = {}): Promise<Turn<M>> {
     this.#assertOpen();
-    const admitted = admitMessages(this.#admission, prompt);
-    const given = admitOptions(this.#admission, options);
-    return this.#inOrder(() => this.#start(admitted, given));
+    return this.#inOrder(this.#prompts.admit(prompt, options));
+  }
+
+  async answer(key: string, options: { readonly signal?: AbortSignal } = {}): Promise<Answer<M> | null> {
+    this.#assertOpen();
+    const { store, assertStoreOpen: assertOpen } = this.#parts;
+    const parts = { store, session: this.id, key: keyDigestOf(key), assertOpen, ...reading("options", () => options) };
+    await this.settled();
+    return findAnswer({ ...parts, fold: () => this.#parts.fold(this.#conversation.dialect) });
   }
 
   async resumeTurn(options: ResumeOptions = {}): Promise<Turn<M>> {
@@ -206,7 +216,7 @@ export class LiveSession<M> extends LiveReading<M> implements surface.Session<M>
     return this.#inOrder(() => this.#undo());
   }
 
-  async enqueue(prompt: M, options: AppendOptions = {}): Promise<Queued<M>> {
+  async enqueue(prompt: M, options: PromptOptions = {}): Promise<Queued<M>> {
     this.#assertOpen();
     return this.#queue.put(prompt, options);
   }
@@ -323,22 +333,6 @@ export class LiveSession<M> extends LiveReading<M> implements surface.Session<M>
     return () => this.#closed.delete(listener);
   }
 
-  async #start(prompt: AdmittedMessages, options: AppendOptions): Promise<LiveTurn<M>> {
-    this.#context.assertOpen();
-    const conversation = this.#conversation;
-    const open = this.turn;
-    if (open) return this.#again(prompt, options, open);
-    const number = conversation.turns + 1;
-    const items = toRecords(conversation, this.#admission, prompt, number, options);
-    if (items.known) return this.#startAgain(items.known.id);
-    if (prompt.isAnswer) throw unfit("a turn cannot start with an assistant message");
-    const entries = repairForPrompt(conversation);
-    const unit: SessionRecord[] = leaveTurn(conversation);
-    if (entries.length > 0) unit.push({ kind: "repair", turn: conversation.turn?.number ?? number, entries });
-    unit.push({ kind: "turn.started", turn: number, prompt: items.ids[prompt.prompt]! }, ...items.records);
-    return this.#open(number, unit);
-  }
-
   async #open(number: number, unit: readonly SessionRecord[]): Promise<LiveTurn<M>> {
     const appended = this.#append(unit);
     const turn = new LiveTurn(this.#context, number);
@@ -351,26 +345,6 @@ export class LiveSession<M> extends LiveReading<M> implements surface.Session<M>
       if (this.#turn === turn) this.#turn = null;
       throw error;
     }
-  }
-
-  /** The same prompt again, by its id: a retry from a caller that could not know it was recorded (R15). */
-  async #again(prompt: AdmittedMessages, options: AppendOptions, open: LiveTurn<M>): Promise<LiveTurn<M>> {
-    const id = options.id ?? prompt.queued;
-    if (id === null || this.#stepOf(id) !== open.prompt.step) throw turnOpen(this.id, open.number);
-    const { known } = toRecords(this.#conversation, this.#admission, prompt, open.number, options);
-    if (!known) throw turnOpen(this.id, open.number);
-    await this.#log.journal.flush();
-    return open;
-  }
-
-  async #startAgain(id: string): Promise<LiveTurn<M>> {
-    const { interruption } = this;
-    if (interruption && interruption.prompt.step === this.#stepOf(id)) return this.#resume({});
-    throw messageIdTaken(id, "this prompt is already recorded, and its turn is over");
-  }
-
-  #stepOf(id: string): string | undefined {
-    return this.#conversation.find(id)?.entry.step;
   }
 
   async #resume(options: ResumeOptions): Promise<LiveTurn<M>> {

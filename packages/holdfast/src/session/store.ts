@@ -21,6 +21,7 @@ import type { Reading } from "../view/reading.ts";
 import type { Beginning, Conversations } from "./conversations.ts";
 import { type Ending, endsNow, type Guarded, onClosed } from "./guarded.ts";
 import { dialectUnknown, KnownDialects } from "./known-dialects.ts";
+import type { Answer } from "./prompts/answer.ts";
 import type * as surface from "./surface.ts";
 
 export function openStoreAt(address: string, options: surface.StoreOptions): Promise<surface.Store> {
@@ -215,6 +216,17 @@ class SessionStore implements surface.Store, Guarded {
     options: { readonly signal?: AbortSignal } = {},
   ): AsyncIterable<JournalRecord> {
     return this.#journals.follow(id, { ...options, ...defined({ after }) });
+  }
+
+  async answer<M>(
+    id: string,
+    key: string,
+    options: Pick<surface.ReadOptions<M>, "dialect"> & { readonly signal?: AbortSignal } = {},
+  ): Promise<Answer<M> | null> {
+    this.#assertOpen();
+    const given = reading("options", () => ({ ...options }));
+    this.#parts.dialects.named(given.dialect);
+    return (await this.#load()).answer(id, key, given);
   }
 
   async fork<M>(id: string, options: surface.ForkOptions<M> = {}): Promise<surface.Session<M>> {

@@ -1,4 +1,4 @@
-import type { AppendOptions } from "../admit/to-records.ts";
+import type { PromptOptions } from "../admit/to-records.ts";
 import type { Queued } from "../conversation/conversation.ts";
 import type { Attributes, Link } from "../conversation/records/attributes.ts";
 import type { Dialect, Entry, Metadata } from "../dialects/dialect.ts";
@@ -11,6 +11,7 @@ import type { SearchHit } from "../search/search-index.ts";
 import type { SyncOptions } from "../sync/given-array.ts";
 import type { Reading } from "../view/reading.ts";
 import type { ResumeOptions } from "../view/repairs.ts";
+import type { Answer } from "./prompts/answer.ts";
 import type { Probe, ProbeOptions } from "./turn/probe.ts";
 import type { Turn } from "./turn/surface.ts";
 
@@ -90,6 +91,22 @@ export interface Store extends AsyncDisposable {
    * has the session open and the call is so recent that it may not be durable yet.
    */
   once(id: string, key: string, content: string): Promise<Omit<Once, "repeated"> | null>;
+  /**
+   * The answer to the prompt that was given this `key` (`startTurn`, `enqueue`); null if none was, or it was withdrawn.
+   * Waits until the turn is over, whichever process works on it. A turn that was interrupted, or waits for a person,
+   * may never be finished: pass a `signal`. An answer of an earlier epoch is read from the history. Throws the signal's
+   * reason, SESSION_NOT_FOUND, DIALECT_UNKNOWN, store errors.
+   */
+  answer<D extends DialectName>(
+    id: string,
+    key: string,
+    options: { readonly dialect: D; readonly signal?: AbortSignal },
+  ): Promise<Answer<DialectMessages[D]> | null>;
+  answer<M = unknown>(
+    id: string,
+    key: string,
+    options?: Pick<ReadOptions<M>, "dialect"> & { readonly signal?: AbortSignal },
+  ): Promise<Answer<M> | null>;
   /**
    * Lists sessions newest first, page by page, even if a clock was wrong. Reads no transcripts (P7). Marks unreadable
    * sessions and still lists the others (P9). Throws CURSOR_STALE if `after` did not come from a list.
@@ -238,10 +255,14 @@ export interface Session<M> extends Reading<M>, AsyncDisposable {
   /**
    * Starts a turn. In the same unit as the prompt, closes whatever an interrupted turn left open, saying how far it got
    * (P3, P5), and takes a queued prompt from the queue: all of it is durable, or none of it happened.
-   * With the id of the open turn's prompt, returns that turn (a retry); with an interrupted turn's, resumes it. Throws
-   * TURN_OPEN, MESSAGE_UNFIT, MESSAGE_NOT_JSON, MESSAGE_ID_TAKEN, QUEUE_UNKNOWN, SESSION_CLOSED, store errors.
+   * With the id of the open turn's prompt, returns that turn (a retry); with an interrupted turn's, resumes it. So it
+   * does with the `key` of a prompt, in every epoch. A prompt in the queue is delivered from there; if its turn is over
+   * or waits for a person, it throws PROMPT_KNOWN { turn } (see `answer`). Throws TURN_OPEN, KEY_TAKEN,
+   * MESSAGE_UNFIT, MESSAGE_NOT_JSON, MESSAGE_ID_TAKEN, QUEUE_UNKNOWN, SESSION_CLOSED, store errors.
    */
-  startTurn(prompt: M | M[] | Queued<M>, options?: AppendOptions): Promise<Turn<M>>;
+  startTurn(prompt: M | M[] | Queued<M>, options?: PromptOptions): Promise<Turn<M>>;
+  /** `store.answer` for this session. */
+  answer(key: string, options?: { readonly signal?: AbortSignal }): Promise<Answer<M> | null>;
   /**
    * Asks what happened to the interrupted turn's calls whose outcome is unknown, all at once: `probes` has a function
    * for each tool name. Records what is found, so that `interruption`, the model and people are told. What nobody can
@@ -287,10 +308,11 @@ export interface Session<M> extends Reading<M>, AsyncDisposable {
    */
   undo(): Promise<void>;
   /**
-   * Queues a prompt. Pass the returned item to `startTurn`, or to `turn.append` to steer: it is delivered once. Throws
-   * MESSAGE_UNFIT, MESSAGE_NOT_JSON, MESSAGE_ID_TAKEN.
+   * Queues a prompt. Pass the returned item to `startTurn`, or to `turn.append` to steer: it is delivered once. With
+   * the `key` of a prompt that waits, returns that one. Throws PROMPT_KNOWN { turn } if the prompt with this key has
+   * its turn already, KEY_TAKEN, MESSAGE_UNFIT, MESSAGE_NOT_JSON, MESSAGE_ID_TAKEN.
    */
-  enqueue(prompt: M, options?: AppendOptions): Promise<Queued<M>>;
+  enqueue(prompt: M, options?: PromptOptions): Promise<Queued<M>>;
   /** Withdraws a queued prompt. Throws QUEUE_UNKNOWN. */
   dequeue(id: string): Promise<void>;
   /** Records application data. The latest value for each name is in `attributes.notes`, across epochs. */

@@ -1,5 +1,5 @@
 import type { Conversation } from "../conversation/conversation.ts";
-import type { DraftContent } from "../conversation/draft-state.ts";
+import type { AcceptedRequest, DraftContent } from "../conversation/draft-state.ts";
 import type { ToolProcess } from "../conversation/records/records.ts";
 import type { ToolStart } from "../conversation/tool-starts.ts";
 import { recordsStarts, type TurnState } from "../conversation/turn-state.ts";
@@ -63,6 +63,11 @@ export interface Interruption<M> {
     | { readonly kind: "suspended"; readonly reason: string };
   /** The streamed text. `gap`: a piece was lost to damage, and the text is cut there. */
   readonly draft: DraftContent | null;
+  /**
+   * The provider has accepted the last request (`draft.accepted`), and may still be answering it. Resume the turn, and
+   * `turn.request()` says whether its answer still counts.
+   */
+  readonly accepted: AcceptedRequest | null;
   readonly calls: readonly OpenCall[];
   /** The turn's calls whose outcome was unknown, and is known since somebody was asked. */
   readonly settled: readonly SettledCall[];
@@ -182,7 +187,13 @@ export function interruptionOf<M>(conversation: Conversation<M>): Interruption<M
   const isOpenEnded = turn.ended?.outcome === "failed" || (turn.suspended !== null && !turn.ended);
   const answered = !isOpenEnded && calls.length === 0 && endOf(conversation, open, draft) === "answered";
   const settled = settledCalls(conversation, number);
-  return { turn: number, startedAt, lastAt, resumes, prompt, answered, how, draft, calls, settled };
+  const accepted = acceptedOf(conversation);
+  return { turn: number, startedAt, lastAt, resumes, prompt, answered, how, draft, accepted, calls, settled };
+}
+
+/** The accepted request without an answer, as the application sees it. */
+export function acceptedOf<M>({ accepted }: Conversation<M>): AcceptedRequest | null {
+  return accepted && { handle: accepted.handle, acceptedAt: accepted.acceptedAt };
 }
 
 /** How a turn that did not complete ends: the rows of the table in repairs.ts. */
@@ -195,8 +206,8 @@ export function endOf<M>(
 ): End {
   const { turn, dialect } = conversation;
   if (!turn || howOf(turn).kind === "completed") return "completed";
-  // What counts is how the request would end, not what is recorded (R2).
-  const isAnswered = open.length === 0 && endsWithAnswer(conversation);
+  // What counts is how the request would end, not what is recorded (R2). An accepted request was sent after the answer.
+  const isAnswered = !conversation.accepted && open.length === 0 && endsWithAnswer(conversation);
   if (draft && dialect.incomplete(draft.text) !== null) return isAnswered ? "draft behind an answer" : "draft";
   return isAnswered ? "answered" : "cut";
 }

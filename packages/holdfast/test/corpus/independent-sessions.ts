@@ -60,11 +60,13 @@ const NEEDED: Record<string, Record<string, (value: Any) => boolean>> = {
   signal: { signal: isText },
   message: { id: isText, turn: isCount, step: isText, message: (value) => value !== undefined },
   draft: { id: isText, turn: isCount, n: isCount },
+  "draft.accepted": { id: isText, turn: isCount, asked: isCount, handle: (value) => value !== undefined },
   patch: { id: isText, metadata: isObject },
   edit: { id: isText, ids: Array.isArray, shown: Array.isArray, reason: isText },
   repair: { turn: isCount, entries: Array.isArray },
   "queue.put": { id: isText, prompt: (value) => value !== undefined },
   "queue.take": { id: isText },
+  "turn.keys": { keys: Array.isArray },
   "tool.started": { turn: isCount, call: isText, name: isText },
   "tool.process": { turn: isCount, call: isText, pid: (value) => isCount(value) && value > 0, started: isText },
   "tool.unstarted": { turn: isCount, call: isText, source: isText },
@@ -182,8 +184,12 @@ interface ReadTurn {
 export class SessionReader {
   items: Item[] = [];
   queue = new Map<string, Any>();
+  /** By key: the digest of the prompt, and its turn, or the id that it waits under in the queue. */
+  keys = new Map<string, { digest: string; turn?: number; queued?: string }>();
+  #queuedKeys = new Map<string, Any>();
   notes: Record<string, Any> = {};
   draft: { id: string; n: number; gap: boolean; parts: Map<number, { text: string; reasoning: string }> } | null = null;
+  accepted: { id: string; asked: number; handle: Any; calls: boolean } | null = null;
   turns = 0;
   turn: ReadTurn | null = null;
   #writer: Writer = { starts: false };
@@ -260,12 +266,15 @@ export class SessionReader {
         return;
       case "turn.started":
         this.#startTurn(record.turn, record.prompt);
+        this.#setKey(record, { turn: record.turn });
         return;
       case "turn.resumed":
         if (turn?.number !== record.turn) return;
         Object.assign(turn!, { resumes: record.n, ended: undefined, suspended: undefined, signal: undefined });
         turn!.writers.add(this.#writer);
-        this.#dropDraft();
+        if (this.accepted?.calls) this.#dropAccepted();
+        if (this.draft && this.draft.id !== this.accepted?.id) this.#over.add(this.draft.id);
+        this.draft = null;
         this.#strays.clear();
         return;
       case "turn.suspended":
@@ -274,7 +283,7 @@ export class SessionReader {
       case "turn.ended":
         if (turn?.number !== record.turn || (turn!.ended && record.outcome !== "left")) return;
         turn!.ended = record;
-        if (record.outcome === "completed" || record.outcome === "left") this.#dropDraft();
+        if (record.outcome === "completed" || record.outcome === "left") this.#dropBoth();
         return;
       case "signal":
         if (turn && !turn.ended && turn.writers.has(this.#writer)) turn.signal = record;
@@ -284,6 +293,9 @@ export class SessionReader {
         return;
       case "draft":
         this.#draft(record);
+        return;
+      case "draft.accepted":
+        this.#accept(record);
         return;
       case "tool.started":
         if (record.intents === true) this.#writer.starts = true;
@@ -319,6 +331,7 @@ export class SessionReader {
           if (call) entry.call = call;
           this.#push(entry, "repair");
         }
+        this.#dropAccepted();
         if (this.draft && this.#has(this.draft.id)) this.#dropDraft();
         if (!behind) return;
         this.#answer = { at: this.items.length - behind.length, step: null };
@@ -334,10 +347,20 @@ export class SessionReader {
       }
       case "queue.put":
         this.queue.set(record.id, record.prompt);
+        this.#waits(record);
         return;
-      case "queue.take":
+      case "turn.keys":
+        for (const one of listOf(record.keys, (item) => Array.isArray(item) && isText(item[0]) && isText(item[1])))
+          if (isCount(one[2])) this.keys.set(one[0], { digest: one[1], turn: one[2] });
+        return;
+      case "queue.take": {
+        const taken = this.#queuedKeys.get(record.id);
+        if (taken && record.withdrawn !== true) this.#setKey(taken, { turn: this.turns });
+        else if (taken && this.keys.get(taken.promptKey)?.turn === undefined) this.keys.delete(taken.promptKey);
+        this.#queuedKeys.delete(record.id);
         this.queue.delete(record.id);
         return;
+      }
       case "note":
         this.notes[record.name] = record.value;
     }
@@ -378,6 +401,9 @@ export class SessionReader {
     const isQueued = (item: Any): boolean =>
       isObject(item) && isText(item.id) && item.prompt !== undefined && isText(item.queuedAt);
     this.queue = new Map(listOf(checkpoint.queue, isQueued).map(({ id, prompt }) => [id, prompt]));
+    this.keys.clear();
+    this.#queuedKeys.clear();
+    for (const item of listOf(checkpoint.queue, isQueued)) this.#waits(item);
     this.notes = isObject(checkpoint.notes) ? { ...checkpoint.notes } : {};
     this.#starts.clear();
     this.#strays.clear();
@@ -394,6 +420,7 @@ export class SessionReader {
     }
     const { draft } = checkpoint;
     this.draft = null;
+    this.accepted = null;
     if (
       !isObject(draft) ||
       !isText(draft.id) ||
@@ -420,6 +447,7 @@ export class SessionReader {
 
   /** 10.5, 4. */
   #edit(record: Any): void {
+    if (record.now === true) this.#dropAccepted();
     const ids = listOf(record.ids, isText);
     const replaced = this.items.filter(({ id }) => ids.includes(id));
     const place = this.items.findIndex((item) => replaced.includes(item));
@@ -480,11 +508,21 @@ export class SessionReader {
     for (const item of this.items) item.hidden = hidden.has(item.step);
   }
 
+  #setKey({ promptKey, promptDigest: digest }: Any, place: { turn?: number; queued?: string }): void {
+    if (isText(promptKey) && isText(digest)) this.keys.set(promptKey, { digest, ...place });
+  }
+
+  #waits(item: Any): void {
+    this.#queuedKeys.set(item.id, item);
+    if (this.keys.get(item.promptKey)?.turn === undefined) this.#setKey(item, { queued: item.id });
+  }
+
   #startTurn(number: number, prompt: string): void {
     this.#settle();
     this.turns = number;
     this.turn = { number, resumes: 0, prompt: { id: prompt, message: null }, writers: new Set([this.#writer]) };
     this.draft = null;
+    this.accepted = null;
     this.#over = new Set();
     this.#starts.clear();
     this.#strays.clear();
@@ -509,7 +547,7 @@ export class SessionReader {
     if (carried) return;
     this.turn?.writers.add(this.#writer);
     if (roleOf(message) !== "assistant") return;
-    this.#dropDraft();
+    this.#dropBoth();
     for (const [index, call] of callsOf(message).entries()) {
       const stray = call.by === "agent" ? this.#strays.get(call.id) : undefined;
       if (!stray) continue;
@@ -644,8 +682,10 @@ export class SessionReader {
     if (isText(record.discarded)) {
       this.#over.add(record.id);
       if (this.draft?.id === record.id) this.draft = null;
+      if (this.accepted?.id === record.id) this.accepted = null;
       return;
     }
+    if (this.accepted && this.accepted.id !== record.id) this.#dropAccepted();
     if (this.draft?.id !== record.id) {
       this.#dropDraft();
       this.draft = { id: record.id, n: 0, gap: false, parts: new Map() };
@@ -654,6 +694,13 @@ export class SessionReader {
     if (record.n !== draft.n) draft.gap = true;
     draft.n = record.n + 1;
     if (!draft.gap && Array.isArray(record.parts)) this.#addParts(record.parts);
+  }
+
+  #accept({ id, turn, asked, handle, calls }: Any): void {
+    if (turn < this.turns || this.#has(id) || this.#over.has(id)) return;
+    if (this.draft && this.draft.id !== id) this.#dropDraft();
+    if (this.accepted && this.accepted.id !== id) this.#dropAccepted();
+    this.accepted = { id, asked, handle, calls: calls === true };
   }
 
   #addParts(parts: readonly Any[]): void {
@@ -665,6 +712,16 @@ export class SessionReader {
       if (isText(one.reasoning)) part.reasoning += one.reasoning;
       draft.parts.set(one.part, part);
     }
+  }
+
+  #dropBoth(): void {
+    this.#dropDraft();
+    this.#dropAccepted();
+  }
+
+  #dropAccepted(): void {
+    if (this.accepted) this.#over.add(this.accepted.id);
+    this.accepted = null;
   }
 
   #dropDraft(): void {

@@ -8,7 +8,7 @@ import { place } from "../place.ts";
 
 const ROOT = resolve(import.meta.dirname, "../../../..");
 
-/** What the blocks of the guide take for granted: the agent of the reader. */
+/** What the blocks of the guides take for granted: the agent of the reader. */
 const AGENT = `
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Probe, Session, Turn } from "holdfast";
@@ -24,6 +24,8 @@ declare const userSaysGoOn: boolean;
 declare const words: Record<string, string>;
 declare function model(messages: readonly Message[], onText: (text: string) => void, signal: AbortSignal): Promise<Message>;
 declare function stream(messages: Message[]): Promise<void>;
+declare function send(messages: readonly Message[]): Promise<{ readonly id: string }>;
+declare function fetched(handle: unknown): Promise<Message | null>;
 declare function callsIn(message: Message): Call[];
 declare function run(call: Call, signal: AbortSignal): Promise<string>;
 declare function chargeOf(key: string | null): Promise<{ value: string } | null>;
@@ -40,13 +42,12 @@ const found = session.interruption;
 `;
 
 function blocks(): string[] {
-  return ["adopt-in-an-hour", "payments"].flatMap((name) => {
-    const guide = readFileSync(join(ROOT, `docs/guides/${name}.md`), "utf8");
-    return [...guide.matchAll(/```ts\n([\s\S]*?)```/g)].map(([, code]) => code!);
-  });
+  const guides = ["adopt-in-an-hour", "background-responses", "payments"];
+  const text = guides.map((name) => readFileSync(join(ROOT, `docs/guides/${name}.md`), "utf8")).join("\n");
+  return [...text.matchAll(/```ts\n([\s\S]*?)```/g)].map(([, code]) => code!);
 }
 
-test("the examples and the blocks of the guide compile", () => {
+test("the examples and the blocks of the guides compile", () => {
   using here = place();
   const found = blocks();
   expect(found.length).toBeGreaterThan(7);

@@ -1,7 +1,7 @@
 import { createHash, randomUUID } from "node:crypto";
 import { setTimeout as sleep } from "node:timers/promises";
 import { type DialectName, HoldfastError, idFrom, isHoldfastError, type Store } from "holdfast";
-import { defined } from "holdfast/internal";
+import { canonical, defined } from "holdfast/internal";
 import { refuse } from "../access/request-error.ts";
 import type {
   ModelRequest,
@@ -12,7 +12,6 @@ import type {
   RecordToMake,
 } from "../schemas/recordings.ts";
 import { apply, idsOf, openTurn, type Work } from "./apply.ts";
-import { canonical } from "./canonical.ts";
 import { jsonOf, messageOf, recordingOf } from "./show.ts";
 
 const APP = "holdfast recorder";

@@ -17,6 +17,7 @@ export type SessionRecord =
   | Signalled
   | MessageRecord
   | DraftRecord
+  | DraftAccepted
   | ToolStarted
   | ToolProcessRecord
   | ToolUnstarted
@@ -26,6 +27,7 @@ export type SessionRecord =
   | UsageRecord
   | EpochRecord
   | TurnPrompt
+  | TurnKeys
   | QueuePut
   | QueueTake
   | RepairRecord
@@ -46,10 +48,15 @@ export interface SessionAttributes {
 /**
  * Written in one unit with the records that close the previous turn and with its prompt. `prompt` is that message's id.
  */
-export interface TurnStarted {
+export interface TurnStarted extends PromptKey {
   kind: "turn.started";
   turn: number;
   prompt: string;
+}
+/** The key that the application gave a prompt, and the prompt: digests of both (session/prompts/prompt-key.ts). */
+export interface PromptKey {
+  promptKey?: string;
+  promptDigest?: string;
 }
 /** The nth time. */
 export interface TurnResumed {
@@ -125,6 +132,21 @@ export interface DraftPart {
   reasoning?: string;
   call?: { id: string; name: string };
   input?: string;
+}
+
+/**
+ * The provider has accepted the request that this is the draft of: `handle` is what its answer can be fetched by, also
+ * by another process.
+ */
+export interface DraftAccepted {
+  kind: "draft.accepted";
+  id: string;
+  turn: number;
+  /** The newest record when the answer was requested, as in `repair`. */
+  asked: number;
+  handle: Json;
+  /** Calls had no result when the answer was requested: the model was told so. */
+  calls?: true;
 }
 
 /** Durable before the tool runs. `message` and `index` identify the call; null if the call is not recorded yet. */
@@ -280,7 +302,7 @@ export interface TurnCheckpoint {
   suspended?: { reason: string; calls?: readonly string[] };
   signal?: { signal: string; error?: string };
 }
-export interface QueuedItem {
+export interface QueuedItem extends PromptKey {
   id: string;
   prompt: Json;
   queuedAt: string;
@@ -296,7 +318,14 @@ export interface TurnPrompt {
   prompt: TurnCheckpoint["prompt"];
 }
 
-export interface QueuePut {
+/** The keys of earlier epochs: the digests of a key and of its prompt, and the number of its turn. */
+export interface TurnKeys {
+  kind: "turn.keys";
+  keys: [key: string, prompt: string, turn: number][];
+  carried: true;
+}
+
+export interface QueuePut extends PromptKey {
   kind: "queue.put";
   id: string;
   prompt: Json;
@@ -306,7 +335,7 @@ export interface QueuePut {
   carried?: true;
   first?: string;
 }
-/** Delivered in the unit of the turn or message, or withdrawn. */
+/** Delivered in the unit of the turn or message, or withdrawn. Its key is from then on that of the last turn. */
 export interface QueueTake {
   kind: "queue.take";
   id: string;

@@ -46,6 +46,7 @@ const messageToo = {
   call: place,
   source: text,
 };
+const promptKey = { promptKey: text, promptDigest: text };
 const attributes = {
   title: text,
   cwd: text,
@@ -80,7 +81,7 @@ const savedCheckpoint = shape(
       ),
     ),
     draft: shape({ id: text, turn: count, n: count, parts }, { gap: flag }),
-    queue: list(shape({ id: text, prompt: some, queuedAt: text }, { metadata: object, model: text })),
+    queue: list(shape({ id: text, prompt: some, queuedAt: text }, { metadata: object, model: text, ...promptKey })),
     notes: record(some),
     usage,
     usageByTurn: list((pair) =>
@@ -104,13 +105,14 @@ const NOTHING: Checkpoint = {
 /** The shape of each kind: the members that a record cannot do without, and its optional members. */
 const SHAPES: { readonly [K in Kind]: Clean } = {
   session: shape({}, attributes),
-  "turn.started": shape({ turn: count, prompt: text }),
+  "turn.started": shape({ turn: count, prompt: text }, promptKey),
   "turn.resumed": shape({ turn: count, n: count }),
   "turn.suspended": shape({ turn: count, reason: text }, suspension),
   "turn.ended": shape({ turn: count, outcome: text }, outcome),
   signal: shape({ signal: text }, { error: text }),
   message: shape(message, messageToo),
   draft: shape({ id: text, turn: count, n: count }, { parts, discarded: text }),
+  "draft.accepted": shape({ id: text, turn: count, asked: count, handle: some }, { calls: flag }),
   "tool.started": shape({ turn: count, call: text, name: text }, started),
   "tool.process": shape({ turn: count, call: text, pid, started: text }, process),
   "tool.ended": shape(
@@ -126,8 +128,18 @@ const SHAPES: { readonly [K in Kind]: Clean } = {
   usage: shape({ turn: count, usage }),
   epoch: shape({ reason: text, checkpoint }, { undo: count }),
   "turn.prompt": shape({ turn: count, prompt: shape(message, messageToo) }),
-  "queue.put": shape({ id: text, prompt: some }, { metadata: object, model: text, carried: flag, first: text }),
-  "queue.take": shape({ id: text }),
+  "turn.keys": shape({
+    keys: list((one) =>
+      Array.isArray(one) && typeof one[0] === "string" && typeof one[1] === "string" && count(one[2]) !== undefined
+        ? one
+        : undefined,
+    ),
+  }),
+  "queue.put": shape(
+    { id: text, prompt: some },
+    { metadata: object, model: text, carried: flag, first: text, ...promptKey },
+  ),
+  "queue.take": shape({ id: text }, { withdrawn: flag }),
   repair: shape(
     {
       turn: count,

@@ -21,6 +21,8 @@ export interface DraftContext<M> {
   readonly redactor: Redactor | null;
   /** Hands a record over without waiting for a sync. Never throws or rejects: it returns the error, or null. */
   write(piece: DraftPiece): Promise<unknown>;
+  /** Records what the answer can be fetched by. */
+  accepted(draft: LiveDraft<M>, handle: unknown): Promise<void>;
   commit(draft: LiveDraft<M>, message: M | M[], options: AnswerOptions): Promise<Appended>;
   /** Opens another draft for the same request. */
   restart(): LiveDraft<M>;
@@ -36,6 +38,8 @@ export class LiveDraft<M> implements Draft<M> {
   #timer: NodeJS.Timeout | null = null;
   #heldBack: Map<string, { readonly part: number; readonly member: Member; readonly held: HeldBack }> | null;
   #state: "open" | "committed" | "gone" = "open";
+  /** A handle is recorded, or being recorded. */
+  #isAccepted: boolean;
   /** The outcome of the pieces handed over so far: null, or the error of the last of them. */
   #written: Promise<unknown> = Promise.resolve(null);
   /** Why a piece is missing for good: nothing after it counts. */
@@ -45,9 +49,10 @@ export class LiveDraft<M> implements Draft<M> {
   /** Until that is known of the last of them. */
   #released: PromiseWithResolvers<void> | null = null;
 
-  constructor(id: string, context: DraftContext<M>) {
+  constructor(id: string, context: DraftContext<M>, isAccepted: boolean) {
     this.id = id;
     this.#context = context;
+    this.#isAccepted = isAccepted;
     this.#heldBack = context.redactor ? new Map() : null;
   }
 
@@ -77,6 +82,12 @@ export class LiveDraft<M> implements Draft<M> {
     else this.#schedule();
   }
 
+  accepted(handle: unknown): Promise<void> {
+    if (!this.isUnanswered) return Promise.reject(draftGone());
+    this.#isAccepted = true;
+    return this.#context.accepted(this, handle);
+  }
+
   commit(message: M | M[], options: AnswerOptions = {}): Promise<Appended> {
     if (this.#state === "gone") return Promise.reject(draftGone());
     return this.#context.commit(this, message, options);
@@ -85,7 +96,7 @@ export class LiveDraft<M> implements Draft<M> {
   async discard(reason = "discarded"): Promise<void> {
     if (!this.isOpen) return;
     this.stop();
-    if (this.#n > 0) await this.#context.write({ id: this.id, n: this.#n, discarded: reason });
+    if (this.#n > 0 || this.#isAccepted) await this.#context.write({ id: this.id, n: this.#n, discarded: reason });
   }
 
   restart(): LiveDraft<M> {

@@ -1,5 +1,6 @@
 import type { Appended, AppendOptions } from "../../admit/to-records.ts";
 import type { Queued } from "../../conversation/conversation.ts";
+import type { AcceptedRequest } from "../../conversation/draft-state.ts";
 import type { ToolProcess } from "../../conversation/records/records.ts";
 import type { Usage } from "../../conversation/records/usage.ts";
 import type { Entry, Outcome } from "../../dialects/dialect.ts";
@@ -92,6 +93,13 @@ export interface TurnRequest<M> {
   readonly messages: M[];
   /** Push the answer into it as it streams, if it does, and commit it when it is complete. */
   readonly draft: Draft<M>;
+  /**
+   * The provider has accepted this request already, before the turn was interrupted: fetch the answer by the handle
+   * instead of sending the messages, and commit it to the draft. It is placed where it was requested, before messages
+   * that were recorded since. If it cannot be fetched, call `request` again: then this is null. Also null if nothing
+   * was accepted, or if the messages have changed since, such as by words about the interruption.
+   */
+  readonly accepted: AcceptedRequest | null;
 }
 
 export interface ToolOptions<T = unknown> extends ProbeOptions {
@@ -129,6 +137,13 @@ export interface Draft<M> {
    * SIGKILL, except, with redaction, text that could be the start of a secret.
    */
   push(delta: Delta): void;
+  /**
+   * For a provider that keeps the answer (a response in the background, a batch): records that it has accepted the
+   * request, and the handle to fetch the answer by. Call it as soon as you know the handle. Durable when it resolves;
+   * a later one replaces an earlier one. Throws RECORD_INVALID, RECORD_NOT_JSON, RECORD_TOO_LARGE (16 KB),
+   * DRAFT_DISCARDED, TURN_ENDED, store errors.
+   */
+  accepted(handle: unknown): Promise<void>;
   /**
    * Records the finished message in place of the draft. Durable when it resolves. Throws like `turn.append`, and
    * DRAFT_DISCARDED. If there is no space for the message, the draft stays open.

@@ -8,7 +8,7 @@ import {
   admitUsage,
   toRecords,
 } from "../../admit/to-records.ts";
-import type { Queued } from "../../conversation/conversation.ts";
+import type { Conversation, Queued } from "../../conversation/conversation.ts";
 import { isShown } from "../../conversation/item.ts";
 import type { RepairEntry, SessionRecord, ToolProcess, TurnEnded } from "../../conversation/records/records.ts";
 import type { Usage } from "../../conversation/records/usage.ts";
@@ -17,11 +17,11 @@ import type { Entry, Outcome } from "../../dialects/dialect.ts";
 import { type ErrorKind, errorKind, isHoldfastError } from "../../errors.ts";
 import { newId } from "../../journal/id.ts";
 import { handedOut } from "../../view/handed-out.ts";
-import { type OpenCall, openCall, openCalls } from "../../view/interruption.ts";
+import { acceptedOf, type OpenCall, openCall, openCalls } from "../../view/interruption.ts";
 import { liveRepairs } from "../../view/messages.ts";
 import { reasonWords } from "../../view/model-words.ts";
 import type { SessionContext } from "./context.ts";
-import { type DraftPiece, LiveDraft } from "./draft.ts";
+import { type DraftContext, type DraftPiece, LiveDraft } from "./draft.ts";
 import type { AnswerOptions, ToolOptions, Turn, TurnRequest } from "./surface.ts";
 import { runInCall, type ToolCall } from "./tool-call.ts";
 import { Tools } from "./tools.ts";
@@ -115,8 +115,17 @@ export class LiveTurn<M> implements Turn<M> {
 
   request(): TurnRequest<M> {
     this.#assertOpen("the request");
-    this.#ask("request");
-    return { messages: this.#context.messages(), draft: this.#openDraft() };
+    const earlier = this.#acceptedEarlier();
+    if (earlier) this.#asked = { by: "request", head: earlier.asked, entries: [] };
+    else this.#ask("request");
+    const accepted = earlier && acceptedOf(this.#context.conversation);
+    return { messages: this.#context.messages(), draft: this.#openDraft(earlier?.id), accepted };
+  }
+
+  /** The request that an earlier process sent, and the provider accepted: the first one here is the same. */
+  #acceptedEarlier(): Conversation<M>["accepted"] {
+    const { accepted } = this.#context.conversation;
+    return this.#asked === null && accepted?.turn === this.number ? accepted : null;
   }
 
   /** For sync: the model was asked with the array, and its answer has begun to grow there. */
@@ -126,18 +135,20 @@ export class LiveTurn<M> implements Turn<M> {
     return this.#openDraft();
   }
 
-  #openDraft(): LiveDraft<M> {
+  #openDraft(accepted?: string): LiveDraft<M> {
     void this.#draft?.discard("another draft took its place");
     const { draftMs, draftChars, admission } = this.#context;
     const { redactor } = admission;
-    const draft = new LiveDraft<M>(newId(), {
+    const context: DraftContext<M> = {
       draftMs,
       draftChars,
       redactor,
       write: (piece) => this.#writeDraft(piece),
+      accepted: ({ id }, handle) => this.#accepted(id, handle),
       commit: (committed, message, options) => this.#take(message, options, committed),
       restart: () => this.#openDraft(),
-    });
+    };
+    const draft = new LiveDraft<M>(accepted ?? newId(), context, accepted !== undefined);
     this.#draft = draft;
     return draft;
   }
@@ -396,6 +407,14 @@ export class LiveTurn<M> implements Turn<M> {
       this.#controller.abort(error);
       return error;
     }
+  }
+
+  async #accepted(id: string, given: unknown): Promise<void> {
+    this.#assertOpen("the handle");
+    const handle = this.#context.admission.handle(given);
+    const { head, entries } = this.#asked!;
+    const calls = entries.length > 0 ? { calls: true as const } : {};
+    await this.#context.log.append([{ kind: "draft.accepted", id, turn: this.number, asked: head, handle, ...calls }]);
   }
 
   async #start(callId: string, options: ToolOptions): ReturnType<Tools<M>["start"]> {

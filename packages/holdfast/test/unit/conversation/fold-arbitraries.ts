@@ -64,10 +64,14 @@ export function anyRecords(voice: Voice): fc.Arbitrary<Written[]> {
     maxLength: 2,
   });
   const parts = fc.array(fc.record({ part: fc.nat(2), text: words, input: words }), { maxLength: 2 });
+  const keyed = {
+    promptKey: fc.constantFrom(undefined, "k1", "k2"),
+    promptDigest: fc.constantFrom(undefined, "d1", "d2"),
+  };
   const members: Record<string, Record<string, fc.Arbitrary<unknown>>> = {
     opened: { intents: fc.boolean() },
     session: { title: words, labels: fc.constant({ a: "b" }), dialect: fc.constant(voice.dialect.name) },
-    "turn.started": { turn, prompt: id },
+    "turn.started": { turn, prompt: id, ...keyed },
     "turn.resumed": { turn, n: fc.nat(3) },
     "turn.suspended": { turn, reason: words, calls: fc.array(callId, { maxLength: 2 }) },
     "turn.ended": { turn, outcome: fc.constantFrom("completed", "aborted", "failed", "left", "other"), by: words },
@@ -86,6 +90,7 @@ export function anyRecords(voice: Voice): fc.Arbitrary<Written[]> {
       call: fc.option(place, { nil: undefined }),
     },
     draft: { id, turn, n: fc.nat(2), parts, discarded: fc.constantFrom(undefined, undefined, "retry") },
+    "draft.accepted": { id, turn, asked: fc.nat(12), handle: junk, calls: yes },
     "tool.started": { turn, call: callId, message: fc.option(id), index: fc.nat(2), name, intents: yes, ...proof },
     "tool.unstarted": { turn, call: callId, message: fc.option(id), index: fc.nat(2), source },
     "tool.process": { turn, call: callId, message: fc.option(id), index: fc.nat(2), pid, started: words, group: yes },
@@ -110,9 +115,10 @@ export function anyRecords(voice: Voice): fc.Arbitrary<Written[]> {
       now: yes,
     },
     usage: { turn, usage },
-    "queue.put": { id, prompt: message, metadata, carried: yes, first: fc.constant("2026") },
+    "queue.put": { id, prompt: message, metadata, carried: yes, first: fc.constant("2026"), ...keyed },
     "turn.prompt": { turn, prompt: fc.record({ id, turn, step: id, message, first: fc.constant("2026") }) },
-    "queue.take": { id },
+    "queue.take": { id, withdrawn: yes },
+    "turn.keys": { keys: fc.array(fc.tuple(fc.constantFrom("k1", "k2"), words, turn), { maxLength: 2 }), carried: yes },
     repair: { turn, entries: repairs, asked: fc.option(fc.nat(12), { nil: undefined }) },
     note: { name, value: junk, carried: yes },
     epoch: {
@@ -147,7 +153,9 @@ export function anyRecords(voice: Voice): fc.Arbitrary<Written[]> {
             { maxLength: 2 },
           ),
           draft: fc.record({ id, turn, n: fc.nat(2), parts }),
-          queue: fc.array(fc.record({ id, prompt: message, queuedAt: fc.constant("2026") }), { maxLength: 2 }),
+          queue: fc.array(fc.record({ id, prompt: message, queuedAt: fc.constant("2026"), ...keyed }), {
+            maxLength: 2,
+          }),
           notes: fc.constant({ a: 1 }),
           usage,
           usageByTurn: fc.array(fc.tuple(turn, usage), { maxLength: 2 }),

@@ -64,8 +64,13 @@ test("a reader that follows FORMAT.md finds the same entries, open calls, drafts
           gap: reader.draft.gap,
         },
       );
+      const { accepted } = conversation;
+      expect(accepted && { ...accepted, calls: accepted.calls === true }).toEqual(
+        reader.accepted && expect.objectContaining(reader.accepted),
+      );
       expect(conversation.queue.map(({ id }) => id)).toEqual([...reader.queue.keys()]);
       expect(conversation.attributes.notes).toEqual(reader.notes);
+      for (const key of ["k1", "k2"]) expect(conversation.promptKeys.find(key)).toEqual(reader.keys.get(key) ?? null);
       expect(conversation.turns).toBe(reader.turns);
       // Where the message of a prompt came before its turn, or never, or was changed since, nobody has to know of it.
       const { prompt } = reader.turn ?? {};

@@ -1,11 +1,12 @@
-import { type StoredMessage, unfit } from "../admit/admit.ts";
-import { messageIdTaken, queueUnknown } from "../admit/refusals.ts";
-import { type AppendOptions, admitOptions } from "../admit/to-records.ts";
-import type { Queued } from "../conversation/conversation.ts";
-import { defined } from "../defined.ts";
-import { newId } from "../journal/id.ts";
-import { handedOut } from "../view/handed-out.ts";
-import type { SessionContext } from "./turn/context.ts";
+import { type StoredMessage, unfit } from "../../admit/admit.ts";
+import { messageIdTaken, promptKnown, queueUnknown } from "../../admit/refusals.ts";
+import { type AppendOptions, admitOptions, type PromptOptions } from "../../admit/to-records.ts";
+import type { Queued } from "../../conversation/conversation.ts";
+import { defined } from "../../defined.ts";
+import { newId } from "../../journal/id.ts";
+import { handedOut } from "../../view/handed-out.ts";
+import type { SessionContext } from "../turn/context.ts";
+import { type KeyedPrompt, keyedPrompt, placeOf } from "./prompt-key.ts";
 
 /** Prompts waiting for their turn (R13). The turn delivers them. */
 export class Queue<M> {
@@ -15,26 +16,37 @@ export class Queue<M> {
     this.#context = context;
   }
 
-  async put(prompt: M, options: AppendOptions): Promise<Queued<M>> {
+  async put(prompt: M, options: PromptOptions): Promise<Queued<M>> {
     const { log, admission } = this.#context;
     const given = admitOptions(admission, options);
     const { id = newId() } = given;
     const message = admission.message(prompt);
     // No turn could start with it, so it would stay in the queue forever.
     if (message.role === "assistant") throw unfit("an assistant message is not a prompt");
-    return log.inLine(() => this.#put(id, message, given));
+    const keyed = keyedPrompt(options, [message]);
+    return log.inLine(() => this.#put(id, message, given, keyed));
   }
 
-  async #put(id: string, message: StoredMessage, { metadata, model }: AppendOptions): Promise<Queued<M>> {
+  async #put(
+    givenId: string,
+    message: StoredMessage,
+    { metadata, model }: AppendOptions,
+    keyed: KeyedPrompt | null,
+  ): Promise<Queued<M>> {
     const { log, admission, conversation } = this.#context;
     this.#context.assertOpen();
+    const place = keyed && placeOf(conversation.promptKeys, keyed);
+    if (place?.turn !== undefined) throw promptKnown(this.#context.id, keyed!.given, place.turn);
+    const id = place?.queued ?? givenId;
     const known = conversation.queued(id) ?? this.#delivered(id);
     if (known) {
       if (!admission.same(known.prompt, message)) throw messageIdTaken(id);
       await log.journal.flush();
       return handedOut(known);
     }
-    const appended = log.append([{ kind: "queue.put", id, prompt: message.stored, ...defined({ metadata, model }) }]);
+    const appended = log.append([
+      { kind: "queue.put", id, prompt: message.stored, ...defined({ metadata, model }), ...keyed?.recorded },
+    ]);
     // It may have been delivered by the time the store answers.
     const queued = conversation.queued(id);
     await appended;
