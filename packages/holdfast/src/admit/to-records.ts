@@ -1,4 +1,5 @@
-import type { Conversation, Queued } from "../conversation/conversation.ts";
+import type { Conversation } from "../conversation/conversation.ts";
+import type { Queued } from "../conversation/prompt-queue.ts";
 import type { MessageRecord, NoteRecord, SessionRecord } from "../conversation/records/records.ts";
 import type { Usage } from "../conversation/records/usage.ts";
 import { defined } from "../defined.ts";

@@ -7,6 +7,7 @@ import type { Exchange } from "./exchange.ts";
 import type { Item } from "./item.ts";
 import type { PendingEdits } from "./pending-edits.ts";
 import { PromptKeys } from "./prompt-keys.ts";
+import { PromptQueue, type Queued } from "./prompt-queue.ts";
 import type { Attributes } from "./records/attributes.ts";
 import type * as records from "./records/records.ts";
 import { isKnownKind, isWholeMessage, storedRecord } from "./records/schema.ts";
@@ -16,18 +17,10 @@ import { sameCalls, ToolStarts } from "./tool-starts.ts";
 import { Transcript } from "./transcript.ts";
 import { endTurn, resumeTurn, type TurnState, turnFrom, type Writer } from "./turn-state.ts";
 
-export interface Queued<M> {
-  readonly id: string;
-  readonly prompt: M;
-  readonly at: string;
-  readonly metadata: Metadata;
-}
-
 // biome-ignore lint/suspicious/noExplicitAny: the type of the messages is the application's to say.
 export type DialectLookup = (name: string) => Dialect<any> | null;
 type Stamped<R> = R & { readonly seq: number; readonly at: string };
 type Attribute = Omit<records.SessionAttributes, "kind">;
-type QueuedHere<M> = Queued<M> & Readonly<records.PromptKey> & { readonly model?: string };
 type TurnRecord = records.TurnResumed | records.TurnSuspended | records.TurnEnded | records.Signalled;
 
 const EMPTY: Metadata = Object.freeze({});
@@ -43,7 +36,7 @@ export class Conversation<M> {
   #dialect: Dialect<M> | null;
   #attributes: Attribute = {};
   #transcript: Transcript<M> | null = null;
-  #queue = new Map<string, QueuedHere<M>>();
+  readonly #queue = new PromptQueue<M>(this.promptKeys);
   #notes = new Map<string, Json>();
   #usage: Usage = {};
   #usageByTurn = new Map<number, Usage>();
@@ -127,7 +120,7 @@ export class Conversation<M> {
     return this.#usageByTurn;
   }
   get queue(): Queued<M>[] {
-    return [...this.#queue.values()];
+    return this.#queue.all;
   }
   get writer(): Writer {
     return this.#writer;
@@ -165,8 +158,8 @@ export class Conversation<M> {
   find(id: string): Item<M> | null {
     return this.#said.find(id);
   }
-  queued(id: string): QueuedHere<M> | null {
-    return this.#queue.get(id) ?? null;
+  queued(id: string): ReturnType<PromptQueue<M>["find"]> {
+    return this.#queue.find(id);
   }
 
   /**
@@ -268,10 +261,10 @@ export class Conversation<M> {
         this.#used(record);
         break;
       case "queue.put":
-        this.#queue.set(record.id, this.#queuedFrom({ ...record, queuedAt: record.first ?? record.at }));
+        this.#enqueue({ ...record, queuedAt: record.first ?? record.at });
         break;
       case "queue.take":
-        this.#taken(record);
+        this.#queue.take(record, this.#turns);
         break;
       case "turn.keys":
         this.promptKeys.carry(record);
@@ -330,7 +323,8 @@ export class Conversation<M> {
     this.#writer = { intents: checkpoint.intents };
     this.#turns = checkpoint.turns;
     this.promptKeys.clear();
-    this.#queue = new Map(checkpoint.queue.map((item) => [item.id, this.#queuedFrom(item)]));
+    this.#queue.clear();
+    for (const item of checkpoint.queue) this.#enqueue(item);
     this.#notes = new Map(Object.entries(checkpoint.notes) as [string, Json][]);
     this.#usage = checkpoint.usage;
     this.#usageByTurn = new Map(checkpoint.usageByTurn);
@@ -472,18 +466,8 @@ export class Conversation<M> {
     this.#usageByTurn.set(turn, addUsage(this.#usageByTurn.get(turn) ?? {}, usage));
   }
 
-  #queuedFrom({ id, prompt, queuedAt, metadata, ...rest }: records.QueuedItem): QueuedHere<M> {
-    const { model, promptKey, promptDigest } = rest;
-    const item = { id, prompt: this.#said.decoded(prompt), at: queuedAt, metadata: deepFreeze(metadata ?? EMPTY) };
-    this.promptKeys.enqueue(rest, id);
-    return Object.freeze({ ...item, ...defined({ model, promptKey, promptDigest }) });
-  }
-
-  /** A prompt that steers a turn is answered by that turn. */
-  #taken({ id, withdrawn }: records.QueueTake): void {
-    const item = this.#queue.get(id);
-    if (item) this.promptKeys.take(item, withdrawn ? null : this.#turns);
-    this.#queue.delete(id);
+  #enqueue(item: records.QueuedItem): void {
+    this.#queue.put(item, this.#said.decoded(item.prompt));
   }
 
   /** A placeholder until the prompt's own record arrives, permanent if that record was damaged. */

@@ -1,5 +1,5 @@
 import type { PromptOptions } from "../admit/to-records.ts";
-import type { Queued } from "../conversation/conversation.ts";
+import type { Queued } from "../conversation/prompt-queue.ts";
 import type { Attributes, Link } from "../conversation/records/attributes.ts";
 import type { Dialect, Entry, Metadata } from "../dialects/dialect.ts";
 import type { DialectMessages, DialectName } from "../dialects/index.ts";

@@ -1,5 +1,6 @@
-import type { Conversation, Queued } from "../conversation/conversation.ts";
+import type { Conversation } from "../conversation/conversation.ts";
 import type { DraftContent } from "../conversation/draft-state.ts";
+import type { Queued } from "../conversation/prompt-queue.ts";
 import type { Attributes } from "../conversation/records/attributes.ts";
 import type { Usage } from "../conversation/records/usage.ts";
 import { deepFreeze } from "../conversation/snapshot.ts";

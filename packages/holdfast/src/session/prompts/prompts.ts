@@ -8,7 +8,7 @@ import {
   type PromptOptions,
   toRecords,
 } from "../../admit/to-records.ts";
-import type { Queued } from "../../conversation/conversation.ts";
+import type { Queued } from "../../conversation/prompt-queue.ts";
 import type { SessionRecord } from "../../conversation/records/records.ts";
 import { interruptionOf } from "../../view/interruption.ts";
 import { leaveTurn, repairForPrompt } from "../../view/repairs.ts";

@@ -1,7 +1,7 @@
 import { type StoredMessage, unfit } from "../../admit/admit.ts";
 import { messageIdTaken, promptKnown, queueUnknown } from "../../admit/refusals.ts";
 import { type AppendOptions, admitOptions, type PromptOptions } from "../../admit/to-records.ts";
-import type { Queued } from "../../conversation/conversation.ts";
+import type { Queued } from "../../conversation/prompt-queue.ts";
 import { defined } from "../../defined.ts";
 import { newId } from "../../journal/id.ts";
 import { handedOut } from "../../view/handed-out.ts";

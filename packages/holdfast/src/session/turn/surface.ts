@@ -1,6 +1,6 @@
 import type { Appended, AppendOptions } from "../../admit/to-records.ts";
-import type { Queued } from "../../conversation/conversation.ts";
 import type { AcceptedRequest } from "../../conversation/draft-state.ts";
+import type { Queued } from "../../conversation/prompt-queue.ts";
 import type { ToolProcess } from "../../conversation/records/records.ts";
 import type { Usage } from "../../conversation/records/usage.ts";
 import type { Entry, Outcome } from "../../dialects/dialect.ts";

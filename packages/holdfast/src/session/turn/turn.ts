@@ -8,8 +8,9 @@ import {
   admitUsage,
   toRecords,
 } from "../../admit/to-records.ts";
-import type { Conversation, Queued } from "../../conversation/conversation.ts";
+import type { Conversation } from "../../conversation/conversation.ts";
 import { isShown } from "../../conversation/item.ts";
+import type { Queued } from "../../conversation/prompt-queue.ts";
 import type { RepairEntry, SessionRecord, ToolProcess, TurnEnded } from "../../conversation/records/records.ts";
 import type { Usage } from "../../conversation/records/usage.ts";
 import { defined } from "../../defined.ts";
