@@ -261,14 +261,6 @@ export const agentSabotages: readonly Sabotage[] = [
     look: ["packages/cli/test/unit/host/local/host-restart.test"],
   },
   {
-    name: "agent: a tool whose outcome is unknown is run again",
-    room: cli,
-    file: "agent/open-calls.ts",
-    find: "isRepeatable: isResumable || undefined",
-    replace: "isRepeatable: true",
-    look: ["packages/cli/test/unit/agent/agent-instructions.test"],
-  },
-  {
     name: "agent: what no rule allows any more is run when the turn is taken up",
     room: cli,
     file: "agent/open-calls.ts",
