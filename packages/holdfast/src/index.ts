@@ -46,8 +46,16 @@ export type {
   StoreOptions,
   TurnEnd,
 } from "./session/surface.ts";
-export type { Probe, ProbeAnswer, ProbedCall, ProbeOptions } from "./session/turn/probe.ts";
-export type { AnswerOptions, Delta, Draft, ToolOptions, Turn, TurnRequest } from "./session/turn/surface.ts";
+export type { Probe, ProbeAnswer, ProbedCall, ProbeOptions, SettleOptions } from "./session/turn/probe.ts";
+export type {
+  AnswerOptions,
+  Delta,
+  Draft,
+  ToolOptions,
+  ToolStartOptions,
+  Turn,
+  TurnRequest,
+} from "./session/turn/surface.ts";
 export { type ToolCall, toolCall } from "./session/turn/tool-call.ts";
 export type { SessionState } from "./session-state.ts";
 export type { SyncOptions } from "./sync/given-array.ts";

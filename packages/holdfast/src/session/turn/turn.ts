@@ -23,7 +23,7 @@ import { liveRepairs } from "../../view/messages.ts";
 import { reasonWords } from "../../view/model-words.ts";
 import type { SessionContext } from "./context.ts";
 import { type DraftContext, type DraftPiece, LiveDraft } from "./draft.ts";
-import type { AnswerOptions, ToolOptions, Turn, TurnRequest } from "./surface.ts";
+import type { AnswerOptions, ToolOptions, ToolStartOptions, Turn, TurnRequest } from "./surface.ts";
 import { runInCall, type ToolCall } from "./tool-call.ts";
 import { Tools } from "./tools.ts";
 
@@ -201,7 +201,7 @@ export class LiveTurn<M> implements Turn<M> {
     return kind;
   }
 
-  async toolStarted(callId: string, options: Omit<ToolOptions, "probe" | "probeMs"> = {}): Promise<ToolCall> {
+  async toolStarted(callId: string, options: ToolStartOptions = {}): Promise<ToolCall> {
     const { running } = await this.#start(callId, options);
     if (!running) throw callTaken(callId, "has its result");
     return { id: running.id, key: running.key };
@@ -418,7 +418,7 @@ export class LiveTurn<M> implements Turn<M> {
     await this.#context.log.append([{ kind: "draft.accepted", id, turn: this.number, asked: head, handle, ...calls }]);
   }
 
-  async #start(callId: string, options: ToolOptions): ReturnType<Tools<M>["start"]> {
+  async #start(callId: string, options: ToolOptions | ToolStartOptions): ReturnType<Tools<M>["start"]> {
     const assertOpen = (): void => this.#assertOpen(`the start of ${JSON.stringify(callId)}`);
     assertOpen();
     return this.#tools.start(callId, options, this.#draft?.isOpen === true, { stopped: this.signal, assertOpen });
