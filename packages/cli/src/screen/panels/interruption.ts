@@ -1,4 +1,4 @@
-import type { CallAccount } from "holdfast";
+import { type CallAccount, changesWords } from "holdfast";
 import type { InterruptionShown } from "../../host/host.ts";
 import { ago, plain, plainLine } from "../../terminal/index.ts";
 import { callSummary, excerpt } from "../lines/labels.ts";
@@ -89,16 +89,16 @@ export function interruptionDetails(found: InterruptionShown, columns: number): 
   return rows;
 }
 
-/** On one row, unless there is more to say about it. */
+/** What it is and how far it got, on one row; below that, what has changed since. */
 function callRows(call: CallAccount, columns: number): Line[] {
   const colour = call.effect === "possible" ? "yellow" : "grey";
+  const since = call.changes ? changesWords(call.changes) : null;
+  const words = `  ${since === null ? call.words : call.words.replace(`; ${since}`, "")}`;
   const head: Span[] = [span("  • ", FAINT), span(plainLine(call.name), { bold: true }), span(` ${callSummary(call)}`)];
-  if (call.changes) {
-    const indent = [span("    ")];
-    return [cut(head, columns), ...wrap(line(call.words, { colour }), columns, { first: indent, rest: indent })];
-  }
-  const words = `  ${call.words}`;
-  return [cut([...cut(head, Math.max(12, columns - words.length)), span(words, { colour })], columns)];
+  const row = cut([...cut(head, Math.max(12, columns - words.length)), span(words, { colour })], columns);
+  if (since === null) return [row];
+  const indent = [span("    ")];
+  return [row, ...wrap(line(since, { colour }), columns, { first: indent, rest: indent })];
 }
 
 function fact(name: string, words: string, columns: number): Line {
