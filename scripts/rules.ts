@@ -74,7 +74,13 @@ const ROOMS: readonly (readonly [room: string, below: readonly string[]])[] = [
   ["guard/", ["defined.ts", "session/surface.ts", "session/guarded.ts"]],
   ["address.ts", ["stores/address.ts", "stores/schemes.ts", "stores/shown-address.ts"]],
   ["store.ts", ["journal/", "stores/", "session/store.ts"]],
-  ["internal.ts", ["defined.ts", "jitter.ts", "session-state.ts", "journal/", "text/", "stores/"]],
+  [
+    "internal.ts",
+    [
+      ...["defined.ts", "jitter.ts", "session-state.ts", "journal/", "text/", "stores/"],
+      ...["admit/refusals.ts", "session/turn/tool-call.ts"],
+    ],
+  ],
 ];
 
 /** The packages whose rooms stand in a table of their own. */

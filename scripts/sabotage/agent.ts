@@ -71,8 +71,8 @@ export const agentSabotages: readonly Sabotage[] = [
     name: "openai-agents: a tool runs before its start is recorded",
     room: openaiAgents,
     file: "tools.ts",
-    find: "await runLog.start(callId, safe);",
-    replace: "void runLog.start(callId, safe).catch(() => {});",
+    find: "const inCall = await runLog.start(callId, rule);",
+    replace: "const inCall = <T>(run: () => T): T => run(); void runLog.start(callId, rule).catch(() => {});",
     look: ["packages/adapters/test/unit/openai-agents/resume.test"],
   },
   {
@@ -167,8 +167,8 @@ export const agentSabotages: readonly Sabotage[] = [
     name: "langchain: a call that was interrupted is started twice",
     room: langchain,
     file: "agent-tap.ts",
-    find: "if (!this.#interrupted.delete(id)) await",
-    replace: "await",
+    find: "const call = isRunning ? waited : await",
+    replace: "const call = await",
     look: ["packages/adapters/test/unit/langchain/langchain.test"],
   },
   {
@@ -208,8 +208,9 @@ export const agentSabotages: readonly Sabotage[] = [
     name: "adapter: a tool runs before its start is recorded",
     room: adapters,
     file: "tools.ts",
-    find: "await storing(gate, turn.toolStarted(toolCallId, before === undefined ? { replay } : { replay, before }));",
-    replace: "void storing(gate, turn.toolStarted(toolCallId, { replay })).catch(() => {});",
+    find: "const call = await storing(gate, turn.toolStarted(toolCallId, noted));",
+    replace:
+      'const call = { id: toolCallId, key: "" }; void storing(gate, turn.toolStarted(toolCallId, noted)).catch(() => {});',
     look: ["packages/adapters/test/unit/ai-sdk/failures.test"],
   },
   {

@@ -47,9 +47,17 @@ export type {
   StoreOptions,
   TurnEnd,
 } from "./session/surface.ts";
-export type { Probe, ProbeAnswer, ProbedCall, ProbeOptions } from "./session/turn/probe.ts";
+export type { Probe, ProbeAnswer, ProbedCall, ProbeOptions, SettleOptions } from "./session/turn/probe.ts";
 export type { ProbedStep, StepCall, StepOptions, StepStart } from "./session/turn/steps.ts";
-export type { AnswerOptions, Delta, Draft, ToolOptions, Turn, TurnRequest } from "./session/turn/surface.ts";
+export type {
+  AnswerOptions,
+  Delta,
+  Draft,
+  ToolOptions,
+  ToolStartOptions,
+  Turn,
+  TurnRequest,
+} from "./session/turn/surface.ts";
 export { type ToolCall, toolCall } from "./session/turn/tool-call.ts";
 export { type StandardSchema, type TypedState, typedState } from "./session/typed-state.ts";
 export type { SessionState } from "./session-state.ts";

@@ -3,6 +3,7 @@
  * What others need is in `holdfast` and `holdfast/store`.
  */
 
+export { toolMissing } from "./admit/refusals.ts";
 export { defined } from "./defined.ts";
 export { jitter } from "./jitter.ts";
 export type { ListHints, Recovery } from "./journal/contract.ts";
@@ -32,6 +33,7 @@ export type {
   TextQuery,
 } from "./journal/texts.ts";
 export { judgeEnd, verificationOf } from "./journal/verification.ts";
+export { runInCall } from "./session/turn/tool-call.ts";
 export { endedAs } from "./session-state.ts";
 export { defaultAddress } from "./stores/default-address.ts";
 export { type FolderStoreOptions, openFolderStore } from "./stores/folder/store.ts";

@@ -44,7 +44,7 @@ export function durable(session: Session<ModelMessage>, options: DurableOptions 
       // Record known outcomes before telling the model that a call has none.
       await unwritten.record();
       const isFailed = session.interruption?.how.kind === "failed";
-      const turn = await resumeTurn(session, { calls, draft, approvals }, tools);
+      const turn = await resumeTurn(session, { calls, draft, approvals }, { tools, rules: options });
       if (turn) await self.runOpen(tools, settings);
       if (!turn || isFailed || !hasFinalAnswer(session)) return turn;
       await turn.end();

@@ -8,7 +8,8 @@ import {
   type Session,
   type Turn,
 } from "holdfast";
-import { isClientTool } from "./content.ts";
+import { missingTools, rulesFor, settledCalls, type ToolRules } from "../tool-rules.ts";
+import { isClientTool, ownTool } from "./content.ts";
 import type { ApprovalAnswer, ResumeSettings } from "./surface.ts";
 
 /**
@@ -19,7 +20,7 @@ import type { ApprovalAnswer, ResumeSettings } from "./surface.ts";
 export async function resumeTurn(
   session: Session<ModelMessage>,
   { calls, draft, approvals }: Pick<ResumeSettings, "calls" | "draft" | "approvals">,
-  tools?: ToolSet,
+  { tools, rules }: TodaysTools,
 ): Promise<Turn<ModelMessage> | null> {
   const { interruption } = session;
   if (interruption?.answered) {
@@ -28,13 +29,33 @@ export async function resumeTurn(
   }
   const requests = interruption ? openRequests(session, interruption) : new Map<string, OpenCall>();
   const open = interruption?.calls ?? [];
-  const policy = policyFor(open.filter((call) => awaitsResult(call, session, tools)));
+  const waiting = policyFor(open.filter((call) => awaitsResult(call, session, tools)));
+  const policy = { ...waiting, tools: rulesFor(Object.keys(tools), rules) };
+  const decided = await settledCalls(session, calls, policy, rules);
   const isWaiting = requests.size > 0 || open.some((call) => decideCall(call, policy) === "wait");
   if (approvals === undefined && calls === undefined && isWaiting) return null;
   const answers = approvals === undefined ? null : answersTo(requests, approvals);
-  const turn = await session.resumeTurn({ calls: calls ?? policy, ...(draft ? { draft } : {}) });
+  if (approvals) refuseApproved(requests, approvals, tools);
+  const turn = await session.resumeTurn({ calls: decided, ...(draft ? { draft } : {}) });
   if (answers) await turn.append(answers);
   return turn;
+}
+
+/** The tools of this program, and what it says about them. */
+export interface TodaysTools {
+  readonly tools: ToolSet;
+  readonly rules: ToolRules;
+}
+
+/** Nobody could run what is about to be approved. */
+function refuseApproved(
+  requests: ReadonlyMap<string, OpenCall>,
+  approvals: readonly ApprovalAnswer[],
+  tools: ToolSet,
+): void {
+  const approved = approvals.flatMap(({ approvalId, approved }) => (approved ? requests.get(approvalId)! : []));
+  const missing = approved.filter(({ name, state }) => state !== "provider" && !ownTool(tools, name));
+  if (missing.length > 0) throw missingTools(missing);
 }
 
 /** Whether the application, or its browser, is yet to give the result of a call. */

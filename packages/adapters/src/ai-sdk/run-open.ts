@@ -1,8 +1,9 @@
 import type { ModelMessage, ToolSet } from "ai";
-import { dialects, errorKind, type OpenCall, type Session, type Turn } from "holdfast";
+import { decideCall, dialects, errorKind, type OpenCall, type Session, type Turn } from "holdfast";
+import { missingTools, rulesFor } from "../tool-rules.ts";
 import type { UnwrittenOutcomes } from "../unwritten-outcomes.ts";
 import { contextOf } from "./approvals.ts";
-import { errorOutput, ownTool } from "./content.ts";
+import { ownTool } from "./content.ts";
 import { mutableCopy } from "./mutable-copy.ts";
 import type { DurableOptions, ToolSettings } from "./surface.ts";
 import { failTurn, recordTools } from "./tools.ts";
@@ -39,14 +40,17 @@ export async function runOpen({ session, tools, settings, options, unwritten }: 
   const recorded = recordTools(tools, gate, options);
   const asked = requestedApprovals(session);
   const messages = session.messages.map(mutableCopy);
+  const policy = { runs: true, tools: rulesFor(Object.keys(tools), options) };
   const calls = turn.open.filter(({ state, id }) => state !== "awaiting" && state !== "provider" && !asked.has(id));
+  const missing = calls.filter(({ name }) => !ownTool(tools, name));
+  if (missing.length > 0) throw missingTools(missing);
+  // An earlier process started the others, so the model is told that nobody knows what they did.
+  const free = calls.filter((call) => call.state !== "outcome-unknown" || decideCall(call, policy) === "run-again");
   // Check all of them before any tool runs.
-  const contexts = await Promise.all(calls.map(({ name }) => contextOf(ownTool(tools, name), name, settings)));
+  const contexts = await Promise.all(free.map(({ name }) => contextOf(ownTool(tools, name), name, settings)));
   const { experimental_sandbox } = settings;
   await Promise.all(
-    calls.map((call, at) =>
-      runCall(call, recorded, turn, { messages, context: contexts[at], experimental_sandbox }, gate.fail),
-    ),
+    free.map((call, at) => runCall(call, recorded, turn, { messages, context: contexts[at], experimental_sandbox })),
   );
   failed.signal.throwIfAborted();
 }
@@ -64,18 +68,11 @@ async function runCall(
   tools: ToolSet,
   turn: Turn<ModelMessage>,
   given: { readonly messages: ModelMessage[]; readonly context: unknown; readonly experimental_sandbox: unknown },
-  fail: (error: unknown) => void,
 ): Promise<void> {
-  const tool = ownTool(tools, name);
+  const { execute } = ownTool(tools, name)!;
+  if (typeof execute !== "function") return;
   try {
-    if (!tool) {
-      const error = `The tool ${JSON.stringify(name)} no longer exists: it did not run.`;
-      const part = { type: "tool-result" as const, toolCallId: id, toolName: name, output: errorOutput(error) };
-      await turn.toolEnded(id, { error }, { role: "tool", content: [part] });
-      return;
-    }
-    if (typeof tool.execute !== "function") return;
-    const made = (tool.execute as (input: unknown, options: unknown) => unknown)(input, {
+    const made = (execute as (input: unknown, options: unknown) => unknown)(input, {
       ...given,
       toolCallId: id,
       abortSignal: turn.signal,
@@ -83,8 +80,7 @@ async function runCall(
     if (made && typeof made === "object" && Symbol.asyncIterator in made) {
       for await (const _ of made as AsyncIterable<unknown>);
     } else await made;
-  } catch (error) {
+  } catch {
     // The error is recorded as the call's outcome, unless the store failed: the gate knows about that.
-    if (!tool) fail(error);
   }
 }

@@ -1,5 +1,6 @@
 import type { LanguageModel, ModelMessage, ToolSet } from "ai";
 import type { Json, ResumeOptions, Turn } from "holdfast";
+import type { ToolRules } from "../tool-rules.ts";
 
 /**
  * The settings of `streamText`, `generateText` or `ToolLoopAgent` that this adapter changes; all others pass through.
@@ -14,12 +15,7 @@ export type Prompted<S> = S extends { readonly prompt: unknown } | { readonly me
   ? S
   : S & { messages: ModelMessage[] };
 
-export interface DurableOptions {
-  /**
-   * By tool name. "safe": running it twice does no harm, so `resumeTurn({ calls: "rerun" })` may run it again. Recorded
-   * at each start. Default: "never".
-   */
-  readonly replay?: Readonly<Record<string, "safe" | "never">>;
+export interface DurableOptions extends ToolRules {
   /**
    * Notes what the tool may change, before it runs: small JSON, recorded with its start. After a crash it is in the
    * call's `before` (`session.interruption`). The tool waits for it.
@@ -87,17 +83,19 @@ export interface Durable {
   /** A copy of what the model should see now: pass it as `messages`. */
   messages(): ModelMessage[];
   /**
-   * Resumes the interrupted turn: records the person's decisions, and runs the calls that are safe to run with these
-   * tools. For the other calls, the model is told how far each got. Returns the turn: ask the model next. Returns null
-   * if there is nothing to ask now: the model had answered (`interruption.answered`), and the turn is ended as
-   * completed; or calls wait for a person, or for your application (tools without `execute`), and the turn stays as it
-   * is. Throws as `session.resumeTurn` and `runOpen` do.
+   * Resumes the interrupted turn: asks the probes, records the person's decisions, and runs the calls that are safe to
+   * run with these tools. For the other calls, the model is told how far each got. Returns the turn: ask the model
+   * next. Returns null if there is nothing to ask now: the model had answered (`interruption.answered`), and the turn
+   * is ended as completed; or calls wait for a person, or for your application (tools without `execute`), and the turn
+   * stays as it is. Throws as `session.resumeTurn` and `runOpen` do, and TOOL_MISSING, with the turn as it was: a call
+   * that would run is one of a tool that is not among these. A later version that has it goes on.
    */
   resume(tools: ToolSet, settings?: ResumeSettings): Promise<Turn<ModelMessage> | null>;
   /**
    * Runs the calls that `resumeTurn` left open (`turn.open`) with these tools, and records their results. Call it
    * before you ask the model again. The SDK handles calls that wait for approval or were approved; the application
-   * handles tools without `execute`. Rejects if the store fails, or a context does not fit its tool.
+   * handles tools without `execute`. What an earlier process started, and is not safe to repeat, does not run: the
+   * model is told. Rejects if the store fails, a context does not fit its tool, or a tool is missing (TOOL_MISSING).
    */
   runOpen(tools: ToolSet, settings?: ToolSettings): Promise<void>;
   /**

@@ -1,5 +1,7 @@
 import type { ModelMessage, ToolExecutionOptions, ToolSet } from "ai";
-import { dialects, errorKind, isHoldfastError, type Outcome, type Turn } from "holdfast";
+import { dialects, errorKind, isHoldfastError, type Outcome, type ToolCall, type ToolRule, type Turn } from "holdfast";
+import { runInCall } from "holdfast/internal";
+import { ruleOf } from "../tool-rules.ts";
 import type { UnwrittenOutcomes } from "../unwritten-outcomes.ts";
 import { errorOutput, modelOutput, type Output, returnedValue } from "./content.ts";
 import { joinSignals } from "./join-signals.ts";
@@ -31,23 +33,22 @@ const CUT_OFF = "It was stopped before it finished: what it did until then may h
  * The same tools, with a start that is durable before they run, and an outcome that is recorded when they return. Tools
  * without `execute` stay as they are.
  */
-export function recordTools(tools: ToolSet, gate: Gate, { replay = {}, before }: DurableOptions): ToolSet {
+export function recordTools(tools: ToolSet, gate: Gate, options: DurableOptions): ToolSet {
   return Object.fromEntries(
     Object.entries(tools).map(([name, tool]) => {
       if (typeof tool.execute !== "function") return [name, tool];
-      const safe = Object.hasOwn(replay, name) ? replay[name] : undefined;
-      return [name, recordTool(name, tool, gate, { replay: safe ?? "never", before })];
+      return [name, recordTool(name, tool, gate, { rule: ruleOf(name, options), before: options.before })];
     }),
   );
 }
 
 interface Noting {
-  readonly replay: "safe" | "never";
+  readonly rule: Required<ToolRule>;
   readonly before: DurableOptions["before"] | undefined;
 }
 
 function recordTool(name: string, tool: Tool, gate: Gate, noting: Noting): Tool {
-  const { replay } = noting;
+  const { rule } = noting;
   const execute = (tool.execute as Execute).bind(tool);
   const outputs = new Map<string, { readonly output: unknown; readonly made: Promise<Output> }>();
   /**
@@ -70,8 +71,9 @@ function recordTool(name: string, tool: Tool, gate: Gate, noting: Noting): Tool 
     const { toolCallId } = options;
     const { turn, part } = gate.callOf(toolCallId);
     options.abortSignal?.throwIfAborted();
-    const before = await noting.before?.({ toolCallId, toolName: name, input: mutableCopy(input) }, replay);
-    await storing(gate, turn.toolStarted(toolCallId, before === undefined ? { replay } : { replay, before }));
+    const before = await noting.before?.({ toolCallId, toolName: name, input: mutableCopy(input) }, rule.replay);
+    const noted = before === undefined ? rule : { ...rule, before };
+    const call = await storing(gate, turn.toolStarted(toolCallId, noted));
     const signal = joinSignals(turn.signal, gate.stopped, options.abortSignal);
     const metadata = part?.providerMetadata;
     let isOver = false;
@@ -93,9 +95,9 @@ function recordTool(name: string, tool: Tool, gate: Gate, noting: Noting): Tool 
       // Stopped while its start was being written: do not run it.
       signal.throwIfAborted();
       // A copy: otherwise the SDK would send the tool's changes as the model's own words, unlike what is recorded (R1).
-      const made = execute(mutableCopy(input), { ...options, abortSignal: signal });
+      const made = runInCall(call, () => execute(mutableCopy(input), { ...options, abortSignal: signal }));
       if (isIterable(made)) {
-        for await (const one of made) {
+        for await (const one of readInCall(call, made)) {
           value = one;
           yield one;
         }
@@ -167,9 +169,9 @@ function phraseError(error: unknown): Output | null {
 }
 
 /** The model must not see a failed record or a refusal as a tool error: it ends the run (P8). */
-async function storing(gate: Gate, recorded: Promise<unknown>): Promise<void> {
+async function storing<T>(gate: Gate, recorded: Promise<T>): Promise<T> {
   try {
-    await recorded;
+    return await recorded;
   } catch (error) {
     // The turn is over and the journal is fine: the next request reports it.
     if (!isHoldfastError(error, "TURN_ENDED")) gate.fail(error);
@@ -200,6 +202,19 @@ export function shownAs(
   const dialect = dialects["ai-sdk"];
   const phrased = dialect.result({ id: toolCallId, name: toolName }, outcome);
   return phrased && JSON.stringify(phrased) === JSON.stringify(shown) ? null : shown;
+}
+
+/** The body of a generator runs where it is read. */
+function readInCall(call: ToolCall, made: AsyncIterable<unknown>): AsyncIterable<unknown> {
+  return {
+    [Symbol.asyncIterator]: () => {
+      const results = runInCall(call, () => made[Symbol.asyncIterator]());
+      return {
+        next: () => runInCall(call, () => results.next()),
+        return: (value) => runInCall(call, async () => (await results.return?.(value)) ?? { done: true, value }),
+      };
+    },
+  };
 }
 
 function isIterable(value: unknown): value is AsyncIterable<unknown> {

@@ -1,12 +1,15 @@
 import { AIMessage, type BaseMessage, ToolMessage, type UsageMetadata } from "@langchain/core/messages";
 import type { RunnableConfig } from "@langchain/core/runnables";
-import { errorKind, newId, type Session, type Turn, type Usage } from "holdfast";
+import { errorKind, newId, type Session, type ToolCall, type Turn, type Usage } from "holdfast";
+import { runInCall } from "holdfast/internal";
+import { missingTools, ruleOf, type ToolRules } from "../tool-rules.ts";
 import { behindOpenAnswer, openAnswer, restoreAnswers } from "./resume.ts";
 import { type AgentState, RunEvents, type StreamedRequest } from "./run-events.ts";
 
 /** What is used of a request to the model. */
 interface ModelRequest {
   readonly model: unknown;
+  readonly tools: readonly object[];
   readonly messages: BaseMessage[];
 }
 
@@ -31,16 +34,16 @@ interface RecordedAnswer {
 /** Records what the agent of a session does. */
 export class AgentTap {
   readonly #session: Session<BaseMessage>;
-  readonly #replay: Readonly<Record<string, "safe" | "never">>;
+  readonly #rules: ToolRules;
   readonly #events = new RunEvents();
   /** Calls whose tools wait in an `interrupt()`: they are called again. */
-  readonly #interrupted = new Set<string>();
+  readonly #interrupted = new Map<string, ToolCall>();
   #answer: RecordedAnswer | null = null;
   #failure: unknown = null;
 
-  constructor(session: Session<BaseMessage>, replay: Readonly<Record<string, "safe" | "never">>) {
+  constructor(session: Session<BaseMessage>, rules: ToolRules) {
     this.#session = session;
-    this.#replay = replay;
+    this.#rules = rules;
   }
 
   /** The first failure of the store, or refusal; null if there is none. */
@@ -73,7 +76,10 @@ export class AgentTap {
     await this.#endStructured(turn);
     const isLacking = behindOpenAnswer(request.messages, this.#session, turn.open) === null;
     const known = isLacking ? openAnswer(this.#session, turn.open) : null;
-    if (known) return known as A;
+    if (known) {
+      this.#refuseMissing(turn, request.tools);
+      return known as A;
+    }
     const messages = restoreAnswers(request.messages, this.#session);
     const asked: StreamedRequest = { draft: turn.request().draft, hasTokens: false };
     const answer = await this.#events.during(asked, () => handler({ ...request, messages }));
@@ -90,13 +96,16 @@ export class AgentTap {
   async tool<R extends ToolRequest, A>(request: R, handler: (request: R) => A | Promise<A>): Promise<A | ToolMessage> {
     const turn = this.#live();
     const { id = "", name, args } = request.toolCall;
-    if (!this.#interrupted.delete(id)) await this.#recording(() => this.#start(turn, id, name, args));
+    const waited = this.#interrupted.get(id);
+    this.#interrupted.delete(id);
+    const isRunning = waited && !turn.open.some((open) => open.id === id && open.state === "never-started");
+    const call = isRunning ? waited : await this.#recording(() => this.#start(turn, id, name, args));
     let answer: A | ToolMessage;
     let error: unknown;
     try {
-      answer = await handler(request);
+      answer = await runInCall(call, () => handler(request));
     } catch (thrown) {
-      if (isInterrupt(thrown)) this.#interrupted.add(id);
+      if (isInterrupt(thrown)) this.#interrupted.set(id, call);
       const kind = errorKind(thrown);
       if (kind === "store" || kind === "misuse") this.#failure ??= thrown;
       // LangChain ends the run on these. On all others it would have told the model, had no middleware been here.
@@ -155,9 +164,21 @@ export class AgentTap {
     }
   }
 
-  async #start(turn: Turn<BaseMessage>, id: string, name: string, input: unknown): Promise<void> {
-    const replay = Object.hasOwn(this.#replay, name) ? this.#replay[name] : undefined;
-    await turn.toolStarted(id, { name, input, ...(replay ? { replay } : {}) });
+  #start(turn: Turn<BaseMessage>, id: string, name: string, input: unknown): Promise<ToolCall> {
+    return turn.toolStarted(id, { name, input, ...ruleOf(name, this.#rules) });
+  }
+
+  /**
+   * Throws TOOL_MISSING before any of the open calls runs. Another middleware may supply a tool that the agent does not
+   * have: those that the application says something about are there.
+   */
+  #refuseMissing({ open }: Turn<BaseMessage>, tools: readonly object[]): void {
+    const names = new Set([
+      ...tools.map((tool) => (tool as { readonly name?: unknown }).name),
+      ...Object.keys({ ...this.#rules.replay, ...this.#rules.probe }),
+    ]);
+    const missing = open.filter(({ name }) => !names.has(name));
+    if (missing.length > 0) throw missingTools(missing);
   }
 
   #live(): Turn<BaseMessage> {

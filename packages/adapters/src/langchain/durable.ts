@@ -1,16 +1,14 @@
 import type { BaseMessage } from "@langchain/core/messages";
 import type { RunnableConfig } from "@langchain/core/runnables";
-import { errorKind, type ResumeOptions, type Session, type Turn } from "holdfast";
+import { errorKind, isHoldfastError, type ResumeOptions, type Session, type Turn } from "holdfast";
 import { type AgentMiddleware, createMiddleware } from "langchain";
+import { LACKS_TOOL, type ToolRules } from "../tool-rules.ts";
 import { AgentTap } from "./agent-tap.ts";
 import { copyOf, langchain } from "./dialect.ts";
-import { resumeTurn, runMessages } from "./resume.ts";
+import { resumeTurn, runMessages, WAITS_INSIDE } from "./resume.ts";
 import type { AgentState } from "./run-events.ts";
 
-export interface DurableOptions {
-  /** By tool name. "safe": running it twice does no harm, so `resume` may run it again. Default: "never". */
-  readonly replay?: Readonly<Record<string, "safe" | "never">>;
-}
+export interface DurableOptions extends ToolRules {}
 
 /** How a run ended. */
 export type RunOutcome =
@@ -63,7 +61,7 @@ export function durable(session: Session<BaseMessage>, options: DurableOptions =
       `The session has the dialect "${dialect}", but messages of LangChain need "${langchain.name}". Create the session with the dialect "langchain" of @holdfast/adapters/langchain.`,
     );
   }
-  const tap = new AgentTap(session, options.replay ?? {});
+  const tap = new AgentTap(session, options);
   const middleware = createMiddleware({
     name: "holdfast",
     wrapModelCall: (request, handler) => tap.model(request, handler),
@@ -73,7 +71,7 @@ export function durable(session: Session<BaseMessage>, options: DurableOptions =
     middleware: middleware as unknown as AgentMiddleware,
     config: <C extends RunnableConfig>(config?: C): C => tap.config(config ?? ({} as C)),
     messages: () => runMessages(session, session.turn?.open ?? []).map(copyOf),
-    resume: (given = {}) => resumeTurn(session, given),
+    resume: (given = {}) => resumeTurn(session, given, options),
     finish: (run) => finish(run, session, tap),
   };
 }
@@ -91,7 +89,7 @@ async function finish(run: Promise<unknown>, session: Session<BaseMessage>, tap:
     if (!turn || turn.signal.aborted) return { kind: "aborted" };
     const isUnknown = tap.state?.messages?.length === 0;
     if (interrupts.length > 0 || isUnknown) {
-      await turn.suspend({ reason: "interrupt", calls: waitingCalls(turn, interrupts) });
+      await turn.suspend({ reason: WAITS_INSIDE, calls: waitingCalls(turn, interrupts) });
       if (isUnknown) throw new Error(NO_CHECKPOINT);
       return { kind: "waiting" };
     }
@@ -101,6 +99,7 @@ async function finish(run: Promise<unknown>, session: Session<BaseMessage>, tap:
     return { kind: "completed" };
   } catch (error) {
     const failure = tap.failure ?? holdfastErrorIn(error);
+    if (isHoldfastError(failure, "TOOL_MISSING")) await turn?.suspend({ reason: LACKS_TOOL });
     if (failure) throw failure;
     if (turn?.signal.aborted) return { kind: "aborted" };
     if (session.turn !== turn) throw error;
@@ -123,7 +122,7 @@ function holdfastErrorIn(error: unknown): unknown {
   let inner: unknown = error;
   for (let depth = 0; inner instanceof Error && depth < 10; depth++) {
     const kind = errorKind(inner);
-    if (kind === "store" || kind === "misuse") return inner;
+    if (kind === "store" || kind === "misuse" || isHoldfastError(inner, "TOOL_MISSING")) return inner;
     inner = inner.cause;
   }
   return null;

@@ -1,5 +1,6 @@
 import { AIMessage, type BaseMessage, ToolMessage } from "@langchain/core/messages";
 import type { OpenCall, ResumeOptions, Session, Turn } from "holdfast";
+import { LACKS_TOOL, rulesFor, settledCalls, type ToolRules } from "../tool-rules.ts";
 import { copyOf } from "./dialect.ts";
 
 /**
@@ -11,6 +12,7 @@ import { copyOf } from "./dialect.ts";
 export async function resumeTurn(
   session: Session<BaseMessage>,
   { calls, draft }: ResumeOptions,
+  rules: ToolRules,
 ): Promise<Turn<BaseMessage> | null> {
   const { interruption } = session;
   if (interruption?.answered) {
@@ -18,10 +20,30 @@ export async function resumeTurn(
     return null;
   }
   const { state } = session;
-  if (calls === undefined && state === "waiting") return null;
+  const lacksTool = interruption?.how.kind === "suspended" && interruption.how.reason === LACKS_TOOL;
+  if (calls === undefined && state === "waiting" && !lacksTool) return null;
+  // The agent has the tools, and refuses to run what is gone.
+  const names = (interruption?.calls ?? []).map(({ name }) => name);
   // If a middleware has failed on these calls, it would fail on them each time: the model is asked instead.
-  const policy = { runs: state !== "failed", asks: true };
-  return session.resumeTurn({ calls: calls ?? policy, ...(draft ? { draft } : {}) });
+  const policy = { runs: state !== "failed", asks: true, tools: rulesFor(names, rules) };
+  const decided = await settledCalls(session, calls, policy, rules);
+  const isDecided = interruption?.how.kind === "suspended" && interruption.how.reason === WAITS_INSIDE;
+  return session.resumeTurn({ calls: isDecided ? goingOn(decided) : decided, ...(draft ? { draft } : {}) });
+}
+
+/** Why a turn is suspended whose tools, or another part of the agent, wait in an `interrupt()`. */
+export const WAITS_INSIDE = "interrupt";
+
+/**
+ * LangGraph calls a tool that waits in an `interrupt()` once more, from its beginning. So what has started is one that
+ * may start again, if it is to stay open.
+ */
+function goingOn(calls: NonNullable<ResumeOptions["calls"]>): NonNullable<ResumeOptions["calls"]> {
+  if (typeof calls !== "function") return calls;
+  return (call) => {
+    const decision = calls(call);
+    return decision === "keep" && call.state === "outcome-unknown" ? "did-not-happen" : decision;
+  };
 }
 
 /** Names, in an answer that a resumed run goes on with, the entry that it comes from. */

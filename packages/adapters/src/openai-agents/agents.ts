@@ -98,7 +98,7 @@ export class RecordedAgents {
     if (!runLog || call?.type !== "function_call") return handoff.onInvokeHandoff(...given);
     const known = runLog.outcomeOf(call.callId);
     if (known) return agentNamed(handoff.agent, transferredTo(known) ?? "") ?? handoff.agent;
-    await runLog.start(call.callId, "never");
+    await runLog.start(call.callId, {});
     try {
       const next = await handoff.onInvokeHandoff(...given);
       const message = getTransferMessage(next);

@@ -9,8 +9,9 @@ import {
   RunState,
   StreamedRunResult,
 } from "@openai/agents";
-import type { CallPolicy, Session, Turn } from "holdfast";
+import { type CallPolicy, isHoldfastError, type Session, type Turn } from "holdfast";
 import { openaiAgents, type RecordedItem } from "../dialects/openai-agents.ts";
+import { LACKS_TOOL, rulesFor, settle, settledCalls, type ToolRules } from "../tool-rules.ts";
 import { UnwrittenOutcomes } from "../unwritten-outcomes.ts";
 import { agentNamed, RecordedAgents } from "./agents.ts";
 import { approvalsIn, decisionsOf, NOTE, waitingIn } from "./decisions.ts";
@@ -55,6 +56,7 @@ export function durable(session: Session<AgentInputItem>, options: DurableOption
 class DurableRuns {
   readonly runner: Runner;
   readonly #session: Session<RecordedItem>;
+  readonly #rules: ToolRules;
   readonly #agents: RecordedAgents;
   readonly #unwritten: UnwrittenOutcomes;
   readonly #runLogs = new WeakMap<AnyState, AgentRunLog>();
@@ -65,6 +67,7 @@ class DurableRuns {
 
   constructor(session: Session<RecordedItem>, options: DurableOptions) {
     this.#session = session;
+    this.#rules = options;
     this.#unwritten = UNWRITTEN.get(session) ?? new UnwrittenOutcomes();
     UNWRITTEN.set(session, this.#unwritten);
     const inTool = new AsyncLocalStorage<true>();
@@ -91,6 +94,8 @@ class DurableRuns {
     // As the SDK itself turns text into an item.
     const prompt =
       typeof input === "string" ? [{ type: "message" as const, role: "user" as const, content: input }] : input;
+    // It takes the place of a turn that was cut off.
+    await settle(this.#session, this.#rules);
     const turn = await this.#session.startTurn(prompt, { metadata: { agent: agent.name } });
     return this.#drive(agent, this.#session.messages.map(sentCopy), this.#scope(options, { turn }), options);
   }
@@ -102,7 +107,9 @@ class DurableRuns {
     const { interruption } = session;
     const isAnswered = interruption?.answered === true;
     const { decisions, waiting } = approvalsIn(session.attributes.notes, interruption?.turn ?? 0);
-    const again = { calls: calls ?? policyFor(Object.keys(waiting)), ...(draft ? { draft } : {}) };
+    const policy = this.#policy(Object.keys(waiting));
+    const decided = await settledCalls(session, calls, policy, this.#rules);
+    const again = { calls: decided, ...(draft ? { draft } : {}) };
     const turn = isAnswered ? null : await session.resumeTurn(again);
     const { number, prompt } = turn ?? { number: interruption!.turn, prompt: interruption!.prompt };
     // A context of the application's own may hold approvals already: then agents that wait go on at once.
@@ -131,7 +138,8 @@ class DurableRuns {
       throw new TypeError("A later run has taken the place of this state. Decide in the state of the latest result.");
     const session = this.#session;
     const decided = decisionsOf(state, runLog.context, (of) => this.#agents.isRecording(of));
-    const turn = await session.resumeTurn({ calls: policyFor(runLog.running) });
+    const calls = await settledCalls(session, undefined, this.#policy(runLog.running), this.#rules);
+    const turn = await session.resumeTurn({ calls });
     runLog.continueIn(turn);
     const { decisions } = approvalsIn(session.attributes.notes, turn.number);
     // On disk before anything that was approved runs. In the same record, no agent that is a tool waits any more: what
@@ -156,6 +164,16 @@ class DurableRuns {
   lastAgent<A extends AnyAgent>(agent: A): A {
     const last = this.#session.entries.findLast(({ message }) => openaiAgents.role(message) === "assistant");
     return (agentNamed(agent, String(last?.metadata["agent"] ?? "")) ?? agent) as A;
+  }
+
+  /**
+   * What a run does with open calls. Those given are agents that run as tools: they have started, and wait inside.
+   * Which tools there are, the agents know that the run comes to.
+   */
+  #policy(waiting: readonly string[]): CallPolicy & Pick<Required<CallPolicy>, "tools"> {
+    const names = (this.#session.interruption?.calls ?? []).map(({ name }) => name);
+    const facts = Object.fromEntries(waiting.map((id) => [id, { waits: true }]));
+    return { runs: true, asks: true, facts, tools: rulesFor(names, this.#rules) };
   }
 
   #scope(
@@ -236,6 +254,10 @@ class DurableRuns {
     if (runLog.failure) {
       const { error } = runLog.failure;
       const { turn } = runLog;
+      if (isHoldfastError(error, "TOOL_MISSING")) {
+        await turn?.suspend({ reason: LACKS_TOOL });
+        throw error;
+      }
       await turn?.fail(error).catch(() => {
         this.#unended = { turn, error };
       });
@@ -244,11 +266,6 @@ class DurableRuns {
     await endAs(outcome, runLog, this.#session);
     return outcome;
   }
-}
-
-/** What a run does with open calls. Those given are agents that run as tools: they have started, and wait inside. */
-function policyFor(waiting: readonly string[]): CallPolicy {
-  return { runs: true, asks: true, facts: Object.fromEntries(waiting.map((id) => [id, { waits: true }])) };
 }
 
 function endedTooEarly(callId: string): TypeError {

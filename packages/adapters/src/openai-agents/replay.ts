@@ -55,7 +55,7 @@ export interface ReplayedResponse {
   /** Null if nothing of it is left to process. */
   readonly output: AgentOutputItem[] | null;
   /** Open calls of tools that do not exist any more. */
-  readonly gone: readonly { readonly callId: string; readonly name: string }[];
+  readonly gone: readonly { readonly id: string; readonly name: string }[];
 }
 
 /**
@@ -70,7 +70,7 @@ export function replayable(
   const functions = new Set(tools.flatMap((tool) => (tool.type === "function" ? [tool.name] : [])));
   const transfers = new Set(handoffs.map(({ toolName }) => toolName));
   const others = new Set(tools.map(({ type }) => type));
-  const gone: { callId: string; name: string }[] = [];
+  const gone: { id: string; name: string }[] = [];
   const output = response.filter((item) => {
     if (!isCall(item)) return true;
     const outcome = outcomes.get(item.callId);
@@ -78,12 +78,12 @@ export function replayable(
       const isThere = others.has(
         item.type === "computer_call" ? "computer" : item.type === "shell_call" ? "shell" : "apply_patch",
       );
-      if (!outcome && !isThere) gone.push({ callId: item.callId, name: item.type });
+      if (!outcome && !isThere) gone.push({ id: item.callId, name: item.type });
       return !outcome && isThere;
     }
     if (transfers.has(item.name)) return !outcome || transferredTo(outcome) !== null;
     if (functions.has(item.name)) return true;
-    if (!outcome) gone.push({ callId: item.callId, name: item.name });
+    if (!outcome) gone.push({ id: item.callId, name: item.name });
     return false;
   });
   const isEmptied = response.some(isCall) && !output.some(isCall);

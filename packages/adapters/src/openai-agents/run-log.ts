@@ -10,9 +10,20 @@ import {
   type Usage as SdkUsage,
   type Tool,
 } from "@openai/agents";
-import { type Draft, isHoldfastError, type Json, type Outcome, type Session, type Turn, type Usage } from "holdfast";
+import {
+  type Draft,
+  isHoldfastError,
+  type Json,
+  type Outcome,
+  type Session,
+  type ToolRule,
+  type Turn,
+  type Usage,
+} from "holdfast";
+import { runInCall } from "holdfast/internal";
 import { nextRequest, type RecordedRequest } from "../background-fetch.ts";
 import type { RecordedItem } from "../dialects/openai-agents.ts";
+import { missingTools } from "../tool-rules.ts";
 import type { UnwrittenOutcomes } from "../unwritten-outcomes.ts";
 import type { Decision, WaitingAgents } from "./decisions.ts";
 import { type CallItem, isCall, isResult, type ResultItem, sentCopy, withUniqueCallIds } from "./items.ts";
@@ -60,6 +71,7 @@ export class AgentRunLog {
   readonly #started = new Set<string>();
   /** Started, and without an outcome. */
   readonly #running = new Set<string>();
+  readonly #inCall = new Map<string, <T>(run: () => T) => T>();
   /** Agents that are tools, to be restored from these states. */
   readonly #waiting: Map<string, Json>;
   #turn: Turn<RecordedItem> | null;
@@ -145,10 +157,8 @@ export class AgentRunLog {
   async replayed(request: ModelRequest): Promise<AgentOutputItem[] | null> {
     for (let response = this.#replay.shift(); response; response = this.#replay.shift()) {
       const { output, gone } = replayable(response, this.#outcomes, request);
-      for (const { callId, name } of gone) {
-        const error = `The tool ${JSON.stringify(name)} no longer exists: it did not run.`;
-        await this.#recording((await this.#live()).toolEnded(callId, { error }));
-      }
+      // The turn waits for them, so nothing else of the response runs either.
+      if (gone.length > 0) await this.#recording(Promise.reject(missingTools(gone)));
       if (output === null) continue;
       this.#calls = output.filter(isCall);
       for (const call of this.#calls) this.#decide(call);
@@ -233,7 +243,7 @@ export class AgentRunLog {
   async #startUnseen(): Promise<void> {
     const open = new Set((this.#turn?.open ?? []).flatMap(({ id, state }) => (state === "never-started" ? [id] : [])));
     for (const { type, callId } of this.#calls)
-      if (type === "computer_call" && open.has(callId)) await this.start(callId, "never");
+      if (type === "computer_call" && open.has(callId)) await this.start(callId, {});
   }
 
   #isTaken(callId: string): boolean {
@@ -291,15 +301,18 @@ export class AgentRunLog {
     return [...this.#running];
   }
 
-  /** Durable when it resolves: run the tool only then. */
-  async start(callId: string, replay: "safe" | "never"): Promise<void> {
+  /** Durable when it resolves: run the tool only then, in the call that it returns. */
+  async start(callId: string, rule: ToolRule): Promise<<T>(run: () => T) => T> {
     // An agent that runs as a tool goes on after an approval.
-    if (this.#started.has(callId)) return;
+    if (this.#started.has(callId)) return this.#inCall.get(callId) ?? ((run) => run());
     const turn = await this.#live();
     this.#started.add(callId);
     try {
-      await this.#recording(turn.toolStarted(callId, { replay }));
+      const call = await this.#recording(turn.toolStarted(callId, rule));
       this.#running.add(callId);
+      const inCall = <T>(run: () => T): T => runInCall(call, run);
+      this.#inCall.set(callId, inCall);
+      return inCall;
     } catch (error) {
       this.#started.delete(callId);
       throw error;

@@ -10,6 +10,7 @@ import type {
   StreamedRunResult,
 } from "@openai/agents";
 import type { ResumeOptions } from "holdfast";
+import type { ToolRules } from "../tool-rules.ts";
 
 // biome-ignore lint/suspicious/noExplicitAny: the SDK's own signatures of agents with any context and output.
 export type AnyAgent = Agent<any, any>;
@@ -17,12 +18,7 @@ export type AnyAgent = Agent<any, any>;
 export type AnyState = RunState<any, any>;
 export type AnyContext = RunContext<unknown>;
 
-export interface DurableOptions {
-  /**
-   * By tool name. "safe": running it twice does no harm, so `resume` runs it again if it was interrupted. Recorded at
-   * each start. Default: "never".
-   */
-  readonly replay?: Readonly<Record<string, "safe" | "never">>;
+export interface DurableOptions extends ToolRules {
   /** What you would pass to `new Runner(…)`. */
   readonly runner?: Partial<RunConfig>;
 }
@@ -80,7 +76,8 @@ export interface Durable {
    * Continues the interrupted turn where it was cut off, with the agent that the turn began with. Recorded responses
    * are not asked for again and tools that returned are not run again: the SDK gets what was recorded, so hand-offs,
    * guardrails and approvals (`result.interruptions`, `result.state`) are as before. If the answer was recorded, it
-   * returns it. Throws NOTHING_TO_RESUME.
+   * returns it. Before that, the probes are asked. Throws NOTHING_TO_RESUME; and TOOL_MISSING, with the turn suspended,
+   * if it comes to a call of a tool that the agent does not have: resume it with a version that has it.
    */
   resume<A extends AnyAgent>(
     agent: A,

@@ -9,6 +9,7 @@ import {
   type ToolInputGuardrailDefinition,
   type ToolOutputGuardrailDefinition,
 } from "@openai/agents";
+import { ruleOf } from "../tool-rules.ts";
 import { type CallItem, functionResult, type ResultItem } from "./items.ts";
 import { outputText } from "./replay.ts";
 import { type AgentRunLog, isSame } from "./run-log.ts";
@@ -41,8 +42,7 @@ type Guardrail = ToolOutputGuardrailDefinition<unknown>;
 type InputGuardrail = ToolInputGuardrailDefinition<unknown>;
 
 function recordFunction(tool: FunctionTool<unknown>, agent: AnyAgent, wrapping: Wrapping): FunctionTool<unknown> {
-  const { replay = {} } = wrapping.options;
-  const safe = (Object.hasOwn(replay, tool.name) ? replay[tool.name] : undefined) ?? "never";
+  const rule = ruleOf(tool.name, wrapping.options);
   const runLogOf = (): AgentRunLog | null => (wrapping.inTool.getStore() ? null : wrapping.runLog());
   const inputGuardrails = tool.inputGuardrails?.map((guardrail) => recordRefusal(guardrail, runLogOf));
   const outputGuardrails = tool.outputGuardrails?.map((guardrail) => askedOnce(guardrail, runLogOf));
@@ -54,13 +54,13 @@ function recordFunction(tool: FunctionTool<unknown>, agent: AnyAgent, wrapping: 
     const { callId } = call;
     const known = runLog.outcomeOf(callId);
     if (known) return known.value ?? (known.item.type === "function_call_result" ? outputText(known.item) : "");
-    await runLog.start(callId, safe);
+    const inCall = await runLog.start(callId, rule);
     const waiting = runLog.takeWaiting(callId);
     // The SDK keeps more about a call by the identity of this object, so it cannot be a copy.
     if (waiting !== null) details!.resumeState ??= waiting;
     let output: unknown;
     try {
-      output = await wrapping.inTool.run(true, () => tool.invoke(context, input, details));
+      output = await inCall(() => wrapping.inTool.run(true, () => tool.invoke(context, input, details)));
     } catch (error) {
       if (waiting !== null) await endUnrestored(runLog, callId, String(error));
       await runLog.end(callId, { error: error ?? "The tool failed without an error." });
@@ -149,9 +149,9 @@ function recordShell(tool: ShellTool, wrapping: Wrapping): ShellTool {
     const runLog = wrapping.runLog();
     const call = runLog?.callFor((one) => one.type === "shell_call" && isSame(one.action, action));
     if (!runLog || !call) return shell.run(action);
-    await runLog.start(call.callId, "never");
+    const inCall = await runLog.start(call.callId, ruleOf(tool.name, wrapping.options));
     try {
-      const result = await shell.run(action);
+      const result = await inCall(() => shell.run(action));
       const { output, maxOutputLength } = result;
       const shown = {
         type: "shell_call_output",
@@ -179,9 +179,9 @@ function recordEditor(tool: ApplyPatchTool, wrapping: Wrapping): ApplyPatchTool 
       const call = runLog?.callFor((one) => one.type === "apply_patch_call" && isSame(one.operation, operation));
       if (!runLog || !call) return edit(operation, context);
       const { callId } = call;
-      await runLog.start(callId, "never");
+      const inCall = await runLog.start(callId, ruleOf(tool.name, wrapping.options));
       try {
-        const result = await edit(operation, context);
+        const result = await inCall(() => edit(operation, context));
         const { status = "completed", output = "" } = result ?? {};
         const shown = { type: "apply_patch_call_output", callId, status, output } as Result<"apply_patch_call_output">;
         await runLog.end(callId, { value: output }, shown);

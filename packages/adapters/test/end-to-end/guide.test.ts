@@ -19,6 +19,10 @@ import { type Durable, uiMessages } from "@holdfast/adapters/ai-sdk";
 import type { Session } from "holdfast";
 declare const session: Session<ModelMessage>;
 declare const agent: Durable;
+declare const payments: {
+  charge(cents: number, options: { readonly idempotencyKey: string }): Promise<object>;
+  find(key: string | null): Promise<object | null>;
+};
 `;
 const AGENT = `
 import type { LanguageModel, ToolSet } from "ai";
@@ -34,7 +38,7 @@ test("the blocks of the guide compile", () => {
       file === null ? `${READERS}${n === 0 ? "" : MADE}${code}\nexport {};\n` : code,
     ]),
   );
-  expect(Object.keys(files)).toEqual(["block-0.ts", "block-1.ts", "block-2.ts", "block-3.ts"]);
+  expect(Object.keys(files)).toEqual(["block-0.ts", "block-1.ts", "block-2.ts", "block-3.ts", "block-4.ts"]);
   expect(complaints(compilable(here.path, files))).toBe("");
 });
 

@@ -57,6 +57,7 @@ export interface AgentRole {
 /** One agent: a session, and everything needed to work in it. */
 export class AgentRuntime {
   readonly session: Session<ModelMessage>;
+  readonly #replay: Readonly<Record<string, "safe" | "never">>;
   readonly durable: Durable;
   readonly outputs: string;
   readonly approvals: ApprovalGuard;
@@ -101,15 +102,16 @@ export class AgentRuntime {
       hasOpenCalls: () => session.turn?.open.some(({ before }) => before !== undefined) === true,
     });
     const isInEditor = (): boolean => this.#isWrittenInEditor;
-    this.durable = durable(session, {
-      replay: {
-        ...REPLAY,
-        [DELEGATE]: "safe",
-        // A second time, it could replace what the user has typed since.
-        get write() {
-          return isInEditor() ? "never" : "safe";
-        },
+    this.#replay = {
+      ...REPLAY,
+      [DELEGATE]: "safe",
+      // A second time, it could replace what the user has typed since.
+      get write() {
+        return isInEditor() ? "never" : "safe";
       },
+    };
+    this.durable = durable(session, {
+      replay: this.#replay,
       before: (call, replay) => this.#notes.note(call, replay === "safe"),
     });
   }
@@ -269,7 +271,11 @@ export class AgentRuntime {
       // Some servers reuse ids (R9). What is known of one such call must not be taken for the other's.
       facts.set(id, facts.has(id) ? { mustNotRun: true } : found);
     }
-    return { ...POLICY, facts: Object.fromEntries(facts) };
+    // For a tool that is gone, another one tells the model so.
+    const tools = calls.map(({ name }) => {
+      return [name, { replay: Object.hasOwn(this.#replay, name) ? this.#replay[name]! : "never" }] as const;
+    });
+    return { ...POLICY, tools: Object.fromEntries(tools), facts: Object.fromEntries(facts) };
   }
 
   async #mayRunNow(call: OpenCall): Promise<boolean> {

@@ -126,6 +126,15 @@ export function stepTaken(given: string, name: string): HoldfastError {
   return new HoldfastError("STEP_TAKEN", message, { call, step });
 }
 
+export function toolMissing(tools: readonly string[], calls: readonly string[]): HoldfastError {
+  const names = tools.map((name) => JSON.stringify(name.slice(0, 80))).join(", ");
+  const message =
+    `The turn waits: it has calls of tools that this program does not have: ${names}. None of them ran, and nothing is ` +
+    'lost. Resume the turn with a version that has them; or resume it with `calls: "close"`, and the model is told how ' +
+    "far each call got.";
+  return new HoldfastError("TOOL_MISSING", message, { tools: [...tools], calls: [...calls] });
+}
+
 export function draftGone(): HoldfastError {
   const message =
     "The message was not recorded: its draft was discarded, or another draft or message replaced it. To record it anyway, use turn.append.";

@@ -36,7 +36,7 @@ import { endAnswered, resumeGiven } from "./resume-turn.ts";
 import { questionsGiven, settleCalls } from "./settle-calls.ts";
 import type * as surface from "./surface.ts";
 import type { SessionContext } from "./turn/context.ts";
-import type { Probe, ProbeOptions } from "./turn/probe.ts";
+import type { Probe, SettleOptions } from "./turn/probe.ts";
 import type { Turn } from "./turn/surface.ts";
 import { LiveTurn } from "./turn/turn.ts";
 
@@ -157,7 +157,7 @@ export class LiveSession<M> extends LiveReading<M> implements surface.Session<M>
     return this.#inOrder(() => this.#resume(given));
   }
 
-  async settleCalls(probes: Readonly<Record<string, Probe>>, options: ProbeOptions = {}): Promise<void> {
+  async settleCalls(probes: Readonly<Record<string, Probe>>, options: SettleOptions = {}): Promise<void> {
     const given = questionsGiven(probes, options);
     return this.#inOrder(async () => {
       this.#context.assertOpen();

@@ -1,17 +1,18 @@
 import { reading } from "../admit/admit.ts";
+import { decideCall } from "../view/decide-call.ts";
 import { callsInDoubt } from "../view/interruption.ts";
 import type { SessionContext } from "./turn/context.ts";
-import { assertProbe, type Probe, type ProbeOptions } from "./turn/probe.ts";
+import { assertProbe, type Probe, type SettleOptions } from "./turn/probe.ts";
 import { settleCall } from "./turn/settle.ts";
 
 export interface Questions {
   /** By the name of the tool. */
   readonly probes: Readonly<Record<string, Probe>>;
-  readonly options: ProbeOptions;
+  readonly options: SettleOptions;
 }
 
 /** A copy of what is given to `settleCalls`, taken at the call (R19). Throws RECORD_INVALID, RECORD_NOT_JSON. */
-export function questionsGiven(probes: Questions["probes"], options: ProbeOptions): Questions {
+export function questionsGiven(probes: Questions["probes"], options: SettleOptions): Questions {
   const given = reading("probes", () => ({ probes: { ...probes }, options: { ...options } }));
   for (const probe of [undefined, ...Object.values(given.probes)]) assertProbe(probe, given.options);
   return given;
@@ -26,7 +27,8 @@ export async function settleCalls<M>(
   const { conversation, assertOpen } = context;
   const asked = callsInDoubt(conversation).map(async (call) => {
     const probe = Object.hasOwn(probes, call.name) ? probes[call.name] : undefined;
-    if (probe) await settleCall(context, conversation.turns, call, probe, options, stopped, assertOpen);
+    if (probe && (!options.calls || decideCall(call, options.calls) === "ask"))
+      await settleCall(context, conversation.turns, call, probe, options, stopped, assertOpen);
   });
   const failed = (await Promise.allSettled(asked)).find((one) => one.status === "rejected");
   if (failed) throw failed.reason;

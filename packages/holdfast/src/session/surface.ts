@@ -12,7 +12,7 @@ import type { SyncOptions } from "../sync/given-array.ts";
 import type { Reading } from "../view/reading.ts";
 import type { ResumeOptions } from "../view/repairs.ts";
 import type { Answer } from "./prompts/answer.ts";
-import type { Probe, ProbeOptions } from "./turn/probe.ts";
+import type { Probe, SettleOptions } from "./turn/probe.ts";
 import type { Turn } from "./turn/surface.ts";
 
 export interface StoreOptions {
@@ -269,7 +269,7 @@ export interface Session<M> extends Reading<M>, AsyncDisposable {
    * tell stays as it was. Call it before `resumeTurn` or `startTurn`; until it is done, they wait. `close` ends the
    * questions. Throws TURN_OPEN, RECORD_INVALID, SESSION_CLOSED, store errors.
    */
-  settleCalls(probes: Readonly<Record<string, Probe>>, options?: ProbeOptions): Promise<void>;
+  settleCalls(probes: Readonly<Record<string, Probe>>, options?: SettleOptions): Promise<void>;
   /** Continues the last turn. Throws NOTHING_TO_RESUME if it completed or there is none, TURN_OPEN. */
   resumeTurn(options?: ResumeOptions): Promise<Turn<M>>;
   /**

@@ -1,6 +1,6 @@
-import type { ModelMessage, UIMessage } from "ai";
+import type { ModelMessage, ToolSet, UIMessage } from "ai";
 import { isHoldfastError, type Once, type Reading, type Session, type Store } from "holdfast";
-import { resumeTurn } from "../resume.ts";
+import { rulesFor, settle, settledCalls } from "../../tool-rules.ts";
 import { uiChunks } from "../ui-chunks.ts";
 import type { UIMessagesOptions } from "../ui-messages.ts";
 import { ActiveChat } from "./active-chat.ts";
@@ -140,14 +140,16 @@ export class Chats {
       return { answer: { isRepeated: repeated, waiting: active.answerTo(id) } };
     }
     // While another server has the session, it may be recording this very prompt.
-    const { reply, session } = await whileBusy(async () => {
+    const { reply, session, isNew } = await whileBusy(async () => {
       const known = await this.#sessions.known(chat, key, content);
       const reply = known && (await this.#repeated(chat, id, known, isRegenerated));
-      return reply ? { reply } : { session: await this.#sessions.open(chat, { mayCreate: true }) };
+      return reply ? { reply } : { session: await this.#sessions.open(chat, { mayCreate: true }), isNew: !known };
     });
     if (!session) return { reply };
     return this.#sessions.closingOnError(session, async () => {
       const settings = await this.#parts.settingsOf(chat);
+      // It takes the place of a turn that was cut off.
+      if (isNew) await settle(session, this.#parts.options);
       const repeated = await isKnown(
         session.once(key, content, () => session.startTurn(message, { ...options, model: modelIdOf(settings) })),
       );
@@ -196,9 +198,13 @@ export class Chats {
     const item = session.queue.find(({ id }) => queued === undefined || id === queued);
     const { interruption } = session;
     if (interruption && !(queued !== undefined && item)) {
-      await resumeTurn(session, { calls: chatPolicy(session, tools) });
+      if (interruption.answered) await session.completeTurn();
+      else await session.resumeTurn({ calls: await this.#settledCalls(session, tools) });
     }
-    if (!session.turn && item) await session.startTurn(item);
+    if (!session.turn && item) {
+      await settle(session, this.#parts.options);
+      await session.startTurn(item);
+    }
     return session.turn !== null;
   }
 
@@ -313,7 +319,7 @@ export class Chats {
         return null;
       }
       const keys = new AnswerKeys(session.entries, number, settings.tools);
-      const turn = await session.resumeTurn({ calls: chatPolicy(session, settings.tools) });
+      const turn = await session.resumeTurn({ calls: await this.#settledCalls(session, settings.tools) });
       for (const answer of fresh)
         if (isAwaited(answer, waits)) await recordAnswer(session, turn, answer, keys.of(answer)!, waits, settings);
       const rest = waitsOf(session, settings.tools);
@@ -328,6 +334,13 @@ export class Chats {
       await session.close();
       return { source, isRepeated: false };
     });
+  }
+
+  /** What happens to the calls that are open. Throws TOOL_MISSING. */
+  #settledCalls(session: Session<ModelMessage>, tools: ToolSet = {}) {
+    const { options } = this.#parts;
+    const policy = { ...chatPolicy(session, tools), tools: rulesFor(Object.keys(tools), options) };
+    return settledCalls(session, undefined, policy, options);
   }
 
   #begin(chat: string, session: Session<ModelMessage>, settings: ChatSettings): ActiveChat {

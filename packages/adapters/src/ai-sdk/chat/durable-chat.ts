@@ -1,4 +1,4 @@
-import type { Store } from "holdfast";
+import { isHoldfastError, type Store } from "holdfast";
 import { newestMessage, promptFrom } from "./browser-message.ts";
 import { sessionIdOf } from "./chat-sessions.ts";
 import { Chats, type Reply } from "./chats.ts";
@@ -66,6 +66,8 @@ export function durableChat(
       return await act(request, routeOf(request.url, path));
     } catch (error) {
       const refusal = refusalOf(error);
+      // The browser can do nothing about it, and a person who reads the log can.
+      if (isHoldfastError(error, "TOOL_MISSING")) onFailure(error);
       if (refusal) return problemResponse(refusal);
       onFailure(error);
       return problemResponse(new Refusal(500, "FAILED", onError(error)));

@@ -64,6 +64,8 @@ export function refusalOf(error: unknown): Refusal | null {
     return invalid("the message cannot be recorded");
   if (isHoldfastError(error, "STORE_FULL"))
     return new Refusal(507, "STORE_FULL", "The server has no space left. The message was not recorded.");
+  if (isHoldfastError(error, "TOOL_MISSING"))
+    return new Refusal(503, "TOOL_MISSING", "The server lacks a tool that this answer needs. Try again later.");
   return null;
 }
 

@@ -360,12 +360,18 @@ describe("runOpen", () => {
     return { session, disk, [Symbol.asyncDispose]: dispose };
   }
 
-  test("says if it cannot be recorded that there is no such tool any more", async () => {
-    await using here = await left("gone");
-    here.disk.countdown = 1;
-    await expect(durable(here.session).runOpen({})).rejects.toMatchObject({ code: "STORE_FULL" });
-    await durable(here.session).runOpen({});
-    expect(JSON.stringify(here.session.messages)).toContain("no longer exists: it did not run");
+  test("runs nothing if a tool is missing, and says which", async () => {
+    await using here = await left("free", "gone", "gone");
+    const ran: string[] = [];
+    const tools = { free: tool({ inputSchema: any, execute: async (_, { toolCallId }) => ran.push(toolCallId) }) };
+    const before = await recordsOf(here.session);
+    await expect(durable(here.session).runOpen(tools)).rejects.toMatchObject({
+      code: "TOOL_MISSING",
+      facts: { tools: ["gone"], calls: ["c1", "c2"] },
+    });
+    expect(ran).toEqual([]);
+    expect(outline(await recordsOf(here.session)).slice(before.length)).toEqual([]);
+    expect(here.session.turn!.open).toHaveLength(3);
   });
 
   test("starts nothing more when one could not be recorded, and nothing at all in a turn that was stopped", async () => {

@@ -55,7 +55,7 @@ test.each(lives().map(({ name }) => name))("%s: resume and durableChat decide as
   expect(page.interrupted?.reason ?? null).toBe(isDone || state === "waiting" ? null : (REASON[state] ?? "killed"));
 
   await using session = await store.resume<ModelMessage>(id);
-  const agent = durable(session);
+  const agent = durable(session, { replay: Object.fromEntries(Object.keys(tools).map((name) => [name, "safe"])) });
   if (state === "idle") {
     await expect(agent.resume(tools)).rejects.toMatchObject({ code: "NOTHING_TO_RESUME" });
     return;

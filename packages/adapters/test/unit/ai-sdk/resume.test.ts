@@ -94,7 +94,7 @@ test("a call that was started, and is safe to run twice, is run again", async ()
     await turn!.toolStarted("a", { replay: "safe" });
     await turn!.toolStarted("b");
   });
-  await durable(session).resume(tools);
+  await durable(session, { replay: { free: "safe" } }).resume(tools);
   expect(ran).toEqual(["a"]);
 });
 

@@ -162,8 +162,8 @@ describe("calls that were left open", () => {
     return store.resume<ModelMessage>(session.id);
   }
 
-  test("are run before the model is asked again, each once, and those that nobody can run are answered", async () => {
-    const session = await died(call("a", "free"), call("b", "fails"), call("c", "gone"), call("d", "streams"));
+  test("are run before the model is asked again, each once", async () => {
+    const session = await died(call("a", "free"), call("b", "fails"), call("d", "streams"));
     const ran: string[] = [];
     const tools = {
       free: tool({
@@ -196,7 +196,6 @@ describe("calls that were left open", () => {
     expect(results.map(({ output }) => output)).toEqual([
       { type: "text", value: "seen" },
       { type: "error-text", value: "Error: not this time" },
-      { type: "error-text", value: expect.stringContaining('The tool "gone" no longer exists') },
       { type: "json", value: 2 },
     ]);
     const started = (await recordsOf(session)).filter(({ kind }) => kind === "tool.started");

@@ -37,7 +37,7 @@ class Slow implements AsyncDisposable {
     slow.#store = await slow.#lazy.open(slow.#folder.path, { dialects: [langchain] });
     slow.session = await slow.#store.create({ dialect: langchain });
     slow.turn = await slow.session.startTurn(new HumanMessage("Go."));
-    slow.tap = new AgentTap(slow.session, replay);
+    slow.tap = new AgentTap(slow.session, { replay });
     return slow;
   }
 
@@ -53,7 +53,7 @@ class Slow implements AsyncDisposable {
   }
 
   ask(answer: BaseMessage | object, messages: BaseMessage[] = [], model: unknown = {}): Promise<unknown> {
-    return this.tap.model({ model, messages }, () => answer);
+    return this.tap.model({ model, messages, tools: [] }, () => answer);
   }
 
   use<A>(id: string, handler: () => A | Promise<A>, name = "look"): Promise<A | ToolMessage> {
@@ -90,7 +90,7 @@ describe("on disk, before anybody goes on", () => {
       calls("Both.", "c1", "c2"),
       ...answers,
     ];
-    await slow.tap.model({ model: {}, messages }, () => {
+    await slow.tap.model({ model: {}, messages, tools: [] }, () => {
       expect(slow.left).toMatch(/c1 seen.*c2 seen/);
       return new AIMessage("Done.");
     });
@@ -106,7 +106,7 @@ describe("on disk, before anybody goes on", () => {
       tool_calls: [extract("c1", "look"), extract("s1", "extract-1"), extract("s2", "extract-2")],
     });
     await slow.ask(answer);
-    await slow.tap.model({ model: {}, messages: [answer] }, () => {
+    await slow.tap.model({ model: {}, messages: [answer], tools: [] }, () => {
       expect(slow.left.match(/This answer was not taken/g)).toHaveLength(2);
       expect(slow.turn.open.map(({ id }) => id)).toEqual(["c1"]);
       return new AIMessage("Done.");
@@ -311,7 +311,7 @@ describe("a tool", () => {
     const stopping = slow.turn.abort({ by: "user" });
     const ran: string[] = [];
     await expect(slow.use("c1", () => ran.push("tool"))).rejects.toThrow();
-    const asked = slow.tap.model({ model: {}, messages: [] }, () => {
+    const asked = slow.tap.model({ model: {}, messages: [], tools: [] }, () => {
       ran.push("model");
       return new AIMessage("More.");
     });

@@ -51,7 +51,8 @@ class World {
     this.#id = session.id;
     const turn = await session.startTurn(new HumanMessage("Do it."));
     await turn.request().draft.commit(answer);
-    for (const { id } of [...ended, ...started]) await turn.toolStarted(id);
+    for (const { id, name } of [...ended, ...started])
+      await turn.toolStarted(id, { replay: name === "look" ? "safe" : "never" });
     for (const { id } of ended) await turn.toolEnded(id, { value: `${id} before the crash` });
     await session.close();
   }
@@ -214,12 +215,9 @@ describe("killed after the answer was recorded", () => {
   test("of calls that had started, those safe to repeat run, and of the others the model is told how far each got", async () => {
     await using here = await world();
     await here.killed(calls(LOOK, MAIL, MAIL_2), { started: [LOOK, MAIL] });
-    // The starts were recorded without `replay`, so `look` is not known to be safe.
     const session = await here.next();
     const { agent, model, run } = here.agent(session);
-    await agent.resume({
-      calls: ({ name, state }) => (name === "look" || state === "never-started" ? "keep" : "close"),
-    });
+    await agent.resume();
     expect(await run()).toEqual({ kind: "completed" });
     expect(here.ran).toEqual(["l1", "m2"]);
     const [, , look, mail, second] = model.asked[0]!;

@@ -221,7 +221,7 @@ describe("of a recorded response, the SDK goes through", () => {
     const known = new Map(outcomes.map((one) => [one.item.callId, one]));
     const found = replayable(response, known, request(...tools));
     expect(found.output?.map((item) => ("callId" in item ? item.callId : item.type)) ?? null).toEqual(output);
-    expect(found.gone.map(({ callId, name }) => `${callId} ${name}`)).toEqual(gone);
+    expect(found.gone.map(({ id, name }) => `${id} ${name}`)).toEqual(gone);
   });
 });
 

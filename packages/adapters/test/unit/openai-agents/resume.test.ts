@@ -226,7 +226,7 @@ describe.each([
     expect(resultsIn(again.model.inputs[0])["a"]).toMatch(/was running/i);
   });
 
-  test("a tool that no longer exists is reported, and the turn goes on", async () => {
+  test("a turn waits for a tool that no longer exists, and goes on in a version that has it", async () => {
     await using here = await stage();
     const world: World = { ran: [], dies: "read" };
     const config = { toolExecution: { maxFunctionToolConcurrency: 1 } };
@@ -236,9 +236,19 @@ describe.each([
     world.dies = null;
     const again = new ScriptedModel([[text("Done.")]]);
     const agent = new Agent({ name: "A", model: again, tools: [noted("read", world, here)] });
-    expect((await ended(durable(await here.next()), agent)).outcome.kind).toBe("completed");
-    expect(resultsIn(again.inputs[0])["b"]).toMatch(/no longer exists/);
-    expect(world.ran).toEqual(["read"]);
+    const session = await here.next();
+    for (const _ of ["at first", "still"]) {
+      await expect(ended(durable(session), agent)).rejects.toMatchObject({
+        code: "TOOL_MISSING",
+        facts: { tools: ["gone"], calls: ["b"] },
+      });
+      expect(session.interruption).toMatchObject({ how: { kind: "suspended" }, calls: [{ id: "b" }] });
+    }
+    expect(again.inputs).toEqual([]);
+    const whole = new Agent({ name: "A", model: again, tools });
+    expect((await ended(durable(session), whole)).outcome.kind).toBe("completed");
+    expect(resultsIn(again.inputs[0])["b"]).toContain("gone done");
+    expect(world.ran).toEqual(["read", "gone"]);
   });
 
   test("shell commands and patches: each is recorded, and not run again", async () => {

@@ -3,6 +3,7 @@ import { invalid } from "../../admit/refusals.ts";
 import type { ToolProcess } from "../../conversation/records/records.ts";
 import type { Outcome } from "../../dialects/dialect.ts";
 import type { Json } from "../../journal/record.ts";
+import type { CallPolicy } from "../../view/decide-call.ts";
 
 /** A call whose outcome is unknown: an earlier process started it. */
 export interface ProbedCall {
@@ -33,6 +34,11 @@ export type Probe<T = unknown> = (call: ProbedCall) => ProbeAnswer<T> | Promise<
 export interface ProbeOptions {
   /** How long to wait for a probe, in milliseconds. Default 10,000. */
   readonly probeMs?: number;
+}
+
+export interface SettleOptions extends ProbeOptions {
+  /** What the program does with open calls: only those that are to be asked about are (`decideCall`). Default: all. */
+  readonly calls?: CallPolicy;
 }
 
 const PROBE_MS = 10_000;

@@ -66,7 +66,7 @@ export interface Turn<M> extends AsyncDisposable {
    * CALL_IN_DOUBT if an earlier process started it and it is not safe to repeat (see `tool`, and
    * `session.settleCalls`); TURN_ENDED.
    */
-  toolStarted(callId: string, options?: Omit<ToolOptions, "probe" | "probeMs" | "appState">): Promise<ToolCall>;
+  toolStarted(callId: string, options?: ToolStartOptions): Promise<ToolCall>;
   /**
    * Records the process that a started call runs in, for `process` of the call after a crash. Durable when it resolves;
    * a later one replaces an earlier one. Also after the turn ends. Throws CALL_UNKNOWN if this turn runs no such tool.
@@ -132,6 +132,12 @@ export interface ToolOptions<T = unknown> extends ProbeOptions {
   /** For a tool that starts before its call is recorded (R9). */
   readonly name?: string;
   readonly input?: unknown;
+}
+
+/** Options of `turn.toolStarted`. */
+export interface ToolStartOptions extends Omit<ToolOptions, "probe" | "probeMs" | "appState"> {
+  /** The program can ask what happened to the call after a crash (`session.settleCalls`). */
+  readonly probe?: Probe | boolean;
 }
 
 export interface Delta {

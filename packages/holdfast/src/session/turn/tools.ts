@@ -23,9 +23,11 @@ import { appendOutcome } from "./outcome.ts";
 import { assertProbe } from "./probe.ts";
 import { settleCall } from "./settle.ts";
 import { Steps } from "./steps.ts";
-import type { ToolOptions } from "./surface.ts";
+import type { ToolOptions, ToolStartOptions } from "./surface.ts";
 import type { ToolCall } from "./tool-call.ts";
 import { warnOnce } from "./warn-once.ts";
+
+type StartOptions = ToolStartOptions & Pick<ToolOptions, "probeMs">;
 
 /** The tool may run; or it may not, because its outcome is known: an earlier process had started it. */
 type Started =
@@ -72,10 +74,10 @@ export class Tools<M> {
    * `isStreaming`: a streaming message may make the call. `asking`: when the answer of a probe no longer counts. Throws
    * CALL_UNKNOWN, CALL_TAKEN, CALL_IN_DOUBT, RECORD_INVALID, RECORD_TOO_LARGE, and store errors.
    */
-  async start(callId: string, given: ToolOptions, isStreaming: boolean, asking: Asking): Promise<Started> {
+  async start(callId: string, given: StartOptions, isStreaming: boolean, asking: Asking): Promise<Started> {
     const { log, admission, conversation } = this.#context;
     const options = reading("options", () => ({ ...given }));
-    assertProbe(options.probe, options);
+    if (typeof options.probe !== "boolean") assertProbe(options.probe, options);
     const input = options.input === undefined ? undefined : admission.value(options.input).value;
     const before = options.before === undefined ? undefined : admission.value(options.before).value;
     if (before !== undefined) assertSize("`before`", "tool.started", before, METADATA_BYTES_MAX);
@@ -124,14 +126,15 @@ export class Tools<M> {
    */
   async #settle(
     start: ToolStart,
-    options: ToolOptions,
+    options: StartOptions,
     { stopped, assertOpen }: Asking,
   ): Promise<{ outcome: Outcome } | CallPlace> {
     const { conversation, log } = this.#context;
     const refusal = callInDoubt(start.call, start.name);
     const call = callsInDoubt(conversation).find(({ id, startedSeq }) => startedSeq === start.seq && id === start.call);
-    if (!options.probe || !call) throw refusal;
-    const settled = await settleCall(this.#context, this.#turn, call, options.probe, options, stopped, assertOpen);
+    const { probe } = options;
+    if (typeof probe !== "function" || !call) throw refusal;
+    const settled = await settleCall(this.#context, this.#turn, call, probe, options, stopped, assertOpen);
     switch (settled.kind) {
       case "outcome":
         return { outcome: settled.outcome };
@@ -257,7 +260,7 @@ export class Tools<M> {
   }
 
   /** Null: the call is not recorded yet, and the application has given its name and input (R9). */
-  #callToStart(callId: string, options: ToolOptions, isStreaming: boolean): ExchangeCall<M> | null {
+  #callToStart(callId: string, options: StartOptions, isStreaming: boolean): ExchangeCall<M> | null {
     const { exchange } = this.#context.conversation;
     const open = exchange.open(callId);
     // Servers reuse ids, even within one message: each start means another call.

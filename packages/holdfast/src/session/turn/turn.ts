@@ -27,7 +27,7 @@ import { reasonWords } from "../../view/model-words.ts";
 import type { SessionContext } from "./context.ts";
 import { type DraftContext, type DraftPiece, LiveDraft } from "./draft.ts";
 import type { StepStart, StepStartOptions } from "./steps.ts";
-import type { AnswerOptions, ToolOptions, Turn, TurnRequest } from "./surface.ts";
+import type { AnswerOptions, ToolOptions, ToolStartOptions, Turn, TurnRequest } from "./surface.ts";
 import { runInCall, type ToolCall } from "./tool-call.ts";
 import { Tools } from "./tools.ts";
 import { warnOnce } from "./warn-once.ts";
@@ -199,10 +199,7 @@ export class LiveTurn<M> implements Turn<M> {
     return kind;
   }
 
-  async toolStarted(
-    callId: string,
-    options: Omit<ToolOptions, "probe" | "probeMs" | "appState"> = {},
-  ): Promise<ToolCall> {
+  async toolStarted(callId: string, options: ToolStartOptions = {}): Promise<ToolCall> {
     const { running } = await this.#start(callId, options);
     if (!running) throw callTaken(callId, "has its result");
     return running.toolCall;
@@ -435,7 +432,7 @@ export class LiveTurn<M> implements Turn<M> {
     await this.#context.log.append([{ kind: "draft.accepted", id, turn: this.number, asked: head, handle, ...calls }]);
   }
 
-  async #start(callId: string, options: ToolOptions): ReturnType<Tools<M>["start"]> {
+  async #start(callId: string, options: ToolOptions | ToolStartOptions): ReturnType<Tools<M>["start"]> {
     const assertOpen = (): void => this.#assertOpen(`the start of ${JSON.stringify(callId)}`);
     assertOpen();
     return this.#tools.start(callId, options, this.#draft?.isOpen === true, { stopped: this.signal, assertOpen });

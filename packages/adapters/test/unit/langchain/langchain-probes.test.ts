@@ -1,0 +1,158 @@
+import { AIMessage, type BaseMessage, HumanMessage } from "@langchain/core/messages";
+import { openStore, type ProbeAnswer, type ProbedCall, type Session, type Store, toolCall } from "holdfast";
+import { type AgentMiddleware, createAgent, tool } from "langchain";
+import { afterEach, describe, expect, test, vi } from "vitest";
+import { z } from "zod";
+import { type DurableOptions, durable, langchain } from "../../../src/langchain/index.ts";
+import { recordsOf } from "../../agents.ts";
+import { ScriptedChatModel } from "../../scripted-chat-model.ts";
+
+/** Calls whose outcome is unknown are settled before the model hears of them; every tool can have its key. */
+
+afterEach(() => vi.restoreAllMocks());
+
+const answer = (...names: string[]): AIMessage =>
+  new AIMessage({
+    content: "I do it.",
+    tool_calls: names.map((name, n) => ({ type: "tool_call" as const, id: `c${n}`, name, args: {} })),
+  });
+
+/** A payment service, and a program that dies in it. */
+class World implements AsyncDisposable {
+  readonly store: Store;
+  readonly charged: string[] = [];
+  readonly asked: ProbedCall[] = [];
+  dies = true;
+  tools = ["charge", "look"];
+  #session: Session<BaseMessage> | null = null;
+
+  constructor(store: Store) {
+    this.store = store;
+  }
+
+  static async begun(): Promise<World> {
+    return new World(await openStore("memory:", { recordsToolStarts: true, dialects: [langchain] }));
+  }
+
+  run(session: Session<BaseMessage>, options: DurableOptions, script: (messages: BaseMessage[]) => AIMessage) {
+    const agent = durable(session, options);
+    const model = new ScriptedChatModel(script);
+    const tools = this.tools.map((name) =>
+      tool(
+        async () => {
+          await Promise.resolve();
+          if (name === "charge") this.charged.push(toolCall()!.key);
+          if (name === "charge" && this.dies) await session.close();
+          return `${name} done`;
+        },
+        { name, schema: z.object({}) },
+      ),
+    );
+    const app = createAgent({ model, tools, middleware: [agent.middleware] as AgentMiddleware[] });
+    return { agent, model, go: () => agent.finish(app.invoke({ messages: agent.messages() }, agent.config())) };
+  }
+
+  /** Dies in a call of `charge`. */
+  async killed(options: DurableOptions): Promise<Session<BaseMessage>> {
+    const session = await this.store.create<BaseMessage>({ dialect: langchain });
+    this.#session = session;
+    await session.startTurn(new HumanMessage("Pay."));
+    await this.run(session, options, () => answer("charge"))
+      .go()
+      .catch(() => {});
+    await session.close();
+    this.dies = false;
+    return this.next();
+  }
+
+  next(): Promise<Session<BaseMessage>> {
+    return this.store.resume<BaseMessage>(this.#session!.id, { dialect: langchain });
+  }
+
+  probe(given: () => ProbeAnswer | Promise<ProbeAnswer>) {
+    return (asked: ProbedCall): ProbeAnswer | Promise<ProbeAnswer> => {
+      this.asked.push(asked);
+      return given();
+    };
+  }
+
+  /** What the model is told when it is asked next. */
+  async told(session: Session<BaseMessage>, options: DurableOptions): Promise<string> {
+    const { agent, model, go } = this.run(session, options, () => new AIMessage("Done."));
+    expect(await agent.resume()).toBe(session.turn);
+    expect(await go()).toEqual({ kind: "completed" });
+    return JSON.stringify(model.asked.at(-1)!.slice(2));
+  }
+
+  [Symbol.asyncDispose](): Promise<void> {
+    return this.store.close();
+  }
+}
+
+test("a probe gets the key that the tool had, and what it found is told", async () => {
+  await using world = await World.begun();
+  const options = { probe: { charge: world.probe(() => ({ value: "receipt 7" })) } };
+  const session = await world.killed(options);
+  expect(await world.told(session, options)).toMatch(/Settled by asking the service.*receipt 7/);
+  expect(world.asked).toMatchObject([{ id: "c0", name: "charge", key: world.charged[0] }]);
+  expect(world.charged).toHaveLength(1);
+});
+
+test("what did not happen runs, with the same key", async () => {
+  await using world = await World.begun();
+  const options = { probe: { charge: world.probe(() => "did-not-happen") } };
+  const session = await world.killed(options);
+  expect(await world.told(session, options)).toMatch(/charge done/);
+  expect([world.charged.length, new Set(world.charged).size]).toEqual([2, 1]);
+  const started = (await recordsOf(session)).filter(({ kind }) => kind === "tool.started");
+  expect(started.map(({ idempotencyKey, probe }) => [idempotencyKey, probe])).toEqual(
+    world.charged.map((key) => [key, true]),
+  );
+});
+
+test.each<[string, () => ProbeAnswer | Promise<ProbeAnswer>]>([
+  ["throws", () => Promise.reject(new Error("no connection"))],
+  ["hangs", () => new Promise<never>(() => {})],
+])("a call stays unknown if its probe %s, and the turn goes on", async (_, given) => {
+  await using world = await World.begun();
+  vi.spyOn(process, "emitWarning").mockImplementation(() => {});
+  const options = { probe: { charge: world.probe(given) }, probeMs: 5 };
+  expect(await world.told(await world.killed(options), options)).toMatch(/may have taken effect/);
+  expect([world.asked.length, world.charged.length]).toEqual([1, 1]);
+});
+
+describe("a deploy cannot loosen the rule of a call", () => {
+  test.each([
+    ["safe then, never now", { replay: { charge: "safe" } }, {}, 1],
+    ["never then, safe now", {}, { replay: { charge: "safe" } }, 1],
+    ["safe then and now", { replay: { charge: "safe" } }, { replay: { charge: "safe" } }, 2],
+  ] as const)("%s", async (_, then, now, times) => {
+    await using world = await World.begun();
+    const said = await world.told(await world.killed(then), now);
+    expect(said).toMatch(times === 1 ? /may have taken effect/ : /charge done/);
+    expect([world.charged.length, new Set(world.charged).size]).toEqual([times, 1]);
+  });
+
+  test("the turn waits for a tool that is missing, and none of the answer's calls runs", async () => {
+    await using world = await World.begun();
+    world.dies = false;
+    const before = await world.store.create<BaseMessage>({ dialect: langchain });
+    await (await before.startTurn(new HumanMessage("Pay."))).append(answer("charge", "look"));
+    await before.close();
+    const open = () => world.store.resume<BaseMessage>(before.id, { dialect: langchain });
+    let session = await open();
+    world.tools = ["charge"];
+    for (const _ of ["at first", "still"]) {
+      const { agent, model, go } = world.run(session, {}, () => new AIMessage("Done."));
+      expect(await agent.resume()).toBe(session.turn);
+      await expect(go()).rejects.toMatchObject({ code: "TOOL_MISSING", facts: { tools: ["look"], calls: ["c1"] } });
+      expect(model.asked).toEqual([]);
+      expect(session.interruption).toMatchObject({ how: { kind: "suspended" }, calls: [{ id: "c0" }, { id: "c1" }] });
+    }
+    expect(world.charged).toEqual([]);
+    await session.close();
+    world.tools = ["charge", "look"];
+    session = await open();
+    expect(await world.told(session, {})).toMatch(/charge done.*look done/);
+  });
+});
