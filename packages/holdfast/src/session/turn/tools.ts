@@ -16,7 +16,7 @@ import { defined } from "../../defined.ts";
 import type { Outcome } from "../../dialects/dialect.ts";
 import { newId } from "../../journal/id.ts";
 import { callsInDoubt } from "../../view/interruption.ts";
-import { inDoubtWords } from "../../view/model-words.ts";
+import { inDoubtWords, unusedWords } from "../../view/model-words.ts";
 import { synthesizeResultSaying } from "../../view/repairs.ts";
 import type { SessionContext } from "./context.ts";
 import { appendOutcome } from "./outcome.ts";
@@ -316,10 +316,4 @@ export class Tools<M> {
     const entry = this.#context.conversation.find(message)?.entry;
     return entry !== undefined && entry.replacedBy === undefined;
   }
-}
-
-function unusedWords(name: string, steps: readonly string[]): string {
-  const shown = steps.slice(0, 5).join(", ");
-  const names = steps.length > 5 ? `${shown} and ${steps.length - 5} more` : shown;
-  return `${name} ran again and did not ask for steps that an earlier run had recorded: ${names}. If their names have changed, their work may have been done twice.`;
 }
