@@ -6,22 +6,51 @@ const SESSIONS = [
   "unit/view/resume-table",
   "unit/conversation/fold.test",
 ];
+const PROBES = ["packages/holdfast/test/unit/session/turn/session-probe.test"];
 
 /** Ways to break the promises of sessions. */
 export const sessionSabotages: readonly Sabotage[] = [
   {
     name: "session: a tool runs before its start is recorded",
     file: "session/turn/tools.ts",
-    find: "      await log.append([record]);\n      return running;",
-    replace: "      void log.append([record]);\n      return running;",
+    find: "      await log.append([record]);\n      return { running };",
+    replace: "      void log.append([record]);\n      return { running };",
     look: SESSIONS,
   },
   {
     name: "session: a tool whose outcome is unknown is run again",
     file: "view/decide-call.ts",
-    find: '&& (replay === "safe" || known.isRepeatable) ? "run-again" : "tell-model"',
-    replace: '? "run-again" : "tell-model"',
-    look: SESSIONS,
+    find: '  if (replay === "safe") {',
+    replace: "  if (replay !== undefined) {",
+    look: ["packages/holdfast/test/unit/account/account.test", ...SESSIONS],
+  },
+  {
+    name: "session: a call that was safe to repeat runs again although today's rule forbids it",
+    file: "session/turn/tools.ts",
+    find: 'inDoubt?.replay === "safe" && replay === "safe"',
+    replace: 'inDoubt?.replay === "safe"',
+    look: PROBES,
+  },
+  {
+    name: "session: a probe is believed that a tool of this process did not happen",
+    file: "session/turn/settle.ts",
+    find: '(found === "did-not-happen" && isOurs)',
+    replace: "false",
+    look: PROBES,
+  },
+  {
+    name: "session: a probe that answers after the turn has ended runs the tool",
+    file: "session/turn/settle.ts",
+    find: "  assertOpen();\n",
+    replace: "",
+    look: PROBES,
+  },
+  {
+    name: "session: a call that runs again gets another key",
+    file: "session/turn/tools.ts",
+    find: "?.idempotencyKey ?? newId();",
+    replace: " ? newId() : newId();",
+    look: PROBES,
   },
   {
     name: "session: never started is said of writers that do not record starts",
@@ -33,8 +62,22 @@ export const sessionSabotages: readonly Sabotage[] = [
   {
     name: "session: one tool started here is taken for the promise to record every start",
     file: "session/turn/tools.ts",
-    find: "      ...defined({ index: place?.index, input, replay, child: options.child }),",
-    replace: "      ...defined({ index: place?.index, input, replay, child: options.child }),\n      intents: true,",
+    find: '...{ kind: "tool.started", turn: this.#turn, call: callId, message, name },',
+    replace: '...{ kind: "tool.started", turn: this.#turn, call: callId, message, name, intents: true as const },',
+    look: SESSIONS,
+  },
+  {
+    name: "session: a step runs before its start is recorded",
+    file: "session/turn/steps.ts",
+    find: "      await this.#context.log.append([record]);\n    } catch (error) {\n      // It did not start",
+    replace: "      void this.#context.log.append([record]);\n    } catch (error) {\n      // It did not start",
+    look: ["kill/steps.test"],
+  },
+  {
+    name: "session: a step whose outcome is unknown is run again",
+    file: "session/turn/steps.ts",
+    find: 'const isSafe = known?.replay === "safe" && replay === "safe";',
+    replace: 'const isSafe = replay === "safe" || known?.replay === "safe";',
     look: SESSIONS,
   },
   {

@@ -48,6 +48,7 @@ export type {
   TurnEnd,
 } from "./session/surface.ts";
 export type { Probe, ProbeAnswer, ProbedCall, ProbeOptions, SettleOptions } from "./session/turn/probe.ts";
+export type { ProbedStep, StepCall, StepOptions, StepStart } from "./session/turn/steps.ts";
 export type {
   AnswerOptions,
   Delta,
@@ -72,6 +73,6 @@ export {
   type FolderChanges,
   type ToolRule,
 } from "./view/decide-call.ts";
-export type { Interruption, OpenCall, SettledCall } from "./view/interruption.ts";
+export type { CallStep, Interruption, OpenCall, SettledCall } from "./view/interruption.ts";
 export type { Reading } from "./view/reading.ts";
 export type { ResumeOptions } from "./view/repairs.ts";

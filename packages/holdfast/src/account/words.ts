@@ -4,7 +4,7 @@ import { endedAs, type SessionState } from "../session-state.ts";
 import { oneLine } from "../text/one-line.ts";
 import type { CallFacts } from "../view/decide-call.ts";
 import type { Interruption, OpenCall, SettledCall } from "../view/interruption.ts";
-import { PROBED } from "../view/model-words.ts";
+import { PROBED, stepWords } from "../view/model-words.ts";
 
 export type CutOff = Pick<Interruption<unknown>, "startedAt" | "lastAt" | "resumes" | "answered" | "how">;
 
@@ -28,6 +28,17 @@ const CALLS: { readonly [S in CallState]: string } = {
 
 /** How far a call got. */
 export function callWords(
+  state: CallState,
+  facts: CallFacts,
+  call: Pick<OpenCall, "approved" | "unstarted" | "steps">,
+): string {
+  const words = stateWords(state, facts, call);
+  // Of a call that has ended, the outcome counts.
+  const further = state === "ended" ? null : stepWords(call.steps);
+  return further === null ? words : `${words}; ${further}`;
+}
+
+function stateWords(
   state: CallState,
   { process }: CallFacts,
   { approved, unstarted }: Pick<OpenCall, "approved" | "unstarted">,

@@ -101,6 +101,40 @@ export function toolMissing(tools: readonly string[], calls: readonly string[]):
   return new HoldfastError("TOOL_MISSING", message, { tools: [...tools], calls: [...calls] });
 }
 
+/** Their words also reach the model, as the outcome of a tool that does not catch them. */
+function stepNames(call: string, step: string): { step: string; call: string; text: string } {
+  const names = { step: step.slice(0, 80), call: call.slice(0, 80) };
+  return { ...names, text: `The step ${JSON.stringify(names.step)} of the call ${JSON.stringify(names.call)}` };
+}
+
+export function stepInDoubt(given: string, name: string): HoldfastError {
+  const { call, step, text } = stepNames(given, name);
+  const message =
+    `${text} was started by an earlier run, and its outcome is unknown: it did not run again. ` +
+    "It may have taken effect: check before repeating it.";
+  return new HoldfastError("STEP_IN_DOUBT", message, { call, step });
+}
+
+export function stepValueLost(given: string, name: string): HoldfastError {
+  const { call, step, text } = stepNames(given, name);
+  const message =
+    `${text} finished in an earlier run, and did not run again. What it returned could not be recorded, so the call ` +
+    "cannot continue from there.";
+  return new HoldfastError("STEP_VALUE_LOST", message, { call, step });
+}
+
+export function stepLimit(given: string, name: string, limit: string): HoldfastError {
+  const { call, step, text } = stepNames(given, name);
+  const message = `${text} was not run: the call has reached its limit of ${limit}. Steps before it are recorded.`;
+  return new HoldfastError("STEP_LIMIT", message, { call, step, limit });
+}
+
+export function stepTaken(given: string, name: string): HoldfastError {
+  const { call, step, text } = stepNames(given, name);
+  const message = `${text} was asked for twice in one run: it did not run a second time. Give each step its own name.`;
+  return new HoldfastError("STEP_TAKEN", message, { call, step });
+}
+
 export function draftGone(): HoldfastError {
   const message =
     "The message was not recorded: its draft was discarded, or another draft or message replaced it. To record it anyway, use turn.append.";

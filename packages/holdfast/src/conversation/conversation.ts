@@ -14,7 +14,7 @@ import type * as records from "./records/records.ts";
 import { isKnownKind, isWholeMessage, mustKnow, storedRecord } from "./records/schema.ts";
 import { addUsage, type Usage } from "./records/usage.ts";
 import { deepFreeze, frozenCopy } from "./snapshot.ts";
-import { sameCalls, ToolStarts } from "./tool-starts.ts";
+import { type CallPlace, sameCalls, ToolStarts } from "./tool-starts.ts";
 import { Transcript } from "./transcript.ts";
 import { endTurn, resumeTurn, type TurnState, turnFrom, type Writer } from "./turn-state.ts";
 
@@ -237,10 +237,10 @@ export class Conversation<M> {
         this.#toolStarts.start(record);
         break;
       case "tool.process":
-        this.#runsIn(record);
-        break;
       case "tool.unstarted":
-        this.#unstarted(record);
+      case "step.started":
+      case "step.ended":
+        this.#toolStarts.add(record, (id) => this.#placeOfOpen(id));
         break;
       case "tool.ended":
         this.#ended(record);
@@ -292,6 +292,7 @@ export class Conversation<M> {
   #lose(): void {
     this.#writer = { intents: false };
     this.#turn?.writers.add(this.#writer);
+    this.#toolStarts.lose();
   }
 
   #opened(record: JournalRecord): void {
@@ -439,26 +440,15 @@ export class Conversation<M> {
     }
   }
 
-  #runsIn({ call, message = null, index = 0, pid, started, group }: records.ToolProcessRecord): void {
-    const process = { pid, started, ...defined({ group }) };
-    if (message !== null) this.#toolStarts.runsIn(process, message, index);
-    else if (!this.#toolStarts.earlyStartRunsIn(process, call)) {
-      const open = this.#said.exchange.open(call);
-      if (open) this.#toolStarts.runsIn(process, open.item.entry.id, open.index);
-    }
-  }
-
-  #unstarted({ call, message = null, index = 0, source }: records.ToolUnstarted): void {
-    if (message === null) this.#toolStarts.unstartEarly(call);
-    else this.#toolStarts.unstart(message, index, source);
+  #placeOfOpen(id: string): CallPlace | null {
+    const open = this.#said.exchange.open(id);
+    return open && { message: open.item.entry.id, index: open.index };
   }
 
   #ended(record: Stamped<records.ToolEnded>): void {
     const { message = null, index = 0 } = record;
     if (message === null && this.#toolStarts.endEarlyStart(record)) return;
-    const open = message === null ? this.#said.exchange.open(record.call) : null;
-    const place =
-      message !== null ? { message, index } : open ? { message: open.item.entry.id, index: open.index } : null;
+    const place = message !== null ? { message, index } : this.#placeOfOpen(record.call);
     const isSaid = this.#said.result(record, place);
     if (!place) return;
     if (isSaid) this.#toolStarts.end(place.message, place.index);

@@ -1,7 +1,15 @@
 import { defined } from "../defined.ts";
 import type { Dialect, Entry } from "../dialects/dialect.ts";
 import type { Json } from "../journal/record.ts";
-import type { StartedCheckpoint, ToolEnded, ToolProcess, ToolStarted } from "./records/records.ts";
+import type {
+  StartedCheckpoint,
+  ToolEnded,
+  ToolProcess,
+  ToolProcessRecord,
+  ToolStarted,
+  ToolUnstarted,
+} from "./records/records.ts";
+import { addStep, type Step, type StepRecord, stepRecords } from "./steps.ts";
 
 /** A tool that was started. */
 export interface ToolStart {
@@ -19,6 +27,10 @@ export interface ToolStart {
   readonly idempotencyKey?: string;
   readonly probe?: true;
   readonly before?: Json;
+  /** What its runs recorded of their steps. */
+  readonly steps?: Map<string, Step>;
+  /** Records are missing since: it may have started steps of which there is no record. */
+  readonly gap?: true;
   /** It has not taken effect: who said so. */
   readonly unstarted?: string;
 }
@@ -32,12 +44,14 @@ export class ToolStarts {
   readonly #unstarted = new Map<string, ToolStart>();
   readonly #earlyStarts = new Map<string, { readonly run: ToolStart; ended: Stamped<ToolEnded> | null }>();
 
-  start(record: Stamped<Omit<ToolStarted, "kind"> & Pick<StartedCheckpoint, "process" | "unstarted">>): void {
+  start(record: Stamped<Omit<ToolStarted, "kind"> & Pick<StartedCheckpoint, "process" | "unstarted" | "gap">>): void {
     const { turn, call, message, index = 0, name, input, at, seq, child } = record;
     const { replay, process, idempotencyKey, probe, before, unstarted } = record;
+    const earlier = typeof message === "string" ? (this.of(message, index) ?? this.unstarted(message, index)) : null;
     const run = {
       ...{ turn, call, name, input, at, seq },
       ...defined({ replay, child: child || undefined, process, idempotencyKey, probe, before }),
+      ...defined({ steps: earlier?.steps, gap: record.gap ?? earlier?.gap }),
     };
     if (message === null || message === undefined) this.#earlyStarts.set(call, { run, ended: null });
     else {
@@ -56,7 +70,7 @@ export class ToolStarts {
   }
 
   /** The same for an early start: its call was never recorded, so nothing is left of it. */
-  unstartEarly(call: string): void {
+  #unstartEarly(call: string): void {
     if (this.#earlyStarts.get(call)?.ended === null) this.#earlyStarts.delete(call);
   }
 
@@ -70,16 +84,37 @@ export class ToolStarts {
     return this.#unstarted.get(`${index} ${message}`) ?? null;
   }
 
-  /** Records its process. No effect if no such tool was started, or it has ended. */
-  runsIn(process: ToolProcess, message: string, index: number): void {
-    const run = this.of(message, index);
-    if (run) this.#byPlace.set(`${index} ${message}`, { ...run, process });
+  /** Adds what a record says of a started tool. `placeOf`: where the open call of an id is. */
+  add(
+    record: Stamped<ToolProcessRecord | ToolUnstarted | StepRecord>,
+    placeOf: (call: string) => CallPlace | null,
+  ): void {
+    const { kind, call, message = null, index = 0 } = record;
+    if (kind === "tool.unstarted") {
+      if (message === null) this.#unstartEarly(call);
+      else this.unstart(message, index, record.source);
+      return;
+    }
+    const change = (run: ToolStart): ToolStart =>
+      kind === "tool.process" ? inProcess(run, record) : withStep(run, record);
+    const early = message === null ? this.#earlyStarts.get(call) : undefined;
+    const place = message !== null ? { message, index } : early ? null : placeOf(call);
+    if (early) this.#earlyStarts.set(call, { ...early, run: change(early.run) });
+    else if (place) this.#change(place, change);
   }
 
-  earlyStartRunsIn(process: ToolProcess, call: string): boolean {
-    const stray = this.#earlyStarts.get(call);
-    if (stray) this.#earlyStarts.set(call, { ...stray, run: { ...stray.run, process } });
-    return stray !== undefined;
+  /** No effect if no such tool was started, or it has ended. */
+  #change({ message, index }: CallPlace, change: (run: ToolStart) => ToolStart): void {
+    for (const starts of [this.#byPlace, this.#unstarted]) {
+      const run = starts.get(`${index} ${message}`);
+      if (run) starts.set(`${index} ${message}`, change(run));
+    }
+  }
+
+  /** Records are missing. */
+  lose(): void {
+    for (const starts of [this.#byPlace, this.#unstarted])
+      for (const [place, run] of starts) starts.set(place, { ...run, gap: true });
   }
 
   of(message: string, index: number): ToolStart | null {
@@ -151,26 +186,42 @@ export class ToolStarts {
     const all: StartedCheckpoint[] = [];
     for (const [place, run] of [...this.#byPlace, ...this.#unstarted]) {
       const [index] = place.split(" ", 1);
-      all.push({ ...toCheckpoint(run), message: place.slice(index!.length + 1), index: Number(index) });
+      all.push(toCheckpoint(run, place.slice(index!.length + 1), Number(index)));
     }
     for (const { run } of this.#earlyStarts.values())
-      all.push({ ...toCheckpoint(run), message: null, ...defined({ input: run.input }) });
+      all.push({ ...toCheckpoint(run, null), ...defined({ input: run.input }) });
     return all;
   }
 }
 
+function inProcess(run: ToolStart, { pid, started, group }: ToolProcess): ToolStart {
+  return { ...run, process: { pid, started, ...defined({ group }) } };
+}
+
+function withStep(run: ToolStart, record: StepRecord & { readonly at: string }): ToolStart {
+  const steps = run.steps ?? new Map<string, Step>();
+  addStep(steps, record);
+  return run.steps ? run : { ...run, steps };
+}
+
 /** Drops the members that the journal adds: it will write them again. */
 function again({ id, turn, call, message, name, ...rest }: ToolEnded): ToolEnded {
-  const { index, value, error, ms, source, shown, redacted } = rest;
+  const { index, value, error, ms, source, shown, redacted, unusedSteps } = rest;
   return {
     ...{ kind: "tool.ended", id, turn, call, message: message ?? null, name },
-    ...defined({ index, value, error, ms, source, shown, redacted }),
+    ...defined({ index, value, error, ms, source, shown, redacted, unusedSteps }),
   };
 }
 
 /** Without the input: if the call is recorded, its message has it. */
-function toCheckpoint({ at, seq, input: _input, ...run }: ToolStart): Omit<StartedCheckpoint, "message"> {
-  return { ...run, startedAt: at, startedSeq: seq };
+function toCheckpoint(
+  { at, seq, input: _input, steps, ...run }: ToolStart,
+  message: string | null,
+  index?: number,
+): StartedCheckpoint {
+  const place = { message, ...defined({ index }) };
+  const records = steps && stepRecords(steps, { turn: run.turn, call: run.call, ...place });
+  return { ...run, ...place, startedAt: at, startedSeq: seq, ...defined({ steps: records }) };
 }
 
 /** The position of a call: its message, and its index among that message's calls. */

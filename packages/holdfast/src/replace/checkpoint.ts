@@ -86,13 +86,13 @@ const USAGE_TURNS_MAX = 100_000;
  * messages, as the prompt of its turn.
  */
 export function spreadOut(
-  { turn, queue, notes, ...rest }: Checkpoint,
+  { turn, started, queue, notes, ...rest }: Checkpoint,
   isCarried: (prompt: TurnCheckpoint["prompt"], turn: number) => boolean,
 ): { readonly checkpoint: Checkpoint; readonly behind: SessionRecord[] } {
   const behind: SessionRecord[] = [];
   const checkpoint: Checkpoint = {
     ...rest,
-    started: rest.started.map(withSmallInput),
+    started: started.map(withSmallInput),
     queue: [],
     notes: {},
     usageByTurn: rest.usageByTurn.slice(-USAGE_TURNS_MAX),
@@ -102,12 +102,14 @@ export function spreadOut(
     checkpoint.turn = { ...turn, prompt: { ...prompt, message: null } };
     if (!isCarried(prompt, number)) behind.push({ kind: "turn.prompt", must: true, turn: number, prompt });
   }
+  for (const { steps = [], message, index } of started)
+    for (const step of steps) behind.push({ ...step, message, ...defined({ index }) });
   for (const { queuedAt: first, ...item } of queue) behind.push({ kind: "queue.put", ...item, carried: true, first });
   for (const [name, value] of Object.entries(notes)) behind.push({ kind: "note", name, value, carried: true });
   return { checkpoint, behind };
 }
 
-function withSmallInput(started: StartedCheckpoint): StartedCheckpoint {
+function withSmallInput({ steps: _steps, ...started }: StartedCheckpoint): StartedCheckpoint {
   if (started.input === undefined || weightOf(started.input) <= INPUT_CHARS_MAX) return started;
   return { ...started, input: "(It was too large to be kept here: the journal has it.)" };
 }

@@ -9,6 +9,12 @@ import type { Json } from "../journal/record.ts";
 import { endedAs } from "../session-state.ts";
 import { endsWithAnswer } from "./arrange.ts";
 
+/** How far a step of a call got. `unknown`: it had started. */
+export interface CallStep {
+  readonly name: string;
+  readonly state: "finished" | "failed" | "unknown";
+}
+
 export interface OpenCall {
   readonly id: string;
   /** The message that makes it; null if the process died before recording that message. */
@@ -28,6 +34,8 @@ export interface OpenCall {
   readonly before?: Json;
   /** Where the tool was recorded as running (`turn.toolProcess`): it may still be running there. */
   readonly process?: ToolProcess;
+  /** Its steps, in the order in which they started; absent if it has none. */
+  readonly steps?: readonly CallStep[];
   /** A person's decision about it; absent if nobody has decided. */
   readonly approved?: boolean;
   readonly state: "never-started" | "outcome-unknown" | "unrecorded" | "awaiting" | "provider";
@@ -121,7 +129,7 @@ export function openCalls<M>({ exchange, toolStarts, turn }: Conversation<M>): U
     found.push({
       ...{ id, message, index, name, input, state },
       ...(run ? { ...startOf(run), startedSeq: run.seq } : {}),
-      ...(idle ? defined({ key: idle.idempotencyKey, unstarted: idle.unstarted }) : {}),
+      ...(idle ? { ...defined({ key: idle.idempotencyKey, unstarted: idle.unstarted }), ...stepsOf(idle) } : {}),
       ...(approved === null ? {} : { approved }),
     });
   }
@@ -164,8 +172,18 @@ function settledCalls<M>(conversation: Conversation<M>, turn: number): SettledCa
   return settled;
 }
 
-function startOf({ at, replay, child, process, idempotencyKey: key, probe, before }: ToolStart) {
-  return { startedAt: at, replay: replay ?? ("never" as const), ...defined({ child, process, key, probe, before }) };
+function startOf(run: ToolStart) {
+  const { at, replay, child, process, idempotencyKey: key, probe, before } = run;
+  const start = { startedAt: at, replay: replay ?? ("never" as const) };
+  return { ...start, ...defined({ child, process, key, probe, before }), ...stepsOf(run) };
+}
+
+function stepsOf(run: ToolStart): Pick<OpenCall, "steps"> {
+  if (!run.steps) return {};
+  const steps = [...run.steps].map(([name, { ended }]): CallStep => {
+    return { name, state: ended ? (ended.error === undefined ? "finished" : "failed") : "unknown" };
+  });
+  return { steps };
 }
 
 /** The calls of the last turn that have no result, recorded or not. */

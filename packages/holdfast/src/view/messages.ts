@@ -2,7 +2,7 @@ import type { Conversation } from "../conversation/conversation.ts";
 import type { RepairEntry } from "../conversation/records/records.ts";
 import { arrangeView } from "./arrange.ts";
 import { type How, howOf, openCalls, type UnansweredCall } from "./interruption.ts";
-import { IN_DOUBT, runningWords } from "./model-words.ts";
+import { inDoubtWords, runningWords } from "./model-words.ts";
 import { repairedEntry, synthesizeResult, synthesizeResultSaying } from "./repairs.ts";
 
 /** Whether a turn is being worked on when the conversation is read. */
@@ -62,6 +62,6 @@ export function liveRepair<M>(
   since: number,
 ): ReturnType<typeof synthesizeResultSaying> {
   const isRunning = call.startedSeq !== undefined && call.startedSeq > since;
-  const words = !isRunning && call.state === "outcome-unknown" ? IN_DOUBT : runningWords(isRunning);
+  const words = !isRunning && call.state === "outcome-unknown" ? inDoubtWords(call) : runningWords(isRunning);
   return synthesizeResultSaying(dialect, call, words, isRunning ? "running" : call.state);
 }

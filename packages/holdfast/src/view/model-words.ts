@@ -1,6 +1,6 @@
 import { endedAs } from "../session-state.ts";
 import { oneLine } from "../text/one-line.ts";
-import type { How, OpenCall } from "./interruption.ts";
+import type { CallStep, How, OpenCall } from "./interruption.ts";
 
 /**
  * Text phrased for the model is bounded: an SDK's error may run to pages, and every open call repeats it. Longer text
@@ -43,9 +43,16 @@ export function because(how: How): string {
 }
 
 /** The result given to a call that has none. */
-export function resultWords(state: OpenCall["state"], how: How, unstarted?: OpenCall["unstarted"]): string {
+export function resultWords(
+  state: OpenCall["state"],
+  how: How,
+  { unstarted, steps }: Pick<OpenCall, "unstarted" | "steps"> = {},
+): string {
   switch (state) {
     case "never-started":
+      // It is known not to have taken effect as a whole, but an earlier run finished some of its work.
+      if (steps?.some((step) => step.state !== "failed"))
+        return `Not run to its end: ${because(how)}.${stepSentence(steps)} Check before repeating it.`;
       if (unstarted !== undefined) return notHappenedWords(unstarted, how);
       return `Not run: ${because(how)} before this call was started. It never started: it is safe to run it.`;
     case "unrecorded":
@@ -55,8 +62,8 @@ export function resultWords(state: OpenCall["state"], how: How, unstarted?: Open
     case "outcome-unknown":
     case "provider":
       if (how.kind === "aborted")
-        return `Was running when ${because(how)}: it may have taken effect. Check before repeating it.`;
-      return `Started, then ${because(how)}: outcome unknown. It may have taken effect: check before repeating it.`;
+        return `Was running when ${because(how)}: it may have taken effect.${stepSentence(steps)} Check before repeating it.`;
+      return `Started, then ${because(how)}: outcome unknown.${stepSentence(steps)} It may have taken effect: check before repeating it.`;
   }
 }
 
@@ -69,9 +76,28 @@ function notHappenedWords(source: string, how: How): string {
   return `${why} Settled by asking the service: it did not take effect, so it is safe to run it.`;
 }
 
+/** How far a call got, step by step: a phrase, for the model and for people; null if it has no steps. */
+export function stepWords(steps: readonly CallStep[] = []): string | null {
+  if (steps.length === 0) return null;
+  const named = (state: CallStep["state"]): string[] =>
+    steps.filter((step) => step.state === state).map(({ name }) => name);
+  const [finished, failed, unknown] = [named("finished"), named("failed"), named("unknown")];
+  const parts = [`${finished.length} of ${steps.length} started steps finished`];
+  if (finished.length > 0) parts[0] += ` (${listNames(finished)})`;
+  if (failed.length > 0) parts.push(`failed: ${listNames(failed)}`);
+  if (unknown.length > 0) parts.push(`outcome unknown: ${listNames(unknown)}`);
+  return parts.join("; ");
+}
+
+function stepSentence(steps: readonly CallStep[] | undefined): string {
+  const words = stepWords(steps);
+  return words === null ? "" : ` ${words}.`;
+}
+
 /** The result given to a call that was started before the turn was cut off, if nobody can tell what happened to it. */
-export const IN_DOUBT =
-  "Started before the turn was cut off: outcome unknown. It may have taken effect: check before repeating it.";
+export function inDoubtWords({ steps }: Pick<OpenCall, "steps">): string {
+  return `Started before the turn was cut off: outcome unknown.${stepSentence(steps)} It may have taken effect: check before repeating it.`;
+}
 
 /** An outcome that is known because the tool's service was asked (P3). `text`: the outcome as the model reads it. */
 export function settledWords(text: string | undefined): string {

@@ -146,7 +146,7 @@ export function closingResult<M>(dialect: Dialect<M>, call: UnansweredCall, how:
  * The result that says how far a call got. None if the dialect cannot phrase it: then the call's step is left out (R8).
  */
 export function synthesizeResult<M>(dialect: Dialect<M>, call: UnansweredCall, how: How): RepairEntry[] {
-  return synthesizeResultSaying(dialect, call, resultWords(call.state, how, call.unstarted), call.state);
+  return synthesizeResultSaying(dialect, call, resultWords(call.state, how, call), call.state);
 }
 
 /** Its id depends only on the call, so it is the same before and after it is recorded (R1). */

@@ -71,6 +71,8 @@ const NEEDED: Record<string, Record<string, (value: Any) => boolean>> = {
   "tool.process": { turn: isCount, call: isText, pid: (value) => isCount(value) && value > 0, started: isText },
   "tool.unstarted": { turn: isCount, call: isText, source: isText },
   "tool.ended": { id: isText, turn: isCount, call: isText, name: isText },
+  "step.started": { turn: isCount, call: isText, step: isText },
+  "step.ended": { turn: isCount, call: isText, step: isText },
   note: { name: isText, value: (value) => value !== undefined },
   state: { name: isText, value: (value) => value !== undefined },
   "turn.prompt": { turn: isCount, prompt: isPrompt },
@@ -167,6 +169,8 @@ function answered(calls: readonly Called[], id: string, isAssistants: boolean): 
   return agents.find(({ idless }) => idless) ?? (id === "" ? agents[0] : undefined);
 }
 
+type ReadSteps = { name: string; state: string }[];
+
 interface Writer {
   starts: boolean;
 }
@@ -243,7 +247,7 @@ export class SessionReader {
         const isNever = (recorded && isLast) || (found !== undefined && !start);
         const unstarted = waiting.includes(id) ? "awaiting" : isNever ? "never-started" : "unrecorded";
         const state = by === "provider" ? "provider" : start ? "outcome-unknown" : unstarted;
-        const said = found && { key: found.key, unstarted: found.unstarted };
+        const said = found && { key: found.key, unstarted: found.unstarted, steps: found.steps };
         const more = start && { process: start.process, probe: start.probe, before: start.before };
         return { id, message, state, ...said, ...more };
       });
@@ -301,9 +305,10 @@ export class SessionReader {
         return;
       case "tool.started":
         if (record.intents === true) this.#writer.starts = true;
-        if (isText(record.message))
-          this.#starts.set(`${isCount(record.index) ? record.index : 0} ${record.message}`, startIn(record));
-        else this.#strays.set(record.call, { ended: null, ...startIn(record) });
+        if (isText(record.message)) {
+          const at = `${isCount(record.index) ? record.index : 0} ${record.message}`;
+          this.#starts.set(at, { ...startIn(record), steps: this.#starts.get(at)?.steps });
+        } else this.#strays.set(record.call, { ended: null, ...startIn(record) });
         return;
       case "tool.unstarted": {
         if (!isText(record.message)) {
@@ -314,8 +319,16 @@ export class SessionReader {
         if (start) start.unstarted ??= record.source;
         return;
       }
-      case "tool.process":
-        this.#runsIn(record);
+      case "tool.process": {
+        const { pid, started } = record;
+        const start = this.#startOf(record);
+        if (start && start.unstarted === undefined)
+          start.process = record.group === true ? { pid, started, group: true } : { pid, started };
+        return;
+      }
+      case "step.started":
+      case "step.ended":
+        this.#stepped(record);
         return;
       case "tool.ended":
         this.#ended(record);
@@ -577,19 +590,24 @@ export class SessionReader {
     });
   }
 
-  #runsIn(record: Any): void {
-    const { pid, started } = record;
-    const process = record.group === true ? { pid, started, group: true } : { pid, started };
-    let start: Start | undefined;
+  #startOf(record: Any): Start | undefined {
     if (isText(record.message))
-      start = this.#starts.get(`${isCount(record.index) ? record.index : 0} ${record.message}`);
-    else if (this.#strays.has(record.call)) start = this.#strays.get(record.call);
-    else {
-      const { calls } = sectionOf(this.items);
-      const open = calls.some(({ id }) => id === record.call) ? openBy(calls, record.call) : undefined;
-      start = open && this.#starts.get(`${open.index} ${open.message}`);
-    }
-    if (start && start.unstarted === undefined) start.process = process;
+      return this.#starts.get(`${isCount(record.index) ? record.index : 0} ${record.message}`);
+    if (this.#strays.has(record.call)) return this.#strays.get(record.call);
+    const { calls } = sectionOf(this.items);
+    const open = calls.some(({ id }) => id === record.call) ? openBy(calls, record.call) : undefined;
+    return open && this.#starts.get(`${open.index} ${open.message}`);
+  }
+
+  #stepped(record: Any): void {
+    const start = this.#startOf(record);
+    if (!start) return;
+    start.steps ??= [];
+    const how = isText(record.error) ? "failed" : "finished";
+    const state = record.kind === "step.started" ? "unknown" : how;
+    const known = start.steps.find(({ name }) => name === record.step);
+    if (known) known.state = state;
+    else start.steps.push({ name: record.step, state });
   }
 
   #ended(record: Any): void {
@@ -613,7 +631,7 @@ export class SessionReader {
     if (record.shown === null) {
       const at = place && `${place.index} ${place.message}`;
       const start = at === null || at === undefined ? undefined : this.#starts.get(at);
-      if (at && (!start || start.unstarted !== undefined)) this.#starts.set(at, {});
+      if (at && (!start || start.unstarted !== undefined)) this.#starts.set(at, { steps: start?.steps });
       return;
     }
     const started = place && this.#starts.get(`${place.index} ${place.message}`);
@@ -781,6 +799,7 @@ interface Start {
   probe?: true;
   before?: Any;
   unstarted?: string;
+  steps?: ReadSteps | undefined;
 }
 
 function startIn({ idempotencyKey, probe, before }: Any): Start {

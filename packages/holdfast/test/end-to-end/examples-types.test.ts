@@ -10,7 +10,8 @@ const ROOT = resolve(import.meta.dirname, "../../../..");
 
 /** What the blocks of the guides take for granted: the agent of the reader. */
 const AGENT = `
-import type { Session, Turn } from "holdfast";
+import { setTimeout as sleep } from "node:timers/promises";
+import type { Probe, Session, Turn } from "holdfast";
 interface Message { readonly role: "user" | "assistant"; readonly content: unknown }
 interface Call { readonly id: string; readonly name: string; readonly input: unknown }
 declare const session: Session<Message>;
@@ -27,12 +28,21 @@ declare function send(messages: readonly Message[]): Promise<{ readonly id: stri
 declare function fetched(handle: unknown): Promise<Message | null>;
 declare function callsIn(message: Message): Call[];
 declare function run(call: Call, signal: AbortSignal): Promise<string>;
+declare function chargeOf(key: string | null): Promise<{ value: string } | null>;
+interface Invoice { readonly order: string }
+interface Charge { readonly receipt: string }
+declare const invoice: Invoice;
+declare function pay(invoice: unknown, key: string, signal: AbortSignal): Promise<Charge>;
+declare function find(question: string, signal: AbortSignal): Promise<Charge | null>;
+declare const probe: Probe<Charge>;
+declare const mailProbe: Probe;
+declare const REQUEST_MS: number;
 declare function resultOf(call: Call, outcome: unknown): Message;
 const found = session.interruption;
 `;
 
 function blocks(): string[] {
-  const guides = ["adopt-in-an-hour", "background-responses"];
+  const guides = ["adopt-in-an-hour", "background-responses", "payments"];
   const text = guides.map((name) => readFileSync(join(ROOT, `docs/guides/${name}.md`), "utf8")).join("\n");
   return [...text.matchAll(/```ts\n([\s\S]*?)```/g)].map(([, code]) => code!);
 }
@@ -44,7 +54,7 @@ test("the examples and the blocks of the guides compile", () => {
   for (const [n, code] of found.entries()) {
     const imports = code.match(/^import .*$/gm) ?? [];
     const body = code.replaceAll(/^import .*$/gm, "");
-    const program = `${imports.join("\n")}\n${AGENT}\nvoid [turn, prompt, summary, messages, call, userSaysGoOn, words, found];\nexport async function block(): Promise<void> {\n${body}\n}\n`;
+    const program = `${imports.join("\n")}\n${AGENT}\nvoid [turn, prompt, summary, messages, call, userSaysGoOn, words, found, sleep, invoice, probe, mailProbe, REQUEST_MS];\nexport async function block(): Promise<void> {\n${body}\n}\n`;
     writeFileSync(join(here.path, `block-${n}.ts`), program);
   }
   mkdirSync(join(here.path, "node_modules"));

@@ -178,6 +178,27 @@ const open = { a: unknown };
 const tellEnd = async ({ session }: Stage, ending: Ending): Promise<void> =>
   (session as unknown as Guarded)[endsNow](ending);
 
+/** A call whose tool has steps. */
+const steps: Story = [
+  create,
+  prompt,
+  ["one call with steps", asks("a"), { state: "interrupted", calls: { a: never } }],
+  [
+    "it starts, and is safe",
+    (at) => at.turn!.toolStarted("a", { replay: "safe" }),
+    { state: "interrupted", calls: { a: safe } },
+  ],
+  ["a step starts", (at) => at.turn!.stepStarted("a", "reserve"), { state: "interrupted", calls: { a: safe } }],
+  [
+    "a step finished, another started",
+    async (at) => {
+      await at.turn!.stepEnded("a", "reserve", { value: 7 });
+      await at.turn!.stepStarted("a", "charge");
+    },
+    { state: "interrupted", calls: { a: safe } },
+  ],
+];
+
 /** How a turn can end, while a tool runs. */
 const ends: readonly Story[] = [
   ended("stopped by the user", (at) => at.turn!.abort({ by: "user" }), { state: "stopped", calls: open }),
@@ -311,7 +332,7 @@ const settled: Story = [
 /** Every story, cut off after every step. Names are unique. */
 export function lives(): Life[] {
   const found = new Map<string, Life>();
-  for (const story of [calls, approval, denied, ...ends, ...epochs, settled, blind]) {
+  for (const story of [calls, approval, denied, steps, ...ends, ...epochs, settled, blind]) {
     const steps = story.map(([, step]) => step);
     for (const [index, [name, , expected]] of story.entries())
       if (!found.has(name)) found.set(name, { name, steps, until: index + 1, isBlind: story === blind, expected });

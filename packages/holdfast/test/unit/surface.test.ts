@@ -9,6 +9,7 @@ test("the top exports what an agent needs, and nothing of journals and single st
     "HeldBack",
     "HoldfastError",
     "accountOf",
+    "changesWords",
     "credentials",
     "cutOffWords",
     "decideCall",

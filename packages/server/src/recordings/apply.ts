@@ -12,6 +12,7 @@ import {
   type ResumeOptions,
   type Session,
   type StateOptions,
+  type StepStart,
   type Turn,
   type Usage,
 } from "holdfast";
@@ -29,11 +30,22 @@ export interface Work {
 
 type Of<T extends RecordToMake["type"]> = Extract<RecordToMake, { type: T }>;
 
+/** What a record is answered with, besides its place. */
+export interface Told {
+  readonly call?: { readonly key: string };
+  readonly step?: StepStart;
+}
+
 /**
  * Makes a record: one call of the session or its turn. The key is the id of the first message. Durable when it
  * resolves; if it throws a HoldfastError that is not a store's, nothing has happened.
  */
-export async function apply(work: Work, key: string, record: RecordToMake): Promise<void> {
+export async function apply(
+  work: Work,
+  key: string,
+  record: RecordToMake,
+  tell: (told: Told) => void = () => {},
+): Promise<void> {
   const { session } = work;
   switch (record.type) {
     case "turn.start":
@@ -53,9 +65,15 @@ export async function apply(work: Work, key: string, record: RecordToMake): Prom
     }
     case "tool.started": {
       const { call, replay, child, name, input } = record;
-      await openTurn(work).toolStarted(call, defined({ replay, child, name, input }));
-      return;
+      const started = await openTurn(work).toolStarted(call, defined({ replay, child, name, input }));
+      return tell({ call: { key: started.key } });
     }
+    case "step.started": {
+      const { call, step, replay, didNotHappen } = record;
+      return tell({ step: await openTurn(work).stepStarted(call, step, defined({ replay, didNotHappen })) });
+    }
+    case "step.ended":
+      return lastTurn(work).stepEnded(record.call, record.step, outcomeOf(record), record.source);
     case "tool.process": {
       const { call, pid, started, group } = record;
       return lastTurn(work).toolProcess(call, { pid, started, ...(group ? { group } : {}) });

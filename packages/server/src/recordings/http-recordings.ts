@@ -11,12 +11,14 @@ import type {
   RecordingState,
   RecordToMake,
 } from "../schemas/recordings.ts";
-import { apply, idsOf, openTurn, type Work } from "./apply.ts";
+import { apply, idsOf, openTurn, type Told, type Work } from "./apply.ts";
 import { jsonOf, messageOf, recordingOf } from "./show.ts";
 
 const APP = "holdfast recorder";
 const IDLE_MS = 600_000;
 const GRACE_POLL_MS = 50;
+/** To read a record that is there, unless it was damaged. */
+const READ_MS = 10_000;
 /** Labels of a session that was created with a key: by the second, a request with other attributes is told apart. */
 const KEY_LABEL = "holdfast.key";
 const CONTENT_LABEL = "holdfast.content";
@@ -158,13 +160,37 @@ export class HttpRecordings {
       if (!recording) {
         const known = await this.#store.once(id, key, content);
         if (!known) throw recorderUnknown(id);
-        return { recorded: { key, ...known, ids: idsOf(key, record) }, repeated: true };
+        const told = await this.#toldAgain(id, record, known.seq);
+        if (told === null) throw recorderUnknown(id);
+        return { recorded: { key, ...known, ids: idsOf(key, record), ...told }, repeated: true };
       }
-      const { seq, last, repeated } = await recording.session.once(key, content, () => apply(recording, key, record), {
+      let told: Told = {};
+      const make = (): Promise<void> =>
+        apply(recording, key, record, (answer) => {
+          told = answer;
+        });
+      const { seq, last, repeated } = await recording.session.once(key, content, make, {
         streams: record.type === "draft" || record.type === "draft.discard" || record.type === "draft.restart",
       });
-      return { recorded: { key, seq, last, ids: idsOf(key, record) }, repeated };
+      if (repeated) {
+        const again = await this.#toldAgain(id, record, seq);
+        // A step that did not run has no record. It is looked up again, and still does not run.
+        if (again === null) await make();
+        else told = again;
+      }
+      return { recorded: { key, seq, last, ids: idsOf(key, record), ...told }, repeated };
     });
+  }
+
+  /** What the record was answered with when it was made; null if only its tool's run can tell. */
+  async #toldAgain(id: string, record: RecordToMake, seq: number): Promise<Told | null> {
+    if (record.type !== "tool.started" && record.type !== "step.started") return {};
+    for await (const made of this.#store.follow(id, seq - 1, { signal: AbortSignal.timeout(READ_MS) })) {
+      const key = String(made["idempotencyKey"]);
+      if (made.kind === "tool.started") return { call: { key } };
+      return made.kind === "step.started" ? { step: { state: "run", key } } : null;
+    }
+    return null;
   }
 
   /** Throws RECORDER_UNKNOWN, TURN_ENDED. */

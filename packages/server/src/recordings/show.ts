@@ -33,8 +33,9 @@ function interruptionOf(found: Interruption<unknown>): NonNullable<RecordingStat
   };
 }
 
-function callOf({ id, message, name, input, state, startedAt, replay, child }: OpenCall): OpenCallShown {
-  return { id, message, name, input: jsonOf(input), state, ...defined({ startedAt, replay, child }) };
+function callOf({ id, message, name, input, state, startedAt, replay, child, key, steps }: OpenCall): OpenCallShown {
+  const shown = { id, message, name, input: jsonOf(input), state, ...defined({ startedAt, replay, child, key }) };
+  return steps ? { ...shown, steps: [...steps] } : shown;
 }
 type OpenCallShown = NonNullable<RecordingState["turn"]>["calls"][number];
 

@@ -24,6 +24,7 @@ const messages = z.union([message, z.array(message).min(1).max(1000)]);
 const messageId = z.string().min(1).max(200).describe("The id of a message of the conversation.");
 const call = z.string().min(1).max(1000).describe("The id of the call, as in the message that makes it.");
 const json = z.unknown();
+const step = z.string().min(1).max(200).describe("The step's name: unique in its call, and the same in every run.");
 const appState = z
   .record(z.string().min(1).max(256), json)
   .describe("State of the agent's own, by name, recorded in one unit with this. Null takes a value away.");
@@ -95,6 +96,24 @@ const kinds = [
     error: z.string().optional(),
     shown: message.optional().describe("What the model sees instead: a message that holds the result."),
     appState: appState.optional(),
+  }),
+  z.strictObject({
+    type: z.literal("step.started"),
+    call,
+    step,
+    replay: z.enum(["never", "safe"]).optional().describe("`safe`: running it twice does no harm."),
+    didNotHappen: z
+      .literal(true)
+      .optional()
+      .describe("The answer was `unknown`, and its service was asked: it has not taken effect, and may run."),
+  }),
+  z.strictObject({
+    type: z.literal("step.ended"),
+    call,
+    step,
+    value: json.optional().describe("The result, or null; or `error`."),
+    error: z.string().optional(),
+    source: z.string().max(200).optional().describe("Who says so, if the answer was `unknown`: `probe`, for example."),
   }),
   z.strictObject({
     type: z.literal("draft"),
@@ -169,6 +188,11 @@ const openCall = z
     startedAt: z.string().optional(),
     replay: z.enum(["never", "safe"]).optional(),
     child: z.string().optional(),
+    key: z.string().optional().describe("The idempotency key that its tool was given."),
+    steps: z
+      .array(z.object({ name: z.string(), state: z.enum(["finished", "failed", "unknown"]) }))
+      .optional()
+      .describe("How far each of its steps got, in the order in which they started."),
   })
   .meta({ id: "OpenCall", description: "A call without a result, and how far it got." });
 
@@ -221,12 +245,30 @@ export const recording = recordingState
   .meta({ id: "Recording" });
 export type Recording = z.output<typeof recording>;
 
+const stepStart = z
+  .object({
+    state: z
+      .enum(["run", "finished", "failed", "unknown"])
+      .describe(
+        "`run`: run it now. `finished`, `failed`: an earlier run did, with `value` or `error`. `unknown`: an earlier run started it; do not run it, but ask its service.",
+      ),
+    key: z.string().describe("The step's idempotency key, to send to its service."),
+    value: json.optional(),
+    error: z.string().optional(),
+  })
+  .meta({ id: "StepStart", description: "Whether a step may run." });
+
 const recorded = z
   .object({
     key,
     seq: z.int().describe("The seq of its first record in the journal."),
     last: z.int().describe("The seq of its last record."),
     ids: z.array(z.string()).describe("The ids of the messages it recorded."),
+    call: z
+      .object({ key: z.string().describe("Send it to the service: the same whenever the call runs again.") })
+      .optional()
+      .describe("Of `tool.started`."),
+    step: stepStart.optional().describe("Of `step.started`."),
   })
   .meta({ id: "Recorded" });
 export type Recorded = z.output<typeof recorded>;

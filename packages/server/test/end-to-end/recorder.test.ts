@@ -122,6 +122,8 @@ test("a repeated key is recorded once, and answered in the same words; with diff
     ["start", { type: "turn.start", prompt: [{ role: "user", content: "a" }] }],
     ["messages", { type: "messages", messages: asks("c1") }],
     ["started", { type: "tool.started", call: "c1" }],
+    ["step", { type: "step.started", call: "c1", step: "focus" }],
+    ["step ends", { type: "step.ended", call: "c1", step: "focus", value: { z: 1, y: null } }],
     ["ended", { type: "tool.ended", call: "c1", value: { b: 1, a: [2, { d: 3, c: 4 }] } }],
     ["usage", { type: "usage", usage: { inputTokens: 10 } }],
     ["abort", { type: "turn.abort", by: "user", reason: "enough" }],
@@ -173,6 +175,77 @@ test("a repeated key is recorded once, and answered in the same words; with diff
   await host.close();
   expect(await Array.fromAsync(stage.host.sessions.history(agent.session))).toHaveLength(records.length + 1);
   expect((await agent.state()).body.usage.inputTokens).toBe(10);
+});
+
+test("steps: a tool that runs again after a crash continues where it was, with the same keys", async () => {
+  await using stage = await staged();
+  const agent = await Agent.create(stage);
+  await agent.makes({ type: "turn.start", prompt });
+  await agent.makes({ type: "messages", messages: asks("c1") });
+  const start = { type: "tool.started", call: "c1", replay: "safe" };
+  const began = (step: string, more: object = {}) => ({ type: "step.started", call: "c1", step, ...more });
+  const ended = (step: string, more: object) => ({ type: "step.ended", call: "c1", step, ...more });
+  const { call: first } = await agent.makes(start);
+  const keyOf = (step: string): string => `${first.key}/${step}`;
+  expect((await agent.makes(began("reserve"))).step).toEqual({ state: "run", key: keyOf("reserve") });
+  expect(await agent.refused(began("reserve"))).toBe("STEP_TAKEN");
+  expect(await agent.refused(ended("reserve", {}))).toBe("RECORD_INVALID");
+  await agent.makes(ended("reserve", { value: { shelf: 7 } }));
+  await agent.makes(began("weigh"));
+  await agent.makes(ended("weigh", { error: "no scales" }));
+  for (const step of ["charge", "ship", "mail"])
+    await agent.makes(began(step, step === "mail" ? { replay: "safe" } : {}));
+
+  // The agent and the server die. What could not be said over HTTP is in the journal.
+  await stage.stop();
+  await stage.start();
+  Object.assign(agent.server, { url: stage.server.url });
+  const taken = (await agent.take(true)).body;
+  agent.recorder = taken.recorder;
+  expect(taken.interruption.calls).toMatchObject([
+    {
+      id: "c1",
+      key: first.key,
+      steps: [
+        { name: "reserve", state: "finished" },
+        { name: "weigh", state: "failed" },
+        { name: "charge", state: "unknown" },
+        { name: "ship", state: "unknown" },
+        { name: "mail", state: "unknown" },
+      ],
+    },
+  ]);
+  await agent.makes({ type: "turn.resume", calls: "rerun" });
+  expect(await agent.refused(began("reserve"))).toBe("CALL_UNKNOWN");
+  expect((await agent.makes(start, "again")).call).toEqual(first);
+  expect((await agent.makes(start, "again")).call).toEqual(first);
+  for (const key of ["r", "r"])
+    expect((await agent.makes(began("reserve"), key)).step).toEqual({
+      ...{ state: "finished", key: keyOf("reserve"), value: { shelf: 7 } },
+    });
+  expect((await agent.makes(began("weigh"))).step).toEqual({
+    ...{ state: "failed", key: keyOf("weigh"), error: "no scales" },
+  });
+  for (const key of ["c", "c"])
+    expect((await agent.makes(began("charge"), key)).step).toEqual({ state: "unknown", key: keyOf("charge") });
+  await agent.makes(ended("charge", { value: "paid", source: "probe" }));
+  expect((await agent.makes(began("ship"))).step).toMatchObject({ state: "unknown" });
+  for (const key of ["s", "s"])
+    expect((await agent.makes(began("ship", { didNotHappen: true }), key)).step).toEqual({
+      ...{ state: "run", key: keyOf("ship") },
+    });
+  await agent.makes(ended("ship", { value: null }));
+  expect((await agent.makes(began("mail", { replay: "safe" }))).step).toMatchObject({ state: "run" });
+  await agent.makes(ended("mail", { value: null }));
+  await agent.makes({ type: "tool.ended", call: "c1", value: "done" });
+  const history = await Array.fromAsync(stage.host.sessions.history(agent.session));
+  expect(history.filter(({ kind }) => kind === "step.started").map(({ step }) => step)).toEqual([
+    ...["reserve", "weigh", "charge", "ship", "mail"],
+    ...["ship", "mail"],
+  ]);
+  expect(history.find(({ kind, step }) => kind === "step.ended" && step === "charge")).toMatchObject({
+    source: "probe",
+  });
 });
 
 test("compaction: the conversation is replaced once, however often it is repeated, and can be brought back", async () => {

@@ -46,7 +46,20 @@ export function toolFaults({ log, history, effects }: Evidence): Fault[] {
     if (times > 1)
       faults.push({ what: "twice", message: `the outcome ${op.mark} of call ${placeOf(op)} is there ${times} times` });
   }
-  return [...faults, ...closingFaults(history, effects)];
+  return [...faults, ...stepFaults(history), ...closingFaults(history, effects)];
+}
+
+/** A step that has ended never starts again. */
+function stepFaults(history: readonly JournalRecord[]): Fault[] {
+  const steps = Map.groupBy(
+    history.filter(({ kind, carried }) => kind.startsWith("step.") && carried !== true),
+    (record) => `${record["step"]} of call ${placeOf(record)}`,
+  );
+  return [...steps].flatMap(([step, records]): Fault[] => {
+    const end = records.findIndex(({ kind }) => kind === "step.ended");
+    const isTwice = end >= 0 && records.slice(end).some(({ kind }) => kind === "step.started");
+    return isTwice ? [{ what: "ran twice", message: `the step ${step} started again after its end` }] : [];
+  });
 }
 
 /** P3: the model is never told that a tool did not run if it did. */

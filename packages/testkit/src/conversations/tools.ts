@@ -1,4 +1,5 @@
 import { setTimeout as sleep } from "node:timers/promises";
+import type { ToolCall } from "holdfast";
 import { haveEffect } from "./effects.ts";
 import { FLAW_MS } from "./job.ts";
 import { Refused, tell } from "./recorder.ts";
@@ -111,7 +112,7 @@ async function runCall(
   return { ...run, inMessage: inMessages, isEnded: true };
 }
 
-/** With `turn.tool`. False if the turn was stopped before the tool ran. */
+/** With `turn.tool`, its work perhaps in a step. False if the turn was stopped before the tool ran. */
 async function runByTool(
   { recorder, ...rest }: Stage,
   work: Work,
@@ -121,9 +122,10 @@ async function runByTool(
   const { placed, replay, text } = run;
   const starting = recorder.announce({ do: "toolStarted", message: placed.message, call: placed.call.id, replay });
   let ending: ReturnType<typeof announceEnd> | undefined;
-  const tool = async (): Promise<string> => {
+  const isStep = rest.random.chance(0.5) && rest.job.flaw === undefined;
+  const tool = async (_signal: AbortSignal, { step }: ToolCall): Promise<string> => {
     starting.ok();
-    await take();
+    await (isStep ? step("work", take, { replay }) : take());
     ending = announceEnd({ recorder, ...rest }, work, run);
     return text;
   };

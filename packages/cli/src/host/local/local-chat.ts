@@ -100,12 +100,11 @@ export class LocalChat implements Chat {
     this.#states.policy = await this.#agent.callPolicy(interruption?.calls ?? []);
     await this.#states.loadChildren(this.#services.store);
     const { account, window } = this.#states.state;
-    const { usedTokens } = window;
     this.#states.update({
       status: interruption ? "interrupted" : "idle",
       interruption: interruption && describeInterruption(interruption, account),
       // Prefer the provider's own count, once there is one.
-      window: { ...this.#states.state.window, usedTokens: usedTokens || estimateTokens(this.#session.messages) },
+      window: { ...window, usedTokens: window.usedTokens || estimateTokens(this.#session.messages) },
     });
   }
 
@@ -150,8 +149,7 @@ export class LocalChat implements Chat {
     if (key !== undefined || this.#work.finished || this.#session.queue.length > 0 || this.#isUndecided()) {
       const queued = await enqueueOnce(this.#session, message, key);
       if (typeof queued === "number") {
-        if (isCutOff(this.state, queued)) await this.finish();
-        return "started";
+        return isCutOff(this.state, queued) ? this.finish().then(() => "started") : "started";
       }
       this.#work.isPaused = false;
       this.#states.emitRecorded({ type: "queued", id: queued.id, text });

@@ -22,6 +22,8 @@ export type SessionRecord =
   | ToolProcessRecord
   | ToolUnstarted
   | ToolEnded
+  | StepStarted
+  | StepEnded
   | PatchRecord
   | EditRecord
   | UsageRecord
@@ -217,6 +219,45 @@ export interface ToolEnded {
   /** The message that shows the outcome to the model. */
   shown?: Json;
   redacted?: true;
+  /** Finished steps of earlier runs that this run, which returned, did not ask for: their names may have changed. */
+  unusedSteps?: string[];
+}
+
+/** A step of a started tool: a part of its work that has an outcome of its own. Durable before the step runs. */
+export interface StepStarted {
+  kind: "step.started";
+  turn: number;
+  call: string;
+  message: string | null;
+  index?: number;
+  /** Unique in its call. */
+  step: string;
+  idempotencyKey?: string;
+  replay?: "safe";
+  /** The program can ask what happened to the step. */
+  probe?: true;
+  /** Copied into a new epoch; `first` is when it was first recorded. */
+  carried?: true;
+  first?: string;
+}
+export interface StepEnded {
+  kind: "step.ended";
+  turn: number;
+  call: string;
+  message: string | null;
+  index?: number;
+  step: string;
+  value?: Json;
+  error?: string;
+  ms?: number;
+  /** Where the outcome is known from, if not from the step itself. */
+  source?: string;
+  /** Its value is not what the step returned. */
+  redacted?: true;
+  /** What the step returned could not be recorded: `value` says why. */
+  lost?: true;
+  carried?: true;
+  first?: string;
 }
 
 /** A JSON merge patch. */
@@ -290,6 +331,10 @@ export interface StartedCheckpoint extends Omit<ToolStarted, "kind"> {
   process?: ToolProcess;
   /** It has not taken effect: the source of the `tool.unstarted` that says so. */
   unstarted?: string;
+  /** Records are missing since: it may have started steps of which there is no record. */
+  gap?: true;
+  /** Only in memory: they follow the epoch, each in its own record. */
+  steps?: (StepStarted | StepEnded)[];
 }
 export interface TurnCheckpoint {
   number: number;

@@ -47,6 +47,8 @@ const messageToo = {
   call: place,
   source: text,
 };
+const step = { turn: count, call: text, step: text };
+const stepToo = { message: orNull(text), index: count, carried: flag, first: text };
 const promptKey = { promptKey: text, promptDigest: text };
 const attributes = {
   title: text,
@@ -78,7 +80,13 @@ const savedCheckpoint = shape(
     started: list(
       shape(
         { turn: count, call: text, name: text, startedAt: text },
-        { ...started, startedSeq: count, process: shape({ pid, started: text }, { group: flag }), unstarted: text },
+        {
+          ...started,
+          startedSeq: count,
+          process: shape({ pid, started: text }, { group: flag }),
+          unstarted: text,
+          gap: flag,
+        },
       ),
     ),
     draft: shape({ id: text, turn: count, n: count, parts }, { gap: flag }),
@@ -118,8 +126,10 @@ const SHAPES: { readonly [K in Kind]: Clean } = {
   "tool.process": shape({ turn: count, call: text, pid, started: text }, process),
   "tool.ended": shape(
     { id: text, turn: count, call: text, name: text },
-    { message: orNull(text), index: count, error: text, source: text, redacted: flag },
+    { message: orNull(text), index: count, error: text, source: text, redacted: flag, unusedSteps: list(text) },
   ),
+  "step.started": shape(step, { ...stepToo, idempotencyKey: text, replay: only("safe"), probe: flag }),
+  "step.ended": shape(step, { ...stepToo, error: text, ms: number, source: text, redacted: flag, lost: flag }),
   "tool.unstarted": shape({ turn: count, call: text, source: text }, { message: orNull(text), index: count }),
   patch: shape({ id: text, metadata: object }),
   edit: shape(

@@ -10,7 +10,7 @@ import type { SessionContext } from "./context.ts";
 const BYTES_PHRASED_MAX = 12;
 
 /** What is said in place of an outcome that cannot be recorded; null if the error is another one. */
-function wordsInstead(error: unknown, isShown: boolean): string | null {
+export function wordsInstead(error: unknown, isShown: boolean): string | null {
   if (isHoldfastError(error, "RECORD_TOO_LARGE"))
     return `(The result was too large to be recorded: ${String(error.facts["bytes"] ?? "over 512 million")} bytes.)`;
   if (isHoldfastError(error, "RECORD_NOT_JSON") && !isShown)

@@ -55,9 +55,10 @@ export function assertProbe(probe: unknown, { probeMs = PROBE_MS }: ProbeOptions
  * A probe that throws, hangs or answers something else leaves the call as it was, with a warning. Throws only the
  * reason of `stopped`, once that has fired.
  */
-export async function askProbe(
-  probe: Probe,
-  call: Omit<ProbedCall, "signal">,
+export async function askProbe<A extends object>(
+  probe: (asked: A & { readonly signal: AbortSignal }) => ProbeAnswer | Promise<ProbeAnswer>,
+  asked: A,
+  [tool, what]: readonly [tool: string, what: string],
   { probeMs = PROBE_MS }: ProbeOptions,
   stopped: AbortSignal,
 ): Promise<ProbeAnswer> {
@@ -69,10 +70,10 @@ export async function askProbe(
   const stop = (): void => reject(signal.reason);
   signal.addEventListener("abort", stop, { once: true });
   try {
-    return answerOf(await Promise.race([probe({ ...call, signal }), over]));
+    return answerOf(await Promise.race([probe({ ...asked, signal }), over]));
   } catch (error) {
     stopped.throwIfAborted();
-    const words = `The probe of ${call.name} could not tell what happened to the call ${call.id}: ${wordsOf(error)}`;
+    const words = `The probe of ${tool} could not tell what happened to ${what}: ${wordsOf(error)}`;
     process.emitWarning(words, { type: "HoldfastWarning", code: "HOLDFAST_PROBE" });
     return "unknown";
   } finally {

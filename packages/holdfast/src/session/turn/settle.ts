@@ -5,7 +5,7 @@ import { callsInDoubt, type UnansweredCall } from "../../view/interruption.ts";
 import { PROBED, settledErrorWords, settledWords } from "../../view/model-words.ts";
 import type { SessionContext } from "./context.ts";
 import { appendOutcome, type Ended } from "./outcome.ts";
-import { askProbe, type Probe, type ProbedCall, type ProbeOptions } from "./probe.ts";
+import { askProbe, type Probe, type ProbeAnswer, type ProbeOptions } from "./probe.ts";
 
 /** What came of asking about a call. */
 export type Settled =
@@ -32,7 +32,7 @@ export async function settleCall<M>(
   assertOpen: () => void,
 ): Promise<Settled> {
   const { log, conversation, admission } = context;
-  const found = await askProbe(probe, toProbe(call), options, stopped);
+  const found = await askAbout(probe, call, options, stopped);
   // Until then its place may have changed, and it may have got a result.
   if (log.isBehind) await log.caughtUp();
   stopped.throwIfAborted();
@@ -58,8 +58,14 @@ export async function settleCall<M>(
   return { kind: "outcome", outcome: found };
 }
 
-/** What a probe is told about a call. */
-function toProbe(call: UnansweredCall): Omit<ProbedCall, "signal"> {
+/** Asks a probe what happened to a call. */
+function askAbout(
+  probe: Probe,
+  call: UnansweredCall,
+  options: ProbeOptions,
+  stopped: AbortSignal,
+): Promise<ProbeAnswer> {
   const { id, name, input, key = null, startedAt = "", before, process } = call;
-  return { ...{ id, name, input, key, startedAt }, ...defined({ before, process }) };
+  const asked = { ...{ id, name, input, key, startedAt }, ...defined({ before, process }) };
+  return askProbe(probe, asked, [name, `the call ${id}`], options, stopped);
 }

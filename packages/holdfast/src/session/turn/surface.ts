@@ -7,6 +7,7 @@ import type { Usage } from "../../conversation/records/usage.ts";
 import type { Entry, Outcome } from "../../dialects/dialect.ts";
 import type { OpenCall } from "../../view/interruption.ts";
 import type { Probe, ProbeOptions } from "./probe.ts";
+import type { StepStart, StepStartOptions } from "./steps.ts";
 import type { ToolCall } from "./tool-call.ts";
 
 /** Options of `turn.append` and `draft.commit`. */
@@ -71,6 +72,17 @@ export interface Turn<M> extends AsyncDisposable {
    * a later one replaces an earlier one. Also after the turn ends. Throws CALL_UNKNOWN if this turn runs no such tool.
    */
   toolProcess(callId: string, process: ToolProcess): Promise<void>;
+  /**
+   * Records only the start of a step of a call that this turn runs: run it if the answer says so. "unknown": an earlier
+   * run started it, and it is not safe to repeat; settle it with `stepEnded`, or with `didNotHappen` here. For a tool
+   * that is not a function here: others use `step` of their call. Throws like that, and CALL_UNKNOWN.
+   */
+  stepStarted(callId: string, step: string, options?: StepStartOptions): Promise<StepStart>;
+  /**
+   * Records only the outcome of a step that `stepStarted` let run. `source`: who says so, if the step did not itself.
+   * Throws CALL_UNKNOWN, RECORD_INVALID if the step is not running.
+   */
+  stepEnded(callId: string, step: string, outcome: Outcome, source?: string): Promise<void>;
   /** Records only the outcome, also after the turn ends. `shown`: what the model sees instead. Throws CALL_UNKNOWN. */
   toolEnded(callId: string, outcome: Outcome, shown?: M, options?: StateOptions): Promise<void>;
   /** Adds to the usage of the turn and the session; also allowed after the turn ends. */

@@ -10,19 +10,22 @@ import type {
   ToolProcessRecord,
   ToolStarted,
 } from "../../conversation/records/records.ts";
+import type { Step } from "../../conversation/steps.ts";
 import type { CallPlace, ToolStart } from "../../conversation/tool-starts.ts";
 import { defined } from "../../defined.ts";
 import type { Outcome } from "../../dialects/dialect.ts";
 import { newId } from "../../journal/id.ts";
 import { callsInDoubt } from "../../view/interruption.ts";
-import { IN_DOUBT } from "../../view/model-words.ts";
+import { inDoubtWords } from "../../view/model-words.ts";
 import { synthesizeResultSaying } from "../../view/repairs.ts";
 import type { SessionContext } from "./context.ts";
 import { appendOutcome } from "./outcome.ts";
 import { assertProbe } from "./probe.ts";
 import { settleCall } from "./settle.ts";
+import { Steps } from "./steps.ts";
 import type { ToolOptions, ToolStartOptions } from "./surface.ts";
 import type { ToolCall } from "./tool-call.ts";
+import { warnOnce } from "./warn-once.ts";
 
 type StartOptions = ToolStartOptions & Pick<ToolOptions, "probeMs">;
 
@@ -40,7 +43,7 @@ export interface Asking {
 }
 
 /** A tool that this process runs, and its call. */
-export interface Running extends ToolCall {
+export interface Running {
   readonly call: string;
   readonly name: string;
   readonly startedMs: number;
@@ -48,7 +51,13 @@ export interface Running extends ToolCall {
   place: CallPlace | null;
   /** The process that it runs in was recorded. */
   hasProcess?: true;
+  readonly toolCall: ToolCall;
+  /** Made when a step is asked for. Null: the call has none, from this run or an earlier one. */
+  steps: Steps<unknown> | null;
+  readonly stepsOf: () => Steps<unknown>;
 }
+
+const NO_STEPS: ReadonlyMap<string, Step> = new Map();
 
 /** The tools of one turn: which are running, and the records of their starts and ends (R5, R6). */
 export class Tools<M> {
@@ -82,8 +91,9 @@ export class Tools<M> {
     const probe = options.probe ? (true as const) : undefined;
     const { toolStarts } = conversation;
     const inDoubt = place && toolStarts.of(place.message, place.index);
-    const key = (inDoubt ?? (place && toolStarts.unstarted(place.message, place.index)))?.idempotencyKey ?? newId();
-    const running: Running = { id: callId, key, call: callId, name, startedMs: performance.now(), place };
+    const earlier = inDoubt ?? (place && toolStarts.unstarted(place.message, place.index));
+    const key = earlier?.idempotencyKey ?? newId();
+    const running = this.#run(callId, name, key, place, earlier, asking.stopped);
     this.#running.add(running);
     try {
       const isSafe = inDoubt?.replay === "safe" && replay === "safe";
@@ -133,11 +143,50 @@ export class Tools<M> {
       case "gone":
         throw callTaken(start.call, "already has its result");
       case "unknown": {
-        const entries = synthesizeResultSaying(conversation.dialect, settled.call, IN_DOUBT, settled.call.state);
+        const entries = synthesizeResultSaying(
+          conversation.dialect,
+          settled.call,
+          inDoubtWords(settled.call),
+          settled.call.state,
+        );
         if (entries.length > 0) await log.append([{ kind: "repair", turn: this.#turn, entries }]);
         return { outcome: { error: refusal } };
       }
     }
+  }
+
+  #run(
+    call: string,
+    name: string,
+    key: string,
+    place: CallPlace | null,
+    earlier: ToolStart | null,
+    signal: AbortSignal,
+  ): Running {
+    const stepsOf = (): Steps<unknown> => {
+      running.steps ??= new Steps(this.#context as SessionContext<unknown>, this.#turn, {
+        ...{ id: call, name, key, signal, steps: new Map(earlier?.steps ?? NO_STEPS), gap: earlier?.gap === true },
+        isRunning: () => this.#running.has(running),
+        place: () => {
+          const at = this.#placeOf(call, running);
+          return { message: at?.message ?? null, ...defined({ index: at?.index }) };
+        },
+      });
+      return running.steps;
+    };
+    const step: ToolCall["step"] = (name, fn, options) => stepsOf().run(name, fn, options);
+    const toolCall = { id: call, key, step };
+    const running: Running = { call, name, startedMs: performance.now(), place, toolCall, steps: null, stepsOf };
+    if (earlier?.steps) stepsOf();
+    return running;
+  }
+
+  /** The steps of a running tool. Throws CALL_UNKNOWN. */
+  async stepsOf(callId: string): Promise<Steps<unknown>> {
+    this.#context.assertOpen();
+    const running = this.#runningOf(callId);
+    if (!running) throw callUnknown(callId);
+    return running.stepsOf();
   }
 
   /** Throws CALL_UNKNOWN, and store errors. */
@@ -177,8 +226,15 @@ export class Tools<M> {
       ...defined({ index: place?.index, ms }),
     };
     if (running) this.#running.delete(running);
+    const ended = this.#context.admission.outcome(outcome);
+    // A run that failed may not have come to all of them.
+    const unused = ended.error === undefined ? (running?.steps?.unused ?? []) : [];
+    if (unused.length > 0) {
+      record.unusedSteps = unused;
+      warnOnce(unusedWords(name, unused), "HOLDFAST_STEP");
+    }
     try {
-      await appendOutcome(this.#context, record, this.#context.admission.outcome(outcome), shown, undefined, state);
+      await appendOutcome(this.#context, record, ended, shown, undefined, state);
     } catch (error) {
       if (running) this.#running.add(running);
       throw asMessageError(error);
@@ -260,4 +316,10 @@ export class Tools<M> {
     const entry = this.#context.conversation.find(message)?.entry;
     return entry !== undefined && entry.replacedBy === undefined;
   }
+}
+
+function unusedWords(name: string, steps: readonly string[]): string {
+  const shown = steps.slice(0, 5).join(", ");
+  const names = steps.length > 5 ? `${shown} and ${steps.length - 5} more` : shown;
+  return `${name} ran again and did not ask for steps that an earlier run had recorded: ${names}. If their names have changed, their work may have been done twice.`;
 }

@@ -26,9 +26,11 @@ import { liveRepairs } from "../../view/messages.ts";
 import { reasonWords } from "../../view/model-words.ts";
 import type { SessionContext } from "./context.ts";
 import { type DraftContext, type DraftPiece, LiveDraft } from "./draft.ts";
+import type { StepStart, StepStartOptions } from "./steps.ts";
 import type { AnswerOptions, ToolOptions, ToolStartOptions, Turn, TurnRequest } from "./surface.ts";
 import { runInCall, type ToolCall } from "./tool-call.ts";
 import { Tools } from "./tools.ts";
+import { warnOnce } from "./warn-once.ts";
 
 /** Total, as `fail` is: whatever was thrown, the turn failed. */
 function isError(error: unknown): boolean {
@@ -37,15 +39,6 @@ function isError(error: unknown): boolean {
   } catch {
     return false;
   }
-}
-
-const warned = new Set<string>();
-
-/** Once per process. Node prints it to stderr, unless the application handles warnings or has turned them off. */
-function warnOnce(text: string): void {
-  if (warned.has(text)) return;
-  warned.add(text);
-  process.emitWarning(text, { type: "HoldfastWarning", code: "HOLDFAST_UNSENT" });
 }
 
 /** The newest record when the model was asked, and what it was shown for calls without a result. */
@@ -185,8 +178,8 @@ export class LiveTurn<M> implements Turn<M> {
     }
     let fault: ErrorKind | null = null;
     try {
-      const call: ToolCall = { id: running.id, key: running.key };
-      outcome = { value: await runInCall(call, () => run(this.signal, call)) };
+      const { toolCall } = running;
+      outcome = { value: await runInCall(toolCall, () => run(this.signal, toolCall)) };
     } catch (error) {
       outcome = { error: error ?? new Error("the tool failed without an error") };
       fault = this.signal.aborted ? null : this.#faultOf(error);
@@ -209,7 +202,15 @@ export class LiveTurn<M> implements Turn<M> {
   async toolStarted(callId: string, options: ToolStartOptions = {}): Promise<ToolCall> {
     const { running } = await this.#start(callId, options);
     if (!running) throw callTaken(callId, "has its result");
-    return { id: running.id, key: running.key };
+    return running.toolCall;
+  }
+
+  stepStarted(callId: string, step: string, options: StepStartOptions = {}): Promise<StepStart> {
+    return this.#tools.stepsOf(callId).then((steps) => steps.start(step, options));
+  }
+
+  stepEnded(callId: string, step: string, outcome: Outcome, source?: string): Promise<void> {
+    return this.#tools.stepsOf(callId).then((steps) => steps.end(step, outcome, source));
   }
 
   toolProcess(callId: string, process: ToolProcess): Promise<void> {
@@ -403,7 +404,7 @@ export class LiveTurn<M> implements Turn<M> {
     if (first?.role !== "assistant") return;
     const others = ids.length === 1 ? [] : ids.slice(1).flatMap((id) => conversation.find(id)?.entry.message ?? []);
     const why = unsent([first.entry.message, ...others]);
-    if (why !== null) warnOnce(why);
+    if (why !== null) warnOnce(why, "HOLDFAST_UNSENT");
   }
 
   #draftRecord(piece: DraftPiece): SessionRecord {

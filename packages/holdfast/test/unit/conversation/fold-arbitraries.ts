@@ -6,6 +6,7 @@ const id = fc.constantFrom("a1", "a2", "a3", "a4", "a5", "a1~0", "a2~0");
 const callId = fc.constantFrom("call_0", "call_0", "call_1", "call_2");
 const turn = fc.nat(3);
 const name = fc.constantFrom("read", "write");
+const step = fc.constantFrom("first", "second");
 const words = fc.constantFrom("hello", "", " ", "more");
 const yes = fc.constantFrom(true, undefined, undefined);
 const junk = fc.constantFrom<unknown>(null, 5, -1.5, "x", true, [], {}, [null], { id: 1 }, Number.NaN);
@@ -94,6 +95,11 @@ export function anyRecords(voice: Voice): fc.Arbitrary<Written[]> {
     "tool.started": { turn, call: callId, message: fc.option(id), index: fc.nat(2), name, intents: yes, ...proof },
     "tool.unstarted": { turn, call: callId, message: fc.option(id), index: fc.nat(2), source },
     "tool.process": { turn, call: callId, message: fc.option(id), index: fc.nat(2), pid, started: words, group: yes },
+    "step.started": { turn, call: callId, message: fc.option(id), index: fc.nat(2), step, replay: yes, carried: yes },
+    "step.ended": {
+      ...{ turn, call: callId, message: fc.option(id), index: fc.nat(2), step, value: words, carried: yes },
+      ...{ error: fc.option(words, { nil: undefined }), lost: yes },
+    },
     "tool.ended": {
       id: fc.constantFrom("t1", "t2", "t3", "a1"),
       turn,
@@ -172,6 +178,8 @@ export function anyRecords(voice: Voice): fc.Arbitrary<Written[]> {
     "tool.ended": 6,
     "tool.started": 5,
     "tool.process": 3,
+    "step.started": 3,
+    "step.ended": 3,
     "tool.unstarted": 3,
     "turn.started": 4,
     repair: 3,

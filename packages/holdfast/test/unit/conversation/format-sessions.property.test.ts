@@ -45,8 +45,8 @@ test("a reader that follows FORMAT.md finds the same entries, open calls, drafts
       const how = turn ? howOf(turn).kind : "completed";
       expect(reader.how ?? "completed").toBe(how);
       const open = interruptionOf(conversation)?.calls ?? openCalls(conversation);
-      const found = open.map(({ id, message, state, process, key, probe, before, unstarted }) =>
-        defined({ id, message, state, process, key, probe, before, unstarted }),
+      const found = open.map(({ id, message, state, process, key, probe, before, unstarted, steps }) =>
+        defined({ id, message, state, process, key, probe, before, unstarted, steps }),
       );
       const strays = how === "completed" ? [] : found.filter(({ message }) => message === null);
       const mine = reader.open.filter(({ message }) => message !== null || how !== "completed");

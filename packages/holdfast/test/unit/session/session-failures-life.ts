@@ -1,4 +1,4 @@
-import type { AnthropicMessage, Draft, Outcome, Session, Store, Turn } from "holdfast";
+import type { AnthropicMessage, Draft, Outcome, ProbeAnswer, Session, Store, Turn } from "holdfast";
 
 export type M = AnthropicMessage;
 export const user = (text: string): M => ({ role: "user", content: text });
@@ -46,6 +46,15 @@ function isOpen({ session }: Life, id: string): boolean {
   const results = JSON.stringify(session.entries.map(({ message }) => message));
   return !results.includes(`"tool_use_id":"${id}"`);
 }
+
+async function reopen(life: Life): Promise<void> {
+  const { id } = life.session;
+  await life.session.close();
+  if (!life.store.live(id)) life.session = await life.store.resume<M>(id);
+}
+
+/** What the probes say of calls in doubt. */
+const ANSWERS: Readonly<Record<string, ProbeAnswer>> = { e: { value: "it did" }, f: "did-not-happen" };
 
 /** Every call of the surface that writes, in an order that a real session might have. Each step can be tried again. */
 export const LIFE: Step[] = [
@@ -119,20 +128,28 @@ export const LIFE: Step[] = [
     },
   ],
   ["fail", ({ turn }) => turn.fail(new Error("the model is gone"))],
-  [
-    "open again",
-    async (life) => {
-      const { id } = life.session;
-      await life.session.close();
-      if (!life.store.live(id)) life.session = await life.store.resume<M>(id);
-    },
-  ],
+  ["open again", reopen],
   [
     "one more turn",
     async (life) => {
       life.turn = await life.session.startTurn(user("fourth"), { id: "p4" });
     },
   ],
+  ["calls to be in doubt", ({ turn }) => turn.append(calls("e", "f", "g"), { id: "doubt" })],
+  ["e starts", ({ turn }) => turn.toolStarted("e", { before: { head: "abc" } })],
+  ["f starts", ({ turn }) => turn.toolStarted("f")],
+  ["g starts", ({ turn }) => turn.toolStarted("g")],
+  ["cut off", ({ turn }) => turn.abort({ by: "close" })],
+  ["open again", reopen],
+  ["settle", ({ session }) => session.settleCalls({ work: (call) => ANSWERS[call.id] ?? "unknown" })],
+  ["compact what is settled", ({ session }) => session.replace([...session.entries], { reason: "compaction" })],
+  [
+    "resume what is settled",
+    async (life) => {
+      life.turn = await life.session.resumeTurn({ calls: "rerun" });
+    },
+  ],
+  ["what did not happen", (life) => tool(life, "f")],
   ["its answer", ({ turn }) => turn.append(says("done"), { id: "last" })],
   ["its end", ({ turn }) => turn.end()],
 ];

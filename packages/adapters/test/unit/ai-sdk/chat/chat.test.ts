@@ -46,7 +46,7 @@ test("the same message again starts no second turn in a later epoch, when its ca
   await using server = await Server.with([[text("Once.")], [text("Next.")]]);
   expect(wordsIn(await chunksOf(await server.post(says("m1", "Go."))))).toBe("Once.");
   await server.chat.idle();
-  const [{ id }] = (await server.store.list()).sessions as [{ id: string }];
+  const { id } = (await server.store.list()).sessions[0]!;
   const session = await server.store.resume<ModelMessage>(id);
   for (let n = 0; n < 300; n++) await session.once(`call ${n}`, "", () => session.note("n", n));
   for (let n = 0; n < 2; n++) await session.replace([{ role: "user", content: "so far" }], { reason: "compaction" });

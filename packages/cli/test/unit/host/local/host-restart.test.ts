@@ -382,7 +382,8 @@ test("R7b: a sub-agent's command that outlived them all is told of, and can be s
       const turn = await session.startTurn({ role: "user", content: "go" });
       const made = { type: "tool-call" as const, toolCallId: "call_0", toolName: name, input };
       const { id: message } = await turn.append({ role: "assistant", content: [made] });
-      await turn.toolStarted("call_0");
+      // As the agent records it: a sub-agent is resumed, a command is not run twice.
+      await turn.toolStarted("call_0", name === "task" ? { replay: "safe" } : {});
       return { session, turn, message };
     };
     const { session, message } = await begin({}, "task", { prompt: "go" });
