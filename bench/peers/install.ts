@@ -14,6 +14,9 @@ const RETRIES = ["--fetch-retries=2", "--fetch-retry-mintimeout=1000", "--fetch-
 const INSTALL = ["install", "--ignore-scripts", "--no-audit", "--no-fund", "--loglevel=error", ...RETRIES];
 const LIMIT_MS = 15 * 60_000;
 
+/** What is installed for a peer. */
+type Installed = Pick<Contender, "key" | "name" | "packages" | "overrides">;
+
 /** Where peers are installed unless `--cache` says otherwise. Never in the workspace. */
 export function defaultCache(
   env: Readonly<Record<string, string | undefined>>,
@@ -24,18 +27,18 @@ export function defaultCache(
 }
 
 /** The manifest that a peer's folder in the cache gets. */
-export function manifestOf({ key, packages, overrides = {} }: Contender): object {
+export function manifestOf({ key, packages, overrides = {} }: Installed): object {
   return { name: `holdfast-bench-${key}`, private: true, type: "module", dependencies: packages, overrides };
 }
 
 /** The folder of a peer: another one when its versions or the version of Node change. */
-export function cacheFolderOf(cache: string, contender: Contender, nodeVersion: string): string {
+export function cacheFolderOf(cache: string, contender: Installed, nodeVersion: string): string {
   const hash = createHash("sha256").update(JSON.stringify([manifestOf(contender), nodeVersion]));
   return join(cache, `${contender.key}-${hash.digest("hex").slice(0, 12)}`);
 }
 
 /** Installs a peer unless it is there already. Returns its folder. Throws with npm's own words. */
-export async function install(cache: string, contender: Contender, say: (line: string) => void): Promise<string> {
+export async function install(cache: string, contender: Installed, say: (line: string) => void): Promise<string> {
   const folder = cacheFolderOf(cache, contender, process.version);
   const files = {
     "package.json": `${JSON.stringify(manifestOf(contender), null, 2)}\n`,

@@ -7,8 +7,10 @@ export const ACP_ROOMS: PackageRooms = {
   rooms: {
     // An agent behind `Host`, as an editor sees it.
     "agent/": [],
+    // What has changed in a folder since a call began.
+    "evidence/": [],
     // The record of an agent's sessions, and how an agent gets one back.
-    "record/": [],
+    "record/": ["evidence/"],
     // A proxy between an editor and an agent that nobody can change.
     "wrap/": ["record/"],
     // A decorator for the stream of an agent in the same process, on the same record of sessions.

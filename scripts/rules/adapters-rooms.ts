@@ -3,7 +3,7 @@ import type { PackageRooms } from "./rooms.ts";
 /** The rooms of the adapters. One framework never imports another: what two of them need is below both. */
 export const ADAPTERS_ROOMS: PackageRooms = {
   sources: "packages/adapters/src/",
-  base: ["unwritten-outcomes.ts"],
+  base: ["unwritten-outcomes.ts", "background-fetch.ts"],
   rooms: {
     // What a message of a framework is, without the framework.
     "dialects/": [],

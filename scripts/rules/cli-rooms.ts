@@ -41,6 +41,9 @@ export const CLI_ROOMS: PackageRooms = {
     "tools/": ["tools/files/", "tools/shell/", "transcript/"],
     "trust/": ["store/", "terminal/", "tools/paths/"],
 
+    // What has changed in the working folder since a call began.
+    "evidence/": ["typed-command.ts", "store/", "tools/paths/", "tools/shell/", "transcript/", "trust/"],
+
     // MCP servers: started, restarted and ended; their tools and results, in the forms of the agent's own.
     "mcp/": ["mcp-settings/", "terminal/", "tools/results/", "tools/shell/"],
 
@@ -64,7 +67,7 @@ export const CLI_ROOMS: PackageRooms = {
 
     // One agent in one session.
     "agent/": [
-      ...["config.ts", "models/", "store/", "transcript/", "trust/"],
+      ...["config.ts", "evidence/", "models/", "store/", "transcript/", "trust/"],
       ...[
         "mcp/",
         "mcp-settings/",
@@ -82,7 +85,7 @@ export const CLI_ROOMS: PackageRooms = {
     "host/approval/": ["agent/", "host/", "terminal/", "tools/files/", "tools/permission/"],
     "host/local/": [
       "typed-command.ts",
-      ...["agent/", "config.ts", "host/", "host/approval/", "models/", "store/", "transcript/", "trust/"],
+      ...["agent/", "config.ts", "evidence/", "host/", "host/approval/", "models/", "store/", "transcript/", "trust/"],
       ...["mcp/", "mcp-settings/", "tools/permission/", "tools/shell/", "version.ts"],
     ],
 
@@ -96,7 +99,7 @@ export const CLI_ROOMS: PackageRooms = {
     // The chat in a terminal.
     "screen/lines/": ["failure.ts", "host/", "terminal/", "transcript/"],
     "screen/input/": ["host/", "terminal/", "transcript/"],
-    "screen/panels/": ["host/", "host/approval/", "screen/lines/", "terminal/"],
+    "screen/panels/": ["host/", "host/approval/", "screen/lines/", "terminal/", "transcript/"],
     "screen/pickers/": ["host/", "screen/input/", "screen/lines/", "terminal/", "transcript/"],
     "screen/drawing/": ["host/", "screen/input/", "screen/lines/", "screen/panels/", "terminal/", "transcript/"],
     "screen/": [
@@ -114,8 +117,8 @@ export const CLI_ROOMS: PackageRooms = {
     ],
     // The agent inside an editor.
     "acp/": [
-      ...["config.ts", "failure.ts", "host/local/", "serve/", "store/", "terminal/", "transcript/", "trust/"],
-      "version.ts",
+      ...["config.ts", "evidence/", "failure.ts", "host/local/", "serve/", "store/", "terminal/", "transcript/"],
+      ...["trust/", "version.ts"],
     ],
     // Agents in the settings of editors.
     "editors/": ["terminal/"],
@@ -129,7 +132,17 @@ export const CLI_ROOMS: PackageRooms = {
     "commands/agent/": ["typed-command.ts", "acp/", "commands/", "config.ts", "editors/", "run/", "screen/", "serve/"],
     "commands/sessions/": [
       "typed-command.ts",
-      ...["commands/", "export/", "failure.ts", "screen/lines/", "store/", "terminal/", "transcript/", "trust/"],
+      ...[
+        "commands/",
+        "evidence/",
+        "export/",
+        "failure.ts",
+        "screen/lines/",
+        "store/",
+        "terminal/",
+        "transcript/",
+        "trust/",
+      ],
     ],
     "commands/store/": ["commands/", "copy/", "failure.ts", "store/", "terminal/", "trust/"],
     "main.ts": [

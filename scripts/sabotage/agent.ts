@@ -208,7 +208,7 @@ export const agentSabotages: readonly Sabotage[] = [
     name: "adapter: a tool runs before its start is recorded",
     room: adapters,
     file: "tools.ts",
-    find: "await storing(gate, turn.toolStarted(toolCallId, { replay }));",
+    find: "await storing(gate, turn.toolStarted(toolCallId, before === undefined ? { replay } : { replay, before }));",
     replace: "void storing(gate, turn.toolStarted(toolCallId, { replay })).catch(() => {});",
     look: ["packages/adapters/test/unit/ai-sdk/failures.test"],
   },

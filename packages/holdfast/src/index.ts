@@ -7,7 +7,8 @@ export { type Account, type AccountOptions, accountOf, type CallAccount } from "
 export type { Act, Refusal } from "./account/acts.ts";
 export type { CallState } from "./account/words.ts";
 export { cutOffWords } from "./account/words.ts";
-export type { Appended, AppendOptions, PromptOptions } from "./admit/to-records.ts";
+export type { AppStateChanges } from "./admit/app-state.ts";
+export type { Appended, AppendOptions, PromptOptions, StateOptions } from "./admit/to-records.ts";
 export type { AcceptedRequest, DraftContent } from "./conversation/draft-state.ts";
 export type { Queued } from "./conversation/prompt-queue.ts";
 export type { Attributes, Link } from "./conversation/records/attributes.ts";
@@ -49,10 +50,20 @@ export type {
 export type { Probe, ProbeAnswer, ProbedCall, ProbeOptions } from "./session/turn/probe.ts";
 export type { AnswerOptions, Delta, Draft, ToolOptions, Turn, TurnRequest } from "./session/turn/surface.ts";
 export { type ToolCall, toolCall } from "./session/turn/tool-call.ts";
+export { type StandardSchema, type TypedState, typedState } from "./session/typed-state.ts";
 export type { SessionState } from "./session-state.ts";
 export type { SyncOptions } from "./sync/given-array.ts";
 export { wellFormed } from "./text/well-formed.ts";
-export { type CallDecision, type CallFacts, type CallPolicy, decideCall, type ToolRule } from "./view/decide-call.ts";
+export { changesWords } from "./view/changes-words.ts";
+export {
+  type CallDecision,
+  type CallFacts,
+  type CallPolicy,
+  type ChangedFile,
+  decideCall,
+  type FolderChanges,
+  type ToolRule,
+} from "./view/decide-call.ts";
 export type { Interruption, OpenCall, SettledCall } from "./view/interruption.ts";
 export type { Reading } from "./view/reading.ts";
 export type { ResumeOptions } from "./view/repairs.ts";

@@ -2,6 +2,7 @@ import { createHash } from "node:crypto";
 import { basename } from "node:path";
 import { type AcpMessage, isHoldfastError, newId, type Recorder, type Store } from "holdfast";
 import { objectOf } from "./message.ts";
+import type { CallEvidence } from "./noted-calls.ts";
 import { AGENT_SESSION, RecordedSession } from "./recorded-session.ts";
 
 const SESSION = "acp.session";
@@ -16,6 +17,13 @@ export interface ListedSession {
   readonly updatedAt: string;
 }
 
+export interface LibraryOptions {
+  /** Asks the process that has a session open to let go of it; returns whether it did. */
+  readonly free?: (pid: number) => Promise<boolean>;
+  /** How the folder of a session is noted. Default: it is not. */
+  readonly evidence?: (journal: string) => CallEvidence | null;
+}
+
 /** The sessions of one wrapped agent, by the ids that editors know. */
 export class Library {
   readonly #store: Store;
@@ -24,10 +32,16 @@ export class Library {
   readonly #open = new Map<string, RecordedSession>();
   readonly #free: (pid: number) => Promise<boolean>;
 
-  /** `free`: asks the process that has a session open to let go of it; returns whether it did. */
-  constructor(store: Store, command: readonly string[], free = async (_pid: number): Promise<boolean> => false) {
+  readonly #evidence: (journal: string) => CallEvidence | null;
+
+  constructor(
+    store: Store,
+    command: readonly string[],
+    { free = async () => false, evidence = () => null }: LibraryOptions = {},
+  ) {
     this.#store = store;
     this.#free = free;
+    this.#evidence = evidence;
     this.#agent = createHash("sha256").update(JSON.stringify(command)).digest("hex").slice(0, 16);
     this.#app = basename(command[0] ?? "agent");
   }
@@ -61,7 +75,7 @@ export class Library {
   async create(id: string, cwd: string): Promise<RecordedSession> {
     const labels = { [SESSION]: id, [AGENT]: this.#agent };
     const recorder = await this.#store.record<AcpMessage>({ dialect: "acp", app: this.#app, cwd, labels });
-    return this.#keep(new RecordedSession(id, recorder));
+    return this.#keep(id, recorder, cwd);
   }
 
   /**
@@ -84,7 +98,7 @@ export class Library {
       cwd,
     });
     await fork.close();
-    return this.#keep(new RecordedSession(id, await this.#recorderOf(fork.id)));
+    return this.#keep(id, await this.#recorderOf(fork.id), cwd);
   }
 
   /** Opens a session of an earlier process; null if there is none. Throws SESSION_BUSY. */
@@ -93,7 +107,7 @@ export class Library {
     if (known) return known;
     const journal = await this.#journalOf(id);
     if (journal === null) return null;
-    const session = this.#keep(new RecordedSession(id, await this.#recorderOf(journal)));
+    const session = this.#keep(id, await this.#recorderOf(journal), null);
     // On a full disk: it is listed twice, and can be opened all the same.
     await session.addLabel().catch(() => undefined);
     return session;
@@ -192,8 +206,10 @@ export class Library {
     return sessions[0]?.id ?? null;
   }
 
-  #keep(session: RecordedSession): RecordedSession {
-    this.#open.set(session.id, session);
+  #keep(id: string, recorder: Recorder<AcpMessage>, folder: string | null): RecordedSession {
+    const session = new RecordedSession(id, recorder, this.#evidence(recorder.id));
+    session.folder = folder;
+    this.#open.set(id, session);
     return session;
   }
 }

@@ -1,6 +1,7 @@
 import { type AcpMessage, dialects, isHoldfastError, type Json, type Reading, type Recorder } from "holdfast";
 import { mergeChunks } from "./merge-chunks.ts";
 import { objectOf, type Params, stringOf } from "./message.ts";
+import { BEFORE, type CallEvidence, NotedCalls } from "./noted-calls.ts";
 
 /** Notes of a session: the agent's own id for it, and what was said beside the conversation. */
 export const AGENT_SESSION = "acp.agentSession";
@@ -19,11 +20,19 @@ export class RecordedSession {
   readonly #recorder: Recorder<AcpMessage>;
   /** The calls that have not ended. */
   readonly #open = new Set<string>();
+  readonly #noted: NotedCalls | null;
   #agentSession: string;
+  /** Where an editor has it open; null while none has. What the journal says is not looked into. */
+  folder: string | null = null;
 
-  constructor(id: string, recorder: Recorder<AcpMessage>) {
+  constructor(id: string, recorder: Recorder<AcpMessage>, evidence: CallEvidence | null = null) {
     this.id = id;
     this.#recorder = recorder;
+    const record = async (notes: Json): Promise<void> => {
+      // On a full disk, or after the session was closed: then nothing is noted.
+      await recorder.note(BEFORE, notes).catch(() => undefined);
+    };
+    this.#noted = evidence && new NotedCalls(evidence, recorder.attributes.notes[BEFORE], record);
     this.#agentSession = agentSessionIn(recorder.attributes.notes[AGENT_SESSION], id);
   }
 
@@ -85,8 +94,11 @@ export class RecordedSession {
 
   async prompt({ sessionId: _, ...params }: Params): Promise<void> {
     const message = params as AcpMessage;
-    if (this.#recorder.turn === null) await this.#recorder.startTurn(message);
-    else await this.#recorder.append(message);
+    if (this.#recorder.turn === null) {
+      await this.#recorder.startTurn(message);
+      // Those of an earlier turn: agents use the ids of calls again.
+      this.#noted?.clear();
+    } else await this.#recorder.append(message);
   }
 
   /** What the agent said in one go. */
@@ -110,8 +122,13 @@ export class RecordedSession {
     const call = stringOf(update["toolCallId"]);
     const kind = update["sessionUpdate"];
     if (call === null || (kind !== "tool_call" && kind !== "tool_call_update")) return;
-    if (update["status"] === "completed" || update["status"] === "failed") this.#open.delete(call);
-    else this.#opened(call);
+    if (update["status"] === "completed" || update["status"] === "failed") {
+      this.#open.delete(call);
+      this.#noted?.ended(call);
+      return;
+    }
+    this.#opened(call);
+    if (this.folder !== null && kind === "tool_call") this.#noted?.seen(update, this.folder);
   }
 
   #opened(call: string): void {
@@ -120,8 +137,14 @@ export class RecordedSession {
   }
 
   async permission({ sessionId: _, ...params }: Params): Promise<void> {
-    const call = stringOf(objectOf(params["toolCall"])?.["toolCallId"]);
-    if (call !== null) this.#opened(call);
+    const asked = objectOf(params["toolCall"]) ?? {};
+    const call = stringOf(asked["toolCallId"]);
+    if (call !== null) {
+      this.#opened(call);
+      if (this.folder !== null) this.#noted?.seen(asked, this.folder);
+      // The agent waits for the answer: what was looked at by then is from before the call.
+      await this.#noted?.settled(call);
+    }
     await this.#said(params as AcpMessage, params);
   }
 
@@ -134,22 +157,43 @@ export class RecordedSession {
   async ended(result: unknown, error: unknown): Promise<readonly Params[]> {
     if (this.#recorder.turn === null) return [];
     const isCancelled = objectOf(result)?.["stopReason"] === "cancelled";
-    const last = this.#closing(isCancelled ? "Cancelled." : "The turn ended without a result of this call.");
+    const words = isCancelled ? "Cancelled." : "The turn ended without a result of this call.";
+    const last = this.#closing(() => words);
     if (error !== undefined) {
       const why = stringOf(objectOf(error)?.["message"]) ?? "the agent answered with an error";
       await this.#recorder.endTurn({ outcome: "failed", error: why }, last);
     } else if (isCancelled) await this.#recorder.endTurn({ outcome: "aborted", by: "user" }, last);
     else await this.#recorder.endTurn({ outcome: "completed" }, last);
     this.#open.clear();
+    this.#noted?.clear();
     return last as unknown as readonly Params[];
   }
 
   /** The agent or the editor is gone in the middle of a turn. Returns the updates that close the open calls. */
   async interrupted(why: string): Promise<readonly Params[]> {
-    const last = this.#closing(`Interrupted, outcome unknown: ${why}.`);
+    const since = await this.#changesSince(this.#open);
+    const last = this.#closing((call) => {
+      const changes = since.get(call);
+      return `Interrupted, outcome unknown: ${why}.${changes === undefined ? "" : ` ${sentence(changes)}`}`;
+    });
     if (this.#recorder.turn !== null) await this.#recorder.endTurn({ outcome: "failed", error: why }, last);
     this.#open.clear();
+    this.#noted?.clear();
     return last as unknown as readonly Params[];
+  }
+
+  /** What has changed in the folder since the calls began that a process left open when it died: one line for each. */
+  async changesSinceDeath(): Promise<readonly string[]> {
+    if (!this.#noted || this.folder === null || this.#recorder.turn !== null) return [];
+    const { calls } = await this.#recorder.read();
+    const since = await this.#changesSince(calls.map(({ id }) => id));
+    const named = new Map(calls.map(({ id, name }) => [id, name]));
+    return [...since].map(([call, changes]) => `${named.get(call)}: ${changes}.`);
+  }
+
+  async #changesSince(calls: Iterable<string>): Promise<ReadonlyMap<string, string>> {
+    if (!this.#noted || this.folder === null) return new Map();
+    return this.#noted.changes([...calls], this.folder);
   }
 
   close(): Promise<void> {
@@ -157,13 +201,12 @@ export class RecordedSession {
   }
 
   /** The updates that end the open calls. */
-  #closing(text: string): AcpMessage[] {
-    const content = [{ type: "content", content: { type: "text", text } }];
+  #closing(words: (call: string) => string): AcpMessage[] {
     return [...this.#open].map((toolCallId) => ({
       sessionUpdate: "tool_call_update",
       toolCallId,
       status: "failed",
-      content,
+      content: [{ type: "content", content: { type: "text", text: words(toolCallId) } }],
     }));
   }
 
@@ -183,4 +226,8 @@ export class RecordedSession {
 function agentSessionIn(note: unknown, id: string): string {
   const { session, agent } = objectOf(note) ?? {};
   return session === id ? (stringOf(agent) ?? id) : id;
+}
+
+function sentence(words: string): string {
+  return `${words.charAt(0).toUpperCase()}${words.slice(1)}.`;
 }

@@ -207,6 +207,7 @@ export class EditorToAgent {
     // A session from before it was wrapped.
     if (!session) return this.#send(client, message, null);
     await this.#parts.openedWith.set(session.id, params);
+    session.folder = stringOf(params["cwd"]);
     const restored = await this.#opener.restore(session, params);
     await this.#parts.toEditor.meanwhile(async () => {
       if (method === "session/load")

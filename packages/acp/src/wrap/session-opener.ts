@@ -18,6 +18,8 @@ export interface SessionOpenerParts {
   readonly isBack: () => boolean;
 }
 
+const LEFT_OPEN = "Calls that were running when everything ended, outcome unknown:";
+
 /** Opens recorded sessions at the agent that runs now, and tells the person how. */
 export class SessionOpener {
   readonly #parts: SessionOpenerParts;
@@ -36,6 +38,7 @@ export class SessionOpener {
     const session = library.of(known) ?? (agent.sessions.has(known) ? null : await library.reopen(known));
     if (!session || (agent.sessions.has(session.agentSession) && !library.isSupplanted(session))) return session;
     const given = openedWith.of(session.id);
+    session.folder ??= stringOf(given?.["cwd"]);
     await this.tell(
       session,
       await this.restore(session, given ?? { cwd: session.cwd ?? process.cwd() }),
@@ -65,11 +68,14 @@ export class SessionOpener {
     const words = session.isEmpty ? null : restoredWords(restored, this.#parts.isBack());
     const text = [words, isOpenedWith ? null : SERVERS_UNKNOWN].filter((one) => one !== null).join(" ");
     if (text !== "") await this.#say(session, text);
+    const changes = await session.changesSinceDeath();
+    if (changes.length > 0) await this.#say(session, `${LEFT_OPEN}\n${changes.join("\n")}`);
   }
 
   /** What the agent has to be told with the next prompt; null if it knows it. */
   async untold(session: RecordedSession): Promise<string | null> {
-    return this.#forgotten.has(session.id) ? transcriptOf(await session.history()) : null;
+    if (!this.#forgotten.has(session.id)) return null;
+    return transcriptOf(await session.history(), await session.changesSinceDeath());
   }
 
   /** It will be told. */

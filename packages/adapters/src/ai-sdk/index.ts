@@ -1,3 +1,4 @@
+export { type BackgroundFetchOptions, backgroundFetch } from "../background-fetch.ts";
 export { durableChat } from "./chat/durable-chat.ts";
 export type { ChatState, DurableChat, DurableChatOptions } from "./chat/surface.ts";
 export { durable } from "./durable.ts";

@@ -1,11 +1,12 @@
 import { gateway, type LanguageModel, type LanguageModelMiddleware, wrapLanguageModel } from "ai";
 import { type Delta, wellFormed } from "holdfast";
+import { type RecordedRequest, whileAsking } from "../background-fetch.ts";
 import { CallIds } from "./call-ids.ts";
 import { inCallOrder } from "./call-order.ts";
 import type { ModelParams } from "./content.ts";
 import { joinSignals } from "./join-signals.ts";
 import { withoutStorage } from "./openai.ts";
-import type { RunState } from "./run.ts";
+import type { ModelRequest, RunState } from "./run.ts";
 
 type WrapStream = NonNullable<LanguageModelMiddleware["wrapStream"]>;
 type StreamResult = Awaited<ReturnType<WrapStream>>;
@@ -37,7 +38,7 @@ export function recordModel(given: LanguageModel, run: RunState): Model {
       wrapGenerate: async ({ doGenerate, params, model }) => {
         const asked = await run.ask("generate", restorePrompt(params), model);
         try {
-          const result = await doGenerate();
+          const result = await whileAsking(requestOf(asked, run), doGenerate);
           const ids = new CallIds();
           return { ...result, content: result.content.map((part) => ids.of(part)) };
         } catch (error) {
@@ -48,7 +49,7 @@ export function recordModel(given: LanguageModel, run: RunState): Model {
       wrapStream: async ({ doStream, params, model }) => {
         const asked = await run.ask("stream", restorePrompt(params), model);
         try {
-          const result = await doStream();
+          const result = await whileAsking(requestOf(asked, run), doStream);
           const deltas = new Deltas();
           const ids = new CallIds();
           const watched = new TransformStream<StreamPart, StreamPart>({
@@ -68,6 +69,20 @@ export function recordModel(given: LanguageModel, run: RunState): Model {
       },
     },
   });
+}
+
+/** The request, for `backgroundFetch`. */
+function requestOf(asked: ModelRequest, run: RunState): RecordedRequest {
+  return {
+    get handle() {
+      return asked.handle;
+    },
+    accepted: (handle) => run.accepted(asked, handle),
+    forget: () => {
+      asked.draft = asked.draft.restart();
+      asked.handle = null;
+    },
+  };
 }
 
 /** Resolve a model name as the SDK does. */

@@ -1,6 +1,16 @@
 import { isDeepStrictEqual } from "node:util";
 import type { LanguageModelUsage, ModelMessage, ToolSet } from "ai";
-import { type Draft, errorKind, isHoldfastError, type OpenCall, type Session, type Turn, type Usage } from "holdfast";
+import {
+  type Draft,
+  errorKind,
+  isHoldfastError,
+  type Json,
+  type OpenCall,
+  type Session,
+  type Turn,
+  type Usage,
+} from "holdfast";
+import { nextRequest } from "../background-fetch.ts";
 import type { UnwrittenOutcomes } from "../unwritten-outcomes.ts";
 import type { Approvals, Scope } from "./approvals.ts";
 import {
@@ -20,7 +30,9 @@ import { failTurn } from "./tools.ts";
 /** One request to the model, and its state. */
 export interface ModelRequest {
   readonly turn: Turn<ModelMessage>;
-  readonly draft: Draft<ModelMessage>;
+  draft: Draft<ModelMessage>;
+  /** What its answer can be fetched by (`backgroundFetch`). */
+  handle: Json | null;
   readonly kind: "stream" | "generate";
   readonly params: ModelParams;
   readonly model: { readonly provider: string; readonly modelId: string };
@@ -151,9 +163,20 @@ export class RunState {
     for (const { call, outcome, shown } of resultsIn(params.prompt, turn.open)) {
       await this.#recording(turn.toolEnded(call, outcome, shown));
     }
-    const draft = this.#draftOf(this.#asked, params) ?? turn.request().draft;
-    this.#asked = { turn, draft, kind, params, model, isAnswered: false };
-    return this.#asked;
+    const before = this.#asked;
+    const again = this.#draftOf(before, params);
+    const { draft, accepted } = again ? { draft: again, accepted: null } : nextRequest(turn);
+    const asked: ModelRequest = { turn, draft, handle: null, kind, params, model, isAnswered: false };
+    this.#asked = asked;
+    if (accepted) asked.handle = accepted.handle;
+    if (again && before?.handle != null) await this.accepted(asked, before.handle);
+    return asked;
+  }
+
+  /** The provider has accepted the request, and keeps its answer. */
+  async accepted(asked: ModelRequest, handle: Json): Promise<void> {
+    await this.#recording(asked.draft.accepted(handle));
+    asked.handle = handle;
   }
 
   /**

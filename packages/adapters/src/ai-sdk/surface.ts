@@ -1,5 +1,5 @@
 import type { LanguageModel, ModelMessage, ToolSet } from "ai";
-import type { ResumeOptions, Turn } from "holdfast";
+import type { Json, ResumeOptions, Turn } from "holdfast";
 
 /**
  * The settings of `streamText`, `generateText` or `ToolLoopAgent` that this adapter changes; all others pass through.
@@ -20,6 +20,11 @@ export interface DurableOptions {
    * at each start. Default: "never".
    */
   readonly replay?: Readonly<Record<string, "safe" | "never">>;
+  /**
+   * Notes what the tool may change, before it runs: small JSON, recorded with its start. After a crash it is in the
+   * call's `before` (`session.interruption`). The tool waits for it.
+   */
+  readonly before?: (call: WaitingCall, replay: "safe" | "never") => Promise<Json | undefined>;
 }
 
 /** How a run ended. The turn stays open: the caller may continue it. */

@@ -31,17 +31,23 @@ const CUT_OFF = "It was stopped before it finished: what it did until then may h
  * The same tools, with a start that is durable before they run, and an outcome that is recorded when they return. Tools
  * without `execute` stay as they are.
  */
-export function recordTools(tools: ToolSet, gate: Gate, { replay = {} }: DurableOptions): ToolSet {
+export function recordTools(tools: ToolSet, gate: Gate, { replay = {}, before }: DurableOptions): ToolSet {
   return Object.fromEntries(
     Object.entries(tools).map(([name, tool]) => {
       if (typeof tool.execute !== "function") return [name, tool];
       const safe = Object.hasOwn(replay, name) ? replay[name] : undefined;
-      return [name, recordTool(name, tool, gate, safe ?? "never")];
+      return [name, recordTool(name, tool, gate, { replay: safe ?? "never", before })];
     }),
   );
 }
 
-function recordTool(name: string, tool: Tool, gate: Gate, replay: "safe" | "never"): Tool {
+interface Noting {
+  readonly replay: "safe" | "never";
+  readonly before: DurableOptions["before"] | undefined;
+}
+
+function recordTool(name: string, tool: Tool, gate: Gate, noting: Noting): Tool {
+  const { replay } = noting;
   const execute = (tool.execute as Execute).bind(tool);
   const outputs = new Map<string, { readonly output: unknown; readonly made: Promise<Output> }>();
   /**
@@ -64,7 +70,8 @@ function recordTool(name: string, tool: Tool, gate: Gate, replay: "safe" | "neve
     const { toolCallId } = options;
     const { turn, part } = gate.callOf(toolCallId);
     options.abortSignal?.throwIfAborted();
-    await storing(gate, turn.toolStarted(toolCallId, { replay }));
+    const before = await noting.before?.({ toolCallId, toolName: name, input: mutableCopy(input) }, replay);
+    await storing(gate, turn.toolStarted(toolCallId, before === undefined ? { replay } : { replay, before }));
     const signal = joinSignals(turn.signal, gate.stopped, options.abortSignal);
     const metadata = part?.providerMetadata;
     let isOver = false;
@@ -129,7 +136,7 @@ function recordTool(name: string, tool: Tool, gate: Gate, replay: "safe" | "neve
   const made = { ...shape, execute: recordedExecute, [ORIGINAL]: tool } as unknown as Tool;
   const caller = (tool as Caller).experimental_toolCaller;
   if (caller?.type !== "local") return made;
-  const bind = (tools: ToolSet): Tool => recordTool(name, caller.bind(originals(tools)), gate, replay);
+  const bind = (tools: ToolSet): Tool => recordTool(name, caller.bind(originals(tools)), gate, noting);
   return Object.defineProperty(made, "experimental_toolCaller", { value: { ...caller, bind } });
 }
 

@@ -1,5 +1,6 @@
 import { type Model, type ModelProvider, type ModelRequest, type StreamEvent, Usage } from "@openai/agents";
 import type { Delta, Draft } from "holdfast";
+import { type RecordedRequest, whileAsking } from "../background-fetch.ts";
 import type { RecordedItem } from "../dialects/openai-agents.ts";
 import type { AgentRunLog } from "./run-log.ts";
 import { withoutStorage } from "./storage.ts";
@@ -15,9 +16,10 @@ export function recordModel(model: Model, recording: Recording, name = nameOf(mo
     const output = await runLog.replayed(given);
     if (output) return { usage: new Usage(), output };
     const request = withoutStorage(await runLog.prepareLate(given), model);
-    const draft = await runLog.ask();
-    const response = await model.getResponse(request);
-    return { ...response, output: await runLog.answered(draft, { ...response, model: name }) };
+    await runLog.ask();
+    const { asked } = runLog;
+    const response = await whileAsking(asked, () => model.getResponse(request));
+    return { ...response, output: await runLog.answered(asked.draft, { ...response, model: name }) };
   };
   async function* getStreamedResponse(given: ModelRequest): AsyncGenerator<StreamEvent> {
     const runLog = recording();
@@ -29,17 +31,18 @@ export function recordModel(model: Model, recording: Recording, name = nameOf(mo
       return;
     }
     const request = withoutStorage(await runLog.prepareLate(given), model);
-    const draft = await runLog.ask();
+    await runLog.ask();
+    const { asked } = runLog;
     const deltas = new Deltas();
-    for await (const event of model.getStreamedResponse(request)) {
+    for await (const event of begunWhileAsking(asked, model.getStreamedResponse(request))) {
       if (event.type !== "response_done") {
-        for (const delta of deltas.of(event)) draft.push(delta);
+        for (const delta of deltas.of(event)) asked.draft.push(delta);
         yield event;
         continue;
       }
       const { response } = event;
       const usage = new Usage(response.usage as ConstructorParameters<typeof Usage>[0]);
-      const recorded = await runLog.answered(draft, { output: response.output, usage, model: name });
+      const recorded = await runLog.answered(asked.draft, { output: response.output, usage, model: name });
       yield { ...event, response: { ...response, output: recorded } } as StreamEvent;
     }
   }
@@ -69,6 +72,25 @@ export function recordProvider(provider: ModelProvider, recording: Recording): M
 function nameOf(model: Model): string | undefined {
   const { _model } = model as { readonly _model?: unknown };
   return typeof _model === "string" && _model !== "" ? _model : undefined;
+}
+
+/** The events. The request is sent when the first of them is asked for. */
+async function* begunWhileAsking(
+  request: RecordedRequest,
+  events: AsyncIterable<StreamEvent>,
+): AsyncGenerator<StreamEvent> {
+  const iterator = events[Symbol.asyncIterator]();
+  let isOver = false;
+  try {
+    let next = await whileAsking(request, () => iterator.next());
+    for (; !next.done; next = await iterator.next()) yield next.value;
+    isOver = true;
+  } catch (error) {
+    isOver = true;
+    throw error;
+  } finally {
+    if (!isOver) await iterator.return?.();
+  }
 }
 
 /** The events of the Responses API that have no counterpart in the SDK. */

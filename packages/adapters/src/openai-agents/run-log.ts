@@ -11,6 +11,7 @@ import {
   type Tool,
 } from "@openai/agents";
 import { type Draft, isHoldfastError, type Json, type Outcome, type Session, type Turn, type Usage } from "holdfast";
+import { nextRequest, type RecordedRequest } from "../background-fetch.ts";
 import type { RecordedItem } from "../dialects/openai-agents.ts";
 import type { UnwrittenOutcomes } from "../unwritten-outcomes.ts";
 import type { Decision, WaitingAgents } from "./decisions.ts";
@@ -35,6 +36,14 @@ export interface RunScope {
   readonly filter?: CallModelInputFilter | undefined;
 }
 
+/** The draft of the answer. */
+interface AskedDraft {
+  draft: Draft<RecordedItem>;
+  /** What the answer can be fetched by (`backgroundFetch`). */
+  handle: Json | null;
+  isAsked: boolean;
+}
+
 /** The answer of a model, and where it is from. */
 interface Answer {
   readonly output: AgentOutputItem[];
@@ -54,7 +63,7 @@ export class AgentRunLog {
   /** Agents that are tools, to be restored from these states. */
   readonly #waiting: Map<string, Json>;
   #turn: Turn<RecordedItem> | null;
-  #draft: { readonly draft: Draft<RecordedItem>; isAsked: boolean } | null = null;
+  #draft: AskedDraft | null = null;
   #failure: { readonly error: unknown } | null = null;
   #agent: AnyAgent | null = null;
   #tools: readonly Tool<unknown>[] = [];
@@ -115,8 +124,8 @@ export class AgentRunLog {
     const turn = await this.#live();
     await this.#recording(unwritten.record());
     await this.recordResults(data.input);
-    const { messages, draft } = turn.request();
-    this.#draft = { draft, isAsked: false };
+    const { messages, draft, accepted } = nextRequest(turn);
+    this.#draft = { draft, handle: accepted?.handle ?? null, isAsked: false };
     const modelData = this.isFiltered ? data : { ...data, input: messages.map(sentCopy) };
     return filter ? filter({ modelData, agent, context: context.context }) : modelData;
   }
@@ -164,17 +173,39 @@ export class AgentRunLog {
   async ask(): Promise<Draft<RecordedItem>> {
     const turn = await this.#live();
     const known = this.#draft;
-    let draft = known?.draft ?? turn.request().draft;
-    if (known?.isAsked) {
-      try {
-        draft = known.draft.restart();
-      } catch (error) {
-        if (!isHoldfastError(error, "DRAFT_DISCARDED")) throw error;
-        draft = turn.request().draft;
-      }
+    if (known && !known.isAsked) {
+      known.isAsked = true;
+      return known.draft;
     }
-    this.#draft = { draft, isAsked: true };
+    const draft = (known && restarted(known.draft)) ?? turn.request().draft;
+    const asked: AskedDraft = { draft, handle: null, isAsked: true };
+    this.#draft = asked;
+    // The provider is answering it already.
+    if (known?.handle != null) await this.#accepted(asked, known.handle);
     return draft;
+  }
+
+  /** The request that was asked last. */
+  get asked(): RecordedRequest & { readonly draft: Draft<RecordedItem> } {
+    const asked = this.#draft!;
+    return {
+      get draft() {
+        return asked.draft;
+      },
+      get handle() {
+        return asked.handle;
+      },
+      accepted: (handle) => this.#accepted(asked, handle),
+      forget: () => {
+        asked.draft = asked.draft.restart();
+        asked.handle = null;
+      },
+    };
+  }
+
+  async #accepted(asked: AskedDraft, handle: Json): Promise<void> {
+    await this.#recording(asked.draft.accepted(handle));
+    asked.handle = handle;
   }
 
   /** Records the whole response, with what waits for approval in it. Returns what the SDK may process. */
@@ -345,6 +376,16 @@ export class AgentRunLog {
       this.fail(error);
       throw error;
     }
+  }
+}
+
+/** Null if it is over. */
+function restarted(draft: Draft<RecordedItem>): Draft<RecordedItem> | null {
+  try {
+    return draft.restart();
+  } catch (error) {
+    if (!isHoldfastError(error, "DRAFT_DISCARDED")) throw error;
+    return null;
   }
 }
 

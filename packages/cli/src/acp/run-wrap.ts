@@ -4,6 +4,7 @@ import { constants } from "node:os";
 import type { ShimEnd } from "@holdfast/acp/internal/shim";
 import type { Store } from "holdfast";
 import type { Config } from "../config.ts";
+import { evidenceIn } from "../evidence/wrapped-calls.ts";
 import { CommandError, EXIT } from "../exit.ts";
 import { failureOf } from "../failure.ts";
 import { addressOf, redaction } from "../store/open.ts";
@@ -76,7 +77,11 @@ async function runDirectly(command: readonly string[], config: Config, graceMs: 
   outlivePipe();
   try {
     for (const warning of store.warnings) log(warning);
-    const agent = new WrappedAgent({ command, log, library: new Library(store, command) });
+    const agent = new WrappedAgent({
+      command,
+      log,
+      library: new Library(store, command, { evidence: evidenceIn(store.url) }),
+    });
     const ended = await runDirect(agent, process.stdin, process.stdout, graceMs).catch((error: unknown) => {
       throw startFailure(command, error);
     });
@@ -95,7 +100,10 @@ async function supervise(command: readonly string[], config: Config, socket: str
     const store = await openWrapStore(config);
     try {
       for (const warning of store.warnings) say(warning);
-      const library = new Library(store, command, (pid) => retire(dirname(socket), pid));
+      const library = new Library(store, command, {
+        free: (pid) => retire(dirname(socket), pid),
+        evidence: evidenceIn(store.url),
+      });
       const supervisor = new Supervisor({
         ...{ socket, graceMs, log: say, onReady: () => report("ready\n") },
         wrap: (hooks) => new WrappedAgent({ command, library, ...hooks }),

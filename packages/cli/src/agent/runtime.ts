@@ -5,6 +5,7 @@ import type { ModelMessage, ToolSet } from "ai";
 import type { CallFacts, CallPolicy, OpenCall, Session, ToolProcess, Turn } from "holdfast";
 import { configPath } from "../config.ts";
 import { defined } from "../defined.ts";
+import { FolderNotes, rulesFor } from "../evidence/folder-notes.ts";
 import type { McpServers } from "../mcp/servers.ts";
 import type { ResolvedModel } from "../models/resolve.ts";
 import { POLICY } from "../store/account.ts";
@@ -64,6 +65,7 @@ export class AgentRuntime {
   readonly #parent: AgentRuntime | null;
   readonly #delegateTool: AgentRole["delegateTool"];
   readonly #trust: SessionTrust;
+  readonly #notes: FolderNotes;
   #mode: Mode = "ask";
   /** The store this process has open, if it is on disk. */
   readonly #own: OwnStore | null;
@@ -91,6 +93,13 @@ export class AgentRuntime {
       { cwd: () => this.cwd, own, editor: () => this.#editor?.files ?? null },
       judge,
     );
+    this.#notes = new FolderNotes({
+      outputs: this.outputs,
+      folder: () => this.cwd,
+      rules: () => rulesFor(own, this.outputs, makeSearchFilter(this.#policyContext)),
+      notes: () => session.attributes.notes,
+      hasOpenCalls: () => session.turn?.open.some(({ before }) => before !== undefined) === true,
+    });
     const isInEditor = (): boolean => this.#isWrittenInEditor;
     this.durable = durable(session, {
       replay: {
@@ -101,6 +110,7 @@ export class AgentRuntime {
           return isInEditor() ? "never" : "safe";
         },
       },
+      before: (call, replay) => this.#notes.note(call, replay === "safe"),
     });
   }
 
@@ -249,7 +259,13 @@ export class AgentRuntime {
       const { id } = call;
       const known = callFacts({ command: commands.get(id), mayRun: await this.#mayRunNow(call) });
       const below = await this.#runningBelow(call);
-      const found = below === null ? known : { ...known, process: { pid: below, running: true } };
+      const isKnown = known.outcome !== undefined || known.neverBegan === true;
+      const changes = isKnown ? null : await this.#notes.changesSince(call);
+      const found: CallFacts = {
+        ...known,
+        ...(below === null ? {} : { process: { pid: below, running: true } }),
+        ...(changes === null ? {} : { changes }),
+      };
       // Some servers reuse ids (R9). What is known of one such call must not be taken for the other's.
       facts.set(id, facts.has(id) ? { mustNotRun: true } : found);
     }
@@ -407,6 +423,7 @@ export class AgentRuntime {
           await this.approvals.watch(options.toolCallId, { name, input }).check();
           return await (execute as (input: unknown, options: unknown) => unknown)(input, options);
         } finally {
+          this.#notes.ended(options.toolCallId);
           events.ended(options.toolCallId);
         }
       },

@@ -126,7 +126,13 @@ async function inChat(
     printer.event({ type: "notice", level: "warning", text: "Nothing to finish: the last turn completed." });
     return EXIT.done;
   } else if (!state.interruption) await chat.resumeQueue();
-  else await chat.finish({ processes: options.stopProcesses ? "stop" : "wait" });
+  else {
+    for (const call of state.account.calls) {
+      // What the person should know before the model decides what to do about it.
+      if (call.changes) printer.event({ type: "notice", level: "info", text: `${callWords(call)}: ${call.words}` });
+    }
+    await chat.finish({ processes: options.stopProcesses ? "stop" : "wait" });
+  }
   await chat.settled();
   // Questions to a person are part of the turn.
   while (chat.state.asks.length > 0) await waitForAnswer(chat);

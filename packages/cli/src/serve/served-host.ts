@@ -35,7 +35,7 @@ export function serveHost(host: LocalHost): ServedHost {
     queue: ({ queue, attributes: { dialect } }) =>
       queueShown(queue.map((one) => ({ ...one, prompt: inOurs(one.prompt, dialect) }))),
     // Which processes outlived their agent is looked up when the session is opened.
-    account: accountElsewhere,
+    account: (reading) => accountElsewhere(reading),
     interruption: (reading) => {
       const { interruption: found, attributes } = reading;
       if (!found) return null;

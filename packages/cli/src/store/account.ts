@@ -1,12 +1,12 @@
-import { type Account, accountOf, type Reading } from "holdfast";
+import { type Account, accountOf, type CallFacts, type Reading } from "holdfast";
 import { APP } from "./app.ts";
 
 /** What this agent does with open calls: it runs them, and asks people. Its rules decide again when a call runs. */
 export const POLICY = { runs: true, asks: true } as const;
 
-/** The account of a session that this process does not have open. */
-export function accountElsewhere(reading: Reading<unknown>): Account {
-  return accountOf(reading, { app: APP, policy: POLICY });
+/** The account of a session that this process does not have open. `facts`: what was looked up about its calls. */
+export function accountElsewhere(reading: Reading<unknown>, facts: Readonly<Record<string, CallFacts>> = {}): Account {
+  return accountOf(reading, { app: APP, policy: { ...POLICY, facts } });
 }
 
 /** The same of one that this process has just opened: its own hold does not count against it. */

@@ -16,9 +16,16 @@ export function accountLines(
   for (const call of calls) lines.push(`  ${callWords(call)}: ${call.words}`);
   for (const line of words.detail) lines.push(`  ${line}`);
   if (reader === "other") return lines;
+  if (can.finish === true && calls.some(({ changes }) => changes && changes.files.length > 0))
+    lines.push(restoreHint(session));
   if (can.finish === true) lines.push(`Finish it with: ${typedCommand(`run --resume ${shortId(session)} --finish`)}`);
   else if (can.finish.no === "written-by") lines.push(can.finish.words);
   return lines;
+}
+
+/** For files that have changed since a call began that may have changed them. */
+export function restoreHint(session: string): string {
+  return `To put files back first, with no agent in it: ${typedCommand(`restore-files ${shortId(session)}`)}`;
 }
 
 /** Which other process has the session open; null if none has. */

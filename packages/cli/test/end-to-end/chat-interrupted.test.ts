@@ -27,7 +27,7 @@ describe.concurrent("chat after an unclean death", () => {
       "queued: think about rivers",
     );
     await terminal.say("s");
-    await terminal.until(/── turn 1, cut off at [\s\S]*"command": "sleep 300"/);
+    await terminal.untilAll(/── turn 1, cut off at [\s\S]*"command": "sleep 300"/);
     await terminal.say("k");
     await answered(terminal, "I thought about rivers");
     expect(readFileSync(join(home.work, "b.txt"), "utf8")).toBe("two\n");

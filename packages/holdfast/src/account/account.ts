@@ -1,6 +1,14 @@
 import type { Holder } from "../journal/contract.ts";
 import type { SessionState } from "../session-state.ts";
-import { type CallDecision, type CallFacts, type CallPolicy, decideCall, factsOf } from "../view/decide-call.ts";
+import { changesWords } from "../view/changes-words.ts";
+import {
+  type CallDecision,
+  type CallFacts,
+  type CallPolicy,
+  decideCall,
+  type FolderChanges,
+  factsOf,
+} from "../view/decide-call.ts";
 import type { Interruption, OpenCall, SettledCall } from "../view/interruption.ts";
 import type { Reading } from "../view/reading.ts";
 import { type Act, actsOf, type Refusal } from "./acts.ts";
@@ -51,6 +59,8 @@ export interface CallAccount {
   /** What happens to it when the turn goes on. */
   readonly onFinish: CallDecision;
   readonly process?: NonNullable<CallFacts["process"]>;
+  /** What has changed since it began in the folder that it works in, if that was noted and its outcome is unknown. */
+  readonly changes?: FolderChanges;
   /** How far it got, for people. */
   readonly words: string;
 }
@@ -105,12 +115,14 @@ function callAccount(call: OpenCall, session: SessionState, policy: CallPolicy):
   const known = factsOf(call, policy);
   const { process } = known;
   const state = callState(call, session, known);
+  const { changes } = EFFECTS[state] === "possible" ? known : {};
   return {
     ...{ id, message, name, input, state },
     effect: EFFECTS[state],
     onFinish: decideCall(call, policy),
     ...(process ? { process } : {}),
-    words: callWords(state, known, call),
+    ...(changes ? { changes } : {}),
+    words: [callWords(state, known, call), ...(changes ? [changesWords(changes)] : [])].join("; "),
   };
 }
 

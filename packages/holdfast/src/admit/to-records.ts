@@ -1,6 +1,6 @@
 import type { Conversation } from "../conversation/conversation.ts";
 import type { Queued } from "../conversation/prompt-queue.ts";
-import type { MessageRecord, NoteRecord, SessionRecord } from "../conversation/records/records.ts";
+import type { AppStateRecord, MessageRecord, NoteRecord, SessionRecord } from "../conversation/records/records.ts";
 import type { Usage } from "../conversation/records/usage.ts";
 import { defined } from "../defined.ts";
 import type { Metadata } from "../dialects/dialect.ts";
@@ -8,6 +8,7 @@ import { newId } from "../journal/id.ts";
 import { snapshot } from "../journal/lines/plain.ts";
 import type { Json } from "../journal/record.ts";
 import { type Admission, found, readable, type StoredMessage, unfit } from "./admit.ts";
+import { type AppStateChanges, admitAppState } from "./app-state.ts";
 import { invalid, messageIdTaken, queueUnknown } from "./refusals.ts";
 import { assertSize, MESSAGE_BYTES_MAX } from "./size.ts";
 
@@ -18,6 +19,21 @@ export interface AppendOptions {
   /** The model that made it, or that will be asked next. */
   readonly model?: string;
   readonly usage?: Usage;
+}
+
+/** What is written in one unit with messages. */
+export interface StateOptions {
+  /**
+   * Values of the application's own, by name: the message and they are recorded together, or not at all. The last
+   * value counts, in `appState`; null takes it away. A rewind, an undo and a fork give each part of the conversation
+   * the state that it had. Name the version (`cart.v2`): what becomes of an older one is the application's to say.
+   */
+  readonly appState?: AppStateChanges;
+}
+
+/** Options as they were at the call. */
+export interface AdmittedOptions extends AppendOptions {
+  readonly state?: readonly AppStateRecord[];
 }
 
 /** Options of `session.enqueue`. */
@@ -81,12 +97,15 @@ function toList<M>(given: AppendInput<M>): { messages: readonly M[]; queued: str
   return { messages: [given as M], queued: null, isAlone: true };
 }
 
-/** Throws MESSAGE_UNFIT, MESSAGE_NOT_JSON. */
-export function admitOptions<M>(admission: Admission<M>, given: AppendOptions | undefined | null): AppendOptions {
+/** Throws MESSAGE_UNFIT, MESSAGE_NOT_JSON, and what `admitAppState` throws. */
+export function admitOptions<M>(
+  admission: Admission<M>,
+  given: (AppendOptions & StateOptions) | undefined | null,
+): AdmittedOptions {
   if (given === undefined || given === null) return NO_OPTIONS;
-  const { id, metadata, model, usage } = readable("options", undefined, () => {
-    const { id, metadata, model, usage } = given;
-    return { id, metadata, model, usage };
+  const { id, metadata, model, usage, appState } = readable("options", undefined, () => {
+    const { id, metadata, model, usage, appState } = given;
+    return { id, metadata, model, usage, appState };
   });
   if (id !== undefined) assertId(id);
   if (model !== undefined && (typeof model !== "string" || model.length > MODEL_CHARS_MAX)) {
@@ -96,6 +115,7 @@ export function admitOptions<M>(admission: Admission<M>, given: AppendOptions | 
     ...defined({ id, model }),
     ...(metadata === undefined || metadata === null ? {} : { metadata: admission.metadata(metadata) }),
     ...(usage === undefined || usage === null ? {} : { usage: admitUsage(usage) }),
+    ...(appState === undefined ? {} : { state: admitAppState(admission, appState) }),
   };
 }
 
@@ -125,10 +145,10 @@ export function toRecords<M>(
   admission: Admission<M>,
   admitted: AdmittedMessages,
   turn: number,
-  options: AppendOptions,
+  options: AdmittedOptions,
   draft?: string,
 ): Items {
-  const { usage } = options;
+  const { usage, state } = options;
   const queued = admitted.queued === null ? null : conversation.queued(admitted.queued);
   const stored = queued ? [admission.message(queued.prompt)] : admitted.stored;
   const given = options.id ?? draft ?? admitted.queued;
@@ -148,6 +168,7 @@ export function toRecords<M>(
   });
   if (queued) records.unshift({ kind: "queue.take", id: queued.id });
   if (usage) records.push({ kind: "usage", turn, usage });
+  if (state) records.push(...state);
   return { ids, records, known: null };
 }
 

@@ -2,6 +2,7 @@ import { defined } from "../defined.ts";
 import type { Dialect, Entry, Metadata } from "../dialects/dialect.ts";
 import { HoldfastError } from "../errors.ts";
 import type { JournalRecord, Json, NewRecord } from "../journal/record.ts";
+import { AppState } from "./app-state.ts";
 import { type DraftState, Drafts } from "./draft-state.ts";
 import type { Exchange } from "./exchange.ts";
 import type { Item } from "./item.ts";
@@ -10,7 +11,7 @@ import { PromptKeys } from "./prompt-keys.ts";
 import { PromptQueue, type Queued } from "./prompt-queue.ts";
 import type { Attributes } from "./records/attributes.ts";
 import type * as records from "./records/records.ts";
-import { isKnownKind, isWholeMessage, storedRecord } from "./records/schema.ts";
+import { isKnownKind, isWholeMessage, mustKnow, storedRecord } from "./records/schema.ts";
 import { addUsage, type Usage } from "./records/usage.ts";
 import { deepFreeze, frozenCopy } from "./snapshot.ts";
 import { sameCalls, ToolStarts } from "./tool-starts.ts";
@@ -32,6 +33,7 @@ const EMPTY: Metadata = Object.freeze({});
  */
 export class Conversation<M> {
   readonly promptKeys: PromptKeys = new PromptKeys();
+  readonly appState: AppState = new AppState();
   readonly #lookup: DialectLookup;
   #dialect: Dialect<M> | null;
   #attributes: Attribute = {};
@@ -266,6 +268,9 @@ export class Conversation<M> {
       case "queue.take":
         this.#queue.take(record, this.#turns);
         break;
+      case "state":
+        this.appState.set(record);
+        break;
       case "turn.keys":
         this.promptKeys.carry(record);
         break;
@@ -323,6 +328,7 @@ export class Conversation<M> {
     this.#writer = { intents: checkpoint.intents };
     this.#turns = checkpoint.turns;
     this.promptKeys.clear();
+    this.appState.clear();
     this.#queue.clear();
     for (const item of checkpoint.queue) this.#enqueue(item);
     this.#notes = new Map(Object.entries(checkpoint.notes) as [string, Json][]);
@@ -475,11 +481,4 @@ export class Conversation<M> {
     const message = this.dialect.boundary("(The prompt of this turn was lost to damage.)");
     return { id: prompt, seq, at, turn, step: prompt, message, metadata: EMPTY, synthetic: "damaged" };
   }
-}
-
-function mustKnow(kind: string): HoldfastError {
-  const message =
-    `The session holds a record of the kind ${JSON.stringify(kind)}, which this version of Holdfast does not know and must not skip. ` +
-    "Nothing was touched and nothing is lost. Open it with a newer version of Holdfast.";
-  return new HoldfastError("FORMAT_NEWER", message, { kind });
 }

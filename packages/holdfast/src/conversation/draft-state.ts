@@ -15,9 +15,11 @@ export interface AcceptedRequest {
   /** What the application recorded to fetch the answer by. */
   readonly handle: Json;
   readonly acceptedAt: string;
+  /** Messages were recorded since the request. They are placed after the answer, which has not seen them. */
+  readonly saidSince: boolean;
 }
 
-type AcceptedState = AcceptedRequest & Omit<DraftAccepted, "kind">;
+type AcceptedState = Omit<AcceptedRequest, "saidSince"> & Omit<DraftAccepted, "kind">;
 
 type Saved = { id: string; turn: number; n: number; parts: DraftPart[]; gap?: true };
 

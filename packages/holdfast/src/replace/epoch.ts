@@ -2,7 +2,13 @@ import { reading } from "../admit/admit.ts";
 import { invalid } from "../admit/refusals.ts";
 import type { Conversation } from "../conversation/conversation.ts";
 import type { Item } from "../conversation/item.ts";
-import type { Checkpoint, EpochRecord, SessionAttributes, SessionRecord } from "../conversation/records/records.ts";
+import type {
+  AppStateRecord,
+  Checkpoint,
+  EpochRecord,
+  SessionAttributes,
+  SessionRecord,
+} from "../conversation/records/records.ts";
 import { type CallPlace, sameCalls } from "../conversation/tool-starts.ts";
 import { defined } from "../defined.ts";
 import { HoldfastError } from "../errors.ts";
@@ -51,6 +57,8 @@ export interface ReplaceOptions {
    * is an earlier one if this is the current writer's first record.
    */
   readonly intents?: boolean;
+  /** The application's state as of what is kept. Default: as it is. */
+  readonly appState?: readonly AppStateRecord[];
 }
 
 /**
@@ -100,7 +108,7 @@ export function replacement<M>(
   const ends = conversation.toolStarts.earlyEnds.filter(({ call }) =>
     started.some((one) => one.message === null && one.call === call),
   );
-  const kept = conversation.promptKeys.saved();
+  const kept = [...conversation.promptKeys.saved(), ...(options.appState ?? conversation.appState.saved())];
   return [...epochRecords(epoch, checkpoint, attributesRecord(attributes), carried, kept), ...ends];
 }
 

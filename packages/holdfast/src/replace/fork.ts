@@ -1,6 +1,6 @@
 import type { Conversation } from "../conversation/conversation.ts";
 import type { Item } from "../conversation/item.ts";
-import type { Checkpoint, SessionRecord } from "../conversation/records/records.ts";
+import type { AppStateRecord, Checkpoint, SessionRecord } from "../conversation/records/records.ts";
 import { defined } from "../defined.ts";
 import { HoldfastError } from "../errors.ts";
 import { synthesizeResultSaying } from "../view/repairs.ts";
@@ -19,19 +19,22 @@ export interface ForkOptions {
   readonly cwd?: string;
   /** In place of the source's labels with the same names. */
   readonly labels?: Record<string, string>;
+  /** The application's state as of `at`. Default: as it is now. */
+  readonly appState?: readonly AppStateRecord[];
 }
 
 /**
  * The first records of a session that starts with another session's conversation (C33): an `epoch` with the reason
  * "fork", `session`, and the retained messages, up to and including the whole step of `at` and the results of its
  * calls.
- * Attributes and notes are the source's, except the parent: nobody waits for the fork. Turn numbers continue. No turn
- * is open, whatever the source is doing, and calls without a result get one that says so. Queued prompts, the keys of
- * prompts, and usage stay with the source, which delivers, answers and pays for them once. Throws MESSAGE_UNKNOWN.
+ * Attributes, notes and the application's state are the source's, except the parent: nobody waits for the fork. Turn
+ * numbers continue. No turn is open, whatever the source is doing, and calls without a result get one that says so.
+ * Queued prompts, the keys of prompts, and usage stay with the source, which delivers, answers and pays for them once.
+ * Throws MESSAGE_UNKNOWN.
  */
 export function forkRecords<M>(
   conversation: Conversation<M>,
-  { from, at, title, cwd, labels }: ForkOptions,
+  { from, at, title, cwd, labels, appState }: ForkOptions,
 ): SessionRecord[] {
   const { dialect } = conversation;
   const { parent: _parent, ...attributes } = conversation.attributes;
@@ -61,7 +64,7 @@ export function forkRecords<M>(
     forkedFrom,
   };
   const epoch = { kind: "epoch", reason: "fork", carried: carried.length } as const;
-  return epochRecords(epoch, checkpoint, attributesRecord(named), carried, []);
+  return epochRecords(epoch, checkpoint, attributesRecord(named), carried, appState ?? conversation.appState.saved());
 }
 
 /** Whole steps and the results of their calls, including results recorded after other messages. */

@@ -10,6 +10,7 @@ import { newId } from "../journal/id.ts";
 import { cursorOf, type JournalRecord, type NewRecord } from "../journal/record.ts";
 import type { Redactor } from "../redact/redactor.ts";
 import { type ForkOptions, forkRecords } from "../replace/fork.ts";
+import { partIn, stateOfPart } from "../replace/state-of-part.ts";
 import { type SearchHit, SearchIndex, type SearchWatch } from "../search/search-index.ts";
 import { type Reading, readingOf } from "../view/reading.ts";
 import { type Ending, endsNow } from "./guarded.ts";
@@ -153,7 +154,10 @@ export class Conversations {
     await this.#live.get(id)?.settled();
     const { records } = await this.#journals.read(id);
     const source = this.#fold(records, given.dialect);
-    const first = forkRecords(source, { from: id, ...changed });
+    const whole = forkRecords(source, { from: id, ...changed });
+    const part = partIn(source, whole);
+    const appState = part && (await stateOfPart(() => this.#journals.history(id), part));
+    const first = appState ? forkRecords(source, { from: id, ...changed, appState }) : whole;
     return this.create({ dialect: source.dialect, first: first as unknown as NewRecord[] }, given);
   }
 

@@ -2,11 +2,12 @@ import { Admission, asMessageError, reading } from "../admit/admit.ts";
 import { titleOf } from "../admit/attributes.ts";
 import { messageUnknown, nothingToResume, sessionClosed, turnOpen } from "../admit/refusals.ts";
 import { assertSize, METADATA_BYTES_MAX } from "../admit/size.ts";
-import { admitNote, type PromptOptions } from "../admit/to-records.ts";
+import { admitNote, type PromptOptions, type StateOptions } from "../admit/to-records.ts";
 import type { Conversation } from "../conversation/conversation.ts";
 import { mergePatch } from "../conversation/merge-patch.ts";
 import type { Queued } from "../conversation/prompt-queue.ts";
-import type { SessionRecord } from "../conversation/records/records.ts";
+import type { AppStateRecord, SessionRecord } from "../conversation/records/records.ts";
+import { defined } from "../defined.ts";
 import type { Dialect, Entry, Metadata } from "../dialects/dialect.ts";
 import type { Holder, Journal, JournalStore, Recovery } from "../journal/contract.ts";
 import { newId } from "../journal/id.ts";
@@ -15,6 +16,7 @@ import type { Redactor } from "../redact/redactor.ts";
 import { admitEdit, editRecord } from "../replace/edit.ts";
 import { checkReason, type ReplaceOptions, replacement } from "../replace/epoch.ts";
 import { admitReplacement, type ReplaceInput, toGiven } from "../replace/retained.ts";
+import { rewoundPart, stateOfPart } from "../replace/state-of-part.ts";
 import { undoFrom, undone, undoRecords } from "../replace/undo.ts";
 import type { SyncOptions } from "../sync/given-array.ts";
 import { Sync, type SyncSession } from "../sync/sync.ts";
@@ -136,7 +138,7 @@ export class LiveSession<M> extends LiveReading<M> implements surface.Session<M>
     return this.#turn?.isRecorded && !this.#turn.isOver ? this.#turn : null;
   }
 
-  async startTurn(prompt: M | M[] | Queued<M>, options: PromptOptions = {}): Promise<Turn<M>> {
+  async startTurn(prompt: M | M[] | Queued<M>, options: PromptOptions & StateOptions = {}): Promise<Turn<M>> {
     this.#assertOpen();
     return this.#inOrder(this.#prompts.admit(prompt, options));
   }
@@ -353,7 +355,9 @@ export class LiveSession<M> extends LiveReading<M> implements surface.Session<M>
     if (this.turn) throw turnOpen(this.id, this.turn.number);
     if (!this.interruption) throw nothingToResume(this.id, this.#conversation.turns);
     const { number, resumes } = this.#conversation.turn!;
-    const { entries, outcomes, unstarted } = planResume(this.#conversation, options);
+    const { entries, outcomes, unstarted } = planResume(this.#conversation, options, (text) =>
+      this.#admission.text(text),
+    );
     const unit: SessionRecord[] = outcomes.map(({ call, outcome }) => {
       const result = this.#admission.outcome(outcome);
       const { id, message, index, name } = call;
@@ -369,8 +373,23 @@ export class LiveSession<M> extends LiveReading<M> implements surface.Session<M>
   async #beginEpoch(build: Parameters<SyncSession<M>["epoch"]>[0]): Promise<void> {
     this.#context.assertOpen();
     const undo = this.#conversation.epochSeq || 1;
+    const records = (appState?: readonly AppStateRecord[]): readonly SessionRecord[] =>
+      build((items, given) =>
+        replacement(
+          this.#conversation,
+          items,
+          { ...given, ...this.#replacer(), undo, ...defined({ appState }) },
+          newId,
+        ),
+      );
+    const part = this.#conversation.appState.isUsed ? rewoundPart(this.#conversation, records()) : null;
+    if (!part) return this.#log.epoch(() => records());
+    const { head } = this.#conversation;
+    await this.#log.journal.flush();
+    const state = (await stateOfPart(() => this.#parts.store.history(this.id), part)) ?? undefined;
+    // What was recorded meanwhile is kept, and its state is the newest.
     await this.#log.epoch(() =>
-      build((items, given) => replacement(this.#conversation, items, { ...given, ...this.#replacer(), undo }, newId)),
+      records(this.#conversation.items.some(({ entry }) => entry.seq > head) ? undefined : state),
     );
   }
 

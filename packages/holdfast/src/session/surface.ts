@@ -1,4 +1,4 @@
-import type { PromptOptions } from "../admit/to-records.ts";
+import type { PromptOptions, StateOptions } from "../admit/to-records.ts";
 import type { Queued } from "../conversation/prompt-queue.ts";
 import type { Attributes, Link } from "../conversation/records/attributes.ts";
 import type { Dialect, Entry, Metadata } from "../dialects/dialect.ts";
@@ -260,7 +260,7 @@ export interface Session<M> extends Reading<M>, AsyncDisposable {
    * or waits for a person, it throws PROMPT_KNOWN { turn } (see `answer`). Throws TURN_OPEN, KEY_TAKEN,
    * MESSAGE_UNFIT, MESSAGE_NOT_JSON, MESSAGE_ID_TAKEN, QUEUE_UNKNOWN, SESSION_CLOSED, store errors.
    */
-  startTurn(prompt: M | M[] | Queued<M>, options?: PromptOptions): Promise<Turn<M>>;
+  startTurn(prompt: M | M[] | Queued<M>, options?: PromptOptions & StateOptions): Promise<Turn<M>>;
   /** `store.answer` for this session. */
   answer(key: string, options?: { readonly signal?: AbortSignal }): Promise<Answer<M> | null>;
   /**

@@ -35,8 +35,35 @@ export interface CallFacts {
   readonly waits?: boolean;
   /** What the model is told about it, if more is known than the journal has: what its command printed. */
   readonly report?: string;
+  /** What has changed since it began in the folder that it works in, by whomever. */
+  readonly changes?: FolderChanges;
   /** Its process outlived the agent. */
   readonly process?: { readonly pid: number; readonly running: boolean; readonly exitCode?: number };
+}
+
+/** How a folder differs from what was noted of it before. Who changed it cannot be told. */
+export interface FolderChanges {
+  readonly files: readonly ChangedFile[];
+  /** How many changed files are not listed. */
+  readonly more: number;
+  /** What could not be compared, as a sentence for people; null if everything was. */
+  readonly gap: string | null;
+}
+
+export interface ChangedFile {
+  /** Relative to the folder. */
+  readonly path: string;
+  readonly change: "new" | "changed" | "removed";
+  /** How many lines differ, if that is known. */
+  readonly lines?: { readonly added: number; readonly removed: number };
+  /** The lines that differ, among some that do not. Shortened. */
+  readonly diff?: readonly DiffLine[];
+}
+
+/** `gap`: the text says what is left out. */
+export interface DiffLine {
+  readonly kind: "same" | "removed" | "added" | "gap";
+  readonly text: string;
 }
 
 /**

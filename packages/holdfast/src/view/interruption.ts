@@ -192,8 +192,10 @@ export function interruptionOf<M>(conversation: Conversation<M>): Interruption<M
 }
 
 /** The accepted request without an answer, as the application sees it. */
-export function acceptedOf<M>({ accepted }: Conversation<M>): AcceptedRequest | null {
-  return accepted && { handle: accepted.handle, acceptedAt: accepted.acceptedAt };
+export function acceptedOf<M>({ accepted, items }: Conversation<M>): AcceptedRequest | null {
+  if (!accepted) return null;
+  const { handle, acceptedAt, asked } = accepted;
+  return { handle, acceptedAt, saidSince: (items.at(-1)?.entry.seq ?? 0) > asked };
 }
 
 /** How a turn that did not complete ends: the rows of the table in repairs.ts. */

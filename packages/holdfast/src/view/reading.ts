@@ -6,6 +6,7 @@ import type { Usage } from "../conversation/records/usage.ts";
 import { deepFreeze } from "../conversation/snapshot.ts";
 import type { Entry } from "../dialects/dialect.ts";
 import { type Holder, hasWritten, type Recovery } from "../journal/contract.ts";
+import type { Json } from "../journal/record.ts";
 import { lastTurnOf, type SessionState, sessionState } from "../session-state.ts";
 import { handedOut } from "./handed-out.ts";
 import { callsInFlight, type Interruption, interruptionOf, type OpenCall } from "./interruption.ts";
@@ -50,6 +51,8 @@ export interface Reading<M> {
   /** The process that is writing to it now. */
   readonly holder: Holder | null;
   readonly attributes: Attributes;
+  /** The last value of each name that was recorded with a message (`appState` of `startTurn`, `append`, `tool`). */
+  readonly appState: Readonly<Record<string, Json>>;
   /** The newest record that a view from `store.read` shows, for `store.follow`. A session open for writing has none. */
   readonly cursor?: string;
   /**
@@ -63,7 +66,7 @@ export interface Reading<M> {
 /** What a conversation shows. */
 const SHOWN = [
   ...(["messages", "entries", "state", "calls", "interruption", "running", "draft", "queue"] as const),
-  ...(["usage", "usageByTurn", "attributes", "warnings"] as const),
+  ...(["usage", "usageByTurn", "attributes", "appState", "warnings"] as const),
 ];
 
 /** The public view of a conversation. Everything is computed on demand and cached until the conversation changes. */
@@ -125,6 +128,9 @@ export class LiveReading<M> implements Pick<Reading<M>, (typeof SHOWN)[number]> 
   }
   get attributes(): Attributes {
     return this.#kept("attributes", () => deepFreeze(this.#conversation.attributes));
+  }
+  get appState(): Readonly<Record<string, Json>> {
+    return this.#kept("appState", () => Object.freeze(this.#conversation.appState.current));
   }
   get warnings(): readonly string[] {
     const { items, dialect } = this.#conversation;

@@ -2,6 +2,7 @@ import type { Conversation } from "../conversation/conversation.ts";
 import type { RepairEntry, SessionRecord } from "../conversation/records/records.ts";
 import { defined } from "../defined.ts";
 import type { Dialect, Entry, Outcome } from "../dialects/dialect.ts";
+import { modelChangesWords } from "./changes-words.ts";
 import { type CallPolicy, decideCall, factsOf } from "./decide-call.ts";
 import {
   type End,
@@ -80,9 +81,11 @@ export interface ResumePlan {
   readonly unstarted: UnansweredCall[];
 }
 
+/** `clean`: hides credentials in what the program found in files. */
 export function planResume<M>(
   conversation: Conversation<M>,
   { calls = "close", draft = "discard" }: ResumeOptions,
+  clean: (text: string) => string = (text) => text,
 ): ResumePlan {
   const { turn } = conversation;
   const how: How = turn ? howOf(turn) : { kind: "completed" };
@@ -97,6 +100,9 @@ export function planResume<M>(
     const decided = decide(call, calls);
     if (decided === "close" || (isFrozen && (decided === "keep" || decided === "did-not-happen"))) {
       entries.push(...synthesizeResult(conversation.dialect, call, how));
+    } else if (typeof decided === "object" && "closing" in decided) {
+      const words = `${resultWords(call.state, how)} ${clean(decided.closing)}`;
+      entries.push(...synthesizeResultSaying(conversation.dialect, call, words, call.state));
     } else if (typeof decided === "object") outcomes.push({ call, outcome: decided });
     else if (decided === "did-not-happen" && call.startedSeq !== undefined) unstarted.push(call);
   }
@@ -107,7 +113,7 @@ export function planResume<M>(
 function decide(
   call: UnansweredCall,
   calls: NonNullable<ResumeOptions["calls"]>,
-): "close" | "keep" | "leave" | "did-not-happen" | Outcome {
+): "close" | "keep" | "leave" | "did-not-happen" | { readonly closing: string } | Outcome {
   if (typeof calls === "function") return call.state === "provider" ? "leave" : calls(openCall(call));
   const policy = typeof calls === "object" ? calls : { runs: calls === "rerun" };
   switch (decideCall(call, policy)) {
@@ -116,8 +122,11 @@ function decide(
     case "settle":
       return factsOf(call, policy).outcome!;
     case "tell-model": {
-      const { report } = factsOf(call, policy);
-      if (report !== undefined) return { error: report };
+      const { report, changes } = factsOf(call, policy);
+      const isUnknown = call.state === "outcome-unknown" && changes !== undefined;
+      const since = isUnknown ? modelChangesWords(changes) : null;
+      if (report !== undefined) return { error: since === null ? report : `${report}\n${since}` };
+      if (since !== null) return { closing: since };
       // Denied: the framework that asked the person also tells the model, with the reason.
       return call.approved === false && policy.asks ? "keep" : "close";
     }

@@ -72,6 +72,7 @@ const NEEDED: Record<string, Record<string, (value: Any) => boolean>> = {
   "tool.unstarted": { turn: isCount, call: isText, source: isText },
   "tool.ended": { id: isText, turn: isCount, call: isText, name: isText },
   note: { name: isText, value: (value) => value !== undefined },
+  state: { name: isText, value: (value) => value !== undefined },
   "turn.prompt": { turn: isCount, prompt: isPrompt },
   epoch: { reason: isText, checkpoint: isObject },
 };
@@ -188,6 +189,7 @@ export class SessionReader {
   keys = new Map<string, { digest: string; turn?: number; queued?: string }>();
   #queuedKeys = new Map<string, Any>();
   notes: Record<string, Any> = {};
+  state = new Map<string, Any>();
   draft: { id: string; n: number; gap: boolean; parts: Map<number, { text: string; reasoning: string }> } | null = null;
   accepted: { id: string; asked: number; handle: Any; calls: boolean } | null = null;
   turns = 0;
@@ -363,6 +365,10 @@ export class SessionReader {
       }
       case "note":
         this.notes[record.name] = record.value;
+        return;
+      case "state":
+        if (record.value === null) this.state.delete(record.name);
+        else this.state.set(record.name, record.value);
     }
   }
 
@@ -402,6 +408,7 @@ export class SessionReader {
       isObject(item) && isText(item.id) && item.prompt !== undefined && isText(item.queuedAt);
     this.queue = new Map(listOf(checkpoint.queue, isQueued).map(({ id, prompt }) => [id, prompt]));
     this.keys.clear();
+    this.state.clear();
     this.#queuedKeys.clear();
     for (const item of listOf(checkpoint.queue, isQueued)) this.#waits(item);
     this.notes = isObject(checkpoint.notes) ? { ...checkpoint.notes } : {};

@@ -4,7 +4,10 @@ import { openFolderStore } from "holdfast/internal";
 import { openStoreWith } from "holdfast/store";
 import { deadlyDisk } from "../deadly-disk.ts";
 
-/** A program that gives each of its prompts a key, and does everything again when it is started again. */
+/**
+ * A program that gives each of its prompts a key, and each message a state, and does everything again when it is
+ * started again.
+ */
 
 type M = AnthropicMessage;
 
@@ -28,23 +31,48 @@ async function known<T>(made: Promise<T>): Promise<T | null> {
   });
 }
 
-const answer = (turn: Turn<M> | null | undefined): Promise<unknown> | undefined =>
-  turn?.append({ role: "assistant", content: `answer ${turn.number}` }, { end: true });
+/** What the state says after this message. */
+export const stateAt = (at: string) => ({ appState: { at } });
+
+async function answer(turn: Turn<M> | null): Promise<void> {
+  if (!turn) return;
+  const said = `answer ${turn.number}`;
+  await turn.append({ role: "assistant", content: said }, { end: true, ...stateAt(said) });
+}
+
+async function buy(turn: Turn<M> | null): Promise<Turn<M> | null> {
+  const id = `call ${turn?.open.length}`;
+  await turn?.append(
+    { role: "assistant", content: [{ type: "tool_use", id, name: "buy", input: {} }] },
+    stateAt("call"),
+  );
+  await turn?.tool(id, () => "bought", { appState: () => stateAt("outcome").appState });
+  return turn;
+}
 
 export async function live(store: Store): Promise<Session<M>> {
-  const session = (await store.has(ID))
+  const isFirst = !(await store.has(ID));
+  const session = !isFirst
     ? await store.resume(ID, { dialect: "anthropic" })
     : await store.create({ dialect: "anthropic", id: ID });
-  await answer(await known(session.startTurn(promptOf("a"), { key: "a" })));
+  const start = (key: string) => known(session.startTurn(promptOf(key), { key, ...stateAt(`prompt ${key}`) }));
+  await answer(await buy(await start("a")));
   await known(session.enqueue(promptOf("b"), { key: "b" }));
-  await session.replace([promptOf("a summary")], { reason: "compaction" });
-  await answer(await known(session.startTurn(promptOf("b"), { key: "b" })));
-  const turn = await known(session.startTurn(promptOf("c"), { key: "c" }));
+  await session.replace([{ role: "user", content: "a summary" }], { reason: "compaction" });
+  await answer(await start("b"));
+  const turn = await start("c");
   const steering = turn && (await known(session.enqueue(promptOf("d"), { key: "d" })));
-  if (steering) await turn.append(steering);
+  if (steering) await turn.append(steering, stateAt("prompt d"));
   await answer(turn);
+  // What is killed in here stays taken back.
+  if (!isFirst) return session;
   await session.replace([], { reason: "clear" });
   await session.undo();
+  const { entries, id } = session;
+  await session.replace(entries.slice(0, -1), { reason: "rewind" });
+  await session.undo();
+  const forked = await store.fork(id, { at: entries.at(-2)!.id, dialect: "anthropic" });
+  await forked.close();
   return session;
 }
 

@@ -22,6 +22,8 @@ test("the top exports what an agent needs, and nothing of journals and single st
     "newId",
     "openStore",
     "partsOf",
+    "toolCall",
+    "typedState",
     "wellFormed",
   ]);
   expect(Object.keys(store).filter((name) => name in holdfast)).toEqual([]);

@@ -74,8 +74,8 @@ export class RemoteChat implements Chat {
     await this.#until(() => !this.#state.isBusy || this.#state.asks.length > 0);
   }
 
-  async prompt(text: string, images: readonly PromptImage[] = []): Promise<"started" | "queued"> {
-    const body = { text, images: images.map((image) => ({ ...image })) };
+  async prompt(text: string, images: readonly PromptImage[] = [], key?: string): Promise<"started" | "queued"> {
+    const body = { text, images: images.map((image) => ({ ...image })), ...(key === undefined ? {} : { key }) };
     return (await this.#call("startTurn", { params: { id: this.id }, body })).outcome;
   }
 

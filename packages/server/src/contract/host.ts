@@ -101,9 +101,11 @@ export interface Chat {
   settled(): Promise<void>;
   /**
    * Starts a turn, or queues the prompt while one is running. Durable when it resolves (P1). Replaces an interrupted
-   * turn, unless that one waits for a person: then the prompt is queued until the person answers or leaves it.
+   * turn, unless that one waits for a person: then the prompt is queued until the person answers or leaves it. The same
+   * `key` again means the same prompt, for as long as the session lives: it starts nothing, except that a turn that was
+   * cut off is finished. Throws KEY_TAKEN if that prompt was another one.
    */
-  prompt(text: string, images?: readonly PromptImage[]): Promise<"started" | "queued">;
+  prompt(text: string, images?: readonly PromptImage[], key?: string): Promise<"started" | "queued">;
   /** Removes a prompt from the queue. */
   withdraw(queued: string): Promise<void>;
   /** Finishes the interrupted turn, after waiting for tool processes that are still running, or stopping them. */

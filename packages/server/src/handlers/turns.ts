@@ -18,8 +18,11 @@ export const turnHandlers: Handlers<
   | "undo"
   | "rewind"
 > = {
-  startTurn: ({ params: { id }, body: { text, images } }, { hosting }) => {
-    return hosting.start(id, async (chat) => ({ status: 202, body: { outcome: await chat.prompt(text, images) } }));
+  startTurn: ({ params: { id }, body: { text, images, key } }, { hosting }) => {
+    return hosting.start(id, async (chat) => ({
+      status: 202,
+      body: { outcome: await chat.prompt(text, images, key) },
+    }));
   },
   stopTurn: async ({ params: { id } }, { hosting }) => {
     // Only a turn that runs here can be stopped here: opening another session would change nothing for it.

@@ -11,6 +11,7 @@ import {
   type Outcome,
   type ResumeOptions,
   type Session,
+  type StateOptions,
   type Turn,
   type Usage,
 } from "holdfast";
@@ -60,7 +61,7 @@ export async function apply(work: Work, key: string, record: RecordToMake): Prom
       return lastTurn(work).toolProcess(call, { pid, started, ...(group ? { group } : {}) });
     }
     case "tool.ended":
-      return lastTurn(work).toolEnded(record.call, outcomeOf(record), record.shown);
+      return lastTurn(work).toolEnded(record.call, outcomeOf(record), record.shown, stateOf(record));
     case "draft": {
       const draft = openDraft(work);
       for (const delta of record.deltas) draft.push(defined(delta));
@@ -142,12 +143,20 @@ function itemsFor({ id, entries }: Session<unknown>, items: Of<"replace">["items
   });
 }
 
-function optionsOf(key: string, record: Of<"turn.start"> | Of<"messages"> | Of<"queue.put">): AppendOptions {
+function optionsOf(
+  key: string,
+  record: Of<"turn.start"> | Of<"messages"> | Of<"queue.put">,
+): AppendOptions & StateOptions {
   const { metadata, model } = record;
   const id = "queued" in record && record.queued !== undefined ? undefined : key;
   const usage = "usage" in record ? record.usage : undefined;
+  const state = "appState" in record ? stateOf(record) : {};
   // The library checks them.
-  return defined({ id, metadata, model, usage }) as AppendOptions;
+  return { ...defined({ id, metadata, model, usage }), ...state } as AppendOptions & StateOptions;
+}
+
+function stateOf({ appState }: { readonly appState?: Record<string, unknown> | undefined }): StateOptions {
+  return defined({ appState }) as StateOptions;
 }
 
 /** Outcomes that the agent knows come first, then what it wants to keep, then what is safe to run again. */

@@ -8,7 +8,7 @@ export function recordingOf<R extends string | null>(
   recorder: R,
   idleMs: number,
 ): RecordingState & { recorder: R } {
-  const { id, attributes, interruption, queue, usage, turn = null } = reading;
+  const { id, attributes, interruption, queue, appState, usage, turn = null } = reading;
   return {
     session: id,
     recorder,
@@ -17,6 +17,7 @@ export function recordingOf<R extends string | null>(
     turn: turn && { number: turn.number, calls: turn.open.map(callOf) },
     interruption: interruption && interruptionOf(interruption),
     queue: queue.map(({ id: queued, prompt }) => ({ id: queued, prompt: jsonOf(prompt) })),
+    appState: { ...appState },
     usage: jsonOf(usage) as RecordingState["usage"],
     idleSeconds: Math.round(idleMs / 1000),
   };

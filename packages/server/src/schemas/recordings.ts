@@ -24,7 +24,11 @@ const messages = z.union([message, z.array(message).min(1).max(1000)]);
 const messageId = z.string().min(1).max(200).describe("The id of a message of the conversation.");
 const call = z.string().min(1).max(1000).describe("The id of the call, as in the message that makes it.");
 const json = z.unknown();
+const appState = z
+  .record(z.string().min(1).max(256), json)
+  .describe("State of the agent's own, by name, recorded in one unit with this. Null takes a value away.");
 const given = {
+  appState: appState.optional(),
   metadata: z.record(z.string(), z.unknown()).optional(),
   model: z.string().max(1024).optional().describe("The model that made it, or that will be asked next."),
   usage: z.record(z.string(), z.unknown()).optional().describe("What the answer used; added to the turn's usage."),
@@ -90,6 +94,7 @@ const kinds = [
     value: json.optional().describe("The result; or `error`."),
     error: z.string().optional(),
     shown: message.optional().describe("What the model sees instead: a message that holds the result."),
+    appState: appState.optional(),
   }),
   z.strictObject({
     type: z.literal("draft"),
@@ -204,6 +209,7 @@ const recordingState = z
       .describe("The open turn."),
     interruption: interruption.nullable(),
     queue: z.array(z.object({ id: z.string(), prompt: json })),
+    appState: z.record(z.string(), json).describe("The last value of each name that was recorded with a message."),
     usage,
     idleSeconds: z.int().describe("Without any request of its recorder for this long, the session is released."),
   })

@@ -83,6 +83,27 @@ export const holder = z
 /** Those of `OpenCall` in the library, which clients do not load. */
 export const openCallState = z.enum(["never-started", "outcome-unknown", "unrecorded", "awaiting", "provider"]);
 
+const folderChanges = z
+  .object({
+    files: z.array(
+      z.object({
+        path: z.string().describe("Relative to the folder."),
+        change: z.enum(["new", "changed", "removed"]),
+        lines: z.object({ added: z.int(), removed: z.int() }).optional(),
+        diff: z
+          .array(z.object({ kind: z.enum(["same", "removed", "added", "gap"]), text: z.string() }))
+          .optional()
+          .describe("The lines that differ, among some that do not. Shortened."),
+      }),
+    ),
+    more: z.int().describe("How many changed files are not listed."),
+    gap: z.string().nullable().describe("What could not be compared."),
+  })
+  .meta({
+    id: "FolderChanges",
+    description: "What has changed in the working folder since a call began, by whomever.",
+  });
+
 const callAccount = z
   .object({
     id: z.string(),
@@ -95,6 +116,7 @@ const callAccount = z
       .enum(["run", "run-again", "ask", "wait", "settle", "tell-model", "leave"])
       .describe("What happens to it when the turn goes on."),
     process: z.object({ pid: z.int(), running: z.boolean(), exitCode: z.int().optional() }).optional(),
+    changes: folderChanges.optional(),
     words: z.string().describe("How far it got, for people."),
   })
   .meta({ id: "CallAccount", description: "A call without a recorded result." });

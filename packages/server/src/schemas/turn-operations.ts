@@ -3,6 +3,12 @@ import type { Operation } from "./operation.ts";
 import { CHANGES, id } from "./operation-parts.ts";
 import * as session from "./session.ts";
 
+const key = z
+  .string()
+  .min(1)
+  .max(256)
+  .refine((text) => text.isWellFormed(), { message: "A key must be well-formed Unicode." })
+  .describe("Stands for this prompt for as long as the session lives. With another prompt it is refused (KEY_TAKEN).");
 const text = z.string().min(1).describe("The prompt.");
 
 /** What the agent does in a session. */
@@ -12,10 +18,11 @@ export const turnOperations = {
     path: "/sessions/:id/turns",
     tag: "turns",
     summary: "Give the agent a prompt",
-    description: "Starts a turn, or queues the prompt while one runs. The prompt is durable when the answer comes.",
+    description:
+      "Starts a turn, or queues the prompt while one runs. The prompt is durable when the answer comes. If no answer comes, send it again with the same `key`, also to a server that was started again: it is one turn. A turn that was cut off meanwhile is then finished.",
     access: "owner",
     params: id,
-    body: z.strictObject({ text, images: z.array(session.image).max(20).default([]) }),
+    body: z.strictObject({ text, images: z.array(session.image).max(20).default([]), key: key.optional() }),
     answers: { 202: z.object({ outcome: z.enum(["started", "queued"]) }) },
     problems: CHANGES,
   },

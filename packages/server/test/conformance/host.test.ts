@@ -289,6 +289,37 @@ describe.each([
     expect(existsSync(join(it.stage.work, "a"))).toBe(false);
   });
 
+  test("a prompt with a key is one turn: for two clients at once, in another epoch, after a restart", async () => {
+    await using it = await begin();
+    const { chat, stage } = it;
+    const other = await (await stage.client()).open(chat.id);
+    const [first, second] = await Promise.all([chat.prompt("hello", [], "k1"), other.prompt("hello", [], "k1")]);
+    expect([first, second]).toContain("started");
+    await Promise.all([chat.settled(), other.settled()]);
+    expect(await chat.prompt("hello", [], "k1")).toBe("started");
+    expect(await codeOf(chat.prompt("something else", [], "k1"))).toBe("KEY_TAKEN");
+    const asked = () => chat.state.items.filter(({ kind }) => kind === "prompt").length;
+    expect(asked()).toBe(1);
+    expect(chat.state).toMatchObject({ isBusy: false, queue: [] });
+    await chat.clear();
+    expect(await chat.prompt("hello", [], "k1")).toBe("started");
+    expect(chat.state).toMatchObject({ items: [], isBusy: false });
+    const queued = chat.prompt("tell me a story of 400 lines", [], "k2");
+    await queued;
+    expect(await other.prompt("hello again", [], "k3")).toBe("queued");
+    expect(await chat.prompt("hello again", [], "k3")).toBe("queued");
+    expect(chat.state.queue).toHaveLength(1);
+    await stage.restart();
+    const again = await (await stage.client()).open(chat.id);
+    expect(again.state).toMatchObject({ status: "interrupted", queue: [{ text: "hello again" }] });
+    expect(await again.prompt("tell me a story of 400 lines", [], "k2")).toBe("started");
+    await again.settled();
+    expect(await again.prompt("hello again", [], "k3")).toBe("started");
+    expect(again.state).toMatchObject({ status: "idle", queue: [] });
+    const prompts = again.state.items.filter((item) => item.kind === "prompt");
+    expect(prompts.map(({ text }) => text)).toEqual(["tell me a story of 400 lines", "hello again"]);
+  });
+
   test("compact resolves when the conversation is compacted, and keeps prompts that come meanwhile", async () => {
     await using it = await begin();
     const { chat } = it;

@@ -309,6 +309,26 @@ test("approval: calls wait for a person across a restart; one is approved and ru
   expect(JSON.stringify(messages)).toContain("The person said no.");
 });
 
+test("state comes with prompts, messages and outcomes, and goes when they are taken back", async () => {
+  await using stage = await staged();
+  const agent = await Agent.create(stage);
+  const stateOf = async () => (await agent.state()).body.appState;
+  expect(await stateOf()).toEqual({});
+  await agent.makes({ type: "turn.start", prompt, appState: { "plan.v1": { open: 2 }, gone: 1 } }, "p");
+  await agent.makes({ type: "messages", messages: asks("c1"), appState: { gone: null } });
+  expect(await stateOf()).toEqual({ "plan.v1": { open: 2 } });
+  await agent.makes({ type: "tool.started", call: "c1" });
+  await agent.makes({ type: "tool.ended", call: "c1", value: 7, appState: { "plan.v1": { open: 1 } } });
+  const last = { role: "assistant", content: "seven" };
+  await agent.makes({ type: "messages", messages: last, end: true, appState: { "plan.v1": { open: 0 } } });
+  expect(await stateOf()).toEqual({ "plan.v1": { open: 0 } });
+  await agent.makes({ type: "replace", reason: "rewind", items: [{ keep: "p" }] });
+  expect(await stateOf()).toEqual({ "plan.v1": { open: 2 }, gone: 1 });
+  await agent.makes({ type: "undo" });
+  expect(await stateOf()).toEqual({ "plan.v1": { open: 0 } });
+  expect(await agent.refused({ type: "turn.start", prompt, appState: ["x"] })).toBe("REQUEST_INVALID");
+});
+
 test("an image in a message comes back as it was sent", async () => {
   await using stage = await staged();
   const agent = await Agent.create(stage);

@@ -1,5 +1,6 @@
 import { useState } from "preact/hooks";
 import type { Account, Interruption } from "../api/wire.ts";
+import { Diff } from "../parts/Diff.tsx";
 import { Icon } from "../parts/Icon.tsx";
 import { subjectOf } from "../text/item-words.ts";
 import { shorten, visible } from "../text/visible.ts";
@@ -117,11 +118,19 @@ export function Interrupted({ interruption, account, actions }: Props) {
 }
 
 function CallLine({ call }: { readonly call: Interruption["calls"][number] }) {
-  const { name, input, effect, words } = call;
+  const { name, input, effect, words, changes } = call;
   return (
     <dd class={`loss-call effect-${effect}`}>
       <code>{name}</code> <span class="call-subject">{visible(subjectOf(input))}</span>{" "}
       <span class="call-words">{words}</span>
+      {changes?.files.map(({ path, diff }) =>
+        diff ? (
+          <details key={path} class="since">
+            <summary>{visible(path)}</summary>
+            <Diff rows={diff} />
+          </details>
+        ) : null,
+      )}
     </dd>
   );
 }

@@ -334,9 +334,11 @@ test("a session that another process has open is freed by it, if it does", async
     [new HoldfastError("STORE_FULL", "full", { holder: { pid: 1 } } as never), true, false],
   ] as const) {
     asked.length = 0;
-    const library = new Library(store, ["agent"], async (pid) => {
-      asked.push(pid);
-      return isFree;
+    const library = new Library(store, ["agent"], {
+      free: async (pid) => {
+        asked.push(pid);
+        return isFree;
+      },
     });
     record.mockRejectedValueOnce(error);
     if (opens) expect((await library.reopen("s"))!.id).toBe("s");

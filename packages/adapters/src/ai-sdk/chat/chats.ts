@@ -1,5 +1,5 @@
 import type { ModelMessage, UIMessage } from "ai";
-import { isHoldfastError, type Reading, type Session, type Store } from "holdfast";
+import { isHoldfastError, type Once, type Reading, type Session, type Store } from "holdfast";
 import { resumeTurn } from "../resume.ts";
 import { uiChunks } from "../ui-chunks.ts";
 import type { UIMessagesOptions } from "../ui-messages.ts";
@@ -129,13 +129,14 @@ export class Chats {
   async #take(chat: string, prompt: Prompt, isRegenerated: boolean): Promise<AcceptedPrompt | ActiveChat> {
     const key = `chat prompt ${prompt.id}`;
     const { id, message, metadata, content } = prompt;
-    const options = { id, ...(metadata ? { metadata } : {}) };
+    // The page's id of the message stands for it as long as the chat lives.
+    const options = { id, key: id, ...(metadata ? { metadata } : {}) };
     const active = this.#active.get(chat);
     // It may have failed, and then goes on. One that was stopped may still be ending.
     const isEnded = active && (active.current.isOver || (isRegenerated && !active.session.turn));
     if (isEnded && active.current.prompt === id) return active;
     if (active) {
-      const { repeated } = await active.session.once(key, content, () => active.session.enqueue(message, options));
+      const repeated = await isKnown(active.session.once(key, content, () => active.session.enqueue(message, options)));
       return { answer: { isRepeated: repeated, waiting: active.answerTo(id) } };
     }
     // While another server has the session, it may be recording this very prompt.
@@ -147,8 +148,8 @@ export class Chats {
     if (!session) return { reply };
     return this.#sessions.closingOnError(session, async () => {
       const settings = await this.#parts.settingsOf(chat);
-      const { repeated } = await session.once(key, content, () =>
-        session.startTurn(message, { ...options, model: modelIdOf(settings) }),
+      const repeated = await isKnown(
+        session.once(key, content, () => session.startTurn(message, { ...options, model: modelIdOf(settings) })),
       );
       const reply = repeated && (await this.#repeated(chat, id, session, isRegenerated));
       if (reply) {
@@ -401,6 +402,16 @@ export class Chats {
 interface AcceptedPrompt {
   readonly reply?: Reply;
   readonly answer?: { readonly isRepeated: boolean; readonly waiting: ReturnType<ActiveChat["answerTo"]> };
+}
+
+/** Whether the prompt was recorded before: the session knows it even if its key was forgotten by `once`. */
+async function isKnown(recorded: Promise<Once>): Promise<boolean> {
+  try {
+    return (await recorded).repeated;
+  } catch (error) {
+    if (isHoldfastError(error, "PROMPT_KNOWN")) return true;
+    throw error;
+  }
 }
 
 function modelIdOf({ model }: ChatSettings): string {

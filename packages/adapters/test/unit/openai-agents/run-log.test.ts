@@ -495,13 +495,11 @@ describe("a model", () => {
     runLog.ask = async () => {
       const draft = await ask();
       const push = draft.push.bind(draft);
-      return Object.assign(Object.create(draft), {
-        push: (piece: never) => {
-          pushed.push(piece);
-          push(piece);
-        },
-        commit: draft.commit.bind(draft),
-      });
+      draft.push = (piece) => {
+        pushed.push(piece);
+        push(piece);
+      };
+      return draft;
     };
     const done = { type: "response_done", response: { id: "r1", usage: {}, output: [text("One two.")] } } as never;
     const model: Model = {

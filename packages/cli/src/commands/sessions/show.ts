@@ -1,5 +1,5 @@
 import type { Command } from "commander";
-import type { Reading } from "holdfast";
+import type { Account, Reading } from "holdfast";
 import { shortId } from "../../short-id.ts";
 import { accountElsewhere } from "../../store/account.ts";
 import { damageLines, healthOf } from "../../store/damage.ts";
@@ -12,7 +12,7 @@ import { plainLine } from "../../terminal/plain.ts";
 import { wrapWords } from "../../terminal/wrap-words.ts";
 import { accountLines, heldWords } from "../../transcript/account-lines.ts";
 import type { Item } from "../../transcript/item.ts";
-import { type Layout, transcriptLines } from "../../transcript/terminal-lines.ts";
+import { diffLines, type Layout, transcriptLines } from "../../transcript/terminal-lines.ts";
 import { titleOf } from "../../transcript/title.ts";
 
 interface Options {
@@ -50,17 +50,21 @@ export function register(program: Command): void {
         // The list may fail because of another session; show this one anyway.
         const children = await nullIfUnreadable(childrenOf(store, reading.id));
         const items = itemsOf(reading, children ? { children } : {});
+        const { changesElsewhere } = await import("../../evidence/changes-elsewhere.ts");
+        const account = accountElsewhere(reading, await changesElsewhere(store.url, reading));
         const usage = sumUsage([
           usageOf(reading),
           ...((await nullIfUnreadable(usageBelow(store, id)))?.values() ?? []),
         ]);
         if (json) {
-          process.stdout.write(`${jsonText({ ...aboutOf(reading), usage, ownUsage: usageOf(reading), items })}\n`);
+          process.stdout.write(
+            `${jsonText({ ...aboutOf(reading, account), usage, ownUsage: usageOf(reading), items })}\n`,
+          );
           return null;
         }
         const title = reading.attributes.title || ((await nullIfUnreadable(listedTitle(store, id))) ?? "");
         const { tokenWords } = await import("../../export/document.ts");
-        return { reading, items, title, tokens: tokenWords(usage), pager: config.pager };
+        return { reading, account, items, title, tokens: tokenWords(usage), pager: config.pager };
       });
       // The store is closed while a pager runs.
       if (shown) await print(shown, full === true, pager);
@@ -69,6 +73,7 @@ export function register(program: Command): void {
 
 interface Shown {
   readonly reading: Reading<unknown>;
+  readonly account: Account;
   readonly items: readonly Item[];
   readonly title: string;
   readonly tokens: string;
@@ -94,9 +99,11 @@ async function markdownFor(paint: Paint): Promise<Layout["markdown"]> {
     markdownLines(text, columns).map((line) => (isPainted ? ansiOf(line, true) : lineText(line)));
 }
 
-function* linesOf({ reading, items, title, tokens }: Shown, layout: Layout): Generator<string, void, undefined> {
+function* linesOf(
+  { reading, account, items, title, tokens }: Shown,
+  layout: Layout,
+): Generator<string, void, undefined> {
   const { id, attributes, recovery } = reading;
-  const account = accountElsewhere(reading);
   const held = heldWords(account);
   const { paint, columns, full } = layout;
   const said = function* (style: Style, text: string, hang = 0): Generator<string, void, undefined> {
@@ -118,10 +125,14 @@ function* linesOf({ reading, items, title, tokens }: Shown, layout: Layout): Gen
   const lines = accountLines(account);
   if (lines.length > 0) yield "";
   for (const line of lines) yield* said("warning", line, 2);
+  for (const { path, diff = [] } of account.calls.flatMap(({ changes }) => changes?.files ?? [])) {
+    if (diff.length === 0) continue;
+    yield* said("faint", `  ${plainLine(path)}, since the call began:`, 4);
+    yield* diffLines(diff, layout);
+  }
 }
 
-function aboutOf(reading: Reading<unknown>): object {
+function aboutOf(reading: Reading<unknown>, account: Account): object {
   const { id, attributes, interruption, queue, recovery, holder } = reading;
-  const account = accountElsewhere(reading);
   return { id, ...attributes, account, holder, interruption, queue, health: healthOf(recovery), recovery };
 }

@@ -22,7 +22,7 @@ import { answerQuestion, getPermissionBelow } from "./answer-questions.ts";
 import { describeInterruption, firstState, messageText } from "./chat-state.ts";
 import { ChatStateStore } from "./chat-state-store.ts";
 import { compactOnRequest, splitBeforePrompt } from "./history-edits.ts";
-import { promptMessage } from "./prompt-message.ts";
+import { enqueueOnce, isCutOff, promptMessage } from "./prompt-message.ts";
 import { completeAnsweredTurn, endTurn, resumeTurn } from "./turn-lifecycle.ts";
 
 type Message = ModelMessage;
@@ -100,12 +100,11 @@ export class LocalChat implements Chat {
     this.#states.policy = await this.#agent.callPolicy(interruption?.calls ?? []);
     await this.#states.loadChildren(this.#services.store);
     const { account, window } = this.#states.state;
-    const { usedTokens } = window;
     this.#states.update({
       status: interruption ? "interrupted" : "idle",
       interruption: interruption && describeInterruption(interruption, account),
       // Prefer the provider's own count, once there is one.
-      window: { ...this.#states.state.window, usedTokens: usedTokens || estimateTokens(this.#session.messages) },
+      window: { ...window, usedTokens: window.usedTokens || estimateTokens(this.#session.messages) },
     });
   }
 
@@ -142,20 +141,25 @@ export class LocalChat implements Chat {
     }
   }
 
-  async prompt(text: string, images: readonly PromptImage[] = []): Promise<"started" | "queued"> {
+  async prompt(text: string, images: readonly PromptImage[] = [], key?: string): Promise<"started" | "queued"> {
     const message: Message = promptMessage(text, images);
     await this.#ensureOpen();
     this.#isUnused = false;
-    this.#work.isPaused = false;
-    // Queue after waiting prompts: prompts are delivered in order (C9).
-    if (this.#work.finished || this.#session.queue.length > 0 || this.#isUndecided()) {
-      const { id } = await this.#session.enqueue(message);
-      this.#states.emitRecorded({ type: "queued", id, text });
+    // Queue after waiting prompts: prompts are delivered in order (C9). One with a key may have been recorded before.
+    if (key !== undefined || this.#work.finished || this.#session.queue.length > 0 || this.#isUndecided()) {
+      const queued = await enqueueOnce(this.#session, message, key);
+      if (typeof queued === "number") {
+        if (isCutOff(this.state, queued)) await this.finish();
+        return "started";
+      }
+      this.#work.isPaused = false;
+      this.#states.emitRecorded({ type: "queued", id: queued.id, text });
       // If nothing is running, or the turn ended just now, nobody else would start it.
       if (this.#isUndecided()) this.#states.emit({ type: "notice", level: "warning", text: `Queued. ${UNDECIDED}` });
       else if (!this.#work.finished) await this.resumeQueue();
-      return "queued";
+      return this.#session.queue.some(({ id }) => id === queued.id) ? "queued" : "started";
     }
+    this.#work.isPaused = false;
     // The name its answers carry: otherwise each prompt looks like a model change and drops signed reasoning (R4).
     await this.#start(() => this.#session.startTurn(message, { model: this.#model.model.modelId }));
     return "started";

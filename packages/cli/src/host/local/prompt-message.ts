@@ -1,5 +1,6 @@
 import type { ModelMessage } from "ai";
-import type { PromptImage } from "../host.ts";
+import { isHoldfastError, type Queued, type Session } from "holdfast";
+import type { ChatState, PromptImage } from "../host.ts";
 
 type UserMessage = Extract<ModelMessage, { role: "user" }>;
 
@@ -18,4 +19,19 @@ export function imagesOf({ content }: ModelMessage): PromptImage[] {
       ? [{ name: part.filename ?? "image", mediaType: part.mediaType, data: part.data }]
       : [],
   );
+}
+
+/** Queues the prompt, unless the prompt with this key has its turn already: then the number of that turn. */
+export async function enqueueOnce<M>(session: Session<M>, message: M, key?: string): Promise<Queued<M> | number> {
+  try {
+    return await session.enqueue(message, key === undefined ? {} : { key });
+  } catch (error) {
+    if (isHoldfastError(error, "PROMPT_KNOWN")) return error.facts["turn"] as number;
+    throw error;
+  }
+}
+
+/** This turn died with its process, and nobody has decided about it since. Who repeats its prompt may not know. */
+export function isCutOff({ status, account, interruption }: ChatState, turn: number): boolean {
+  return interruption?.turn === turn && status === "interrupted" && account.state === "interrupted";
 }

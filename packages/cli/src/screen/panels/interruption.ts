@@ -1,4 +1,4 @@
-import type { CallAccount } from "holdfast";
+import { type CallAccount, changesWords } from "holdfast";
 import type { InterruptionShown } from "../../host/host.ts";
 import { ago, plain, plainLine } from "../../terminal/index.ts";
 import { callSummary, excerpt } from "../lines/labels.ts";
@@ -7,6 +7,9 @@ import { markdownLines } from "../lines/markdown.ts";
 
 const WARNING = { colour: "yellow" } as const;
 const FAINT = { dim: true } as const;
+const ADDED = { colour: "green" } as const;
+const REMOVED = { colour: "red" } as const;
+const DIFF_MARKS = { same: " ", removed: "-", added: "+", gap: " " } as const;
 
 /** In brief: the prompt, the text so far and the state of each call. `told`: the failure is already shown above. */
 export function summarizeInterruption(
@@ -31,12 +34,21 @@ export function interruptionFacts(found: InterruptionShown, columns: number, row
   const rows: Line[] = [fact("you asked", excerpt(found.prompt, columns), columns)];
   if (found.text.trim() !== "") rows.push(fact("it said", lastWords(found.text, columns - 16), columns));
   else if (found.answered) rows.push(fact("status", "answered, nothing left open", columns));
-  const calls = found.calls.map((call) => callRow(call, columns));
+  const calls = found.calls.map((call) => callRows(call, columns));
   const room = Math.max(1, rowsMax - rows.length);
-  const shown = calls.length > room ? calls.slice(0, room - 1) : calls;
-  rows.push(...shown);
+  const shown = calls.flat().length > room ? firstThatFit(calls, room - 1) : calls;
+  rows.push(...shown.flat());
   if (shown.length < calls.length) rows.push(more(calls.length - shown.length, shown.length > 0));
   return rows;
+}
+
+function firstThatFit(calls: readonly Line[][], room: number): readonly Line[][] {
+  let left = room;
+  const end = calls.findIndex(({ length }) => {
+    left -= length;
+    return left < 0;
+  });
+  return end < 0 ? calls : calls.slice(0, end);
 }
 
 /** The full details, for the scrollback. */
@@ -56,7 +68,7 @@ export function interruptionDetails(found: InterruptionShown, columns: number): 
     rows.push(line("… cut off here", { italic: true, colour: "yellow" }));
   }
   for (const call of found.calls) {
-    rows.push(BLANK, callRow(call, columns));
+    rows.push(BLANK, ...callRows(call, columns));
     const input = JSON.stringify(call.input, null, 2) ?? "";
     rows.push(
       ...untab(plain(input))
@@ -64,15 +76,29 @@ export function interruptionDetails(found: InterruptionShown, columns: number): 
         .slice(0, 40)
         .flatMap((one) => wrap(line(one, FAINT), columns, { first: [span("  ")], rest: [span("  ")], hard: true })),
     );
+    for (const { path, diff = [] } of call.changes?.files ?? []) {
+      if (diff.length === 0) continue;
+      rows.push(line(`  ${plainLine(path)}, since it began:`, FAINT));
+      for (const { kind, text } of diff) {
+        const one = `${DIFF_MARKS[kind]} ${untab(plainLine(text))}`;
+        const style = kind === "added" ? ADDED : kind === "removed" ? REMOVED : FAINT;
+        rows.push(...wrap(line(one, style), columns, { first: [span("    ")], rest: [span("      ")], hard: true }));
+      }
+    }
   }
   return rows;
 }
 
-function callRow(call: CallAccount, columns: number): Line {
-  const words = `  ${call.words}`;
+/** What it is and how far it got, on one row; below that, what has changed since. */
+function callRows(call: CallAccount, columns: number): Line[] {
   const colour = call.effect === "possible" ? "yellow" : "grey";
+  const since = call.changes ? changesWords(call.changes) : null;
+  const words = `  ${since === null ? call.words : call.words.replace(`; ${since}`, "")}`;
   const head: Span[] = [span("  • ", FAINT), span(plainLine(call.name), { bold: true }), span(` ${callSummary(call)}`)];
-  return cut([...cut(head, Math.max(12, columns - words.length)), span(words, { colour })], columns);
+  const row = cut([...cut(head, Math.max(12, columns - words.length)), span(words, { colour })], columns);
+  if (since === null) return [row];
+  const indent = [span("    ")];
+  return [row, ...wrap(line(since, { colour }), columns, { first: indent, rest: indent })];
 }
 
 function fact(name: string, words: string, columns: number): Line {

@@ -2,6 +2,7 @@ import { questionWords, VIEW } from "../../host/approval/approval-request.ts";
 import type { ApprovalAnswer, ChatState, InterruptionShown, PermissionAsk } from "../../host/host.ts";
 import { plainLine } from "../../terminal/index.ts";
 import { visibleLine } from "../../terminal/visible.ts";
+import { restoreHint } from "../../transcript/account-lines.ts";
 import { excerpt } from "../lines/labels.ts";
 import { BLANK, cut, type Line, line, lineWidth, type Span, span, wrap } from "../lines/line.ts";
 import { excerptRows } from "./approval-rows.ts";
@@ -119,6 +120,8 @@ function interruptionPanel(state: ChatState): Panel {
           { key: "f", label: `finish it: wait for process ${pid}`, act: { do: "finish", processes: "wait" } },
           { key: "k", label: `finish it: stop process ${pid} first`, act: { do: "finish", processes: "stop" } },
         ];
+  const isChanged = found.calls.some(({ changes }) => changes && changes.files.length > 0);
+  const restore = isChanged ? [restoreHint(state.id)] : [];
   return {
     about: `interruption:${found.turn}:${found.resumes}`,
     choices: [
@@ -127,7 +130,14 @@ function interruptionPanel(state: ChatState): Panel {
       { key: "s", label: "show it", act: { do: "show", interruption: found } },
     ],
     lines: (columns, rowsMax, now) => [
-      ...summarizeInterruption(found, columns, rowsMax - state.queue.length, now, state.failure !== null),
+      ...summarizeInterruption(
+        found,
+        columns,
+        rowsMax - state.queue.length - restore.length,
+        now,
+        state.failure !== null,
+      ),
+      ...restore.flatMap((text) => wrap(line(`  ${text}`, { dim: true }), columns)),
       ...waiting(state.queue, columns),
     ],
   };

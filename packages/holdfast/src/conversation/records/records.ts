@@ -31,7 +31,8 @@ export type SessionRecord =
   | QueuePut
   | QueueTake
   | RepairRecord
-  | NoteRecord;
+  | NoteRecord
+  | AppStateRecord;
 
 /** The first one has all attributes; a later one changes those it contains. */
 export interface SessionAttributes {
@@ -368,6 +369,15 @@ export interface RepairEntry {
 
 export interface NoteRecord {
   kind: "note";
+  name: string;
+  value: Json;
+  /** Copied into a new epoch. */
+  carried?: true;
+}
+
+/** In the unit of the message or tool outcome that it came with. Null: there is no value any more. */
+export interface AppStateRecord {
+  kind: "state";
   name: string;
   value: Json;
   /** Copied into a new epoch. */

@@ -1,3 +1,4 @@
+import { HoldfastError } from "../../errors.ts";
 import type { JournalRecord } from "../../journal/record.ts";
 import type { Checkpoint, MessageRecord, SessionRecord } from "./records.ts";
 import { type Clean, flag, list, number, object, only, record, shape, some, text } from "./shape.ts";
@@ -148,6 +149,7 @@ const SHAPES: { readonly [K in Kind]: Clean } = {
     { asked: count },
   ),
   note: shape({ name: text, value: some }),
+  state: shape({ name: text, value: some }),
 };
 
 /**
@@ -188,6 +190,14 @@ export function isWholeMessage<R extends { readonly kind: string }>(record: R): 
 
 export function isKnownKind(kind: string): kind is Kind {
   return Object.hasOwn(SHAPES, kind);
+}
+
+/** It has `must`, and is of an unknown kind. */
+export function mustKnow(kind: string): HoldfastError {
+  const message =
+    `The session holds a record of the kind ${JSON.stringify(kind)}, which this version of Holdfast does not know and must not skip. ` +
+    "Nothing was touched and nothing is lost. Open it with a newer version of Holdfast.";
+  return new HoldfastError("FORMAT_NEWER", message, { kind });
 }
 
 function orNull(clean: Clean): Clean {

@@ -2,10 +2,11 @@ import { unfit } from "../../admit/admit.ts";
 import { invalid, messageIdTaken, promptKnown, turnOpen } from "../../admit/refusals.ts";
 import {
   type AdmittedMessages,
-  type AppendOptions,
+  type AdmittedOptions,
   admitMessages,
   admitOptions,
   type PromptOptions,
+  type StateOptions,
   toRecords,
 } from "../../admit/to-records.ts";
 import type { Queued } from "../../conversation/prompt-queue.ts";
@@ -37,7 +38,7 @@ export class Prompts<M> {
   }
 
   /** Copies what is given. Call the function that it returns when the conversation has caught up. */
-  admit(prompt: M | M[] | Queued<M>, options: PromptOptions): () => Promise<LiveTurn<M>> {
+  admit(prompt: M | M[] | Queued<M>, options: PromptOptions & StateOptions): () => Promise<LiveTurn<M>> {
     const { admission } = this.#context;
     const admitted = admitMessages(admission, prompt);
     const given = admitOptions(admission, options);
@@ -46,7 +47,7 @@ export class Prompts<M> {
     return () => this.#start(admitted, given, keyed);
   }
 
-  async #start(given: AdmittedMessages, options: AppendOptions, keyed: KeyedPrompt | null): Promise<LiveTurn<M>> {
+  async #start(given: AdmittedMessages, options: AdmittedOptions, keyed: KeyedPrompt | null): Promise<LiveTurn<M>> {
     this.#context.assertOpen();
     const { conversation, admission } = this.#context;
     const known = keyed && placeOf(conversation.promptKeys, keyed);
@@ -83,7 +84,7 @@ export class Prompts<M> {
   }
 
   /** The same prompt again, by its id: a retry from a caller that could not know it was recorded (R15). */
-  async #again(prompt: AdmittedMessages, options: AppendOptions, open: LiveTurn<M>): Promise<LiveTurn<M>> {
+  async #again(prompt: AdmittedMessages, options: AdmittedOptions, open: LiveTurn<M>): Promise<LiveTurn<M>> {
     const { conversation, admission, log } = this.#context;
     const id = options.id ?? prompt.queued;
     if (id === null || this.#stepOf(id) !== open.prompt.step) throw turnOpen(this.#context.id, open.number);

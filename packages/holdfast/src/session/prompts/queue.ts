@@ -1,5 +1,5 @@
 import { type StoredMessage, unfit } from "../../admit/admit.ts";
-import { messageIdTaken, promptKnown, queueUnknown } from "../../admit/refusals.ts";
+import { invalid, messageIdTaken, promptKnown, queueUnknown } from "../../admit/refusals.ts";
 import { type AppendOptions, admitOptions, type PromptOptions } from "../../admit/to-records.ts";
 import type { Queued } from "../../conversation/prompt-queue.ts";
 import { defined } from "../../defined.ts";
@@ -19,6 +19,7 @@ export class Queue<M> {
   async put(prompt: M, options: PromptOptions): Promise<Queued<M>> {
     const { log, admission } = this.#context;
     const given = admitOptions(admission, options);
+    if (given.state) throw invalid("appState is recorded with a message: give it to startTurn or turn.append");
     const { id = newId() } = given;
     const message = admission.message(prompt);
     // No turn could start with it, so it would stay in the queue forever.

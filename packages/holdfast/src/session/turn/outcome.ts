@@ -1,6 +1,6 @@
 import { type Admission, unfit } from "../../admit/admit.ts";
 import { assertSize, isTooLarge, MESSAGE_BYTES_MAX } from "../../admit/size.ts";
-import type { ToolEnded } from "../../conversation/records/records.ts";
+import type { AppStateRecord, ToolEnded } from "../../conversation/records/records.ts";
 import { defined } from "../../defined.ts";
 import { isHoldfastError } from "../../errors.ts";
 import { encodeMessage } from "../../replace/retained.ts";
@@ -30,9 +30,10 @@ export async function appendOutcome<M>(
   ended: Ended,
   shown: M | undefined,
   phrase: (ended: Ended) => M | undefined = () => undefined,
+  state: readonly AppStateRecord[] = [],
 ): Promise<void> {
   const append = (as: Ended, message: M | undefined): Promise<unknown> =>
-    log.append([{ ...record, ...as, ...shownOutcome(admission, record, as, message) }]);
+    log.append([{ ...record, ...as, ...shownOutcome(admission, record, as, message) }, ...state]);
   try {
     await append(ended, shown === undefined ? phrase(ended) : shown);
   } catch (error) {

@@ -1,4 +1,5 @@
-import type { Appended, AppendOptions } from "../../admit/to-records.ts";
+import type { AppStateChanges } from "../../admit/app-state.ts";
+import type { Appended, AppendOptions, StateOptions } from "../../admit/to-records.ts";
 import type { AcceptedRequest } from "../../conversation/draft-state.ts";
 import type { Queued } from "../../conversation/prompt-queue.ts";
 import type { ToolProcess } from "../../conversation/records/records.ts";
@@ -9,7 +10,7 @@ import type { Probe, ProbeOptions } from "./probe.ts";
 import type { ToolCall } from "./tool-call.ts";
 
 /** Options of `turn.append` and `draft.commit`. */
-export interface AnswerOptions extends AppendOptions {
+export interface AnswerOptions extends AppendOptions, StateOptions {
   /** For the final answer: ends the turn as completed, in one unit with it. Without space, the turn stays open. */
   readonly end?: boolean;
 }
@@ -64,14 +65,14 @@ export interface Turn<M> extends AsyncDisposable {
    * CALL_IN_DOUBT if an earlier process started it and it is not safe to repeat (see `tool`, and
    * `session.settleCalls`); TURN_ENDED.
    */
-  toolStarted(callId: string, options?: Omit<ToolOptions, "probe" | "probeMs">): Promise<ToolCall>;
+  toolStarted(callId: string, options?: Omit<ToolOptions, "probe" | "probeMs" | "appState">): Promise<ToolCall>;
   /**
    * Records the process that a started call runs in, for `process` of the call after a crash. Durable when it resolves;
    * a later one replaces an earlier one. Also after the turn ends. Throws CALL_UNKNOWN if this turn runs no such tool.
    */
   toolProcess(callId: string, process: ToolProcess): Promise<void>;
   /** Records only the outcome, also after the turn ends. `shown`: what the model sees instead. Throws CALL_UNKNOWN. */
-  toolEnded(callId: string, outcome: Outcome, shown?: M): Promise<void>;
+  toolEnded(callId: string, outcome: Outcome, shown?: M, options?: StateOptions): Promise<void>;
   /** Adds to the usage of the turn and the session; also allowed after the turn ends. */
   usage(usage: Usage): Promise<void>;
   /** Records that the turn waits for a person, possibly until another process resumes it (R7). */
@@ -108,6 +109,8 @@ export interface ToolOptions<T = unknown> extends ProbeOptions {
    * this one agree.
    */
   readonly replay?: "never" | "safe";
+  /** What is recorded in one unit with the outcome (see `append`). If it throws, the outcome is recorded alone. */
+  readonly appState?: (outcome: Outcome<T>) => AppStateChanges | undefined;
   /** Finds out what happened to the call, if an earlier process started it. */
   readonly probe?: Probe<T>;
   /** What to note of the world before the tool runs, recorded with the start: `before` of the call after a crash. */

@@ -1,8 +1,15 @@
 import { asMessageError, reading } from "../../admit/admit.ts";
+import { admitAppState } from "../../admit/app-state.ts";
 import { callInDoubt, callTaken, callUnknown, invalid } from "../../admit/refusals.ts";
 import { assertSize, METADATA_BYTES_MAX } from "../../admit/size.ts";
 import type { ExchangeCall } from "../../conversation/exchange.ts";
-import type { ToolEnded, ToolProcess, ToolProcessRecord, ToolStarted } from "../../conversation/records/records.ts";
+import type {
+  AppStateRecord,
+  ToolEnded,
+  ToolProcess,
+  ToolProcessRecord,
+  ToolStarted,
+} from "../../conversation/records/records.ts";
 import type { CallPlace, ToolStart } from "../../conversation/tool-starts.ts";
 import { defined } from "../../defined.ts";
 import type { Outcome } from "../../dialects/dialect.ts";
@@ -149,7 +156,13 @@ export class Tools<M> {
   }
 
   /** `which`: the tool, if several with this call id run. Throws CALL_UNKNOWN, MESSAGE_UNFIT, store errors (retry). */
-  async end(callId: string, outcome: Outcome, shown?: M, which?: Running): Promise<void> {
+  async end(
+    callId: string,
+    outcome: Outcome,
+    shown?: M,
+    which?: Running,
+    state: readonly AppStateRecord[] = [],
+  ): Promise<void> {
     this.#context.assertOpen();
     const running = which ?? this.#runningOf(callId);
     const place = this.#placeOf(callId, running);
@@ -162,11 +175,29 @@ export class Tools<M> {
     };
     if (running) this.#running.delete(running);
     try {
-      await appendOutcome(this.#context, record, this.#context.admission.outcome(outcome), shown);
+      await appendOutcome(this.#context, record, this.#context.admission.outcome(outcome), shown, undefined, state);
     } catch (error) {
       if (running) this.#running.add(running);
       throw asMessageError(error);
     }
+  }
+
+  /** The same, with the state that comes with it. The tool has run, so its outcome is recorded whatever that throws. */
+  async endWith<T>(
+    callId: string,
+    outcome: Outcome<T>,
+    appState: ToolOptions<T>["appState"],
+    running: Running,
+  ): Promise<void> {
+    let state: readonly AppStateRecord[] = [];
+    let thrown: { readonly error: unknown } | null = null;
+    try {
+      state = admitAppState(this.#context.admission, appState?.(outcome));
+    } catch (error) {
+      thrown = { error };
+    }
+    await this.end(callId, outcome, undefined, running, state);
+    if (thrown) throw thrown.error;
   }
 
   /** Null: the call is not recorded yet, and the application has given its name and input (R9). */

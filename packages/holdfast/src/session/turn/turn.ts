@@ -1,11 +1,14 @@
 import { asMessageError, reading, textIn, wordsOf } from "../../admit/admit.ts";
+import { admitAppState } from "../../admit/app-state.ts";
 import { callTaken, invalid, turnEnded } from "../../admit/refusals.ts";
 import {
   type AdmittedMessages,
+  type AdmittedOptions,
   type Appended,
   admitMessages,
   admitOptions,
   admitUsage,
+  type StateOptions,
   toRecords,
 } from "../../admit/to-records.ts";
 import type { Conversation } from "../../conversation/conversation.ts";
@@ -52,6 +55,8 @@ interface SentRequest {
   readonly head: number;
   readonly entries: readonly RepairEntry[];
 }
+
+type AdmittedAnswer = AdmittedOptions & Pick<AnswerOptions, "end">;
 
 const NO_RECORDS: readonly SessionRecord[] = Object.freeze([]);
 
@@ -109,7 +114,7 @@ export class LiveTurn<M> implements Turn<M> {
   }
 
   /** Like `append`, for messages already admitted (sync). */
-  async appendAdmitted(admitted: AdmittedMessages, options: AnswerOptions): Promise<Appended> {
+  async appendAdmitted(admitted: AdmittedMessages, options: AdmittedAnswer): Promise<Appended> {
     this.#assertOpen("the message");
     return this.#write(admitted, options, null);
   }
@@ -187,7 +192,7 @@ export class LiveTurn<M> implements Turn<M> {
       fault = this.signal.aborted ? null : this.#faultOf(error);
     }
     // After a store failure nobody knows how far the tool got, so it is not recorded as ended.
-    if (fault !== "store") await this.#tools.end(callId, outcome, undefined, running);
+    if (fault !== "store") await this.#tools.endWith(callId, outcome, options.appState, running);
     if (fault) throw outcome.error;
     return outcome;
   }
@@ -201,7 +206,10 @@ export class LiveTurn<M> implements Turn<M> {
     return kind;
   }
 
-  async toolStarted(callId: string, options: Omit<ToolOptions, "probe" | "probeMs"> = {}): Promise<ToolCall> {
+  async toolStarted(
+    callId: string,
+    options: Omit<ToolOptions, "probe" | "probeMs" | "appState"> = {},
+  ): Promise<ToolCall> {
     const { running } = await this.#start(callId, options);
     if (!running) throw callTaken(callId, "has its result");
     return { id: running.id, key: running.key };
@@ -211,8 +219,12 @@ export class LiveTurn<M> implements Turn<M> {
     return this.#tools.runsIn(callId, process);
   }
 
-  toolEnded(callId: string, outcome: Outcome, shown?: M): Promise<void> {
-    return this.#tools.end(callId, outcome, shown);
+  async toolEnded(callId: string, outcome: Outcome, shown?: M, options: StateOptions = {}): Promise<void> {
+    const state = admitAppState(
+      this.#context.admission,
+      reading("options", () => options?.appState),
+    );
+    return this.#tools.end(callId, outcome, shown, undefined, state);
   }
 
   async usage(usage: Usage): Promise<void> {
@@ -290,7 +302,7 @@ export class LiveTurn<M> implements Turn<M> {
   }
 
   /** If the unit being written ends the turn, the turn accepts nothing more, unless that write fails. */
-  #write(admitted: AdmittedMessages, options: AnswerOptions, draft: LiveDraft<M> | null): Promise<Appended> {
+  #write(admitted: AdmittedMessages, options: AdmittedAnswer, draft: LiveDraft<M> | null): Promise<Appended> {
     const appended = this.#context.log.inLine(() => this.#append(admitted, options, draft));
     if (!options.end) return appended;
     const over = appended.then(
@@ -304,7 +316,11 @@ export class LiveTurn<M> implements Turn<M> {
     return over.then(() => appended);
   }
 
-  async #append(admitted: AdmittedMessages, options: AnswerOptions, committed: LiveDraft<M> | null): Promise<Appended> {
+  async #append(
+    admitted: AdmittedMessages,
+    options: AdmittedAnswer,
+    committed: LiveDraft<M> | null,
+  ): Promise<Appended> {
     const { conversation, admission, log } = this.#context;
     const { end = false } = options;
     this.#context.assertOpen();
@@ -330,7 +346,7 @@ export class LiveTurn<M> implements Turn<M> {
       if (this.#draft === draft || this.#draft === other) this.#draft = null;
       if (items.known) return items.known;
       if (admitted.isAnswer) this.#warn(items.ids);
-      const after = (options.usage ? 1 : 0) + ended.length;
+      const after = (options.usage ? 1 : 0) + (options.state?.length ?? 0) + ended.length;
       return { id: items.ids[0]!, ids: [...items.ids], seq: last - after - items.ids.length + 1 };
     } catch (error) {
       draft?.release(null);

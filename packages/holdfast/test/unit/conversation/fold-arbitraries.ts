@@ -121,6 +121,7 @@ export function anyRecords(voice: Voice): fc.Arbitrary<Written[]> {
     "turn.keys": { keys: fc.array(fc.tuple(fc.constantFrom("k1", "k2"), words, turn), { maxLength: 2 }), carried: yes },
     repair: { turn, entries: repairs, asked: fc.option(fc.nat(12), { nil: undefined }) },
     note: { name, value: junk, carried: yes },
+    state: { name, value: fc.option(junk), carried: yes },
     epoch: {
       reason: fc.constant("compaction"),
       carried: fc.nat(2),

@@ -24,6 +24,8 @@ function asked(conversation: Conversation<unknown>): unknown {
     usage,
     usageByTurn,
     queue,
+    state: conversation.appState.saved(),
+    keys: conversation.promptKeys.saved(),
     attributes,
     turns,
     undo,

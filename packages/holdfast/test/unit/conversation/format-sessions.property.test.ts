@@ -71,6 +71,7 @@ test("a reader that follows FORMAT.md finds the same entries, open calls, drafts
       expect(conversation.queue.map(({ id }) => id)).toEqual([...reader.queue.keys()]);
       expect(conversation.attributes.notes).toEqual(reader.notes);
       for (const key of ["k1", "k2"]) expect(conversation.promptKeys.find(key)).toEqual(reader.keys.get(key) ?? null);
+      expect(conversation.appState.current).toEqual(Object.fromEntries(reader.state));
       expect(conversation.turns).toBe(reader.turns);
       // Where the message of a prompt came before its turn, or never, or was changed since, nobody has to know of it.
       const { prompt } = reader.turn ?? {};

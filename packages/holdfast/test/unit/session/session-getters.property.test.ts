@@ -157,6 +157,6 @@ test("what `store.read` returns can be copied and printed with all its members",
     "usage",
     "usageByTurn",
   ];
-  expect(Object.keys({ ...reading })).toEqual([...members, "attributes", "warnings"]);
+  expect(Object.keys({ ...reading })).toEqual([...members, "attributes", "appState", "warnings"]);
   expect(JSON.parse(JSON.stringify(reading))).toMatchObject({ messages: [{ role: "user", content: "go" }] });
 });

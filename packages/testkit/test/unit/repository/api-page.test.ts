@@ -8,14 +8,14 @@ import { document, makePage } from "../../../../../scripts/api.ts";
 
 /** How many names each public entry may have. An entry that is not here may not exist. */
 const NAMES_MAX: Readonly<Record<string, number>> = {
-  holdfast: 96,
+  holdfast: 104,
   "holdfast/store": 35,
   "holdfast/address": 5,
   "holdfast/disk": 7,
-  "@holdfast/adapters/ai-sdk": 11,
+  "@holdfast/adapters/ai-sdk": 13,
   "@holdfast/adapters/claude-agent": 5,
   "@holdfast/adapters/dialects": 1,
-  "@holdfast/adapters/openai-agents": 8,
+  "@holdfast/adapters/openai-agents": 10,
   "@holdfast/adapters/langchain": 5,
   "@holdfast/adapters/langgraph": 3,
   "@holdfast/postgres": 20,

@@ -42,6 +42,25 @@ test("the same message again starts no second turn: it joins the running answer,
   expect(server.model.prompts).toHaveLength(1);
 });
 
+test("the same message again starts no second turn in a later epoch, when its call is long forgotten", async () => {
+  await using server = await Server.with([[text("Once.")], [text("Next.")]]);
+  expect(wordsIn(await chunksOf(await server.post(says("m1", "Go."))))).toBe("Once.");
+  await server.chat.idle();
+  const { id } = (await server.store.list()).sessions[0]!;
+  const session = await server.store.resume<ModelMessage>(id);
+  for (let n = 0; n < 300; n++) await session.once(`call ${n}`, "", () => session.note("n", n));
+  for (let n = 0; n < 2; n++) await session.replace([{ role: "user", content: "so far" }], { reason: "compaction" });
+  await session.close();
+  expect(await server.store.once(id, "chat prompt m1", "")).toBe(null);
+  const again = await server.post(says("m1", "Go."));
+  expect(again.headers.get("x-holdfast-repeated")).toBe("true");
+  await chunksOf(again);
+  const other = await server.post(says("m1", "Something else."));
+  expect([other.status, other.headers.get("x-holdfast-code")]).toEqual([409, "MESSAGE_ID_TAKEN"]);
+  expect(server.model.prompts).toHaveLength(1);
+  expect(wordsIn(await chunksOf(await server.post(says("m2", "And?"))))).toBe("Next.");
+});
+
 test("two requests with one message at the same instant are one turn", async () => {
   await using server = await Server.with([[text("Once.")]]);
   const both = await Promise.all([server.post(says("m", "Go.")), server.post(says("m", "Go."))]);

@@ -60,7 +60,7 @@ describe("a request that the provider has accepted", () => {
     const again = resumed.request();
     expect(again.messages).toEqual(request.messages);
     expect(again.draft.id).toBe(request.draft.id);
-    expect(again.accepted).toEqual({ handle: HANDLE, acceptedAt: expect.any(String) });
+    expect(again.accepted).toEqual({ handle: HANDLE, acceptedAt: expect.any(String), saidSince: false });
     // Its text is sent again from the start, as pieces of the same draft.
     again.draft.push({ text: "whole" });
     await session.flush();
@@ -98,7 +98,7 @@ describe("a request that the provider has accepted", () => {
     const resumed = await session.resumeTurn();
     await resumed.append(user("and z"));
     const { accepted, draft } = resumed.request();
-    expect(accepted?.handle).toEqual(HANDLE);
+    expect(accepted).toMatchObject({ handle: HANDLE, saidSince: true });
     await draft.commit(says("about x"));
     expect(session.entries.map(({ message }) => message.content)).toEqual(["x", "about x", "also y", "and z"]);
     expect(resumed.request().accepted).toBeNull();

@@ -3,8 +3,8 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { type AnthropicMessage, openStore, type Session } from "holdfast";
 import { afterAll, expect, test } from "vitest";
-import { PromptKeys } from "../../../src/conversation/prompt-keys.ts";
-import { keyDigestOf } from "../../../src/session/prompts/prompt-key.ts";
+import { PromptKeys } from "../../../../src/conversation/prompt-keys.ts";
+import { keyDigestOf } from "../../../../src/session/prompts/prompt-key.ts";
 
 type Message = AnthropicMessage;
 const folder = mkdtempSync(join(tmpdir(), "holdfast-prompt-keys-"));
