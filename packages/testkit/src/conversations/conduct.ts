@@ -123,14 +123,20 @@ async function resume(stage: Stage, { turn: number }: Interruption<Message>): Pr
   const policy = job.flaw === "runs-again" ? "again" : random.pick(["close", "rerun", "rerun", "each"] as const);
   const isApproved = random.chance(0.6);
   const each = (call: OpenCall): "close" | "keep" | Outcome => decide(stage, call, isApproved);
-  const calls: ResumeOptions["calls"] = policy === "each" ? each : policy === "again" ? () => "keep" : policy;
+  const calls: ResumeOptions["calls"] = policy === "each" ? each : policy === "again" ? runAgain : policy;
   const op: Op = { do: "resume", turn: number, draft, calls: policy };
   const turn = await recorder.try(op, () => session.resumeTurn({ calls: calls!, draft }));
-  const open = turn.open.map(({ id, name, input, message }) => ({
+  const open = turn.open.map(({ id, name, input, message, replay }) => ({
     call: { id, name, input: input as ModelCall["input"] },
     message: message ?? "",
+    ...(replay ? { replay } : {}),
   }));
   return { turn, open };
+}
+
+/** The flaw: it says of every call that it has not taken effect. */
+function runAgain({ state }: OpenCall): "keep" | "did-not-happen" {
+  return state === "outcome-unknown" ? "did-not-happen" : "keep";
 }
 
 function decide(

@@ -160,11 +160,16 @@ function areThere(asked: readonly Tried<Replacing>[], epochs: readonly Epoch[]):
 function carriedBehind(history: readonly JournalRecord[], at: number): JournalRecord[] {
   const carried: JournalRecord[] = [];
   for (const record of history.slice(at + 1)) {
-    if (record.kind === "session" && carried.length === 0) continue;
+    if (carried.length === 0 && isBetween(record)) continue;
     if (record.kind !== "message" || record["carried"] !== true) break;
     carried.push(record);
   }
   return carried;
+}
+
+/** What an epoch brings along besides messages stands before them (FORMAT.md, 10.6). */
+function isBetween({ kind, carried }: JournalRecord): boolean {
+  return kind === "session" || kind === "turn.prompt" || (kind !== "message" && carried === true);
 }
 
 type Replacing = Extract<Op, { do: "replace" | "undo" }>;

@@ -20,6 +20,8 @@ export interface Stage {
 export interface PlacedCall {
   readonly call: ModelCall;
   readonly message: string;
+  /** It was started before, by this rule. */
+  readonly replay?: "never" | "safe";
 }
 
 /** A turn, and whether it is still running. */

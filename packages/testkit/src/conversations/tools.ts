@@ -27,7 +27,8 @@ interface Ran extends Run {
 
 function newRun({ recorder, random }: Stage, { responses }: Work, placed: PlacedCall): Run {
   const mark = recorder.mark("r");
-  return { placed, mark, text: `${mark} done`, replay: random.chance(0.2) ? "safe" : "never", response: responses };
+  const replay = placed.replay ?? (random.chance(0.2) ? "safe" : "never");
+  return { placed, mark, text: `${mark} done`, replay, response: responses };
 }
 
 /**
