@@ -88,7 +88,7 @@ export function decideCall(call: OpenCall, policy: CallPolicy): CallDecision {
   if (known.waits) return "wait";
   if (state === "awaiting") return asks && approved !== false ? "wait" : "tell-model";
   if (!runs || known.mustNotRun || known.report !== undefined) return "tell-model";
-  const rule = tools && (Object.hasOwn(tools, name) ? tools[name]! : null);
+  const rule = tools && (Object.hasOwn(tools, name) ? (tools[name] ?? null) : null);
   if (state === "never-started" || known.neverBegan) return rule === null ? "wait" : "run";
   if (state !== "outcome-unknown") return "tell-model";
   if (replay === "safe") {

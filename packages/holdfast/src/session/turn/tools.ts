@@ -15,12 +15,13 @@ import type { CallPlace, ToolStart } from "../../conversation/tool-starts.ts";
 import { defined } from "../../defined.ts";
 import type { Outcome } from "../../dialects/dialect.ts";
 import { newId } from "../../journal/id.ts";
+import { oneLine } from "../../text/one-line.ts";
 import { callsInDoubt } from "../../view/interruption.ts";
 import { inDoubtWords } from "../../view/model-words.ts";
 import { synthesizeResultSaying } from "../../view/repairs.ts";
 import type { SessionContext } from "./context.ts";
 import { appendOutcome } from "./outcome.ts";
-import { assertProbe } from "./probe.ts";
+import { assertProbe, NAME_CHARS } from "./probe.ts";
 import { settleCall } from "./settle.ts";
 import { Steps } from "./steps.ts";
 import type { ToolOptions, ToolStartOptions } from "./surface.ts";
@@ -141,7 +142,7 @@ export class Tools<M> {
       case "unstarted":
         return { message: settled.call.message!, index: settled.call.index };
       case "gone":
-        throw callTaken(start.call, "already has its result");
+        throw callTaken(start.call, "has got its result meanwhile, or is no longer in the conversation");
       case "unknown": {
         const entries = synthesizeResultSaying(
           conversation.dialect,
@@ -168,6 +169,9 @@ export class Tools<M> {
         ...{ id: call, name, key, signal, steps: new Map(earlier?.steps ?? NO_STEPS), gap: earlier?.gap === true },
         isRunning: () => this.#running.has(running),
         place: () => {
+          const isHere = running.place !== null && this.#isThere(running.place.message);
+          // Once the tool has ended, an open call with its id is another one (R9).
+          if (!isHere && !this.#running.has(running)) return null;
           const at = this.#placeOf(call, running);
           return { message: at?.message ?? null, ...defined({ index: at?.index }) };
         },
@@ -319,7 +323,10 @@ export class Tools<M> {
 }
 
 function unusedWords(name: string, steps: readonly string[]): string {
-  const shown = steps.slice(0, 5).join(", ");
+  const shown = steps
+    .slice(0, 5)
+    .map((step) => oneLine(step, NAME_CHARS))
+    .join(", ");
   const names = steps.length > 5 ? `${shown} and ${steps.length - 5} more` : shown;
-  return `${name} ran again and did not ask for steps that an earlier run had recorded: ${names}. If their names have changed, their work may have been done twice.`;
+  return `${oneLine(name, NAME_CHARS)} ran again and did not ask for steps that an earlier run had recorded: ${names}. If their names have changed, their work may have been done twice.`;
 }
