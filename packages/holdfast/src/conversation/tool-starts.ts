@@ -161,12 +161,9 @@ export class ToolStarts {
     return [...this.#earlyStarts.values()].filter(({ ended }) => !ended).map(({ run }) => run);
   }
 
-  /** Those that ended although their call was never recorded. */
-  get endedEarlyStarts(): ToolStart[] {
-    return [...this.#earlyStarts.values()].filter(({ ended }) => ended).map(({ run }) => run);
-  }
-
-  /** Their ends, recorded again when an epoch begins, because the call may still arrive. */
+  /**
+   * The ends of those whose call was never recorded. Recorded again when an epoch begins, because it may still arrive.
+   */
   get earlyEnds(): ToolEnded[] {
     return [...this.#earlyStarts.values()].flatMap(({ ended }) => (ended ? [again(ended)] : []));
   }

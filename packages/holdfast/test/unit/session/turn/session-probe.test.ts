@@ -399,6 +399,7 @@ describe("session.settleCalls", () => {
   test("R9: a tool that started before its call was recorded, which never was", async () => {
     for (const [answer, words, settled] of [
       [{ value: 1 }, "Ran to completion, but the call was not recorded: charge", 1],
+      [{ error: "declined" }, "cut off. Failed, and the call was not recorded: charge", 1],
       ["did-not-happen", null, 0],
       ["unknown", "Started, with an unknown outcome: charge", 0],
     ] as const) {
