@@ -51,6 +51,7 @@ export const CLI_ROOMS: PackageRooms = {
     "mcp-server/": [
       "typed-command.ts",
       "config.ts",
+      "evidence/",
       "export/",
       "failure.ts",
       "serve/",
@@ -92,7 +93,8 @@ export const CLI_ROOMS: PackageRooms = {
     // A server for these agents, and the way to one.
     "serve/": [
       "typed-command.ts",
-      ...["config.ts", "export/", "failure.ts", "host/local/", "store/", "terminal/", "transcript/", "trust/"],
+      ...["config.ts", "evidence/", "export/", "failure.ts", "host/local/"],
+      ...["store/", "terminal/", "transcript/", "trust/"],
       "version.ts",
     ],
 

@@ -2,7 +2,7 @@ import type { ModelMessage } from "ai";
 import { type CallFacts, dialects, type OpenCall } from "holdfast";
 import { defined } from "../defined.ts";
 import type { Decision } from "../tools/permission/decide.ts";
-import type { FoundCommand } from "../tools/shell/surviving-commands.ts";
+import { commandFacts, type FoundCommand } from "../tools/shell/surviving-commands.ts";
 import { canonical } from "../trust/trust.ts";
 
 interface Evidence {
@@ -14,13 +14,9 @@ interface Evidence {
 
 /** What is known about an open call beyond the journal. */
 export function callFacts({ command, mayRun }: Evidence): CallFacts {
-  const permitted = defined({ mustNotRun: !mayRun || undefined });
-  if (!command) return permitted;
-  const { kind, pid, running, exitCode, shown } = command;
-  if (kind === "not-begun") return { ...permitted, neverBegan: true };
-  const process = pid === undefined ? {} : { process: { pid, running, ...defined({ exitCode }) } };
-  // If it has not ended, how far it got is unknown, but not what it printed.
-  return { ...process, ...(kind === "ended" ? { outcome: { value: shown } } : { report: shown }) };
+  const known = command ? commandFacts(command) : {};
+  // A rule forbids only what could still run.
+  return command && !known.neverBegan ? known : { ...defined({ mustNotRun: !mayRun || undefined }), ...known };
 }
 
 /**

@@ -1,6 +1,7 @@
 import { setImmediate as breathe } from "node:timers/promises";
 import type { Reading, Store } from "holdfast";
 import { defined } from "../defined.ts";
+import { commandsElsewhere } from "../evidence/facts-elsewhere.ts";
 import { timeWords, tokenWords } from "../export/document.ts";
 import { accountElsewhere } from "../store/account.ts";
 import { childrenOf } from "../store/children.ts";
@@ -129,7 +130,7 @@ async function headText(
   cleaning: Cleaning,
 ): Promise<string> {
   const { id, attributes, recovery } = reading;
-  const account = accountElsewhere(reading);
+  const account = accountElsewhere(reading, await commandsElsewhere(store.url, reading));
   const held = heldWords(account);
   const line = (text: string): string => lineOf(text, cleaning, TITLE_COLUMNS);
   const title = attributes.title || ((await nullIfUnreadable(listedTitle(store, id))) ?? "");

@@ -1,6 +1,7 @@
 import type { SaidShown, ServedHost } from "@holdfast/server/contract";
 import { editOf } from "@holdfast/server/internal/edits";
 import type { ModelMessage } from "ai";
+import { commandsElsewhere } from "../evidence/facts-elsewhere.ts";
 import { exported, formatFor } from "../export/index.ts";
 import { redactDeep } from "../export/redact.ts";
 import { describeInterruption, queueShown } from "../host/local/chat-state.ts";
@@ -34,13 +35,12 @@ export function serveHost(host: LocalHost): ServedHost {
     items: (reading) => itemsOf(reading),
     queue: ({ queue, attributes: { dialect } }) =>
       queueShown(queue.map((one) => ({ ...one, prompt: inOurs(one.prompt, dialect) }))),
-    // Which processes outlived their agent is looked up when the session is opened.
-    account: (reading) => accountElsewhere(reading),
-    interruption: (reading) => {
+    account: async (reading) => accountElsewhere(reading, await commandsElsewhere(host.sessions.url, reading)),
+    interruption: (reading, account) => {
       const { interruption: found, attributes } = reading;
       if (!found) return null;
       const prompt = { ...found.prompt, message: inOurs(found.prompt.message, attributes.dialect) };
-      return describeInterruption({ ...found, prompt }, accountElsewhere(reading));
+      return describeInterruption({ ...found, prompt }, account);
     },
     damageWords: recoveryLines,
     said,

@@ -54,11 +54,17 @@ export function sessionOutputs(storeUrl: string, session: string): string | null
   return makeOwnFolder(place.root, [...place.names, session]);
 }
 
-/** Called when a session goes to the trash: its outputs stay as long as it does. */
-export function touchOutputs(storeUrl: string, session: string, now: Date = new Date()): void {
+/** The same if it is there, and only this user can write to it. Creates nothing. */
+export function existingOutputs(storeUrl: string, session: string): string | null {
   const place = placeOf(storeUrl);
   const own = place && ID.test(session) ? findOwnFolder(place.root, [...place.names, session]) : null;
-  if (typeof own === "string") lutimesSync(own, now, now);
+  return typeof own === "string" ? own : null;
+}
+
+/** Called when a session goes to the trash: its outputs stay as long as it does. */
+export function touchOutputs(storeUrl: string, session: string, now: Date = new Date()): void {
+  const own = existingOutputs(storeUrl, session);
+  if (own !== null) lutimesSync(own, now, now);
 }
 
 export interface Sweep {

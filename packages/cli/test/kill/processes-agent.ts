@@ -1,4 +1,5 @@
 import { writeSync } from "node:fs";
+import { join } from "node:path";
 import { type AnthropicMessage, openStore } from "holdfast";
 import { runShell } from "../../src/tools/shell/shell.ts";
 
@@ -11,6 +12,8 @@ export interface Job {
   readonly cwd: string;
   readonly outputs: string;
   readonly command: string;
+  /** The program that writes the session. Then `outputs` has a folder for each session. */
+  readonly app?: string;
   /** Where it stands still. */
   readonly at: "spawned" | "recorded" | "printed" | "ended" | "nowhere";
 }
@@ -31,7 +34,7 @@ function here(): Promise<never> {
 }
 
 const call = { type: "tool_use", id: "call_0", name: "shell", input: { command: job.command } };
-const store = await openStore(job.address, { recordsToolStarts: true });
+const store = await openStore(job.address, { recordsToolStarts: true, ...(job.app ? { app: job.app } : {}) });
 const session = await store.create<AnthropicMessage>({ dialect: "anthropic" });
 say({ e: "session", session: session.id });
 const turn = await session.startTurn({ role: "user", content: "run it" });
@@ -39,7 +42,7 @@ await turn.append({ role: "assistant", content: [call] } as AnthropicMessage);
 await turn.tool("call_0", async (signal) => {
   const context = {
     cwd: job.cwd,
-    outputs: job.outputs,
+    outputs: job.app ? join(job.outputs, session.id) : job.outputs,
     env: process.env,
     process: async (id: string, process: { pid: number; started: string; group?: true }) => {
       say({ e: "process", pid: process.pid, started: process.started });

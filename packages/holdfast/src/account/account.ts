@@ -56,8 +56,11 @@ export interface CallAccount {
   readonly state: CallState;
   /** Whether it has taken effect. */
   readonly effect: "none" | "possible" | "done";
-  /** What happens to it when the turn goes on. */
-  readonly onFinish: CallDecision;
+  /**
+   * What happens to it when the turn goes on, by the policy that `accountOf` was given. The command and its server
+   * leave it out until they open the session: only then do they know their policy.
+   */
+  readonly onFinish?: CallDecision;
   readonly process?: NonNullable<CallFacts["process"]>;
   /** What has changed since it began in the folder that it works in, if that was noted and its outcome is unknown. */
   readonly changes?: FolderChanges;

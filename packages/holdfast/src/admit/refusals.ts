@@ -92,6 +92,15 @@ export function callInDoubt(call: string, name: string): HoldfastError {
   return new HoldfastError("CALL_IN_DOUBT", message, { call: call.slice(0, 80) });
 }
 
+export function toolMissing(tools: readonly string[], calls: readonly string[]): HoldfastError {
+  const names = tools.map((name) => JSON.stringify(name.slice(0, 80))).join(", ");
+  const message =
+    `The turn waits: it has calls of tools that this program does not have: ${names}. None of them ran, and nothing is ` +
+    'lost. Resume the turn with a version that has them; or resume it with `calls: "close"`, and the model is told how ' +
+    "far each call got.";
+  return new HoldfastError("TOOL_MISSING", message, { tools: [...tools], calls: [...calls] });
+}
+
 /** Their words also reach the model, as the outcome of a tool that does not catch them. */
 function stepNames(call: string, step: string): { step: string; call: string; text: string } {
   const names = { step: step.slice(0, 80), call: call.slice(0, 80) };
@@ -124,15 +133,6 @@ export function stepTaken(given: string, name: string): HoldfastError {
   const { call, step, text } = stepNames(given, name);
   const message = `${text} was asked for twice in one run: it did not run a second time. Give each step its own name.`;
   return new HoldfastError("STEP_TAKEN", message, { call, step });
-}
-
-export function toolMissing(tools: readonly string[], calls: readonly string[]): HoldfastError {
-  const names = tools.map((name) => JSON.stringify(name.slice(0, 80))).join(", ");
-  const message =
-    `The turn waits: it has calls of tools that this program does not have: ${names}. None of them ran, and nothing is ` +
-    'lost. Resume the turn with a version that has them; or resume it with `calls: "close"`, and the model is told how ' +
-    "far each call got.";
-  return new HoldfastError("TOOL_MISSING", message, { tools: [...tools], calls: [...calls] });
 }
 
 export function draftGone(): HoldfastError {

@@ -4,6 +4,8 @@ import { join } from "node:path";
 import { createInterface } from "node:readline";
 import type { Account } from "../../src/account/account.ts";
 import type { Act } from "../../src/account/acts.ts";
+import type { CallState } from "../../src/account/words.ts";
+import type { CallDecision } from "../../src/view/decide-call.ts";
 import { type Expected, type Life, lives } from "./lives.ts";
 
 /** A killed session of the store, and what every surface must say of it. */
@@ -36,26 +38,36 @@ export async function writeJournals(folder: string, app: string, cwd = folder): 
 /** What every surface must agree on. */
 export interface Gist {
   readonly state: string;
-  readonly calls: Expected["calls"];
+  readonly calls: Readonly<Record<string, readonly [CallState, CallDecision?]>>;
   /** The calls that were settled by asking the service. */
   readonly settled: readonly string[];
   /** What can be done now. */
   readonly choices: readonly string[];
 }
 
-/** What the table says of a closed session, to the program that wrote it or to another one. */
-export function expectedGist({ state, calls, settled = [] }: Expected, asking: "writer" | "another"): Gist {
+/**
+ * What the table says of a session that nobody has open, to the program that wrote it or to another one. `decides`: the
+ * account tells what happens to each call.
+ */
+export function expectedGist(
+  { state, calls, settled = [] }: Expected,
+  asking: "writer" | "another",
+  { decides = true }: { readonly decides?: boolean } = {},
+): Gist {
   const isWaiting = state === "waiting" || Object.values(calls).some(([, onFinish]) => onFinish === "wait");
   const unfinished: Act[] = state === "idle" ? [] : ["finish", "leave"];
   const own: Act[] = ["prompt", ...unfinished, ...(isWaiting ? (["answer"] as const) : []), "fork"];
-  return { state, calls, settled, choices: asking === "writer" ? own : ["fork", "takeOver"] };
+  const shown = decides ? calls : Object.fromEntries(Object.entries(calls).map(([id, [how]]) => [id, [how] as const]));
+  return { state, calls: shown, settled, choices: asking === "writer" ? own : ["fork", "takeOver"] };
 }
 
 /** What an account says, also one that came over the wire. */
 export function gistOf({ state, calls, settled, can }: Pick<Account, "state" | "calls" | "settled" | "can">): Gist {
   return {
     state,
-    calls: Object.fromEntries(calls.map(({ id, state, onFinish }) => [id, [state, onFinish]])),
+    calls: Object.fromEntries(
+      calls.map(({ id, state, onFinish }) => [id, onFinish === undefined ? [state] : [state, onFinish]]),
+    ),
     settled: settled.filter(({ source }) => source === "probe").map(({ id }) => id),
     choices: Object.entries(can).flatMap(([act, answer]) => (answer === true ? [act] : [])),
   };

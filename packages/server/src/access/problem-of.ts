@@ -6,6 +6,7 @@ import { RequestError, serverCodes } from "./request-error.ts";
 const STATUS: Readonly<Record<string, number>> = {
   ALREADY_ANSWERED: serverCodes.ALREADY_ANSWERED,
   ATTRIBUTE_INVALID: 422,
+  CALL_IN_DOUBT: 409,
   CALL_TAKEN: 409,
   CALL_UNKNOWN: 409,
   CALLS_OPEN: 409,

@@ -11,10 +11,10 @@ export interface ServedHost extends Host {
   /** A session as people read it. Unchanged items stay the same objects. */
   items(reading: Reading<unknown>): readonly Item[];
   /** What is true of a session that this process does not have open. */
-  account(reading: Reading<unknown>): Account;
+  account(reading: Reading<unknown>): Promise<Account>;
   /** The prompts that wait, the interruption and the damage, as a chat shows them. */
   queue(reading: Reading<unknown>): ChatState["queue"];
-  interruption(reading: Reading<unknown>): InterruptionShown | null;
+  interruption(reading: Reading<unknown>, account: Account): InterruptionShown | null;
   damageWords(recovery: Reading<unknown>["recovery"]): readonly string[];
   /** Who speaks in a stored message, and what it says, in any dialect. */
   said(message: unknown, dialect: string): SaidShown;

@@ -59,8 +59,10 @@ export const turnHandlers: Handlers<
   },
   getPermissions: async ({ params: { id } }, { hosting }) => {
     // Opening an unfinished session asks its questions again, and those of its sub-agents.
-    if (!hosting.feed(id) && hosting.host.account(await hosting.host.sessions.read(id)).can.finish !== true)
-      return { status: 200, body: { asks: [] } };
+    if (!hosting.feed(id)) {
+      const { can } = await hosting.host.account(await hosting.host.sessions.read(id));
+      if (can.finish !== true) return { status: 200, body: { asks: [] } };
+    }
     return hosting.use(id, (chat) => ({ status: 200, body: { asks: chat.state.asks } }));
   },
   answerPermission: ({ params: { id }, body: { call, answer, reason, digest } }, { hosting }) =>

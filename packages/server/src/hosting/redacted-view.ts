@@ -70,8 +70,8 @@ function redactHost(host: ServedHost, cleanItem: (item: Item) => Item): ServedHo
     sessions,
     items: (reading) => host.items(reading).map(cleanItem),
     queue: (reading) => host.redact(host.queue(reading)),
-    account: (reading) => redactAccount(host, host.account(reading)),
-    interruption: (reading) => redactInterruption(host, host.interruption(reading)),
+    account: async (reading) => redactAccount(host, await host.account(reading)),
+    interruption: (reading, account) => redactInterruption(host, host.interruption(reading, account)),
   };
 }
 

@@ -17,6 +17,7 @@ export async function describeSession(
   const holder: Holder | null = reading.holder;
   const { title, cwd, app, dialect, labels, parent, forkedFrom } = attributes;
   const shown = chat?.state ?? null;
+  const account = shown ? shown.account : await host.account(reading);
   return {
     id,
     title: shown?.title ?? title,
@@ -31,9 +32,9 @@ export async function describeSession(
     count: shown ? shown.items.length : itemsIn(host, reading).length,
     here: chat !== null,
     holder,
-    account: shown ? shown.account : host.account(reading),
+    account,
     state: shown && stateShown(shown),
-    interruption: shown ? shown.interruption : host.interruption(reading),
+    interruption: shown ? shown.interruption : host.interruption(reading, account),
     queue: shown ? shown.queue : host.queue(reading),
     usage: reading.usage,
     damage: shown ? shown.damage : host.damageWords(recovery),

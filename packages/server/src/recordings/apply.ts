@@ -1,14 +1,18 @@
 import {
   type AppendOptions,
   type CallFacts,
+  type CallPolicy,
   type Dialect,
   type DialectName,
   type Draft,
+  decideCall,
   dialects,
   type Entry,
   HoldfastError,
   type Metadata,
+  type OpenCall,
   type Outcome,
+  type ProbeAnswer,
   type ResumeOptions,
   type Session,
   type StateOptions,
@@ -53,7 +57,7 @@ export async function apply(
       work.draft = null;
       return;
     case "turn.resume":
-      work.turn = await session.resumeTurn(resumeOptions(record));
+      work.turn = await session.resumeTurn(resumeOptions(session, record));
       work.draft = null;
       return;
     case "messages": {
@@ -64,8 +68,8 @@ export async function apply(
       return;
     }
     case "tool.started": {
-      const { call, replay, child, name, input } = record;
-      const started = await openTurn(work).toolStarted(call, defined({ replay, child, name, input }));
+      const { call, replay, probe, child, name, input } = record;
+      const started = await openTurn(work).toolStarted(call, defined({ replay, probe, child, name, input }));
       return tell({ call: { key: started.key } });
     }
     case "step.started": {
@@ -80,6 +84,8 @@ export async function apply(
     }
     case "tool.ended":
       return lastTurn(work).toolEnded(record.call, outcomeOf(record), record.shown, stateOf(record));
+    case "tool.settled":
+      return settleCall(session, record);
     case "draft": {
       const draft = openDraft(work);
       for (const delta of record.deltas) draft.push(defined(delta));
@@ -177,11 +183,60 @@ function stateOf({ appState }: { readonly appState?: Record<string, unknown> | u
   return defined({ appState }) as StateOptions;
 }
 
-/** Outcomes that the agent knows come first, then what it wants to keep, then what is safe to run again. */
-function resumeOptions({ calls, keep = [], outcomes = {}, draft }: Of<"turn.resume">): ResumeOptions {
+/** Throws TURN_OPEN, CALL_UNKNOWN, CALL_TAKEN, RECORD_INVALID. */
+async function settleCall(session: Session<unknown>, record: Of<"tool.settled">): Promise<void> {
+  const { call } = record;
+  const { id, turn } = session;
+  const shown = call.slice(0, 80);
+  const answer = answerOf(record);
+  if (turn) {
+    const message = `Turn ${turn.number} of session ${id} is open: nothing was recorded. Calls are settled before "turn.resume"; in an open turn, record "tool.ended".`;
+    throw new HoldfastError("TURN_OPEN", message, { session: id, turn: turn.number });
+  }
+  const inDoubt = (): OpenCall[] =>
+    (session.interruption?.calls ?? []).filter((one) => one.id === call && one.state === "outcome-unknown");
+  const [first, ...others] = inDoubt();
+  if (!first) {
+    const message = `The interrupted turn of session ${id} has no call ${JSON.stringify(shown)} whose outcome is unknown: nothing was recorded. GET /sessions/${id}/recording lists its calls.`;
+    throw new HoldfastError("CALL_UNKNOWN", message, { call: shown });
+  }
+  let isAnswered = false;
+  const probe = (asked: { readonly id: string }): ProbeAnswer => {
+    // Servers reuse ids: each record means another call, in their order.
+    if (isAnswered || asked.id !== call) return "unknown";
+    isAnswered = true;
+    return answer;
+  };
+  await session.settleCalls({ [first.name]: probe });
+  if (inDoubt().length > others.length) {
+    const message = `The call ${JSON.stringify(shown)} was started by this recorder, and its tool may still be running, so "didNotHappen" was not recorded. If its agent is gone, become the recorder again ("take": true).`;
+    throw new HoldfastError("CALL_TAKEN", message, { call: shown });
+  }
+}
+
+function answerOf({ didNotHappen, value, error }: Of<"tool.settled">): ProbeAnswer {
+  if (!didNotHappen) return outcomeOf({ value, error });
+  if (value === undefined && error === undefined) return "did-not-happen";
+  throw new HoldfastError(
+    "RECORD_INVALID",
+    'Nothing was recorded: a call with "didNotHappen" has neither "value" nor "error". Nothing was changed.',
+  );
+}
+
+/**
+ * Outcomes that the agent knows come first, then what it wants to keep, then what is safe to run again. A call that it
+ * could have settled, and has not, is closed: in an open turn nobody is asked.
+ */
+function resumeOptions(
+  { interruption }: Session<unknown>,
+  { calls, keep = [], outcomes = {}, draft }: Of<"turn.resume">,
+): ResumeOptions {
   const kept = keep.map((id): [string, CallFacts] => [id, { waits: true }]);
   const known = Object.entries(outcomes).map(([id, one]): [string, CallFacts] => [id, { outcome: outcomeOf(one) }]);
-  return { draft, calls: { runs: calls === "rerun", facts: Object.fromEntries([...kept, ...known]) } };
+  const policy: CallPolicy = { runs: calls === "rerun", facts: Object.fromEntries([...kept, ...known]) };
+  const unsettled = (interruption?.calls ?? []).filter((call) => decideCall(call, policy) === "ask");
+  const closed = unsettled.map(({ id }): [string, CallFacts] => [id, { mustNotRun: true }]);
+  return { draft, calls: { ...policy, facts: Object.fromEntries([...kept, ...known, ...closed]) } };
 }
 
 function outcomeOf({ value, error }: { readonly value?: unknown; readonly error?: string | undefined }): Outcome {

@@ -33,8 +33,16 @@ function interruptionOf(found: Interruption<unknown>): NonNullable<RecordingStat
   };
 }
 
-function callOf({ id, message, name, input, state, startedAt, replay, child, key, steps }: OpenCall): OpenCallShown {
-  const shown = { id, message, name, input: jsonOf(input), state, ...defined({ startedAt, replay, child, key }) };
+function callOf(call: OpenCall): OpenCallShown {
+  const { id, message, name, input, state, startedAt, replay, probe, child, key, steps } = call;
+  const shown = {
+    id,
+    message,
+    name,
+    input: jsonOf(input),
+    state,
+    ...defined({ startedAt, replay, probe, child, key }),
+  };
   return steps ? { ...shown, steps: [...steps] } : shown;
 }
 type OpenCallShown = NonNullable<RecordingState["turn"]>["calls"][number];

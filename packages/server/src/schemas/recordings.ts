@@ -74,6 +74,7 @@ const kinds = [
     type: z.literal("tool.started"),
     call,
     replay: z.enum(["never", "safe"]).optional().describe("`safe`: running it twice does no harm."),
+    probe: z.literal(true).optional().describe("The agent can ask what happened to it, and will (`tool.settled`)."),
     child: z.string().max(200).optional().describe("The session that does the work."),
     name: z.string().max(1000).optional().describe("For a tool that starts before its call is recorded."),
     input: json.optional(),
@@ -96,6 +97,16 @@ const kinds = [
     error: z.string().optional(),
     shown: message.optional().describe("What the model sees instead: a message that holds the result."),
     appState: appState.optional(),
+  }),
+  z.strictObject({
+    type: z.literal("tool.settled"),
+    call,
+    value: json.optional().describe("What its service says that it returned; or `error`, or `didNotHappen`."),
+    error: z.string().optional(),
+    didNotHappen: z
+      .literal(true)
+      .optional()
+      .describe("It has not taken effect and no longer can, so it counts as never started and may run."),
   }),
   z.strictObject({
     type: z.literal("step.started"),
@@ -187,6 +198,7 @@ const openCall = z
     state: openCallState,
     startedAt: z.string().optional(),
     replay: z.enum(["never", "safe"]).optional(),
+    probe: z.literal(true).optional(),
     child: z.string().optional(),
     key: z.string().optional().describe("The idempotency key that its tool was given."),
     steps: z

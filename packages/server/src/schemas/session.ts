@@ -114,7 +114,8 @@ const callAccount = z
     effect: z.enum(["none", "possible", "done"]).describe("Whether it has taken effect."),
     onFinish: z
       .enum(["run", "run-again", "ask", "wait", "settle", "tell-model", "leave"])
-      .describe("What happens to it when the turn goes on."),
+      .optional()
+      .describe("What happens to it when the turn goes on. Decided when the session is opened: missing before."),
     process: z.object({ pid: z.int(), running: z.boolean(), exitCode: z.int().optional() }).optional(),
     changes: folderChanges.optional(),
     words: z.string().describe("How far it got, for people."),

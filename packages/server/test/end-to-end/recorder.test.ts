@@ -277,6 +277,106 @@ test("steps: a tool that runs again after a crash continues where it was, with t
   });
 });
 
+test("calls whose outcome is unknown are settled by the agent that comes back, before it resumes the turn", async () => {
+  await using stage = await staged();
+  const agent = await Agent.create(stage);
+  const settled = (call: string, more: object) => ({ type: "tool.settled", call, ...more });
+  await agent.makes({ type: "turn.start", prompt });
+  await agent.makes({ type: "messages", messages: asks("c1", "c2", "c3", "c4", "c5") });
+  const keys = new Map<string, string>();
+  for (const id of ["c1", "c2", "c3", "c4"])
+    keys.set(id, (await agent.makes({ type: "tool.started", call: id, probe: true })).call.key);
+  expect(await agent.refused(settled("c1", { value: 1 }))).toBe("TURN_OPEN");
+  await stage.stop();
+  await stage.start();
+  Object.assign(agent.server, { url: stage.server.url });
+  const taken = (await agent.take(true)).body;
+  agent.recorder = taken.recorder;
+  expect(taken.interruption.calls).toMatchObject([
+    ...[...keys].map(([id, key]) => ({ id, key, probe: true, state: "outcome-unknown" })),
+    { id: "c5", state: "never-started" },
+  ]);
+
+  const history = () => Array.fromAsync(stage.host.sessions.history(agent.session));
+  const before = await history();
+  const wrong: readonly (readonly [object, string])[] = [
+    [settled("nope", { value: 1 }), "CALL_UNKNOWN"],
+    [settled("c5", { didNotHappen: true }), "CALL_UNKNOWN"],
+    [settled("c1", {}), "RECORD_INVALID"],
+    [settled("c1", { value: 1, error: "x" }), "RECORD_INVALID"],
+    [settled("c1", { value: 1, didNotHappen: true }), "RECORD_INVALID"],
+    [settled("c1", { didNotHappen: false }), "REQUEST_INVALID"],
+  ];
+  for (const [record, code] of wrong) expect(await agent.refused(record), JSON.stringify(record)).toBe(code);
+  expect(await history()).toEqual(before);
+
+  const found = settled("c1", { value: { receipt: 7 } });
+  const made = await agent.makes(found, "found");
+  expect(await agent.refused(found)).toBe("CALL_UNKNOWN");
+  await agent.makes(settled("c2", { error: "card declined" }));
+  await agent.makes(settled("c3", { didNotHappen: true }));
+  // The server dies again. What was found is there, and is not asked about twice.
+  await stage.stop();
+  await stage.start();
+  Object.assign(agent.server, { url: stage.server.url });
+  const repeated = await agent.post(found, "found");
+  expect([repeated.body, repeated.headers.get("idempotent-replayed")]).toEqual([made, "true"]);
+  expect(await agent.refused(settled("c1", { value: 8 }), "found")).toBe("KEY_TAKEN");
+  const next = (await agent.take(true)).body;
+  agent.recorder = next.recorder;
+  expect(next.interruption.calls).toMatchObject([
+    { id: "c3", state: "never-started" },
+    { id: "c4", state: "outcome-unknown" },
+    { id: "c5", state: "never-started" },
+  ]);
+  const source = "probe";
+  expect((await stage.host.sessions.read(agent.session)).interruption?.settled).toEqual([
+    { id: "c1", name: "look", source, unstarted: false },
+    { id: "c2", name: "look", source, unstarted: false },
+    { id: "c3", name: "look", source, unstarted: true },
+  ]);
+  await agent.makes({ type: "turn.resume", calls: "rerun" });
+  expect((await agent.state()).body.turn.calls).toMatchObject([{ id: "c3" }, { id: "c5" }]);
+  expect(await agent.refused({ type: "tool.started", call: "c4" })).toBe("CALL_TAKEN");
+  expect((await agent.makes({ type: "tool.started", call: "c3" })).call.key).toBe(keys.get("c3"));
+  await agent.makes({ type: "tool.ended", call: "c3", value: "paid now" });
+  await agent.makes({ type: "tool.ended", call: "c5", value: "seen" });
+  const { messages } = (await agent.request()).body;
+  expect(validateAnthropic({ messages })).toEqual([]);
+  const told = messages.at(-1).content.map(({ content }: { content: unknown }) => JSON.stringify(content));
+  expect(told[0]).toMatch(/Settled by asking the service.*receipt.*7/);
+  expect(told[1]).toMatch(/it failed.*card declined/);
+  expect(told[2]).toMatch(/paid now/);
+  expect(told[3]).toMatch(/may have taken effect/);
+});
+
+test("a call is not taken for one that did not happen while its recorder may still run it; one that is kept is not started again", async () => {
+  await using stage = await staged();
+  const agent = await Agent.create(stage);
+  await agent.makes({ type: "turn.start", prompt });
+  await agent.makes({ type: "messages", messages: asks("c1", "c1", "__proto__") });
+  for (const id of ["c1", "c1", "__proto__"]) await agent.makes({ type: "tool.started", call: id, probe: true });
+  await agent.makes({ type: "turn.fail", error: "no network" });
+  const unstarted = { type: "tool.settled", call: "c1", didNotHappen: true };
+  expect(await agent.refused(unstarted, "k")).toBe("CALL_TAKEN");
+  // What its service knows is right whoever runs it. Of two calls with one id, the first is meant.
+  await agent.makes({ type: "tool.settled", call: "c1", value: "first" });
+  agent.recorder = (await agent.take(true)).body.recorder;
+  await agent.makes(unstarted, "k");
+  const { calls } = (await agent.state()).body.interruption;
+  expect(calls).toMatchObject([
+    { id: "c1", state: "never-started" },
+    { id: "__proto__", state: "outcome-unknown" },
+  ]);
+  await agent.makes({ type: "turn.resume", calls: "rerun" });
+  expect((await agent.state()).body.turn.calls).toMatchObject([{ id: "c1" }]);
+  await agent.makes({ type: "tool.started", call: "c1", probe: true });
+  agent.recorder = (await agent.take(true)).body.recorder;
+  await agent.makes({ type: "turn.resume", calls: "rerun", keep: ["c1"] });
+  expect(await agent.refused({ type: "tool.started", call: "c1" })).toBe("CALL_IN_DOUBT");
+  await agent.makes({ type: "tool.ended", call: "c1", value: "second" });
+});
+
 test("compaction: the conversation is replaced once, however often it is repeated, and can be brought back", async () => {
   await using stage = await staged();
   const agent = await Agent.create(stage, { key: "compacted" });

@@ -17,6 +17,7 @@ class World implements AsyncDisposable {
   readonly store: Store;
   readonly charged: string[] = [];
   readonly asked: ProbedCall[] = [];
+  readonly steps: string[] = [];
   dies = true;
   #session: Session<ModelMessage> | null = null;
 
@@ -37,7 +38,16 @@ class World implements AsyncDisposable {
         return "charged";
       },
     });
-    return { charge, look: tool({ inputSchema: any, execute: async () => "seen" }) };
+    const order = tool({
+      inputSchema: any,
+      execute: async () => {
+        const { step } = toolCall()!;
+        const stock = await step("reserve", () => this.steps.push("reserve") && "seven");
+        if (this.dies) await this.#session!.close();
+        return step("charge", () => this.steps.push("charge") && `charged for ${stock}`);
+      },
+    });
+    return { charge, order, look: tool({ inputSchema: any, execute: async () => "seen" }) };
   }
 
   /** Dies in a call of `charge`. */
@@ -168,6 +178,15 @@ describe("a call whose process died", () => {
     expect(new Set(world.asked.map(({ key }) => key)).size).toBe(2);
     expect(world.charged).toEqual([]);
   });
+});
+
+test("a tool that died between two steps continues after the first, which returns its value without running", async () => {
+  await using world = await World.begun();
+  const options = { replay: { order: "safe" } } as const;
+  const session = await world.killed(options, [call("a", "order")]);
+  expect(session.interruption?.calls).toMatchObject([{ id: "a", steps: [{ name: "reserve", state: "finished" }] }]);
+  expect(await told(session, options, world.tools)).toMatch(/charged for seven/);
+  expect(world.steps).toEqual(["reserve", "charge"]);
 });
 
 describe("a deploy cannot loosen the rule of a call", () => {

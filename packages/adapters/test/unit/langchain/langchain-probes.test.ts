@@ -22,6 +22,7 @@ class World implements AsyncDisposable {
   readonly store: Store;
   readonly charged: string[] = [];
   readonly asked: ProbedCall[] = [];
+  readonly steps: string[] = [];
   dies = true;
   tools = ["charge", "look"];
   #session: Session<BaseMessage> | null = null;
@@ -41,6 +42,7 @@ class World implements AsyncDisposable {
       tool(
         async () => {
           await Promise.resolve();
+          if (name === "order") return this.#order(session);
           if (name === "charge") this.charged.push(toolCall()!.key);
           if (name === "charge" && this.dies) await session.close();
           return `${name} done`;
@@ -52,12 +54,20 @@ class World implements AsyncDisposable {
     return { agent, model, go: () => agent.finish(app.invoke({ messages: agent.messages() }, agent.config())) };
   }
 
-  /** Dies in a call of `charge`. */
-  async killed(options: DurableOptions): Promise<Session<BaseMessage>> {
+  async #order(session: Session<BaseMessage>): Promise<string> {
+    const { step } = toolCall()!;
+    const stock = await step("reserve", () => this.steps.push("reserve") && "seven");
+    if (this.dies) await session.close();
+    await step("charge", () => this.steps.push("charge"));
+    return `charged for ${stock}`;
+  }
+
+  /** Dies in a call of the tool. */
+  async killed(options: DurableOptions, name = "charge"): Promise<Session<BaseMessage>> {
     const session = await this.store.create<BaseMessage>({ dialect: langchain });
     this.#session = session;
     await session.startTurn(new HumanMessage("Pay."));
-    await this.run(session, options, () => answer("charge"))
+    await this.run(session, options, () => answer(name))
       .go()
       .catch(() => {});
     await session.close();
@@ -119,6 +129,16 @@ test.each<[string, () => ProbeAnswer | Promise<ProbeAnswer>]>([
   const options = { probe: { charge: world.probe(given) }, probeMs: 5 };
   expect(await world.told(await world.killed(options), options)).toMatch(/may have taken effect/);
   expect([world.asked.length, world.charged.length]).toEqual([1, 1]);
+});
+
+test("a tool that died between two steps continues after the first, which returns its value without running", async () => {
+  await using world = await World.begun();
+  world.tools = ["order"];
+  const options = { replay: { order: "safe" } } as const;
+  const session = await world.killed(options, "order");
+  expect(session.interruption?.calls).toMatchObject([{ id: "c0", steps: [{ name: "reserve", state: "finished" }] }]);
+  expect(await world.told(session, options)).toMatch(/charged for seven/);
+  expect(world.steps).toEqual(["reserve", "charge"]);
 });
 
 describe("a deploy cannot loosen the rule of a call", () => {

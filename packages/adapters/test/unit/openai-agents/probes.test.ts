@@ -14,6 +14,7 @@ afterEach(() => vi.restoreAllMocks());
 class World {
   readonly charged: string[] = [];
   readonly asked: ProbedCall[] = [];
+  readonly steps: string[] = [];
   readonly #here: Stage;
   dies = true;
 
@@ -34,12 +35,23 @@ class World {
         return "charged";
       },
     });
-    return { model, agent: new Agent({ name: "A", model, tools: [charge] }) };
+    const order = tool({
+      name: "order",
+      description: "",
+      parameters: z.object({}),
+      execute: async () => {
+        const { step } = toolCall()!;
+        const stock = await step("reserve", () => this.steps.push("reserve") && "seven");
+        if (this.dies) await this.#here.session.close();
+        return step("charge", () => this.steps.push("charge") && `charged for ${stock}`);
+      },
+    });
+    return { model, agent: new Agent({ name: "A", model, tools: [charge, order] }) };
   }
 
-  /** Dies in a call of `charge`. */
-  async killed(options: DurableOptions): Promise<Session<AgentInputItem>> {
-    const { agent } = this.agent([[call("a", "charge")]]);
+  /** Dies in a call of the tool. */
+  async killed(options: DurableOptions, name = "charge"): Promise<Session<AgentInputItem>> {
+    const { agent } = this.agent([[call("a", name)]]);
     await durable(this.#here.session, options)
       .run(agent, "Pay.")
       .catch(() => {});
@@ -100,6 +112,16 @@ test.each<[string, () => ProbeAnswer | Promise<ProbeAnswer>]>([
   const options = { probe: { charge: world.probe(given) }, probeMs: 5 };
   expect(await world.told(await world.killed(options), options)).toMatch(/may have taken effect/);
   expect([world.asked.length, world.charged.length]).toEqual([1, 1]);
+});
+
+test("a tool that died between two steps continues after the first, which returns its value without running", async () => {
+  await using here = await stage();
+  const world = new World(here);
+  const options = { replay: { order: "safe" } } as const;
+  const session = await world.killed(options, "order");
+  expect(session.interruption?.calls).toMatchObject([{ id: "a", steps: [{ name: "reserve", state: "finished" }] }]);
+  expect(await world.told(session, options)).toContain("charged for seven");
+  expect(world.steps).toEqual(["reserve", "charge"]);
 });
 
 describe("a deploy cannot loosen the rule of a call", () => {

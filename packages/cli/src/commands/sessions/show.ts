@@ -50,8 +50,8 @@ export function register(program: Command): void {
         // The list may fail because of another session; show this one anyway.
         const children = await nullIfUnreadable(childrenOf(store, reading.id));
         const items = itemsOf(reading, children ? { children } : {});
-        const { changesElsewhere } = await import("../../evidence/changes-elsewhere.ts");
-        const account = accountElsewhere(reading, await changesElsewhere(store.url, reading));
+        const { factsElsewhere } = await import("../../evidence/facts-elsewhere.ts");
+        const account = accountElsewhere(reading, await factsElsewhere(store.url, reading));
         const usage = sumUsage([
           usageOf(reading),
           ...((await nullIfUnreadable(usageBelow(store, id)))?.values() ?? []),

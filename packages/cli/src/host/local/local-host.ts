@@ -9,7 +9,7 @@ import { foreignInstructions } from "../../agent/instructions.ts";
 import type { Services } from "../../agent/services.ts";
 import { type Config, rulesPath } from "../../config.ts";
 import { defined } from "../../defined.ts";
-import { changesElsewhere } from "../../evidence/changes-elsewhere.ts";
+import { factsElsewhere } from "../../evidence/facts-elsewhere.ts";
 import { CommandError, EXIT } from "../../exit.ts";
 import type { McpServers } from "../../mcp/servers.ts";
 import type { Servers } from "../../mcp-settings/server-settings.ts";
@@ -283,8 +283,7 @@ export class LocalHost implements Host {
     if (!found) return null;
     const { session, reading } = found;
     const { interruption } = reading;
-    // Processes are looked for when the session is opened.
-    const account = accountElsewhere(reading, await changesElsewhere(this.#store.url, reading, this.#services.trust));
+    const account = accountElsewhere(reading, await factsElsewhere(this.#store.url, reading, this.#services.trust));
     const shown = interruption && describeInterruption(interruption, account);
     const queue = reading.queue.map(({ prompt }) => messageText(prompt));
     return { id: session.id, title: session.title, cwd, account, at: session.at, queue, interruption: shown };

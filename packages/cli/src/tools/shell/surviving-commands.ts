@@ -1,5 +1,5 @@
 import { setTimeout as passed } from "node:timers/promises";
-import type { ToolProcess } from "holdfast";
+import type { CallFacts, ToolProcess } from "holdfast";
 import { defined } from "../../defined.ts";
 import { outcomeUnknownText } from "../results/outcome-words.ts";
 import { exitOf, filesOfProcess, outputOf } from "./output-files.ts";
@@ -70,6 +70,14 @@ export async function findCommand(
   const isLeft = !running && recorded.group === true && (await membersOf(pid)).length > 0;
   const words = running ? RUNNING : isLeft ? `${LOST} ${LEFT}` : LOST;
   return { kind: running ? "running" : "unknown", running, pid, output, shown: `${words} ${printedResult(output)}` };
+}
+
+/** What that says about its call. */
+export function commandFacts({ kind, pid, running, exitCode, shown }: FoundCommand): CallFacts {
+  if (kind === "not-begun") return { neverBegan: true };
+  const process = pid === undefined ? {} : { process: { pid, running, ...defined({ exitCode }) } };
+  // If it has not ended, how far it got is unknown, but not what it printed.
+  return { ...process, ...(kind === "ended" ? { outcome: { value: shown } } : { report: shown }) };
 }
 
 const NOT_BEGUN = "The command never started: the agent died first. It is safe to run it.";

@@ -48,7 +48,7 @@ const TURNS: [
   [
     "startTurn",
     { body: { text: "t", images: [1] } },
-    ["prompt", "t", [1]],
+    ["prompt", "t", [1], undefined],
     { status: 202, body: { outcome: "q" } },
     "q",
   ],

@@ -1,5 +1,7 @@
 import { type ModelMessage, type ToolSet, tool } from "ai";
-import { openStore, type ProbedCall, toolCall } from "holdfast";
+import { openStore, type ProbedCall, type Store, toolCall } from "holdfast";
+import { Memory, openMemoryStore } from "holdfast/internal";
+import { openStoreWith } from "holdfast/store";
 import { expect, test } from "vitest";
 import type { DurableChatOptions } from "../../../../src/ai-sdk/index.ts";
 import { nothing, Server, says } from "../../../memory-chat.ts";
@@ -61,6 +63,36 @@ test("what did not happen runs, with the key that it had", async () => {
   await server.chat.idle();
   expect(charged).toEqual([key]);
   expect(JSON.stringify(server.model.prompts[0])).toMatch(/"charged"/);
+});
+
+test("a tool whose server died between two steps continues after the first, which returns its value without running", async () => {
+  const memory = new Memory();
+  const open = (): Promise<Store> =>
+    openStoreWith((options) => openMemoryStore({ ...options, memory }), { recordsToolStarts: true });
+  await using here = await open();
+  await using there = await open();
+  const ran: string[] = [];
+  const order = (between?: () => void) =>
+    tool({
+      inputSchema: nothing,
+      execute: async () => {
+        const { step } = toolCall()!;
+        const stock = await step("reserve", () => ran.push("reserve") && "seven");
+        between?.();
+        return step("charge", () => ran.push("charge") && `charged for ${stock}`);
+      },
+    });
+  const options: DurableChatOptions = { replay: { order: "safe" }, onFailure: () => {} };
+  const dies = () => memory.crash(first.chat.sessionId(first.id));
+  const first = new Server(here, [[call("c1", "order")]], { order: order(dies) }, options);
+  await first.post(says("m1", "Order."));
+  await first.chat.idle();
+  const next = new Server(there, [[text("Paid.")]], { order: order() }, options);
+  Object.assign(next, { id: first.id });
+  await next.post({ trigger: "continue" });
+  await next.chat.idle();
+  expect(ran).toEqual(["reserve", "charge"]);
+  expect(JSON.stringify(next.model.prompts[0])).toContain("charged for seven");
 });
 
 test("a chat waits for a tool that is missing: its page is refused, the application is told, and the next deploy goes on", async () => {
