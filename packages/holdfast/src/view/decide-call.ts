@@ -75,7 +75,7 @@ export interface DiffLine {
 export type CallDecision = "run" | "run-again" | "ask" | "wait" | "settle" | "tell-model" | "leave";
 
 export function factsOf({ id }: OpenCall, { facts }: CallPolicy): CallFacts {
-  return facts && Object.hasOwn(facts, id) ? facts[id]! : {};
+  return facts && Object.hasOwn(facts, id) ? (facts[id] ?? {}) : {};
 }
 
 /** The one rule for open calls (R5, R7, C4), for every adapter and surface. The first row that applies decides. */
