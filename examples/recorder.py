@@ -4,7 +4,8 @@
     export HOLDFAST_TOKEN="$(holdfast serve --show-token)"
     python3 examples/recorder.py
 
-It prints where to kill it. Start it again, and it goes on: no message is lost, and no tool runs twice unnoticed.
+It prints where to kill it. Start it again, and it goes on: no message is lost, no tool runs twice, and a tool that was
+cut off is looked up, so that the model knows what happened.
 """
 
 import json
@@ -139,11 +140,22 @@ def compact(recording):
 
 def run_tool(recording, call_id):
     """The start is durable before the tool runs, its outcome before anybody hears of it."""
-    recording.record(type="tool.started", call=call_id)
+    recording.record(type="tool.started", call=call_id, probe=True)
     here("tool")
     with open("stars.txt", "a", encoding="utf-8") as file:
         file.write(call_id + "\n")
+    here("ran")
     recording.record(type="tool.ended", call=call_id, value="a star")
+
+
+def settle(recording, call_id):
+    """An earlier process was killed in this tool. Its effect says how far it got: a payment service would be asked."""
+    stars = ""
+    if os.path.exists("stars.txt"):
+        with open("stars.txt", encoding="utf-8") as file:
+            stars = file.read()
+    found = {"value": "a star"} if call_id in stars.split() else {"didNotHappen": True}
+    recording.record(type="tool.settled", call=call_id, **found)
 
 
 def work(recording):
@@ -152,6 +164,8 @@ def work(recording):
     if state["next"] == "resume":
         for one in state["interruption"]["calls"]:
             print(f"{one['name']} {one['id']}: {one['state']}", flush=True)
+            if one["state"] == "outcome-unknown":
+                settle(recording, one["id"])
         recording.record(type="turn.resume", calls="rerun")
         for one in recording.open_calls():
             run_tool(recording, one["id"])

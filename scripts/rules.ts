@@ -78,7 +78,7 @@ const ROOMS: readonly (readonly [room: string, below: readonly string[]])[] = [
     "internal.ts",
     [
       ...["defined.ts", "jitter.ts", "session-state.ts", "journal/", "text/", "stores/"],
-      ...["admit/refusals.ts", "session/turn/tool-call.ts"],
+      ...["admit/refusals.ts", "session/turn/tool-call.ts", "account/words.ts", "view/model-words.ts"],
     ],
   ],
 ];

@@ -3,6 +3,7 @@
  * What others need is in `holdfast` and `holdfast/store`.
  */
 
+export { settledWords } from "./account/words.ts";
 export { toolMissing } from "./admit/refusals.ts";
 export { defined } from "./defined.ts";
 export { jitter } from "./jitter.ts";
@@ -45,3 +46,4 @@ export { Wake } from "./stores/wake.ts";
 export { canonical } from "./text/canonical.ts";
 export { searchable, stretchesOf } from "./text/search-words.ts";
 export { phrasesOf, tokensOf, withMarks } from "./text/tokens.ts";
+export { unusedWords } from "./view/model-words.ts";

@@ -49,8 +49,8 @@ function stateWords(
   return state === "awaiting" && approved === false ? "denied, has not run" : CALLS[state];
 }
 
-/** Where it is known from what happened to a call. */
-function settledWords(source: string, isUnstarted: boolean): string {
+/** Where it is known from what happened to a call, or to a step of one. */
+export function settledWords(source: string, isUnstarted: boolean): string {
   const what = isUnstarted ? "did not take effect" : "its outcome is known";
   return source === PROBED ? `settled by asking the service: ${what}` : what;
 }

@@ -89,6 +89,13 @@ export function stepWords(steps: readonly CallStep[] = []): string | null {
   return parts.join("; ");
 }
 
+/** The steps that an earlier run recorded and this one did not ask for, for people. */
+export function unusedWords(name: string, steps: readonly string[]): string {
+  const shown = steps.slice(0, 5).map(nameWords).join(", ");
+  const names = steps.length > 5 ? `${shown} and ${steps.length - 5} more` : shown;
+  return `${nameWords(name)} ran again and did not ask for steps that an earlier run had recorded: ${names}. If their names have changed, their work may have been done twice.`;
+}
+
 function stepSentence(steps: readonly CallStep[] | undefined): string {
   const words = stepWords(steps);
   return words === null ? "" : ` ${words}.`;

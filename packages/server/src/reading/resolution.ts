@@ -1,5 +1,8 @@
 import type { TimelineEntry } from "../schemas/transcript.ts";
+import type { StepBars } from "./step-bars.ts";
 import type { Happening } from "./timeline.ts";
+
+type ToolEntry = Extract<TimelineEntry, { kind: "tool" }>;
 
 /** What part of a timeline is asked for, and how finely. */
 export interface Window {
@@ -36,14 +39,25 @@ export function atResolution(
     if (count * ENTRY_BYTES_MIN <= TIMELINE_BYTES_MAX) {
       const sorted = rows.flat().toSorted((a, b) => a.startMs - b.startMs);
       const entries = sorted.map(wireEntry);
-      const isSmall = Buffer.byteLength(JSON.stringify(entries)) <= TIMELINE_BYTES_MAX;
+      if (isSmall(entries)) return { entries, isMerged: widthMs > 0 };
+      const bare = entries.map(withoutSteps);
       // Nothing is left to merge: one of each kind is sent, whatever its size.
-      if (isSmall || rows.every((row) => row.length <= 1)) return { entries, isMerged: widthMs > 0 };
+      if (isSmall(bare) || rows.every((row) => row.length <= 1)) return { entries: bare, isMerged: true };
     }
     widthMs = Math.max(1, widthMs * 2);
     // What is merged stays merged, so each step has less to do.
     rows = rows.map((row) => mergeRow(row, widthMs));
   }
+}
+
+function isSmall(entries: readonly TimelineEntry[]): boolean {
+  return Buffer.byteLength(JSON.stringify(entries)) <= TIMELINE_BYTES_MAX;
+}
+
+function withoutSteps(entry: TimelineEntry): TimelineEntry {
+  if (entry.kind !== "tool" || !entry.steps) return entry;
+  const { steps, moreSteps = 0, ...own } = entry;
+  return { ...own, moreSteps: moreSteps + steps.length };
 }
 
 /** Neighbours that are drawn as one. */
@@ -124,9 +138,31 @@ function wireEntry({ startMs, endMs, count, gravest }: Merged): TimelineEntry {
   }
   const { startMs: _start, endMs: ended, overMs: _over, ...own } = gravest;
   const to = count > 1 ? (endMs === Number.POSITIVE_INFINITY ? null : iso(endMs)) : ended === null ? null : iso(ended);
+  if (own.kind === "tool") {
+    const { steps, unusedSteps, ...tool } = own;
+    if (count > 1) return { ...tool, from, to, ...many };
+    return {
+      ...tool,
+      from,
+      to,
+      ...(steps ? wireSteps(steps, own.outcome) : {}),
+      ...(unusedSteps ? { unusedSteps } : {}),
+    };
+  }
   if (own.kind !== "model") return { ...own, from, to, ...many };
   const { firstMs, ...model } = own;
   return { ...model, from, to, ...(firstMs === undefined || count > 1 ? {} : { first: iso(firstMs) }), ...many };
+}
+
+function wireSteps({ bars, more }: StepBars, outcome: ToolEntry["outcome"]): Pick<ToolEntry, "steps" | "moreSteps"> {
+  if (bars.length === 0) return {};
+  const open = outcome === "running" ? "running" : "unknown";
+  const steps = bars.map(({ name, startMs, endMs, isFailed, settled }) => {
+    const times = { from: iso(startMs), to: endMs === null ? null : iso(endMs) };
+    const ended = isFailed ? "failed" : "done";
+    return { name, ...times, outcome: endMs === null ? open : ended, ...(settled ? { settled } : {}) } as const;
+  });
+  return { steps, ...(more > 0 ? { moreSteps: more } : {}) };
 }
 
 function iso(ms: number): string {

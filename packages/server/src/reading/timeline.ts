@@ -1,9 +1,10 @@
 import { cutOffWords, type JournalRecord } from "holdfast";
-import { cursorOf, endedAs } from "holdfast/internal";
+import { cursorOf, endedAs, unusedWords } from "holdfast/internal";
 import type { SaidShown } from "../contract/served-host.ts";
 import type { TimelineEntry } from "../schemas/transcript.ts";
 import { callSubject } from "./call-subject.ts";
 import { shorten } from "./shorten.ts";
+import { StepBars } from "./step-bars.ts";
 
 /** The members of a wire entry that have no times, and times as milliseconds since 1970. */
 type Timed<K extends TimelineEntry["kind"], Times extends object> = Omit<
@@ -20,7 +21,7 @@ type Span = {
 };
 type Turn = Timed<"turn", Span>;
 type Model = Timed<"model", Span & { firstMs?: number }>;
-type Tool = Timed<"tool", Span>;
+type Tool = Omit<Timed<"tool", Span>, "steps" | "moreSteps"> & { steps?: StepBars };
 type Wait = Timed<"wait", Span>;
 type Mark = Timed<"mark", { readonly startMs: number }>;
 /** What happened when. */
@@ -65,6 +66,8 @@ export class TimelineFold {
   readonly #replaced: Replaced[] = [];
   readonly #read: (message: unknown, dialect: string) => SaidShown;
   readonly #tools = new Map<string, Tool>();
+  /** Tools that have ended before their steps, as with `Promise.all`. */
+  readonly #outlived = new Map<string, Tool>();
   readonly #recorded = new Map<string, UnstartedCall>();
   /** Tools that started before their call was recorded. */
   readonly #early = new Set<string>();
@@ -82,6 +85,7 @@ export class TimelineFold {
   /** The last record that the writer made by itself. */
   #lastSign: Place | null = null;
   #lanes = 1;
+  #steps = 0;
   #turns = 0;
   #epoch: { readonly fromMs: number; readonly messages: number } = { fromMs: 0, messages: 0 };
 
@@ -108,7 +112,7 @@ export class TimelineFold {
 
   /** How much there is to keep in memory. */
   get size(): number {
-    return this.#happenings.length;
+    return this.#happenings.length + this.#steps;
   }
 
   /** The conversations before the current one, oldest first. */
@@ -127,6 +131,7 @@ export class TimelineFold {
     switch (kind) {
       case "opened":
         if (this.#isOpen) this.#died();
+        this.#outlived.clear();
         this.#isOpen = true;
         this.#recordsStarts = record["intents"] === true;
         if (seq > 2) this.#mark("opened", place, "opened by a process");
@@ -163,6 +168,10 @@ export class TimelineFold {
         break;
       case "tool.ended":
         this.#endTool(record, ms);
+        break;
+      case "step.started":
+      case "step.ended":
+        this.#step(record, ms);
         break;
       case "signal":
         this.#mark("signal", place, `the process was told to end (${str(record, "signal")})`);
@@ -290,7 +299,7 @@ export class TimelineFold {
       if (tool.call !== call) continue;
       tool.endMs = ms;
       tool.outcome = failed ? "failed" : "done";
-      this.#tools.delete(key);
+      this.#forget(key, tool);
     }
   }
 
@@ -312,20 +321,51 @@ export class TimelineFold {
     if (!this.#recorded.delete(call)) this.#early.add(call);
     const about = callSubject(record["input"]) || recorded?.about;
     if (about) tool.about = about;
-    this.#tools.set(`${str(record, "message")} ${call}`, tool);
+    const key = placeOf(str(record, "message"), call);
+    this.#tools.set(key, tool);
+    this.#outlived.delete(key);
     this.#lanes = Math.max(this.#lanes, this.#tools.size);
     this.#happenings.push(tool);
   }
 
   #endTool(record: JournalRecord, ms: number): void {
-    const key = `${str(record, "message")} ${str(record, "call")}`;
+    const key = this.#keyOf(record);
     const tool = this.#tools.get(key);
     this.#askedAt = { ms, seq: record.seq };
     this.#recorded.delete(str(record, "call"));
     if (!tool) return;
     tool.endMs = ms;
     tool.outcome = record["error"] === undefined ? "done" : "failed";
+    const unused = record["unusedSteps"];
+    const names = Array.isArray(unused) ? unused.filter((name) => typeof name === "string") : [];
+    if (names.length > 0) tool.unusedSteps = unusedWords(tool.name, names);
+    this.#forget(key, tool);
+  }
+
+  /** Of the started call that a record is about. It may have started before the message that makes it. */
+  #keyOf(record: JournalRecord): string {
+    const call = str(record, "call");
+    const key = placeOf(str(record, "message"), call);
+    return this.#tools.has(key) || this.#outlived.has(key) ? key : placeOf("", call);
+  }
+
+  #forget(key: string, tool: Tool): void {
     this.#tools.delete(key);
+    if (tool.steps?.bars.some(({ endMs }) => endMs === null)) this.#outlived.set(key, tool);
+  }
+
+  #step(record: JournalRecord, ms: number): void {
+    const name = str(record, "step");
+    // An epoch repeats what is known.
+    if (record["carried"] === true || name === "") return;
+    const key = this.#keyOf(record);
+    const tool = this.#tools.get(key) ?? this.#outlived.get(key);
+    if (!tool) return;
+    tool.steps ??= new StepBars();
+    const before = tool.steps.bars.length;
+    if (record.kind === "step.started") tool.steps.start(name, ms);
+    else tool.steps.end(name, ms, record["error"] !== undefined, str(record, "source"));
+    this.#steps += tool.steps.bars.length - before;
   }
 
   #endModel(ms: number, message: string | null, model = ""): void {
@@ -404,6 +444,10 @@ function replacedWords(reason: string): string {
     default:
       return "the conversation was replaced";
   }
+}
+
+function placeOf(message: string, call: string): string {
+  return `${message} ${call}`;
 }
 
 function isOutcome(outcome: string): outcome is "completed" | "aborted" | "failed" | "left" {

@@ -129,6 +129,26 @@ export const timelineEntry = z
         .enum(["done", "failed", "unknown", "running", "not-run"])
         .describe("`not-run`: it had not started when the turn was cut off; it starts where the call was recorded."),
       child: z.string().optional(),
+      steps: z
+        .array(
+          z.object({
+            name: z.string(),
+            from: time,
+            to: time.nullable().describe("Null: it has no recorded end."),
+            outcome: z.enum(["done", "failed", "unknown", "running"]),
+            settled: z
+              .string()
+              .optional()
+              .describe("Where the outcome is known from, in words, if not from the step itself."),
+          }),
+        )
+        .optional()
+        .describe("The steps of this run of the tool, in the order in which they started. At most 50."),
+      moreSteps: z.int().optional().describe("How many steps are not among `steps`."),
+      unusedSteps: z
+        .string()
+        .optional()
+        .describe("The steps of earlier runs that this run, which returned, did not ask for, in words."),
     }),
     z.object({
       kind: z.literal("wait"),
@@ -160,7 +180,9 @@ export const timeline = z
     to: time.nullable().describe("Its last record."),
     turns: z.int().describe("How many turns there are in the whole session."),
     lanes: z.int().describe("How many tools ran at the same time, at most."),
-    isMerged: z.boolean().describe("Neighbours were merged. Ask for a shorter window to see each of them."),
+    isMerged: z
+      .boolean()
+      .describe("Neighbours were merged, or steps left out. Ask for a shorter window to see each of them."),
     entries: z.array(timelineEntry).describe("In the order in which they started."),
   })
   .meta({

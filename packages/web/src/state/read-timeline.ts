@@ -1,5 +1,7 @@
 import type { Timeline, TimelineEntry } from "../api/wire.ts";
 
+type WireStep = NonNullable<Extract<TimelineEntry, { kind: "tool" }>["steps"]>[number];
+
 /** A bar of the timeline. Times are milliseconds since 1970. */
 export type Span = TurnSpan | ModelSpan | ToolSpan;
 
@@ -33,6 +35,22 @@ export interface ToolSpan extends Common {
   readonly about: string;
   readonly outcome: "done" | "failed" | "unknown" | "running" | "not-run" | "denied" | "waiting";
   readonly child: string | null;
+  readonly steps: readonly StepSpan[];
+  /** How many steps it has besides. */
+  readonly moreSteps: number;
+  /** The steps of earlier runs that it did not ask for, in words. */
+  readonly unusedSteps: string;
+}
+
+/** A step inside a tool. */
+export interface StepSpan {
+  readonly name: string;
+  readonly startMs: number;
+  /** Null while it goes on. */
+  readonly endMs: number | null;
+  readonly outcome: "done" | "failed" | "unknown" | "running";
+  /** Where its outcome is known from, in words, if not from the step itself. */
+  readonly settled: string;
 }
 
 export type MarkKind = "died" | "signal" | "stopped" | "not-run" | "resumed" | "replaced" | "failed" | "waiting";
@@ -102,8 +120,9 @@ export function readTimeline({ from, to, turns: turnsInAll, lanes, isMerged, ent
       const { model = null, message } = entry;
       models.push({ ...common, kind: "model", firstMs: timeIn(entry, "first"), message, model });
     } else if (entry.kind === "tool") {
-      const { call, name, outcome, child = null } = entry;
-      tools.push({ ...common, kind: "tool", call, name, about: textIn(entry, "about"), outcome, child });
+      const { call, name, outcome, child = null, steps = [], moreSteps = 0, unusedSteps = "" } = entry;
+      const own = { call, name, about: textIn(entry, "about"), outcome, child };
+      tools.push({ ...common, kind: "tool", ...own, steps: steps.map(stepOf), moreSteps, unusedSteps });
     } else
       marks.push({ kind: "waiting", atMs: common.startMs, turn: entry.turn, words: waitWords(entry.reason), count });
   }
@@ -122,9 +141,19 @@ export function readTimeline({ from, to, turns: turnsInAll, lanes, isMerged, ent
     isMerged,
     turns: turns.map(ended),
     models,
-    tools: tools.map(ended),
+    tools: tools.map(ended).map((tool) => ({ ...tool, steps: tool.steps.map((step) => endedWith(tool, step)) })),
     marks,
   };
+}
+
+function stepOf({ name, from, to, outcome, settled = "" }: WireStep): StepSpan {
+  return { name, startMs: Date.parse(from), endMs: to === null ? null : Date.parse(to), outcome, settled };
+}
+
+/** What cut its tool off cut the step off. */
+function endedWith({ endMs }: ToolSpan, step: StepSpan): StepSpan {
+  if (step.endMs !== null || step.outcome === "running" || endMs === null) return step;
+  return { ...step, endMs: Math.max(step.startMs, endMs) };
 }
 
 function waitWords(reason: string): string {

@@ -3,6 +3,7 @@ import { useEffect, useLayoutEffect, useMemo, useRef, useState } from "preact/ho
 import { Icon } from "../parts/Icon.tsx";
 import type { Detail, History } from "../state/read-timeline.ts";
 import { countWords } from "../text/durations.ts";
+import { visible } from "../text/visible.ts";
 import { drawTimeline, type Palette, ROWS, rowTops } from "./draw.ts";
 import { type Bar, groupMarks, layOutDetail, layOutTimeline, type PlacedMark, pickBar } from "./layout.ts";
 import { pan, reveal, type TimeScale, type Viewport, zoom } from "./time-scale.ts";
@@ -62,7 +63,7 @@ export function Timeline({ history, detail, onView, band, theme, onGo, commands 
   useEffect(() => onView(fromMs, toMs), [fromMs, toMs, history.isMerged]);
   const [hover, setHover] = useState<{ readonly bar: Bar; readonly x: number } | null>(null);
   const [markAt, setMarkAt] = useState(-1);
-  const { tops, heights, height } = rowTops(layout.rows.length);
+  const { tops, heights, height } = rowTops(layout);
 
   useEffect(() => {
     if (!isLive) return;
@@ -211,11 +212,14 @@ export function Timeline({ history, detail, onView, band, theme, onGo, commands 
         </div>
         {words && hover ? (
           <div
-            class="timeline-tip"
+            class={`timeline-tip${(words.lines ?? []).length > 0 ? " is-below" : ""}`}
             style={{ left: `${Math.min(Math.max(0, hover.x - 130), Math.max(0, width - 270))}px` }}
           >
             <strong>{words.title}</strong>
             <span>{words.detail}</span>
+            {words.lines && words.lines.length > 0 ? (
+              <span class="timeline-steps">{words.lines.map(visible).join("\n")}</span>
+            ) : null}
           </div>
         ) : null}
       </div>
@@ -281,6 +285,7 @@ function countOf(spans: readonly { readonly count: number }[]): number {
 function Legend({ history: { models, tools, marks } }: { readonly history: History }) {
   const kinds = [...new Set(marks.map(({ kind }) => kind))].filter((kind) => kind !== "not-run");
   const outcomes = new Set(tools.map(({ outcome }) => outcome));
+  const stepOutcomes = new Set(tools.flatMap(({ steps }) => steps.map(({ outcome }) => outcome)));
   return (
     <ul class="legend" aria-label="Legend">
       {models.some(({ firstMs, endMs, message }) => firstMs !== null || (endMs !== null && message === null)) ? (
@@ -299,13 +304,19 @@ function Legend({ history: { models, tools, marks } }: { readonly history: Histo
           tool
         </li>
       ) : null}
-      {outcomes.has("failed") ? (
+      {stepOutcomes.size > 0 ? (
         <li>
-          <span class="swatch swatch-failed" />
-          tool failed
+          <span class="swatch swatch-steps" />
+          tool with steps
         </li>
       ) : null}
-      {outcomes.has("unknown") ? (
+      {outcomes.has("failed") || stepOutcomes.has("failed") ? (
+        <li>
+          <span class="swatch swatch-failed" />
+          {outcomes.has("failed") ? "tool failed" : "step failed"}
+        </li>
+      ) : null}
+      {outcomes.has("unknown") || stepOutcomes.has("unknown") ? (
         <li>
           <span class="swatch swatch-unknown" />
           outcome unknown

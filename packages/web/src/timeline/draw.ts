@@ -1,14 +1,14 @@
 import type { ToolSpan, TurnSpan } from "../state/read-timeline.ts";
 import { durationWords } from "../text/durations.ts";
-import { type Bar, type TimelineLayout, visibleBars } from "./layout.ts";
+import { type Bar, type PlacedStep, type TimelineLayout, visibleBars } from "./layout.ts";
 import { ticksFor } from "./ticks.ts";
 import type { Viewport } from "./time-scale.ts";
 
 /** The rows of the timeline, in CSS pixels. */
-export const ROWS = { axis: 22, turn: 26, model: 20, tool: 16, gap: 5, marks: 20 } as const;
+export const ROWS = { axis: 22, turn: 26, model: 20, tool: 16, steps: 8, gap: 5, marks: 20 } as const;
 
 /** Where each row is, from the top. Row 0: turns; 1: model; 2 and more: tools. */
-export function rowTops(count: number): {
+export function rowTops({ withSteps }: Pick<TimelineLayout, "withSteps">): {
   readonly tops: number[];
   readonly heights: number[];
   readonly height: number;
@@ -16,8 +16,9 @@ export function rowTops(count: number): {
   const tops: number[] = [];
   const heights: number[] = [];
   let top: number = ROWS.marks;
-  for (let row = 0; row < count; row++) {
-    const height = row === 0 ? ROWS.turn : row === 1 ? ROWS.model : ROWS.tool;
+  for (const [row, hasSteps] of withSteps.entries()) {
+    const tool = ROWS.tool + (hasSteps ? ROWS.steps : 0);
+    const height = row === 0 ? ROWS.turn : row === 1 ? ROWS.model : tool;
     tops.push(top);
     heights.push(height);
     top += height + (row < 2 ? ROWS.gap + 2 : 3);
@@ -39,11 +40,13 @@ export interface Scene {
 }
 
 const BAR_MIN = 2;
+/** A narrower bar shows no steps. */
+const STEPS_ROOM_MIN = 12;
 
 /** Draws the timeline on a canvas whose units are CSS pixels. */
 export function drawTimeline(context: CanvasRenderingContext2D, scene: Scene): void {
   const { layout, view, width } = scene;
-  const { tops, heights, height } = rowTops(layout.rows.length);
+  const { tops, heights, height } = rowTops(layout);
   const x = (position: number): number => ((position - view.from) / (view.to - view.from)) * width;
   context.clearRect(0, 0, width, height);
   const bottom = height - ROWS.axis;
@@ -59,7 +62,7 @@ export function drawTimeline(context: CanvasRenderingContext2D, scene: Scene): v
       const to = Math.max(x(bar.to), from + BAR_MIN);
       if (to - drawnTo < 0.75 && bar.kind !== "turn") continue;
       drawnTo = to;
-      drawBar(context, bar, { from, to, top, tall, first: bar.kind === "model" ? x(bar.first) : from }, scene);
+      drawBar(context, bar, { from, to, top, tall, first: bar.kind === "model" ? x(bar.first) : from }, scene, x);
     }
   }
 }
@@ -72,7 +75,13 @@ interface Box {
   readonly first: number;
 }
 
-function drawBar(context: CanvasRenderingContext2D, bar: Bar, box: Box, scene: Scene): void {
+function drawBar(
+  context: CanvasRenderingContext2D,
+  bar: Bar,
+  box: Box,
+  scene: Scene,
+  x: (position: number) => number,
+): void {
   const { palette } = scene;
   const from = Math.max(box.from, -8);
   const to = Math.min(box.to, scene.width + 8);
@@ -133,13 +142,15 @@ function drawBar(context: CanvasRenderingContext2D, bar: Bar, box: Box, scene: S
     }
     if (bar.span.outcome === "unknown") hatch(context, from, to, top, tall, palette["ground"]!);
     const ink = bar.span.outcome === "not-run" || bar.span.outcome === "waiting" ? palette["ink"]! : palette["on-bar"]!;
+    const hasSteps = bar.steps.length > 0 && to - from >= STEPS_ROOM_MIN;
+    if (hasSteps) drawSteps(context, bar.steps, { from, to, top, tall }, palette, x);
     const { count, name, about } = bar.span;
     label(
       context,
       count > 1 ? `${count} calls` : about === "" ? name : `${name} ${about}`,
       from + 5,
       to - 3,
-      top + tall / 2,
+      top + (hasSteps ? tall - ROWS.steps : tall) / 2,
       ink,
       "500 10.5px",
     );
@@ -150,6 +161,28 @@ function drawBar(context: CanvasRenderingContext2D, bar: Bar, box: Box, scene: S
     context.lineWidth = 1.5;
     context.stroke();
     context.lineWidth = 1;
+  }
+}
+
+/** A strip along the bottom of the tool's bar. What finished is below what did not. */
+function drawSteps(
+  context: CanvasRenderingContext2D,
+  steps: readonly PlacedStep[],
+  { from, to, top, tall }: Omit<Box, "first">,
+  palette: Palette,
+  x: (position: number) => number,
+): void {
+  const above = top + tall - ROWS.steps;
+  context.fillStyle = palette["ground"]!;
+  context.fillRect(from + 1, above, to - from - 2, ROWS.steps - 1);
+  for (const { outcome, ...step } of steps.toSorted(
+    (a, b) => Number(b.outcome === "done") - Number(a.outcome === "done"),
+  )) {
+    const left = Math.round(Math.min(Math.max(x(step.from), from + 1), to - 1 - BAR_MIN));
+    // Steps that follow one another are told apart.
+    const right = Math.round(Math.min(Math.max(x(step.to) - 1, left + BAR_MIN), to - 1));
+    context.fillStyle = palette[toolColour(outcome)]!;
+    context.fillRect(left, above + 1, right - left, ROWS.steps - 3);
   }
 }
 

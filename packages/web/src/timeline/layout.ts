@@ -1,4 +1,4 @@
-import type { History, Mark, ModelSpan, ToolSpan, TurnSpan } from "../state/read-timeline.ts";
+import type { History, Mark, ModelSpan, StepSpan, ToolSpan, TurnSpan } from "../state/read-timeline.ts";
 import { packLanes } from "./lanes.ts";
 import { lastIndex, makeTimeScale, type TimeScale, type Viewport } from "./time-scale.ts";
 
@@ -18,7 +18,15 @@ export type Bar =
       readonly from: number;
       readonly to: number;
       readonly row: number;
+      readonly steps: readonly PlacedStep[];
     };
+
+/** A step, inside the bar of its tool. */
+export interface PlacedStep {
+  readonly outcome: StepSpan["outcome"];
+  readonly from: number;
+  readonly to: number;
+}
 
 export interface PlacedMark {
   readonly mark: Mark;
@@ -30,6 +38,8 @@ export interface TimelineLayout {
   readonly scale: TimeScale;
   /** By row, sorted by `from`. */
   readonly rows: readonly (readonly Bar[])[];
+  /** Which rows have tools with steps. */
+  readonly withSteps: readonly boolean[];
   readonly marks: readonly PlacedMark[];
 }
 
@@ -45,12 +55,18 @@ export function layOutTimeline(history: History, nowMs: number): TimelineLayout 
   const instants = [...history.marks.map(({ atMs }) => atMs), ...history.turns.map((turn) => turn.startMs)];
   const scale = makeTimeScale([...spans, ...instants.map((atMs) => ({ startMs: atMs, endMs: atMs }))], startMs, endMs);
   const marks = history.marks.map((mark) => ({ mark, at: scale.at(mark.atMs) })).toSorted((a, b) => a.at - b.at);
-  return { scale, rows: layOutRows(history, scale, history.lanes), marks };
+  const rows = layOutRows(history, scale, history.lanes);
+  return { scale, rows, withSteps: rows.map(hasSteps), marks };
 }
 
 /** The bars of a part of the timeline in place of those of the whole, on the same axis, so that nothing jumps. */
 export function layOutDetail(layout: TimelineLayout, detail: History): TimelineLayout {
-  return { ...layout, rows: layOutRows(detail, layout.scale, layout.rows.length - 2) };
+  const rows = layOutRows(detail, layout.scale, layout.rows.length - 2);
+  return { ...layout, rows, withSteps: rows.map((row, index) => layout.withSteps[index] || hasSteps(row)) };
+}
+
+function hasSteps(row: readonly Bar[]): boolean {
+  return row.some((bar) => bar.kind === "tool" && bar.steps.length > 0);
 }
 
 function layOutRows(history: History, scale: TimeScale, lanesMin: number): Bar[][] {
@@ -67,7 +83,12 @@ function layOutRows(history: History, scale: TimeScale, lanesMin: number): Bar[]
   }
   for (const [index, { span, startMs: start, endMs: end }] of tools.entries()) {
     const row = 2 + packed.lanes[index]!;
-    rows[row]!.push({ kind: "tool", span, from: scale.at(start), to: scale.at(end), row });
+    // A step can go on when its tool has ended.
+    const within = (ms: number): number => scale.at(Math.min(Math.max(start, ms), end));
+    const steps = span.steps.map(({ outcome, startMs, endMs: ended }) => ({
+      ...{ outcome, from: within(startMs), to: within(ended ?? end) },
+    }));
+    rows[row]!.push({ kind: "tool", span, from: scale.at(start), to: scale.at(end), row, steps });
   }
   for (const row of rows) row.sort((a, b) => a.from - b.from);
   return rows;

@@ -1,5 +1,5 @@
 import { callStateWords } from "@holdfast/server/internal/contract";
-import type { Mark, MarkKind, TurnSpan } from "../state/read-timeline.ts";
+import type { Mark, MarkKind, StepSpan, ToolSpan, TurnSpan } from "../state/read-timeline.ts";
 import { countWords, durationWords } from "../text/durations.ts";
 import type { Bar } from "./layout.ts";
 
@@ -25,7 +25,10 @@ export const MARK_WORDS: Readonly<Record<MarkKind, string>> = {
 };
 
 /** What a bar shows, for a tooltip and for people who cannot see it. */
-export function barWords(bar: Bar, nowMs: number): { readonly title: string; readonly detail: string } {
+export function barWords(
+  bar: Bar,
+  nowMs: number,
+): { readonly title: string; readonly detail: string; readonly lines?: readonly string[] } {
   const { span } = bar;
   const length = durationWords(Math.max(0, (span.endMs ?? nowMs) - span.startMs));
   if (span.count > 1) {
@@ -54,8 +57,29 @@ export function barWords(bar: Bar, nowMs: number): { readonly title: string; rea
       return {
         title: span.about === "" ? span.name : `${span.name} ${span.about}`,
         detail: `${callStateWords[span.outcome]} · ${length}`,
+        lines: stepLines(span, nowMs),
       };
   }
+}
+
+const STEPS_SHOWN_MAX = 8;
+
+/** The steps of a tool. If there are too many, those that did not finish come first. */
+function stepLines({ steps, moreSteps, unusedSteps }: ToolSpan, nowMs: number): string[] {
+  const all = steps.length + moreSteps;
+  const sorted =
+    all > STEPS_SHOWN_MAX
+      ? steps.toSorted((a, b) => Number(a.outcome === "done") - Number(b.outcome === "done"))
+      : steps;
+  const shown = sorted.slice(0, STEPS_SHOWN_MAX);
+  const lines = shown.map(({ name, startMs, endMs, outcome, settled }: StepSpan) => {
+    // It was not timed, but asked about.
+    const how = settled === "" ? durationWords(Math.max(0, (endMs ?? nowMs) - startMs)) : settled;
+    return `${name}: ${callStateWords[outcome]} · ${how}`;
+  });
+  const rest = all - shown.length;
+  if (rest > 0) lines.push(shown.length === 0 ? countWords(rest, "step") : `and ${countWords(rest, "more step")}`);
+  return unusedSteps === "" ? lines : [...lines, unusedSteps];
 }
 
 const MANY = { turn: "turn", model: "model call", tool: "tool call" } as const;

@@ -34,10 +34,10 @@ export class Stage implements AsyncDisposable {
     };
   }
 
-  /** Records the sessions of `story.ts`. */
-  tell(): void {
-    for (const part of PARTS)
-      spawnSync(process.execPath, ["--conditions=holdfast-source", story, this.folder, part], { stdio: "inherit" });
+  /** Records the sessions of a story, one process for each part. */
+  tell(file = story, parts: readonly string[] = PARTS): void {
+    for (const part of parts)
+      spawnSync(process.execPath, ["--conditions=holdfast-source", file, this.folder, part], { stdio: "inherit" });
   }
 
   /** Starts the server; after `kill`, at the same port. `programs`: a folder that is searched for programs first. */

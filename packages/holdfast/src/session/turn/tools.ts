@@ -15,13 +15,12 @@ import type { CallPlace, ToolStart } from "../../conversation/tool-starts.ts";
 import { defined } from "../../defined.ts";
 import type { Outcome } from "../../dialects/dialect.ts";
 import { newId } from "../../journal/id.ts";
-import { oneLine } from "../../text/one-line.ts";
 import { callsInDoubt } from "../../view/interruption.ts";
-import { inDoubtWords } from "../../view/model-words.ts";
+import { inDoubtWords, unusedWords } from "../../view/model-words.ts";
 import { synthesizeResultSaying } from "../../view/repairs.ts";
 import type { SessionContext } from "./context.ts";
 import { appendOutcome } from "./outcome.ts";
-import { assertProbe, NAME_CHARS } from "./probe.ts";
+import { assertProbe } from "./probe.ts";
 import { settleCall } from "./settle.ts";
 import { Steps } from "./steps.ts";
 import type { ToolOptions, ToolStartOptions } from "./surface.ts";
@@ -320,13 +319,4 @@ export class Tools<M> {
     const entry = this.#context.conversation.find(message)?.entry;
     return entry !== undefined && entry.replacedBy === undefined;
   }
-}
-
-function unusedWords(name: string, steps: readonly string[]): string {
-  const shown = steps
-    .slice(0, 5)
-    .map((step) => oneLine(step, NAME_CHARS))
-    .join(", ");
-  const names = steps.length > 5 ? `${shown} and ${steps.length - 5} more` : shown;
-  return `${oneLine(name, NAME_CHARS)} ran again and did not ask for steps that an earlier run had recorded: ${names}. If their names have changed, their work may have been done twice.`;
 }

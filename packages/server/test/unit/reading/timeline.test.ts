@@ -410,3 +410,200 @@ test("a replaced conversation begins with its first message, or with the replace
   const [silent] = folded(records(["segment"], ["opened"], ["epoch", { reason: "clear" }])).replaced;
   expect(silent).toMatchObject({ fromMs: Date.UTC(2026, 10, 16), messages: 0 });
 });
+
+/** The tools, with what is told of their steps. Times are seconds. */
+function toolsOf(isRunning: boolean, list: readonly JournalRecord[]) {
+  const { entries } = atResolution(folded(list).happenings(isRunning), WHOLE);
+  const seconds = (time: string | null) => time && Number(time.slice(17, 19));
+  return entries.flatMap((entry) => {
+    if (entry.kind !== "tool") return [];
+    const { outcome, from, to, steps, moreSteps, unusedSteps } = entry;
+    const bars = steps?.map((step) =>
+      [step.name, step.outcome, seconds(step.from), seconds(step.to), step.settled].filter((one) => one !== undefined),
+    );
+    return [{ tool: [outcome, seconds(from), seconds(to)], steps: bars, moreSteps, unusedSteps }];
+  });
+}
+const step = (name: string, own: object = {}) => ({ turn: 1, call: "c1", message: "m2", step: name, ...own });
+const TURN = [["opened"], ["turn.started", { turn: 1, prompt: "m1" }]] as const;
+const SETTLED = "settled by asking the service: its outcome is known";
+
+test("steps are told inside the entry of their tool: finished, failed, running", () => {
+  const list = records(
+    ...TURN,
+    ["tool.started", CALL],
+    ["step.started", step("reserve")],
+    ["step.ended", step("reserve", { value: 1, ms: 5 })],
+    ["step.started", step("charge")],
+    ["step.started", step("mail")],
+    ["step.ended", step("charge", { error: "no money" })],
+  );
+  const steps = [
+    ["reserve", "done", 3, 4],
+    ["charge", "failed", 5, 7],
+    ["mail", "running", 6, null],
+  ];
+  expect(toolsOf(true, list)).toEqual([{ tool: ["running", 2, null], steps }]);
+  // Asked twice, it tells the same: nothing of it was changed.
+  expect(toolsOf(false, list)).toEqual([
+    { tool: ["unknown", 2, null], steps: [...steps.slice(0, 2), ["mail", "unknown", 6, null]] },
+  ]);
+});
+
+test("a step that the death of the process cut off stays unknown; the next run has its own, also those that a probe settled", () => {
+  const list = records(
+    ...TURN,
+    ["tool.started", CALL],
+    ["step.started", step("reserve")],
+    ["step.ended", step("reserve")],
+    ["step.started", step("charge")],
+    ["step.started", step("ship")],
+    ["opened"],
+    ["turn.resumed", { turn: 1, n: 1 }],
+    ["tool.started", CALL],
+    ["step.ended", step("charge", { value: 1, source: "probe" })],
+    ["step.ended", step("ship", { error: "lost", source: "probe" })],
+    // An end without a start, and without anybody who says so, is no step of this run.
+    ["step.ended", step("other")],
+    ["step.started", step("mail")],
+    ["step.ended", step("mail")],
+    ["tool.ended", { ...CALL, value: 1, unusedSteps: ["reserve", 7, "pack"] }],
+  );
+  const unusedSteps =
+    "shell ran again and did not ask for steps that an earlier run had recorded: reserve, pack. If their names have changed, their work may have been done twice.";
+  expect(toolsOf(true, list)).toEqual([
+    {
+      tool: ["unknown", 2, null],
+      steps: [
+        ["reserve", "done", 3, 4],
+        ["charge", "unknown", 5, null],
+        ["ship", "unknown", 6, null],
+      ],
+    },
+    {
+      tool: ["done", 9, 15],
+      steps: [
+        ["charge", "done", 10, 10, SETTLED],
+        ["ship", "failed", 11, 11, SETTLED],
+        ["mail", "done", 13, 14],
+      ],
+      unusedSteps,
+    },
+  ]);
+});
+
+test("a step that ends after its tool has its end; after another process came, it has none", () => {
+  const before = [
+    ...TURN,
+    ["tool.started", CALL],
+    ["step.started", step("a")],
+    ["step.started", step("b")],
+    ["step.ended", step("a", { error: "no" })],
+    ["tool.ended", { ...CALL, error: "no" }],
+  ] as const;
+  const ended = ["step.ended", step("b")] as const;
+  const last = (...after: readonly (readonly [kind: string, members?: object])[]) =>
+    toolsOf(true, records(...before, ...after)).map(({ tool, steps }) => [tool, steps?.at(-1)]);
+  expect(last(ended)).toEqual([
+    [
+      ["failed", 2, 6],
+      ["b", "done", 4, 7],
+    ],
+  ]);
+  expect(last(["closed"], ["opened"], ended)).toEqual([
+    [
+      ["failed", 2, 6],
+      ["b", "unknown", 4, null],
+    ],
+  ]);
+  // The call runs again: its steps are those of the new run.
+  const again = last(["tool.started", CALL], ["step.started", step("b")], ended);
+  expect(again).toEqual([
+    [
+      ["failed", 2, 6],
+      ["b", "unknown", 4, null],
+    ],
+    [
+      ["running", 7, null],
+      ["b", "done", 8, 9],
+    ],
+  ]);
+});
+
+test("a call that started before its message was recorded keeps its steps, and its end", () => {
+  const early = { ...CALL, message: null };
+  const list = records(
+    ...TURN,
+    ["tool.started", early],
+    ["step.started", step("a", { message: null })],
+    ["message", { id: "m2", turn: 1, message: { role: "assistant", calls: [{ id: "c1", name: "shell" }] } }],
+    ["step.ended", step("a")],
+    ["step.started", step("b")],
+    ["step.ended", step("b")],
+    ["tool.ended", { ...CALL, value: 1 }],
+  );
+  const steps = [
+    ["a", "done", 3, 5],
+    ["b", "done", 6, 7],
+  ];
+  expect(toolsOf(true, list)).toEqual([{ tool: ["done", 2, 8], steps }]);
+});
+
+test("what an epoch repeats, what has no name and what has no tool is no step", () => {
+  const list = records(
+    ...TURN,
+    ["step.started", step("before")],
+    ["tool.started", CALL],
+    ["step.started", step("again", { carried: true })],
+    ["step.ended", step("again", { carried: true, source: "probe" })],
+    ["step.started", step("")],
+    ["step.started", { ...step("x"), step: 7 }],
+    ["step.started", step("another's", { call: "c2" })],
+  );
+  expect(toolsOf(true, list)).toEqual([{ tool: ["running", 3, null] }]);
+});
+
+test("of a thousand steps fifty are kept, those that did not finish first, and the rest is counted", () => {
+  const many = Array.from({ length: 1000 }, (_, n) => [
+    ["step.started", step(`${n}`)] as const,
+    ...(n === 3 ? [] : [["step.ended", step(`${n}`, n === 7 ? { error: "no" } : {})] as const]),
+  ]).flat();
+  const timeline = folded(records(...TURN, ["tool.started", CALL], ...many));
+  const [, tool] = atResolution(timeline.happenings(true), WHOLE).entries;
+  expect(tool).toMatchObject({ kind: "tool", moreSteps: 950 });
+  if (tool?.kind !== "tool") throw new Error("no tool");
+  const last = Array.from({ length: 48 }, (_, n) => `${952 + n}`);
+  expect(tool.steps!.map(({ name }) => name)).toEqual(["3", "7", ...last]);
+  expect(timeline.size).toBe(2 + 50);
+  // Also if none of them ended.
+  const open = Array.from({ length: 60 }, (_, n) => ["step.started", step(`${n}`)] as const);
+  const [, held] = atResolution(
+    folded(records(...TURN, ["tool.started", CALL], ...open)).happenings(true),
+    WHOLE,
+  ).entries;
+  expect(held).toMatchObject({ moreSteps: 10 });
+});
+
+test("an answer that is too long leaves the steps out, and says how many; a merged bar has none", () => {
+  const count = 500;
+  const many = Array.from({ length: count }, (_, n) => {
+    const of = { call: `c${n}` };
+    const steps = ["a", "b", "c", "d"].map((name) => step(name.repeat(40), of));
+    return [
+      ["tool.started", { ...CALL, ...of }] as const,
+      ...steps.map((one) => ["step.started", one] as const),
+      ["tool.ended", { ...CALL, ...of, unusedSteps: ["x"] }] as const,
+    ];
+  }).flat();
+  const happenings = folded(records(...TURN, ...many)).happenings(true);
+  const whole = atResolution(happenings, WHOLE);
+  expect(JSON.stringify(whole.entries).length).toBeLessThan(TIMELINE_BYTES_MAX);
+  expect(whole.isMerged).toBe(true);
+  const tools = whole.entries.filter(({ kind }) => kind === "tool");
+  expect(tools).toHaveLength(count);
+  expect(tools.every((one) => one.kind === "tool" && one.steps === undefined && one.moreSteps === 4)).toBe(true);
+  const merged = atResolution(happenings, { ...WHOLE, buckets: 5 }).entries.filter(({ kind }) => kind === "tool");
+  expect(merged.length).toBeLessThan(20);
+  const told = merged.flatMap((one) => Object.keys(one));
+  expect(told.filter((name) => /steps/i.test(name))).toEqual([]);
+});

@@ -6,6 +6,7 @@ import {
   type Mark,
   type ModelSpan,
   readTimeline,
+  type StepSpan,
   type ToolSpan,
   type TurnSpan,
 } from "../../../src/state/read-timeline.ts";
@@ -37,7 +38,7 @@ const model = (own: Partial<ModelSpan> = {}): ModelSpan => ({
 });
 const tool = (own: Partial<ToolSpan> = {}): ToolSpan => ({
   ...{ kind: "tool", turn: 1, startMs: 4000, endMs: 6000, count: 1, call: "c", name: "read", about: "a.ts" },
-  ...{ outcome: "done", child: null },
+  ...{ outcome: "done", child: null, steps: [], moreSteps: 0, unusedSteps: "" },
   ...own,
 });
 const mark = (kind: Mark["kind"], atMs: number, own: Partial<Mark> = {}): Mark => ({
@@ -49,7 +50,11 @@ const history = (own: Partial<History> = {}): History => ({
   ...{ turns: [], models: [], tools: [], marks: [] },
   ...own,
 });
-const bar = (from: number, to: number): Bar => ({ kind: "tool", span: tool(), from, to, row: 2 });
+const bar = (from: number, to: number): Bar => ({ kind: "tool", span: tool(), from, to, row: 2, steps: [] });
+const step = (name: string, own: Partial<StepSpan> = {}): StepSpan => ({
+  ...{ name, startMs: 4000, endMs: 5000, outcome: "done", settled: "" },
+  ...own,
+});
 const places = (bars: readonly Bar[]) => bars.map(({ from, to }) => [from, to]);
 
 test("what the server tells of a session is read by kind, with all that it tells", () => {
@@ -308,4 +313,82 @@ test("every outcome and every mark has words of its own", () => {
     expect(words.filter((one) => one.trim() === "")).toEqual([]);
     expect(new Set(words).size).toBe(words.length);
   }
+});
+
+test("steps are read with their tool; one without an end goes on, or ended with its tool", () => {
+  const of = (second: number, to: number | null, outcome: string, own: object = {}) => ({
+    ...{ name: `${second}`, from: at(second), to: to === null ? null : at(to), outcome },
+    ...own,
+  });
+  const started = (own: object) => ({
+    ...{ kind: "tool", turn: 1, from: at(2), to: null, seq: 2, call: "c", name: "n", outcome: "unknown" },
+    ...own,
+  });
+  const steps = [of(2, 3, "done"), of(3, 4, "failed", { settled: "asked" }), of(4, null, "unknown")];
+  const died = { kind: "mark", mark: "died", at: at(7), seq: 9, turn: 1, words: "" };
+  const cut = read([started({ steps, moreSteps: 4 }), died]).tools;
+  expect(cut).toMatchObject([
+    {
+      ...{ endMs: 7000, moreSteps: 4, unusedSteps: "" },
+      steps: [
+        step("2", { startMs: 2000, endMs: 3000 }),
+        step("3", { startMs: 3000, endMs: 4000, outcome: "failed", settled: "asked" }),
+        step("4", { startMs: 4000, endMs: 7000, outcome: "unknown" }),
+      ],
+    },
+  ]);
+  const endsOf = (own: object) =>
+    read([started(own), died]).tools.map((one) => [one.endMs, ...one.steps.map(({ endMs }) => endMs)]);
+  // It ended with its tool, not with a process that died later; or it began at that moment.
+  expect(endsOf({ to: at(5), outcome: "failed", steps: [of(4, null, "unknown"), of(6, null, "unknown")] })).toEqual([
+    [5000, 5000, 6000],
+  ]);
+  expect(endsOf({ outcome: "running", steps: [of(4, null, "running")] })).toEqual([[null, null]]);
+  expect(read([started({ unusedSteps: "gone" })]).tools).toMatchObject([{ steps: [], unusedSteps: "gone" }]);
+});
+
+test("steps are placed inside the bar of their tool, also those that go on or went on longer", () => {
+  const steps = [
+    step("a", { startMs: 4000, endMs: 4500 }),
+    step("b", { startMs: 3000, endMs: 9000, outcome: "failed" }),
+    step("c", { startMs: 5000, endMs: null, outcome: "running" }),
+  ];
+  const placed = (own: Partial<ToolSpan>) =>
+    layOutTimeline(history({ turns: [turn()], tools: [tool({ steps, ...own })] }), 0).rows[2]!.map((one) =>
+      one.kind === "tool" ? one.steps.map(({ outcome, from, to }) => [outcome, from, to]) : null,
+    );
+  expect(placed({})).toEqual([
+    [
+      ["done", 4000, 4500],
+      ["failed", 4000, 6000],
+      ["running", 5000, 6000],
+    ],
+  ]);
+  expect(placed({ endMs: null })[0]![2]).toEqual(["running", 5000, 10_000]);
+});
+
+test("the details of a tool name its steps, those that did not finish first if there are too many", () => {
+  const linesOf = (own: Partial<ToolSpan>) =>
+    barWords({ ...{ kind: "tool", from: 0, to: 0, row: 2, steps: [] }, span: tool(own) }, 9000).lines;
+  const some = [
+    step("reserve"),
+    step("charge", { outcome: "failed", settled: "settled by asking the service" }),
+    step("mail", { outcome: "unknown", endMs: 4200 }),
+    step("post", { outcome: "running", endMs: null }),
+  ];
+  expect(linesOf({ steps: some })).toEqual([
+    "reserve: done · 1.0 s",
+    "charge: failed · settled by asking the service",
+    "mail: outcome unknown · 200 ms",
+    "post: running · 5.0 s",
+  ]);
+  expect(linesOf({ unusedSteps: "it did not ask" })).toEqual(["it did not ask"]);
+  expect(linesOf({ moreSteps: 4 })).toEqual(["4 steps"]);
+  const many = [...Array.from({ length: 9 }, (_, n) => step(`${n}`)), ...some];
+  expect(linesOf({ steps: many, moreSteps: 1 })!.map((line) => line.split(":")[0])).toEqual([
+    ...["charge", "mail", "post", "0", "1", "2", "3", "4", "and 6 more steps"],
+  ]);
+  expect(linesOf({ steps: many.slice(0, 8) })!).toHaveLength(8);
+  expect(linesOf({ steps: many.slice(0, 9) })!.at(-1)).toBe("and 1 more step");
+  expect(linesOf({ count: 2, steps: some })).toBeUndefined();
 });

@@ -129,6 +129,9 @@ function manyTools(count: number): History {
       about: "",
       outcome: "done" as const,
       child: null,
+      steps: [],
+      moreSteps: 0,
+      unusedSteps: "",
     })),
     marks: [],
   };
