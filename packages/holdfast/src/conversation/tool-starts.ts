@@ -50,7 +50,9 @@ export class ToolStarts {
     const earlier = typeof message === "string" ? (this.of(message, index) ?? this.unstarted(message, index)) : null;
     const run = {
       ...{ turn, call, name, input, at, seq },
-      ...defined({ replay, child: child || undefined, process, idempotencyKey, probe, before }),
+      ...defined({ replay, child: child || undefined, process, probe, before }),
+      // A version without keys may have run it in between.
+      ...defined({ idempotencyKey: idempotencyKey ?? earlier?.idempotencyKey }),
       ...defined({ steps: earlier?.steps, gap: record.gap ?? earlier?.gap }),
     };
     if (message === null || message === undefined) this.#earlyStarts.set(call, { run, ended: null });
@@ -111,10 +113,11 @@ export class ToolStarts {
     }
   }
 
-  /** Records are missing. */
+  /** Records are missing. What had not taken effect may have started again. */
   lose(): void {
-    for (const starts of [this.#byPlace, this.#unstarted])
-      for (const [place, run] of starts) starts.set(place, { ...run, gap: true });
+    for (const [place, { unstarted: _, ...run }] of [...this.#byPlace, ...this.#unstarted])
+      this.#byPlace.set(place, { ...run, gap: true });
+    this.#unstarted.clear();
   }
 
   of(message: string, index: number): ToolStart | null {
@@ -158,12 +161,9 @@ export class ToolStarts {
     return [...this.#earlyStarts.values()].filter(({ ended }) => !ended).map(({ run }) => run);
   }
 
-  /** Those that ended although their call was never recorded. */
-  get endedEarlyStarts(): ToolStart[] {
-    return [...this.#earlyStarts.values()].filter(({ ended }) => ended).map(({ run }) => run);
-  }
-
-  /** Their ends, recorded again when an epoch begins, because the call may still arrive. */
+  /**
+   * The ends of those whose call was never recorded. Recorded again when an epoch begins, because it may still arrive.
+   */
   get earlyEnds(): ToolEnded[] {
     return [...this.#earlyStarts.values()].flatMap(({ ended }) => (ended ? [again(ended)] : []));
   }
@@ -195,6 +195,8 @@ export class ToolStarts {
 }
 
 function inProcess(run: ToolStart, { pid, started, group }: ToolProcess): ToolStart {
+  // Of a run that has not begun, or has no record.
+  if (run.unstarted !== undefined) return run;
   return { ...run, process: { pid, started, ...defined({ group }) } };
 }
 

@@ -75,7 +75,7 @@ export interface DiffLine {
 export type CallDecision = "run" | "run-again" | "ask" | "wait" | "settle" | "tell-model" | "leave";
 
 export function factsOf({ id }: OpenCall, { facts }: CallPolicy): CallFacts {
-  return facts && Object.hasOwn(facts, id) ? facts[id]! : {};
+  return facts && Object.hasOwn(facts, id) ? (facts[id] ?? {}) : {};
 }
 
 /** The one rule for open calls (R5, R7, C4), for every adapter and surface. The first row that applies decides. */
@@ -88,7 +88,7 @@ export function decideCall(call: OpenCall, policy: CallPolicy): CallDecision {
   if (known.waits) return "wait";
   if (state === "awaiting") return asks && approved !== false ? "wait" : "tell-model";
   if (!runs || known.mustNotRun || known.report !== undefined) return "tell-model";
-  const rule = tools && (Object.hasOwn(tools, name) ? tools[name]! : null);
+  const rule = tools && (Object.hasOwn(tools, name) ? (tools[name] ?? null) : null);
   if (state === "never-started" || known.neverBegan) return rule === null ? "wait" : "run";
   if (state !== "outcome-unknown") return "tell-model";
   if (replay === "safe") {

@@ -138,13 +138,15 @@ export function goOnWords(how: How, tools: ToolNames, isCutOff: boolean): string
 export interface ToolNames {
   readonly started: readonly string[];
   readonly ended: readonly string[];
+  readonly failed: readonly string[];
 }
 
-function toolWords({ started, ended }: ToolNames): string {
+function toolWords({ started, ended, failed }: ToolNames): string {
   const parts: string[] = [];
   if (started.length > 0)
     parts.push(` Started, with an unknown outcome: ${listNames(started)}. Check before repeating.`);
   if (ended.length > 0) parts.push(` Ran to completion, but the call was not recorded: ${listNames(ended)}.`);
+  if (failed.length > 0) parts.push(` Failed, and the call was not recorded: ${listNames(failed)}.`);
   return parts.join("");
 }
 

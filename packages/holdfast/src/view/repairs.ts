@@ -172,9 +172,11 @@ function repairsForEnd<M>(
 ): RepairEntry[] {
   const { dialect, turn, toolStarts } = conversation;
   const draft = conversation.draft?.content ?? null;
+  const ends = toolStarts.earlyEnds;
   const tools = {
     started: toolStarts.earlyStarts.map(({ name }) => name),
-    ended: toolStarts.endedEarlyStarts.map(({ name }) => name),
+    ended: ends.filter(({ error }) => error === undefined).map(({ name }) => name),
+    failed: ends.filter(({ error }) => error !== undefined).map(({ name }) => name),
   };
   const ending = END_REPAIRS[endOf(conversation, open, draft)][row];
   const encoded = (message: M): RepairEntry["message"] =>
@@ -184,7 +186,7 @@ function repairsForEnd<M>(
   if (draft && incomplete !== null) {
     entries.push({ id: draft.id, message: encoded(incomplete), synthetic: "draft", incomplete: true });
   }
-  const isNamed = tools.started.length + tools.ended.length > 0;
+  const isNamed = tools.started.length + ends.length > 0;
   if (turn && (ending.boundary || isNamed)) {
     const words =
       row === "P" ? boundaryWords(how, tools, incomplete !== null) : goOnWords(how, tools, incomplete !== null);

@@ -214,6 +214,7 @@ export class SessionReader {
     if (this.#head > 0 && record.seq !== this.#head + 1) {
       this.#writer = { starts: false };
       this.turn?.writers.add(this.#writer);
+      for (const start of this.#starts.values()) delete start.unstarted;
     }
     this.#head = record.seq;
     if (record.kind === "opened") this.#writer = { starts: record.intents === true };
@@ -307,7 +308,8 @@ export class SessionReader {
         if (record.intents === true) this.#writer.starts = true;
         if (isText(record.message)) {
           const at = `${isCount(record.index) ? record.index : 0} ${record.message}`;
-          this.#starts.set(at, { ...startIn(record), steps: this.#starts.get(at)?.steps });
+          const { key, steps } = this.#starts.get(at) ?? {};
+          this.#starts.set(at, { ...(key === undefined ? {} : { key }), ...startIn(record), steps });
         } else this.#strays.set(record.call, { ended: null, ...startIn(record) });
         return;
       case "tool.unstarted": {
@@ -631,7 +633,8 @@ export class SessionReader {
     if (record.shown === null) {
       const at = place && `${place.index} ${place.message}`;
       const start = at === null || at === undefined ? undefined : this.#starts.get(at);
-      if (at && (!start || start.unstarted !== undefined)) this.#starts.set(at, { steps: start?.steps });
+      if (at && (!start || start.unstarted !== undefined))
+        this.#starts.set(at, { ...(start?.key === undefined ? {} : { key: start.key }), steps: start?.steps });
       return;
     }
     const started = place && this.#starts.get(`${place.index} ${place.message}`);

@@ -186,9 +186,11 @@ export class HttpRecordings {
   async #toldAgain(id: string, record: RecordToMake, seq: number): Promise<Told | null> {
     if (record.type !== "tool.started" && record.type !== "step.started") return {};
     for await (const made of this.#store.follow(id, seq - 1, { signal: AbortSignal.timeout(READ_MS) })) {
-      const key = String(made["idempotencyKey"]);
-      if (made.kind === "tool.started") return { call: { key } };
-      return made.kind === "step.started" ? { step: { state: "run", key } } : null;
+      // Another one follows if it was damaged, and versions without keys wrote none.
+      if (made.seq !== seq) return null;
+      const { kind, idempotencyKey: key } = made;
+      if (kind === "tool.started") return typeof key === "string" ? { call: { key } } : {};
+      return kind === "step.started" && typeof key === "string" ? { step: { state: "run", key } } : null;
     }
     return null;
   }

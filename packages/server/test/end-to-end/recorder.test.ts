@@ -1,5 +1,7 @@
 import { once } from "node:events";
+import { readFileSync, writeFileSync } from "node:fs";
 import { type IncomingMessage, request } from "node:http";
+import { join } from "node:path";
 import { text } from "node:stream/consumers";
 import { validateAnthropic, validateOpenaiChat } from "@holdfast/testkit";
 import { dialects, openStore } from "holdfast";
@@ -8,6 +10,7 @@ import { FailingDisk } from "../../../adapters/test/failing-disk.ts";
 import { LocalHost } from "../../../cli/src/host/local/local-host.ts";
 import { serveHost } from "../../../cli/src/serve/served-host.ts";
 import { config } from "../../../cli/test/unit/host/host-stage.ts";
+import { rawLine } from "../../../holdfast/test/raw-session.ts";
 import { startServer } from "../../src/index.ts";
 import { recordingOperations } from "../../src/schemas/recordings.ts";
 import { Agent, prober, send } from "../recorder-agent.ts";
@@ -175,6 +178,32 @@ test("a repeated key is recorded once, and answered in the same words; with diff
   await host.close();
   expect(await Array.fromAsync(stage.host.sessions.history(agent.session))).toHaveLength(records.length + 1);
   expect((await agent.state()).body.usage.inputTokens).toBe(10);
+});
+
+test("a start that is repeated is never answered with the key of another call", async () => {
+  await using stage = await staged();
+  const agent = await Agent.create(stage);
+  await agent.makes({ type: "turn.start", prompt });
+  await agent.makes({ type: "messages", messages: asks("c1", "c2", "c3") }, "asks");
+  const starts = ["c1", "c2", "c3"].map((id) => ({ type: "tool.started", call: id }));
+  for (const start of starts) await agent.makes(start, start.call);
+  await agent.makes({ type: "replace", reason: "compaction", items: [{ keep: "asks" }] });
+  await stage.stop();
+  const file = join(stage.folder, "sessions", agent.session, "000001.jsonl");
+  const lines = readFileSync(file, "utf8").split("\n");
+  const changed = lines.map((line) => {
+    if (line.includes('"call":"c1"')) return line.replace("look", "l");
+    if (!line.includes('"call":"c3"')) return line;
+    // As a version without keys wrote it.
+    const { seq, at, crc: _, idempotencyKey: __, ...rest } = JSON.parse(line);
+    return rawLine(seq, JSON.stringify(rest).slice(1, -1), at);
+  });
+  writeFileSync(file, changed.join("\n"));
+  await stage.start();
+  Object.assign(agent.server, { url: stage.server.url });
+  expect(await agent.refused(starts[0]!, "c1")).toBe("RECORDER_UNKNOWN");
+  expect((await agent.makes(starts[1]!, "c2")).call.key).toEqual(expect.stringMatching(/^[0-9a-f-]{36}$/));
+  expect(await agent.makes(starts[2]!, "c3")).not.toHaveProperty("call");
 });
 
 test("steps: a tool that runs again after a crash continues where it was, with the same keys", async () => {

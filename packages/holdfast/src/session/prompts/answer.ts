@@ -76,6 +76,15 @@ export interface AnswerParts<M> {
   readonly signal?: AbortSignal | undefined;
 }
 
+/** Of what an epoch begins with, none is of these kinds. */
+const NOT_CARRIED: ReadonlySet<string> = new Set([
+  "queue.take",
+  "turn.started",
+  "turn.resumed",
+  "turn.ended",
+  "opened",
+]);
+
 /**
  * The answer to the prompt with this key, when its turn is over, whichever process works on it; null if no prompt has
  * the key. Reads the journal only. Throws what the signal says, SESSION_NOT_FOUND, store errors.
@@ -90,7 +99,9 @@ export async function findAnswer<M>(parts: AnswerParts<M>): Promise<Answer<M> | 
   if (!current.isPending) return answerBefore(parts);
   for await (const record of store.follow(session, { after: records.at(-1)!.seq, ...defined({ signal }) })) {
     current.add(record);
-    if (!current.isKnown || current.answer) return current.answer;
+    if (current.answer) return current.answer;
+    // An epoch brings the keys along, each in a record behind its beginning: until then none is known.
+    if (!current.isKnown && NOT_CARRIED.has(record.kind)) return null;
     if (!current.isPending) return answerBefore(parts);
   }
   signal?.throwIfAborted();

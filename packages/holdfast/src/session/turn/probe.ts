@@ -3,6 +3,7 @@ import { invalid } from "../../admit/refusals.ts";
 import type { ToolProcess } from "../../conversation/records/records.ts";
 import type { Outcome } from "../../dialects/dialect.ts";
 import type { Json } from "../../journal/record.ts";
+import { oneLine } from "../../text/one-line.ts";
 import type { CallPolicy } from "../../view/decide-call.ts";
 
 /** A call whose outcome is unknown: an earlier process started it. */
@@ -42,6 +43,10 @@ export interface SettleOptions extends ProbeOptions {
 }
 
 const PROBE_MS = 10_000;
+// A warning is a line for people, and names may come from the model.
+export const NAME_CHARS = 80;
+const WHAT_CHARS = 300;
+export const WHY_CHARS = 300;
 /** The longest time that a timer can wait. */
 const TIMER_MS_MAX = 2 ** 31 - 1;
 
@@ -67,13 +72,16 @@ export async function askProbe<A extends object>(
   const timer = setTimeout(() => limit.abort(new Error(`no answer after ${probeMs} ms`)), probeMs);
   const signal = AbortSignal.any([limit.signal, stopped]);
   const { promise: over, reject } = Promise.withResolvers<never>();
+  // A probe may close the session and then throw, before anybody waits.
+  over.catch(() => {});
   const stop = (): void => reject(signal.reason);
   signal.addEventListener("abort", stop, { once: true });
   try {
     return answerOf(await Promise.race([probe({ ...asked, signal }), over]));
   } catch (error) {
     stopped.throwIfAborted();
-    const words = `The probe of ${tool} could not tell what happened to ${what}: ${wordsOf(error)}`;
+    const [of, to, why] = [oneLine(tool, NAME_CHARS), oneLine(what, WHAT_CHARS), oneLine(wordsOf(error), WHY_CHARS)];
+    const words = `The probe of ${of} could not tell what happened to ${to}: ${why}`;
     process.emitWarning(words, { type: "HoldfastWarning", code: "HOLDFAST_PROBE" });
     return "unknown";
   } finally {
@@ -86,8 +94,10 @@ export async function askProbe<A extends object>(
 function answerOf(answer: unknown): ProbeAnswer {
   if (answer === "did-not-happen" || answer === "unknown") return answer;
   if (typeof answer === "object" && answer !== null) {
-    if ("error" in answer && answer.error !== undefined) return { error: answer.error };
-    if ("value" in answer) return { value: answer.value };
+    const { value, error } = answer as { readonly value?: unknown; readonly error?: unknown };
+    // Some clients answer { value, error: null } for success: that is no failure, and not clearly an outcome.
+    if (error !== undefined && error !== null && value === undefined) return { error };
+    if (error === undefined && "value" in answer) return { value };
   }
   throw new Error('the answer must be { value }, { error }, "did-not-happen" or "unknown"');
 }

@@ -7,11 +7,12 @@ import { defined } from "../../defined.ts";
 import type { Outcome } from "../../dialects/dialect.ts";
 import { errorKind } from "../../errors.ts";
 import { snapshot } from "../../journal/lines/plain.ts";
+import { oneLine } from "../../text/one-line.ts";
+import { beginningOf } from "../../text/well-formed.ts";
 import { PROBED, reasonWords } from "../../view/model-words.ts";
 import type { SessionContext } from "./context.ts";
 import { wordsInstead } from "./outcome.ts";
-import { askProbe, assertProbe, type ProbeAnswer, type ProbeOptions } from "./probe.ts";
-
+import { askProbe, assertProbe, NAME_CHARS, type ProbeAnswer, type ProbeOptions, WHY_CHARS } from "./probe.ts";
 import { warnOnce } from "./warn-once.ts";
 
 /** At most this many steps in one call. */
@@ -20,8 +21,10 @@ const STEP_CHARS_MAX = 200;
 const MIB = 1024 * 1024;
 /** A larger value is not recorded. */
 const VALUE_BYTES_MAX = MIB;
-/** Once the values of a call's steps take this much, no other step starts. */
+/** Once what a call's steps returned and threw takes this much, no other step starts. */
 const VALUES_CHARS_MAX = 8 * MIB;
+/** Of a step that fails then, this much of its error is recorded. */
+const WORDS_CHARS_FULL = 1000;
 
 /** The step that a function runs for. */
 export interface StepCall {
@@ -72,8 +75,8 @@ interface ToolRun {
   readonly key: string;
   /** False once the tool has ended. */
   readonly isRunning: () => boolean;
-  /** Where the call is now. */
-  readonly place: () => Pick<StepStarted, "message" | "index">;
+  /** Where the call is now; null if the tool has ended and nothing tells. */
+  readonly place: () => Pick<StepStarted, "message" | "index"> | null;
   /** What earlier runs recorded. */
   readonly steps: ReadonlyMap<string, Step>;
   /** Records are missing: an earlier run may have started steps of which there is no record. */
@@ -96,7 +99,7 @@ export class Steps<M> {
     this.#turn = turn;
     this.#run = run;
     this.#names = new Set(run.steps.keys());
-    for (const { ended } of run.steps.values()) this.#chars += weightOf(ended?.value);
+    for (const { ended } of run.steps.values()) this.#chars += sizeOf(ended);
   }
 
   /** `ToolCall.step`. */
@@ -163,7 +166,7 @@ export class Steps<M> {
     const { replay, probe, didNotHappen } = reading("options", () => ({ ...given }));
     this.#context.assertOpen();
     const { id, steps, gap } = this.#run;
-    if (typeof name !== "string" || name === "" || name.length > STEP_CHARS_MAX)
+    if (typeof name !== "string" || name === "" || name.length > STEP_CHARS_MAX || !name.isWellFormed())
       throw invalid(`the name of a step is a text of 1 to ${STEP_CHARS_MAX} characters`);
     if (!this.#run.isRunning()) throw callTaken(id, "has ended");
     const asked = this.#asked.get(name);
@@ -189,7 +192,7 @@ export class Steps<M> {
     this.#names.add(name);
     this.#asked.set(name, { state: "started", sinceMs: performance.now() });
     const record: StepStarted = {
-      ...{ kind: "step.started", turn: this.#turn, call: id, ...this.#run.place(), step: name, idempotencyKey: key },
+      ...{ kind: "step.started", turn: this.#turn, call: id, ...this.#run.place()!, step: name, idempotencyKey: key },
       ...defined({ replay: replay === "safe" ? ("safe" as const) : undefined, probe: probe || undefined }),
     };
     try {
@@ -210,15 +213,18 @@ export class Steps<M> {
     const asked = this.#asked.get(name);
     const isRunning = asked?.state === "started" || (asked?.state === "unknown" && source !== undefined);
     if (!asked || !isRunning) throw invalid(`the step ${JSON.stringify(String(name).slice(0, 80))} is not running`);
+    const place = this.#run.place();
+    // It has outlived its tool, whose call was recorded later, and could not be told from another one with its id.
+    if (place === null) return;
     const { state, sinceMs } = asked;
     const ms = state === "started" ? Math.round(performance.now() - sinceMs) : undefined;
     asked.state = "over";
     const record: StepEnded = {
-      ...{ kind: "step.ended", turn: this.#turn, call: this.#run.id, ...this.#run.place(), step: name },
+      ...{ kind: "step.ended", turn: this.#turn, call: this.#run.id, ...place, step: name },
       ...this.#recordable(name, outcome),
       ...defined({ ms, source }),
     };
-    this.#chars += weightOf(record.value);
+    this.#chars += sizeOf(record);
     try {
       await this.#context.log.append([record]);
     } catch (error) {
@@ -236,12 +242,16 @@ export class Steps<M> {
   #recordable(name: string, outcome: Outcome): Pick<StepEnded, "value" | "error" | "redacted" | "lost"> {
     const { admission } = this.#context;
     const { value, error } = reading("outcome", () => ({ ...outcome }));
-    if (error !== undefined) return { error: admission.words(wordsOf(error)) };
+    const isFull = this.#chars >= VALUES_CHARS_MAX;
+    if (error !== undefined) {
+      const words = admission.words(wordsOf(error));
+      return { error: isFull ? beginningOf(words, WORDS_CHARS_FULL) : words };
+    }
     if (value === undefined) return {};
     try {
       const copy = snapshot(value, "value");
       const { value: clean, redacted } = admission.value(copy);
-      const limit = this.#chars >= VALUES_CHARS_MAX ? 0 : VALUE_BYTES_MAX;
+      const limit = isFull ? 0 : VALUE_BYTES_MAX;
       if (clean !== undefined) assertSize("the value", "step.ended", clean, limit);
       if (redacted) this.#warn(name, "it holds what redaction removes");
       return defined({ value: clean, redacted: redacted || undefined });
@@ -254,9 +264,14 @@ export class Steps<M> {
   }
 
   #warn(name: string, why: string): void {
-    const text = `The value of the step ${name} of ${this.#run.name} is not recorded: ${why}. If its tool runs again, this step fails with STEP_VALUE_LOST.`;
+    const of = `the step ${oneLine(name, NAME_CHARS)} of ${oneLine(this.#run.name, NAME_CHARS)}`;
+    const text = `The value of ${of} is not recorded: ${oneLine(why, WHY_CHARS)}. If its tool runs again, this step fails with STEP_VALUE_LOST.`;
     warnOnce(text, "HOLDFAST_STEP");
   }
+}
+
+function sizeOf(ended: Pick<StepEnded, "value" | "error"> | null): number {
+  return weightOf(ended?.value) + (ended?.error?.length ?? 0);
 }
 
 function resultOf<T>(outcome: Outcome<T>): T {

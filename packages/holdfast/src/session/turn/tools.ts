@@ -141,7 +141,7 @@ export class Tools<M> {
       case "unstarted":
         return { message: settled.call.message!, index: settled.call.index };
       case "gone":
-        throw callTaken(start.call, "already has its result");
+        throw callTaken(start.call, "has got its result meanwhile, or is no longer in the conversation");
       case "unknown": {
         const entries = synthesizeResultSaying(
           conversation.dialect,
@@ -168,6 +168,9 @@ export class Tools<M> {
         ...{ id: call, name, key, signal, steps: new Map(earlier?.steps ?? NO_STEPS), gap: earlier?.gap === true },
         isRunning: () => this.#running.has(running),
         place: () => {
+          const isHere = running.place !== null && this.#isThere(running.place.message);
+          // Once the tool has ended, an open call with its id is another one (R9).
+          if (!isHere && !this.#running.has(running)) return null;
           const at = this.#placeOf(call, running);
           return { message: at?.message ?? null, ...defined({ index: at?.index }) };
         },

@@ -241,6 +241,12 @@ describe("what happens to an open call", () => {
       { runs: true, facts: { a: { report: "It printed: x" } } },
       "tell-model",
     ],
+    [
+      "safe, with a rule and facts that are not there after all",
+      call("outcome-unknown", { replay: "safe" }),
+      { runs: true, tools: { look: undefined as never }, facts: { a: null as never } },
+      "wait",
+    ],
     ["by the provider", call("provider"), { runs: true, asks: true, facts: { a: { outcome } } }, "leave"],
     ["facts of another call", call("outcome-unknown"), { runs: true, facts: { b: { outcome } } }, "tell-model"],
   ];

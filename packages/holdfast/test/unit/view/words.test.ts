@@ -31,7 +31,11 @@ describe("what is put into words for the model is bounded, cut between character
   });
 
   test("names of tools: each of them, and how many", () => {
-    const tools = { started: Array.from({ length: 5000 }, () => LONG), ended: [LONG, "", "read\n[SYSTEM]"] };
+    const tools = {
+      started: Array.from({ length: 5000 }, () => LONG),
+      ended: [LONG, "", "read\n[SYSTEM]"],
+      failed: [LONG],
+    };
     for (const text of [boundaryWords(HOWS[3]!, tools, true), goOnWords(HOWS[3]!, tools, true)]) {
       expect(text.length).toBeLessThan(4000);
       expect(text.isWellFormed()).toBe(true);
@@ -44,7 +48,7 @@ describe("what is put into words for the model is bounded, cut between character
     expect(because({ kind: "aborted", by: "Ann", reason: "wrong file" })).toBe("Ann stopped it (wrong file)");
     expect(because({ kind: "aborted", by: "" })).toBe("the application stopped it");
     expect(reasonWords("no")).toBe("no");
-    const tools = { started: ["read", "write"], ended: [] };
+    const tools = { started: ["read", "write"], ended: [], failed: [] };
     expect(boundaryWords({ kind: "killed" }, tools, false)).toBe(
       "[The turn before this was interrupted: the process died. It was not completed. Started, with an unknown outcome: read, write. Check before repeating.]",
     );

@@ -219,7 +219,7 @@ function killed(
     });
     if (content.length > 0) messages.push({ role: "tool", content });
   }
-  const nothing = { started: [], ended: [] };
+  const nothing = { started: [], ended: [], failed: [] };
   if (below(3) > 0) messages.push(user(goOnWords(how, nothing, isCutOff)));
   else messages.push(user(boundaryWords(how, nothing, isCutOff)), user("continue"));
   return messages;

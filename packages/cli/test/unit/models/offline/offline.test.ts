@@ -13,7 +13,7 @@ import { type Reply, replyTo } from "../../../../src/models/offline/reply.ts";
 import { makeTools } from "../../../../src/tools/tools.ts";
 import { assistant, drive, outputOf, request, result, TOOLS, user, Workbench } from "./offline-workbench.ts";
 
-const NOTHING = { started: [], ended: [] };
+const NOTHING = { started: [], ended: [], failed: [] };
 
 /** The words of what it called, for comparing. */
 function called({ calls }: Reply): string[] {

@@ -172,6 +172,28 @@ test("an answer is awaited while another process works on it, and is that of the
   await expect(deleted).rejects.toMatchObject({ code: "SESSION_NOT_FOUND" });
 });
 
+test.each(["turn", "queue"])(
+  "an epoch that begins while an answer is awaited: the key of a %s does not get lost",
+  async (where) => {
+    await using store = await openStore("memory:");
+    await using session = await store.create<Message>({ dialect: "anthropic" });
+    await answered(session, "before");
+    const turn = await session.startTurn(prompt("go"), where === "turn" ? { key: "k" } : {});
+    if (where === "queue") await session.enqueue(prompt("later"), { key: "k" });
+    const waiting = session.answer("k");
+    // Until it follows the journal, and again until it has read the epoch.
+    for (let ticks = 0; ticks < 20; ticks++) await new Promise(setImmediate);
+    await session.replace(session.entries.slice(-1), { reason: "compaction" });
+    for (let ticks = 0; ticks < 20; ticks++) await new Promise(setImmediate);
+    await turn.append(answer("done"), { end: true });
+    if (where === "queue") {
+      const next = await session.startTurn(session.queue[0]!);
+      await next.append(answer("done"), { end: true });
+    }
+    expect(await waiting).toMatchObject({ turn: where === "turn" ? 2 : 3, outcome: "completed" });
+  },
+);
+
 test("keys are texts, and the order of a prompt's members does not matter", async () => {
   await using store = await openStore("memory:");
   await using session = await store.create<unknown>({ dialect: "anthropic" });

@@ -1,3 +1,5 @@
+import { appendFileSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
 import {
   type AnthropicMessage,
   isHoldfastError,
@@ -12,6 +14,7 @@ import {
 } from "holdfast";
 import { afterEach, describe, expect, test } from "vitest";
 import { place } from "../../../place.ts";
+import { rawLine } from "../../../raw-session.ts";
 
 /** Calls whose outcome is unknown after a crash: their probes, their keys, and the rules by which they run again. */
 
@@ -148,6 +151,8 @@ describe("turn.tool", () => {
     ["something else", () => "perhaps" as ProbeAnswer, "the answer must be"],
     ["nothing", () => undefined as never, "the answer must be"],
     ["an object of another kind", () => ({ outcome: 1 }) as never, "the answer must be"],
+    ["as many clients say that all went well", () => ({ value: 1, error: null }) as never, "the answer must be"],
+    ["both a value and an error", () => ({ value: 1, error: "no" }) as never, "the answer must be"],
     ["never", () => new Promise(() => {}), "no answer after 5 ms"],
   ])("the probe answers %s: the model is told that the outcome is unknown", async (_name, probe, warned) => {
     const life = await cutOff({ a: { probe } });
@@ -394,6 +399,7 @@ describe("session.settleCalls", () => {
   test("R9: a tool that started before its call was recorded, which never was", async () => {
     for (const [answer, words, settled] of [
       [{ value: 1 }, "Ran to completion, but the call was not recorded: charge", 1],
+      [{ error: "declined" }, "cut off. Failed, and the call was not recorded: charge", 1],
       ["did-not-happen", null, 0],
       ["unknown", "Started, with an unknown outcome: charge", 0],
     ] as const) {
@@ -444,6 +450,35 @@ describe("session.settleCalls", () => {
     expect(signal.aborted).toBe(true);
     expect(await settled).toBe("SESSION_CLOSED");
     expect((await life.store.read(life.session.id)).calls).toMatchObject([{ state: "outcome-unknown" }]);
+  });
+
+  test("a probe that closes the session and throws at once: nothing is left that nobody handles", async () => {
+    const life = await cutOff({ a: {} });
+    const unhandled: unknown[] = [];
+    const listen = (error: unknown): unknown => unhandled.push(error);
+    process.on("unhandledRejection", listen);
+    try {
+      const charge = (): never => {
+        void life.session.close();
+        throw new Error("offline");
+      };
+      expect(await codeOf(life.session.settleCalls({ charge }))).toBe("SESSION_CLOSED");
+      await new Promise(setImmediate);
+    } finally {
+      process.off("unhandledRejection", listen);
+    }
+    expect(unhandled).toEqual([]);
+  });
+
+  test("a warning is one line, whatever names the model and the service make up", async () => {
+    const id = `a\n\u001b[2J${"x".repeat(100_000)}`;
+    const life = await cutOff({ [id]: {} });
+    const charge = (): never => expect.fail(`offline\n\u001b[31m${"y".repeat(100_000)}`);
+    const [words = "", ...others] = await warnings(() => life.session.settleCalls({ charge }));
+    expect(others).toEqual([]);
+    expect(words).toMatch(/^The probe of charge could not tell .* offline y/);
+    expect(words.length).toBeLessThan(1000);
+    expect(words).not.toMatch(/\p{Cc}/u);
   });
 
   test("one answer that cannot be recorded does not leave the others behind", async () => {
@@ -500,6 +535,57 @@ describe("what is recorded with a start", () => {
     expect(a).toMatchObject({ state: "outcome-unknown", key: keys[0], probe: true, before });
     expect(b).toMatchObject({ state: "never-started", key: keys[1], unstarted: "probe" });
     expect(again.session.interruption!.settled.map(({ id }) => id)).toEqual(["c", "b"]);
+  });
+
+  test("P5: what did not happen may have run again, if the record of that is lost: nobody is told that it never started", async () => {
+    const life = await cutOff({ a: { probe: () => "unknown" } });
+    const turn = await life.session.resumeTurn({ calls: "rerun" });
+    const ran = Promise.withResolvers<string>();
+    const run = (_: AbortSignal, { key }: { key: string }): Promise<never> => {
+      ran.resolve(key);
+      return new Promise(() => {});
+    };
+    turn.tool("a", run, { probe: () => "did-not-happen" }).catch(() => {});
+    const key = await ran.promise;
+    await life.session.note("after", 1);
+    await life.store.close();
+    const folder = join(life.path, "sessions", life.session.id);
+    let starts = 0;
+    for (const name of readdirSync(folder).filter((file) => file.endsWith(".jsonl"))) {
+      const lines = readFileSync(join(folder, name), "utf8").split("\n");
+      const isLost = (line: string): boolean => line.includes('"tool.started"') && ++starts === 2;
+      writeFileSync(
+        join(folder, name),
+        lines.map((line) => (isLost(line) ? line.replace("charge", "") : line)).join("\n"),
+      );
+    }
+    expect(starts).toBe(2);
+    for (const how of ["as it is", "after an epoch"]) {
+      const next = await reopen(life);
+      if (how === "after an epoch") await next.session.replace([...next.session.entries], { reason: "compaction" });
+      const { calls: open, settled } = next.session.interruption!;
+      expect(open, how).toMatchObject([{ id: "a", state: "outcome-unknown", key }]);
+      expect(open[0], how).not.toHaveProperty("unstarted");
+      expect(settled, how).toEqual([]);
+      if (how === "after an epoch") await next.session.resumeTurn();
+      if (how === "after an epoch")
+        expect(shownTo(next)).toContain("it may have taken effect. Check before repeating it.");
+      await next.store.close();
+    }
+  });
+
+  test("a version that knows no keys runs the call in between: it keeps its key", async () => {
+    const life = await cutOff({ a: { replay: "safe" } });
+    const [start] = await records(life, "tool.started");
+    const { turn, call, message, index, name, replay, idempotencyKey } = start!;
+    await life.store.close();
+    const file = join(life.path, "sessions", life.session.id, "000001.jsonl");
+    const { seq } = JSON.parse(readFileSync(file, "utf8").trim().split("\n").at(-1)!);
+    const body = JSON.stringify({ kind: "tool.started", turn, call, message, index, name, replay });
+    appendFileSync(file, `${rawLine(seq + 1, body.slice(1, -1))}\n`);
+    const again = await reopen(life);
+    expect(again.session.calls).toMatchObject([{ id: "a", key: idempotencyKey }]);
+    await again.store.close();
   });
 
   test("undo brings back the starts, with their keys", async () => {

@@ -426,8 +426,48 @@ test("a call has at most 1000 steps, and no more than 8 MiB of values", async ()
   });
   expect((b.value as string[]).filter((code) => code === "nothing").length).toBe(9);
   expect((b.value as string[]).at(-1)).toBe("STEP_LIMIT");
+  await at.turn.append(calls("c"));
+  const fails = (): never => expect.fail(large);
+  const c = await at.turn.tool("c", async (_, { step }) => {
+    const failed = await Promise.all(Array.from({ length: 20 }, (_step, n) => codeOf(step(`s${n}`, fails))));
+    return [failed.length, await codeOf(step("one more", () => 1))];
+  });
+  expect(c.value).toEqual([20, "STEP_LIMIT"]);
+  const errors = recordsOf(at, "step.ended").flatMap(({ error }) => (typeof error === "string" ? [error.length] : []));
+  expect(errors).toHaveLength(20);
+  expect(errors.reduce((sum, length) => sum + length)).toBeLessThan(10 * 1024 * 1024);
   await at.store.close();
 }, 60_000);
+
+test("R9: a step that outlives its tool does not count for a later call with the same id", async () => {
+  const at = await begin();
+  const { draft } = at.turn.request();
+  draft.push({ text: "…" });
+  const [started, late] = [Promise.withResolvers<void>(), Promise.withResolvers<string>()];
+  let old: Promise<unknown> = never;
+  const ran = at.turn.tool(
+    "b",
+    async (_, { step }) => {
+      old = step("charge", () => {
+        started.resolve();
+        return late.promise;
+      });
+      await started.promise;
+    },
+    { name: "work", input: {} },
+  );
+  await started.promise;
+  await draft.commit(calls("b"));
+  await ran;
+  await at.turn.append(calls("b"));
+  await at.turn.toolStarted("b", SAFE);
+  late.resolve("the older call's");
+  expect(await old).toBe("the older call's");
+  await dies(at);
+  const charged = await at.turn.tool("b", (_, { step }) => step("charge", () => "its own"), SAFE);
+  expect(charged).toEqual({ value: "its own" });
+  await at.store.close();
+});
 
 test("a step whose name has changed is said: in a warning, and in the journal", async () => {
   const at = await begin();
