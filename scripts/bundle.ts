@@ -26,6 +26,7 @@ const EARLY = [
   "redact/",
   "text/",
   "errors.ts",
+  "admit/refusals.ts",
   "disk/descriptors.ts",
   "disk/failure.ts",
   "load-part.ts",
@@ -34,11 +35,15 @@ const EARLY = [
   "session-state.ts",
   "session/open-store.ts",
   "session/guarded.ts",
+  "session/turn/tool-call.ts",
+  "session/typed-state.ts",
   "stores/address.ts",
   "stores/default-address.ts",
   "stores/schemes.ts",
   "stores/shown-address.ts",
+  "view/changes-words.ts",
   "view/decide-call.ts",
+  "view/model-words.ts",
 ];
 
 /**

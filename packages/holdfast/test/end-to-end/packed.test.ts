@@ -118,7 +118,8 @@ describe("parts that a program loads late", () => {
       };`;
     writeFileSync(join(here.path, "upgraded.mjs"), start + program);
     const shell = ["-c", `ulimit -n 128 && exec "${process.execPath}" upgraded.mjs`];
-    return execFileSync("/bin/sh", shell, { cwd: here.path, encoding: "utf8" });
+    // A program that waits for a part to be loaded late waits for ever if it was loaded early.
+    return execFileSync("/bin/sh", shell, { cwd: here.path, encoding: "utf8", timeout: 120_000 });
   }
   const REPLACED = /^LIBRARY_REPLACED .*Restart the program\.$/;
 
