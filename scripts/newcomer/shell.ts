@@ -97,11 +97,13 @@ export class Shell implements AsyncDisposable {
   }
 
   async #promptAfter(before: number): Promise<number> {
-    const code = await this.#until("the next prompt", (seen) => {
+    const [, count, code] = await this.#until("the next prompt", (seen) => {
       const found = /<(\d+):(\d+)>$/.exec(seen);
-      return found && Number(found[1]) > before ? Number(found[2]) : null;
+      return found && Number(found[1]) > before ? found : null;
     });
-    return code;
+    // Otherwise this prompt would be taken for the one that follows the next command.
+    this.#count = Number(count);
+    return Number(code);
   }
 
   async #until<T>(what: string, look: (seen: string) => T | null): Promise<T> {
