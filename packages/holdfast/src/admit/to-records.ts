@@ -26,7 +26,7 @@ export interface StateOptions {
   /**
    * Values of the application's own, by name: the message and they are recorded together, or not at all. The last
    * value counts, in `appState`; null takes it away. A rewind, an undo and a fork give each part of the conversation
-   * the state that it had. Name the version (`cart.v2`): what becomes of an older one is the application's to say.
+   * the state that it had. Put the version into the name (`cart.v2`): your program migrates older ones.
    */
   readonly appState?: AppStateChanges;
 }

@@ -35,7 +35,7 @@ export interface Work {
 type Of<T extends RecordToMake["type"]> = Extract<RecordToMake, { type: T }>;
 
 /** What a record is answered with, besides its place. */
-export interface Told {
+export interface RecordAnswer {
   readonly call?: { readonly key: string };
   readonly step?: StepStart;
 }
@@ -48,7 +48,7 @@ export async function apply(
   work: Work,
   key: string,
   record: RecordToMake,
-  tell: (told: Told) => void = () => {},
+  onAnswer: (answer: RecordAnswer) => void = () => {},
 ): Promise<void> {
   const { session } = work;
   switch (record.type) {
@@ -70,11 +70,11 @@ export async function apply(
     case "tool.started": {
       const { call, replay, probe, child, name, input } = record;
       const started = await openTurn(work).toolStarted(call, defined({ replay, probe, child, name, input }));
-      return tell({ call: { key: started.key } });
+      return onAnswer({ call: { key: started.key } });
     }
     case "step.started": {
       const { call, step, replay, didNotHappen } = record;
-      return tell({ step: await openTurn(work).stepStarted(call, step, defined({ replay, didNotHappen })) });
+      return onAnswer({ step: await openTurn(work).stepStarted(call, step, defined({ replay, didNotHappen })) });
     }
     case "step.ended":
       return lastTurn(work).stepEnded(record.call, record.step, outcomeOf(record), record.source);

@@ -11,7 +11,7 @@ import type {
   RecordingState,
   RecordToMake,
 } from "../schemas/recordings.ts";
-import { apply, idsOf, openTurn, type Told, type Work } from "./apply.ts";
+import { apply, idsOf, openTurn, type RecordAnswer, type Work } from "./apply.ts";
 import { jsonOf, messageOf, recordingOf } from "./show.ts";
 
 const APP = "holdfast recorder";
@@ -160,11 +160,11 @@ export class HttpRecordings {
       if (!recording) {
         const known = await this.#store.once(id, key, content);
         if (!known) throw recorderUnknown(id);
-        const told = await this.#toldAgain(id, record, known.seq);
+        const told = await this.#answerAgain(id, record, known.seq);
         if (told === null) throw recorderUnknown(id);
         return { recorded: { key, ...known, ids: idsOf(key, record), ...told }, repeated: true };
       }
-      let told: Told = {};
+      let told: RecordAnswer = {};
       const make = (): Promise<void> =>
         apply(recording, key, record, (answer) => {
           told = answer;
@@ -173,7 +173,7 @@ export class HttpRecordings {
         streams: record.type === "draft" || record.type === "draft.discard" || record.type === "draft.restart",
       });
       if (repeated) {
-        const again = await this.#toldAgain(id, record, seq);
+        const again = await this.#answerAgain(id, record, seq);
         // A step that did not run has no record. It is looked up again, and still does not run.
         if (again === null) await make();
         else told = again;
@@ -183,7 +183,7 @@ export class HttpRecordings {
   }
 
   /** What the record was answered with when it was made; null if only its tool's run can tell. */
-  async #toldAgain(id: string, record: RecordToMake, seq: number): Promise<Told | null> {
+  async #answerAgain(id: string, record: RecordToMake, seq: number): Promise<RecordAnswer | null> {
     if (record.type !== "tool.started" && record.type !== "step.started") return {};
     for await (const made of this.#store.follow(id, seq - 1, { signal: AbortSignal.timeout(READ_MS) })) {
       // Another one follows if it was damaged, and versions without keys wrote none.

@@ -359,7 +359,7 @@ test("a call is not taken for one that did not happen while its recorder may sti
   await agent.makes({ type: "turn.fail", error: "no network" });
   const unstarted = { type: "tool.settled", call: "c1", didNotHappen: true };
   expect(await agent.refused(unstarted, "k")).toBe("CALL_TAKEN");
-  // What its service knows is right whoever runs it. Of two calls with one id, the first is meant.
+  // An outcome is accepted, even though this recorder started the call. It goes to the first call with the id.
   await agent.makes({ type: "tool.settled", call: "c1", value: "first" });
   agent.recorder = (await agent.take(true)).body.recorder;
   await agent.makes(unstarted, "k");
