@@ -9,6 +9,7 @@ import { FolderNotes, rulesFor } from "../evidence/folder-notes.ts";
 import type { McpServers } from "../mcp/servers.ts";
 import type { ResolvedModel } from "../models/resolve.ts";
 import { POLICY } from "../store/account.ts";
+import { APP } from "../store/app.ts";
 import { outputsFolder } from "../store/output-folders.ts";
 import { nullIfUnreadable } from "../store/usage.ts";
 import { isStaleWrite } from "../tools/files/stale-writes.ts";
@@ -26,6 +27,7 @@ import {
   asStopped,
   type FoundCommand,
   findCommand,
+  isLookedFor,
   isRunning,
   stopGroup,
   waitForCommand,
@@ -291,8 +293,10 @@ export class AgentRuntime {
   /** Finds the commands of started calls: they may have outlived their agent (R7b). */
   async findCommands(calls: readonly OpenCall[]): Promise<Map<string, FoundCommand>> {
     const found = new Map<string, FoundCommand>();
-    for (const { id, name, state, process } of calls) {
-      if (name !== "shell" || state !== "outcome-unknown") continue;
+    const isOwn = this.session.attributes.app === APP;
+    for (const call of calls) {
+      if (!isLookedFor(call, isOwn)) continue;
+      const { id, process } = call;
       const isOurs = process === undefined || this.#trust.hasStarted(process);
       const command = await findCommand(this.outputs, id, process, { isOurs });
       found.set(id, this.#stoppedCalls.has(id) ? asStopped(command) : command);

@@ -1,7 +1,7 @@
 import type { CallFacts, Reading } from "holdfast";
 import { APP } from "../store/app.ts";
 import { existingOutputs } from "../store/output-folders.ts";
-import { commandFacts, findCommand } from "../tools/shell/surviving-commands.ts";
+import { commandFacts, findCommand, isLookedFor } from "../tools/shell/surviving-commands.ts";
 import { Trust } from "../trust/trust.ts";
 import { changesElsewhere } from "./changes-elsewhere.ts";
 
@@ -31,10 +31,7 @@ export async function commandsElsewhere(
   if (state === "running") return {};
   const looked = calls.filter(
     (call) =>
-      call.name === "shell" &&
-      call.state === "outcome-unknown" &&
-      // Only this agent never runs a command before its process is recorded.
-      (call.process !== undefined || attributes.app === APP) &&
+      isLookedFor(call, attributes.app === APP) &&
       // Some servers reuse ids: what is known of one call must not be taken for the other's.
       calls.filter((one) => one.id === call.id).length === 1,
   );

@@ -146,7 +146,9 @@ export class LiveSession<M> extends LiveReading<M> implements surface.Session<M>
   async answer(key: string, options: { readonly signal?: AbortSignal } = {}): Promise<Answer<M> | null> {
     this.#assertOpen();
     const { store, assertStoreOpen: assertOpen } = this.#parts;
-    const parts = { store, session: this.id, key: keyDigestOf(key), assertOpen, ...reading("options", () => options) };
+    const { signal } = reading("options", () => ({ ...options }));
+    const stopped = AbortSignal.any(signal ? [this.#stopped.signal, signal] : [this.#stopped.signal]);
+    const parts = { store, session: this.id, key: keyDigestOf(key), assertOpen, signal: stopped };
     await this.settled();
     return findAnswer({ ...parts, fold: () => this.#parts.fold(this.#conversation.dialect) });
   }

@@ -261,7 +261,7 @@ export interface Session<M> extends Reading<M>, AsyncDisposable {
    * MESSAGE_UNFIT, MESSAGE_NOT_JSON, MESSAGE_ID_TAKEN, QUEUE_UNKNOWN, SESSION_CLOSED, store errors.
    */
   startTurn(prompt: M | M[] | Queued<M>, options?: PromptOptions & StateOptions): Promise<Turn<M>>;
-  /** `store.answer` for this session. */
+  /** `store.answer` for this session. Throws SESSION_CLOSED, also when it is closed meanwhile. */
   answer(key: string, options?: { readonly signal?: AbortSignal }): Promise<Answer<M> | null>;
   /**
    * Asks what happened to the interrupted turn's calls whose outcome is unknown, all at once: `probes` has a function

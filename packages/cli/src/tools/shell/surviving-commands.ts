@@ -1,5 +1,5 @@
 import { setTimeout as passed } from "node:timers/promises";
-import type { CallFacts, ToolProcess } from "holdfast";
+import type { CallFacts, OpenCall, ToolProcess } from "holdfast";
 import { defined } from "../../defined.ts";
 import { outcomeUnknownText } from "../results/outcome-words.ts";
 import { exitOf, filesOfProcess, outputOf } from "./output-files.ts";
@@ -70,6 +70,14 @@ export async function findCommand(
   const isLeft = !running && recorded.group === true && (await membersOf(pid)).length > 0;
   const words = running ? RUNNING : isLeft ? `${LOST} ${LEFT}` : LOST;
   return { kind: running ? "running" : "unknown", running, pid, output, shown: `${words} ${printedResult(output)}` };
+}
+
+/**
+ * Whether the files tell anything about this call. `isOwn`: this agent wrote the session. It never runs a command
+ * before its process is recorded; of another program's call without one, nothing is known.
+ */
+export function isLookedFor({ name, state, process }: OpenCall, isOwn: boolean): boolean {
+  return name === "shell" && state === "outcome-unknown" && (process !== undefined || isOwn);
 }
 
 /** What that says about its call. */

@@ -95,6 +95,8 @@ test("a turn that was cut off is resumed; one that was stopped, failed or waits 
   expect(session.state).toBe("waiting");
   const tired = session.answer("k", { signal: AbortSignal.timeout(20) });
   await expect(tired).rejects.toMatchObject({ name: "TimeoutError" });
+  const left = session.answer("k");
+  await Promise.all([expect(left).rejects.toMatchObject({ code: "SESSION_CLOSED" }), reopen()]);
   const turn = await session.resumeTurn();
   await turn.abort({ by: "user", reason: "no" });
   await expect(session.startTurn(prompt("go"), { key: "k" })).rejects.toMatchObject(known);
