@@ -71,7 +71,7 @@ export const sessionSabotages: readonly Sabotage[] = [
     file: "session/turn/steps.ts",
     find: "      await this.#context.log.append([record]);\n    } catch (error) {\n      // It did not start",
     replace: "      void this.#context.log.append([record]);\n    } catch (error) {\n      // It did not start",
-    look: ["kill/steps.test"],
+    look: ["packages/holdfast/test/unit/session/turn/session-step-failures.test"],
   },
   {
     name: "session: a step whose outcome is unknown is run again",
