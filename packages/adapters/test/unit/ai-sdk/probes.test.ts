@@ -5,6 +5,7 @@ import type { DurableOptions } from "../../../src/ai-sdk/index.ts";
 import { durable } from "../../../src/ai-sdk/index.ts";
 import { everyWay, outline, PROMPT, recordsOf } from "../../agents.ts";
 import { call, scripted, text } from "../../scripted-model.ts";
+import { RULES_OVER_A_DEPLOY } from "../../tool-rule-cases.ts";
 
 /** Calls whose outcome is unknown are settled before the model hears of them; every tool can have its key. */
 
@@ -190,11 +191,7 @@ test("a tool that died between two steps continues after the first, which return
 });
 
 describe("a deploy cannot loosen the rule of a call", () => {
-  test.each([
-    ["safe then, never now", { replay: { charge: "safe" } }, {}, 1],
-    ["never then, safe now", {}, { replay: { charge: "safe" } }, 1],
-    ["safe then and now", { replay: { charge: "safe" } }, { replay: { charge: "safe" } }, 2],
-  ] as const)("%s", async (_, then, now, times) => {
+  test.each(RULES_OVER_A_DEPLOY)("%s", async (_, then, now, times) => {
     await using world = await World.begun();
     const session = await world.killed(then);
     const said = await told(session, now, world.tools);

@@ -5,6 +5,7 @@ import { z } from "zod";
 import { type DurableOptions, durable } from "../../../src/openai-agents/index.ts";
 import { recordsOf } from "../../agents.ts";
 import { call, resultsIn, ScriptedModel, type Stage, stage, text } from "../../openai-agents/scripted.ts";
+import { PROBES_WITHOUT_ANSWER, RULES_OVER_A_DEPLOY } from "../../tool-rule-cases.ts";
 
 /** Calls whose outcome is unknown are settled before the model hears of them; every tool can have its key. */
 
@@ -102,10 +103,7 @@ test("what did not happen runs, with the same key", async () => {
   );
 });
 
-test.each<[string, () => ProbeAnswer | Promise<ProbeAnswer>]>([
-  ["throws", () => Promise.reject(new Error("no connection"))],
-  ["hangs", () => new Promise<never>(() => {})],
-])("a call stays unknown if its probe %s, and the turn goes on", async (_, given) => {
+test.each(PROBES_WITHOUT_ANSWER)("a call stays unknown if its probe %s, and the turn goes on", async (_, given) => {
   await using here = await stage();
   const world = new World(here);
   vi.spyOn(process, "emitWarning").mockImplementation(() => {});
@@ -125,11 +123,7 @@ test("a tool that died between two steps continues after the first, which return
 });
 
 describe("a deploy cannot loosen the rule of a call", () => {
-  test.each([
-    ["safe then, never now", { replay: { charge: "safe" } }, {}, 1],
-    ["never then, safe now", {}, { replay: { charge: "safe" } }, 1],
-    ["safe then and now", { replay: { charge: "safe" } }, { replay: { charge: "safe" } }, 2],
-  ] as const)("%s", async (_, then, now, times) => {
+  test.each(RULES_OVER_A_DEPLOY)("%s", async (_, then, now, times) => {
     await using here = await stage();
     const world = new World(here);
     expect(await world.told(await world.killed(then), now)).toMatch(times === 1 ? /may have taken effect/ : /charged/);
