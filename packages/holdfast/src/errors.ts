@@ -1,66 +1,6 @@
 import { constants } from "node:os";
 import type { Json } from "./journal/record.ts";
 
-/** Every code that Holdfast throws. docs/ERRORS.md has an entry for each; a test keeps the two lists equal. */
-export const errorCodes = [
-  "ATTRIBUTE_INVALID",
-  "CALLS_OPEN",
-  "CALL_IN_DOUBT",
-  "CALL_TAKEN",
-  "CALL_UNKNOWN",
-  "CURSOR_STALE",
-  "DIALECT_UNKNOWN",
-  "DRAFT_DISCARDED",
-  "FILE_REPLACED",
-  "FORMAT_NEWER",
-  "ID_INVALID",
-  "JOURNAL_CLOSED",
-  "JOURNAL_UNREADABLE",
-  "KEY_TAKEN",
-  "LEASE_LOST",
-  "LIBRARY_REPLACED",
-  "MESSAGE_ID_TAKEN",
-  "MESSAGE_NOT_JSON",
-  "MESSAGE_UNFIT",
-  "MESSAGE_UNKNOWN",
-  "NOTHING_TO_RESUME",
-  "NOT_SUPPORTED",
-  "PATH_UNSAFE",
-  "PROMPT_KNOWN",
-  "QUERY_INVALID",
-  "QUEUE_UNKNOWN",
-  "RECORD_INVALID",
-  "RECORD_NOT_JSON",
-  "RECORD_TOO_LARGE",
-  "SERVER_UNSUPPORTED",
-  "SESSION_BUSY",
-  "SESSION_CLOSED",
-  "SESSION_EXISTS",
-  "SESSION_NOT_FOUND",
-  "STEP_IN_DOUBT",
-  "STEP_LIMIT",
-  "STEP_SPLIT",
-  "STEP_TAKEN",
-  "STEP_VALUE_LOST",
-  "STORE_BUSY",
-  "STORE_CLOSED",
-  "STORE_FORBIDDEN",
-  "STORE_FULL",
-  "STORE_IO",
-  "STORE_URL_INVALID",
-  "SYNC_FAILED",
-  "SYNC_FOREIGN",
-  "SYNC_REWRITE",
-  "TOOL_MISSING",
-  "TRANSACTION_ROLLED_BACK",
-  "TURN_ENDED",
-  "TURN_OPEN",
-  "TURN_UNANSWERED",
-  "UNDO_TOO_LATE",
-] as const;
-
-export type ErrorCode = (typeof errorCodes)[number];
-
 /**
  * What an error means for a program that works on a turn.
  * - `store`: nothing more can be recorded, or it is in doubt whether something was.
@@ -69,7 +9,8 @@ export type ErrorCode = (typeof errorCodes)[number];
  */
 export type ErrorKind = "store" | "misuse" | "refusal";
 
-const KINDS: Readonly<Record<ErrorCode, ErrorKind>> = {
+/** Every code that Holdfast throws, and its kind. docs/ERRORS.md has an entry for each; a test keeps them equal. */
+const KINDS = {
   ATTRIBUTE_INVALID: "refusal",
   CALLS_OPEN: "misuse",
   CALL_IN_DOUBT: "refusal",
@@ -124,7 +65,13 @@ const KINDS: Readonly<Record<ErrorCode, ErrorKind>> = {
   TURN_OPEN: "misuse",
   TURN_UNANSWERED: "refusal",
   UNDO_TOO_LATE: "refusal",
-};
+} as const satisfies Readonly<Record<string, ErrorKind>>;
+
+/** One of the codes that docs/ERRORS.md lists. */
+export type ErrorCode = keyof typeof KINDS;
+
+/** Every code that Holdfast throws, in alphabetical order. */
+export const errorCodes: readonly ErrorCode[] = Object.keys(KINDS) as ErrorCode[];
 
 /**
  * The only error class. `code` is stable and documented in docs/ERRORS.md; `facts` are small values for programs (path,
