@@ -1,6 +1,8 @@
-import type { FollowOptions, Journal } from "../journal/contract.ts";
+import type { Durability, FollowOptions, Journal, Recovery, WriterOptions } from "../journal/contract.ts";
 import { Ledger } from "../journal/ledger.ts";
+import { openedRecord } from "../journal/lifecycle.ts";
 import { OrderClock } from "../journal/order.ts";
+import type { NewRecord } from "../journal/record.ts";
 import { storeClosed } from "../journal/refusals.ts";
 import type { JournalStoreOptions } from "./schemes.ts";
 
@@ -10,12 +12,12 @@ export interface StoreBaseOptions extends JournalStoreOptions {
 }
 
 /** What the stores of one process share: their clock, their journals, and what happens when they are closed. */
-export abstract class StoreBase<O extends StoreBaseOptions> {
+export abstract class StoreBase<O extends StoreBaseOptions, J extends Journal> {
   abstract readonly url: string;
   protected readonly options: O;
   protected readonly clock: OrderClock;
-  /** The journals that this store has opened. */
-  protected readonly journals = new Set<Journal>();
+  /** The journals that this store has opened, by session. */
+  protected readonly journals = new Map<string, J>();
   /** Aborts when the store is closed, which ends its followers. */
   readonly #ending = new AbortController();
   #closing: Promise<void> | null = null;
@@ -41,6 +43,19 @@ export abstract class StoreBase<O extends StoreBaseOptions> {
     return signal ? AbortSignal.any([signal, this.#ending.signal]) : this.#ending.signal;
   }
 
+  protected get durability(): Durability {
+    return this.options.durability ?? "power";
+  }
+
+  /** The name that a writer goes by. */
+  protected appOf({ app }: WriterOptions = {}): string {
+    return app ?? this.options.app ?? "holdfast";
+  }
+
+  protected opened(options: WriterOptions, { unclean, cutBytes }: Pick<Recovery, "unclean" | "cutBytes">): NewRecord {
+    return openedRecord({ app: this.appOf(options), unclean, cutBytes, extra: options.opened });
+  }
+
   protected ledger(): Ledger {
     return new Ledger({ clock: this.clock, summariser: this.options.summariser });
   }
@@ -54,7 +69,7 @@ export abstract class StoreBase<O extends StoreBaseOptions> {
   }
 
   async #close(): Promise<void> {
-    const results = await Promise.allSettled([...this.journals].map((journal) => journal.close()));
+    const results = await Promise.allSettled([...this.journals.values()].map((journal) => journal.close()));
     this.#ending.abort();
     await this.end();
     for (const result of results) if (result.status === "rejected") throw result.reason;

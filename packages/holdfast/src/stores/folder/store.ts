@@ -9,14 +9,14 @@ import { errnoOf, HoldfastError } from "../../errors.ts";
 import type * as contract from "../../journal/contract.ts";
 import type { VerbatimLine } from "../../journal/contract.ts";
 import { assertId } from "../../journal/id.ts";
-import { Ledger } from "../../journal/ledger.ts";
-import { openedRecord, segmentRecord } from "../../journal/lifecycle.ts";
-import { OrderClock } from "../../journal/order.ts";
+import type { Ledger } from "../../journal/ledger.ts";
+import { segmentRecord } from "../../journal/lifecycle.ts";
 import type { JournalRecord, Json, NewRecord } from "../../journal/record.ts";
-import { sessionExists, sessionNotFound, storeClosed } from "../../journal/refusals.ts";
+import { sessionExists, sessionNotFound } from "../../journal/refusals.ts";
 import { judgeEnd } from "../../journal/verification.ts";
 import { assertPath } from "../address.ts";
 import { type Lease, Leases } from "../lease.ts";
+import { StoreBase, type StoreBaseOptions } from "../store-base.ts";
 import { warningsOf } from "../warnings.ts";
 import { adoptSession } from "./care/adopt.ts";
 import { type Healed, heal, openEpoch, prepare, setTailsAside } from "./care/heal.ts";
@@ -34,18 +34,11 @@ import { Listing } from "./listing/listing.ts";
 import { readRow } from "./listing/row-from-files.ts";
 import { type SegmentEnd, SegmentWriter } from "./writer.ts";
 
-export interface FolderStoreOptions {
-  /** What `append` waits for by default. Default `power`. */
-  readonly durability?: contract.Durability;
+export interface FolderStoreOptions extends StoreBaseOptions {
   /** The size at which a new segment is started. Default 64 MiB, at most 256 MiB. */
   readonly segmentBytesMax?: number;
-  /** Makes the rows that `list` shows. */
-  readonly summariser?: contract.Summariser;
-  /** The name lease holders go by. Default `holdfast`. */
-  readonly app?: string;
   /** False: keep no derived files. Without `catalog.sqlite`, lists are answered from the ends of the files. */
   readonly catalogue?: false;
-  readonly clock?: () => number;
   /** The disk to use instead of the real one. */
   readonly disk?: Disk;
 }
@@ -63,7 +56,7 @@ export async function openFolderStore(root: string, options: FolderStoreOptions 
   return new FolderStore(resolve(root), options);
 }
 
-class FolderStore implements contract.JournalStore {
+class FolderStore extends StoreBase<FolderStoreOptions, FolderJournal> implements contract.JournalStore {
   readonly url: string;
   readonly capabilities: contract.Capabilities = {
     durability: "power",
@@ -79,28 +72,21 @@ class FolderStore implements contract.JournalStore {
   readonly #trash: string;
   readonly #incoming: string;
   readonly #disk: Disk;
-  readonly #options: FolderStoreOptions;
   readonly #leases: Leases;
   readonly #catalogue: Catalogue | null;
   readonly #listing: Listing;
-  readonly #clock: OrderClock;
-  readonly #live = new Map<string, FolderJournal>();
-  /** Aborts when the store is closed, which ends its followers. */
-  readonly #ending = new AbortController();
   /** The folders on the path to the store that it had to create. */
   readonly #made: readonly string[];
   #anchored = false;
-  #closed = false;
 
   constructor(root: string, options: FolderStoreOptions) {
+    super(options);
     this.url = pathToFileURL(root).href;
     this.#root = root;
     this.#sessions = join(root, "sessions");
     this.#trash = join(root, "trash");
     this.#incoming = join(root, "incoming");
     this.#disk = options.disk ?? nodeDisk;
-    this.#options = options;
-    this.#clock = OrderClock.of(options.clock);
     this.#made = this.#makeFolders();
     this.#leases = Leases.inRoot(this.#disk, root, options.clock);
     this.searchFile = options.catalogue === false ? null : join(root, "search.sqlite");
@@ -136,7 +122,7 @@ class FolderStore implements contract.JournalStore {
         ledger.commit(prepared);
         ledger.setDurable(prepared.last);
       });
-      const opened = this.#opened(options, { unclean: false, cutBytes: 0 });
+      const opened = this.opened(options, { unclean: false, cutBytes: 0 });
       const begin = { opened, beforeFirst: undefined, startSegment: false, created: true };
       const place = { folder, session: id, segment: 1, epoch: 1, size: bytes.length };
       return this.#journal(id, ledger, lease, place, begin);
@@ -165,7 +151,7 @@ class FolderStore implements contract.JournalStore {
       const recovery = quarantine === undefined ? epoch.recovery : { ...epoch.recovery, quarantine };
       const place = { folder, session: id, segment: last.number, epoch: first, size };
       const after = { segment: last.number, bytes: end };
-      const opened = this.#opened(options, epoch.recovery);
+      const opened = this.opened(options, epoch.recovery);
       const begin = { opened, beforeFirst, startSegment: claim !== null, created: false };
       const claimed = claim === null ? place : { ...place, claim: { number: claim, after } };
       const journal = this.#journal(id, ledger, lease, claimed, begin);
@@ -202,9 +188,9 @@ class FolderStore implements contract.JournalStore {
   async *follow(id: string, options: contract.FollowOptions = {}): AsyncGenerator<JournalRecord> {
     const folder = this.#folderOf(id);
     if (this.#segmentsOf(folder).length === 0) throw sessionNotFound(id);
-    const signal = options.signal ? AbortSignal.any([options.signal, this.#ending.signal]) : this.#ending.signal;
-    const source = { disk: this.#disk, id, folder, live: () => this.#live.get(id) };
-    yield* this.#worded("follow a session", folder, followSession(source, { ...options, signal }));
+    const source = { disk: this.#disk, id, folder, live: () => this.journals.get(id) };
+    const following = followSession(source, { ...options, signal: this.untilClosed(options) });
+    yield* this.#worded("follow a session", folder, following);
   }
 
   async has(id: string): Promise<boolean> {
@@ -219,7 +205,7 @@ class FolderStore implements contract.JournalStore {
   async list(
     options: contract.ListOptions = {},
   ): Promise<{ readonly sessions: readonly contract.Listed[]; readonly next?: string }> {
-    this.#assertOpen();
+    this.assertOpen();
     return this.#doing("list the sessions", this.#sessions, () => this.#listing.list(options));
   }
 
@@ -230,7 +216,7 @@ class FolderStore implements contract.JournalStore {
       if (this.#segmentsOf(folder).length === 0) throw sessionNotFound(id);
       try {
         this.#anchor();
-        moveToTrash(this.#disk, this.#sessions, this.#trash, id, this.#now());
+        moveToTrash(this.#disk, this.#sessions, this.#trash, id, this.now());
       } catch (error) {
         throw diskFailure(error, "delete a session", folder, "It is complete, in its place or in the trash.");
       }
@@ -238,8 +224,8 @@ class FolderStore implements contract.JournalStore {
   }
 
   async trashed(): Promise<readonly contract.Trashed[]> {
-    this.#assertOpen();
-    const { summariser } = this.#options;
+    this.assertOpen();
+    const { summariser } = this.options;
     return this.#doing("list the trash", this.#trash, () =>
       listTrash(this.#disk, this.#sessions, this.#trash).map(({ id, folder, trashedMs }) => {
         const trashedAt = new Date(trashedMs).toISOString();
@@ -311,7 +297,7 @@ class FolderStore implements contract.JournalStore {
   }
 
   async gc(options: { readonly graceMs?: number } = {}): Promise<{ readonly removed: readonly string[] }> {
-    this.#assertOpen();
+    this.assertOpen();
     const places = {
       disk: this.#disk,
       leases: this.#leases,
@@ -319,24 +305,11 @@ class FolderStore implements contract.JournalStore {
       trash: this.#trash,
       incoming: this.#incoming,
     };
-    return collectGarbage(places, this.#now(), options.graceMs);
+    return collectGarbage(places, this.now(), options.graceMs);
   }
 
-  async close(): Promise<void> {
-    this.#closed = true;
-    const results = await Promise.allSettled([...this.#live.values()].map((journal) => journal.close()));
-    this.#ending.abort();
+  protected override async end(): Promise<void> {
     this.#catalogue?.close();
-    for (const result of results) if (result.status === "rejected") throw result.reason;
-  }
-
-  [Symbol.asyncDispose](): Promise<void> {
-    return this.close();
-  }
-
-  #opened(options: contract.WriterOptions, found: Pick<contract.Recovery, "unclean" | "cutBytes">): NewRecord {
-    const { app = this.#options.app ?? "holdfast", opened: extra } = options;
-    return openedRecord({ app, unclean: found.unclean, cutBytes: found.cutBytes, extra });
   }
 
   #journal(
@@ -346,7 +319,7 @@ class FolderStore implements contract.JournalStore {
     place: SegmentEnd,
     begin: Pick<JournalParts, "opened" | "beforeFirst" | "startSegment" | "created">,
   ): FolderJournal {
-    this.#assertOpen();
+    this.assertOpen();
     const writer = this.#doing(
       "open a journal",
       place.folder,
@@ -358,23 +331,23 @@ class FolderStore implements contract.JournalStore {
       ledger,
       writer,
       lease,
-      durability: this.#options.durability ?? "power",
-      segmentBytesMax: Math.min(this.#options.segmentBytesMax ?? SEGMENT_BYTES, SEGMENT_BYTES_LIMIT),
+      durability: this.durability,
+      segmentBytesMax: Math.min(this.options.segmentBytesMax ?? SEGMENT_BYTES, SEGMENT_BYTES_LIMIT),
       follow: (followOptions) => this.follow(id, followOptions),
       onClose: (isClosed) => {
-        this.#live.delete(id);
+        this.journals.delete(id);
         if (isClosed) this.#listing.closed(id, writer, ledger);
       },
     });
-    this.#live.set(id, journal);
+    this.journals.set(id, journal);
     return journal;
   }
 
   /** Keeps the lease for the result of `use`; releases it if that fails. */
   async #withLease<T>(id: string, options: contract.WriterOptions, use: (lease: Lease) => T | Promise<T>): Promise<T> {
-    const lease = await this.#leases.take(id, options.app ?? this.#options.app ?? "holdfast");
+    const lease = await this.#leases.take(id, this.appOf(options));
     try {
-      this.#assertOpen();
+      this.assertOpen();
       return await use(lease);
     } catch (error) {
       lease.release();
@@ -383,7 +356,7 @@ class FolderStore implements contract.JournalStore {
   }
 
   async #underLease<T>(id: string, use: () => T | Promise<T>): Promise<T> {
-    const lease = await this.#leases.take(id, this.#options.app ?? "holdfast");
+    const lease = await this.#leases.take(id, this.appOf());
     try {
       return await use();
     } finally {
@@ -393,17 +366,13 @@ class FolderStore implements contract.JournalStore {
 
   /** For a writer, whose session sorts before all others in lists from its first record on, whatever the clock says. */
   #ledger(): Ledger {
-    this.#clock.follow(this.#listing.newest());
-    return new Ledger({ clock: this.#clock, summariser: this.#options.summariser });
-  }
-
-  #now(): number {
-    return (this.#options.clock ?? Date.now)();
+    this.clock.follow(this.#listing.newest());
+    return this.ledger();
   }
 
   /** An id that is not a UUID never becomes a path, and a link in place of a session is not followed (C24). */
   #folderOf(id: string): string {
-    this.#assertOpen();
+    this.assertOpen();
     assertId(id);
     const folder = join(this.#sessions, id);
     const stat = this.#doing("check a session", folder, () => this.#disk.stat(folder));
@@ -466,10 +435,6 @@ class FolderStore implements contract.JournalStore {
       }
       return made;
     });
-  }
-
-  #assertOpen(): void {
-    if (this.#closed) throw storeClosed(this.url);
   }
 }
 

@@ -3,7 +3,7 @@ import type * as contract from "../../journal/contract.ts";
 import type { VerbatimLine } from "../../journal/contract.ts";
 import { assertId } from "../../journal/id.ts";
 import type { Ledger } from "../../journal/ledger.ts";
-import { openedRecord, segmentRecord } from "../../journal/lifecycle.ts";
+import { segmentRecord } from "../../journal/lifecycle.ts";
 import { assertFollows, nothingToAdopt } from "../../journal/lines/verbatim.ts";
 import type { JournalRecord, NewRecord } from "../../journal/record.ts";
 import { notInTrash, notSupported, sessionBusy, sessionExists, sessionNotFound } from "../../journal/refusals.ts";
@@ -39,7 +39,7 @@ export async function openMemoryStore(options: MemoryStoreOptions = {}): Promise
   return new MemoryStore(options);
 }
 
-class MemoryStore extends StoreBase<MemoryStoreOptions> implements contract.JournalStore {
+class MemoryStore extends StoreBase<MemoryStoreOptions, MemoryJournal> implements contract.JournalStore {
   readonly url = URL;
   readonly capabilities = CAPABILITIES;
   readonly warnings: readonly string[] = [];
@@ -194,29 +194,29 @@ class MemoryStore extends StoreBase<MemoryStoreOptions> implements contract.Jour
     found: { readonly created: boolean; readonly unclean: boolean },
   ): contract.Journal {
     const { id } = session;
-    const app = options.app ?? this.options.app ?? "holdfast";
+    const app = this.appOf(options);
     const { leases } = this.#memory;
     const journal: MemoryJournal = new MemoryJournal({
       id,
       session,
       ledger,
-      durability: this.options.durability ?? "power",
-      opened: openedRecord({ app, unclean: found.unclean, cutBytes: 0, extra: options.opened }),
+      durability: this.durability,
+      opened: this.opened(options, { unclean: found.unclean, cutBytes: 0 }),
       created: found.created,
       follow: (following) => this.follow(id, following),
       onWritten: (stamp) => this.#memory.note(stamp),
       release: () => {
         leases.delete(id);
-        this.journals.delete(journal);
+        this.journals.delete(id);
       },
     });
     const holder = { pid: process.pid, host: hostname(), app, since: new Date(this.now()).toISOString() };
     const lost = () => {
-      this.journals.delete(journal);
+      this.journals.delete(id);
       journal.lose();
     };
     leases.set(id, { holder, lost });
-    this.journals.add(journal);
+    this.journals.set(id, journal);
     return journal;
   }
 

@@ -7,7 +7,6 @@ import type * as contract from "../../journal/contract.ts";
 import type { VerbatimLine } from "../../journal/contract.ts";
 import { assertId } from "../../journal/id.ts";
 import type { Ledger } from "../../journal/ledger.ts";
-import { openedRecord } from "../../journal/lifecycle.ts";
 import { Account, recordsOf } from "../../journal/lines/account.ts";
 import { FORMAT_MAJOR, FORMAT_MINOR, type JournalRecord, type NewRecord } from "../../journal/record.ts";
 import { notInTrash, notSupported, sessionExists, sessionNotFound } from "../../journal/refusals.ts";
@@ -82,7 +81,7 @@ function assertMine(disk: Disk, file: string): void {
   }
 }
 
-class SqliteStore extends StoreBase<SqliteStoreOptions> implements contract.JournalStore {
+class SqliteStore extends StoreBase<SqliteStoreOptions, SqliteJournal> implements contract.JournalStore {
   readonly url: string;
   readonly capabilities: contract.Capabilities = {
     durability: "power",
@@ -271,26 +270,25 @@ class SqliteStore extends StoreBase<SqliteStoreOptions> implements contract.Jour
   ): SqliteJournal {
     // The store may have been closed while this call waited for the disk.
     const { wal, journals, followers } = this.#file;
-    const { app = this.options.app ?? "holdfast", opened: extra } = options;
     const journal = new SqliteJournal({
       id,
       ledger,
       writer,
       wal,
-      durability: this.options.durability ?? "power",
-      opened: openedRecord({ app, unclean: found.unclean, cutBytes: 0, extra }),
+      durability: this.durability,
+      opened: this.opened(options, { unclean: found.unclean, cutBytes: 0 }),
       created: found.created,
       startSegment: found.startSegment,
       follow: (followOptions) => this.follow(id, followOptions),
       onClose: () => {
         journals.delete(id);
-        this.journals.delete(journal);
+        this.journals.delete(id);
         release();
       },
     });
     journal.onAcknowledged(() => followers.wake(id));
     journals.set(id, journal);
-    this.journals.add(journal);
+    this.journals.set(id, journal);
     return journal;
   }
 
