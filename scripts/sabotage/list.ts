@@ -54,20 +54,6 @@ export const sabotages: readonly Sabotage[] = [
     look: CONFORMANCE,
   },
   {
-    name: "lines: half a character is written as another one",
-    file: "journal/lines/json-bytes.ts",
-    find: "(!text.isWellFormed() || at + bytes * 6 + SPARE_BYTES > TEXT_AT)",
-    replace: "at + bytes * 6 + SPARE_BYTES > TEXT_AT",
-    look: ["unit/journal/lines/json-bytes"],
-  },
-  {
-    name: "lines: a short text is written without escapes",
-    file: "journal/lines/json-bytes.ts",
-    find: "if (unit < 0x20 || unit > 0x7e || unit === 0x22 || unit === 0x5c) break;",
-    replace: "if (unit < 0x20 || unit > 0x7e || unit === 0x22) break;",
-    look: ["unit/journal/lines/json-bytes"],
-  },
-  {
     name: "store: one that everybody can write to is opened",
     file: "disk/file-rules.ts",
     find: "if ((mode & 0o002) === 0 && ((mode & 0o020) === 0 || group === owner)) return;",

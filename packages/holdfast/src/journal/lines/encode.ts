@@ -1,7 +1,6 @@
 import { crc32 } from "node:zlib";
 import { HoldfastError } from "../../errors.ts";
 import { type Json, type NewRecord, RECORD_BYTES_MAX, SEGMENT_START_BYTES_MAX, UNIT_BYTES_MAX } from "../record.ts";
-import { JsonBytes, LINES_AT } from "./json-bytes.ts";
 import { assertPlain, isPlainObject } from "./plain.ts";
 
 /** What the journal adds to the records of one append. */
@@ -39,11 +38,16 @@ const SEQ = '{"seq":';
 const AT = ',"at":"';
 
 /**
- * Encoding and writing are one synchronous step (S10), so all writers of a process share these. Made for the first of
- * them: a program that only reads needs neither.
+ * Encoding and writing are one synchronous step (S10), so all writers of a process share it. Made for the first of
+ * them: a program that only reads needs none.
  */
-let json: JsonBytes | null | undefined;
-let scratch: Buffer;
+let scratch: Buffer | undefined;
+
+function scratchBuffer(): Buffer {
+  scratch ??= Buffer.allocUnsafe(SCRATCH_BYTES);
+  return scratch;
+}
+
 /** A getter of a record is the application's code, and runs while the buffer is in use. */
 let isEncoding = false;
 
@@ -58,15 +62,7 @@ export function assertKey(key: string): void {
  * Encodes records as lines (FORMAT.md, "Lines"). The result is valid until anything else is encoded in this process.
  */
 export class Encoder {
-  #buffer: Buffer;
-
-  constructor() {
-    if (json === undefined) {
-      json = JsonBytes.open();
-      scratch = json?.buffer ?? Buffer.allocUnsafe(LINES_AT + SCRATCH_BYTES);
-    }
-    this.#buffer = scratch;
-  }
+  #buffer: Buffer = scratchBuffer();
 
   /**
    * The bytes of the records, in order. Throws RECORD_INVALID, RECORD_NOT_JSON or RECORD_TOO_LARGE without any effect.
@@ -78,15 +74,15 @@ export class Encoder {
     const bytesMax = envelope.unit === false ? SEGMENT_START_BYTES_MAX : UNIT_BYTES_MAX;
     isEncoding = true;
     try {
-      let end = LINES_AT;
+      let end = 0;
       for (let i = 0; i < records.length; i++) {
         end = this.#line(records, i, envelope, end);
-        if (end - LINES_AT > bytesMax) throw unitTooLarge(records.length, bytesMax);
+        if (end > bytesMax) throw unitTooLarge(records.length, bytesMax);
       }
-      return this.#buffer.subarray(LINES_AT, end);
+      return this.#buffer.subarray(0, end);
     } finally {
       // A buffer made for one unit is not kept, even after a refusal.
-      this.#buffer = scratch;
+      this.#buffer = scratchBuffer();
       isEncoding = false;
     }
   }
@@ -131,12 +127,6 @@ export class Encoder {
   /** Writes the record's JSON at `at`, with room for the tail and the trailer behind it. Returns where it ends. */
   #putBody(record: NewRecord, start: number, at: number, tail: string): number {
     const restBytes = Buffer.byteLength(tail) + TRAILER_BYTES;
-    if (json && this.#buffer === json.buffer && record.must === undefined) {
-      const names = Object.keys(record);
-      // In an object, integer-like names always come first.
-      const end = names[0] === "kind" ? json.putMembers(at, record, names) : -1;
-      if (end >= 0 && end + restBytes <= this.#buffer.length) return end;
-    }
     const body = bodyOf(record);
     const bytes = at - start + Buffer.byteLength(body) + restBytes;
     // One brace of the body is overwritten.
