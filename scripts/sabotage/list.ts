@@ -543,8 +543,8 @@ export const sabotages: readonly Sabotage[] = [
   {
     name: "frames are unpacked whatever they say of their size",
     file: "stores/folder/files/frames.ts",
-    find: "frameHeader(file, position)?.size !== size",
-    replace: "frameHeader(file, position) === null",
+    find: "size === null || size > RECORD_BYTES_MAX",
+    replace: "size === null",
     look: BOUNDS,
   },
   {

@@ -42,7 +42,6 @@ const MAX_FOREIGN = 1_048_576;
 const ENDLESS = 134_217_728;
 const MAX_LEVELS = 1_024;
 const MAX_SEGMENT = 2_147_483_648;
-const MAX_FRAMES = 1_048_576;
 const MAX_TRIES = 16;
 const BEGIN = '{"seq":';
 const CRC = ',"crc":"';
@@ -204,27 +203,8 @@ function unpackFrame(file: Buffer, from: number, to: number, plain: number): Buf
   }
 }
 
-/**
- * §7: the plain bytes of each frame, null where it is a stray: by the table, or, if that does not fit the file, by what
- * the frames say.
- */
+/** §7: the plain bytes of each frame, null where it is a stray. */
 function* framesOf(file: Buffer): Generator<{ plain: number; bytes: Buffer | null }> {
-  const count = file.length < 16 ? 0 : file.readUInt32LE(file.length - 8);
-  const table = file.length - count * 8 - 16; // magic, size, the pairs, the count, "hfst"
-  const pairs: [packed: number, plain: number][] = [];
-  // ASSUMED: a table whose sizes add up is one, whatever stands in front of it.
-  if (table >= 0 && count <= MAX_FRAMES && file.length >= 16 && file.toString("latin1", file.length - 4) === "hfst") {
-    for (let at = table + 8; at < file.length - 8; at += 8)
-      pairs.push([file.readUInt32LE(at), file.readUInt32LE(at + 4)]);
-    if (pairs.reduce((sum, [packed]) => sum + packed, 0) === table) {
-      let from = 0;
-      for (const [packed, plain] of pairs) {
-        yield { plain, bytes: unpackFrame(file, from, from + packed, plain) };
-        from += packed;
-      }
-      return;
-    }
-  }
   let passing = false;
   for (let at = 0; at < file.length && file.indexOf(TABLE, at) !== at; ) {
     const end = frameEnd(file, at);

@@ -5,7 +5,7 @@ import { diskFailure } from "../../../disk/failure.ts";
 import { HoldfastError } from "../../../errors.ts";
 import { RECORD_BYTES_MAX, SEGMENT_BYTES_MAX } from "../../../journal/record.ts";
 import { createAtomically } from "../files/create-atomically.ts";
-import { encodeFrameTable, readAt, readFrames } from "../files/frames.ts";
+import { readAt, readFrames } from "../files/frames.ts";
 import { openSource, type Segment, type Source } from "../files/segment.ts";
 
 /**
@@ -64,14 +64,9 @@ function syncFile(disk: Disk, path: string): void {
 }
 
 function writeFrames(source: Source, put: (bytes: Uint8Array) => void): void {
-  const frames: { packedSize: number; size: number }[] = [];
-  for (const lines of wholeLines(source)) {
-    // Node knows the size of an input that is passed as a whole; Deno must be told, or the frame does not declare it.
-    const packed = zstdCompressSync(lines, { params: PARAMETERS, pledgedSrcSize: lines.length });
-    put(packed);
-    frames.push({ packedSize: packed.length, size: lines.length });
-  }
-  put(encodeFrameTable(frames));
+  // Node knows the size of an input that is passed as a whole; Deno must be told, or the frame does not declare it.
+  for (const lines of wholeLines(source))
+    put(zstdCompressSync(lines, { params: PARAMETERS, pledgedSrcSize: lines.length }));
 }
 
 /** Readers do not unpack a frame larger than a record. */

@@ -13,24 +13,11 @@ export interface Frame {
   readonly bytes: Buffer | null;
 }
 
-interface TableEntry {
-  readonly packedSize: number;
-  readonly size: number;
-}
-
-/** The magic number of a skippable frame, which zstdcat ignores. */
-const SKIPPABLE = 0x184d2a5e;
+/** A skippable frame, which zstdcat ignores, ends the file: early versions wrote a table of the frames there. */
 const SKIPPABLE_MAGIC = Buffer.from([0x5e, 0x2a, 0x4d, 0x18]);
-const TABLE_MAGIC = Buffer.from("hfst");
-const ENTRY_BYTES = 8;
-const HEADER_BYTES = 8;
-/** Entry count and magic, at the very end of the file. */
-const FOOTER_BYTES = 8;
-/** A table with more frames than this is not ours: the largest segment in frames of a thousand bytes has fewer. */
-const FRAMES_MAX = 1024 * 1024;
 /** Incompressible data grows slightly. */
 const PACKED_BYTES_MAX = RECORD_BYTES_MAX + RECORD_BYTES_MAX / 256 + 1024;
-/** Without a table, at most this many false frame starts are skipped, and at most this many blocks examined. */
+/** At most this many false frame starts are skipped, and at most this many blocks examined. */
 const FALSE_STARTS_MAX = 1024;
 const BLOCKS_MAX = 256 * 1024;
 const CHUNK_BYTES = 1024 * 1024;
@@ -38,30 +25,9 @@ const CHUNK_BYTES = 1024 * 1024;
 const MIN_CHUNK_BYTES = 64;
 
 /**
- * The skippable frame at the end of a packed segment: the packed and plain size of each frame, then the number of
- * frames.
- */
-export function encodeFrameTable(frames: readonly TableEntry[]): Buffer {
-  const content = frames.length * ENTRY_BYTES + FOOTER_BYTES;
-  const bytes = Buffer.allocUnsafe(HEADER_BYTES + content);
-  bytes.writeUInt32LE(SKIPPABLE, 0);
-  bytes.writeUInt32LE(content, 4);
-  let at = HEADER_BYTES;
-  for (const frame of frames) {
-    bytes.writeUInt32LE(frame.packedSize, at);
-    bytes.writeUInt32LE(frame.size, at + 4);
-    at += ENTRY_BYTES;
-  }
-  bytes.writeUInt32LE(frames.length, at);
-  TABLE_MAGIC.copy(bytes, at + 4);
-  return bytes;
-}
-
-/**
- * The frames of a packed segment that extend beyond the plain byte `from`, one in memory at a time. A damaged table
- * costs nothing: the frames are then found by how they start. A frame is never unpacked beyond the size it declares,
- * nor if it declares no size or more than a record can have: a hundred kilobytes of zstd can hold gigabytes. Together,
- * the frames hold no more than a segment may.
+ * The frames of a packed segment that extend beyond the plain byte `from`, one in memory at a time. A frame is never
+ * unpacked beyond the size it declares, nor if it declares no size or more than a record can have: a hundred kilobytes
+ * of zstd can hold gigabytes. Together, the frames hold no more than a segment may.
  */
 export function* readFrames(file: DiskFile, from = 0): Generator<Frame> {
   let offset = 0;
@@ -73,10 +39,11 @@ export function* readFrames(file: DiskFile, from = 0): Generator<Frame> {
   }
 }
 
-/** The plain size of a packed segment according to its table; 0 if that is damaged. */
+/** The plain size of a packed segment, as its frames declare it. */
 export function plainSizeOf(file: DiskFile): number {
-  const table = readTable(file, file.stat().size);
-  return table ? table.reduce((sum, { size }) => sum + size, 0) : 0;
+  let sum = 0;
+  for (const { size } of findFrames(file)) sum += size;
+  return sum;
 }
 
 interface PackedFrame {
@@ -84,44 +51,13 @@ interface PackedFrame {
   readonly unpack: () => Buffer | null;
 }
 
-function* findFrames(file: DiskFile): Generator<PackedFrame> {
-  const { size: fileSize } = file.stat();
-  const table = readTable(file, fileSize);
-  if (!table) return yield* searchFrames(file, fileSize);
-  let position = 0;
-  for (const { packedSize, size } of table) {
-    const at = position;
-    yield { size, unpack: () => unpack(file, at, packedSize, size) };
-    position += packedSize;
-  }
-}
-
-/** Null if the table does not match the file. */
-function readTable(file: DiskFile, size: number): TableEntry[] | null {
-  if (size < HEADER_BYTES + FOOTER_BYTES) return null;
-  const footer = readAt(file, size - FOOTER_BYTES, FOOTER_BYTES);
-  const count = footer.readUInt32LE(0);
-  const tableBytes = count * ENTRY_BYTES;
-  const tableAt = size - FOOTER_BYTES - tableBytes;
-  if (!footer.subarray(4).equals(TABLE_MAGIC) || count > FRAMES_MAX || tableAt < HEADER_BYTES) return null;
-  const table = readAt(file, tableAt, tableBytes);
-  const entries: TableEntry[] = [];
-  let packed = 0;
-  for (let at = 0; at < tableBytes; at += ENTRY_BYTES) {
-    const entry = { packedSize: table.readUInt32LE(at), size: table.readUInt32LE(at + 4) };
-    packed += entry.packedSize;
-    entries.push(entry);
-  }
-  return packed === tableAt - HEADER_BYTES ? entries : null;
-}
-
 /**
- * Without the table, a frame's blocks show where it ends. If neither a frame nor the table follows, that end is wrong,
- * unless the frame can be unpacked. After a damaged frame, the next one is found by its magic number: what precedes it
- * is one stray, of one byte because the length of its lines is unknown.
+ * A frame's blocks show where it ends. If neither a frame nor the end of the file follows, that end is wrong, unless
+ * the frame can be unpacked. After a damaged frame, the next one is found by its magic number: what precedes it is one
+ * stray, of one byte because the length of its lines is unknown.
  */
-function* searchFrames(file: DiskFile, fileSize: number): Generator<PackedFrame> {
-  const end = Math.min(fileSize, SEGMENT_BYTES_MAX);
+function* findFrames(file: DiskFile): Generator<PackedFrame> {
+  const end = Math.min(file.stat().size, SEGMENT_BYTES_MAX);
   const budget = { blocks: BLOCKS_MAX };
   let isDamaged = false;
   for (let at = 0, falseStarts = 0; at < end && falseStarts < FALSE_STARTS_MAX; ) {
@@ -160,7 +96,7 @@ function isAt(file: DiskFile, position: number, magic: Buffer): boolean {
   return file.read(bytes, 0, bytes.length, position) === bytes.length && bytes.equals(magic);
 }
 
-/** Where the next frame or the table may start; `end` if nowhere. */
+/** Where the next frame or a table may start; `end` if nowhere. */
 function nextMagic(file: DiskFile, from: number, end: number): number {
   const buffer = Buffer.allocUnsafe(CHUNK_BYTES);
   for (let position = from; position < end; ) {
@@ -175,13 +111,11 @@ function nextMagic(file: DiskFile, from: number, end: number): number {
   return end;
 }
 
-/** Null if the frame is damaged, declares another size, or is larger than any writer makes. */
+/** Null if the frame is damaged, has not the size that it declares, or is larger than any writer makes. */
 function unpack(file: DiskFile, position: number, packedSize: number, size: number): Buffer | null {
-  if (size > RECORD_BYTES_MAX || packedSize > PACKED_BYTES_MAX || frameHeader(file, position)?.size !== size)
-    return null;
+  if (packedSize > PACKED_BYTES_MAX) return null;
   try {
-    // With one byte to spare, Node stops at the frame's end: a flipped checksum flag leaves bytes behind it.
-    const bytes = decompress(readAt(file, position, packedSize), Math.max(MIN_CHUNK_BYTES, size + 1));
+    const bytes = decompress(readAt(file, position, packedSize), Math.max(MIN_CHUNK_BYTES, size));
     return bytes?.length === size ? bytes : null;
   } catch (error) {
     // The disk cannot read it.

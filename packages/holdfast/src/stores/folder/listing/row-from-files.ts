@@ -172,7 +172,7 @@ function packedEnd(file: DiskFile, summariser: Summariser | undefined): End {
   const size = plainSizeOf(file);
   const from = Math.max(0, size - PACKED_LOOK_BACK_BYTES);
   const scan = new Scan();
-  if (size > 0) for (const frame of readFrames(file, from)) feedFrame(scan, frame, 0);
+  for (const frame of readFrames(file, from)) feedFrame(scan, frame, 0);
   const newest = scan.records.findLastIndex((record) => rowIn(record, summariser) !== undefined);
   return { records: scan.records.slice(Math.max(0, newest)), isAll: newest !== -1 || from === 0 };
 }

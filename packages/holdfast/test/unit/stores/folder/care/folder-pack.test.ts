@@ -7,7 +7,6 @@ import { openFolderStore } from "holdfast/internal";
 import type { JournalStore } from "holdfast/store";
 import { describe, expect, test } from "vitest";
 import { RECORD_BYTES_MAX, SEGMENT_BYTES_MAX } from "../../../../../src/journal/record.ts";
-import { encodeFrameTable } from "../../../../../src/stores/folder/files/frames.ts";
 import { CountingDisk } from "../../../../counting-disk.ts";
 import { place } from "../../../../place.ts";
 
@@ -172,15 +171,6 @@ test("S17: pack counts the segments it has packed, and their bytes before and af
   const packed = await store.pack(id);
   expect(packed).toEqual({ segments: 2, bytesBefore, bytesAfter: sizes(".zst") });
   expect(await store.pack(id)).toEqual({ segments: 0, bytesBefore: 0, bytesAfter: 0 });
-});
-
-test("S17: the table at the end, byte by byte", () => {
-  const table = encodeFrameTable([
-    { packedSize: 0x0102, size: 0x030405 },
-    { packedSize: 0x06070809, size: 0x0a },
-  ]);
-  const expected = "5e2a4d18 18000000 02010000 05040300 09080706 0a000000 02000000 68667374";
-  expect(table.toString("hex")).toBe(expected.replaceAll(" ", ""));
 });
 
 test.each([0, 1, 4, 7, 8, 9, 15, 16, 17, 40])(

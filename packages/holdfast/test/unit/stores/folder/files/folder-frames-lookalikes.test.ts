@@ -17,7 +17,7 @@ function withLookalikes(count: number): Buffer {
   return Buffer.concat([...Array.from({ length: count }, (_, i) => [noise(i), MAGIC]).flat(), noise(count)]);
 }
 
-test("S17: without its table a packed segment is read whole, though bytes inside its frames look like beginnings of frames", () => {
+test("S17: a packed segment is read whole, though bytes inside its frames look like beginnings of frames", () => {
   using here = place();
   const path = join(here.path, "000001.jsonl.zst");
   const contents = [0, 1, 4, 0].map(withLookalikes);

@@ -2,7 +2,7 @@ import { constants, crc32, zstdCompressSync } from "node:zlib";
 import type { DiskFile } from "holdfast/disk";
 import { describe, expect, test } from "vitest";
 import { RECORD_BYTES_MAX, SEGMENT_BYTES_MAX } from "../../../../../src/journal/record.ts";
-import { encodeFrameTable, plainSizeOf, readAt, readFrames } from "../../../../../src/stores/folder/files/frames.ts";
+import { plainSizeOf, readAt, readFrames } from "../../../../../src/stores/folder/files/frames.ts";
 import { frameEnd, frameHeader } from "../../../../../src/stores/folder/files/zstd.ts";
 import { randomOf } from "../../../../hostile/hostile-store.ts";
 
@@ -56,11 +56,11 @@ const lines = (count: number): Buffer =>
 
 const plains = [lines(900), lines(300), lines(700), lines(1), lines(500)];
 const packed = plains.map((plain) => pack(plain));
-const table = encodeFrameTable(plains.map((plain, i) => ({ packedSize: packed[i]!.length, size: plain.length })));
-const whole = Buffer.concat([...packed, table]);
+const whole = Buffer.concat(packed);
+/** What early versions wrote behind the frames: readers need not know what it says. */
+const tabled = Buffer.concat([whole, Buffer.from("5e2a4d180c000000010203040506070868667374", "hex")]);
 const offsets = plains.map((_, i) => plains.slice(0, i).reduce((sum, { length }) => sum + length, 0));
 const starts = packed.map((_, i) => packed.slice(0, i).reduce((sum, { length }) => sum + length, 0));
-const withoutTable = whole.subarray(0, whole.length - 5);
 
 /** Short enough to be shown where they differ. */
 const shown = (plain: Buffer | null): string | null => plain && `${plain.length} bytes, ${crc32(plain).toString(16)}`;
@@ -78,33 +78,33 @@ function flipped(bytes: Buffer, ...at: number[]): Buffer {
 }
 
 describe("frames of a packed segment", () => {
-  test("all of them, by the table and without it", () => {
+  test("all of them, with a table behind them and without", () => {
     expect(read(whole)).toEqual(expected);
-    expect(read(withoutTable)).toEqual(expected);
-    expect(read(Buffer.concat(packed))).toEqual(expected);
+    expect(read(tabled)).toEqual(expected);
+    expect(read(tabled.subarray(0, -5))).toEqual(expected);
     expect(read(Buffer.alloc(0))).toEqual([]);
   });
 
-  test("the table is used: who reads from the middle, or looks at the first frame, reads no other", () => {
+  test("who reads from the middle, or looks at the first frame, reads little of the others", () => {
     const middle = new MemoryFile(whole);
     expect([...readFrames(middle.file, offsets[2]! + 10)].map(({ offset }) => offset)).toEqual(offsets.slice(2));
     const rest = packed.slice(2).reduce((sum, { length }) => sum + length, 0);
-    expect(middle.read_).toBeLessThan(rest + table.length + 5 * 32);
+    expect(middle.read_).toBeLessThan(rest + 5 * 64);
     const first = new MemoryFile(whole);
     for (const _frame of readFrames(first.file)) break;
-    expect(first.read_).toBeLessThan(packed[0]!.length + table.length + 64);
+    expect(first.read_).toBeLessThan(packed[0]!.length + 64);
     expect(plainSizeOf(new MemoryFile(whole).file)).toBe(plains.reduce((sum, { length }) => sum + length, 0));
-    expect(plainSizeOf(new MemoryFile(withoutTable).file)).toBe(0);
+    expect(plainSizeOf(new MemoryFile(tabled).file)).toBe(plainSizeOf(new MemoryFile(whole).file));
   });
 
   test("from a place between two frames", () => {
     expect(read(whole, offsets[1]!)).toEqual(expected.slice(1));
     expect(read(whole, offsets[1]! - 1)).toEqual(expected);
-    expect(read(withoutTable, offsets[3]! + 1)).toEqual(expected.slice(3));
+    expect(read(tabled, offsets[3]! + 1)).toEqual(expected.slice(3));
   });
 
-  test("a damaged frame costs that frame, with the table and without it", () => {
-    for (const bytes of [whole, withoutTable]) {
+  test("a damaged frame costs that frame", () => {
+    for (const bytes of [whole, tabled]) {
       for (const [i, at] of starts.entries()) {
         // Some single bits of a frame mean nothing; all of a stretch cannot.
         const damaged = flipped(bytes, ...Array.from({ length: 20 }, (_, n) => at + 60 + n));
@@ -113,19 +113,19 @@ describe("frames of a packed segment", () => {
     }
   });
 
-  test("the table damaged, and the beginning of a frame: the others are found, and what is between them is one stray", () => {
+  test("the beginning of a frame damaged: the others are found, and what is between them is one stray", () => {
     for (const [i, at] of starts.entries()) {
-      const found = read(flipped(withoutTable, at));
+      const found = read(flipped(whole, at));
       const others = expected.filter((_, n) => n !== i).map(({ bytes }) => bytes);
       expect(found.filter(({ bytes }) => bytes !== null).map(({ bytes }) => bytes)).toEqual(others);
       expect(found.filter(({ bytes }) => bytes === null)).toHaveLength(1);
-      const strays = [...readFrames(new MemoryFile(flipped(withoutTable, at)).file)].filter(({ bytes }) => !bytes);
+      const strays = [...readFrames(new MemoryFile(flipped(whole, at)).file)].filter(({ bytes }) => !bytes);
       expect(strays, "its length is unknown").toEqual([{ offset: offsets[i], size: 1, bytes: null }]);
     }
   });
 
   test.each([1, MIB - 2, MIB - 1, MIB, MIB + 1])(
-    "without a table, a frame behind %i bytes of garbage is found, also across two reads",
+    "a frame behind %i bytes of garbage is found, also across two reads",
     (garbage) => {
       const bytes = Buffer.concat([Buffer.alloc(garbage), packed[0]!, packed[1]!]);
       expect(read(bytes).map(({ bytes: plain }) => plain)).toEqual([null, expected[0]!.bytes, expected[1]!.bytes]);
@@ -148,14 +148,6 @@ describe("frames of a packed segment", () => {
     expect(frames.map(({ bytes }) => shown(bytes))).toEqual(expected.map(({ bytes }, i) => (i === 1 ? null : bytes)));
   });
 
-  test("a table of more frames than a segment can have is not read", () => {
-    const count = MIB + 1;
-    const bytes = encodeFrameTable(Array.from({ length: count }, () => ({ packedSize: 0, size: 0 })));
-    const file = new MemoryFile(bytes);
-    expect([...readFrames(file.file)]).toEqual([]);
-    expect(file.read_).toBeLessThan(1024);
-  });
-
   test("exactly these bytes are read, however few come at a time, or none", () => {
     const few = (bytes: Buffer, atOnce: number) => ({
       read: (into: Uint8Array, offset: number, length: number, position: number) =>
@@ -169,84 +161,56 @@ describe("frames of a packed segment", () => {
     }
   });
 
-  test("the table damaged, and the size of a block: neither the frame before nor the ones behind are lost", () => {
+  test("the size of a block damaged: neither the frame before nor the ones behind are lost", () => {
     for (const [i, at] of starts.entries()) {
       const { blocksAt } = frameHeader(new MemoryFile(whole).file, at)!;
       for (const byte of [0, 1, 2]) {
-        const found = read(flipped(withoutTable, blocksAt + byte));
+        const found = read(flipped(whole, blocksAt + byte));
         const others = expected.filter((_, n) => n !== i).map(({ bytes }) => bytes);
         expect(found.filter(({ bytes }) => bytes !== null).map(({ bytes }) => bytes)).toEqual(others);
       }
     }
   });
 
-  test("a frame followed by garbage, without a table, is read if its checksum is right", () => {
+  test("a frame followed by garbage is read if its checksum is right", () => {
     const bytes = Buffer.concat([packed[0]!, Buffer.from("garbage"), packed[1]!]);
     expect(read(bytes).map(({ bytes: plain }) => plain)).toEqual([expected[0]!.bytes, null, expected[1]!.bytes]);
   });
 
-  test.each([
-    ["a wrong packed size", (copy: Buffer) => copy.writeUInt32LE(7, whole.length - table.length + 8)],
-    ["a wrong count", (copy: Buffer) => copy.writeUInt32LE(3, whole.length - 8)],
-    ["a count of four billion", (copy: Buffer) => copy.writeUInt32LE(0xffff_ffff, whole.length - 8)],
-    ["a wrong end", (copy: Buffer) => copy.write("HFST", whole.length - 4)],
-  ])("a table with %s is none, and costs nothing", (_what, damage) => {
-    const copy = Buffer.from(whole);
-    damage(copy);
-    expect(read(copy)).toEqual(expected);
-  });
-
-  test("a checksum flag that flipped costs nothing: the lines have their own checksums", () => {
+  test("a checksum flag that flipped costs no line: they have their own checksums", () => {
     const bytes = Buffer.from(whole);
     bytes[starts[1]! + 4]! ^= 0b100;
-    const frames = [...readFrames(new MemoryFile(bytes).file)];
-    expect(frames.map(({ bytes: read }, i) => read?.equals(plains[i]!))).toEqual(plains.map(() => true));
-  });
-
-  test("a table with a wrong plain size costs that frame", () => {
-    const copy = Buffer.from(whole);
-    copy.writeUInt32LE(plains[0]!.length + 1, whole.length - table.length + 12);
-    const found = read(copy);
-    expect(found[0]!.bytes).toBeNull();
-    expect(found.slice(1).map(({ bytes }) => bytes)).toEqual(expected.slice(1).map(({ bytes }) => bytes));
+    const found = [...readFrames(new MemoryFile(bytes).file)].flatMap(({ bytes: plain }) => plain ?? []);
+    expect(found.map((plain, i) => plain.equals(plains[i]!))).toEqual(plains.map(() => true));
   });
 });
 
 describe("what a frame may not be", () => {
-  const tabled = (frame: Buffer, size: number): Buffer =>
-    Buffer.concat([frame, encodeFrameTable([{ packedSize: frame.length, size }])]);
-
   test("larger than a record: it is not unpacked", () => {
     const large = pack(Buffer.alloc(RECORD_BYTES_MAX + 1));
-    expect(read(tabled(large, RECORD_BYTES_MAX + 1))).toEqual([{ offset: 0, bytes: null }]);
     expect(read(large)).toEqual([{ offset: 0, bytes: null }]);
     const largest = pack(Buffer.alloc(RECORD_BYTES_MAX));
-    for (const bytes of [tabled(largest, RECORD_BYTES_MAX), largest])
-      expect(read(bytes)[0]!.bytes).toBe(shown(Buffer.alloc(RECORD_BYTES_MAX)));
+    expect(read(largest)[0]!.bytes).toBe(shown(Buffer.alloc(RECORD_BYTES_MAX)));
   });
 
   test("without its size", () => {
     const silent = pack(Buffer.alloc(1000, "x\n"), { [constants.ZSTD_c_contentSizeFlag]: 0 });
     expect(frameHeader(new MemoryFile(silent).file, 0)?.size).toBeNull();
-    expect(read(tabled(silent, 1000))).toEqual([{ offset: 0, bytes: null }]);
     expect(read(silent)).toEqual([{ offset: 0, bytes: null }]);
   });
 
-  test("of another size than the table says, or than it says itself", () => {
-    const frame = pack(Buffer.alloc(1000, "x\n"));
-    for (const size of [999, 1001]) expect(read(tabled(frame, size))).toEqual([{ offset: 0, bytes: null }]);
-    const lying = Buffer.from(frame);
+  test("of another size than it says itself", () => {
+    const lying = pack(Buffer.alloc(1000, "x\n"));
     // A single segment of two bytes: the size less 256 stands behind magic number and descriptor.
     lying.writeUInt16LE(2000 - 256, 5);
     expect(frameHeader(new MemoryFile(lying).file, 0)?.size).toBe(2000);
-    expect(read(tabled(lying, 2000))).toEqual([{ offset: 0, bytes: null }]);
+    expect(read(lying)).toEqual([{ offset: 0, bytes: null }]);
   });
 
   test("all frames together hold no more than a segment: what is behind that is not unpacked", () => {
     const frame = pack(Buffer.alloc(RECORD_BYTES_MAX));
     const count = SEGMENT_BYTES_MAX / RECORD_BYTES_MAX;
-    const entries = Array.from({ length: count + 10 }, () => ({ packedSize: frame.length, size: RECORD_BYTES_MAX }));
-    const bomb = Buffer.concat([...entries.map(() => frame), encodeFrameTable(entries)]);
+    const bomb = Buffer.concat(Array.from({ length: count + 10 }, () => frame));
     let plain = 0;
     const found: boolean[] = [];
     for (const { offset, size, bytes } of readFrames(new MemoryFile(bomb).file, SEGMENT_BYTES_MAX - RECORD_BYTES_MAX)) {
@@ -259,7 +223,7 @@ describe("what a frame may not be", () => {
   });
 });
 
-describe("without a table, what only looks like frames costs little", () => {
+describe("what only looks like frames costs little", () => {
   const magic = Buffer.from([0x28, 0xb5, 0x2f, 0xfd]);
   test.each([
     ["beginnings of frames", Buffer.alloc(4 * MIB, magic)],
