@@ -7,6 +7,7 @@ export function accountWith(change: Partial<Account> = {}): Account {
     ...{ session: "s1", cursor: null, app: "holdfast", state: "idle", holder: null, turn: null, interruption: null },
     ...{ calls: [], settled: [], queued: 0, words: { status: change.state ?? "idle", detail: [] } },
     can: {
+      retry: { no: "not-parked", words: "Workers have not given up on it." },
       ...{ prompt: true, finish: nothing, leave: nothing, answer: nothing, stop: nothing, fork: true },
       takeOver: { no: "own", words: "This program can continue it without taking it over." },
     },

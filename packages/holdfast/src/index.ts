@@ -8,6 +8,7 @@ export type { Act, Refusal } from "./account/acts.ts";
 export type { CallState } from "./account/words.ts";
 export { cutOffWords } from "./account/words.ts";
 export type { AppStateChanges } from "./admit/app-state.ts";
+export type { SuspendOptions } from "./admit/suspension.ts";
 export type { Appended, AppendOptions, PromptOptions, StateOptions } from "./admit/to-records.ts";
 export type { AcceptedRequest, DraftContent } from "./conversation/draft-state.ts";
 export type { Queued } from "./conversation/prompt-queue.ts";

@@ -35,7 +35,7 @@ export type {
 } from "./journal/texts.ts";
 export { judgeEnd, verificationOf } from "./journal/verification.ts";
 export { runInCall } from "./session/turn/tool-call.ts";
-export { endedAs } from "./session-state.ts";
+export { endedAs, HANDED_OVER } from "./session-state.ts";
 export { defaultAddress } from "./stores/default-address.ts";
 export { type FolderStoreOptions, openFolderStore } from "./stores/folder/store.ts";
 export { unitOf } from "./stores/journal-base.ts";

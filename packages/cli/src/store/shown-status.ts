@@ -7,6 +7,8 @@ export const STATUSES = [
   "stopped",
   "failed",
   "waiting",
+  "paused",
+  "parked",
   "queued",
   "idle",
   "unreadable",

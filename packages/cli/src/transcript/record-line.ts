@@ -46,8 +46,10 @@ function wordsOf(record: JournalRecord, dialect: Dialect<unknown> | null): strin
     case "turn.started":
     case "turn.resumed":
       return text("turn");
+    case "turn.claimed":
+      return `${text("turn")} try ${text("n")}`;
     case "turn.suspended":
-      return `${text("turn")} ${text("reason")}`;
+      return `${text("turn")} ${text("reason")}${record["until"] === undefined ? "" : ` until ${text("until")}`}`;
     case "turn.ended":
       return [text("turn"), text("outcome"), text("by"), text("reason"), text("error")]
         .filter((one) => one !== "")

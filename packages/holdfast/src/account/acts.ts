@@ -5,17 +5,26 @@ import { holderWords, programWords } from "./words.ts";
 /**
  * - `prompt`: start a turn.
  * - `finish`: continue the turn that did not complete.
+ * - `retry`: let workers try the parked turn again.
  * - `leave`: leave that turn as it is.
  * - `answer`: decide about the calls that wait.
  * - `stop`: end the turn that is running.
  * - `fork`: copy the conversation into a new session.
  * - `takeOver`: continue a session that another program wrote.
  */
-export type Act = "prompt" | "finish" | "leave" | "answer" | "stop" | "fork" | "takeOver";
+export type Act = "prompt" | "finish" | "retry" | "leave" | "answer" | "stop" | "fork" | "takeOver";
 
 /** Why something cannot be done now. */
 export interface Refusal {
-  readonly no: "written-by" | "held-by" | "nothing-to-finish" | "running" | "not-running" | "not-waiting" | "own";
+  readonly no:
+    | "written-by"
+    | "held-by"
+    | "nothing-to-finish"
+    | "running"
+    | "not-running"
+    | "not-waiting"
+    | "not-parked"
+    | "own";
   /** A sentence for people. */
   readonly words: string;
 }
@@ -45,10 +54,13 @@ export function actsOf(
   const waiting: Refusal | null =
     isUndecided && !running ? null : { no: "not-waiting", words: "No call is waiting for a decision." };
   const stoppable: Refusal | null = state === "running" ? null : { no: "not-running", words: "No turn is running." };
+  const parked: Refusal | null =
+    state === "parked" ? null : { no: "not-parked", words: "Workers have not given up on it." };
   const own: Refusal = { no: "own", words: "This program can continue it without taking it over." };
   return {
     prompt: held ?? foreign ?? true,
     finish: held ?? running ?? unfinished ?? foreign ?? true,
+    retry: held ?? parked ?? foreign ?? true,
     leave: held ?? running ?? unfinished ?? foreign ?? true,
     answer: held ?? waiting ?? foreign ?? true,
     stop: held ?? stoppable ?? true,

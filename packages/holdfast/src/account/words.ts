@@ -69,9 +69,19 @@ export function cutOffWords(how: Interruption<unknown>["how"]): string {
     }
     case "failed":
       return `failed: ${oneLine(how.error, REASON_CHARS).replace(/\.$/, "") || "unknown error"}`;
+    case "handed-over":
+      return "handed over: it continues with the next process";
     case "suspended":
+      if (how.parked !== undefined)
+        return `parked after ${how.parked} ${how.parked === 1 ? "attempt" : "attempts"} without progress: ${oneLine(how.reason, REASON_CHARS)}`;
+      if (how.until !== undefined) return `paused until ${timeWords(how.until)} (${oneLine(how.reason, REASON_CHARS)})`;
       return isApproval(how.reason) ? "waiting for approval" : `waiting: ${oneLine(how.reason, REASON_CHARS)}`;
   }
+}
+
+/** "2026-11-19 14:05 UTC": whoever reads it may be elsewhere. */
+function timeWords(time: string): string {
+  return `${time.slice(0, 10)} ${time.slice(11, 16)} UTC`;
 }
 
 /** The reasons with which Holdfast's own programs and adapters suspend a turn for a person's decision. */

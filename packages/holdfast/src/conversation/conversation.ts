@@ -16,13 +16,18 @@ import { addUsage, type Usage } from "./records/usage.ts";
 import { deepFreeze, frozenCopy } from "./snapshot.ts";
 import { type CallPlace, sameCalls, ToolStarts } from "./tool-starts.ts";
 import { Transcript } from "./transcript.ts";
-import { endTurn, resumeTurn, type TurnState, turnFrom, type Writer } from "./turn-state.ts";
+import { endTurn, resumeTurn, type TurnState, tryTurn, turnFrom, type Writer } from "./turn-state.ts";
 
 // biome-ignore lint/suspicious/noExplicitAny: the type of the messages is the application's to say.
 export type DialectLookup = (name: string) => Dialect<any> | null;
 type Stamped<R> = R & { readonly seq: number; readonly at: string };
 type Attribute = Omit<records.SessionAttributes, "kind">;
-type TurnRecord = records.TurnResumed | records.TurnSuspended | records.TurnEnded | records.Signalled;
+type TurnRecord =
+  | records.TurnClaimed
+  | records.TurnResumed
+  | records.TurnSuspended
+  | records.TurnEnded
+  | records.Signalled;
 
 const EMPTY: Metadata = Object.freeze({});
 
@@ -240,6 +245,7 @@ export class Conversation<M> {
       case "tool.unstarted":
       case "step.started":
       case "step.ended":
+        if (record.kind === "step.ended" && !record.carried) this.#progressed(record.turn);
         this.#toolStarts.add(record, (id) => this.#placeOfOpen(id));
         break;
       case "tool.ended":
@@ -297,6 +303,7 @@ export class Conversation<M> {
 
   #opened(record: JournalRecord): void {
     this.#writer = { intents: record["intents"] === true };
+    if (this.#turn) this.#turn.isTried = false;
     if (typeof record["dialect"] === "string") this.#speak(record["dialect"]);
   }
 
@@ -359,6 +366,9 @@ export class Conversation<M> {
     }
     if (turn?.number !== record.turn) return;
     switch (record.kind) {
+      case "turn.claimed":
+        tryTurn(turn);
+        return;
       case "turn.resumed":
         resumeTurn(turn, record.n, this.#writer);
         this.#drafts.resume();
@@ -366,7 +376,9 @@ export class Conversation<M> {
         this.#undo = null;
         return;
       case "turn.suspended":
-        turn.suspended = { reason: record.reason, ...defined({ calls: record.calls }) };
+        turn.suspended = suspensionOf(record);
+        turn.attempts = record.parked ?? record.attempts ?? 0;
+        turn.isTried = false;
         return;
       case "turn.ended": {
         if (!endTurn(turn, record)) return;
@@ -385,6 +397,8 @@ export class Conversation<M> {
       startedAt: at,
       lastAt: at,
       resumes: 0,
+      attempts: 0,
+      isTried: false,
       writers: new Set([this.#writer]),
       prompt: this.#lostPrompt(record),
       ended: null,
@@ -401,6 +415,7 @@ export class Conversation<M> {
     const { seq, at, turn, id: prompt, carried } = record;
     // The start of the turn was lost to damage.
     if (!carried && turn > this.#turns) this.#startTurn({ kind: "turn.started", seq, at, turn, prompt });
+    if (!carried) this.#progressed(turn);
     const item = this.#said.message(record);
     if (!item) return;
     this.#prompted(item.entry);
@@ -445,7 +460,13 @@ export class Conversation<M> {
     return open && { message: open.item.entry.id, index: open.index };
   }
 
+  /** What is recorded need not be done again, so the tries so far do not count. */
+  #progressed(turn: number): void {
+    if (this.#turn?.number === turn) this.#turn.attempts = 0;
+  }
+
   #ended(record: Stamped<records.ToolEnded>): void {
+    this.#progressed(record.turn);
     const { message = null, index = 0 } = record;
     if (message === null && this.#toolStarts.endEarlyStart(record)) return;
     const place = message !== null ? { message, index } : this.#placeOfOpen(record.call);
@@ -471,4 +492,8 @@ export class Conversation<M> {
     const message = this.dialect.boundary("(The prompt of this turn was lost to damage.)");
     return { id: prompt, seq, at, turn, step: prompt, message, metadata: EMPTY, synthetic: "damaged" };
   }
+}
+
+function suspensionOf({ reason, calls, until, parked, attempts }: records.TurnSuspended): records.Suspension {
+  return { reason, ...defined({ calls, until, parked, attempts }) };
 }

@@ -55,3 +55,10 @@ export const UNIT_BYTES_MAX = 256 * 1024 * 1024;
 export const SEGMENT_START_BYTES_MAX = 1536 * 1024 * 1024;
 /** The maximum size of a segment: anything beyond it is not read. Writers start a new segment long before. */
 export const SEGMENT_BYTES_MAX = 2 * 1024 * 1024 * 1024;
+
+const TIME = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/;
+
+/** In the form of `at`, so that times compare as texts. */
+export function isTime(value: unknown): value is string {
+  return typeof value === "string" && TIME.test(value);
+}

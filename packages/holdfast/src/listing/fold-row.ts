@@ -17,6 +17,7 @@ import {
   type SessionRow,
   stringIn,
   TITLE_CHARS_MAX,
+  timeIn,
 } from "./row.ts";
 
 /**
@@ -40,10 +41,16 @@ export function sessionSummariser(dialectNamed: Dialects): Summariser {
     add(json, record) {
       switch (record.kind) {
         case "message":
-          return isSought(json, record) ? asJson(withMessage(rowOf(json), record, dialectNamed)) : json;
+          return isSought(json, record)
+            ? asJson(withMessage(rowOf(json), record, dialectNamed))
+            : withProgress(json, record);
+        case "tool.ended":
+        case "step.ended":
+          return withProgress(json, record);
         case "session":
           return asJson(withAttributes(rowOf(json), record));
         case "turn.started":
+        case "turn.claimed":
         case "turn.resumed":
         case "turn.suspended":
         case "turn.ended":
@@ -59,13 +66,12 @@ export function sessionSummariser(dialectNamed: Dialects): Summariser {
           return withCrash(json, record);
         case "opened":
         case "closed":
-          // A turn belongs to one writer: a turn that a writer finds open, or leaves open, was cut off.
-          return shapeOf(json)?.["state"] === "open" ? asJson({ ...rowOf(json), state: "cut" }) : json;
+          return withWriter(json);
         default:
           return json;
       }
     },
-    concerns: (json, record) => (record.kind === "message" ? isSought(json, record) : true),
+    concerns: (json, record) => record.kind !== "message" || isSought(json, record) || hasAttempts(json),
     carries: ({ kind }) => CARRIERS.has(kind),
     read: (json) => (isRow(json) ? asJson(rowOf(json)) : null),
   };
@@ -106,19 +112,27 @@ function withTurn(row: SessionRow, record: Shape): SessionRow {
   const turn = countIn(record, "turn");
   // A late record of an earlier turn says nothing about the current state.
   if (turn !== undefined && turn < row.turns) return row;
-  const { awaits: _, ended: _ended, ...rest } = row;
+  const { awaits: _, ended: _ended, wakeAt: _wakeAt, parked: _parked, attempts = 0, tried, ...rest } = row;
   const turns = Math.max(turn ?? 0, row.turns);
+  // A try counts once for each writer.
+  const trying = { attempts: tried ? attempts : attempts + 1, tried: true } as const;
   switch (record["kind"]) {
     case "turn.started": {
       const awaits = stringIn(record, "prompt");
       return { ...rest, turns: turn ?? row.turns + 1, state: "open", ...defined({ awaits }) };
     }
+    case "turn.claimed":
+      return turn === undefined ? row : { ...row, ...trying };
     case "turn.resumed":
-      return { ...rest, turns, state: "open" };
+      return { ...rest, turns, state: "open", ...trying };
     case "turn.suspended":
-      return { ...rest, turns, state: "waiting" };
-    default:
-      return { ...rest, turns, ...endOf(record) };
+      return { ...rest, turns, ...suspendedIn(record) };
+    default: {
+      const end = endOf(record);
+      const isGivenBack = tried === true && endedAs(record["outcome"], record["by"]) === "cut";
+      const left = end.state === "idle" ? 0 : isGivenBack ? attempts - 1 : attempts;
+      return { ...rest, turns, ...end, ...defined({ attempts: left > 0 ? left : undefined }) };
+    }
   }
 }
 
@@ -133,6 +147,34 @@ function endOf({ outcome, by }: Shape): Pick<SessionRow, "state" | "ended"> {
     case "cut":
       return { state: "cut" };
   }
+}
+
+type Suspended = Pick<SessionRow, "state" | "wakeAt" | "parked" | "attempts">;
+
+function suspendedIn(record: Shape): Suspended {
+  const parked = countIn(record, "parked");
+  const attempts = (parked ?? countIn(record, "attempts") ?? 0) || undefined;
+  if (parked !== undefined) return { state: "waiting", parked: true, ...defined({ attempts }) };
+  return { state: "waiting", ...defined({ wakeAt: timeIn(record, "until"), attempts }) };
+}
+
+/** A turn belongs to one writer: a turn that a writer finds open, or leaves open, was cut off. So does a try. */
+function withWriter(json: Json): Json {
+  const shape = shapeOf(json);
+  if (shape?.["state"] !== "open" && shape?.["tried"] !== true) return json;
+  const { tried: _, ...row } = rowOf(json);
+  return asJson(row.state === "open" ? { ...row, state: "cut" } : row);
+}
+
+function hasAttempts(json: Json): boolean {
+  return shapeOf(json)?.["attempts"] !== undefined;
+}
+
+/** What is recorded need not be done again, so the tries so far do not count. */
+function withProgress(json: Json, record: Shape): Json {
+  if (!hasAttempts(json) || record["carried"] === true) return json;
+  const { attempts: _, ...row } = rowOf(json);
+  return record["turn"] === row.turns ? asJson(row) : json;
 }
 
 /** A signal, or an uncaught error, is about to end the process in the middle of the turn. */
@@ -184,10 +226,14 @@ function withEpoch(row: SessionRow, record: Shape, dialectNamed: Dialects): Sess
 
   const turn = shapeOf(checkpoint["turn"]);
   const ended = shapeOf(turn?.["ended"]);
-  delete next.ended;
+  for (const member of ["ended", "wakeAt", "parked", "attempts", "tried"] as const) delete next[member];
+  const attempts = countIn(turn ?? {}, "attempts");
+  if (attempts !== undefined && attempts > 0) next.attempts = attempts;
+  if (turn?.["tried"] === true) next.tried = true;
+  const suspended = shapeOf(turn?.["suspended"]);
   if (!turn) next.state = "idle";
   else if (ended) Object.assign(next, endOf(ended));
-  else if (shapeOf(turn["suspended"])) next.state = "waiting";
+  else if (suspended) Object.assign(next, suspendedIn(suspended), defined({ attempts: next.attempts }));
   else {
     // A copy of a running turn is an interrupted turn.
     next.state = record["reason"] === "fork" ? "cut" : "open";

@@ -5,6 +5,7 @@ import { type Holder, hasWritten, type JournalStore, type Listed, type Trashed }
 import { sessionState } from "../session-state.ts";
 import { checkQuery, type ListQuery, type SessionFilter, type Summary, type TrashedSession } from "./query.ts";
 import {
+  attemptsIn,
   isEmptyIn,
   labelsIn,
   lastTurnIn,
@@ -16,6 +17,7 @@ import {
   stringIn,
   titleIn,
   turnsIn,
+  wakeAtIn,
 } from "./row.ts";
 
 /** A store may examine every session for each page, so pages grow when few rows match. */
@@ -228,10 +230,20 @@ function summaryOf({ id, at, unreadable }: Listed, shape: Shape, status: Summary
   const app = stringIn(shape, "app");
   const labels = labelsIn(shape);
   const parent = linkIn(shape);
+  const wakeAt = status === "paused" ? wakeAtIn(shape) : undefined;
+  const attempts = status === "idle" ? undefined : attemptsIn(shape) || undefined;
   // Nearly all have both: one literal is the least memory, and a list keeps thousands of them.
-  if (cwd !== undefined && app !== undefined && !labels && !parent && !unreadable)
+  if (cwd !== undefined && app !== undefined && !labels && !parent && !unreadable && !wakeAt && !attempts)
     return { id, title, at, turns, queued, status, cwd, app };
-  return { id, title, at, turns, queued, status, ...defined({ cwd, app, labels, parent, unreadable }) };
+  return {
+    id,
+    title,
+    at,
+    turns,
+    queued,
+    status,
+    ...defined({ cwd, app, labels, parent, unreadable, wakeAt, attempts }),
+  };
 }
 
 function shapeIn({ summary }: Listed): Shape {

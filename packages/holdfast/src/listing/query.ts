@@ -36,6 +36,10 @@ export interface Summary {
   readonly queued: number;
   /** The same as `state` of the session when it is read. */
   readonly status: SessionState;
+  /** When a paused session continues by itself. */
+  readonly wakeAt?: string;
+  /** How often workers and people tried to continue its last turn since its last progress. Absent if never. */
+  readonly attempts?: number;
   readonly labels?: Readonly<Record<string, string>>;
   readonly parent?: Link;
   /**
@@ -80,6 +84,8 @@ const STATES: Readonly<Record<Summary["status"], readonly SessionRow["state"][]>
   stopped: ["cut"],
   failed: ["open", "cut"],
   waiting: ["waiting"],
+  paused: ["waiting"],
+  parked: ["waiting"],
   idle: ["idle"],
 };
 const ALL_STATES: readonly SessionRow["state"][] = ["idle", "open", "cut", "waiting"];
@@ -104,7 +110,7 @@ export function checkQuery(query: ListQuery, realPath: (path: string) => string)
   if (!Number.isSafeInteger(limit) || limit < 1) throw invalid("limit", "it must be a whole number of at least 1");
   const states = status === undefined ? ALL_STATES : STATES[status];
   // Both are rare, and the store skips the others faster.
-  if (status === "running" || status === "waiting") where["state"] = states[0]!;
+  if (status === "running" || states[0] === "waiting") where["state"] = states[0]!;
   const wanted = {
     where,
     status,

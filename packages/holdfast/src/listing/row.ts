@@ -1,8 +1,8 @@
 import { ATTRIBUTE_CHARS_MAX, LABELS_CHARS_MAX, type Link } from "../conversation/records/attributes.ts";
 import { defined } from "../defined.ts";
 import { NONE, type Shape, shapeOf } from "../dialects/shape.ts";
-import type { Json } from "../journal/record.ts";
-import type { LastTurn } from "../session-state.ts";
+import { isTime, type Json } from "../journal/record.ts";
+import { type LastTurn, suspendedAs } from "../session-state.ts";
 import { oneLine } from "../text/one-line.ts";
 
 /**
@@ -31,6 +31,14 @@ export interface SessionRow {
    * completed or there is none.
    */
   state: "idle" | "open" | "cut" | "waiting";
+  /** When a suspended turn continues by itself. */
+  wakeAt?: string;
+  /** Workers gave up on it. */
+  parked?: true;
+  /** Tries of the last turn since its last progress. */
+  attempts?: number;
+  /** The last writer's try is one of them. */
+  tried?: true;
   /** The turn did not complete because somebody ended it on purpose, or because it failed. Absent if it was cut off. */
   ended?: "aborted" | "failed";
   /** The start of the last prompt. */
@@ -64,7 +72,7 @@ export function rowOf(json: Json): SessionRow {
   const shape = shapeOf(json);
   if (!shape) return { title: "", titled: false, turns: 0, queued: 0, state: "idle" };
   const queue = queueIn(shape);
-  const { ended, filled, seeks } = shape;
+  const { ended, filled, seeks, parked, tried } = shape;
   const parent = linkIn(shape);
   return {
     title: lineIn(shape, "title", TITLE_CHARS_MAX) ?? "",
@@ -77,6 +85,10 @@ export function rowOf(json: Json): SessionRow {
       app: stringIn(shape, "app"),
       dialect: stringIn(shape, "dialect"),
       awaits: stringIn(shape, "awaits"),
+      wakeAt: wakeAtIn(shape),
+      parked: parked === true || undefined,
+      attempts: attemptsIn(shape) || undefined,
+      tried: tried === true || undefined,
       ended: ended === "aborted" || ended === "failed" ? (ended as SessionRow["ended"]) : undefined,
       prompt: lineIn(shape, "prompt", PROMPT_CHARS_MAX),
       queue: queue.length > 0 ? queue : undefined,
@@ -112,12 +124,25 @@ export function lastTurnIn(shape: Shape): LastTurn {
     case "idle":
       return "completed";
     case "waiting":
-      return "suspended";
+      return suspendedAs({ until: wakeAtIn(shape), parked: shape["parked"] === true || undefined });
     case "cut":
       return end ?? "cut";
     case "open":
       return end === "failed" ? "crashed" : "open";
   }
+}
+
+export function wakeAtIn(shape: Shape): string | undefined {
+  return timeIn(shape, "wakeAt");
+}
+
+export function timeIn(shape: Shape, name: string): string | undefined {
+  const value = shape[name];
+  return isTime(value) ? value : undefined;
+}
+
+export function attemptsIn(shape: Shape): number {
+  return countIn(shape, "attempts") ?? 0;
 }
 
 export function turnsIn(shape: Shape): number {

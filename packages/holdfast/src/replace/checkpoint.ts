@@ -49,9 +49,11 @@ export function checkpointOf<M>(
 }
 
 function turnCheckpoint<M>(dialect: Dialect<M>, turn: TurnState<M>): TurnCheckpoint {
-  const { number, startedAt, lastAt, resumes, prompt, ended, suspended, signal } = turn;
+  const { number, startedAt, lastAt, resumes, attempts, isTried, prompt, ended, suspended, signal } = turn;
   return {
     ...{ number, startedAt, lastAt, resumes, intents: recordsStarts(turn), prompt: storedPrompt(dialect, prompt) },
+    ...(attempts > 0 ? { attempts } : {}),
+    ...(isTried ? { tried: true } : {}),
     ...(ended ? { ended } : {}),
     ...(suspended ? { suspended } : {}),
     ...(signal ? { signal } : {}),

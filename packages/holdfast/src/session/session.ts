@@ -2,6 +2,7 @@ import { Admission, asMessageError, reading } from "../admit/admit.ts";
 import { titleOf } from "../admit/attributes.ts";
 import { messageUnknown, nothingToResume, sessionClosed, turnOpen } from "../admit/refusals.ts";
 import { assertSize, METADATA_BYTES_MAX } from "../admit/size.ts";
+import { admitSuspension, type TrySuspension } from "../admit/suspension.ts";
 import { admitNote, type PromptOptions, type StateOptions } from "../admit/to-records.ts";
 import type { Conversation } from "../conversation/conversation.ts";
 import { mergePatch } from "../conversation/merge-patch.ts";
@@ -22,7 +23,7 @@ import type { SyncOptions } from "../sync/given-array.ts";
 import { Sync, type SyncSession } from "../sync/sync.ts";
 import type { TurnActivity } from "../view/messages.ts";
 import { LiveReading } from "../view/reading.ts";
-import { planResume, type ResumeOptions } from "../view/repairs.ts";
+import type { ResumeOptions } from "../view/repairs.ts";
 import { Followers } from "./followers.ts";
 import { type Ending, endsNow, type Guarded, onClosed } from "./guarded.ts";
 import { InOrder } from "./in-order.ts";
@@ -32,9 +33,10 @@ import { type Answer, findAnswer } from "./prompts/answer.ts";
 import { keyDigestOf } from "./prompts/prompt-key.ts";
 import { Prompts } from "./prompts/prompts.ts";
 import { Queue } from "./prompts/queue.ts";
-import { endAnswered, resumeGiven } from "./resume-turn.ts";
+import { endAnswered, resumeGiven, resumeRecords } from "./resume-turn.ts";
 import { questionsGiven, settleCalls } from "./settle-calls.ts";
 import type * as surface from "./surface.ts";
+import { pauseRecords, tryRecord } from "./tries.ts";
 import type { SessionContext } from "./turn/context.ts";
 import type { Probe, SettleOptions } from "./turn/probe.ts";
 import type { Turn } from "./turn/surface.ts";
@@ -162,18 +164,39 @@ export class LiveSession<M> extends LiveReading<M> implements surface.Session<M>
   async settleCalls(probes: Readonly<Record<string, Probe>>, options: SettleOptions = {}): Promise<void> {
     const given = questionsGiven(probes, options);
     return this.#inOrder(async () => {
-      this.#context.assertOpen();
-      if (this.turn) throw turnOpen(this.id, this.turn.number, "pass the probe to turn.tool");
+      this.#assertNoTurn("pass the probe to turn.tool");
       if (this.interruption) await settleCalls(this.#context, given, this.#stopped.signal);
     });
   }
 
   completeTurn(): Promise<void> {
     return this.#inOrder(async () => {
-      this.#context.assertOpen();
-      if (this.turn) throw turnOpen(this.id, this.turn.number, "end it with turn.end");
+      this.#assertNoTurn("end it with turn.end");
       if (!this.interruption) throw nothingToResume(this.id, this.#conversation.turns);
       await this.#append(endAnswered(this.id, this.#conversation));
+      this.#parts.onTurnEnd(this.id);
+    });
+  }
+
+  /** For workers: a try of the interrupted turn begins. Durable. Returns how many there were without progress. */
+  claimTurn(worker?: string): Promise<number> {
+    return this.#inOrder(async () => {
+      this.#assertNoTurn();
+      const by = worker === undefined ? undefined : this.#admission.text(worker);
+      const record = tryRecord(this.id, this.#conversation, Number.isFinite(this.#log.since), by);
+      await this.#append([record]);
+      return record.n;
+    });
+  }
+
+  /** For workers: the turn, open or interrupted, pauses, is parked, or is to be tried again. */
+  async suspendTurn(why: TrySuspension): Promise<void> {
+    this.#assertOpen();
+    const suspension = admitSuspension(this.#admission, why);
+    await this.#inOrder(async () => {
+      if (this.turn) return this.turn.suspend(suspension);
+      this.#assertNoTurn();
+      await this.#append(pauseRecords(this.id, this.#conversation, suspension));
       this.#parts.onTurnEnd(this.id);
     });
   }
@@ -353,23 +376,10 @@ export class LiveSession<M> extends LiveReading<M> implements surface.Session<M>
   }
 
   async #resume(options: ResumeOptions): Promise<LiveTurn<M>> {
-    this.#context.assertOpen();
-    if (this.turn) throw turnOpen(this.id, this.turn.number);
+    this.#assertNoTurn();
     if (!this.interruption) throw nothingToResume(this.id, this.#conversation.turns);
-    const { number, resumes } = this.#conversation.turn!;
-    const { entries, outcomes, unstarted } = planResume(this.#conversation, options, (text) =>
-      this.#admission.text(text),
-    );
-    const unit: SessionRecord[] = outcomes.map(({ call, outcome }) => {
-      const result = this.#admission.outcome(outcome);
-      const { id, message, index, name } = call;
-      return { kind: "tool.ended", id: newId(), turn: number, call: id, message, index, name, ...result };
-    });
-    for (const { id, message, index } of unstarted)
-      unit.push({ kind: "tool.unstarted", turn: number, call: id, message: message!, index, source: "application" });
-    if (entries.length > 0) unit.push({ kind: "repair", turn: number, entries });
-    unit.push({ kind: "turn.resumed", turn: number, n: resumes + 1 });
-    return this.#open(number, unit);
+    const unit = resumeRecords(this.#conversation, this.#admission, options);
+    return this.#open(this.#conversation.turns, unit);
   }
 
   async #beginEpoch(build: Parameters<SyncSession<M>["epoch"]>[0]): Promise<void> {
@@ -468,6 +478,11 @@ export class LiveSession<M> extends LiveReading<M> implements surface.Session<M>
   async #inOrder<T>(run: () => Promise<T>): Promise<T> {
     this.#assertOpen();
     return this.#order.run(() => this.#log.inLine(run));
+  }
+
+  #assertNoTurn(what?: string): void {
+    this.#context.assertOpen();
+    if (this.turn) throw turnOpen(this.id, this.turn.number, what);
   }
 
   /** Calls made after `close` have no effect. */

@@ -6,7 +6,7 @@ import { recordsStarts, type TurnState } from "../conversation/turn-state.ts";
 import { defined } from "../defined.ts";
 import type { Entry } from "../dialects/dialect.ts";
 import type { Json } from "../journal/record.ts";
-import { endedAs } from "../session-state.ts";
+import { endedAs, isHandedOver } from "../session-state.ts";
 import { endsWithAnswer } from "./arrange.ts";
 
 /** How far a step of a call got. `unknown`: it had started. */
@@ -57,6 +57,8 @@ export interface Interruption<M> {
   readonly lastAt: string;
   /** How often the turn has been resumed: lets a supervisor give up on a poisoned turn (R16). */
   readonly resumes: number;
+  /** The same since the last progress, and without hand-overs: after too many, workers park the turn. */
+  readonly attempts: number;
   readonly prompt: Entry<M>;
   /**
    * The model had answered, no call is open, and the turn neither failed nor waits: only its end is missing. Do not ask
@@ -68,7 +70,13 @@ export interface Interruption<M> {
     | { readonly kind: "signal"; readonly signal: string }
     | { readonly kind: "aborted"; readonly by: string; readonly reason?: string }
     | { readonly kind: "failed"; readonly error: string }
-    | { readonly kind: "suspended"; readonly reason: string };
+    /** The process that closed the session handed the turn over: it continues as if nothing had happened. */
+    | { readonly kind: "handed-over" }
+    /**
+     * `until`: when it continues by itself. `parked`: workers gave up after that many tries. Otherwise it waits for a
+     * person.
+     */
+    | { readonly kind: "suspended"; readonly reason: string; readonly until?: string; readonly parked?: number };
   /** The streamed text. `gap`: a piece was lost to damage, and the text is cut there. */
   readonly draft: DraftContent | null;
   /**
@@ -102,7 +110,12 @@ export function howOf<M>({ ended, suspended, signal }: TurnState<M>): How {
   }
   if (ended?.outcome === "failed") return { kind: "failed", error: ended.error ?? "" };
   if (ended && endedAs(ended.outcome, ended.by) === "completed") return { kind: "completed" };
-  if (suspended && !ended) return { kind: "suspended", reason: suspended.reason };
+  if (suspended && !ended) {
+    const { reason, until, parked } = suspended;
+    return isHandedOver(suspended)
+      ? { kind: "handed-over" }
+      : { kind: "suspended", reason, ...defined({ until, parked }) };
+  }
   if (signal?.error !== undefined) return { kind: "failed", error: signal.error };
   return signal ? { kind: "signal", signal: signal.signal } : { kind: "killed" };
 }
@@ -197,16 +210,16 @@ export function interruptionOf<M>(conversation: Conversation<M>): Interruption<M
   if (!turn) return null;
   const how = howOf(turn);
   if (how.kind === "completed") return null;
-  const { number, startedAt, lastAt, resumes, prompt } = turn;
+  const { number, startedAt, lastAt, resumes, attempts, prompt } = turn;
   const open = openCalls(conversation);
   const draft = conversation.draft?.content ?? null;
   const calls = callsInFlight(conversation, open);
   // An application that reports the turn as failed or waiting means that its answer is not final.
-  const isOpenEnded = turn.ended?.outcome === "failed" || (turn.suspended !== null && !turn.ended);
+  const isOpenEnded = turn.ended?.outcome === "failed" || how.kind === "suspended";
   const answered = !isOpenEnded && calls.length === 0 && endOf(conversation, open, draft) === "answered";
   const settled = settledCalls(conversation, number);
   const accepted = acceptedOf(conversation);
-  return { turn: number, startedAt, lastAt, resumes, prompt, answered, how, draft, accepted, calls, settled };
+  return { turn: number, startedAt, lastAt, resumes, attempts, prompt, answered, how, draft, accepted, calls, settled };
 }
 
 /** The accepted request without an answer, as the application sees it. */

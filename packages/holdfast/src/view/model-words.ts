@@ -35,8 +35,11 @@ export function because(how: How): string {
       return `${nameWords(how.by) || "the application"} stopped it${how.reason ? ` (${reasonWords(how.reason)})` : ""}`;
     case "failed":
       return `it failed${how.error ? ` (${reasonWords(how.error)})` : ""}`;
+    case "handed-over":
+      return "the program was restarted";
     case "suspended":
-      return `it waited for a person (${reasonWords(how.reason)})`;
+      if (how.parked !== undefined) return `it was given up (${reasonWords(how.reason)})`;
+      return `it ${how.until === undefined ? "waited for a person" : "was paused"} (${reasonWords(how.reason)})`;
     case "completed":
       return "the turn had ended";
   }
@@ -131,6 +134,9 @@ export function boundaryWords(how: How, tools: ToolNames, isCutOff: boolean): st
 /** Placed before the model is asked to continue the same turn. */
 export function goOnWords(how: How, tools: ToolNames, isCutOff: boolean): string {
   const cut = isCutOff ? " The answer above was cut off." : "";
+  // It was to pause, so there is nothing to report.
+  if (how.kind === "handed-over" || (how.kind === "suspended" && how.until !== undefined))
+    return `[${cut}${toolWords(tools)} Continue the task from here.]`.replace("[ ", "[");
   return `[This turn was interrupted: ${because(how)}.${cut}${toolWords(tools)} Continue the task from here.]`;
 }
 

@@ -1,5 +1,6 @@
 import type { Conversation } from "../conversation/conversation.ts";
 import type { RepairEntry, SessionRecord } from "../conversation/records/records.ts";
+import { isContinued } from "../conversation/turn-state.ts";
 import { defined } from "../defined.ts";
 import type { Dialect, Entry, Outcome } from "../dialects/dialect.ts";
 import { modelChangesWords } from "./changes-words.ts";
@@ -190,7 +191,9 @@ function repairsForEnd<M>(
   if (turn && (ending.boundary || isNamed)) {
     const words =
       row === "P" ? boundaryWords(how, tools, incomplete !== null) : goOnWords(how, tools, incomplete !== null);
-    const id = `${turn.prompt.id}~${row === "P" ? "end" : turn.resumes + 1}`;
+    // A continuation has no number of its own.
+    const nth = isContinued(turn) ? `at ${conversation.head}` : turn.resumes + 1;
+    const id = `${turn.prompt.id}~${row === "P" ? "end" : nth}`;
     entries.push({ id, message: encoded(dialect.boundary(words)), synthetic: "boundary" });
   }
   return entries;

@@ -39,6 +39,12 @@ interface Called {
 const isText = (value: Any): boolean => typeof value === "string";
 const isCount = (value: Any): boolean => Number.isSafeInteger(value) && value >= 0;
 const isObject = (value: Any): boolean => typeof value === "object" && value !== null && !Array.isArray(value);
+const isTime = (value: Any): boolean => isText(value) && /^\d{4}(-\d\d){2}T(\d\d:){2}\d\d\.\d{3}Z$/.test(value);
+/** 10.2: by none of these, `aborted` is somebody's wish. */
+const isCutOff = ({ outcome, by }: Any): boolean =>
+  outcome === "aborted"
+    ? ["close", "recorder", "server"].includes(by)
+    : !["completed", "failed", "left"].includes(outcome);
 const isPlace = (value: Any): boolean => isObject(value) && isText(value.message) && isCount(value.index);
 const flag = (value: Any): true | undefined => (value === true ? true : undefined);
 const listOf = (value: Any, fits: (item: Any) => boolean): Any[] => (Array.isArray(value) ? value.filter(fits) : []);
@@ -55,6 +61,7 @@ const NEEDED: Record<string, Record<string, (value: Any) => boolean>> = {
   session: {},
   "turn.started": { turn: isCount, prompt: isText },
   "turn.resumed": { turn: isCount, n: isCount },
+  "turn.claimed": { turn: isCount, n: isCount },
   "turn.suspended": { turn: isCount, reason: isText },
   "turn.ended": { turn: isCount, outcome: isText },
   signal: { signal: isText },
@@ -184,6 +191,8 @@ interface ReadTurn {
   suspended?: Any;
   signal?: Any;
   writers: Set<Writer>;
+  tries: number;
+  tried: boolean;
 }
 
 export class SessionReader {
@@ -218,6 +227,7 @@ export class SessionReader {
     }
     this.#head = record.seq;
     if (record.kind === "opened") this.#writer = { starts: record.intents === true };
+    if (record.kind === "opened" && this.turn) this.turn.tried = false;
     const needed = NEEDED[record.kind];
     if (!needed || !Object.entries(needed).every(([name, fits]) => fits(record[name]))) return;
     this.#apply(record);
@@ -230,7 +240,10 @@ export class SessionReader {
     const { ended, suspended, signal } = turn;
     if (ended?.outcome === "completed" || ended?.outcome === "left") return null;
     if (ended?.outcome === "aborted" || ended?.outcome === "failed") return ended.outcome;
-    if (suspended && !ended) return "suspended";
+    if (suspended && !ended) {
+      if (isTime(suspended.until) && suspended.reason === "hand-over") return "handed-over";
+      return "suspended";
+    }
     if (signal) return isText(signal.error) ? "failed" : "signal";
     return "killed";
   }
@@ -259,8 +272,15 @@ export class SessionReader {
     ];
   }
 
+  #try(): void {
+    if (!this.turn!.tried) this.turn!.tries += 1;
+    this.turn!.tried = true;
+  }
+
   #apply(record: Any): void {
     const { turn } = this;
+    const isProgress = record.kind === "tool.ended" || (record.kind === "step.ended" && record.carried !== true);
+    if (isProgress && turn?.number === record.turn) turn!.tries = 0;
     switch (record.kind) {
       case "epoch":
         this.#begin(record.checkpoint);
@@ -275,8 +295,12 @@ export class SessionReader {
         this.#startTurn(record.turn, record.prompt);
         this.#setKey(record, { turn: record.turn });
         return;
+      case "turn.claimed":
+        if (turn?.number === record.turn) this.#try();
+        return;
       case "turn.resumed":
         if (turn?.number !== record.turn) return;
+        this.#try();
         Object.assign(turn!, { resumes: record.n, ended: undefined, suspended: undefined, signal: undefined });
         turn!.writers.add(this.#writer);
         if (this.accepted?.calls) this.#dropAccepted();
@@ -285,11 +309,16 @@ export class SessionReader {
         this.#strays.clear();
         return;
       case "turn.suspended":
-        if (turn?.number === record.turn) turn!.suspended = record;
+        if (turn?.number !== record.turn) return;
+        turn!.suspended = record;
+        turn!.tried = false;
+        turn!.tries = [record.parked, record.attempts].find(isCount) ?? 0;
         return;
       case "turn.ended":
         if (turn?.number !== record.turn || (turn!.ended && record.outcome !== "left")) return;
         turn!.ended = record;
+        if (turn!.tried && turn!.tries > 0 && isCutOff(record)) turn!.tries -= 1;
+        turn!.tried = false;
         if (record.outcome === "completed" || record.outcome === "left") this.#dropBoth();
         return;
       case "signal":
@@ -460,7 +489,8 @@ export class SessionReader {
     if (!isCount(saved.resumes) || !isPrompt(saved.prompt)) return null;
     const { number, resumes, prompt, ended, suspended, signal } = saved;
     const writers = saved.intents === true ? [this.#writer] : [this.#writer, { starts: false }];
-    const turn: ReadTurn = { number, resumes, prompt, writers: new Set(writers) };
+    const tries = isCount(saved.attempts) ? saved.attempts : 0;
+    const turn: ReadTurn = { number, resumes, prompt, writers: new Set(writers), tries, tried: saved.tried === true };
     if (isObject(ended) && isText(ended.outcome)) turn.ended = ended;
     if (isObject(suspended) && isText(suspended.reason)) turn.suspended = suspended;
     if (isObject(signal) && isText(signal.signal)) turn.signal = signal;
@@ -542,7 +572,8 @@ export class SessionReader {
   #startTurn(number: number, prompt: string): void {
     this.#settle();
     this.turns = number;
-    this.turn = { number, resumes: 0, prompt: { id: prompt, message: null }, writers: new Set([this.#writer]) };
+    const first = { resumes: 0, tries: 0, tried: false, writers: new Set([this.#writer]) };
+    this.turn = { number, prompt: { id: prompt, message: null }, ...first };
     this.draft = null;
     this.accepted = null;
     this.#over = new Set();
@@ -553,6 +584,7 @@ export class SessionReader {
   #message(record: Any): void {
     const carried = flag(record.carried);
     if (!carried && record.turn > this.turns) this.#startTurn(record.turn, record.id);
+    if (!carried && this.turn?.number === record.turn) this.turn!.tries = 0;
     if (this.#has(record.id)) return;
     if (this.turn?.prompt.id === record.id && this.turn!.number === record.turn) this.turn!.prompt = record;
     const { id, turn, step, message } = record;

@@ -55,7 +55,8 @@ export function expectedGist(
   { decides = true }: { readonly decides?: boolean } = {},
 ): Gist {
   const isWaiting = state === "waiting" || Object.values(calls).some(([, onFinish]) => onFinish === "wait");
-  const unfinished: Act[] = state === "idle" ? [] : ["finish", "leave"];
+  const retry: Act[] = state === "parked" ? ["retry"] : [];
+  const unfinished: Act[] = state === "idle" ? [] : ["finish", ...retry, "leave"];
   const own: Act[] = ["prompt", ...unfinished, ...(isWaiting ? (["answer"] as const) : []), "fork"];
   const shown = decides ? calls : Object.fromEntries(Object.entries(calls).map(([id, [how]]) => [id, [how] as const]));
   return { state, calls: shown, settled, choices: asking === "writer" ? own : ["fork", "takeOver"] };

@@ -1,6 +1,7 @@
 import type { AiSdkMessage, Draft, ProbeAnswer, Session, SessionState, Store, Turn } from "holdfast";
 import type { CallState } from "../../src/account/words.ts";
 import { type Ending, endsNow, type Guarded } from "../../src/session/guarded.ts";
+import type { LiveSession } from "../../src/session/session.ts";
 import type { CallDecision } from "../../src/view/decide-call.ts";
 
 /** What a step works on. */
@@ -24,6 +25,7 @@ export interface Expected {
   /** The calls that were settled by asking the service. */
   readonly settled?: readonly string[];
   readonly queued?: number;
+  readonly attempts?: number;
 }
 
 /** A session of which the first `until` steps were made before its process was killed. */
@@ -177,6 +179,59 @@ const ended = (name: string, end: Step, expected: Expected): Story => [...starte
 const open = { a: unknown };
 const tellEnd = async ({ session }: Stage, ending: Ending): Promise<void> =>
   (session as unknown as Guarded)[endsNow](ending);
+
+/** What a worker records besides what an application can. */
+const worker = ({ session }: Stage): LiveSession<AiSdkMessage> => session as LiveSession<AiSdkMessage>;
+const LATER = "2199-01-01T00:00:00.000Z";
+
+/** A turn that sleeps; one that workers tried and gave up on, and that a person lets them retry. */
+const pauses: readonly Story[] = [
+  [
+    create,
+    prompt,
+    ["a call before a pause", asks("a"), { state: "interrupted", calls: { a: never } }],
+    [
+      "asleep",
+      (at) => at.turn!.suspend({ reason: "the market is closed", until: LATER }),
+      { state: "paused", calls: { a: never } },
+    ],
+    [
+      "asleep, then compacted",
+      (at) => at.session.replace([...at.session.entries], { reason: "compaction" }),
+      { state: "paused", calls: { a: never } },
+    ],
+    [
+      "woken",
+      async (at) => {
+        at.turn = await at.session.resumeTurn({ calls: { runs: true, asks: true } });
+      },
+      { state: "interrupted", calls: { a: never } },
+    ],
+  ],
+  [
+    ...started,
+    ["claimed by a worker", (at) => worker(at).close(), { state: "interrupted", calls: open }],
+    [
+      "failed in the hands of a worker",
+      async (at) => {
+        at.session = await at.store.resume<AiSdkMessage>(at.session.id);
+        await worker(at).claimTurn("w1");
+        await worker(at).suspendTurn({ reason: "no credit", until: LATER, attempts: 1 });
+      },
+      { state: "paused", calls: open, attempts: 1 },
+    ],
+    [
+      "parked",
+      (at) => worker(at).suspendTurn({ reason: "no credit", parked: 5 }),
+      { state: "parked", calls: open, attempts: 5 },
+    ],
+    [
+      "parked, then to be retried",
+      (at) => worker(at).suspendTurn({ reason: "retry", until: Date.now() }),
+      { state: "paused", calls: open },
+    ],
+  ],
+];
 
 /** A call whose tool has steps. */
 const steps: Story = [
@@ -332,7 +387,7 @@ const settled: Story = [
 /** Every story, cut off after every step. Names are unique. */
 export function lives(): Life[] {
   const found = new Map<string, Life>();
-  for (const story of [calls, approval, denied, steps, ...ends, ...epochs, settled, blind]) {
+  for (const story of [calls, approval, denied, steps, ...ends, ...pauses, ...epochs, settled, blind]) {
     const steps = story.map(([, step]) => step);
     for (const [index, [name, , expected]] of story.entries())
       if (!found.has(name)) found.set(name, { name, steps, until: index + 1, isBlind: story === blind, expected });

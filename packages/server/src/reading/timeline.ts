@@ -1,5 +1,5 @@
 import { cutOffWords, type JournalRecord } from "holdfast";
-import { cursorOf, endedAs, unusedWords } from "holdfast/internal";
+import { cursorOf, endedAs, HANDED_OVER, unusedWords } from "holdfast/internal";
 import type { SaidShown } from "../contract/served-host.ts";
 import type { TimelineEntry } from "../schemas/transcript.ts";
 import { callSubject } from "./call-subject.ts";
@@ -237,11 +237,13 @@ export class TimelineFold {
 
   #suspend(record: JournalRecord, ms: number): void {
     this.#endModel(ms, null);
-    const times = { startMs: ms, endMs: null, overMs: null };
+    if (this.#turn) this.#turn.outcome = "waiting";
     const reason = str(record, "reason");
+    // The next process continues it: nobody waited.
+    if (record["until"] !== undefined && reason === HANDED_OVER) return;
+    const times = { startMs: ms, endMs: null, overMs: null };
     this.#wait = { kind: "wait", turn: num(record, "turn"), ...times, seq: record.seq, reason };
     this.#happenings.push(this.#wait);
-    if (this.#turn) this.#turn.outcome = "waiting";
   }
 
   #endTurn(record: JournalRecord, place: Place): void {

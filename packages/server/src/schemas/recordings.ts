@@ -216,7 +216,9 @@ const interruption = z
     resumes: z.int().describe("How often it has been resumed: give up on a turn that always fails."),
     prompt: z.object({ id: z.string(), message: json }),
     answered: z.boolean().describe("Only its end is missing: do not ask the model again."),
-    how: z.object({ kind: z.enum(["killed", "signal", "aborted", "failed", "suspended"]) }).catchall(z.unknown()),
+    how: z
+      .object({ kind: z.enum(["killed", "signal", "aborted", "failed", "handed-over", "suspended"]) })
+      .catchall(z.unknown()),
     draft: z
       .object({
         text: z.string(),

@@ -8,7 +8,7 @@ export const sessionId = z
 const time = z.iso.datetime();
 const link = z.object({ session: z.string(), call: z.string().optional() });
 
-export const status = z.enum(["running", "interrupted", "stopped", "failed", "waiting", "idle"]);
+export const status = z.enum(["running", "interrupted", "stopped", "failed", "waiting", "paused", "parked", "idle"]);
 
 const summaryMembers = {
   id: sessionId,
@@ -19,6 +19,8 @@ const summaryMembers = {
   turns: z.int(),
   queued: z.int(),
   status,
+  wakeAt: time.optional().describe("When a paused session continues by itself."),
+  attempts: z.int().optional().describe("How often its last turn was tried since its last progress."),
   labels: z.record(z.string(), z.string()).optional(),
   parent: link.optional(),
   unreadable: z.object({ code: z.string(), message: z.string() }).optional(),
@@ -74,7 +76,9 @@ export const queued = z
   .object({ id: z.string(), text: z.string(), images: z.array(image).optional() })
   .meta({ id: "Queued" });
 
-const how = z.object({ kind: z.enum(["killed", "signal", "aborted", "failed", "suspended"]) }).catchall(z.unknown());
+const how = z
+  .object({ kind: z.enum(["killed", "signal", "aborted", "failed", "handed-over", "suspended"]) })
+  .catchall(z.unknown());
 
 export const holder = z
   .object({ pid: z.int(), host: z.string(), app: z.string(), since: time })
@@ -141,7 +145,7 @@ export const account = z
       ),
     queued: z.int(),
     can: z
-      .object({ prompt: act, finish: act, leave: act, answer: act, stop: act, fork: act, takeOver: act })
+      .object({ prompt: act, finish: act, retry: act, leave: act, answer: act, stop: act, fork: act, takeOver: act })
       .describe("What can be done with it now: true, or why not."),
     words: z.object({ status: z.string(), detail: z.array(z.string()) }).describe("For people."),
   })

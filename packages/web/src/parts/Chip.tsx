@@ -3,6 +3,8 @@ import type { Status } from "../api/wire.ts";
 export const STATUS_WORDS: Readonly<Record<Status, string>> = {
   running: "Running",
   waiting: "Waiting for you",
+  paused: "Continues by itself",
+  parked: "Given up: retry?",
   interrupted: "Interrupted",
   stopped: "Stopped",
   failed: "Failed",

@@ -361,6 +361,7 @@ function announce(status: Status, asks: number, isAnswering: boolean): string {
       : `${asks} tool calls are waiting for your approval.`;
   if (status === "running") return isAnswering ? "The model is answering." : "The agent is working.";
   if (status === "idle") return "The agent is idle.";
+  if (status === "paused") return "The turn continues by itself.";
   return status === "waiting" ? "The turn is waiting for a person." : `The last turn: ${status}.`;
 }
 

@@ -50,7 +50,10 @@ export function isOver(view: View, tools: ToolSet | undefined): boolean {
   return !interruption || interruption.answered || isStopped(interruption) || isWaiting(view, tools);
 }
 
-const REASONS = { interrupted: "killed", failed: "failed", stopped: "stopped" } as const;
+const REASONS = {
+  ...({ interrupted: "killed", failed: "failed", stopped: "stopped" } as const),
+  ...({ paused: "paused", parked: "paused" } as const),
+};
 
 function brokenOff(view: View, tools: ToolSet | undefined): ChatState["interrupted"] {
   const { state, interruption } = view;

@@ -67,11 +67,11 @@ export interface ChatState {
    */
   readonly status: "ready" | "running" | "waiting" | "interrupted";
   /**
-   * Why the answer broke off, and which tools have no outcome. Null if it did not. If calls are waiting as well, the
-   * answer goes on when the page has answered them.
+   * Why the answer broke off, and which tools have no outcome. Null if it did not. "paused": it continues by itself, or
+   * workers have given up on it. If calls are waiting as well, the answer goes on when the page has answered them.
    */
   readonly interrupted: {
-    readonly reason: "killed" | "failed" | "stopped";
+    readonly reason: "killed" | "failed" | "stopped" | "paused";
     readonly tools: readonly UnfinishedTool[];
   } | null;
 }

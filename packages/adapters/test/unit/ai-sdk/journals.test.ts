@@ -30,9 +30,13 @@ function look(ran: string[]): ToolSet {
 const STATUS: Record<SessionState, ChatState["status"]> = {
   ...{ idle: "ready", running: "running", waiting: "waiting" },
   ...{ interrupted: "interrupted", stopped: "interrupted", failed: "interrupted" },
+  ...{ paused: "interrupted", parked: "interrupted" },
 };
 
-const REASON: Partial<Record<SessionState, string>> = { stopped: "stopped", failed: "failed" };
+const REASON: Partial<Record<SessionState, string>> = {
+  ...{ stopped: "stopped", failed: "failed" },
+  ...{ paused: "paused", parked: "paused" },
+};
 
 test.each(lives().map(({ name }) => name))("%s: resume and durableChat decide as the account says", async (name) => {
   const { id, expected } = journals.find((one) => one.name === name)!;

@@ -28,7 +28,7 @@ export function register(program: Command): void {
     .command("ls")
     .summary("list sessions, newest first")
     .description(
-      "Lists the sessions of all folders, newest first. Statuses: running (a process has it open and a turn is running), interrupted (the last turn did not complete), stopped (on purpose), failed, waiting (for a person), queued (prompts are waiting), unreadable (the reason is below the list; exit code 5), idle.",
+      "Lists the sessions of all folders, newest first. Statuses: running (a process has it open and a turn is running), interrupted (the last turn did not complete), stopped (on purpose), failed, waiting (for a person), paused (continues by itself, at once or later), parked (workers gave up on it), queued (prompts are waiting), unreadable (the reason is below the list; exit code 5), idle.",
     )
     .option("--here", "only sessions of this folder")
     .addOption(new Option("--status <status>", "only sessions with this status").choices(STATUSES))
@@ -93,6 +93,7 @@ const COLOURS: Readonly<Partial<Record<ShownStatus, Style>>> = {
   running: "good",
   interrupted: "bad",
   waiting: "warning",
+  parked: "bad",
   queued: "warning",
   unreadable: "bad",
 };

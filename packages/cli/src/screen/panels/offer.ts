@@ -40,6 +40,8 @@ export function offerWords({ account, at, queue, interruption }: UnfinishedSessi
   const where = placeWords(interruption);
   if (account.state === "waiting") return `A session here is waiting for your approval, asked ${when}${where}.`;
   if (account.state === "failed") return `A session here, ${when}, ${excerpt(interruption.words, 200)}`;
+  if (account.state === "paused" || account.state === "parked")
+    return `A session here, ${when}: ${excerpt(interruption.words, 200)}.`;
   return `A session here was ${account.state} ${when}${where}.`;
 }
 

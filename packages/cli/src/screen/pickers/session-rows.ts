@@ -22,6 +22,6 @@ function rowOf(one: Summary, now: number, current: string | undefined): PickerRo
     detail: [one.cwd === undefined ? "" : folderWords(one.cwd, 30), ago(one.at, now), shortId(one.id)]
       .filter((word) => word !== "")
       .join(" · "),
-    urgent: status === "interrupted" || status === "waiting",
+    urgent: status === "interrupted" || status === "waiting" || status === "parked",
   };
 }

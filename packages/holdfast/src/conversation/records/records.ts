@@ -12,6 +12,7 @@ export type SessionRecord =
   | SessionAttributes
   | TurnStarted
   | TurnResumed
+  | TurnClaimed
   | TurnSuspended
   | TurnEnded
   | Signalled
@@ -67,12 +68,28 @@ export interface TurnResumed {
   turn: number;
   n: number;
 }
-export interface TurnSuspended {
-  kind: "turn.suspended";
+/** A worker begins the nth try without progress, before its application resumes the turn. */
+export interface TurnClaimed {
+  kind: "turn.claimed";
   turn: number;
+  n: number;
+  worker?: string;
+}
+/** Without `until` and `parked`, the turn waits for a person. */
+export interface Suspension {
   reason: string;
   /** Ids of the waiting calls. */
-  calls?: string[];
+  calls?: readonly string[];
+  /** From then on it continues by itself. With the reason HANDED_OVER, the process that closed it handed it over. */
+  until?: string;
+  /** Workers gave up after that many tries without progress. */
+  parked?: number;
+  /** The tries without progress so far, if they still count. */
+  attempts?: number;
+}
+export interface TurnSuspended extends Suspension {
+  kind: "turn.suspended";
+  turn: number;
 }
 export interface TurnEnded {
   kind: "turn.ended";
@@ -341,11 +358,14 @@ export interface TurnCheckpoint {
   startedAt: string;
   lastAt: string;
   resumes: number;
+  /** Tries without progress; `tried`: the last writer's is one of them. */
+  attempts?: number;
+  tried?: true;
   /** Every writer of this turn recorded tool starts. */
   intents: boolean;
   prompt: Omit<MessageRecord, "kind" | "carried"> & { first: string };
   ended?: Omit<TurnEnded, "kind" | "turn">;
-  suspended?: { reason: string; calls?: readonly string[] };
+  suspended?: Suspension;
   signal?: { signal: string; error?: string };
 }
 export interface QueuedItem extends PromptKey {

@@ -1,7 +1,7 @@
 import { HoldfastError } from "../../errors.ts";
 import type { JournalRecord } from "../../journal/record.ts";
 import type { Checkpoint, MessageRecord, SessionRecord } from "./records.ts";
-import { type Clean, flag, list, number, object, only, record, shape, some, text } from "./shape.ts";
+import { type Clean, flag, list, number, object, only, record, shape, some, text, time } from "./shape.ts";
 
 type Kind = SessionRecord["kind"];
 
@@ -25,7 +25,7 @@ const parts = list(
   shape({ part: count }, { text, reasoning: text, call: shape({ id: text, name: text }), input: text }),
 );
 const outcome = { by: text, reason: text, error: text };
-const suspension = { calls: list(text) };
+const suspension = { calls: list(text), until: time, parked: count, attempts: count };
 const pid: Clean = (value) => (value === 0 ? undefined : count(value));
 const process = { message: orNull(text), index: count, group: flag };
 const started = {
@@ -72,6 +72,8 @@ const savedCheckpoint = shape(
     turn: shape(
       { number: count, startedAt: text, lastAt: text, resumes: count, prompt: shape(message, messageToo) },
       {
+        attempts: count,
+        tried: flag,
         ended: shape({ outcome: text }, outcome),
         suspended: shape({ reason: text }, suspension),
         signal: shape({ signal: text }, { error: text }),
@@ -116,6 +118,7 @@ const SHAPES: { readonly [K in Kind]: Clean } = {
   session: shape({}, attributes),
   "turn.started": shape({ turn: count, prompt: text }, promptKey),
   "turn.resumed": shape({ turn: count, n: count }),
+  "turn.claimed": shape({ turn: count, n: count }, { worker: text }),
   "turn.suspended": shape({ turn: count, reason: text }, suspension),
   "turn.ended": shape({ turn: count, outcome: text }, outcome),
   signal: shape({ signal: text }, { error: text }),

@@ -1,3 +1,5 @@
+import { isTime } from "../../journal/record.ts";
+
 /**
  * Reads a member: the value itself, a usable part of it, or undefined if none is. It assumes nothing about what is in a
  * journal.
@@ -7,6 +9,8 @@ export type Clean = (value: unknown) => unknown;
 type Members = { readonly [member: string]: Clean };
 
 export const text: Clean = (value) => (typeof value === "string" ? value : undefined);
+/** In the form of `at`, so that times compare as texts. */
+export const time: Clean = (value) => (isTime(value) ? value : undefined);
 export const number: Clean = (value) => (typeof value === "number" && Number.isFinite(value) ? value : undefined);
 export const flag: Clean = (value) => (value === true ? true : undefined);
 export const some: Clean = (value) => value;

@@ -11,6 +11,7 @@ import {
 } from "../../admit/to-records.ts";
 import type { Queued } from "../../conversation/prompt-queue.ts";
 import type { SessionRecord } from "../../conversation/records/records.ts";
+import { isHandedOver } from "../../session-state.ts";
 import { interruptionOf } from "../../view/interruption.ts";
 import { leaveTurn, repairForPrompt } from "../../view/repairs.ts";
 import type { SessionContext } from "../turn/context.ts";
@@ -78,7 +79,7 @@ export class Prompts<M> {
       return open;
     }
     const last = conversation.turn;
-    const isCutOff = last?.number === turn && !last.suspended && !isOver(last);
+    const isCutOff = last?.number === turn && (!last.suspended || isHandedOver(last.suspended)) && !isOver(last);
     if (open || !isCutOff) throw promptKnown(id, key, turn);
     return this.#session.resume();
   }

@@ -1,4 +1,5 @@
 import type { AppStateChanges } from "../../admit/app-state.ts";
+import type { SuspendOptions } from "../../admit/suspension.ts";
 import type { Appended, AppendOptions, StateOptions } from "../../admit/to-records.ts";
 import type { AcceptedRequest } from "../../conversation/draft-state.ts";
 import type { Queued } from "../../conversation/prompt-queue.ts";
@@ -87,8 +88,11 @@ export interface Turn<M> extends AsyncDisposable {
   toolEnded(callId: string, outcome: Outcome, shown?: M, options?: StateOptions): Promise<void>;
   /** Adds to the usage of the turn and the session; also allowed after the turn ends. */
   usage(usage: Usage): Promise<void>;
-  /** Records that the turn waits for a person, possibly until another process resumes it (R7). */
-  suspend(why: { reason: string; calls?: string[] }): Promise<void>;
+  /**
+   * Records that the turn waits for a person (R7); or with `until`, that it sleeps until then and continues by itself,
+   * in any process. Throws RECORD_INVALID, TURN_ENDED, store errors.
+   */
+  suspend(why: SuspendOptions): Promise<void>;
   /** Completes the turn. */
   end(): Promise<void>;
   /** Keeps what was produced and records who stopped the turn. */

@@ -1,6 +1,7 @@
 import { asMessageError, reading, textIn, wordsOf } from "../../admit/admit.ts";
 import { admitAppState } from "../../admit/app-state.ts";
-import { callTaken, invalid, turnEnded } from "../../admit/refusals.ts";
+import { callTaken, turnEnded } from "../../admit/refusals.ts";
+import { admitSuspension, type TrySuspension } from "../../admit/suspension.ts";
 import {
   type AdmittedMessages,
   type AdmittedOptions,
@@ -230,15 +231,10 @@ export class LiveTurn<M> implements Turn<M> {
     await this.#context.log.append([{ kind: "usage", turn: this.number, usage: admitUsage(usage) }]);
   }
 
-  async suspend(why: { reason: string; calls?: string[] }): Promise<void> {
+  async suspend(why: TrySuspension): Promise<void> {
     this.#assertOpen("the suspension");
-    const { reason, calls } = reading("why", () => ({
-      reason: String(why.reason),
-      calls: why.calls && [...why.calls],
-    }));
-    if (calls && !calls.every((id) => typeof id === "string")) throw invalid("calls are given as a list of ids");
-    const words = this.#context.admission.words(reason);
-    await this.#finish({ kind: "turn.suspended", turn: this.number, reason: words, ...(calls ? { calls } : {}) }, null);
+    const suspension = admitSuspension(this.#context.admission, why);
+    await this.#finish({ kind: "turn.suspended", turn: this.number, ...suspension }, null);
   }
 
   end(): Promise<void> {

@@ -15,15 +15,16 @@ describe("the account of a session whose process was killed", () => {
   test("there are at least 40, with every state but running", () => {
     expect(journals.length).toBeGreaterThanOrEqual(40);
     const states = new Set(journals.map(({ expected }) => expected.state));
-    expect([...states].sort()).toEqual(["failed", "idle", "interrupted", "stopped", "waiting"]);
+    expect([...states].sort()).toEqual(["failed", "idle", "interrupted", "parked", "paused", "stopped", "waiting"]);
   });
 
   test.each(lives().map(({ name }) => name))("%s: read, listed and opened, it says the same", async (name) => {
     const { id, expected } = journals.find((one) => one.name === name)!;
-    const { state, calls, answered = false, queued = 0 } = expected;
+    const { state, calls, answered = false, queued = 0, attempts } = expected;
     await using store = await openStore(folder.path);
     const { sessions } = await store.list({ empty: true });
     expect(sessions.find((one) => one.id === id)).toMatchObject({ status: state, queued });
+    if (attempts) expect(sessions.find((one) => one.id === id)).toMatchObject({ attempts });
     const closed = accountOf(await store.read(id), { app: "writer", policy: POLICY });
     expect(closed).toMatchObject({ session: id, app: "writer", state, holder: null, queued });
     expect(gistOf(closed).calls).toEqual(calls);
@@ -48,7 +49,7 @@ describe("the account of a session whose process was killed", () => {
     const again = await store.list({ empty: true });
     expect(again.sessions.find((one) => one.id === id)).toMatchObject({ status: state, queued });
     expect(Object.fromEntries(held)).toEqual({
-      ...{ prompt: "held-by", finish: "held-by", leave: "held-by", answer: "held-by" },
+      ...{ prompt: "held-by", finish: "held-by", retry: "held-by", leave: "held-by", answer: "held-by" },
       ...{ stop: "held-by", takeOver: "held-by" },
     });
   });
@@ -91,6 +92,9 @@ describe("the account of a session whose process was killed", () => {
       "interrupted: its program was closed",
       "a: started, outcome unknown",
     ]);
+    expect((await words("asleep"))[0]).toBe("paused until 2199-01-01 00:00 UTC (the market is closed)");
+    expect(await words("woken")).toEqual(["interrupted: its process died", "a: never started, safe to run"]);
+    expect((await words("parked"))[0]).toBe("parked after 5 attempts without progress: no credit");
     expect((await words("failed"))[0]).toBe("failed: no credit");
     expect((await words("stopped by the user"))[0]).toBe("stopped by user");
     expect((await words("queued"))[0]).toBe("interrupted: its process died, a prompt is queued");

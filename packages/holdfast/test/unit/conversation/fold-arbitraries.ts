@@ -74,8 +74,17 @@ export function anyRecords(voice: Voice): fc.Arbitrary<Written[]> {
     session: { title: words, labels: fc.constant({ a: "b" }), dialect: fc.constant(voice.dialect.name) },
     "turn.started": { turn, prompt: id, ...keyed },
     "turn.resumed": { turn, n: fc.nat(3) },
-    "turn.suspended": { turn, reason: words, calls: fc.array(callId, { maxLength: 2 }) },
-    "turn.ended": { turn, outcome: fc.constantFrom("completed", "aborted", "failed", "left", "other"), by: words },
+    "turn.claimed": { turn, n: fc.nat(3), worker: fc.option(words, { nil: undefined }) },
+    "turn.suspended": {
+      ...{ turn, reason: fc.oneof(words, fc.constant("hand-over")), calls: fc.array(callId, { maxLength: 2 }) },
+      until: fc.constantFrom(undefined, "2026-11-19T14:05:00.000Z", "2026-11-19T14:05:00Z", "soon"),
+      parked: fc.constantFrom(undefined, undefined, 5, -1),
+      attempts: fc.constantFrom(undefined, 2),
+    },
+    "turn.ended": {
+      ...{ turn, outcome: fc.constantFrom("completed", "aborted", "failed", "left", "other") },
+      by: fc.oneof(words, fc.constant("close")),
+    },
     signal: { signal: fc.constant("SIGTERM"), error: fc.option(words, { nil: undefined }) },
     message: {
       id,

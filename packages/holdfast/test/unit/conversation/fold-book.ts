@@ -1,5 +1,6 @@
 import { Conversation } from "../../../src/conversation/conversation.ts";
 import type { RepairEntry } from "../../../src/conversation/records/records.ts";
+import { nextResume } from "../../../src/conversation/turn-state.ts";
 import type { Dialect } from "../../../src/dialects/dialect.ts";
 import type { JournalRecord } from "../../../src/journal/record.ts";
 import { messagesOf } from "../../../src/view/messages.ts";
@@ -126,14 +127,15 @@ export class Book {
   }
 
   #resume(options: ResumeOptions): RepairEntry[] {
-    const { number, resumes } = this.conversation.turn!;
+    const { number } = this.conversation.turn!;
+    const n = nextResume(this.conversation.turn!);
     const { entries, outcomes } = planResume(this.conversation, options);
     for (const { call, outcome } of outcomes) {
       const { id, message, index, name } = call;
       this.write({ kind: "tool.ended", id: this.id(), turn: number, call: id, message, index, name, ...outcome });
     }
     if (entries.length > 0) this.write({ kind: "repair", turn: number, entries });
-    this.write({ kind: "turn.resumed", turn: number, n: resumes + 1 });
+    this.write({ kind: "turn.resumed", turn: number, n });
     return entries;
   }
 

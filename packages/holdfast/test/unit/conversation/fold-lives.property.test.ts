@@ -1,6 +1,11 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { isShown } from "../../../src/conversation/item.ts";
+import { shapeOf } from "../../../src/dialects/shape.ts";
+import type { Json } from "../../../src/journal/record.ts";
+import { sessionSummariser } from "../../../src/listing/fold-row.ts";
+import { attemptsIn, lastTurnIn, wakeAtIn } from "../../../src/listing/row.ts";
+import { HANDED_OVER, lastTurnOf, sessionState } from "../../../src/session-state.ts";
 import { interruptionOf, openCalls } from "../../../src/view/interruption.ts";
 import { liveRepair, messagesOf } from "../../../src/view/messages.ts";
 import { synthesizeResult } from "../../../src/view/repairs.ts";
@@ -27,8 +32,23 @@ type Event =
   | { readonly kind: "tool"; readonly back: number; readonly phase: "started" | "ended" | "message" | "all" }
   | { readonly kind: "late"; readonly back: number; readonly how: "ended" | "message" }
   | { readonly kind: "steer" | "prompt"; readonly model: string | null }
-  | { readonly kind: "secret" | "draft" | "complete" | "abort" | "hide" | "edit" | "edit now" | "suspend" }
-  | { readonly kind: "crash"; readonly resume: "prompt" | "close" | "rerun" | "keep"; readonly intents: boolean };
+  | { readonly kind: "secret" | "draft" | "complete" | "abort" | "hide" | "edit" | "edit now" }
+  | { readonly kind: "suspend"; readonly how: (typeof SUSPENDED)[number] }
+  | {
+      readonly kind: "crash";
+      readonly resume: "prompt" | "close" | "rerun" | "keep";
+      readonly intents: boolean;
+      readonly isClaimed: boolean;
+    };
+
+/** A turn that waits, sleeps, was handed over, failed in the hands of a worker, or was parked. */
+const SUSPENDED = [
+  {},
+  { until: "2026-11-19T14:05:00.000Z" },
+  { reason: HANDED_OVER, until: "2026-11-15T00:00:00.000Z" },
+  { until: "2026-11-19T14:05:00.000Z", attempts: 2 },
+  { parked: 5 },
+] as const;
 
 /** Half of a character: what a tool leaves that cuts its output, and a stream that dies between two halves. */
 const HALF = "half \ud83d";
@@ -89,8 +109,12 @@ const event: fc.Arbitrary<Event> = fc.oneof(
   {
     weight: 4,
     arbitrary: fc.record({
-      kind: fc.constantFrom("secret", "draft", "complete", "abort", "hide", "edit", "edit now", "suspend"),
+      kind: fc.constantFrom("secret", "draft", "complete", "abort", "hide", "edit", "edit now"),
     }),
+  },
+  {
+    weight: 1,
+    arbitrary: fc.record({ kind: fc.constant("suspend" as const), how: fc.constantFrom(...SUSPENDED) }),
   },
   {
     weight: 3,
@@ -98,6 +122,7 @@ const event: fc.Arbitrary<Event> = fc.oneof(
       kind: fc.constant("crash" as const),
       resume: fc.constantFrom("prompt", "close", "rerun", "keep"),
       intents: fc.boolean(),
+      isClaimed: fc.boolean(),
     }),
   },
 );
@@ -172,7 +197,8 @@ class Life {
         });
         return;
       case "suspend":
-        if (this.isOpen) book.write({ kind: "turn.suspended", turn: conversation.turns, reason: `${LONG} ${HALF}` });
+        if (!this.isOpen) return;
+        book.write({ kind: "turn.suspended", turn: conversation.turns, reason: `${LONG} ${HALF}`, ...event.how });
         return;
       case "hide":
       case "edit":
@@ -180,7 +206,7 @@ class Life {
         this.#change(event.kind);
         return;
       case "crash":
-        this.#crash(event.resume, event.intents);
+        this.#crash(event);
         return;
     }
   }
@@ -273,12 +299,14 @@ class Life {
     });
   }
 
-  #crash(resume: "prompt" | "close" | "rerun" | "keep", intents: boolean): void {
+  #crash({ resume, intents, isClaimed }: Extract<Event, { kind: "crash" }>): void {
     const { book, voice } = this;
     const { conversation } = book;
     if (!this.isOpen && conversation.turn?.ended?.outcome === "completed") return;
     book.open({ intents });
     this.#since = book.head;
+    if (isClaimed && interruptionOf(conversation))
+      book.write({ kind: "turn.claimed", turn: conversation.turns, n: conversation.turn!.attempts + 1 });
     if (resume === "prompt") book.prompt(voice.user("again"));
     else book.resume(resume === "keep" ? { draft: "keep" } : { calls: resume });
     const open = openCalls(conversation);
@@ -301,6 +329,18 @@ function pastOf({ conversation }: Book): string {
   const models = conversation.items.filter(isShown).flatMap(({ entry }) => entry.model ?? []);
   const switches = models.filter((one, at) => at > 0 && one !== models[at - 1]).length;
   return JSON.stringify([conversation.changed.saved(), switches]);
+}
+
+/** A list says the same of the turn as the session does. */
+function judgeRow({ book }: Life): void {
+  const summariser = sessionSummariser(() => book.conversation.dialect);
+  const row = shapeOf(book.records.reduce<Json>((row, record) => summariser.add(row, record), null))!;
+  const { turn } = book.conversation;
+  const last = lastTurnOf(turn);
+  expect(sessionState(lastTurnIn(row), false)).toBe(sessionState(last, false));
+  expect(wakeAtIn(row)).toBe(last === "paused" ? turn!.suspended!.until : undefined);
+  if (last !== "completed") expect([attemptsIn(row), row["tried"] === true]).toEqual([turn!.attempts, turn!.isTried]);
+  expect(summariser.read!(row as Json)).toEqual(row);
 }
 
 /** Goes on from every place where a process could have died, with a prompt and without. */
@@ -329,9 +369,12 @@ describe.each(modelVoices.map((voice) => [voice.dialect.name, voice] as const))(
     holds(
       fc.property(fc.array(event, { maxLength: 40 }), (events) => {
         const life = new Life(voice);
-        for (const one of events) life.live(one);
+        for (const one of events) {
+          life.live(one);
+          judgeRow(life);
+        }
         // At last a prompt, whatever state it is in.
-        if (life.isOpen) life.live({ kind: "crash", resume: "prompt", intents: true });
+        if (life.isOpen) life.live({ kind: "crash", resume: "prompt", intents: true, isClaimed: false });
         else life.live({ kind: "prompt", model: null });
         life.judge(life.request());
         expect(messagesOf(life.book.again(), { kind: "idle" })).toEqual(life.book.still());

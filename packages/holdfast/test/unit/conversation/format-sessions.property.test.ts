@@ -44,6 +44,7 @@ test("a reader that follows FORMAT.md finds the same entries, open calls, drafts
       }
       const how = turn ? howOf(turn).kind : "completed";
       expect(reader.how ?? "completed").toBe(how);
+      expect(reader.turn?.tries ?? 0).toBe(turn?.attempts ?? 0);
       const open = interruptionOf(conversation)?.calls ?? openCalls(conversation);
       const found = open.map(({ id, message, state, process, key, probe, before, unstarted, steps }) =>
         defined({ id, message, state, process, key, probe, before, unstarted, steps }),

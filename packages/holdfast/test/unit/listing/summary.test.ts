@@ -142,6 +142,7 @@ describe("what a list shows of a session", () => {
 describe("the state of the last turn", () => {
   const begun = [created, ...turn(1, "go")];
   const suspended: SessionRecord = { kind: "turn.suspended", turn: 1, reason: "approval" };
+  const until: SessionRecord = { ...suspended, until: "2026-11-19T14:05:00.000Z" };
   const resumed: SessionRecord = { kind: "turn.resumed", turn: 1, n: 1 };
   const table: [name: string, records: (SessionRecord | NewRecord)[], state: string, turns: number][] = [
     ["no turn", [created], "idle", 0],
@@ -154,6 +155,8 @@ describe("the state of the last turn", () => {
     ["suspended", [...begun, suspended], "waiting", 1],
     ["suspended, then opened by another writer", [...begun, suspended, opened], "waiting", 1],
     ["suspended, resumed", [...begun, suspended, resumed], "open", 1],
+    ["asleep", [...begun, until], "waiting", 1],
+    ["parked", [...begun, { ...suspended, parked: 5 }], "waiting", 1],
     ["aborted, resumed", [...begun, ended(1, "aborted"), resumed], "open", 1],
     ["signalled", [...begun, { kind: "signal", signal: "SIGTERM" }], "open", 1],
     ["killed, then opened by another writer", [...begun, opened], "cut", 1],
@@ -165,6 +168,35 @@ describe("the state of the last turn", () => {
   ];
   test.each(table)("%s", (_name, records, state, turns) => {
     expect(fold(records)).toMatchObject({ state, turns });
+  });
+
+  test("when it continues by itself, that workers gave up, and how often it was tried since its last progress", () => {
+    const claimed: SessionRecord = { kind: "turn.claimed", turn: 1, n: 1 };
+    const cut = [...begun, opened];
+    const tried = (...records: (SessionRecord | NewRecord)[]): unknown => {
+      const { wakeAt, parked, attempts } = rowOf(fold([...cut, ...records]));
+      return { wakeAt, parked, attempts };
+    };
+    expect(tried(until)).toEqual({ wakeAt: "2026-11-19T14:05:00.000Z" });
+    expect(tried({ ...until, until: "soon" } as SessionRecord)).toEqual({});
+    expect(tried({ ...until, parked: 5 } as SessionRecord)).toEqual({ parked: true, attempts: 5 });
+    expect(tried({ ...until, parked: 5 } as SessionRecord, until)).toEqual({ wakeAt: "2026-11-19T14:05:00.000Z" });
+    expect(tried(claimed, resumed)).toEqual({ attempts: 1 });
+    expect(tried(claimed, opened, claimed, resumed, opened, resumed)).toEqual({ attempts: 3 });
+    const progress: NewRecord[] = [
+      { kind: "tool.ended", id: "t", turn: 1, call: "c", name: "x" },
+      { kind: "step.ended", turn: 1, call: "c", step: "s" },
+      { kind: "message", id: "m9", turn: 1, step: "m9", message: { role: "user", content: "x" } },
+    ];
+    for (const record of progress) {
+      expect(tried(resumed, opened, resumed, record), record.kind).toEqual({});
+      expect(tried(resumed, { ...record, carried: true }), record.kind).toEqual({ attempts: 1 });
+      expect(tried(resumed, { ...record, turn: 0 }), record.kind).toEqual({ attempts: 1 });
+    }
+    const aborted = (by: string): NewRecord => ({ ...ended(1, "aborted"), by });
+    expect(tried(resumed, opened, resumed, aborted("close"))).toEqual({ attempts: 1 });
+    expect(tried(resumed, opened, resumed, aborted("the user"))).toEqual({ attempts: 2 });
+    expect(tried(resumed, ended(1, "completed"))).toEqual({});
   });
 });
 
@@ -234,6 +266,7 @@ describe("epochs", () => {
     [{ ended: { outcome: "completed" } }, "idle"],
     [{ ended: { outcome: "aborted", by: "user" } }, "cut"],
     [{ suspended: { reason: "approval" } }, "waiting"],
+    [{ suspended: { reason: "x", until: "2026-11-19T14:05:00.000Z" }, attempts: 2, tried: true }, "waiting"],
     [{}, "open"],
   ])("the turn %j is %s", (more, state) => {
     expect(fold([epoch({ turns: 3, turn: turnOf(more) })])).toMatchObject({ state, turns: 3 });

@@ -45,6 +45,7 @@ const stateFor = (how: How): View["state"] =>
       signal: "interrupted",
       aborted: "stopped",
       failed: "failed",
+      "handed-over": "paused",
       suspended: "waiting",
     }) as const
   )[how.kind];
