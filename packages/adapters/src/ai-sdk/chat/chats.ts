@@ -11,7 +11,7 @@ import { endOfAnswer, finish } from "./end-of-answer.ts";
 import { followAnswer } from "./follow.ts";
 import { alreadyAnswered, answerStays, busy, invalid, notFound, Refusal, waiting } from "./problem.ts";
 import { isAwaited, recordAnswer, suspension } from "./record-answer.ts";
-import { isOver, isWaiting, shownIn, stateOf, type View } from "./state.ts";
+import { isContinued, isOver, isWaiting, shownIn, stateOf, type View } from "./state.ts";
 import type { ChatSettings, ChatState, DurableChatOptions } from "./surface.ts";
 import { uiChanges } from "./ui-changes.ts";
 import { AnswerKeys, BY_USER, chatPolicy, isStopped, waitsOf } from "./waits.ts";
@@ -65,13 +65,28 @@ export class Chats {
     if (running) return running.read(after);
     const view = await this.#sessions.read(chat);
     if (view?.running != null) return this.#follow(chat, view);
+    if (view && isContinued(view, (await this.#parts.settingsOf(chat)).tools)) return this.#takeOver(chat, after);
     const promised = this.#promised.get(chat);
     return promised === undefined ? null : this.#finished(chat, promised);
   }
 
+  /** An answer that was handed over: the first request for it continues it, on any server. */
+  async #takeOver(chat: string, after: string | null): Promise<ChunkSource | null> {
+    try {
+      await this.goOn(chat);
+    } catch (error) {
+      if (!isHoldfastError(error, "SESSION_BUSY")) throw error;
+      // Another process is about to continue it.
+      const view = await this.#sessions.read(chat);
+      if (view?.interruption) return this.#follow(chat, view);
+    }
+    return this.running(chat, after);
+  }
+
   /** A page that learns that the chat runs asks for the stream next. The answer may be over by then. */
-  #promise(chat: string, { entries, running }: View): void {
-    const prompt = entries.find(({ turn }) => turn === running)?.id;
+  #promise(chat: string, { entries, running, interruption }: View): void {
+    const current = running ?? interruption?.turn;
+    const prompt = entries.find(({ turn }) => turn === current)?.id;
     if (prompt === undefined) return;
     this.#promised.set(chat, prompt);
     const forget = (): void => {
@@ -148,22 +163,25 @@ export class Chats {
     if (!session) return { reply };
     return this.#sessions.closingOnError(session, async () => {
       const settings = await this.#parts.settingsOf(chat);
-      // It takes the place of a turn that was cut off.
-      if (isNew) await settle(session, this.#parts.options);
-      const repeated = await isKnown(
-        session.once(key, content, () => session.startTurn(message, { ...options, model: modelIdOf(settings) })),
-      );
+      // It waits for a turn that was handed over, and takes the place of one that was cut off.
+      const isNext = isContinued(session, settings.tools);
+      if (isNew && !isNext) await settle(session, this.#parts.options);
+      const start = (): Promise<unknown> =>
+        isNext
+          ? session.enqueue(message, options)
+          : session.startTurn(message, { ...options, model: modelIdOf(settings) });
+      const repeated = await isKnown(session.once(key, content, start));
       const reply = repeated && (await this.#repeated(chat, id, session, isRegenerated));
       if (reply) {
         await session.close();
         return { reply };
       }
-      if (!session.turn && !(await this.#continue(session, settings, id))) {
+      if (!session.turn && !(await this.#continue(session, settings, isNext ? undefined : id))) {
         await session.close();
         return { reply: { source: await this.#finished(chat, id), isRepeated: repeated } };
       }
-      const { current } = this.#begin(chat, session, settings);
-      return { answer: { isRepeated: repeated, waiting: Promise.resolve(current.prompt === id ? current : null) } };
+      const begun = this.#begin(chat, session, settings);
+      return { answer: { isRepeated: repeated, waiting: begun.answerTo(id) } };
     });
   }
 

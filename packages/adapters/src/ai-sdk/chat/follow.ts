@@ -7,6 +7,7 @@ import { draftParts } from "./draft-parts.ts";
 import { endOfAnswer } from "./end-of-answer.ts";
 import { shownIn } from "./state.ts";
 import { type OpenWords, uiChanges } from "./ui-changes.ts";
+import { isHandedOver } from "./waits.ts";
 
 type Part = UIMessage["parts"][number];
 
@@ -27,7 +28,7 @@ export interface Followed {
  * Recorded messages are read again at each step; between them the pieces of text are added as they come.
  */
 export function followAnswer(first: Reading<ModelMessage>, followed: Followed): ChunkSource {
-  const turn = first.running!;
+  const turn = (first.running ?? first.interruption?.turn)!;
   const stop = new AbortController();
   const answer = new FollowedAnswer(first, followed, turn);
   let records: { readonly iterator: AsyncIterator<JournalRecord>; readonly stop: AbortController } | null = null;
@@ -140,7 +141,9 @@ class FollowedAnswer {
     this.#reading = reading;
     this.#message = this.#find(reading);
     this.#draft = reading.draft;
-    this.isOver = reading.running !== this.#turn;
+    // Handed over, and open in a process that is about to continue it.
+    const isTaken = isHandedOver(reading) && reading.holder !== null && reading.interruption?.turn === this.#turn;
+    this.isOver = reading.running !== this.#turn && !isTaken;
     return this.changes();
   }
 

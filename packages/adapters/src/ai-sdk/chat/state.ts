@@ -2,7 +2,7 @@ import type { ModelMessage, ToolSet, UIMessage } from "ai";
 import { accountOf, type Reading } from "holdfast";
 import { type UIMessagesOptions, uiMessages } from "../ui-messages.ts";
 import type { ChatState, UnfinishedTool } from "./surface.ts";
-import { chatPolicy, cutOffCalls, isStopped, waitsOf } from "./waits.ts";
+import { chatPolicy, cutOffCalls, isHandedOver, isStopped, waitsOf } from "./waits.ts";
 
 export type View = Reading<ModelMessage>;
 
@@ -10,7 +10,8 @@ export type View = Reading<ModelMessage>;
 export function stateOf(view: View, options: UIMessagesOptions): ChatState {
   const messages = [...shownIn(view, options), ...queuedIn(view, options)];
   const { state, queue } = view;
-  if (state === "running") return { messages, status: "running", interrupted: null };
+  if (state === "running" || isContinued(view, options.tools))
+    return { messages, status: "running", interrupted: null };
   const broken = brokenOff(view, options.tools);
   if (isWaiting(view, options.tools)) return { messages, status: "waiting", interrupted: broken };
   if (broken) return { messages, status: "interrupted", interrupted: broken };
@@ -42,6 +43,13 @@ export function shownIn(view: View, options: UIMessagesOptions): UIMessage[] {
 export function isWaiting(view: View, tools: ToolSet | undefined): boolean {
   const { approvals, outputs } = waitsOf(view, tools);
   return view.interruption !== null && approvals.size + outputs.size > 0;
+}
+
+/** The last turn was handed over, and a request for its answer continues it; also if only the queue is left to do. */
+export function isContinued(view: View, tools: ToolSet | undefined): boolean {
+  const { interruption, queue } = view;
+  if (!isHandedOver(view) || isWaiting(view, tools)) return false;
+  return !interruption?.answered || queue.length > 0;
 }
 
 /** The last turn cannot go on by itself: it is complete, a person stopped it, or it waits for the page. */

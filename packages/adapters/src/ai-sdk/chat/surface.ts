@@ -62,8 +62,9 @@ export interface UnfinishedTool {
 export interface ChatState {
   readonly messages: UIMessage[];
   /**
-   * "running": request the stream. "waiting": calls wait for an approval or for an output of the page. "interrupted":
-   * the answer broke off; offer to go on (`POST` with `{ trigger: "continue" }`).
+   * "running": request the stream, which continues the answer if its server handed it over. "waiting": calls wait for
+   * an approval or for an output of the page. "interrupted": the answer broke off; offer to go on (`POST` with `{
+   * trigger: "continue" }`).
    */
   readonly status: "ready" | "running" | "waiting" | "interrupted";
   /**
@@ -92,8 +93,9 @@ export interface DurableChat {
   readonly POST: Handler;
   /**
    * `<path>/<chat id>/stream`: the running answer, from its beginning or after the chunk named by `Last-Event-ID` (or
-   * `?after=`); 204 if nothing runs. If the last `ChatState` that this server gave out said "running", less than a
-   * minute ago, it is that answer, also if it is over. `<path>/<chat id>`: a `ChatState`.
+   * `?after=`); 204 if nothing runs. An answer that its server handed over is continued here. If the last
+   * `ChatState` that this server gave out said "running", less than a minute ago, it is that answer, also if it is over.
+   * `<path>/<chat id>`: a `ChatState`.
    */
   readonly GET: Handler;
   /**

@@ -20,6 +20,11 @@ export function isStopped({ how }: Pick<Interruption<ModelMessage>, "how">): boo
   return how.kind === "aborted" && how.by === BY_USER;
 }
 
+/** The process that made the answer handed it over: the next one that is asked about it continues it. */
+export function isHandedOver({ interruption }: Pick<Reading<ModelMessage>, "interruption">): boolean {
+  return interruption?.how.kind === "handed-over";
+}
+
 /** What a turn waits for. */
 export interface Waits {
   /** The calls of approval requests nobody has answered, by the request's id. */
@@ -56,7 +61,7 @@ export function chatPolicy(view: View, tools: ToolSet | undefined): CallPolicy {
 
 /**
  * Calls without an outcome that no page can answer: what ran them was killed, or a person stopped it. A call that was
- * approved is not one if it runs when the turn goes on.
+ * approved is not one if it runs when the turn goes on. Of a turn that was handed over, only those are that do not run.
  */
 export function cutOffCalls(view: View, tools: ToolSet | undefined): OpenCall[] {
   const { interruption } = view;
@@ -65,7 +70,7 @@ export function cutOffCalls(view: View, tools: ToolSet | undefined): OpenCall[] 
   return interruption.calls.filter((call) => {
     const decision = decideCall(call, policy);
     if (decision === "leave" || decision === "wait") return false;
-    return !(decision === "run" && call.approved);
+    return isHandedOver(view) ? decision === "tell-model" : !(decision === "run" && call.approved);
   });
 }
 
