@@ -94,8 +94,8 @@ export interface DurableChat {
   /**
    * `<path>/<chat id>/stream`: the running answer, from its beginning or after the chunk named by `Last-Event-ID` (or
    * `?after=`); 204 if nothing runs. An answer that its server handed over is continued here. If the last
-   * `ChatState` that this server gave out said "running", less than a minute ago, it is that answer, also if it is over.
-   * `<path>/<chat id>`: a `ChatState`.
+   * `ChatState` that this server gave out said "running", less than a minute ago, it is that answer, even if it is
+   * over. `<path>/<chat id>`: a `ChatState`.
    */
   readonly GET: Handler;
   /**
