@@ -70,7 +70,7 @@ export const sabotages: readonly Sabotage[] = [
   {
     name: "order: a writer does not look how far the other sessions are",
     file: "stores/folder/store.ts",
-    find: "    this.#clock.follow(this.#listing.newest());\n",
+    find: "    this.clock.follow(this.#listing.newest());\n",
     replace: "",
     look: [...CONFORMANCE, "unit/listing/list", "unit/stores/list"],
   },

@@ -10,13 +10,6 @@ export const sqliteSabotages: readonly Sabotage[] = [
     look: ["unit/stores/sqlite/database/sqlite-name"],
   },
   {
-    name: "sqlite: a file whose log is elsewhere is opened",
-    file: "stores/sqlite/database/name.ts",
-    find: "  if (isFolderSeen && (look(disk, log)?.size ?? 0) === 0) return;",
-    replace: "  if (log) return;",
-    look: ["unit/stores/sqlite/database/sqlite-name"],
-  },
-  {
     name: "sqlite: a second process opens a file that is in use",
     file: "stores/sqlite/database/file-lock.ts",
     find: "disk.hardLockNow(lockPath(file))",

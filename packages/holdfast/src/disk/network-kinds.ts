@@ -58,6 +58,13 @@ export function mountKind(mountinfo: string, dev: number): string | null {
   return null;
 }
 
+/** Where something is mounted, from the same text. It escapes spaces and the like in octal. */
+export function mountPoints(mountinfo: string): string[] {
+  const unescaped = (path: string): string =>
+    path.replace(/\\([0-7]{3})/g, (_, octal: string) => String.fromCharCode(Number.parseInt(octal, 8)));
+  return mountinfo.split("\n").map((line) => unescaped(line.split(" ")[4] ?? ""));
+}
+
 /** A Linux device number interleaves its two parts and has more than 32 bits. */
 function majorOf(dev: number): number {
   return Number((BigInt(dev) >> 8n) & 0xfffn) + Number((BigInt(dev) >> 32n) & 0xfffff000n);

@@ -9,7 +9,7 @@ import type { Disk, DiskFile, DiskLock, DiskStat, FileKind, OpenMode } from "./d
 import { tolerate } from "./failure.ts";
 import { assertStoreFile } from "./file-rules.ts";
 import { hardLock, hardLockNow, isHardLocked } from "./hard-lock.ts";
-import { FUSE, isNetworkMount, mountKind, NETWORK_KINDS } from "./network-kinds.ts";
+import { FUSE, isNetworkMount, mountKind, mountPoints, NETWORK_KINDS } from "./network-kinds.ts";
 import { SQLITE, sqliteCode } from "./sqlite-error.ts";
 import { SyncPace } from "./sync-pace.ts";
 
@@ -165,6 +165,12 @@ function openNow(path: string, flags: number): number {
 /** Empty if it cannot be read: not every container has `/proc`. */
 function mounts(): string {
   return tolerate(() => fs.readFileSync("/proc/self/mountinfo", "utf8"), "");
+}
+
+/** Is something mounted exactly here? Known on Linux only. */
+export function isMountPoint(path: string): boolean {
+  const real = join(realPath(dirname(path)), basename(path));
+  return mountPoints(mounts()).includes(real);
 }
 
 /**

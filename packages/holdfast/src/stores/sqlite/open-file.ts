@@ -2,9 +2,9 @@ import { hostname } from "node:os";
 import type { Disk } from "../../disk/disk.ts";
 import type { Holder } from "../../journal/contract.ts";
 import { sessionBusy } from "../../journal/refusals.ts";
+import { identity } from "../lease-note.ts";
 import type { Database } from "./database/database.ts";
 import { sqliteFailure } from "./database/failure.ts";
-import { identityOf } from "./database/name.ts";
 import { makeFile, type Opener, openDatabase } from "./database/open-database.ts";
 import { Wal } from "./database/wal.ts";
 import { Followers } from "./follow.ts";
@@ -50,7 +50,7 @@ export class OpenFile {
     const entries = entriesOf.get(disk) ?? new Map<string, Entry>();
     entriesOf.set(disk, entries);
     for (;;) {
-      const key = identityOf(makeFile(disk, path));
+      const key = identity(makeFile(disk, path));
       const known = entries.get(key);
       if (known?.closing) {
         await known.closing;
@@ -75,7 +75,7 @@ export class OpenFile {
     try {
       return new OpenFile(disk, database);
     } catch (error) {
-      database.close(false);
+      database.close();
       throw sqliteFailure(error, "open the store", path, "Nothing was written to it.");
     }
   }
@@ -87,7 +87,8 @@ export class OpenFile {
   }
 
   async #close(): Promise<void> {
-    this.database.close(await this.wal.close());
+    await this.wal.close();
+    this.database.close();
   }
 
   holder(id: string): Holder | null {

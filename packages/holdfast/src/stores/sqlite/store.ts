@@ -41,8 +41,8 @@ const FORMAT = `${FORMAT_MAJOR}.${FORMAT_MINOR}`;
 /**
  * Opens a store in one SQLite file (S21), and creates it if missing. Throws STORE_BUSY { holder, sameProcess } while
  * another process or thread has it open, STORE_FORBIDDEN if this process may not write to it, PATH_UNSAFE (a link or a
- * folder in its place, or a file used under another name), STORE_URL_INVALID (a file that is not such a database),
- * JOURNAL_UNREADABLE, FORMAT_NEWER, STORE_FULL, STORE_IO, and NOT_SUPPORTED where SQLite has no log.
+ * folder in its place, or a file that has several names or alone is mounted), STORE_URL_INVALID (a file that is not
+ * such a database), JOURNAL_UNREADABLE, FORMAT_NEWER, STORE_FULL, STORE_IO, and NOT_SUPPORTED where SQLite has no log.
  */
 export async function openSqliteStore(file: string, options: SqliteStoreOptions = {}): Promise<contract.JournalStore> {
   const disk = options.disk ?? nodeDisk;

@@ -26,7 +26,7 @@ import { afterEach, describe, expect, test, vi } from "vitest";
 import { hasSchema, makeDatabaseFile, removeDatabase } from "../../../src/disk/database-file.ts";
 import { diskFailure, isForbidden, isFull, isGeneral } from "../../../src/disk/failure.ts";
 import { assertStoreFile } from "../../../src/disk/file-rules.ts";
-import { FUSE, isNetworkMount, mountKind, NETWORK_KINDS } from "../../../src/disk/network-kinds.ts";
+import { FUSE, isNetworkMount, mountKind, mountPoints, NETWORK_KINDS } from "../../../src/disk/network-kinds.ts";
 import { needs } from "../../machine/allowed.ts";
 import { place } from "../../place.ts";
 
@@ -383,6 +383,11 @@ describe("S14: which file systems are warned of", () => {
     expect(mountKind(mountinfo, dev(0, 99))).toBeNull();
     expect(mountKind(mountinfo, dev(259, 5))).toBe("xfs");
     expect(mountKind("", dev(0, 45))).toBeNull();
+  });
+
+  test("where something is mounted, with the characters that the table escapes", () => {
+    const text = String.raw`36 35 98:0 /mnt1 /data/my\040store\134.db rw,noatime master:1 - ext3 /dev/root rw`;
+    expect(mountPoints(`${text}\n`)).toEqual([String.raw`/data/my store\.db`, ""]);
   });
 
   test("by the number that the kernel gives, where that tells", () => {

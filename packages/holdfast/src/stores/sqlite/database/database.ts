@@ -1,19 +1,16 @@
 import type { DatabaseSync, StatementSync } from "node:sqlite";
 import type { Disk, DiskStat } from "../../../disk/disk.ts";
-import { errnoOf, isHoldfastError } from "../../../errors.ts";
 import { storeClosed } from "../../../journal/refusals.ts";
 import { Rows } from "../rows/rows.ts";
 import { assertSame } from "./connection.ts";
-import { isSqliteError, sqliteFailure } from "./failure.ts";
+import { sqliteFailure } from "./failure.ts";
 import type { FileLock } from "./file-lock.ts";
-import { isSameRecord, type Name, readRecorded, writeRecorded } from "./name.ts";
 
 export interface DatabaseParts {
   readonly disk: Disk;
   readonly file: string;
   readonly sqlite: DatabaseSync;
   readonly lock: FileLock;
-  readonly name: Name;
   /** The file and its log, as opened. */
   readonly identity: DiskStat;
   readonly log: DiskStat;
@@ -33,7 +30,6 @@ export class Database {
   readonly #sqlite: DatabaseSync;
   readonly #begin: StatementSync;
   readonly #commit: StatementSync;
-  #use: "unrecorded" | "in the log" | "recorded" = "unrecorded";
   #closed = false;
 
   /** Throws SQLite's errors. */
@@ -90,42 +86,14 @@ export class Database {
     assertSame(disk, this.#logPath, log);
   }
 
-  /** Records in the database file, not in the log, that this name is in use for writing. Throws HoldfastError. */
-  recordUse(): void {
-    if (this.#use === "recorded") return;
-    this.attempt("record the use of the store", () => {
-      const { name } = this.#parts;
-      const recorded = this.#use === "unrecorded" ? readRecorded(this.#sqlite) : null;
-      if (!(recorded?.open && isSameRecord(recorded, name))) {
-        if (this.#use === "unrecorded") this.transaction(() => writeRecorded(this.#sqlite, name, true));
-        this.#use = "in the log";
-        this.checkpoint("PASSIVE");
-      }
-      this.#use = "recorded";
-    });
-  }
-
-  /**
-   * SQLite moves the log into the database file, syncs it, and removes the log. If that fails, the log stays, and
-   * nothing is lost. `isTrusted`: the log is known to be intact, so the record of its use ends with it.
-   */
-  close(isTrusted: boolean): void {
+  /** SQLite moves the log into the database file, syncs it, and removes the log. If that fails, the log stays. */
+  close(): void {
     if (this.#closed) return;
     this.#closed = true;
     try {
-      if (isTrusted) this.#endUse();
-    } catch (error) {
-      if (!isSqliteError(error) && !isHoldfastError(error) && errnoOf(error) === undefined) throw error;
-    } finally {
       this.#sqlite.close();
+    } finally {
       this.#parts.lock.release();
     }
-  }
-
-  #endUse(): void {
-    this.assertMine();
-    if (!readRecorded(this.#sqlite)?.open) return;
-    this.transaction(() => writeRecorded(this.#sqlite, this.#parts.name, false));
-    this.checkpoint("TRUNCATE");
   }
 }

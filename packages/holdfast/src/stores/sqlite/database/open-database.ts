@@ -4,12 +4,13 @@ import { setTimeout as sleep } from "node:timers/promises";
 import type { Disk, DiskStat } from "../../../disk/disk.ts";
 import { diskFailure } from "../../../disk/failure.ts";
 import { makeFolders, syncNames } from "../../../disk/folders.ts";
+import { isMountPoint } from "../../../disk/node-disk.ts";
 import { errnoOf, HoldfastError } from "../../../errors.ts";
+import { identity } from "../../lease-note.ts";
 import { connect, pragma } from "./connection.ts";
 import { Database } from "./database.ts";
 import { isBusy, sqliteFailure } from "./failure.ts";
 import { FileLock, inUse, lockPath } from "./file-lock.ts";
-import { assertLogHere, identityOf, isSameRecord, type Name, nameOf, readRecorded, writeRecorded } from "./name.ts";
 import { makeTables, readVersion } from "./schema.ts";
 
 /** The maximum log size to keep after a large record has passed through it. */
@@ -62,10 +63,10 @@ async function patiently<T>(open: () => T): Promise<T> {
 
 function openLocked(disk: Disk, file: string, lock: FileLock, { app, since }: Opener): Database {
   // Before it is opened: if the name leads to another file afterwards, it may be that one.
-  const name = nameOf(disk, file);
+  const before = mustStat(disk, file);
   const sqlite = connect(file);
   try {
-    if (!isReady(disk, sqlite, name)) prepare(sqlite, name);
+    if (readVersion(sqlite, file) === 0 || pragma(sqlite, "journal_mode") !== "wal") prepare(sqlite, file);
     sqlite.exec(`PRAGMA synchronous=NORMAL; PRAGMA journal_size_limit=${WAL_BYTES_KEPT}; PRAGMA secure_delete=FAST`);
     // An invalid page is refused when it is read, not when it is written to.
     sqlite.exec("PRAGMA cell_size_check=ON");
@@ -76,9 +77,9 @@ function openLocked(disk: Disk, file: string, lock: FileLock, { app, since }: Op
     sqlite.exec("PRAGMA fullfsync=ON; PRAGMA checkpoint_fullfsync=ON");
     // Starts a write, so that a missing permission is reported now.
     sqlite.exec("BEGIN IMMEDIATE; COMMIT");
-    const [identity, log] = [mustStat(disk, file), mustStat(disk, `${file}-wal`)];
-    if (name.file !== identityOf(identity)) throw wentAway(file);
-    const database = new Database({ disk, file, sqlite, lock, name, identity, log });
+    const [opened, log] = [mustStat(disk, file), mustStat(disk, `${file}-wal`)];
+    if (identity(opened) !== identity(before)) throw wentAway(file);
+    const database = new Database({ disk, file, sqlite, lock, identity: opened, log });
     lock.announce(app, since);
     return database;
   } catch (error) {
@@ -87,25 +88,14 @@ function openLocked(disk: Disk, file: string, lock: FileLock, { app, since }: Op
   }
 }
 
-/** Is nothing missing, and does it record this name? Throws PATH_UNSAFE if its log is elsewhere. */
-function isReady(disk: Disk, sqlite: DatabaseSync, name: Name): boolean {
-  const version = readVersion(sqlite, name.path);
-  const recorded = version === 0 ? null : readRecorded(sqlite);
-  if (!recorded || pragma(sqlite, "journal_mode") !== "wal") return false;
-  assertLogHere(disk, recorded, name);
-  return isSameRecord(recorded, name);
-}
-
-/** Creates what is missing, and records the name in the database file itself, where it is seen under any name. */
-function prepare(sqlite: DatabaseSync, name: Name): void {
-  const { path } = name;
+/** Creates what is missing. */
+function prepare(sqlite: DatabaseSync, path: string): void {
   sqlite.exec("PRAGMA synchronous=FULL; PRAGMA fullfsync=ON; PRAGMA checkpoint_fullfsync=ON");
   const mode = pragma(sqlite, "journal_mode=WAL", "journal_mode");
   if (mode !== "wal") throw noLog(path, mode);
   sqlite.exec("BEGIN IMMEDIATE");
   try {
     makeTables(sqlite, path);
-    writeRecorded(sqlite, name, false);
     sqlite.exec("COMMIT");
   } catch (error) {
     if (sqlite.isTransaction) sqlite.exec("ROLLBACK");
@@ -163,6 +153,7 @@ export function makeFile(disk: Disk, file: string): DiskStat {
     for (const path of [file, `${file}-wal`, `${file}-journal`]) assertRegular(disk, path);
     const found = mustStat(disk, file);
     if (found.links > 1) throw hasSeveralNames(file, found.links);
+    if (isMountPoint(file)) throw mountedAlone(file);
     // SQLite would treat it as an empty database. If a process was killed while creating it, there is a journal next to
     // it.
     const isTooSmall = found.size > 0 && found.size < PAGE_BYTES_MIN;
@@ -186,4 +177,12 @@ function hasSeveralNames(path: string, links: number): HoldfastError {
     `The store ${path} was not opened: the file has ${links} names (hard links), and what is written under one may be missing under the other. ` +
     "Nothing was touched. Remove the other names, or make a copy.";
   return new HoldfastError("PATH_UNSAFE", message, { path, links });
+}
+
+/** The log would stay on this side of the mount: in a container, it would end with it. */
+function mountedAlone(path: string): HoldfastError {
+  const message =
+    `The store ${path} was not opened: this file alone is mounted here, so the newest records would be in a log that is missing where the file comes from. ` +
+    "Nothing was touched. Mount the folder that contains it.";
+  return new HoldfastError("PATH_UNSAFE", message, { path });
 }

@@ -1,7 +1,6 @@
 import type { DatabaseSync } from "node:sqlite";
 import { HoldfastError } from "../../../errors.ts";
 import { pragma } from "./connection.ts";
-import { NAME_SCHEMA } from "./name.ts";
 
 /** `PRAGMA application_id`: "hold", to recognise other programs' databases. */
 const APPLICATION_ID = 0x686f6c64;
@@ -50,9 +49,7 @@ CREATE TABLE lines (
 /** Creates the tables in an empty database. Runs inside a transaction. Also throws SQLite's errors. */
 export function makeTables(sqlite: DatabaseSync, file: string): void {
   if (readVersion(sqlite, file) > 0) return;
-  sqlite.exec(
-    `${SCHEMA}; ${NAME_SCHEMA}; PRAGMA application_id=${APPLICATION_ID}; PRAGMA user_version=${SCHEMA_VERSION}`,
-  );
+  sqlite.exec(`${SCHEMA}; PRAGMA application_id=${APPLICATION_ID}; PRAGMA user_version=${SCHEMA_VERSION}`);
 }
 
 /** The schema version; 0 for an empty database. Refuses a database that is not ours, or has another schema. */

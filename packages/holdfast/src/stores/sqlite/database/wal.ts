@@ -134,7 +134,6 @@ export class Wal {
       });
       await this.#healing;
     }
-    this.#database.recordUse();
   }
 
   /** `sync`, with its failure as a HoldfastError. */
@@ -146,14 +145,12 @@ export class Wal {
     }
   }
 
-  /** Returns whether the log is intact, as far as is known here. */
-  async close(): Promise<boolean> {
+  async close(): Promise<void> {
     this.#closed = true;
     // A descriptor is closed only after its syncs have ended (S10).
     await Promise.allSettled([this.#healing, this.#next, this.#running]);
     this.#file.close();
     this.#second.close();
-    return this.#state !== "failed";
   }
 
   #assertTrusted(): void {

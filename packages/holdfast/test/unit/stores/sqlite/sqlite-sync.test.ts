@@ -2,12 +2,11 @@ import { spawnSync } from "node:child_process";
 import { readFileSync, renameSync } from "node:fs";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
-import { HoldfastError, isHoldfastError, type JournalRecord, newId } from "holdfast";
+import { type HoldfastError, isHoldfastError, type JournalRecord, newId } from "holdfast";
 import { nodeDisk } from "holdfast/disk";
 import { openSqliteStore } from "holdfast/internal";
 import type { Journal } from "holdfast/store";
 import { describe, expect, test, vi } from "vitest";
-import { Database } from "../../../../src/stores/sqlite/database/database.ts";
 import { Rows } from "../../../../src/stores/sqlite/rows/rows.ts";
 import { place } from "../../../place.ts";
 import { HandledDisk } from "./handled-disk.ts";
@@ -276,19 +275,6 @@ describe("S12: is it still my file?", () => {
     expect(journal.failure?.code).toBe("LEASE_LOST");
     expect((await store.verify(id)).damaged).toHaveLength(1);
   });
-});
-
-test("a session is not opened for writing if the use of the store cannot be recorded in the database file", async () => {
-  using here = place();
-  using recordUse = vi.spyOn(Database.prototype, "recordUse");
-  recordUse.mockImplementationOnce(() => {
-    throw new HoldfastError("STORE_FULL", "full", {});
-  });
-  await using store = await openSqliteStore(join(here.path, "store.db"));
-  const id = newId();
-  expect((await refusalOf(store.create(id, []))).code).toBe("STORE_FULL");
-  expect(await store.has(id)).toBe(false);
-  await store.create(id, []);
 });
 
 test("P1: a connection syncs to the platter on macOS too, and refuses pages that cannot be right", async () => {

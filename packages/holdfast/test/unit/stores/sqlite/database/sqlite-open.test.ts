@@ -1,4 +1,4 @@
-import { copyFileSync, mkdirSync, readdirSync, readFileSync, renameSync, writeFileSync } from "node:fs";
+import { mkdirSync, readdirSync, readFileSync, renameSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { HoldfastError } from "holdfast";
@@ -6,13 +6,6 @@ import { type Disk, type DiskFile, nodeDisk } from "holdfast/disk";
 import { afterEach, describe, expect, test, vi } from "vitest";
 import type { Database } from "../../../../../src/stores/sqlite/database/database.ts";
 import { corrupt } from "../../../../../src/stores/sqlite/database/failure.ts";
-import {
-  isSameRecord,
-  type Name,
-  type RecordedName,
-  readRecorded,
-  writeRecorded,
-} from "../../../../../src/stores/sqlite/database/name.ts";
 import { makeFile, openDatabase } from "../../../../../src/stores/sqlite/database/open-database.ts";
 import { fileWith } from "../../../../file-with.ts";
 import { place, treeOf } from "../../../../place.ts";
@@ -75,7 +68,7 @@ async function leftOpen(work: () => Promise<unknown>): Promise<number> {
 const refusalOf = async (opening: Promise<Database>): Promise<HoldfastError> => {
   const error = await opening.then(
     (database) => {
-      database.close(true);
+      database.close();
       return new Error("it went well");
     },
     (reason: unknown) => reason,
@@ -83,19 +76,6 @@ const refusalOf = async (opening: Promise<Database>): Promise<HoldfastError> => 
   if (error instanceof HoldfastError) return error;
   throw error;
 };
-
-/** The record of use in the file itself, without its log. */
-function recordIn(file: string): Record<string, unknown> | undefined {
-  using here = place();
-  const copy = join(here.path, "copy.db");
-  copyFileSync(file, copy);
-  const sqlite = new DatabaseSync(`file://${copy}?immutable=1`, { readOnly: true });
-  try {
-    return { ...sqlite.prepare("SELECT path, open FROM used_as").get() };
-  } finally {
-    sqlite.close();
-  }
-}
 
 const opener = { app: "test", since: "2026-01-01T00:00:00.000Z" };
 
@@ -115,79 +95,14 @@ test("P1: everything that a new store creates is made durable, with its name, be
     ...[`sync ${folder}`, `sync ${dirname(folder)}`, `sync ${here.path}`],
   ]);
   expect(noted.files).toBe(0);
-  database.close(true);
+  database.close();
   const sqlite = new DatabaseSync(file, { readOnly: true });
   const pragma = (name: string): unknown => sqlite.prepare(`PRAGMA ${name}`).get()?.[name];
   expect([pragma("application_id"), pragma("user_version")]).toEqual([0x686f6c64, 4]);
   sqlite.close();
   noted.done.length = 0;
-  (await opened(file, noted.disk)).close(true);
+  (await opened(file, noted.disk)).close();
   expect(noted.done.filter((one) => !one.includes("-holder"))).toEqual([]);
-});
-
-describe("the record of use", () => {
-  test("is in the file itself: not in use, in use, and no longer", async () => {
-    using here = place();
-    const file = join(here.path, "store.db");
-    const database = await opened(file);
-    expect(recordIn(file)).toEqual({ path: file, open: 0 });
-    database.recordUse();
-    expect(recordIn(file)).toEqual({ path: file, open: 1 });
-    database.close(true);
-    expect(recordIn(file)).toEqual({ path: file, open: 0 });
-  });
-
-  test("is written once, and not at all if it stands there already", async () => {
-    using here = place();
-    const file = join(here.path, "store.db");
-    const first = await opened(file);
-    first.recordUse();
-    // As if its process had been killed.
-    first.close(false);
-    const second = await opened(file);
-    const transactions = vi.spyOn(second, "transaction");
-    const attempts = vi.spyOn(second, "attempt");
-    second.recordUse();
-    second.recordUse();
-    expect([transactions.mock.calls.length, attempts.mock.calls.length]).toEqual([0, 1]);
-    second.close(true);
-    expect(recordIn(file)).toMatchObject({ open: 0 });
-  });
-
-  test("is moved to the file by the next attempt if the first one could not", async () => {
-    using here = place();
-    const file = join(here.path, "store.db");
-    const database = await opened(file);
-    vi.spyOn(database, "checkpoint").mockImplementationOnce(() => {
-      throw failed("EIO");
-    });
-    expect(() => database.recordUse()).toThrow(expect.objectContaining({ code: "STORE_IO" }));
-    expect(recordIn(file)).toMatchObject({ open: 0 });
-    database.recordUse();
-    expect(recordIn(file)).toMatchObject({ open: 1 });
-    database.close(true);
-  });
-
-  test("what it says is read as it was written, and of its type", () => {
-    using here = place();
-    const sqlite = new DatabaseSync(join(here.path, "x.db"));
-    expect(readRecorded(sqlite)).toBeNull();
-    sqlite.exec("CREATE TABLE used_as (only_, path, folder, file, open, only INTEGER PRIMARY KEY)");
-    expect(readRecorded(sqlite)).toBeNull();
-    const name: Name = { path: "/p", folder: "1:2", file: "1:3" };
-    for (const open of [true, false]) {
-      writeRecorded(sqlite, name, open);
-      expect(readRecorded(sqlite)).toEqual({ ...name, open });
-    }
-    sqlite.exec("UPDATE used_as SET path = x'00', folder = NULL, file = 1.5, open = 'x'");
-    expect(readRecorded(sqlite)).toEqual({ path: "", folder: "", file: "", open: true });
-    sqlite.close();
-    const recorded: RecordedName = { ...name, open: true };
-    expect(isSameRecord(recorded, name)).toBe(true);
-    expect(isSameRecord(null, name)).toBe(false);
-    for (const member of ["path", "folder", "file"])
-      expect(isSameRecord({ ...recorded, [member]: "other" }, name), member).toBe(false);
-  });
 });
 
 describe("a file that cannot be opened", () => {
@@ -244,7 +159,7 @@ describe("a file that cannot be opened", () => {
         return null;
       },
     };
-    (await opened(file, racing)).close(true);
+    (await opened(file, racing)).close();
     const refusing: Disk = {
       ...nodeDisk,
       open: (path, mode) => {
@@ -258,15 +173,15 @@ describe("a file that cannot be opened", () => {
   test.each(["", "-wal"])("store.db%s goes away while it is being opened: FILE_REPLACED", async (ending) => {
     using here = place();
     const file = join(here.path, "store.db");
-    (await opened(file)).close(true);
+    (await opened(file)).close();
     let looks = Number.NEGATIVE_INFINITY;
     const noted = new NotedDisk();
     const disk: Disk = {
       ...noted.disk,
       stat: (path) => {
         const found = nodeDisk.stat(path);
-        // The folder, the file, and the file once more when it is open.
-        if (path.endsWith("/.")) looks = 0;
+        // The lock, the file, and the file once more when it is open.
+        if (path.endsWith("-lock")) looks = 0;
         if (path === file) looks++;
         return looks > 1 && path === file + ending && found ? (ending === "" ? { ...found, ino: 1 } : null) : found;
       },
@@ -278,7 +193,7 @@ describe("a file that cannot be opened", () => {
     expect(refused).toMatchObject({ code: "FILE_REPLACED", facts: { path: file + ending } });
     expect([open, noted.files]).toEqual([0, 0]);
     // Nobody holds it.
-    (await opened(file)).close(true);
+    (await opened(file)).close();
   });
 
   test("a file system on which SQLite has no log: NOT_SUPPORTED", async () => {
@@ -299,11 +214,11 @@ describe("a file that cannot be opened", () => {
   test("another program reads it for a moment: opened; one that stays: STORE_BUSY in a second", async () => {
     using here = place();
     const file = join(here.path, "store.db");
-    (await opened(file)).close(true);
+    (await opened(file)).close();
     const reader = new DatabaseSync(file);
     reader.exec("SELECT * FROM sessions");
     setTimeout(() => reader.close(), 20);
-    (await opened(file)).close(true);
+    (await opened(file)).close();
     using another = new DatabaseSync(file);
     another.exec("SELECT * FROM sessions");
     let nowMs = 0;
@@ -335,8 +250,8 @@ describe("an open database", () => {
     expect(() => database.attempt("read it", damaged)).toThrow(
       expect.objectContaining({ code: "JOURNAL_UNREADABLE", message: expect.stringContaining("read it") }),
     );
-    database.close(true);
-    database.close(true);
+    database.close();
+    database.close();
     expect(() => database.attempt("read", () => 0)).toThrow(
       expect.objectContaining({ code: "STORE_CLOSED", facts: { url: `sqlite:${file}` } }),
     );
@@ -352,7 +267,7 @@ describe("an open database", () => {
     expect(size()).toBeGreaterThan(0);
     database.checkpoint("TRUNCATE");
     expect(size()).toBe(0);
-    database.close(true);
+    database.close();
   });
 
   test("notices that its file or its log is another one", async () => {
@@ -375,21 +290,18 @@ describe("an open database", () => {
       expect(() => database.checkpoint("PASSIVE")).toThrow(replaced);
       moved.clear();
     }
-    database.close(true);
+    database.close();
   });
 });
 
 describe("closing a database", () => {
-  test.each([
-    ["the log is moved and removed, and its use has ended", true, 0],
-    ["a log that is not trusted: its use is not over", false, 1],
-  ])("%s", async (_, isTrusted, open) => {
+  test("the log is moved and removed", async () => {
     using here = place();
     const file = join(here.path, "store.db");
     const database = await opened(file);
-    database.recordUse();
-    database.close(isTrusted);
-    expect([nodeDisk.stat(`${file}-wal`), recordIn(file)]).toEqual([null, { path: file, open }]);
+    database.transaction(() => database.rows.insertTrashed("a", 1));
+    expect(nodeDisk.stat(`${file}-wal`)!.size).toBeGreaterThan(0);
+    database.close();
     expect(readdirSync(here.path).sort()).toEqual(["store.db", "store.db-lock"]);
   });
 
@@ -397,24 +309,9 @@ describe("closing a database", () => {
     using here = place();
     const file = join(here.path, "store.db");
     const database = await opened(file);
-    database.recordUse();
+    database.transaction(() => database.rows.insertTrashed("a", 1));
     renameSync(file, join(here.path, "moved.db"));
-    database.close(true);
+    database.close();
     expect(nodeDisk.stat(`${file}-wal`)!.size).toBeGreaterThan(0);
-    expect((await refusalOf(opened(join(here.path, "moved.db")))).code).toBe("PATH_UNSAFE");
-  });
-
-  test("a fault of the program is thrown, and everything is closed", async () => {
-    using here = place();
-    const file = join(here.path, "store.db");
-    const open = await leftOpen(async () => {
-      const database = await opened(file);
-      vi.spyOn(database, "assertMine").mockImplementation(() => {
-        throw new TypeError("a fault");
-      });
-      expect(() => database.close(true)).toThrow("a fault");
-    });
-    (await opened(file)).close(true);
-    expect(open).toBe(0);
   });
 });
