@@ -69,6 +69,8 @@ class Agent {
    * Calls whose tool has run, and what it said; null if it runs still. Of those that the array had at the last sync.
    */
   readonly #ran = new Map<string, string | null>();
+  /** Calls whose result the array had at a sync. */
+  readonly #answered = new Set<string>();
   /** Recorded beside the array, and not in it. */
   #steered: string[] = [];
 
@@ -224,6 +226,8 @@ class Agent {
       this.#mend(error);
       return;
     }
+    for (const message of this.#array)
+      for (const { call } of this.#voice.dialect.results(message)) this.#answered.add(call);
     this.check(this.#session);
     expect(await this.#session.sync(this.#array, { rewrite: "error" })).toEqual({ appended: [], epoch: false });
   }
@@ -315,7 +319,10 @@ class Agent {
     );
     const named = session.interruption?.calls.map(({ id }) => id) ?? session.turn?.open.map(({ id }) => id) ?? [];
     const states = session.interruption?.calls ?? [];
+    const open = this.#open();
     for (const [id, outcome] of this.#ran) {
+      // The application took back the result that it had given.
+      if (this.#answered.has(id) && open.includes(id)) continue;
       // Where messages were repeated or moved, the same call may stand in several places.
       if (made.filter((one) => one === id).length !== 1) continue;
       const closed = entries.some(
