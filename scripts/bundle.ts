@@ -48,10 +48,11 @@ const EARLY = [
 
 /**
  * An older Node can parse the library, but lacks functions that its first lines use: this says so before they run. It
- * is added after minification, on a line of its own, because Node prints the line that throws.
+ * is added after minification, on a line of its own, because Node prints the line that throws. Cloudflare Workers have
+ * what the library needs, and call themselves Node 22.
  */
 const NODE_CHECK =
-  "if (!process.versions.bun && !process.versions.deno && parseInt(process.versions.node) < 24)\n" +
+  'if (!process.versions.bun && !process.versions.deno && globalThis.navigator?.userAgent !== "Cloudflare-Workers" && parseInt(process.versions.node) < 24)\n' +
   '  throw new Error("holdfast needs Node.js 24 or newer, Bun or Deno, but this is Node.js " + process.versions.node + ".");';
 
 /**

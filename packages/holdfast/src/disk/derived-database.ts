@@ -5,6 +5,7 @@ import { crc32 } from "node:zlib";
 import { hasSchema, makeDatabaseFile } from "./database-file.ts";
 import type { Disk, DiskStat } from "./disk.ts";
 import { tolerate } from "./failure.ts";
+import { assertNotInWorker } from "./worker.ts";
 
 export interface DerivedSchema {
   readonly sql: string;
@@ -60,6 +61,7 @@ export class DerivedDatabase {
   }
 
   static inMemory({ sql, version }: DerivedSchema): DerivedDatabase {
+    assertNotInWorker("a full-text index");
     const sqlite = new DatabaseSync(":memory:");
     sqlite.exec(`${sql}; PRAGMA user_version=${version}`);
     return new DerivedDatabase(sqlite, null, version);

@@ -5,6 +5,7 @@ import { diskFailure, isForbidden } from "../../disk/failure.ts";
 import { assertStorePlace, notAFolder } from "../../disk/file-rules.ts";
 import { makeFolders, syncNames } from "../../disk/folders.ts";
 import { nodeDisk } from "../../disk/node-disk.ts";
+import { assertNotInWorker } from "../../disk/worker.ts";
 import { errnoOf, HoldfastError } from "../../errors.ts";
 import type * as contract from "../../journal/contract.ts";
 import type { VerbatimLine } from "../../journal/contract.ts";
@@ -50,9 +51,13 @@ const SEGMENT_BYTES = 64 * 1024 * 1024;
  */
 const SEGMENT_BYTES_LIMIT = 256 * 1024 * 1024;
 
-/** Opens a folder of sessions, and creates it if missing. Throws STORE_FORBIDDEN, STORE_FULL, STORE_IO, PATH_UNSAFE. */
+/**
+ * Opens a folder of sessions, and creates it if missing. Throws STORE_FORBIDDEN, STORE_FULL, STORE_IO, PATH_UNSAFE, and
+ * NOT_SUPPORTED where there is no disk.
+ */
 export async function openFolderStore(root: string, options: FolderStoreOptions = {}): Promise<contract.JournalStore> {
   assertPath(root, "folder");
+  assertNotInWorker("a store in a folder");
   return new FolderStore(resolve(root), options);
 }
 

@@ -3,6 +3,7 @@ import type { Disk } from "../../disk/disk.ts";
 import { diskFailure } from "../../disk/failure.ts";
 import { assertStorePlace } from "../../disk/file-rules.ts";
 import { nodeDisk, whyNotWritable } from "../../disk/node-disk.ts";
+import { assertNotInWorker } from "../../disk/worker.ts";
 import type * as contract from "../../journal/contract.ts";
 import type { VerbatimLine } from "../../journal/contract.ts";
 import { assertId } from "../../journal/id.ts";
@@ -42,11 +43,13 @@ const FORMAT = `${FORMAT_MAJOR}.${FORMAT_MINOR}`;
  * Opens a store in one SQLite file (S21), and creates it if missing. Throws STORE_BUSY { holder, sameProcess } while
  * another process or thread has it open, STORE_FORBIDDEN if this process may not write to it, PATH_UNSAFE (a link or a
  * folder in its place, or a file that has several names or alone is mounted), STORE_URL_INVALID (a file that is not
- * such a database), JOURNAL_UNREADABLE, FORMAT_NEWER, STORE_FULL, STORE_IO, and NOT_SUPPORTED where SQLite has no log.
+ * such a database), JOURNAL_UNREADABLE, FORMAT_NEWER, STORE_FULL, STORE_IO, and NOT_SUPPORTED where SQLite has no log
+ * or there is no disk.
  */
 export async function openSqliteStore(file: string, options: SqliteStoreOptions = {}): Promise<contract.JournalStore> {
   const disk = options.disk ?? nodeDisk;
   assertPath(file, "file");
+  assertNotInWorker("an SQLite store");
   const path = resolve(file);
   assertMine(disk, path);
   const shared = await OpenFile.use(disk, path, openerOf(options));

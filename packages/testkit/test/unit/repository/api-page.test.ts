@@ -19,6 +19,7 @@ const NAMES_MAX: Readonly<Record<string, number>> = {
   "@holdfast/adapters/langchain": 5,
   "@holdfast/adapters/langgraph": 3,
   "@holdfast/postgres": 20,
+  "@holdfast/cloudflare": 3,
   "@holdfast/server": 14,
   "@holdfast/server/contract": 22,
   "@holdfast/server/client": 7,

@@ -1,0 +1,2 @@
+export { openDurableObjectStore, openStore } from "./open.ts";
+export type { DurableObjectContext } from "./storage.ts";
