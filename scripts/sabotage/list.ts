@@ -289,8 +289,8 @@ export const sabotages: readonly Sabotage[] = [
   {
     name: "the hard lock is given away by a close",
     file: "disk/hard-lock.ts",
-    find: "    if (!isHeld) release();\n",
-    replace: "    release();\n",
+    find: "    if (!isHeld) fs.closeSync(fd);\n",
+    replace: "    fs.closeSync(fd);\n",
     look: ["unit/stores/folder/folder-safety", "unit/stores/lease"],
   },
   {

@@ -12,8 +12,8 @@ export const sqliteSabotages: readonly Sabotage[] = [
   {
     name: "sqlite: a second process opens a file that is in use",
     file: "stores/sqlite/database/file-lock.ts",
-    find: "disk.hardLockNow(lockPath(file))",
-    replace: '"none" as ReturnType<typeof disk.hardLockNow>',
+    find: "disk.hardLock(lockPath(file))",
+    replace: '"none" as ReturnType<typeof disk.hardLock>',
     look: ["unit/stores/sqlite/sqlite-one-process"],
   },
   {
@@ -50,12 +50,5 @@ export const sqliteSabotages: readonly Sabotage[] = [
     find: "    if (!rows.isSound) throw",
     replace: "    if (!rows) throw",
     look: ["unit/stores/sqlite/sqlite-flips"],
-  },
-  {
-    name: "leases: a hard lock that is still being asked for outlives its lease",
-    file: "disk/hard-lock.ts",
-    find: '    signal?.addEventListener("abort", stop, { once: true });\n',
-    replace: "",
-    look: ["unit/disk/hard-lock"],
   },
 ];

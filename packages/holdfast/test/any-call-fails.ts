@@ -31,7 +31,7 @@ export class AnyCallFails {
     removeFolder: (path) => this.#call("removeFolder", path) ?? nodeDisk.removeFolder(path),
     syncFolder: (path) => this.#call("syncFolder", path) ?? nodeDisk.syncFolder(path),
     // It comes a while after the session is open, and is no part of what is tested here.
-    hardLock: async () => null,
+    hardLock: () => "none" as const,
   };
 
   #file(file: DiskFile): DiskFile {

@@ -46,12 +46,9 @@ export interface Disk {
   isLocked(path: string): boolean;
   /**
    * Takes a lock that ends only with its release or with the process, on a file that is created if missing. It may take
-   * a while, and must not keep the process alive. Null if the lock is taken, if the system has no such lock, or once
-   * `signal` aborts.
+   * a tenth of a second. `none` if the system has no such lock.
    */
-  hardLock(path: string, signal?: AbortSignal): Promise<DiskLock | null>;
-  /** The same inside the call. `none` if the system has no such lock. */
-  hardLockNow(path: string): DiskLock | "taken" | "none";
+  hardLock(path: string): DiskLock | "taken" | "none";
   /** Is the file hard-locked? False where the system has no such lock. */
   isHardLocked(path: string): boolean;
   /**

@@ -8,8 +8,8 @@ import { tolerate } from "./failure.ts";
  * release them.
  *
  * - Linux: `flock(2)`. Node cannot call it, but the program `flock` (util-linux, BusyBox) locks a descriptor it
- *   inherits, and the lock stays with the open file after the program ends. The child costs 2 ms, or 20 on a busy
- *   machine, so the first append does not wait for it.
+ *   inherits, and the lock stays with the open file after the program ends. Starting it blocks this process for 2 ms,
+ *   20 on a busy machine, or 100 if the process is large.
  * - macOS and the BSDs: `O_EXLOCK` at open. Windows: libuv maps the same flag to a handle that nobody else can open.
  *
  * Where neither exists (a container without the program, a sandbox that forbids child processes), there is no hard
@@ -34,52 +34,14 @@ let isMissing = false;
 /** Loaded when a lock is requested: most programs that import the library never need it, and it costs milliseconds. */
 const childProcess = () => process.getBuiltinModule("node:child_process");
 
-/**
- * `signal`: the lock is no longer wanted. Aborting releases it synchronously, even if this process then blocks and
- * never learns that it held the lock.
- */
-export async function hardLock(path: string, signal?: AbortSignal): Promise<DiskLock | null> {
-  if (signal?.aborted) return null;
-  if (process.platform !== "linux") {
-    const lock = hardLockNow(path);
-    return typeof lock === "string" ? null : lock;
-  }
-  const turn = lastTurn;
-  const { promise, resolve: endTurn } = Promise.withResolvers<void>();
-  lastTurn = promise;
-  await turn;
-  const since = performance.now();
-  let blockedMs = 0;
-  try {
-    if (signal?.aborted || isMissing) return null;
-    const lock = lockByChild(path, signal);
-    blockedMs = performance.now() - since;
-    return await lock;
-  } finally {
-    if (blockedMs === 0) endTurn();
-    else setTimeout(endTurn, blockedMs * REST).unref();
-  }
-}
-
-/**
- * Starting a child blocks this process for milliseconds, or a tenth of a second if the process is large. So only one
- * runs at a time, with a pause of this many times its duration before the next: a process that opens a thousand
- * sessions at once can keep working.
- */
-const REST = 9;
-let lastTurn: Promise<void> = Promise.resolve();
-
-/**
- * The same inside the call, which takes milliseconds. `none`: the system has no such lock, or this process may not
- * start the program.
- */
-export function hardLockNow(path: string): DiskLock | "taken" | "none" {
+/** Takes the lock. `none`: the system has no such lock, or this process may not start the program. */
+export function hardLock(path: string): DiskLock | "taken" | "none" {
   if (OPENS_LOCKED.has(process.platform)) return openLocked(path);
-  if (process.platform !== "linux") return "none";
+  if (process.platform !== "linux" || isMissing) return "none";
   const fd = openToLock(path);
   let isHeld = false;
   try {
-    const status = isMissing ? null : flockNow(fd, "-x");
+    const status = flock(fd, "-x");
     isHeld = status === 0 && isNamed(path, fd);
     if (isHeld) return { release: () => fs.closeSync(fd) };
     return status === BUSY || status === 0 ? "taken" : "none";
@@ -91,23 +53,6 @@ export function hardLockNow(path: string): DiskLock | "taken" | "none" {
 /** For reading: a descriptor for writing would prevent a read-only remount. */
 function openToLock(path: string): number {
   return fs.openSync(path, O_RDONLY | O_CREAT | O_NOFOLLOW | O_NONBLOCK, 0o600);
-}
-
-async function lockByChild(path: string, signal?: AbortSignal): Promise<DiskLock | null> {
-  const fd = openToLock(path);
-  let isOpen = true;
-  const release = (): void => {
-    if (isOpen) fs.closeSync(fd);
-    isOpen = false;
-  };
-  let isHeld = false;
-  try {
-    const status = await flock(fd, release, signal);
-    isHeld = isOpen && status === 0 && isNamed(path, fd);
-  } finally {
-    if (!isHeld) release();
-  }
-  return isHeld ? { release } : null;
 }
 
 /** Probes with a shared lock, which is released at once. */
@@ -135,42 +80,17 @@ function openLocked(path: string): DiskLock | "taken" | "none" {
   }
 }
 
-/**
- * The program's exit status; null if it could not run. Throws some of the system's errors: no memory, not permitted.
- */
-function flock(fd: number, release: () => void, signal?: AbortSignal): Promise<number | null> {
-  return new Promise((resolve) => {
-    const child = childProcess().spawn("flock", ["-n", "-x", "3"], { stdio: ["ignore", "ignore", "ignore", fd] });
-    child.unref();
-    const stop = (): void => {
-      // The child holds the open file too.
-      child.kill("SIGKILL");
-      release();
-    };
-    signal?.addEventListener("abort", stop, { once: true });
-    child.on("error", (error) => {
-      signal?.removeEventListener("abort", stop);
-      if (errnoOf(error) === "ENOENT") isMissing = true;
-      resolve(null);
-    });
-    child.on("exit", (status) => {
-      signal?.removeEventListener("abort", stop);
-      resolve(status);
-    });
-  });
-}
-
 function isFlocked(path: string): boolean {
   const fd = fs.openSync(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK);
   try {
-    return flockNow(fd, "-s") === BUSY;
+    return flock(fd, "-s") === BUSY;
   } finally {
     fs.closeSync(fd);
   }
 }
 
 /** The program's exit status; null if it could not run. */
-function flockNow(fd: number, kind: "-x" | "-s"): number | null {
+function flock(fd: number, kind: "-x" | "-s"): number | null {
   // Node's permission model may forbid it.
   return tolerate<number | null>(() => {
     const stdio = ["ignore", "ignore", "ignore", fd] as const;

@@ -23,6 +23,11 @@ const HARDEN_AFTER_MS = 100;
  * as long as the one before.
  */
 const HARDEN_TRIES = 6;
+/**
+ * A child blocks this process while it is started. So the next one waits for this many times as long: a process that
+ * opens a thousand sessions at once can keep working.
+ */
+const HARDEN_REST = 9;
 const DAY_MS = 24 * 3600 * 1000;
 
 export interface Lease {
@@ -81,6 +86,7 @@ export class Leases {
   readonly #held: Map<string, ActiveLease>;
   readonly #now: () => number;
   #isMissing = false;
+  #restUntilMs = 0;
 
   /** `folder` exists, and is used for nothing else. `now`: the clock of the store's records. */
   constructor(disk: Disk, folder: string, now: () => number = Date.now) {
@@ -214,8 +220,8 @@ export class Leases {
       lock.release();
       throw error;
     }
-    const released = new AbortController();
-    this.#hardenLater(id, held, released.signal);
+    let isReleased = false;
+    this.#hardenLater(id, held);
     return {
       get isSure() {
         return held.hardLock !== null;
@@ -227,33 +233,39 @@ export class Leases {
         if (!now || identity(now) !== key) throw lost(id, path);
       },
       release: (closedAt) => {
-        if (released.signal.aborted) return;
+        if (isReleased) return;
+        isReleased = true;
         clearTimeout(held.hardening);
         if (closedAt) writeNote(this.#disk, this.#closedPath(id), closedAt);
         this.#held.delete(key);
-        // Also cancels a pending request: it would show others a writer that no longer exists.
-        released.abort();
         held.hardLock?.release();
         lock.release();
       },
     };
   }
 
-  #hardenLater(id: string, held: ActiveLease, released: AbortSignal, tried = 0): void {
-    held.hardening = setTimeout(() => this.#harden(id, held, released, tried + 1), HARDEN_AFTER_MS * 2 ** tried);
+  #hardenLater(id: string, held: ActiveLease, tries = 0): void {
+    held.hardening = setTimeout(() => this.#harden(id, held, tries), HARDEN_AFTER_MS * 2 ** tries);
     held.hardening.unref();
   }
 
-  async #harden(id: string, held: ActiveLease, released: AbortSignal, tried: number): Promise<void> {
+  #harden(id: string, held: ActiveLease, tries: number): void {
+    const startMs = performance.now();
+    if (startMs < this.#restUntilMs) {
+      this.#hardenLater(id, held, tries);
+      return;
+    }
     try {
-      const hardLock = await this.#disk.hardLock(this.#hardLockPath(id), released);
-      if (released.aborted) hardLock?.release();
-      else if (hardLock) held.hardLock = hardLock;
-      else if (tried < HARDEN_TRIES) this.#hardenLater(id, held, released, tried);
+      const lock = this.#disk.hardLock(this.#hardLockPath(id));
+      if (lock === "taken") {
+        if (tries + 1 < HARDEN_TRIES) this.#hardenLater(id, held, tries + 1);
+      } else if (lock !== "none") held.hardLock = lock;
     } catch (error) {
       // The lease is still held, but is not sure.
       if (errnoOf(error) === undefined) throw error;
     }
+    const endMs = performance.now();
+    this.#restUntilMs = endMs + (endMs - startMs) * HARDEN_REST;
   }
 
   /**

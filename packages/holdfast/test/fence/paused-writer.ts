@@ -133,7 +133,7 @@ function stepping<T extends object>(target: T): T {
 export const withoutLocks: Pick<Disk, "lock" | "isLocked" | "hardLock" | "isHardLocked"> = {
   lock: () => ({ release: () => {} }),
   isLocked: () => false,
-  hardLock: async () => null,
+  hardLock: () => "none" as const,
   isHardLocked: () => false,
 };
 

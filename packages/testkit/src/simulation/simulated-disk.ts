@@ -308,11 +308,7 @@ export class SimulatedDisk implements Disk {
     return this.#machine.locks.has(this.#lockable(path).ino);
   }
 
-  async hardLock(_path: string): Promise<DiskLock | null> {
-    return null;
-  }
-
-  hardLockNow(_path: string): "none" {
+  hardLock(_path: string): "none" {
     return "none";
   }
 

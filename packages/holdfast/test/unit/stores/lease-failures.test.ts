@@ -21,7 +21,7 @@ class CountedDisk {
   files = 0;
   locks = 0;
   hardLocks = 0;
-  hardLock: (signal: AbortSignal) => Promise<DiskLock | null> = async () => null;
+  hardLock: Disk["hardLock"] = () => "taken";
   readonly disk: Disk = {
     ...nodeDisk,
     open: (path, mode) => {
@@ -45,7 +45,7 @@ class CountedDisk {
       };
       return { release };
     },
-    hardLock: (_, signal) => this.hardLock(signal!),
+    hardLock: (path) => this.hardLock(path),
     isHardLocked: () => false,
   };
 
@@ -219,7 +219,7 @@ describe("the hard lock", () => {
   test("makes a lease sure, and is released with it", async () => {
     using here = place();
     const counted = new CountedDisk();
-    counted.hardLock = async () => counted.grant();
+    counted.hardLock = () => counted.grant();
     vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout"] });
     const lease = await leasesIn(here.path, counted.disk).take(newId(), "one");
     expect(lease.isSure).toBe(false);
@@ -234,11 +234,11 @@ describe("the hard lock", () => {
     using here = place();
     const counted = new CountedDisk();
     const asked: number[] = [];
-    vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout", "Date"] });
+    vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout", "Date", "performance"] });
     const start = Date.now();
-    counted.hardLock = async () => {
+    counted.hardLock = () => {
       asked.push(Date.now() - start);
-      return null;
+      return "taken";
     };
     const lease = await leasesIn(here.path, counted.disk).take(newId(), "one");
     await vi.advanceTimersByTimeAsync(60_000);
@@ -251,7 +251,7 @@ describe("the hard lock", () => {
     using here = place();
     const counted = new CountedDisk();
     let asked = 0;
-    counted.hardLock = async () => {
+    counted.hardLock = () => {
       asked++;
       throw failed("EMFILE");
     };
@@ -263,26 +263,46 @@ describe("the hard lock", () => {
     lease.release();
   });
 
-  test("is no longer asked for once the lease is released", async () => {
+  test("is no longer asked for once the lease is released, nor where there is none", async () => {
     using here = place();
     const counted = new CountedDisk();
-    const signals: AbortSignal[] = [];
-    const granted = Promise.withResolvers<DiskLock | null>();
-    counted.hardLock = (signal) => {
-      signals.push(signal);
-      return granted.promise;
+    let asked = 0;
+    counted.hardLock = () => {
+      asked++;
+      return "none";
     };
     vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout"] });
     const leases = leasesIn(here.path, counted.disk);
     (await leases.take(newId(), "one")).release();
     await vi.advanceTimersByTimeAsync(10_000);
-    expect(signals).toEqual([]);
+    expect(asked).toBe(0);
     const lease = await leases.take(newId(), "one");
-    await vi.advanceTimersByTimeAsync(100);
-    lease.release();
-    expect(signals.map(({ aborted }) => aborted)).toEqual([true]);
-    granted.resolve(counted.grant());
     await vi.advanceTimersByTimeAsync(10_000);
+    expect([asked, lease.isSure]).toEqual([1, false]);
+    lease.release();
+  });
+
+  test("after one, the process works nine times as long before it asks for another", async () => {
+    using here = place();
+    const counted = new CountedDisk();
+    const asked: number[] = [];
+    let nowMs = 0;
+    vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout"] });
+    vi.spyOn(performance, "now").mockImplementation(() => nowMs);
+    counted.hardLock = () => {
+      asked.push(nowMs);
+      nowMs += 50;
+      return counted.grant();
+    };
+    const leases = leasesIn(here.path, counted.disk);
+    const held = await Promise.all([newId(), newId(), newId()].map((id) => leases.take(id, "one")));
+    for (let turn = 1; turn < 20; turn++) {
+      nowMs += 100;
+      await vi.advanceTimersByTimeAsync(100);
+    }
+    expect(asked).toEqual([100, 650, 1200]);
+    expect(held.map(({ isSure }) => isSure)).toEqual([true, true, true]);
+    for (const lease of held) lease.release();
     expect(counted.open).toEqual([0, 0, 0]);
   });
 });

@@ -37,7 +37,7 @@ export class FileLock {
   static async take(disk: Disk, file: string): Promise<FileLock> {
     const until = performance.now() + TAKE_MS;
     for (;;) {
-      const lock = disk.hardLockNow(lockPath(file));
+      const lock = disk.hardLock(lockPath(file));
       if (lock !== "taken") return new FileLock(disk, file, lock === "none" ? null : lock);
       if (performance.now() > until) throw inUse(disk, file);
       await sleep(RETRY_MS);

@@ -14,7 +14,7 @@ const lostLocks = (): Disk => ({
   ...nodeDisk,
   lock: () => ({ release() {} }),
   isLocked: () => false,
-  hardLock: async () => null,
+  hardLock: () => "none" as const,
   isHardLocked: () => false,
 });
 

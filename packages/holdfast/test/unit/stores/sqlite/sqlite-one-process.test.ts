@@ -54,8 +54,7 @@ describe("one file, one process", () => {
   });
 
   test("code of the process that opens and closes its files does not end that", async (context) => {
-    if (nodeDisk.hardLockNow(join(place().path, "lock")) === "none")
-      context.skip("not run: there is no hard lock here");
+    if (nodeDisk.hardLock(join(place().path, "lock")) === "none") context.skip("not run: there is no hard lock here");
     using here = place();
     const file = join(here.path, "store.db");
     await using store = await openSqliteStore(file);
@@ -138,7 +137,7 @@ describe("one file, one process", () => {
   test("where there is no hard lock, opening says so, and SQLite's own lock keeps others out", async () => {
     using here = place();
     const file = join(here.path, "store.db");
-    const disk = { ...nodeDisk, hardLockNow: () => "none" as const };
+    const disk = { ...nodeDisk, hardLock: () => "none" as const };
     await using store = await openSqliteStore(file, { disk });
     expect(store.warnings).toEqual([expect.stringContaining("flock")]);
     // Another Disk stands for another thread that has no hard lock.

@@ -65,7 +65,7 @@ function process_(): Disk {
     ...nodeDisk,
     lock: () => ({ release() {} }),
     isLocked: () => false,
-    hardLock: async () => null,
+    hardLock: () => "none" as const,
     isHardLocked: () => false,
   };
 }
