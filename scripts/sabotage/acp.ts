@@ -33,10 +33,10 @@ export const acpSabotages: readonly Sabotage[] = [
   },
   {
     name: "durable: a call that was approved is said not to have run",
-    room: durable,
-    file: "recorded-history.ts",
-    find: "if (call === null || !this.#unapproved.includes(call) || !isGiven(params, outcome)) return;",
-    replace: "if (isGiven(params, outcome) || call !== null) return;",
+    room: "packages/acp/src/record",
+    file: "unapproved-calls.ts",
+    find: "if (call !== null && isGiven(options, outcome)) await",
+    replace: "if (call === null && isGiven(options, outcome)) await",
     look: DURABLE,
   },
   {

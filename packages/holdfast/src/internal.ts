@@ -3,7 +3,7 @@
  * What others need is in `holdfast` and `holdfast/store`.
  */
 
-export { settledWords } from "./account/words.ts";
+export { callWords, settledWords } from "./account/words.ts";
 export { toolMissing } from "./admit/refusals.ts";
 export { defined } from "./defined.ts";
 export { jitter } from "./jitter.ts";

@@ -3,6 +3,7 @@ import { errorKind, HoldfastError, isHoldfastError, type Json, type Store } from
 import { sessionCapabilities, withOurs } from "../record/capabilities.ts";
 import { AgentError, OwnRequests } from "../record/holdfast-to-agent.ts";
 import { Library } from "../record/library.ts";
+import { mergeChunks } from "../record/merge-chunks.ts";
 import { MergedList } from "../record/merged-list.ts";
 import {
   changed,
@@ -202,7 +203,9 @@ export class DurableConnection {
       const message = `Session ${sessionId} is not open. Load it, or start a new one. The prompt was not passed on.`;
       return this.#answer(id, { error: { code: NOT_FOUND, message } });
     }
-    const told = this.#forgotten.has(sessionId) ? { type: "text", text: transcriptOf(await historyIn(session)) } : null;
+    const told = this.#forgotten.has(sessionId)
+      ? { type: "text", text: transcriptOf(mergeChunks(await session.history())) }
+      : null;
     try {
       await session.prompt(params);
     } catch (error) {
@@ -230,7 +233,7 @@ export class DurableConnection {
     }
     let answer: Params;
     let words: string | null = null;
-    const before = await historyIn(session);
+    const before = mergeChunks(await session.history());
     try {
       if (isOpen) answer = {};
       else if (this.#options.restore) answer = await rebuildBy(this.#options.restore, session, params);
@@ -305,7 +308,7 @@ export class DurableConnection {
     if (session && asked?.method === "session/request_permission") {
       const outcome = objectOf(objectOf(result)?.["outcome"]);
       try {
-        await RecordedHistory.of(session).decided(asked.params, outcome);
+        await session.decided(asked.params, outcome);
       } catch (error) {
         // A decision that is not on record is not acted on.
         await this.#fail(session, error);
@@ -465,10 +468,6 @@ export class DurableConnection {
     const { log = (text) => void process.stderr.write(`holdfast: ${text}\n`) } = this.#options;
     log(line);
   }
-}
-
-async function historyIn(session: RecordedSession): Promise<readonly Params[]> {
-  return (await RecordedHistory.of(session).read()).history as unknown as readonly Params[];
 }
 
 function canLoad({ answer }: Agent): boolean {

@@ -1,10 +1,10 @@
 import type { McpServer, SessionUpdate } from "@agentclientprotocol/sdk";
 import type { Json } from "holdfast";
-import type { InterruptedTurn } from "./history.ts";
+import type { InterruptedTurn } from "./interrupted-turn.ts";
 
 /** The public types of `durable`. */
 
-export type { InterruptedCall, InterruptedTurn } from "./history.ts";
+export type { InterruptedCall, InterruptedTurn } from "./interrupted-turn.ts";
 
 /** What `ndJsonStream` returns, in any version of the SDK. */
 export interface MessageStream<Message> {

@@ -5,8 +5,8 @@ import { objectOf } from "./message.ts";
 import type { CallEvidence } from "./noted-calls.ts";
 import { AGENT_SESSION, RecordedSession } from "./recorded-session.ts";
 
-const SESSION = "acp.session";
-const AGENT = "acp.agent";
+export const SESSION = "acp.session";
+export const AGENT = "acp.agent";
 const PAGE = 50;
 const NAMES_PAGE = 1000;
 
@@ -42,7 +42,7 @@ export class Library {
     this.#store = store;
     this.#free = free;
     this.#evidence = evidence;
-    this.#agent = createHash("sha256").update(JSON.stringify(command)).digest("hex").slice(0, 16);
+    this.#agent = agentOf(command);
     this.#app = basename(command[0] ?? "agent");
   }
 
@@ -212,4 +212,9 @@ export class Library {
     this.#open.set(id, session);
     return session;
   }
+}
+
+/** How lists know the sessions of an agent. */
+export function agentOf(command: readonly string[]): string {
+  return createHash("sha256").update(JSON.stringify(command)).digest("hex").slice(0, 16);
 }

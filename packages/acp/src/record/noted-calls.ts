@@ -1,6 +1,6 @@
 import { isAbsolute } from "node:path";
 import { fileURLToPath } from "node:url";
-import { changesWords, type FolderChanges, type Json } from "holdfast";
+import type { FolderChanges, Json } from "holdfast";
 import { type NoteRef, noteRefFrom } from "../evidence/note-folder.ts";
 import { objectOf, type Params, stringOf } from "./message.ts";
 
@@ -72,15 +72,15 @@ export class NotedCalls {
     this.#notes.clear();
   }
 
-  /** What has changed since each of these calls was first seen, in words. Calls that were not noted are left out. */
-  async changes(calls: Iterable<string>, folder: string): Promise<Map<string, string>> {
-    const found = new Map<string, string>();
+  /** What has changed since each of these calls was first seen. Calls that were not noted are left out. */
+  async changes(calls: Iterable<string>, folder: string): Promise<Map<string, FolderChanges>> {
+    const found = new Map<string, FolderChanges>();
     for (const call of calls) {
       await this.settled(call);
       const ref = this.#notes.get(call);
       // The same: the calls are closed without it.
       const changes = ref ? await this.#evidence.changes(folder, ref).catch(() => null) : null;
-      if (changes) found.set(call, changesWords(changes));
+      if (changes) found.set(call, changes);
     }
     return found;
   }

@@ -1,13 +1,31 @@
-import { type AcpMessage, dialects, isHoldfastError, type Json, type Reading, type Recorder } from "holdfast";
+import {
+  type Account,
+  type AcpMessage,
+  accountOf,
+  type CallFacts,
+  isHoldfastError,
+  type Json,
+  type Reading,
+  type Recorder,
+} from "holdfast";
+import { callWords } from "holdfast/internal";
+import { historyOf, sentence } from "./history.ts";
 import { mergeChunks } from "./merge-chunks.ts";
 import { objectOf, type Params, stringOf } from "./message.ts";
 import { BEFORE, type CallEvidence, NotedCalls } from "./noted-calls.ts";
+import { UNAPPROVED, UnapprovedCalls } from "./unapproved-calls.ts";
 
 /** Notes of a session: the agent's own id for it, and what was said beside the conversation. */
 export const AGENT_SESSION = "acp.agentSession";
 const BESIDE = "acp.line";
 /** An agent may never end its calls: the oldest are forgotten first. */
 const OPEN_CALLS_MAX = 1000;
+
+interface RecordedReading {
+  readonly reading: Reading<AcpMessage>;
+  readonly account: Account;
+  readonly history: readonly Params[];
+}
 
 /**
  * One session of a wrapped agent, in the journal. Each method resolves when what it was given is recorded, so that the
@@ -21,6 +39,7 @@ export class RecordedSession {
   /** The calls that have not ended. */
   readonly #open = new Set<string>();
   readonly #noted: NotedCalls | null;
+  readonly #unapproved: UnapprovedCalls;
   #agentSession: string;
   /** Where an editor has it open; null while none has. What the journal says is not looked into. */
   folder: string | null = null;
@@ -33,6 +52,9 @@ export class RecordedSession {
       await recorder.note(BEFORE, notes).catch(() => undefined);
     };
     this.#noted = evidence && new NotedCalls(evidence, recorder.attributes.notes[BEFORE], record);
+    this.#unapproved = new UnapprovedCalls(recorder.attributes.notes[UNAPPROVED], (calls) =>
+      recorder.note(UNAPPROVED, calls),
+    );
     this.#agentSession = agentSessionIn(recorder.attributes.notes[AGENT_SESSION], id);
   }
 
@@ -49,9 +71,23 @@ export class RecordedSession {
     return this.#recorder.attributes.cwd ?? null;
   }
 
-  /** Each recorded message, and what was in flight. */
-  read(): Promise<Reading<AcpMessage>> {
-    return this.#recorder.read();
+  /** Each recorded message, what is true of the session, and what a client is shown when it loads it. */
+  async read(): Promise<RecordedReading> {
+    const reading = await this.#recorder.read();
+    const facts: Record<string, CallFacts> = { ...this.#unapproved.facts };
+    const open = reading.calls.map(({ id }) => id);
+    const changes = this.folder === null ? null : await this.#noted?.changes(open, this.folder);
+    for (const [call, one] of changes ?? []) facts[call] = { ...facts[call], changes: one };
+    const account = accountOf(reading, { isOpenHere: true, policy: { facts } });
+    const known = new Map(account.calls.map(({ id, words }) => [id, words]));
+    // Of the calls of earlier turns, only that permission was not given is known.
+    const words = (id: string): string =>
+      known.get(id) ?? callWords(facts[id]?.unapproved ? "awaiting" : "unrecorded", {}, {});
+    return { reading, account, history: historyOf(reading.entries, this.isRunning ? null : words) };
+  }
+
+  async history(): Promise<readonly Params[]> {
+    return (await this.read()).history;
   }
 
   /** A prompt has not been answered. */
@@ -70,14 +106,6 @@ export class RecordedSession {
 
   get isEmpty(): boolean {
     return this.#recorder.turns === 0;
-  }
-
-  /** The conversation as updates, from the journal: what a client is shown when it loads the session. */
-  async history(): Promise<readonly Params[]> {
-    const { messages, entries } = await this.#recorder.read();
-    if (this.#recorder.turn === null) return messages as readonly Params[];
-    // The turn goes on: its open calls are shown as open.
-    return dialects.acp.arrange(entries, { changedAt: null, next: "model" }) as Params[];
   }
 
   async movedTo(agentSession: string): Promise<void> {
@@ -104,6 +132,7 @@ export class RecordedSession {
   /** What the agent said in one go. */
   async updates(updates: readonly Params[]): Promise<void> {
     for (const update of updates) this.#follow(update);
+    await this.#unapproved.forget(updates.flatMap((update) => announcedBy(update) ?? []));
     const messages = mergeChunks(updates);
     if (this.#recorder.turn !== null) {
       try {
@@ -141,11 +170,19 @@ export class RecordedSession {
     const call = stringOf(asked["toolCallId"]);
     if (call !== null) {
       this.#opened(call);
+      await this.#unapproved.asked(call);
       if (this.folder !== null) this.#noted?.seen(asked, this.folder);
       // The agent waits for the answer: what was looked at by then is from before the call.
       await this.#noted?.settled(call);
     }
     await this.#said(params as AcpMessage, params);
+  }
+
+  /** The client's answer to a request for permission; null if it gave none. */
+  async decided(request: Params, outcome: Params | null, why?: string): Promise<void> {
+    const reason = why === undefined ? {} : { reason: why };
+    await this.beside("client", "session/request_permission", outcome && { ...outcome, ...reason });
+    await this.#unapproved.decided(request, outcome);
   }
 
   /** Something that is not part of the conversation, such as the agent's use of the editor's files. */
@@ -171,29 +208,17 @@ export class RecordedSession {
 
   /** The agent or the editor is gone in the middle of a turn. Returns the updates that close the open calls. */
   async interrupted(why: string): Promise<readonly Params[]> {
-    const since = await this.#changesSince(this.#open);
-    const last = this.#closing((call) => {
-      const changes = since.get(call);
-      return `Interrupted, outcome unknown: ${why}.${changes === undefined ? "" : ` ${sentence(changes)}`}`;
-    });
+    const last = this.#open.size === 0 ? [] : await this.#closingAsIs(why);
     if (this.#recorder.turn !== null) await this.#recorder.endTurn({ outcome: "failed", error: why }, last);
     this.#open.clear();
     this.#noted?.clear();
     return last as unknown as readonly Params[];
   }
 
-  /** What has changed in the folder since the calls began that a process left open when it died: one line for each. */
-  async changesSinceDeath(): Promise<readonly string[]> {
-    if (!this.#noted || this.folder === null || this.#recorder.turn !== null) return [];
-    const { calls } = await this.#recorder.read();
-    const since = await this.#changesSince(calls.map(({ id }) => id));
-    const named = new Map(calls.map(({ id, name }) => [id, name]));
-    return [...since].map(([call, changes]) => `${named.get(call)}: ${changes}.`);
-  }
-
-  async #changesSince(calls: Iterable<string>): Promise<ReadonlyMap<string, string>> {
-    if (!this.#noted || this.folder === null) return new Map();
-    return this.#noted.changes([...calls], this.folder);
+  async #closingAsIs(why: string): Promise<AcpMessage[]> {
+    const { calls } = (await this.read()).account;
+    const known = new Map(calls.map(({ id, words }) => [id, ` ${sentence(words)}`]));
+    return this.#closing((call) => `Interrupted: ${why}.${known.get(call) ?? ""}`);
   }
 
   close(): Promise<void> {
@@ -222,12 +247,12 @@ export class RecordedSession {
   }
 }
 
+function announcedBy(update: Params): string | null {
+  return update["sessionUpdate"] === "tool_call" ? stringOf(update["toolCallId"]) : null;
+}
+
 /** A fork has its source's notes, so the note counts only for the session that it names. */
 function agentSessionIn(note: unknown, id: string): string {
   const { session, agent } = objectOf(note) ?? {};
   return session === id ? (stringOf(agent) ?? id) : id;
-}
-
-function sentence(words: string): string {
-  return `${words.charAt(0).toUpperCase()}${words.slice(1)}.`;
 }

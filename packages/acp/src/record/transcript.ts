@@ -10,11 +10,11 @@ const LINE_END = /\r\n|[\n\r\u2028\u2029\u0085\v\f]/;
 
 /**
  * The conversation as text, for a new agent session. It is labelled and fenced: what a tool once printed must not read
- * like something the user says now. `leftOpen`: what is known of calls that nobody has seen end. The newest part is
- * kept if it is too long, and the ends of long messages.
+ * like something the user says now. The newest part is kept if it is too long, and the ends of long
+ * messages.
  */
-export function transcriptOf(history: readonly Params[], leftOpen: readonly string[] = []): string {
-  const messages = [...history.flatMap(linesOf), ...leftOpen.map((text) => `Tool call, interrupted: ${text}`)];
+export function transcriptOf(history: readonly Params[]): string {
+  const messages = history.flatMap(linesOf);
   const kept: string[] = [];
   let chars = 0;
   while (messages.length > 0) {

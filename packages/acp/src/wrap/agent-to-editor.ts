@@ -146,7 +146,7 @@ export class AgentToEditor {
         await this.#parts.openedWith.chose(session.id);
       return;
     }
-    const asked = message.kind === "request" ? { id: message.id, method, session } : null;
+    const asked = message.kind === "request" ? { id: message.id, method, params, session } : null;
     if (agentSession !== null && agent.unrecorded.has(agentSession))
       return asked ? this.#parts.agentRequests.refuse(agent, { ...asked, session: null }, UNRECORDED) : undefined;
     try {

@@ -78,6 +78,7 @@ export interface FromAgent {
   /** The agent's id of the request. */
   readonly id: RequestId;
   readonly method: string;
+  readonly params: Params;
   readonly session: RecordedSession | null;
 }
 
@@ -94,12 +95,16 @@ export class AgentRequests {
   async answered(id: RequestId, outcome: Params | null): Promise<FromAgent | null> {
     const asked = this.#open.get(id);
     this.#open.delete(id);
-    if (asked?.method === PERMISSION) await asked.session?.beside("client", PERMISSION, outcome);
+    if (asked?.method === PERMISSION) await asked.session?.decided(asked.params, outcome);
     return asked ?? null;
   }
 
   /** Nobody is there to answer: nothing is approved. */
-  async refuse(agent: RunningAgent, { id, method, session }: FromAgent, why = "the editor was gone"): Promise<void> {
+  async refuse(
+    agent: RunningAgent,
+    { id, method, params, session }: FromAgent,
+    why = "the editor was gone",
+  ): Promise<void> {
     this.#open.delete(agent.idForClient(id));
     if (method !== PERMISSION) {
       void agent.send({ id, error: { code: INTERNAL, message: `Not asked: ${why}.` } });
@@ -107,7 +112,7 @@ export class AgentRequests {
     }
     const outcome = { outcome: "cancelled" };
     try {
-      await session?.beside("client", PERMISSION, { ...outcome, reason: why });
+      await session?.decided(params, outcome, why);
     } finally {
       // A refusal counts also if it cannot be recorded. It is not waited for: an agent that does not read it may be
       // waiting to be read itself.

@@ -18,8 +18,6 @@ export interface SessionOpenerParts {
   readonly isBack: () => boolean;
 }
 
-const LEFT_OPEN = "Calls that were running when everything ended, outcome unknown:";
-
 /** Opens recorded sessions at the agent that runs now, and tells the person how. */
 export class SessionOpener {
   readonly #parts: SessionOpenerParts;
@@ -66,16 +64,15 @@ export class SessionOpener {
   /** Which of the ways it was, for the person. */
   async tell(session: RecordedSession, restored: Restored, isOpenedWith = true): Promise<void> {
     const words = session.isEmpty ? null : restoredWords(restored, this.#parts.isBack());
-    const text = [words, isOpenedWith ? null : SERVERS_UNKNOWN].filter((one) => one !== null).join(" ");
+    const how = [words, isOpenedWith ? null : SERVERS_UNKNOWN].filter((one) => one !== null).join(" ");
+    const text = [how, await lastTurnWords(session)].filter(Boolean).join("\n");
     if (text !== "") await this.#say(session, text);
-    const changes = await session.changesSinceDeath();
-    if (changes.length > 0) await this.#say(session, `${LEFT_OPEN}\n${changes.join("\n")}`);
   }
 
   /** What the agent has to be told with the next prompt; null if it knows it. */
   async untold(session: RecordedSession): Promise<string | null> {
     if (!this.#forgotten.has(session.id)) return null;
-    return transcriptOf(await session.history(), await session.changesSinceDeath());
+    return transcriptOf(await session.history());
   }
 
   /** It will be told. */
@@ -104,4 +101,13 @@ export class SessionOpener {
   #say(session: RecordedSession, text: string): Promise<void> {
     return this.#parts.show(session.id, { sessionUpdate: "agent_thought_chunk", content: { type: "text", text } });
   }
+}
+
+/** What a turn that was cut off left; null if that was told when it ended. */
+async function lastTurnWords(session: RecordedSession): Promise<string | null> {
+  if (session.isRunning) return null;
+  const { state, words, calls } = (await session.read()).account;
+  if (state !== "interrupted" && calls.length === 0) return null;
+  const lines = calls.map((call) => `${call.name}: ${call.words}.`);
+  return [`The last turn: ${words.status}.`, ...words.detail, ...lines].join("\n");
 }

@@ -116,7 +116,7 @@ test("killed while a permission is open: nothing ran, the call is shown as faile
   const second = await here.start(() => "yes");
   await load(second, sessionId, here.path);
   expect(shown(second.updates).at(-1)).toBe(
-    'tool_call Append "one" failed: Interrupted while it waited for permission. It did not run.',
+    'tool_call Append "one" failed: Interrupted. Waiting for approval, has not run.',
   );
   expect([here.notes, second.asked]).toEqual(["", []]);
   await second.agent.request(session.prompt, { sessionId, prompt: said("continue") });
@@ -135,7 +135,7 @@ test("killed while a tool runs: its outcome is unknown, and it is not run again"
 
   const second = await here.start();
   await load(second, sessionId, here.path);
-  expect(shown(second.updates).at(-1)).toMatch(/failed: Interrupted, outcome unknown/);
+  expect(shown(second.updates).at(-1)).toMatch(/failed: Interrupted\. May have run/);
   await second.agent.request(session.prompt, { sessionId, prompt: said("continue") });
   await eventually(() => texts(second.updates).includes("may have run"));
   expect(here.notes).toBe("slowly\n");

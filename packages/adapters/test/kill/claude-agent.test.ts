@@ -1,11 +1,12 @@
 import { existsSync, mkdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { validateAnthropic } from "@holdfast/testkit";
-import { openStore } from "holdfast";
+import { accountOf, openStore } from "holdfast";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { place } from "../../../holdfast/test/place.ts";
 import { seedOf } from "../../../holdfast/test/seed.ts";
 import { HoldfastSessionStore } from "../../src/claude-agent/index.ts";
+import { sessionOf } from "../../src/claude-agent/keys.ts";
 import type { SessionEntry, SessionKey } from "../../src/claude-agent/surface.ts";
 import { INNER, KEY, live, type Orders, SUB, TURNS } from "./claude-agent-program.ts";
 import { bundled, chance, dieAtRandom, inPairs, runKilled } from "./killed-program.ts";
@@ -69,6 +70,26 @@ async function startsIn(address: string): Promise<unknown[]> {
   return started;
 }
 
+/** The adapter and the account say the same of the calls of a transcript. */
+async function expectAccount(adapter: HoldfastSessionStore, address: string, key: SessionKey, what: string) {
+  const { calls } = await adapter.interruption(key.sessionId, key.projectKey);
+  await using store = await openStore(address);
+  const [row] = (await store.list({ empty: true })).sessions.filter(({ id }) => id === sessionOf(key));
+  const reading = row && (await store.read(row.id));
+  // A sub-agent's call can start before its prompt is mirrored: there is no turn that an account could be of.
+  if (!reading?.interruption) return;
+  const account = accountOf(reading).calls;
+  const idsOf = (of: readonly { readonly id: string; readonly state: string }[]) =>
+    of.flatMap(({ id, state }) => (state === "outcome-unknown" ? [id] : []));
+  const own = calls.filter(({ subpath }) => subpath === key.subpath);
+  expect(idsOf(own), `${what}: calls whose outcome is unknown`).toEqual(idsOf(account));
+  const ended = own.filter(({ state }) => state === "ended").map(({ id }) => id);
+  expect(
+    account.filter(({ id }) => ended.includes(id)),
+    `${what}: calls that have ended`,
+  ).toEqual([]);
+}
+
 /** Kills it, reads what is left, goes on in this process, and judges. False: it came to its end. */
 async function judge(given: Partial<Orders>, what: string, afterMs?: number): Promise<boolean> {
   using folder = place();
@@ -92,6 +113,7 @@ async function judge(given: Partial<Orders>, what: string, afterMs?: number): Pr
       const acknowledged = entries("appended", key).length;
       expect(loaded.length, `${what}: nothing acknowledged is lost`).toBeGreaterThanOrEqual(acknowledged);
     }
+    for (const key of [KEY, SUB]) await expectAccount(store, address, key, what);
 
     const text = JSON.stringify([...left.values()]);
     const isMirrored = (call: string): boolean => text.includes(`"tool_use_id":"${call}"`);

@@ -16,10 +16,17 @@ export async function factsElsewhere(
   reading: Read,
   trust?: Trust,
 ): Promise<Record<string, CallFacts>> {
-  const facts = await commandsElsewhere(storeUrl, reading);
+  const facts = { ...(await permissionElsewhere(reading)), ...(await commandsElsewhere(storeUrl, reading)) };
   for (const [id, changes] of Object.entries(await changesElsewhere(storeUrl, reading, trust)))
     facts[id] = { ...facts[id], ...changes };
   return facts;
+}
+
+/** Which calls of another agent for editors have no permission yet. */
+async function permissionElsewhere({ attributes: { dialect, notes } }: Read): Promise<Record<string, CallFacts>> {
+  if (dialect !== "acp") return {};
+  const { UNAPPROVED, unapprovedFacts } = await import("@holdfast/acp/internal/wrap");
+  return unapprovedFacts(notes[UNAPPROVED]);
 }
 
 /** Finds the commands that outlived their agent: each is running, has ended, or never began (R7b). */

@@ -30,7 +30,7 @@ for (const isGit of [true, false]) {
     const died = editor.agent.request(session.prompt, { sessionId, prompt: said("die") });
     await expect(died).rejects.toThrow(/has ended/);
     const words =
-      "Interrupted, outcome unknown: the agent has ended. Changed in the folder since it began: effects.txt (+1 -0).";
+      "Interrupted: the agent has ended. May have run: its start was not recorded; changed in the folder since it began: effects.txt (+1 -0).";
     await eventually(() => shownIn(editor.updates, sessionId).some((line) => line.includes(words)));
     // The next agent is told, too.
     await editor.agent.request(session.prompt, { sessionId, prompt: said("and now?") });
@@ -53,12 +53,12 @@ test.concurrent("wrap: everything is killed; the editor that loads the session l
   await eventually(() => processesWith(home.path).length === 0);
   const second = await open(home);
   await second.agent.request(session.load, { sessionId, cwd: home.work, mcpServers: [] });
-  const since = "Run a command: changed in the folder since it began: made.txt (new).";
+  const since = "ay have run: its start was not recorded; changed in the folder since it began: made.txt (new).";
   const lines = (): string => shownIn(second.updates, sessionId).join("\n");
   await eventually(() => lines().includes(since));
-  expect(lines()).toContain("Calls that were running when everything ended, outcome unknown:");
+  expect(lines()).toContain("The last turn: interrupted: its process died.\nRun a command: may have run");
   await second.agent.request(session.prompt, { sessionId, prompt: said("and now?") });
-  expect(shownIn(second.updates, sessionId).at(-1)).toContain(`> Tool call, interrupted: ${since}`);
+  expect(shownIn(second.updates, sessionId).at(-1)).toContain(`> Tool call: Run a command: Interrupted. M${since}`);
   expect(await second.leave()).toBe(0);
   expect(readFileSync(join(home.work, "made.txt"), "utf8")).toBe("m\n");
   expect(readdirSync(home.work).sort()).toEqual([".git", "made.txt"]);

@@ -91,7 +91,7 @@ test("the agent dies in the middle of a call: the editor is told, the call is cl
     "The agent has ended",
   );
   expect(shownIn(editor.updates, sessionId).find((line) => line.startsWith("Append"))).toMatch(
-    /failed: Interrupted, outcome unknown/,
+    /failed: Interrupted: the agent has ended\. May have run/,
   );
   await editor.agent.request(session.prompt, { sessionId, prompt: said("which word?") });
   expect(shownIn(editor.updates, sessionId).at(-1)).toMatch(/heron[\s\S]*which word\?$/);

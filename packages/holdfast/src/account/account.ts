@@ -131,6 +131,7 @@ function callAccount(call: OpenCall, session: SessionState, policy: CallPolicy):
 
 function callState({ state }: OpenCall, session: SessionState, known: CallFacts): CallState {
   if (known.outcome) return "ended";
+  if (known.unapproved) return "awaiting";
   if (known.neverBegan) return "never-started";
   const isRunning = state === "outcome-unknown" && (session === "running" || known.process?.running === true);
   return isRunning ? "running" : state;

@@ -201,6 +201,7 @@ export class Exchange<M> {
     let calls: readonly ExchangeCall<M>[] = NONE;
     for (let index = 0; index < made.length; index++) {
       const call = made[index]!;
+      if (call.requested && this.open(call.id)) continue;
       const found: ExchangeCall<M> = { item, entry, index, call, answer: null, approved: null };
       calls = grown(calls, found);
       this.#calls = grown(this.#calls, found);

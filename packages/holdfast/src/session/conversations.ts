@@ -78,8 +78,11 @@ export class Conversations {
 
   /** A recorder for a session that is there, or for a new one. */
   async record<M>(target: string | Beginning<M>, given: surface.RecordOptions<M>): Promise<surface.Recorder<M>> {
+    // A recorder has no way to record the start of a call.
     const { journal, conversation } =
-      typeof target === "string" ? await this.#openJournal(target, given) : await this.#createJournal(target, given);
+      typeof target === "string"
+        ? await this.#openJournal(target, given, false)
+        : await this.#createJournal(target, given, false);
     const { id } = journal;
     const recorder: LiveRecorder<M> = new LiveRecorder<M>({
       journal,
@@ -184,7 +187,11 @@ export class Conversations {
     return waiting.length > 0 ? Promise.all(waiting).then(() => undefined) : undefined;
   }
 
-  async #openJournal<M>(id: string, { app = this.#parts.app, dialect }: surface.RecordOptions<M>) {
+  async #openJournal<M>(
+    id: string,
+    { app = this.#parts.app, dialect }: surface.RecordOptions<M>,
+    intents = this.#parts.recordsToolStarts,
+  ) {
     // Throws for an unknown name before anything is opened.
     const { conversation, done } = this.#folding(dialect);
     const once = new OnceKeys();
@@ -197,7 +204,7 @@ export class Conversations {
         failures.push(error); // Not the store's to handle: the journal is closed, and the caller gets it.
       }
     };
-    const opened = { intents: this.#parts.recordsToolStarts };
+    const opened = { intents };
     const { journal, records, recovery } = await this.#journals.open(id, { app, opened, onRecord });
     try {
       this.#parts.assertOpen();
@@ -213,8 +220,9 @@ export class Conversations {
   async #createJournal<M>(
     { dialect, first, id = newId() }: Beginning<M>,
     { app = this.#parts.app }: Pick<surface.OpenOptions<M>, "app">,
+    intents = this.#parts.recordsToolStarts,
   ) {
-    const opened = { intents: this.#parts.recordsToolStarts, dialect: dialect.name };
+    const opened = { intents, dialect: dialect.name };
     const journal = await this.#journals.create(id, first, { app, opened });
     try {
       this.#parts.assertOpen();

@@ -29,6 +29,8 @@ export interface CallFacts {
   readonly outcome?: Outcome;
   /** It certainly never began, although its start is recorded. */
   readonly neverBegan?: boolean;
+  /** Permission for it was requested and not given: it has not run. */
+  readonly unapproved?: boolean;
   /** It must not run now: a rule forbids it, or somebody has changed since what it would change. */
   readonly mustNotRun?: boolean;
   /** It waits for a decision or a result that comes from outside this program. */
@@ -86,7 +88,7 @@ export function decideCall(call: OpenCall, policy: CallPolicy): CallDecision {
   if (state === "provider") return "leave";
   if (known.outcome) return "settle";
   if (known.waits) return "wait";
-  if (state === "awaiting") return asks && approved !== false ? "wait" : "tell-model";
+  if (state === "awaiting" || known.unapproved) return asks && approved !== false ? "wait" : "tell-model";
   if (!runs || known.mustNotRun || known.report !== undefined) return "tell-model";
   const rule = tools && (Object.hasOwn(tools, name) ? (tools[name] ?? null) : null);
   if (state === "never-started" || known.neverBegan) return rule === null ? "wait" : "run";

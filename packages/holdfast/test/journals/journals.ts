@@ -6,7 +6,7 @@ import type { Account } from "../../src/account/account.ts";
 import type { Act } from "../../src/account/acts.ts";
 import type { CallState } from "../../src/account/words.ts";
 import type { CallDecision } from "../../src/view/decide-call.ts";
-import { type Expected, type Life, lives } from "./lives.ts";
+import { type Expected, type Life, lives, type Voice } from "./lives.ts";
 
 /** A killed session of the store, and what every surface must say of it. */
 export interface Journal extends Pick<Life, "name" | "expected"> {
@@ -16,12 +16,27 @@ export interface Journal extends Pick<Life, "name" | "expected"> {
 /** The policy under which the table says what happens to each call. */
 export const POLICY = { runs: true, asks: true } as const;
 
+interface Writing {
+  readonly dialect?: Voice["dialect"];
+  /** Of every session; `<name>` stands for its name. */
+  readonly labels?: Readonly<Record<string, string>>;
+}
+
 /** The sessions of `lives.ts` in a folder store, written by the program `app`, which worked in `cwd` and was killed. */
-export async function writeJournals(folder: string, app: string, cwd = folder): Promise<Journal[]> {
+export async function writeJournals(
+  folder: string,
+  app: string,
+  cwd = folder,
+  { dialect = "ai-sdk", labels = {} }: Writing = {},
+): Promise<Journal[]> {
   const program = join(import.meta.dirname, "program.ts");
-  const child = spawn(process.execPath, ["--conditions=holdfast-source", program, folder, app, cwd], {
-    stdio: ["ignore", "pipe", "inherit"],
-  });
+  const child = spawn(
+    process.execPath,
+    ["--conditions=holdfast-source", program, ...[folder, app, cwd, dialect, JSON.stringify(labels)]],
+    {
+      stdio: ["ignore", "pipe", "inherit"],
+    },
+  );
   const ended = once(child, "close");
   let ids: Readonly<Record<string, string>> | null = null;
   for await (const line of createInterface(child.stdout)) {

@@ -1,14 +1,29 @@
-import type { AiSdkMessage, Draft, ProbeAnswer, Session, SessionState, Store, Turn } from "holdfast";
+import type { AcpMessage, AiSdkMessage, Draft, ProbeAnswer, Session, SessionState, Store, Turn } from "holdfast";
 import type { CallState } from "../../src/account/words.ts";
 import { type Ending, endsNow, type Guarded } from "../../src/session/guarded.ts";
 import type { LiveSession } from "../../src/session/session.ts";
 import type { CallDecision } from "../../src/view/decide-call.ts";
 
+/** What the lives say, in one dialect. */
+export interface Voice {
+  readonly dialect: "ai-sdk" | "acp";
+  prompt(text: string): Said;
+  says(text: string): Said;
+  calls(ids: readonly string[], text?: string): Said | Said[];
+  result(call: string): Said;
+  /** Makes two calls, and asks for approval of the first. */
+  asks(at: Stage, call: string, also: string): Promise<unknown>;
+  decides(at: Stage, call: string, approved: boolean): Promise<unknown>;
+}
+
+export type Said = AiSdkMessage | AcpMessage;
+
 /** What a step works on. */
 export interface Stage {
-  session: Session<AiSdkMessage>;
-  turn: Turn<AiSdkMessage> | null;
-  draft: Draft<AiSdkMessage> | null;
+  readonly voice: Voice;
+  session: Session<Said>;
+  turn: Turn<Said> | null;
+  draft: Draft<Said> | null;
   store: Store;
 }
 
@@ -41,17 +56,61 @@ export interface Life {
 /** A story: each step with what is true if the process dies right after it. */
 type Story = readonly (readonly [name: string, step: Step, expected: Expected])[];
 
-const user = (text: string): AiSdkMessage => ({ role: "user", content: text });
-const call = (toolCallId: string) => ({
+const aiSdkCall = (toolCallId: string) => ({
   type: "tool-call" as const,
   toolCallId,
   toolName: "look",
   input: { at: toolCallId },
 });
-const result = (toolCallId: string): AiSdkMessage => ({
-  role: "tool",
-  content: [{ type: "tool-result", toolCallId, toolName: "look", output: { type: "text", value: "seen" } }],
+
+export const aiSdk: Voice = {
+  dialect: "ai-sdk",
+  prompt: (content) => ({ role: "user", content }),
+  says: (content) => ({ role: "assistant", content }),
+  calls: (ids, text) => ({
+    role: "assistant",
+    content: [...(text === undefined ? [] : [{ type: "text" as const, text }]), ...ids.map(aiSdkCall)],
+  }),
+  result: (toolCallId) => ({
+    role: "tool",
+    content: [{ type: "tool-result", toolCallId, toolName: "look", output: { type: "text", value: "seen" } }],
+  }),
+  asks: (at, call, also) =>
+    at.turn!.append({
+      role: "assistant",
+      content: [
+        ...[call, also].map(aiSdkCall),
+        { type: "tool-approval-request", approvalId: `ask-${call}`, toolCallId: call },
+      ],
+    } as AiSdkMessage),
+  decides: (at, call, approved) =>
+    at.turn!.append({
+      role: "tool",
+      content: [{ type: "tool-approval-response", approvalId: `ask-${call}`, approved }],
+    } as AiSdkMessage),
+};
+
+const acpText = (sessionUpdate: string, text: string) => ({ sessionUpdate, content: { type: "text", text } });
+const acpCall = (toolCallId: string) => ({
+  ...{ sessionUpdate: "tool_call", toolCallId, title: "look", rawInput: { at: toolCallId } },
 });
+
+/** As the package for editors records it: permission that was not given is a note of the session. */
+export const acp: Voice = {
+  dialect: "acp",
+  prompt: (text) => ({ prompt: [{ type: "text", text }] }),
+  says: (text) => acpText("agent_message_chunk", text),
+  calls: (ids, text) => [...(text === undefined ? [] : [acpText("agent_message_chunk", text)]), ...ids.map(acpCall)],
+  result: (toolCallId) => ({ sessionUpdate: "tool_call_update", toolCallId, status: "completed" }),
+  asks: async ({ session, turn }, call, also) => {
+    await turn!.append([call, also].map(acpCall));
+    await session.note("acp.unapproved", [call]);
+    await turn!.append({ toolCall: { toolCallId: call }, options: [{ optionId: "yes", kind: "allow_once" }] });
+  },
+  decides: async ({ session }, _call, approved) => {
+    if (approved) await session.note("acp.unapproved", []);
+  },
+};
 
 const idle: Expected = { state: "idle", calls: {} };
 const cut: Expected = { state: "interrupted", calls: {} };
@@ -64,15 +123,15 @@ const create: Story[number] = ["created", async () => {}, idle];
 const prompt: Story[number] = [
   "prompted",
   async (at) => {
-    at.turn = await at.session.startTurn(user("go"));
+    at.turn = await at.session.startTurn(at.voice.prompt("go"));
   },
   cut,
 ];
 const asks =
   (...ids: string[]): Step =>
   async (at) =>
-    at.turn!.append({ role: "assistant", content: ids.map(call) });
-const answer: Step = (at) => at.turn!.append({ role: "assistant", content: "All is well." });
+    at.turn!.append(at.voice.calls(ids));
+const answer: Step = (at) => at.turn!.append(at.voice.says("All is well."));
 
 /** Three calls at once: one that must not run twice, one that is safe, one that never starts. */
 const calls: Story = [
@@ -88,11 +147,7 @@ const calls: Story = [
   ],
   [
     "three calls",
-    (at) =>
-      at.draft!.commit({
-        role: "assistant",
-        content: [{ type: "text", text: "I look." }, call("a"), call("b"), call("c")],
-      }),
+    (at) => at.draft!.commit(at.voice.calls(["a", "b", "c"], "I look.")),
     { state: "interrupted", calls: { a: never, b: never, c: never } },
   ],
   ["a starts", (at) => at.turn!.toolStarted("a"), { state: "interrupted", calls: { a: unknown, b: never, c: never } }],
@@ -108,26 +163,18 @@ const calls: Story = [
   ],
   ["b ends", (at) => at.turn!.toolEnded("b", { error: "dark" }), { state: "interrupted", calls: { c: never } }],
   ["c starts", (at) => at.turn!.toolStarted("c"), { state: "interrupted", calls: { c: unknown } }],
-  ["c has a result", (at) => at.turn!.append(result("c")), cut],
+  ["c has a result", (at) => at.turn!.append(at.voice.result("c")), cut],
   ["answered", answer, { ...cut, answered: true }],
   ["ended", (at) => at.turn!.end(), idle],
   ["second prompt", prompt[1], cut],
-  ["queued", (at) => at.session.enqueue(user("and then")), { ...cut, queued: 1 }],
+  ["queued", (at) => at.session.enqueue(at.voice.prompt("and then")), { ...cut, queued: 1 }],
 ];
 
 /** One call needs approval, the other does not. */
 const approval: Story = [
   create,
   prompt,
-  [
-    "asked for approval",
-    (at) =>
-      at.turn!.append({
-        role: "assistant",
-        content: [call("a"), call("b"), { type: "tool-approval-request", approvalId: "ask-a", toolCallId: "a" }],
-      } as AiSdkMessage),
-    { state: "interrupted", calls: { a: waits, b: never } },
-  ],
+  ["asked for approval", (at) => at.voice.asks(at, "a", "b"), { state: "interrupted", calls: { a: waits, b: never } }],
   [
     "suspended",
     (at) => at.turn!.suspend({ reason: "approval", calls: ["a"] }),
@@ -140,15 +187,7 @@ const approval: Story = [
     },
     { state: "interrupted", calls: { a: waits, b: never } },
   ],
-  [
-    "approved",
-    (at) =>
-      at.turn!.append({
-        role: "tool",
-        content: [{ type: "tool-approval-response", approvalId: "ask-a", approved: true }],
-      } as AiSdkMessage),
-    { state: "interrupted", calls: { a: never, b: never } },
-  ],
+  ["approved", (at) => at.voice.decides(at, "a", true), { state: "interrupted", calls: { a: never, b: never } }],
   [
     "approved and started",
     (at) => at.turn!.toolStarted("a"),
@@ -160,11 +199,7 @@ const denied: Story = [
   ...approval.slice(0, 5),
   [
     "denied",
-    (at) =>
-      at.turn!.append({
-        role: "tool",
-        content: [{ type: "tool-approval-response", approvalId: "ask-a", approved: false }],
-      } as AiSdkMessage),
+    (at) => at.voice.decides(at, "a", false),
     { state: "interrupted", calls: { a: ["awaiting", "tell-model"], b: never } },
   ],
 ];
@@ -181,7 +216,7 @@ const tellEnd = async ({ session }: Stage, ending: Ending): Promise<void> =>
   (session as unknown as Guarded)[endsNow](ending);
 
 /** What a worker records besides what an application can. */
-const worker = ({ session }: Stage): LiveSession<AiSdkMessage> => session as LiveSession<AiSdkMessage>;
+const worker = ({ session }: Stage): LiveSession<Said> => session as LiveSession<Said>;
 const LATER = "2199-01-01T00:00:00.000Z";
 
 /** A turn that sleeps; one that workers tried and gave up on, and that a person lets them retry. */
@@ -214,7 +249,7 @@ const pauses: readonly Story[] = [
     [
       "failed in the hands of a worker",
       async (at) => {
-        at.session = await at.store.resume<AiSdkMessage>(at.session.id);
+        at.session = await at.store.resume<Said>(at.session.id);
         await worker(at).claimTurn("w1");
         await worker(at).suspendTurn({ reason: "no credit", until: LATER, attempts: 1 });
       },
@@ -287,7 +322,7 @@ const ends: readonly Story[] = [
   [
     ...ended("failed, then replaced", (at) => at.turn!.fail(new Error("no credit")), { state: "failed", calls: open }),
     ["replaced by another turn", prompt[1], cut],
-    ["and that one completed", (at) => at.turn!.append({ role: "assistant", content: "Done." }, { end: true }), idle],
+    ["and that one completed", (at) => at.turn!.append(at.voice.says("Done."), { end: true }), idle],
   ],
 ];
 
@@ -319,12 +354,15 @@ const epochs: readonly Story[] = [
     [
       "forked in mid-turn",
       async (at) => {
-        at.session = await at.store.fork<AiSdkMessage>(at.session.id);
+        at.session = await at.store.fork<Said>(at.session.id);
       },
       idle,
     ],
   ],
-  [create, ["queued before the first turn", (at) => at.session.enqueue(user("later")), { ...idle, queued: 1 }]],
+  [
+    create,
+    ["queued before the first turn", (at) => at.session.enqueue(at.voice.prompt("later")), { ...idle, queued: 1 }],
+  ],
 ];
 
 /** Another process opens the session and asks what happened to the calls of the one that was cut off. */
@@ -332,7 +370,7 @@ const settle =
   (answers: Readonly<Record<string, ProbeAnswer>>): Step =>
   async (at) => {
     const { id } = at.session;
-    if (!at.store.live(id)) at.session = await at.store.resume<AiSdkMessage>(id);
+    if (!at.store.live(id)) at.session = await at.store.resume<Said>(id);
     await at.session.settleCalls({ look: (call) => answers[call.id] ?? "unknown" });
   };
 

@@ -164,14 +164,9 @@ test("resume restores without a replay; list, close and delete need nothing of t
 });
 
 test.each([
-  ["waits for permission", null, "awaiting", "failed: Interrupted while it waited for permission. It did not run."],
-  [
-    "was approved and runs",
-    "yes",
-    "outcome-unknown",
-    "failed: Interrupted, outcome unknown. It may have taken effect.",
-  ],
-  ["was refused", "no", "awaiting", "failed: Interrupted while it waited for permission. It did not run."],
+  ["waits for permission", null, "awaiting", "failed: Interrupted. Waiting for approval, has not run."],
+  ["was approved and runs", "yes", "unrecorded", "failed: Interrupted. May have run: its start was not recorded."],
+  ["was refused", "no", "awaiting", "failed: Interrupted. Waiting for approval, has not run."],
 ] as const)("cut off while a call that only its permission announced %s", async (_, choice, state, words) => {
   using here = folder();
   const store = await openStore(here.path, { durability: "process" });

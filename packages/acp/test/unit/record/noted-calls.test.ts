@@ -44,9 +44,7 @@ test("a call that may change the folder is noted once, with the files that it na
     { folder: "/w", named: [], areOthersNeeded: true },
   ]);
   expect(recorded).toEqual([{ a: { folder: "note 1" } }, { a: { folder: "note 1" }, b: { folder: "note 2" } }]);
-  expect([...(await calls.changes(["a", "b", "read", "unknown"], "/w"))]).toEqual([
-    ["a", "changed in the folder since it began: a (new)"],
-  ]);
+  expect([...(await calls.changes(["a", "b", "read", "unknown"], "/w"))]).toEqual([["a", NEW]]);
   calls.ended("a");
   expect((await calls.changes(["a"], "/w")).size).toBe(0);
 });

@@ -1,7 +1,7 @@
 import { PassThrough } from "node:stream";
 import { HoldfastError, openStore, type Store } from "holdfast";
 import { expect, test, vi } from "vitest";
-import { historyOf, interruptedTurn } from "../../../src/durable/history.ts";
+import { interruptedTurn } from "../../../src/durable/interrupted-turn.ts";
 import { RecordedHistory } from "../../../src/durable/recorded-history.ts";
 import { runDirect } from "../../../src/layout/direct.ts";
 import {
@@ -16,6 +16,7 @@ import {
 import { OpenedSessions } from "../../../src/layout/opened-sessions.ts";
 import { ShownState } from "../../../src/layout/shown-state.ts";
 import { withOurs } from "../../../src/record/capabilities.ts";
+import { historyOf } from "../../../src/record/history.ts";
 import { AgentEnded, AgentError, OwnRequests } from "../../../src/record/holdfast-to-agent.ts";
 import { Library } from "../../../src/record/library.ts";
 import { mergeChunks } from "../../../src/record/merge-chunks.ts";
@@ -109,7 +110,7 @@ test("a turn that is interrupted ends its calls, also those outside a turn", asy
     {
       toolCallId: "a",
       status: "failed",
-      content: [{ content: { text: "Interrupted, outcome unknown: the agent has ended." } }],
+      content: [{ content: { text: "Interrupted: the agent has ended. May have run: its start was not recorded." } }],
     },
   ]);
   expect(session.isRunning).toBe(false);
@@ -193,66 +194,51 @@ test("a history has the last of what is replaced, and ends the calls that have n
     entry(text("for the model"), { synthetic: "x" }),
   ];
   const shown = (isRunning: boolean) =>
-    historyOf({ entries, isRunning, unapproved: new Set(["c"]) }).map((one: Any) => [
+    historyOf(entries, isRunning ? null : (id) => `how far ${id} got`).map((one: Any) => [
       one.toolCallId ?? one.sessionUpdate,
       one.status ?? one.content?.text ?? one.entries?.[0].content,
       Array.isArray(one.content) ? one.content.map((block: Any) => block.content.text) : undefined,
     ]);
   expect(shown(false)).toEqual([
     ["user_message_chunk", "go", undefined],
-    ["a", "failed", ["so far", "Interrupted, outcome unknown. It may have taken effect."]],
+    ["a", "failed", ["so far", "Interrupted. How far a got."]],
     ["b", "completed", undefined],
-    ["c", "failed", ["Interrupted while it waited for permission. It did not run."]],
+    ["c", "failed", ["Interrupted. How far c got."]],
     ["plan", "two", undefined],
-    ["agent_message_chunk", "hello", undefined],
+    ["agent_message_chunk", "hel", undefined],
+    ["agent_message_chunk", "lo", undefined],
   ]);
   expect(shown(true)[1]).toEqual(["a", "pending", ["so far"]]);
 });
 
-test("an interrupted turn names its prompt and the calls that have not ended", () => {
-  const found = (how: object): Any => ({
-    ...{ prompt: { message: { prompt: blocks("go") } }, startedAt: "1", lastAt: "2", how, turn: 2 },
-  });
-  const permission = (id: string) => ({
-    toolCall: { toolCallId: id, rawInput: { n: 2 } },
-    options: [{ optionId: "yes" }],
-  });
+test("an interrupted turn names its prompt and the calls of the account", () => {
+  const found = { prompt: { message: { prompt: blocks("go") } }, startedAt: "1", lastAt: "2", how: { kind: "killed" } };
+  const permission = { toolCall: { toolCallId: "a", rawInput: { n: 2 } }, options: [{ optionId: "yes" }] };
   const entries = [
-    entry(call("old"), { turn: 1 }),
-    ...[
-      call("a", undefined, { rawInput: { n: 1 } }),
-      call("b"),
-      call("b", "completed"),
-      call("c"),
-      call("c", "failed"),
-    ].map((one) => entry(one, { turn: 2 })),
-    entry(permission("a"), { turn: 2 }),
+    entry({ toolCall: { toolCallId: "b" } }, { turn: 1 }),
+    entry(call("a", undefined, { rawInput: { n: 1 } }), { turn: 2 }),
+    entry(permission, { turn: 2 }),
     entry({ sessionUpdate: "tool_call_update", toolCallId: "a", status: "in_progress" }, { turn: 2 }),
-    entry({ toolCall: { toolCallId: "d" } }, { turn: 2 }),
-    entry({ sessionUpdate: "tool_call_update", toolCallId: "e" }, { turn: 2 }),
-    entry(call("made up"), { turn: 2, synthetic: "x" }),
-    entry(text("words"), { turn: 2 }),
+    entry(call("b", undefined, { rawInput: "made up" }), { turn: 2, synthetic: "x" }),
   ];
-  const facts = { entries, isRunning: false, unapproved: new Set(["d"]) };
-  expect(interruptedTurn(null, facts)).toBeNull();
-  expect(interruptedTurn(found({ kind: "aborted", by: "user" }), facts)).toBeNull();
-  expect(interruptedTurn(found({ kind: "aborted", by: "close" }), facts)).not.toBeNull();
-  const unknown = "outcome-unknown";
-  expect(interruptedTurn(found({ kind: "crashed" }), facts)).toEqual({
-    ...{ prompt: blocks("go"), startedAt: "1", lastAt: "2", how: { kind: "crashed" } },
+  const interruption = { ...found, turn: 2 } as Any;
+  const known = { state: "outcome-unknown", words: "how far" };
+  const calls = [
+    { ...known, id: "a", name: "call a", input: { n: 1 } },
+    { ...known, id: "b", name: "b", input: undefined },
+  ] as Any;
+  const account = { state: "interrupted", calls } as const;
+  expect(interruptedTurn({ interruption: null, entries }, account)).toBeNull();
+  expect(interruptedTurn({ interruption, entries }, { ...account, state: "stopped" })).toBeNull();
+  expect(interruptedTurn({ interruption, entries }, account)).toEqual({
+    ...{ prompt: blocks("go"), startedAt: "1", lastAt: "2", how: { kind: "killed" } },
     calls: [
-      { toolCallId: "a", title: "call a", rawInput: { n: 2 }, state: unknown, permission: permission("a") },
-      {
-        toolCallId: "d",
-        title: "d",
-        state: "awaiting",
-        permission: { toolCall: { toolCallId: "d" }, options: [] },
-      },
-      { toolCallId: "e", title: "e", state: unknown },
+      { ...known, toolCallId: "a", title: "call a", rawInput: { n: 2 }, permission },
+      { ...known, toolCallId: "b", title: "b" },
     ],
   });
-  const odd = { ...found({ kind: "crashed" }), prompt: { message: { prompt: 7 } } };
-  expect(interruptedTurn(odd, { ...facts, entries: [] })).toMatchObject({ prompt: [], calls: [] });
+  const odd = { ...interruption, prompt: { message: { prompt: 7 } } };
+  expect(interruptedTurn({ interruption: odd, entries: [] }, account)).toMatchObject({ prompt: [], calls: [{}, {}] });
 });
 
 test("what was asked and not given is on record: the newest hundred, until it is given", async () => {
@@ -273,12 +259,12 @@ test("what was asked and not given is on record: the newest hundred, until it is
   // One that only its permission announced is announced.
   expect((await recordsOf(it.store)).filter((one) => JSON.stringify(one).includes('"tool_call"'))).toHaveLength(2);
   for (const outcome of [null, { outcome: "cancelled" }, { outcome: "selected", optionId: "no" }])
-    await history.decided(ask("a"), outcome);
+    await session.decided(ask("a"), outcome);
   expect(await noted()).toEqual(["a", "b"]);
-  await history.decided(ask("a"), { outcome: "selected", optionId: "yes" });
+  await session.decided(ask("a"), { outcome: "selected", optionId: "yes" });
   expect(await noted()).toEqual(["b"]);
   // An answer that is not clearly a refusal counts as permission.
-  await history.decided({ toolCall: { toolCallId: "b" }, options: 7 } as Any, {
+  await session.decided({ toolCall: { toolCallId: "b" }, options: 7 } as Any, {
     outcome: "selected",
     optionId: "other",
   });
@@ -292,10 +278,13 @@ test("what was asked and not given is on record: the newest hundred, until it is
   await history.checkpoint({ at: 1 });
   // The next process has both.
   await it.library.close("s");
-  const again = RecordedHistory.of((await it.library.reopen("s"))!);
-  expect(again.checkpointed).toEqual({ at: 1 });
+  const again = (await it.library.reopen("s"))!;
+  expect(RecordedHistory.of(again).checkpointed).toEqual({ at: 1 });
   await again.decided(ask("n100"), { outcome: "selected", optionId: "yes" });
   expect(await noted()).toEqual(newest.slice(0, -1));
+  // Agents use ids again: of the new call, nothing is known.
+  await again.updates([call("n99")]);
+  expect(await noted()).toEqual(newest.slice(0, -2));
 });
 
 test("what a message is, and the same message about another session", () => {

@@ -177,26 +177,28 @@ function agentThatHears() {
 
 test("questions of an agent: what was decided is recorded, for permission alone; each is answered once", async () => {
   const { agent } = agentThatHears();
+  const params = { toolCall: { toolCallId: "a" } };
   const requests = new AgentRequests();
-  const beside = vi.fn(async () => undefined);
-  const session = { beside } as never;
-  requests.asked(agent, { id: 1, method: "session/request_permission", session });
-  requests.asked(agent, { id: 2, method: "fs/read_text_file", session });
-  requests.asked(agent, { id: 3, method: "session/request_permission", session: null });
+  const decided = vi.fn(async () => undefined);
+  const session = { decided } as never;
+  requests.asked(agent, { id: 1, method: "session/request_permission", params, session });
+  requests.asked(agent, { id: 2, method: "fs/read_text_file", params, session });
+  requests.asked(agent, { id: 3, method: "session/request_permission", params, session: null });
   const outcome = { outcome: "selected" };
   expect(await requests.answered("c1", outcome)).toMatchObject({ id: 1 });
-  expect(beside.mock.calls).toEqual([["client", "session/request_permission", outcome]]);
+  expect(decided.mock.calls).toEqual([[params, outcome]]);
   expect(await requests.answered("c2", null)).toMatchObject({ id: 2 });
   expect(await requests.answered("c3", outcome)).toMatchObject({ id: 3 });
-  expect(beside).toHaveBeenCalledTimes(1);
+  expect(decided).toHaveBeenCalledTimes(1);
   expect(await requests.answered("c1", outcome)).toBeNull();
 });
 
 test("questions of an agent that nobody answers: recorded as refused, and refused also if that fails", async () => {
   const { agent, sent } = agentThatHears();
+  const params = { toolCall: { toolCallId: "a" } };
   const requests = new AgentRequests();
-  const beside = vi.fn(async (..._: unknown[]): Promise<void> => undefined);
-  const asked = { id: 1, method: "session/request_permission", session: { beside } as never };
+  const decided = vi.fn(async (..._: unknown[]): Promise<void> => undefined);
+  const asked = { id: 1, method: "session/request_permission", params, session: { decided } as never };
   requests.asked(agent, asked);
   requests.asked(agent, { ...asked, id: 2, method: "fs/read_text_file" });
   await requests.refuseAll(agent);
@@ -204,12 +206,10 @@ test("questions of an agent that nobody answers: recorded as refused, and refuse
     { id: 2, error: { code: -32603, message: "Not asked: the editor was gone." } },
     { id: 1, result: { outcome: { outcome: "cancelled" } } },
   ]);
-  expect(beside.mock.calls).toEqual([
-    ["client", "session/request_permission", { outcome: "cancelled", reason: "the editor was gone" }],
-  ]);
+  expect(decided.mock.calls).toEqual([[params, { outcome: "cancelled" }, "the editor was gone"]]);
   // Nothing is open any more.
   expect(await requests.answered("c1", null)).toBeNull();
-  beside.mockRejectedValueOnce(new Error("the disk is full"));
+  decided.mockRejectedValueOnce(new Error("the disk is full"));
   await expect(requests.refuse(agent, asked, "why")).rejects.toThrow("the disk is full");
   expect(sent.at(-1)).toEqual({ id: 1, result: { outcome: { outcome: "cancelled" } } });
 });
@@ -218,9 +218,9 @@ test("questions are withdrawn: those of a session, or all", async () => {
   const { agent } = agentThatHears();
   const requests = new AgentRequests();
   const [one, two] = [{}, {}] as never[];
-  requests.asked(agent, { id: 1, method: "m", session: one! });
-  requests.asked(agent, { id: 2, method: "m", session: two! });
-  requests.asked(agent, { id: 3, method: "m", session: null });
+  requests.asked(agent, { id: 1, method: "m", params: {}, session: one! });
+  requests.asked(agent, { id: 2, method: "m", params: {}, session: two! });
+  requests.asked(agent, { id: 3, method: "m", params: {}, session: null });
   const lines: Any[] = [];
   const client = { write: async (line: Buffer) => void lines.push(JSON.parse(String(line)).params.requestId) } as never;
   await requests.withdraw(client, one);

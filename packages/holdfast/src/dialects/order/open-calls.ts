@@ -7,6 +7,8 @@ export interface FoundCall extends Call {
   readonly idless?: true;
   /** The id of the provider's call that makes this one. */
   readonly caller?: string;
+  /** The message only requests permission for it: if a call with this id is open, it is that one. */
+  readonly requested?: true;
   /** A provider's call that is never left for the next request to finish: without its result it is not sent. */
   readonly atOnce?: true;
 }

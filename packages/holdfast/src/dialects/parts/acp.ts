@@ -70,7 +70,8 @@ function callsOf(message: unknown): FoundCall[] {
   if (!call || shape["sessionUpdate"] === "tool_call_update") return [];
   const id = textOf(call["toolCallId"]);
   const name = textOf(call["name"]) || textOf(call["title"]) || textOf(call["kind"]) || id;
-  return [{ id, name, input: call["rawInput"], by: "agent" }];
+  const isRequest = shape["sessionUpdate"] === undefined;
+  return [{ id, name, input: call["rawInput"], by: "agent", ...(isRequest ? { requested: true } : {}) }];
 }
 
 function resultsOf(message: unknown): FoundResult[] {

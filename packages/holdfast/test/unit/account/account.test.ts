@@ -282,3 +282,39 @@ describe("what happens to an open call", () => {
     await session.close();
   });
 });
+
+describe("sessions of agents for editors", () => {
+  const call = { sessionUpdate: "tool_call", toolCallId: "a", title: "look" };
+  const request = { toolCall: { toolCallId: "a" }, options: [] };
+  const end = { sessionUpdate: "tool_call_update", toolCallId: "a", status: "completed" };
+
+  test("a recorder cannot promise to record starts: no call counts as never started", async () => {
+    await using store = await openStore("memory:", { recordsToolStarts: true });
+    const recorder = await store.record({ dialect: "acp" });
+    await recorder.startTurn({ prompt: [{ type: "text", text: "go" }] });
+    await recorder.append(call);
+    expect(accountOf(await recorder.read()).calls).toMatchObject([{ id: "a", state: "unrecorded" }]);
+    const policy = { facts: { a: { unapproved: true } } };
+    const asked = { state: "awaiting", effect: "none", words: "waiting for approval, has not run" };
+    expect(accountOf(await recorder.read(), { policy }).calls).toMatchObject([{ ...asked, onFinish: "tell-model" }]);
+    await recorder.close();
+    const again = await store.record(recorder.id, { dialect: "acp" });
+    await again.startTurn({ prompt: [{ type: "text", text: "go on" }] });
+    await again.append({ ...call, toolCallId: "b" });
+    expect(accountOf(await again.read()).calls).toMatchObject([{ id: "b", state: "unrecorded" }]);
+  });
+
+  test("a call that is announced and then asked about is one call; after its end, an id can be used again", async () => {
+    await using store = await openStore("memory:");
+    const recorder = await store.record({ dialect: "acp" });
+    await recorder.startTurn({ prompt: [{ type: "text", text: "go" }] });
+    const idsAfter = async (...messages: (typeof call | typeof request | typeof end)[]) => {
+      for (const message of messages) await recorder.append(message);
+      return (await recorder.read()).calls.map(({ id }) => id);
+    };
+    expect(await idsAfter(call, request)).toEqual(["a"]);
+    expect(await idsAfter(end)).toEqual([]);
+    expect(await idsAfter(request)).toEqual(["a"]);
+    expect(await idsAfter(end)).toEqual([]);
+  });
+});
