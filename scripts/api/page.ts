@@ -5,7 +5,9 @@ import { Declarations, type Declared, type Exported, moduleDoc } from "./declara
 const ROOT = join(import.meta.dirname, "../..");
 
 /** The packages whose interface is public. The command has none. */
-const PACKAGES = ["holdfast", "adapters", "postgres", "cloudflare", "server", "acp", "testkit"].map((name) => `packages/${name}`);
+const PACKAGES = ["holdfast", "adapters", "postgres", "cloudflare", "server", "acp", "testkit"].map(
+  (name) => `packages/${name}`,
+);
 
 export interface EntryPoint {
   /** What programs import: `holdfast/store`. */
