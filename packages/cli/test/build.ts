@@ -9,7 +9,7 @@ const root = join(import.meta.dirname, "../../..");
 export async function setup(): Promise<void> {
   // The laboratory starts its processes from files of its own, so `torture` needs them compiled. The store in a
   // database is loaded when it is needed.
-  for (const name of ["testkit", "postgres"]) compile(name);
+  for (const name of ["testkit", "postgres", "cloudflare"]) compile(name);
   await refresh(join(libraryFolder, "index.js"), ["holdfast"], bundleLibrary);
   await refresh(join(commandFolder, "bin.js"), ["holdfast", "adapters", "server", "acp", "cli"], bundleCommand);
 }

@@ -23,7 +23,7 @@ export interface SqlCursor extends Iterable<SqlRow> {
 
 const FAILURES: readonly (readonly [found: RegExp, code: ErrorCode, advice: string])[] = [
   [/SQLITE_(?:FULL|TOOBIG)/, "STORE_FULL", "Delete sessions that are not needed, and remove them with gc."],
-  [/not backed by SQL/i, "NOT_SUPPORTED", "Declare the class of the object in new_sqlite_classes."],
+  [/not backed by SQL|SQL is not enabled/i, "NOT_SUPPORTED", "Declare the class of the object in new_sqlite_classes."],
   [/^/, "STORE_IO", "Try again."],
 ];
 

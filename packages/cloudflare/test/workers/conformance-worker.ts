@@ -5,7 +5,7 @@ import { type SubjectName, subjectNamed } from "./subjects.ts";
 
 /** Runs cases of the conformance suite, each in an object of its own: `/?subject=memory&case=<name>`. */
 export class TestObject extends DurableObject {
-  async fetch(request: Request): Promise<Response> {
+  override async fetch(request: Request): Promise<Response> {
     const query = new URL(request.url).searchParams;
     const subject = subjectNamed(query.get("subject") as SubjectName, this.ctx);
     const found = conformance(subject).find(({ name }) => name === query.get("case"))!;

@@ -34,6 +34,12 @@ function program(): string {
   return (createRequire(import.meta.url)("workerd") as { readonly default: string }).default;
 }
 
+interface WorkerOptions {
+  readonly date?: string;
+  readonly sql?: boolean;
+  readonly conditions?: readonly string[];
+}
+
 /** A Worker of this folder on loopback, with the databases of its objects in a folder that outlives the process. */
 export class TestWorker {
   readonly #folder: string;
@@ -45,12 +51,16 @@ export class TestWorker {
     this.#folder = folder;
   }
 
-  /** `date`: its compatibility date. */
-  static async create(source: string, date: string = COMPATIBLE_SINCE): Promise<TestWorker> {
+  /**
+   * `date`: its compatibility date. `sql: false`: its objects have no SQLite database. `conditions`: of the entries
+   * that it imports; by default, the sources of this repository.
+   */
+  static async create(source: string, options: WorkerOptions = {}): Promise<TestWorker> {
+    const { date = COMPATIBLE_SINCE, sql = true, conditions = ["holdfast-source"] } = options;
     // Where syncing costs nothing: a killed process loses nothing there either.
     const folder = mkdtempSync(join(existsSync("/dev/shm") ? "/dev/shm" : tmpdir(), "holdfast-workerd-"));
-    await bundle(join(import.meta.dirname, source), join(folder, "worker.js"));
-    writeFileSync(join(folder, "config.capnp"), configOf(folder, date));
+    await bundle(join(import.meta.dirname, source), join(folder, "worker.js"), conditions);
+    writeFileSync(join(folder, "config.capnp"), configOf(folder, date, sql));
     return new TestWorker(folder);
   }
 
@@ -103,19 +113,19 @@ export class TestWorker {
 }
 
 /** As the bundlers of Workers do it: in one file, with the modules of the runtime outside. */
-async function bundle(input: string, file: string): Promise<void> {
+async function bundle(input: string, file: string, conditions: readonly string[]): Promise<void> {
   const build = await rolldown({
     input,
     platform: "neutral",
     external: [/^node:/, /^cloudflare:/],
-    resolve: { conditionNames: ["holdfast-source", "workerd", "worker", "browser", "import", "default"] },
+    resolve: { conditionNames: [...conditions, "workerd", "worker", "browser", "import", "default"] },
     checks: { ineffectiveDynamicImport: false },
   });
   await build.write({ file, format: "esm", codeSplitting: false });
   await build.close();
 }
 
-function configOf(folder: string, date: string): string {
+function configOf(folder: string, date: string, sql: boolean): string {
   return `using Workerd = import "/workerd/workerd.capnp";
 const config :Workerd.Config = (
   services = [
@@ -129,7 +139,7 @@ const worker :Workerd.Worker = (
   compatibilityDate = "${date}",
   compatibilityFlags = ["nodejs_compat"],
   bindings = [(name = "OBJECTS", durableObjectNamespace = "TestObject")],
-  durableObjectNamespaces = [(className = "TestObject", uniqueKey = "holdfast", enableSql = true)],
+  durableObjectNamespaces = [(className = "TestObject", uniqueKey = "holdfast", enableSql = ${sql})],
   durableObjectStorage = (localDisk = "disk"),
 );
 `;
