@@ -627,8 +627,8 @@ export const sabotages: readonly Sabotage[] = [
   {
     name: "delete without the lease",
     file: "stores/folder/store.ts",
-    find: "    await this.#underLease(id, () => {\n      if (this.#segmentsOf(folder)",
-    replace: "    await (async (_: string, run: () => void) => run())(id, () => {\n      if (this.#segmentsOf(folder)",
+    find: "    await this.#underLease(id, () => {\n      this.#existing(id);",
+    replace: "    await (async (_: string, run: () => void) => run())(id, () => {\n      this.#existing(id);",
     look: ["unit/stores/folder/folder-safety.test"],
   },
   ...sessionSabotages,

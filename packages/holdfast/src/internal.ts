@@ -14,7 +14,7 @@ export { type Line, recordOf, type Segment } from "./journal/lines/account.ts";
 export { adoptedBatches, lineOf } from "./journal/lines/verbatim.ts";
 export { type ListRow, RowFold } from "./journal/list-row.ts";
 export { OrderClock } from "./journal/order.ts";
-export { cursorOf, FORMAT_MAJOR, FORMAT_MINOR, RECORD_BYTES_MAX } from "./journal/record.ts";
+export { cursorOf, FORMAT, FORMAT_MAJOR, FORMAT_MINOR, RECORD_BYTES_MAX } from "./journal/record.ts";
 export {
   cursorStale,
   notInTrash,
@@ -45,6 +45,5 @@ export { openSqliteStore } from "./stores/sqlite/store.ts";
 export { StoreBase, type StoreBaseOptions } from "./stores/store-base.ts";
 export { Wake } from "./stores/wake.ts";
 export { canonical } from "./text/canonical.ts";
-export { searchable, stretchesOf } from "./text/search-words.ts";
-export { phrasesOf, tokensOf, withMarks } from "./text/tokens.ts";
+export { ftsOf, HIT_BEGINS, HIT_ENDS, searchable, stretchesOf, wordsOf } from "./text/search-words.ts";
 export { unusedWords } from "./view/model-words.ts";

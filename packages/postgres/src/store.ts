@@ -1,8 +1,7 @@
 import { randomUUID } from "node:crypto";
 import type { HoldfastError, JournalRecord } from "holdfast";
 import {
-  FORMAT_MAJOR,
-  FORMAT_MINOR,
+  FORMAT,
   judgeEnd,
   notInTrash,
   notSupported,
@@ -53,7 +52,6 @@ import { Batcher } from "./writing/statement-batcher.ts";
 import { Transactions } from "./writing/transactions.ts";
 
 const WEEK_MS = 7 * 24 * 3600 * 1000;
-const FORMAT = `${FORMAT_MAJOR}.${FORMAT_MINOR}`;
 
 export interface StoreParts {
   readonly database: Database;

@@ -1,11 +1,10 @@
 import { hostname } from "node:os";
 import { HoldfastError } from "../errors.ts";
 import { isCount } from "./lines/decode.ts";
-import { FORMAT_MAJOR, FORMAT_MINOR, type JournalRecord, type Json, type NewRecord } from "./record.ts";
+import { FORMAT, FORMAT_MAJOR, type JournalRecord, type Json, type NewRecord } from "./record.ts";
 
 /** The library version that journals record as their writer. A test keeps it equal to package.json. */
 export const LIBRARY_VERSION = "0.1.0";
-const FORMAT = `${FORMAT_MAJOR}.${FORMAT_MINOR}`;
 
 /**
  * The records that every store writes by itself: `segment` at the start, `opened` right before a writer's first record,

@@ -3,7 +3,7 @@ import type { JournalRecord } from "./record.ts";
 /** A larger deviation means that the wall clock was set, not just slewed. */
 const STEP_MS = 100;
 /** The latest time a Date can hold: no time sorts after it, and using it never throws. */
-const LATEST_MS = 8.64e15;
+export const LATEST_MS = 8.64e15;
 
 /**
  * The time of a store's records, and the order of its sessions. Records carry the wall clock's time, right or wrong.

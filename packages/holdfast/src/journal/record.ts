@@ -42,6 +42,7 @@ export function cursorOf(record: JournalRecord): string {
 
 export const FORMAT_MAJOR = 1;
 export const FORMAT_MINOR = 1;
+export const FORMAT: string = `${FORMAT_MAJOR}.${FORMAT_MINOR}`;
 /**
  * The maximum nesting of a record, including the record itself. Writers stay below it, and readers treat deeper nesting
  * as damage, so any code that walks a record can rely on it.

@@ -11,6 +11,9 @@ export interface StoreBaseOptions extends JournalStoreOptions {
   readonly clock?: () => number;
 }
 
+/** How long a deleted session stays in the trash, unless the caller of `gc` says otherwise. */
+export const GRACE_MS = 7 * 24 * 3600 * 1000;
+
 /** What the stores of one process share: their clock, their journals, and what happens when they are closed. */
 export abstract class StoreBase<O extends StoreBaseOptions, J extends Journal> {
   abstract readonly url: string;

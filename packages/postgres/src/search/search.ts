@@ -1,6 +1,5 @@
 import { createHash } from "node:crypto";
 import {
-  phrasesOf,
   searchable,
   stretchesOf,
   type TextBacklog,
@@ -8,13 +7,12 @@ import {
   type TextFound,
   type TextMark,
   type TextQuery,
-  tokensOf,
-  withMarks,
 } from "holdfast/internal";
 import type { TextTables } from "holdfast/store";
 import type { Database, Query, Row } from "../connection/database.ts";
 import { LEXEME_CHARACTERS } from "../schema/search-tables.ts";
 import { Backlog } from "./search-backlog.ts";
+import { phrasesOf, tokensOf, withMarks } from "./tokens.ts";
 
 /** A title sorts before all messages. */
 const TITLE_SEQ = Number.MAX_SAFE_INTEGER;

@@ -105,10 +105,10 @@ export class Scan extends Chain {
   }
 }
 
-/** Scans a segment that is entirely in memory. */
-export function scanBytes(bytes: Buffer): Scan {
+/** Scans a part of a segment that is entirely in memory: the lines from `offset` on. */
+export function scanBytes(bytes: Buffer, offset = 0): Scan {
   const scan = new Scan();
-  const rest = scan.feed(bytes, 0, bytes.length, 0);
-  scan.finish(bytes, rest, bytes.length, rest);
+  const rest = scan.feed(bytes, 0, bytes.length, offset);
+  scan.finish(bytes, rest, bytes.length, offset + rest);
   return scan;
 }

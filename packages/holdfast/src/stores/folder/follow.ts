@@ -8,6 +8,7 @@ import type { Scan } from "../../journal/lines/scan.ts";
 import { decideTail, type TailContext } from "../../journal/lines/tail.ts";
 import type { JournalRecord } from "../../journal/record.ts";
 import { cursorStale } from "../../journal/refusals.ts";
+import { identity } from "../lease-note.ts";
 import { Wake, watchOrPoll } from "../wake.ts";
 import { beginsAtOrBefore, readHistory } from "./files/history.ts";
 import {
@@ -48,7 +49,7 @@ export async function* followSession(source: FollowSource, options: FollowOption
   const wake = new Wake(signal);
   // The watch starts before the first read, or a change between the two would be missed.
   const unwatch = watchOrPoll(disk, folder, wake.up);
-  const identity = identityOf(disk, folder);
+  const own = identityOf(disk, folder);
   let live: LiveWriter | undefined;
   let unlisten: (() => void) | undefined;
   try {
@@ -63,7 +64,7 @@ export async function* followSession(source: FollowSource, options: FollowOption
       }
       const look = await lookFurther(source, place, last, given, live);
       // Another folder with the same name is another session.
-      if (look === "gone" || identityOf(disk, folder) !== identity) return;
+      if (look === "gone" || identityOf(disk, folder) !== own) return;
       for (const record of look.records) {
         if (signal?.aborted) return;
         last = record.seq;
@@ -92,7 +93,7 @@ export async function* followSession(source: FollowSource, options: FollowOption
 
 function identityOf(disk: Disk, folder: string): string {
   const stat = disk.stat(folder);
-  return stat ? `${stat.dev}:${stat.ino}` : "gone";
+  return stat ? identity(stat) : "gone";
 }
 
 interface ReadPlace {

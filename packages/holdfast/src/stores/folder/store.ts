@@ -17,6 +17,7 @@ import { sessionExists, sessionNotFound } from "../../journal/refusals.ts";
 import { judgeEnd } from "../../journal/verification.ts";
 import { assertPath } from "../address.ts";
 import { type Lease, Leases } from "../lease.ts";
+import type { ListPage } from "../page.ts";
 import { StoreBase, type StoreBaseOptions } from "../store-base.ts";
 import { warningsOf } from "../warnings.ts";
 import { adoptSession } from "./care/adopt.ts";
@@ -110,8 +111,7 @@ class FolderStore extends StoreBase<FolderStoreOptions, FolderJournal> implement
     records: readonly NewRecord[],
     options: contract.WriterOptions = {},
   ): Promise<contract.Journal> {
-    const folder = this.#folderOf(id);
-    if (this.#segmentsOf(folder).length > 0) throw sessionExists(id);
+    const folder = this.#free(id);
     const ledger = this.#ledger();
     const prepared = ledger.prepareSegment([segmentRecord({ session: id, segment: 1, epoch: 1 }), ...records]);
     const bytes = Buffer.from(prepared.bytes);
@@ -135,8 +135,7 @@ class FolderStore extends StoreBase<FolderStoreOptions, FolderJournal> implement
   }
 
   async open(id: string, options: contract.WriterOptions = {}): Promise<contract.Opened> {
-    const folder = this.#folderOf(id);
-    if (this.#segmentsOf(folder).length === 0) throw sessionNotFound(id);
+    const folder = this.#existing(id);
     return this.#withLease(id, options, async (lease) => {
       const found = await this.#reading(id, folder, () => openEpoch(this.#disk, folder, id, lease.lastClose));
       if (!found) throw sessionNotFound(id);
@@ -185,21 +184,19 @@ class FolderStore extends StoreBase<FolderStoreOptions, FolderJournal> implement
   }
 
   async *history(id: string, from = 1): AsyncGenerator<JournalRecord> {
-    const folder = this.#folderOf(id);
-    if (this.#segmentsOf(folder).length === 0) throw sessionNotFound(id);
+    const folder = this.#existing(id);
     yield* this.#worded("read a session", folder, readHistory(this.#disk, folder, from));
   }
 
   async *follow(id: string, options: contract.FollowOptions = {}): AsyncGenerator<JournalRecord> {
-    const folder = this.#folderOf(id);
-    if (this.#segmentsOf(folder).length === 0) throw sessionNotFound(id);
+    const folder = this.#existing(id);
     const source = { disk: this.#disk, id, folder, live: () => this.journals.get(id) };
     const following = followSession(source, { ...options, signal: this.untilClosed(options) });
     yield* this.#worded("follow a session", folder, following);
   }
 
   async has(id: string): Promise<boolean> {
-    return this.#segmentsOf(this.#folderOf(id)).length > 0;
+    return this.#isThere(this.#folderOf(id));
   }
 
   async holder(id: string): Promise<contract.Holder | null> {
@@ -207,18 +204,15 @@ class FolderStore extends StoreBase<FolderStoreOptions, FolderJournal> implement
     return this.#leases.holder(id);
   }
 
-  async list(
-    options: contract.ListOptions = {},
-  ): Promise<{ readonly sessions: readonly contract.Listed[]; readonly next?: string }> {
+  async list(options: contract.ListOptions = {}): Promise<ListPage> {
     this.assertOpen();
     return this.#doing("list the sessions", this.#sessions, () => this.#listing.list(options));
   }
 
   async delete(id: string): Promise<void> {
-    const folder = this.#folderOf(id);
-    if (this.#segmentsOf(folder).length === 0) throw sessionNotFound(id);
+    const folder = this.#existing(id);
     await this.#underLease(id, () => {
-      if (this.#segmentsOf(folder).length === 0) throw sessionNotFound(id);
+      this.#existing(id);
       try {
         this.#anchor();
         moveToTrash(this.#disk, this.#sessions, this.#trash, id, this.now());
@@ -240,8 +234,7 @@ class FolderStore extends StoreBase<FolderStoreOptions, FolderJournal> implement
   }
 
   async restore(id: string): Promise<void> {
-    const folder = this.#folderOf(id);
-    if (this.#segmentsOf(folder).length > 0) throw sessionExists(id);
+    const folder = this.#free(id);
     await this.#underLease(id, () => {
       try {
         this.#anchor();
@@ -264,8 +257,7 @@ class FolderStore extends StoreBase<FolderStoreOptions, FolderJournal> implement
   async pack(
     id: string,
   ): Promise<{ readonly segments: number; readonly bytesBefore: number; readonly bytesAfter: number }> {
-    const folder = this.#folderOf(id);
-    if (this.#segmentsOf(folder).length === 0) throw sessionNotFound(id);
+    const folder = this.#existing(id);
     return this.#underLease(id, async () => {
       const epoch = await this.#reading(id, folder, () => readEpoch(this.#disk, folder));
       const chain = await this.#reading(id, folder, () => chainSegments(this.#disk, folder));
@@ -286,10 +278,9 @@ class FolderStore extends StoreBase<FolderStoreOptions, FolderJournal> implement
   }
 
   async adopt(id: string, lines: AsyncIterable<readonly VerbatimLine[]>): Promise<void> {
-    const folder = this.#folderOf(id);
-    if (this.#segmentsOf(folder).length > 0) throw sessionExists(id);
+    const folder = this.#free(id);
     await this.#underLease(id, async () => {
-      if (this.#segmentsOf(folder).length > 0) throw sessionExists(id);
+      this.#free(id);
       try {
         this.#anchor();
         const place = { disk: this.#disk, incoming: this.#incoming, sessions: this.#sessions, id };
@@ -385,10 +376,26 @@ class FolderStore extends StoreBase<FolderStoreOptions, FolderJournal> implement
     return folder;
   }
 
-  #segmentsOf(folder: string): readonly unknown[] {
-    return this.#doing("check a session", folder, () =>
-      this.#disk.stat(folder) ? listSegments(this.#disk, folder) : [],
+  #isThere(folder: string): boolean {
+    return this.#doing(
+      "check a session",
+      folder,
+      () => this.#disk.stat(folder) !== null && listSegments(this.#disk, folder).length > 0,
     );
+  }
+
+  /** The session's folder. Throws SESSION_NOT_FOUND. */
+  #existing(id: string): string {
+    const folder = this.#folderOf(id);
+    if (!this.#isThere(folder)) throw sessionNotFound(id);
+    return folder;
+  }
+
+  /** Where a session with this id will be. Throws SESSION_EXISTS. */
+  #free(id: string): string {
+    const folder = this.#folderOf(id);
+    if (this.#isThere(folder)) throw sessionExists(id);
+    return folder;
   }
 
   async #reading<T>(id: string, folder: string, read: () => Promise<T>): Promise<T> {

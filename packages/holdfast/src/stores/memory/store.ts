@@ -8,8 +8,8 @@ import { assertFollows, nothingToAdopt } from "../../journal/lines/verbatim.ts";
 import type { JournalRecord, NewRecord } from "../../journal/record.ts";
 import { notInTrash, notSupported, sessionBusy, sessionExists, sessionNotFound } from "../../journal/refusals.ts";
 import { judgeEnd, verificationOf } from "../../journal/verification.ts";
-import { newestFirst, pageOf } from "../page.ts";
-import { StoreBase, type StoreBaseOptions } from "../store-base.ts";
+import { type ListPage, newestFirst, pageOf } from "../page.ts";
+import { GRACE_MS, StoreBase, type StoreBaseOptions } from "../store-base.ts";
 import { MemoryJournal } from "./journal.ts";
 import { Memory } from "./memory.ts";
 import { MemorySession } from "./session.ts";
@@ -21,7 +21,6 @@ export interface MemoryStoreOptions extends StoreBaseOptions {
 
 export { Memory };
 
-const GRACE_MS = 7 * 24 * 60 * 60 * 1000;
 const URL = "memory:";
 const CAPABILITIES: contract.Capabilities = {
   durability: "none",
@@ -112,9 +111,7 @@ class MemoryStore extends StoreBase<MemoryStoreOptions, MemoryJournal> implement
     return this.#memory.leases.get(id)?.holder ?? null;
   }
 
-  async list(
-    options: contract.ListOptions = {},
-  ): Promise<{ readonly sessions: readonly contract.Listed[]; readonly next?: string }> {
+  async list(options: contract.ListOptions = {}): Promise<ListPage> {
     this.assertOpen();
     const rows = [...this.#memory.sessions.values()].map((session) => session.row(this.options.summariser));
     return pageOf(rows.filter((row) => row !== null).sort(newestFirst), options);

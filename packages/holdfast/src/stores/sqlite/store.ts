@@ -9,10 +9,12 @@ import type { VerbatimLine } from "../../journal/contract.ts";
 import { assertId } from "../../journal/id.ts";
 import type { Ledger } from "../../journal/ledger.ts";
 import { Account, recordsOf } from "../../journal/lines/account.ts";
-import { FORMAT_MAJOR, FORMAT_MINOR, type JournalRecord, type NewRecord } from "../../journal/record.ts";
+import { LATEST_MS } from "../../journal/order.ts";
+import { FORMAT, type JournalRecord, type NewRecord } from "../../journal/record.ts";
 import { notInTrash, notSupported, sessionExists, sessionNotFound } from "../../journal/refusals.ts";
 import { judgeEnd, verificationOf } from "../../journal/verification.ts";
 import { assertPath } from "../address.ts";
+import type { ListPage } from "../page.ts";
 import { StoreBase, type StoreBaseOptions } from "../store-base.ts";
 import { networkWarning } from "../warnings.ts";
 import { adoptSession } from "./adopt.ts";
@@ -29,15 +31,10 @@ import type { Rows } from "./rows/rows.ts";
 import { collectGarbage } from "./trash.ts";
 import { SessionWriter } from "./writer.ts";
 
-/** The last time that a `Date` can hold. */
-const TIME_MAX = 8.64e15;
-
 export interface SqliteStoreOptions extends StoreBaseOptions {
   /** The disk that locks the file and syncs the log. SQLite itself always uses the real one. */
   readonly disk?: Disk;
 }
-
-const FORMAT = `${FORMAT_MAJOR}.${FORMAT_MINOR}`;
 
 /**
  * Opens a store in one SQLite file (S21), and creates it if missing. Throws STORE_BUSY { holder, sameProcess } while
@@ -188,9 +185,7 @@ class SqliteStore extends StoreBase<SqliteStoreOptions, SqliteJournal> implement
     return this.#holder(id);
   }
 
-  async list(
-    options: contract.ListOptions = {},
-  ): Promise<{ readonly sessions: readonly contract.Listed[]; readonly next?: string }> {
+  async list(options: contract.ListOptions = {}): Promise<ListPage> {
     this.assertOpen();
     const { summariser } = this.options;
     return this.#database.attempt("list the sessions", (rows) => listSessions(rows, summariser, options));
@@ -213,7 +208,7 @@ class SqliteStore extends StoreBase<SqliteStoreOptions, SqliteJournal> implement
     const found = this.#database.attempt("list the trash", (rows) => rows.restorable());
     return found.map(({ id, trashedMs, summary = null }) => ({
       id,
-      trashedAt: new Date(Math.min(trashedMs, TIME_MAX)).toISOString(),
+      trashedAt: new Date(Math.min(trashedMs, LATEST_MS)).toISOString(),
       summary,
     }));
   }

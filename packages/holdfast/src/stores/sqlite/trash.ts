@@ -1,11 +1,11 @@
 import { setImmediate as breathe } from "node:timers/promises";
+import { GRACE_MS } from "../store-base.ts";
 import { corrupt } from "./database/failure.ts";
 import type { Opener } from "./database/open-database.ts";
 import type { OpenFile } from "./open-file.ts";
 import { ownerOf } from "./rows/catalogue.ts";
 
 const WHAT = "collect garbage";
-const WEEK_MS = 7 * 24 * 3600 * 1000;
 /** Lines are removed in transactions of this many, so that nobody waits long. */
 const REMOVE_ROWS = 256;
 /** A rough estimate: one page per line. */
@@ -16,7 +16,7 @@ export async function collectGarbage(
   file: OpenFile,
   opener: Opener,
   nowMs: number,
-  graceMs = WEEK_MS,
+  graceMs = GRACE_MS,
 ): Promise<{ readonly removed: readonly string[] }> {
   const { database, wal } = file;
   const { rows } = database;

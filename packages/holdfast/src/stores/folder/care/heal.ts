@@ -5,7 +5,7 @@ import { diskFailure } from "../../../disk/failure.ts";
 import { hasOtherNames } from "../../../disk/file-rules.ts";
 import { HoldfastError } from "../../../errors.ts";
 import { newId } from "../../../journal/id.ts";
-import { FORMAT_MAJOR, FORMAT_MINOR, SEGMENT_BYTES_MAX } from "../../../journal/record.ts";
+import { FORMAT, SEGMENT_BYTES_MAX } from "../../../journal/record.ts";
 import type { ClosedAt } from "../../lease.ts";
 import { claimNext, isClaimed, replaced } from "../files/claim.ts";
 import { createAtomically, removeStray, TEMPORARY } from "../files/create-atomically.ts";
@@ -16,8 +16,6 @@ import { listSegments, type Segment, tailName, tailsOf } from "../files/segment.
 const CHUNK_BYTES = 1024 * 1024;
 const NEWLINE = Buffer.from("\n");
 const QUARANTINE = "quarantine";
-
-const FORMAT = `${FORMAT_MAJOR}.${FORMAT_MINOR}`;
 
 /**
  * Opens the current epoch for writing; null if there is no segment. If the last writer closed the journal and said so,

@@ -4,14 +4,13 @@ import { diskFailure, isGeneral } from "../../../disk/failure.ts";
 import { notAFolder } from "../../../disk/file-rules.ts";
 import { errnoOf, type HoldfastError } from "../../../errors.ts";
 import { isId } from "../../../journal/id.ts";
+import { LATEST_MS } from "../../../journal/order.ts";
 import { notInTrash, sessionExists } from "../../../journal/refusals.ts";
 import type { Leases } from "../../lease.ts";
+import { GRACE_MS } from "../../store-base.ts";
 import { listSegments, segmentNumber } from "../files/segment.ts";
 
-const WEEK_MS = 7 * 24 * 3600 * 1000;
 const DAY_MS = 24 * 3600 * 1000;
-/** The last time that a `Date` can hold. */
-const TIME_MAX = 8.64e15;
 /** System errors for removing a folder that is not empty, and for a rename that would replace one. */
 const NOT_EMPTY: ReadonlySet<string> = new Set(["ENOTEMPTY", "EEXIST"]);
 /** The last part marks a session that is being removed: it can no longer be restored. */
@@ -41,7 +40,7 @@ export function listTrash(disk: Disk, sessions: string, trash: string): InTrash[
   const found: InTrash[] = [];
   for (const name of namesIn(disk, trash)) {
     const [, id, time, isGoing] = TRASHED.exec(name) ?? [];
-    if (id === undefined || !isId(id) || isGoing !== undefined || Number(time) > TIME_MAX) continue;
+    if (id === undefined || !isId(id) || isGoing !== undefined || Number(time) > LATEST_MS) continue;
     const folder = join(trash, name);
     const stat = disk.stat(folder);
     if (stat?.kind !== "folder" || isSame(stat, disk.stat(join(sessions, id)))) continue;
@@ -91,7 +90,7 @@ export function collectGarbage(
     readonly incoming: string;
   },
   nowMs: number,
-  graceMs = WEEK_MS,
+  graceMs = GRACE_MS,
 ): { readonly removed: readonly string[] } {
   const { disk, leases, sessions, trash, incoming } = places;
   const removed: string[] = [];

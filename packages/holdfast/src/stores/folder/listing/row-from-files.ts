@@ -4,7 +4,7 @@ import { hasOtherNames, notAFolder } from "../../../disk/file-rules.ts";
 import { errnoOf, HoldfastError } from "../../../errors.ts";
 import { type Listed, rowIn, type Summariser } from "../../../journal/contract.ts";
 import { decodeLine } from "../../../journal/lines/decode.ts";
-import { Scan } from "../../../journal/lines/scan.ts";
+import { Scan, scanBytes } from "../../../journal/lines/scan.ts";
 import { decideTail } from "../../../journal/lines/tail.ts";
 import { type ListRow, RowFold } from "../../../journal/list-row.ts";
 import { type JournalRecord, RECORD_BYTES_MAX } from "../../../journal/record.ts";
@@ -155,9 +155,7 @@ function recordsSinceSummary(file: SegmentBytes, size: number, summariser: Summa
     if (closing && carries(closing)) return { records: [closing], isAll: true };
 
     const from = start === 0 ? 0 : tail.indexOf(NEWLINE) + 1;
-    const scan = new Scan();
-    const rest = scan.feed(tail, from, tail.length, start + from);
-    scan.finish(tail, rest, tail.length, start + rest);
+    const scan = scanBytes(tail.subarray(from), start + from);
     const { keep } = decideTail(scan, { sealed: false });
     const records = scan.records.slice(0, keep);
     const newest = records.findLastIndex(carries);

@@ -1,7 +1,6 @@
-import type { TextQuery } from "../journal/texts.ts";
-import { HIT_BEGINS, HIT_ENDS } from "./search-words.ts";
+import { HIT_BEGINS, HIT_ENDS, type TextQuery } from "holdfast/internal";
 
-/** The words of a text as SQLite's `unicode61` sees them, for stores that search by other means. Pure. */
+/** The words of a text as SQLite's `unicode61` sees them: all stores find the same. Pure. */
 export interface Token {
   readonly word: string;
   readonly from: number;

@@ -1,7 +1,7 @@
 import { DatabaseSync } from "node:sqlite";
+import { ftsOf, HIT_BEGINS, HIT_ENDS, searchable, wordsOf } from "holdfast/internal";
 import { describe, expect, test } from "vitest";
-import { ftsOf, HIT_BEGINS, HIT_ENDS, searchable, wordsOf } from "../../../src/text/search-words.ts";
-import { phrasesOf, tokensOf, withMarks } from "../../../src/text/tokens.ts";
+import { phrasesOf, tokensOf, withMarks } from "../../../src/search/tokens.ts";
 
 /** The index that stores without tables of their own have. */
 function fts(text: string): DatabaseSync {
