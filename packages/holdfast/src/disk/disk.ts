@@ -49,8 +49,6 @@ export interface Disk {
    * a tenth of a second. `none` if the system has no such lock.
    */
   hardLock(path: string): DiskLock | "taken" | "none";
-  /** Is the file hard-locked? False where the system has no such lock. */
-  isHardLocked(path: string): boolean;
   /**
    * Calls back when something in the folder may have changed. Returns a function that stops it. May miss changes and
    * may repeat.

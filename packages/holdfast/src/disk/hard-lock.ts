@@ -16,10 +16,9 @@ import { tolerate } from "./failure.ts";
  * lock: leases then rely on the POSIX lock and the fence (stores/lease.ts), an SQLite store on SQLite's own lock.
  */
 
-const { O_RDWR, O_RDONLY, O_CREAT, O_NONBLOCK } = fs.constants;
+const { O_RDONLY, O_CREAT, O_NONBLOCK } = fs.constants;
 const O_NOFOLLOW = fs.constants.O_NOFOLLOW ?? 0;
 /** Not among Node's constants. BSD and macOS: sys/fcntl.h; Windows: libuv's UV_FS_O_EXLOCK. */
-const O_SHLOCK = 0x10;
 const O_EXLOCK = process.platform === "win32" ? 0x10000000 : 0x20;
 const OPENS_LOCKED = new Set(["darwin", "freebsd", "openbsd", "netbsd", "win32"]);
 const HELD_ELSEWHERE = new Set(["EAGAIN", "EWOULDBLOCK", "EBUSY"]);
@@ -41,7 +40,7 @@ export function hardLock(path: string): DiskLock | "taken" | "none" {
   const fd = openToLock(path);
   let isHeld = false;
   try {
-    const status = flock(fd, "-x");
+    const status = flock(fd);
     isHeld = status === 0 && isNamed(path, fd);
     if (isHeld) return { release: () => fs.closeSync(fd) };
     return status === BUSY || status === 0 ? "taken" : "none";
@@ -51,27 +50,13 @@ export function hardLock(path: string): DiskLock | "taken" | "none" {
 }
 
 /** For reading: a descriptor for writing would prevent a read-only remount. */
-function openToLock(path: string): number {
-  return fs.openSync(path, O_RDONLY | O_CREAT | O_NOFOLLOW | O_NONBLOCK, 0o600);
-}
-
-/** Probes with a shared lock, which is released at once. */
-export function isHardLocked(path: string): boolean {
-  const canLock = OPENS_LOCKED.has(process.platform) || (process.platform === "linux" && !isMissing);
-  if (!canLock || !fs.lstatSync(path, { throwIfNoEntry: false })?.isFile()) return false;
-  if (process.platform === "linux") return isFlocked(path);
-  try {
-    fs.closeSync(fs.openSync(path, O_RDONLY | O_SHLOCK | O_NONBLOCK | O_NOFOLLOW));
-    return false;
-  } catch (error) {
-    if (HELD_ELSEWHERE.has(errnoOf(error) ?? "")) return true;
-    throw error;
-  }
+function openToLock(path: string, flags = 0): number {
+  return fs.openSync(path, O_RDONLY | O_CREAT | O_NOFOLLOW | O_NONBLOCK | flags, 0o600);
 }
 
 function openLocked(path: string): DiskLock | "taken" | "none" {
   try {
-    const fd = fs.openSync(path, O_RDWR | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_EXLOCK, 0o600);
+    const fd = openToLock(path, O_EXLOCK);
     return { release: () => fs.closeSync(fd) };
   } catch (error) {
     if (HELD_ELSEWHERE.has(errnoOf(error) ?? "")) return "taken";
@@ -80,21 +65,12 @@ function openLocked(path: string): DiskLock | "taken" | "none" {
   }
 }
 
-function isFlocked(path: string): boolean {
-  const fd = fs.openSync(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK);
-  try {
-    return flock(fd, "-s") === BUSY;
-  } finally {
-    fs.closeSync(fd);
-  }
-}
-
 /** The program's exit status; null if it could not run. */
-function flock(fd: number, kind: "-x" | "-s"): number | null {
+function flock(fd: number): number | null {
   // Node's permission model may forbid it.
   return tolerate<number | null>(() => {
     const stdio = ["ignore", "ignore", "ignore", fd] as const;
-    const { error, status } = childProcess().spawnSync("flock", ["-n", kind, "3"], { stdio: [...stdio] });
+    const { error, status } = childProcess().spawnSync("flock", ["-n", "-x", "3"], { stdio: [...stdio] });
     if (error && errnoOf(error) === "ENOENT") isMissing = true;
     return status;
   }, null);

@@ -8,7 +8,7 @@ import { descriptorFailure } from "./descriptors.ts";
 import type { Disk, DiskFile, DiskLock, DiskStat, FileKind, OpenMode } from "./disk.ts";
 import { tolerate } from "./failure.ts";
 import { assertStoreFile } from "./file-rules.ts";
-import { hardLock, isHardLocked } from "./hard-lock.ts";
+import { hardLock } from "./hard-lock.ts";
 import { FUSE, isNetworkMount, mountKind, mountPoints, NETWORK_KINDS } from "./network-kinds.ts";
 import { SQLITE, sqliteCode } from "./sqlite-error.ts";
 import { SyncPace } from "./sync-pace.ts";
@@ -103,7 +103,6 @@ export const nodeDisk: Disk = {
   lock,
   isLocked,
   hardLock,
-  isHardLocked,
 
   watch(path, onChange) {
     const watcher = fs.watch(path, { persistent: false }, () => {

@@ -278,7 +278,11 @@ export class Leases {
     if (host === hostname() && (pid === process.pid || !isAlive(pid))) return false;
     // Its last writer closed it, and nobody has written since.
     if (this.#disk.stat(this.#closedPath(id))) return false;
-    return this.#disk.isHardLocked(this.#hardLockPath(id));
+    const path = this.#hardLockPath(id);
+    if (this.#disk.stat(path)?.kind !== "file") return false;
+    const lock = this.#disk.hardLock(path);
+    if (typeof lock !== "string") lock.release();
+    return lock === "taken";
   }
 
   /**

@@ -130,11 +130,10 @@ function stepping<T extends object>(target: T): T {
   });
 }
 
-export const withoutLocks: Pick<Disk, "lock" | "isLocked" | "hardLock" | "isHardLocked"> = {
+export const withoutLocks: Pick<Disk, "lock" | "isLocked" | "hardLock"> = {
   lock: () => ({ release: () => {} }),
   isLocked: () => false,
   hardLock: () => "none" as const,
-  isHardLocked: () => false,
 };
 
 const pausing: Disk = {

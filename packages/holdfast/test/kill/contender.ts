@@ -27,7 +27,7 @@ export interface Acknowledged {
   readonly n: number;
 }
 
-const weak: Partial<Disk> = { hardLock: () => "none" as const, isHardLocked: () => false };
+const weak: Partial<Disk> = { hardLock: () => "none" as const };
 const none: Partial<Disk> = { ...weak, lock: () => ({ release: () => {} }), isLocked: () => false };
 
 /**

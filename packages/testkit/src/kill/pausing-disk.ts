@@ -54,7 +54,6 @@ export function pausingDisk(disk: Disk, point: KillPoint): Disk {
     lock: (path) => gate.step("lock", path, () => disk.lock(path)),
     isLocked: (path) => disk.isLocked(path),
     hardLock: (path) => gate.step("lock", path, () => disk.hardLock(path)),
-    isHardLocked: (path) => disk.isHardLocked(path),
     watch: (path, onChange) => disk.watch(path, onChange),
     networkKind: (path) => disk.networkKind(path),
     bootId: () => disk.bootId(),

@@ -312,10 +312,6 @@ export class SimulatedDisk implements Disk {
     return "none";
   }
 
-  isHardLocked(_path: string): boolean {
-    return false;
-  }
-
   #lockable(path: string): FileInode {
     this.#step({ operation: "lock", path });
     const inode = this.#find(path);

@@ -46,7 +46,6 @@ class CountedDisk {
       return { release };
     },
     hardLock: (path) => this.hardLock(path),
-    isHardLocked: () => false,
   };
 
   grant(): DiskLock {
@@ -201,9 +200,10 @@ describe("a holder that has lost its lock but not the session", () => {
     using here = place();
     const id = newId();
     const counted = new CountedDisk();
-    const leases = leasesIn(here.path, { ...counted.disk, isHardLocked: () => isHardLocked });
+    counted.hardLock = () => (isHardLocked ? "taken" : counted.grant());
+    const leases = leasesIn(here.path, counted.disk);
     const path = join(here.path, "leases", id);
-    for (const name of [path, ...(isClosed ? [`${path}.closed`] : [])]) writeFileSync(name, "");
+    for (const name of [path, `${path}.lock`, ...(isClosed ? [`${path}.closed`] : [])]) writeFileSync(name, "");
     writeFileSync(`${path}.json`, content);
     expect(leases.holder(id) !== null).toBe(isHeld);
     let nowMs = 0;

@@ -15,7 +15,6 @@ const lostLocks = (): Disk => ({
   lock: () => ({ release() {} }),
   isLocked: () => false,
   hardLock: () => "none" as const,
-  isHardLocked: () => false,
 });
 
 const contents = (records: readonly JournalRecord[]): unknown[] =>

@@ -66,6 +66,5 @@ function process_(): Disk {
     lock: () => ({ release() {} }),
     isLocked: () => false,
     hardLock: () => "none" as const,
-    isHardLocked: () => false,
   };
 }
