@@ -46,9 +46,10 @@ export interface Disk {
   isLocked(path: string): boolean;
   /**
    * Takes a lock that ends only with its release or with the process, on a file that is created if missing. It may take
-   * a tenth of a second. `none` if the system has no such lock.
+   * a tenth of a second. `none` if the system has no such lock. A `shared` one is for looking whether it is taken: two
+   * that look do not see each other.
    */
-  hardLock(path: string): DiskLock | "taken" | "none";
+  hardLock(path: string, kind?: "shared"): DiskLock | "taken" | "none";
   /**
    * Calls back when something in the folder may have changed. Returns a function that stops it. May miss changes and
    * may repeat.

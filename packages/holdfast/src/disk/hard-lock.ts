@@ -20,6 +20,8 @@ const { O_RDONLY, O_CREAT, O_NONBLOCK } = fs.constants;
 const O_NOFOLLOW = fs.constants.O_NOFOLLOW ?? 0;
 /** Not among Node's constants. BSD and macOS: sys/fcntl.h; Windows: libuv's UV_FS_O_EXLOCK. */
 const O_EXLOCK = process.platform === "win32" ? 0x10000000 : 0x20;
+/** Windows knows no shared one. */
+const O_SHLOCK = process.platform === "win32" ? O_EXLOCK : 0x10;
 const OPENS_LOCKED = new Set(["darwin", "freebsd", "openbsd", "netbsd", "win32"]);
 const HELD_ELSEWHERE = new Set(["EAGAIN", "EWOULDBLOCK", "EBUSY"]);
 
@@ -34,13 +36,13 @@ let isMissing = false;
 const childProcess = () => process.getBuiltinModule("node:child_process");
 
 /** Takes the lock. `none`: the system has no such lock, or this process may not start the program. */
-export function hardLock(path: string): DiskLock | "taken" | "none" {
-  if (OPENS_LOCKED.has(process.platform)) return openLocked(path);
+export function hardLock(path: string, kind?: "shared"): DiskLock | "taken" | "none" {
+  if (OPENS_LOCKED.has(process.platform)) return openLocked(path, kind ? O_SHLOCK : O_EXLOCK);
   if (process.platform !== "linux" || isMissing) return "none";
   const fd = openToLock(path);
   let isHeld = false;
   try {
-    const status = flock(fd);
+    const status = flock(fd, kind ? "-s" : "-x");
     isHeld = status === 0 && isNamed(path, fd);
     if (isHeld) return { release: () => fs.closeSync(fd) };
     return status === BUSY || status === 0 ? "taken" : "none";
@@ -54,9 +56,9 @@ function openToLock(path: string, flags = 0): number {
   return fs.openSync(path, O_RDONLY | O_CREAT | O_NOFOLLOW | O_NONBLOCK | flags, 0o600);
 }
 
-function openLocked(path: string): DiskLock | "taken" | "none" {
+function openLocked(path: string, flag: number): DiskLock | "taken" | "none" {
   try {
-    const fd = openToLock(path, O_EXLOCK);
+    const fd = openToLock(path, flag);
     return { release: () => fs.closeSync(fd) };
   } catch (error) {
     if (HELD_ELSEWHERE.has(errnoOf(error) ?? "")) return "taken";
@@ -66,11 +68,11 @@ function openLocked(path: string): DiskLock | "taken" | "none" {
 }
 
 /** The program's exit status; null if it could not run. */
-function flock(fd: number): number | null {
+function flock(fd: number, kind: "-x" | "-s"): number | null {
   // Node's permission model may forbid it.
   return tolerate<number | null>(() => {
     const stdio = ["ignore", "ignore", "ignore", fd] as const;
-    const { error, status } = childProcess().spawnSync("flock", ["-n", "-x", "3"], { stdio: [...stdio] });
+    const { error, status } = childProcess().spawnSync("flock", ["-n", kind, "3"], { stdio: [...stdio] });
     if (error && errnoOf(error) === "ENOENT") isMissing = true;
     return status;
   }, null);

@@ -280,7 +280,7 @@ export class Leases {
     if (this.#disk.stat(this.#closedPath(id))) return false;
     const path = this.#hardLockPath(id);
     if (this.#disk.stat(path)?.kind !== "file") return false;
-    const lock = this.#disk.hardLock(path);
+    const lock = this.#disk.hardLock(path, "shared");
     if (typeof lock !== "string") lock.release();
     return lock === "taken";
   }

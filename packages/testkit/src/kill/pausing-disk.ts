@@ -53,7 +53,7 @@ export function pausingDisk(disk: Disk, point: KillPoint): Disk {
     syncFolder: (path) => gate.step("syncFolder", path, () => disk.syncFolder(path)),
     lock: (path) => gate.step("lock", path, () => disk.lock(path)),
     isLocked: (path) => disk.isLocked(path),
-    hardLock: (path) => gate.step("lock", path, () => disk.hardLock(path)),
+    hardLock: (path, kind) => gate.step("lock", path, () => disk.hardLock(path, kind)),
     watch: (path, onChange) => disk.watch(path, onChange),
     networkKind: (path) => disk.networkKind(path),
     bootId: () => disk.bootId(),

@@ -1,6 +1,7 @@
 import { execFile, spawn } from "node:child_process";
 import { once } from "node:events";
-import { existsSync, readFileSync } from "node:fs";
+import { existsSync, readFileSync, writeFileSync } from "node:fs";
+import { hostname } from "node:os";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { promisify } from "node:util";
@@ -8,6 +9,7 @@ import { newId } from "holdfast";
 import { nodeDisk } from "holdfast/disk";
 import { openFolderStore } from "holdfast/internal";
 import { expect, onTestFinished, test, vi } from "vitest";
+import { Leases } from "../../../src/stores/lease.ts";
 import { place, treeOf } from "../../place.ts";
 
 /** P6: the right to write, and what can and cannot take it away. */
@@ -85,6 +87,23 @@ test("a hard lock that a look kept away is asked for again, until it is there", 
   await sleep(1000);
   expect(tries).toBe(3);
   await journal.close();
+});
+
+test("P6: two processes that check the same session at once do not take each other for its holder", async ({
+  skip,
+}) => {
+  using here = place();
+  const id = newId();
+  const path = join(here.path, "leases", id);
+  await (await openFolderStore(here.path)).close();
+  for (const name of [path, `${path}.lock`]) writeFileSync(name, "");
+  writeFileSync(`${path}.json`, JSON.stringify({ pid: process.ppid, host: hostname(), app: "x", since: "y" }));
+  const other = nodeDisk.hardLock(`${path}.lock`, "shared");
+  if (other === "none") return skip("not run: there is no hard lock here");
+  const leases = Leases.inRoot(nodeDisk, here.path);
+  expect(leases.holder(id)).toBeNull();
+  (await leases.take(id, "one")).release();
+  if (other !== "taken") other.release();
 });
 
 test("on a system without the program `flock` there is no hard lock, and everything else works", async () => {

@@ -30,20 +30,26 @@ const MIN_CHUNK_BYTES = 64;
  * of zstd can hold gigabytes. Together, the frames hold no more than a segment may.
  */
 export function* readFrames(file: DiskFile, from = 0): Generator<Frame> {
-  let offset = 0;
-  for (const { size, unpack } of findFrames(file)) {
-    const isTooFar = offset + size > SEGMENT_BYTES_MAX;
-    if (offset + size > from || isTooFar) yield { offset, size, bytes: isTooFar ? null : unpack() };
-    if (isTooFar) return;
-    offset += size;
-  }
+  for (const { offset, size, unpack } of framesInBounds(file))
+    if (offset + size > from) yield { offset, size, bytes: unpack() };
 }
 
 /** The plain size of a packed segment, as its frames declare it. */
 export function plainSizeOf(file: DiskFile): number {
-  let sum = 0;
-  for (const { size } of findFrames(file)) sum += size;
-  return sum;
+  let end = 0;
+  for (const { offset, size } of framesInBounds(file)) end = offset + size;
+  return end;
+}
+
+/** The frame that reaches beyond what a segment may hold is damage, and the last. */
+function* framesInBounds(file: DiskFile): Generator<PackedFrame & { readonly offset: number }> {
+  let offset = 0;
+  for (const { size, unpack } of findFrames(file)) {
+    const isTooFar = offset + size > SEGMENT_BYTES_MAX;
+    yield { offset, size, unpack: isTooFar ? () => null : unpack };
+    if (isTooFar) return;
+    offset += size;
+  }
 }
 
 interface PackedFrame {

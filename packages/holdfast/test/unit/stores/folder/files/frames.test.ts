@@ -223,6 +223,13 @@ describe("what a frame may not be", () => {
   });
 });
 
+test("the size of a file of bombs is not looked at to its end, though each must be unpacked to be told from damage", () => {
+  const bomb = Buffer.concat([pack(Buffer.alloc(RECORD_BYTES_MAX)), Buffer.from("garbage")]);
+  const count = SEGMENT_BYTES_MAX / RECORD_BYTES_MAX;
+  const bombs = new MemoryFile(Buffer.concat(Array.from({ length: 2 * count }, () => bomb)));
+  expect(plainSizeOf(bombs.file)).toBeLessThanOrEqual(SEGMENT_BYTES_MAX + RECORD_BYTES_MAX);
+});
+
 describe("what only looks like frames costs little", () => {
   const magic = Buffer.from([0x28, 0xb5, 0x2f, 0xfd]);
   test.each([
