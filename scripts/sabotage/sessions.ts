@@ -125,16 +125,16 @@ export const sessionSabotages: readonly Sabotage[] = [
   },
   {
     name: "session: the model goes on, and what it saw of running tools is not kept",
-    file: "session/turn/turn.ts",
-    find: "const entries = isAnother ? this.#repairsForOpenCalls() : [];",
+    file: "session/turn/sent-requests.ts",
+    find: "const entries = isAnother ? this.#shownForOpenCalls() : [];",
     replace: "const entries: RepairEntry[] = isAnother ? [] : [];",
     look: SESSIONS,
   },
   {
     name: "session: what is said while the model answers stands before its answer",
-    file: "session/turn/turn.ts",
-    find: 'return [{ kind: "repair", turn: this.number, asked: asked.head, entries: [...asked.entries] }];',
-    replace: 'return [{ kind: "repair", turn: this.number, entries: [...asked.entries] }];',
+    file: "session/turn/sent-requests.ts",
+    find: 'return [{ kind: "repair", turn: this.#turn, asked: asked.head, entries: [...asked.entries] }];',
+    replace: 'return [{ kind: "repair", turn: this.#turn, entries: [...asked.entries] }];',
     look: SESSIONS,
   },
   {

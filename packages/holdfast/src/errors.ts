@@ -62,6 +62,7 @@ const KINDS = {
   TOOL_MISSING: "refusal",
   TRANSACTION_ROLLED_BACK: "refusal",
   TURN_ENDED: "misuse",
+  TURN_HANDED_OVER: "store",
   TURN_OPEN: "misuse",
   TURN_UNANSWERED: "refusal",
   UNDO_TOO_LATE: "refusal",

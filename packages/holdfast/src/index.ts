@@ -52,6 +52,7 @@ export type { Probe, ProbeAnswer, ProbedCall, ProbeOptions, SettleOptions } from
 export type { ProbedStep, StepCall, StepOptions, StepStart } from "./session/turn/steps.ts";
 export type {
   AnswerOptions,
+  CloseOptions,
   Delta,
   Draft,
   ToolOptions,

@@ -36,6 +36,13 @@ export function sessionClosed(session: string): HoldfastError {
   return new HoldfastError("SESSION_CLOSED", message, { session });
 }
 
+export function turnHandedOver(session: string, turn: number): HoldfastError {
+  const message =
+    `Turn ${turn} of session ${session} is handed over: this process is closing the session, and the next one continues the turn. ` +
+    "This call began nothing and recorded nothing; everything recorded before is safe. Let the loop end: it did not fail.";
+  return new HoldfastError("TURN_HANDED_OVER", message, { session, turn });
+}
+
 export function nothingToResume(session: string, turns: number): HoldfastError {
   const why = turns === 0 ? "it has no turn yet" : "its last turn completed";
   const message = `Session ${session} has nothing to resume: ${why}. Start a turn.`;

@@ -21,6 +21,7 @@ import { keyDigestOf } from "./prompts/prompt-key.ts";
 import { LiveRecorder } from "./recorder.ts";
 import { LiveSession } from "./session.ts";
 import type * as surface from "./surface.ts";
+import type { CloseOptions } from "./turn/surface.ts";
 
 export interface ConversationsParts {
   readonly dialects: KnownDialects;
@@ -173,9 +174,9 @@ export class Conversations {
   }
 
   /** Throws the first error of a session that could not be closed. */
-  async close(): Promise<void> {
+  async close(options: CloseOptions): Promise<void> {
     const open = [...this.#live.values(), ...this.#recorders];
-    const closed = await Promise.allSettled(open.map((session) => session.close()));
+    const closed = await Promise.allSettled(open.map((session) => session.close(options)));
     await this.#search.close();
     for (const one of closed) if (one.status === "rejected") throw one.reason;
   }

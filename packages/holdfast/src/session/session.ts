@@ -1,29 +1,27 @@
 import { Admission, asMessageError, reading } from "../admit/admit.ts";
 import { titleOf } from "../admit/attributes.ts";
-import { messageUnknown, nothingToResume, sessionClosed, turnOpen } from "../admit/refusals.ts";
+import { messageUnknown, nothingToResume, sessionClosed, turnHandedOver, turnOpen } from "../admit/refusals.ts";
 import { assertSize, METADATA_BYTES_MAX } from "../admit/size.ts";
 import { admitSuspension, type TrySuspension } from "../admit/suspension.ts";
 import { admitNote, type PromptOptions, type StateOptions } from "../admit/to-records.ts";
 import type { Conversation } from "../conversation/conversation.ts";
 import { mergePatch } from "../conversation/merge-patch.ts";
 import type { Queued } from "../conversation/prompt-queue.ts";
-import type { AppStateRecord, SessionRecord } from "../conversation/records/records.ts";
-import { defined } from "../defined.ts";
+import type { SessionRecord } from "../conversation/records/records.ts";
 import type { Dialect, Entry, Metadata } from "../dialects/dialect.ts";
 import type { Holder, Journal, JournalStore, Recovery } from "../journal/contract.ts";
 import { newId } from "../journal/id.ts";
 import type { JournalRecord, Json } from "../journal/record.ts";
 import type { Redactor } from "../redact/redactor.ts";
 import { admitEdit, editRecord } from "../replace/edit.ts";
-import { checkReason, type ReplaceOptions, replacement } from "../replace/epoch.ts";
-import { admitReplacement, type ReplaceInput, toGiven } from "../replace/retained.ts";
-import { rewoundPart, stateOfPart } from "../replace/state-of-part.ts";
-import { undoFrom, undone, undoRecords } from "../replace/undo.ts";
+import { checkReason } from "../replace/epoch.ts";
+import { admitReplacement } from "../replace/retained.ts";
 import type { SyncOptions } from "../sync/given-array.ts";
-import { Sync, type SyncSession } from "../sync/sync.ts";
+import { Sync } from "../sync/sync.ts";
 import type { TurnActivity } from "../view/messages.ts";
 import { LiveReading } from "../view/reading.ts";
 import type { ResumeOptions } from "../view/repairs.ts";
+import { Epochs } from "./epochs.ts";
 import { Followers } from "./followers.ts";
 import { type Ending, endsNow, type Guarded, onClosed } from "./guarded.ts";
 import { InOrder } from "./in-order.ts";
@@ -33,13 +31,14 @@ import { type Answer, findAnswer } from "./prompts/answer.ts";
 import { keyDigestOf } from "./prompts/prompt-key.ts";
 import { Prompts } from "./prompts/prompts.ts";
 import { Queue } from "./prompts/queue.ts";
-import { endAnswered, resumeGiven, resumeRecords } from "./resume-turn.ts";
-import { questionsGiven, settleCalls } from "./settle-calls.ts";
+import { endAnswered, resumeGiven, resumeRecords } from "./resume/resume-turn.ts";
+import { questionsGiven, settleCalls } from "./resume/settle-calls.ts";
+import { pauseRecords, tryRecord } from "./resume/tries.ts";
 import type * as surface from "./surface.ts";
-import { pauseRecords, tryRecord } from "./tries.ts";
 import type { SessionContext } from "./turn/context.ts";
+import { handOverMs } from "./turn/hand-over.ts";
 import type { Probe, SettleOptions } from "./turn/probe.ts";
-import type { Turn } from "./turn/surface.ts";
+import type { CloseOptions, Turn } from "./turn/surface.ts";
 import { LiveTurn } from "./turn/turn.ts";
 
 const DRAFT_MS = 200;
@@ -77,6 +76,7 @@ export class LiveSession<M> extends LiveReading<M> implements surface.Session<M>
   readonly #admission: Admission<M>;
   readonly #context: SessionContext<M>;
   readonly #sync: Sync<M>;
+  readonly #epochs: Epochs<M>;
   readonly #queue: Queue<M>;
   readonly #prompts: Prompts<M>;
   /** Serializes the calls that change the conversation. */
@@ -89,6 +89,9 @@ export class LiveSession<M> extends LiveReading<M> implements surface.Session<M>
   readonly #stopped = new AbortController();
   #turn: LiveTurn<M> | null = null;
   #closing: Promise<void> | null = null;
+  #isClosing = false;
+  /** The turn that was handed over. */
+  #leaving: LiveTurn<M> | null = null;
   #told: Ending | null = null;
 
   constructor(parts: SessionParts<M>) {
@@ -112,11 +115,17 @@ export class LiveSession<M> extends LiveReading<M> implements surface.Session<M>
       draftChars: options.draftChars ?? DRAFT_CHARS,
       messages: () => this.copyMessages(),
       assertOpen: () => {
-        if (this.#isClosed) throw sessionClosed(this.id);
+        if (!this.#isClosed) return;
+        throw this.#leaving ? turnHandedOver(this.id, this.#leaving.number) : sessionClosed(this.id);
       },
       turnOver: (turn) => this.#turnOver(turn),
     };
     this.#queue = new Queue(this.#context);
+    this.#epochs = new Epochs(this.#context, {
+      store: parts.store,
+      fold: parts.fold,
+      activity: () => this.#activity(),
+    });
     this.#prompts = new Prompts(this.#context, {
       turn: () => this.turn,
       open: (number, unit) => this.#open(number, unit),
@@ -127,8 +136,11 @@ export class LiveSession<M> extends LiveReading<M> implements surface.Session<M>
       messages: () => this.shown,
       append: (unit) => this.#log.append(unit),
       turn: () => this.#turn,
-      openTurn: (number, unit) => this.#open(number, unit),
-      epoch: (build) => this.#beginEpoch(build),
+      openTurn: (number, unit) => {
+        this.#assertStarts();
+        return this.#open(number, unit);
+      },
+      epoch: (build) => this.#epochs.begin(build),
     });
     this.#stopListening = journal.onFailure((error) => {
       this.#stopped.abort(error);
@@ -141,7 +153,7 @@ export class LiveSession<M> extends LiveReading<M> implements surface.Session<M>
   }
 
   async startTurn(prompt: M | M[] | Queued<M>, options: PromptOptions & StateOptions = {}): Promise<Turn<M>> {
-    this.#assertOpen();
+    this.#assertStarts();
     return this.#inOrder(this.#prompts.admit(prompt, options));
   }
 
@@ -156,12 +168,13 @@ export class LiveSession<M> extends LiveReading<M> implements surface.Session<M>
   }
 
   async resumeTurn(options: ResumeOptions = {}): Promise<Turn<M>> {
-    this.#assertOpen();
+    this.#assertStarts();
     const given = resumeGiven(options);
     return this.#inOrder(() => this.#resume(given));
   }
 
   async settleCalls(probes: Readonly<Record<string, Probe>>, options: SettleOptions = {}): Promise<void> {
+    this.#assertStarts();
     const given = questionsGiven(probes, options);
     return this.#inOrder(async () => {
       this.#assertNoTurn("pass the probe to turn.tool");
@@ -179,7 +192,8 @@ export class LiveSession<M> extends LiveReading<M> implements surface.Session<M>
   }
 
   /** For workers: a try of the interrupted turn begins. Durable. Returns how many there were without progress. */
-  claimTurn(worker?: string): Promise<number> {
+  async claimTurn(worker?: string): Promise<number> {
+    this.#assertStarts();
     return this.#inOrder(async () => {
       this.#assertNoTurn();
       const by = worker === undefined ? undefined : this.#admission.text(worker);
@@ -236,12 +250,12 @@ export class LiveSession<M> extends LiveReading<M> implements surface.Session<M>
     const reason = checkReason(options);
     const given = admitReplacement(this.#conversation, items, this.#admission);
     await this.#inOrder(() =>
-      this.#beginEpoch((replaced) => replaced([...given, ...this.#since(head, epochSeq)], { reason })),
+      this.#epochs.begin((replaced) => replaced([...given, ...this.#epochs.since(head, epochSeq)], { reason })),
     );
   }
 
   undo(): Promise<void> {
-    return this.#inOrder(() => this.#undo());
+    return this.#inOrder(() => this.#epochs.undo());
   }
 
   async enqueue(prompt: M, options: PromptOptions = {}): Promise<Queued<M>> {
@@ -322,8 +336,15 @@ export class LiveSession<M> extends LiveReading<M> implements surface.Session<M>
     this.#log.journal.flushSync();
   }
 
-  close(): Promise<void> {
-    this.#closing ??= this.#close();
+  close(options: CloseOptions = {}): Promise<void> {
+    if (this.#closing) return this.#closing;
+    let withinMs: number | null;
+    try {
+      withinMs = handOverMs(options);
+    } catch (error) {
+      return Promise.reject(error);
+    }
+    this.#closing = this.#close(withinMs);
     return this.#closing;
   }
 
@@ -333,7 +354,7 @@ export class LiveSession<M> extends LiveReading<M> implements surface.Session<M>
 
   [endsNow](ending: Ending): void | Promise<void> {
     // A guard of the store and one of the session may both report the ending.
-    if (this.#closing || this.#told === ending) return;
+    if (this.#isClosing || this.#told === ending) return;
     this.#told = ending;
     const { signal, error } = ending;
     const why = error === undefined ? {} : { error: this.#admission.words(error) };
@@ -382,63 +403,8 @@ export class LiveSession<M> extends LiveReading<M> implements surface.Session<M>
     return this.#open(this.#conversation.turns, unit);
   }
 
-  async #beginEpoch(build: Parameters<SyncSession<M>["epoch"]>[0]): Promise<void> {
-    this.#context.assertOpen();
-    const undo = this.#conversation.epochSeq || 1;
-    const records = (appState?: readonly AppStateRecord[]): readonly SessionRecord[] =>
-      build((items, given) =>
-        replacement(
-          this.#conversation,
-          items,
-          { ...given, ...this.#replacer(), undo, ...defined({ appState }) },
-          newId,
-        ),
-      );
-    const part = this.#conversation.appState.isUsed ? rewoundPart(this.#conversation, records()) : null;
-    if (!part) return this.#log.epoch(() => records());
-    const { head } = this.#conversation;
-    await this.#log.journal.flush();
-    const state = (await stateOfPart(() => this.#parts.store.history(this.id), part)) ?? undefined;
-    // What was recorded meanwhile is kept, and its state is the newest.
-    await this.#log.epoch(() =>
-      records(this.#conversation.items.some(({ entry }) => entry.seq > head) ? undefined : state),
-    );
-  }
-
-  /** Messages in flight when the application chose what to keep: it could not know about them, so they are kept. */
-  #since(head: number, epochSeq: number): ReplaceInput<M>[] {
-    const { items, epochSeq: current } = this.#conversation;
-    if (current !== epochSeq) return [];
-    const since = items.filter(({ entry, from }) => entry.seq > head && (from === "message" || from === "result"));
-    return since.map(({ entry }) => toGiven(entry));
-  }
-
-  async #undo(): Promise<void> {
-    this.#context.assertOpen();
-    const { epochSeq, dialect } = this.#conversation;
-    const from = undoFrom(this.#conversation);
-    await this.#log.journal.flush();
-    const meanwhile: JournalRecord[] = [];
-    const stop = this.#log.tap((record) => meanwhile.push(record));
-    try {
-      const records = await Array.fromAsync(this.#parts.store.history(this.id, from));
-      const old = undone(records, epochSeq, this.#parts.fold(dialect));
-      const read = records.at(-1)?.seq ?? 0;
-      await this.#log.epoch(() => {
-        for (const record of meanwhile) if (record.seq > read) old.add(record);
-        return undoRecords(old, this.#replacer(), newId);
-      });
-    } finally {
-      stop();
-    }
-  }
-
   #activity(): TurnActivity {
     return this.turn ? { kind: "active", since: this.#log.since } : { kind: "idle" };
-  }
-
-  #replacer(): Pick<ReplaceOptions, "activity" | "intents"> {
-    return { activity: this.#activity(), intents: this.#log.intents };
   }
 
   async #append(unit: readonly SessionRecord[]): Promise<void> {
@@ -454,15 +420,21 @@ export class LiveSession<M> extends LiveReading<M> implements surface.Session<M>
     this.#parts.onTurnEnd(this.id);
   }
 
-  async #close(): Promise<void> {
+  /** `handOverMs`: how long the turn may take to be handed over; null: it is aborted. */
+  async #close(handOverMs: number | null): Promise<void> {
     const { journal } = this.#log;
     this.#stopped.abort(sessionClosed(this.id));
     try {
+      if (handOverMs !== null) await this.#handOver(handOverMs);
+      this.#isClosing = true;
       await this.#order.over;
       if (this.#turn && !journal.failure) await this.#turn.abort({ by: "close" });
     } finally {
+      this.#isClosing = true;
       this.#isClosed = true;
       this.#turn?.stop(sessionClosed(this.id));
+      // Only now: what tools answer to the signal is no outcome.
+      this.#leaving?.stop(turnHandedOver(this.id, this.#leaving.number));
       this.#stopListening();
       try {
         await journal.close();
@@ -475,6 +447,18 @@ export class LiveSession<M> extends LiveReading<M> implements surface.Session<M>
   }
   #isClosed = false;
 
+  async #handOver(withinMs: number): Promise<void> {
+    const first = this.#turn;
+    // From this instant on it begins nothing.
+    void first?.handOverWithin(withinMs).catch(() => {});
+    await this.#order.over;
+    // A turn that was being started when the session was closed.
+    for (const turn of new Set([first, this.#turn])) {
+      await turn?.handOverWithin(withinMs);
+      if (turn?.isHandedOver) this.#leaving = turn;
+    }
+  }
+
   async #inOrder<T>(run: () => Promise<T>): Promise<T> {
     this.#assertOpen();
     return this.#order.run(() => this.#log.inLine(run));
@@ -485,8 +469,12 @@ export class LiveSession<M> extends LiveReading<M> implements surface.Session<M>
     if (this.turn) throw turnOpen(this.id, this.turn.number, what);
   }
 
-  /** Calls made after `close` have no effect. */
+  /** Calls made after `close` have no effect. During a hand-over, the turn that is under way still needs them. */
   #assertOpen(): void {
+    if (this.#isClosing) throw sessionClosed(this.id);
+  }
+
+  #assertStarts(): void {
     if (this.#closing) throw sessionClosed(this.id);
   }
 }

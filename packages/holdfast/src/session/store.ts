@@ -23,6 +23,8 @@ import { type Ending, endsNow, type Guarded, onClosed } from "./guarded.ts";
 import { dialectUnknown, KnownDialects } from "./known-dialects.ts";
 import type { Answer } from "./prompts/answer.ts";
 import type * as surface from "./surface.ts";
+import { handOverMs } from "./turn/hand-over.ts";
+import type { CloseOptions } from "./turn/surface.ts";
 
 export function openStoreAt(address: string, options: surface.StoreOptions): Promise<surface.Store> {
   return openStoreWith((given) => openJournalStore(address, given), options);
@@ -280,8 +282,14 @@ class SessionStore implements surface.Store, Guarded {
     return this.#journals.gc(options);
   }
 
-  close(): Promise<void> {
-    this.#closing ??= this.#close();
+  close(options: CloseOptions = {}): Promise<void> {
+    if (this.#closing) return this.#closing;
+    try {
+      handOverMs(options);
+    } catch (error) {
+      return Promise.reject(error);
+    }
+    this.#closing = this.#close({ ...options });
     return this.#closing;
   }
 
@@ -298,11 +306,11 @@ class SessionStore implements surface.Store, Guarded {
     return () => this.#closed.delete(listener);
   }
 
-  async #close(): Promise<void> {
+  async #close(options: CloseOptions): Promise<void> {
     clearTimeout(this.#loadsSoon);
     try {
       await this.#loading?.then(
-        (conversations) => conversations.close(),
+        (conversations) => conversations.close(options),
         () => {},
       );
     } finally {

@@ -13,7 +13,7 @@ import type { Reading } from "../view/reading.ts";
 import type { ResumeOptions } from "../view/repairs.ts";
 import type { Answer } from "./prompts/answer.ts";
 import type { Probe, SettleOptions } from "./turn/probe.ts";
-import type { Turn } from "./turn/surface.ts";
+import type { CloseOptions, Turn } from "./turn/surface.ts";
 
 export interface StoreOptions {
   /** What every append waits for. `power` (the default) survives a power cut; `process` survives SIGKILL (P1). */
@@ -181,8 +181,11 @@ export interface Store extends AsyncDisposable {
   pack(id: string): Promise<{ readonly segments: number; readonly bytesBefore: number; readonly bytesAfter: number }>;
   /** Permanently removes what was in the trash longer than `graceMs` (default: a week), and leftovers. Returns ids. */
   gc(options?: { readonly graceMs?: number }): Promise<{ readonly removed: readonly string[] }>;
-  /** Closes every session that is open through this store, as `session.close` does. */
-  close(): Promise<void>;
+  /**
+   * Closes every session that is open through this store, as `session.close` does. A recorder hands nothing over: its
+   * turn is recorded as aborted by "close". Throws RECORD_INVALID, before anything is closed, and store errors.
+   */
+  close(options?: CloseOptions): Promise<void>;
 }
 
 /** Options that name a built-in dialect, which gives the type of the messages. */
@@ -346,10 +349,12 @@ export interface Session<M> extends Reading<M>, AsyncDisposable {
   flushSync(): void;
   /**
    * Closes the writer. Earlier calls still complete; later ones throw SESSION_CLOSED. An open turn is recorded as
-   * aborted by "close"; tools are not waited for. A second call returns the first call's promise. If it rejects, that
-   * record failed or is in doubt; the lease is released either way.
+   * aborted by "close"; tools are not waited for. With `handOver`, the turn goes on in the next process: until it is
+   * handed over, calls that do not begin anything still work. A second call returns the first call's promise. If it
+   * rejects, that record failed or is in doubt; the lease is released either way. Throws RECORD_INVALID for options,
+   * and then closes nothing.
    */
-  close(): Promise<void>;
+  close(options?: CloseOptions): Promise<void>;
 }
 
 /** How a turn ended. */

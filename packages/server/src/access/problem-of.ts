@@ -54,6 +54,7 @@ const STATUS: Readonly<Record<string, number>> = {
   STORE_IO: 503,
   SYNC_FAILED: 503,
   TURN_ENDED: 409,
+  TURN_HANDED_OVER: 503,
   TURN_OPEN: 409,
   TURN_UNANSWERED: 409,
   UNDO_TOO_LATE: 409,

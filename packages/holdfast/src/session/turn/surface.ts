@@ -11,6 +11,19 @@ import type { Probe, ProbeOptions } from "./probe.ts";
 import type { StepStart, StepStartOptions } from "./steps.ts";
 import type { ToolCall } from "./tool-call.ts";
 
+/** How a session, or each session of a store, is closed. */
+export interface CloseOptions {
+  /**
+   * The next process continues the open turn, as if nothing had happened. From the call on the turn begins nothing:
+   * requests to the model and starts of tools are refused with TURN_HANDED_OVER. The answer that is streaming and the
+   * tools that run may complete, and are recorded; then the turn is handed over. If that takes longer than `withinMs`,
+   * it is handed over all the same: the text so far is kept, and of the tools that still run only the start is known.
+   */
+  readonly handOver?: boolean;
+  /** In milliseconds. Default: 8 seconds, because Docker kills a process after ten. */
+  readonly withinMs?: number;
+}
+
 /** Options of `turn.append` and `draft.commit`. */
 export interface AnswerOptions extends AppendOptions, StateOptions {
   /** For the final answer: ends the turn as completed, in one unit with it. Without space, the turn stays open. */
@@ -29,6 +42,11 @@ export interface Turn<M> extends AsyncDisposable {
   readonly open: readonly OpenCall[];
   /** Fires on `abort`, `fail`, `close`, and when the store fails. Pass it to the model and the tools. */
   readonly signal: AbortSignal;
+  /**
+   * Fires when the session is being closed with `handOver`. A loop need not listen: its next request or tool is refused
+   * with TURN_HANDED_OVER, and it ends; `fail` with that error is no failure. Listen to end a pause early.
+   */
+  readonly handOver: AbortSignal;
   /**
    * Records finished messages. Pass all items of one response together: they form one unit and one step (R3). Messages
    * keep the position in which they are recorded, except that the answer to an open `request` is placed where it was

@@ -40,6 +40,8 @@ export interface Asking {
   readonly stopped: AbortSignal;
   /** Throws if the turn has ended meanwhile. */
   readonly assertOpen: () => void;
+  /** Throws if nothing new may begin. */
+  readonly assertBegins: () => void;
 }
 
 /** A tool that this process runs, and its call. */
@@ -105,6 +107,7 @@ export class Tools<M> {
         }
         running.place = settled;
       }
+      asking.assertBegins();
       const { message, index } = running.place ?? { message: null };
       const record: ToolStarted = {
         ...{ kind: "tool.started", turn: this.#turn, call: callId, message, name },
@@ -182,6 +185,18 @@ export class Tools<M> {
     const running: Running = { call, name, startedMs: performance.now(), place, toolCall, steps: null, stepsOf };
     if (earlier?.steps) stepsOf();
     return running;
+  }
+
+  /** Whether a tool has neither ended nor been answered by a message. */
+  get areRunning(): boolean {
+    const { exchange } = this.#context.conversation;
+    for (const { call, place } of this.#running) if (place === null || exchange.open(call)) return true;
+    return false;
+  }
+
+  /** It is over, and its outcome is not known. */
+  leave(running: Running): void {
+    this.#running.delete(running);
   }
 
   /** The steps of a running tool. Throws CALL_UNKNOWN. */

@@ -12,10 +12,8 @@ import {
   type StateOptions,
   toRecords,
 } from "../../admit/to-records.ts";
-import type { Conversation } from "../../conversation/conversation.ts";
-import { isShown } from "../../conversation/item.ts";
 import type { Queued } from "../../conversation/prompt-queue.ts";
-import type { RepairEntry, SessionRecord, ToolProcess, TurnEnded } from "../../conversation/records/records.ts";
+import type { SessionRecord, ToolProcess, TurnEnded } from "../../conversation/records/records.ts";
 import type { Usage } from "../../conversation/records/usage.ts";
 import { defined } from "../../defined.ts";
 import type { Entry, Outcome } from "../../dialects/dialect.ts";
@@ -23,10 +21,11 @@ import { type ErrorKind, errorKind, isHoldfastError } from "../../errors.ts";
 import { newId } from "../../journal/id.ts";
 import { handedOut } from "../../view/handed-out.ts";
 import { acceptedOf, type OpenCall, openCall, openCalls } from "../../view/interruption.ts";
-import { liveRepairs } from "../../view/messages.ts";
 import { reasonWords } from "../../view/model-words.ts";
 import type { SessionContext } from "./context.ts";
 import { type DraftContext, type DraftPiece, LiveDraft } from "./draft.ts";
+import { HandOver, handOverOf, type LeavingTurn } from "./hand-over.ts";
+import { SentRequests } from "./sent-requests.ts";
 import type { StepStart, StepStartOptions } from "./steps.ts";
 import type { AnswerOptions, ToolOptions, ToolStartOptions, Turn, TurnRequest } from "./surface.ts";
 import { runInCall, type ToolCall } from "./tool-call.ts";
@@ -42,14 +41,6 @@ function isError(error: unknown): boolean {
   }
 }
 
-/** The newest record when the model was asked, and what it was shown for calls without a result. */
-interface SentRequest {
-  /** The array of a sync may grow by items of a response that has begun already. */
-  readonly by: "request" | "sync";
-  readonly head: number;
-  readonly entries: readonly RepairEntry[];
-}
-
 type AdmittedAnswer = AdmittedOptions & Pick<AnswerOptions, "end">;
 
 const NO_RECORDS: readonly SessionRecord[] = Object.freeze([]);
@@ -61,14 +52,17 @@ export class LiveTurn<M> implements Turn<M> {
   readonly #controller = new AbortController();
   readonly #tools: Tools<M>;
   #draft: LiveDraft<M> | null = null;
-  #asked: SentRequest | null = null;
   #over: Promise<void> | null = null;
   #wasAborted = false;
+  readonly #handOver: HandOver;
+  readonly #requests: SentRequests<M>;
 
   constructor(context: SessionContext<M>, number: number) {
     this.#context = context;
     this.number = number;
     this.#tools = new Tools(context, number);
+    this.#handOver = new HandOver(context.id, number);
+    this.#requests = new SentRequests(context, number);
   }
 
   get prompt(): Entry<M> {
@@ -94,6 +88,10 @@ export class LiveTurn<M> implements Turn<M> {
     return this.#controller.signal;
   }
 
+  get handOver(): AbortSignal {
+    return this.#handOver.signal;
+  }
+
   /** Whether its start is in the conversation. False until a store that answers later has answered. */
   get isRecorded(): boolean {
     return this.#context.conversation.turns >= this.number;
@@ -114,24 +112,16 @@ export class LiveTurn<M> implements Turn<M> {
   }
 
   request(): TurnRequest<M> {
-    this.#assertOpen("the request");
-    const earlier = this.#acceptedEarlier();
-    if (earlier) this.#asked = { by: "request", head: earlier.asked, entries: [] };
-    else this.#ask("request");
+    this.#assertBegins("the request");
+    const earlier = this.#requests.ask();
     const accepted = earlier && acceptedOf(this.#context.conversation);
     return { messages: this.#context.messages(), draft: this.#openDraft(earlier?.id), accepted };
   }
 
-  /** The request that an earlier process sent, and the provider accepted: the first one here is the same. */
-  #acceptedEarlier(): Conversation<M>["accepted"] {
-    const { accepted } = this.#context.conversation;
-    return this.#asked === null && accepted?.turn === this.number ? accepted : null;
-  }
-
   /** For sync: the model was asked with the array, and its answer has begun to grow there. */
   draft(): LiveDraft<M> {
-    this.#assertOpen("the draft");
-    if (!this.#isRequestedSinceAnswer()) this.#ask("sync");
+    this.#assertBegins("the draft");
+    this.#requests.answerBegins();
     return this.#openDraft();
   }
 
@@ -146,7 +136,10 @@ export class LiveTurn<M> implements Turn<M> {
       write: (piece) => this.#writeDraft(piece),
       accepted: ({ id }, handle) => this.#accepted(id, handle),
       commit: (committed, message, options) => this.#take(message, options, committed),
-      restart: () => this.#openDraft(),
+      restart: () => {
+        this.#assertBegins("the draft");
+        return this.#openDraft();
+      },
     };
     const draft = new LiveDraft<M>(accepted ?? newId(), context, accepted !== undefined);
     this.#draft = draft;
@@ -168,6 +161,8 @@ export class LiveTurn<M> implements Turn<M> {
     });
     if (started.outcome) return started.outcome as Outcome<T>;
     const { running } = started;
+    // The time was up while its start was recorded.
+    this.#handOver.assertOpen();
     // The outcome could not be recorded, so the tool does not run either (P8).
     if (journal.failure) throw journal.failure;
     let outcome: Outcome<T>;
@@ -183,6 +178,11 @@ export class LiveTurn<M> implements Turn<M> {
       outcome = { value: await runInCall(toolCall, () => run(this.signal, toolCall)) };
     } catch (error) {
       outcome = { error: error ?? new Error("the tool failed without an error") };
+      // A session that the tool works with is handed over as well: how the call ends is not known yet.
+      if (this.handOver.aborted && isHoldfastError(error, "TURN_HANDED_OVER")) {
+        this.#tools.leave(running);
+        throw error;
+      }
       fault = this.signal.aborted ? null : this.#faultOf(error);
     }
     // After a store failure nobody knows how far the tool got, so it is not recorded as ended.
@@ -252,17 +252,45 @@ export class LiveTurn<M> implements Turn<M> {
   }
 
   fail(error: unknown): Promise<void> {
+    const left = this.#handOver.leave(error);
+    if (left) return left;
     const words = this.#context.admission.words(wordsOf(error));
     return this.#finish(this.#ended({ outcome: "failed", error: words }), isError(error) ? error : new Error(words));
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
     try {
-      await (this.#over ?? this.fail("left without being ended"));
+      await (this.#over ?? this.#handOver.leave() ?? this.fail("left without being ended"));
     } catch (error) {
       // The session was closed first and has recorded how its turn ended.
-      if (!isHoldfastError(error, "SESSION_CLOSED")) throw error;
+      if (!isHoldfastError(error, "SESSION_CLOSED", "TURN_HANDED_OVER")) throw error;
     }
+  }
+
+  /**
+   * From the call on nothing new begins. What is under way may take that long; then the next process continues the
+   * turn, unless it has ended by then. Rejects with store errors.
+   */
+  handOverWithin(withinMs: number): Promise<void> {
+    const { log, conversation } = this.#context;
+    const leaving: LeavingTurn = {
+      isAtRest: (isAtEnd) => {
+        if (log.isBehind || this.#tools.areRunning) return false;
+        if (isAtEnd || this.#draft?.isOpen) return isAtEnd;
+        // A program that records no starts may be running any call without a result.
+        return log.intents || openCalls(conversation).every(({ state }) => state !== "unrecorded");
+      },
+      isOver: () => this.isOver || log.journal.failure !== null,
+      record: async () => {
+        if (!this.isRecorded) return;
+        await this.#finish({ kind: "turn.suspended", turn: this.number, ...handOverOf(conversation.turn!) }, null);
+      },
+    };
+    return this.#handOver.begin(leaving, withinMs);
+  }
+
+  get isHandedOver(): boolean {
+    return this.#handOver.isDone;
   }
 
   /** The store failed or the session is closed: this turn can record nothing more. */
@@ -325,7 +353,7 @@ export class LiveTurn<M> implements Turn<M> {
       await log.journal.flush();
       return items.known;
     }
-    const repairs = admitted.isAnswer && !items.known ? this.#repairs(draft !== null) : NO_RECORDS;
+    const repairs = admitted.isAnswer && !items.known ? this.#requests.repairs(draft !== null) : NO_RECORDS;
     const isAlone = repairs.length === 0 && ended.length === 0;
     const unit = isAlone ? items.records : [...repairs, ...items.records, ...ended];
     const other = (admitted.isAnswer || end) && this.#draft !== draft ? this.#draft : null;
@@ -356,39 +384,6 @@ export class LiveTurn<M> implements Turn<M> {
    */
   #draftAnsweredBy({ stored }: AdmittedMessages): LiveDraft<M> | null {
     return stored[0]?.role === "assistant" && this.#draft?.isUnanswered ? this.#draft : null;
-  }
-
-  /**
-   * The model has continued without the results of some calls: from here on the past is frozen, with the words it saw.
-   * An answer with a draft was requested when the draft began; the model had not seen anything recorded since (R1).
-   */
-  #repairs(hasDraft: boolean): readonly SessionRecord[] {
-    const { items, epochSeq } = this.#context.conversation;
-    const asked = hasDraft && this.#asked && this.#asked.head >= epochSeq ? this.#asked : null;
-    const last = items.at(-1);
-    if (asked && last && last.entry.seq > asked.head && last.role !== "assistant") {
-      return [{ kind: "repair", turn: this.number, asked: asked.head, entries: [...asked.entries] }];
-    }
-    // Items of one response may arrive one by one while tools run. Anything after the next request is another response.
-    const isAnother = this.#context.conversation.exchange.isClosed || this.#isRequestedSinceAnswer();
-    const entries = isAnother ? this.#repairsForOpenCalls() : [];
-    return entries.length > 0 ? [{ kind: "repair", turn: this.number, entries }] : NO_RECORDS;
-  }
-
-  #ask(by: SentRequest["by"]): void {
-    this.#asked = { by, head: this.#context.conversation.head, entries: this.#repairsForOpenCalls() };
-  }
-
-  /** What the messages show for calls without a result. */
-  #repairsForOpenCalls(): RepairEntry[] {
-    const { conversation, log } = this.#context;
-    return liveRepairs(conversation, log.since);
-  }
-
-  #isRequestedSinceAnswer(): boolean {
-    if (this.#asked?.by !== "request") return false;
-    const last = this.#context.conversation.items.findLast((item) => item.role === "assistant" && isShown(item));
-    return this.#asked.head >= (last?.entry.seq ?? 0);
   }
 
   /** Warns about content of a step that was recorded and will not be sent. */
@@ -423,15 +418,15 @@ export class LiveTurn<M> implements Turn<M> {
   async #accepted(id: string, given: unknown): Promise<void> {
     this.#assertOpen("the handle");
     const handle = this.#context.admission.handle(given);
-    const { head, entries } = this.#asked!;
-    const calls = entries.length > 0 ? { calls: true as const } : {};
-    await this.#context.log.append([{ kind: "draft.accepted", id, turn: this.number, asked: head, handle, ...calls }]);
+    await this.#context.log.append([this.#requests.accepted(id, handle)]);
   }
 
   async #start(callId: string, options: ToolOptions | ToolStartOptions): ReturnType<Tools<M>["start"]> {
-    const assertOpen = (): void => this.#assertOpen(`the start of ${JSON.stringify(callId)}`);
-    assertOpen();
-    return this.#tools.start(callId, options, this.#draft?.isOpen === true, { stopped: this.signal, assertOpen });
+    const what = `the start of ${JSON.stringify(callId)}`;
+    this.#assertBegins(what);
+    const assertBegins = (): void => this.#handOver.assertBegins();
+    const asking = { stopped: this.signal, assertOpen: () => this.#assertOpen(what), assertBegins };
+    return this.#tools.start(callId, options, this.#draft?.isOpen === true, asking);
   }
 
   #ended(members: Omit<TurnEnded, "kind" | "turn">): TurnEnded {
@@ -470,8 +465,14 @@ export class LiveTurn<M> implements Turn<M> {
     this.#context.turnOver(this);
   }
 
+  #assertBegins(what: string): void {
+    this.#assertOpen(what);
+    this.#handOver.assertBegins();
+  }
+
   #assertOpen(what: string): void {
     this.#context.assertOpen();
+    this.#handOver.assertOpen();
     if (this.#over) throw turnEnded(this.#context.id, this.number, what);
   }
 }

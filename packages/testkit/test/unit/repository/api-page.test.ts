@@ -8,7 +8,7 @@ import { document, makePage } from "../../../../../scripts/api.ts";
 
 /** How many names each public entry may have. An entry that is not here may not exist. */
 const NAMES_MAX: Readonly<Record<string, number>> = {
-  holdfast: 112,
+  holdfast: 113,
   "holdfast/store": 35,
   "holdfast/address": 5,
   "holdfast/disk": 7,

@@ -1,9 +1,9 @@
-import { nothingToResume } from "../admit/refusals.ts";
-import type { Conversation } from "../conversation/conversation.ts";
-import type { SessionRecord, Suspension } from "../conversation/records/records.ts";
-import { nextResume, type TurnState } from "../conversation/turn-state.ts";
-import { defined } from "../defined.ts";
-import { howOf } from "../view/interruption.ts";
+import { nothingToResume } from "../../admit/refusals.ts";
+import type { Conversation } from "../../conversation/conversation.ts";
+import type { SessionRecord, Suspension } from "../../conversation/records/records.ts";
+import { nextResume, type TurnState } from "../../conversation/turn-state.ts";
+import { defined } from "../../defined.ts";
+import { howOf } from "../../view/interruption.ts";
 
 // What a worker records of a turn that is interrupted, besides what an application can. All throw NOTHING_TO_RESUME.
 

@@ -1,12 +1,12 @@
-import { type Admission, reading } from "../admit/admit.ts";
-import { invalid, turnUnanswered } from "../admit/refusals.ts";
-import type { Conversation } from "../conversation/conversation.ts";
-import type { SessionRecord } from "../conversation/records/records.ts";
-import { nextResume } from "../conversation/turn-state.ts";
-import { newId } from "../journal/id.ts";
-import type { CallPolicy } from "../view/decide-call.ts";
-import { interruptionOf } from "../view/interruption.ts";
-import { planResume, type ResumeOptions } from "../view/repairs.ts";
+import { type Admission, reading } from "../../admit/admit.ts";
+import { invalid, turnUnanswered } from "../../admit/refusals.ts";
+import type { Conversation } from "../../conversation/conversation.ts";
+import type { SessionRecord } from "../../conversation/records/records.ts";
+import { nextResume } from "../../conversation/turn-state.ts";
+import { newId } from "../../journal/id.ts";
+import type { CallPolicy } from "../../view/decide-call.ts";
+import { interruptionOf } from "../../view/interruption.ts";
+import { planResume, type ResumeOptions } from "../../view/repairs.ts";
 
 /** Completes an interrupted turn that lacks only its end. Throws TURN_UNANSWERED. */
 export function endAnswered<M>(session: string, conversation: Conversation<M>): SessionRecord[] {

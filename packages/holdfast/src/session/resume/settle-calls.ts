@@ -1,9 +1,9 @@
-import { reading } from "../admit/admit.ts";
-import { decideCall } from "../view/decide-call.ts";
-import { callsInDoubt } from "../view/interruption.ts";
-import type { SessionContext } from "./turn/context.ts";
-import { assertProbe, type Probe, type SettleOptions } from "./turn/probe.ts";
-import { settleCall } from "./turn/settle.ts";
+import { reading } from "../../admit/admit.ts";
+import { decideCall } from "../../view/decide-call.ts";
+import { callsInDoubt } from "../../view/interruption.ts";
+import type { SessionContext } from "../turn/context.ts";
+import { assertProbe, type Probe, type SettleOptions } from "../turn/probe.ts";
+import { settleCall } from "../turn/settle.ts";
 
 export interface Questions {
   /** By the name of the tool. */
