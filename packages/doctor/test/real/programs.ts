@@ -1,0 +1,61 @@
+import { existsSync } from "node:fs";
+import { join } from "node:path";
+import { defaultCache, install } from "../../../../bench/peers/install.ts";
+
+/**
+ * The programs whose sessions the doctor repairs, as they come from npm: their versions, in this one place, and where
+ * they are in a cache outside the workspace. docs/agents.md names the versions that were seen.
+ */
+const SYSTEM = `${process.platform}-${process.arch}`;
+
+interface Source {
+  readonly version: string;
+  readonly packages: Readonly<Record<string, string>>;
+  /** What is started, in `node_modules`. */
+  readonly file: string;
+}
+
+const npm = (name: string, version: string, file: string): Source => ({
+  version,
+  packages: { [name]: version },
+  file: `${name}/${file}`,
+});
+
+/** Binaries come from the package for this system: the main package would only find it again. */
+const SOURCES = {
+  "claude-code": npm(`@anthropic-ai/claude-code-${SYSTEM}`, "2.1.328", "claude"),
+  "claude-code-2.1.197": npm(`@anthropic-ai/claude-code-${SYSTEM}`, "2.1.197", "claude"),
+  codex: npm("@openai/codex", "0.169.0", "bin/codex.js"),
+  "codex-0.166": npm("@openai/codex", "0.166.0", "bin/codex.js"),
+  gemini: npm("@google/gemini-cli", "0.61.0", "bundle/gemini.js"),
+  "gemini-core": npm("@google/gemini-cli-core", "0.61.0", "dist/index.js"),
+  copilot: npm("@github/copilot", "1.0.102", "npm-loader.js"),
+  pi: npm("@mariozechner/pi-coding-agent", "0.73.1", "dist/cli.js"),
+  "pi-1": npm("@earendil-works/pi-coding-agent", "1.5.2", "dist/cli.js"),
+  opencode: npm(`opencode-${SYSTEM}-baseline`.replace("arm64-baseline", "arm64"), "1.18.33", "bin/opencode"),
+  dsh: npm("@deepseek-ai/dsh", "0.1.5-rc.2", "lib/bin.js"),
+  cline: npm("cline", "3.0.65", "bin/cline"),
+} as const satisfies Readonly<Record<string, Source>>;
+
+export type ProgramName = keyof typeof SOURCES;
+
+export interface Program {
+  readonly version: string;
+  /** Starts it: the rest of the command line is its arguments. */
+  readonly command: readonly [string, ...string[]];
+  readonly file: string;
+}
+
+/** Installs it, unless it is there. Throws if npm cannot: what was not installed proves nothing. */
+export async function installProgram(name: ProgramName, say: (line: string) => void = console.log): Promise<Program> {
+  const { version, packages, file }: Source = SOURCES[name];
+  const cache = defaultCache(process.env, undefined, "holdfast-doctor");
+  const folder = await install(cache, { key: name, name: `${name} ${version}`, packages }, say).catch(
+    (error: unknown) => {
+      throw new Error(`${name} ${version} could not be installed, so nothing was proven with it: ${String(error)}`);
+    },
+  );
+  const path = join(folder, "node_modules", file);
+  if (!existsSync(path)) throw new Error(`${name} ${version} is installed without ${path}`);
+  return { version, file: path, command: /\.js$|bin\/cline$/.test(file) ? [process.execPath, path] : [path] };
+}
