@@ -8,7 +8,7 @@ import { checkFile, checkLockFile, checkManifest, type Violation } from "./rules
 /** `npm run check`: the rules of the layers. `-- --graph` also draws the rooms of each package into docs/graph.svg. */
 
 /** The packages whose rooms are small enough to find one's way in. */
-const SMALL_ROOMS = ["acp", "cli", "holdfast", "postgres", "server"].map((name) => `packages/${name}/src/`);
+const SMALL_ROOMS = ["acp", "cli", "doctor", "holdfast", "postgres", "server"].map((name) => `packages/${name}/src/`);
 
 const files = execFileSync("git", ["ls-files", "--cached", "--others", "--exclude-standard"], {
   encoding: "utf8",

@@ -2,6 +2,7 @@ import { ACP_ROOMS } from "./rules/acp-rooms.ts";
 import { ADAPTERS_ROOMS } from "./rules/adapters-rooms.ts";
 import { CLI_ROOMS } from "./rules/cli-rooms.ts";
 import { CLOUDFLARE_ROOMS } from "./rules/cloudflare-rooms.ts";
+import { DOCTOR_ROOMS } from "./rules/doctor-rooms.ts";
 import { POSTGRES_ROOMS } from "./rules/postgres-rooms.ts";
 import { checkImport, type PackageRooms } from "./rules/rooms.ts";
 import { SERVER_ROOMS } from "./rules/server-rooms.ts";
@@ -86,7 +87,8 @@ const ROOMS: readonly (readonly [room: string, below: readonly string[]])[] = [
 
 /** The packages whose rooms stand in a table of their own. */
 export const PACKAGES: readonly PackageRooms[] = [
-  ...[ACP_ROOMS, ADAPTERS_ROOMS, CLI_ROOMS, CLOUDFLARE_ROOMS, POSTGRES_ROOMS, SERVER_ROOMS, TESTKIT_ROOMS, WEB_ROOMS],
+  ...[ACP_ROOMS, ADAPTERS_ROOMS, CLI_ROOMS, CLOUDFLARE_ROOMS, DOCTOR_ROOMS, POSTGRES_ROOMS, SERVER_ROOMS],
+  ...[TESTKIT_ROOMS, WEB_ROOMS],
 ];
 
 const IMPORT = /(?:^|[;\s}])(?:from|import)\s*\(?\s*"([^"]+)"/g;

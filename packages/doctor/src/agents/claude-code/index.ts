@@ -1,0 +1,57 @@
+import { basename, dirname, join } from "node:path";
+import type { Agent, ReadItem, SessionPlace } from "../../contract/agent.ts";
+import { fieldsOf } from "../../contract/shapes.ts";
+import type { Door } from "../../files/door.ts";
+import { openLines, readLines } from "../../jsonl/read-lines.ts";
+import { format } from "./format.ts";
+
+/** Claude Code: `<home>/projects/<folder of the project>/<session>.jsonl`, its sub-agents in a folder beside it. */
+export const claudeCode: Agent = {
+  name: "claude-code",
+  title: "Claude Code",
+  versions: ["2.1.197", "2.1.328"],
+  rules: { chain: "parents", closesOpenCalls: true, repeatsIds: false, sequence: "none" },
+
+  homes: ({ CLAUDE_CONFIG_DIR }, home) =>
+    CLAUDE_CONFIG_DIR
+      ? [join(CLAUDE_CONFIG_DIR, "projects")]
+      : [join(home, ".claude", "projects"), join(home, ".config", "claude", "projects")],
+
+  detect({ values }) {
+    if (values.length === 0) return 0;
+    const records = values.filter((value) => format.isRecord(value) && "sessionId" in fieldsOf(value));
+    return records.length / values.length;
+  },
+
+  *find(root, door) {
+    if (door.kindOf(root) === "file") yield placeOf(root, door);
+    else yield* findIn(root, door, 1);
+  },
+
+  async read(session, door) {
+    const files = [];
+    for (const path of [session.path, ...session.parts])
+      files.push({ file: await openLines(path, door), thread: path === session.path ? "main" : threadOf(path) });
+    return (function* (): Generator<ReadItem> {
+      for (const { file, thread } of files) yield* readLines(file, format, thread);
+    })();
+  },
+};
+
+/** `depth`: how many folders of projects are below this one. */
+function* findIn(folder: string, door: Door, depth: number): Generator<SessionPlace> {
+  for (const { path, name, kind } of door.list(folder)) {
+    if (kind === "folder" && depth > 0) yield* findIn(path, door, depth - 1);
+    // Older versions kept sub-agents beside the sessions; they are parts of those.
+    if (kind === "file" && name.endsWith(".jsonl") && !name.startsWith("agent-")) yield placeOf(path, door);
+  }
+}
+
+function placeOf(path: string, door: Door): SessionPlace {
+  const id = basename(path, ".jsonl");
+  const subagents = join(dirname(path), id, "subagents");
+  const parts = [...door.list(subagents)].filter(({ name, kind }) => kind === "file" && /^agent-.*\.jsonl$/.test(name));
+  return { agent: "claude-code", id, path, parts: parts.map((part) => part.path) };
+}
+
+const threadOf = (path: string): string => basename(path, ".jsonl").replace(/^agent-/, "");

@@ -1,0 +1,5 @@
+import type { Agent } from "../contract/agent.ts";
+import { claudeCode } from "./claude-code/index.ts";
+
+/** Every agent whose sessions can be read. */
+export const AGENTS: readonly Agent[] = [claudeCode];

@@ -1,0 +1,54 @@
+import type { Agent, SessionPlace } from "../contract/agent.ts";
+import type { Problem } from "../contract/problem.ts";
+import type { RecordState, Unit } from "../contract/record.ts";
+import { Door } from "../files/door.ts";
+import type { SourceFile } from "../files/source-file.ts";
+import { ConversationJudge, judged } from "../judge/judge.ts";
+
+const PROBLEMS_MAX = 10_000;
+
+/** What was found in one session. */
+export interface Diagnosis {
+  readonly session: SessionPlace;
+  readonly title: string | null;
+  readonly records: Readonly<Record<RecordState, number>>;
+  readonly units: Readonly<Partial<Record<Unit["type"], number>>>;
+  /** At most 10,000; `problemsLeftOut` counts the others. */
+  readonly problems: readonly Problem[];
+  readonly problemsLeftOut: number;
+  /** Calls that were running when the session was interrupted; the agent closes them when it resumes. */
+  readonly callsInterrupted: number;
+}
+
+/** Reads a session to its end and judges it. Changes nothing. */
+export async function diagnose(agent: Agent, session: SessionPlace): Promise<Diagnosis> {
+  using door = new Door();
+  const files = new Map<string, SourceFile>();
+  const judge = new ConversationJudge(agent.rules, ({ file, offset }, length) => {
+    let opened = files.get(file);
+    if (!opened) {
+      opened = door.openRaw(file);
+      files.set(file, opened);
+    }
+    return opened.read(offset!, length);
+  });
+  const records: Record<RecordState, number> = { intact: 0, recovered: 0, partial: 0, unreadable: 0 };
+  const units: Partial<Record<Unit["type"], number>> = {};
+  const problems: Problem[] = [];
+  let problemsLeftOut = 0;
+  let title: string | null = null;
+  for (const item of judged(await agent.read(session, door), judge)) {
+    if (item.type === "problem") {
+      if (problems.length < PROBLEMS_MAX) problems.push(item.problem);
+      else problemsLeftOut++;
+      continue;
+    }
+    records[item.record.state]++;
+    for (const unit of item.record.units) {
+      units[unit.type] = (units[unit.type] ?? 0) + 1;
+      if (unit.type === "title") title = unit.text;
+    }
+  }
+  const { callsInterrupted } = judge;
+  return { session, title, records, units, problems, problemsLeftOut, callsInterrupted };
+}

@@ -1,0 +1,11 @@
+/** Reads, diagnoses and repairs the session files of other agents. */
+
+export { AGENTS } from "./agents/list.ts";
+export type * from "./contract/agent.ts";
+export type * from "./contract/plan.ts";
+export { PROBLEMS, type Problem, type ProblemKind } from "./contract/problem.ts";
+export type * from "./contract/record.ts";
+export type * from "./contract/rules.ts";
+export { type Diagnosis, diagnose } from "./diagnosis/diagnose.ts";
+export { type Finding, type Machine, sessionsAt, sessionsHere } from "./diagnosis/sessions.ts";
+export { Door, Refused } from "./files/door.ts";

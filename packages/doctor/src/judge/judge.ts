@@ -1,0 +1,132 @@
+import type { ReadItem } from "../contract/agent.ts";
+import { type Problem, problem } from "../contract/problem.ts";
+import type { Place, SessionRecord } from "../contract/record.ts";
+import type { ConversationRules } from "../contract/rules.ts";
+import { isPoisoned } from "./poisoned.ts";
+import { ThreadIds } from "./thread-ids.ts";
+
+/**
+ * Finds what is wrong with a conversation whose records can be read: calls and results that do not belong together,
+ * chains with a gap, records that stand there twice. Takes the records one by one, and keeps numbers of them.
+ */
+export class ConversationJudge {
+  readonly #rules: ConversationRules;
+  readonly #threads = new Map<string, ThreadJudge>();
+  readonly #bytesAt: (place: Place, length: number) => Uint8Array;
+
+  /** `bytesAt` reads a record again, to compare it with another of the same id. */
+  constructor(rules: ConversationRules, bytesAt: (place: Place, length: number) => Uint8Array) {
+    this.#rules = rules;
+    this.#bytesAt = bytesAt;
+  }
+
+  *add(record: SessionRecord): Generator<Problem> {
+    let thread = this.#threads.get(record.thread);
+    if (!thread) {
+      thread = new ThreadJudge(this.#rules, this.#bytesAt);
+      this.#threads.set(record.thread, thread);
+    }
+    yield* thread.add(record);
+  }
+
+  *end(): Generator<Problem> {
+    for (const thread of this.#threads.values()) yield* thread.end();
+  }
+
+  /** Calls that were running when the session was interrupted, and that the agent itself closes. */
+  get callsInterrupted(): number {
+    return [...this.#threads.values()].reduce((sum, { callsInterrupted }) => sum + callsInterrupted, 0);
+  }
+}
+
+/** The items of a reader, with what the judge finds. */
+export function* judged(items: Iterable<ReadItem>, judge: ConversationJudge): Generator<ReadItem> {
+  for (const item of items) {
+    yield item;
+    if (item.type === "record") for (const problem of judge.add(item.record)) yield { type: "problem", problem };
+  }
+  for (const problem of judge.end()) yield { type: "problem", problem };
+}
+
+interface OpenCall {
+  readonly place: Place;
+  readonly name: string;
+  readonly exchange: number;
+}
+
+class ThreadJudge {
+  readonly #rules: ConversationRules;
+  readonly #ids: ThreadIds;
+  readonly #open = new Map<string, OpenCall>();
+  readonly #closed = new Set<string>();
+  /** Results whose calls have not come yet. */
+  readonly #early = new Map<string, Place>();
+  /** A user's prompt, or an answer of the model to results, begins a new one. */
+  #exchange = 0;
+  #sawResult = false;
+  #sequence: number | null = null;
+  callsInterrupted = 0;
+
+  constructor(rules: ConversationRules, bytesAt: (place: Place, length: number) => Uint8Array) {
+    this.#rules = rules;
+    this.#ids = new ThreadIds(bytesAt);
+  }
+
+  *add(record: SessionRecord): Generator<Problem> {
+    if (record.id !== null && this.#ids.has(record.id) && !this.#rules.repeatsIds) {
+      const found = this.#ids.addAgain(record);
+      if (found) yield found;
+      return;
+    }
+    if (record.id !== null) this.#ids.add(record);
+    if (this.#rules.chain === "parents" && record.parent !== null) this.#ids.follow(record.parent, record.place);
+    if (this.#rules.sequence === "rising" && record.sequence !== null) {
+      if (this.#sequence !== null && record.sequence <= this.#sequence)
+        yield problem("overlapping-sequence", record.place, { detail: `${record.sequence} after ${this.#sequence}` });
+      this.#sequence = record.sequence;
+    }
+    for (const unit of record.units) {
+      if (unit.type === "user") this.#exchange++;
+      else if (unit.type === "result") {
+        this.#sawResult = true;
+        if (isPoisoned(unit.content)) yield problem("poisoned-result", record.place, { detail: unit.call });
+        this.#result(unit.call, record.place);
+      } else if (unit.type === "assistant" || unit.type === "reasoning" || unit.type === "call") {
+        if (this.#sawResult) this.#exchange++;
+        this.#sawResult = false;
+        if (unit.type === "call") yield* this.#call(unit, record);
+      }
+    }
+  }
+
+  *#call(
+    unit: { readonly id: string; readonly name: string; readonly input: unknown },
+    { place, state }: SessionRecord,
+  ) {
+    const isObject = typeof unit.input === "object" && unit.input !== null && !Array.isArray(unit.input);
+    // Of half a record, the input is half; that is reported already.
+    if (!isObject && state !== "partial") yield problem("bad-tool-input", place, { detail: unit.name });
+    const early = this.#early.get(unit.id);
+    if (early) {
+      this.#early.delete(unit.id);
+      this.#closed.add(unit.id);
+      yield problem("result-before-call", early, { detail: unit.name });
+    } else if (!this.#closed.has(unit.id)) {
+      this.#open.set(unit.id, { place, name: unit.name, exchange: this.#exchange });
+    }
+  }
+
+  #result(call: string, place: Place): void {
+    if (this.#open.delete(call)) this.#closed.add(call);
+    else if (!this.#closed.has(call)) this.#early.set(call, place);
+  }
+
+  *end(): Generator<Problem> {
+    yield* this.#ids.end();
+    for (const [, { place, name, exchange }] of this.#open) {
+      if (this.#rules.closesOpenCalls && exchange === this.#exchange) this.callsInterrupted++;
+      else yield problem("call-without-result", place, { detail: name });
+    }
+    for (const [call, place] of this.#early) yield problem("result-without-call", place, { detail: call });
+  }
+}

@@ -1,0 +1,28 @@
+import type { PackageRooms } from "./rooms.ts";
+
+/** The rooms of the doctor. Each agent is a room of its own: no agent imports another. */
+const READERS = ["contract/", "files/", "scan/", "jsonl/"];
+
+export const DOCTOR_ROOMS: PackageRooms = {
+  sources: "packages/doctor/src/",
+  base: [],
+  rooms: {
+    // What a reader is: plain types, and the words for each kind of problem.
+    "contract/": ["files/"],
+    // The one room that imports node:fs: opens, lists and copies what strangers wrote.
+    "files/": [],
+    // Bytes in; records, and what is wrong with their text, out. Pure.
+    "scan/": [],
+    // A table of a format in; a reader of its lines out.
+    "jsonl/": ["contract/", "files/", "scan/"],
+    // Records in; what is wrong with the conversation out. Pure.
+    "judge/": ["contract/"],
+    // One folder for each agent.
+    "agents/claude-code/": READERS,
+    // The list of them.
+    "agents/": ["contract/", "agents/claude-code/"],
+    // Sessions in, reports out.
+    "diagnosis/": ["contract/", "files/", "scan/", "judge/", "agents/"],
+    "index.ts": ["contract/", "files/", "agents/", "diagnosis/"],
+  },
+};
