@@ -11,7 +11,11 @@ export async function setup(): Promise<void> {
   // database is loaded when it is needed.
   for (const name of ["testkit", "postgres", "cloudflare"]) compile(name);
   await refresh(join(libraryFolder, "index.js"), ["holdfast"], bundleLibrary);
-  await refresh(join(commandFolder, "bin.js"), ["holdfast", "adapters", "server", "acp", "doctor", "cli"], bundleCommand);
+  await refresh(
+    join(commandFolder, "bin.js"),
+    ["holdfast", "adapters", "server", "acp", "doctor", "cli"],
+    bundleCommand,
+  );
 }
 
 /** Files that are no longer made stay in place: another test may be running them. */

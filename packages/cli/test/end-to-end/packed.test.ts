@@ -24,7 +24,17 @@ import { type Ended, type Home, temporaryHome } from "../command.ts";
  */
 
 const ROOT = resolve(import.meta.dirname, "../../../..");
-const PACKAGES = ["holdfast", "adapters", "testkit", "postgres", "cloudflare", "server", "acp", "doctor", "cli"] as const;
+const PACKAGES = [
+  "holdfast",
+  "adapters",
+  "testkit",
+  "postgres",
+  "cloudflare",
+  "server",
+  "acp",
+  "doctor",
+  "cli",
+] as const;
 const manifestIn = (folder: string): Manifest => JSON.parse(readFileSync(join(folder, "package.json"), "utf8"));
 
 interface Manifest {
