@@ -36,8 +36,8 @@ export class RecordedSession {
   /** The id that the editor knows. */
   readonly id: string;
   readonly #recorder: Recorder<AcpMessage>;
-  /** The calls that have not ended. */
-  readonly #open = new Set<string>();
+  /** The calls that have not ended, and whether they may have begun: they were in progress, or permitted. */
+  readonly #open = new Map<string, boolean>();
   readonly #noted: NotedCalls | null;
   readonly #unapproved: UnapprovedCalls;
   #agentSession: string;
@@ -132,7 +132,7 @@ export class RecordedSession {
   /** What the agent said in one go. */
   async updates(updates: readonly Params[]): Promise<void> {
     for (const update of updates) this.#follow(update);
-    await this.#unapproved.forget(updates.flatMap((update) => announcedBy(update) ?? []));
+    await this.#unapproved.forget(updates.flatMap((update) => announcedBy(update) ?? begunBy(update) ?? []));
     const messages = mergeChunks(updates);
     if (this.#recorder.turn !== null) {
       try {
@@ -156,21 +156,23 @@ export class RecordedSession {
       this.#noted?.ended(call);
       return;
     }
-    this.#opened(call);
+    this.#opened(call, begunBy(update) !== null || (kind !== "tool_call" && this.#open.get(call) === true));
     if (this.folder !== null && kind === "tool_call") this.#noted?.seen(update, this.folder);
   }
 
-  #opened(call: string): void {
-    this.#open.add(call);
-    if (this.#open.size > OPEN_CALLS_MAX) this.#open.delete(this.#open.values().next().value!);
+  #opened(call: string, hasBegun: boolean): void {
+    this.#open.set(call, hasBegun);
+    if (this.#open.size > OPEN_CALLS_MAX) this.#open.delete(this.#open.keys().next().value!);
   }
 
   async permission({ sessionId: _, ...params }: Params): Promise<void> {
     const asked = objectOf(params["toolCall"]) ?? {};
     const call = stringOf(asked["toolCallId"]);
     if (call !== null) {
-      this.#opened(call);
-      await this.#unapproved.asked(call);
+      const hasBegun = this.#open.get(call) === true;
+      this.#opened(call, hasBegun);
+      // An agent may ask in the middle of a call: again outside of its sandbox, for example.
+      if (!hasBegun) await this.#unapproved.asked(call);
       if (this.folder !== null) this.#noted?.seen(asked, this.folder);
       // The agent waits for the answer: what was looked at by then is from before the call.
       await this.#noted?.settled(call);
@@ -182,7 +184,8 @@ export class RecordedSession {
   async decided(request: Params, outcome: Params | null, why?: string): Promise<void> {
     const reason = why === undefined ? {} : { reason: why };
     await this.beside("client", "session/request_permission", outcome && { ...outcome, ...reason });
-    await this.#unapproved.decided(request, outcome);
+    const permitted = await this.#unapproved.decided(request, outcome);
+    if (permitted !== null && this.#open.has(permitted)) this.#opened(permitted, true);
   }
 
   /** Something that is not part of the conversation, such as the agent's use of the editor's files. */
@@ -227,7 +230,7 @@ export class RecordedSession {
 
   /** The updates that end the open calls. */
   #closing(words: (call: string) => string): AcpMessage[] {
-    return [...this.#open].map((toolCallId) => ({
+    return [...this.#open.keys()].map((toolCallId) => ({
       sessionUpdate: "tool_call_update",
       toolCallId,
       status: "failed",
@@ -249,6 +252,10 @@ export class RecordedSession {
 
 function announcedBy(update: Params): string | null {
   return update["sessionUpdate"] === "tool_call" ? stringOf(update["toolCallId"]) : null;
+}
+
+function begunBy(update: Params): string | null {
+  return update["status"] === "in_progress" ? stringOf(update["toolCallId"]) : null;
 }
 
 /** A fork has its source's notes, so the note counts only for the session that it names. */

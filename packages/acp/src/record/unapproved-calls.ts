@@ -25,13 +25,18 @@ export class UnapprovedCalls {
     if (!this.#calls.includes(call)) await this.#note([...this.#calls, call]);
   }
 
-  /** The client's answer. One that is not clearly a refusal counts as permission: the call may then have run. */
-  async decided({ toolCall, options }: Params, outcome: Params | null): Promise<void> {
+  /**
+   * The client's answer. One that is not clearly a refusal counts as permission: the call may then have run. Returns the
+   * call that is permitted.
+   */
+  async decided({ toolCall, options }: Params, outcome: Params | null): Promise<string | null> {
     const call = stringOf(objectOf(toolCall)?.["toolCallId"]);
-    if (call !== null && isGiven(options, outcome)) await this.forget([call]);
+    if (call === null || !isGiven(options, outcome)) return null;
+    await this.forget([call]);
+    return call;
   }
 
-  /** Calls that are announced: agents use ids again, and nothing is known of the new call. */
+  /** Calls that are in progress, or announced: agents use ids again, and nothing is known of the new call. */
   async forget(calls: readonly string[]): Promise<void> {
     const left = this.#calls.filter((call) => !calls.includes(call));
     if (left.length < this.#calls.length) await this.#note(left);

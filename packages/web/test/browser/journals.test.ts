@@ -19,7 +19,8 @@ afterEach(() => stage.closePages());
 afterAll(() => stage[Symbol.asyncDispose]());
 
 const WORDS: Readonly<Record<string, string>> = {
-  ...{ idle: "Idle", waiting: "Waiting for you", interrupted: "Interrupted", stopped: "Stopped", failed: "Failed" },
+  ...{ idle: "Idle", waiting: "Waiting for you", paused: "Continues by itself", parked: "Given up: retry?" },
+  ...{ interrupted: "Interrupted", stopped: "Stopped", failed: "Failed" },
 };
 
 /** The buttons for each act, where the page has one. */

@@ -287,6 +287,26 @@ test("what was asked and not given is on record: the newest hundred, until it is
   expect(await noted()).toEqual(newest.slice(0, -2));
 });
 
+test("a call that was in progress, or permitted, may have run, also if the agent asks for permission again", async () => {
+  await using it = await recorded();
+  const { session } = it;
+  const options = [{ optionId: "yes", kind: "allow_once" }];
+  const ask = (id: string): Any => ({ toolCall: { toolCallId: id, title: id }, options });
+  await session.prompt({ prompt: blocks("go") });
+  const states = async () => (await session.read()).account.calls.map(({ id, state }) => [id, state]);
+  for (const id of ["a", "b", "c", "d"]) await session.updates([call(id, id === "a" ? "in_progress" : "pending")]);
+  const progress = (id: string) => ({ sessionUpdate: "tool_call_update", toolCallId: id, status: "in_progress" });
+  await session.updates([progress("b")]);
+  for (const id of ["a", "b", "c", "d"]) await session.permission(ask(id));
+  await session.decided(ask("c"), { outcome: "selected", optionId: "yes" });
+  await session.permission(ask("c"));
+  const begun = [...["a", "b", "c"].map((id) => [id, "unrecorded"]), ["d", "awaiting"]];
+  expect(await states()).toEqual(begun);
+  // An agent that goes on without an answer.
+  await session.updates([progress("d")]);
+  expect(await states()).toEqual([...begun.slice(0, 3), ["d", "unrecorded"]]);
+});
+
 test("what a message is, and the same message about another session", () => {
   for (const [value, kind] of [
     [{ id: 1, method: "m" }, "request"],
