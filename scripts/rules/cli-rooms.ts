@@ -102,7 +102,7 @@ export const CLI_ROOMS: PackageRooms = {
     "screen/lines/": ["failure.ts", "host/", "terminal/", "transcript/"],
     "screen/input/": ["host/", "terminal/", "transcript/"],
     "screen/panels/": ["host/", "host/approval/", "screen/lines/", "terminal/", "transcript/"],
-    "screen/pickers/": ["host/", "screen/input/", "screen/lines/", "terminal/", "transcript/"],
+    "screen/pickers/": ["host/", "screen/input/", "screen/lines/", "store/", "terminal/", "transcript/"],
     "screen/drawing/": ["host/", "screen/input/", "screen/lines/", "screen/panels/", "terminal/", "transcript/"],
     "screen/": [
       "typed-command.ts",

@@ -169,7 +169,7 @@ export const settings: readonly Setting[] = [
 export type Flags = Readonly<Record<string, unknown>>;
 
 /** A value and its origin: `--model`, `HOLDFAST_MODEL`, the path of the file, or `default`. */
-export interface Configured {
+export interface SettingValue {
   readonly setting: Setting;
   readonly value: Config[keyof Config];
   readonly from: readonly string[];
@@ -191,7 +191,7 @@ export function loadConfig(flags: Flags = {}, environment: ConfigEnvironment = h
 }
 
 /** Like `loadConfig`, with the origin of each value. */
-export function explainConfig(flags: Flags = {}, environment: ConfigEnvironment = here): Configured[] {
+export function explainConfig(flags: Flags = {}, environment: ConfigEnvironment = here): SettingValue[] {
   const path = configPath(environment);
   const file = path === null ? {} : readConfigFile(path, environment.env["HOLDFAST_CONFIG"] !== undefined);
   return settings.map((setting) => {

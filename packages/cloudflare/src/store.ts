@@ -4,6 +4,7 @@ import type { JournalRecord } from "holdfast";
 import {
   adoptedBatches,
   crcIn,
+  GRACE_MS,
   judgeEnd,
   notInTrash,
   notSupported,
@@ -44,7 +45,6 @@ import { listSessions } from "./list.ts";
 import { Rows, type SessionRow } from "./rows.ts";
 import { type DurableObjectContext, type DurableObjectStorage, syncFailed } from "./storage.ts";
 
-const WEEK_MS = 7 * 24 * 60 * 60 * 1000;
 /** The approximate maximum of one transaction of a session that is copied in. */
 const BATCH = { bytes: 1024 * 1024, lines: 512 };
 
@@ -278,7 +278,7 @@ export class DurableObjectStore extends StoreBase<StoreBaseOptions, DurableJourn
   }
 
   async gc({
-    graceMs = WEEK_MS,
+    graceMs = GRACE_MS,
   }: {
     readonly graceMs?: number;
   } = {}): Promise<{ readonly removed: readonly string[] }> {

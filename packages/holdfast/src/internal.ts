@@ -42,7 +42,7 @@ export { unitOf } from "./stores/journal-base.ts";
 export { Memory, openMemoryStore } from "./stores/memory/store.ts";
 export { type ListPage, listCursor, newestFirst, pageOf, parseListCursor } from "./stores/page.ts";
 export { openSqliteStore } from "./stores/sqlite/store.ts";
-export { StoreBase, type StoreBaseOptions } from "./stores/store-base.ts";
+export { GRACE_MS, StoreBase, type StoreBaseOptions } from "./stores/store-base.ts";
 export { Wake } from "./stores/wake.ts";
 export { canonical } from "./text/canonical.ts";
 export { ftsOf, HIT_BEGINS, HIT_ENDS, searchable, stretchesOf, wordsOf } from "./text/search-words.ts";

@@ -2,6 +2,7 @@ import { randomUUID } from "node:crypto";
 import type { HoldfastError, JournalRecord } from "holdfast";
 import {
   FORMAT,
+  GRACE_MS,
   judgeEnd,
   notInTrash,
   notSupported,
@@ -50,8 +51,6 @@ import { newestSegment, type SessionRow, SessionRows, segmentsOf } from "./sessi
 import { PostgresJournal } from "./writing/journal.ts";
 import { Batcher } from "./writing/statement-batcher.ts";
 import { Transactions } from "./writing/transactions.ts";
-
-const WEEK_MS = 7 * 24 * 3600 * 1000;
 
 export interface StoreParts {
   readonly database: Database;
@@ -325,7 +324,7 @@ export class PostgresStore implements JournalStore {
 
   /** Also creates the partitions for the coming months, if this role may. */
   async gc({
-    graceMs = WEEK_MS,
+    graceMs = GRACE_MS,
   }: {
     readonly graceMs?: number;
   } = {}): Promise<{ readonly removed: readonly string[] }> {

@@ -12,7 +12,7 @@ export interface Difference {
 }
 
 /** What else is known now. */
-export interface Compared {
+export interface CurrentFolder {
   /** Each file that was noted or may have changed. */
   readonly now: ReadonlyMap<string, FileState>;
   /** Of those, the ones that the noted commit has. */
@@ -29,7 +29,7 @@ export function candidates(note: FolderNote, now: Iterable<string>, moved: Reado
 }
 
 /** The files that are not as they were, in the order of their paths. */
-export function differences(note: FolderNote, { now, committed, moved }: Compared): Difference[] {
+export function differences(note: FolderNote, { now, committed, moved }: CurrentFolder): Difference[] {
   const found: Difference[] = [];
   for (const [path, state] of now) {
     const noted = note.files.get(path);

@@ -33,7 +33,7 @@ export function isInside(path: string): boolean {
 }
 
 /** Looks at files of one folder. Follows no link, and opens nothing but plain files. */
-export class Looker {
+export class FolderFiles {
   readonly #root: string;
   readonly #limits: Limits;
   readonly #rules: FileRules;

@@ -1,7 +1,7 @@
 import { lstatSync, readdirSync } from "node:fs";
 import { join, relative, sep } from "node:path";
 import { setImmediate as turnOfLoop } from "node:timers/promises";
-import { type FileState, isErrno, Looker } from "./file-state.ts";
+import { type FileState, FolderFiles, isErrno } from "./file-state.ts";
 import { Git, workTreeOf } from "./git.ts";
 import type { FileRules, Limits } from "./limits.ts";
 import type { FolderNote } from "./note.ts";
@@ -48,7 +48,7 @@ export async function look(
   limits: Limits,
   rules: FileRules,
 ): Promise<{ readonly files: ReadonlyMap<string, FileState>; readonly bytes: ReadonlyMap<string, Buffer> }> {
-  const looker = new Looker(root, limits, rules);
+  const looker = new FolderFiles(root, limits, rules);
   const files = new Map<string, FileState>();
   const bytes = new Map<string, Buffer>();
   for (const path of paths) {

@@ -3,7 +3,7 @@ import { chmodSync, mkdirSync, renameSync, rmSync, writeFileSync } from "node:fs
 import { dirname, join } from "node:path";
 import { type DiffRow, lineDiff } from "@holdfast/server/internal/edits";
 import type { Difference } from "./compare.ts";
-import { isSameState, Looker } from "./file-state.ts";
+import { FolderFiles, isSameState } from "./file-state.ts";
 import { type ChangesOptions, type Comparison, compareFolder, textOf } from "./folder-changes.ts";
 import { Git } from "./git.ts";
 import type { KeptFiles } from "./kept-files.ts";
@@ -84,7 +84,7 @@ export function restoreFiles(
   const changed: string[] = [];
   for (const { path, bytes, executable, now } of files) {
     // Looked at from the root, right before: no folder on the way is a link.
-    const found = new Looker(root, limits, rules).look(path).state;
+    const found = new FolderFiles(root, limits, rules).look(path).state;
     if (!isSameState(now, found)) {
       changed.push(path);
       continue;

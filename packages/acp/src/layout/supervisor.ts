@@ -181,7 +181,7 @@ export class Supervisor {
     }
   }
 
-  async #greet(socket: Socket, hello: Extract<Hello, { type: "hello" }>, from: From): Promise<void> {
+  async #greet(socket: Socket, hello: Extract<Hello, { type: "hello" }>, from: Greeting): Promise<void> {
     const out = new FrameOutlet(socket);
     if (hello.version !== FRAMES_VERSION) {
       await out.control({ type: "refused", version: FRAMES_VERSION });
@@ -241,7 +241,7 @@ export class Supervisor {
     }
   }
 
-  async *#dataOf(attached: Attached, { chunks, reader, rest }: From): AsyncGenerator<Buffer, void, undefined> {
+  async *#dataOf(attached: Attached, { chunks, reader, rest }: Greeting): AsyncGenerator<Buffer, void, undefined> {
     yield* rest;
     for (let next = await chunks.next(); !next.done; next = await chunks.next()) {
       for (const frame of reader.push(next.value)) {
@@ -291,7 +291,7 @@ export class Supervisor {
   }
 }
 
-interface From {
+interface Greeting {
   readonly chunks: AsyncIterator<Buffer>;
   readonly reader: FrameReader;
   /** Data that came together with the greeting. */

@@ -26,8 +26,8 @@ export class UnapprovedCalls {
   }
 
   /**
-   * The client's answer. One that is not clearly a refusal counts as permission: the call may then have run. Returns the
-   * call that is permitted.
+   * The client's answer. One that is not clearly a refusal counts as permission: the call may then have run. Returns
+   * the permitted call.
    */
   async decided({ toolCall, options }: Params, outcome: Params | null): Promise<string | null> {
     const call = stringOf(objectOf(toolCall)?.["toolCallId"]);

@@ -5,13 +5,13 @@ import type { RunState } from "./run.ts";
 import type { RunRegistry } from "./run-registry.ts";
 import type { Run, RunOutcome, WaitingCall } from "./surface.ts";
 
-interface Streamed {
+interface SdkStream {
   consumeStream(options?: { onError?: (error: unknown) => void }): PromiseLike<void>;
   readonly stream?: AsyncIterable<{ readonly type: string; readonly error?: unknown; readonly reason?: unknown }>;
   readonly finalStep?: PromiseLike<unknown>;
 }
 
-interface Ended {
+interface EndOfRun {
   readonly step?: unknown;
   readonly thrown?: { readonly error: unknown } | null;
 }
@@ -57,8 +57,8 @@ export async function finishAs(outcome: RunOutcome, turn: Turn<ModelMessage>): P
 }
 
 /** Does not wait for a failed run: a tool that never ends would block the SDK and hide the failure. */
-async function waitForEnd(run: Run, stateOf: () => RunState | null, runs: RunRegistry): Promise<Ended> {
-  const { promise: failed, resolve } = Promise.withResolvers<Ended>();
+async function waitForEnd(run: Run, stateOf: () => RunState | null, runs: RunRegistry): Promise<EndOfRun> {
+  const { promise: failed, resolve } = Promise.withResolvers<EndOfRun>();
   const unwatch = runs.watch(() => {
     if (stateOf()?.failure) resolve({});
   });
@@ -73,8 +73,8 @@ async function waitForEnd(run: Run, stateOf: () => RunState | null, runs: RunReg
  * Reads the stream here, because a reader's cancel is not reported to anyone. Most errors are parts of the stream and
  * are never thrown.
  */
-async function readToEnd(run: Run): Promise<Ended> {
-  let thrown: Ended["thrown"] = null;
+async function readToEnd(run: Run): Promise<EndOfRun> {
+  let thrown: EndOfRun["thrown"] = null;
   try {
     if (!isStreamed(run)) {
       const result = await run;
@@ -90,8 +90,8 @@ async function readToEnd(run: Run): Promise<Ended> {
   }
 }
 
-function isStreamed(run: unknown): run is Streamed {
-  return typeof (run as Partial<Streamed> | null)?.consumeStream === "function";
+function isStreamed(run: unknown): run is SdkStream {
+  return typeof (run as Partial<SdkStream> | null)?.consumeStream === "function";
 }
 
 function stoppedBy(state: RunState | null, error: unknown): { readonly reason: unknown } | null {

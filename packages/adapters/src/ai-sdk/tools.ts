@@ -42,12 +42,12 @@ export function recordTools(tools: ToolSet, gate: Gate, options: DurableOptions)
   );
 }
 
-interface Noting {
+interface StartRecord {
   readonly rule: Required<ToolRule>;
   readonly before: DurableOptions["before"] | undefined;
 }
 
-function recordTool(name: string, tool: Tool, gate: Gate, noting: Noting): Tool {
+function recordTool(name: string, tool: Tool, gate: Gate, noting: StartRecord): Tool {
   const { rule } = noting;
   const execute = (tool.execute as Execute).bind(tool);
   const outputs = new Map<string, { readonly output: unknown; readonly made: Promise<Output> }>();

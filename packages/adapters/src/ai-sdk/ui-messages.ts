@@ -5,7 +5,7 @@ import { mutableCopy } from "./mutable-copy.ts";
 
 type Part = UIMessage["parts"][number];
 type Content = Exclude<ModelMessage["content"], string>[number];
-type Said<T extends Content["type"]> = Extract<Content, { type: T }>;
+type ContentOf<T extends Content["type"]> = Extract<Content, { type: T }>;
 
 /** Like the options of the SDK's `toUIMessageStream`: pass the same to both, and a reloaded page looks as before. */
 export interface UIMessagesOptions {
@@ -135,7 +135,7 @@ class Page {
       case "custom":
         return [{ type: "custom", kind: part.kind, ...metadata } as Part];
       case "file":
-        return userParts({ role: "user", content: [part as Said<"file">] });
+        return userParts({ role: "user", content: [part as ContentOf<"file">] });
       case "reasoning-file": {
         if (!sendReasoning) return [];
         const { data, mediaType, providerOptions } = part;
@@ -149,7 +149,7 @@ class Page {
     }
   }
 
-  #callPart({ toolCallId, toolName, input, providerExecuted, providerOptions }: Said<"tool-call">): CallPart {
+  #callPart({ toolCallId, toolName, input, providerExecuted, providerOptions }: ContentOf<"tool-call">): CallPart {
     const { tools } = this.#options;
     const tool = ownTool(tools, toolName);
     const isDynamic = tools !== undefined && (tool === undefined || tool.type === "dynamic");
@@ -173,7 +173,7 @@ class Page {
           isAutomatic,
           reason,
           signature,
-        } = part as Said<"tool-approval-request"> & ApprovalPart;
+        } = part as ContentOf<"tool-approval-request"> & ApprovalPart;
         const call = this.#calls.open(toolCallId);
         if (!call) return;
         this.#calls.ask(id, call);
@@ -202,7 +202,7 @@ class Page {
     }
   }
 
-  #settle(call: CallPart, { output, providerOptions }: Said<"tool-result">, { value }: Entry<ModelMessage>): void {
+  #settle(call: CallPart, { output, providerOptions }: ContentOf<"tool-result">, { value }: Entry<ModelMessage>): void {
     delete call.errorText;
     if (typeof output !== "object" || output === null) {
       call.state = "output-available";

@@ -38,7 +38,7 @@ interface PreparedStep {
 }
 
 /** The settings that are read here, of all three kinds. */
-interface Known extends Settings {
+interface KnownSettings extends Settings {
   readonly prompt?: unknown;
   readonly messages?: unknown;
   readonly abortSignal?: AbortSignal;
@@ -62,7 +62,7 @@ interface Known extends Settings {
  * not know `prepareCall`, and ignore it.
  */
 export function wrapSettings<S extends Settings>(settings: S, context: WrapContext): Prompted<S> {
-  const original = settings as Known;
+  const original = settings as KnownSettings;
   const prepareCall = async (given: Record<string, unknown>): Promise<unknown> => {
     const call = { ...given };
     for (const key of REPLACED) {
@@ -72,7 +72,7 @@ export function wrapSettings<S extends Settings>(settings: S, context: WrapConte
     // Messages that were added for lack of a prompt are not the call's own.
     if (!isPrompted(original) && call["messages"] === made.messages) delete call["messages"];
     const prepared = (await original.prepareCall?.(call)) ?? call;
-    return recordSettings(prepared as Known, context);
+    return recordSettings(prepared as KnownSettings, context);
   };
   const made = recordSettings(original, context);
   return { ...made, prepareCall } as unknown as Prompted<S>;
@@ -88,9 +88,9 @@ const REPLACED = [
   "prepareStep",
   "onLanguageModelCallStart",
   "onLanguageModelCallEnd",
-] as const satisfies (keyof Known)[];
+] as const satisfies (keyof KnownSettings)[];
 
-function recordSettings(settings: Known, context: WrapContext): Known {
+function recordSettings(settings: KnownSettings, context: WrapContext): KnownSettings {
   const { session, options, unwritten } = context;
   const { tools, toolApproval, _internal, toolsContext, runtimeContext } = settings;
   const approvals = Approvals.isNeeded(tools, toolApproval)
@@ -126,7 +126,7 @@ function recordSettings(settings: Known, context: WrapContext): Known {
   };
 }
 
-function isPrompted({ prompt, messages }: Known): boolean {
+function isPrompted({ prompt, messages }: KnownSettings): boolean {
   return prompt !== undefined || messages !== undefined;
 }
 
@@ -137,7 +137,7 @@ function isPrompted({ prompt, messages }: Known): boolean {
  */
 async function prepareStepWith(
   given: StepOptions,
-  settings: Known,
+  settings: KnownSettings,
   run: RunState,
   context: WrapContext,
 ): Promise<unknown> {

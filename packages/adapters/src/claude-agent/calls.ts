@@ -7,13 +7,13 @@ import type { HookInput, InterruptedCall } from "./surface.ts";
 /** What hooks report, as records. Each function adds its records to the state. */
 
 /** What the model is told about an interruption. */
-export interface Telling {
+export interface InterruptionNote {
   readonly words: string;
   readonly calls: readonly string[];
 }
 
 /** The prompt, and what the model is told with it, before it is asked. */
-export function promptRecords(state: TranscriptState, input: HookInput, telling: Telling | null): NewRecord[] {
+export function promptRecords(state: TranscriptState, input: HookInput, telling: InterruptionNote | null): NewRecord[] {
   const { prompt, prompt_id: id } = input;
   return recording(state, (add) => {
     if (state.cwd === undefined) add({ kind: "session", cwd: input.cwd });

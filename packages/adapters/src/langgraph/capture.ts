@@ -6,15 +6,15 @@ import type { StoredValue } from "./records.ts";
  * Takes down a value of a graph's state at the instant of the call: the graph goes on, and may change it. Lists are
  * taken apart, so that only new items are stored; an item that is known to be stored is not even serialized.
  */
-export type Captured =
+export type CapturedValue =
   | { readonly leaf: Promise<StoredValue> }
   | { readonly items: readonly CapturedItem[] }
-  | { readonly members: readonly (readonly [name: string, value: Captured])[] };
+  | { readonly members: readonly (readonly [name: string, value: CapturedValue])[] };
 
 export interface CapturedItem {
   readonly item: unknown;
   /** Null if it is known and has not changed. */
-  readonly content: Captured | null;
+  readonly content: CapturedValue | null;
   readonly known: KnownItem | null;
 }
 
@@ -46,7 +46,7 @@ export class Capturer {
   }
 
   /** Serializes before it returns, if the serializer does. */
-  capture(value: unknown): Captured {
+  capture(value: unknown): CapturedValue {
     if (isList(value)) return this.#list(value);
     const members = membersOf(value);
     if (!members) return this.leaf(value);
@@ -60,7 +60,7 @@ export class Capturer {
     return { leaf };
   }
 
-  #list(list: readonly unknown[]): Captured {
+  #list(list: readonly unknown[]): CapturedValue {
     const items: CapturedItem[] = [];
     for (let index = 0; index < list.length; index++) {
       const item = list[index];
@@ -71,7 +71,7 @@ export class Capturer {
     return { items };
   }
 
-  #item(item: unknown): Captured {
+  #item(item: unknown): CapturedValue {
     return isSend(item) ? this.capture(item) : this.leaf(item);
   }
 

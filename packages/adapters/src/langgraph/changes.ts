@@ -3,18 +3,18 @@ import { HoldfastError } from "holdfast";
 import type { Change } from "../state-journal/state-journal.ts";
 import type { Capturer, KnownItems } from "./capture.ts";
 import type { CheckpointRecord, StoredValue, WritesRecord } from "./records.ts";
-import { type Settled, settle } from "./settle.ts";
+import { type SerializedValue, settle } from "./settle.ts";
 import { slotOf, type ThreadState } from "./state.ts";
 import { ValueWriter } from "./store-value.ts";
 import { outcomeRecords, transcriptRecords } from "./transcript.ts";
 
-interface Saving {
+interface CaptureParts {
   readonly capturer: Capturer;
   readonly known: KnownItems;
   readonly ns: string;
 }
 
-interface Put extends Saving {
+interface PutParts extends CaptureParts {
   readonly parent: string | undefined;
   readonly checkpoint: Checkpoint;
   readonly metadata: CheckpointMetadata;
@@ -26,7 +26,7 @@ interface Put extends Saving {
 }
 
 /** Stores a checkpoint: the values that changed, and for the others that they are the parent's. */
-export function putCheckpoint(put: Put): Change<ThreadState> {
+export function putCheckpoint(put: PutParts): Change<ThreadState> {
   const { capturer, known, ns, parent, checkpoint, metadata, newVersions, inMemory } = put;
   const { channel_values: values, channel_versions, id, ...rest } = checkpoint;
   const versions = { ...channel_versions };
@@ -41,7 +41,7 @@ export function putCheckpoint(put: Put): Change<ThreadState> {
   const capturedMetadata = capturer.leaf(metadata).leaf;
   const captured = taken.map((channel) => [channel, capturer.capture(values[channel])] as const);
   const delta = Object.keys(metadata.counters_since_delta_snapshot ?? {});
-  let settled: readonly [rest: StoredValue, metadata: StoredValue, values: (readonly [string, Settled])[]];
+  let settled: readonly [rest: StoredValue, metadata: StoredValue, values: (readonly [string, SerializedValue])[]];
 
   const plan = (state: ThreadState): ReturnType<Change<ThreadState>["plan"]> => {
     put.assertCurrent(state);
@@ -78,7 +78,7 @@ export function putCheckpoint(put: Put): Change<ThreadState> {
   return { ready, plan };
 }
 
-interface PutWrites extends Saving {
+interface PutWrites extends CaptureParts {
   readonly id: string;
   readonly task: string;
   readonly writes: readonly (readonly [index: number, channel: string, value: unknown])[];
@@ -87,7 +87,7 @@ interface PutWrites extends Saving {
 /** Stores what a task wrote. */
 export function putWrites({ capturer, known, ns, id, task, writes }: PutWrites): Change<ThreadState> {
   const captured = writes.map(([index, channel, value]) => [index, channel, capturer.capture(value)] as const);
-  let settled: (readonly [number, string, Settled])[];
+  let settled: (readonly [number, string, SerializedValue])[];
   const ready = (async () => {
     settled = await Promise.all(
       captured.map(async ([index, channel, value]) => [index, channel, await settle(value)] as const),

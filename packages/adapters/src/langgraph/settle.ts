@@ -1,25 +1,25 @@
-import type { Captured, KnownItem } from "./capture.ts";
+import type { CapturedValue, KnownItem } from "./capture.ts";
 import type { StoredValue } from "./records.ts";
 
 /** A captured value, with everything serialized. */
-export type Settled =
+export type SerializedValue =
   | { readonly value: StoredValue }
-  | { readonly items: readonly SettledItem[] }
-  | { readonly members: readonly (readonly [name: string, value: Settled])[] };
+  | { readonly items: readonly SerializedItem[] }
+  | { readonly members: readonly (readonly [name: string, value: SerializedValue])[] };
 
-export interface SettledItem {
+export interface SerializedItem {
   readonly item: unknown;
-  readonly content: Settled;
+  readonly content: SerializedValue;
   /** Where it is stored already. */
   readonly known: KnownItem | null;
 }
 
-export async function settle(captured: Captured): Promise<Settled> {
+export async function settle(captured: CapturedValue): Promise<SerializedValue> {
   if ("leaf" in captured) return { value: await captured.leaf };
   if ("members" in captured) {
     return { members: await Promise.all(captured.members.map(async ([name, value]) => [name, await settle(value)])) };
   }
-  const items: SettledItem[] = [];
+  const items: SerializedItem[] = [];
   for (const { item, content, known } of captured.items) {
     if (!content) {
       items.push({ item, known, content: { value: known!.value } });

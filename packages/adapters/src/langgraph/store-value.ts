@@ -1,7 +1,7 @@
 import { type KnownItem, type KnownItems, remember } from "./capture.ts";
 import { listRecords, type NewItem } from "./list-records.ts";
 import type { ListRecord, StoredValue } from "./records.ts";
-import { isEqual, type Settled, type SettledItem } from "./settle.ts";
+import { isEqual, type SerializedItem, type SerializedValue } from "./settle.ts";
 import { pathOf, type ThreadState } from "./state.ts";
 
 /** Names the place of a list in the state, given its path in the value. */
@@ -18,7 +18,7 @@ export class ValueWriter {
     this.#known = known;
   }
 
-  store(settled: Settled, slot: Slot | null, path = ""): StoredValue {
+  store(settled: SerializedValue, slot: Slot | null, path = ""): StoredValue {
     if ("value" in settled) return settled.value;
     if ("items" in settled) return this.#list(settled.items, slot?.(path));
     const members = settled.members.map(
@@ -28,7 +28,7 @@ export class ValueWriter {
   }
 
   /** A list that begins like a stored one shares its items; if that one ends there, it is continued. */
-  #list(settled: readonly SettledItem[], slot: string | undefined): StoredValue {
+  #list(settled: readonly SerializedItem[], slot: string | undefined): StoredValue {
     const items = settled.map(({ item, known, content }) => {
       const value = this.store(content, null);
       return { item, value, place: known && this.#isThere(known) ? ([known.list, known.index] as const) : null };

@@ -24,7 +24,7 @@ export interface Change<S> {
   plan(state: S): NewRecord[];
 }
 
-interface Waiting<S> extends Change<S> {
+interface QueuedChange<S> extends Change<S> {
   readonly done: () => void;
   readonly failed: (error: unknown) => void;
 }
@@ -47,7 +47,7 @@ export interface StateJournalParts<S> {
 /** One session that is written by change: its journal while this process writes to it, and its state. */
 export class StateJournal<S extends FoldedState> {
   readonly #parts: StateJournalParts<S>;
-  readonly #waiting: Waiting<S>[] = [];
+  readonly #waiting: QueuedChange<S>[] = [];
   #journal: Journal | null = null;
   #state: S | null = null;
   #timer: NodeJS.Timeout | undefined;
@@ -138,8 +138,8 @@ export class StateJournal<S extends FoldedState> {
   }
 
   /** Never rejects: each change learns what happened to it. */
-  async #writeBatch(batch: readonly Waiting<S>[]): Promise<void> {
-    const ready: Waiting<S>[] = [];
+  async #writeBatch(batch: readonly QueuedChange<S>[]): Promise<void> {
+    const ready: QueuedChange<S>[] = [];
     for (const change of batch) {
       try {
         await change.ready;
@@ -149,7 +149,7 @@ export class StateJournal<S extends FoldedState> {
       }
     }
     if (ready.length === 0) return;
-    const planned: Waiting<S>[] = [];
+    const planned: QueuedChange<S>[] = [];
     try {
       await this.#append((state) => {
         planned.length = 0;

@@ -36,9 +36,9 @@ export async function runAcp(config: Config, server?: string): Promise<void> {
   }
 }
 
-type Served = Pick<AgentOptions, "host" | "editor" | "remove">;
+type ServedAgent = Pick<AgentOptions, "host" | "editor" | "remove">;
 
-async function hostHere(config: Config): Promise<Served> {
+async function hostHere(config: Config): Promise<ServedAgent> {
   const host = await openLocalHost({ config, asks: "person", offersServers: true });
   return {
     host,
@@ -47,7 +47,7 @@ async function hostHere(config: Config): Promise<Served> {
   };
 }
 
-async function hostAt(server: string): Promise<Served> {
+async function hostAt(server: string): Promise<ServedAgent> {
   const { connect } = await import("../serve/connect.ts");
   const host = await connect(server);
   // Its tools run in the server, perhaps on another machine.

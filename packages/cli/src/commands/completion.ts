@@ -66,7 +66,7 @@ export function register(program: Command): void {
 type Values = readonly string[] | "ids" | "trash" | "files";
 
 /** What a completion script needs to know about a command. */
-export interface Completed {
+export interface CommandWords {
   readonly name: string;
   readonly summary: string;
   readonly options: readonly {
@@ -78,7 +78,7 @@ export interface Completed {
   readonly values: Values;
 }
 
-export function treeOf(program: Command): readonly Completed[] {
+export function treeOf(program: Command): readonly CommandWords[] {
   const help = program.createHelp();
   return help.visibleCommands(program).map((command) => ({
     name: command.name(),
@@ -113,7 +113,7 @@ function wordsOf(program: Command, command: Command): Values {
 /** For `holdfast` without a command. */
 const STARTS = ["-c", "-p", "-r", "-m", "-v", "-h", "--store", "--version", "--help"];
 
-const scripts: Readonly<Record<"bash" | "zsh" | "fish", (commands: readonly Completed[]) => string>> = {
+const scripts: Readonly<Record<"bash" | "zsh" | "fish", (commands: readonly CommandWords[]) => string>> = {
   bash,
   zsh,
   fish,
@@ -123,7 +123,7 @@ const scripts: Readonly<Record<"bash" | "zsh" | "fish", (commands: readonly Comp
  * Titles are other people's words, and `compgen -W` would expand what looks like a command in them: ids are read line
  * by line.
  */
-function bash(commands: readonly Completed[]): string {
+function bash(commands: readonly CommandWords[]): string {
   const given = (values: Values): string =>
     values === "ids"
       ? "_holdfast_ids"
@@ -179,7 +179,7 @@ complete -o default -F _holdfast holdfast
 `;
 }
 
-function zsh(commands: readonly Completed[]): string {
+function zsh(commands: readonly CommandWords[]): string {
   const quoted = (text: string): string => `'${text.replaceAll("'", "'\\''")}'`;
   const described = (text: string): string => text.replaceAll(/[[\]:]/g, "\\$&");
   const given = (values: Values): string =>
@@ -235,7 +235,7 @@ if [ "$funcstack[1]" = "_holdfast" ]; then _holdfast "$@"; else compdef _holdfas
 `;
 }
 
-function fish(commands: readonly Completed[]): string {
+function fish(commands: readonly CommandWords[]): string {
   const quoted = (text: string): string => `'${text.replaceAll(/['\\]/g, "\\$&")}'`;
   const ids = (trash: string): string => `'(holdfast ${IDS} (commandline -ct)${trash} 2>/dev/null)'`;
   const given = (values: Values): string | null =>
@@ -248,7 +248,7 @@ function fish(commands: readonly Completed[]): string {
           : quoted(values.join(" "));
   const flagsOf = (flags: readonly string[]): string =>
     flags.map((flag) => (flag.startsWith("--") ? `-l ${flag.slice(2)}` : `-s ${flag.slice(1)}`)).join(" ");
-  const optionLines = (within: string, options: Completed["options"]): string[] =>
+  const optionLines = (within: string, options: CommandWords["options"]): string[] =>
     options.map(({ flags, what, values }) => {
       const words = values === null ? null : given(values);
       const value = values === null ? "" : words === null ? " -r" : ` -x -a ${words}`;

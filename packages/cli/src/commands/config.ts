@@ -2,7 +2,7 @@ import { existsSync } from "node:fs";
 import { homedir } from "node:os";
 import type { Command } from "commander";
 import { shownAddress } from "holdfast/address";
-import { type Configured, configPath, explainConfig } from "../config.ts";
+import { configPath, explainConfig, type SettingValue } from "../config.ts";
 import { failureOf } from "../failure.ts";
 import { jsonText } from "../terminal/json.ts";
 import { plainLine } from "../terminal/plain.ts";
@@ -70,7 +70,7 @@ function fileWords(path: string | null): string {
 }
 
 /** An address may contain a password, and output ends up on screens and in logs. */
-function shown({ setting, value }: Configured): Configured["value"] {
+function shown({ setting, value }: SettingValue): SettingValue["value"] {
   // The settings of a server may contain keys: "holdfast mcp" shows the rest of them.
   if (setting.kind === "servers") return Object.keys(value ?? {});
   const isAddress = setting.key === "store" || setting.key === "baseUrl";

@@ -110,7 +110,7 @@ interface Sums {
   readonly sums: object;
 }
 
-interface Shared {
+interface TortureOptions {
   readonly seed: number;
   readonly signal: AbortSignal;
   readonly lanes?: number;
@@ -120,7 +120,7 @@ async function killWriters(
   module: string,
   place: string,
   { kills, durability }: Options,
-  shared: Shared,
+  shared: TortureOptions,
   stores: number,
 ): Promise<Sums | null> {
   const share = Math.ceil(kills / stores);
@@ -145,7 +145,7 @@ async function killAgents(
   module: string,
   place: string,
   { conversations, durability }: Options,
-  shared: Shared,
+  shared: TortureOptions,
   stores: number,
 ): Promise<Sums | null> {
   const share = Math.ceil(conversations / stores);

@@ -12,7 +12,7 @@ export interface CopyOptions {
 }
 
 /** The result for one session. */
-export interface Copied {
+export interface CopyResult {
   readonly id: string;
   /** `copied`; `completed`: replaced a copy with fewer records; `there`: the copy was already complete. */
   readonly outcome: "copied" | "completed" | "there";
@@ -42,7 +42,7 @@ export async function copySession(
   to: JournalStore,
   id: string,
   options: CopyOptions,
-): Promise<Copied> {
+): Promise<CopyResult> {
   if (!to.adopt) throw cannotTakeOver(to.url);
   const live = (await from.holder(id)) !== null;
   const known = (await to.has(id)) ? await compare(from, to, id, options.onProgress) : null;
@@ -155,8 +155,8 @@ async function compare(
 /** Moves the source to its trash, unless it has more than the copy. Null if it was moved, else why not. */
 async function removeSource(
   from: JournalStore,
-  { id, head, live, gaps }: Pick<Copied, "id" | "head" | "live" | "gaps">,
-): Promise<NonNullable<Copied["kept"]> | null> {
+  { id, head, live, gaps }: Pick<CopyResult, "id" | "head" | "live" | "gaps">,
+): Promise<NonNullable<CopyResult["kept"]> | null> {
   if (live) return "in use";
   const { damaged, missing, cutBytes } = await from.verify(id);
   if (gaps.length + damaged.length + missing.length + cutBytes > 0) return "damaged";

@@ -6,7 +6,7 @@ import { Connections } from "@holdfast/server/internal";
 import { StreamableHTTPServerTransport } from "@modelcontextprotocol/sdk/server/streamableHttp.js";
 import { CommandError, EXIT } from "../exit.ts";
 import { plainLine } from "../terminal/plain.ts";
-import type { Cleaning } from "./clean.ts";
+import type { CleanOptions } from "./clean.ts";
 import { makeServer, type SessionSource } from "./tools.ts";
 
 export const PATH = "/mcp";
@@ -20,10 +20,10 @@ export interface HttpOptions {
   /** 0: any free port. */
   readonly port: number;
   readonly token: string;
-  readonly cleaning: Cleaning;
+  readonly cleaning: CleanOptions;
 }
 
-export interface Listening {
+export interface HttpListener {
   readonly url: string;
   close(): Promise<void>;
 }
@@ -33,7 +33,7 @@ export interface Listening {
  * refused, by Host and Origin, so that no page reaches the server through a name that it makes resolve to 127.0.0.1.
  * Throws CommandError PORT_TAKEN.
  */
-export async function serveHttp(source: SessionSource, options: HttpOptions): Promise<Listening> {
+export async function serveHttp(source: SessionSource, options: HttpOptions): Promise<HttpListener> {
   const { port, token, cleaning } = options;
   const expected = digest(token);
   const connections = new Connections(CONNECTIONS_MAX);
@@ -87,7 +87,7 @@ async function answer(
   request: IncomingMessage,
   response: ServerResponse,
   source: SessionSource,
-  cleaning: Cleaning,
+  cleaning: CleanOptions,
 ): Promise<void> {
   const body = await jsonOf(request);
   if (body === TOO_LARGE) return refuse(response, TOO_LARGE);

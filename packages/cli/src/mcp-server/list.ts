@@ -3,7 +3,7 @@ import { defined } from "../defined.ts";
 import { timeWords } from "../export/document.ts";
 import { type ShownStatus, shownStatus } from "../store/shown-status.ts";
 import { durationMs } from "../terminal/time.ts";
-import { type Cleaning, lineOf } from "./clean.ts";
+import { type CleanOptions, lineOf } from "./clean.ts";
 import type { Answer } from "./quote.ts";
 
 export const TITLE_COLUMNS = 200;
@@ -35,7 +35,7 @@ export function queryOf({ folder, app, since, until }: Filter, now = Date.now())
   return defined({ cwd: folder, app, since: time(since), until: time(until) });
 }
 
-export async function listSessions(store: Store, input: ListInput, cleaning: Cleaning): Promise<Answer> {
+export async function listSessions(store: Store, input: ListInput, cleaning: CleanOptions): Promise<Answer> {
   const { status, sub_agents, limit } = input;
   const query: ListQuery = {
     ...queryOf(input),
@@ -67,7 +67,7 @@ export async function listSessions(store: Store, input: ListInput, cleaning: Cle
   };
 }
 
-function rowText(session: Summary, cleaning: Cleaning): string {
+function rowText(session: Summary, cleaning: CleanOptions): string {
   const { id, at, turns, cwd, app, title, parent, unreadable } = session;
   const line = (text: string): string => lineOf(text, cleaning, TITLE_COLUMNS);
   return [

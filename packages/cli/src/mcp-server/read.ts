@@ -16,7 +16,7 @@ import { shapeOf } from "../transcript/shape.ts";
 import { fileWords } from "../transcript/terminal-lines.ts";
 import { titleOf } from "../transcript/title.ts";
 import { callStateWords } from "../transcript/words.ts";
-import { type Cleaning, type Excerpt, lineOf, pieceOf, startOf, valueText } from "./clean.ts";
+import { type CleanOptions, type Excerpt, lineOf, pieceOf, startOf, valueText } from "./clean.ts";
 import { count, TITLE_COLUMNS } from "./list.ts";
 import type { Answer } from "./quote.ts";
 
@@ -40,7 +40,7 @@ export interface ReadInput {
 }
 
 /** Items of a conversation as `holdfast show` has them: the current epoch, with what was in flight. */
-export async function readSession(store: Store, input: ReadInput, cleaning: Cleaning): Promise<Answer> {
+export async function readSession(store: Store, input: ReadInput, cleaning: CleanOptions): Promise<Answer> {
   const id = await resolveId(store, input.session);
   const reading = await store.read(id);
   const items = await itemsIn(store, reading);
@@ -83,7 +83,7 @@ export interface TextInput {
 }
 
 /** A piece of one text. Finds messages that the conversation no longer has, too. */
-export async function readText(store: Store, input: TextInput, cleaning: Cleaning): Promise<Answer> {
+export async function readText(store: Store, input: TextInput, cleaning: CleanOptions): Promise<Answer> {
   const id = await resolveId(store, input.session);
   const reading = await store.read(id);
   const items = await itemsIn(store, reading);
@@ -127,7 +127,7 @@ async function headText(
   store: Store,
   reading: Reading<unknown>,
   items: readonly Item[],
-  cleaning: Cleaning,
+  cleaning: CleanOptions,
 ): Promise<string> {
   const { id, attributes, recovery } = reading;
   const account = accountElsewhere(reading, await commandsElsewhere(store.url, reading));
@@ -154,7 +154,7 @@ function bounded(lines: readonly string[]): string[] {
   return [...lines.slice(0, LINES_MAX), ...(rest > 0 ? [`and ${rest} more`] : [])];
 }
 
-function itemText(item: Item, number: number, chars: number, cleaning: Cleaning): string {
+function itemText(item: Item, number: number, chars: number, cleaning: CleanOptions): string {
   const what =
     item.kind === "call" ? `call of ${lineOf(item.name, cleaning, 80)}, ${callStateWords[item.state]}` : item.kind;
   const head = `[${number}] ${what}, turn ${item.turn}, ${timeWords(item.at)}, id ${lineOf(item.id, cleaning, ID_COLUMNS)}`;
@@ -182,7 +182,7 @@ function sizeWords(text: string, { next }: Excerpt): string {
 
 function partsOf(
   item: Item,
-  cleaning: Cleaning,
+  cleaning: CleanOptions,
 ): { readonly part: "text" | "input" | "output"; readonly text: string }[] {
   if (item.kind !== "call") return [{ part: "text", text: item.text }];
   return [
@@ -191,12 +191,12 @@ function partsOf(
   ];
 }
 
-function inputText({ input }: CallItem, cleaning: Cleaning): string {
+function inputText({ input }: CallItem, cleaning: CleanOptions): string {
   return input === undefined ? "" : valueText(input, cleaning);
 }
 
 /** Null if the item has no such part. */
-function partOf(item: Item, part: TextInput["part"], cleaning: Cleaning): string | null {
+function partOf(item: Item, part: TextInput["part"], cleaning: CleanOptions): string | null {
   const own = partsOf(item, cleaning);
   const wanted = part ?? (item.kind === "call" ? "output" : "text");
   return own.find((one) => one.part === wanted)?.text ?? null;

@@ -1,7 +1,7 @@
 import type { SearchHit, Store } from "holdfast";
 import { timeWords } from "../export/document.ts";
 import { summariesOf } from "../store/session-id.ts";
-import { type Cleaning, lineOf } from "./clean.ts";
+import { type CleanOptions, lineOf } from "./clean.ts";
 import { count, type Filter, queryOf, TITLE_COLUMNS } from "./list.ts";
 import type { Answer } from "./quote.ts";
 
@@ -17,7 +17,7 @@ export interface SearchInput extends Filter {
   readonly cursor?: number | undefined;
 }
 
-export async function searchSessions(store: Store, input: SearchInput, cleaning: Cleaning): Promise<Answer> {
+export async function searchSessions(store: Store, input: SearchInput, cleaning: CleanOptions): Promise<Answer> {
   const { query, limit, cursor: skip = 0 } = input;
   const hits: SearchHit[] = [];
   const unread: string[] = [];

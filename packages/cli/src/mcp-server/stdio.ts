@@ -2,14 +2,14 @@ import { finished } from "node:stream/promises";
 import { StdioServerTransport } from "@modelcontextprotocol/sdk/server/stdio.js";
 import type { JSONRPCMessage, RequestId } from "@modelcontextprotocol/sdk/types.js";
 import { plainLine } from "../terminal/plain.ts";
-import type { Cleaning } from "./clean.ts";
+import type { CleanOptions } from "./clean.ts";
 import { makeServer, type SessionSource } from "./tools.ts";
 
 /** How long calls may take after the client has closed our input. */
 const LAST_ANSWERS_MS = 30_000;
 
 /** Serves the program that started this one until it closes our input. Calls it made before that are still answered. */
-export async function serveStdio(source: SessionSource, cleaning: Cleaning): Promise<void> {
+export async function serveStdio(source: SessionSource, cleaning: CleanOptions): Promise<void> {
   const server = makeServer(source, cleaning);
   const transport = new AnsweringTransport();
   const closed = new Promise<void>((resolve) => {

@@ -5,7 +5,7 @@ import { z } from "zod";
 import { failureOf } from "../failure.ts";
 import { STATUSES } from "../store/shown-status.ts";
 import { version } from "../version.ts";
-import type { Cleaning } from "./clean.ts";
+import type { CleanOptions } from "./clean.ts";
 import { listSessions } from "./list.ts";
 import { type Answer, answerText } from "./quote.ts";
 import { readSession, readText } from "./read.ts";
@@ -82,7 +82,7 @@ const TEXT = {
 };
 
 /** A server for one connection. It reads, and changes nothing. */
-export function makeServer(source: SessionSource, cleaning: Cleaning): McpServer {
+export function makeServer(source: SessionSource, cleaning: CleanOptions): McpServer {
   const server = new McpServer(
     { name: "holdfast", title: "Holdfast sessions", version },
     { instructions: INSTRUCTIONS, capabilities: { tools: {} }, maxToolInputElements: 100 },

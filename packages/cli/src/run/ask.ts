@@ -98,14 +98,14 @@ export function excerpt(text: string): { readonly text: string; readonly hidden:
 /** Keys pressed sooner than this were typed before the person can have seen the question. */
 const TYPED_AHEAD_MS = 250;
 
-type Typed = { readonly kind: "line"; readonly text: string } | { readonly kind: "end" | "interrupted" };
+type TypedLine = { readonly kind: "line"; readonly text: string } | { readonly kind: "end" | "interrupted" };
 
 /** One line, without what was typed before the question. Ctrl+C then has its usual effect. */
-async function readLine(question: string): Promise<Typed> {
+async function readLine(question: string): Promise<TypedLine> {
   if (!(await discardTypedAhead())) return { kind: "interrupted" };
   const reader = createInterface({ input: process.stdin, output: process.stderr });
   return new Promise((resolve) => {
-    const end = (typed: Typed): void => {
+    const end = (typed: TypedLine): void => {
       resolve(typed);
       reader.close();
     };

@@ -2,7 +2,7 @@ import type { Reading, Store, Summary } from "holdfast";
 import { defined } from "../defined.ts";
 import { nullIfUnreadable } from "./usage.ts";
 
-interface Here {
+interface FolderAndApp {
   readonly cwd: string;
   readonly app: string;
 }
@@ -10,7 +10,7 @@ interface Here {
 const PAGE = 50;
 
 /** The sessions of a folder, newest first. Those of sub-agents are reached through their parents. */
-async function* sessionsHere(store: Store, { cwd, app }: Here): AsyncGenerator<Summary, void, undefined> {
+async function* sessionsHere(store: Store, { cwd, app }: FolderAndApp): AsyncGenerator<Summary, void, undefined> {
   let after: string | undefined;
   do {
     const page = await store.list({ cwd, app, limit: PAGE, ...defined({ after }) });
@@ -20,7 +20,7 @@ async function* sessionsHere(store: Store, { cwd, app }: Here): AsyncGenerator<S
 }
 
 /** The session of a folder that was written to last; null if there is none. */
-export async function newestHere(store: Store, here: Here): Promise<Summary | null> {
+export async function newestHere(store: Store, here: FolderAndApp): Promise<Summary | null> {
   for await (const session of sessionsHere(store, here)) return session;
   return null;
 }
@@ -31,7 +31,7 @@ export async function newestHere(store: Store, here: Here): Promise<Summary | nu
  */
 export async function unfinishedHere<M>(
   store: Store,
-  here: Here,
+  here: FolderAndApp,
 ): Promise<{ readonly session: Summary; readonly reading: Reading<M> } | null> {
   const finished: Summary[] = [];
   for await (const session of sessionsHere(store, here)) {

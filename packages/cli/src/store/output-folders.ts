@@ -78,7 +78,7 @@ export interface Sweep {
   readonly before: number;
 }
 
-export interface Swept {
+export interface SweepResult {
   readonly sessions: number;
   readonly bytes: number;
   /** What was skipped because it is a link or another user's, in words. */
@@ -89,7 +89,7 @@ export interface Swept {
  * Removes the outputs of deleted sessions. Only touches real folders that only this user can write to, never the target
  * of a link.
  */
-export async function sweepOutputs(storeUrl: string, { isThere, removed, before }: Sweep): Promise<Swept> {
+export async function sweepOutputs(storeUrl: string, { isThere, removed, before }: Sweep): Promise<SweepResult> {
   const place = placeOf(storeUrl);
   const all = place && findOwnFolder(place.root, place.names);
   if (all === null) return { sessions: 0, bytes: 0, refused: [] };

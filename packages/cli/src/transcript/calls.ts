@@ -1,6 +1,6 @@
 import type { Entry, Interruption, OpenCall } from "holdfast";
 import type { CallState } from "./item.ts";
-import type { PartOf, Said } from "./said.ts";
+import type { NeutralMessage, PartOf } from "./said.ts";
 
 /** A call, and everything known about it. */
 export interface FoundCall {
@@ -34,7 +34,7 @@ export class Calls {
   readonly #byApproval = new Map<string, FoundCall>();
 
   /** Returns the entries whose calls have changed. */
-  add(entry: Entry<unknown>, { parts }: Said): Set<string> {
+  add(entry: Entry<unknown>, { parts }: NeutralMessage): Set<string> {
     const touched = new Set<string>();
     let index = 0;
     for (const part of parts) {

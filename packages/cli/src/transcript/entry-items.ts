@@ -2,13 +2,13 @@ import type { Entry } from "holdfast";
 import { defined } from "../defined.ts";
 import type { FoundCall, Orphan } from "./calls.ts";
 import type { AnswerItem, CallItem, CallState, Item, ShownFile } from "./item.ts";
-import type { PartOf, Said } from "./said.ts";
+import type { NeutralMessage, PartOf } from "./said.ts";
 import { SUMMARY_HEAD, shownSummary } from "./summary.ts";
 
 /** A message and its parts. */
-export interface Shown {
+export interface EntryMessage {
   readonly entry: Entry<unknown>;
-  readonly said: Said;
+  readonly said: NeutralMessage;
 }
 
 /** The calls of an entry, in their current state. */
@@ -25,7 +25,7 @@ export interface MadeCalls {
 export type Bare<I extends Item = Item> = I extends unknown ? Omit<I, "id" | "at" | "turn"> : never;
 
 /** The items of an entry, or of several entries that form one message. */
-export function entryItems(group: readonly Shown[], made: MadeCalls): Item[] {
+export function entryItems(group: readonly EntryMessage[], made: MadeCalls): Item[] {
   const { entry, said } = group[0]!;
   const parts = group.length === 1 ? said.parts : group.flatMap((one) => one.said.parts);
   const aside = asideOf(entry);
@@ -52,7 +52,12 @@ function asideOf({ replacedBy, metadata, late }: Entry<unknown>): string | null 
 }
 
 /** The items of a message that is not the model's. */
-function spokenItems(entry: Entry<unknown>, role: Said["role"], parts: Said["parts"], isChunked: boolean): Bare[] {
+function spokenItems(
+  entry: Entry<unknown>,
+  role: NeutralMessage["role"],
+  parts: NeutralMessage["parts"],
+  isChunked: boolean,
+): Bare[] {
   const text = parts.flatMap((part) => (part.type === "text" ? [part.text] : [])).join(isChunked ? "" : "\n");
   const files = parts.flatMap((part) => (part.type === "file" ? [part.file] : []));
   if (text.trim() === "" && files.length === 0) return [];
@@ -62,7 +67,12 @@ function spokenItems(entry: Entry<unknown>, role: Said["role"], parts: Said["par
   return [{ kind: "prompt", text, ...(files.length > 0 ? { files } : {}) }];
 }
 
-function assistantItems(entry: Entry<unknown>, parts: Said["parts"], isChunked: boolean, made: MadeCalls): Bare[] {
+function assistantItems(
+  entry: Entry<unknown>,
+  parts: NeutralMessage["parts"],
+  isChunked: boolean,
+  made: MadeCalls,
+): Bare[] {
   const items: Bare[] = [];
   const model = modelOf(entry);
   const flags = { ...(model ? { model } : {}), ...(entry.incomplete ? { incomplete: true as const } : {}) };
@@ -89,7 +99,7 @@ function assistantItems(entry: Entry<unknown>, parts: Said["parts"], isChunked: 
 type Piece = { kind: AnswerItem["kind"]; text: string; files: ShownFile[] } | { kind: "traffic"; call: string };
 
 /** Joins neighbours of one kind. A file belongs to the answer next to it. */
-function pieces(parts: Said["parts"], betweenThoughts: string): Piece[] {
+function pieces(parts: NeutralMessage["parts"], betweenThoughts: string): Piece[] {
   const out: Piece[] = [];
   for (const part of parts) {
     const last = out.at(-1);

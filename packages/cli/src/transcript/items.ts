@@ -1,6 +1,6 @@
 import type { Entry, Interruption, Reading } from "holdfast";
 import { Calls, isOver, type Now, OpenOnes, stateOf } from "./calls.ts";
-import { type Bare, entryItems, type MadeCalls, type Shown } from "./entry-items.ts";
+import { type Bare, type EntryMessage, entryItems, type MadeCalls } from "./entry-items.ts";
 import type { Item } from "./item.ts";
 import { saidIn } from "./said.ts";
 import { shapeOf } from "./shape.ts";
@@ -39,7 +39,7 @@ function knownFor(first: Entry<unknown>, entries: readonly Entry<unknown>[], dia
  */
 class Transcript {
   readonly #dialect: string;
-  readonly #shown: Shown[] = [];
+  readonly #shown: EntryMessage[] = [];
   readonly #calls = new Calls();
   /** The start of each group of entries that are shown as one. */
   readonly #starts: number[] = [];
@@ -135,7 +135,7 @@ function kept(entry: Entry<unknown>, facts: readonly unknown[], make: () => Item
 }
 
 /** ACP streams a message as chunks, each recorded separately: the number of chunks, from here on, in this message. */
-function chunksFrom(shown: readonly Shown[], at: number): number {
+function chunksFrom(shown: readonly EntryMessage[], at: number): number {
   const first = shown[at]!;
   if (!isPlainChunk(first)) return 1;
   const kind = first.said.parts[0]!.type;
@@ -148,7 +148,7 @@ function chunksFrom(shown: readonly Shown[], at: number): number {
   return end - at;
 }
 
-function isPlainChunk({ entry, said }: Shown): boolean {
+function isPlainChunk({ entry, said }: EntryMessage): boolean {
   const [part] = said.parts;
   if (said.parts.length !== 1 || !part || (part.type !== "text" && part.type !== "reasoning")) return false;
   const { synthetic, replacedBy, late, metadata } = entry;

@@ -5,7 +5,7 @@ import { print, type Shape, shapeOf } from "./shape.ts";
 export type PartOf<T extends Part["type"]> = Extract<Part, { type: T }>;
 
 /** A message in a neutral form. */
-export interface Said {
+export interface NeutralMessage {
   readonly role: "system" | "user" | "assistant" | "tool" | "other";
   readonly parts: readonly Part[];
   /** It makes, answers or approves calls. */
@@ -13,10 +13,10 @@ export interface Said {
 }
 
 /** A recorded message never changes, so each is read once while it is in memory. */
-const known = new WeakMap<object, { readonly dialect: string; readonly said: Said }>();
+const known = new WeakMap<object, { readonly dialect: string; readonly said: NeutralMessage }>();
 
 /** Works for any message. One in an application's own dialect is shown as it is. */
-export function saidIn(message: unknown, dialect: string): Said {
+export function saidIn(message: unknown, dialect: string): NeutralMessage {
   const shape = shapeOf(message);
   if (!shape) return { role: "other", parts: [{ type: "text", text: print(message) }], isTraffic: false };
   const kept = known.get(shape);
@@ -26,7 +26,7 @@ export function saidIn(message: unknown, dialect: string): Said {
   return said;
 }
 
-function read(message: Shape, name: string): Said {
+function read(message: Shape, name: string): NeutralMessage {
   const dialect = dialectNamed(name);
   if (!dialect) return { role: "other", parts: [{ type: "text", text: print(message, 2) }], isTraffic: false };
   const parts = partsOf(message, dialect);

@@ -16,7 +16,7 @@ interface AttributesInput {
 const GIVEN_TITLE_CHARS_MAX = 64 * 1024;
 
 /** What happens to texts from the application: redaction, and resolving a folder's real path. */
-export interface Cleaning {
+export interface TextRules {
   text(text: string): string;
   path(path: string): string;
 }
@@ -26,7 +26,7 @@ export interface Cleaning {
  * could show or find, even if it compiled, so that everything accepted is kept. Throws ATTRIBUTE_INVALID { member },
  * RECORD_NOT_JSON.
  */
-export function admitAttributes(given: AttributesInput, clean: Cleaning): Omit<SessionAttributes, "kind"> {
+export function admitAttributes(given: AttributesInput, clean: TextRules): Omit<SessionAttributes, "kind"> {
   const { title, cwd, app, labels, parent } = given;
   return {
     ...(app === undefined ? {} : { app: textOf("app", app) }),
@@ -55,7 +55,7 @@ function folderOf(cwd: unknown): string {
 }
 
 /** Measured after redaction, which can make them longer. */
-function labelsOf(given: unknown, clean: Cleaning): Record<string, string> {
+function labelsOf(given: unknown, clean: TextRules): Record<string, string> {
   const labels: unknown = snapshot(given, "labels");
   if (typeof labels !== "object" || labels === null || Array.isArray(labels)) {
     throw invalid("labels", `it must be an object of strings, not ${found(given)}`);

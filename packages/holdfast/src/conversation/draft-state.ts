@@ -21,7 +21,7 @@ export interface AcceptedRequest {
 
 type AcceptedState = Omit<AcceptedRequest, "saidSince"> & Omit<DraftAccepted, "kind">;
 
-type Saved = { id: string; turn: number; n: number; parts: DraftPart[]; gap?: true };
+type DraftCheckpoint = { id: string; turn: number; n: number; parts: DraftPart[]; gap?: true };
 
 /**
  * The turn's open draft. There is at most one: another draft or an answer ends it, and its text never reappears (R10,
@@ -32,7 +32,7 @@ export class Drafts {
   #open: DraftState | null;
   #accepted: AcceptedState | null = null;
 
-  constructor(saved?: Saved) {
+  constructor(saved?: DraftCheckpoint) {
     this.#open = saved ? DraftState.from(saved) : null;
   }
 
@@ -133,12 +133,12 @@ export class DraftState {
     };
   }
 
-  checkpoint(): Saved {
+  checkpoint(): DraftCheckpoint {
     const parts = this.#ordered().map((part) => ({ ...part }));
     return { id: this.id, turn: this.turn, n: this.#next, parts, ...(this.#gap ? { gap: true } : {}) };
   }
 
-  static from(saved: Saved): DraftState {
+  static from(saved: DraftCheckpoint): DraftState {
     const draft = new DraftState(saved.id, saved.turn);
     draft.add({ n: 0, parts: saved.parts });
     draft.#next = saved.n;

@@ -22,9 +22,9 @@ const sourceOf = (heads: readonly string[]): string => [...new Set(heads)].sort(
 /** What the shapes are that may start with a character: few share one. */
 interface Reading {
   readonly isOpenSeen: boolean;
-  readonly shapes: Map<string, Beginning>;
+  readonly shapes: Map<string, ShapeGroup>;
 }
-interface Beginning {
+interface ShapeGroup {
   readonly expression: RegExp;
   readonly of: readonly Shape[];
 }
@@ -75,7 +75,7 @@ function wordOf(head: string): string {
 const CUT_OFF = "cut-off";
 
 /** The shapes that can start with this character, as one expression. */
-function shapesAt({ isOpenSeen, shapes }: Reading, first: string): Beginning {
+function shapesAt({ isOpenSeen, shapes }: Reading, first: string): ShapeGroup {
   const known = shapes.get(first);
   if (known) return known;
   const all = tables();

@@ -7,7 +7,7 @@ import type { Entry } from "../dialects/dialect.ts";
 import { HoldfastError } from "../errors.ts";
 import type { Json } from "../journal/record.ts";
 import { settle, shownItem, unhide } from "./retained.ts";
-import { type Paired, pairsIn, requirePairs, stepSplit, stepsOf } from "./step-integrity.ts";
+import { type CallWithResult, pairsIn, requirePairs, stepSplit, stepsOf } from "./step-integrity.ts";
 
 /** The arguments of `edit`, copied during the call (R19). Throws RECORD_INVALID, MESSAGE_UNFIT, MESSAGE_NOT_JSON. */
 export function admitEdit<M>(
@@ -97,9 +97,9 @@ function requireSteps<M>(items: readonly Item<M>[], gone: ReadonlySet<string>): 
 
 /** A shown call may lack a result only if the call that it replaces did. */
 function requireResults<M>(
-  after: readonly Paired<M>[],
+  after: readonly CallWithResult<M>[],
   made: readonly Item<M>[],
-  before: readonly Paired<M>[],
+  before: readonly CallWithResult<M>[],
   gone: ReadonlySet<string>,
 ): void {
   const waited = before.filter(({ item, answer, isLast }) => gone.has(item.entry.id) && !answer && isLast);
@@ -126,7 +126,7 @@ function openIn<M>(made: readonly Item<M>[], { dialect }: Conversation<M>): Set<
  */
 function resultsOf<M>(
   items: readonly Item<M>[],
-  pairs: readonly Paired<M>[],
+  pairs: readonly CallWithResult<M>[],
   gone: ReadonlySet<string>,
   open: ReadonlySet<string>,
   { dialect }: Conversation<M>,

@@ -27,7 +27,15 @@ import {
   settle,
   unhide,
 } from "./retained.ts";
-import { around, type Paired, pairsIn, placeOf, requirePairs, requireWholeSteps, stepsOf } from "./step-integrity.ts";
+import {
+  around,
+  type CallWithResult,
+  pairsIn,
+  placeOf,
+  requirePairs,
+  requireWholeSteps,
+  stepsOf,
+} from "./step-integrity.ts";
 
 const REASONS = ["compaction", "clear", "rewind", "import"] as const;
 
@@ -184,7 +192,7 @@ function comeIntoForce<M>(conversation: Conversation<M>, given: Retained<M>[]): 
 function withWholeTail<M>(
   { items, dialect }: Conversation<M>,
   near: readonly Item<M>[],
-  pairs: readonly Paired<M>[],
+  pairs: readonly CallWithResult<M>[],
   given: Retained<M>[],
 ): Retained<M>[] {
   let head = given.length;
@@ -217,7 +225,7 @@ function withWholeTail<M>(
 /** Otherwise the outcome would belong to no call, and the model would not know that it made the call. */
 function requireRunningCalls<M>(
   { turn, toolStarts }: Conversation<M>,
-  pairs: readonly Paired<M>[],
+  pairs: readonly CallWithResult<M>[],
   carried: readonly Retained<M>[],
   moved: MovedCalls,
   activity: TurnActivity,

@@ -4,7 +4,7 @@ import { pair, type Reader } from "../dialects/order/pairing.ts";
 import { HoldfastError } from "../errors.ts";
 
 /** A call that the model is shown, and its result. */
-export interface Paired<M> {
+export interface CallWithResult<M> {
   readonly call: Call;
   readonly item: Item<M>;
   readonly index: number;
@@ -52,7 +52,7 @@ export function around<M>(
   return kept.length === items.length ? items : kept;
 }
 
-export function pairsIn<M>(items: readonly Item<M>[], dialect: Dialect<M>): Paired<M>[] {
+export function pairsIn<M>(items: readonly Item<M>[], dialect: Dialect<M>): CallWithResult<M>[] {
   const shown = items.filter(isShown);
   const { exchanges } = pair(
     shown.map(({ entry }) => entry),
@@ -113,7 +113,11 @@ export function stepsOf<M>(items: readonly Item<M>[]): Map<string, string[]> {
 }
 
 /** Throws STEP_SPLIT if a call loses its result, or a result its call (R3). */
-export function requirePairs<M>(before: readonly Paired<M>[], after: readonly Item<M>[], dialect: Dialect<M>): void {
+export function requirePairs<M>(
+  before: readonly CallWithResult<M>[],
+  after: readonly Item<M>[],
+  dialect: Dialect<M>,
+): void {
   const kept = new Map(after.map((item) => [item.entry.id, item]));
   const pairs = pairsIn(after, dialect);
   const calls = new Map(pairs.map((one) => [placeOf(one.item, one.index), one]));

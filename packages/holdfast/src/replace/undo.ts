@@ -15,7 +15,7 @@ export function undoFrom<M>({ undo }: Conversation<M>): number {
 }
 
 /** The conversation as it would be without the last replacement. */
-export interface Undone<M> {
+export interface EarlierConversation<M> {
   readonly conversation: Conversation<M>;
   /** The ids of the entries that existed before the replacement. */
   readonly before: ReadonlySet<string>;
@@ -32,7 +32,7 @@ export function undone<M>(
   records: Iterable<JournalRecord>,
   epochSeq: number,
   conversation: Conversation<M>,
-): Undone<M> {
+): EarlierConversation<M> {
   const before = new Set<string>();
   const add = (record: JournalRecord): void => {
     if (record.seq === epochSeq) for (const { entry } of conversation.items) before.add(entry.id);
@@ -48,7 +48,7 @@ const PASSED_OVER = "passed-over";
 
 /** The records of the epoch that restores it. Reasoning signed since then was signed over another past (R1). */
 export function undoRecords<M>(
-  { conversation, before }: Undone<M>,
+  { conversation, before }: EarlierConversation<M>,
   by: Pick<ReplaceOptions, "activity" | "intents">,
   newId: () => string,
 ): SessionRecord[] {

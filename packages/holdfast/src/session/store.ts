@@ -1,6 +1,6 @@
 import process from "node:process";
 import { reading } from "../admit/admit.ts";
-import { admitAttributes, type Cleaning } from "../admit/attributes.ts";
+import { admitAttributes, type TextRules } from "../admit/attributes.ts";
 import { invalid } from "../admit/refusals.ts";
 import { defined } from "../defined.ts";
 import { realPath } from "../disk/node-disk.ts";
@@ -333,7 +333,7 @@ class SessionStore implements surface.Store, Guarded {
     return ids;
   }
 
-  readonly #cleaning: Cleaning = { text: (text) => this.#parts.redactor?.(text) ?? text, path: realPath };
+  readonly #cleaning: TextRules = { text: (text) => this.#parts.redactor?.(text) ?? text, path: realPath };
 
   #assertOpen(): void {
     if (this.#closing) throw storeClosed(this.url);

@@ -5,7 +5,7 @@ import { isPassing } from "../failure.ts";
 const PAUSE_MS = 20;
 const PAUSE_MS_MAX = 1000;
 
-interface Waiting {
+interface Waiter {
   readonly resolve: () => void;
   readonly reject: (error: unknown) => void;
   readonly untilMs: number;
@@ -17,7 +17,7 @@ interface Waiting {
  */
 export class SharedSync {
   readonly #database: Database;
-  #waiting: Waiting[] = [];
+  #waiting: Waiter[] = [];
   #isRunning = false;
 
   constructor(database: Database) {

@@ -1,3 +1,4 @@
+import { GRACE_MS } from "holdfast/internal";
 import type pg from "pg";
 import { parseAddress, quoteName, resolveAddress } from "../connection/address.ts";
 import { Database, type Query } from "../connection/database.ts";
@@ -8,7 +9,6 @@ import { AGE_MS_MAX, checkNumbers, duration } from "../options.ts";
 import { monthNamed, monthOf, monthOfId, rangeOf } from "../schema/months.ts";
 import { PLACE_TABLES } from "../schema/schema.ts";
 
-const WEEK_MS = 7 * 24 * 3600 * 1000;
 const PATIENCE_MS = 5000;
 const ANSWER_MS = 60_000;
 /** While a lock on all lines is waited for, and while it is held, all appends wait. Two tables are locked. */
@@ -73,7 +73,7 @@ export async function dropMonths(place: string | pg.Pool, options: DropMonthsOpt
   try {
     const dropped: { month: string; sessions: number }[] = [];
     const kept: { month: string; why: DroppedMonths["kept"][number]["why"] }[] = [];
-    const { olderThanMs, graceMs = WEEK_MS, waitMs = WAIT_MS } = options;
+    const { olderThanMs, graceMs = GRACE_MS, waitMs = WAIT_MS } = options;
     const now = await serverNow(database);
     // For all of them: a reader of lines locks every month.
     const until = performance.now() + waitMs;

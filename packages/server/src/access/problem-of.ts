@@ -61,7 +61,7 @@ const STATUS: Readonly<Record<string, number>> = {
   USAGE: 422,
 };
 
-interface Coded extends Error {
+interface ErrorWithCode extends Error {
   readonly code: string;
   readonly facts?: Readonly<Record<string, unknown>>;
 }
@@ -81,11 +81,11 @@ export function problemOf(error: unknown): { readonly problem: Problem; readonly
 }
 
 /** Recognized by name: the class belongs to the command. */
-function isCommandError(error: unknown): error is Coded {
+function isCommandError(error: unknown): error is ErrorWithCode {
   return error instanceof Error && error.name === "CommandError" && "code" in error && typeof error.code === "string";
 }
 
-function make(status: number, { code, message, facts }: Pick<Coded, "code" | "message" | "facts">): Problem {
+function make(status: number, { code, message, facts }: Pick<ErrorWithCode, "code" | "message" | "facts">): Problem {
   const title = code.toLowerCase().replaceAll("_", " ");
   const type = `urn:holdfast:error:${code}`;
   const known = facts && Object.keys(facts).length > 0 ? { facts } : {};

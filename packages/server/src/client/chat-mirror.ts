@@ -7,13 +7,13 @@ const NOTHING: LiveAnswer = { text: "", reasoning: "", calls: [] };
 const OUTPUT_CHARACTERS_MAX = 16_384;
 
 /** A change of the state, and what to tell the listeners about it. */
-export interface Mirrored {
+export interface MirrorChange {
   readonly state: ChatState;
   readonly events: readonly ChatEvent[];
 }
 
 /** Applies streamed text. `answer`: the one that `state.live` belongs to. */
-export function applyText(state: ChatState, piece: TextEvent, answer: string | null): Mirrored {
+export function applyText(state: ChatState, piece: TextEvent, answer: string | null): MirrorChange {
   const live = piece.answer === answer && state.live ? state.live : NOTHING;
   const { channel, text, call } = piece;
   if (channel === "input") {
@@ -28,7 +28,7 @@ export function applyText(state: ChatState, piece: TextEvent, answer: string | n
 }
 
 /** Applies a `state` event whose items, if any, are to be applied. */
-export function applyState(before: ChatState, { state, items, event, whole }: StateEvent): Mirrored {
+export function applyState(before: ChatState, { state, items, event, whole }: StateEvent): MirrorChange {
   const { count: _count, ...members } = state;
   const spliced = items
     ? before.items.toSpliced(items.at, items.remove, ...(items.insert as readonly Item[]))

@@ -222,14 +222,14 @@ function shownIn({ items: _items, live: _live, ...shown }: ChatState): [keyof Fe
   return Object.entries(shown) as [keyof FeedState, unknown][];
 }
 
-type Said = Extract<ChatEvent, { type: "text" | "reasoning" }>;
+type TextPiece = Extract<ChatEvent, { type: "text" | "reasoning" }>;
 
 /** The text is as long as it is if this piece was added to it. */
-function hasGrown(before: LiveAnswer, now: LiveAnswer, { type, text }: Said): boolean {
+function hasGrown(before: LiveAnswer, now: LiveAnswer, { type, text }: TextPiece): boolean {
   return now[type].length === before[type].length + text.length;
 }
 
-function isNothingElse(before: LiveAnswer, now: LiveAnswer, { type }: Said): boolean {
+function isNothingElse(before: LiveAnswer, now: LiveAnswer, { type }: TextPiece): boolean {
   const other = type === "text" ? "reasoning" : "text";
   return now[other].length === before[other].length && now.calls === before.calls;
 }

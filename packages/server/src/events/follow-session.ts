@@ -3,7 +3,7 @@ import type { ChatFeed, Piece } from "./chat-feed.ts";
 import { type EventStream, eventText } from "./event-stream.ts";
 import { type RecordHub, type SentRecord, START } from "./record-hub.ts";
 
-export interface Followed {
+export interface FollowParts {
   readonly hub: Pick<RecordHub, "cursor" | "after" | "tail" | "since">;
   /** The feed while this server has the session open. */
   feed(): ChatFeed | null;
@@ -30,7 +30,7 @@ export function parseEventId(id: string): Position | null {
 /** Sends a session to one client until either of them ends. Never throws because of the client. */
 export async function followSession(
   stream: EventStream,
-  { hub, feed, watch }: Followed,
+  { hub, feed, watch }: FollowParts,
   { position, isBrief }: { readonly position: Position; readonly isBrief: boolean },
 ): Promise<void> {
   const live = new LiveSender(stream, position);
@@ -61,7 +61,7 @@ export async function followSession(
 
 async function sendRecords(
   stream: EventStream,
-  hub: Followed["hub"],
+  hub: FollowParts["hub"],
   live: LiveSender,
   isBrief: boolean,
 ): Promise<"current" | "deleted" | "stopped" | "start over"> {

@@ -9,7 +9,7 @@ import type { Input } from "../schemas/operation.ts";
 import type { OperationId, Operations } from "../schemas/operations.ts";
 import type { Streams } from "./streams.ts";
 
-export interface Served {
+export interface HandlerContext {
   readonly hosting: Hosting;
   readonly histories: Histories;
   readonly recordings: HttpRecordings;
@@ -21,7 +21,7 @@ export interface Served {
   readonly allowed: AllowedNames;
 }
 
-export interface RequestContext extends Served {
+export interface RequestContext extends HandlerContext {
   readonly caller: Caller | null;
   readonly c: Context<{ Bindings: HttpBindings }>;
 }

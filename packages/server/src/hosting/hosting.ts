@@ -3,7 +3,7 @@ import { refuse } from "../access/request-error.ts";
 import type { Chat, ChatOptions } from "../contract/host.ts";
 import type { ServedHost } from "../contract/served-host.ts";
 import { ChatFeed } from "../events/chat-feed.ts";
-import type { Followed } from "../events/follow-session.ts";
+import type { FollowParts } from "../events/follow-session.ts";
 import { RecordHub } from "../events/record-hub.ts";
 
 export interface HostingOptions {
@@ -155,7 +155,7 @@ export class Hosting {
   }
 
   /** Follows the records of a session, and its feed. Call `release` when done. */
-  async followed(id: string): Promise<Followed & { release(): void }> {
+  async followed(id: string): Promise<FollowParts & { release(): void }> {
     const entry = this.#hubFor(id);
     entry.followers++;
     const release = (): void => {

@@ -3,7 +3,7 @@ import type { Chat, ChatEvent, ChatState, LiveAnswer, PermissionAsk } from "../c
 import type { Item } from "../contract/item.ts";
 import type { ServedHost } from "../contract/served-host.ts";
 import { ChatFeed } from "../events/chat-feed.ts";
-import type { Followed } from "../events/follow-session.ts";
+import type { FollowParts } from "../events/follow-session.ts";
 import type { SentRecord } from "../events/record-hub.ts";
 import type { Hosting } from "./hosting.ts";
 
@@ -75,7 +75,7 @@ function redactHost(host: ServedHost, cleanItem: (item: Item) => Item): ServedHo
   };
 }
 
-function redactHub(hub: Followed["hub"], clean: (record: SentRecord) => SentRecord): Followed["hub"] {
+function redactHub(hub: FollowParts["hub"], clean: (record: SentRecord) => SentRecord): FollowParts["hub"] {
   return {
     get cursor() {
       return hub.cursor;

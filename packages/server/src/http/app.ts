@@ -7,7 +7,7 @@ import { checkRequest } from "../access/check-request.ts";
 import type { Caller } from "../access/credentials.ts";
 import { problemOf } from "../access/problem-of.ts";
 import { refuse } from "../access/request-error.ts";
-import type { Answer, Handlers, RequestContext, Served } from "../handlers/context.ts";
+import type { Answer, HandlerContext, Handlers, RequestContext } from "../handlers/context.ts";
 import { readingHandlers } from "../handlers/reading.ts";
 import { recordingHandlers } from "../handlers/recordings.ts";
 import { serverHandlers, WRONG_TOKEN } from "../handlers/server.ts";
@@ -22,13 +22,13 @@ import type { PageFile } from "./page-files.ts";
 import { FORWARDED, type Peers, REDACTED } from "./peers.ts";
 import { ReaderLanes } from "./reader-lanes.ts";
 
-export interface AppOptions extends Served {
+export interface AppOptions extends HandlerContext {
   readonly bodyBytesMax: number;
   /** A request with a valid token came over this connection. */
   readonly onCaller: (socket: Socket, caller: Caller) => void;
   readonly page: ReadonlyMap<string, PageFile>;
   /** In place of the sessions, for readers who may not see credentials: they reach only what reads. */
-  readonly redacted: Pick<Served, "hosting" | "histories">;
+  readonly redacted: Pick<HandlerContext, "hosting" | "histories">;
   readonly peers: Peers;
   /** One line for each request, without its query, headers and body. */
   readonly log: (line: RequestLine) => void;
@@ -312,7 +312,7 @@ function allowOrigin(c: Context<Env>, origins: readonly string[]): void {
   c.header("access-control-max-age", "600");
 }
 
-async function readInput({ params, query, body }: Operation, c: Context<Env>): Promise<Checked> {
+async function readInput({ params, query, body }: Operation, c: Context<Env>): Promise<RequestInput> {
   return {
     params: check("path", params, c.req.param()),
     query: check("query", query, queryOf(c)),
@@ -320,7 +320,7 @@ async function readInput({ params, query, body }: Operation, c: Context<Env>): P
   };
 }
 
-interface Checked {
+interface RequestInput {
   readonly params: unknown;
   readonly query: unknown;
   readonly body: unknown;

@@ -1,6 +1,6 @@
 import type { TimelineEntry } from "../schemas/transcript.ts";
 import type { StepBars } from "./step-bars.ts";
-import type { Happening } from "./timeline.ts";
+import type { TimelineItem } from "./timeline.ts";
 
 type ToolEntry = Extract<TimelineEntry, { kind: "tool" }>;
 
@@ -23,7 +23,7 @@ const ENTRY_BYTES_MIN = 100;
  * stop, resumption or replacement disappears behind another thing.
  */
 export function atResolution(
-  happenings: readonly Happening[],
+  happenings: readonly TimelineItem[],
   window: Window,
 ): { readonly entries: readonly TimelineEntry[]; readonly isMerged: boolean } {
   const { fromMs, toMs, buckets } = window;
@@ -66,15 +66,15 @@ interface Merged {
   endMs: number;
   count: number;
   /** Stands for all of them. */
-  gravest: Happening;
+  gravest: TimelineItem;
 }
 
-function single(one: Happening): Merged {
+function single(one: TimelineItem): Merged {
   return { startMs: one.startMs, endMs: endOf(one), count: 1, gravest: one };
 }
 
 /** What can be merged with each other, in the order of the starts. */
-function rowsOf(happenings: readonly Happening[]): Merged[][] {
+function rowsOf(happenings: readonly TimelineItem[]): Merged[][] {
   const rows = new Map<string, Merged[]>();
   for (const one of happenings) {
     // What has no end is merged by its start, with its like.
@@ -108,7 +108,7 @@ const GRAVITY: Readonly<Record<string, number>> = {
   ...{ interrupted: 5, unknown: 5 },
 };
 
-function gravityOf(one: Happening): number {
+function gravityOf(one: TimelineItem): number {
   return one.kind === "turn" || one.kind === "tool" ? (GRAVITY[one.outcome] ?? 0) : 0;
 }
 
@@ -124,7 +124,7 @@ function busyMs(rows: readonly (readonly Merged[])[], { fromMs, toMs }: Window):
   return busy;
 }
 
-function endOf(one: Happening): number {
+function endOf(one: TimelineItem): number {
   if (one.kind === "mark") return one.startMs;
   return one.endMs ?? one.overMs ?? Number.POSITIVE_INFINITY;
 }

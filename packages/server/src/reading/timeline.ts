@@ -25,10 +25,10 @@ type Tool = Omit<Timed<"tool", Span>, "steps" | "moreSteps"> & { steps?: StepBar
 type Wait = Timed<"wait", Span>;
 type Mark = Timed<"mark", { readonly startMs: number }>;
 /** What happened when. */
-export type Happening = Turn | Model | Tool | Wait | Mark;
+export type TimelineItem = Turn | Model | Tool | Wait | Mark;
 
 /** A conversation that another one took the place of. */
-export interface Replaced {
+export interface EarlierConversation {
   /** Its last record. */
   readonly until: number;
   readonly fromMs: number;
@@ -62,8 +62,8 @@ const NAMES_MAX = 4;
  * text, whichever is later known.
  */
 export class TimelineFold {
-  readonly #happenings: Happening[] = [];
-  readonly #replaced: Replaced[] = [];
+  readonly #happenings: TimelineItem[] = [];
+  readonly #replaced: EarlierConversation[] = [];
   readonly #read: (message: unknown, dialect: string) => SaidShown;
   readonly #tools = new Map<string, Tool>();
   /** Tools that have ended before their steps, as with `Promise.all`. */
@@ -116,7 +116,7 @@ export class TimelineFold {
   }
 
   /** The conversations before the current one, oldest first. */
-  get replaced(): readonly Replaced[] {
+  get replaced(): readonly EarlierConversation[] {
     return this.#replaced;
   }
 
@@ -191,12 +191,12 @@ export class TimelineFold {
   }
 
   /** Everything so far. `isRunning`: a writer has the session open now. Changes nothing, so that records can follow. */
-  happenings(isRunning: boolean): readonly Happening[] {
+  happenings(isRunning: boolean): readonly TimelineItem[] {
     const hasDied = this.#isOpen && !isRunning;
     const turn = this.#turn;
     if (this.#tools.size === 0 && turn?.outcome !== "running" && !hasDied) return this.#happenings;
     const ended = hasDied ? this.#lastSign : null;
-    const now = new Map<Happening, Happening>();
+    const now = new Map<TimelineItem, TimelineItem>();
     for (const tool of this.#tools.values())
       now.set(tool, { ...tool, outcome: isRunning ? "running" : "unknown", overMs: ended?.ms ?? null });
     if (turn?.outcome === "running" && !isRunning) now.set(turn, { ...turn, outcome: "interrupted" });
@@ -407,7 +407,7 @@ export class TimelineFold {
   }
 
   /** The calls that had not started when the work ended here, and a mark that says so. */
-  #neverStarted(place: Place): Happening[] {
+  #neverStarted(place: Place): TimelineItem[] {
     // A call that waits for a person is not lost.
     if (!this.#recordsStarts || this.#wait !== null || this.#recorded.size === 0) return [];
     const calls = [...this.#recorded.values()];

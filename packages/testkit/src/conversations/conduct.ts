@@ -88,12 +88,12 @@ async function finish({ random, recorder }: Stage, { turn }: Work): Promise<void
   else await recorder.try({ do: "end" }, () => turn.end());
 }
 
-interface Begun {
+interface OpenTurn {
   readonly turn: Turn<Message>;
   readonly open: readonly PlacedCall[];
 }
 
-async function begin(stage: Stage, isFirst: boolean): Promise<Begun> {
+async function begin(stage: Stage, isFirst: boolean): Promise<OpenTurn> {
   const { session, random, recorder, job } = stage;
   const { interruption, queue } = session;
   if (isFirst && job.retry) return { turn: await start(stage, job.retry.message, job.retry.id), open: [] };
@@ -117,7 +117,7 @@ async function start({ recorder, session, job }: Stage, message: Message, id: st
 }
 
 /** Resumes a turn with one policy or another, and runs what the library says to run. */
-async function resume(stage: Stage, { turn: number }: Interruption<Message>): Promise<Begun> {
+async function resume(stage: Stage, { turn: number }: Interruption<Message>): Promise<OpenTurn> {
   const { session, random, recorder, job } = stage;
   const draft = random.chance(0.3) ? "keep" : "discard";
   const policy = job.flaw === "runs-again" ? "again" : random.pick(["close", "rerun", "rerun", "each"] as const);

@@ -2,13 +2,13 @@ import type { JournalRecord } from "holdfast";
 import { canonical } from "../providers/canonical.ts";
 import type { Op } from "./events.ts";
 import type { Evidence, ConversationFault as Fault } from "./evidence.ts";
-import type { Tried } from "./log.ts";
+import type { LoggedCall } from "./log.ts";
 import type { Message } from "./voices.ts";
 
-type Said = Extract<Op, { do: "start" | "append" | "commit" }>;
+type MessageOp = Extract<Op, { do: "start" | "append" | "commit" }>;
 
 /** The messages of a call, by the ids they get. */
-export function messagesOf(op: Said): Map<string, Message> {
+export function messagesOf(op: MessageOp): Map<string, Message> {
   const messages = op.do === "start" ? [op.message] : op.messages;
   return new Map(messages.map((message, index) => [index === 0 ? op.id : `${op.id}.${index}`, message]));
 }
@@ -55,8 +55,11 @@ export function historyFaults(evidence: Evidence): Fault[] {
 }
 
 /** What was tried after an acknowledgement comes after the acknowledged record. */
-function orderFaults(said: readonly Tried<Said>[], byId: ReadonlyMap<string, readonly JournalRecord[]>): Fault[] {
-  const seqOf = ({ op }: Tried<Said>): number | undefined => byId.get(op.id)?.[0]?.seq;
+function orderFaults(
+  said: readonly LoggedCall<MessageOp>[],
+  byId: ReadonlyMap<string, readonly JournalRecord[]>,
+): Fault[] {
+  const seqOf = ({ op }: LoggedCall<MessageOp>): number | undefined => byId.get(op.id)?.[0]?.seq;
   const faults: Fault[] = [];
   for (const later of said) {
     const seq = seqOf(later);
@@ -150,7 +153,7 @@ interface Epoch {
 }
 
 /** Each epoch was requested, in this order; one in flight at a death may be missing. */
-function areThere(asked: readonly Tried<Replacing>[], epochs: readonly Epoch[]): boolean {
+function areThere(asked: readonly LoggedCall<Replacing>[], epochs: readonly Epoch[]): boolean {
   const [first, ...rest] = asked;
   if (!first) return epochs.length === 0;
   const isFirst = epochs[0] !== undefined && fits(first.op, epochs[0]);

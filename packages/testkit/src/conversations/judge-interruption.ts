@@ -1,7 +1,7 @@
 import type { OpenCall } from "holdfast";
 import { marksIn, type Op } from "./events.ts";
 import type { Evidence, ConversationFault as Fault } from "./evidence.ts";
-import type { Tried } from "./log.ts";
+import type { LoggedCall } from "./log.ts";
 
 /** The precision of timers: some milliseconds. */
 const SLACK_MS = 12;
@@ -18,7 +18,7 @@ const TURNS = ["start", "resume", "end", "abort", "fail", "suspend"] as const;
 const KINDS = { start: "killed", resume: "killed", abort: "aborted", fail: "failed", suspend: "suspended" } as const;
 
 /** The last thing done to the turn, if it is known to be done, and the conversation was not replaced since. */
-function lastTurnOp({ log }: Evidence): Tried<Extract<Op, { do: (typeof TURNS)[number] }>> | null {
+function lastTurnOp({ log }: Evidence): LoggedCall<Extract<Op, { do: (typeof TURNS)[number] }>> | null {
   const last = log.of(...TURNS).at(-1);
   if (last?.answer !== "ok") return null;
   const isReplaced = log

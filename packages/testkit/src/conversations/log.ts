@@ -1,7 +1,7 @@
 import type { AgentEvent, Op } from "./events.ts";
 
 /** One library call, and its outcome as far as the agent knows. */
-export interface Tried<O extends Op = Op> {
+export interface LoggedCall<O extends Op = Op> {
   readonly op: O;
   readonly life: number;
   /** The positions of the call and of its answer among all events. */
@@ -10,7 +10,7 @@ export interface Tried<O extends Op = Op> {
   answer: "open" | "ok" | "no";
 }
 
-export interface Said {
+export interface LoggedEvent {
   readonly life: number;
   readonly at: number;
   readonly event: AgentEvent;
@@ -18,10 +18,10 @@ export interface Said {
 
 /** Everything that the agents of one session tried and were told, in order, over all their lives. */
 export class Log {
-  readonly tried: Tried[] = [];
-  readonly said: Said[] = [];
+  readonly tried: LoggedCall[] = [];
+  readonly said: LoggedEvent[] = [];
   #life = 0;
-  readonly #byNumber = new Map<string, Tried>();
+  readonly #byNumber = new Map<string, LoggedCall>();
 
   get life(): number {
     return this.#life;
@@ -34,7 +34,13 @@ export class Log {
     const at = this.said.length;
     this.said.push({ life: this.#life, at, event });
     if (event.e === "try") {
-      const tried: Tried = { op: event.op, life: this.#life, at, answeredAt: Number.POSITIVE_INFINITY, answer: "open" };
+      const tried: LoggedCall = {
+        op: event.op,
+        life: this.#life,
+        at,
+        answeredAt: Number.POSITIVE_INFINITY,
+        answer: "open",
+      };
       this.tried.push(tried);
       this.#byNumber.set(`${this.#life} ${event.n}`, tried);
     } else if (event.e === "ok" || event.e === "no") {
@@ -45,18 +51,18 @@ export class Log {
     }
   }
 
-  of<D extends Op["do"]>(...kinds: readonly D[]): Tried<Extract<Op, { do: D }>>[] {
+  of<D extends Op["do"]>(...kinds: readonly D[]): LoggedCall<Extract<Op, { do: D }>>[] {
     const wanted: readonly string[] = kinds;
-    return this.tried.filter(({ op }) => wanted.includes(op.do)) as Tried<Extract<Op, { do: D }>>[];
+    return this.tried.filter(({ op }) => wanted.includes(op.do)) as LoggedCall<Extract<Op, { do: D }>>[];
   }
 
   /** What was acknowledged. */
-  ok<D extends Op["do"]>(...kinds: readonly D[]): Tried<Extract<Op, { do: D }>>[] {
+  ok<D extends Op["do"]>(...kinds: readonly D[]): LoggedCall<Extract<Op, { do: D }>>[] {
     return this.of(...kinds).filter(({ answer }) => answer === "ok");
   }
 
-  saidOf<E extends AgentEvent["e"]>(kind: E): (Said & { readonly event: Extract<AgentEvent, { e: E }> })[] {
-    return this.said.filter(({ event }) => event.e === kind) as (Said & {
+  saidOf<E extends AgentEvent["e"]>(kind: E): (LoggedEvent & { readonly event: Extract<AgentEvent, { e: E }> })[] {
+    return this.said.filter(({ event }) => event.e === kind) as (LoggedEvent & {
       readonly event: Extract<AgentEvent, { e: E }>;
     })[];
   }

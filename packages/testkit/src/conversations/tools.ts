@@ -18,7 +18,7 @@ interface Run {
   readonly response: number;
 }
 
-interface Ran extends Run {
+interface PastRun extends Run {
   /** Its outcome reaches the model in a message. */
   readonly inMessage: boolean;
   /** Its end is recorded by itself. */
@@ -84,7 +84,7 @@ async function runCall(
   placed: PlacedCall,
   inMessages: boolean,
   heldBack: (() => Promise<void>)[],
-): Promise<Ran | null> {
+): Promise<PastRun | null> {
   const { random, job } = stage;
   if (work.isPast) return null;
   const run = newRun(stage, work, placed);
@@ -205,7 +205,7 @@ function act({ job }: Stage, { call, message }: PlacedCall): void {
 }
 
 /** As the SDKs do: when all tools are back, separate messages tell the model their results. */
-async function appendResults({ voice, recorder }: Stage, { turn }: Work, ran: readonly Ran[]): Promise<void> {
+async function appendResults({ voice, recorder }: Stage, { turn }: Work, ran: readonly PastRun[]): Promise<void> {
   const messages = voice.results(ran.map(({ placed: { call }, text }) => ({ call, text })));
   const id = recorder.serial();
   const op = { do: "append", id, messages, by: "tools", queued: false, tokens: 0 } as const;

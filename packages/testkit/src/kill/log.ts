@@ -7,7 +7,7 @@ export type Outcome =
   | { readonly is: "refused"; readonly code: string }
   | { readonly is: "doubt"; readonly code: string };
 
-export interface Tried {
+export interface LoggedAttempt {
   readonly attempt: Attempt;
   /** The life of the session's writer in which it was made. */
   readonly life: number;
@@ -16,10 +16,10 @@ export interface Tried {
 
 /** Everything that the writers of one session tried and were told, in order, over all their lives. */
 export class Log {
-  readonly tried: Tried[] = [];
+  readonly tried: LoggedAttempt[] = [];
   #life = 0;
   /** The newest attempt of each id. */
-  readonly #newest = new Map<number, Tried>();
+  readonly #newest = new Map<number, LoggedAttempt>();
 
   /** A writer has died; later events come from the next one. */
   nextLife(): void {
@@ -33,7 +33,7 @@ export class Log {
   hear(event: LabEvent): void {
     if (event.e === "attempt") {
       const { e: _, ...attempt } = event;
-      const tried: Tried = { attempt, life: this.#life, outcome: { is: "open" } };
+      const tried: LoggedAttempt = { attempt, life: this.#life, outcome: { is: "open" } };
       this.tried.push(tried);
       this.#newest.set(event.id, tried);
     } else if (event.e === "ack") {
@@ -49,7 +49,7 @@ export class Log {
   }
 
   /** Attempts without an answer. */
-  get open(): readonly Tried[] {
+  get open(): readonly LoggedAttempt[] {
     return this.tried.filter(({ outcome }) => outcome.is === "open");
   }
 

@@ -1,6 +1,6 @@
 import type { JournalRecord } from "holdfast";
 import { type LabRecord, labRecordOf } from "./content.ts";
-import type { Log, Tried } from "./log.ts";
+import type { Log, LoggedAttempt } from "./log.ts";
 
 /** A journal as found: every record of its history, in the store's order. */
 export interface View {
@@ -107,7 +107,7 @@ function unitsOf(found: readonly LabRecord[]): { units: Map<number, Unit>; fault
   return { units, faults };
 }
 
-function contentFaults(unit: Unit, tries: readonly Tried[] | undefined): Fault[] {
+function contentFaults(unit: Unit, tries: readonly LoggedAttempt[] | undefined): Fault[] {
   const { id, seq } = unit;
   const attempt = tries?.[0]?.attempt;
   if (!attempt) return [{ what: "invented", message: `attempt ${id}, at seq ${seq}, was never made` }];
@@ -119,7 +119,7 @@ function contentFaults(unit: Unit, tries: readonly Tried[] | undefined): Fault[]
 }
 
 /** Compares what was reported with what is there. */
-function answerFaults(id: number, tries: readonly Tried[], unit: Unit | undefined): Fault[] {
+function answerFaults(id: number, tries: readonly LoggedAttempt[], unit: Unit | undefined): Fault[] {
   const told = tries.flatMap(({ outcome }) => (outcome.is === "acknowledged" ? [outcome] : []));
   if (!unit) {
     const [first] = told;
@@ -136,7 +136,7 @@ function answerFaults(id: number, tries: readonly Tried[], unit: Unit | undefine
 }
 
 /** Recovered in the order in which they were tried. */
-function orderFaults(tried: readonly Tried[], units: ReadonlyMap<number, Unit>): Fault[] {
+function orderFaults(tried: readonly LoggedAttempt[], units: ReadonlyMap<number, Unit>): Fault[] {
   const faults: Fault[] = [];
   const known = new Set(tried.map(({ attempt }) => attempt.id));
   let at = 0;
@@ -150,11 +150,11 @@ function orderFaults(tried: readonly Tried[], units: ReadonlyMap<number, Unit>):
 }
 
 /** Of one writer's attempts, a prefix is there: nothing is missing before something that was written. */
-function holeFaults(tried: readonly Tried[], units: ReadonlyMap<number, Unit>): Fault[] {
+function holeFaults(tried: readonly LoggedAttempt[], units: ReadonlyMap<number, Unit>): Fault[] {
   const faults: Fault[] = [];
   const lastLife = new Map(tried.map(({ attempt, life }) => [attempt.id, life]));
   const seen = new Set<number>();
-  let hole: Tried | undefined;
+  let hole: LoggedAttempt | undefined;
   for (const entry of tried) {
     const { id } = entry.attempt;
     const again = seen.has(id);

@@ -12,7 +12,7 @@ import type { LifePlan } from "./plan.ts";
 import type { OwnView, StoreSpec } from "./stores.ts";
 
 /** What the lives of one session showed. */
-export interface Findings {
+export interface TrialCounts {
   kills: number;
   /** Lives that left an unfinished write. */
   torn: number;
@@ -31,7 +31,7 @@ export interface Findings {
  */
 export class Trial {
   readonly log: Log = new Log();
-  readonly findings: Findings = { kills: 0, torn: 0, tornByKernel: 0, cutBytes: 0, points: new Map(), faults: [] };
+  readonly findings: TrialCounts = { kills: 0, torn: 0, tornByKernel: 0, cutBytes: 0, points: new Map(), faults: [] };
   readonly #view: OwnView;
   readonly #spec: StoreSpec;
   readonly #worker: Worker;

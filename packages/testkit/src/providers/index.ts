@@ -7,7 +7,7 @@ export { type AnthropicFrame, signRedacted, signResponse, signThinking } from ".
 export * from "./examples/acp.ts";
 export * from "./examples/ai-sdk.ts";
 export * from "./examples/anthropic.ts";
-export type { Example, Judged } from "./examples/example.ts";
+export type { Example, RequestExample } from "./examples/example.ts";
 export * from "./examples/gemini.ts";
 export * from "./examples/openai-chat.ts";
 export * from "./examples/openai-responses.ts";

@@ -34,7 +34,7 @@ export async function simulateCrashes(options: CrashOptions): Promise<Report> {
   if (run === null) return tally.report(0);
   const only = options.only?.split("/").map(parsePoint);
   /** Null if the recovery failed, or the simulation is over. */
-  const recovers = async (tried: readonly Tried[], record: boolean): Promise<readonly Moment[] | null> => {
+  const recovers = async (tried: readonly CrashCase[], record: boolean): Promise<readonly Moment[] | null> => {
     if (tally.isFull) return null;
     const { moment, crash, choice } = tried.at(-1)!;
     const words = tried.map(wordsOf).join(", then in the recovery ");
@@ -49,7 +49,7 @@ export async function simulateCrashes(options: CrashOptions): Promise<Report> {
       for (const choice of only?.[0]?.choices(at, crash) ?? choicesFor(moment, crash, perStep, seed)) {
         const chosen = recoveryEvery > 0 && mixSeeds(seed, at, tally.states) % recoveryEvery === 0;
         const nested = only === undefined ? chosen : only.length > 1;
-        const first: Tried = { at, moment, crash, choice };
+        const first: CrashCase = { at, moment, crash, choice };
         const recovery = await recovers([first], nested);
         for (const [then, later] of recovery?.entries() ?? []) {
           for (const again of bothCrashes) {
@@ -92,7 +92,7 @@ function workloadOf({ seed, length = 24, profile = "mixed" }: SimulationOptions)
 }
 
 /** One crash of a case. */
-interface Tried {
+interface CrashCase {
   /** The position of the moment in its run. */
   readonly at: number;
   readonly moment: Moment;
@@ -100,11 +100,11 @@ interface Tried {
   readonly choice: Choice;
 }
 
-function nameOf({ at, crash, choice }: Tried): string {
+function nameOf({ at, crash, choice }: CrashCase): string {
   return `${at}:${crash}:${choice}`;
 }
 
-function wordsOf({ moment, crash, choice }: Tried): string {
+function wordsOf({ moment, crash, choice }: CrashCase): string {
   if (crash === "power") return `a power cut (${choice}) before ${moment.label}`;
   return choice === 0 ? `SIGKILL before ${moment.label}` : `SIGKILL after ${choice} bytes of ${moment.label}`;
 }

@@ -51,7 +51,7 @@ export const SHORTCUTS: readonly Shortcut[] = [
   { keys: ["?"], action: "help", words: "Show these keys", where: "anywhere" },
 ];
 
-export interface Pressed {
+export interface KeyPress {
   readonly key: string;
   readonly ctrlKey: boolean;
   readonly metaKey: boolean;
@@ -64,7 +64,7 @@ export interface Pressed {
 
 /** What a key press means; null if it is not ours. Keys with Ctrl, Alt or Command are the browser's. */
 export function actionFor(
-  { key, ctrlKey, metaKey, altKey, isTyping, isOnControl }: Pressed,
+  { key, ctrlKey, metaKey, altKey, isTyping, isOnControl }: KeyPress,
   hasSession: boolean,
 ): Action | null {
   if (ctrlKey || metaKey || altKey) return null;

@@ -1,14 +1,14 @@
 import { useEffect, useState } from "preact/hooks";
 import { get, Refusal } from "../api/http.ts";
 
-export interface Loaded<T> {
+export interface LoadState<T> {
   readonly value: T | null;
   readonly failure: string | null;
 }
 
 /** Loads something once, and again when `version` changes. What was there stays until the new answer comes. */
-export function useLoaded<T>(path: string, version: unknown): Loaded<T> {
-  const [loaded, setLoaded] = useState<Loaded<T>>({ value: null, failure: null });
+export function useLoaded<T>(path: string, version: unknown): LoadState<T> {
+  const [loaded, setLoaded] = useState<LoadState<T>>({ value: null, failure: null });
   useEffect(() => {
     const controller = new AbortController();
     get<T>(path, {}, controller.signal).then(

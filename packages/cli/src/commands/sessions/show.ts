@@ -41,7 +41,7 @@ export function register(program: Command): void {
       "\nExamples:\n  holdfast show latest\n  holdfast show 5f2a91c0 --json | jq '.items[].text'\n\nHOLDFAST_PAGER or PAGER names the pager (default: less).",
     )
     .action(async (given: string, { full, json, pager }: Options, command: Command) => {
-      const shown = await withStore(command.optsWithGlobals(), async (store, config): Promise<Shown | null> => {
+      const shown = await withStore(command.optsWithGlobals(), async (store, config): Promise<ShownSession | null> => {
         const id = await resolveId(store, given);
         const reading = await store.read(id);
         const { itemsOf } = await import("../../transcript/items.ts");
@@ -71,7 +71,7 @@ export function register(program: Command): void {
     });
 }
 
-interface Shown {
+interface ShownSession {
   readonly reading: Reading<unknown>;
   readonly account: Account;
   readonly items: readonly Item[];
@@ -80,7 +80,7 @@ interface Shown {
   readonly pager: string | undefined;
 }
 
-async function print(shown: Shown, full: boolean, usesPager: boolean): Promise<void> {
+async function print(shown: ShownSession, full: boolean, usesPager: boolean): Promise<void> {
   const { stdout, env } = process;
   const isTerminal = stdout.isTTY === true && env["TERM"] !== "dumb";
   const paint = paintFor(stdout);
@@ -100,7 +100,7 @@ async function markdownFor(paint: Paint): Promise<Layout["markdown"]> {
 }
 
 function* linesOf(
-  { reading, account, items, title, tokens }: Shown,
+  { reading, account, items, title, tokens }: ShownSession,
   layout: Layout,
 ): Generator<string, void, undefined> {
   const { id, attributes, recovery } = reading;

@@ -1,5 +1,5 @@
 import type { Command } from "commander";
-import type { Copied } from "../../copy/copy.ts";
+import type { CopyResult } from "../../copy/copy.ts";
 import { CommandError, EXIT } from "../../exit.ts";
 import { withFamilies } from "../../store/children.ts";
 import { forEach, idsFor } from "../../store/for-each-session.ts";
@@ -88,19 +88,19 @@ function sameStore(): CommandError {
   return new CommandError(EXIT.usage, "USAGE", "Both addresses are the same store. Nothing was touched.");
 }
 
-const DONE: Readonly<Record<Copied["outcome"], string>> = {
+const DONE: Readonly<Record<CopyResult["outcome"], string>> = {
   copied: "copied",
   completed: "copied again, because the copy had fewer",
   there: "already there",
 };
 
-const KEPT: Readonly<Record<NonNullable<Copied["kept"]>, string>> = {
+const KEPT: Readonly<Record<NonNullable<CopyResult["kept"]>, string>> = {
   "in use": "The original was not removed: it is in use. Copy it again when it is free.",
   changed: "The original was not removed: it has grown since the copy. Copy it again.",
   damaged: "The original was not removed: it is damaged, and may hold data that the copy lacks.",
 };
 
-function wordsOf({ id, outcome, records, head, live, gaps, moved, kept }: Copied): string[] {
+function wordsOf({ id, outcome, records, head, live, gaps, moved, kept }: CopyResult): string[] {
   const lines = [`${id}: ${records} ${records === 1 ? "record" : "records"} ${DONE[outcome]}, verified.`];
   if (live) lines.push(`  It is in use: the copy ends with record ${head}.`);
   for (const { from, to } of gaps)

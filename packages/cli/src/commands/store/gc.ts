@@ -3,7 +3,7 @@ import { type Command, Option } from "commander";
 import type { Store } from "holdfast";
 import { CommandError, EXIT } from "../../exit.ts";
 import { withStore } from "../../store/open.ts";
-import { type Swept, sweepOutputs } from "../../store/output-folders.ts";
+import { type SweepResult, sweepOutputs } from "../../store/output-folders.ts";
 import { nullIfUnreadable } from "../../store/usage.ts";
 import { bytesWords } from "../../terminal/bytes.ts";
 import { jsonText } from "../../terminal/json.ts";
@@ -38,7 +38,7 @@ export function register(program: Command): void {
     .option("--json", "print JSON")
     .addHelpText("after", "\nExamples:\n  holdfast gc --dry-run\n  holdfast gc --older-than 0s --yes")
     .action(async (options: Options, command: Command) => {
-      const done = await withStore<Removed | null>(
+      const done = await withStore<GcResult | null>(
         command.optsWithGlobals(),
         (store) => emptyTrash(store, options),
         () => NOTHING,
@@ -64,15 +64,15 @@ export function register(program: Command): void {
     });
 }
 
-interface Removed {
+interface GcResult {
   readonly removed: readonly string[];
-  readonly outputs: Swept;
+  readonly outputs: SweepResult;
 }
 
-const NOTHING: Removed = { removed: [], outputs: { sessions: 0, bytes: 0, refused: [] } };
+const NOTHING: GcResult = { removed: [], outputs: { sessions: 0, bytes: 0, refused: [] } };
 
 /** Null if the user said no. */
-async function emptyTrash(store: Store, { olderThan, yes, dryRun, json }: Options): Promise<Removed | null> {
+async function emptyTrash(store: Store, { olderThan, yes, dryRun, json }: Options): Promise<GcResult | null> {
   // What is deleted while the question waits is not covered by the answer.
   const before = Date.now() - olderThan;
   const old = (await store.trashed()).filter(({ trashedAt }) => Date.parse(trashedAt) <= before);

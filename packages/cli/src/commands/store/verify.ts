@@ -16,14 +16,14 @@ interface Options {
 }
 
 /** The result for one session. */
-interface Finding {
+interface SessionVerdict {
   readonly id: string;
   readonly health: Health | "unreadable";
   readonly found?: Verification;
   readonly failure?: Failure;
 }
 
-const STYLES: Readonly<Record<Finding["health"], Style>> = {
+const STYLES: Readonly<Record<SessionVerdict["health"], Style>> = {
   whole: "good",
   torn: "warning",
   corrupt: "bad",
@@ -46,7 +46,7 @@ export function register(program: Command): void {
         const ids = await idsFor(store, given, options.all === true || given.length === 0);
         const progress = progressOn(process.stderr, ids.length);
         const paint = paintFor(process.stdout);
-        const counts = new Map<Finding["health"], number>();
+        const counts = new Map<SessionVerdict["health"], number>();
         for (const [done, id] of ids.entries()) {
           progress.show(done, "sessions read");
           const finding = await verifySession(store, id);
@@ -62,7 +62,7 @@ export function register(program: Command): void {
     );
 }
 
-async function verifySession(store: Store, id: string): Promise<Finding> {
+async function verifySession(store: Store, id: string): Promise<SessionVerdict> {
   try {
     const found = await store.verify(id);
     return { id, health: verifiedHealth(found), found };
@@ -73,18 +73,18 @@ async function verifySession(store: Store, id: string): Promise<Finding> {
   }
 }
 
-function textOf({ id, health, found, failure }: Finding, paint: Paint): string {
+function textOf({ id, health, found, failure }: SessionVerdict, paint: Paint): string {
   const lines = [`${paint(STYLES[health], health.padEnd(10))} ${id}${found ? `  ${sizeWords(found)}` : ""}`];
   for (const line of found ? [...damageLines(found, false), ...emptyLines(found)] : [failure!.message])
     lines.push(`           ${line}`);
   return `${lines.join("\n")}\n`;
 }
 
-function jsonOf({ id, health, found, failure }: Finding): object {
+function jsonOf({ id, health, found, failure }: SessionVerdict): object {
   return { id, health, ...found, ...(failure ? { error: { code: failure.code, message: failure.message } } : {}) };
 }
 
-function sumOf(total: number, counts: ReadonlyMap<Finding["health"], number>): string {
+function sumOf(total: number, counts: ReadonlyMap<SessionVerdict["health"], number>): string {
   const parts = (["whole", "torn", "corrupt", "unreadable"] as const)
     .filter((health) => health === "whole" || counts.has(health))
     .map((health) => `${counts.get(health) ?? 0} ${health}`);

@@ -7,7 +7,7 @@ import type { PermissionAsk } from "../host.ts";
 import { describeApprovals, type Question } from "./approval-request.ts";
 import { type Answer, applyRules, buildApprovalMessage, selectApproved } from "./permission-prompts.ts";
 
-export interface Asking {
+export interface Asker {
   /** Who decides on a call that no rule allows. */
   readonly asks: "person" | "nobody";
   /** Returns the questions that were not answered before the turn was resumed. */
@@ -26,7 +26,7 @@ export async function getPermission(
   agent: AgentRuntime,
   turn: Turn<ModelMessage>,
   approvals: readonly Approval[],
-  { asks, takeAnswered, denied: onDenied, ask }: Asking,
+  { asks, takeAnswered, denied: onDenied, ask }: Asker,
 ): Promise<Turn<ModelMessage> | null> {
   const { session } = agent;
   const decide = (name: string, input: unknown): Decision => agent.decide(name, input);

@@ -6,7 +6,7 @@ import { offeredServers } from "../../mcp-settings/offered-servers.ts";
 import type { Servers } from "../../mcp-settings/server-settings.ts";
 import { canonical } from "../../trust/trust.ts";
 
-interface Used extends EditorTools {
+interface OfferInUse extends EditorTools {
   /** What it was made from: an editor that loads a session again does not restart its servers. */
   readonly offered: EditorOffer["servers"];
 }
@@ -15,7 +15,7 @@ interface Used extends EditorTools {
 export class EditorOffers {
   readonly #config: Config;
   readonly #start: (servers: Servers) => Promise<McpServers>;
-  readonly #used = new Map<string, Used>();
+  readonly #used = new Map<string, OfferInUse>();
 
   constructor(config: Config, start: (servers: Servers) => Promise<McpServers>) {
     this.#config = config;

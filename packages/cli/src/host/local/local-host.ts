@@ -102,7 +102,7 @@ function warnUnknownServers({ allow, ask, deny, mcpServers }: Config): string[] 
   });
 }
 
-interface Opened extends ChatFacts {
+interface OpenedChat extends ChatFacts {
   readonly model: ResolvedModel;
 }
 
@@ -344,7 +344,7 @@ export class LocalHost implements Host {
     });
   }
 
-  #keep(session: Session<ModelMessage>, look: () => Opened | Promise<Opened>): Promise<LocalChat> {
+  #keep(session: Session<ModelMessage>, look: () => OpenedChat | Promise<OpenedChat>): Promise<LocalChat> {
     const { id } = session;
     const kept = (async () => {
       try {

@@ -1,7 +1,7 @@
 import { createHash } from "node:crypto";
 import type { LanguageModelV4CallOptions, LanguageModelV4Prompt } from "@ai-sdk/provider";
 import { type Job, type Step, settle } from "./evidence/job.ts";
-import type { Known, Wanted } from "./evidence/known.ts";
+import type { KnownFacts, WantedCall } from "./evidence/known.ts";
 import { writeProgress } from "./evidence/progress.ts";
 import { readTalk, type Talk } from "./evidence/talk.ts";
 import { type Failure, failureIn } from "./failures.ts";
@@ -15,7 +15,7 @@ export interface Reply {
   readonly isSummary: boolean;
 }
 
-export interface MadeCall extends Wanted {
+export interface MadeCall extends WantedCall {
   readonly id: string;
 }
 
@@ -64,7 +64,7 @@ function said(text: string, reasoning: string, isSummary = false): Reply {
 const PARALLEL_MAX = 8;
 
 /** Fewer calls at once after each summary: otherwise the same results would overflow the window again. */
-function known({ calls, carried }: Talk, tools: ReadonlySet<string> | null): Known {
+function known({ calls, carried }: Talk, tools: ReadonlySet<string> | null): KnownFacts {
   return { calls, tools, parallelMax: Math.max(1, PARALLEL_MAX >> (carried?.summaries ?? 0)) };
 }
 
@@ -78,7 +78,7 @@ interface Work {
 }
 
 /** Works through the prompts in order; each one considers only the calls made since the previous one was finished. */
-function work(talk: Talk, past: Known): Work {
+function work(talk: Talk, past: KnownFacts): Work {
   const answers: Answer[] = [];
   const tasks: { text: string; progress: Step["progress"] }[] = [];
   let step: Step | null = null;

@@ -30,7 +30,7 @@ export interface PickerRow {
   readonly isByText?: true;
 }
 
-export type Picked =
+export type PickerResult =
   | { readonly kind: "open"; readonly picker: Picker }
   | { readonly kind: "chosen"; readonly id: string }
   | { readonly kind: "cancelled" };
@@ -66,13 +66,13 @@ function textOf(row: PickerRow): string {
   return text;
 }
 
-export function pickKey(picker: Picker, key: Key, pageRows: number): Picked {
+export function pickKey(picker: Picker, key: Key, pageRows: number): PickerResult {
   const rows = picker.matches;
-  const to = (selected: number): Picked => ({
+  const to = (selected: number): PickerResult => ({
     kind: "open",
     picker: { ...picker, selected: Math.max(0, Math.min(selected, rows.length - 1)) },
   });
-  const filtered = (filter: string): Picked => {
+  const filtered = (filter: string): PickerResult => {
     if (filter === picker.filter) return to(picker.selected);
     const next = { ...picker, filter, hits: new Map(), searching: false };
     return { kind: "open", picker: { ...next, matches: matching(next), selected: 0 } };

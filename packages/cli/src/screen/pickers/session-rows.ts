@@ -1,4 +1,5 @@
 import type { Summary } from "holdfast";
+import { shownStatus } from "../../store/shown-status.ts";
 import { ago, plainLine } from "../../terminal/index.ts";
 import { folderWords, shortId } from "../lines/labels.ts";
 import type { PickerRow } from "./picker.ts";
@@ -12,9 +13,8 @@ export function sessionRows(sessions: readonly Summary[], now: number, current?:
   return [...rows.filter(({ urgent }) => urgent), ...rows.filter(({ urgent }) => !urgent)];
 }
 
-/** With the same words for its status as in `holdfast ls`. */
 function rowOf(one: Summary, now: number, current: string | undefined): PickerRow {
-  const status = one.unreadable ? "unreadable" : one.status === "idle" && one.queued > 0 ? "queued" : one.status;
+  const status = shownStatus(one);
   return {
     id: one.id,
     title: plainLine(one.title) || "(no title)",

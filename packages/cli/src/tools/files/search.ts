@@ -7,7 +7,7 @@ import { isSecret } from "../paths/secret-files.ts";
 import { describeSystemError } from "../results/system-errors.ts";
 import type { FileContext } from "./context.ts";
 import type { SearchReport, SearchTask } from "./search-worker.ts";
-import { notes, oneLine, type Walked, walk } from "./walk.ts";
+import { type FolderListing, notes, oneLine, walk } from "./walk.ts";
 
 const FILES_MAX = 50_000;
 const TIMEOUT_SECONDS = 20;
@@ -55,20 +55,20 @@ function assertPattern(pattern: string): void {
   }
 }
 
-function alone(path: string): Walked {
+function alone(path: string): FolderListing {
   return { entries: [{ path, kind: "file" }], isCut: false, passed: 0, closed: 0 };
 }
 
-interface Searched extends SearchReport {
+interface SearchAnswer extends SearchReport {
   readonly isLate: boolean;
 }
 
 /** Searches in a worker thread, so that a pattern that takes forever can be stopped and does not block the agent. */
-async function runSearch(task: SearchTask, timeoutSeconds: number, signal?: AbortSignal): Promise<Searched> {
+async function runSearch(task: SearchTask, timeoutSeconds: number, signal?: AbortSignal): Promise<SearchAnswer> {
   signal?.throwIfAborted();
   const extension = import.meta.url.endsWith(".ts") ? "ts" : "js";
   const worker = new Worker(new URL(`./search-worker.${extension}`, import.meta.url), { workerData: task });
-  const { promise, resolve, reject } = Promise.withResolvers<Searched>();
+  const { promise, resolve, reject } = Promise.withResolvers<SearchAnswer>();
   let hasBegun = false;
   let report: SearchReport = { lines: [], searched: 0, isCut: false, skipped: 0, isDone: false };
   const stop = (): void => reject(new Error("The search was stopped."));
@@ -99,7 +99,7 @@ async function runSearch(task: SearchTask, timeoutSeconds: number, signal?: Abor
   }
 }
 
-function describeFindings(report: Searched, walked: Walked, files: number, timeoutSeconds: number): string {
+function describeFindings(report: SearchAnswer, walked: FolderListing, files: number, timeoutSeconds: number): string {
   const { lines, searched: count, isCut, skipped, isLate } = report;
   const said = [
     ...(isCut

@@ -8,7 +8,7 @@ import { TEMPORARY } from "./temporary-files.ts";
 const NAMES_MAX = 100_000;
 const IGNORED: ReadonlySet<string> = new Set([".git", "node_modules"]);
 
-export interface Walked {
+export interface FolderListing {
   /** Breadth first, sorted by name in each folder, so that nearby entries come first. */
   readonly entries: readonly { readonly path: string; readonly kind: "file" | "folder" | "link" | "other" }[];
   /** There are more entries than the limit. */
@@ -27,7 +27,7 @@ export interface WalkOptions {
 }
 
 /** Lists symbolic links but does not follow them: they may lead outside what was allowed. */
-export async function walk(root: string, max: number, { passOver, own, signal }: WalkOptions): Promise<Walked> {
+export async function walk(root: string, max: number, { passOver, own, signal }: WalkOptions): Promise<FolderListing> {
   const entries: { path: string; kind: "file" | "folder" | "link" | "other" }[] = [];
   const folders = [root];
   let passed = 0;
@@ -82,7 +82,7 @@ function kindOf(entry: Dirent): "file" | "folder" | "link" | "other" {
 }
 
 /** What a result says about the entries that it does not show. */
-export function notes({ passed, closed }: Walked): string[] {
+export function notes({ passed, closed }: FolderListing): string[] {
   return [
     ...(passed > 0
       ? [`${passed} skipped: they look like secrets, need permission to read, or belong to the agent's own store`]

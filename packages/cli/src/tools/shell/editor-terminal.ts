@@ -32,7 +32,7 @@ export async function runInEditor(
   // The real one is unknown, and this one is never found to be running.
   await context.process(call, { pid: process.pid, started: EDITOR_TERMINAL });
   if (signal?.aborted) throw new Error("The command was stopped before it started: it did not run.");
-  const stopping = new Stopping(seconds, signal);
+  const stopping = new TerminalStop(seconds, signal);
   try {
     const terminal = await started(terminals.create(call, terminalCommand(context, command)), stopping);
     try {
@@ -45,7 +45,7 @@ export async function runInEditor(
   }
 }
 
-async function started(creating: Promise<EditorTerminal>, stopping: Stopping): Promise<EditorTerminal> {
+async function started(creating: Promise<EditorTerminal>, stopping: TerminalStop): Promise<EditorTerminal> {
   let terminal: EditorTerminal | null;
   try {
     terminal = await Promise.race([creating, stopping.stopped.then(() => null)]);
@@ -58,7 +58,7 @@ async function started(creating: Promise<EditorTerminal>, stopping: Stopping): P
   throw wasStopped();
 }
 
-async function untilEnd(terminal: EditorTerminal, stopping: Stopping): Promise<string> {
+async function untilEnd(terminal: EditorTerminal, stopping: TerminalStop): Promise<string> {
   // `Promise.race` handles a rejection that comes later than this function's end.
   terminal.ended.catch(() => {});
   try {
@@ -102,7 +102,7 @@ async function soon<T>(asked: Promise<T>): Promise<T> {
 }
 
 /** Fires once, with words for the model: the turn was stopped, or the command took too long. */
-class Stopping {
+class TerminalStop {
   readonly signal: AbortSignal | undefined;
   readonly stopped: Promise<string>;
   readonly forget: () => void;

@@ -88,17 +88,17 @@ async function send({ pid, group }: ToolProcess, signal: "SIGTERM" | "SIGKILL"):
   }
 }
 
-interface Started {
+interface OwnCommand {
   readonly process: ToolProcess;
   /** What the command left running in the background. */
   known: readonly Member[];
 }
 
-const ours = new Set<Started>();
+const ours = new Set<OwnCommand>();
 
 /** Registers a process for `endProcesses`. */
 export function keepTrack(process: ToolProcess): { leftBehind(known: readonly Member[]): void; forget(): void } {
-  const started: Started = { process, known: [] };
+  const started: OwnCommand = { process, known: [] };
   ours.add(started);
   return {
     leftBehind: (known) => {

@@ -83,7 +83,7 @@ export async function runShell(
     return runInEditor(context, context.terminals, call, { command, seconds, ...defined({ signal }) });
   const waiting = await spawnAtGate(context, call, command);
   const { process: started, files } = waiting;
-  const stopping = new Stopping(waiting);
+  const stopping = new GroupStop(waiting);
   const tracked = keepTrack(started);
   const following = tail(
     files.log,
@@ -120,7 +120,7 @@ export async function runShell(
 }
 
 /** Ends the group once, and keeps the first reason. */
-class Stopping {
+class GroupStop {
   readonly #process: ToolProcess;
   /**
    * At the gate, the shell exits by itself when the gate closes. It must live to record that the command never started.
@@ -157,7 +157,7 @@ interface AtGate {
  * Records the process durably before it opens the gate: otherwise a command could run that nobody can find again.
  * Returns false if it was stopped in the meantime. Throws the store's error: then the command did not run.
  */
-async function letBegin(context: ShellContext, call: string, waiting: AtGate, stopping: Stopping): Promise<boolean> {
+async function letBegin(context: ShellContext, call: string, waiting: AtGate, stopping: GroupStop): Promise<boolean> {
   const { process: started, gate } = waiting;
   try {
     await context.process(call, started);

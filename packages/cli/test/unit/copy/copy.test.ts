@@ -5,7 +5,7 @@ import { type JournalRecord, newId } from "holdfast";
 import { openFolderStore, openMemoryStore, openSqliteStore } from "holdfast/internal";
 import type { JournalStore } from "holdfast/store";
 import { describe, expect, test } from "vitest";
-import { type Copied, copySession } from "../../../src/copy/copy.ts";
+import { type CopyResult, copySession } from "../../../src/copy/copy.ts";
 
 class Place implements AsyncDisposable {
   readonly path = mkdtempSync(join(tmpdir(), "holdfast-copy-"));
@@ -66,7 +66,7 @@ async function written(store: JournalStore, { close = true }: { close?: boolean 
   return id;
 }
 
-function copy(from: JournalStore, to: JournalStore, id: string, move = false): Promise<Copied> {
+function copy(from: JournalStore, to: JournalStore, id: string, move = false): Promise<CopyResult> {
   return copySession(from, to, id, { move, onProgress: () => undefined });
 }
 

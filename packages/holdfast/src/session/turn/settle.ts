@@ -8,7 +8,7 @@ import { appendOutcome, type Ended } from "./outcome.ts";
 import { askProbe, type Probe, type ProbeAnswer, type ProbeOptions } from "./probe.ts";
 
 /** What came of asking about a call. */
-export type Settled =
+export type Settlement =
   /** Its outcome was found, and is recorded. */
   | { readonly kind: "outcome"; readonly outcome: Outcome }
   /** It has not taken effect, and that is recorded. `call`: where it is now. */
@@ -30,7 +30,7 @@ export async function settleCall<M>(
   options: ProbeOptions,
   stopped: AbortSignal,
   assertOpen: () => void,
-): Promise<Settled> {
+): Promise<Settlement> {
   const { log, conversation, admission } = context;
   const found = await askAbout(probe, call, options, stopped);
   // Until then its place may have changed, and it may have got a result.

@@ -21,7 +21,7 @@ import type { ListPage } from "../page.ts";
 import { StoreBase, type StoreBaseOptions } from "../store-base.ts";
 import { warningsOf } from "../warnings.ts";
 import { adoptSession } from "./care/adopt.ts";
-import { type Healed, heal, openEpoch, prepare, setTailsAside } from "./care/heal.ts";
+import { type HealthyEnd, heal, openEpoch, prepare, setTailsAside } from "./care/heal.ts";
 import { packSegment } from "./care/pack.ts";
 import { collectGarbage, listTrash, moveToTrash, takeFromTrash } from "./care/trash.ts";
 import { replaced } from "./files/claim.ts";
@@ -167,7 +167,7 @@ class FolderStore extends StoreBase<FolderStoreOptions, FolderJournal> implement
    * Continues in the segment that the last writer closed. That writer writes nothing more, and of all writers that may
    * have opened the session since, only one takes its closing note.
    */
-  #goOn(folder: string, { tail, size }: EpochFiles, lease: Lease): Healed {
+  #goOn(folder: string, { tail, size }: EpochFiles, lease: Lease): HealthyEnd {
     this.#doing("open a journal", folder, () => prepare(this.#disk, folder));
     const beforeFirst = () => {
       if (!lease.takeClose()) throw replaced(folder);

@@ -3,9 +3,9 @@ import {
   aiSdkExamples,
   anthropicExamples,
   geminiExamples,
-  type Judged,
   openaiChatExamples,
   openaiResponsesExamples,
+  type RequestExample,
   type Violation,
   validateAcp,
   validateAiSdk,
@@ -30,7 +30,7 @@ interface Bench {
   // biome-ignore lint/suspicious/noExplicitAny: each dialect has messages of its own.
   readonly dialect: Dialect<any>;
   // biome-ignore lint/suspicious/noExplicitAny: each validator has options of its own.
-  readonly examples: readonly { rule: string; accepts: Judged<any>; refuses: readonly Judged<any>[] }[];
+  readonly examples: readonly { rule: string; accepts: RequestExample<any>; refuses: readonly RequestExample<any>[] }[];
   // biome-ignore lint/suspicious/noExplicitAny: each validator has options of its own.
   readonly validate: (request: unknown, options?: any) => Violation[];
   readonly list: string;
@@ -142,7 +142,7 @@ function told(violations: readonly Violation[]): string {
 
 describe.each(benches.map((bench) => [bench.dialect.name, bench] as const))("%s", (_, bench) => {
   const { dialect, examples, validate, list, beyond } = bench;
-  const judged = ({ request, options }: Judged<unknown>, entries: readonly Entry<unknown>[]): string => {
+  const judged = ({ request, options }: RequestExample<unknown>, entries: readonly Entry<unknown>[]): string => {
     const view = wellFormed(dialect.arrange(entries, { changedAt: null, next: "model" }));
     return told(validate(Array.isArray(request) ? view : { ...(request as object), [list]: view }, options));
   };

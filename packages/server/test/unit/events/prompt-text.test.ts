@@ -4,7 +4,7 @@ import { afterEach, beforeEach, expect, test, vi } from "vitest";
 import type { Chat, ChatEvent, ChatState } from "../../../src/contract/host.ts";
 import { ChatFeed } from "../../../src/events/chat-feed.ts";
 import { EventStream } from "../../../src/events/event-stream.ts";
-import { type Followed, followSession } from "../../../src/events/follow-session.ts";
+import { type FollowParts, followSession } from "../../../src/events/follow-session.ts";
 import type { RecordHub } from "../../../src/events/record-hub.ts";
 
 /** What the promise allows between a model's delta and the socket of each follower. */
@@ -32,7 +32,7 @@ function stage(followers: number) {
     const response = new ServerResponse(new IncomingMessage(new Socket()));
     const written: string[] = [];
     response.write = ((text: string) => written.push(text) > 0) as typeof response.write;
-    const followed: Followed = { hub, feed: () => feed, watch: () => () => {} };
+    const followed: FollowParts = { hub, feed: () => feed, watch: () => () => {} };
     const position = { cursor: "0", answer: null, characters: 0 };
     void followSession(new EventStream(response, {}), followed, { position, isBrief: false });
     return written;

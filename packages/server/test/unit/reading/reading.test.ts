@@ -13,7 +13,7 @@ import {
   treeOf,
 } from "../../../src/reading/sessions.ts";
 import { shorten } from "../../../src/reading/shorten.ts";
-import { type Happening, TimelineFold } from "../../../src/reading/timeline.ts";
+import { TimelineFold, type TimelineItem } from "../../../src/reading/timeline.ts";
 import { addUsage, UsageFold } from "../../../src/reading/usage.ts";
 
 const START = Date.UTC(2026, 0, 1);
@@ -280,17 +280,17 @@ test("a record whose time cannot be read stands where the last one does; strange
   expect(long.happenings(true)[0]).toMatchObject({ prompt: "x".repeat(200) });
 });
 
-const tool = (from: number, to: number | null, outcome = "done"): Happening =>
+const tool = (from: number, to: number | null, outcome = "done"): TimelineItem =>
   ({
     ...{ kind: "tool", turn: 1, seq: from, call: `${from}`, name: "x", outcome },
     ...{ startMs: START + from, endMs: to === null ? null : START + to, overMs: null },
-  }) as Happening;
-const mark = (at: number, kind = "died"): Happening =>
-  ({ kind: "mark", mark: kind, startMs: START + at, seq: at, turn: null, words: "" }) as Happening;
-const shown = (happenings: readonly Happening[], buckets: number, window: object = ALL) =>
+  }) as TimelineItem;
+const mark = (at: number, kind = "died"): TimelineItem =>
+  ({ kind: "mark", mark: kind, startMs: START + at, seq: at, turn: null, words: "" }) as TimelineItem;
+const shown = (happenings: readonly TimelineItem[], buckets: number, window: object = ALL) =>
   atResolution(happenings, { ...ALL, ...window, buckets });
 const ms = (iso: string | null): number | null => (iso === null ? null : Date.parse(iso) - START);
-const spans = (happenings: readonly Happening[], buckets: number, window: object = ALL) =>
+const spans = (happenings: readonly TimelineItem[], buckets: number, window: object = ALL) =>
   shown(happenings, buckets, window).entries.map((one) =>
     one.kind === "mark" ? [ms(one.at), one.count ?? 1] : [ms(one.from), ms(one.to), one.count ?? 1],
   );
@@ -339,7 +339,7 @@ test("what is at the edge of a window is in it, what is beyond is not", () => {
     [30, 1],
   ]);
   expect(
-    spans([tool(0, null), { ...tool(0, null), overMs: START + 5 } as Happening], 9, { fromMs: START + 9 }),
+    spans([tool(0, null), { ...tool(0, null), overMs: START + 5 } as TimelineItem], 9, { fromMs: START + 9 }),
   ).toEqual([[0, null, 1]]);
 });
 
@@ -365,11 +365,11 @@ test("of those that are merged the gravest names all, marks stay with their kind
 });
 
 test("a merged model call says nothing of a first word, and no entry says what is not sent", () => {
-  const model = (from: number): Happening =>
+  const model = (from: number): TimelineItem =>
     ({
       ...{ kind: "model", turn: 1, seq: 1, message: "m", firstMs: START + from + 1 },
       ...{ startMs: START + from, endMs: START + from + 2, overMs: null },
-    }) as Happening;
+    }) as TimelineItem;
   expect(shown([model(0)], 9).entries).toEqual([
     {
       ...{ kind: "model", turn: 1, seq: 1, message: "m", from: time(0), to: time(0.002), first: time(0.001) },

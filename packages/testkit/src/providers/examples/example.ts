@@ -1,5 +1,5 @@
 /** A request and how to check it. */
-export interface Judged<Options> {
+export interface RequestExample<Options> {
   readonly name: string;
   readonly request: unknown;
   readonly options?: Options;
@@ -8,6 +8,6 @@ export interface Judged<Options> {
 /** A rule, with a conversation that it accepts, and conversations that only this rule rejects. */
 export interface Example<Options> {
   readonly rule: string;
-  readonly accepts: Judged<Options>;
-  readonly refuses: readonly Judged<Options>[];
+  readonly accepts: RequestExample<Options>;
+  readonly refuses: readonly RequestExample<Options>[];
 }

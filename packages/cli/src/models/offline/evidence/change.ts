@@ -4,12 +4,12 @@ import {
   FAILED_MAX,
   has,
   isChangeOf,
-  type Known,
+  type KnownFacts,
   lookAt,
   mayHaveRun,
   oneLine,
   sameText,
-  type Wanted,
+  type WantedCall,
   wasInterruptedTooOften,
 } from "./known.ts";
 import { isPart } from "./output.ts";
@@ -26,7 +26,7 @@ export type ChangeStatus =
   | { readonly state: "reached"; readonly to: number; readonly changed: boolean }
   | { readonly state: "hopeless"; readonly why: string; readonly to: number }
   /** `goal`: a digest of what the file will contain if a change in doubt took effect; for summaries. */
-  | { readonly state: "ask"; readonly calls: readonly Wanted[]; readonly goal?: string };
+  | { readonly state: "ask"; readonly calls: readonly WantedCall[]; readonly goal?: string };
 
 export interface ChangeOptions {
   /** Calls before this index belong to earlier steps. */
@@ -41,7 +41,11 @@ export interface ChangeOptions {
  * How far a change has got, and what to do next. A change with an unknown outcome is retried only once the file shows
  * that it did not take effect: writing is idempotent, appending and replacing are not.
  */
-export function checkChange(known: Known, change: Change, { from, checks = false, goal }: ChangeOptions): ChangeStatus {
+export function checkChange(
+  known: KnownFacts,
+  change: Change,
+  { from, checks = false, goal }: ChangeOptions,
+): ChangeStatus {
   const mine = known.calls.slice(from).filter((call) => isChangeOf(call, change.path));
   const refused = mine.find(({ outcome }) => outcome.kind === "denied");
   if (refused)
@@ -73,7 +77,7 @@ export function checkChange(known: Known, change: Change, { from, checks = false
 }
 
 /** The change, given the file's current text; null if there is no file. */
-function next(known: Known, change: Change, text: string | null, to: number): ChangeStatus {
+function next(known: KnownFacts, change: Change, text: string | null, to: number): ChangeStatus {
   const { path } = change;
   switch (change.kind) {
     case "write":
@@ -99,7 +103,7 @@ function next(known: Known, change: Change, text: string | null, to: number): Ch
   }
 }
 
-function withoutLooking(known: Known, change: Change, last: PastCall | undefined, to: number): ChangeStatus {
+function withoutLooking(known: KnownFacts, change: Change, last: PastCall | undefined, to: number): ChangeStatus {
   if (last && isDone(last)) return { state: "reached", to, changed: true };
   if (last && change.kind !== "write") {
     return { state: "hopeless", why: "its outcome is not known, and I cannot look", to };
@@ -112,7 +116,7 @@ function withoutLooking(known: Known, change: Change, last: PastCall | undefined
     : ask(known, { name: "edit", input: { path, old: change.old, new: change.new, all: true } }, to);
 }
 
-function ask(known: Known, wanted: Wanted, to: number): ChangeStatus {
+function ask(known: KnownFacts, wanted: WantedCall, to: number): ChangeStatus {
   if (!has(known, wanted.name)) return { state: "hopeless", why: `there is no tool "${wanted.name}"`, to };
   return { state: "ask", calls: [wanted] };
 }

@@ -1,4 +1,4 @@
-import type { Known, Wanted } from "./known.ts";
+import type { KnownFacts, WantedCall } from "./known.ts";
 import type { Progress } from "./progress.ts";
 
 /** A task that was understood. Each request computes its next step from what is known then. */
@@ -6,13 +6,13 @@ export interface Job {
   /** On one line. */
   readonly title: string;
   /** `from`: calls before this index belong to earlier tasks. `before`: progress from a summary. */
-  next(known: Known, from: number, before: Progress): Step;
+  next(known: KnownFacts, from: number, before: Progress): Step;
 }
 
 export type Step = (
   | {
       readonly kind: "call";
-      readonly calls: readonly Wanted[];
+      readonly calls: readonly WantedCall[];
       readonly thought: string;
       /** Text before the calls. */
       readonly text?: string;
@@ -30,7 +30,7 @@ export type Step = (
 };
 
 /** The state of a task that others follow: it was done as soon as it had an answer, whatever was called later. */
-export function settle(job: Job, known: Known, from: number, before: Progress): Step {
+export function settle(job: Job, known: KnownFacts, from: number, before: Progress): Step {
   for (let end = from; end < known.calls.length; end++) {
     const then = job.next({ ...known, calls: known.calls.slice(0, end) }, from, before);
     if (then.kind === "answer") return { ...then, to: end };
@@ -39,7 +39,7 @@ export function settle(job: Job, known: Known, from: number, before: Progress): 
 }
 
 /** The distinct calls, as many as may be made at once. */
-export function batch(known: Known, calls: readonly Wanted[]): Wanted[] {
+export function batch(known: KnownFacts, calls: readonly WantedCall[]): WantedCall[] {
   const seen = new Set<string>();
   return calls
     .filter((call) => {

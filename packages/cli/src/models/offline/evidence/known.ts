@@ -3,7 +3,7 @@ import { samePath } from "./path.ts";
 import type { PastCall } from "./talk.ts";
 
 /** A call to make. */
-export interface Wanted {
+export interface WantedCall {
   readonly name: string;
   readonly input: Readonly<Record<string, unknown>>;
 }
@@ -12,7 +12,7 @@ export interface Wanted {
  * What is known so far, and which tools there are. Derived from the messages and never stored: the same messages give
  * the same answers.
  */
-export interface Known {
+export interface KnownFacts {
   readonly calls: readonly PastCall[];
   /** The tools that the request offers; null: any (a summary is requested, and nothing is called). */
   readonly tools: ReadonlySet<string> | null;
@@ -21,11 +21,11 @@ export interface Known {
 }
 
 /** The state of a question: answered by the call before index `to`, hopeless, or yet to be asked. */
-export type Finding =
+export type Answerability =
   | { readonly state: "known"; readonly text: string; readonly to: number }
   | { readonly state: "missing"; readonly to: number }
   | { readonly state: "hopeless"; readonly why: string; readonly to: number }
-  | { readonly state: "ask"; readonly calls: readonly Wanted[] };
+  | { readonly state: "ask"; readonly calls: readonly WantedCall[] };
 
 /** A call that keeps being interrupted is abandoned: something kills the agent each time. */
 const INTERRUPTED_MAX = 60;
@@ -35,12 +35,17 @@ export const FAILED_MAX = 2;
 /** Asking again would have the same result. */
 export const FORGOTTEN = "what it answers does not fit into my window";
 
-export function has(known: Known, tool: string): boolean {
+export function has(known: KnownFacts, tool: string): boolean {
   return known.tools === null || known.tools.has(tool);
 }
 
 /** For read-only tools: asks again until there is an answer. */
-export function look(known: Known, wanted: Wanted, matches: (call: PastCall) => boolean, from: number): Finding {
+export function look(
+  known: KnownFacts,
+  wanted: WantedCall,
+  matches: (call: PastCall) => boolean,
+  from: number,
+): Answerability {
   if (!has(known, wanted.name)) return { state: "hopeless", why: `there is no tool "${wanted.name}"`, to: from };
   let interrupted = 0;
   let failed = 0;
@@ -64,7 +69,7 @@ export function look(known: Known, wanted: Wanted, matches: (call: PastCall) => 
 }
 
 /** The current text of a file: a read counts only if nothing tried to change the file after it. */
-export function lookAt(known: Known, path: string, from: number): Finding {
+export function lookAt(known: KnownFacts, path: string, from: number): Answerability {
   const changedAt = known.calls.findLastIndex((call) => isChangeOf(call, path) && mayHaveRun(call));
   const found = look(
     known,

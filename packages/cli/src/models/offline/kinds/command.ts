@@ -3,10 +3,10 @@ import {
   describeDenial,
   FAILED_MAX,
   has,
-  type Known,
+  type KnownFacts,
   lookAt,
   oneLine,
-  type Wanted,
+  type WantedCall,
   wasInterruptedTooOften,
 } from "../evidence/known.ts";
 import { hasPassed } from "../evidence/output.ts";
@@ -19,11 +19,11 @@ export interface Command {
   readonly repeatable: boolean;
 }
 
-type Ran =
+type CommandOutcome =
   | { readonly state: "ran"; readonly text: string; readonly passed: boolean; readonly to: number }
   | { readonly state: "hopeless"; readonly why: string; readonly to: number }
   /** `tried`: it may already have run. */
-  | { readonly state: "ask"; readonly calls: readonly Wanted[]; readonly tried?: boolean };
+  | { readonly state: "ask"; readonly calls: readonly WantedCall[]; readonly tried?: boolean };
 
 /** Commands that only read, or have the same effect when run twice. */
 const HARMLESS =
@@ -62,7 +62,7 @@ export function runJob(command: Command): Job {
 }
 
 /** `isInDoubt`: a summary says that it may have run before. */
-function runOf(known: Known, wanted: Command, from: number, isInDoubt = false): Ran {
+function runOf(known: KnownFacts, wanted: Command, from: number, isInDoubt = false): CommandOutcome {
   const { command } = wanted;
   if (!has(known, "shell")) return { state: "hopeless", why: 'there is no tool "shell"', to: from };
   const mine = known.calls
@@ -87,8 +87,8 @@ function runOf(known: Known, wanted: Command, from: number, isInDoubt = false): 
 }
 
 /** The command may have run, with an unknown outcome. */
-function inDoubt(known: Known, { command, makes, repeatable }: Command, to: number): Ran {
-  const again: Ran = { state: "ask", calls: [{ name: "shell", input: { command } }], tried: true };
+function inDoubt(known: KnownFacts, { command, makes, repeatable }: Command, to: number): CommandOutcome {
+  const again: CommandOutcome = { state: "ask", calls: [{ name: "shell", input: { command } }], tried: true };
   if (makes !== undefined && has(known, "read")) {
     const found = lookAt(known, makes, to);
     if (found.state === "ask") return { state: "ask", calls: found.calls, tried: true };
@@ -107,7 +107,7 @@ export function delegateJob(prompts: readonly string[]): Job {
     title: `delegate ${several(prompts.length, "task")}`,
     next(known, from, before): Step {
       const answers = { ...(before["answers"] as Record<string, string> | undefined) };
-      const calls: Wanted[] = [];
+      const calls: WantedCall[] = [];
       let to = from;
       for (const prompt of prompts) {
         if (prompt in answers) continue;
@@ -131,7 +131,7 @@ export function delegateJob(prompts: readonly string[]): Job {
 }
 
 /** Null: still to be asked. Asking a sub-agent again is safe: like this model, it acts on what it finds. */
-function askOf(known: Known, prompt: string, from: number): { readonly text: string; readonly to: number } | null {
+function askOf(known: KnownFacts, prompt: string, from: number): { readonly text: string; readonly to: number } | null {
   if (!has(known, "task")) return { text: "Not done: there is no tool to delegate with.", to: from };
   let failed = 0;
   let interrupted = 0;

@@ -1,6 +1,6 @@
 import { checkChange } from "../evidence/change.ts";
 import { batch, type Job, type Step, several, stringsIn } from "../evidence/job.ts";
-import { FORGOTTEN, has, type Known, look, lookAt, type Wanted } from "../evidence/known.ts";
+import { FORGOTTEN, has, type KnownFacts, look, lookAt, type WantedCall } from "../evidence/known.ts";
 import { countOf, isPart, parseListedFiles } from "../evidence/output.ts";
 import { samePath } from "../evidence/path.ts";
 import type { Progress } from "../evidence/progress.ts";
@@ -39,14 +39,14 @@ interface Tally {
   /** Files that cannot be counted, and why. */
   readonly left: Readonly<Record<string, string>>;
   /** Reads that are still to be made. */
-  readonly calls: readonly Wanted[];
+  readonly calls: readonly WantedCall[];
   readonly to: number;
 }
 
-function tally(known: Known, files: readonly string[], from: number, before: Progress): Tally {
+function tally(known: KnownFacts, files: readonly string[], from: number, before: Progress): Tally {
   const rows = { ...(before["rows"] as Record<string, Row> | undefined) };
   const left = { ...(before["left"] as Record<string, string> | undefined) };
-  const calls: Wanted[] = [];
+  const calls: WantedCall[] = [];
   let to = from;
   for (const path of files) {
     if (path in rows || path in left) continue;
@@ -64,7 +64,7 @@ function tally(known: Known, files: readonly string[], from: number, before: Pro
 }
 
 /** The files in the folder that were read for this task. */
-function filesRead(known: Known, folder: string, report: string, from: number): string[] {
+function filesRead(known: KnownFacts, folder: string, report: string, from: number): string[] {
   const paths = known.calls
     .slice(from)
     .flatMap(({ name, input }) => (name === "read" ? stringsIn([input["path"]]) : []));
@@ -73,7 +73,7 @@ function filesRead(known: Known, folder: string, report: string, from: number): 
 }
 
 function count(
-  known: Known,
+  known: KnownFacts,
   files: readonly string[],
   report: string,
   from: number,
@@ -119,14 +119,14 @@ function tableOf(rows: Readonly<Record<string, Row>>, left: Readonly<Record<stri
 type Listed =
   | { readonly state: "known"; readonly files: readonly string[]; readonly to: number }
   | { readonly state: "hopeless"; readonly why: string; readonly to: number }
-  | { readonly state: "ask"; readonly calls: readonly Wanted[] };
+  | { readonly state: "ask"; readonly calls: readonly WantedCall[] };
 
-function filesIn(known: Known, folder: string, from: number, before: Progress): Listed {
+function filesIn(known: KnownFacts, folder: string, from: number, before: Progress): Listed {
   const carried = stringsIn(before["files"]);
   if (typeof before["hopeless"] === "string") return { state: "hopeless", why: before["hopeless"], to: from };
   if (carried.length > 0) return { state: "known", files: carried, to: from };
   if (!has(known, "list")) return { state: "hopeless", why: 'there is no tool "list"', to: from };
-  const wanted: Wanted = { name: "list", input: { path: folder } };
+  const wanted: WantedCall = { name: "list", input: { path: folder } };
   const found = look(known, wanted, ({ input }) => sameLook(input, wanted.input), from);
   // It was left out of the summary request; after the summary there is room for it again.
   if (found.state === "hopeless" && found.why === FORGOTTEN) return { state: "ask", calls: [wanted] };

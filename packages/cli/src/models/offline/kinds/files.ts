@@ -1,7 +1,7 @@
 import { defined } from "../../../defined.ts";
 import { type Change, checkChange } from "../evidence/change.ts";
 import { batch, type Job, type Step, several, stringsIn } from "../evidence/job.ts";
-import { look, lookAt, oneLine, type Wanted } from "../evidence/known.ts";
+import { look, lookAt, oneLine, type WantedCall } from "../evidence/known.ts";
 import { countOf } from "../evidence/output.ts";
 import { samePath } from "../evidence/path.ts";
 
@@ -56,7 +56,7 @@ function done(change: Change, changed: boolean): string {
   }
 }
 
-function thoughtOf(change: Change, calls: readonly Wanted[]): string {
+function thoughtOf(change: Change, calls: readonly WantedCall[]): string {
   return calls[0]?.name === "read"
     ? `I need to see what is in ${change.path} before I ${titleOf(change)}.`
     : `Now I ${titleOf(change)}.`;
@@ -68,7 +68,7 @@ export function readJob(paths: readonly string[]): Job {
     title: `read ${paths.join(", ")}`,
     next(known, from, before): Step {
       const rows = stringsIn(before["rows"]);
-      const calls: Wanted[] = [];
+      const calls: WantedCall[] = [];
       let to = from;
       for (const path of paths.slice(rows.length)) {
         const found = lookAt(known, path, from);
@@ -101,7 +101,7 @@ function rowOf(path: string, found: Exclude<ReturnType<typeof lookAt>, { state: 
 }
 
 /** "list src" and "search for x in src": one call, and its result. */
-export function lookJob(title: string, wanted: Wanted): Job {
+export function lookJob(title: string, wanted: WantedCall): Job {
   return {
     title,
     next(known, from, before): Step {

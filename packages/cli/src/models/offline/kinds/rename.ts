@@ -1,15 +1,15 @@
 import { checkChange } from "../evidence/change.ts";
 import { batch, type Job, type Step, several, stringsIn } from "../evidence/job.ts";
 import {
-  type Finding,
+  type Answerability,
   FORGOTTEN,
   has,
   isChangeOf,
-  type Known,
+  type KnownFacts,
   look,
   lookAt,
   mayHaveRun,
-  type Wanted,
+  type WantedCall,
 } from "../evidence/known.ts";
 import { filesFound, isCut, isPart, parseListedFiles } from "../evidence/output.ts";
 import type { Progress } from "../evidence/progress.ts";
@@ -46,7 +46,7 @@ interface Names {
 }
 
 function change(
-  known: Known,
+  known: KnownFacts,
   files: readonly string[],
   { old, name, folder }: Names,
   foundTo: number,
@@ -60,8 +60,8 @@ function change(
   /** Read and ready to be changed. Summaries keep this, so that the file need not be read again. */
   const ready = new Set<string>();
   const wasReady = new Set(stringsIn(before["ready"]));
-  const reads: Wanted[] = [];
-  const edits: Wanted[] = [];
+  const reads: WantedCall[] = [];
+  const edits: WantedCall[] = [];
   let to = foundTo;
   for (const path of files) {
     // A few files at a time, from reading to checking: what is in progress must fit into the window.
@@ -126,10 +126,10 @@ function change(
 type FileSearch =
   | { readonly state: "known"; readonly files: readonly string[]; readonly to: number }
   | { readonly state: "hopeless"; readonly why: string; readonly to: number }
-  | { readonly state: "ask"; readonly calls: readonly Wanted[] };
+  | { readonly state: "ask"; readonly calls: readonly WantedCall[] };
 
 /** The files that contain the text; or all files of the folder, if the search was cut off or is not available. */
-function findFiles(known: Known, old: string, folder: string, from: number, before: Progress): FileSearch {
+function findFiles(known: KnownFacts, old: string, folder: string, from: number, before: Progress): FileSearch {
   const carried = stringsIn(before["files"]);
   if (carried.length > 0) return { state: "known", files: carried, to: from };
   if (typeof before["hopeless"] === "string") return { state: "hopeless", why: before["hopeless"], to: from };
@@ -147,7 +147,7 @@ function findFiles(known: Known, old: string, folder: string, from: number, befo
 }
 
 /** The first answer, because a later one would not name files that are already changed. */
-function firstAnswer(known: Known, wanted: Wanted, from: number): Finding {
+function firstAnswer(known: KnownFacts, wanted: WantedCall, from: number): Answerability {
   const at = known.calls.findIndex(
     ({ name, input, outcome }, index) =>
       index >= from && name === wanted.name && sameLook(input, wanted.input) && outcome.kind === "done",

@@ -81,7 +81,7 @@ function isClosedAt({ last, size, recovery, format }: EpochFiles, { segment, byt
 }
 
 /** The state after healing. */
-export interface Healed {
+export interface HealthyEnd {
   /** Every record up to this seq is durable. */
   readonly durable: number;
   /** Where the newest segment ends, and the next one continues. */
@@ -98,7 +98,7 @@ export interface Healed {
  *
  * If interrupted, it runs again from the start: each step leaves a journal that reads the same.
  */
-export function heal(disk: Disk, folder: string, epoch: EpochFiles): Healed {
+export function heal(disk: Disk, folder: string, epoch: EpochFiles): HealthyEnd {
   const { name } = epoch.last;
   const path = join(folder, name);
   const beforeFirst = () => stir(disk, path);
