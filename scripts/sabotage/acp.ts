@@ -35,8 +35,8 @@ export const acpSabotages: readonly Sabotage[] = [
     name: "durable: a call that was approved is said not to have run",
     room: "packages/acp/src/record",
     file: "unapproved-calls.ts",
-    find: "if (call !== null && isGiven(options, outcome)) await",
-    replace: "if (call === null && isGiven(options, outcome)) await",
+    find: "if (call === null || !isGiven(options, outcome))",
+    replace: "if (call === null || isGiven(options, outcome))",
     look: DURABLE,
   },
   {
