@@ -7,5 +7,5 @@ export { PROBLEMS, type Problem, type ProblemKind } from "./contract/problem.ts"
 export type * from "./contract/record.ts";
 export type * from "./contract/rules.ts";
 export { type Diagnosis, diagnose } from "./diagnosis/diagnose.ts";
-export { type Finding, type Machine, sessionsAt, sessionsHere } from "./diagnosis/sessions.ts";
+export { type Finding, type FoundSession, type Machine, sessionsAt, sessionsHere } from "./diagnosis/sessions.ts";
 export { Door, Refused } from "./files/door.ts";

@@ -5,10 +5,14 @@ import { agentOf, candidateAt } from "./candidate.ts";
 
 const DEPTH_MAX = 12;
 
-/** A session, and whose it is; or a path of which that is not known. */
-export type Finding =
-  | { readonly agent: Agent; readonly session: SessionPlace }
-  | { readonly agent: null; readonly path: string };
+/** A session, and whose it is. */
+export interface FoundSession {
+  readonly agent: Agent;
+  readonly session: SessionPlace;
+}
+
+/** A session, or a path of which it is not known whose it is. */
+export type Finding = FoundSession | { readonly agent: null; readonly session: null; readonly path: string };
 
 export interface Machine {
   readonly environment: Environment;
@@ -20,7 +24,7 @@ export function* sessionsHere(
   agents: readonly Agent[],
   { environment, home }: Machine,
   door: Door,
-): Generator<Finding> {
+): Generator<FoundSession> {
   for (const agent of agents) {
     for (const root of new Set(agent.homes(environment, home)))
       for (const session of agent.find(root, door)) yield { agent, session };
@@ -70,7 +74,7 @@ class Search {
       // Files first: what is in a folder beside a session may be a part of it.
       for (const kind of ["file", "folder"])
         for (const entry of entries) if (entry.kind === kind) yield* this.in(entry.path, depth + 1);
-    } else if (depth === 0) yield { agent: null, path };
+    } else if (depth === 0) yield { agent: null, session: null, path };
   }
 }
 

@@ -55,6 +55,7 @@ const JOINED_LINE_COST = 1_024;
 const STARTS_MAX = 256;
 const CR = 0x0d;
 const OPEN_BRACE = 0x7b;
+const CLOSE_BRACE = 0x7d;
 const SEPARATOR = /[\u2028\u2029]/g;
 const BYTE_ORDER_MARK = [0xef, 0xbb, 0xbf];
 
@@ -219,7 +220,7 @@ class Scanner {
         kinds.add(depth.isInString ? "raw-line-break" : "split-record");
         breaks.push(depth.isInString ? "\n" : "");
       }
-      const value = startsWithBrace(next.bytes) ? parsed(textOf(next.bytes)) : undefined;
+      const value = looksWhole(next.bytes) ? parsed(textOf(next.bytes)) : undefined;
       if (value !== undefined && this.#rules.isRecord(value)) return null;
       const end = depth.add(next.bytes);
       parts.push(next);
@@ -363,6 +364,11 @@ function isBlank(bytes: Uint8Array): boolean {
 
 function startsWithBrace(bytes: Uint8Array): boolean {
   return bytes.find((byte) => byte !== 0x20 && byte !== 0x09) === OPEN_BRACE;
+}
+
+/** A cheap look: reading what is no JSON takes long. */
+function looksWhole(bytes: Uint8Array): boolean {
+  return startsWithBrace(bytes) && bytes.at(bytes.at(-1) === CR ? -2 : -1) === CLOSE_BRACE;
 }
 
 /** A part of a segment that does not end it. */
