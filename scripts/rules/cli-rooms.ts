@@ -110,6 +110,9 @@ export const CLI_ROOMS: PackageRooms = {
       ...["screen/drawing/", "screen/input/", "screen/lines/", "screen/panels/", "screen/pickers/"],
     ],
 
+    // The sessions of other agents.
+    "doctor/": ["terminal/"],
+
     // The other surfaces.
     "run/": [
       "typed-command.ts",
@@ -146,7 +149,7 @@ export const CLI_ROOMS: PackageRooms = {
         "trust/",
       ],
     ],
-    "commands/store/": ["commands/", "copy/", "failure.ts", "store/", "terminal/", "trust/"],
+    "commands/store/": ["commands/", "copy/", "doctor/", "failure.ts", "store/", "terminal/", "trust/"],
     "main.ts": [
       "typed-command.ts",
       ...["commands/", "commands/agent/", "commands/sessions/", "commands/store/"],

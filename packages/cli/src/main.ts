@@ -28,6 +28,7 @@ import { register as registerTail } from "./commands/sessions/tail.ts";
 import { register as registerTrash } from "./commands/sessions/trash.ts";
 import { expandShorthand } from "./commands/shorthand.ts";
 import { register as registerCopy } from "./commands/store/copy.ts";
+import { register as registerDoctor } from "./commands/store/doctor.ts";
 import { register as registerGc } from "./commands/store/gc.ts";
 import { register as registerPack } from "./commands/store/pack.ts";
 import { register as registerRepair } from "./commands/store/repair.ts";
@@ -144,6 +145,7 @@ export function makeProgram(): Command {
   registerPack(program);
   registerVerify(program);
   registerRepair(program);
+  registerDoctor(program);
   registerTorture(program);
   registerMcp(program);
   registerRules(program);

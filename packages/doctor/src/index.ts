@@ -3,7 +3,7 @@
 export { AGENTS } from "./agents/list.ts";
 export type * from "./contract/agent.ts";
 export type * from "./contract/plan.ts";
-export { PROBLEMS, type Problem, type ProblemKind } from "./contract/problem.ts";
+export { PROBLEMS, type Problem, type ProblemKind, problem } from "./contract/problem.ts";
 export type * from "./contract/record.ts";
 export type * from "./contract/rules.ts";
 export { type Diagnosis, diagnose } from "./diagnosis/diagnose.ts";

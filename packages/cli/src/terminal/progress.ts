@@ -33,6 +33,8 @@ export function progressOn(stream: NodeJS.WriteStream, total: number, now: () =>
 }
 
 export function barLine(done: number, total: number, words: string): string {
+  // Nobody knows yet how much there is.
+  if (total === Number.POSITIVE_INFINITY) return `${done} ${words}`;
   const share = total > 0 ? Math.min(done, total) / total : 1;
   const full = Math.floor(share * BAR_COLUMNS);
   return `${"█".repeat(full)}${"░".repeat(BAR_COLUMNS - full)} ${done}/${total} ${words}`;

@@ -1,0 +1,49 @@
+import { resolve } from "node:path";
+import { AGENTS, Door, diagnose, type Finding, problem, Refused, sessionsAt, sessionsHere } from "@holdfast/doctor";
+import { CommandError, EXIT } from "../exit.ts";
+import { homeFolder } from "../home.ts";
+import type { SessionReport } from "./report.ts";
+
+/** The sessions that were named, or all of this machine, one after another. */
+export async function* findSessions(paths: readonly string[]): AsyncGenerator<Finding> {
+  using door = new Door();
+  const machine = { environment: process.env, home: homeFolder() ?? "/" };
+  if (paths.length === 0) yield* sessionsHere(AGENTS, machine, door);
+  for (const path of paths.map((given) => resolve(given))) {
+    if (door.kindOf(path) === null)
+      throw new CommandError(EXIT.notFound, "PATH_UNKNOWN", `There is no ${path}. Nothing was read.`);
+    yield* sessionsAt(path, AGENTS, machine, door);
+  }
+}
+
+/** Reads one and judges it. A session that nobody can read stops no other. */
+export async function examine(finding: Finding): Promise<SessionReport> {
+  if (finding.agent === null) return unknownReport(finding.path);
+  const { agent, session } = finding;
+  const known = { agent: agent.name, session: session.id, path: session.path };
+  try {
+    const diagnosis = await diagnose(agent, session);
+    return { ...known, diagnosis, problems: diagnosis.problems };
+  } catch (error) {
+    const detail = error instanceof Error ? error.message : String(error);
+    const place = { file: session.path, line: null, offset: null };
+    return { ...known, diagnosis: null, problems: [problem("unopenable", place, { detail })] };
+  }
+}
+
+/** A file of which no byte says whose it is: only an empty one is damage. */
+function unknownReport(path: string): SessionReport {
+  using door = new Door();
+  const report = { agent: null, session: null, path, diagnosis: null };
+  const place = { file: path, line: null, offset: null };
+  try {
+    const file = door.openRaw(path);
+    if (file.size === 0) return { ...report, problems: [problem("empty-file", place)] };
+    if (file.read(0, 2 ** 16).every((byte) => byte === 0)) return { ...report, problems: [problem("nul-run", place)] };
+  } catch (error) {
+    if (!(error instanceof Refused)) throw error;
+    return { ...report, problems: [problem("unopenable", place, { detail: error.message })] };
+  }
+  const message = `${path} is no session of an agent that this version knows. Nothing was changed.`;
+  throw new CommandError(EXIT.notFound, "PATH_UNKNOWN", message);
+}

@@ -1,0 +1,65 @@
+import { appendFileSync, readFileSync, truncateSync } from "node:fs";
+import { join } from "node:path";
+import { describe, expect, test } from "vitest";
+import { listRecordings, placeRecording } from "../../../doctor/test/real/recording.ts";
+import { temporaryHome } from "../command.ts";
+
+const recording = listRecordings("claude-code").find(({ story }) => story === "work")!;
+
+/** A home with a session of Claude Code as the program wrote it. */
+function homeWithSession() {
+  const home = temporaryHome();
+  const placed = placeRecording(recording, home.path);
+  const [path] = Object.keys(recording.modes).filter((name) => name.endsWith(".jsonl"));
+  const id = recording.sessions[0]!.id;
+  const file = join(placed.home, path!.replace("-tmp-holdfast-lab", home.path.replaceAll(/[^a-zA-Z0-9]/g, "-")));
+  return { home, file, id, env: { CLAUDE_CONFIG_DIR: join(placed.home, ".claude") } };
+}
+
+describe("doctor", () => {
+  test("a healthy session is not reported", async () => {
+    const { home, file, env } = homeWithSession();
+    using _ = home;
+    const before = readFileSync(file);
+    const { stdout, code } = await home.run(["doctor"], { env });
+    expect([stdout, code]).toEqual(["1 session: 1 healthy, 0 damaged.\n", 0]);
+    expect(readFileSync(file)).toEqual(before);
+  });
+
+  test("a torn session: what, where, and what that means; no byte is changed", async () => {
+    const { home, file, id, env } = homeWithSession();
+    using _ = home;
+    const whole = readFileSync(file);
+    const lastLine = whole.lastIndexOf(10, whole.length - 2) + 1;
+    truncateSync(file, lastLine + 20);
+    const before = readFileSync(file);
+    const { stdout, code } = await home.run(["doctor"], { env });
+    expect(code).toBe(1);
+    expect(stdout).toContain("torn-record: The process died while it wrote this record");
+    expect(stdout).toContain(`byte ${lastLine}`);
+    const json = JSON.parse((await home.run(["doctor", file, "--json"], { env: {} })).stdout);
+    expect(json.problems).toMatchObject([
+      { session: id, agent: "claude-code", kind: "torn-record", offset: lastLine, file },
+    ]);
+    expect(Object.keys(json.problems[0])).toEqual(expect.arrayContaining(["line", "means", "fix"]));
+    expect(readFileSync(file)).toEqual(before);
+  });
+
+  test("control characters in a session do not reach the terminal", async () => {
+    const { home, file, env } = homeWithSession();
+    using _ = home;
+    appendFileSync(
+      file,
+      `${JSON.stringify({ type: "custom-title", sessionId: "x", customTitle: "\x1b]0;owned\x07a" })}\n`,
+    );
+    const { stdout } = await home.run(["doctor", "--all"], { env });
+    expect(stdout).not.toContain("\x1b]");
+  });
+
+  test("a path that is not there, and a file that is no session", async () => {
+    const { home } = homeWithSession();
+    using _ = home;
+    expect((await home.run(["doctor", "nowhere.jsonl"])).code).toBe(3);
+    expect((await home.run(["doctor", join(import.meta.dirname, "../../package.json")])).code).toBe(3);
+  });
+});
