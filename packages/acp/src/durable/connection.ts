@@ -2,6 +2,7 @@ import { basename } from "node:path";
 import { errorKind, HoldfastError, isHoldfastError, type Json, type Store } from "holdfast";
 import { sessionCapabilities, withOurs } from "../record/capabilities.ts";
 import { AgentError, OwnRequests } from "../record/holdfast-to-agent.ts";
+import { Lanes } from "../record/lanes.ts";
 import { Library } from "../record/library.ts";
 import { mergeChunks } from "../record/merge-chunks.ts";
 import { MergedList } from "../record/merged-list.ts";
@@ -64,8 +65,7 @@ export class DurableConnection {
   readonly #own = new OwnRequests((request) => this.#give(request));
   /** Resolves when the agent has answered `initialize`: what follows needs to know what it can do. */
   #initializing: { readonly done: Promise<void>; readonly resolve: () => void } | null = null;
-  /** By session: what its next messages wait for. */
-  readonly #held = new Map<string, Promise<void>>();
+  readonly #lanes = new Lanes();
   /** The agent's own replays, which are not shown. */
   readonly #replays = new MutedReplays();
   /** The next prompt of these tells the agent what was said before. */
@@ -136,20 +136,16 @@ export class DurableConnection {
       const { id, method, params } = message;
       this.#clientRequests.set(id, { method, params });
     }
-    const lane = this.#laneOf(message);
-    const before = this.#held.get(lane) ?? (message.kind === "response" ? undefined : this.#initializing?.done);
+    const initialized = message.kind === "response" ? undefined : this.#initializing?.done;
     const isLong = message.kind === "request" && LONG.has(message.method) && this.#agent !== null;
     if (message.kind === "request" && message.method === "initialize") {
       const { promise: answered, resolve } = Promise.withResolvers<void>();
       this.#initializing = { done: answered, resolve };
     }
-    if (!before && !isLong) return this.#handle(message);
-    const done = (before ?? Promise.resolve()).then(() => this.#handle(message));
-    this.#held.set(lane, done);
-    void done.then(() => {
-      if (this.#held.get(lane) === done) this.#held.delete(lane);
-    });
-    return Promise.resolve();
+    // Nothing stops the reading: an answer that the agent waits for may be behind many messages.
+    return this.#lanes.run(this.#laneOf(message), 0, isLong || initialized !== undefined, () =>
+      initialized ? initialized.then(() => this.#handle(message)) : this.#handle(message),
+    );
   }
 
   #laneOf(message: Message): string {

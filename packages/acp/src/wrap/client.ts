@@ -1,7 +1,7 @@
 import { isHoldfastError } from "holdfast";
 import { AgentEnded, AgentError } from "../record/holdfast-to-agent.ts";
+import { Lanes } from "../record/lanes.ts";
 import { INTERNAL, lineOf, NOT_FOUND, type Params, type RequestId } from "../record/message.ts";
-import { Lanes } from "./lanes.ts";
 import { SessionSettings, type SettingRequest } from "./session-settings.ts";
 import { changeBy, changeByRequest, type ShownChange } from "./shown-change.ts";
 

@@ -1,10 +1,10 @@
 import { HoldfastError, openStore } from "holdfast";
 import { expect, test, vi } from "vitest";
 import { AgentEnded, AgentError } from "../../../src/record/holdfast-to-agent.ts";
+import { Lanes } from "../../../src/record/lanes.ts";
 import { Library } from "../../../src/record/library.ts";
 import { recordable } from "../../../src/record/message.ts";
 import { restore, restoredWords } from "../../../src/record/restore.ts";
-import { Lanes } from "../../../src/wrap/lanes.ts";
 import { AgentRequests } from "../../../src/wrap/open-requests.ts";
 import { SessionSettings } from "../../../src/wrap/session-settings.ts";
 

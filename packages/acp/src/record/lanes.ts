@@ -2,8 +2,8 @@
 const WAITING_BYTES_MAX = 64 * 1024 * 1024;
 
 /**
- * What an editor says about a session is handled in order. It does not wait for what it says about other sessions: an
- * agent may take long to open one, ask the editor something meanwhile, or never answer.
+ * What a client says about a session is handled in order. It does not wait for what it says about other sessions: an
+ * agent may take long to open one, ask the client something meanwhile, or never answer.
  */
 export class Lanes {
   readonly #last = new Map<string, Promise<void>>();
@@ -16,7 +16,7 @@ export class Lanes {
 
   /**
    * Resolves when the next message may be read: after `work`, unless that has to wait for something else first.
-   * `isLong`: `work` itself may take long. It must not reject.
+   * `bytes`: of its message, if those that wait are limited. `isLong`: `work` itself may take long. It must not reject.
    */
   async run(lane: string, bytes: number, isLong: boolean, work: () => Promise<void>): Promise<void> {
     const before = this.#last.get(lane);
