@@ -19,8 +19,9 @@ export const DOCTOR_ROOMS: PackageRooms = {
     "judge/": ["contract/"],
     // One folder for each agent.
     "agents/claude-code/": READERS,
+    "agents/codex/": READERS,
     // The list of them.
-    "agents/": ["contract/", "agents/claude-code/"],
+    "agents/": ["contract/", "agents/claude-code/", "agents/codex/"],
     // Sessions in, reports out.
     "diagnosis/": ["contract/", "files/", "scan/", "judge/", "agents/"],
     "index.ts": ["contract/", "files/", "agents/", "diagnosis/"],

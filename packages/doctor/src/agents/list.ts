@@ -1,5 +1,6 @@
 import type { Agent } from "../contract/agent.ts";
 import { claudeCode } from "./claude-code/index.ts";
+import { codex } from "./codex/index.ts";
 
 /** Every agent whose sessions can be read. */
-export const AGENTS: readonly Agent[] = [claudeCode];
+export const AGENTS: readonly Agent[] = [claudeCode, codex];

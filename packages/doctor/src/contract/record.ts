@@ -57,6 +57,8 @@ export interface SessionRecord {
   /** When it was written, as milliseconds since 1970, if it says so. */
   readonly at: number | null;
   readonly units: readonly Unit[];
+  /** Units of other records that this one says again. They count only where those are lost. */
+  readonly repeats?: readonly Unit[];
   /** The line as it should be, if the text is damaged and the record can be read at least in part. */
   readonly repaired?: Uint8Array;
 }

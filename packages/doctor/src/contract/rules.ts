@@ -10,6 +10,11 @@ export interface ConversationRules {
    * without a result in the last exchange are no problem.
    */
   readonly closesOpenCalls: boolean;
+  /**
+   * Whether the calls of an interrupted exchange stay without a result in the record when the user goes on: the agent
+   * makes the results up each time that it asks the model.
+   */
+  readonly leavesOpenCalls?: boolean;
   /** Whether a second record with the id of an earlier one replaces it. */
   readonly repeatsIds: boolean;
   /** What the numbers of the records do. */

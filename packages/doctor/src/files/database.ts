@@ -11,6 +11,7 @@ export interface DatabaseDamage {
 
 const COPIES_MAX = 3;
 const DAMAGE_MAX = 100;
+const COPIES = new WeakMap<Door, Map<string, DatabaseCopy>>();
 
 /**
  * A private copy of an SQLite database, with what its log (`-wal`) holds. The file of the agent is never opened by
@@ -28,6 +29,21 @@ export class DatabaseCopy implements Disposable {
     this.copy = copy;
     this.#database = database;
     this.damage = damage;
+  }
+
+  /** Of a database that many sessions share, one copy for each door. */
+  static shared(path: string, door: Door): DatabaseCopy {
+    let copies = COPIES.get(door);
+    if (!copies) {
+      copies = new Map();
+      COPIES.set(door, copies);
+    }
+    let copy = copies.get(path);
+    if (!copy) {
+      copy = door.keep(DatabaseCopy.open(path, door));
+      copies.set(path, copy);
+    }
+    return copy;
   }
 
   /** Throws `Refused` if the file cannot be opened at all; what is damaged in it is in `damage`. */

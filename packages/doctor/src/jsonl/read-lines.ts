@@ -6,7 +6,9 @@ import type { SourceFile } from "../files/source-file.ts";
 import { type ScanRules, type Stretch, scan } from "../scan/scan.ts";
 
 /** What a record of an agent says, from its parsed line. Only what is not the ordinary case need be given. */
-export type Understood = Partial<Pick<SessionRecord, "thread" | "id" | "parent" | "sequence" | "at" | "units">> & {
+export type Understood = Partial<
+  Pick<SessionRecord, "thread" | "id" | "parent" | "sequence" | "at" | "units" | "repeats">
+> & {
   readonly kind: string;
 };
 
@@ -39,7 +41,7 @@ export function* readLines(
     return;
   }
   const start: Place = { file: file.path, line: null, offset: null };
-  if (file.size === 0) yield { type: "problem", problem: problem("empty-file", start) };
+  if (file.size === 0 && !file.isCut) yield { type: "problem", problem: problem("empty-file", start) };
   // One problem for all lines of a file: a copy as text changes each of them.
   const crlf: { place: Place | null; lines: number } = { place: null, lines: 0 };
   let isFirst = true;

@@ -86,16 +86,30 @@ class ThreadJudge {
       this.#sequence = record.sequence;
     }
     for (const unit of record.units) {
-      if (unit.type === "user") this.#exchange++;
-      else if (unit.type === "result") {
+      if (unit.type === "user") {
+        if (this.#rules.leavesOpenCalls === true) this.#interrupt();
+        this.#exchange++;
+      } else if (unit.type === "result") {
         this.#sawResult = true;
         if (isPoisoned(unit.content)) yield problem("poisoned-result", record.place, { detail: unit.call });
         this.#result(unit.call, record.place);
       } else if (unit.type === "assistant" || unit.type === "reasoning" || unit.type === "call") {
-        if (this.#sawResult) this.#exchange++;
+        // An answer shows that the calls before it were not interrupted.
+        const isAnswer = unit.type === "assistant" && this.#rules.leavesOpenCalls === true;
+        if (this.#sawResult || (isAnswer && this.#open.size > 0)) this.#exchange++;
         this.#sawResult = false;
         if (unit.type === "call") yield* this.#call(unit, record);
       }
+    }
+  }
+
+  /** The user went on: what was running then will have no result. */
+  #interrupt(): void {
+    for (const [call, { exchange }] of this.#open) {
+      if (exchange !== this.#exchange) continue;
+      this.#open.delete(call);
+      this.#closed.add(call);
+      this.callsInterrupted++;
     }
   }
 

@@ -1,0 +1,124 @@
+import { appendFileSync, readFileSync, rmSync, truncateSync, writeFileSync } from "node:fs";
+import { basename, join } from "node:path";
+import { DatabaseSync } from "node:sqlite";
+import { zstdCompressSync } from "node:zlib";
+import { describe, expect, test } from "vitest";
+import { codex } from "../../../../src/agents/codex/index.ts";
+import type { SessionPlace } from "../../../../src/contract/agent.ts";
+import { diagnose } from "../../../../src/diagnosis/diagnose.ts";
+import { listRecordings, placeRecording } from "../../../real/recording.ts";
+import { kindsIn, scratchFolder, sessionsIn } from "../agent-suite.ts";
+
+interface Home {
+  readonly home: string;
+  readonly session: SessionPlace;
+  /** Changes one of the databases. */
+  sql(name: "state_5" | "thread_history_1", statement: string): void;
+}
+
+/** What is found after the home of the story `work` was changed. */
+async function foundAfter(change: (home: Home) => void): Promise<string[]> {
+  using scratch = scratchFolder();
+  const recording = listRecordings("codex").find(({ story }) => story === "work")!;
+  const { home } = placeRecording(recording, scratch.folder);
+  const [session] = sessionsIn(codex, home);
+  change({
+    home,
+    session: session!,
+    sql(name, statement) {
+      const database = new DatabaseSync(join(home, `.codex/${name}.sqlite`));
+      database.exec(statement);
+      database.close();
+    },
+  });
+  const found = new Set<string>();
+  for (const each of sessionsIn(codex, home)) for (const kind of kindsIn(await diagnose(codex, each))) found.add(kind);
+  return [...found];
+}
+
+const LINE = `{"timestamp":"2026-11-19T21:00:00.000Z","ordinal":92,"type":"event_msg","payload":{"type":"token_count"}}\n`;
+
+describe("Codex: its indexes", () => {
+  const cases: readonly [name: string, found: readonly string[], change: (home: Home) => void][] = [
+    ["nothing is wrong", [], () => undefined],
+    ["there are none", [], ({ home }) => rmSync(join(home, ".codex/state_5.sqlite"))],
+    ["the row of a thread is gone", ["index-missing"], ({ sql }) => sql("state_5", "delete from threads")],
+    [
+      "rows are still being made",
+      [],
+      ({ sql }) => sql("state_5", "delete from threads; update backfill_state set status = 'running'"),
+    ],
+    [
+      "a row names a file that is not there",
+      ["index-stale"],
+      ({ sql }) => sql("state_5", "update threads set rollout_path = rollout_path || '.old'"),
+    ],
+    [
+      "the folder was moved as a whole",
+      [],
+      ({ sql }) => sql("state_5", "update threads set rollout_path = '/elsewhere' || rollout_path"),
+    ],
+    ["a row hides it", ["index-stale"], ({ sql }) => sql("state_5", "update threads set archived = 1")],
+    [
+      "the projection has the wrong number",
+      ["index-wedged"],
+      ({ sql }) => sql("thread_history_1", "update thread_history_projection_state set next_rollout_ordinal = 80"),
+    ],
+    [
+      "the projection ends within a line",
+      ["index-wedged"],
+      ({ sql }) =>
+        sql(
+          "thread_history_1",
+          "update thread_history_projection_state set next_rollout_byte_offset = next_rollout_byte_offset - 5",
+        ),
+    ],
+    ["the projection is behind", [], ({ session }) => appendFileSync(session.path, LINE)],
+    [
+      "there is no projection yet",
+      [],
+      ({ sql }) => sql("thread_history_1", "delete from thread_history_projection_state"),
+    ],
+    [
+      "the rollout lost its last lines",
+      ["shrunk-file"],
+      ({ session }) => {
+        const bytes = readFileSync(session.path);
+        truncateSync(session.path, bytes.lastIndexOf("\n", bytes.length - 2) + 1);
+      },
+    ],
+    [
+      "the rollout is packed",
+      [],
+      ({ session }) => {
+        writeFileSync(`${session.path}.zst`, zstdCompressSync(readFileSync(session.path)));
+        rmSync(session.path);
+      },
+    ],
+    [
+      "the packed rollout is cut off",
+      ["truncated-compression", "shrunk-file"],
+      ({ session }) => {
+        const packed = zstdCompressSync(readFileSync(session.path));
+        writeFileSync(`${session.path}.zst`, packed.subarray(0, packed.length >> 1));
+        rmSync(session.path);
+      },
+    ],
+    [
+      "a database is damaged",
+      ["damaged-database"],
+      ({ home }) => writeFileSync(join(home, ".codex/state_5.sqlite"), Buffer.alloc(4_096, "x")),
+    ],
+  ];
+  for (const [name, found, change] of cases)
+    test(name, async () => expect((await foundAfter(change)).toSorted()).toEqual(found.toSorted()));
+
+  test("while a rollout is packed, it is one session", async () => {
+    using scratch = scratchFolder();
+    const recording = listRecordings("codex").find(({ story }) => story === "talk")!;
+    const { home } = placeRecording(recording, scratch.folder);
+    const [session] = sessionsIn(codex, home);
+    writeFileSync(`${session!.path}.zst`, "");
+    expect(sessionsIn(codex, home).map(({ path }) => basename(path))).toEqual([basename(session!.path)]);
+  });
+});
