@@ -3,8 +3,8 @@ import { type Fields, fieldsOf, listIn, textIn, timeIn } from "../../contract/sh
 import type { LineFormat, Understood } from "../../jsonl/read-lines.ts";
 
 /**
- * The lines of a Codex rollout: `{timestamp, ordinal, type, payload}`. Older versions wrote no `ordinal`. What the model
- * is shown are the `response_item` lines since the last `compacted`; `event_msg` lines say most of it again.
+ * The lines of a Codex rollout: `{timestamp, ordinal, type, payload}`. Older versions wrote no `ordinal`. What the
+ * model is shown are the `response_item` lines since the last `compacted`; `event_msg` lines say most of it again.
  */
 
 export const TYPES: ReadonlySet<string> = new Set([
