@@ -11,9 +11,10 @@ const ROOT = resolve(import.meta.dirname, "../../../..");
 /** What the blocks of the guides take for granted: the agent of the reader. */
 const AGENT = `
 import { setTimeout as sleep } from "node:timers/promises";
-import type { Probe, Session, Turn } from "holdfast";
+import type { Probe, Session, Store, Turn } from "holdfast";
 interface Message { readonly role: "user" | "assistant"; readonly content: unknown }
 interface Call { readonly id: string; readonly name: string; readonly input: unknown }
+declare const store: Store;
 declare const session: Session<Message>;
 declare const turn: Turn<Message>;
 declare const prompt: Message;
@@ -54,7 +55,7 @@ test("the examples and the blocks of the guides compile", () => {
   for (const [n, code] of found.entries()) {
     const imports = code.match(/^import .*$/gm) ?? [];
     const body = code.replaceAll(/^import .*$/gm, "");
-    const program = `${imports.join("\n")}\n${AGENT}\nvoid [turn, prompt, summary, messages, call, userSaysGoOn, words, found, sleep, invoice, probe, mailProbe, REQUEST_MS];\nexport async function block(): Promise<void> {\n${body}\n}\n`;
+    const program = `${imports.join("\n")}\n${AGENT}\nvoid [store, turn, prompt, summary, messages, call, userSaysGoOn, words, found, sleep, invoice, probe, mailProbe, REQUEST_MS];\nexport async function block(): Promise<void> {\n${body}\n}\n`;
     writeFileSync(join(here.path, `block-${n}.ts`), program);
   }
   mkdirSync(join(here.path, "node_modules"));
@@ -63,7 +64,12 @@ test("the examples and the blocks of the guides compile", () => {
   const config = {
     extends: join(ROOT, "tsconfig.test.json"),
     compilerOptions: { noUnusedLocals: false, preserveSymlinks: false, typeRoots: [join(ROOT, "node_modules/@types")] },
-    include: [here.path, join(ROOT, "examples")],
+    // The last one says what examples/cloudflare.ts uses of a Worker.
+    include: [
+      here.path,
+      join(ROOT, "examples"),
+      join(ROOT, "packages/cloudflare/test/workers/cloudflare-workers.d.ts"),
+    ],
   };
   writeFileSync(join(here.path, "tsconfig.json"), JSON.stringify(config));
   writeFileSync(join(here.path, "package.json"), '{ "type": "module" }');
