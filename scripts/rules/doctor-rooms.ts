@@ -1,7 +1,7 @@
 import type { PackageRooms } from "./rooms.ts";
 
 /** The rooms of the doctor. Each agent is a room of its own: no agent imports another. */
-const READERS = ["contract/", "files/", "scan/", "jsonl/"];
+const READERS = ["contract/", "files/", "scan/", "jsonl/", "mend/"];
 
 export const DOCTOR_ROOMS: PackageRooms = {
   sources: "packages/doctor/src/",
@@ -15,6 +15,8 @@ export const DOCTOR_ROOMS: PackageRooms = {
     "scan/": [],
     // A table of a format in; a reader of its lines out.
     "jsonl/": ["contract/", "files/", "scan/"],
+    // A damaged file of lines in; the edits that repair it out.
+    "mend/": ["contract/", "files/", "scan/", "jsonl/"],
     // Records in; what is wrong with the conversation out. Pure.
     "judge/": ["contract/"],
     // One folder for each agent.
@@ -24,6 +26,8 @@ export const DOCTOR_ROOMS: PackageRooms = {
     "agents/": ["contract/", "agents/claude-code/", "agents/codex/"],
     // Sessions in, reports out.
     "diagnosis/": ["contract/", "files/", "scan/", "judge/", "agents/"],
-    "index.ts": ["contract/", "files/", "agents/", "diagnosis/"],
+    // Plans, applied.
+    "fix/": ["contract/", "files/", "diagnosis/"],
+    "index.ts": ["contract/", "files/", "agents/", "diagnosis/", "fix/"],
   },
 };

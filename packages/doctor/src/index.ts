@@ -9,3 +9,5 @@ export type * from "./contract/rules.ts";
 export { type Diagnosis, diagnose } from "./diagnosis/diagnose.ts";
 export { type Finding, type FoundSession, type Machine, sessionsAt, sessionsHere } from "./diagnosis/sessions.ts";
 export { Door, Refused } from "./files/door.ts";
+export { type Backup, listBackups, undo } from "./fix/backups.ts";
+export { type Fixed, type FixOptions, fix, planFix } from "./fix/fix.ts";

@@ -1,8 +1,8 @@
 import type { ReadItem } from "../contract/agent.ts";
+import { isPoisoned } from "../contract/poisoned.ts";
 import { type Problem, problem } from "../contract/problem.ts";
 import type { Place, SessionRecord } from "../contract/record.ts";
 import type { ConversationRules } from "../contract/rules.ts";
-import { isPoisoned } from "./poisoned.ts";
 import { ThreadIds } from "./thread-ids.ts";
 
 /**

@@ -269,7 +269,8 @@ class Scanner {
     const text = textOf(segment.bytes);
     const prefix = readPrefix(text, leadingBlank(text));
     const isObject = typeof prefix.value === "object" && prefix.value !== null;
-    const isClosed = prefix.end === "unclosed" && this.#rules.isRecord(prefix.value);
+    // At the end of the file, more fields may have been lost than brackets.
+    const isClosed = prefix.end === "unclosed" && segment.end !== "file" && this.#rules.isRecord(prefix.value);
     if (isClosed) return this.#recovered(place, prefix, [...damage, "unclosed-record"], false);
     if (!isObject || Object.keys(prefix.value as object).length === 0) return unreadable(place, [...damage, kind]);
     return this.#recovered(place, prefix, [...damage, segment.end === "nul" ? "nul-run" : kind], true);

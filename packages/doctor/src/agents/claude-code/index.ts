@@ -4,6 +4,7 @@ import { fieldsOf } from "../../contract/shapes.ts";
 import type { Door } from "../../files/door.ts";
 import { openLines, readLines } from "../../jsonl/read-lines.ts";
 import { format } from "./format.ts";
+import { plan } from "./plan.ts";
 
 /** Claude Code: `<home>/projects/<folder of the project>/<session>.jsonl`, its sub-agents in a folder beside it. */
 export const claudeCode: Agent = {
@@ -11,6 +12,8 @@ export const claudeCode: Agent = {
   title: "Claude Code",
   versions: ["2.1.197", "2.1.328"],
   rules: { chain: "parents", closesOpenCalls: true, repeatsIds: false, sequence: "none" },
+
+  plan,
 
   homes: ({ CLAUDE_CONFIG_DIR }, home) =>
     CLAUDE_CONFIG_DIR

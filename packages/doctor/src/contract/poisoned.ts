@@ -1,4 +1,4 @@
-import { fieldsOf } from "../contract/shapes.ts";
+import { fieldsOf } from "./shapes.ts";
 
 const TEXTS_MAX = 10_000;
 /** From this share of them on, a text with NUL characters is binary. */
