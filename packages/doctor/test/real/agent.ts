@@ -1,3 +1,4 @@
+import type { Damage } from "./damage.ts";
 import type { Program, ProgramName } from "./programs.ts";
 import type { Story } from "./stories.ts";
 
@@ -42,6 +43,12 @@ export interface Agent {
   isRecorded(path: string): boolean;
   /** Cuts what fills a recording without being conversation: the program's own prompts and descriptions of tools. */
   shorten?(place: Place): void;
+  /** The recording that is harmed. */
+  readonly harmedStory: string;
+  /** What can happen to its files, one place for each kind. */
+  readonly damage: readonly Damage[];
+  /** The file that holds this session. */
+  fileOf(place: Place, id: string): string | undefined;
   /** Lets the program load a session. It may write to the home: give it a copy. */
   judge(program: Program, place: Place, id: string): Promise<Verdict>;
 }

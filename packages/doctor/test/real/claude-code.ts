@@ -1,6 +1,8 @@
 import { randomUUID } from "node:crypto";
-import { join } from "node:path";
+import { basename, join } from "node:path";
 import type { Agent, Place, Verdict } from "./agent.ts";
+import { lineDamage } from "./damage.ts";
+import { filesBelow } from "./files.ts";
 import { type Model, startModel, type Tool } from "./model.ts";
 import type { Program } from "./programs.ts";
 import { type Ended, run } from "./run.ts";
@@ -31,6 +33,14 @@ export const claudeCode: Agent = {
   },
   isRecorded: (path) => path.startsWith(".claude/projects/"),
   shorten: ({ home }) => shortenLines(join(home, ".claude/projects"), withoutTools),
+  harmedStory: "work",
+  damage: lineDamage({
+    isConversation: (line) => /"uuid":/.test(line) && /"type":"(?:user|assistant)"/.test(line),
+    isResult: (line) => line.includes('"type":"tool_result"') && line.includes('"uuid":'),
+    isCall: (line) => line.includes('"type":"tool_use"') && line.includes('"uuid":'),
+    input: /("input":)\{[^{}]*\}/,
+  }),
+  fileOf: ({ home }, id) => filesBelow(join(home, ".claude/projects")).find((path) => basename(path) === `${id}.jsonl`),
   async judge(program, place, id): Promise<Verdict> {
     await using model = await startModel("anthropic", EMPTY, (act) => toolFor(act, place));
     const { status, out, err } = await claude(program, place, model, ["--resume", id, PROBE]);

@@ -1,6 +1,8 @@
 import { mkdirSync, readdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import type { Agent, Place, Verdict } from "./agent.ts";
+import { lineDamage } from "./damage.ts";
+import { filesBelow } from "./files.ts";
 import { type Model, startModel, type Tool } from "./model.ts";
 import type { Program } from "./programs.ts";
 import { type Ended, run } from "./run.ts";
@@ -32,6 +34,14 @@ export const codex: Agent = {
     return ids;
   },
   isRecorded: (path) => /^\.codex\/(?:sessions\/|(?:state|thread_history)_\d+\.sqlite$|[^/]*\.jsonl$)/.test(path),
+  harmedStory: "work",
+  damage: lineDamage({
+    isConversation: (line) => line.includes('"type":"response_item"'),
+    isResult: (line) => line.includes('"type":"function_call_output"'),
+    isCall: (line) => line.includes('"type":"function_call"'),
+    input: /("arguments":)"(?:[^"\\]|\\.)*"/,
+  }),
+  fileOf: ({ home }, id) => filesBelow(join(home, ".codex/sessions")).find((path) => path.includes(id)),
   async judge(program, place, id): Promise<Verdict> {
     await using model = await startModel("openai-responses", EMPTY, toolFor);
     const { status, out, err } = await exec(program, place, model, ["resume", id, PROBE]);

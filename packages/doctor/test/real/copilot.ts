@@ -2,6 +2,7 @@ import { randomUUID } from "node:crypto";
 import { existsSync } from "node:fs";
 import { dirname, join } from "node:path";
 import type { Agent, Place, Verdict } from "./agent.ts";
+import { lineDamage } from "./damage.ts";
 import { type Model, startModel, type Tool } from "./model.ts";
 import type { Program } from "./programs.ts";
 import { type Ended, run } from "./run.ts";
@@ -35,6 +36,14 @@ export const copilot: Agent = {
         ? { ...event, data: { ...(event["data"] as object), content: "You are the GitHub Copilot CLI." } }
         : event,
     ),
+  harmedStory: "work",
+  damage: lineDamage({
+    isConversation: (line) => /"type":"(?:user|assistant)\.message"/.test(line),
+    isResult: (line) => line.includes('"type":"tool.execution_complete"'),
+    isCall: (line) => line.includes('"type":"assistant.message"') && line.includes('"toolCallId"'),
+    input: /("arguments":)\{[^{}]*\}/,
+  }),
+  fileOf: ({ home }, id) => join(home, ".copilot/session-state", id, "events.jsonl"),
   async judge(program, place, id): Promise<Verdict> {
     const isThere = existsSync(join(place.home, ".copilot/session-state", id));
     await using model = await startModel("openai-chat", EMPTY, (act) => toolFor(act, place));

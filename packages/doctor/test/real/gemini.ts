@@ -1,8 +1,9 @@
 import { randomUUID } from "node:crypto";
-import { mkdirSync, readdirSync, writeFileSync } from "node:fs";
+import { cpSync, mkdirSync, readdirSync, rmSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { pathToFileURL } from "node:url";
 import type { Agent, Place, Unit, Verdict } from "./agent.ts";
+import { lineDamage } from "./damage.ts";
 import { heardOfContents } from "./heard.ts";
 import { type Model, startModel, type Tool } from "./model.ts";
 import type { Program } from "./programs.ts";
@@ -21,7 +22,7 @@ interface GeminiCore {
 export const gemini: Agent = {
   name: "gemini",
   format: "gemini",
-  stories: ["talk", "work", "killed", "killed-resumed", "compacted", "two", "subagent"],
+  stories: ["talk", "work", "steps", "killed", "killed-resumed", "compacted", "two", "subagent"],
   async write(program, place, story) {
     await using model = await startModel("gemini", story, toolFor);
     const ids: string[] = [];
@@ -38,9 +39,22 @@ export const gemini: Agent = {
     return ids;
   },
   isRecorded: (path) => /^\.gemini\/(?:tmp\/[^/]+\/(?:chats\/|\.project_root$|logs\.json$)|projects\.json$)/.test(path),
+  // A resume writes a snapshot of everything, which makes earlier damage harmless.
+  harmedStory: "steps",
+  damage: lineDamage({
+    isConversation: (line) => /^\{"id":/.test(line),
+    isResult: (line) => /^\{"id":/.test(line) && line.includes('"functionResponse"'),
+    isCall: (line) => /^\{"id":/.test(line) && line.includes('"toolCalls"'),
+    input: /("args":)\{[^{}]*\}/,
+  }),
+  fileOf: (place, id) => chatsOf(place).find((path) => path.includes(id.slice(0, 8))),
   async judge(program, place, id): Promise<Verdict> {
     await using model = await startModel("gemini", EMPTY, toolFor);
-    const list = await geminiCli(program, place, model, ["--list-sessions"]);
+    // Of a copy: listing deletes the older file of a session that has two, which a resume in another minute makes.
+    const copy = { ...place, home: `${place.home}-listed` };
+    cpSync(place.home, copy.home, { recursive: true });
+    const list = await geminiCli(program, copy, model, ["--list-sessions"]);
+    rmSync(copy.home, { recursive: true, force: true, maxRetries: 5 });
     const isListed = `${list.out}${list.err}`.includes(`[${id}]`);
     const { status, out, err } = await geminiCli(program, place, model, ["--resume", id, "-p", PROBE]);
     const request = model.requests.find((units) => units.some(({ text }) => text === PROBE)) ?? [];

@@ -2,11 +2,12 @@ import { cpSync, mkdirSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { parseArgs } from "node:util";
-import type { Agent, Place } from "./agent.ts";
+import type { Agent, Place, Unit, Verdict } from "./agent.ts";
 import { AGENTS } from "./agents.ts";
 import { installProgram } from "./programs.ts";
 import { listRecordings, placeRecording, ROOT, saveRecording } from "./recording.ts";
 import { EMPTY, storyOf } from "./stories.ts";
+import { breachesOf, compareUnits } from "./units.ts";
 
 const HELP = `npm run doctor-lab -- [options]
 
@@ -17,6 +18,7 @@ the session was recorded.
   --agent <name>   one agent, or several (${Object.keys(AGENTS).join(", ")})
   --story <name>   one story, or several
   --record         let the programs write the sessions anew, in ${ROOT}
+  --damage         harm a recorded session in every way that is known, and print what the program makes of it
   --show           print every unit that a model is shown
   --help
 `;
@@ -26,6 +28,7 @@ const { values } = parseArgs({
     agent: { type: "string", multiple: true, default: Object.keys(AGENTS) },
     story: { type: "string", multiple: true, default: [] as string[] },
     record: { type: "boolean", default: false },
+    damage: { type: "boolean", default: false },
     show: { type: "boolean", default: false },
     help: { type: "boolean", default: false },
   },
@@ -38,7 +41,8 @@ async function main(): Promise<number> {
   for (const name of values.agent) {
     const agent = AGENTS[name];
     if (!agent) throw new Error(`There is no agent ${name}.\n\n${HELP}`);
-    failures += values.record ? await recordAll(agent) : await judgeAll(agent);
+    if (values.damage) await harmAll(agent);
+    else failures += values.record ? await recordAll(agent) : await judgeAll(agent);
   }
   return failures === 0 ? 0 : 1;
 }
@@ -83,21 +87,63 @@ async function judgeAll(agent: Agent): Promise<number> {
   let failures = 0;
   for (const recording of listRecordings(agent.format)) {
     if (!isAskedFor(recording.story) || recording.version !== program.version) continue;
-    for (const { id, units } of recording.sessions) {
+    for (const { id } of recording.sessions) {
       const root = mkdtempSync(join(tmpdir(), "holdfast-lab-"));
-      const verdict = await agent.judge(program, placeRecording(recording, root), id);
+      const place = placeRecording(recording, root);
+      const verdict = await agent.judge(program, place, id);
       rmSync(root, { recursive: true, force: true, maxRetries: 5 });
-      const isSame = verdict.units.length === units.length;
-      if (!isSame) failures += 1;
-      const state = verdict.loads
-        ? `loads, ${verdict.units.length} of ${units.length} units`
-        : `refuses: ${verdict.says}`;
-      console.log(`${agent.name} ${program.version}, ${recording.story}: ${state}`);
+      const words = inWords(verdict, place.sessions.find((session) => session.id === id)!.units);
+      if (words !== "loads: everything") failures += 1;
+      console.log(`${agent.name} ${program.version}, ${recording.story}: ${words}`);
       for (const { kind, call, text } of values.show ? verdict.units : [])
         console.log(`  ${kind} ${call ?? ""} ${JSON.stringify(text.slice(0, 100))}`);
     }
   }
   return failures;
+}
+
+/** One table: what the program does with each kind of damage, without a doctor. */
+async function harmAll(agent: Agent): Promise<void> {
+  const program = await installProgram(agent.name);
+  const recording = listRecordings(agent.format).find(
+    ({ story, version }) => story === agent.harmedStory && version === program.version,
+  );
+  if (!recording) throw new Error(`There is no recording of ${agent.name} ${program.version}.`);
+  console.log(`\n| ${agent.name} ${program.version} | |\n|---|---|`);
+  let before: readonly Unit[] = [];
+  for (const { kind, harm } of [{ kind: "nothing", harm: () => true }, ...agent.damage]) {
+    const root = mkdtempSync(join(tmpdir(), "holdfast-lab-"));
+    const place = placeRecording(recording, root);
+    const { id } = place.sessions[0]!;
+    if (harm(agent.fileOf(place, id)!)) {
+      const verdict = await agent.judge(program, place, id);
+      const units = verdict.units.map((unit) => ({ ...unit, text: unit.text.replaceAll(root, ROOT) }));
+      // What this program shows of the healthy session, which comes first.
+      if (kind === "nothing") before = units;
+      console.log(`| ${kind} | ${inWords({ ...verdict, says: verdict.says.replaceAll(root, ROOT), units }, before)} |`);
+    }
+    rmSync(root, { recursive: true, force: true, maxRetries: 5 });
+  }
+}
+
+function inWords({ loads, says, units, isListed }: Verdict, before: readonly Unit[]): string {
+  const unlisted = isListed === false ? "not listed; " : "";
+  if (!loads) return `${unlisted}refuses: ${says.split("\n").filter(Boolean).slice(-2).join(" ").slice(0, 200)}`;
+  const { missing, added, isReordered } = compareUnits(before, units);
+  const breaches = breachesOf(units);
+  const known = breachesOf(before);
+  const words = [
+    missing.length === 0 ? "everything" : `${missing.length} of ${before.length} units missing`,
+    ...(added.length === 0
+      ? []
+      : [`${added.length} more: ${added[0]!.kind} ${JSON.stringify(added[0]!.text.slice(0, 60))}`]),
+    ...(isReordered ? ["in another order"] : []),
+    ...breaches
+      .filter((breach) => !known.includes(breach))
+      .slice(0, 1)
+      .map((breach) => `API: ${breach}`),
+  ];
+  return `${unlisted}loads: ${words.join("; ")}`;
 }
 
 /** In the same place, because paths count: the original comes back afterwards. */

@@ -1,10 +1,15 @@
-import { mkdirSync, writeFileSync } from "node:fs";
+import { existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
+import { setTimeout as passed } from "node:timers/promises";
 import type { Agent, Place, Unit } from "./agent.ts";
+import { databaseDamage } from "./damage.ts";
 import { type Model, startModel, type Tool } from "./model.ts";
 import type { Program } from "./programs.ts";
 import { type Ended, run } from "./run.ts";
 import { type Act, EMPTY, type Turn } from "./stories.ts";
+
+/** Below its home: what it printed. */
+const OUT = "printed";
 
 /** What `opencode export` prints. */
 interface Exported {
@@ -33,15 +38,18 @@ export const opencode: Agent = {
       let before: Turn | undefined;
       for (const turn of turns) {
         const at = before === undefined ? [] : ["--session", ids.at(-1)!];
-        // A small window, so that it compacts after this turn.
-        await start(program, place, model, ["run", ...at, turn.prompt], turn, turn.compact ? 40 : 100_000);
+        await start(program, place, model, ["run", ...at, turn.prompt], turn);
         if (before === undefined) ids.push((await listed(program, place, model)).find((id) => !ids.includes(id))!);
+        if (turn.compact) await compact(program, place, model, ids.at(-1)!);
         before = turn;
       }
     }
     return ids;
   },
   isRecorded: (path) => /^\.local\/share\/opencode\/(?:opencode[^/]*\.db$|storage\/)/.test(path),
+  harmedStory: "work",
+  damage: databaseDamage(),
+  fileOf: ({ home }) => join(home, ".local/share/opencode/opencode.db"),
   async judge(program, place, id) {
     await using model = await startModel("openai-chat", EMPTY, toolFor);
     const isListed = (await listed(program, place, model)).includes(id);
@@ -51,6 +59,30 @@ export const opencode: Agent = {
     return { isListed, loads, says: "", units: unitsOf(JSON.parse(out.slice(out.indexOf("{"))) as Exported) };
   },
 };
+
+/** Only its server compacts when it is told to. */
+async function compact(program: Program, place: Place, model: Model, id: string): Promise<void> {
+  const sign = "compacted";
+  const served = start(program, place, model, ["serve", "--port", "0"], { killedAt: sign });
+  const printed = join(place.home, OUT);
+  const deadline = performance.now() + 60_000;
+  let address: string | undefined;
+  while (address === undefined && performance.now() < deadline) {
+    await passed(200);
+    address = /http:\/\/127\.0\.0\.1:\d+/.exec(existsSync(printed) ? readFileSync(printed, "utf8") : "")?.[0];
+  }
+  try {
+    const answer = await fetch(`${address}/session/${id}/summarize?directory=${encodeURIComponent(place.work)}`, {
+      method: "POST",
+      headers: { "content-type": "application/json" },
+      body: JSON.stringify({ providerID: "lab", modelID: "heron-1" }),
+    });
+    if (!answer.ok) throw new Error(`opencode does not compact: ${await answer.text()}`);
+  } finally {
+    writeFileSync(join(place.work, sign), "");
+    await served;
+  }
+}
 
 async function listed(program: Program, place: Place, model: Model): Promise<string[]> {
   const { out } = await start(program, place, model, ["session", "list", "--format", "json"]);
@@ -64,7 +96,6 @@ function start(
   model: Model,
   args: readonly string[],
   { killedAt }: Partial<Turn> = {},
-  context = 100_000,
 ): Promise<Ended> {
   const config = {
     ...{ autoupdate: false, share: "disabled", model: "lab/heron-1", small_model: "lab/heron-1" },
@@ -72,7 +103,9 @@ function start(
       lab: {
         npm: "@ai-sdk/openai-compatible",
         options: { baseURL: `${model.origin}/v1`, apiKey: "none" },
-        models: { "heron-1": { name: "heron-1", tool_call: true, reasoning: true, limit: { context, output: 10 } } },
+        models: {
+          "heron-1": { name: "heron-1", tool_call: true, reasoning: true, limit: { context: 100_000, output: 1_000 } },
+        },
       },
     },
     permission: { "*": "allow" },
@@ -82,6 +115,7 @@ function start(
   writeFileSync(path, JSON.stringify(config));
   return run([...command, ...args], place, {
     killedAt,
+    outFile: join(place.home, OUT),
     env: {
       ...{ XDG_DATA_HOME: join(place.home, ".local/share"), XDG_CONFIG_HOME: join(place.home, ".config") },
       ...{ XDG_CACHE_HOME: join(place.home, ".cache"), XDG_STATE_HOME: join(place.home, ".local/state") },

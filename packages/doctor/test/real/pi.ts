@@ -2,6 +2,7 @@ import { mkdirSync, readdirSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { pathToFileURL } from "node:url";
 import type { Agent, Place, Unit } from "./agent.ts";
+import { lineDamage } from "./damage.ts";
 import { startModel, type Tool } from "./model.ts";
 import type { Program } from "./programs.ts";
 import { run } from "./run.ts";
@@ -73,9 +74,17 @@ export const pi: Agent = {
     }
   },
   isRecorded: (path) => path.startsWith(".pi/agent/sessions/"),
+  harmedStory: "work",
+  damage: lineDamage({
+    isConversation: (line) => line.startsWith('{"type":"message"'),
+    isResult: (line) => line.includes('"role":"toolResult"'),
+    isCall: (line) => line.includes('"type":"toolCall"'),
+    input: /("arguments":)\{[^{}]*\}/,
+  }),
+  fileOf: (place, id) => filesOf(place).find((path) => idOf(path) === id),
   async judge(program, place, id) {
     const { SessionManager } = await load(program);
-    const file = filesOf(place).find((path) => idOf(path) === id);
+    const file = pi.fileOf(place, id);
     const listed = await asHome(place, () => SessionManager.listAll());
     const isListed = listed.some((session) => session.id === id);
     if (file === undefined) return { isListed, loads: false, says: "there is no such file", units: [] };

@@ -31,9 +31,8 @@ const SOURCES = {
   "gemini-core": npm("@google/gemini-cli-core", "0.61.0", "dist/index.js"),
   copilot: npm("@github/copilot", "1.0.102", "npm-loader.js"),
   pi: npm("@mariozechner/pi-coding-agent", "0.73.1", "dist/cli.js"),
-  "pi-1": npm("@earendil-works/pi-coding-agent", "1.5.2", "dist/cli.js"),
+  "pi-0.87": npm("@earendil-works/pi-coding-agent", "0.87.1", "dist/cli.js"),
   opencode: npm(`opencode-${SYSTEM}-baseline`.replace("arm64-baseline", "arm64"), "1.18.33", "bin/opencode"),
-  dsh: npm("@deepseek-ai/dsh", "0.1.5-rc.2", "lib/bin.js"),
   cline: npm("cline", "3.0.65", "bin/cline"),
 } as const satisfies Readonly<Record<string, Source>>;
 

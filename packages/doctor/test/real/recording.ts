@@ -41,8 +41,13 @@ export function listRecordings(format?: string): Recording[] {
 const folderOf = ({ format, version, story }: Pick<Recording, "format" | "version" | "story">): string =>
   join(FOLDER, format, version, story);
 
+/** A recording that was put somewhere: the units of its sessions name the files there. */
+export interface PlacedRecording extends Place {
+  readonly sessions: readonly RecordedSession[];
+}
+
 /** Copies a recorded home below `root`. The paths in it then name the files there, in databases too. */
-export function placeRecording(recording: Recording, root: string): Place {
+export function placeRecording(recording: Recording, root: string): PlacedRecording {
   const from = join(folderOf(recording), "home");
   const place = { home: join(root, "home"), work: join(root, "work") };
   mkdirSync(place.work, { recursive: true });
@@ -54,7 +59,7 @@ export function placeRecording(recording: Recording, root: string): Place {
     if (isDatabase(bytes)) moveDatabase(to, root);
     chmodSync(to, Number.parseInt(mode, 8));
   }
-  return place;
+  return { ...place, sessions: JSON.parse(moved(JSON.stringify(recording.sessions), root)) as RecordedSession[] };
 }
 
 /** Saves what a program wrote, without what `isWanted` leaves out. */

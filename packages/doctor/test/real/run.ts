@@ -1,5 +1,5 @@
 import { spawn } from "node:child_process";
-import { existsSync, mkdirSync } from "node:fs";
+import { closeSync, existsSync, mkdirSync, openSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { setTimeout as passed } from "node:timers/promises";
 import type { Place } from "./agent.ts";
@@ -17,6 +17,8 @@ export interface Start {
   readonly killedAt?: string | undefined;
   readonly limitMs?: number;
   readonly input?: string;
+  /** Its standard output is this file: some programs end before a pipe has taken everything. */
+  readonly outFile?: string;
   /** Its input stays open until it has said this. */
   readonly inputEndsAt?: string;
 }
@@ -31,11 +33,13 @@ const OFFLINE = {
 /** Runs a program in the place, in a group of its own, which ends with it. */
 export async function run(command: readonly string[], { home, work }: Place, start: Start): Promise<Ended> {
   mkdirSync(work, { recursive: true });
+  mkdirSync(join(home, ".tmp"), { recursive: true });
+  const file = start.outFile === undefined ? null : openSync(start.outFile, "w+");
   const [program, ...args] = command as [string, ...string[]];
   const child = spawn("nice", [program, ...args], {
     cwd: work,
     detached: true,
-    stdio: [start.input === undefined ? "ignore" : "pipe", "pipe", "pipe"],
+    stdio: [start.input === undefined ? "ignore" : "pipe", file ?? "pipe", "pipe"],
     env: {
       ...{ PATH: process.env["PATH"]!, LANG: "C.UTF-8", TERM: "dumb", SHELL: "/bin/bash", USER: "ada" },
       ...OFFLINE,
@@ -43,11 +47,10 @@ export async function run(command: readonly string[], { home, work }: Place, sta
       ...start.env,
     },
   });
-  mkdirSync(join(home, ".tmp"), { recursive: true });
   child.stdin?.write(start.input!);
   if (start.inputEndsAt === undefined) child.stdin?.end();
   let [out, err] = ["", ""];
-  child.stdout!.setEncoding("utf8").on("data", (text: string) => {
+  child.stdout?.setEncoding("utf8").on("data", (text: string) => {
     out += text;
     if (start.inputEndsAt !== undefined && out.includes(start.inputEndsAt)) child.stdin?.end();
   });
@@ -78,5 +81,9 @@ export async function run(command: readonly string[], { home, work }: Place, sta
   isOver = true;
   await watched;
   end();
+  if (file !== null) {
+    closeSync(file);
+    out = readFileSync(start.outFile!, "utf8");
+  }
   return { status, out, err };
 }
