@@ -1,4 +1,5 @@
 import { randomUUID } from "node:crypto";
+import { release } from "node:os";
 import { basename, join } from "node:path";
 import type { Agent, Place, Verdict } from "./agent.ts";
 import { lineDamage } from "./damage.ts";
@@ -6,7 +7,7 @@ import { filesBelow } from "./files.ts";
 import { type Model, startModel, type Tool } from "./model.ts";
 import type { Program } from "./programs.ts";
 import { type Ended, run } from "./run.ts";
-import { shortenLines, withoutTools } from "./shorten.ts";
+import { shortenLines } from "./shorten.ts";
 import { type Act, EMPTY } from "./stories.ts";
 
 const PROBE = "This is the laboratory's prompt.";
@@ -32,7 +33,7 @@ export const claudeCode: Agent = {
     return ids;
   },
   isRecorded: (path) => path.startsWith(".claude/projects/"),
-  shorten: ({ home }) => shortenLines(join(home, ".claude/projects"), withoutTools),
+  shorten: ({ home }) => shortenLines(join(home, ".claude/projects"), cleaned),
   harmedStory: "work",
   damage: lineDamage({
     isConversation: (line) => /"uuid":/.test(line) && /"type":"(?:user|assistant)"/.test(line),
@@ -50,6 +51,14 @@ export const claudeCode: Agent = {
     return { isListed: null, loads, says: loads ? "" : `${out}${err}`.trim(), units };
   },
 };
+
+/** Without the descriptions of tools, which it repeats, and the name of this machine's kernel. */
+function cleaned(line: string): string {
+  if (!line.includes('"tools":[{') && !line.includes(release())) return line;
+  const isTools = (key: string, value: unknown): boolean => key === "tools" && typeof value === "object";
+  const record = JSON.parse(line, (key, value) => (isTools(key, value) ? [] : value));
+  return JSON.stringify(record).replaceAll(release(), "6.1.0");
+}
 
 function claude(
   { command }: Program,

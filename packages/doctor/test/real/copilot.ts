@@ -30,12 +30,7 @@ export const copilot: Agent = {
     return ids;
   },
   isRecorded: (path) => /^\.copilot\/(?:session-state\/|session-store\.db$)/.test(path),
-  shorten: ({ home }) =>
-    shortenLines(join(home, ".copilot/session-state"), (event) =>
-      event["type"] === "system.message"
-        ? { ...event, data: { ...(event["data"] as object), content: "You are the GitHub Copilot CLI." } }
-        : event,
-    ),
+  shorten: ({ home }) => shortenLines(join(home, ".copilot/session-state"), withoutPrompt),
   harmedStory: "work",
   damage: lineDamage({
     isConversation: (line) => /"type":"(?:user|assistant)\.message"/.test(line),
@@ -55,6 +50,13 @@ export const copilot: Agent = {
     return { isListed: null, loads, says: loads ? "" : `${out}${err}`.trim(), units };
   },
 };
+
+/** Its own prompt is most of a session. */
+function withoutPrompt(line: string): string {
+  if (!line.startsWith('{"type":"system.message"')) return line;
+  const event = JSON.parse(line) as { readonly data: object };
+  return JSON.stringify({ ...event, data: { ...event.data, content: "You are the GitHub Copilot CLI." } });
+}
 
 function copilotCli(
   { command, file }: Program,
