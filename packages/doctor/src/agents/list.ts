@@ -1,6 +1,7 @@
 import type { Agent } from "../contract/agent.ts";
 import { claudeCode } from "./claude-code/index.ts";
 import { codex } from "./codex/index.ts";
+import { pi } from "./pi/index.ts";
 
 /** Every agent whose sessions can be read. */
-export const AGENTS: readonly Agent[] = [claudeCode, codex];
+export const AGENTS: readonly Agent[] = [claudeCode, codex, pi];

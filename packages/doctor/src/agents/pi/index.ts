@@ -1,0 +1,67 @@
+import { basename, dirname, join } from "node:path";
+import type { Agent, ReadItem, SessionPlace } from "../../contract/agent.ts";
+import { problem } from "../../contract/problem.ts";
+import { fieldsOf } from "../../contract/shapes.ts";
+import { openLines, readLines } from "../../jsonl/read-lines.ts";
+import { format, isOfPi, VERSION_MAX } from "./format.ts";
+
+/** pi: `<home>/sessions/<folder of the project>/<time>_<session>.jsonl`. */
+export const pi: Agent = {
+  name: "pi",
+  title: "pi",
+  versions: ["0.73.1"],
+  // Calls that were interrupted stay open; pi makes up their results for each request.
+  rules: { chain: "parents", closesOpenCalls: true, leavesOpenCalls: true, repeatsIds: false, sequence: "none" },
+
+  homes: ({ PI_CODING_AGENT_DIR, PI_CODING_AGENT_SESSION_DIR }, home) => [
+    ...(PI_CODING_AGENT_SESSION_DIR ? [PI_CODING_AGENT_SESSION_DIR] : []),
+    join(PI_CODING_AGENT_DIR || join(home, ".pi", "agent"), "sessions"),
+  ],
+
+  detect({ values }) {
+    return values.length === 0 ? 0 : values.filter(isOfPi).length / values.length;
+  },
+
+  *find(root, door) {
+    if (door.kindOf(root) === "file") yield placeOf(root);
+    for (const { path, name, kind } of door.list(root)) {
+      if (kind === "file" && name.endsWith(".jsonl")) yield placeOf(path);
+      if (kind !== "folder") continue;
+      for (const inner of door.list(path))
+        if (inner.kind === "file" && inner.name.endsWith(".jsonl")) yield placeOf(inner.path);
+    }
+  },
+
+  async read(session, door) {
+    const file = await openLines(session.path, door);
+    return (function* (): Generator<ReadItem> {
+      let isFirst = true;
+      for (const item of readLines(file, format)) {
+        yield item;
+        if (item.type !== "record" || !isFirst) continue;
+        isFirst = false;
+        if (!format.isHeader!(item.record.value)) continue;
+        const { version, cwd } = fieldsOf(item.record.value);
+        const { place } = item.record;
+        if (version !== undefined && !(Number(version) <= VERSION_MAX))
+          yield { type: "problem", problem: problem("unknown-version", place, { detail: String(version) }) };
+        if (typeof cwd === "string" && isElsewhere(session.path, cwd))
+          yield { type: "problem", problem: problem("wrong-folder", place, { detail: folderFor(cwd) }) };
+      }
+    })();
+  },
+};
+
+function placeOf(path: string): SessionPlace {
+  const name = basename(path, ".jsonl");
+  return { agent: "pi", id: /_([^_]+)$/.exec(name)?.[1] ?? name, path, parts: [] };
+}
+
+const folderFor = (cwd: string): string => `--${cwd.replace(/^[/\\]/, "").replaceAll(/[/\\:]/g, "-")}--`;
+
+/** Whether it lies in the folder of a project, but not its own: pi then does not list it. */
+function isElsewhere(path: string, cwd: string): boolean {
+  const folder = dirname(path);
+  const isOfProject = /^--.*--$/.test(basename(folder)) && basename(dirname(folder)) === "sessions";
+  return isOfProject && basename(folder) !== folderFor(cwd);
+}
