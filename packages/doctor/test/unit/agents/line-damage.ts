@@ -132,7 +132,8 @@ export const LINE_DAMAGE: readonly LineDamage[] = [
   { kind: "no header", named: HEADER, harm: (lines) => ({ bytes: whole(lines.slice(1)), lost: [0] }) },
   {
     kind: "half a header",
-    named: HEADER,
+    // Sometimes only its last brackets are gone.
+    named: [...HEADER, "unclosed-record"],
     harm(lines, random) {
       return { bytes: whole(without(lines, 0, lines[0]!.slice(0, inside(lines[0]!, random)))), lost: [0] };
     },
