@@ -1,4 +1,4 @@
-import { appendFileSync, readFileSync, truncateSync } from "node:fs";
+import { appendFileSync, closeSync, openSync, readFileSync, truncateSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
 import { listRecordings, placeRecording } from "../../../doctor/test/real/recording.ts";
@@ -61,5 +61,62 @@ describe("doctor", () => {
     using _ = home;
     expect((await home.run(["doctor", "nowhere.jsonl"])).code).toBe(3);
     expect((await home.run(["doctor", join(import.meta.dirname, "../../package.json")])).code).toBe(3);
+  });
+});
+
+describe("doctor --fix", () => {
+  /** The session, torn in its last record. */
+  function torn() {
+    const { file, ...rest } = homeWithSession();
+    const whole = readFileSync(file);
+    truncateSync(file, whole.lastIndexOf(10, whole.length - 2) + 20);
+    return { file, torn: readFileSync(file), ...rest };
+  }
+
+  test("repairs, and a second fix changes nothing; --undo brings the damage back", async () => {
+    const { home, file, torn: before, env } = torn();
+    using _ = home;
+    const dry = await home.run(["doctor", "--dry-run"], { env });
+    expect(dry.stdout).toContain("removes a fragment");
+    expect(readFileSync(file)).toEqual(before);
+    const first = await home.run(["doctor", "--fix", "--yes"], { env });
+    expect([first.code, first.stdout]).toEqual([0, expect.stringContaining("the session is healthy. Backup")]);
+    const after = readFileSync(file);
+    expect(after).not.toEqual(before);
+    const second = await home.run(["doctor", "--fix", "--yes"], { env });
+    expect(second.stdout).toBe("1 session: 1 healthy, 0 damaged.\n");
+    expect(readFileSync(file)).toEqual(after);
+    expect((await home.run(["doctor", "--undo"], { env })).code).toBe(0);
+    expect(readFileSync(file)).toEqual(before);
+  });
+
+  test("undoes nothing if the agent went on with the session", async () => {
+    const { home, file, env } = torn();
+    using _ = home;
+    await home.run(["doctor", "--fix", "--yes"], { env });
+    appendFileSync(file, '{"type":"mode","sessionId":"x","mode":"normal"}\n');
+    const grown = readFileSync(file);
+    expect((await home.run(["doctor", "--undo"], { env })).code).toBe(1);
+    expect(readFileSync(file)).toEqual(grown);
+  });
+
+  test("is refused while a process has the session open", async () => {
+    const { home, file, torn: before, env } = torn();
+    using _ = home;
+    const held = openSync(file, "a");
+    try {
+      const { stdout, code } = await home.run(["doctor", "--fix", "--yes"], { env });
+      expect([code, stdout]).toEqual([1, expect.stringContaining(`process ${process.pid} has it open`)]);
+    } finally {
+      closeSync(held);
+    }
+    expect(readFileSync(file)).toEqual(before);
+  });
+
+  test("asks nobody without a terminal", async () => {
+    const { home, file, torn: before, env } = torn();
+    using _ = home;
+    expect((await home.run(["doctor", "--fix"], { env })).code).toBe(2);
+    expect(readFileSync(file)).toEqual(before);
   });
 });

@@ -1,11 +1,16 @@
 import type { Command } from "commander";
-import { EXIT } from "../../exit.ts";
+import type { Repair } from "../../doctor/repair.ts";
+import { CommandError, EXIT } from "../../exit.ts";
 import { paintFor } from "../../terminal/colour.ts";
 import { jsonText } from "../../terminal/json.ts";
 import { progressOn } from "../../terminal/progress.ts";
 
 interface Options {
   readonly all?: true;
+  readonly fix?: true;
+  readonly dryRun?: true;
+  readonly yes?: true;
+  readonly undo?: string | true;
   readonly json?: true;
 }
 
@@ -13,30 +18,71 @@ export function register(program: Command): void {
   program
     .command("doctor")
     .argument("[path...]", "session files or folders of any agent (default: where agents keep their sessions)")
-    .summary("check the sessions of other agents")
+    .summary("check and repair the sessions of other agents")
     .description(
-      "Reads the session files of other agents, such as Claude Code, and says for each what is wrong with it, where, and what that means. Changes nothing. Exit code 1 if it finds a problem.",
+      "Reads the session files of other agents, such as Claude Code, and says for each what is wrong with it, where, and what that means. Changes nothing without --fix. Exit code 1 if a problem is left.",
     )
+    .option("--fix", "repair what can be repaired; asks for each session, and keeps a backup")
+    .option("--dry-run", "show what --fix would change")
+    .option("--yes", "with --fix: do not ask")
+    .option("--undo [backup]", "bring back what a fix replaced (default: the latest fix)")
     .option("--all", "show healthy sessions too")
     .option("--json", "one JSON object, with all sessions and a list of all problems")
-    .addHelpText("after", "\nExamples:\n  holdfast doctor\n  holdfast doctor ~/.claude/projects --json")
+    .addHelpText(
+      "after",
+      "\nExamples:\n  holdfast doctor\n  holdfast doctor ~/.claude/projects --json\n  holdfast doctor --fix\n  holdfast doctor --undo",
+    )
     .action(async (paths: readonly string[], options: Options) => {
-      const { examine, findSessions } = await import("../../doctor/examine.ts");
-      const { reportJson, reportLines, sumWords } = await import("../../doctor/report.ts");
-      const progress = progressOn(process.stderr, Number.POSITIVE_INFINITY);
-      const paint = paintFor(process.stdout);
-      const reports = [];
-      for await (const finding of findSessions(paths)) {
-        progress.show(reports.length, "sessions read");
-        const report = await examine(finding);
-        reports.push(report);
-        if (options.json || (report.problems.length === 0 && !options.all && paths.length !== 1)) continue;
-        progress.clear();
-        process.stdout.write(`${reportLines(report, paint).join("\n")}\n`);
-      }
-      progress.clear();
-      if (options.json) process.stdout.write(`${jsonText(reportJson(reports), 2)}\n`);
-      else process.stdout.write(`${sumWords(reports)}\n`);
-      if (reports.some(({ problems }) => problems.length > 0)) process.exitCode = EXIT.failed;
+      if (options.undo !== undefined) {
+        if (paths.length > 0 || options.fix || options.dryRun)
+          throw new CommandError(
+            EXIT.usage,
+            "USAGE",
+            "--undo takes the id of a backup, and nothing else. Nothing was changed.",
+          );
+        const { undoFix } = await import("../../doctor/repair.ts");
+        process.stdout.write(`${undoFix(options.undo === true ? null : options.undo)}\n`);
+      } else await run(paths, options);
     });
+}
+
+async function run(paths: readonly string[], options: Options): Promise<void> {
+  const canAsk = process.stdin.isTTY === true && !options.json;
+  if (options.fix && !options.dryRun && !options.yes && !canAsk)
+    throw new CommandError(
+      EXIT.usage,
+      "USAGE",
+      "Nobody can be asked here: pass --yes, or --dry-run. Nothing was changed.",
+    );
+  const { examine, findSessions } = await import("../../doctor/examine.ts");
+  const { reportJson, reportLines, sumWords } = await import("../../doctor/report.ts");
+  const { askAtTerminal, repair, repairLines } = await import("../../doctor/repair.ts");
+  const progress = progressOn(process.stderr, Number.POSITIVE_INFINITY);
+  const paint = paintFor(process.stdout);
+  const print = (line: string): void => {
+    if (!options.json) process.stdout.write(`${line}\n`);
+  };
+  const reports = [];
+  const repairs: Repair[] = [];
+  for await (const finding of findSessions(paths)) {
+    progress.show(reports.length, "sessions read");
+    const report = await examine(finding);
+    reports.push(report);
+    const count = report.problems.length;
+    if (count === 0 && !options.all && paths.length !== 1) continue;
+    progress.clear();
+    for (const line of reportLines(report, paint)) print(line);
+    if (count === 0 || !(options.fix || options.dryRun) || finding.agent === null) continue;
+    const ask = options.yes ? null : askAtTerminal;
+    const done = await repair(finding, count, { isDryRun: options.dryRun === true, ask, show: print });
+    repairs.push(done);
+    for (const line of repairLines(done)) print(line);
+  }
+  progress.clear();
+  const json = reportJson(reports);
+  if (options.json)
+    process.stdout.write(`${jsonText(options.fix || options.dryRun ? { ...json, repairs } : json, 2)}\n`);
+  else print(sumWords(reports));
+  const repaired = new Set(repairs.filter(({ problemsLeft }) => problemsLeft === 0).map(({ path }) => path));
+  if (reports.some(({ problems, path }) => problems.length > 0 && !repaired.has(path))) process.exitCode = EXIT.failed;
 }

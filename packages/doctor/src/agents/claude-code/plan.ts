@@ -116,11 +116,16 @@ class Mending {
     const results = new Set(entries.flatMap((entry) => entry.results));
     const before = new Map<string, Entry>();
     const made = new Map<Entry, Entry>();
+    const children = Map.groupBy(entries, ({ parent }) => parent);
     for (const entry of entries) {
       const { parent, thread } = entry;
       if (parent !== null && !ids.has(parent)) {
         const previous = before.get(thread);
-        const filler = this.#filler(parent, entry, previous, calls, results);
+        const orphan = children
+          .get(parent)!
+          .flatMap((child) => child.results)
+          .find((call) => !calls.has(call));
+        const filler = this.#filler(parent, entry, previous, orphan, results);
         for (const { id } of filler.calls) calls.add(id);
         for (const id of filler.results) results.add(id);
         made.set(entry, filler);
@@ -135,16 +140,18 @@ class Mending {
     uuid: string,
     child: Entry,
     previous: Entry | undefined,
-    calls: ReadonlySet<string>,
+    orphan: string | undefined,
     results: ReadonlySet<string>,
   ): Entry {
     const base = { parentUuid: previous?.id ?? null, ...this.#envelope(child), uuid };
-    const orphan = child.results.find((call) => !calls.has(call));
     if (orphan !== undefined) {
       const twin = this.#twins.call(orphan);
       const block = twin ?? { type: "tool_use", id: orphan, name: "lost_call", input: LOST_INPUT };
       if (!twin) this.#lost.push(`The call ${orphan} is lost; its result is there.`);
-      return this.#made({ ...base, ...assistant(block, uuid) }, child, twin !== null, "the call of a result");
+      // The blocks of one answer share its id.
+      const sibling = [previous, child].find((near) => near?.kind === "assistant");
+      const answer = sibling && fieldsOf(fieldsOf(this.#lines.valueOf(sibling))["message"]);
+      return this.#made({ ...base, ...assistant(block, uuid, answer) }, child, twin !== null, "the call of a result");
     }
     const open = previous?.calls.find(({ id }) => !results.has(id));
     if (open) return this.#resultEntry(open.id, previous!, child, uuid);
@@ -257,7 +264,9 @@ function isAnswered(entries: readonly Entry[], index: number): boolean {
 
 const isObject = (value: unknown): boolean => typeof value === "object" && value !== null && !Array.isArray(value);
 
-function assistant(block: Fields, uuid: string): Fields {
+/** `answer`: a message of the same answer of the model, if there is one. */
+function assistant(block: Fields, uuid: string, answer?: Fields): Fields {
+  if (answer) return { type: "assistant", message: { ...answer, content: [block] } };
   const message = { id: `msg_${uuid}`, type: "message", role: "assistant", model: "<synthetic>", content: [block] };
   return {
     type: "assistant",

@@ -1,0 +1,136 @@
+import { createInterface } from "node:readline/promises";
+import {
+  type Backup,
+  Door,
+  type FoundSession,
+  fix,
+  listBackups,
+  type Plan,
+  planFix,
+  Refused,
+  undo,
+} from "@holdfast/doctor";
+import { CommandError, EXIT } from "../exit.ts";
+import { plainLine } from "../terminal/plain.ts";
+import { backupsFolder } from "./backups-folder.ts";
+
+const SHOWN_CHARS_MAX = 160;
+
+/** What came of the repair of one session. */
+export interface Repair {
+  readonly session: string;
+  readonly path: string;
+  /** Null if nothing was changed; `why` says why. */
+  readonly backup: string | null;
+  readonly why: string | null;
+  readonly changes: readonly { readonly why: string; readonly grade: string; readonly offset: number | null }[];
+  readonly lost: readonly string[];
+  readonly problemsLeft: number;
+}
+
+export interface RepairOptions {
+  readonly isDryRun: boolean;
+  /** Asks before each; null: everything was agreed to. */
+  readonly ask: ((question: string) => Promise<boolean>) | null;
+  readonly show: (line: string) => void;
+}
+
+/** Repairs one session, or shows what would be changed. */
+export async function repair(
+  { agent, session }: FoundSession,
+  problems: number,
+  options: RepairOptions,
+): Promise<Repair> {
+  using door = new Door();
+  const none = { session: session.id, path: session.path, backup: null, changes: [], lost: [], problemsLeft: problems };
+  try {
+    const plan = await planFix(agent, session, door);
+    if (plan === null) return { ...none, why: "no repair is known for this" };
+    const facts = { changes: changesOf(plan), lost: plan.lost };
+    if (options.isDryRun) {
+      for (const line of planLines(plan, door)) options.show(line);
+      return { ...none, ...facts, why: "this was a dry run" };
+    }
+    const count = facts.changes.length;
+    const question = `Repair ${agent.title} session ${session.id} (${count} ${count === 1 ? "change" : "changes"}, ${plan.lost.length} lost)?`;
+    if (options.ask && !(await options.ask(plainLine(question)))) return { ...none, ...facts, why: "you said no" };
+    const fixed = await fix(agent, session, { backups: backupsFolder() });
+    if (fixed === null) return { ...none, why: "there is nothing to repair any more" };
+    return { ...none, ...facts, backup: fixed.backup, why: null, problemsLeft: fixed.diagnosis.problems.length };
+  } catch (error) {
+    if (error instanceof Refused) return { ...none, why: error.message };
+    throw error;
+  }
+}
+
+export function repairLines({ backup, why, changes, lost, problemsLeft }: Repair): string[] {
+  if (backup === null) return [`          not repaired: ${plainLine(why!)}`];
+  const left = problemsLeft === 0 ? "the session is healthy" : `${problemsLeft} problems are left`;
+  return [
+    `          repaired: ${changes.length} ${changes.length === 1 ? "change" : "changes"}, ${left}. Backup ${backup}.`,
+    ...lost.map((words) => `          lost: ${plainLine(words)}`),
+  ];
+}
+
+/** Brings back what a fix replaced: of this id, or the latest. Returns what it did, in words. */
+export function undoFix(id: string | null): string {
+  using door = new Door();
+  const folder = backupsFolder();
+  const backups = listBackups(folder, door);
+  const backup = id === null ? backups[0] : backups.find((each) => each.id === id);
+  if (!backup) throw new CommandError(EXIT.notFound, "BACKUP_UNKNOWN", unknownWords(id, backups));
+  try {
+    undo(folder, backup);
+  } catch (error) {
+    if (!(error instanceof Refused)) throw error;
+    throw new CommandError(EXIT.failed, "NOT_UNDONE", `${error.path}: ${error.message}. Nothing was changed.`);
+  }
+  const paths = backup.files.map(({ path }) => plainLine(path));
+  return `Session ${plainLine(backup.session)} is as it was before the fix of ${plainLine(backup.at)}: ${paths.join(", ")}`;
+}
+
+/** Asks at the terminal: only "y" and "yes" mean yes. */
+export async function askAtTerminal(question: string): Promise<boolean> {
+  const prompt = createInterface({ input: process.stdin, output: process.stderr });
+  try {
+    return /^y(?:es)?$/i.test((await prompt.question(`${question} [y/N] `)).trim());
+  } finally {
+    prompt.close();
+  }
+}
+
+function unknownWords(id: string | null, backups: readonly Backup[]): string {
+  if (id === null) return "There is nothing to undo: the doctor has repaired nothing yet.";
+  const known = backups.slice(0, 5).map((backup) => backup.id);
+  return `There is no backup ${id}. The latest are: ${known.join(", ") || "none"}. Nothing was changed.`;
+}
+
+function changesOf({ changes }: Plan): Repair["changes"] {
+  return changes.flatMap((change) => {
+    if (change.type === "edit") return change.edits.map(({ why, grade, offset }) => ({ why, grade, offset }));
+    return [{ why: change.why, grade: "grade" in change ? change.grade : "intact", offset: null }];
+  });
+}
+
+/** The difference that a plan makes, as text. */
+function* planLines({ changes, lost }: Plan, door: Door): Generator<string> {
+  for (const change of changes) {
+    yield `--- ${plainLine(change.path)}`;
+    if (change.type !== "edit") {
+      yield `  ${change.type}: ${plainLine(change.why)}`;
+      continue;
+    }
+    const file = door.openRaw(change.path);
+    for (const { offset, length, bytes, grade, why } of change.edits) {
+      yield `@@ byte ${offset}, ${length} bytes become ${bytes.length} (${grade}): ${plainLine(why)}`;
+      if (length > 0) yield `- ${shown(file.read(offset, Math.min(length, SHOWN_CHARS_MAX)), length)}`;
+      if (bytes.length > 0) yield `+ ${shown(bytes, bytes.length)}`;
+    }
+  }
+  for (const words of lost) yield `lost: ${plainLine(words)}`;
+}
+
+function shown(bytes: Uint8Array, length: number): string {
+  const text = plainLine(Buffer.from(bytes.subarray(0, SHOWN_CHARS_MAX)).toString("utf8"));
+  return length > SHOWN_CHARS_MAX ? `${text}…` : text;
+}
