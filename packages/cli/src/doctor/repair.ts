@@ -106,7 +106,7 @@ function unknownWords(id: string | null, backups: readonly Backup[]): string {
 }
 
 function changesOf({ changes }: Plan): Repair["changes"] {
-  return changes.flatMap((change) => {
+  return changes.flatMap((change): Repair["changes"] => {
     if (change.type === "edit") return change.edits.map(({ why, grade, offset }) => ({ why, grade, offset }));
     return [{ why: change.why, grade: "grade" in change ? change.grade : "intact", offset: null }];
   });

@@ -11,8 +11,9 @@ import { installProgram } from "./programs.ts";
 import { listRecordings, placeRecording, ROOT } from "./recording.ts";
 
 /**
- * Damages recorded sessions, repairs them, and lets the agent itself load what came out: the program's own request shows
- * which units are there. Prints a line for each, and exits 1 if a program refuses one or lacks a unit that no damage cost.
+ * Damages recorded sessions, repairs them, and lets the agent itself load what came out: the program's own request
+ * shows which units are there. Prints a line for each, and exits 1 if a program refuses one or lacks a unit that no
+ * damage cost.
  */
 const { values } = parseArgs({
   options: {
