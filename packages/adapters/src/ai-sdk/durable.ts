@@ -58,8 +58,7 @@ export function durable(session: Session<ModelMessage>, options: DurableOptions 
     finish: async (run) => {
       const { turn } = session;
       const outcome = await outcomeOf(run, turn, runs);
-      if (turn) await finishAs(outcome, turn);
-      return outcome;
+      return turn ? finishAs(outcome, turn) : outcome;
     },
   };
   return self;

@@ -21,8 +21,10 @@ export async function outcomeOf(run: Run, turn: Turn<ModelMessage> | null, runs:
   const stateOf = runs.claim(run, turn);
   const { step, thrown } = await waitForEnd(run, stateOf, runs);
   const state = stateOf();
-  if (state?.failure) throw state.failure.error;
   const stopped = stoppedBy(state, thrown?.error);
+  const errors = [state?.failure?.error, stopped?.reason, state?.asked?.error, thrown?.error];
+  if (errors.some(isOfHandOver)) return { kind: "handed-over" };
+  if (state?.failure) throw state.failure.error;
   if (stopped) {
     if (isHoldfastError(stopped.reason)) throw stopped.reason;
     return isTimeout(stopped.reason) ? { kind: "failed", error: stopped.reason } : { kind: "aborted" };
@@ -38,9 +40,26 @@ export async function outcomeOf(run: Run, turn: Turn<ModelMessage> | null, runs:
   return approvals.length + calls.length > 0 ? { kind: "waiting", approvals, calls } : { kind: "completed" };
 }
 
-/** Ends the turn the way the run ended. */
-export async function finishAs(outcome: RunOutcome, turn: Turn<ModelMessage>): Promise<void> {
+/** A run that meets it has not failed: the next process continues its turn. */
+export function isOfHandOver(error: unknown): boolean {
+  return isHoldfastError(error, "TURN_HANDED_OVER");
+}
+
+/** Ends the turn the way the run ended. The turn may have been handed over since, which is the result then. */
+export async function finishAs(outcome: RunOutcome, turn: Turn<ModelMessage>): Promise<RunOutcome> {
+  try {
+    await endAs(outcome, turn);
+    return outcome;
+  } catch (error) {
+    if (isOfHandOver(error)) return { kind: "handed-over" };
+    throw error;
+  }
+}
+
+async function endAs(outcome: RunOutcome, turn: Turn<ModelMessage>): Promise<void> {
   switch (outcome.kind) {
+    case "handed-over":
+      return;
     case "completed":
       return turn.end();
     case "aborted":

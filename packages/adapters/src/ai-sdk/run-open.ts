@@ -5,6 +5,7 @@ import type { UnwrittenOutcomes } from "../unwritten-outcomes.ts";
 import { contextOf } from "./approvals.ts";
 import { ownTool } from "./content.ts";
 import { mutableCopy } from "./mutable-copy.ts";
+import { isOfHandOver } from "./outcome.ts";
 import type { DurableOptions, ToolSettings } from "./surface.ts";
 import { failTurn, recordTools } from "./tools.ts";
 
@@ -24,6 +25,7 @@ export async function runOpen({ session, tools, settings, options, unwritten }: 
   const { turn } = session;
   if (!turn) throw new Error("No turn is open: call session.resumeTurn first.");
   const failed = new AbortController();
+  let handedOver: { readonly error: unknown } | null = null;
   const gate = {
     callOf: () => {
       failed.signal.throwIfAborted();
@@ -31,6 +33,11 @@ export async function runOpen({ session, tools, settings, options, unwritten }: 
       return { turn, part: null };
     },
     fail: (error: unknown) => {
+      // What runs is not stopped.
+      if (isOfHandOver(error)) {
+        handedOver = { error };
+        return;
+      }
       failed.abort(error);
       if (errorKind(error) === "misuse") failTurn(turn, error);
     },
@@ -53,6 +60,7 @@ export async function runOpen({ session, tools, settings, options, unwritten }: 
     free.map((call, at) => runCall(call, recorded, turn, { messages, context: contexts[at], experimental_sandbox })),
   );
   failed.signal.throwIfAborted();
+  if (handedOver) throw (handedOver as { readonly error: unknown }).error;
 }
 
 /** The SDK runs those itself once they are approved, and checks the approval first. */

@@ -110,9 +110,13 @@ export class RunState {
     return this.#stop.signal;
   }
 
-  /** From here on no tool runs and no model is asked (P8). A callback cannot stop the SDK by throwing. */
+  /**
+   * From here on no tool starts and no model is asked (P8). A callback cannot stop the SDK by throwing. What runs is
+   * stopped, except at a hand-over, which waits for it.
+   */
   fail(error: unknown): void {
     this.#failure ??= { error };
+    if (isHoldfastError(error, "TURN_HANDED_OVER")) return;
     this.#stop.abort(error);
     // The turn knows by itself that its store failed. A full store leaves it open.
     if (this.#turn && errorKind(error) === "misuse") failTurn(this.#turn, error);

@@ -27,6 +27,8 @@ export interface DurableOptions extends ToolRules {
 export type RunOutcome =
   | { readonly kind: "completed" }
   | { readonly kind: "aborted" }
+  /** The session is being closed with `handOver`: the next process continues the turn. */
+  | { readonly kind: "handed-over" }
   /** The model or its stream failed. `error` is the original error. */
   | { readonly kind: "failed"; readonly error: unknown }
   /** Calls are waiting: append what they wait for, or suspend the turn. */
@@ -103,7 +105,10 @@ export interface Durable {
    * begun: it refers to the newest run. Rejects if the store fails, or if Holdfast refused something inside a tool.
    */
   outcome(run: Run): Promise<RunOutcome>;
-  /** The same, and ends the turn accordingly: `end`, `abort`, `fail`, or `suspend` for pending calls. */
+  /**
+   * The same, and ends the turn accordingly: `end`, `abort`, `fail`, or `suspend` for pending calls. A turn that is
+   * handed over is left as it is.
+   */
   finish(run: Run): Promise<RunOutcome>;
 }
 

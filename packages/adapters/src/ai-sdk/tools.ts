@@ -113,6 +113,8 @@ function recordTool(name: string, tool: Tool, gate: Gate, noting: StartRecord): 
       const fault = signal.aborted ? null : errorKind(error);
       // The tool could not record something of its own (its process, a sub-agent's session): how far it got is unknown.
       if (fault !== "store" && !isOver) await end({ error: error ?? "unknown error" }, phraseError(error));
+      // The tool's own session is handed over, and so is the call.
+      if (isHoldfastError(error, "TURN_HANDED_OVER") && !isOver) await turn.toolEnded(toolCallId, { error });
       isOver = true;
       if (fault === "store" || fault === "misuse") {
         gate.fail(error);

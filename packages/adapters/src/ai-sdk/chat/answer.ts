@@ -1,13 +1,22 @@
-import { isStepCount, type ModelMessage, streamText, type ToolSet, toUIMessageStream, type UIMessage } from "ai";
+import {
+  isStepCount,
+  type ModelMessage,
+  streamText,
+  type ToolSet,
+  toUIMessageStream,
+  type UIMessage,
+  type UIMessageChunk,
+} from "ai";
 import { newId, type Session } from "holdfast";
 import { isClientTool } from "../content.ts";
 import { durable } from "../durable.ts";
 import { hasFinalAnswer } from "../final-tools.ts";
-import { finishAs } from "../outcome.ts";
+import { finishAs, isOfHandOver } from "../outcome.ts";
 import type { Durable, Run } from "../surface.ts";
 import { uiChunks } from "../ui-chunks.ts";
 import { type UIMessagesOptions, uiMessages } from "../ui-messages.ts";
 import { ChunkLog, type ChunkSource, startingWith } from "./chunk-log.ts";
+import { HANDED_OVER } from "./end-of-answer.ts";
 import type { ChatSettings, DurableChatOptions } from "./surface.ts";
 import { uiChanges } from "./ui-changes.ts";
 
@@ -32,6 +41,9 @@ export class Answer {
   readonly messageId: string;
   /** Nothing more will be recorded. Readers may still get its last chunks. */
   isOver = false;
+  #isHandedOver = false;
+  /** Fires when the session is being closed with a hand-over. */
+  readonly #leaving: AbortSignal;
   /** The turn is over or suspended. Never rejects. */
   readonly finished: Promise<void>;
 
@@ -39,6 +51,7 @@ export class Answer {
     this.#parts = parts;
     const { id, turn } = parts.session;
     this.turn = turn!.number;
+    this.#leaving = turn!.handOver;
     this.prompt = turn!.prompt.id;
     this.messageId = `${id}.${this.turn}`;
     this.finished = this.#make();
@@ -67,6 +80,10 @@ export class Answer {
       await turn.end();
       this.#log.push({ type: "finish" });
     } catch (error) {
+      if (isOfHandOver(error)) {
+        this.#log.push(HANDED_OVER);
+        return;
+      }
       // The turn cannot go on while the store fails. A full store may refuse this record, too.
       onFailure(error);
       await turn.fail(error).catch(onFailure);
@@ -117,9 +134,18 @@ export class Answer {
       // What a page acts on is on disk first: it may run a client-side tool at once, and ask again after an error.
       const isActedOn = /^(?:finish|error|abort)$/.test(chunk.type);
       if (isActedOn || (chunk.type === "tool-input-available" && this.#isClients(chunk.toolName))) await ended;
-      this.#log.push(chunk);
+      if (isActedOn && this.#isHandedOver) break;
+      if (!this.#isRefused(chunk)) this.#log.push(chunk);
     }
     await ended;
+    if (this.#isHandedOver) this.#log.push(HANDED_OVER);
+  }
+
+  /** A tool that did not start, because its turn is being handed over: it runs in the next process. */
+  #isRefused(chunk: UIMessageChunk): boolean {
+    if (chunk.type !== "tool-output-error" || !this.#leaving.aborted) return false;
+    const { turn, interruption } = this.#parts.session;
+    return (turn?.open ?? interruption?.calls ?? []).some(({ id }) => id === chunk.toolCallId);
   }
 
   #isClients(toolName: string): boolean {
@@ -131,7 +157,8 @@ export class Answer {
     const outcome = await agent.outcome(run);
     if (outcome.kind === "waiting") for (const { toolCallId } of outcome.calls) await turn.toolStarted(toolCallId);
     if (outcome.kind === "failed") this.#parts.onFailure(outcome.error);
-    await finishAs(outcome, turn);
+    const { kind } = await finishAs(outcome, turn);
+    this.#isHandedOver = kind === "handed-over";
     this.isOver = true;
   }
 }

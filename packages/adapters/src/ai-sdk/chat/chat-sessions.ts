@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import type { ModelMessage } from "ai";
 import { idFrom, isHoldfastError, type Reading, type Session, type Store } from "holdfast";
-import { notFound } from "./problem.ts";
+import { notFound, stopping } from "./problem.ts";
 import type { DurableChatOptions } from "./surface.ts";
 
 /** The label of a session that names its chat. */
@@ -18,6 +18,8 @@ export class ChatSessions {
   readonly #store: Store;
   readonly #options: DurableChatOptions;
   readonly #onFailure: (error: unknown) => void;
+  /** This server opens no sessions any more. */
+  isClosed = false;
 
   constructor(store: Store, options: DurableChatOptions, onFailure: (error: unknown) => void) {
     this.#store = store;
@@ -27,6 +29,7 @@ export class ChatSessions {
 
   /** Throws SESSION_BUSY while another server has it, and a refusal if there is no such chat. */
   async open(chat: string, { mayCreate = false } = {}): Promise<Session<ModelMessage>> {
+    if (this.isClosed) throw stopping();
     const store = this.#store;
     const id = sessionIdOf(chat);
     for (let tries = 1; ; tries++) {
@@ -45,6 +48,21 @@ export class ChatSessions {
       } catch (error) {
         if (!isHoldfastError(error, "SESSION_EXISTS") || tries >= OPEN_TRIES) throw error;
       }
+    }
+  }
+
+  /** The chat was closed with a prompt whose turn had not come: the next server continues with it. */
+  async handOverQueue(chat: string): Promise<void> {
+    try {
+      const session = await this.#store.resume<ModelMessage>(sessionIdOf(chat), { dialect: "ai-sdk" });
+      const [queued] = session.queue;
+      await this.closingOnError(session, async () => {
+        if (queued && !session.interruption) await session.startTurn(queued);
+        await session.close({ handOver: true });
+      });
+    } catch (error) {
+      // The next server has it already.
+      if (!isHoldfastError(error, "SESSION_BUSY")) throw error;
     }
   }
 

@@ -1,5 +1,6 @@
+import { setTimeout as sleep } from "node:timers/promises";
 import type { ModelMessage, ToolSet, UIMessage } from "ai";
-import { isHoldfastError, type Once, type Reading, type Session, type Store } from "holdfast";
+import { type CloseOptions, isHoldfastError, type Once, type Reading, type Session, type Store } from "holdfast";
 import { rulesFor, settle, settledCalls } from "../../tool-rules.ts";
 import { uiChunks } from "../ui-chunks.ts";
 import type { UIMessagesOptions } from "../ui-messages.ts";
@@ -18,6 +19,9 @@ import { AnswerKeys, BY_USER, chatPolicy, isStopped, waitsOf } from "./waits.ts"
 
 /** How long a page may take from loading the state to asking for the stream. */
 const PROMISED_MS = 60_000;
+
+/** As of `session.close`. */
+const HAND_OVER_MS = 8000;
 
 /** What the handlers do, without HTTP. */
 export interface ChatParts {
@@ -125,6 +129,17 @@ export class Chats {
       await session.close();
     });
     return true;
+  }
+
+  /** Nothing begins here any more. Answers end as the options say; the next server continues those it is handed. */
+  async close({ handOver = false, withinMs = HAND_OVER_MS }: CloseOptions): Promise<void> {
+    this.#sessions.isClosed = true;
+    const late = new AbortController();
+    const end = sleep(withinMs, undefined, { signal: late.signal }).catch(() => undefined);
+    // A request that was accepted may be about to begin an answer.
+    await Promise.race([Promise.allSettled(this.#last.values()), end]);
+    late.abort();
+    await Promise.all([...this.#active.values()].map((active) => active.close({ handOver, withinMs })));
   }
 
   async idle(): Promise<void> {
@@ -364,8 +379,11 @@ export class Chats {
   #begin(chat: string, session: Session<ModelMessage>, settings: ChatSettings): ActiveChat {
     const active = new ActiveChat(
       { ...this.#parts, session, settings },
-      (act) => this.#inOrder(chat, act),
-      () => this.#active.delete(chat),
+      {
+        inOrder: (act) => this.#inOrder(chat, act),
+        handOverQueue: () => this.#sessions.handOverQueue(chat),
+        onClosed: () => this.#active.delete(chat),
+      },
     );
     this.#active.set(chat, active);
     return active;

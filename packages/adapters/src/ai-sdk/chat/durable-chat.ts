@@ -90,5 +90,6 @@ export function durableChat(
     sessionId: sessionIdOf,
     state: (id) => chats.state(id),
     idle: () => chats.idle(),
+    close: (given = {}) => chats.close(given),
   };
 }

@@ -45,6 +45,10 @@ export function busy(consequence: string): Refusal {
   return new Refusal(409, "BUSY", `Another server is answering in this chat, ${consequence}. Try again.`);
 }
 
+export function stopping(): Refusal {
+  return new Refusal(503, "STOPPING", "The server is being replaced. Nothing was recorded. Try again.");
+}
+
 /** The refusal that an error amounts to; null for a fault of the server. */
 export function refusalOf(error: unknown): Refusal | null {
   if (error instanceof Refusal) return error;
@@ -76,7 +80,7 @@ export function problemResponse({ status, code, message }: Refusal): Response {
     headers: {
       "content-type": "text/plain; charset=utf-8",
       "x-holdfast-code": code,
-      ...(code === "BUSY" ? { "retry-after": "1" } : {}),
+      ...(code === "BUSY" || code === "STOPPING" ? { "retry-after": "1" } : {}),
     },
   });
 }

@@ -1,6 +1,6 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
 import type { ModelMessage, streamText, ToolSet, UIMessage } from "ai";
-import type { CallState, Session } from "holdfast";
+import type { CallState, CloseOptions, Session } from "holdfast";
 import type { DurableOptions } from "../surface.ts";
 
 /** The settings of `streamText`; messages and signal come from the session. `stopWhen` is 20 steps by default. */
@@ -113,4 +113,10 @@ export interface DurableChat {
   state(chatId: string): Promise<ChatState>;
   /** Resolves when no answer is running in this process. */
   idle(): Promise<void>;
+  /**
+   * Before the process ends: requests that would begin something get 503, and the sessions of running answers are
+   * closed with these options. With `handOver`, the pages see their streams end, ask the next server for the state, and
+   * it continues the answers. Close the store after this.
+   */
+  close(options?: CloseOptions): Promise<void>;
 }

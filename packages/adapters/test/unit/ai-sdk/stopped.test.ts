@@ -1,83 +1,20 @@
-import type { LanguageModelV4StreamPart } from "@ai-sdk/provider";
 import { validateAiSdk } from "@holdfast/testkit";
 import { jsonSchema, type ModelMessage, tool } from "ai";
-import { openStore, type Turn } from "holdfast";
+import { openStore } from "holdfast";
 import { describe, expect, test, vi } from "vitest";
 import { durable } from "../../../src/ai-sdk/index.ts";
 import { everyWay, outline, PROMPT, recordsOf } from "../../agents.ts";
-import { type Content, call, finished, type Step, scripted, streamed, text } from "../../scripted-model.ts";
+import { Instants, STEPS } from "../../instants.ts";
+import { scripted } from "../../scripted-model.ts";
 
 /** A run that is stopped at one instant of many: before, in and after each write, each part of a stream, each tool. */
 
 const NEXT: ModelMessage = { role: "user", content: "And now?" };
-const STEPS: Content[][] = [
-  [text("Both."), call("a", "mark"), call("b", "mark")],
-  [text("More."), call("c", "mark")],
-  [text("Done.")],
-];
-
 /**
  * So many instants apart are the runs: each way to run and to stop begins at another, and together they come to them
  * all.
  */
 const APART = 8;
-
-class Instants {
-  readonly #at: number;
-  readonly #stop: () => unknown;
-  #count = 0;
-
-  constructor(at: number, stop: () => unknown) {
-    this.#at = at;
-    this.#stop = stop;
-  }
-
-  get isOver(): boolean {
-    return this.#count >= this.#at;
-  }
-
-  async tick(): Promise<void> {
-    if (++this.#count === this.#at) await this.#stop();
-  }
-
-  /** The same call, with an instant before, in and behind it. */
-  within<A extends unknown[], R>(write: (...args: A) => Promise<R>): (...args: A) => Promise<R> {
-    return async (...args) => {
-      await this.tick();
-      const written = write(...args);
-      await this.tick();
-      const answer = await written;
-      await this.tick();
-      return answer;
-    };
-  }
-
-  watch(turn: Turn<ModelMessage>): void {
-    turn.toolStarted = this.within(turn.toolStarted.bind(turn));
-    turn.toolEnded = this.within(turn.toolEnded.bind(turn));
-    const request = turn.request.bind(turn);
-    turn.request = () => {
-      const made = request();
-      made.draft.commit = this.within(made.draft.commit.bind(made.draft));
-      return made;
-    };
-  }
-
-  stream(content: readonly Content[], signal: AbortSignal | undefined): ReadableStream<LanguageModelV4StreamPart> {
-    const tick = (): Promise<void> => this.tick();
-    const end = finished(content.some(({ type }) => type === "tool-call") ? "tool-calls" : "stop");
-    const parts = [{ type: "stream-start" as const, warnings: [] }, ...content.flatMap(streamed), end];
-    async function* given(): AsyncGenerator<LanguageModelV4StreamPart> {
-      for (const part of parts) {
-        await tick();
-        signal?.throwIfAborted();
-        yield part;
-      }
-      await tick();
-    }
-    return ReadableStream.from(given());
-  }
-}
 
 describe.each(everyWay.map(([name, start], n) => [name, start, n] as const))("%s", (name, start, n) => {
   test.each([
@@ -105,15 +42,7 @@ describe.each(everyWay.map(([name, start], n) => [name, start, n] as const))("%s
             return toolCallId;
           },
         });
-        const answers = STEPS.map(
-          (content): Step =>
-            async ({ abortSignal }) => {
-              await instants.tick();
-              if (name.includes("tream")) return { stream: instants.stream(content, abortSignal) };
-              abortSignal?.throwIfAborted();
-              return content;
-            },
-        );
+        const answers = instants.answers(STEPS, name.includes("tream"));
         let agent = durable(session);
         const settings = { model: scripted(...answers), tools: { mark }, abortSignal: controller.signal };
         const { kind } = await agent.finish(start(agent, settings).run);

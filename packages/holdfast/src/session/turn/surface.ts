@@ -102,7 +102,11 @@ export interface Turn<M> extends AsyncDisposable {
    * Throws CALL_UNKNOWN, RECORD_INVALID if the step is not running.
    */
   stepEnded(callId: string, step: string, outcome: Outcome, source?: string): Promise<void>;
-  /** Records only the outcome, also after the turn ends. `shown`: what the model sees instead. Throws CALL_UNKNOWN. */
+  /**
+   * Records only the outcome, also after the turn ends. `shown`: what the model sees instead. During a hand-over, the
+   * error TURN_HANDED_OVER is no outcome: what the tool works with is handed over too, and so is the call. Throws
+   * CALL_UNKNOWN.
+   */
   toolEnded(callId: string, outcome: Outcome, shown?: M, options?: StateOptions): Promise<void>;
   /** Adds to the usage of the turn and the session; also allowed after the turn ends. */
   usage(usage: Usage): Promise<void>;

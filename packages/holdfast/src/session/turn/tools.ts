@@ -194,8 +194,10 @@ export class Tools<M> {
     return false;
   }
 
-  /** It is over, and its outcome is not known. */
-  leave(running: Running): void {
+  /** It is over, and its outcome is not known. Throws CALL_UNKNOWN. */
+  leave(which: Running | string): void {
+    const running = typeof which === "string" ? this.#runningOf(which) : which;
+    if (!running) throw callUnknown(which as string);
     this.#running.delete(running);
   }
 

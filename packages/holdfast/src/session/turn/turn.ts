@@ -219,6 +219,8 @@ export class LiveTurn<M> implements Turn<M> {
   }
 
   async toolEnded(callId: string, outcome: Outcome, shown?: M, options: StateOptions = {}): Promise<void> {
+    const error = reading("outcome", () => outcome?.error);
+    if (this.handOver.aborted && isHoldfastError(error, "TURN_HANDED_OVER")) return this.#tools.leave(callId);
     const state = admitAppState(
       this.#context.admission,
       reading("options", () => options?.appState),

@@ -1,4 +1,4 @@
-import { type HoldfastError, isHoldfastError, openStore, type Session, type Store } from "holdfast";
+import { HoldfastError, isHoldfastError, openStore, type Session, type Store } from "holdfast";
 import { openFolderStore } from "holdfast/internal";
 import { openStoreWith } from "holdfast/store";
 import { afterEach, describe, expect, test } from "vitest";
@@ -242,6 +242,26 @@ describe("closing a session with handOver", () => {
     leaves.resolve();
     expect(await ended).toBe("TURN_HANDED_OVER");
     await closing;
+  });
+
+  test("nor has one whose start and end are recorded alone; without a hand-over, that error is an outcome", async () => {
+    const store = await open();
+    const session = await begun(store);
+    const turn = session.turn!;
+    await turn.append(calls("a", "b"));
+    for (const id of ["a", "b"]) await turn.toolStarted(id, { replay: "safe" });
+    const refused = new HoldfastError("TURN_HANDED_OVER", "the child's turn is handed over", {});
+    await turn.toolEnded("a", { error: refused });
+    const closing = session.close(IN_TIME);
+    await turn.toolEnded("b", { error: refused });
+    expect(await codeOf(turn.toolEnded("b", { error: refused }))).toBe("CALL_UNKNOWN");
+    await closing;
+    const { interruption } = await store.read(session.id);
+    expect(interruption).toMatchObject({
+      how: { kind: "handed-over" },
+      calls: [{ id: "b", state: "outcome-unknown" }],
+    });
+    await store.close();
   });
 
   test("twice, with and without: the first call decides", async () => {
