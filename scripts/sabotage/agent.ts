@@ -225,7 +225,7 @@ export const agentSabotages: readonly Sabotage[] = [
     name: "adapter: the run goes on when the store has failed",
     room: adapters,
     file: "run.ts",
-    find: "    this.#failure ??= { error };\n    this.#stop.abort(error);",
+    find: '    this.#failure ??= { error };\n    if (isHoldfastError(error, "TURN_HANDED_OVER")) return;\n    this.#stop.abort(error);',
     replace: "    void error;",
     look: ["packages/adapters/test/unit/ai-sdk/failures.test"],
   },
@@ -568,9 +568,9 @@ export const agentSabotages: readonly Sabotage[] = [
   {
     name: "approval: a chat that is opened runs what a sub-agent waited for",
     room: cli,
-    file: "host/local/local-chat.ts",
-    find: 'this.#agent.decide(name, input).verdict === "ask")) return false;',
-    replace: 'this.#agent.decide(name, input).verdict !== "deny")) return false;',
+    file: "host/local/answer-questions.ts",
+    find: 'agent.decide(name, input).verdict === "ask")) return false;',
+    replace: 'agent.decide(name, input).verdict !== "deny")) return false;',
     look: ["packages/cli/test/unit/host/local/host-answers"],
   },
   {

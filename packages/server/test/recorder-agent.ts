@@ -39,6 +39,8 @@ export async function send({ url, token }: Address, id: RecorderOperation, sent:
     method: method.toUpperCase(),
     headers: {
       authorization: `Bearer ${token}`,
+      // A kept connection would lead to a server that was stopped.
+      connection: "close",
       ...(body ? { "content-type": "application/json" } : {}),
       ...sent.headers,
     },

@@ -61,7 +61,7 @@ test("the blocks of the guide to chats in the browser compile", () => {
     ]),
   );
   const servers = ["chat.ts", "route.ts", "express.ts", "server.ts"];
-  expect(Object.keys(files)).toEqual([...servers, "page.tsx", "block-5.ts", "go-on.ts", "block-7.ts"]);
+  expect(Object.keys(files)).toEqual([...servers, "page.tsx", "block-5.ts", "deploy.ts", "go-on.ts", "block-8.ts"]);
   expect(complaints(compilable(here.path, { ...files, "agent.ts": AGENT, "next.ts": NEXT_SERVER }))).toBe("");
 });
 

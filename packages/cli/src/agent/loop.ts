@@ -2,7 +2,7 @@ import { once } from "node:events";
 import { setTimeout as passed } from "node:timers/promises";
 import type { Durable, RunOutcome } from "@holdfast/adapters/ai-sdk";
 import { type ModelMessage, streamText, type TextStreamPart, type ToolSet } from "ai";
-import type { Session } from "holdfast";
+import { isHoldfastError, type Session } from "holdfast";
 import { defined } from "../defined.ts";
 import { CommandError, EXIT } from "../exit.ts";
 import { isWindowError } from "../models/explain.ts";
@@ -21,6 +21,8 @@ export interface TurnRun {
   readonly model: ResolvedModel;
   /** Fires when the turn is stopped, or the process is told to end. */
   readonly signal: AbortSignal;
+  /** Fires when the next process is to continue the turn: it begins nothing more here. */
+  readonly handOver: AbortSignal;
   readonly tools: ToolSet;
   /** Calls that nobody waits for when the turn is stopped. */
   readonly parked: ParkedCalls;
@@ -48,7 +50,8 @@ export type Verdict =
 export type TurnResult = RunOutcome | { readonly kind: "limit"; readonly steps: number };
 
 /**
- * Runs a turn until the model is done, a person stops it, it fails, or it waits for a person. Keeps no state that a
+ * Runs a turn until the model is done, a person stops it, it fails, it waits for a person, or it is handed over to the
+ * next process: then what is under way comes to its end, and nothing more begins. Keeps no state that a
  * kill could destroy: the answer is recorded before any tool starts, each start before its tool runs, each result as
  * soon as it arrives, and each request is built from what is recorded.
  */
@@ -56,13 +59,20 @@ export async function runTurn(run: TurnRun): Promise<TurnResult> {
   const { session, durable, model, tools, signal } = run;
   if (signal.aborted) return { kind: "aborted" };
   const left = new UnderWay(run.parked);
-  await Promise.race([durable.runOpen(left.watched(tools)), left.parked(signal)]);
+  try {
+    await Promise.race([durable.runOpen(left.watched(tools)), left.parked(signal)]);
+  } catch (error) {
+    if (!isHoldfastError(error, "TURN_HANDED_OVER")) throw error;
+    await left.over();
+    return { kind: "handed-over" };
+  }
   let usedTokens = estimateTokens([run.instructions, ...session.messages]);
   let isCompacted = false;
   /** No request has been answered since the compaction: if this one is too long, compacting again would not help. */
   let isFresh = false;
   for (let step = 0; step < STEPS_MAX; step++) {
     if (signal.aborted) return { kind: "aborted" };
+    if (run.handOver.aborted) return { kind: "handed-over" };
     // Approved calls must run first: a compaction would drop their approvals.
     const isSettled = (session.turn?.open.length ?? 0) === 0;
     if (isNearlyFull(usedTokens, model.windowTokens) && !isCompacted && isSettled) {
@@ -92,7 +102,7 @@ export async function runTurn(run: TurnRun): Promise<TurnResult> {
       usedTokens = Number.POSITIVE_INFINITY;
       continue;
     }
-    if (outcome.kind === "aborted") await underWay.over();
+    if (outcome.kind === "aborted" || outcome.kind === "handed-over") await underWay.over();
     if (outcome.kind !== "completed") return outcome;
     isFresh = false;
     const { inputTokens = 0, outputTokens = 0 } = await response.usage;
@@ -191,9 +201,10 @@ function refusedToAnswer(model: string): CommandError {
 async function compactBeforeStep(run: TurnRun): Promise<TurnResult | null> {
   try {
     run.compacting();
-    run.compacted(await compact(run.session, run.model, run.signal));
+    run.compacted(await compact(run.session, run.model, AbortSignal.any([run.signal, run.handOver])));
     return null;
   } catch (error) {
+    if (run.handOver.aborted) return { kind: "handed-over" };
     return run.signal.aborted ? { kind: "aborted" } : { kind: "failed", error };
   }
 }

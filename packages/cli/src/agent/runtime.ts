@@ -74,6 +74,9 @@ export class AgentRuntime {
   readonly #own: OwnStore | null;
   /** Calls whose commands outlived their agent, until the user had them stopped. */
   readonly #stoppedCalls = new Set<string>();
+  readonly #halt = new AbortController();
+  /** How long a turn that is handed over may take to come to rest, its tools' end included. */
+  handOverMs = 0;
 
   constructor(
     session: Session<ModelMessage>,
@@ -224,7 +227,7 @@ export class AgentRuntime {
   async prepareTurn(turn: Turn<ModelMessage>, model: ResolvedModel): Promise<TurnRun> {
     const { session, durable } = this;
     const { show, retrying, compacting, compacted, cutOff, used } = this.#events;
-    const signal = AbortSignal.any([turn.signal, this.#services.ending]);
+    const signal = AbortSignal.any([turn.signal, this.#services.ending, this.#halt.signal]);
     const servers = this.#servers;
     await Promise.all(servers.map((one) => one.ready(signal)));
     // A sub-agent has nobody to tell.
@@ -236,6 +239,7 @@ export class AgentRuntime {
       durable,
       model,
       signal,
+      handOver: turn.handOver,
       tools: this.#tools(turn, model, parked),
       parked,
       instructions: await buildInstructions(this.cwd, this.#own, modeWords(this.mode)),
@@ -247,6 +251,11 @@ export class AgentRuntime {
       cutOff,
       used,
     };
+  }
+
+  /** Ends the running tools and the answer. What is known of them is recorded. */
+  halt(): void {
+    this.#halt.abort(new DOMException("there was no more time", "AbortError"));
   }
 
   /** Continues the interrupted turn. */

@@ -72,23 +72,28 @@ interface Delegation {
 /** Resumes the sub-agent if it was started before, so running the call again is safe. */
 async function delegate(delegator: Delegator, delegated: Delegation): Promise<string> {
   const { services, parent, events, parked } = delegator;
+  const { handOver } = parent.session.turn!;
   const session = await openChild(services.store, parent, delegated.call);
   events.delegated(delegated.call, session.id);
   let answer: string | null;
   // Not `await using`: a store error must reach the caller unchanged.
   try {
-    answer = await workInSession(session, delegator, delegated);
+    answer = await workInSession(session, delegator, { ...delegated, handOver });
   } finally {
     await session.close();
   }
+  if (answer === null) handOver.throwIfAborted();
   return answer ?? parked.park(delegated.call);
 }
 
-/** Null if it waits for a person, and this process ends first. */
+/**
+ * Null if it waits for a person, and this process ends first. If the parent's turn is handed over, so is this one: it
+ * throws TURN_HANDED_OVER, and the call runs again in the next process.
+ */
 async function workInSession(
   session: Session<ModelMessage>,
   { services, parent, model, events, permit }: Delegator,
-  { call, prompt, signal }: Delegation,
+  { call, prompt, signal, handOver }: Delegation & { readonly handOver: AbortSignal },
 ): Promise<string | null> {
   const { interruption } = session;
   if (interruption?.answered) await session.completeTurn();
@@ -103,9 +108,16 @@ async function workInSession(
     : await session.startTurn({ role: "user", content: prompt });
   // When the process is told to end, leave the turn open: finishing the parent's turn resumes it.
   const stop = (): void => {
-    if (!services.ending.aborted) turn?.abort({ by: BY }).catch((error: Error) => process.emitWarning(error));
+    if (handOver.aborted) agent.halt();
+    else if (!services.ending.aborted) turn?.abort({ by: BY }).catch((error: Error) => process.emitWarning(error));
   };
   signal?.addEventListener("abort", stop, { once: true });
+  const leave = (): void => {
+    const withinMs = parent.handOverMs;
+    session.close({ handOver: true, withinMs }).catch((error: Error) => process.emitWarning(error));
+  };
+  handOver.addEventListener("abort", leave, { once: true });
+  if (handOver.aborted) leave();
   try {
     for (;;) {
       if (signal?.aborted) stop();
@@ -115,6 +127,10 @@ async function workInSession(
           ? { kind: "waiting", approvals: waiting, calls: [] }
           : await runTurn(await agent.prepareTurn(turn, model));
       if (services.ending.aborted) await new Promise<never>(() => {});
+      if (handOver.aborted && (result.kind === "aborted" || result.kind === "handed-over")) {
+        await turn.fail(turn.handOver.reason);
+        handOver.throwIfAborted();
+      }
       switch (result.kind) {
         case "completed":
           await turn.end();
@@ -145,6 +161,7 @@ async function workInSession(
     }
   } finally {
     signal?.removeEventListener("abort", stop);
+    handOver.removeEventListener("abort", leave);
   }
 }
 

@@ -21,7 +21,7 @@ export interface ServeOptions {
   readonly allowOrigin: readonly string[];
   /** Other servers on the same store. */
   readonly peer: readonly string[];
-  /** How long a running turn may take to end by itself, in seconds. */
+  /** How long a running turn may take to come to rest, in seconds. */
   readonly grace: number;
   readonly open?: true;
   readonly log?: true;
@@ -131,7 +131,7 @@ async function ended(server: RunningServer, graceSeconds: number): Promise<void>
   const running = server.hosting.running;
   if (running > 0)
     process.stderr.write(
-      `holdfast: stopping. Waiting up to ${graceSeconds} s for ${running === 1 ? "1 turn" : `${running} turns`}; Ctrl+C again stops ${running === 1 ? "it" : "them"} now.\n`,
+      `holdfast: stopping. The next start continues ${running === 1 ? "the running turn" : `${running} running turns`}. Waiting up to ${graceSeconds} s for tools and answers; Ctrl+C again aborts ${running === 1 ? "the turn" : "the turns"} instead.\n`,
     );
   const stuck = setTimeout(
     () => {

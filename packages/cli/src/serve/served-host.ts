@@ -52,6 +52,8 @@ export function serveHost(host: LocalHost): ServedHost {
     redact: redactDeep,
     exportAs: (id, format, redact) => exported(host.sessions, id, { format: formatFor(format, undefined), redact }),
     finishesAfterRestart: (id) => host.trustOf(id).finishes,
+    handOver: (id, withinMs, hurry) => host.handOver(id, withinMs, hurry),
+    handedOver: (id) => host.trustOf(id).handedOver,
     setFinishesAfterRestart: (id, finishes) => host.trustOf(id).setFinishes(finishes),
   };
 }

@@ -104,9 +104,18 @@ interface StoredTrust {
   readonly processes: readonly string[];
   /** A server may finish an interrupted turn of this session by itself. */
   readonly finishes: boolean;
+  /** The turn that this user's server has handed over to its next start. */
+  readonly handedOver: number | null;
 }
 
-const NOTHING: StoredTrust = { folder: null, allow: [], approved: [], processes: [], finishes: false };
+const NOTHING: StoredTrust = {
+  folder: null,
+  allow: [],
+  approved: [],
+  processes: [],
+  finishes: false,
+  handedOver: null,
+};
 
 /** What this user has said about one session. */
 export class SessionTrust {
@@ -141,6 +150,15 @@ export class SessionTrust {
 
   setFinishes(finishes: boolean): void {
     if (finishes !== this.finishes) this.#change({ finishes });
+  }
+
+  /** The turn that a server of this user handed over, or was about to: its next start continues it. */
+  get handedOver(): number | null {
+    return this.#kept.handedOver;
+  }
+
+  setHandedOver(turn: number | null): void {
+    if (turn !== this.handedOver) this.#change({ handedOver: turn });
   }
 
   workIn(folder: string): void {
@@ -217,7 +235,9 @@ function keptIn(text: string, session: string): StoredTrust | null {
     Array.isArray(list) && list.every((one) => typeof one === "string") ? (list as string[]) : null,
   );
   const finishes = found["finishes"] === true;
-  return allow && approved && processes ? { folder, allow, approved, processes, finishes } : null;
+  const turn = found["handedOver"];
+  const handedOver = typeof turn === "number" ? turn : null;
+  return allow && approved && processes ? { folder, allow, approved, processes, finishes, handedOver } : null;
 }
 
 const FLAGS = constants.O_RDONLY | (constants.O_NOFOLLOW ?? 0) | (constants.O_NONBLOCK ?? 0);

@@ -1,6 +1,16 @@
 import { spawnSync } from "node:child_process";
 import { once } from "node:events";
-import { chmodSync, mkdirSync, readdirSync, readFileSync, rmSync, statSync, symlinkSync, writeFileSync } from "node:fs";
+import {
+  chmodSync,
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  symlinkSync,
+  writeFileSync,
+} from "node:fs";
 import { type AddressInfo, createServer } from "node:net";
 import { join } from "node:path";
 import type { HoldfastClient } from "@holdfast/server/client";
@@ -18,7 +28,7 @@ async function statusOf(client: HoldfastClient, id: string): Promise<string> {
 const SLOW = { HOLDFAST_OFFLINE_DELAY_MS: "5" };
 
 describe.concurrent("holdfast serve", () => {
-  test("C13: SIGTERM ends it in time: a running turn is recorded as aborted by the server; the next start shows it", async () => {
+  test("C13: SIGTERM ends it in time, and the next start continues the running turn; a second one aborts it", async () => {
     using home = temporaryHome();
     let id: string;
     {
@@ -27,13 +37,31 @@ describe.concurrent("holdfast serve", () => {
         readFileSync(join(home.path, "state/holdfast/server/token"), "utf8").trim(),
       );
       ({ id } = await server.client.call("createSession", { body: { cwd: home.work } }));
-      await server.client.call("startTurn", { params: { id }, body: { text: "tell me a story of 4000 lines" } });
+      await server.client.call("startTurn", { params: { id }, body: { text: "tell me a story of 400 lines" } });
       await eventually(async () => (await statusOf(server.client, id)) === "running");
       const exit = ended(server.child);
       server.child.kill("SIGTERM");
       expect(await exit).toMatchObject({ code: 0, signal: null });
-      expect(server.output()).toContain("Waiting up to 0 s for 1 turn");
+      expect(server.output()).toContain("The next start continues the running turn. Waiting up to 0 s");
       expect(readdirSync(join(home.path, "state/holdfast/server/running"))).toEqual([]);
+    }
+    {
+      await using server = await serve(home);
+      expect(server.output()).not.toContain("interrupted");
+      await eventually(async () => (await statusOf(server.client, id)) === "idle");
+      const { items } = await server.client.call("getTranscript", { params: { id } });
+      expect(items.map(({ kind }) => kind)).toEqual(["prompt", "reasoning", "answer"]);
+    }
+    {
+      await using server = await serve(home, ["--grace", "600", "--allow", "shell"]);
+      const text = "run touch begun; sleep 1000";
+      await server.client.call("startTurn", { params: { id }, body: { text } });
+      await eventually(async () => existsSync(join(home.work, "begun")));
+      const exit = ended(server.child);
+      server.child.kill("SIGTERM");
+      await eventually(async () => server.output().includes("stopping"));
+      server.child.kill("SIGTERM");
+      expect(await exit).toMatchObject({ code: 0, signal: null });
     }
     await using server = await serve(home);
     expect(server.output()).toContain("1 session has an interrupted turn: holdfast ls --status interrupted");

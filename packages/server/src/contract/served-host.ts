@@ -27,6 +27,13 @@ export interface ServedHost extends Host {
   /** Kept with what this user has allowed, outside the journal: a journal from elsewhere must not start turns. */
   finishesAfterRestart(id: string): boolean;
   setFinishesAfterRestart(id: string, finishes: boolean): void;
+  /**
+   * Closes an open chat. The next start continues its running turn: what is under way has `withinMs` to end. `hurry`
+   * stops the turn instead.
+   */
+  handOver(id: string, withinMs: number, hurry?: AbortSignal): Promise<void>;
+  /** The turn that this host has handed over, or was about to when it died; null if none. Kept in the same place. */
+  handedOver(id: string): number | null;
 }
 
 export interface FileChange {

@@ -1,22 +1,29 @@
-import { isHoldfastError } from "holdfast";
+import { isHoldfastError, type ListQuery } from "holdfast";
+import type { Chat } from "../contract/host.ts";
 import type { Hosting } from "./hosting.ts";
 
-/** How often a turn is resumed by the server alone, counting all its resumes. */
+/** How often a turn is resumed by the server alone, counting all its resumes. A hand-over is none. */
 export const TRIES_MAX = 3;
 
 /**
- * After a restart: finishes the interrupted turns of the sessions that were started with "finish after restart", and
- * gives up on a turn that was resumed three times. Every other interrupted turn waits for a person.
+ * After a restart: continues the turns that this server handed over, and finishes the interrupted turns of the sessions
+ * that were started with "finish after restart". Gives up on a turn that was resumed three times. Every other turn
+ * waits for a person, also one that the journal alone says was handed over.
  */
 export async function finishInterrupted(hosting: Hosting): Promise<readonly string[]> {
+  // Those that were handed over come first: clients wait for them.
+  return [...(await finishAll(hosting, "paused")), ...(await finishAll(hosting, "interrupted"))];
+}
+
+async function finishAll(hosting: Hosting, status: NonNullable<ListQuery["status"]>): Promise<readonly string[]> {
   const { host } = hosting;
   const finished: string[] = [];
   let after: string | undefined;
   do {
-    const page = await host.list({ status: "interrupted", limit: 1000, ...(after === undefined ? {} : { after }) });
+    const page = await host.list({ status, limit: 1000, ...(after === undefined ? {} : { after }) });
     for (const { id, parent, unreadable } of page.sessions) {
       // The turn of a sub-agent is finished by its parent's.
-      if (parent || unreadable || !host.finishesAfterRestart(id)) continue;
+      if (parent || unreadable || !(host.finishesAfterRestart(id) || host.handedOver(id) !== null)) continue;
       if (await finish(hosting, id)) finished.push(id);
     }
     after = page.next;
@@ -27,10 +34,7 @@ export async function finishInterrupted(hosting: Hosting): Promise<readonly stri
 async function finish(hosting: Hosting, id: string): Promise<boolean> {
   try {
     return await hosting.use(id, async (chat) => {
-      const { status, interruption, account } = chat.state;
-      if (status !== "interrupted" || !interruption || interruption.resumes >= TRIES_MAX) return false;
-      // Somebody stopped it, or it failed: that is not what a restart should undo.
-      if (account.state !== "interrupted" || account.can.finish !== true) return false;
+      if (!isDue(hosting, chat)) return false;
       await chat.finish();
       return true;
     });
@@ -39,4 +43,12 @@ async function finish(hosting: Hosting, id: string): Promise<boolean> {
     if (isHoldfastError(error) || (error instanceof Error && error.name === "CommandError")) return false;
     throw error;
   }
+}
+
+function isDue({ host }: Hosting, { id, state: { status, interruption, account } }: Chat): boolean {
+  if (status !== "interrupted" || !interruption || interruption.resumes >= TRIES_MAX) return false;
+  if (account.can.finish !== true) return false;
+  const isWanted = host.finishesAfterRestart(id) || host.handedOver(id) === interruption.turn;
+  // Somebody stopped it, it failed, or it sleeps: that is not what a restart should undo.
+  return isWanted && (account.state === "interrupted" || interruption.how.kind === "handed-over");
 }

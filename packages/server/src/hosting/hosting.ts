@@ -179,31 +179,27 @@ export class Hosting {
   }
 
   /**
-   * No new turns. Running ones get `graceMs` to end, or until `hurry` fires; then they are recorded as aborted by
-   * "server". Questions to a person stay open, for the next start.
+   * No new turns. Running ones are handed over to the next start: what they are doing gets `graceMs` to end. When
+   * `hurry` fires, they are recorded as aborted by "server" instead. Questions to a person stay open.
    */
   async stop(graceMs: number, hurry?: AbortSignal): Promise<void> {
     this.#isStopping = true;
     clearInterval(this.#sweep);
+    const end = performance.now() + graceMs;
     const grace = Promise.withResolvers<void>();
     const timer = setTimeout(() => grace.resolve(), graceMs);
     hurry?.addEventListener("abort", () => grace.resolve(), { once: true });
-    // A turn that was accepted is recorded as started before it is stopped.
+    // A turn that was accepted is recorded as started before it is handed over.
     await Promise.race([Promise.allSettled([...this.#opening.values(), ...this.#work]), grace.promise]);
-    const chats = [...this.#open.values()].map(({ chat }) => chat);
-    // A turn that ends now must not start the next queued one.
-    for (const chat of chats)
-      chat.subscribe(({ type }) => {
-        if (type === "turn.ended") void chat.stop("server").catch(ignore);
-      });
-    await Promise.race([Promise.allSettled(chats.map((chat) => chat.settled())), grace.promise]);
     clearTimeout(timer);
-    await Promise.allSettled(chats.map((chat) => chat.stop("server")));
-    for (const [id, open] of [...this.#open]) {
-      open.feed.close();
-      this.#open.delete(id);
-      await open.chat.close().catch(ignore);
-    }
+    const leftMs = Math.max(0, end - performance.now());
+    await Promise.all(
+      [...this.#open].map(async ([id, { feed }]) => {
+        await this.host.handOver(id, leftMs, hurry).catch(ignore);
+        feed.close();
+        this.#open.delete(id);
+      }),
+    );
     for (const { hub } of this.#hubs.values()) void hub.then((one) => one.stop(), ignore);
     this.#hubs.clear();
   }

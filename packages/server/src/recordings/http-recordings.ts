@@ -1,5 +1,4 @@
 import { createHash, randomUUID } from "node:crypto";
-import { setTimeout as sleep } from "node:timers/promises";
 import { type DialectName, HoldfastError, idFrom, isHoldfastError, type Store } from "holdfast";
 import { canonical, defined } from "holdfast/internal";
 import { refuse } from "../access/request-error.ts";
@@ -16,7 +15,7 @@ import { jsonOf, messageOf, recordingOf } from "./show.ts";
 
 const APP = "holdfast recorder";
 const IDLE_MS = 600_000;
-const GRACE_POLL_MS = 50;
+const STOPPED = { by: "server", reason: "it was stopped" };
 /** To read a record that is there, unless it was damaged. */
 const READ_MS = 10_000;
 /** Labels of a session that was created with a key: by the second, a request with other attributes is told apart. */
@@ -242,18 +241,27 @@ export class HttpRecordings {
   }
 
   /**
-   * No new turns. Open ones get `graceMs` to end, or until `hurry` fires; then they are recorded as aborted by
-   * "server", and every session is released. Never rejects.
+   * Releases every session. Open turns are handed over: their agents go on, with the next server. Tools that run and
+   * answers that are streamed get `graceMs` to be recorded, or until `hurry` fires. Never rejects.
    */
   async stop(graceMs: number, hurry?: AbortSignal): Promise<void> {
     this.#isStopping = true;
     clearInterval(this.#sweep);
-    const end = performance.now() + graceMs;
-    const isBusy = (): boolean => [...this.#active.values()].some(({ session }) => session.turn !== null);
-    while (isBusy() && performance.now() < end && !hurry?.aborted) await sleep(Math.min(GRACE_POLL_MS, graceMs));
-    const why = { by: "server", reason: "it was stopped" };
+    // What was accepted is recorded first, so that a turn that has just begun is handed over, too.
+    await Promise.all(this.#lines.values());
     await Promise.all(
-      [...this.#active].map(([id, recording]) => this.#inLine(id, () => this.#end(id, recording, why))),
+      [...this.#active].map(async ([id, { session }]) => {
+        const stop = (): void =>
+          void session.turn?.abort(STOPPED).catch((error: unknown) => this.#options.onError?.(error));
+        hurry?.addEventListener("abort", stop, { once: true });
+        if (hurry?.aborted) stop();
+        // Not in line: what is still recorded of the turn comes meanwhile.
+        await session
+          .close({ handOver: true, withinMs: graceMs })
+          .catch((error: unknown) => this.#options.onError?.(error));
+        hurry?.removeEventListener("abort", stop);
+        this.#active.delete(id);
+      }),
     );
   }
 
@@ -285,6 +293,8 @@ export class HttpRecordings {
       } catch (error) {
         // Nothing more can be recorded through this session. The next recorder opens it again.
         if (isOver(error)) await this.#end(id, recording, { by: "recorder", reason: "the store failed" });
+        // It was released in this instant.
+        if (this.#isStopping && isHoldfastError(error, "SESSION_CLOSED")) throw recorderUnknown(id);
         throw error;
       } finally {
         recording.uses -= 1;

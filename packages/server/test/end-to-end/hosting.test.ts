@@ -1,6 +1,6 @@
 import { spawn } from "node:child_process";
 import { once } from "node:events";
-import { cpSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { cpSync, readFileSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { openStore } from "holdfast";
 import { expect, test } from "vitest";
@@ -52,37 +52,6 @@ test("a turn waits for an answer without clients, and over a restart", async () 
   const chat = await stage.host.open(id);
   while (chat.state.status !== "idle") await chat.settled();
   expect(readFileSync(join(stage.work, "notes.md"), "utf8")).toContain("one");
-});
-
-test("a server that stops records running turns as aborted by the server, and queued prompts wait", async () => {
-  await using stage = await ServerStage.start({ config: { offlineDelayMs: 5 } });
-  const id = await stage.session();
-  const params = { id };
-  await stage.client.call("startTurn", { params, body: { text: "tell me a story of 4000 lines" } });
-  await stage.client.call("startTurn", { params, body: { text: "later" } });
-  await stage.stop();
-  await stage.start();
-  expect(await stage.client.call("getSession", { params })).toMatchObject({
-    status: "interrupted",
-    interruption: { how: { kind: "aborted", by: "server" } },
-    queue: [{ text: "later" }],
-  });
-});
-
-test("with time to end, a running turn completes, and no queued prompt starts", async () => {
-  await using stage = await ServerStage.start({ config: { allow: ["shell"] } });
-  const id = await stage.session();
-  const params = { id };
-  // It runs until the server has been told to stop.
-  const text = "run until test -e go; do sleep 0.05; done";
-  await stage.client.call("startTurn", { params, body: { text } });
-  await stage.client.call("startTurn", { params, body: { text: "later" } });
-  const stopped = stage.stop(60_000);
-  writeFileSync(join(stage.work, "go"), "");
-  await stopped;
-  await stage.start();
-  const session = await stage.client.call("getSession", { params });
-  expect(session).toMatchObject({ status: "idle", interruption: null, queue: [{ text: "later" }] });
 });
 
 /** The store as a killed process leaves it: a copy of what is on disk while a turn is open. */

@@ -628,12 +628,18 @@ test("a silent recorder loses the session after the stated time, and its turn is
   await recorder.stop(0);
 });
 
-test("a server that stops lets turns end, starts none, and records the others as aborted", async () => {
+test("a server that stops takes what is under way, starts nothing, and hands turns over to the next one", async () => {
   await using stage = await staged();
   const ends = await Agent.create(stage);
-  const hangs = await Agent.create(stage);
-  for (const one of [ends, hangs]) await one.makes({ type: "turn.start", prompt });
-  const stopping = stage.server.stop(400);
+  const rests = await Agent.create(stage);
+  const runs = await Agent.create(stage);
+  for (const one of [ends, rests, runs]) await one.makes({ type: "turn.start", prompt });
+  await ends.request();
+  await runs.makes({ type: "messages", messages: asks("c", "d") });
+  await runs.makes({ type: "tool.started", call: "c" });
+  const { port } = stage.server;
+  const stopping = stage.server.stop(60_000);
+  expect(await runs.refused({ type: "tool.started", call: "d" })).toBe("TURN_HANDED_OVER");
   expect(
     await Promise.all([
       ends.refused({ type: "turn.resume" }),
@@ -642,11 +648,30 @@ test("a server that stops lets turns end, starts none, and records the others as
   ).toMatchObject(["SERVER_STOPPING", { status: 503, body: { code: "SERVER_STOPPING" } }]);
   expect((await ends.take()).body.code).toBe("SERVER_STOPPING");
   await ends.makes({ type: "messages", messages: { role: "assistant", content: "done" }, end: true });
+  await runs.makes({ type: "tool.ended", call: "c", value: "seen" });
   await stopping;
   expect((await stage.host.sessions.read(ends.session)).interruption).toBe(null);
-  expect((await stage.host.sessions.read(hangs.session)).interruption).toMatchObject({
-    how: { kind: "aborted", by: "server" },
-  });
+  for (const { session } of [rests, runs])
+    expect((await stage.host.sessions.read(session)).interruption).toMatchObject({ how: { kind: "handed-over" } });
+  // The agents come back, and nobody is told of an interruption.
+  await stage.stop();
+  await stage.start({ port });
+  for (const one of [rests, runs]) {
+    expect(await one.refused({ type: "tool.started", call: "d" })).toBe("RECORDER_UNKNOWN");
+    const { next, recorder } = (await one.take()).body;
+    expect(next).toBe("resume");
+    one.recorder = recorder;
+    await one.makes({ type: "turn.resume", calls: "rerun" });
+  }
+  await runs.makes({ type: "tool.started", call: "d" });
+  await runs.makes({ type: "tool.ended", call: "d", value: "seen" });
+  for (const one of [rests, runs]) {
+    await one.request();
+    await one.makes({ type: "messages", messages: { role: "assistant", content: "done" }, end: true });
+    const { entries, interruption } = await stage.host.sessions.read(one.session);
+    expect(interruption).toBe(null);
+    expect(entries.filter(({ synthetic }) => synthetic !== undefined)).toEqual([]);
+  }
 });
 
 test("what cannot be recorded is refused with a code, and changes nothing", async () => {

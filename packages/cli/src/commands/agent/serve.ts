@@ -19,7 +19,7 @@ export function register(program: Command): void {
     .addOption(list("--allow-origin <url>", "let web pages of this origin call the server; repeatable"))
     .addOption(list("--peer <url>", "another server on the same store, with the same token; repeatable"))
     .addOption(
-      new Option("--grace <seconds>", "on shutdown: how long running turns may take to finish")
+      new Option("--grace <seconds>", "on shutdown: how long running tools and answers may take to end")
         .default(10)
         .argParser(secondsOf),
     )
@@ -36,7 +36,7 @@ Examples:
   holdfast serve --allow-host holdfast.example.org --grace 60
   printf 'header = "Authorization: Bearer %s"' "$(holdfast serve --show-token)" | curl -K - http://127.0.0.1:4040/sessions
 
-SIGTERM, SIGHUP and Ctrl+C end it: no new turns start, running ones get --grace seconds to finish, then they are recorded as aborted by "server" and can be finished later.`,
+SIGTERM, SIGHUP and Ctrl+C end it: no new turns start, and running ones are handed over to the next start, which continues them by itself. Running tools and answers get --grace seconds to end first. A second Ctrl+C aborts the turns instead.`,
     )
     .action(async (options: ServeOptions & { readonly showToken?: true }, command: Command) => {
       if (options.showToken) {

@@ -1,3 +1,6 @@
+/** What stops the work of a chat whose turn goes on in the next process. */
+export const HAND_OVER = "hand-over";
+
 /** What a chat is working on: one thing at a time, which can be stopped at any moment, even before it has a turn. */
 export class ActiveWork {
   readonly #changed: (isBusy: boolean) => void;

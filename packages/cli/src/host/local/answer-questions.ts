@@ -1,14 +1,15 @@
 import type { ModelMessage } from "ai";
-import type { Turn } from "holdfast";
+import type { Store, Turn } from "holdfast";
 import type { Approval } from "../../agent/open-calls.ts";
 import type { AgentRuntime } from "../../agent/runtime.ts";
 import type { GetPermission } from "../../agent/subagent.ts";
+import { callsWaitingBelow } from "../../agent/subagent-sessions.ts";
 import { CommandError, EXIT } from "../../exit.ts";
 import { askedBelow } from "../approval/approval-request.ts";
 import { getPermission } from "../approval/get-permission.ts";
 import type { PermissionPrompts } from "../approval/permission-prompts.ts";
 import type { ApprovalAnswer } from "../host.ts";
-import type { ActiveWork } from "./active-work.ts";
+import { type ActiveWork, HAND_OVER } from "./active-work.ts";
 import type { ChatStateStore } from "./chat-state-store.ts";
 
 interface OpenQuestions {
@@ -63,6 +64,37 @@ function allowInProject(states: ChatStateStore, agent: AgentRuntime, rule: strin
   allowInSession(states, agent, rule);
 }
 
+/** The chat's own agent asks. `asking`: whether somebody can still be asked. Null if nobody decided. */
+export function getPermissionHere(
+  { states, prompts, agent }: OpenQuestions,
+  turn: Turn<ModelMessage>,
+  approvals: readonly Approval[],
+  { asks, asking }: { readonly asks: "person" | "nobody"; readonly asking: () => boolean },
+): Promise<Turn<ModelMessage> | null> {
+  return getPermission(agent, turn, approvals, {
+    asks,
+    takeAnswered: (questions, answers) => prompts.takeAnswered(questions, answers),
+    denied: (call, decision) => {
+      states.agentEvents().denied(call, decision);
+      states.emit({ type: "permission.answered", call: call.toolCallId, allowed: false, by: "rules" });
+    },
+    ask: async (asked) => (asking() ? prompts.ask(asked) : null),
+  });
+}
+
+/** Only sub-agents that wait for a person were left open: they ask when they are resumed, before anything runs. */
+export async function isWaitingBelow(agent: AgentRuntime, store: Store): Promise<boolean> {
+  const { id, state, interruption } = agent.session;
+  const calls = interruption?.calls ?? [];
+  if (state === "failed" || state === "stopped" || calls.length === 0) return false;
+  for (const call of calls) {
+    const waiting = await callsWaitingBelow(store, id, call);
+    // If rules allow all of them by now, they would run without a word of the person's.
+    if (!waiting.some(({ name, input }) => agent.decide(name, input).verdict === "ask")) return false;
+  }
+  return true;
+}
+
 /** A sub-agent asks through the chat, while the turn that started it is running. */
 export async function getPermissionBelow(
   { states, prompts, agent }: OpenQuestions,
@@ -87,5 +119,6 @@ export async function getPermissionBelow(
     },
   });
   // Only a person ends the wait; if the chat is closed or the store fails, the question is asked again later.
-  return goesOn ?? (work.stoppedBy === null || work.stoppedBy === "close" ? "left" : "stopped");
+  const isLeft = work.stoppedBy === null || work.stoppedBy === "close" || work.stoppedBy === HAND_OVER;
+  return goesOn ?? (isLeft ? "left" : "stopped");
 }

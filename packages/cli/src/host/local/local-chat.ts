@@ -1,26 +1,26 @@
 import type { ModelMessage } from "ai";
-import type { Interruption, Queued, Session, Turn } from "holdfast";
+import { isHoldfastError, type Queued, type Session, type Turn } from "holdfast";
 import { estimateTokens } from "../../agent/compaction.ts";
 import { runTurn, type TurnResult } from "../../agent/loop.ts";
 import { type Approval, openApprovals } from "../../agent/open-calls.ts";
 import type { AgentRuntime } from "../../agent/runtime.ts";
 import type { Services } from "../../agent/services.ts";
 import { createAgent } from "../../agent/subagent.ts";
-import { callsWaitingBelow } from "../../agent/subagent-sessions.ts";
 import { CommandError, EXIT } from "../../exit.ts";
 import type { ResolvedModel } from "../../models/resolve.ts";
 import { APP } from "../../store/app.ts";
 import type { Mode } from "../../tools/permission/mode.ts";
 import { claimsShown } from "../../trust/claims.ts";
+import type { SessionTrust } from "../../trust/trust.ts";
 import { describeApprovals } from "../approval/approval-request.ts";
-import { getPermission } from "../approval/get-permission.ts";
 import { isAwaitingPerson, openQuestions, PermissionPrompts, UNDECIDED } from "../approval/permission-prompts.ts";
 import { explainFailure, isStoreFailure } from "../failures.ts";
 import type { ApprovalAnswer, Chat, ChatEvent, ChatState, PermissionAsk, PromptImage } from "../host.ts";
-import { ActiveWork } from "./active-work.ts";
-import { answerQuestion, getPermissionBelow } from "./answer-questions.ts";
+import { ActiveWork, HAND_OVER } from "./active-work.ts";
+import { answerQuestion, getPermissionBelow, getPermissionHere, isWaitingBelow } from "./answer-questions.ts";
 import { describeInterruption, firstState, messageText } from "./chat-state.ts";
 import { ChatStateStore } from "./chat-state-store.ts";
+import { handOverSession, isCutShort, leaveTurn } from "./hand-over.ts";
 import { compactOnRequest, splitBeforePrompt } from "./history-edits.ts";
 import { enqueueOnce, isCutOff, promptMessage } from "./prompt-message.ts";
 import { completeAnsweredTurn, endTurn, resumeTurn } from "./turn-lifecycle.ts";
@@ -82,6 +82,10 @@ export class LocalChat implements Chat {
     return this.#states.state;
   }
 
+  get #trust(): SessionTrust {
+    return this.#services.trust.of(this.id);
+  }
+
   #createAgent(session: Session<Message>): AgentRuntime {
     const { asks } = this.#services;
     return createAgent(session, this.#services, this.#states.agentEvents(), (below, turn, approvals, task) =>
@@ -115,19 +119,7 @@ export class LocalChat implements Chat {
     if (!interruption || this.#services.asks === "nobody") return;
     const open = openQuestions(interruption, this.state.account, (name, input) => this.#agent.decide(name, input));
     if (open.length > 0) this.#askAgain(await describeApprovals(open, this.#agent));
-    else if (await this.#isWaitingBelow(interruption)) await this.finish();
-  }
-
-  /** Only sub-agents that wait for a person were left open: they ask when they are resumed, before anything runs. */
-  async #isWaitingBelow({ calls }: Interruption<Message>): Promise<boolean> {
-    const { state } = this.#session;
-    if (state === "failed" || state === "stopped" || calls.length === 0) return false;
-    for (const call of calls) {
-      const waiting = await callsWaitingBelow(this.#services.store, this.id, call);
-      // If rules allow all of them by now, they would run without a word of the person's.
-      if (!waiting.some(({ name, input }) => this.#agent.decide(name, input).verdict === "ask")) return false;
-    }
-    return true;
+    else if (await isWaitingBelow(this.#agent, this.#services.store)) await this.finish();
   }
 
   subscribe(listener: (event: ChatEvent) => void): () => void {
@@ -266,17 +258,25 @@ export class LocalChat implements Chat {
   }
 
   close(): Promise<void> {
-    this.#closing ??= this.#close();
+    this.#closing ??= this.#close("close", () => this.#turn?.abort({ by: "close" }));
     return this.#closing;
   }
 
-  async #close(): Promise<void> {
+  /** Closes the chat. The next process continues its turn (`handOverSession`), and then the queue. */
+  handOver(withinMs: number, hurry?: AbortSignal): Promise<void> {
+    const options = { withinMs, hurry, trust: this.#trust };
+    this.#closing ??= this.#close(HAND_OVER, () => handOverSession(this.#session, this.#agent, options));
+    return this.#closing;
+  }
+
+  async #close(by: string, leave: () => Promise<void> | undefined): Promise<void> {
     const { finished } = this.#work;
-    this.#work.stop("close");
+    const left = this.#isBroken ? undefined : leave();
+    this.#work.stop(by);
     this.#prompts.withdraw();
     try {
       // Tools end first, and that is recorded. A store failure was already reported, or closing reports it.
-      await Promise.allSettled([this.#turn?.abort({ by: "close" }), finished]);
+      await Promise.allSettled([left, finished]);
       if (!this.#isBroken) await this.#session.close();
       // An unused session would only clutter the list.
       if (this.#isUnused) {
@@ -367,6 +367,7 @@ export class LocalChat implements Chat {
   async #runToEnd(first: Turn<Message>, resumed: boolean): Promise<void> {
     let turn = first;
     try {
+      this.#trust.setHandedOver(null);
       this.#states.startTurn();
       this.#states.update({ status: "running", interruption: null, failure: null, canUndo: false });
       this.#states.emitRecorded({
@@ -387,6 +388,8 @@ export class LocalChat implements Chat {
         if (this.#services.ending.aborted) await new Promise<never>(() => {});
         this.#states.update({ live: null, isCompacting: false });
         this.#states.refresh();
+        if (result.kind === "handed-over" || isCutShort(result, turn))
+          return await leaveTurn(this.#session, turn, this.#states);
         if (result.kind !== "waiting") {
           // Prompts queued behind a failed turn assumed that it would succeed.
           if (result.kind === "failed" || result.kind === "limit") this.#work.isPaused = true;
@@ -400,7 +403,8 @@ export class LocalChat implements Chat {
         this.#states.update({ status: "running" });
       }
     } catch (error) {
-      await this.#failTurn(error);
+      if (isHoldfastError(error, "TURN_HANDED_OVER")) await leaveTurn(this.#session, turn, this.#states);
+      else await this.#failTurn(error);
     }
   }
 
@@ -408,21 +412,16 @@ export class LocalChat implements Chat {
   async #makeStoppable(turn: Turn<Message>): Promise<void> {
     this.#turn = turn;
     const by = this.#work.stoppedBy;
-    if (by !== null) await turn.abort({ by });
+    if (by !== null && by !== HAND_OVER) await turn.abort({ by });
   }
 
   /** Null if nobody decided. */
   async #getPermission(turn: Turn<Message>, approvals: readonly Approval[]): Promise<Turn<Message> | null> {
-    const goesOn = await getPermission(this.#agent, turn, approvals, {
+    const goesOn = await getPermissionHere(this.#asked(this.#agent), turn, approvals, {
       asks: this.#services.asks,
-      takeAnswered: (questions, answers) => this.#prompts.takeAnswered(questions, answers),
-      denied: (call, decision) => {
-        this.#states.agentEvents().denied(call, decision);
-        this.#states.emit({ type: "permission.answered", call: call.toolCallId, allowed: false, by: "rules" });
-      },
-      ask: async (asks) => {
+      asking: () => {
         this.#turn = null;
-        return this.#work.signal.aborted ? null : this.#prompts.ask(asks);
+        return !this.#work.signal.aborted;
       },
     });
     if (goesOn) {

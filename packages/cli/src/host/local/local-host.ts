@@ -303,6 +303,11 @@ export class LocalHost implements Host {
     return this.#opened(session, {});
   }
 
+  /** Closes a chat, and lets the next process continue its turn. */
+  async handOver(id: string, withinMs: number, hurry?: AbortSignal): Promise<void> {
+    await (await this.#chats.get(id))?.handOver(withinMs, hurry);
+  }
+
   async close(): Promise<void> {
     try {
       await Promise.all([...this.#chats.values()].map(async (chat) => (await chat).close()));

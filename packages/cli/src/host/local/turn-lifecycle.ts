@@ -59,7 +59,7 @@ export async function resumeTurn(
 export async function endTurn(
   session: Session<ModelMessage>,
   turn: Turn<ModelMessage>,
-  result: Exclude<TurnResult, { kind: "waiting" }>,
+  result: Exclude<TurnResult, { kind: "waiting" | "handed-over" }>,
   state: ChatStateStore,
   facts: { readonly stoppedBy: string | null; readonly model: string; readonly inspect: () => Promise<void> },
 ): Promise<void> {

@@ -14,17 +14,22 @@ interface Interrupted {
   readonly isAsked?: boolean;
   readonly failure?: Error;
   readonly interruption?: null;
+  /** The turn that the server remembers to have handed over; each of these has turn 2. */
+  readonly handedOver?: number;
+  readonly how?: string;
 }
 
 /** The server after a restart, with these sessions, one on a page. */
 function restarted(sessions: readonly Interrupted[]) {
   const [asked, begun, ended]: [object[], string[], string[]] = [[], [], []];
   const host = {
-    list: async (query: { after?: string }) => {
+    list: async (query: { after?: string; status: string }) => {
       asked.push(query);
+      const listed = sessions.filter(({ state }) => (state === "paused") === (query.status === "paused"));
       const at = Number(query.after ?? 0);
-      return { sessions: [sessions[at]!], ...(at + 1 < sessions.length ? { next: String(at + 1) } : {}) };
+      return { sessions: listed.slice(at, at + 1), ...(at + 1 < listed.length ? { next: String(at + 1) } : {}) };
     },
+    handedOver: (id: string) => sessions.find((one) => one.id === id)!.handedOver ?? null,
     finishesAfterRestart: (id: string) => sessions.find((one) => one.id === id)!.isAsked ?? true,
   };
   const use = async (id: string, work: (chat: object) => Promise<unknown>) => {
@@ -36,9 +41,10 @@ function restarted(sessions: readonly Interrupted[]) {
       if (failure) throw failure;
       ended.push(id);
     };
-    const interruption = one.interruption === null ? null : { resumes };
+    const how = { kind: one.how ?? "killed" };
+    const interruption = one.interruption === null ? null : { resumes, turn: 2, how };
     const account = { state, can: { finish: one.finish ?? true } };
-    return work({ state: { status, interruption, account }, finish });
+    return work({ id, state: { status, interruption, account }, finish });
   };
   return { hosting: { host, use } as unknown as Hosting, asked, begun, ended };
 }
@@ -48,6 +54,7 @@ test("what a restart interrupted is finished, over all pages", async () => {
   expect(await finishInterrupted(hosting)).toEqual(["killed", "twice", "another"]);
   expect(ended).toEqual(["killed", "twice", "another"]);
   expect(asked).toEqual([
+    { status: "paused", limit: 1000 },
     { status: "interrupted", limit: 1000 },
     { status: "interrupted", limit: 1000, after: "1" },
     { status: "interrupted", limit: 1000, after: "2" },
@@ -78,6 +85,23 @@ test("what a person or a failure ended, what was tried three times, and what nob
     "idle",
     "finished meanwhile",
   ]);
+});
+
+test("what this server handed over goes on, unasked; what only the journal says was handed over does not", async () => {
+  const paused = { state: "paused", how: "handed-over", isAsked: false };
+  const { hosting, ended } = restarted([
+    { id: "handed over", ...paused, handedOver: 2 },
+    { id: "killed while it was handed over", isAsked: false, handedOver: 2 },
+    { id: "asked", ...paused, isAsked: true },
+    { id: "from elsewhere", ...paused },
+    { id: "another turn", ...paused, handedOver: 1 },
+    { id: "sleeps", ...paused, how: "suspended", handedOver: 2 },
+    { id: "stopped since", state: "stopped", isAsked: false, handedOver: 2 },
+    { id: "poisoned", ...paused, handedOver: 2, resumes: 3 },
+  ]);
+  const due = ["handed over", "asked", "killed while it was handed over"];
+  expect(await finishInterrupted(hosting)).toEqual(due);
+  expect(ended).toEqual(due);
 });
 
 test("a session that cannot be finished does not keep the others from it; a fault of ours is not hidden", async () => {
