@@ -343,7 +343,7 @@ export class DurableObjectStore extends StoreBase<StoreBaseOptions, DurableJourn
   ): DurableJournal {
     this.assertOpen();
     const shared = this.#shared;
-    const journal = new DurableJournal({
+    const journal: DurableJournal = new DurableJournal({
       ...{ id, ledger, url: this.url, rows: shared.rows, key: found.key, segment: found.segment },
       savedHead: ledger.head,
       durability: this.durability,
@@ -353,7 +353,7 @@ export class DurableObjectStore extends StoreBase<StoreBaseOptions, DurableJourn
       follow: (following) => this.follow(id, following),
       onStamp: (stamp) => shared.note(stamp),
       onClose: () => {
-        this.journals.delete(id);
+        this.forget(journal);
         this.#release(id, lease);
       },
     });

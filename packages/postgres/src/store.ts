@@ -395,7 +395,8 @@ export class PostgresStore implements JournalStore {
       follow: (followOptions) => this.follow(id, followOptions),
       onAcknowledged: () => this.#announce(id),
       release: async (isAway) => {
-        this.#live.delete(id);
+        // It may have been opened again, after its lease was lost.
+        if (this.#live.get(id) === journal) this.#live.delete(id);
         this.#catalogue.forget(lease.place);
         await this.#leases.release(id, lease, isAway);
         // Followers may see all of it now.

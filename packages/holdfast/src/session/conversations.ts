@@ -250,7 +250,7 @@ export class Conversations {
     once = new OnceKeys(),
   ): LiveSession<M> {
     const holder = holderHere(options.app ?? this.#parts.app);
-    const session = new LiveSession<M>({
+    const session: LiveSession<M> = new LiveSession<M>({
       store: this.#journals,
       journal,
       conversation,
@@ -263,7 +263,8 @@ export class Conversations {
       once,
       assertStoreOpen: this.#parts.assertOpen,
       onTurnEnd: (id) => this.#search.note(id),
-      onClose: (id) => this.#live.delete(id),
+      // It may have been opened again, after its lease was lost.
+      onClose: (id) => this.#live.get(id) === session && this.#live.delete(id),
     });
     this.#live.set(journal.id, session);
     return session;

@@ -42,6 +42,11 @@ export abstract class StoreBase<O extends StoreBaseOptions, J extends Journal> {
   /** Called once, when all journals are closed. */
   protected async end(): Promise<void> {}
 
+  /** The journal is closed. Its session may have been opened again, after its lease was lost. */
+  protected forget(journal: J): void {
+    if (this.journals.get(journal.id) === journal) this.journals.delete(journal.id);
+  }
+
   protected untilClosed({ signal }: FollowOptions): AbortSignal {
     return signal ? AbortSignal.any([signal, this.#ending.signal]) : this.#ending.signal;
   }

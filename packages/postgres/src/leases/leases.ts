@@ -240,7 +240,8 @@ export class Leases {
 
   /** `isAway`: the server was away just now; do not wait for it again. */
   async release(id: string, lease: Lease, isAway = false): Promise<void> {
-    this.#held.delete(lease.place);
+    // The session may have been taken again, after this lease was lost.
+    if (this.#held.get(lease.place)?.lease === lease) this.#held.delete(lease.place);
     this.#released.push({ id, attempt: lease.attempt, untilMs: performance.now() + FORGOTTEN_MS });
     try {
       if (isAway) await this.#release(lease);

@@ -321,7 +321,7 @@ class FolderStore extends StoreBase<FolderStoreOptions, FolderJournal> implement
       place.folder,
       () => new SegmentWriter(this.#disk, ledger, lease, place),
     );
-    const journal = new FolderJournal({
+    const journal: FolderJournal = new FolderJournal({
       ...begin,
       id,
       ledger,
@@ -331,7 +331,7 @@ class FolderStore extends StoreBase<FolderStoreOptions, FolderJournal> implement
       segmentBytesMax: Math.min(this.options.segmentBytesMax ?? SEGMENT_BYTES, SEGMENT_BYTES_LIMIT),
       follow: (followOptions) => this.follow(id, followOptions),
       onClose: (isClosed) => {
-        this.journals.delete(id);
+        this.forget(journal);
         if (isClosed) this.#listing.closed(id, writer, ledger);
       },
     });

@@ -204,12 +204,12 @@ class MemoryStore extends StoreBase<MemoryStoreOptions, MemoryJournal> implement
       onWritten: (stamp) => this.#memory.note(stamp),
       release: () => {
         leases.delete(id);
-        this.journals.delete(id);
+        this.forget(journal);
       },
     });
     const holder = { pid: process.pid, host: hostname(), app, since: new Date(this.now()).toISOString() };
     const lost = () => {
-      this.journals.delete(id);
+      this.forget(journal);
       journal.lose();
     };
     leases.set(id, { holder, lost });

@@ -268,7 +268,7 @@ class SqliteStore extends StoreBase<SqliteStoreOptions, SqliteJournal> implement
   ): SqliteJournal {
     // The store may have been closed while this call waited for the disk.
     const { wal, journals, followers } = this.#file;
-    const journal = new SqliteJournal({
+    const journal: SqliteJournal = new SqliteJournal({
       id,
       ledger,
       writer,
@@ -280,7 +280,7 @@ class SqliteStore extends StoreBase<SqliteStoreOptions, SqliteJournal> implement
       follow: (followOptions) => this.follow(id, followOptions),
       onClose: () => {
         journals.delete(id);
-        this.journals.delete(id);
+        this.forget(journal);
         release();
       },
     });

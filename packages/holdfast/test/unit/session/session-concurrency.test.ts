@@ -220,6 +220,18 @@ describe("tools", () => {
     expect(store.live(session.id)).toBeNull();
   });
 
+  test("P6: a session that lost its lease is closed after it was opened again: the new one stays open, until the store closes", async () => {
+    const memory = new Memory();
+    const store = await openStoreWith((options) => openMemoryStore({ ...options, memory }));
+    const lost = await store.create<M>({ dialect: "anthropic" });
+    memory.crash(lost.id);
+    const session = await store.resume<M>(lost.id);
+    expect(await codeOf(lost.close())).toBe("LEASE_LOST");
+    expect(store.live(lost.id)).toBe(session);
+    await store.close();
+    expect(await codeOf(session.startTurn(user("go")))).toBe("SESSION_CLOSED");
+  });
+
   test("R9: the same id twice in one message means two calls, also when both run at once", async () => {
     const { store, session } = await begin();
     const turn = await session.startTurn(user("go"));

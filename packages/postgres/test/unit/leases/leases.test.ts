@@ -144,6 +144,29 @@ describe("a session of a worker", () => {
     expect(lost).toHaveLength(1);
   });
 
+  test("is taken again after it was lost: giving the lost one back does not end the new one", async () => {
+    const id = await session();
+    const one = worker(60);
+    const lost: string[] = [];
+    const isTaken = (): Promise<unknown> =>
+      server.query("UPDATE leases.heads SET owner = $2, fence = fence + 1 WHERE id = $1", [id, randomUUID()]);
+    const take = async (name: string) => {
+      await one.claim(id);
+      const lease = await one.take(id, name);
+      one.keep(id, lease, () => lost.push(name));
+      return lease;
+    };
+    const first = await take("first");
+    await isTaken();
+    await expect.poll(() => lost).toEqual(["first"]);
+    await server.query("UPDATE leases.heads SET owner = NULL WHERE id = $1", [id]);
+    await take("second");
+    await one.release(id, first);
+    expect(await head(id)).toMatchObject({ owner: one.owner });
+    await isTaken();
+    await expect.poll(() => lost).toEqual(["first", "second"]);
+  });
+
   test("is not reserved if others cannot be told that the worker lives", async () => {
     const away = databaseAt(`postgres://me@127.0.0.1:${await freePort()}/db`);
     const leases = new Leases(away, away, randomUUID());
