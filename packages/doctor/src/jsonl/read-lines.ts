@@ -72,13 +72,25 @@ function headerProblem({ state, value }: Stretch, format: LineFormat): ProblemKi
   return format.isHeader!(value) ? null : "header-missing";
 }
 
+const NO_UNITS: SessionRecord["units"] = [];
+
 function recordOf(stretch: Stretch, place: Place, format: LineFormat, thread: string): SessionRecord {
   const { bytes, length, state, value, repaired } = stretch;
-  const understood = value === undefined ? null : format.understand(value);
+  const known = value === undefined ? null : format.understand(value);
+  // Written out: this runs for every line of a file of gigabytes.
   return {
-    ...{ place, bytes, length, state, value, thread, kind: "unknown" },
-    ...{ id: null, parent: null, sequence: null, at: null, units: [] },
-    ...understood,
+    place,
+    bytes,
+    length,
+    kind: known?.kind ?? "unknown",
+    state,
+    value,
+    thread: known?.thread ?? thread,
+    id: known?.id ?? null,
+    parent: known?.parent ?? null,
+    sequence: known?.sequence ?? null,
+    at: known?.at ?? null,
+    units: known?.units ?? NO_UNITS,
     ...(repaired === undefined ? {} : { repaired }),
   };
 }

@@ -56,6 +56,7 @@ const STARTS_MAX = 256;
 const CR = 0x0d;
 const OPEN_BRACE = 0x7b;
 const CLOSE_BRACE = 0x7d;
+const NO_DAMAGE: readonly TextDamageKind[] = [];
 const SEPARATOR = /[\u2028\u2029]/g;
 const BYTE_ORDER_MARK = [0xef, 0xbb, 0xbf];
 
@@ -116,13 +117,18 @@ class Scanner {
     } catch {
       return null;
     }
-    const kinds = [...new Set(damage)];
-    if (bytes.at(-1) === CR) kinds.push("crlf");
-    const isText = isUtf8(bytes);
-    if (!isText) kinds.push("invalid-utf8");
+    // What is not UTF-8 was read as U+FFFD, so few lines need a closer look.
+    const isText = !text.includes("\ufffd") || isUtf8(bytes);
     const isBroken = this.#rules.breaksAtSeparators === true && text.search(SEPARATOR) >= 0;
+    const endsInCr = bytes[bytes.length - 1] === CR;
+    if (damage.length === 0 && isText && !isBroken && !endsInCr) {
+      const { line, offset, length } = segment;
+      return { line, offset, length, bytes, state: "intact", value, damage: NO_DAMAGE };
+    }
+    const kinds = [...new Set(damage)];
+    if (endsInCr) kinds.push("crlf");
+    if (!isText) kinds.push("invalid-utf8");
     if (isBroken) kinds.push("line-separator");
-    if (kinds.length === 0) return { ...segmentPlace(segment), bytes, state: "intact", value, damage: [] };
     const state = isText ? "recovered" : "partial";
     const line = isBroken ? escapeSeparators(text) : text;
     const repaired = Buffer.from(line.replace(/\r$/, ""));
@@ -344,7 +350,7 @@ function hasBrokenWord(value: unknown): boolean {
 }
 
 const textOf = (bytes: Uint8Array): string =>
-  Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString("utf8");
+  (Buffer.isBuffer(bytes) ? bytes : Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength)).toString("utf8");
 const leadingBlank = (text: string): number => text.length - text.trimStart().length;
 
 function escapeSeparators(text: string): string {

@@ -33,15 +33,15 @@ export const format: LineFormat = {
     if (type === null) return null;
     if (typeof fields["uuid"] !== "string")
       return NOTES.has(type) ? { kind: type, units: noteUnits(type, fields) } : null;
-    const agent = textIn(fields["agentId"]);
-    return {
+    const understood = {
       kind: CHAINED.has(type) ? type : "unknown",
       id: fields["uuid"],
       parent: textIn(fields["parentUuid"]),
       at: timeIn(fields["timestamp"]),
       units: unitsOf(type, fields),
-      ...(agent !== null && fields["isSidechain"] === true ? { thread: agent } : {}),
     };
+    const agent = fields["isSidechain"] === true ? textIn(fields["agentId"]) : null;
+    return agent === null ? understood : { ...understood, thread: agent };
   },
 };
 
