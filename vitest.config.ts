@@ -37,6 +37,7 @@ const layers = [
   layer("machine", 300_000),
   layer("end-to-end", 300_000, compiled),
   layer("acp-agents", 300_000, [...compiled, "packages/cli/test/acp-agents/install.ts"]),
+  layer("real", 300_000),
   layer("browser", 300_000, ["packages/web/test/browser/build.ts"]),
 ];
 

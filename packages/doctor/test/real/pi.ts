@@ -131,6 +131,8 @@ function unitsOf(messages: readonly PiMessage[]): Unit[] {
   return messages.flatMap(({ role, content = [], summary, toolCallId }): Unit[] => {
     const blocks = typeof content === "string" ? [{ type: "text", text: content } as PiBlock] : content;
     const text = blocks.map((block) => block.text ?? "").join("\n");
+    // Since 0.87, its own prompt is the first message.
+    if (role === "system") return [];
     if (summary !== undefined) return [{ kind: "user", text: summary }];
     if (role === "toolResult") return [{ kind: "result", text, call: toolCallId! }];
     return blocks.map((block): Unit => {
