@@ -53,7 +53,8 @@ export class OpenFile {
       const key = identity(makeFile(disk, path));
       const known = entries.get(key);
       if (known?.closing) {
-        await known.closing;
+        // The caller that closes it gets its failure.
+        await known.closing.catch(() => undefined);
         continue;
       }
       const entry: Entry = known ?? { opening: OpenFile.#open(disk, path, opener), users: 0 };
@@ -87,8 +88,14 @@ export class OpenFile {
   }
 
   async #close(): Promise<void> {
-    await this.wal.close();
-    this.database.close();
+    try {
+      await this.wal.close();
+    } catch (error) {
+      throw sqliteFailure(error, "close the store", this.database.file, "Acknowledged records are safe.");
+    } finally {
+      // Otherwise this process would hold the file for as long as it lives.
+      this.database.close();
+    }
   }
 
   holder(id: string): Holder | null {

@@ -149,8 +149,11 @@ export class Wal {
     this.#closed = true;
     // A descriptor is closed only after its syncs have ended (S10).
     await Promise.allSettled([this.#healing, this.#next, this.#running]);
-    this.#file.close();
-    this.#second.close();
+    try {
+      this.#file.close();
+    } finally {
+      this.#second.close();
+    }
   }
 
   #assertTrusted(): void {

@@ -7,7 +7,7 @@ import { createInterface } from "node:readline";
 import type { Readable } from "node:stream";
 import { Worker } from "node:worker_threads";
 import { newId } from "holdfast";
-import { nodeDisk } from "holdfast/disk";
+import { type Disk, nodeDisk } from "holdfast/disk";
 import { openSqliteStore } from "holdfast/internal";
 import { describe, expect, test } from "vitest";
 import { place } from "../../../place.ts";
@@ -114,6 +114,32 @@ describe("one file, one process", () => {
     await store.close();
     expect((await other.read(journal.id)).recovery.unclean).toBe(false);
     await other.close();
+  });
+
+  test("a disk that fails when the log is closed does not keep the file: it can be opened again, also by who waited", async () => {
+    using here = place();
+    const file = join(here.path, "store.db");
+    let waiting: ReturnType<typeof openSqliteStore> | null = null;
+    const disk: Disk = {
+      ...nodeDisk,
+      open: (path, mode) => {
+        const opened = nodeDisk.open(path, mode);
+        const close = opened.close.bind(opened);
+        opened.close = () => {
+          close();
+          if (waiting || !path.endsWith("-wal")) return;
+          waiting = openSqliteStore(file, { disk });
+          throw Object.assign(new Error("EIO"), { code: "EIO" });
+        };
+        return opened;
+      },
+    };
+    const store = await openSqliteStore(file, { disk });
+    await expect(store.close()).rejects.toMatchObject({ code: "STORE_IO", facts: { path: file } });
+    const id = newId();
+    await using again = await waiting!;
+    await (await again.create(id, [note("a")])).close();
+    expect(await again.has(id)).toBe(true);
   });
 
   test("another thread of the program is refused until the file is closed", async () => {
