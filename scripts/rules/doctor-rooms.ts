@@ -22,9 +22,10 @@ export const DOCTOR_ROOMS: PackageRooms = {
     // One folder for each agent.
     "agents/claude-code/": READERS,
     "agents/codex/": READERS,
+    "agents/gemini/": READERS,
     "agents/pi/": READERS,
     // The list of them.
-    "agents/": ["contract/", "agents/claude-code/", "agents/codex/", "agents/pi/"],
+    "agents/": ["contract/", "agents/claude-code/", "agents/codex/", "agents/gemini/", "agents/pi/"],
     // Sessions in, reports out.
     "diagnosis/": ["contract/", "files/", "scan/", "judge/", "agents/"],
     // Plans, applied.

@@ -38,6 +38,8 @@ export interface Stretch {
 export interface ScanRules {
   /** Whether an object is a record of the agent, and not an object inside of one. */
   isRecord(value: unknown): boolean;
+  /** Whether an object behind these bytes of a line, which looks like a record, is a part of the one they begin. */
+  isInside?(before: Uint8Array): boolean;
   /** Whether the agent takes U+2028 and U+2029 for ends of lines. */
   readonly breaksAtSeparators?: boolean;
   /** A record may not be longer. */
@@ -187,7 +189,8 @@ class Scanner {
       budget -= (end < 0 ? text.length : end) - at;
       if (end > 0) {
         const value = parsed(textOf(text.subarray(at, end)));
-        if (value !== undefined && this.#rules.isRecord(value)) return at;
+        const isInside = this.#rules.isInside?.(text.subarray(0, at)) === true;
+        if (value !== undefined && this.#rules.isRecord(value) && !isInside) return at;
       }
       at = text.indexOf('{"', at + 1);
     }

@@ -50,7 +50,8 @@ export const LINE_DAMAGE: readonly LineDamage[] = [
     named: ["glued-records", "torn-record", "garbage"],
     harm(lines, random) {
       const n = behindHeader(lines, random);
-      const half = lines[n - 1]!.slice(0, inside(lines[n - 1]!, random));
+      // Behind a comma, a record could be a part of the half one.
+      const half = lines[n - 1]!.slice(0, inside(lines[n - 1]!, random)).replace(/[,[]+$/, "");
       return { bytes: whole(lines.toSpliced(n - 1, 2, half + lines[n]!)), lost: [n - 1] };
     },
   },
