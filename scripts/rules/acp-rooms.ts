@@ -15,11 +15,13 @@ export const ACP_ROOMS: PackageRooms = {
     "wrap/": ["record/"],
     // A decorator for the stream of an agent in the same process, on the same record of sessions.
     "durable/": ["record/"],
+    // One turn of a wrapped agent, without an editor.
+    "drive/": ["record/", "wrap/"],
     // Which processes stand between the editor and a wrapped agent.
     "layout/": ["record/", "wrap/"],
     // The entries.
     "shim.ts": ["layout/"],
-    "wrap.ts": ["layout/", "record/", "wrap/"],
+    "wrap.ts": ["drive/", "layout/", "record/", "wrap/"],
     "index.ts": ["agent/", "durable/"],
   },
 };

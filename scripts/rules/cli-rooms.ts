@@ -119,11 +119,13 @@ export const CLI_ROOMS: PackageRooms = {
       ...["config.ts", "failure.ts", "host/", "host/approval/", "host/local/", "store/", "terminal/", "transcript/"],
       // The layout of Markdown.
       "screen/lines/",
+      // Agents that others wrote.
+      ...["acp/", "version.ts"],
     ],
     // The agent inside an editor.
     "acp/": [
       ...["config.ts", "evidence/", "failure.ts", "host/local/", "serve/", "store/", "terminal/", "transcript/"],
-      ...["trust/", "version.ts"],
+      ...["tools/paths/", "tools/permission/", "trust/", "version.ts"],
     ],
     // Agents in the settings of editors.
     "editors/": ["terminal/"],

@@ -30,7 +30,7 @@ function storeForHints(): string | null {
   return shown !== address && onCommandLine === undefined ? null : shown;
 }
 
-function shellQuoted(word: string): string {
+export function shellQuoted(word: string): string {
   if (/^[\w@%+=:,./-]+$/.test(word)) return word;
   return process.platform === "win32" ? `"${word}"` : `'${word.replaceAll("'", "'\\''")}'`;
 }

@@ -122,6 +122,8 @@ export async function retire(folder: string, pid: number): Promise<boolean> {
 /** Whether the supervisor has an editor, and so does not retire. */
 async function isRefused(socket: Socket): Promise<boolean> {
   socket.on("error", () => undefined).write(controlFrame({ type: "retire" }));
+  // One that was stopped accepts connections, and says nothing.
+  socket.setTimeout(RETIRE_MS, () => socket.destroy());
   const reader = new FrameReader();
   try {
     for await (const chunk of socket as AsyncIterable<Buffer>)

@@ -32,6 +32,8 @@ export interface ShimOptions {
   readonly input: Readable;
   readonly output: Writable;
   readonly stderr: Writable;
+  /** Before an agent starts, what earlier ones have left is ended. Default: meanwhile. */
+  readonly startsClean?: boolean;
 }
 
 /** How the shim ends. */
@@ -66,6 +68,8 @@ export class Shim {
   readonly #opened = new OpenedSessions();
   #agent: AgentFacts | null = null;
   #link: Link | null = null;
+  /** What a supervisor that died has left is being ended. */
+  #cleaning: Promise<void> = Promise.resolve();
   #restarts = 0;
   #restartedAt = Number.NEGATIVE_INFINITY;
   #hasLeft = false;
@@ -91,8 +95,9 @@ export class Shim {
     const { folder, key } = this.#options;
     for (const socket of socketsIn(folder, key))
       if (await this.#join(socket, { type: "hello", version: FRAMES_VERSION })) return;
+    const cleaned = this.#removeOthers();
+    if (this.#options.startsClean) await cleaned;
     await this.#startSupervisor({ type: "hello", version: FRAMES_VERSION });
-    void this.#removeOthers();
   }
 
   async #removeOthers(): Promise<void> {
@@ -183,6 +188,8 @@ export class Shim {
 
   /** The supervisor has died, and the editor goes on. */
   async #restart(): Promise<void> {
+    // Two agents at work on one session would undo each other's work.
+    await this.#cleaning;
     const now = performance.now();
     this.#restarts = now - this.#restartedAt > ROW_MS ? 1 : this.#restarts + 1;
     this.#restartedAt = now;
@@ -249,6 +256,9 @@ export class Shim {
   async #lost(unanswered: readonly RequestId[]): Promise<void> {
     const lineEnd = this.#isInLine ? [Buffer.from("\n")] : [];
     this.#isInLine = false;
+    const agent = this.#agent;
+    this.#agent = null;
+    if (agent) this.#cleaning = endOrphan(agent);
     await this.#output.write(...lineEnd, ...this.#refusals.splice(0));
     await this.#log("the supervisor of the agent has died. What was said so far is recorded");
     const message =
@@ -257,9 +267,7 @@ export class Shim {
     for (const line of this.#shown.takeEnd()) await this.#output.write(line);
     for (const id of unanswered)
       await this.#output.write(lineOf({ id, error: { code: INTERNAL, message, data: { interrupted: true } } }));
-    const agent = this.#agent;
-    this.#agent = null;
-    if (agent) await endOrphan(agent);
+    await this.#cleaning;
   }
 
   #log(line: string): Promise<void> {

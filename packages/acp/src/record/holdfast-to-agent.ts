@@ -10,6 +10,9 @@ export class AgentEnded extends Error {
   }
 }
 
+/** A turn that is not tried again by itself: its agent has ended too often. */
+export class TurnParked extends Error {}
+
 /** What an agent answered instead of a result. The editor is told the same, with its code. */
 export class AgentError extends Error {
   readonly code: number | null;

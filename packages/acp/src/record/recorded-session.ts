@@ -8,7 +8,8 @@ import {
   type Reading,
   type Recorder,
 } from "holdfast";
-import { callWords } from "holdfast/internal";
+import { callWords, HANDED_OVER } from "holdfast/internal";
+import { continuationOf } from "./continuation.ts";
 import { historyOf, sentence } from "./history.ts";
 import { mergeChunks } from "./merge-chunks.ts";
 import { objectOf, type Params, stringOf } from "./message.ts";
@@ -41,6 +42,11 @@ export class RecordedSession {
   readonly #noted: NotedCalls | null;
   readonly #unapproved: UnapprovedCalls;
   #agentSession: string;
+  /** Tries of the open turn without progress, and whether a call has ended since the last one began. */
+  #tries = 0;
+  #hasProgress = false;
+  /** Why it could not be recorded any further. */
+  failure: Error | null = null;
   /** Where an editor has it open; null while none has. What the journal says is not looked into. */
   folder: string | null = null;
 
@@ -124,6 +130,7 @@ export class RecordedSession {
     const message = params as AcpMessage;
     if (this.#recorder.turn === null) {
       await this.#recorder.startTurn(message);
+      this.#tries = 0;
       // Those of an earlier turn: agents use the ids of calls again.
       this.#noted?.clear();
     } else await this.#recorder.append(message);
@@ -154,6 +161,7 @@ export class RecordedSession {
     if (update["status"] === "completed" || update["status"] === "failed") {
       this.#open.delete(call);
       this.#noted?.ended(call);
+      this.#hasProgress = true;
       return;
     }
     this.#opened(call, begunBy(update) !== null || (kind !== "tool_call" && this.#open.get(call) === true));
@@ -207,6 +215,66 @@ export class RecordedSession {
     this.#open.clear();
     this.#noted?.clear();
     return last as unknown as readonly Params[];
+  }
+
+  /** Another try of the interrupted turn begins. Throws NOTHING_TO_RESUME. */
+  async claim(): Promise<void> {
+    this.#tries = await this.#recorder.claimTurn();
+    this.#hasProgress = false;
+  }
+
+  /**
+   * The interrupted turn goes on with what the agent is to be told. Returns that, and the updates that close the calls
+   * which the turn left open.
+   */
+  async resume(): Promise<{ readonly prompt: readonly Params[]; readonly closing: readonly Params[] }> {
+    const { reading, account } = await this.read();
+    const { text, request } = continuationOf(reading, account);
+    const words = new Map(account.calls.map(({ id, words }) => [id, `Interrupted. ${sentence(words)}`]));
+    for (const { id } of account.calls) this.#open.add(id);
+    const closing = this.#closing((call) => words.get(call) ?? "Interrupted.");
+    const prompt = [{ type: "text", text }];
+    await this.#recorder.resumeTurn({ prompt } as AcpMessage, ({ id }) => words.get(id) ?? "Interrupted.");
+    this.#open.clear();
+    this.#noted?.clear();
+    return { prompt: [...prompt, ...request], closing: closing as unknown as readonly Params[] };
+  }
+
+  /** The agent has ended in the middle of the turn, which is to be tried again. */
+  async pause(reason: string): Promise<void> {
+    const attempts = this.#hasProgress ? 0 : this.#tries;
+    await this.#recorder.suspendTurn({ reason, until: Date.now(), attempts });
+  }
+
+  /** After so many tries without progress, a person has to look at it. */
+  async park(reason: string, parked: number): Promise<void> {
+    await this.#recorder.suspendTurn({ reason, parked });
+  }
+
+  /** A person lets the turn be tried again, if it is parked. */
+  async retry(): Promise<void> {
+    if ((await this.read()).account.state !== "parked") return;
+    await this.#recorder.suspendTurn({ reason: "retry", until: Date.now(), attempts: 0 });
+  }
+
+  /**
+   * This process ends. Between two calls, the turn goes on with the next process as if nothing had happened. A call that
+   * is running is cut off, and so is its turn.
+   */
+  async handOver(): Promise<void> {
+    if (this.#recorder.turn === null) return;
+    if (this.#open.size === 0) return this.#recorder.suspendTurn({ reason: HANDED_OVER, until: Date.now() });
+    await this.#recorder.endTurn({ outcome: "aborted", by: "close" });
+    this.#open.clear();
+  }
+
+  /** A call has not ended. */
+  get hasOpenCalls(): boolean {
+    return this.#open.size > 0;
+  }
+
+  get turns(): number {
+    return this.#recorder.turns;
   }
 
   /** The agent or the editor is gone in the middle of a turn. Returns the updates that close the open calls. */

@@ -1,3 +1,4 @@
+import { isHoldfastError } from "holdfast";
 import { withOurs } from "../record/capabilities.ts";
 import { AgentEnded } from "../record/holdfast-to-agent.ts";
 import type { Library } from "../record/library.ts";
@@ -9,6 +10,7 @@ import type { Client, OpenedWith } from "./client.ts";
 import { inPlaceOf, type LongLine, longLineError, longLineWords, refusalOf } from "./long-line.ts";
 import type { AgentRequests, ClientRequests, FromClient } from "./open-requests.ts";
 import type { RunningAgent } from "./restartable-agent.ts";
+import type { TurnFinisher } from "./turn-finisher.ts";
 
 export interface AgentToEditorParts {
   readonly library: Library;
@@ -19,8 +21,22 @@ export interface AgentToEditorParts {
   readonly client: () => Client | null;
   /** It has ended, and that is handled. */
   readonly onEnded: (agent: RunningAgent) => void;
+  /** Continues turns that the end of an agent cut off; null if nobody does. */
+  readonly finishing: Finishing | null;
   readonly log: (line: string) => void;
 }
+
+/** How turns go on by themselves. */
+export interface Finishing {
+  /** Also when an editor opens a session with such a turn. */
+  readonly onLoad: boolean;
+  /** Decides about a request for permission in a turn that goes on by itself; null leaves it to the editor. */
+  readonly permit: Permit;
+  readonly finisher: () => TurnFinisher;
+}
+
+/** Returns the outcome for the agent. `cwd`: the folder of the session. */
+export type Permit = (cwd: string, request: Params) => Params | null;
 
 type Response = Extract<Line, { kind: "response" }>;
 
@@ -156,6 +172,17 @@ export class AgentToEditor {
       await this.#fail(agent, session!, error);
       return asked ? this.#parts.agentRequests.refuse(agent, { ...asked, session: null }, UNRECORDED) : undefined;
     }
+    const outcome = asked && session ? this.#permitted(session, method, params) : null;
+    if (asked && outcome) {
+      await session!
+        .decided(params, outcome, "the permission rules")
+        .catch((error) => this.#fail(agent, session!, error));
+      // Not awaited: an agent that does not read may be waiting to be read itself.
+      return void agent.send({
+        id: asked.id,
+        result: { outcome: session!.failure ? { outcome: "cancelled" } : outcome },
+      });
+    }
     const client = this.#parts.client();
     const isHeard = client?.hears(session?.id ?? null) === true;
     if (asked) {
@@ -174,15 +201,25 @@ export class AgentToEditor {
     return client!.writeRequest(line, agent.idForClient(asked.id), session?.id ?? agentSession, call);
   }
 
+  /** What the rules say, while the turn goes on by itself. */
+  #permitted(session: RecordedSession, method: string, params: Params): Params | null {
+    const { finishing } = this.#parts;
+    if (method !== "session/request_permission" || !finishing?.finisher().sessions.includes(session.id)) return null;
+    return finishing.permit(session.cwd ?? process.cwd(), params);
+  }
+
   /** A session that cannot be recorded is not passed on: its turn ends here. The other sessions go on. */
   async #fail(agent: RunningAgent, session: RecordedSession, error: unknown): Promise<void> {
     this.#parts.log(`session ${session.id}: recording failed: ${wordsOf(error)}`);
+    session.failure = unrecorded(error);
     agent.unrecorded.add(session.agentSession);
     // The next prompt opens it again, in one of the ways in which a session is restored.
     agent.sessions.delete(session.agentSession);
     await this.#parts.agentRequests.withdraw(this.#parts.client(), session);
     await this.#letGo(session);
     void agent.send({ method: "session/cancel", params: { sessionId: session.agentSession } });
+    // Another process has taken the session over: an agent that nobody watches may not go on.
+    if (this.#parts.finishing && isHoldfastError(error, "LEASE_LOST")) void agent.process.end(0);
     for (const { client, id } of this.#parts.clientRequests.refusePrompts(session))
       if (client === this.#parts.client()) await client.refuse(id, unrecorded(error));
   }
@@ -213,6 +250,11 @@ export class AgentToEditor {
     if (asked.client !== this.#parts.client()) return;
     const ours = asked.method === "initialize" && error === undefined ? withOurs(objectOf(result) ?? {}) : null;
     if (ours) return asked.client.answer(asked.id, { result: ours });
+    if (made !== null && this.#parts.finishing?.onLoad === false) {
+      // A driver names the session to a person by the id that lists show.
+      const _meta = { ...objectOf(objectOf(result)?.["_meta"]), [JOURNAL]: this.#parts.library.of(made)?.journal };
+      return asked.client.answer(asked.id, { result: { ...objectOf(result), sessionId: made, _meta } });
+    }
     if (made !== null && made !== objectOf(result)?.["sessionId"])
       return asked.client.answer(asked.id, { result: { ...objectOf(result), sessionId: made } });
     return asked.client.write(changedLine(message, asked.client.isFirst ? {} : { id: asked.id }), asked.id);
@@ -261,17 +303,42 @@ export class AgentToEditor {
     agent.failRequests();
     for (const session of this.#parts.library.open) {
       try {
-        await this.leaveTurn(session, "the agent has ended");
+        await this.#agentLeft(session, "the agent has ended");
       } catch (error) {
         this.#parts.log(`session ${session.id}: recording failed: ${wordsOf(error)}`);
         await this.#letGo(session);
       }
     }
     await this.#parts.agentRequests.withdraw(this.#parts.client());
-    for (const { client, id } of this.#parts.clientRequests.takeAll())
-      if (client === this.#parts.client()) await client.refuse(id, new AgentEnded());
+    const cutOff: FromClient[] = [];
+    for (const asked of this.#parts.clientRequests.takeAll()) {
+      if (asked.client !== this.#parts.client()) continue;
+      if (this.#parts.finishing?.finisher().isEnding === false && asked.method === "session/prompt") cutOff.push(asked);
+      else await asked.client.refuse(asked.id, new AgentEnded());
+    }
     // Last: until then, what is for the next agent waits for this end.
     this.#parts.onEnded(agent);
+    for (const asked of cutOff) void this.#continue(asked);
+  }
+
+  /** A turn that goes on with the next agent stays open. */
+  async #agentLeft(session: RecordedSession, why: string): Promise<void> {
+    const finisher = this.#parts.finishing?.finisher();
+    if (!finisher || !session.isRunning) return this.leaveTurn(session, why);
+    // That of the finisher is its own to record, and at the end the turn is recorded as handed over, or as cut off.
+    if (!finisher.isEnding && !finisher.sessions.includes(session.id)) await session.pause(why);
+  }
+
+  /** The editor's prompt is answered when the turn has ended, by whichever agent. */
+  async #continue({ client, id, params }: FromClient): Promise<void> {
+    const session = this.#parts.library.of(stringOf(params["sessionId"]) ?? "");
+    try {
+      if (!session) throw new AgentEnded();
+      const result = await this.#parts.finishing!.finisher().finish(session, false);
+      if (client === this.#parts.client()) await client.answer(id, { result: result ?? { stopReason: "end_turn" } });
+    } catch (error) {
+      if (client === this.#parts.client()) await client.refuse(id, error);
+    }
   }
 
   async leaveTurn(session: RecordedSession, why: string): Promise<void> {
@@ -298,6 +365,9 @@ export class AgentToEditor {
     if (client?.hears(session)) await client.writeUpdates(updateLine(session, update), session, [update]);
   }
 }
+
+/** Beside the id of a new session: the id of its record. */
+export const JOURNAL = "holdfast/journal";
 
 const UNRECORDED = "the session could not be recorded";
 

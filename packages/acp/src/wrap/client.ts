@@ -1,5 +1,5 @@
 import { isHoldfastError } from "holdfast";
-import { AgentEnded, AgentError } from "../record/holdfast-to-agent.ts";
+import { AgentEnded, AgentError, TurnParked } from "../record/holdfast-to-agent.ts";
 import { Lanes } from "../record/lanes.ts";
 import { INTERNAL, lineOf, NOT_FOUND, type Params, type RequestId } from "../record/message.ts";
 import { SessionSettings, type SettingRequest } from "./session-settings.ts";
@@ -72,9 +72,18 @@ export class Client {
     const code = isHoldfastError(error, "SESSION_NOT_FOUND") ? NOT_FOUND : INTERNAL;
     const words = error instanceof Error ? error.message : String(error);
     const message = isHoldfastError(error, "SESSION_BUSY") ? BUSY : words;
-    const data = error instanceof AgentEnded ? { data: { interrupted: true } } : {};
+    const data = error instanceof AgentEnded ? { data: { interrupted: true } } : dataOf(error);
     return this.answer(id, { error: { code, message, ...data } });
   }
+}
+
+/** What a program can tell the failure by. */
+function dataOf(error: unknown): Params {
+  if (error instanceof TurnParked) return { data: { code: "TURN_PARKED" } };
+  const cause = isHoldfastError(error) ? error : error instanceof Error ? error.cause : null;
+  if (!isHoldfastError(cause)) return {};
+  const { holder } = cause.facts;
+  return { data: { code: cause.code, ...(holder === undefined ? {} : { holder }) } };
 }
 
 /** Told what an editor opened a session with, and what it has chosen since; null when it closed the session. */

@@ -15,13 +15,13 @@ import {
 import type { RecordedSession } from "../record/recorded-session.ts";
 import { wordsOf } from "../record/words-of.ts";
 import { STEP_MS } from "./agent-process.ts";
-import type { AgentToEditor } from "./agent-to-editor.ts";
+import type { AgentToEditor, Finishing } from "./agent-to-editor.ts";
 import type { Client, OpenedWith } from "./client.ts";
 import { LineReader } from "./lines.ts";
 import { inPlaceOf, type LongLine, longLineWords, refusalOf } from "./long-line.ts";
 import type { AgentRequests, ClientRequests } from "./open-requests.ts";
 import type { RestartableAgent, RunningAgent } from "./restartable-agent.ts";
-import { SessionOpener } from "./session-opener.ts";
+import type { SessionOpener } from "./session-opener.ts";
 
 export interface EditorToAgentParts {
   readonly library: Library;
@@ -30,6 +30,9 @@ export interface EditorToAgentParts {
   readonly clientRequests: ClientRequests;
   readonly agentRequests: AgentRequests;
   readonly toEditor: AgentToEditor;
+  readonly opener: SessionOpener;
+  /** Null if turns go on only when the editor says so. */
+  readonly finishing: Finishing | null;
   /** The editor that the agent talks to now. */
   readonly client: () => Client | null;
   readonly log: (line: string) => void;
@@ -40,7 +43,20 @@ type Call = Extract<Line, { kind: "request" | "notification" }>;
 type Response = Extract<Line, { kind: "response" }>;
 
 /** These wait for answers of the agent to requests of our own. */
-const LONG = new Set(["session/load", "session/resume", "session/list", "session/close", "session/delete"]);
+const LONG = new Set([
+  "_holdfast/finish",
+  "session/load",
+  "session/resume",
+  "session/list",
+  "session/close",
+  "session/delete",
+]);
+
+/**
+ * A request of our own driver, with what opens the session: finish its interrupted turn. `asked`: also one that failed or
+ * was stopped; `retry`: also one that is parked.
+ */
+export const FINISH = "_holdfast/finish";
 
 /** What the editor says: recorded, and then passed on to the agent, or answered here. */
 export class EditorToAgent {
@@ -49,14 +65,9 @@ export class EditorToAgent {
   readonly #opener: SessionOpener;
 
   constructor(parts: EditorToAgentParts) {
-    const { library, agents, openedWith, toEditor, client } = parts;
     this.#parts = parts;
-    this.#listing = new MergedList(library);
-    this.#opener = new SessionOpener({
-      ...{ library, agents, openedWith },
-      show: (session, update) => toEditor.show(session, update),
-      isBack: () => client()?.isFirst === false,
-    });
+    this.#listing = new MergedList(parts.library);
+    this.#opener = parts.opener;
   }
 
   get #agent(): RunningAgent | null {
@@ -146,6 +157,8 @@ export class EditorToAgent {
       case "session/close":
       case "session/delete":
         return this.#close(client, message);
+      case FINISH:
+        return this.#parts.finishing ? this.#finish(client, message) : this.#forward(client, message);
       default:
         return this.#forward(client, message);
     }
@@ -180,6 +193,13 @@ export class EditorToAgent {
   }
 
   async #prompt(client: Client, message: Request): Promise<void> {
+    const finisher = this.#parts.finishing?.finisher();
+    const id = stringOf(message.params["sessionId"]) ?? "";
+    // The interrupted turn is finished first. A cancellation does not wait for that.
+    if (finisher?.sessions.includes(id)) {
+      client.opened(id);
+      return void finisher.settled(id).then(() => this.#handle(client, message));
+    }
     const session = await this.#sessionFor(client, message.params);
     if (!session) return this.#send(client, message, null);
     const untold = await this.#opener.untold(session);
@@ -220,6 +240,42 @@ export class EditorToAgent {
     await this.#answer(client, id, { result: { ...restored.answer, ...answer } });
     // An editor knows the session only after the answer.
     if (commands) await this.#parts.toEditor.show(session.id, commands);
+    this.#finishLoaded(session);
+  }
+
+  /** Not awaited: its cancellation comes later on the same way. */
+  #finish(client: Client, { id, params }: Request): void {
+    // It outlives the agents that answer it.
+    this.#parts.clientRequests.close(client, id);
+    void this.#finished(client, params).then(
+      (result) => client.answer(id, { result }),
+      (error: unknown) => client.refuse(id, error),
+    );
+  }
+
+  async #finished(client: Client, { asked, retry, ...given }: Params): Promise<Params> {
+    const { library, openedWith, finishing } = this.#parts;
+    const session = await library.reopen(stringOf(given["sessionId"]) ?? "");
+    if (!session) throw new Error("There is no such session.");
+    if (openedWith.of(session.id) === null) await openedWith.set(session.id, given);
+    session.folder = stringOf(openedWith.of(session.id)?.["cwd"]);
+    client.opened(session.id);
+    if (retry === true) await session.retry();
+    const result = await finishing!.finisher().finish(session, asked === true);
+    return { ...result, finished: result !== null, turns: session.turns };
+  }
+
+  /** An editor has opened a session whose last turn was cut off: nobody has to ask for its end. */
+  #finishLoaded(session: RecordedSession): void {
+    const { finishing, toEditor } = this.#parts;
+    if (!finishing?.onLoad || session.isRunning) return;
+    finishing
+      .finisher()
+      .finish(session, false)
+      .catch((error: unknown) => {
+        const content = { type: "text", text: `The turn that was cut off was not finished: ${wordsOf(error)}` };
+        return toEditor.show(session.id, { sessionUpdate: "agent_thought_chunk", content });
+      });
   }
 
   async #list(client: Client, { id, params }: Request): Promise<void> {

@@ -4,11 +4,13 @@ import type { Library } from "../record/library.ts";
 import type { Params } from "../record/message.ts";
 import type { RecordedSession } from "../record/recorded-session.ts";
 import { type Ended, STEP_MS } from "./agent-process.ts";
-import { AgentToEditor } from "./agent-to-editor.ts";
+import { AgentToEditor, type Finishing } from "./agent-to-editor.ts";
 import { Client, type ClientOutput, type OnOpened, type OpenedSession, OpenedWith } from "./client.ts";
 import { EditorToAgent } from "./editor-to-agent.ts";
 import { AgentRequests, ClientRequests } from "./open-requests.ts";
 import { RestartableAgent, type RunningAgent } from "./restartable-agent.ts";
+import { SessionOpener } from "./session-opener.ts";
+import { TurnFinisher } from "./turn-finisher.ts";
 
 export interface WrapOptions {
   readonly command: readonly string[];
@@ -19,6 +21,8 @@ export interface WrapOptions {
   readonly stderr?: (stream: Readable) => void;
   /** An agent runs, the first one or another. */
   readonly onStarted?: () => void;
+  /** Turns that were cut off go on by themselves. Default: only when the editor says so. */
+  readonly finishing?: Pick<Finishing, "onLoad" | "permit">;
   /** Keeps what a session was opened with for the process that takes over if this one dies. */
   readonly onOpened?: OnOpened;
 }
@@ -40,9 +44,10 @@ export class WrappedAgent {
   readonly #agentRequests = new AgentRequests();
   readonly #openedWith: OpenedWith;
   readonly #editorToAgent: EditorToAgent;
+  readonly #finisher: TurnFinisher;
 
   constructor(options: WrapOptions) {
-    const { command, library, log, stderr, onStarted, onOpened } = options;
+    const { command, library, log, stderr, onStarted, onOpened, finishing: given } = options;
     this.#options = options;
     this.#library = library;
     this.#openedWith = new OpenedWith(onOpened);
@@ -50,6 +55,7 @@ export class WrappedAgent {
       ...{ library, log, openedWith: this.#openedWith },
       ...{ clientRequests: this.#clientRequests, agentRequests: this.#agentRequests },
       client: () => this.#client,
+      finishing: given ? { ...given, finisher: () => this.#finisher } : null,
     };
     const toEditor = new AgentToEditor({ ...shared, onEnded: (agent) => this.#agents.forget(agent) });
     this.#agents = new RestartableAgent({
@@ -57,7 +63,13 @@ export class WrappedAgent {
       read: (agent) => toEditor.read(agent),
       onStarted: () => onStarted?.(),
     });
-    this.#editorToAgent = new EditorToAgent({ ...shared, agents: this.#agents, toEditor });
+    const show = (session: string, update: Params): Promise<void> => toEditor.show(session, update);
+    const opener = new SessionOpener({
+      ...{ library, agents: this.#agents, openedWith: this.#openedWith, show },
+      isBack: () => this.#client?.isFirst === false,
+    });
+    this.#finisher = new TurnFinisher({ agents: this.#agents, opener, show, log });
+    this.#editorToAgent = new EditorToAgent({ ...shared, agents: this.#agents, toEditor, opener });
   }
 
   get #agent(): RunningAgent | null {
@@ -71,7 +83,7 @@ export class WrappedAgent {
 
   /** The agent works on a prompt. */
   get isBusy(): boolean {
-    return this.#agent !== null && this.#clientRequests.prompts.length > 0;
+    return this.#finisher.sessions.length > 0 || (this.#agent !== null && this.#clientRequests.prompts.length > 0);
   }
 
   /** Starts the agent. Resolves with its end if it ends before it has answered to `initialize`; else with null. */
@@ -116,7 +128,7 @@ export class WrappedAgent {
   }
 
   async #cancelTurns(isMeant: (session: RecordedSession) => boolean): Promise<void> {
-    for (const prompted of this.#clientRequests.prompts) {
+    for (const prompted of [...this.#clientRequests.prompts, ...this.#finisher.sessions]) {
       const session = this.#library.of(prompted);
       if (!session || !isMeant(session)) continue;
       this.#options.log("a turn is cancelled: nobody waits for it");
@@ -124,10 +136,20 @@ export class WrappedAgent {
     }
   }
 
+  /** Turns go on with the next process: at once if a call that is running ends in time, and otherwise as cut off. */
+  async #handOver(): Promise<void> {
+    const until = performance.now() + STEP_MS;
+    const running = this.#library.open.filter(({ isRunning }) => isRunning);
+    while (running.some(({ hasOpenCalls }) => hasOpenCalls) && performance.now() < until) await passed(LOOK_MS);
+    await Promise.allSettled(running.map((session) => session.handOver()));
+  }
+
   /** Cancels what the agent does, closes its sessions, and ends it and everything that it started. */
   async end(): Promise<Ended> {
+    this.#finisher.end();
     const agent = await this.#agents.last();
     try {
+      if (this.#options.finishing) await this.#handOver();
       if (!agent) return { code: 0, signal: null };
       await this.#cancelTurns(() => true);
       const until = performance.now() + STEP_MS;

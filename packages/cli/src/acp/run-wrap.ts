@@ -1,7 +1,10 @@
 import { spawn } from "node:child_process";
+import { randomUUID } from "node:crypto";
 import { closeSync, writeSync } from "node:fs";
 import { constants } from "node:os";
+import type { Readable, Writable } from "node:stream";
 import type { ShimEnd } from "@holdfast/acp/internal/shim";
+import type { Permit, WrapOptions } from "@holdfast/acp/internal/wrap";
 import type { Store } from "holdfast";
 import type { Config } from "../config.ts";
 import { evidenceIn } from "../evidence/wrapped-calls.ts";
@@ -22,37 +25,80 @@ export interface WrapSettings {
   readonly store?: string;
   /** This process is a supervisor, and listens on this socket. */
   readonly supervise?: string;
+  /**
+   * Turns that were cut off go on by themselves: whenever an editor opens their session, or only in the session that our
+   * own driver works on.
+   */
+  readonly finish?: "on load" | "driven";
+  /** The rules of the command line, for the supervisor: it reads the rest of the configuration by itself. */
+  readonly rules?: Partial<Pick<Config, "allow" | "ask" | "deny">>;
+}
+
+/** Whoever talks to the agent: an editor through this process, or our own driver in it. */
+export interface WrapStreams {
+  readonly input: Readable;
+  readonly output: Writable;
+  /** For what the agent logs. */
+  readonly stderr: Writable;
 }
 
 const log = (line: string): void => void process.stderr.write(`holdfast: ${plainLine(line)}\n`);
 
 /** Leaves the agent's exit code in `process.exitCode`. */
 export async function runWrap(command: readonly string[], config: Config, settings: WrapSettings): Promise<void> {
-  if (settings.supervise !== undefined) return supervise(command, config, settings.supervise, settings.graceMs);
+  if (settings.supervise !== undefined) return supervise(command, config, settings.supervise, settings);
   // A person signs in to the agent: the editor starts the same command in a terminal.
   if (process.stdin.isTTY) return passThrough(command);
-  // Windows editors kill by job, which a supervisor does not survive either.
-  if (settings.direct || process.platform === "win32") return runDirectly(command, config, settings.graceMs);
-  return runShim(command, config, settings);
+  await runWrapped(command, config, settings, {
+    ...{ input: process.stdin, output: process.stdout, stderr: process.stderr },
+  });
+  // Standard input may still be open.
+  process.stdin.destroy();
 }
 
-async function runShim(command: readonly string[], config: Config, { graceMs, store }: WrapSettings): Promise<void> {
+/** Leaves the agent's exit code in `process.exitCode`. Resolves when the agent and everything that it started has ended. */
+export async function runWrapped(
+  command: readonly string[],
+  config: Config,
+  settings: WrapSettings,
+  streams: WrapStreams,
+): Promise<void> {
+  // Windows editors kill by job, which a supervisor does not survive either.
+  const isDirect = settings.direct || process.platform === "win32";
+  return isDirect ? runDirectly(command, config, settings, streams) : runShim(command, config, settings, streams);
+}
+
+async function runShim(
+  command: readonly string[],
+  config: Config,
+  { graceMs, store, finish, rules }: WrapSettings,
+  streams: WrapStreams,
+): Promise<void> {
   const { agentKey, Shim, SOCKET_NAME_CHARS, SOCKET_PATH_BYTES_MAX } = await import("@holdfast/acp/internal/shim");
   const address = await addressOf(config);
   const folder = socketFolder({ nameChars: SOCKET_NAME_CHARS, pathBytesMax: SOCKET_PATH_BYTES_MAX });
   const again = [process.execPath, ...process.execArgv, process.argv[1]!, "wrap"];
   if (store !== undefined) again.push("--store", store);
+  const finishing = finish === undefined ? [] : [finish === "driven" ? "--driven" : "--finish", ...ruleFlags(rules)];
+  again.push(...finishing);
+  // A driver's agent is for no other.
+  const isAlone = finish === "driven";
+  const others = isAlone ? [randomUUID()] : finishing;
   const shim = new Shim({
-    ...{ folder, key: agentKey(command, address), logFile: openLog() },
-    ...{ input: process.stdin, output: process.stdout, stderr: process.stderr },
+    ...{ folder, key: agentKey([...command, ...others], address), logFile: openLog(), startsClean: isAlone },
+    ...streams,
     supervisor: (socket) => [...again, "--grace", String(graceMs / 1000), "--supervise", socket, "--", ...command],
   });
   const end = await shim.run().catch((error: unknown) => {
     throw notSupervised(error);
   });
   process.exitCode = exitCodeOf(end, command);
-  // Standard input may still be open.
-  process.stdin.destroy();
+}
+
+function ruleFlags(rules: WrapSettings["rules"] = {}): string[] {
+  return (["allow", "ask", "deny"] as const).flatMap((kind) =>
+    (rules[kind] ?? []).flatMap((rule) => [`--${kind}`, rule]),
+  );
 }
 
 function exitCodeOf(end: ShimEnd, command: readonly string[]): number {
@@ -70,7 +116,12 @@ function notSupervised(error: unknown): CommandError {
   return new CommandError(EXIT.failed, "SUPERVISOR_LOST", message, error);
 }
 
-async function runDirectly(command: readonly string[], config: Config, graceMs: number): Promise<void> {
+async function runDirectly(
+  command: readonly string[],
+  config: Config,
+  { graceMs, finish }: WrapSettings,
+  { input, output }: WrapStreams,
+): Promise<void> {
   const { Library, runDirect, WrappedAgent } = await import("@holdfast/acp/internal/wrap");
   const store = await openWrapStore(config);
   // An editor that is gone reads nothing: the turn still has to be cancelled and recorded, and the agent ended.
@@ -81,8 +132,9 @@ async function runDirectly(command: readonly string[], config: Config, graceMs: 
       command,
       log,
       library: new Library(store, command, { evidence: evidenceIn(store.url) }),
+      ...(await finishingOf(finish, config)),
     });
-    const ended = await runDirect(agent, process.stdin, process.stdout, graceMs).catch((error: unknown) => {
+    const ended = await runDirect(agent, input as AsyncIterable<Buffer>, output, graceMs).catch((error: unknown) => {
       throw startFailure(command, error);
     });
     process.exitCode = statusOf(ended);
@@ -91,7 +143,12 @@ async function runDirectly(command: readonly string[], config: Config, graceMs: 
   }
 }
 
-async function supervise(command: readonly string[], config: Config, socket: string, graceMs: number): Promise<void> {
+async function supervise(
+  command: readonly string[],
+  config: Config,
+  socket: string,
+  { graceMs, finish }: WrapSettings,
+): Promise<void> {
   const say = (line: string): void =>
     void process.stderr.write(`${new Date().toISOString()} ${process.pid} ${plainLine(line)}\n`);
   try {
@@ -104,9 +161,10 @@ async function supervise(command: readonly string[], config: Config, socket: str
         free: (pid) => retire(dirname(socket), pid),
         evidence: evidenceIn(store.url),
       });
+      const finishing = await finishingOf(finish, config);
       const supervisor = new Supervisor({
         ...{ socket, graceMs, log: say, onReady: () => report("ready\n") },
-        wrap: (hooks) => new WrappedAgent({ command, library, ...hooks }),
+        wrap: (hooks) => new WrappedAgent({ command, library, ...finishing, ...hooks }),
       });
       for (const signal of ["SIGTERM", "SIGHUP", "SIGINT"] as const)
         process.on(signal, () => void supervisor.stop(`${signal}: ending the agent`));
@@ -124,6 +182,18 @@ async function supervise(command: readonly string[], config: Config, socket: str
   process.exit();
 }
 
+async function finishingOf(finish: WrapSettings["finish"], config: Config): Promise<Pick<WrapOptions, "finishing">> {
+  // A driver decides about permissions itself, and says so.
+  if (finish !== "on load") return finish === undefined ? {} : { finishing: { onLoad: false, permit: () => null } };
+  const { AgentPermission, outcomeFor } = await import("./agent-permission.ts");
+  const rules = new AgentPermission(config, await addressOf(config));
+  const permit: Permit = (cwd, request) => {
+    const { verdict } = rules.judge(cwd, request);
+    return verdict === "ask" ? null : outcomeFor(request, verdict === "allow");
+  };
+  return { finishing: { onLoad: true, permit } };
+}
+
 let hasReported = false;
 
 /** To the shim that started this process. */
@@ -138,7 +208,7 @@ function report(text: string): void {
   }
 }
 
-async function openWrapStore(config: Config): Promise<Store> {
+export async function openWrapStore(config: Config): Promise<Store> {
   const { openStore } = await import("holdfast");
   const address = await addressOf(config);
   await loadStorePackage(address, config);

@@ -12,8 +12,8 @@ import { typedCommand } from "../typed-command.ts";
 
 export interface Printer {
   event(event: ChatEvent): void;
-  /** Called after the last event. */
-  end(session: string): void;
+  /** Called after the last event. `finish`: the command that finishes the turn, if it did not complete. */
+  end(session: string, finish?: string): void;
 }
 
 /** Loads the layout of Markdown if the answer goes to a terminal. */
@@ -137,10 +137,11 @@ class TextPrinter implements Printer {
     }
   }
 
-  end(session: string): void {
+  end(session: string, finish?: string): void {
     this.#close();
     const short = shortId(session);
-    if (!this.#isComplete) this.#say("faint", `To finish the turn: ${typedCommand(`run --resume ${short} --finish`)}`);
+    const command = finish ?? `run --resume ${short} --finish`;
+    if (!this.#isComplete) this.#say("faint", `To finish the turn: ${typedCommand(command)}`);
     else if (process.stderr.isTTY) this.#say("faint", `session ${short}`);
   }
 

@@ -196,7 +196,7 @@ async function chatFor(host: LocalHost, options: RunOptions): Promise<Chat> {
   return host.create({ cwd, ...model, ...defined({ title: options.title }) });
 }
 
-async function promptOf(given: string | undefined, withInput: boolean): Promise<string> {
+export async function promptOf(given: string | undefined, withInput: boolean): Promise<string> {
   if (given !== undefined && given !== "-") {
     const prompt = nonEmpty(given, "The prompt is empty.");
     if (!withInput) return prompt;

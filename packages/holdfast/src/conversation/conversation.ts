@@ -1,5 +1,6 @@
 import { defined } from "../defined.ts";
 import type { Dialect, Entry, Metadata } from "../dialects/dialect.ts";
+import { isProgress } from "../dialects/order/pairing.ts";
 import { HoldfastError } from "../errors.ts";
 import type { JournalRecord, Json, NewRecord } from "../journal/record.ts";
 import { AppState } from "./app-state.ts";
@@ -415,7 +416,7 @@ export class Conversation<M> {
     const { seq, at, turn, id: prompt, carried } = record;
     // The start of the turn was lost to damage.
     if (!carried && turn > this.#turns) this.#startTurn({ kind: "turn.started", seq, at, turn, prompt });
-    if (!carried) this.#progressed(turn);
+    if (!carried && isProgress(this.dialect, record.message)) this.#progressed(turn);
     const item = this.#said.message(record);
     if (!item) return;
     this.#prompted(item.entry);

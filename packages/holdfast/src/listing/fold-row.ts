@@ -1,5 +1,6 @@
 import { defined } from "../defined.ts";
 import type { Dialect } from "../dialects/dialect.ts";
+import { isProgress } from "../dialects/order/pairing.ts";
 import { type Shape, shapeOf } from "../dialects/shape.ts";
 import type { Summariser } from "../journal/contract.ts";
 import type { Json } from "../journal/record.ts";
@@ -43,7 +44,7 @@ export function sessionSummariser(dialectNamed: Dialects): Summariser {
         case "message":
           return isSought(json, record)
             ? asJson(withMessage(rowOf(json), record, dialectNamed))
-            : withProgress(json, record);
+            : withSaid(json, record, dialectNamed);
         case "tool.ended":
         case "step.ended":
           return withProgress(json, record);
@@ -168,6 +169,13 @@ function withWriter(json: Json): Json {
 
 function hasAttempts(json: Json): boolean {
   return shapeOf(json)?.["attempts"] !== undefined;
+}
+
+function withSaid(json: Json, record: Shape, dialectNamed: Dialects): Json {
+  if (!hasAttempts(json)) return json;
+  const { dialect: name = "" } = rowOf(json);
+  const dialect = dialectNamed(name);
+  return dialect && !isProgress(dialect, (record["message"] ?? null) as Json) ? json : withProgress(json, record);
 }
 
 /** What is recorded need not be done again, so the tries so far do not count. */

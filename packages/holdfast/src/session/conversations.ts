@@ -89,6 +89,7 @@ export class Conversations {
       journal,
       conversation,
       admission: new Admission(conversation.dialect, this.#parts.redactor),
+      fold: async () => this.#fold((await this.#journals.read(id)).records, conversation.dialect),
       read: async (isActive) => {
         const { records, recovery } = await this.#journals.read(id);
         const holder = isActive ? await this.#journals.holder(id) : null;

@@ -1,6 +1,7 @@
 import { type Admission, asMessageError } from "../admit/admit.ts";
 import { admitAttributes } from "../admit/attributes.ts";
 import { sessionClosed, turnEnded, turnOpen } from "../admit/refusals.ts";
+import { admitSuspension, type TrySuspension } from "../admit/suspension.ts";
 import { admitMessages, admitNote, idsOf, messageRecords } from "../admit/to-records.ts";
 import type { Conversation } from "../conversation/conversation.ts";
 import type { Attributes } from "../conversation/records/attributes.ts";
@@ -9,17 +10,21 @@ import { defined } from "../defined.ts";
 import type { Journal } from "../journal/contract.ts";
 import { newId } from "../journal/id.ts";
 import type { Json, NewRecord } from "../journal/record.ts";
+import { type OpenCall, openCall, openCalls } from "../view/interruption.ts";
 import type { Reading } from "../view/reading.ts";
-import { leaveTurn, repairForPrompt } from "../view/repairs.ts";
+import { leaveTurn, repairForPrompt, synthesizeResultSaying } from "../view/repairs.ts";
 import { InOrder } from "./in-order.ts";
 import type * as surface from "./surface.ts";
+import { pauseRecords, resumedRecord, tryRecord } from "./tries.ts";
 
 export interface RecorderParts<M> {
   readonly journal: Journal;
   readonly admission: Admission<M>;
   /** What the journal held when it was opened. Not kept. */
   readonly conversation: Conversation<M>;
-  /** Folds the journal as it is now. `isActive`: a turn is being worked on. */
+  /** Folds the journal as it is now. */
+  readonly fold: () => Promise<Conversation<M>>;
+  /** The same, as a reader sees it. `isActive`: a turn is being worked on. */
   readonly read: (isActive: boolean) => Promise<Reading<M>>;
   readonly onTurnEnd: () => void;
   readonly onClose: () => void;
@@ -35,6 +40,8 @@ export class LiveRecorder<M> implements surface.Recorder<M> {
   #labels: Record<string, string>;
   #turns: number;
   #turn: number | null = null;
+  /** This writer has recorded something of a turn. */
+  #hasTurned = false;
   readonly #order = new InOrder();
   #closing: Promise<void> | null = null;
 
@@ -58,13 +65,58 @@ export class LiveRecorder<M> implements surface.Recorder<M> {
     this.#assertOpen();
     const messages = this.#messages(prompt);
     await this.#order.run(async () => {
-      if (this.#turn !== null) throw turnOpen(this.id, this.#turn);
+      this.#assertNoTurn();
       const turn = this.#turns + 1;
       const records = messages(turn);
       await this.#append([...this.#leftOpen, { kind: "turn.started", turn, prompt: records[0]!.id }, ...records]);
       this.#leftOpen = [];
       this.#turns = turn;
       this.#turn = turn;
+      this.#hasTurned = true;
+    });
+  }
+
+  async claimTurn(worker?: string): Promise<number> {
+    this.#assertOpen();
+    const by = worker === undefined ? undefined : this.#parts.admission.text(worker);
+    return this.#order.run(async () => {
+      this.#assertNoTurn();
+      const record = tryRecord(this.id, await this.#parts.fold(), this.#hasTurned, by);
+      await this.#append([record]);
+      this.#hasTurned = true;
+      return record.n;
+    });
+  }
+
+  async resumeTurn(prompt: M, words: (call: OpenCall) => string): Promise<void> {
+    this.#assertOpen();
+    const messages = this.#messages(prompt);
+    await this.#order.run(async () => {
+      this.#assertNoTurn();
+      const conversation = await this.#parts.fold();
+      const resumed = resumedRecord(this.id, conversation);
+      const { turn } = resumed;
+      const entries = openCalls(conversation).flatMap((call) => {
+        const text = this.#parts.admission.words(words(openCall(call)));
+        return synthesizeResultSaying(conversation.dialect, call, text, call.state);
+      });
+      const repair: SessionRecord[] = entries.length > 0 ? [{ kind: "repair", turn, entries }] : [];
+      await this.#append([...repair, resumed, ...messages(turn)]);
+      this.#leftOpen = [];
+      this.#turn = turn;
+      this.#hasTurned = true;
+    });
+  }
+
+  async suspendTurn(why: TrySuspension): Promise<void> {
+    this.#assertOpen();
+    const suspension = admitSuspension(this.#parts.admission, why);
+    await this.#order.run(async () => {
+      await this.#append(pauseRecords(this.id, await this.#parts.fold(), suspension));
+      this.#leftOpen = leftOpenIn(await this.#parts.fold());
+      this.#turn = null;
+      this.#hasTurned = true;
+      this.#parts.onTurnEnd();
     });
   }
 
@@ -135,6 +187,10 @@ export class LiveRecorder<M> implements surface.Recorder<M> {
   #messages(given: M | M[]): (turn: number) => MessageRecord[] {
     const { stored } = admitMessages(this.#parts.admission, given);
     return (turn) => messageRecords(stored, idsOf(newId(), stored), turn);
+  }
+
+  #assertNoTurn(): void {
+    if (this.#turn !== null) throw turnOpen(this.id, this.#turn);
   }
 
   #openTurn(): number {

@@ -1,3 +1,4 @@
+import type { TrySuspension } from "../admit/suspension.ts";
 import type { PromptOptions, StateOptions } from "../admit/to-records.ts";
 import type { Queued } from "../conversation/prompt-queue.ts";
 import type { Attributes, Link } from "../conversation/records/attributes.ts";
@@ -9,6 +10,7 @@ import type { JournalRecord, Json } from "../journal/record.ts";
 import type { ListQuery, Summary, TrashedSession } from "../listing/query.ts";
 import type { SearchHit } from "../search/search-index.ts";
 import type { SyncOptions } from "../sync/given-array.ts";
+import type { OpenCall } from "../view/interruption.ts";
 import type { Reading } from "../view/reading.ts";
 import type { ResumeOptions } from "../view/repairs.ts";
 import type { Answer } from "./prompts/answer.ts";
@@ -385,6 +387,21 @@ export interface Recorder<M> extends AsyncDisposable {
   append(messages: M | M[]): Promise<void>;
   /** Ends the open turn in any of the ways in which a turn ends, in one unit with its last messages. */
   endTurn(how: TurnEnd, last?: M[]): Promise<void>;
+  /**
+   * A try of the interrupted turn begins. Resolves with how many there were since the last progress, this one included.
+   * Throws NOTHING_TO_RESUME, TURN_OPEN, and what `note` throws.
+   */
+  claimTurn(worker?: string): Promise<number>;
+  /**
+   * Continues the interrupted turn with a message that asks for it. Its open calls end in the same unit, as failed, with
+   * the words for each. Throws NOTHING_TO_RESUME, and what `startTurn` throws.
+   */
+  resumeTurn(prompt: M, words: (call: OpenCall) => string): Promise<void>;
+  /**
+   * The turn, open or interrupted, pauses (`until`), waits for a person, or is parked after that many tries. `attempts`:
+   * those that still count when it is tried again. Throws NOTHING_TO_RESUME, and what `note` throws.
+   */
+  suspendTurn(why: TrySuspension): Promise<void>;
   note(name: string, value: Json): Promise<void>;
   /** Adds these labels, or replaces those with the same names. Throws ATTRIBUTE_INVALID, and what `note` throws. */
   setLabels(labels: Record<string, string>): Promise<void>;

@@ -13,7 +13,7 @@ export function modelOptions(command: Command): Command {
     .option("--window-tokens <n>", "the model's context window, in tokens");
 }
 
-function rules(flag: string, what: string): Option {
+export function rules(flag: string, what: string): Option {
   return new Option(`${flag} <rule>`, what)
     .argParser((rule: string, before: readonly string[]) => [...before, rule])
     .default([], "none");

@@ -4,13 +4,20 @@ import { defined } from "../../defined.ts";
 import type { Editor } from "../../editors/settings-file.ts";
 import { CommandError, EXIT } from "../../exit.ts";
 import { secondsOf } from "../arguments.ts";
+import { rules } from "./model-options.ts";
 
+const RULES = ["allow", "ask", "deny"] as const;
 const EDITORS: readonly Editor[] = ["zed", "jetbrains"];
 
 interface Options {
   readonly grace: number;
   readonly direct?: true;
   readonly supervise?: string;
+  readonly finish?: true;
+  readonly driven?: true;
+  readonly allow: readonly string[];
+  readonly ask: readonly string[];
+  readonly deny: readonly string[];
   readonly install?: Editor;
   readonly uninstall?: Editor;
   readonly name?: string;
@@ -40,8 +47,16 @@ export function register(program: Command): void {
         .argParser(secondsOf)
         .default(3),
     )
+    .option(
+      "--finish",
+      "finish a turn that was cut off, without a prompt, when its session is loaded; or now, in a terminal",
+    )
+    .addOption(rules("--allow", "with --finish: allow these calls without asking; repeatable"))
+    .addOption(rules("--ask", "with --finish: ask about these calls; repeatable"))
+    .addOption(rules("--deny", "with --finish: never allow these calls; repeatable"))
     .option("--direct", "run the agent as a child of this process, without a supervisor")
     .addOption(new Option("--supervise <socket>").hideHelp())
+    .addOption(new Option("--driven").hideHelp())
     .addHelpText(
       "after",
       `
@@ -56,6 +71,8 @@ Examples:
 
 An editor may kill this command without warning. A supervisor, which the editor does not know of, then refuses what the agent asks, waits for the editor to come back (--grace), and ends the agent and everything it started.
 
+With --finish, a turn that was cut off (its process died, or was closed) goes on when an editor loads the session: the agent is told what had happened, and that nobody has written since. If the agent dies while an editor is there, it is started again, and the same prompt is answered. Rules decide what they can about permissions in such a turn; the rest is asked in the editor. In a terminal, the last session of this folder is finished, as with "holdfast run --agent … --continue --finish".
+
 The sessions are in "holdfast ls", "show", "search" and "export" like any other. In a terminal, the agent runs without recording, so that you can sign in to it. The exit code is the agent's.`,
     )
     .action(async (given: readonly string[], options: Options, command: Command) => {
@@ -68,30 +85,41 @@ The sessions are in "holdfast ls", "show", "search" and "export" like any other.
         const flags = [
           ...(command.getOptionValueSource("grace") === "default" ? [] : ["--grace", String(options.grace)]),
           ...(options.direct ? ["--direct"] : []),
+          ...(options.finish ? ["--finish"] : []),
+          ...RULES.flatMap((kind) => options[kind].flatMap((rule) => [`--${kind}`, rule])),
         ];
         return change({ editor, action, command: given, flags, yes: yes === true, ...defined({ name, file }) });
       }
-      const { runWrap } = await import("../../acp/run-wrap.ts");
       const { grace, direct = false, supervise } = options;
       const all = command.optsWithGlobals<{ store?: string }>();
-      await runWrap(given, loadConfig(all), {
-        graceMs: grace * 1000,
-        direct,
-        ...defined({ supervise, store: all.store }),
+      const config = loadConfig(all);
+      if (options.finish && supervise === undefined && process.stdin.isTTY) {
+        const { runAgent } = await import("../../run/run-agent.ts");
+        return runAgent(given, { continue: true, finish: true, ...defined({ store: all.store }) }, config);
+      }
+      const { runWrap } = await import("../../acp/run-wrap.ts");
+      const finish = options.driven ? ("driven" as const) : options.finish ? ("on load" as const) : undefined;
+      await runWrap(given, config, {
+        ...{ graceMs: grace * 1000, direct, rules: options },
+        ...defined({ supervise, finish, store: all.store }),
       });
     });
 }
 
-function assertUsage(given: readonly string[], { install, uninstall, name, file, yes }: Options): void {
+function assertUsage(given: readonly string[], options: Options): void {
+  const { install, uninstall, name, file, yes, finish, driven } = options;
+  const hasRules = RULES.some((kind) => options[kind].length > 0);
   const why =
     install && uninstall
       ? "Use --install or --uninstall, not both."
       : uninstall && given.length > 0
         ? "--uninstall takes no command."
-        : !install && !uninstall && (name ?? file ?? yes) !== undefined
-          ? "--name, --file and --yes belong to --install and --uninstall."
-          : !install && !uninstall && given.length === 0
-            ? 'Which agent? Put its command after "--", for example: holdfast wrap -- gemini --acp.'
-            : null;
+        : hasRules && !finish && !driven
+          ? "--allow, --ask and --deny require --finish: otherwise the editor asks you."
+          : !install && !uninstall && (name ?? file ?? yes) !== undefined
+            ? "--name, --file and --yes belong to --install and --uninstall."
+            : !install && !uninstall && given.length === 0
+              ? 'Which agent? Put its command after "--", for example: holdfast wrap -- gemini --acp.'
+              : null;
   if (why !== null) throw new CommandError(EXIT.usage, "USAGE", `${why} Nothing was touched.`);
 }

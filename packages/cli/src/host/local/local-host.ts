@@ -23,18 +23,18 @@ import { sessionOutputs } from "../../store/output-folders.ts";
 import { titleForFork } from "../../store/session-id.ts";
 import { loadStorePackage } from "../../store/store-package.ts";
 import { nullIfUnreadable } from "../../store/usage.ts";
-import { checkRule } from "../../tools/permission/decide.ts";
 import { commandEnvironment } from "../../tools/shell/environment.ts";
 import { endProcesses } from "../../tools/shell/surviving-commands.ts";
 import type { Item } from "../../transcript/item.ts";
 import { itemsOf } from "../../transcript/items.ts";
-import { ProjectRules, RULE_KINDS } from "../../trust/project-rules.ts";
+import { ProjectRules } from "../../trust/project-rules.ts";
 import { type SessionTrust, Trust } from "../../trust/trust.ts";
 import { folderFor } from "../../trust/work-folder.ts";
 import { typedCommand } from "../../typed-command.ts";
 import { version } from "../../version.ts";
 import type { Chat, ChatOptions, ForkChat, Host, NewChat, UnfinishedSession } from "../host.ts";
 import { describeInterruption, messageText } from "./chat-state.ts";
+import { checkedRules } from "./checked-rules.ts";
 import { EditorOffers } from "./editor-offers.ts";
 import { type ChatFacts, LocalChat } from "./local-chat.ts";
 
@@ -61,14 +61,7 @@ export async function openLocalHost({
   handlesSignals = false,
   offersServers = false,
 }: LocalHostOptions): Promise<LocalHost> {
-  // A rule we cannot parse may matter to the user: do nothing until it is fixed.
-  const rules = new ProjectRules(rulesPath());
-  for (const kind of RULE_KINDS) {
-    for (const rule of [...config[kind], ...[...rules.load().values()].flatMap((set) => set[kind])]) {
-      const wrong = checkRule(rule, kind, process.platform);
-      if (wrong !== null) throw new CommandError(EXIT.usage, "RULE_INVALID", `${wrong} Nothing was touched.`);
-    }
-  }
+  checkedRules(config);
   // The SDK would print these in the middle of an answer; they are for debugging.
   if (!config.debug) globalThis.AI_SDK_LOG_WARNINGS = false;
   const options = { app: APP, dialects: frameworkDialects, ...redaction(config), recordsToolStarts: true };

@@ -1,3 +1,4 @@
+import type { Json } from "../../journal/record.ts";
 import type { Dialect, Entry } from "../dialect.ts";
 import { grown, NONE } from "../shape.ts";
 import { type Answerable, type FoundCall, type FoundResult, OpenCalls } from "./open-calls.ts";
@@ -215,4 +216,13 @@ function pairedCalls(calls: readonly FoundCall[], exchange: number, entry: numbe
   for (let index = 0; index < calls.length; index++)
     found[index] = { call: calls[index]!, exchange, entry, index, answer: null, id: null };
   return found;
+}
+
+/**
+ * Whether a message that is recorded need not be made again: the tries so far do not count any more. What an agent says
+ * in pieces is lost to it when it dies; the result of a call is not.
+ */
+export function isProgress<M>(dialect: Dialect<M> & Pick<Reader<M>, "interleaved">, stored: Json): boolean {
+  if (dialect.interleaved !== true) return true;
+  return dialect.results(dialect.decode ? dialect.decode(stored) : (stored as M)).length > 0;
 }

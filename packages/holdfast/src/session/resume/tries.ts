@@ -32,6 +32,15 @@ export function pauseRecords<M>(
   return [...resumed, { kind: "turn.suspended", turn: number, ...suspension }];
 }
 
+/** It continues. */
+export function resumedRecord<M>(
+  session: string,
+  conversation: Conversation<M>,
+): Extract<SessionRecord, { kind: "turn.resumed" }> {
+  const turn = unfinished(session, conversation);
+  return { kind: "turn.resumed", turn: turn.number, n: nextResume(turn) };
+}
+
 function unfinished<M>(session: string, { turn, turns }: Conversation<M>): TurnState<M> {
   if (!turn || howOf(turn).kind === "completed") throw nothingToResume(session, turns);
   return turn;

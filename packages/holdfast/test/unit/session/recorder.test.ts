@@ -307,3 +307,61 @@ test("the next prompt closes calls that were left open, in their turn, and nothi
   const repairs = (await Array.fromAsync(store.history(first.id))).filter(({ kind }) => kind === "repair");
   expect(repairs).toMatchObject([{ turn: 2, entries: [{ synthetic: expect.any(String) }] }]);
 });
+
+const attempts = async (store: Store): Promise<unknown> => {
+  const [session] = (await store.list({ empty: true })).sessions;
+  return { status: session!.status, attempts: session!.attempts ?? 0 };
+};
+
+test("an interrupted turn continues: its calls end with the words for each, and it is the same turn", async () => {
+  await using store = await openStore("memory:");
+  const first = await store.record<AcpMessage>({ dialect: "acp" });
+  await first.startTurn(prompt("build it"));
+  await first.append([call("c"), chunk("so")]);
+  await first.close();
+  await using second = await store.record<AcpMessage>(first.id, { dialect: "acp" });
+  expect(await second.claimTurn()).toBe(1);
+  await second.resumeTurn(prompt("go on"), ({ name }) => `words for ${name}`);
+  expect(second).toMatchObject({ turn: 1, turns: 1 });
+  await expect(second.claimTurn()).rejects.toMatchObject({ code: "TURN_OPEN" });
+  await expect(second.resumeTurn(prompt("again"), () => "")).rejects.toMatchObject({ code: "TURN_OPEN" });
+  await second.endTurn({ outcome: "completed" }, [chunk("done")]);
+  const { entries, state } = await second.read();
+  expect(state).toBe("idle");
+  expect(JSON.stringify(entries.find(({ synthetic }) => synthetic !== undefined)?.message)).toContain(
+    "words for Build",
+  );
+  expect(entries.every(({ turn }) => turn === 1)).toBe(true);
+  await expect(second.claimTurn()).rejects.toMatchObject({ code: "NOTHING_TO_RESUME" });
+  await expect(second.resumeTurn(prompt("x"), () => "")).rejects.toMatchObject({ code: "NOTHING_TO_RESUME" });
+});
+
+test("tries count until a call has ended, not until the agent has spoken; then the turn is parked", async () => {
+  await using store = await openStore("memory:");
+  const first = await store.record<AcpMessage>({ dialect: "acp" });
+  await first.startTurn(prompt("build it"));
+  await first.append(call("c"));
+  await first.close();
+  const recorder = await store.record<AcpMessage>(first.id, { dialect: "acp" });
+  expect(await recorder.claimTurn("here")).toBe(1);
+  expect(await recorder.claimTurn("here")).toBe(1);
+  await recorder.resumeTurn(prompt("go on"), () => "unknown");
+  await recorder.append(chunk("I try"));
+  // The agent died, and this process did not.
+  await recorder.suspendTurn({ reason: "the agent ended", until: 0, attempts: 1 });
+  expect(recorder.turn).toBeNull();
+  expect(await attempts(store)).toEqual({ status: "paused", attempts: 1 });
+  expect(await recorder.claimTurn()).toBe(2);
+  await recorder.resumeTurn(prompt("go on"), () => "unknown");
+  await recorder.append([call("d"), { ...call("d"), sessionUpdate: "tool_call_update", status: "completed" }]);
+  expect(await attempts(store)).toEqual({ status: "running", attempts: 0 });
+  await recorder.suspendTurn({ reason: "it ended three times", parked: 3 });
+  expect(await attempts(store)).toEqual({ status: "parked", attempts: 3 });
+  await recorder.close();
+
+  // A new prompt leaves it.
+  const last = await store.record<AcpMessage>(first.id, { dialect: "acp" });
+  await last.startTurn(prompt("something else"));
+  await last.endTurn({ outcome: "completed" });
+  expect((await last.read()).state).toBe("idle");
+});
