@@ -224,8 +224,7 @@ export class Shim {
     const unanswered = [...this.#open.values()].map(({ id }) => id);
     this.#open.clear();
     if (end) return this.#over.resolve(end);
-    await this.#lost(unanswered);
-    await removeStale(path);
+    await this.#lost(path, unanswered);
     if (this.#hasLeft && !this.#link) this.#over.resolve({ type: "lost", why: "it was killed" });
   }
 
@@ -253,12 +252,13 @@ export class Shim {
   }
 
   /** The supervisor was killed: the editor is told, and the agent is not left behind. */
-  async #lost(unanswered: readonly RequestId[]): Promise<void> {
+  async #lost(path: string, unanswered: readonly RequestId[]): Promise<void> {
     const lineEnd = this.#isInLine ? [Buffer.from("\n")] : [];
     this.#isInLine = false;
     const agent = this.#agent;
     this.#agent = null;
-    if (agent) this.#cleaning = endOrphan(agent);
+    // The file knows of an agent that this process has not been told of.
+    this.#cleaning = (agent ? endOrphan(agent) : Promise.resolve()).then(() => removeStale(path));
     await this.#output.write(...lineEnd, ...this.#refusals.splice(0));
     await this.#log("the supervisor of the agent has died. What was said so far is recorded");
     const message =

@@ -8,6 +8,7 @@ import type { Client } from "../wrap/client.ts";
 import { startOf } from "../wrap/process-family.ts";
 import type { WrapOptions, WrappedAgent } from "../wrap/wrapped-agent.ts";
 import {
+  type AgentFacts,
   CONTROL,
   type Control,
   DATA,
@@ -23,7 +24,7 @@ import { factsFile, type SupervisorFacts } from "./place.ts";
 export interface SupervisorOptions {
   /** The path of the socket, in a folder that only this user can open. */
   readonly socket: string;
-  readonly wrap: (hooks: Pick<WrapOptions, "log" | "stderr" | "onStarted" | "onOpened">) => WrappedAgent;
+  readonly wrap: (hooks: Pick<WrapOptions, "log" | "stderr" | "onMark" | "onStarted" | "onOpened">) => WrappedAgent;
   /** How long the agent waits for an editor to come back. */
   readonly graceMs: number;
   readonly log: (line: string) => void;
@@ -57,6 +58,8 @@ export class Supervisor {
   #clients = 0;
   #hasStarted = false;
   #isEnding = false;
+  /** When this process was started, as the system says; null until that is known. */
+  #startedAt: string | null = null;
   readonly #over = Promise.withResolvers<Ended>();
 
   constructor(options: SupervisorOptions) {
@@ -64,6 +67,8 @@ export class Supervisor {
     this.#server = createServer((socket) => void this.#connected(socket));
     this.#wrapped = options.wrap({
       stderr: (stream) => void this.#passStderr(stream),
+      // Nothing that it starts may be left behind, even if this process is killed before it knows the agent's pid.
+      onMark: (mark) => this.#keepFacts({ pid: 0, started: null, mark }),
       onStarted: () => void this.#writeFacts(),
       onOpened: async (session, params, chosen) => {
         // What does not fit is missing after a death of this process, and the person is told so.
@@ -141,17 +146,22 @@ export class Supervisor {
   /** So that the next shim can end what a supervisor that was killed has left. */
   async #writeFacts(): Promise<void> {
     if (process.platform === "win32") return;
+    this.#startedAt ??= await startOf(process.pid);
     const { agent } = this.#wrapped;
-    const facts: SupervisorFacts = {
-      pid: process.pid,
-      started: await startOf(process.pid),
-      // Not the rest of it: its streams hold what is being said.
-      agent: agent && { pid: agent.pid, started: await startOf(agent.pid), mark: agent.mark },
-    };
+    // Not the rest of it: its streams hold what is being said.
+    const facts = agent && { pid: agent.pid, started: await startOf(agent.pid), mark: agent.mark };
+    // Another one has been started meanwhile.
+    if (facts?.mark !== this.#wrapped.agent?.mark) return;
+    this.#keepFacts(facts);
+    if (facts) await this.#attached?.out.control({ type: "agent", agent: facts });
+  }
+
+  #keepFacts(agent: AgentFacts | null): void {
+    if (process.platform === "win32") return;
+    const facts: SupervisorFacts = { pid: process.pid, started: this.#startedAt, agent };
     const file = factsFile(this.#options.socket);
     writeFileSync(`${file}.new`, JSON.stringify(facts), { mode: 0o600 });
     renameSync(`${file}.new`, file);
-    if (facts.agent) await this.#attached?.out.control({ type: "agent", agent: facts.agent });
   }
 
   /** The editor's log has what the agent logs, as without us. Without an editor it is dropped. */

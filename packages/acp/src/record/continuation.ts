@@ -28,7 +28,7 @@ export function continuationOf(
   const lines = [...endedCalls(own), ...openLines];
   const named = lines.slice(-CALLS_MAX);
   const how = interruption?.how;
-  const isHandedOver = how?.kind === "handed-over" && calls.length === 0;
+  const isHandedOver = how?.kind === "handed-over" && calls.every(({ effect }) => effect === "none");
   const why = how?.kind === "suspended" ? how.reason : words.status;
   const text = [
     isHandedOver

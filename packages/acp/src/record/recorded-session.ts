@@ -263,14 +263,15 @@ export class RecordedSession {
    */
   async handOver(): Promise<void> {
     if (this.#recorder.turn === null) return;
-    if (this.#open.size === 0) return this.#recorder.suspendTurn({ reason: HANDED_OVER, until: Date.now() });
+    if (!this.hasRunningCalls) return this.#recorder.suspendTurn({ reason: HANDED_OVER, until: Date.now() });
     await this.#recorder.endTurn({ outcome: "aborted", by: "close" });
     this.#open.clear();
   }
 
-  /** A call has not ended. */
-  get hasOpenCalls(): boolean {
-    return this.#open.size > 0;
+  /** A call has not ended, and does not wait for permission. */
+  get hasRunningCalls(): boolean {
+    const { facts } = this.#unapproved;
+    return [...this.#open].some((call) => !facts[call]?.unapproved);
   }
 
   get turns(): number {

@@ -53,12 +53,17 @@ export class AgentProcess {
     );
   }
 
-  /** `stderr`: takes what the agent logs. Without it, the agent has ours. Throws if the command cannot be started. */
+  /**
+   * `stderr`: takes what the agent logs. Without it, the agent has ours. `onMark`: called before it is
+   * started, with what finds its processes. Throws if the command cannot be started.
+   */
   static async start(
     [command = "", ...args]: readonly string[],
     stderr?: (stream: Readable) => void,
+    onMark?: (mark: string) => void,
   ): Promise<AgentProcess> {
     const id = randomUUID();
+    onMark?.(`${MARK}=${id}`);
     const child = spawn(command, args, {
       stdio: ["pipe", "pipe", stderr ? "pipe" : "inherit"],
       detached: process.platform !== "win32",

@@ -53,8 +53,9 @@ export class RunningAgent {
     command: readonly string[],
     isFirst: boolean,
     stderr?: (stream: Readable) => void,
+    onMark?: (mark: string) => void,
   ): Promise<RunningAgent> {
-    return new RunningAgent(await AgentProcess.start(command, stderr), isFirst);
+    return new RunningAgent(await AgentProcess.start(command, stderr, onMark), isFirst);
   }
 
   /** Its answer to `initialize`; null until it came. */
@@ -155,6 +156,8 @@ export interface RestartableAgentOptions {
   readonly stderr?: (stream: Readable) => void;
   /** Reads what an agent says. Resolves when it has ended and that is handled. Must not reject. */
   readonly read: (agent: RunningAgent) => Promise<void>;
+  /** An agent is about to be started: what finds its processes, should this one die. */
+  readonly onMark?: (mark: string) => void;
   /** An agent runs, the first one or another. */
   readonly onStarted: (agent: RunningAgent) => void;
   readonly log: (line: string) => void;
@@ -196,8 +199,8 @@ export class RestartableAgent {
   /** Throws if the command cannot be started, or everything is being ended. */
   async start(): Promise<RunningAgent> {
     if (this.#isEnding) throw new Error("The agent is being ended. Nothing was sent to it.");
-    const { command, stderr, read, onStarted } = this.#options;
-    const starting = RunningAgent.start(command, !this.#hadAgent, stderr);
+    const { command, stderr, read, onStarted, onMark } = this.#options;
+    const starting = RunningAgent.start(command, !this.#hadAgent, stderr, onMark);
     this.#hadAgent = true;
     this.#spawning = starting.then(
       (agent) => {

@@ -19,6 +19,8 @@ export interface WrapOptions {
   readonly log: (line: string) => void;
   /** Takes what the agent writes to standard error. Default: it goes to ours. */
   readonly stderr?: (stream: Readable) => void;
+  /** An agent is about to be started: what finds its processes, should this one die. */
+  readonly onMark?: (mark: string) => void;
   /** An agent runs, the first one or another. */
   readonly onStarted?: () => void;
   /** Turns that were cut off go on by themselves. Default: only when the editor says so. */
@@ -47,7 +49,7 @@ export class WrappedAgent {
   readonly #finisher: TurnFinisher;
 
   constructor(options: WrapOptions) {
-    const { command, library, log, stderr, onStarted, onOpened, finishing: given } = options;
+    const { command, library, log, stderr, onMark, onStarted, onOpened, finishing: given } = options;
     this.#options = options;
     this.#library = library;
     this.#openedWith = new OpenedWith(onOpened);
@@ -59,7 +61,7 @@ export class WrappedAgent {
     };
     const toEditor = new AgentToEditor({ ...shared, onEnded: (agent) => this.#agents.forget(agent) });
     this.#agents = new RestartableAgent({
-      ...{ command, log, ...(stderr ? { stderr } : {}) },
+      ...{ command, log, ...(stderr ? { stderr } : {}), ...(onMark ? { onMark } : {}) },
       read: (agent) => toEditor.read(agent),
       onStarted: () => onStarted?.(),
     });
@@ -119,7 +121,8 @@ export class WrappedAgent {
   async detach(client: Client): Promise<void> {
     if (this.#client !== client) return;
     this.#client = null;
-    if (this.#agent) await this.#agentRequests.refuseAll(this.#agent);
+    // The turn of a driver goes on with the next one, which decides: an agent that is refused now would go on without it.
+    if (this.#agent && this.#options.finishing?.onLoad !== false) await this.#agentRequests.refuseAll(this.#agent);
   }
 
   /** Cancels the turns of sessions that no editor has open. */
@@ -140,7 +143,7 @@ export class WrappedAgent {
   async #handOver(): Promise<void> {
     const until = performance.now() + STEP_MS;
     const running = this.#library.open.filter(({ isRunning }) => isRunning);
-    while (running.some(({ hasOpenCalls }) => hasOpenCalls) && performance.now() < until) await passed(LOOK_MS);
+    while (running.some(({ hasRunningCalls }) => hasRunningCalls) && performance.now() < until) await passed(LOOK_MS);
     await Promise.allSettled(running.map((session) => session.handOver()));
   }
 

@@ -13,15 +13,23 @@ import { setTimeout as passed } from "node:timers/promises";
  *   pid of a process that it leaves running.
  *
  * Its argument is a JSON object: `folder`; `steps`; `ms`, how long a step takes; `asks`, for permission before each;
- * `can`, its capabilities; `dies`, where it ends itself each time (`start`, `open`, `prompt`, `begin <n>`, `end <n>`);
+ * `can`, its capabilities; `dies`, where it ends itself each time (`start`, `open`, `prompt`, `begin <n>`, `end <n>`, or `begin` and
+ * `end` for each);
  * `times`, how often it does (default: always); `error`, what it answers to a prompt.
  */
 // biome-ignore lint/suspicious/noExplicitAny: messages as they are on the wire.
 type Any = any;
 
-const { folder, steps = 3, ms = 5, asks = false, can = {}, dies = null, times = null, error = null } = JSON.parse(
-  process.argv[2] ?? "{}",
-);
+const {
+  folder,
+  steps = 3,
+  ms = 5,
+  asks = false,
+  can = {},
+  dies = null,
+  times = null,
+  error = null,
+} = JSON.parse(process.argv[2] ?? "{}");
 const file = (name: string): string => join(folder, name);
 const linesOf = (name: string): string[] =>
   existsSync(file(name)) ? readFileSync(file(name), "utf8").split("\n").slice(0, -1) : [];
@@ -33,7 +41,7 @@ process.stdout.on("error", () => process.exit(1));
 
 /** Ends here, if it is to, after everything that it said has been written. */
 async function reach(place: string): Promise<void> {
-  if (dies !== place || (times !== null && linesOf("deaths").length >= times)) return;
+  if ((dies !== place && dies !== place.split(" ")[0]) || (times !== null && linesOf("deaths").length >= times)) return;
   note("deaths", place);
   await new Promise<void>((resolve) => process.stdout.write("", () => resolve()));
   process.kill(process.pid, "SIGKILL");

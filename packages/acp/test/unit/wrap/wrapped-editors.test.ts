@@ -538,8 +538,14 @@ test("a session that another process has open is busy, and one that is damaged s
   await using editor = await rawEditor({}, { store, library: later });
   const reopen = vi.spyOn(later, "reopen");
   for (const [error, expected] of [
-    [new HoldfastError("SESSION_BUSY", "held"), { code: -32603, message: expect.stringContaining("another") }],
-    [new HoldfastError("SESSION_NOT_FOUND", "gone"), { code: -32002, message: "gone" }],
+    [
+      new HoldfastError("SESSION_BUSY", "held"),
+      { code: -32603, message: expect.stringContaining("another"), data: { code: "SESSION_BUSY" } },
+    ],
+    [
+      new HoldfastError("SESSION_NOT_FOUND", "gone"),
+      { code: -32002, message: "gone", data: { code: "SESSION_NOT_FOUND" } },
+    ],
     [new Error("damaged"), { code: -32603, message: "damaged" }],
   ] as const) {
     reopen.mockRejectedValueOnce(error);
