@@ -3,7 +3,7 @@ import { PassThrough } from "node:stream";
 import { openStore, type Store } from "holdfast";
 import { Library } from "../src/record/library.ts";
 import type { Client, OpenedSession } from "../src/wrap/client.ts";
-import { WrappedAgent } from "../src/wrap/wrapped-agent.ts";
+import { type WrapOptions, WrappedAgent } from "../src/wrap/wrapped-agent.ts";
 
 // biome-ignore lint/suspicious/noExplicitAny: messages as they are on the wire.
 type Any = any;
@@ -46,6 +46,7 @@ export async function rawEditor(
     store = undefined as Store | undefined,
     library = undefined as Library | undefined,
     continues = undefined as readonly OpenedSession[] | undefined,
+    finishing = undefined as WrapOptions["finishing"],
   } = {},
 ): Promise<RawEditor> {
   const command = [process.execPath, AGENT, JSON.stringify(behaviour)];
@@ -55,6 +56,7 @@ export async function rawEditor(
   const hooked: Any[] = [];
   const wrapped = new WrappedAgent({
     ...{ command, library: sessions, log: (line) => void logged.push(line) },
+    ...(finishing ? { finishing } : {}),
     onStarted: () => void hooked.push("started"),
     onOpened: async (...args) => void hooked.push(args),
   });

@@ -231,7 +231,7 @@ export class RecordedSession {
     const { reading, account } = await this.read();
     const { text, request } = continuationOf(reading, account);
     const words = new Map(account.calls.map(({ id, words }) => [id, `Interrupted. ${sentence(words)}`]));
-    for (const { id } of account.calls) this.#open.add(id);
+    for (const { id, effect } of account.calls) this.#open.set(id, effect !== "none");
     const closing = this.#closing((call) => words.get(call) ?? "Interrupted.");
     const prompt = [{ type: "text", text }];
     await this.#recorder.resumeTurn({ prompt } as AcpMessage, ({ id }) => words.get(id) ?? "Interrupted.");
@@ -258,8 +258,8 @@ export class RecordedSession {
   }
 
   /**
-   * This process ends. Between two calls, the turn goes on with the next process as if nothing had happened. A call that
-   * is running is cut off, and so is its turn.
+   * This process ends. Between two calls, the turn goes on with the next process as if nothing had happened. A call
+   * that is running is cut off, and so is its turn.
    */
   async handOver(): Promise<void> {
     if (this.#recorder.turn === null) return;
@@ -271,7 +271,7 @@ export class RecordedSession {
   /** A call has not ended, and does not wait for permission. */
   get hasRunningCalls(): boolean {
     const { facts } = this.#unapproved;
-    return [...this.#open].some((call) => !facts[call]?.unapproved);
+    return [...this.#open.keys()].some((call) => !facts[call]?.unapproved);
   }
 
   get turns(): number {

@@ -53,8 +53,8 @@ const LONG = new Set([
 ]);
 
 /**
- * A request of our own driver, with what opens the session: finish its interrupted turn. `asked`: also one that failed or
- * was stopped; `retry`: also one that is parked.
+ * A request of our own driver, with what opens the session: finish its interrupted turn. `asked`: also one that failed
+ * or was stopped; `retry`: also one that is parked.
  */
 export const FINISH = "_holdfast/finish";
 

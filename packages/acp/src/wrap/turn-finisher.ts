@@ -19,8 +19,8 @@ export interface TurnFinisherParts {
 export type FinishedTurn = Params | null;
 
 /**
- * Continues interrupted turns: starts the agent, opens its session, tells it what had happened, and asks it to continue;
- * again if it dies. Nothing that an agent began is done again here: whether it is, the agent decides.
+ * Continues interrupted turns: starts the agent, opens its session, tells it what had happened, and asks it to
+ * continue; again if it dies. Nothing that an agent began is done again here: whether it is, the agent decides.
  */
 export class TurnFinisher {
   readonly #parts: TurnFinisherParts;
@@ -51,8 +51,9 @@ export class TurnFinisher {
   }
 
   /**
-   * Resolves with the agent's answer when the turn has ended. `isAsked`: a person asks for it, so that it also continues
-   * a turn that failed or was stopped. Rejects with TurnParked, with the agent's error, or with that of the record.
+   * Resolves with the agent's answer when the turn has ended. `isAsked`: a person asks for it, so that it also
+   * continues a turn that failed or was stopped. Rejects with TurnParked, with the agent's error, or with that of the
+   * record.
    */
   finish(session: RecordedSession, isAsked: boolean): Promise<FinishedTurn> {
     const { id } = session;

@@ -121,7 +121,8 @@ export class WrappedAgent {
   async detach(client: Client): Promise<void> {
     if (this.#client !== client) return;
     this.#client = null;
-    // The turn of a driver goes on with the next one, which decides: an agent that is refused now would go on without it.
+    // The turn of a driver goes on with the next one, which decides: an agent that is refused now would go on without
+    // it.
     if (this.#agent && this.#options.finishing?.onLoad !== false) await this.#agentRequests.refuseAll(this.#agent);
   }
 

@@ -62,7 +62,10 @@ export class AgentPermission {
   }
 }
 
-/** The answer to a request for permission. What an agent would remember beyond this call is not chosen if it can be helped. */
+/**
+ * The answer to a request for permission. What an agent would remember beyond this call is not chosen if it can be
+ * helped.
+ */
 export function outcomeFor({ options }: Params, isAllowed: boolean): Params {
   const offered = (Array.isArray(options) ? options : []).map(shapeOf);
   const kinds = isAllowed ? ["allow_once", "allow_always"] : ["reject_once"];

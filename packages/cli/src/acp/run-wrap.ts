@@ -26,8 +26,8 @@ export interface WrapSettings {
   /** This process is a supervisor, and listens on this socket. */
   readonly supervise?: string;
   /**
-   * Turns that were cut off go on by themselves: whenever an editor opens their session, or only in the session that our
-   * own driver works on.
+   * Turns that were cut off go on by themselves: whenever an editor opens their session, or only in the session that
+   * our own driver works on.
    */
   readonly finish?: "on load" | "driven";
   /** The rules of the command line, for the supervisor: it reads the rest of the configuration by itself. */
@@ -56,7 +56,9 @@ export async function runWrap(command: readonly string[], config: Config, settin
   process.stdin.destroy();
 }
 
-/** Leaves the agent's exit code in `process.exitCode`. Resolves when the agent and everything that it started has ended. */
+/**
+ * Leaves the agent's exit code in `process.exitCode`. Resolves when the agent and everything that it started has ended.
+ */
 export async function runWrapped(
   command: readonly string[],
   config: Config,

@@ -26,8 +26,8 @@ type Options = Pick<RunOptions, "prompt" | "resume" | "continue" | "stdin" | "fi
 };
 
 /**
- * Drives an agent that others wrote through one turn, without a person: this process is its editor, and wraps it. Leaves
- * the exit code in `process.exitCode`.
+ * Drives an agent that others wrote through one turn, without a person: this process is its editor, and wraps it.
+ * Leaves the exit code in `process.exitCode`.
  */
 export async function runAgent(command: readonly string[], options: Options, config: Config): Promise<void> {
   const prompt = options.finish ? null : await promptOf(options.prompt, options.stdin === true);

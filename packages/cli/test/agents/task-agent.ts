@@ -5,17 +5,16 @@ import { createInterface } from "node:readline";
 import { setTimeout as passed } from "node:timers/promises";
 
 /**
- * An agent in plain lines whose task has steps, each a tool call. It writes into a folder what really happens, and looks
- * there before it goes on, as an agent does that was told that an outcome is unknown:
+ * An agent in plain lines whose task has steps, each a tool call. It writes into a folder what really happens, and
+ * looks there before it goes on, as an agent does that was told that an outcome is unknown:
  * - `ledger`: `begin <n>` and `end <n>`, before and after the effect of a step, and `found <n>` for one that it did not
  *   make again;
- * - `prompts`: each prompt that it got, as a line of JSON; `starts`: its pid, the method that opened its session, and the
- *   pid of a process that it leaves running.
+ * - `prompts`: each prompt that it got, as a line of JSON; `starts`: its pid, the method that opened its session, and
+ *   the pid of a process that it leaves running.
  *
  * Its argument is a JSON object: `folder`; `steps`; `ms`, how long a step takes; `asks`, for permission before each;
- * `can`, its capabilities; `dies`, where it ends itself each time (`start`, `open`, `prompt`, `begin <n>`, `end <n>`, or `begin` and
- * `end` for each);
- * `times`, how often it does (default: always); `error`, what it answers to a prompt.
+ * `can`, its capabilities; `dies`, where it ends itself each time (`start`, `open`, `prompt`, `begin <n>`, `end <n>`,
+ * or `begin` and `end` for each); `times`, how often it does (default: always); `error`, what it answers to a prompt.
  */
 // biome-ignore lint/suspicious/noExplicitAny: messages as they are on the wire.
 type Any = any;

@@ -4,7 +4,9 @@ import { type Ended, ended, type Home, temporaryHome } from "../command.ts";
 import { accountsIn, leftIn, notesOf, promptsOf, strike, taskAgent, VICTIMS } from "../driver.ts";
 import { eventually } from "../end-to-end/run-lines.ts";
 
-/** Kills {the driver, the supervisor, the agent, all} at each stage of an unattended turn, and again in the recovery. */
+/**
+ * Kills {the driver, the supervisor, the agent, all} at each stage of an unattended turn, and again in the recovery.
+ */
 
 const STEPS = 3;
 const PROMPT = "Do all steps.";

@@ -428,7 +428,6 @@ export class Conversation<M> {
     this.#adopt(item.entry);
   }
 
-  /** Updates the prompt of the turn. */
   #prompted(entry: Entry<M> | null): void {
     const turn = this.#turn;
     if (entry && turn && entry.id === turn.prompt.id && entry.turn === turn.number) turn.prompt = entry;

@@ -393,13 +393,13 @@ export interface Recorder<M> extends AsyncDisposable {
    */
   claimTurn(worker?: string): Promise<number>;
   /**
-   * Continues the interrupted turn with a message that asks for it. Its open calls end in the same unit, as failed, with
-   * the words for each. Throws NOTHING_TO_RESUME, and what `startTurn` throws.
+   * Continues the interrupted turn with a message that asks for it. Its open calls end in the same unit, as failed,
+   * with the words for each. Throws NOTHING_TO_RESUME, and what `startTurn` throws.
    */
   resumeTurn(prompt: M, words: (call: OpenCall) => string): Promise<void>;
   /**
-   * The turn, open or interrupted, pauses (`until`), waits for a person, or is parked after that many tries. `attempts`:
-   * those that still count when it is tried again. Throws NOTHING_TO_RESUME, and what `note` throws.
+   * The turn, open or interrupted, pauses (`until`), waits for a person, or is parked after that many tries.
+   * `attempts`: those that still count when it is tried again. Throws NOTHING_TO_RESUME, and what `note` throws.
    */
   suspendTurn(why: TrySuspension): Promise<void>;
   note(name: string, value: Json): Promise<void>;
