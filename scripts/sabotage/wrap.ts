@@ -8,6 +8,7 @@ const SUPERVISOR = ["packages/cli/test/end-to-end/wrap-supervisor.test"];
 const WRAP = ["packages/cli/test/end-to-end/wrap.test"];
 const PARTS = ["packages/acp/test/unit"];
 const AGENT = ["packages/acp/test/unit/wrap/wrapped-agent.test"];
+const FINISHER = ["packages/acp/test/unit/wrap/turn-finisher.test"];
 const RECORDER = ["packages/holdfast/test/unit/session/recorder.test"];
 
 /** Ways to break the promises of `holdfast wrap`. */
@@ -32,8 +33,8 @@ export const wrapSabotages: readonly Sabotage[] = [
     name: "wrap: an answer to an agent that has ended answers the next one",
     room: wrap,
     file: "restartable-agent.ts",
-    find: "RunningAgent.start(command, !this.#hadAgent, stderr)",
-    replace: "RunningAgent.start(command, true, stderr)",
+    find: "RunningAgent.start(command, !this.#hadAgent, stderr, onMark)",
+    replace: "RunningAgent.start(command, true, stderr, onMark)",
     look: AGENT,
   },
   {
@@ -56,9 +57,25 @@ export const wrapSabotages: readonly Sabotage[] = [
     name: "wrap: a permission stays open when its editor is gone",
     room: wrap,
     file: "wrapped-agent.ts",
-    find: "if (this.#agent) await this.#agentRequests.refuseAll(this.#agent);",
-    replace: "",
+    find: "await this.#agentRequests.refuseAll(this.#agent);",
+    replace: "return;",
     look: SUPERVISOR,
+  },
+  {
+    name: "wrap: an agent that dies again and again is started for ever",
+    room: wrap,
+    file: "turn-finisher.ts",
+    find: "if (attempts >= TRIES_MAX) {",
+    replace: "if (attempts >= 30) {",
+    look: FINISHER,
+  },
+  {
+    name: "wrap: an agent whose session was taken over goes on",
+    room: wrap,
+    file: "agent-to-editor.ts",
+    find: 'isHoldfastError(error, "LEASE_LOST")) void agent.process.end(0);',
+    replace: 'isHoldfastError(error, "LEASE_LOST")) void 0;',
+    look: FINISHER,
   },
   {
     name: "wrap: tools in sessions of their own outlive the agent",
