@@ -15,7 +15,9 @@ export interface AcpProgram {
   readonly missing: string | null;
 }
 
-export type AcpProgramName = "example" | "gemini" | "opencode" | "acpx";
+export type AcpProgramName = "example" | "gemini" | "opencode" | "acpx" | DrivenProgramName;
+/** Only for `npm run acp-agents -- --drive`: together they take half a gigabyte. */
+export type DrivenProgramName = "codex" | "claude";
 
 /** By platform and processor. The builds that need no AVX2. */
 const OPENCODE: Readonly<Record<string, string>> = {
@@ -43,9 +45,21 @@ const PROGRAMS = {
   acpx: { name: "acpx", package: "acpx", version: "0.19.1", file: "dist/cli.js", isScript: true },
 } as const;
 
+const DRIVEN = {
+  codex: {
+    ...{ name: "Codex", package: "@agentclientprotocol/codex-acp", version: "2.6.0" },
+    ...{ file: "dist/index.js", isScript: true },
+  },
+  claude: {
+    ...{ name: "Claude Code", package: "@agentclientprotocol/claude-agent-acp", version: "0.100.0" },
+    ...{ file: "dist/index.js", isScript: true },
+  },
+} as const;
+
 export function acpProgram(name: AcpProgramName): AcpProgram {
-  const { package: from, file, isScript, ...rest } = PROGRAMS[name];
-  const path = join(cacheFolder(), "node_modules", from ?? "", file);
+  const isDriven = name === "codex" || name === "claude";
+  const { package: from, file, isScript, ...rest } = isDriven ? DRIVEN[name] : PROGRAMS[name];
+  const path = join(cacheFolder(isDriven ? DRIVEN : PROGRAMS), "node_modules", from ?? "", file);
   return {
     ...rest,
     package: from ?? "opencode-ai",
@@ -55,11 +69,16 @@ export function acpProgram(name: AcpProgramName): AcpProgram {
 }
 
 /** Installs the exact versions, unless they are there. Throws if npm cannot: a skipped test proves nothing. */
-export async function installAcpPrograms(say: (line: string) => void = console.log): Promise<void> {
+export const installAcpPrograms = (say: (line: string) => void = console.log): Promise<void> => install(PROGRAMS, say);
+
+/** The same for those that are only driven. */
+export const installDrivenPrograms = (): Promise<void> => install(DRIVEN, console.log);
+
+async function install(programs: Programs, say: (line: string) => void): Promise<void> {
   const started = performance.now();
-  const files = { "package.json": `${JSON.stringify(manifest(), null, 2)}\n` };
+  const files = { "package.json": `${JSON.stringify(manifest(programs), null, 2)}\n` };
   let isFresh = false;
-  await installInto(cacheFolder(), "ACP agents", files, (line) => {
+  await installInto(cacheFolder(programs), "ACP agents", files, (line) => {
     isFresh = true;
     say(line);
   }).catch((error: unknown) => {
@@ -68,15 +87,17 @@ export async function installAcpPrograms(say: (line: string) => void = console.l
   if (isFresh) say(`installed in ${((performance.now() - started) / 1000).toFixed(1)} s`);
 }
 
-function manifest(): object {
-  const packages = Object.values(PROGRAMS).flatMap(({ package: from, version }) =>
+type Programs = Readonly<Record<string, { readonly package: string | null; readonly version: string }>>;
+
+function manifest(programs: Programs): object {
+  const packages = Object.values(programs).flatMap(({ package: from, version }) =>
     from === null ? [] : [[from, version]],
   );
   return { name: "holdfast-acp-agents", private: true, dependencies: Object.fromEntries(packages) };
 }
 
 /** Another folder when a version changes. */
-function cacheFolder(): string {
-  const hash = createHash("sha256").update(JSON.stringify([manifest(), process.version]));
+function cacheFolder(programs: Programs): string {
+  const hash = createHash("sha256").update(JSON.stringify([manifest(programs), process.version]));
   return join(defaultCache(process.env, homedir, "holdfast-acp-agents"), hash.digest("hex").slice(0, 12));
 }

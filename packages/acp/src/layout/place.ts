@@ -57,6 +57,18 @@ export function socketsIn(folder: string, key?: string): string[] {
   });
 }
 
+/** The same with those whose supervisor was killed after it had closed its socket, in the middle of its end. */
+export function leftIn(folder: string): string[] {
+  if (process.platform === "win32") return [];
+  const left = readdirSync(folder).flatMap((name) => {
+    const path = join(folder, name.slice(0, -".json".length));
+    if (!name.endsWith(".json") || !NAME.test(name.slice(0, -".json".length))) return [];
+    const stat = lstatSync(join(folder, name), { throwIfNoEntry: false });
+    return stat?.isFile() && stat.uid === process.getuid?.() ? [path] : [];
+  });
+  return [...new Set([...socketsIn(folder), ...left])];
+}
+
 /** Connects; null if nobody listens there. */
 export async function connected(path: string): Promise<Socket | null> {
   const socket = connectTo(path);

@@ -18,7 +18,7 @@ import {
   STDERR,
 } from "./frames.ts";
 import { OpenedSessions } from "./opened-sessions.ts";
-import { connected, endOrphan, newSocket, removeStale, socketsIn } from "./place.ts";
+import { connected, endOrphan, leftIn, newSocket, removeStale, socketsIn } from "./place.ts";
 import { ShownState } from "./shown-state.ts";
 
 export interface ShimOptions {
@@ -101,7 +101,7 @@ export class Shim {
   }
 
   async #removeOthers(): Promise<void> {
-    for (const socket of socketsIn(this.#options.folder)) {
+    for (const socket of leftIn(this.#options.folder)) {
       const connection = await connected(socket);
       if (connection) connection.destroy();
       else await removeStale(socket);

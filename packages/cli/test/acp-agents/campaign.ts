@@ -1,9 +1,11 @@
 import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { parseArgs } from "node:util";
-import { acpProgram, installAcpPrograms } from "../../../../scripts/acp-agents.ts";
+import { acpProgram, installAcpPrograms, installDrivenPrograms } from "../../../../scripts/acp-agents.ts";
 import { setup } from "../build.ts";
 import { faultsOf, type Outcome, playCell } from "./cell.ts";
+import { driveAgent } from "./drive.ts";
+import { DRIVEN_AGENTS } from "./driven.ts";
 import { notHere, titleOf, wholeMatrix } from "./matrix.ts";
 import { tableOf } from "./table.ts";
 
@@ -17,6 +19,9 @@ the session and compares. Exits 1 if a wrapped session lacks anything, or leaves
   --agent <name>   one agent, or several (example, gemini, opencode)
   --layout <name>  one layout, or several (alone, wrapped, direct)
   --kill <name>    one kill, or several ("the group", "the whole tree", "the proxy alone", "the agent alone")
+  --drive <kills>  instead: drive Codex, Claude Code and Gemini CLI unattended (holdfast run --agent) with a model on the
+                   loopback interface, and kill each so often at random instants, alone or with its driver
+  --seed <n>       with --drive: the random instants
   --jobs <n>       cells at a time (default: 2)
   --write          write the table of docs/acp-agents.md
   --help
@@ -30,7 +35,7 @@ async function main(): Promise<number> {
   const { values } = parseArgs({
     options: {
       ...{ agent: list, layout: list, kill: list, jobs: { type: "string", default: "2" } },
-      ...{ write: flag, help: flag },
+      ...{ write: flag, help: flag, drive: { type: "string" }, seed: { type: "string" } },
     },
   });
   if (values.help) {
@@ -42,6 +47,7 @@ async function main(): Promise<number> {
     return 1;
   }
   await setup();
+  if (values.drive !== undefined) return drive(Number(values.drive), Number(values.seed ?? Date.now()), values.agent);
   await installAcpPrograms();
   const isIn = (given: readonly string[], name: string): boolean => given.length === 0 || given.includes(name);
   const cells = wholeMatrix.filter(
@@ -87,4 +93,29 @@ async function main(): Promise<number> {
   }
   console.log(failed === 0 ? "Every wrapped session was complete." : `${failed} wrapped sessions were not complete.`);
   return failed === 0 ? 0 : 1;
+}
+
+async function drive(kills: number, seed: number, names: readonly string[]): Promise<number> {
+  await installAcpPrograms();
+  await installDrivenPrograms();
+  console.log(`--seed ${seed}`);
+  let state = seed % 2_147_483_648;
+  const random = (): number => {
+    state = (state * 1_103_515_245 + 12_345) % 2_147_483_648;
+    return state / 2_147_483_648;
+  };
+  let isGood = true;
+  for (const agent of DRIVEN_AGENTS) {
+    if (names.length > 0 && !names.includes(agent.name)) continue;
+    const { name, version, package: from } = agent.program;
+    const { faults, by, turns, retries, ...count } = await driveAgent(agent, kills, random, console.log);
+    const how = `${by.everything} with everything, ${by["the agent alone"]} alone`;
+    const words =
+      faults.length === 0 ? "every turn was finished, and nothing was left behind" : `${faults.length} faults`;
+    console.log(
+      `${name} (${from} ${version}): ${count.kills} kills (${how}), ${turns} turns, ${retries} retries: ${words}`,
+    );
+    isGood &&= faults.length === 0;
+  }
+  return isGood ? 0 : 1;
 }
