@@ -22,10 +22,11 @@ export const DOCTOR_ROOMS: PackageRooms = {
     // One folder for each agent.
     "agents/claude-code/": READERS,
     "agents/codex/": READERS,
+    "agents/copilot/": READERS,
     "agents/gemini/": READERS,
     "agents/pi/": READERS,
     // The list of them.
-    "agents/": ["contract/", "agents/claude-code/", "agents/codex/", "agents/gemini/", "agents/pi/"],
+    "agents/": ["contract/", "agents/claude-code/", "agents/codex/", "agents/copilot/", "agents/gemini/", "agents/pi/"],
     // Sessions in, reports out.
     "diagnosis/": ["contract/", "files/", "scan/", "judge/", "agents/"],
     // Plans, applied.

@@ -1,8 +1,9 @@
 import type { Agent } from "../contract/agent.ts";
 import { claudeCode } from "./claude-code/index.ts";
 import { codex } from "./codex/index.ts";
+import { copilot } from "./copilot/index.ts";
 import { gemini } from "./gemini/index.ts";
 import { pi } from "./pi/index.ts";
 
 /** Every agent whose sessions can be read. */
-export const AGENTS: readonly Agent[] = [claudeCode, codex, gemini, pi];
+export const AGENTS: readonly Agent[] = [claudeCode, codex, copilot, gemini, pi];
