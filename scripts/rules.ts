@@ -26,7 +26,7 @@ const COMMENT = /^\s*(?:\/\/|\*|\/\*\*)/;
  * What each room of the library may import: itself, and the rooms below it. Data flows down this list: a room knows
  * nothing of those behind it.
  */
-const BASE = ["errors.ts", "defined.ts", "session-state.ts", "journal/", "dialects/", "text/"];
+const BASE = ["errors.ts", "defined.ts", "number-options.ts", "session-state.ts", "journal/", "dialects/", "text/"];
 const ROOMS: readonly (readonly [room: string, below: readonly string[]])[] = [
   ["journal/", ["errors.ts", "defined.ts"]],
   ["text/", ["journal/texts.ts"]],
@@ -70,17 +70,29 @@ const ROOMS: readonly (readonly [room: string, below: readonly string[]])[] = [
       "stores/schemes.ts",
     ]),
   ],
-  ["session/open-store.ts", ["load-part.ts", "stores/default-address.ts", "session/surface.ts", "session/store.ts"]],
+  [
+    "session/open-store.ts",
+    ["load-part.ts", "stores/default-address.ts", "session/store-surface.ts", "session/store.ts"],
+  ],
   ["load-part.ts", ["errors.ts", "disk/descriptors.ts", "disk/failure.ts"]],
-  ["session/", [...BASE, "redact/", "conversation/", "view/", "admit/", "replace/", "sync/", "listing/", "search/"]],
-  ["guard/", ["defined.ts", "session/surface.ts", "session/guarded.ts"]],
+  [
+    "session/",
+    [...BASE, "jitter.ts", "redact/", "conversation/", "view/", "admit/", "replace/", "sync/", "listing/", "search/"],
+  ],
+  ["guard/", ["defined.ts", "session/surface.ts", "session/store-surface.ts", "session/guarded.ts"]],
   ["address.ts", ["stores/address.ts", "stores/schemes.ts", "stores/shown-address.ts"]],
   ["store.ts", ["journal/", "stores/", "session/store.ts"]],
   [
     "internal.ts",
     [
-      ...["defined.ts", "jitter.ts", "session-state.ts", "journal/", "text/", "stores/"],
-      ...["admit/refusals.ts", "session/turn/tool-call.ts", "account/words.ts", "view/model-words.ts"],
+      ...["defined.ts", "jitter.ts", "number-options.ts", "session-state.ts", "journal/", "text/", "stores/"],
+      ...[
+        "admit/refusals.ts",
+        "session/turn/tool-call.ts",
+        "session/work/due.ts",
+        "account/words.ts",
+        "view/model-words.ts",
+      ],
     ],
   ],
 ];

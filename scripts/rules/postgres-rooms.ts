@@ -20,14 +20,10 @@ export const POSTGRES_ROOMS: PackageRooms = {
     // Records into the database.
     "writing/": ["connection/", "leases/", "listing/", "reading/"],
     "search/": ["connection/", "listing/", "schema/"],
-    // Workers that finish each other's turns.
-    "fleet/": ["connection/", "leases/", "listing/"],
     // The store itself; how it is opened; what only this one can do.
-    "store.ts": [
-      ...["connection/", "fleet/", "leases/", "listing/", "reading/", "schema/", "search/", "sessions/", "writing/"],
-    ],
+    "store.ts": [...["connection/", "leases/", "listing/", "reading/", "schema/", "search/", "sessions/", "writing/"]],
     "open.ts": ["connection/", "schema/", "store.ts"],
-    "sessions.ts": ["connection/", "fleet/", "open.ts", "store.ts"],
-    "index.ts": ["connection/", "fleet/", "open.ts", "schema/", "sessions.ts", "sessions/"],
+    "sessions.ts": ["connection/", "open.ts", "store.ts"],
+    "index.ts": ["connection/", "open.ts", "schema/", "sessions.ts", "sessions/"],
   },
 };

@@ -365,11 +365,11 @@ export const postgresSabotages: readonly Sabotage[] = [
     look: TRANSACTION,
   },
   {
-    name: "postgres: a turn that the fleet has given up on is claimed again",
+    name: "postgres: what a user has stopped is in front of what a worker can continue",
     room,
-    file: "fleet/claims.ts",
-    find: "OR (k.due <= now() AND k.gave_up IS NULL))",
-    replace: "OR k.due <= now())",
+    file: "listing/due.ts",
+    find: `...(ended ? [] : ["c.summary -> 'ended' IS NULL"]),`,
+    replace: "",
     look: [`${test}/kill/claims`],
   },
   {

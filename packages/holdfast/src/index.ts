@@ -34,6 +34,7 @@ export { HeldBack } from "./redact/held-back.ts";
 export type { SearchHit } from "./search/search-index.ts";
 export { openStore } from "./session/open-store.ts";
 export type { Answer } from "./session/prompts/answer.ts";
+export type { Store, StoreOptions } from "./session/store-surface.ts";
 export type {
   CreateOptions,
   ForkOptions,
@@ -44,8 +45,6 @@ export type {
   Recorder,
   RecordOptions,
   Session,
-  Store,
-  StoreOptions,
   TurnEnd,
 } from "./session/surface.ts";
 export type { Probe, ProbeAnswer, ProbedCall, ProbeOptions, SettleOptions } from "./session/turn/probe.ts";
@@ -62,6 +61,7 @@ export type {
 } from "./session/turn/surface.ts";
 export { type ToolCall, toolCall } from "./session/turn/tool-call.ts";
 export { type StandardSchema, type TypedState, typedState } from "./session/typed-state.ts";
+export type { Claim, ClaimOptions, ClaimResult, Finish, WorkOptions } from "./session/work/surface.ts";
 export type { SessionState } from "./session-state.ts";
 export type { SyncOptions } from "./sync/given-array.ts";
 export { wellFormed } from "./text/well-formed.ts";

@@ -34,7 +34,9 @@ export type {
   TextQuery,
 } from "./journal/texts.ts";
 export { judgeEnd, verificationOf } from "./journal/verification.ts";
+export { AGE_MS_MAX, checkNumbers, count, duration } from "./number-options.ts";
 export { runInCall } from "./session/turn/tool-call.ts";
+export { dueInLists } from "./session/work/due.ts";
 export { endedAs, HANDED_OVER } from "./session-state.ts";
 export { defaultAddress } from "./stores/default-address.ts";
 export { type FolderStoreOptions, openFolderStore } from "./stores/folder/store.ts";

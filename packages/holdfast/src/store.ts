@@ -9,6 +9,7 @@ export type {
   Appended as JournalAppended,
   AppendOptions as JournalAppendOptions,
   Capabilities,
+  DueQuery,
   Durability,
   FollowOptions,
   Holder,

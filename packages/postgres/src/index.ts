@@ -1,6 +1,4 @@
 export { type CounterName, type Latency, prometheusText, type StoreMetrics } from "./connection/metrics.ts";
-export type { ClaimFilter, FailedClaim } from "./fleet/claims.ts";
-export type { Claim, ClaimOptions, ClaimResult, Finish, WorkOptions } from "./fleet/fleet.ts";
 export { openPostgresStore } from "./open.ts";
 export type { PostgresStoreOptions } from "./options.ts";
 export { grants, type Roles } from "./schema/grants.ts";

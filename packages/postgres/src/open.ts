@@ -1,9 +1,10 @@
+import { checkNumbers, count, duration } from "holdfast/internal";
 import type { JournalStore } from "holdfast/store";
 import type pg from "pg";
 import { type Address, parseAddress, quoteName, resolveAddress } from "./connection/address.ts";
 import { Database } from "./connection/database.ts";
 import { makePool, tolerate } from "./connection/pools.ts";
-import { checkNumbers, count, duration, type PostgresStoreOptions } from "./options.ts";
+import type { PostgresStoreOptions } from "./options.ts";
 import { MONTHS_AHEAD } from "./schema/partitions.ts";
 import { migrate, type Server } from "./schema/schema.ts";
 import { PostgresStore } from "./store.ts";

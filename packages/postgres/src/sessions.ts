@@ -1,9 +1,7 @@
-import type { Outcome, Store, StoreOptions, ToolCall, ToolOptions, Turn } from "holdfast";
+import type { ClaimResult, Finish, Outcome, Store, StoreOptions, ToolCall, ToolOptions, Turn } from "holdfast";
 import { openStoreWith } from "holdfast/store";
 import type pg from "pg";
-import type { StoreMetrics } from "./connection/metrics.ts";
-import type { FailedClaim } from "./fleet/claims.ts";
-import { type ClaimOptions, type ClaimResult, type Finish, Fleet, type WorkOptions } from "./fleet/fleet.ts";
+import type { CounterName, Metrics, StoreMetrics } from "./connection/metrics.ts";
 import { openPostgres } from "./open.ts";
 import type { PostgresStoreOptions } from "./options.ts";
 import type { PostgresStore } from "./store.ts";
@@ -39,24 +37,6 @@ export interface PostgresSessions extends Store {
     run: (client: pg.PoolClient, signal: AbortSignal, call: ToolCall) => T | Promise<T>,
     options?: ToolOptions<T>,
   ): Promise<Outcome<T>>;
-  /**
-   * Claims the session that has been interrupted longest, opens it, and calls `finish`, which should finish its turn
-   * (`session.resumeTurn`). Closes the session afterwards. Any number of workers can do this at once: none waits for
-   * another, and no two get the same session. A turn whose `finish` throws, or whose worker dies, is tried again after
-   * a pause, and given up after `maxTries`. Null if no session matches.
-   *
-   * Leaves out turns that wait for a person, and sessions with a parent: their parent's turn resumes them.
-   */
-  claimNext<M = unknown>(options: ClaimOptions<M>, finish: Finish<M>): Promise<ClaimResult | null>;
-  /** Claims and finishes sessions until the signal fires, and then waits for those that are under way. */
-  work<M = unknown>(options: WorkOptions<M>, finish: Finish<M>): Promise<void>;
-  /**
-   * Turns that were claimed and are not over yet, no matter who ends them. Those on which the fleet has given up come
-   * first.
-   */
-  failedClaims(): Promise<FailedClaim[]>;
-  /** Lets the fleet claim this session again, with all its tries. False if it was not claimed before. */
-  retryClaim(id: string): Promise<boolean>;
   /** What this store has done in this process. */
   metrics(): StoreMetrics;
 }
@@ -75,19 +55,45 @@ export async function openStore(
     journals = await openPostgres(place, { ...options, ...given });
     return journals;
   }, options);
-  const { transactions, claims, counted } = journals;
-  const fleet = new Fleet(store, claims, counted, () => journals.settle(true));
-  const extras: Omit<PostgresSessions, keyof Store> = {
+  const { transactions, counted } = journals;
+  return Object.assign(store, countedWork(store, counted), {
     transaction: (work, record) => transactions.run(work, record),
     tool: (turn, callId, run, toolOptions) => transactions.tool(turn, callId, run, toolOptions),
-    claimNext: (claimOptions, finish) => fleet.claimNext(claimOptions, finish),
-    work: (workOptions, finish) => fleet.work(workOptions, finish),
-    failedClaims: async () => {
-      await journals.settle();
-      return claims.failures();
-    },
-    retryClaim: (id) => claims.retry(id),
     metrics: () => journals.metrics(),
+  } satisfies Omit<PostgresSessions, keyof Store>);
+}
+
+export const OUTCOME_COUNTERS: Readonly<Record<ClaimResult["outcome"], CounterName>> = {
+  finished: "claimsFinished",
+  waiting: "claimsFinished",
+  paused: "claimsFinished",
+  ended: "claimsFinished",
+  failed: "claimsFailed",
+  "gave-up": "claimsGivenUp",
+  "given-back": "claimsGivenBack",
+};
+
+/** The calls of a worker, counted. */
+function countedWork(store: Store, metrics: Metrics): Pick<Store, "claimNext" | "work"> {
+  const { claimNext, work } = store;
+  const counting = <M>(finish: Finish<M>): Finish<M> => {
+    return (session, claim) => {
+      metrics.count("claims");
+      return finish(session, claim);
+    };
   };
-  return Object.assign(store, extras);
+  return {
+    claimNext: async (options, finish) => {
+      const result = await claimNext.call(store, options as never, counting(finish) as never);
+      if (result) metrics.count(OUTCOME_COUNTERS[result.outcome]);
+      return result;
+    },
+    work: (options, finish) => {
+      const onResult = (result: ClaimResult): void => {
+        metrics.count(OUTCOME_COUNTERS[result.outcome]);
+        options.onResult?.(result);
+      };
+      return work.call(store, { ...options, onResult } as never, counting(finish) as never);
+    },
+  };
 }

@@ -15,6 +15,7 @@ import {
 } from "holdfast/internal";
 import type {
   Capabilities,
+  DueQuery,
   FollowOptions,
   Holder,
   Journal,
@@ -37,9 +38,9 @@ import type { Metrics, StoreMetrics } from "./connection/metrics.ts";
 import { displayName } from "./connection/pools.ts";
 import { openDirect } from "./connection/probe.ts";
 import { isDuplicate, leaseLost } from "./failure.ts";
-import { Claims } from "./fleet/claims.ts";
 import { type Lease, Leases, lockKey } from "./leases/leases.ts";
 import { Catalogue } from "./listing/catalogue.ts";
+import { dueSessions } from "./listing/due.ts";
 import { headStateOf } from "./listing/head-state.ts";
 import type { PostgresStoreOptions } from "./options.ts";
 import { followSession, PostgresFollowers } from "./reading/follow.ts";
@@ -80,8 +81,6 @@ export class PostgresStore implements JournalStore {
   readonly texts: Texts;
   /** Transactions of the application that are committed with a record. */
   readonly transactions: Transactions;
-  /** Which interrupted sessions the fleet is finishing. */
-  readonly claims: Claims;
   readonly #parts: StoreParts;
   readonly #database: Database;
   readonly #leases: Leases;
@@ -113,7 +112,6 @@ export class PostgresStore implements JournalStore {
     this.texts = new Texts(database, () => this.list({ limit: 1 }));
     this.#batcher = new Batcher(database);
     this.transactions = new Transactions(database);
-    this.claims = new Claims(database, this.#leases.owner, this.#app);
   }
 
   get counted(): Metrics {
@@ -124,10 +122,11 @@ export class PostgresStore implements JournalStore {
     return this.#database.metricsSnapshot(this.#live.size, this.#direct?.isConnected === true);
   }
 
-  /** Brings the rows of lists up to date. `freeOnly`: only those of sessions whose writer died. */
-  async settle(freeOnly = false): Promise<void> {
+  async due(query: DueQuery): Promise<readonly Listed[]> {
     this.#assertOpen();
-    await this.#catalogue.settle(freeOnly);
+    // The rows of sessions whose worker died may be behind.
+    await this.#catalogue.settle(true);
+    return dueSessions(this.#database, query);
   }
 
   static async open(parts: StoreParts): Promise<PostgresStore> {

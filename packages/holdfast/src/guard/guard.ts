@@ -1,5 +1,6 @@
 import { endsNow, type Guarded, onClosed } from "../session/guarded.ts";
-import type { Session, Store } from "../session/surface.ts";
+import type { Store } from "../session/store-surface.ts";
+import type { Session } from "../session/surface.ts";
 import { writingOf } from "./roster.ts";
 import { watchSignal, whenSettled } from "./signals.ts";
 import { watchStdin } from "./stdin.ts";

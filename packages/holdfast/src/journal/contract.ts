@@ -196,6 +196,20 @@ export interface ListHints {
   readonly anyOf?: readonly string[];
 }
 
+/** Which sessions a worker asks for: those whose last turn did not complete, and may be tried by now. */
+export interface DueQuery extends Required<Pick<ListOptions, "where" | "hints" | "limit">> {
+  /** The worker's clock. */
+  readonly nowMs: number;
+  /** Also turns that were ended on purpose. */
+  readonly ended: boolean;
+  readonly olderThanMs: number;
+  readonly youngerThanMs: number;
+  readonly backoffMs: number;
+  readonly backoffMaxMs: number;
+  /** Ids that are left out. */
+  readonly skip: readonly string[];
+}
+
 export interface WriterOptions {
   /** The name the lease holder goes by; default `holdfast`. */
   readonly app?: string;
@@ -344,6 +358,12 @@ export interface JournalStore extends AsyncDisposable {
    * session that cannot be read does not stop the others from being listed (P9).
    */
   list(options?: ListOptions): Promise<{ readonly sessions: readonly Listed[]; readonly next?: string }>;
+  /**
+   * For workers, in a store that can do better than to list every unfinished session: sessions that are due, the
+   * longest due first, and of those that are not due yet at least the next one. It may return others too, and the
+   * caller checks again. Optional.
+   */
+  due?(query: DueQuery): Promise<readonly Listed[]>;
   /** Moves the session to the trash, under the lease. Throws SESSION_BUSY, SESSION_NOT_FOUND. */
   delete(id: string): Promise<void>;
   /** The sessions in the trash, the last one deleted first. Several of them may have the same id. Optional. */

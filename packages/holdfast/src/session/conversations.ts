@@ -72,7 +72,7 @@ export class Conversations {
     return this.#join(journal, conversation, FOUND_CLEAN, opened, options);
   }
 
-  async resume<M>(id: string, given: surface.OpenOptions<M>): Promise<surface.Session<M>> {
+  async resume<M>(id: string, given: surface.OpenOptions<M>): Promise<LiveSession<M>> {
     const { journal, conversation, once, recovery, opened } = await this.#openJournal(id, given);
     return this.#join(journal, conversation, recovery, opened, given, once);
   }

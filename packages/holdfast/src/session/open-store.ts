@@ -2,7 +2,7 @@ import { homedir } from "node:os";
 import process from "node:process";
 import { loadPart } from "../load-part.ts";
 import { defaultAddress } from "../stores/default-address.ts";
-import type { Store, StoreOptions } from "./surface.ts";
+import type { Store, StoreOptions } from "./store-surface.ts";
 
 /**
  * Opens a session store at the given address, else at HOLDFAST_STORE, else in the user's data folder. An address is a

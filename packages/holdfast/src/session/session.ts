@@ -215,6 +215,22 @@ export class LiveSession<M> extends LiveReading<M> implements surface.Session<M>
     });
   }
 
+  /** For workers: how often the last turn was tried since its last progress. */
+  get attempts(): number {
+    return this.#conversation.turn?.attempts ?? 0;
+  }
+
+  retryTurn(): Promise<boolean> {
+    return this.#inOrder(async () => {
+      this.#assertNoTurn();
+      if (this.state !== "parked") return false;
+      const again = { reason: "retry", until: new Date().toISOString() };
+      await this.#append(pauseRecords(this.id, this.#conversation, again));
+      this.#parts.onTurnEnd(this.id);
+      return true;
+    });
+  }
+
   async sync(messages: readonly M[], options: SyncOptions = {}): Promise<{ appended: string[]; epoch: boolean }> {
     this.#assertOpen();
     const given = this.#sync.admit(messages, options, this.#order.isBusy || this.#log.isBehind);

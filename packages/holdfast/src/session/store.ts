@@ -22,11 +22,14 @@ import type { Beginning, Conversations } from "./conversations.ts";
 import { type Ending, endsNow, type Guarded, onClosed } from "./guarded.ts";
 import { dialectUnknown, KnownDialects } from "./known-dialects.ts";
 import type { Answer } from "./prompts/answer.ts";
+import type { Store, StoreOptions } from "./store-surface.ts";
 import type * as surface from "./surface.ts";
 import { handOverMs } from "./turn/hand-over.ts";
 import type { CloseOptions } from "./turn/surface.ts";
+import type { ClaimOptions, ClaimResult, Finish, WorkOptions } from "./work/surface.ts";
+import type { Worker } from "./work/worker.ts";
 
-export function openStoreAt(address: string, options: surface.StoreOptions): Promise<surface.Store> {
+export function openStoreAt(address: string, options: StoreOptions): Promise<Store> {
   return openStoreWith((given) => openJournalStore(address, given), options);
 }
 
@@ -36,8 +39,8 @@ export function openStoreAt(address: string, options: surface.StoreOptions): Pro
  */
 export async function openStoreWith(
   open: (options: JournalStoreOptions) => Promise<JournalStore>,
-  options: surface.StoreOptions = {},
-): Promise<surface.Store> {
+  options: StoreOptions = {},
+): Promise<Store> {
   const dialects = new KnownDialects(options.dialects ?? []);
   const { redact } = options;
   // Anything else would be called for each text, fail, and so erase everything that is said.
@@ -65,12 +68,13 @@ const WARNING_CHARS_MAX = 1000;
 /** A store that is open for this long is not there for one list only. */
 const LOAD_AFTER_MS = 100;
 
-class SessionStore implements surface.Store, Guarded {
+class SessionStore implements Store, Guarded {
   readonly #journals: JournalStore;
   readonly #parts: StoreParts;
   readonly #closed = new Set<() => void>();
   #conversations: Conversations | null = null;
   #loading: Promise<Conversations> | null = null;
+  #working: Worker | null = null;
   readonly #loadsSoon: NodeJS.Timeout;
   #closing: Promise<void> | null = null;
 
@@ -169,6 +173,43 @@ class SessionStore implements surface.Store, Guarded {
   // biome-ignore lint/suspicious/noExplicitAny: the type of the messages is the application's to say.
   live(id: string): surface.Session<any> | null {
     return this.#conversations?.live(id) ?? null;
+  }
+
+  async claimNext<M>(options: ClaimOptions<M>, finish: Finish<M>): Promise<ClaimResult | null> {
+    return (await this.#worker()).claimNext(options, finish);
+  }
+
+  async work<M>(options: WorkOptions<M>, finish: Finish<M>): Promise<void> {
+    return (await this.#worker()).work(options, finish);
+  }
+
+  async nextDue<M>(options: ClaimOptions<M> = {}): Promise<Date | null> {
+    const dueMs = await (await this.#worker()).nextDue(options);
+    return dueMs === null ? null : new Date(dueMs);
+  }
+
+  async retry(id: string, options: surface.OpenOptions<unknown> = {}): Promise<boolean> {
+    await using session = await this.resume(id, options);
+    return session.retryTurn();
+  }
+
+  /** Also half of the library. */
+  async #worker(): Promise<Worker> {
+    this.#assertOpen();
+    const conversations = await this.#load();
+    const { Worker } = await loadPart(() => import("./work/worker.ts"));
+    this.#assertOpen();
+    this.#working ??= new Worker({
+      journals: this.#journals,
+      resume: (id, options) => {
+        this.#assertOpen();
+        return conversations.resume(id, options);
+      },
+      isLive: (id) => conversations.live(id) !== null,
+      realPath,
+      onPassedOver: (id, { code, message }) => warn(`Session ${id} was passed over by a worker: `, message, code),
+    });
+    return this.#working;
   }
 
   async read<M>(id: string, options: surface.ReadOptions<M> = {}): Promise<Reading<M>> {
@@ -358,7 +399,10 @@ function isOfOneSession(error: unknown): error is HoldfastError {
 }
 
 function warnOf(id: string, { code, message }: HoldfastError): void {
+  warn(`Session ${id} was skipped, and an older one opened: `, message, code);
+}
+
+function warn(what: string, message: string, code: string): void {
   // Node prints it unescaped, and the message may quote an untrusted journal.
-  const words = oneLine(message, WARNING_CHARS_MAX);
-  process.emitWarning(`Session ${id} was skipped, and an older one opened: ${words}`, { code });
+  process.emitWarning(what + oneLine(message, WARNING_CHARS_MAX), { code });
 }

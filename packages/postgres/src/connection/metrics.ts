@@ -16,10 +16,10 @@ const COUNTERS = {
   directLost: "How often the direct connection was lost.",
   transactions: "Transactions of the application that were committed with a record.",
   transactionsRolledBack: "Transactions of the application that were rolled back.",
-  claims: "Interrupted sessions that this worker has claimed.",
-  claimsFinished: "Claimed turns that completed, wait for a person, or were ended on purpose.",
+  claims: "Sessions that this worker has claimed, to finish their turns.",
+  claimsFinished: "Claimed turns that completed, wait for a person or a time, or were ended on purpose.",
   claimsFailed: "Claimed turns that failed and will be tried again.",
-  claimsGivenUp: "Claimed turns that failed for the last time.",
+  claimsGivenUp: "Turns that were parked after their last try.",
   claimsGivenBack: "Claims that were given back because the worker was stopped or the store failed.",
 } as const;
 

@@ -27,7 +27,7 @@ const NEWEST_MS = 1000;
 /** The state of a session after `save`: being written; left for now, but not closed; closed by its writer. */
 export type Mark = "live" | "left" | "closed";
 
-interface CatalogueRow extends Listed {
+export interface CatalogueRow extends Listed {
   readonly place: string;
   readonly stamp: string;
 }
@@ -339,7 +339,7 @@ export function differs(at: string, stamp: string): string | null {
 }
 
 /** A missing member counts as null. */
-function whereOf(where: NonNullable<ListOptions["where"]>, value: (given: unknown) => string): string[] {
+export function whereOf(where: NonNullable<ListOptions["where"]>, value: (given: unknown) => string): string[] {
   const present = Object.entries(where).filter(([, wanted]) => wanted !== null);
   const absent = Object.keys(where).filter((name) => where[name] === null);
   return [
@@ -349,7 +349,10 @@ function whereOf(where: NonNullable<ListOptions["where"]>, value: (given: unknow
 }
 
 /** These conditions never drop a match, but may keep more: the caller checks again. */
-function hintsOf({ since, until, within, noneOf, anyOf }: ListHints, value: (given: unknown) => string): string[] {
+export function hintsOf(
+  { since, until, within, noneOf, anyOf }: ListHints,
+  value: (given: unknown) => string,
+): string[] {
   return [
     ...(since === undefined ? [] : [`c.at >= ${value(since)}`]),
     // Where they differ, the stamp is later.
@@ -368,7 +371,7 @@ function hintsOf({ since, until, within, noneOf, anyOf }: ListHints, value: (giv
   ];
 }
 
-function listedOf(row: Row): CatalogueRow {
+export function listedOf(row: Row): CatalogueRow {
   const stamp = String(row["at"]);
   return {
     place: String(row["place"]),

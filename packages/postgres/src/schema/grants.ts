@@ -6,7 +6,6 @@ const WORKER: Readonly<Record<string, string>> = {
   heads: "SELECT, INSERT, UPDATE",
   workers: "SELECT, INSERT, UPDATE",
   catalogue: "SELECT, INSERT, UPDATE",
-  claims: "SELECT, INSERT, UPDATE, DELETE",
   segments: "SELECT, INSERT",
   lines: "SELECT, INSERT",
   texts: "SELECT, INSERT, UPDATE, DELETE",

@@ -2,9 +2,9 @@ import { HoldfastError } from "holdfast";
 import type { Database, Query, Row } from "../connection/database.ts";
 import { assertEngine } from "../connection/probe.ts";
 import { codeOf } from "../failure.ts";
-import { fleetTables, passedEndedHead } from "./fleet-tables.ts";
 import { settledRows } from "./list-columns.ts";
 import { monthOf, partitionName, rangeOf } from "./months.ts";
+import { partitionFunction } from "./partition-function.ts";
 import { makePartitions, type PartitionOptions } from "./partitions.ts";
 import { leanSearch, searchTables } from "./search-tables.ts";
 
@@ -23,7 +23,7 @@ const MIGRATION_LOCK_TIMEOUT = "50ms";
 const PAUSE_MS = 100;
 const PAUSE_MS_MAX = 5000;
 /** The tables with rows of a session by place, besides `heads` and `lines`: they are deleted with it. */
-export const PLACE_TABLES: readonly string[] = ["segments", "catalogue", "claims"];
+export const PLACE_TABLES: readonly string[] = ["segments", "catalogue"];
 
 /**
  * `heads` has one row per session: its newest seq, and who may write. Every append updates it, so no column that an
@@ -86,7 +86,7 @@ const migrations: readonly ((schema: string) => string)[] = [
     ALTER TABLE ${schema}.texts_sessions ADD COLUMN cut boolean NOT NULL DEFAULT false;`,
   // Everything here is quick however large the tables are: no row is rewritten, and no index is built over existing
   // rows.
-  (schema) => [attemptColumns, settledRows, leanSearch, fleetTables].map((part) => part(schema)).join("\n"),
+  (schema) => [attemptColumns, settledRows, leanSearch, partitionFunction].map((part) => part(schema)).join("\n"),
 ];
 
 /**
@@ -104,7 +104,7 @@ function attemptColumns(schema: string): string {
  * that has it: each part only adds columns with a default, or tables of which nobody else needs to know. The next
  * version takes these parts over.
  */
-const additions: readonly ((schema: string) => string)[] = [passedEndedHead];
+const additions: readonly ((schema: string) => string)[] = [];
 
 /** The newest migration. A database with a newer one is refused. */
 export const SCHEMA_VERSION = migrations.length;

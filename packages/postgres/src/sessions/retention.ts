@@ -1,11 +1,10 @@
-import { GRACE_MS } from "holdfast/internal";
+import { AGE_MS_MAX, checkNumbers, duration, GRACE_MS } from "holdfast/internal";
 import type pg from "pg";
 import { parseAddress, quoteName, resolveAddress } from "../connection/address.ts";
 import { Database, type Query } from "../connection/database.ts";
 import { makePool, tolerate } from "../connection/pools.ts";
 import { codeOf } from "../failure.ts";
 import { isFree } from "../leases/leases.ts";
-import { AGE_MS_MAX, checkNumbers, duration } from "../options.ts";
 import { monthNamed, monthOf, monthOfId, rangeOf } from "../schema/months.ts";
 import { PLACE_TABLES } from "../schema/schema.ts";
 

@@ -1,17 +1,10 @@
 import { hostname } from "node:os";
 import { setTimeout as sleep } from "node:timers/promises";
-import { HoldfastError, type Session } from "holdfast";
-import pg from "pg";
+import { type ClaimOptions, type ClaimResult, type Finish, HoldfastError, type Session } from "holdfast";
 import { afterAll, beforeAll, beforeEach, describe, expect, onTestFinished, test } from "vitest";
 import { type Ending, endsNow, type Guarded } from "../../../holdfast/src/session/guarded.ts";
-import {
-  type ClaimOptions,
-  type ClaimResult,
-  dropMonths,
-  type Finish,
-  openStore,
-  type PostgresSessions,
-} from "../../src/index.ts";
+import type { LiveSession } from "../../../holdfast/src/session/session.ts";
+import { dropMonths, openStore, type PostgresSessions } from "../../src/index.ts";
 import { Network } from "../proxy/network.ts";
 import { type Server, startServer } from "../server/server.ts";
 
@@ -69,6 +62,18 @@ async function all(
   }
 }
 
+/** Ids of the sessions on which the fleet has given up. */
+async function parked(store: PostgresSessions): Promise<string[]> {
+  return (await store.list({ status: "parked" })).sessions.map(({ id }) => id);
+}
+
+/** It is due at once, with the tries that it has had. */
+async function wake(store: PostgresSessions, id: string): Promise<void> {
+  const session = (await store.resume(id)) as LiveSession<unknown>;
+  await session.suspendTurn({ reason: "woken", until: Date.now(), attempts: session.attempts });
+  await session.close();
+}
+
 const YEAR_MS = 365 * 24 * 3600 * 1000;
 const BACKOFF = { backoffMs: 20, backoffMaxMs: 40 };
 
@@ -81,8 +86,6 @@ describe("a fleet claims interrupted sessions", () => {
     expect(new Set(results.map(({ outcome, tries }) => `${outcome} ${tries}`))).toEqual(new Set(["finished 1"]));
     const { sessions } = await workers[0]!.list();
     expect(new Set(sessions.map(({ status }) => status))).toEqual(new Set(["idle"]));
-    expect(await server.query(`SELECT * FROM ${schema}.claims`)).toEqual([]);
-    expect(await workers[0]!.failedClaims()).toEqual([]);
     const claimed = workers.map((worker) => worker.metrics().counters.claims);
     expect(claimed.reduce((sum, count) => sum + count)).toBe(12);
   });
@@ -122,7 +125,6 @@ describe("a fleet claims interrupted sessions", () => {
     const before = third.metrics().counters.statements;
     expect(await all(third)).toEqual([]);
     expect(third.metrics().counters.statements - before).toBeLessThan(4);
-    expect(await third.failedClaims()).toEqual([]);
     expect((await running.turn!.append({ role: "assistant", content: "still here" })).seq).toBeGreaterThan(0);
   });
 
@@ -174,7 +176,6 @@ describe("a fleet claims interrupted sessions", () => {
     // Opening a session raises its fence.
     const opened = await server.query(`SELECT id FROM ${schema}.heads WHERE id = ANY ('{${stopped}}') AND fence > 1`);
     expect(opened).toEqual([]);
-    expect(await server.query(`SELECT * FROM ${schema}.claims`)).toEqual([]);
   });
 
   test("without reading what others are writing", async () => {
@@ -197,26 +198,6 @@ describe("a fleet claims interrupted sessions", () => {
     expect(await store.claimNext({}, finish)).toBe(null);
     await store.restore(id!);
     expect(await store.claimNext({}, finish)).toMatchObject({ session: id, outcome: "finished" });
-  });
-
-  test("not one that another worker claims at the same moment", async () => {
-    const [id] = await dies(1);
-    const store = await open();
-    await store.list();
-    const other = new pg.Client({ connectionString: server.url });
-    await other.connect();
-    onTestFinished(() => other.end());
-    await other.query("BEGIN");
-    await other.query(
-      `INSERT INTO ${schema}.claims (place, turn, tries, owner, holder, claimed, due)
-      VALUES ($1, '1', 1, gen_random_uuid(), '{}', now(), now() + interval '1 hour')`,
-      [id],
-    );
-    const claiming = store.claimNext({}, finish);
-    const waits = "SELECT FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND query LIKE 'WITH alive AS %'";
-    await expect.poll(() => server.query(waits)).toHaveLength(1);
-    await other.query("COMMIT");
-    expect(await claiming).toBe(null);
   });
 
   test.each([
@@ -332,84 +313,89 @@ describe("a turn that keeps failing", () => {
     expect(order.slice(0, 4).sort()).toEqual([poisoned!, ...others].sort());
     const outcomes = results.filter(({ session }) => session === poisoned).map(({ outcome }) => outcome);
     expect(outcomes).toEqual(["failed", "failed", "gave-up"]);
-    const shown = { id: poisoned, tries: 3, dueAt: null, error: "Error: the model refuses" };
-    expect(await store.failedClaims()).toMatchObject([{ ...shown, claimedBy: { pid: process.pid } }]);
+    expect((await store.list({ status: "parked" })).sessions).toMatchObject([{ id: poisoned, attempts: 3 }]);
+    const why = { kind: "suspended", reason: "the model refuses", parked: 3 };
+    expect((await store.read(poisoned!)).interruption?.how).toEqual(why);
     await sleep(100);
     expect(await all(store, BACKOFF)).toEqual([]);
     expect(store.metrics().counters).toMatchObject({ claimsFinished: 3, claimsFailed: 2, claimsGivenUp: 1 });
-    expect(await store.retryClaim(poisoned!)).toBe(true);
+    expect(await store.retry(poisoned!)).toBe(true);
     expect(await all(store)).toMatchObject([{ session: poisoned, tries: 1, outcome: "finished" }]);
-    expect(await store.retryClaim(poisoned!)).toBe(false);
+    expect(await store.retry(poisoned!)).toBe(false);
   });
 
   test("waits twice as long after each try, also if its worker dies, and never longer than the longest pause", async () => {
     const [id] = await dies(1);
     const store = await open();
     const options = { maxTries: 9, backoffMs: 10_000, backoffMaxMs: 25_000 };
-    const pause = async (): Promise<number> => {
-      const [claim] = await server.query(`SELECT extract(epoch FROM due - claimed)::float8 AS s FROM ${schema}.claims`);
-      return claim!["s"] as number;
+    const expectPause = async (seconds: number): Promise<void> => {
+      const pauseMs = (await store.nextDue(options))!.getTime() - Date.now();
+      expect([pauseMs <= seconds * 1000, pauseMs > (seconds - 5) * 1000]).toEqual([true, true]);
+      // Until then it is left alone.
+      expect(await store.claimNext(options, finish)).toBe(null);
     };
-    const during: number[] = [];
     for (const seconds of [10, 20, 25, 25]) {
-      const result = await store.claimNext(options, async () => {
-        during.push(await pause());
+      const result = await store.claimNext(options, () => {
         throw new Error("no");
       });
       expect(result).toMatchObject({ session: id, outcome: "failed" });
-      const after = await pause();
-      expect([after >= seconds, after < seconds + 5]).toEqual([true, true]);
-      // Until then it is left alone.
-      expect(await store.claimNext(options, finish)).toBe(null);
-      expect((await store.failedClaims())[0]?.dueAt).not.toBe(null);
-      await server.query(`UPDATE ${schema}.claims SET due = now()`);
+      await expectPause(seconds);
+      await wake(store, id!);
     }
-    expect(during).toEqual([10, 20, 25, 25]);
+    const [other] = await dies(1);
+    await wake(store, id!);
+    await (await store.resume(id!)).resumeTurn().then((turn) => turn.abort({ by: "the user" }));
+    await store.live(id!)!.close();
+    for (const seconds of [10, 20, 25]) {
+      const worker = await open();
+      const session = (await worker.resume(other!)) as LiveSession<unknown>;
+      await session.claimTurn();
+      await server.query(`UPDATE ${schema}.heads SET owner = NULL, fence = fence + 1 WHERE owner IS NOT NULL`);
+      await expectPause(seconds);
+    }
   });
 
   test("has five tries, with pauses that begin with two seconds and end with ten minutes", async () => {
     const [id] = await dies(1);
     const store = await open();
-    const during: unknown[] = [];
-    const fails: Finish<unknown> = async () => {
-      const [claim] = await server.query(`SELECT extract(epoch FROM due - claimed)::float8 AS s FROM ${schema}.claims`);
-      during.push(claim!["s"]);
+    const fails = (): never => {
       throw new Error("no");
     };
     const outcomes: unknown[] = [];
+    const pauses: number[] = [];
     for (let tries = 1; tries <= 5; tries++) {
       outcomes.push((await store.claimNext({}, fails))?.outcome);
-      await server.query(`UPDATE ${schema}.claims SET due = now()`);
+      const due = await store.nextDue();
+      if (due) pauses.push(Math.ceil((due.getTime() - Date.now()) / 1000));
+      if (tries < 5) await wake(store, id!);
     }
     expect(outcomes).toEqual(["failed", "failed", "failed", "failed", "gave-up"]);
-    expect(during).toEqual([2, 4, 8, 16, 32]);
+    expect(pauses.map((seconds, i) => seconds <= 2 ** (i + 1) && seconds > 2 ** i)).toEqual([true, true, true, true]);
     expect(await store.claimNext({}, fails)).toBe(null);
-    await server.query(`UPDATE ${schema}.claims SET tries = 12, gave_up = NULL`);
+    const session = (await store.resume(id!)) as LiveSession<unknown>;
+    await session.suspendTurn({ reason: "woken", until: Date.now(), attempts: 12 });
+    await session.close();
     expect(await store.claimNext({ maxTries: 20 }, fails)).toMatchObject({ session: id, tries: 13, outcome: "failed" });
-    expect(during.at(-1)).toBe(600);
+    const pauseMs = (await store.nextDue())!.getTime() - Date.now();
+    expect([pauseMs <= 600_000, pauseMs > 590_000]).toEqual([true, true]);
   });
 
-  test("says when, by whom and why, in as many words as are read often", async () => {
+  test("says by whom and why", async () => {
     const store = await open({ app: "finisher" });
-    const long = `a\0b${"x".repeat(1981)}${"😀".repeat(50)}`;
-    const thrown: [thrown: unknown, error: string][] = [
-      [new TypeError("no such tool"), "TypeError: no such tool"],
+    const thrown: [thrown: unknown, words: string][] = [
+      [new TypeError("no such tool"), "no such tool"],
       ["plain words", "plain words"],
-      [new Error(long), `Error: a\ufffdb${"x".repeat(1981)}😀😀😀😀\ufffd`],
     ];
-    for (const [error, said] of thrown) {
+    for (const [error, reason] of thrown) {
       const [id] = await dies(1);
-      const before = new Date(Date.now() - 1).toISOString();
-      const result = await store.claimNext({ maxTries: 2, backoffMs: 3_600_000, backoffMaxMs: 3_600_000 }, () => {
+      const options = { maxTries: 2, backoffMs: 3_600_000, backoffMaxMs: 3_600_000 };
+      const result = await store.claimNext(options, () => {
         throw error;
       });
       expect(result).toMatchObject({ session: id, tries: 1, outcome: "failed", error });
-      const claim = (await store.failedClaims()).find((one) => one.id === id)!;
-      expect(claim).toMatchObject({ tries: 1, claimedBy: { app: "finisher", host: hostname(), pid: process.pid } });
-      expect(claim.error).toBe(said);
-      expect(claim.claimedAt).toMatch(/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/);
-      expect(claim.claimedAt > before).toBe(true);
-      expect(Date.parse(claim.dueAt!) - Date.parse(claim.claimedAt)).toBeGreaterThanOrEqual(3_600_000);
+      expect((await store.read(id!)).interruption?.how).toMatchObject({ kind: "suspended", reason });
+      const claims = (await Array.fromAsync(store.history(id!))).filter(({ kind }) => kind === "turn.claimed");
+      expect(claims).toMatchObject([{ n: 1, worker: `finisher@${hostname()}:${process.pid}` }]);
     }
   });
 
@@ -429,8 +415,10 @@ describe("a turn that keeps failing", () => {
       await sleep(50);
     }
     const other = await open();
-    expect(await all(other, { maxTries: 2, ...BACKOFF })).toEqual([]);
-    expect(await other.failedClaims()).toMatchObject([{ id, tries: 2, dueAt: null, error: null }]);
+    expect(await all(other, { maxTries: 2, ...BACKOFF })).toMatchObject([
+      { session: id, tries: 2, outcome: "gave-up" },
+    ]);
+    expect(await parked(other)).toEqual([id]);
   });
 
   test("because it cannot be opened does not stop the others", async () => {
@@ -440,22 +428,11 @@ describe("a turn that keeps failing", () => {
       [odd],
     );
     const store = await open();
-    expect((await all(store, { maxTries: 1, ...BACKOFF })).map(({ session }) => session)).toEqual([fine]);
-    const [failure] = await store.failedClaims();
-    expect(failure).toMatchObject({ id: odd, tries: 1, dueAt: null });
-  });
-
-  test("is named after those that the fleet has given up on, however soon it is due", async () => {
-    const [due] = await dies(1);
-    const store = await open();
-    const fails = (): never => {
-      throw new Error("no");
-    };
-    expect(await store.claimNext({ backoffMs: 60_000 }, fails)).toMatchObject({ session: due, outcome: "failed" });
-    const [given] = await dies(1);
-    const last = { maxTries: 1, backoffMs: 90_000 };
-    expect(await store.claimNext(last, fails)).toMatchObject({ session: given, outcome: "gave-up" });
-    expect((await store.failedClaims()).map(({ id }) => id)).toEqual([given, due]);
+    const passed: string[] = [];
+    const onPassedOver = (id: string, { code }: HoldfastError): void => void passed.push(`${id} ${code}`);
+    const results = await all(store, { maxTries: 1, ...BACKOFF, onPassedOver });
+    expect(results.map(({ session }) => session)).toEqual([fine]);
+    expect(new Set(passed)).toEqual(new Set([`${odd} DIALECT_UNKNOWN`]));
   });
 
   test("a new turn starts with all its tries", async () => {
@@ -484,12 +461,12 @@ describe("a turn that keeps failing", () => {
       throw new Error("no");
     };
     expect(await all(store, { maxTries: 1 }, fails)).toMatchObject([{ outcome: "gave-up" }]);
-    expect(await store.failedClaims()).toMatchObject([{ id }]);
+    expect(await parked(store)).toEqual([id]);
     const session = await store.resume(id!);
     await byHand(session);
-    expect(await store.failedClaims()).toEqual([]);
+    expect(await parked(store)).toEqual([]);
     await session.close();
-    expect(await store.failedClaims()).toEqual([]);
+    expect(await parked(store)).toEqual([]);
   });
 
   test.each<[string, Finish<unknown>]>([
@@ -502,22 +479,24 @@ describe("a turn that keeps failing", () => {
     await session.close();
     const asked = { ended: true, maxTries: 2, ...BACKOFF };
     expect(await store.claimNext(asked, fails)).toMatchObject({ outcome: "failed" });
-    expect(await store.failedClaims()).toMatchObject([{ id: session.id, tries: 1, error: "Error: no" }]);
+    expect((await store.list()).sessions).toMatchObject([{ id: session.id, status: "paused", attempts: 1 }]);
     await expect.poll(() => store.claimNext(asked, fails)).toMatchObject({ outcome: "gave-up" });
-    expect(await store.failedClaims()).toMatchObject([{ id: session.id, tries: 2, dueAt: null }]);
+    expect(await parked(store)).toEqual([session.id]);
     const byHand = await store.resume(session.id);
     await (await byHand.resumeTurn()).abort({ by: "the user" });
     await byHand.close();
-    expect(await store.failedClaims()).toEqual([]);
+    expect(await parked(store)).toEqual([]);
   });
 
   test("a server that is away when the session is opened does not count as a try", async () => {
     const [id] = await dies(1);
     const store = await open({ patienceMs: 200 });
     await server.query(`ALTER TABLE ${schema}.segments RENAME TO away`);
-    await expect(store.claimNext({ maxTries: 1, backoffMs: 0 }, finish)).rejects.toMatchObject({ code: "STORE_IO" });
+    const passed: string[] = [];
+    const onPassedOver = (_: string, { code }: HoldfastError): void => void passed.push(code);
+    expect(await store.claimNext({ maxTries: 1, backoffMs: 0, onPassedOver }, finish)).toBe(null);
+    expect(passed).toEqual(["STORE_IO"]);
     await server.query(`ALTER TABLE ${schema}.away RENAME TO segments`);
-    expect(await store.failedClaims()).toEqual([]);
     await expect
       .poll(() => store.claimNext({ maxTries: 1 }, finish))
       .toMatchObject({ session: id, tries: 1, outcome: "finished" });
@@ -532,7 +511,7 @@ describe("a turn that keeps failing", () => {
     const [id] = await dies(1);
     const store = await open();
     expect(await all(store, {}, how)).toMatchObject([{ session: id, tries: 1, outcome }]);
-    expect(await server.query(`SELECT * FROM ${schema}.claims`)).toEqual([]);
+    expect(await store.nextDue()).toBe(null);
   });
 
   test("a turn cut off by a signal is claimed; one that an uncaught error ended only if asked to", async () => {
@@ -557,15 +536,14 @@ describe("a turn that keeps failing", () => {
     };
     const options = { maxTries: 1, backoffMs: 60_000 };
     expect(await all(store, options, fails)).toMatchObject([{ session: id, outcome: "given-back" }]);
-    expect(await store.failedClaims()).toEqual([]);
     // After a pause.
     expect(await store.claimNext(options, finish)).toBe(null);
-    await server.query(`UPDATE ${schema}.claims SET due = now()`);
+    await wake(store, id!);
     expect(await all(store, options)).toMatchObject([{ session: id, tries: 1, outcome: "finished" }]);
   });
 
   test.each<[string, (id: string, store: PostgresSessions) => Promise<unknown>, object[]]>([
-    ["takes", (id, store) => store.resume(id), [{ tries: 0 }]],
+    ["takes", (id, store) => store.resume(id), [{ status: "interrupted" }]],
     ["deletes", (id, store) => store.delete(id), []],
   ])("a session that somebody %s before it can be opened is no try", async (_, before, left) => {
     const [id] = await dies(1);
@@ -579,7 +557,8 @@ describe("a turn that keeps failing", () => {
     await before(id!, await open());
     await taking.goOn();
     expect(await claiming).toBe(null);
-    expect(await server.query(`SELECT tries FROM ${schema}.claims`)).toEqual(left);
+    const { sessions } = await store.list();
+    expect(sessions.map(({ status, attempts }) => ({ status, attempts }))).toEqual(left);
   });
 
   test("a function that returns too early has failed", async () => {
@@ -764,11 +743,11 @@ describe("a worker", () => {
         stop.abort();
       },
     };
-    await server.query(`ALTER TABLE ${schema}.claims RENAME TO away`);
+    await server.query(`ALTER TABLE ${schema}.catalogue RENAME TO away`);
     const working = store.work(options, finish);
     await expect.poll(() => errors.length).toBeGreaterThan(1);
     expect(errors[0]).toMatchObject({ code: "STORE_IO" });
-    await server.query(`ALTER TABLE ${schema}.away RENAME TO claims`);
+    await server.query(`ALTER TABLE ${schema}.away RENAME TO catalogue`);
     await working;
     expect(found).toMatchObject([{ outcome: "finished" }]);
   });

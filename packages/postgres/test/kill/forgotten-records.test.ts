@@ -1,10 +1,10 @@
-import type { Session } from "holdfast";
+import type { Finish, Session } from "holdfast";
 import { newId } from "holdfast";
 import { afterAll, beforeAll, beforeEach, describe, expect, onTestFinished, test } from "vitest";
 import { findDialect } from "../../../holdfast/src/dialects/index.ts";
 import { SearchIndex } from "../../../holdfast/src/search/search-index.ts";
 import { hitsOf } from "../../../holdfast/test/unit/search/search-stores.ts";
-import { type Finish, openPostgresStore, openStore, type PostgresSessions } from "../../src/index.ts";
+import { openPostgresStore, openStore, type PostgresSessions } from "../../src/index.ts";
 import { Network } from "../proxy/network.ts";
 import { type Server, startServer } from "../server/server.ts";
 

@@ -155,16 +155,12 @@ describe("migrations", () => {
     expect(await server.query(version)).toEqual([{ version: SCHEMA_VERSION, minor: 99 }]);
   });
 
-  test("a minor update keeps no worker of the version before from restarting, nor from its work", async () => {
-    const { schema, ids } = await earlier(SCHEMA_VERSION);
+  test("a minor update keeps no worker of the version before from restarting", async () => {
+    const { schema } = await earlier(SCHEMA_VERSION);
     await (await openPostgresStore(server.url, { schema, monthsAhead: 0 })).close();
     // All that such a worker asks.
     const asked = `SELECT coalesce(max(version), 0) AS version FROM ${quoted(schema)}.holdfast_migrations`;
     expect(await server.query(asked)).toEqual([{ version: SCHEMA_VERSION }]);
-    await server.query(
-      `INSERT INTO ${quoted(schema)}.claims (place, turn, tries, owner, holder, claimed, due) VALUES ($1, '1', 1, NULL, NULL, now(), now())`,
-      [ids[0]],
-    );
   });
 
   test("a schema with tables of another program is left alone", async () => {

@@ -9,6 +9,7 @@ import { brokenListing } from "./broken/listing.ts";
 import { brokenReading } from "./broken/reading.ts";
 import { brokenRecords } from "./broken/records.ts";
 import { brokenVariants } from "./broken/variants.ts";
+import { brokenWorking } from "./broken/working.ts";
 import type { BrokenStore } from "./broken/wrap.ts";
 import { brokenWriting } from "./broken/writing.ts";
 import { brokenWritten } from "./broken/written.ts";
@@ -26,6 +27,7 @@ export const brokenStores: readonly BrokenStore[] = [
   ...brokenEpochs,
   ...brokenFollowing,
   ...brokenListing,
+  ...brokenWorking,
   ...brokenLeases,
   ...brokenDeleting,
   ...brokenClosing,

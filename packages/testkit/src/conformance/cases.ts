@@ -16,6 +16,7 @@ import { reading } from "./cases/reading.ts";
 import { size } from "./cases/size.ts";
 import { synchronous } from "./cases/synchronous.ts";
 import { units } from "./cases/units.ts";
+import { working } from "./cases/working.ts";
 import { written } from "./cases/written.ts";
 
 /** The contract of a store (`JournalStore` of holdfast), as cases. */
@@ -31,6 +32,7 @@ export const conformanceCases: readonly Case[] = [
   ...reading,
   ...following,
   ...listing,
+  ...working,
   ...leases,
   ...deleting,
   ...closing,

@@ -1,8 +1,8 @@
 import type { Pool } from "pg";
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from "vitest";
 import { Metrics } from "../../../src/connection/metrics.ts";
-import { OUTCOME_COUNTERS } from "../../../src/fleet/fleet.ts";
 import { openStore, type PostgresSessions, prometheusText } from "../../../src/index.ts";
+import { OUTCOME_COUNTERS } from "../../../src/sessions.ts";
 import type { WriteBatch } from "../../../src/writing/session-batch.ts";
 import { type Server, startServer } from "../../server/server.ts";
 
@@ -71,11 +71,11 @@ describe("by itself", () => {
 
   test("every outcome of a claim has its counter", () => {
     const metrics = new Metrics();
-    const outcomes = ["finished", "waiting", "ended", "failed", "failed", "gave-up", "given-back"] as const;
+    const outcomes = ["finished", "waiting", "paused", "ended", "failed", "failed", "gave-up", "given-back"] as const;
     for (const outcome of outcomes) metrics.count(OUTCOME_COUNTERS[outcome]);
     const { counters } = metrics.snapshot(pool, 0, false);
     expect(Object.fromEntries(Object.entries(counters).filter(([, count]) => count > 0))).toEqual({
-      claimsFinished: 3,
+      claimsFinished: 4,
       claimsFailed: 2,
       claimsGivenUp: 1,
       claimsGivenBack: 1,

@@ -8,8 +8,8 @@ import { document, makePage } from "../../../../../scripts/api.ts";
 
 /** How many names each public entry may have. An entry that is not here may not exist. */
 const NAMES_MAX: Readonly<Record<string, number>> = {
-  holdfast: 113,
-  "holdfast/store": 35,
+  holdfast: 118,
+  "holdfast/store": 36,
   "holdfast/address": 5,
   "holdfast/disk": 7,
   "@holdfast/adapters/ai-sdk": 13,
@@ -18,7 +18,7 @@ const NAMES_MAX: Readonly<Record<string, number>> = {
   "@holdfast/adapters/openai-agents": 10,
   "@holdfast/adapters/langchain": 5,
   "@holdfast/adapters/langgraph": 3,
-  "@holdfast/postgres": 20,
+  "@holdfast/postgres": 13,
   "@holdfast/cloudflare": 3,
   "@holdfast/server": 14,
   "@holdfast/server/contract": 22,

@@ -1,33 +1,13 @@
-import { rightsLike } from "./search-tables.ts";
-
-/** The table and the function of a fleet of workers. Pure. */
+/** The function by which workers make partitions. Pure. */
 
 /**
- * `claims` has one row for each session that a worker has claimed, or looked at, because its last turn was interrupted
- * (docs/guides/many-machines.md). A row counts for one `turn`. `due` is when the session may be claimed again. At
- * `passed_head` somebody looked and found nothing to do, or claimed a turn that had been ended on purpose, of which
- * others want nothing.
- *
  * `make_partition` creates the partition of a month with the rights of the schema's owner, so that workers can do it,
  * who may not create tables. It attaches a finished table: that locks only the default partition, so appends to other
  * partitions go on. It gives up at once if somebody else is doing it or uses the default partition.
  */
-export function fleetTables(schema: string): string {
+export function partitionFunction(schema: string): string {
   const inText = schema.replaceAll("'", "''");
   return `
-    CREATE TABLE ${schema}.claims (
-      place uuid PRIMARY KEY,
-      turn text NOT NULL,
-      tries integer NOT NULL,
-      owner uuid,
-      holder jsonb,
-      claimed timestamptz NOT NULL,
-      due timestamptz NOT NULL,
-      gave_up timestamptz,
-      passed_head bigint,
-      error text
-    ) WITH (fillfactor = 70);
-    ${rightsLike(schema, "texts_gone", ["claims"])}
     CREATE FUNCTION ${schema}.make_partition(month date) RETURNS boolean
       LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET lock_timeout = '50ms' AS $make$
       DECLARE
@@ -53,14 +33,6 @@ export function fleetTables(schema: string): string {
       FOR worker IN SELECT CASE grantee WHEN 0 THEN 'PUBLIC' ELSE grantee::regrole::text END
         FROM pg_class, aclexplode(relacl) WHERE oid = '${inText}.lines'::regclass AND privilege_type = 'INSERT' AND grantee <> relowner
       LOOP EXECUTE 'GRANT EXECUTE ON FUNCTION ${inText}.make_partition(date) TO ' || worker; END LOOP; END $rights$;`;
-}
-
-/**
- * `passed_ended_head`: the same as `passed_head`, for workers that also claim turns that were ended on purpose. Workers
- * that do not know the column leave it as it is: then it is of another head.
- */
-export function passedEndedHead(schema: string): string {
-  return `ALTER TABLE ${schema}.claims ADD COLUMN passed_ended_head bigint;`;
 }
 
 /** An arbitrary lock number (`part`, in hexadecimal): one worker at a time creates partitions. */
