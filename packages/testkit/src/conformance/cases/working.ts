@@ -109,7 +109,8 @@ export const working: readonly Case[] = [
         const before = Date.now();
         while (Date.now() === before) await new Promise(setImmediate);
       }
-      const workers = trial.capabilities.shared ? [store, await sessionsIn(trial)] : [store, store];
+      await using other = trial.capabilities.shared ? await sessionsIn(trial) : null;
+      const workers = [store, other ?? store];
       const first = await store.claimNext<object>({}, finish);
       assert.equal(first?.session, ids[0]);
       const results = (await Promise.all(workers.map((worker) => all(worker)))).flat();
