@@ -29,8 +29,10 @@ export const DOCTOR_ROOMS: PackageRooms = {
     "agents/": ["contract/", "agents/claude-code/", "agents/codex/", "agents/copilot/", "agents/gemini/", "agents/pi/"],
     // Sessions in, reports out.
     "diagnosis/": ["contract/", "files/", "scan/", "judge/", "agents/"],
+    // Records in; messages that Holdfast resumes out.
+    "conversation/": ["contract/", "files/"],
     // Plans, applied.
     "fix/": ["contract/", "files/", "diagnosis/"],
-    "index.ts": ["contract/", "files/", "agents/", "diagnosis/", "fix/"],
+    "index.ts": ["contract/", "files/", "agents/", "diagnosis/", "fix/", "conversation/"],
   },
 };

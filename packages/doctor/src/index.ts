@@ -6,6 +6,12 @@ export type * from "./contract/plan.ts";
 export { PROBLEMS, type Problem, type ProblemKind, problem } from "./contract/problem.ts";
 export type * from "./contract/record.ts";
 export type * from "./contract/rules.ts";
+export {
+  type Conversation,
+  type ConversationMessage,
+  type ReadableSession,
+  readConversations,
+} from "./conversation/conversation.ts";
 export { type Diagnosis, diagnose } from "./diagnosis/diagnose.ts";
 export { type Finding, type FoundSession, type Machine, sessionsAt, sessionsHere } from "./diagnosis/sessions.ts";
 export { Door, Refused } from "./files/door.ts";

@@ -24,8 +24,8 @@ export type Unit =
   | { readonly type: "reasoning"; readonly text: string }
   | { readonly type: "call"; readonly id: string; readonly name: string; readonly input: unknown }
   | { readonly type: "result"; readonly call: string; readonly content: unknown; readonly isError: boolean }
-  /** What is before it is no longer sent to the model. */
-  | { readonly type: "compaction"; readonly summary: string | null }
+  /** What is before it is no longer sent to the model, except for the retained records (their ids). */
+  | { readonly type: "compaction"; readonly summary: string | null; readonly retained?: readonly string[] }
   /** A conversation that a call started. `thread`: its name in the records of this session, or the id of another. */
   | { readonly type: "subagent"; readonly thread: string; readonly call: string | null }
   /** Instructions that the program gave the model. */

@@ -54,7 +54,11 @@ function noteUnits(type: string, fields: Readonly<Record<string, unknown>>): rea
 }
 
 function unitsOf(type: string, fields: Readonly<Record<string, unknown>>): readonly Unit[] {
-  if (type === "system") return fields["subtype"] === "compact_boundary" ? [{ type: "compaction", summary: null }] : [];
+  if (type === "system") {
+    if (fields["subtype"] !== "compact_boundary") return [];
+    const { uuids } = fieldsOf(fieldsOf(fields["compactMetadata"])["preservedMessages"]);
+    return [{ type: "compaction", summary: null, retained: listIn(uuids).map(String) }];
+  }
   if (type !== "user" && type !== "assistant") return [];
   const { content } = fieldsOf(fields["message"]);
   if (type === "user" && fields["isCompactSummary"] === true)

@@ -1,0 +1,134 @@
+import type { Agent, SessionPlace } from "../contract/agent.ts";
+import type { Unit } from "../contract/record.ts";
+import type { ConversationRules } from "../contract/rules.ts";
+import type { Door } from "../files/door.ts";
+import { type Block, blocksOf, resultContent } from "./content.ts";
+
+/** What was said in a session, as messages that Holdfast and its adapters resume. */
+
+export interface ConversationMessage {
+  readonly role: "user" | "assistant";
+  readonly content: string | Block[];
+}
+
+export interface Conversation {
+  /** `main`, or the name of a sub-agent in its session. */
+  readonly thread: string;
+  /** The call that started it, in the main conversation. */
+  readonly call: string | null;
+  readonly messages: readonly ConversationMessage[];
+}
+
+export interface ReadableSession {
+  readonly agent: string;
+  readonly id: string;
+  readonly title: string | null;
+  /** The main conversation first. */
+  readonly conversations: readonly Conversation[];
+  /** What the dialect has no form for, in words. */
+  readonly leftOut: readonly string[];
+}
+
+/** A record that says something, as far as its place in the conversation goes. */
+interface Said {
+  readonly id: string | null;
+  readonly parent: string | null;
+  readonly units: readonly Unit[];
+}
+
+/** Reads the conversations of a session: what the agent would show its model if it resumed it. */
+export async function readConversations(agent: Agent, session: SessionPlace, door: Door): Promise<ReadableSession> {
+  const threads = new Map<string, Said[]>();
+  const callOf = new Map<string, string | null>();
+  const seen = new Set<string>();
+  let title: string | null = null;
+  for (const item of await agent.read(session, door)) {
+    if (item.type !== "record") continue;
+    const { id, parent, thread, units } = item.record;
+    for (const unit of units) {
+      if (unit.type === "title") title = unit.text;
+      if (unit.type === "subagent") callOf.set(unit.thread, unit.call);
+    }
+    // A record that stands there twice was said once.
+    if (id !== null && !agent.rules.repeatsIds && seen.has(`${thread} ${id}`)) continue;
+    if (id !== null) seen.add(`${thread} ${id}`);
+    const said = { id, parent, units };
+    const earlier = threads.get(thread);
+    const replaced =
+      agent.rules.repeatsIds && id !== null ? (earlier?.findIndex((other) => other.id === id) ?? -1) : -1;
+    if (replaced >= 0) earlier![replaced] = said;
+    else if (earlier) earlier.push(said);
+    else threads.set(thread, [said]);
+  }
+  let reasonings = 0;
+  const conversations = [...threads].map(([thread, all]): Conversation => {
+    const path = pathOf(all, agent.rules);
+    const units = sinceCompaction(path, all).flatMap((said) => said.units);
+    reasonings += units.filter(({ type }) => type === "reasoning").length;
+    return { thread, call: callOf.get(thread) ?? null, messages: messagesOf(units) };
+  });
+  const spoken = conversations.filter(({ messages, thread }) => messages.length > 0 || thread === "main");
+  const leftOut =
+    reasonings > 0 ? [`${reasonings} pieces of reasoning: their signatures hold for the agent's own requests`] : [];
+  return {
+    ...{ agent: agent.name, id: session.id, title, leftOut },
+    conversations: spoken.toSorted((a, b) => Number(b.thread === "main") - Number(a.thread === "main")),
+  };
+}
+
+/** The records from the beginning to the last one; where records name their parents, only those on that way. */
+function pathOf(all: readonly Said[], { chain }: ConversationRules): readonly Said[] {
+  if (chain === "order") return all;
+  const byId = new Map(all.flatMap((said) => (said.id === null ? [] : [[said.id, said] as const])));
+  const path = new Set<Said>();
+  let leaf = all.findLast(({ id, units }) => id !== null && units.some(isSpeech));
+  for (; leaf !== undefined && !path.has(leaf); leaf = leaf.parent === null ? undefined : byId.get(leaf.parent))
+    path.add(leaf);
+  // Results of a parallel batch hang on their own calls, beside the way.
+  const calls = new Set(
+    [...path].flatMap(({ units }) => units.flatMap((unit) => (unit.type === "call" ? unit.id : []))),
+  );
+  return all.filter(
+    (said) => path.has(said) || said.units.some((unit) => unit.type === "result" && calls.has(unit.call)),
+  );
+}
+
+const isSpeech = ({ type }: Unit): boolean => type !== "title" && type !== "system" && type !== "subagent";
+
+/** What the model is still shown: the last summary, what was retained beside it, and all that came later. */
+function sinceCompaction(path: readonly Said[], all: readonly Said[]): readonly Said[] {
+  const compactions = path.map(({ units }) => units.findLast((unit) => unit.type === "compaction"));
+  const last = compactions.findLastIndex((unit) => unit !== undefined && unit.summary !== null);
+  if (last < 0) return path;
+  const retained = new Set(compactions.slice(0, last + 1).findLast((unit) => unit?.retained)?.retained);
+  const kept = all.filter(({ id }) => id !== null && retained.has(id));
+  return [path[last]!, ...kept, ...path.slice(last + 1)];
+}
+
+function messagesOf(units: readonly Unit[]): ConversationMessage[] {
+  const messages: { readonly role: "user" | "assistant"; readonly content: Block[] }[] = [];
+  const add = (role: "user" | "assistant", blocks: readonly Block[]): void => {
+    const last = messages.at(-1);
+    if (blocks.length === 0) return;
+    if (last?.role === role) last.content.push(...blocks);
+    else messages.push({ role, content: [...blocks] });
+  };
+  const open = new Set<string>();
+  for (const unit of units) {
+    if (unit.type === "user") add("user", blocksOf(unit.content));
+    else if (unit.type === "assistant") add("assistant", blocksOf(unit.content));
+    else if (unit.type === "compaction") add("user", blocksOf(unit.summary));
+    else if (unit.type === "call") {
+      const input = typeof unit.input === "object" && unit.input !== null ? unit.input : { input: unit.input };
+      open.add(unit.id);
+      add("assistant", [{ type: "tool_use", id: unit.id, name: unit.name, input }]);
+    } else if (unit.type === "result") {
+      const { content, isError, call } = unit;
+      const result = { type: "tool_result", tool_use_id: call, content: resultContent(content), is_error: isError };
+      // A result whose call is gone can only be quoted.
+      if (open.delete(call)) add("user", [result]);
+      else add("user", blocksOf(content));
+    }
+  }
+  return messages;
+}

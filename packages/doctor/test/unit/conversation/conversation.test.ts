@@ -1,0 +1,62 @@
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { dialects } from "holdfast";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { AGENTS, Door, readConversations, sessionsHere } from "../../../src/index.ts";
+import { listRecordings, placeRecording, ROOT } from "../../real/recording.ts";
+
+let scratch = "";
+beforeAll(() => {
+  scratch = mkdtempSync(join(tmpdir(), "holdfast-doctor-conversation-"));
+});
+afterAll(() => rmSync(scratch, { recursive: true, force: true }));
+
+describe("the conversation of Claude Code, as Holdfast resumes it", () => {
+  for (const recording of listRecordings("claude-code")) {
+    test(`${recording.version}, ${recording.story}: what the program shows its model, in its order`, async () => {
+      const root = join(scratch, `${recording.version}-${recording.story}`);
+      const { home } = placeRecording(recording, root);
+      using door = new Door();
+      for (const { agent, session } of sessionsHere(AGENTS, { environment: {}, home }, door)) {
+        const { conversations } = await readConversations(agent, session, door);
+        const [main] = conversations;
+        const blocks = main!.messages.flatMap(({ content }) => (typeof content === "string" ? [] : content));
+        const given = recording.sessions.find(({ id }) => id === session.id)!.units;
+        const wanted = JSON.parse(JSON.stringify(given).replaceAll(ROOT, root)) as typeof given;
+        const ids = (kind: string): (string | undefined)[] =>
+          wanted.filter((unit) => unit.kind === kind).map(({ call }) => call);
+        expect(blocks.filter(({ type }) => type === "tool_use").map(({ id }) => id)).toEqual(ids("call"));
+        expect(
+          blocks
+            .filter(({ type }) => type === "tool_result")
+            .map((block) => block["tool_use_id"])
+            .toSorted(),
+        ).toEqual(
+          // The program adds results for calls that it closes itself.
+          ids("result")
+            .filter((id) => blocks.some((block) => block["tool_use_id"] === id))
+            .toSorted(),
+        );
+        const said = wanted.filter(({ kind }) => kind === "assistant").map(({ text }) => text);
+        const texts = main!.messages
+          .filter(({ role }) => role === "assistant")
+          .flatMap(({ content }) =>
+            typeof content === "string"
+              ? content
+              : content.flatMap((block) => (block.type === "text" ? String(block["text"]) : [])),
+          );
+        // What the program says in the place of an answer that never came.
+        for (const text of said.filter((words) => words !== "No response requested."))
+          expect(texts.join("\n")).toContain(text);
+        for (const message of main!.messages) expect(() => dialects.anthropic.check(message as never)).not.toThrow();
+        const asides = conversations.slice(1);
+        expect(asides.length).toBe(recording.story === "subagent" ? 1 : 0);
+        for (const { call, messages } of asides) {
+          expect(blocks.some(({ id }) => id === call)).toBe(true);
+          expect(messages.length).toBeGreaterThan(1);
+        }
+      }
+    });
+  }
+});
