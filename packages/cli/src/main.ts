@@ -30,6 +30,7 @@ import { expandShorthand } from "./commands/shorthand.ts";
 import { register as registerCopy } from "./commands/store/copy.ts";
 import { register as registerDoctor } from "./commands/store/doctor.ts";
 import { register as registerGc } from "./commands/store/gc.ts";
+import { register as registerImport } from "./commands/store/import.ts";
 import { register as registerPack } from "./commands/store/pack.ts";
 import { register as registerRepair } from "./commands/store/repair.ts";
 import { register as registerVerify } from "./commands/store/verify.ts";
@@ -146,6 +147,7 @@ export function makeProgram(): Command {
   registerVerify(program);
   registerRepair(program);
   registerDoctor(program);
+  registerImport(program);
   registerTorture(program);
   registerMcp(program);
   registerRules(program);

@@ -1,0 +1,42 @@
+import type { Command } from "commander";
+import { jsonText } from "../../terminal/json.ts";
+import { plainLine } from "../../terminal/plain.ts";
+
+export function register(program: Command): void {
+  program
+    .command("import")
+    .argument("<session>", "a session file or folder of another agent, or the id of a session on this machine")
+    .summary("bring a session of another agent into the store")
+    .description(
+      "Brings a session of another agent, such as Claude Code, into the store, with the sessions of its sub-agents. A second import adds what is new. Changes no file of the agent.",
+    )
+    .option("--json", "one JSON object per session, with the whole conversation")
+    .addHelpText("after", "\nExamples:\n  holdfast import ~/.claude/projects/-work\n  holdfast import 140ef976 --json")
+    .action(async (given: string, options: { readonly json?: true }, command: Command) => {
+      const { importSession, openTarget, sessionsNamed } = await import("../../doctor/import.ts");
+      const found = await sessionsNamed(given);
+      await using opened = await openTarget(command.optsWithGlobals());
+      for (const session of found) {
+        const done = await importSession(opened.store, session);
+        if (options.json) process.stdout.write(`${jsonText(done)}\n`);
+        else process.stdout.write(`${textOf(done).join("\n")}\n`);
+      }
+    });
+}
+
+function textOf(done: {
+  readonly id: string;
+  readonly agent: string;
+  readonly from: string;
+  readonly added: number;
+  readonly messages: number;
+  readonly agents: readonly string[];
+  readonly leftOut: readonly string[];
+}): string[] {
+  const children = done.agents.length === 0 ? "" : `, ${done.agents.length} sessions of sub-agents`;
+  return [
+    `${done.id}  ${plainLine(done.from)}`,
+    `  ${done.agent}: ${done.added} of ${done.messages} messages added${children}.`,
+    ...done.leftOut.map((words) => `  not carried over: ${plainLine(words)}`),
+  ];
+}

@@ -1,0 +1,116 @@
+import { copyFileSync, existsSync, mkdirSync } from "node:fs";
+import { basename, isAbsolute, join, resolve } from "node:path";
+import {
+  AGENTS,
+  type Conversation,
+  Door,
+  type FoundSession,
+  type ReadableSession,
+  readConversations,
+  sessionsHere,
+} from "@holdfast/doctor";
+import { type AnthropicMessage, idFrom, type Session, type Store } from "holdfast";
+import { type Flags, loadConfig } from "../config.ts";
+import { CommandError, EXIT } from "../exit.ts";
+import { homeFolder } from "../home.ts";
+import { addressOf, type OpenedStore, openBoth, redaction } from "../store/open.ts";
+import { sessionOutputs } from "../store/output-folders.ts";
+import { findSessions } from "./examine.ts";
+
+/** Sessions of other agents, brought into Holdfast. */
+
+export interface Imported {
+  readonly id: string;
+  readonly agent: string;
+  readonly from: string;
+  /** Messages that were not there yet. */
+  readonly added: number;
+  readonly messages: number;
+  readonly agents: readonly string[];
+  /** Where the files of the agent were copied to, byte for byte; null if the store has no place for them. */
+  readonly originals: string | null;
+  readonly leftOut: readonly string[];
+  readonly title: string | null;
+  readonly conversations: readonly Conversation[];
+}
+
+/** The sessions at a path, or the one of this machine with an id, or the first or last characters of one. */
+export async function sessionsNamed(given: string): Promise<readonly FoundSession[]> {
+  if (existsSync(given)) {
+    const found: FoundSession[] = [];
+    for await (const finding of findSessions([resolve(given)])) if (finding.agent !== null) found.push(finding);
+    if (found.length > 0) return found;
+    throw unknown(`${given} is no session of an agent that this version knows`);
+  }
+  using door = new Door();
+  const here = [...sessionsHere(AGENTS, { environment: process.env, home: homeFolder() ?? "/" }, door)];
+  const exact = here.filter(({ session }) => session.id === given);
+  const matches =
+    exact.length > 0 ? exact : here.filter(({ session: { id } }) => id.startsWith(given) || id.endsWith(given));
+  if (matches.length === 1) return matches;
+  if (matches.length === 0) throw unknown(`There is no file, and no session of another agent, called ${given}`);
+  const message = `${matches.length} sessions match ${given}. Type more of the id. Nothing was imported.`;
+  throw new CommandError(EXIT.notFound, "SESSION_AMBIGUOUS", message);
+}
+
+const unknown = (what: string): CommandError =>
+  new CommandError(EXIT.notFound, "PATH_UNKNOWN", `${what}. Nothing was imported.`);
+
+/** The configured store; it is created if there is none yet. */
+export async function openTarget(flags: Flags): Promise<OpenedStore> {
+  const config = loadConfig(flags);
+  return await openBoth(await addressOf(config), "holdfast", config, redaction(config));
+}
+
+export async function readSession({ agent, session }: FoundSession): Promise<ReadableSession> {
+  using door = new Door();
+  return await readConversations(agent, session, door);
+}
+
+/** Brings a session into the store, with those of its sub-agents; what is there already is not written again. */
+export async function importSession(store: Store, found: FoundSession): Promise<Imported> {
+  const readable = await readSession(found);
+  const { agent, session } = found;
+  const [main, ...asides] = readable.conversations;
+  const id = idFrom(`holdfast import ${agent.name} ${session.id}`);
+  const labels = { imported: agent.name, "imported-session": session.id };
+  const title = readable.title === null ? {} : { title: readable.title };
+  const cwd = session.folder !== undefined && isAbsolute(session.folder) ? { cwd: session.folder } : {};
+  let added = await bring(store, id, main?.messages ?? [], { labels, ...title, ...cwd });
+  const agents: string[] = [];
+  for (const { thread, call, messages } of asides) {
+    const own = idFrom(`holdfast import ${agent.name} ${session.id} ${thread}`);
+    const parent = { session: id, ...(call !== null && { call }) };
+    added += await bring(store, own, messages, { labels, parent, ...cwd });
+    agents.push(own);
+  }
+  const messages = readable.conversations.reduce((sum, each) => sum + each.messages.length, 0);
+  const originals = keepOriginals(store.url, id, [session.path, ...session.parts]);
+  const { leftOut, conversations } = readable;
+  const facts = { agent: agent.name, from: session.path, title: readable.title };
+  return { id, ...facts, added, messages, agents, originals, leftOut, conversations };
+}
+
+async function bring(
+  store: Store,
+  id: string,
+  messages: Conversation["messages"],
+  options: Partial<Parameters<Store["create"]>[0]>,
+): Promise<number> {
+  const given = messages as readonly AnthropicMessage[];
+  await using session: Session<AnthropicMessage> = (await store.has(id))
+    ? await store.resume(id, { dialect: "anthropic" })
+    : ((await store.create({ ...options, id, dialect: "anthropic" })) as Session<AnthropicMessage>);
+  const { appended } = await session.sync(given, { rewrite: "epoch" });
+  return appended.length;
+}
+
+/** Copies the agent's files beside the store: what no message can hold is in them. */
+function keepOriginals(storeUrl: string, id: string, paths: readonly string[]): string | null {
+  const outputs = sessionOutputs(storeUrl, id);
+  if (outputs === null) return null;
+  const folder = join(outputs, "originals");
+  mkdirSync(folder, { recursive: true, mode: 0o700 });
+  for (const [index, path] of paths.entries()) copyFileSync(path, join(folder, `${index}-${basename(path)}`));
+  return folder;
+}

@@ -1,0 +1,88 @@
+import { readdirSync, readFileSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { openStore } from "holdfast";
+import { describe, expect, test } from "vitest";
+import { fileOf, linesOf } from "../../../doctor/test/damage/line-damage.ts";
+import { listRecordings, placeRecording } from "../../../doctor/test/real/recording.ts";
+import { type Home, temporaryHome } from "../command.ts";
+
+function placed(story: string) {
+  const home = temporaryHome();
+  const recording = listRecordings("claude-code").find((each) => each.story === story)!;
+  const { home: other } = placeRecording(recording, home.path);
+  const projects = join(other, ".claude/projects");
+  const [project] = readdirSync(projects);
+  const id = recording.sessions[0]!.id;
+  return {
+    home,
+    id,
+    file: join(projects, project!, `${id}.jsonl`),
+    env: { CLAUDE_CONFIG_DIR: join(other, ".claude") },
+  };
+}
+
+const imported = async (home: Home, given: string, env: Record<string, string>) => {
+  const { stdout, stderr, code } = await home.run(["import", given, "--json"], { env });
+  expect([code, stderr]).toEqual([0, ""]);
+  return JSON.parse(stdout);
+};
+
+describe("import", () => {
+  test("a session of Claude Code, by its id: its words are there, its files beside it, byte for byte", async () => {
+    const { home, id, file, env } = placed("work");
+    using _ = home;
+    const before = readFileSync(file);
+    const done = await imported(home, id.slice(0, 8), env);
+    const shown = (await home.run(["show", done.id])).stdout;
+    expect(shown).toContain("There is one heron in this folder.");
+    expect(shown).toContain("Two worked, and one failed with status 3.");
+    expect(readFileSync(file)).toEqual(before);
+    expect(readFileSync(join(done.originals, `0-${id}.jsonl`))).toEqual(before);
+  });
+
+  test("a session that grew: only what is new is added, and nothing twice", async () => {
+    const { home, file, env } = placed("work");
+    using _ = home;
+    const lines = linesOf(readFileSync(file));
+    // Up to the end of the second turn.
+    const end = lines.findIndex((line) => line.includes("There is one heron in this folder.")) + 1;
+    writeFileSync(file, fileOf(lines.slice(0, end)));
+    const first = await imported(home, file, env);
+    writeFileSync(file, fileOf(lines));
+    const second = await imported(home, file, env);
+    expect(second.id).toBe(first.id);
+    expect(first.added).toBe(first.messages);
+    expect(second.added).toBe(second.messages - first.messages);
+    expect((await imported(home, file, env)).added).toBe(0);
+    await using store = await openStore(home.store);
+    const reading = await store.read(first.id, { dialect: "anthropic" });
+    expect(reading.messages).toHaveLength(second.messages);
+  });
+
+  test("an interrupted turn is shown as such, and the session can be resumed", async () => {
+    const { home, file, env } = placed("killed");
+    using _ = home;
+    const done = await imported(home, file, env);
+    await using store = await openStore(home.store);
+    await using session = await store.resume(done.id, { dialect: "anthropic" });
+    expect(session.interruption?.calls.length).toBe(1);
+    const turn = await session.startTurn({ role: "user", content: "Go on." });
+    expect(turn.request().messages.at(-1)).toMatchObject({ role: "user" });
+  });
+
+  test("a sub-agent's conversation is a session of its own, linked to its call", async () => {
+    const { home, file, env } = placed("subagent");
+    using _ = home;
+    const done = await imported(home, file, env);
+    expect(done.agents).toHaveLength(1);
+    await using store = await openStore(home.store);
+    const reading = await store.read(done.agents[0], { dialect: "anthropic" });
+    expect(reading.attributes.parent).toMatchObject({ session: done.id, call: expect.any(String) });
+  });
+
+  test("what is no session, and what is on no machine", async () => {
+    const { home } = placed("talk");
+    using _ = home;
+    expect((await home.run(["import", "nothing-like-this"])).code).toBe(3);
+  });
+});
