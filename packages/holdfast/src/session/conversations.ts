@@ -15,13 +15,13 @@ import { type SearchHit, SearchIndex, type SearchWatch } from "../search/search-
 import { type Reading, readingOf } from "../view/reading.ts";
 import { type Ending, endsNow } from "./guarded.ts";
 import { type KnownDialects, otherDialect } from "./known-dialects.ts";
-import { digestOf, OnceKeys } from "./once.ts";
 import { type Answer, findAnswer } from "./prompts/answer.ts";
 import { keyDigestOf } from "./prompts/prompt-key.ts";
 import { LiveRecorder } from "./recorder.ts";
 import { LiveSession } from "./session.ts";
 import type * as surface from "./surface.ts";
 import type { CloseOptions } from "./turn/surface.ts";
+import { digestOf, OnceKeys } from "./writing/once.ts";
 
 export interface ConversationsParts {
   readonly dialects: KnownDialects;

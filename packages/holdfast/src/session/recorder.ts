@@ -13,9 +13,9 @@ import type { Json, NewRecord } from "../journal/record.ts";
 import { type OpenCall, openCall, openCalls } from "../view/interruption.ts";
 import type { Reading } from "../view/reading.ts";
 import { leaveTurn, repairForPrompt, synthesizeResultSaying } from "../view/repairs.ts";
-import { InOrder } from "./in-order.ts";
 import { pauseRecords, resumedRecord, tryRecord } from "./resume/tries.ts";
 import type * as surface from "./surface.ts";
+import { InOrder } from "./writing/in-order.ts";
 
 export interface RecorderParts<M> {
   readonly journal: Journal;

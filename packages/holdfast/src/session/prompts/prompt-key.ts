@@ -5,7 +5,7 @@ import type { PromptOptions } from "../../admit/to-records.ts";
 import type { PromptKeys, PromptPlace } from "../../conversation/prompt-keys.ts";
 import type { Json } from "../../journal/record.ts";
 import { canonical } from "../../text/canonical.ts";
-import { assertKey } from "../once.ts";
+import { assertKey } from "../writing/once.ts";
 
 /** Of each turn of a session that gives keys, these stay in memory and in every epoch. */
 const DIGEST_CHARS = 16;

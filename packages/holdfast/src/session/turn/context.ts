@@ -1,6 +1,6 @@
 import type { Admission } from "../../admit/admit.ts";
 import type { Conversation } from "../../conversation/conversation.ts";
-import type { Log } from "../log.ts";
+import type { Log } from "../writing/log.ts";
 
 /** Shared between a session and its turns. */
 export interface SessionContext<M> {

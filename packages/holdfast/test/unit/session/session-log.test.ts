@@ -5,7 +5,7 @@ import { Conversation } from "../../../src/conversation/conversation.ts";
 import type { MessageRecord, SessionRecord } from "../../../src/conversation/records/records.ts";
 import { type AnthropicMessage, anthropic } from "../../../src/dialects/anthropic.ts";
 import type { JournalRecord, Json } from "../../../src/journal/record.ts";
-import { Log } from "../../../src/session/log.ts";
+import { Log } from "../../../src/session/writing/log.ts";
 
 test("R19: what is folded is a copy: changes that the caller makes later are not shown, and nothing of its is frozen", async () => {
   await using store = await openMemoryStore();

@@ -1,9 +1,9 @@
-import type { Conversation } from "../conversation/conversation.ts";
-import type { SessionRecord } from "../conversation/records/records.ts";
-import { frozenInside } from "../conversation/snapshot.ts";
-import { defined } from "../defined.ts";
-import type { Appended, Durability, Journal, Written } from "../journal/contract.ts";
-import type { JournalRecord, Json, NewRecord } from "../journal/record.ts";
+import type { Conversation } from "../../conversation/conversation.ts";
+import type { SessionRecord } from "../../conversation/records/records.ts";
+import { frozenInside } from "../../conversation/snapshot.ts";
+import { defined } from "../../defined.ts";
+import type { Appended, Durability, Journal, Written } from "../../journal/contract.ts";
+import type { JournalRecord, Json, NewRecord } from "../../journal/record.ts";
 import { withKey, writeKeyed } from "./once.ts";
 
 /** Writes to the journal, and folds everything it writes into the conversation, in journal order. */

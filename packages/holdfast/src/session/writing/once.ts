@@ -1,9 +1,9 @@
 import { AsyncLocalStorage } from "node:async_hooks";
 import { createHash } from "node:crypto";
-import { invalid, keyTaken } from "../admit/refusals.ts";
-import type { SessionRecord } from "../conversation/records/records.ts";
-import type { Appended } from "../journal/contract.ts";
-import type { JournalRecord } from "../journal/record.ts";
+import { invalid, keyTaken } from "../../admit/refusals.ts";
+import type { SessionRecord } from "../../conversation/records/records.ts";
+import type { Appended } from "../../journal/contract.ts";
+import type { JournalRecord } from "../../journal/record.ts";
 
 /** The keys of the application's calls, in the journal beside those of other appends. */
 const PREFIX = "once:";
