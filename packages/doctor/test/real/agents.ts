@@ -3,6 +3,7 @@ import { claudeCode } from "./claude-code.ts";
 import { cline } from "./cline.ts";
 import { codex } from "./codex.ts";
 import { copilot } from "./copilot.ts";
+import { dsh } from "./dsh.ts";
 import { gemini, geminiCore } from "./gemini.ts";
 import { opencode } from "./opencode.ts";
 import { pi } from "./pi.ts";
@@ -16,5 +17,8 @@ const OTHERS: readonly Agent[] = [
 
 /** Every program of the laboratory. */
 export const AGENTS: Readonly<Record<string, Agent>> = Object.fromEntries(
-  [claudeCode, cline, codex, copilot, gemini, geminiCore, opencode, pi, ...OTHERS].map((agent) => [agent.name, agent]),
+  [claudeCode, cline, codex, copilot, dsh, gemini, geminiCore, opencode, pi, ...OTHERS].map((agent) => [
+    agent.name,
+    agent,
+  ]),
 );

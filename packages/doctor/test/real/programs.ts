@@ -1,6 +1,6 @@
 import { existsSync } from "node:fs";
 import { join } from "node:path";
-import { defaultCache, install } from "../../../../bench/peers/install.ts";
+import { cacheFolderOf, defaultCache, installInto, manifestOf } from "../../../../bench/peers/install.ts";
 
 /**
  * The programs whose sessions the doctor repairs, as they come from npm: their versions, in this one place, and where
@@ -13,6 +13,8 @@ interface Source {
   readonly packages: Readonly<Record<string, string>>;
   /** What is started, in `node_modules`. */
   readonly file: string;
+  /** What else npm finds beside the manifest. */
+  readonly files?: Readonly<Record<string, string>>;
 }
 
 const npm = (name: string, version: string, file: string): Source => ({
@@ -20,6 +22,14 @@ const npm = (name: string, version: string, file: string): Source => ({
   packages: { [name]: version },
   file: `${name}/${file}`,
 });
+
+const DSH = "0.1.0-rc.8";
+/** npm does not find a whole for DeepSeek Harness: these are the packages that its own ask for and do not bring. */
+const DSH_PEERS = [
+  ...["anonymous-user-id", "atomic-write", "bash-local", "code-runtime", "compaction", "fs", "invariants", "sandbox"],
+  ...["output-retention", "scope", "session-telemetry", "session-title-llm", "shell", "spill", "timeout", "workflow"],
+  "subagent-in-process-driver",
+].map((name) => [`@deepseek-ai/dsh-${name}`, DSH]);
 
 /** Binaries come from the package for this system: the main package would only find it again. */
 const SOURCES = {
@@ -33,6 +43,16 @@ const SOURCES = {
   pi: npm("@mariozechner/pi-coding-agent", "0.73.1", "dist/cli.js"),
   "pi-0.87": npm("@earendil-works/pi-coding-agent", "0.87.1", "dist/cli.js"),
   opencode: npm(`opencode-${SYSTEM}-baseline`.replace("arm64-baseline", "arm64"), "1.18.33", "bin/opencode"),
+  dsh: {
+    version: DSH,
+    packages: {
+      "@deepseek-ai/dsh": DSH,
+      "@deepseek-ai/cordis-plugin-group": "1.0.4",
+      ...(Object.fromEntries(DSH_PEERS) as Record<string, string>),
+    },
+    file: "@deepseek-ai/dsh/lib/bin.js",
+    files: { ".npmrc": "legacy-peer-deps=true\n" },
+  },
   cline: npm("cline", "3.0.65", "bin/cline"),
 } as const satisfies Readonly<Record<string, Source>>;
 
@@ -47,13 +67,13 @@ export interface Program {
 
 /** Installs it, unless it is there. Throws if npm cannot: what was not installed proves nothing. */
 export async function installProgram(name: ProgramName, say: (line: string) => void = console.log): Promise<Program> {
-  const { version, packages, file }: Source = SOURCES[name];
-  const cache = defaultCache(process.env, undefined, "holdfast-doctor");
-  const folder = await install(cache, { key: name, name: `${name} ${version}`, packages }, say).catch(
-    (error: unknown) => {
-      throw new Error(`${name} ${version} could not be installed, so nothing was proven with it: ${String(error)}`);
-    },
-  );
+  const { version, packages, file, files = {} }: Source = SOURCES[name];
+  const source = { key: name, name: `${name} ${version}`, packages };
+  const folder = cacheFolderOf(defaultCache(process.env, undefined, "holdfast-doctor"), source, process.version);
+  const manifest = `${JSON.stringify(manifestOf(source), null, 2)}\n`;
+  await installInto(folder, source.name, { "package.json": manifest, ...files }, say).catch((error: unknown) => {
+    throw new Error(`${name} ${version} could not be installed, so nothing was proven with it: ${String(error)}`);
+  });
   const path = join(folder, "node_modules", file);
   if (!existsSync(path)) throw new Error(`${name} ${version} is installed without ${path}`);
   return { version, file: path, command: /\.js$|bin\/cline$/.test(file) ? [process.execPath, path] : [path] };

@@ -51,15 +51,20 @@ export function placeRecording(recording: Recording, root: string): PlacedRecord
   const from = join(folderOf(recording), "home");
   const place = { home: join(root, "home"), work: join(root, "work") };
   mkdirSync(place.work, { recursive: true });
+  // Inside compressed files the paths stay, and so must the names that the program derives from them.
+  let isMoved = false;
   for (const [path, mode] of Object.entries(recording.modes)) {
-    const to = join(place.home, moved(path, root));
-    mkdirSync(dirname(to), { recursive: true });
     const bytes = gunzipSync(readFileSync(join(from, `${path}.gz`)));
+    const isMovable = isText(bytes) || isDatabase(bytes);
+    isMoved ||= isMovable;
+    const to = join(place.home, isMovable ? moved(path, root) : path);
+    mkdirSync(dirname(to), { recursive: true });
     writeFileSync(to, isText(bytes) ? moved(bytes.toString("utf8"), root) : bytes);
     if (isDatabase(bytes)) moveDatabase(to, root);
     chmodSync(to, Number.parseInt(mode, 8));
   }
-  return { ...place, sessions: JSON.parse(moved(JSON.stringify(recording.sessions), root)) as RecordedSession[] };
+  const sessions = JSON.stringify(recording.sessions);
+  return { ...place, sessions: JSON.parse(isMoved ? moved(sessions, root) : sessions) as RecordedSession[] };
 }
 
 /** Saves what a program wrote, without what `isWanted` leaves out. */

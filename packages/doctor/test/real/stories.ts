@@ -73,26 +73,27 @@ const KILLED: Turn = {
   killedAt: RUNS,
 };
 
+const STEPS: readonly (readonly Turn[])[] = [
+  [
+    {
+      prompt: "Do everything in one go.",
+      steps: [
+        { reasoning: "I should run a command first.", text: "I look.", acts: [{ run: "echo one heron" }] },
+        { text: "Now I write.", acts: [{ write: "notes.txt", text: "one heron\ntwo egrets — 鷺\n" }] },
+        { text: "There is one heron in this folder.", acts: [{ run: "echo batch-a" }, { read: "notes.txt" }] },
+        { text: EGRET.steps[0]!.text!, acts: [{ run: "echo batch-c" }] },
+        { text: "Everything is done: 鷺." },
+      ],
+    },
+  ],
+];
+
 export const STORIES: readonly Story[] = [
   { name: "talk", sessions: [[HERON, EGRET]] },
   { name: "work", sessions: [[HERON, LOOK, BATCH, LONG, EGRET]] },
-  {
-    name: "steps",
-    sessions: [
-      [
-        {
-          prompt: "Do everything in one go.",
-          steps: [
-            { reasoning: "I should run a command first.", text: "I look.", acts: [{ run: "echo one heron" }] },
-            { text: "Now I write.", acts: [{ write: "notes.txt", text: "one heron\ntwo egrets — 鷺\n" }] },
-            { text: "There is one heron in this folder.", acts: [{ run: "echo batch-a" }, { read: "notes.txt" }] },
-            { text: EGRET.steps[0]!.text!, acts: [{ run: "echo batch-c" }] },
-            { text: "Everything is done: 鷺." },
-          ],
-        },
-      ],
-    ],
-  },
+  { name: "steps", sessions: STEPS },
+  // The same in a format that its program also has.
+  { name: "plain", sessions: STEPS },
   { name: "killed", sessions: [[LOOK, KILLED]] },
   { name: "killed-resumed", sessions: [[LOOK, KILLED, EGRET]] },
   { name: "compacted", sessions: [[LOOK, { ...BATCH, compact: true }, EGRET]] },
