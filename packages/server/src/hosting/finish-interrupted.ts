@@ -2,13 +2,13 @@ import { isHoldfastError, type ListQuery } from "holdfast";
 import type { Chat } from "../contract/host.ts";
 import type { Hosting } from "./hosting.ts";
 
-/** How often a turn is resumed by the server alone, counting all its resumes. A hand-over is none. */
+/** How often a turn that was cut off is resumed by the server alone, counting all its resumes. A hand-over is none. */
 export const TRIES_MAX = 3;
 
 /**
  * After a restart: continues the turns that this server handed over, and finishes the interrupted turns of the sessions
- * that were started with "finish after restart". Gives up on a turn that was resumed three times. Every other turn
- * waits for a person, also one that the journal alone says was handed over.
+ * that were started with "finish after restart". Gives up on a turn that was cut off and resumed three times. Every
+ * other turn waits for a person, also one that the journal alone says was handed over.
  */
 export async function finishInterrupted(hosting: Hosting): Promise<readonly string[]> {
   // Those that were handed over come first: clients wait for them.
@@ -46,9 +46,9 @@ async function finish(hosting: Hosting, id: string): Promise<boolean> {
 }
 
 function isDue({ host }: Hosting, { id, state: { status, interruption, account } }: Chat): boolean {
-  if (status !== "interrupted" || !interruption || interruption.resumes >= TRIES_MAX) return false;
-  if (account.can.finish !== true) return false;
+  if (status !== "interrupted" || !interruption || account.can.finish !== true) return false;
   const isWanted = host.finishesAfterRestart(id) || host.handedOver(id) === interruption.turn;
+  if (!isWanted || interruption.how.kind === "handed-over") return isWanted;
   // Somebody stopped it, it failed, or it sleeps: that is not what a restart should undo.
-  return isWanted && (account.state === "interrupted" || interruption.how.kind === "handed-over");
+  return account.state === "interrupted" && interruption.resumes < TRIES_MAX;
 }

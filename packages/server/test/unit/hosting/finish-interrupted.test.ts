@@ -97,9 +97,10 @@ test("what this server handed over goes on, unasked; what only the journal says 
     { id: "another turn", ...paused, handedOver: 1 },
     { id: "sleeps", ...paused, how: "suspended", handedOver: 2 },
     { id: "stopped since", state: "stopped", isAsked: false, handedOver: 2 },
-    { id: "poisoned", ...paused, handedOver: 2, resumes: 3 },
+    { id: "killed before", ...paused, handedOver: 2, resumes: 3 },
+    { id: "poisoned", isAsked: false, handedOver: 2, resumes: 3 },
   ]);
-  const due = ["handed over", "asked", "killed while it was handed over"];
+  const due = ["handed over", "asked", "killed before", "killed while it was handed over"];
   expect(await finishInterrupted(hosting)).toEqual(due);
   expect(ended).toEqual(due);
 });
