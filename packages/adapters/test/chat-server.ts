@@ -18,6 +18,8 @@ export class ChatServer implements AsyncDisposable {
   readonly id = newId();
   readonly #processes = new Set<ChildProcess>();
   #said: string[] = [];
+  /** What all of them complained about. */
+  stderr = "";
   url = "";
 
   readonly #program: string;
@@ -35,7 +37,7 @@ export class ChatServer implements AsyncDisposable {
     if (!isOther) this.#said = said;
     const child = spawn(process.execPath, ["--conditions=holdfast-source", this.#program], {
       cwd: this.folder,
-      stdio: ["ignore", "pipe", "inherit"],
+      stdio: ["ignore", "pipe", "pipe"],
       env: {
         ...process.env,
         PORT: this.url === "" || isOther ? "0" : new URL(this.url).port,
@@ -43,6 +45,10 @@ export class ChatServer implements AsyncDisposable {
       },
     });
     this.#processes.add(child);
+    child.stderr.setEncoding("utf8").on("data", (text: string) => {
+      this.stderr += text;
+      process.stderr.write(text);
+    });
     createInterface(child.stdout).on("line", (line) => said.push(line));
     await waitFor(said, "http://");
     const url = said.find((line) => line.startsWith("http://"))!;
@@ -64,9 +70,14 @@ export class ChatServer implements AsyncDisposable {
     for (const child of this.#processes) await this.#kill(child);
   }
 
-  async #kill(child: ChildProcess): Promise<void> {
+  /** As a deploy does. */
+  async terminate(): Promise<void> {
+    for (const child of this.#processes) await this.#kill(child, "SIGTERM");
+  }
+
+  async #kill(child: ChildProcess, signal: "SIGKILL" | "SIGTERM" = "SIGKILL"): Promise<void> {
     this.#processes.delete(child);
-    child.kill("SIGKILL");
+    child.kill(signal);
     if (child.exitCode === null && child.signalCode === null) await once(child, "close");
   }
 

@@ -150,6 +150,8 @@ export class RunState {
     }
     this.#turn.signal.throwIfAborted();
     if (this.#session.turn !== this.#turn) {
+      // Its signal fires when the session is closed.
+      this.#turn.handOver.throwIfAborted();
       throw new Error(
         `This run belongs to turn ${this.#turn.number}, which is over. What it recorded is safe. Wrap the settings again for a run in another turn.`,
       );

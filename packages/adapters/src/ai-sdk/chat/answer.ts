@@ -7,7 +7,7 @@ import {
   type UIMessage,
   type UIMessageChunk,
 } from "ai";
-import { newId, type Session } from "holdfast";
+import { newId, type Session, type Turn } from "holdfast";
 import { isClientTool } from "../content.ts";
 import { durable } from "../durable.ts";
 import { hasFinalAnswer } from "../final-tools.ts";
@@ -75,6 +75,7 @@ export class Answer {
       const agent = durable(session, options);
       // Calls that a killed process left open, and that may run.
       if (turn.open.length > 0) await agent.runOpen(this.#tools, toolSettings(this.#parts.settings));
+      turn.handOver.throwIfAborted();
       const before = this.#begin();
       if (!hasFinalAnswer(session)) return await this.#stream(agent, before);
       await turn.end();
@@ -119,7 +120,7 @@ export class Answer {
     const { sendReasoning = true } = options;
     const given = { stopWhen: isStepCount(STEPS_MAX), onError: () => undefined, ...settings } as never;
     const run = streamText(agent.wrap(given) as never);
-    const ended = this.#end(agent, run);
+    const ended = this.#end(agent, run, this.#parts.session.turn!);
     // Its error is thrown below, after what the stream says about it.
     ended.catch(() => undefined);
     const chunks = toUIMessageStream({
@@ -152,8 +153,7 @@ export class Answer {
     return isClientTool(this.#parts.settings.tools, toolName);
   }
 
-  async #end(agent: Durable, run: Run): Promise<void> {
-    const turn = this.#parts.session.turn!;
+  async #end(agent: Durable, run: Run, turn: Turn<ModelMessage>): Promise<void> {
     const outcome = await agent.outcome(run);
     if (outcome.kind === "waiting") for (const { toolCallId } of outcome.calls) await turn.toolStarted(toolCallId);
     if (outcome.kind === "failed") this.#parts.onFailure(outcome.error);
