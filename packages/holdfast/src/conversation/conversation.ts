@@ -28,7 +28,7 @@ type TurnRecord =
   | records.TurnResumed
   | records.TurnSuspended
   | records.TurnEnded
-  | records.Signalled;
+  | records.SignalRecord;
 
 const EMPTY: Metadata = Object.freeze({});
 

@@ -150,9 +150,9 @@ function endOf({ outcome, by }: Shape): Pick<SessionRow, "state" | "ended"> {
   }
 }
 
-type Suspended = Pick<SessionRow, "state" | "wakeAt" | "parked" | "attempts">;
+type SuspensionFacts = Pick<SessionRow, "state" | "wakeAt" | "parked" | "attempts">;
 
-function suspendedIn(record: Shape): Suspended {
+function suspendedIn(record: Shape): SuspensionFacts {
   const parked = countIn(record, "parked");
   const attempts = (parked ?? countIn(record, "attempts") ?? 0) || undefined;
   if (parked !== undefined) return { state: "waiting", parked: true, ...defined({ attempts }) };

@@ -33,7 +33,7 @@ export interface ConversationsParts {
 }
 
 /** What a new session begins with. */
-export interface Beginning<M> {
+export interface NewSession<M> {
   readonly dialect: Dialect<M>;
   readonly first: readonly NewRecord[];
   readonly id?: string | undefined;
@@ -67,7 +67,7 @@ export class Conversations {
     return this.#live.get(id) ?? null;
   }
 
-  async create<M>(beginning: Beginning<M>, options: Opening<M>): Promise<surface.Session<M>> {
+  async create<M>(beginning: NewSession<M>, options: Opening<M>): Promise<surface.Session<M>> {
     const { journal, conversation, opened } = await this.#createJournal(beginning, options);
     return this.#join(journal, conversation, FOUND_CLEAN, opened, options);
   }
@@ -78,7 +78,7 @@ export class Conversations {
   }
 
   /** A recorder for a session that is there, or for a new one. */
-  async record<M>(target: string | Beginning<M>, given: surface.RecordOptions<M>): Promise<surface.Recorder<M>> {
+  async record<M>(target: string | NewSession<M>, given: surface.RecordOptions<M>): Promise<surface.Recorder<M>> {
     // A recorder has no way to record the start of a call.
     const { journal, conversation } =
       typeof target === "string"
@@ -220,7 +220,7 @@ export class Conversations {
   }
 
   async #createJournal<M>(
-    { dialect, first, id = newId() }: Beginning<M>,
+    { dialect, first, id = newId() }: NewSession<M>,
     { app = this.#parts.app }: Pick<surface.OpenOptions<M>, "app">,
     intents = this.#parts.recordsToolStarts,
   ) {

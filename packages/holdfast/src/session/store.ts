@@ -18,7 +18,7 @@ import { openJournalStore } from "../stores/open.ts";
 import type { JournalStoreOptions } from "../stores/schemes.ts";
 import { oneLine } from "../text/one-line.ts";
 import type { Reading } from "../view/reading.ts";
-import type { Beginning, Conversations } from "./conversations.ts";
+import type { Conversations, NewSession } from "./conversations.ts";
 import { type Ending, endsNow, type Guarded, onClosed } from "./guarded.ts";
 import { dialectUnknown, KnownDialects } from "./known-dialects.ts";
 import type { Answer } from "./prompts/answer.ts";
@@ -116,7 +116,7 @@ class SessionStore implements Store, Guarded {
     return (await this.#load()).create(beginning, given);
   }
 
-  #beginning<M>(given: surface.CreateOptions<M>): Beginning<M> {
+  #beginning<M>(given: surface.CreateOptions<M>): NewSession<M> {
     const { dialects, app } = this.#parts;
     const dialect = dialects.named(given.dialect);
     if (!dialect) throw dialectUnknown(given.dialect);

@@ -15,7 +15,7 @@ export type SessionRecord =
   | TurnClaimed
   | TurnSuspended
   | TurnEnded
-  | Signalled
+  | SignalRecord
   | MessageRecord
   | DraftRecord
   | DraftAccepted
@@ -100,7 +100,7 @@ export interface TurnEnded {
   error?: string;
 }
 /** The process was told to end, or an uncaught error was about to end it. */
-export interface Signalled {
+export interface SignalRecord {
   kind: "signal";
   signal: string;
   error?: string;

@@ -30,12 +30,12 @@ import { warnOnce } from "./warn-once.ts";
 type StartOptions = ToolStartOptions & Pick<ToolOptions, "probeMs">;
 
 /** The tool may run; or it may not, because its outcome is known: an earlier process had started it. */
-type Started =
+type StartResult =
   | { readonly running: Running; readonly outcome?: undefined }
   | { readonly running?: undefined; readonly outcome: Outcome };
 
 /** While a probe is asked. */
-export interface Asking {
+export interface ProbeContext {
   /** Ends the question. */
   readonly stopped: AbortSignal;
   /** Throws if the turn has ended meanwhile. */
@@ -76,7 +76,7 @@ export class Tools<M> {
    * `isStreaming`: a streaming message may make the call. `asking`: when the answer of a probe no longer counts. Throws
    * CALL_UNKNOWN, CALL_TAKEN, CALL_IN_DOUBT, RECORD_INVALID, RECORD_TOO_LARGE, and store errors.
    */
-  async start(callId: string, given: StartOptions, isStreaming: boolean, asking: Asking): Promise<Started> {
+  async start(callId: string, given: StartOptions, isStreaming: boolean, asking: ProbeContext): Promise<StartResult> {
     const { log, admission, conversation } = this.#context;
     const options = reading("options", () => ({ ...given }));
     if (typeof options.probe !== "boolean") assertProbe(options.probe, options);
@@ -130,7 +130,7 @@ export class Tools<M> {
   async #settle(
     start: ToolStart,
     options: StartOptions,
-    { stopped, assertOpen }: Asking,
+    { stopped, assertOpen }: ProbeContext,
   ): Promise<{ outcome: Outcome } | CallPlace> {
     const { conversation, log } = this.#context;
     const refusal = callInDoubt(start.call, start.name);
