@@ -11,7 +11,7 @@ import { breachesOf, compareUnits } from "./units.ts";
 
 const HELP = `npm run doctor-lab -- [options]
 
-Installs the agents whose sessions the doctor repairs from npm (into a cache, 3 GB for all), lets each of them load the
+Installs the agents whose sessions the doctor repairs from npm (into a cache, 4 GB for all), lets each of them load the
 recorded sessions offline, and prints what it shows its model. Exits 1 if a program shows another conversation than when
 the session was recorded.
 
@@ -93,7 +93,8 @@ async function judgeAll(agent: Agent): Promise<number> {
       const verdict = await agent.judge(program, place, id);
       rmSync(root, { recursive: true, force: true, maxRetries: 5 });
       const words = inWords(verdict, place.sessions.find((session) => session.id === id)!.units);
-      if (words !== "loads: everything") failures += 1;
+      // Gemini CLI does not list what it resumes, if the session has two files (docs/agents.md).
+      if (!words.endsWith("loads: everything")) failures += 1;
       console.log(`${agent.name} ${program.version}, ${recording.story}: ${words}`);
       for (const { kind, call, text } of values.show ? verdict.units : [])
         console.log(`  ${kind} ${call ?? ""} ${JSON.stringify(text.slice(0, 100))}`);
