@@ -1,8 +1,8 @@
 import { registerHooks } from "node:module";
 
 /**
- * Imported before DeepSeek Harness. npm has no release of its file watcher with the method that this release calls at its
- * start, so that it could not run at all. Here it does not watch its own settings. Sessions are not concerned.
+ * Imported before DeepSeek Harness. npm has no release of its file watcher with the method that this release calls at
+ * its start, so that it could not run at all. Here it does not watch its own settings; sessions are not concerned.
  */
 const WATCH = "async function watchUserPatches(ctx, options) {";
 
