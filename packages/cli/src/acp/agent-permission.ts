@@ -86,7 +86,7 @@ export function callsOf(toolCall: unknown): readonly RuledCall[] {
   const name = textIn(call["name"]) ?? "";
   switch (call["kind"]) {
     case "execute":
-      return [{ name: "shell", input: defined({ command: commandIn(input) }) }];
+      return [{ name: "shell", input: defined({ command: commandIn(input) ?? commandInTitle(call) }) }];
     case "read":
       return onEach("read", pathsIn(call, input));
     case "search":
@@ -125,6 +125,12 @@ function commandIn(input: Readonly<Record<string, unknown>>): string | undefined
   // A shell with its script: the script is what runs.
   if (given.length === 3 && /^(?:.*\/)?(?:ba|z|da)?sh$/.test(given[0]!) && /^-l?c$/.test(given[1]!)) return given[2];
   return given.map((word) => (/^[\w@%+=:,./-]+$/.test(word) ? word : `'${word.replaceAll("'", `'\\''`)}'`)).join(" ");
+}
+
+/** Gemini CLI names the command nowhere else. A title with an ellipsis may hide the rest of the command. */
+function commandInTitle({ rawInput, title }: Readonly<Record<string, unknown>>): string | undefined {
+  const words = rawInput === undefined ? textIn(title) : null;
+  return words === null || /…|\.\.\./.test(words) ? undefined : words;
 }
 
 function textIn(value: unknown): string | null {

@@ -108,13 +108,19 @@ async function drive(kills: number, seed: number, names: readonly string[]): Pro
   for (const agent of DRIVEN_AGENTS) {
     if (names.length > 0 && !names.includes(agent.name)) continue;
     const { name, version, package: from } = agent.program;
-    const { faults, by, turns, retries, ...count } = await driveAgent(agent, kills, random, console.log);
-    const how = `${by.everything} with everything, ${by["the agent alone"]} alone`;
+    const {
+      faults,
+      by,
+      kills: all,
+      inTurn,
+      inStep,
+      turns,
+      retries,
+    } = await driveAgent(agent, kills, random, console.log);
+    const how = `${by.everything} with everything, ${by["the agent alone"]} alone; ${inTurn} in a turn, ${inStep} in a step`;
     const words =
       faults.length === 0 ? "every turn was finished, and nothing was left behind" : `${faults.length} faults`;
-    console.log(
-      `${name} (${from} ${version}): ${count.kills} kills (${how}), ${turns} turns, ${retries} retries: ${words}`,
-    );
+    console.log(`${name} (${from} ${version}): ${all} kills (${how}), ${turns} turns, ${retries} retries: ${words}`);
     isGood &&= faults.length === 0;
   }
   return isGood ? 0 : 1;

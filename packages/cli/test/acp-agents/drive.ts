@@ -12,6 +12,9 @@ export interface DriveCount {
   kills: number;
   /** Of the driver with everything below it; of the agent alone. */
   readonly by: Record<"everything" | "the agent alone", number>;
+  /** So many of the kills were in a turn that had begun; so many of those while a step was running. */
+  inTurn: number;
+  inStep: number;
   turns: number;
   /** How often a person had to let a parked turn be tried again. */
   retries: number;
@@ -29,7 +32,7 @@ export async function driveAgent(
   say: (line: string) => void,
 ): Promise<DriveCount> {
   const by = { everything: 0, "the agent alone": 0 };
-  const count: DriveCount = { agent: agent.name, kills: 0, by, turns: 0, retries: 0, faults: [] };
+  const count: DriveCount = { agent: agent.name, kills: 0, by, inTurn: 0, inStep: 0, turns: 0, retries: 0, faults: [] };
   while (count.kills < kills && count.faults.length < 3) {
     using home = temporaryHome();
     await using model = await startModel(home, agent);
@@ -70,7 +73,7 @@ class DrivenTurn {
 
   async play(count: DriveCount, kills: number, random: () => number): Promise<void> {
     // As long as a life of this agent takes at most to make something happen on this machine.
-    let lifeMs = 12_000;
+    let lifeMs = 6_000;
     for (let own = 0; own < KILLS_MAX && count.kills < kills; ) {
       const started = performance.now();
       const { life } = await this.#start([]);
@@ -83,6 +86,10 @@ class DrivenTurn {
       } else {
         const alone = random() < 0.3;
         killAll(this.#victims(alone));
+        if ((await accountsIn(this.#home)).some(({ state }) => state !== "idle")) {
+          count.inTurn += 1;
+          if (/^begin/.test(ledgerOf(this.#home).at(-1) ?? "")) count.inStep += 1;
+        }
         own += 1;
         count.kills += 1;
         count.by[alone ? "the agent alone" : "everything"] += 1;

@@ -11,6 +11,7 @@ import {
   agentKey,
   endOrphan,
   factsFile,
+  leftIn,
   newSocket,
   removeStale,
   retire,
@@ -346,6 +347,21 @@ describe.skipIf(process.platform === "win32")("the place of supervisors", () => 
       expect([existsSync(it.socket), existsSync(factsFile(it.socket))]).toEqual([false, false]);
       writeFileSync(it.socket, "");
     }
+  });
+
+  test("what was left by one that was killed after it had closed its socket is found and ended", async () => {
+    using it = await placed(process.pid, null, "1");
+    const mark = "HOLDFAST_WRAPPED=of-a-supervisor-that-was-ending";
+    // Its agent has been started, and nobody knows its pid yet.
+    const child = spawn("/bin/sleep", ["600"], { env: { HOLDFAST_WRAPPED: mark.split("=")[1] } });
+    const agent = { pid: 0, started: null, mark };
+    writeFileSync(factsFile(it.socket), JSON.stringify({ pid: process.pid, started: "1", agent }));
+    rmSync(it.socket);
+    writeFileSync(join(it.folder, "another.sock.json"), "{}");
+    expect([socketsIn(it.folder), leftIn(it.folder)]).toEqual([[], [it.socket]]);
+    await removeStale(it.socket);
+    expect(child.signalCode ?? (await once(child, "exit"))[1]).toBe("SIGTERM");
+    expect(leftIn(it.folder)).toEqual([]);
   });
 
   test("an agent's pid that another process has by now is left alone", async () => {

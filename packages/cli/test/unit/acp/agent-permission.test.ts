@@ -26,7 +26,11 @@ test("a call of an agent is judged by the rule for what it says of itself", () =
     shell(["bash", "-lc", "npm test"]),
   ]).toEqual([...["allow", "ask", "allow", "allow"]]);
   // An agent that does not say what it runs could run anything.
-  expect([shell(), shell(7), judged({ kind: "execute", title: "npm test" })]).toEqual(["ask", "ask", "ask"]);
+  expect([shell(), shell(7), judged({ kind: "execute", title: "npm test…" })]).toEqual(["ask", "ask", "ask"]);
+  const titled = { kind: "execute", title: "npm test" };
+  expect([judged(titled), judged({ ...titled, rawInput: {} }), judged({ ...titled, title: "npm test; rm x" })]).toEqual(
+    [...["allow", "ask", "ask"]],
+  );
   expect(judged({ kind: "edit", content: [diff(at("new/a"), null)] })).toBe("allow");
   expect(judged({ kind: "edit", content: [diff(at("src/a"), "old")] })).toBe("allow");
   expect(judged({ kind: "edit", content: [diff(at("src/a"), "old"), diff(at("elsewhere"), "old")] })).toBe("ask");
