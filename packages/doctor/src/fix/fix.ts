@@ -4,7 +4,7 @@ import type { Change, Plan } from "../contract/plan.ts";
 import type { ProblemKind } from "../contract/problem.ts";
 import { type Diagnosis, diagnose } from "../diagnosis/diagnose.ts";
 import { Door, Refused } from "../files/door.ts";
-import { backUp, finishBackup, hashOf, modeOf } from "./backups.ts";
+import { backUp, finishBackup, hashOf, modeOf, undo } from "./backups.ts";
 import { processWithOpen } from "./open-files.ts";
 import { type Draft, discard, draftCopy, draftEdits, publish } from "./write.ts";
 
@@ -25,6 +25,13 @@ export interface FixOptions {
 
 /** What would repair the session; null if nothing would, or nothing needs to. */
 export async function planFix(agent: Agent, session: SessionPlace, door: Door): Promise<Plan | null> {
+  return planFor(await diagnose(agent, session), agent, session, door);
+}
+
+async function planFor(before: Diagnosis, agent: Agent, session: SessionPlace, door: Door): Promise<Plan | null> {
+  const kinds = new Set(before.problems.map(({ kind }) => kind));
+  // What was never seen is not touched, and what cannot be read is not guessed at.
+  if (kinds.size === 0 || kinds.has("unknown-version") || kinds.has("unopenable")) return null;
   return (await agent.plan?.(session, door)) ?? null;
 }
 
@@ -35,7 +42,7 @@ export async function planFix(agent: Agent, session: SessionPlace, door: Door): 
 export async function fix(agent: Agent, session: SessionPlace, options: FixOptions): Promise<Fixed | null> {
   using door = new Door();
   const before = await diagnose(agent, session);
-  const plan = await planFix(agent, session, door);
+  const plan = await planFor(before, agent, session, door);
   if (plan === null) return null;
   const paths = [session.path, ...session.parts];
   const holder = processWithOpen(paths);
@@ -57,10 +64,19 @@ export async function fix(agent: Agent, session: SessionPlace, options: FixOptio
     const files = drafts.map(({ path, temporary }, index) => ({
       ...{ path, name: String(index), mode: modeOf(path), sha256: hashOf(temporary) },
     }));
-    finishBackup(place, { id, agent: agent.name, session: session.id, at, files });
+    const backup = { id, agent: agent.name, session: session.id, at, files };
+    finishBackup(place, backup);
     for (const change of plan.changes) assertUnchanged(change, door);
     for (const draft of drafts) publish(draft);
-    return { backup: id, plan, diagnosis: await diagnose(agent, session) };
+    // Beside its own name, other files of the agent count too, such as an index.
+    const diagnosis = await diagnose(agent, session);
+    try {
+      assertBetter(before, diagnosis, session);
+    } catch (error) {
+      undo(options.backups, backup);
+      throw error;
+    }
+    return { backup: id, plan, diagnosis };
   } finally {
     for (const draft of drafts) discard(draft);
   }

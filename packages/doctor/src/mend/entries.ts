@@ -14,6 +14,7 @@ export interface Entry {
   /** Null if it is added. */
   readonly place: { readonly offset: number; readonly length: number; readonly line: number } | null;
   readonly state: SessionRecord["state"];
+  readonly damage: readonly string[];
   readonly kind: string;
   readonly thread: string;
   id: string | null;
@@ -56,12 +57,46 @@ export class LineEntries {
     return JSON.parse(Buffer.from(this.#file.read(offset, length)).toString("utf8"));
   }
 
+  /** What is still to be in the file. */
+  get living(): Entry[] {
+    return this.entries.filter(({ replacement }) => replacement !== null);
+  }
+
+  /** Leaves out the second of two records that are the same, and the second copy of a whole session. */
+  removeDoubles(): void {
+    const text = (entry: Entry): string => JSON.stringify(this.valueOf(entry));
+    const all = this.living;
+    const half = all.length / 2;
+    const isDoubled =
+      Number.isInteger(half) &&
+      half >= 1 &&
+      all.every((entry, at) => at < half || text(entry) === text(all[at - half]!));
+    for (const entry of isDoubled ? all.slice(half) : []) {
+      entry.replacement = null;
+      entry.why = "removes the second copy of the session";
+    }
+    const first = new Map<string, Entry>();
+    for (const entry of this.living) {
+      const known = entry.id === null ? undefined : first.get(entry.id);
+      if (entry.id !== null && !known) first.set(entry.id, entry);
+      if (!known || text(known) !== text(entry)) continue;
+      entry.replacement = null;
+      entry.why = "removes the second copy of a record";
+    }
+  }
+
   /** An entry for a record that is added. */
   made(value: unknown, thread: string, grade: Grade, why: string): Entry {
     const understood = this.#format.understand(value);
     const units = understood?.units ?? [];
     return {
-      ...{ place: null, state: "intact", kind: understood?.kind ?? "unknown", thread: understood?.thread ?? thread },
+      ...{
+        place: null,
+        state: "intact",
+        damage: [],
+        kind: understood?.kind ?? "unknown",
+        thread: understood?.thread ?? thread,
+      },
       ...{ id: understood?.id ?? null, parent: understood?.parent ?? null, ...namesIn(units) },
       replacement: { value, grade, why },
     };
@@ -114,7 +149,7 @@ export class LineEntries {
     const { offset, length, line, state, value, damage } = stretch;
     const understood = value === undefined ? null : this.#format.understand(value);
     const entry: Entry = {
-      ...{ place: { offset, length, line }, state, kind: understood?.kind ?? "unknown" },
+      ...{ place: { offset, length, line }, state, damage, kind: understood?.kind ?? "unknown" },
       ...{ thread: understood?.thread ?? thread, id: understood?.id ?? null, parent: understood?.parent ?? null },
       ...namesIn(understood?.units ?? []),
     };

@@ -39,42 +39,16 @@ class Mending {
   }
 
   run(): void {
-    this.#removeDoubles();
+    this.#lines.removeDoubles();
     this.#completePartials();
     this.#fillGaps();
     this.#pairCalls();
     this.#cleanBlocks();
   }
 
-  get #living(): Entry[] {
-    return this.#lines.entries.filter(({ replacement }) => replacement !== null);
-  }
-
-  #removeDoubles(): void {
-    const text = (entry: Entry): string => JSON.stringify(this.#lines.valueOf(entry));
-    const all = this.#living;
-    const half = all.length / 2;
-    const isDoubled =
-      Number.isInteger(half) &&
-      half >= 1 &&
-      all.every((entry, at) => at < half || text(entry) === text(all[at - half]!));
-    for (const entry of isDoubled ? all.slice(half) : []) {
-      entry.replacement = null;
-      entry.why = "removes the second copy of the session";
-    }
-    const first = new Map<string, Entry>();
-    for (const entry of this.#living) {
-      const known = entry.id === null ? undefined : first.get(entry.id);
-      if (entry.id !== null && !known) first.set(entry.id, entry);
-      if (!known || text(known) !== text(entry)) continue;
-      entry.replacement = null;
-      entry.why = "removes the second copy of a record";
-    }
-  }
-
   /** Records that are cut off lack their id; the record behind them names it. */
   #completePartials(): void {
-    const entries = this.#living;
+    const entries = this.#lines.living;
     const ids = new Set(entries.map(({ id }) => id));
     for (const [index, entry] of entries.entries()) {
       if (entry.state !== "partial") continue;
@@ -110,7 +84,7 @@ class Mending {
 
   /** Puts a record in the place of each that is named as a parent, and is not there. */
   #fillGaps(): void {
-    const entries = this.#living;
+    const entries = this.#lines.living;
     const ids = new Set(entries.map(({ id }) => id));
     const calls = new Set(entries.flatMap((entry) => entry.calls.map(({ id }) => id)));
     const results = new Set(entries.flatMap((entry) => entry.results));
@@ -183,7 +157,7 @@ class Mending {
 
   /** Every call that is not the last has a result, behind it; every result has a call. */
   #pairCalls(): void {
-    const entries = this.#living;
+    const entries = this.#lines.living;
     const results = new Set(entries.flatMap((entry) => entry.results));
     const callers = new Map(entries.flatMap((entry) => entry.calls.map(({ id }) => [id, entry] as const)));
     const positions = new Map(entries.map((entry, index) => [entry, index]));
@@ -225,7 +199,7 @@ class Mending {
 
   /** Inputs that are not there, and results that the API refuses. */
   #cleanBlocks(): void {
-    for (const entry of this.#living) {
+    for (const entry of this.#lines.living) {
       if (entry.calls.length === 0 && entry.results.length === 0) continue;
       const value = fieldsOf(this.#lines.valueOf(entry));
       const message = fieldsOf(value["message"]);

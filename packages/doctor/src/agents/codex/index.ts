@@ -4,6 +4,7 @@ import type { Problem } from "../../contract/problem.ts";
 import { fieldsOf } from "../../contract/shapes.ts";
 import type { Door } from "../../files/door.ts";
 import { openLines, readLines } from "../../jsonl/read-lines.ts";
+import { planLines } from "../../mend/plan-lines.ts";
 import { format, TYPES } from "./format.ts";
 import { ProjectionCursor, RolloutNumbers } from "./history.ts";
 import { projectionOf, threadProblems } from "./indexes.ts";
@@ -18,6 +19,8 @@ export const codex: Agent = {
   versions: ["0.169.0"],
   // What an interrupted turn left open stays open; Codex tells the model that it was aborted.
   rules: { chain: "order", closesOpenCalls: true, leavesOpenCalls: true, repeatsIds: false, sequence: "rising" },
+
+  plan: (session, door) => planLines(session, door, { format }),
 
   homes: ({ CODEX_HOME }, home) =>
     ["sessions", "archived_sessions"].map((name) => join(CODEX_HOME || join(home, ".codex"), name)),

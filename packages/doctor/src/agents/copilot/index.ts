@@ -4,6 +4,7 @@ import { problem } from "../../contract/problem.ts";
 import type { SessionRecord } from "../../contract/record.ts";
 import type { Door } from "../../files/door.ts";
 import { openLines, readLines } from "../../jsonl/read-lines.ts";
+import { planLines } from "../../mend/plan-lines.ts";
 import { format, isOfCopilot } from "./format.ts";
 import { storeProblems, workspaceProblems } from "./surroundings.ts";
 
@@ -14,6 +15,13 @@ export const copilot: Agent = {
   versions: ["1.0.102"],
   // Its chain runs through all conversations of a session, so it is followed here.
   rules: { chain: "order", closesOpenCalls: true, repeatsIds: false, sequence: "none" },
+
+  plan: (session, door) =>
+    planLines(session, door, {
+      format,
+      // Events of the model may follow one that Copilot does not write.
+      relink: (value, parentId) => (String(value["type"]).startsWith("model.") ? null : { ...value, parentId }),
+    }),
 
   homes: ({ COPILOT_HOME }, home) => [join(COPILOT_HOME || join(home, ".copilot"), "session-state")],
 

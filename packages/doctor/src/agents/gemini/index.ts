@@ -5,6 +5,7 @@ import type { SessionRecord } from "../../contract/record.ts";
 import { fieldsOf, listIn, textIn } from "../../contract/shapes.ts";
 import { type Door, Refused } from "../../files/door.ts";
 import { openLines, readLines } from "../../jsonl/read-lines.ts";
+import { planLines } from "../../mend/plan-lines.ts";
 import { format } from "./format.ts";
 import { isWholeObject, readWholeObject } from "./whole-object.ts";
 
@@ -17,6 +18,9 @@ export const gemini: Agent = {
   title: "Gemini CLI",
   versions: ["0.61.0"],
   rules: { chain: "order", closesOpenCalls: true, leavesOpenCalls: true, repeatsIds: true, sequence: "none" },
+
+  plan: (session, door) =>
+    session.path.endsWith(".jsonl") ? planLines(session, door, { format }) : Promise.resolve(null),
 
   homes: ({ GEMINI_CLI_HOME }, home) => [join(GEMINI_CLI_HOME || home, ".gemini", "tmp")],
 

@@ -3,6 +3,7 @@ import type { Agent, ReadItem, SessionPlace } from "../../contract/agent.ts";
 import { problem } from "../../contract/problem.ts";
 import { fieldsOf } from "../../contract/shapes.ts";
 import { openLines, readLines } from "../../jsonl/read-lines.ts";
+import { planLines } from "../../mend/plan-lines.ts";
 import { format, isOfPi, VERSION_MAX } from "./format.ts";
 
 /** pi: `<home>/sessions/<folder of the project>/<time>_<session>.jsonl`. */
@@ -12,6 +13,8 @@ export const pi: Agent = {
   versions: ["0.73.1"],
   // Calls that were interrupted stay open; pi makes up their results for each request.
   rules: { chain: "parents", closesOpenCalls: true, leavesOpenCalls: true, repeatsIds: false, sequence: "none" },
+
+  plan: (session, door) => planLines(session, door, { format, relink: (value, parentId) => ({ ...value, parentId }) }),
 
   homes: ({ PI_CODING_AGENT_DIR, PI_CODING_AGENT_SESSION_DIR }, home) => [
     ...(PI_CODING_AGENT_SESSION_DIR ? [PI_CODING_AGENT_SESSION_DIR] : []),
