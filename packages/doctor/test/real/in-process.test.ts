@@ -1,19 +1,22 @@
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import { afterEach, beforeAll, beforeEach, describe, expect, test } from "vitest";
 import type { Agent, Unit } from "./agent.ts";
 import { geminiCore } from "./gemini.ts";
 import { pi } from "./pi.ts";
 import { installProgram } from "./programs.ts";
 import { listRecordings, placeRecording } from "./recording.ts";
-import { breachesOf, compareUnits } from "./units.ts";
+import { breachesOf, compareUnits, spokenIn } from "./units.ts";
 
 /**
  * The two judges that need no process of their own. The others take minutes and gigabytes: `npm run doctor-lab`. A
  * program that cannot be installed fails these tests.
  */
 const JUDGES: readonly Agent[] = [pi, geminiCore];
+
+// At once: npm waits more than it computes.
+beforeAll(() => Promise.all(JUDGES.map(({ name }) => installProgram(name))).then(() => undefined));
 
 let root: string;
 beforeEach(() => {
@@ -76,10 +79,3 @@ test("a conversation that an API refuses is known by its calls", () => {
   expect(breachesOf([result])).toEqual(["a result of 1 without its call before it"]);
   expect(breachesOf([{ ...call, text: "null" }, result])).toEqual(["call 1 has no input"]);
 });
-
-/** What was said, without what programs write differently from what they send: reasoning, and ids. */
-function spokenIn(units: readonly Unit[]): string[] {
-  return units
-    .filter(({ kind }) => kind === "user" || kind === "assistant")
-    .map(({ kind, text }) => `${kind}: ${text}`);
-}

@@ -7,7 +7,7 @@ import { AGENTS } from "./agents.ts";
 import { installProgram } from "./programs.ts";
 import { listRecordings, placeRecording, ROOT, saveRecording } from "./recording.ts";
 import { EMPTY, storyOf } from "./stories.ts";
-import { breachesOf, compareUnits } from "./units.ts";
+import { breachesOf, compareUnits, spokenIn } from "./units.ts";
 
 const HELP = `npm run doctor-lab -- [options]
 
@@ -92,7 +92,11 @@ async function judgeAll(agent: Agent): Promise<number> {
       const place = placeRecording(recording, root);
       const verdict = await agent.judge(program, place, id);
       rmSync(root, { recursive: true, force: true, maxRetries: 5 });
-      const words = inWords(verdict, place.sessions.find((session) => session.id === id)!.units);
+      const before = place.sessions.find((session) => session.id === id)!.units;
+      const words =
+        recording.program === agent.name
+          ? inWords(verdict, before)
+          : inWords({ ...verdict, units: spokenIn(verdict.units) }, spokenIn(before));
       // Gemini CLI does not list what it resumes, if the session has two files (docs/agents.md).
       if (!words.endsWith("loads: everything")) failures += 1;
       console.log(`${agent.name} ${program.version}, ${recording.story}: ${words}`);

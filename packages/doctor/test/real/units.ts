@@ -52,3 +52,8 @@ export function breachesOf(units: readonly Unit[]): string[] {
   for (const each of open) breaches.push(`call ${each} has no result`);
   return breaches;
 }
+
+/** What was said: two programs that show the same session write its calls and its reasoning differently. */
+export function spokenIn(units: readonly Unit[]): Unit[] {
+  return units.filter(({ kind }) => kind === "user" || kind === "assistant");
+}
