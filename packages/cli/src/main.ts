@@ -21,6 +21,7 @@ import { register as registerLs } from "./commands/sessions/ls.ts";
 import { register as registerRename } from "./commands/sessions/rename.ts";
 import { register as registerRestore } from "./commands/sessions/restore.ts";
 import { register as registerRestoreFiles } from "./commands/sessions/restore-files.ts";
+import { register as registerRetry } from "./commands/sessions/retry.ts";
 import { register as registerRm } from "./commands/sessions/rm.ts";
 import { register as registerSearch } from "./commands/sessions/search.ts";
 import { register as registerShow } from "./commands/sessions/show.ts";
@@ -138,6 +139,7 @@ export function makeProgram(): Command {
   registerCopy(program);
   registerFork(program);
   registerRename(program);
+  registerRetry(program);
   registerRm(program);
   registerTrash(program);
   registerRestore(program);

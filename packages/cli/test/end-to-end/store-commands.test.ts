@@ -240,6 +240,25 @@ describe("changing", () => {
     expect(await home.run(["rename", id!, " "])).toMatchObject({ code: 2 });
   });
 
+  test("retry lets workers try a turn again on which they have given up", async () => {
+    using home = temporaryHome();
+    const [id] = await speakIn(home.store, { prompt: "one", cut: true });
+    const fails = (): never => {
+      throw new Error("the model is away");
+    };
+    const giveUp = async (): Promise<unknown> => {
+      await using store = await openStore(home.store);
+      return (await store.claimNext({ ended: true, maxTries: 1 }, fails))?.outcome;
+    };
+    expect(await giveUp()).toBe("gave-up");
+    const parked = await home.run(["ls", "--status", "parked", "--json"]);
+    expect(json(parked.stdout)).toMatchObject([{ id, attempts: 1 }]);
+    expect(await home.run(["retry", id!])).toMatchObject({ code: 0, stdout: "Workers try it again.\n" });
+    expect((await home.run(["retry", "latest"])).stdout).toMatch(/^Not parked/);
+    expect(json((await home.run(["ls", "--json"])).stdout)[0]).toMatchObject({ id, status: "paused" });
+    expect(await giveUp()).toBe("gave-up");
+  });
+
   test("rm moves to the trash, gc removes after the grace time, with the kept outputs of tools", async () => {
     using home = temporaryHome();
     const [a, b] = await speakIn(home.store, { prompt: "one" }, { prompt: "two" });

@@ -350,10 +350,13 @@ class SessionStore implements Store, Guarded {
   async #close(options: CloseOptions): Promise<void> {
     clearTimeout(this.#loadsSoon);
     try {
-      await this.#loading?.then(
-        (conversations) => conversations.close(options),
-        () => {},
-      );
+      // From this instant on a turn that is handed over begins nothing.
+      const closing = this.#conversations?.close(options);
+      await (closing ??
+        this.#loading?.then(
+          (conversations) => conversations.close(options),
+          () => {},
+        ));
     } finally {
       try {
         await this.#journals.close();

@@ -278,7 +278,7 @@ export class Worker {
       !isUntouched() && (state === "idle" || state === "waiting" || state === "stopped" || state === "paused");
     const isFailed = failure !== null && !signal.aborted && !isOver;
     // With progress in this try, the count begins again.
-    const counted = isFailed ? session.attempts || 1 : tries;
+    const counted = isFailed && session.attempts === 0 ? 1 : tries;
     const failed = isFailed ? await this.#retryLater(session, counted, failure!.error, options) : null;
     await session.close().catch((error: unknown) => {
       failure ??= { error };

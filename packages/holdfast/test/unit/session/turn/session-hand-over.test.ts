@@ -231,11 +231,11 @@ describe("closing a session with handOver", () => {
     const session = await begun(store);
     const turn = session.turn!;
     await turn.append(calls("a"));
-    const child = await begun(store);
+    const child = (await begun(store)).turn!;
     const leaves = Promise.withResolvers<void>();
     const running = turn.tool("a", async () => {
       await leaves.promise;
-      child.turn!.request();
+      child.request();
     });
     const ended = codeOf(running);
     const closing = store.close(IN_TIME);
