@@ -3,6 +3,7 @@ import { isPoisoned } from "../contract/poisoned.ts";
 import { type Problem, problem } from "../contract/problem.ts";
 import type { Place, SessionRecord } from "../contract/record.ts";
 import type { ConversationRules } from "../contract/rules.ts";
+import { IdTable } from "./id-table.ts";
 import { ThreadIds } from "./thread-ids.ts";
 
 /**
@@ -58,7 +59,8 @@ class ThreadJudge {
   readonly #rules: ConversationRules;
   readonly #ids: ThreadIds;
   readonly #open = new Map<string, OpenCall>();
-  readonly #closed = new Set<string>();
+  /** Calls that have their results. There may be a million. */
+  readonly #closed = new IdTable();
   /** Results whose calls have not come yet. */
   readonly #early = new Map<string, Place>();
   /** A user's prompt, or an answer of the model to results, begins a new one. */
@@ -108,7 +110,7 @@ class ThreadJudge {
     for (const [call, { exchange }] of this.#open) {
       if (exchange !== this.#exchange) continue;
       this.#open.delete(call);
-      this.#closed.add(call);
+      this.#closed.set(call, 1);
       this.callsInterrupted++;
     }
   }
@@ -123,16 +125,20 @@ class ThreadJudge {
     const early = this.#early.get(unit.id);
     if (early) {
       this.#early.delete(unit.id);
-      this.#closed.add(unit.id);
+      this.#closed.set(unit.id, 1);
       yield problem("result-before-call", early, { detail: unit.name });
-    } else if (!this.#closed.has(unit.id)) {
+    } else if (!this.#isClosed(unit.id)) {
       this.#open.set(unit.id, { place, name: unit.name, exchange: this.#exchange });
     }
   }
 
+  #isClosed(call: string): boolean {
+    return this.#closed.get(call) !== undefined;
+  }
+
   #result(call: string, place: Place): void {
-    if (this.#open.delete(call)) this.#closed.add(call);
-    else if (!this.#closed.has(call)) this.#early.set(call, place);
+    if (this.#open.delete(call)) this.#closed.set(call, 1);
+    else if (!this.#isClosed(call)) this.#early.set(call, place);
   }
 
   *end(): Generator<Problem> {
