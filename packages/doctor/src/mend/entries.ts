@@ -24,6 +24,8 @@ export interface Entry {
   readonly results: readonly string[];
   /** Whether people or models say something in it. */
   readonly isSpeech: boolean;
+  /** Whether the user says it. */
+  readonly isPrompt: boolean;
   /** What is to be written in its place; null for nothing, undefined for what is there. */
   replacement?: { readonly value: unknown; readonly grade: Grade; readonly why: string } | null;
   /** Where nothing is written: why. */
@@ -49,6 +51,16 @@ export class LineEntries {
       if (stretch.value !== undefined) see?.(stretch.value, this.entries.length - 1);
     }
     if (last) this.#ends.set(last, file.size);
+  }
+
+  /** Adds entries behind these, or before them. */
+  insert(where: "before" | "behind", added: ReadonlyMap<Entry, readonly Entry[]>): void {
+    if (added.size === 0) return;
+    const all = this.entries.flatMap((entry) => {
+      const more = added.get(entry) ?? [];
+      return where === "before" ? [...more, entry] : [entry, ...more];
+    });
+    this.entries.splice(0, this.entries.length, ...all);
   }
 
   valueOf(entry: Entry): unknown {
@@ -146,7 +158,10 @@ export class LineEntries {
   }
 
   #entryOf(stretch: Stretch, thread: string): Entry {
-    const { offset, length, line, state, value, damage } = stretch;
+    const { offset, length, line, state, damage } = stretch;
+    // Half of a record stays half; one that lost a byte is whole apart from that.
+    const isWhole = state === "partial" && damage.every((kind) => kind === "invalid-utf8");
+    const value = isWhole ? withoutLostBytes(stretch.value) : stretch.value;
     const understood = value === undefined ? null : this.#format.understand(value);
     const entry: Entry = {
       ...{ place: { offset, length, line }, state, damage, kind: understood?.kind ?? "unknown" },
@@ -167,12 +182,23 @@ export class LineEntries {
   }
 }
 
-function namesIn(units: readonly Unit[]): Pick<Entry, "calls" | "results" | "isSpeech"> {
+function namesIn(units: readonly Unit[]): Pick<Entry, "calls" | "results" | "isSpeech" | "isPrompt"> {
   return {
     calls: units.flatMap((unit) => (unit.type === "call" ? [{ id: unit.id, name: unit.name }] : [])),
     results: units.flatMap((unit) => (unit.type === "result" ? [unit.call] : [])),
     isSpeech: units.some(({ type }) => type !== "title"),
+    isPrompt: units.some(({ type }) => type === "user"),
   };
+}
+
+/** Names and ids without the marks of lost bytes, where that leaves a name; texts keep them. */
+function withoutLostBytes(value: unknown): unknown {
+  const clean = (text: string): string =>
+    /^[\w.:/-]*\ufffd[\w.:/\ufffd-]*$/.test(text) ? text.replaceAll("\ufffd", "") : text;
+  if (typeof value === "string") return clean(value);
+  if (Array.isArray(value)) return value.map(withoutLostBytes);
+  if (typeof value !== "object" || value === null) return value;
+  return Object.fromEntries(Object.entries(value).map(([key, inner]) => [clean(key), withoutLostBytes(inner)]));
 }
 
 const lineOf = (value: unknown): Uint8Array => Buffer.from(`${JSON.stringify(value)}\n`);

@@ -4,6 +4,7 @@ import { type Fields, fieldsOf } from "../contract/shapes.ts";
 import type { Door } from "../files/door.ts";
 import type { LineFormat } from "../jsonl/read-lines.ts";
 import { type Entry, LineEntries } from "./entries.ts";
+import { CUT_OFF } from "./words.ts";
 
 /**
  * Repairs the text of a file of lines, as far as that needs no knowledge of the agent: lines that are broken, glued or
@@ -16,7 +17,6 @@ export interface LineRepair {
   relink?(value: Fields, parent: string): Fields | null;
 }
 
-const CUT_OFF = "[… The rest was lost; holdfast doctor kept what could be read.]";
 /** Where the agents keep what is said. */
 const TEXT_FIELDS: ReadonlySet<string> = new Set(["text", "content", "output", "message"]);
 

@@ -4,13 +4,9 @@ import { type Fields, fieldsOf, listIn, textIn } from "../../contract/shapes.ts"
 import type { Door } from "../../files/door.ts";
 import { cleanResult } from "../../mend/clean-result.ts";
 import { type Entry, LineEntries, madeUuid } from "../../mend/entries.ts";
+import { CUT_OFF, LOST_INPUT, LOST_RECORD, LOST_RESULT } from "../../mend/words.ts";
 import { format } from "./format.ts";
 import { Twins } from "./twins.ts";
-
-const LOST_RESULT = "[The result of this call was lost. holdfast doctor put this note in its place.]";
-const LOST_RECORD = "A record was lost here. holdfast doctor linked the conversation over the gap.";
-const CUT_OFF = "[… The rest was lost; holdfast doctor kept what could be read.]";
-const LOST_INPUT = { holdfast_doctor: "The input of this call was lost." };
 
 /** What makes Claude Code load the session whole again. */
 export async function plan(session: SessionPlace, door: Door): Promise<Plan | null> {

@@ -4,10 +4,10 @@ import type { Problem } from "../../contract/problem.ts";
 import { fieldsOf } from "../../contract/shapes.ts";
 import type { Door } from "../../files/door.ts";
 import { openLines, readLines } from "../../jsonl/read-lines.ts";
-import { planLines } from "../../mend/plan-lines.ts";
 import { format, TYPES } from "./format.ts";
 import { ProjectionCursor, RolloutNumbers } from "./history.ts";
-import { projectionOf, threadProblems } from "./indexes.ts";
+import { projectionOf, threadIn, threadProblems } from "./indexes.ts";
+import { plan } from "./plan.ts";
 
 /**
  * Codex: `<home>/sessions/<year>/<month>/<day>/rollout-<time>-<thread>.jsonl`, `.jsonl.zst` when it has not been used
@@ -20,7 +20,7 @@ export const codex: Agent = {
   // What an interrupted turn left open stays open; Codex tells the model that it was aborted.
   rules: { chain: "order", closesOpenCalls: true, leavesOpenCalls: true, repeatsIds: false, sequence: "rising" },
 
-  plan: (session, door) => planLines(session, door, { format }),
+  plan,
 
   homes: ({ CODEX_HOME }, home) =>
     ["sessions", "archived_sessions"].map((name) => join(CODEX_HOME || join(home, ".codex"), name)),
@@ -38,7 +38,7 @@ export const codex: Agent = {
   async read(session, door) {
     const file = await openLines(session.path, door);
     return (function* (): Generator<ReadItem> {
-      const thread = ROLLOUT.exec(basename(session.path))?.[1] ?? null;
+      const thread = threadIn(session.path);
       const projection = thread === null ? null : yield* asItems(projectionOf(session.path, thread, door));
       const cursor = projection === null || !("chunks" in file) ? null : new ProjectionCursor(projection, file);
       const numbers = new RolloutNumbers();
@@ -72,9 +72,6 @@ function* findIn(folder: string, door: Door, depth: number): Generator<SessionPl
     if (kind === "file" && /^rollout-.*\.jsonl(?:\.zst)?$/.test(name) && !isCopy) yield placeOf(path);
   }
 }
-
-/** A thread that was set back has several rollouts, which have an id of their own behind that of the thread. */
-const ROLLOUT = /^rollout-.{19}-([0-9a-f-]{36})(?:_[0-9a-f-]{36})?\.jsonl(?:\.zst)?$/;
 
 function placeOf(path: string): SessionPlace {
   const id = /^rollout-.{19}-(.*?)\.jsonl(?:\.zst)?$/.exec(basename(path))?.[1] ?? basename(path);

@@ -22,6 +22,12 @@ interface Index {
   readonly tables: ReadonlyMap<string, readonly string[]>;
 }
 
+/** A thread that was set back has several rollouts, which have an id of their own behind that of the thread. */
+export function threadIn(rollout: string): string | null {
+  const name = /^rollout-.{19}-([0-9a-f-]{36})(?:_[0-9a-f-]{36})?\.jsonl(?:\.zst)?$/.exec(basename(rollout));
+  return name?.[1] ?? null;
+}
+
 /** The folder of Codex that a rollout lies in; null if it lies elsewhere. */
 export function codexHomeOf(rollout: string): string | null {
   const folder = dirname(rollout);

@@ -14,6 +14,9 @@ const ENTRIES: ReadonlySet<string> = new Set([
 /** The newest version whose sessions were read. */
 export const VERSION_MAX = 3;
 
+/** The folder in which the sessions of a project are. */
+export const folderFor = (cwd: string): string => `--${cwd.replace(/^[/\\]/, "").replaceAll(/[/\\:]/g, "-")}--`;
+
 export const format: LineFormat = {
   isRecord(value) {
     const { type, id, parentId, timestamp } = fieldsOf(value);

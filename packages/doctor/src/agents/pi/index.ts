@@ -3,8 +3,8 @@ import type { Agent, ReadItem, SessionPlace } from "../../contract/agent.ts";
 import { problem } from "../../contract/problem.ts";
 import { fieldsOf } from "../../contract/shapes.ts";
 import { openLines, readLines } from "../../jsonl/read-lines.ts";
-import { planLines } from "../../mend/plan-lines.ts";
-import { format, isOfPi, VERSION_MAX } from "./format.ts";
+import { folderFor, format, isOfPi, VERSION_MAX } from "./format.ts";
+import { plan } from "./plan.ts";
 
 /** pi: `<home>/sessions/<folder of the project>/<time>_<session>.jsonl`. */
 export const pi: Agent = {
@@ -14,7 +14,7 @@ export const pi: Agent = {
   // Calls that were interrupted stay open; pi makes up their results for each request.
   rules: { chain: "parents", closesOpenCalls: true, leavesOpenCalls: true, repeatsIds: false, sequence: "none" },
 
-  plan: (session, door) => planLines(session, door, { format, relink: (value, parentId) => ({ ...value, parentId }) }),
+  plan,
 
   homes: ({ PI_CODING_AGENT_DIR, PI_CODING_AGENT_SESSION_DIR }, home) => [
     ...(PI_CODING_AGENT_SESSION_DIR ? [PI_CODING_AGENT_SESSION_DIR] : []),
@@ -59,8 +59,6 @@ function placeOf(path: string): SessionPlace {
   const name = basename(path, ".jsonl");
   return { agent: "pi", id: /_([^_]+)$/.exec(name)?.[1] ?? name, path, parts: [] };
 }
-
-const folderFor = (cwd: string): string => `--${cwd.replace(/^[/\\]/, "").replaceAll(/[/\\:]/g, "-")}--`;
 
 /** Whether it lies in the folder of a project, but not its own: pi then does not list it. */
 function isElsewhere(path: string, cwd: string): boolean {

@@ -6,6 +6,8 @@ import type { Agent, SessionPlace } from "../../../src/contract/agent.ts";
 import type { SessionRecord } from "../../../src/contract/record.ts";
 import { type Diagnosis, diagnose } from "../../../src/diagnosis/diagnose.ts";
 import { Door } from "../../../src/files/door.ts";
+import { fix } from "../../../src/fix/fix.ts";
+import type { LineFormat } from "../../../src/jsonl/read-lines.ts";
 import { listRecordings, placeRecording, type Recording, ROOT } from "../../real/recording.ts";
 import { type LineDamage, seededRandom } from "./line-damage.ts";
 
@@ -39,6 +41,7 @@ export interface LineAgentSuite {
   readonly format: string;
   readonly damages: readonly LineDamage[];
   readonly seed: number;
+  readonly lines: LineFormat;
 }
 
 /** For agents that write one record in each line. */
@@ -81,14 +84,19 @@ export function describeLineAgent({ agent, format, damages, seed }: LineAgentSui
 
 interface PlacedSession extends SessionPlace {
   readonly lines: readonly string[];
+  /** Of each line. */
+  readonly units: readonly (readonly string[])[];
 }
 
-function sessionsOf(agent: Agent, recording: Recording, folder: string): PlacedSession[] {
+function sessionsOf(agent: Agent, recording: Recording, folder: string, format?: LineFormat): PlacedSession[] {
   const { home } = placeRecording(recording, join(folder, recording.version, recording.story));
   return sessionsIn(agent, home).map((session) => {
     const lines = readFileSync(session.path, "utf8").split("\n").slice(0, -1);
     // Alone: what its indexes say is tested apart from this, and takes longer.
-    return { ...session, path: join(folder, basename(session.path)), lines };
+    const units = lines.map((line) =>
+      (format?.understand(JSON.parse(line))?.units ?? []).map((unit) => JSON.stringify(unit)),
+    );
+    return { ...session, path: join(folder, basename(session.path)), lines, units };
   });
 }
 
@@ -115,3 +123,59 @@ async function harmAndRead(agent: Agent, session: PlacedSession, damage: LineDam
   }
   return true;
 }
+
+/** What a repair must do: nothing is wrong afterwards, nothing readable is missing, a second one changes no byte. */
+export function describeFix({ agent, format, damages, seed, lines }: LineAgentSuite): void {
+  const recordings = listRecordings(format);
+  describe(`${agent.title}: repair`, () => {
+    const folder = mkdtempSync(join(tmpdir(), "holdfast-fix-"));
+    afterAll(() => rmSync(folder, { recursive: true, force: true }));
+    test("a healthy session is left alone", async () => {
+      for (const recording of recordings)
+        for (const session of sessionsOf(agent, recording, join(folder, "healthy"), lines)) {
+          writeFileSync(session.path, session.lines.map((line) => `${line}\n`).join(""));
+          expect(await fix(agent, session, { backups: join(folder, "backups") }), session.path).toBe(null);
+        }
+    });
+    for (const [index, damage] of damages.entries()) {
+      if (damage.named.includes("empty-file")) continue;
+      test(damage.kind, async () => {
+        let cases = 0;
+        for (const recording of recordings)
+          for (const session of sessionsOf(agent, recording, join(folder, `${index}`), lines))
+            for (let place = 0; place < PLACES; place += 3)
+              if (await harmAndFix(agent, session, damage, seed + 1_000 * index + place, join(folder, "backups")))
+                cases++;
+        expect(cases).toBeGreaterThan(0);
+      });
+    }
+  });
+}
+
+async function harmAndFix(
+  agent: Agent,
+  session: PlacedSession,
+  damage: LineDamage,
+  seed: number,
+  backups: string,
+): Promise<boolean> {
+  const harm = damage.harm(session.lines, seededRandom(seed));
+  if (harm === null) return false;
+  writeFileSync(session.path, harm.bytes);
+  const what = `${damage.kind}, seed ${seed}, ${basename(session.path)}`;
+  const fixed = await fix(agent, session, { backups });
+  expect(fixed, `${what}: nothing was repaired`).not.toBe(null);
+  expect(kindsIn(fixed!.diagnosis), what).toEqual([]);
+  const speech = unitsOf(await recordsOf(agent, session));
+  for (const [n, units] of session.units.entries()) {
+    if (harm.lost.includes(n)) continue;
+    for (const unit of units) expect(speech, `${what}: a unit of line ${n + 1} is missing`).toContain(unit);
+  }
+  const after = readFileSync(session.path);
+  expect(await fix(agent, session, { backups }), `${what}: repaired twice`).toBe(null);
+  expect(readFileSync(session.path).equals(after)).toBe(true);
+  return true;
+}
+
+const unitsOf = (records: readonly SessionRecord[]): string[] =>
+  records.flatMap(({ units }) => units.map((unit) => JSON.stringify(unit)));

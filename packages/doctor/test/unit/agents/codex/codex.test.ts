@@ -1,7 +1,8 @@
 import { seedOf } from "../../../../../holdfast/test/seed.ts";
+import { format } from "../../../../src/agents/codex/format.ts";
 import { codex } from "../../../../src/agents/codex/index.ts";
 import { fieldsOf } from "../../../../src/contract/shapes.ts";
-import { describeLineAgent } from "../agent-suite.ts";
+import { describeFix, describeLineAgent, type LineAgentSuite } from "../agent-suite.ts";
 import { LINE_DAMAGE, lineChanged, lineGone, lineMoved, lineTwice } from "../line-damage.ts";
 
 const payloadOf = (line: string): Readonly<Record<string, unknown>> => fieldsOf(fieldsOf(JSON.parse(line))["payload"]);
@@ -9,8 +10,9 @@ const typeOf = (line: string): unknown => payloadOf(line)["type"];
 const isResult = (line: string): boolean => typeOf(line) === "function_call_output";
 const isCall = (line: string): boolean => typeOf(line) === "function_call";
 
-describeLineAgent({
+const suite: LineAgentSuite = {
   agent: codex,
+  lines: format,
   format: "codex",
   seed: seedOf(import.meta.url, "unit"),
   damages: [
@@ -35,4 +37,6 @@ describeLineAgent({
       isCall(line) ? line.replace(/("arguments":"(?:[^"\\]|\\.){6})(?:[^"\\]|\\.)*"/, '$1"') : null,
     ),
   ],
-});
+};
+describeLineAgent(suite);
+describeFix(suite);

@@ -3,12 +3,13 @@ import { dirname, join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { describe, expect, test } from "vitest";
 import { seedOf } from "../../../../../holdfast/test/seed.ts";
+import { format } from "../../../../src/agents/copilot/format.ts";
 import { copilot } from "../../../../src/agents/copilot/index.ts";
 import type { SessionPlace } from "../../../../src/contract/agent.ts";
 import { fieldsOf, listIn } from "../../../../src/contract/shapes.ts";
 import { diagnose } from "../../../../src/diagnosis/diagnose.ts";
 import { listRecordings, placeRecording } from "../../../real/recording.ts";
-import { describeLineAgent, kindsIn, scratchFolder, sessionsIn } from "../agent-suite.ts";
+import { describeLineAgent, kindsIn, type LineAgentSuite, scratchFolder, sessionsIn } from "../agent-suite.ts";
 import { LINE_DAMAGE, lineChanged, lineGone, lineMoved, lineTwice } from "../line-damage.ts";
 
 const dataOf = (line: string) => fieldsOf(fieldsOf(JSON.parse(line))["data"]);
@@ -16,8 +17,9 @@ const isResult = (line: string): boolean => fieldsOf(JSON.parse(line))["type"] =
 const callsIn = (line: string): unknown[] =>
   listIn(dataOf(line)["toolRequests"]).map((request) => fieldsOf(request)["toolCallId"]);
 
-describeLineAgent({
+const suite: LineAgentSuite = {
   agent: copilot,
+  lines: format,
   format: "copilot",
   seed: seedOf(import.meta.url, "unit"),
   damages: [
@@ -37,7 +39,8 @@ describeLineAgent({
       return JSON.stringify({ ...event, data: { ...dataOf(line), toolRequests } });
     }),
   ],
-});
+};
+describeLineAgent(suite);
 
 async function foundAfter(change: (session: SessionPlace, home: string) => void): Promise<string[]> {
   using scratch = scratchFolder();

@@ -1,14 +1,16 @@
 import { seedOf } from "../../../../../holdfast/test/seed.ts";
+import { format } from "../../../../src/agents/gemini/format.ts";
 import { gemini } from "../../../../src/agents/gemini/index.ts";
 import { fieldsOf, listIn } from "../../../../src/contract/shapes.ts";
-import { describeLineAgent } from "../agent-suite.ts";
+import { describeLineAgent, type LineAgentSuite } from "../agent-suite.ts";
 import { LINE_DAMAGE, lineChanged, lineGone, lineTwice } from "../line-damage.ts";
 
 const callsIn = (line: string): readonly unknown[] => listIn(fieldsOf(JSON.parse(line))["toolCalls"]);
 const isMessage = (line: string): boolean => typeof fieldsOf(JSON.parse(line))["id"] === "string";
 
-describeLineAgent({
+const suite: LineAgentSuite = {
   agent: gemini,
+  lines: format,
   format: "gemini",
   seed: seedOf(import.meta.url, "unit"),
   damages: [
@@ -22,4 +24,5 @@ describeLineAgent({
       return JSON.stringify({ ...message, toolCalls });
     }),
   ],
-});
+};
+describeLineAgent(suite);

@@ -2,11 +2,20 @@ import { mkdirSync, readFileSync, renameSync, writeFileSync } from "node:fs";
 import { basename, dirname, join } from "node:path";
 import { describe, expect, test } from "vitest";
 import { seedOf } from "../../../../../holdfast/test/seed.ts";
+import { format } from "../../../../src/agents/pi/format.ts";
 import { pi } from "../../../../src/agents/pi/index.ts";
 import { fieldsOf, listIn } from "../../../../src/contract/shapes.ts";
 import { diagnose } from "../../../../src/diagnosis/diagnose.ts";
 import { listRecordings, placeRecording } from "../../../real/recording.ts";
-import { describeLineAgent, kindsIn, recordsOf, scratchFolder, sessionsIn } from "../agent-suite.ts";
+import {
+  describeFix,
+  describeLineAgent,
+  kindsIn,
+  type LineAgentSuite,
+  recordsOf,
+  scratchFolder,
+  sessionsIn,
+} from "../agent-suite.ts";
 import { LINE_DAMAGE, lineChanged, lineGone, lineMoved, linesDamage, lineTwice } from "../line-damage.ts";
 
 const messageOf = (line: string) => fieldsOf(fieldsOf(JSON.parse(line))["message"]);
@@ -16,8 +25,9 @@ const callsIn = (line: string): unknown[] =>
     fieldsOf(block)["type"] === "toolCall" ? [fieldsOf(block)["id"]] : [],
   );
 
-describeLineAgent({
+const suite: LineAgentSuite = {
   agent: pi,
+  lines: format,
   format: "pi",
   seed: seedOf(import.meta.url, "unit"),
   damages: [
@@ -43,7 +53,9 @@ describeLineAgent({
       return { lines: lines.toSpliced(n, 1, lines[n]!.replace(/("id":")[0-9a-f]{8}(",)/, `$1${id}$2`)), lost: [n] };
     }),
   ],
-});
+};
+describeLineAgent(suite);
+describeFix(suite);
 
 /** The session of a story, with each line changed. */
 async function kindsAfter(story: string, change: (entry: Record<string, unknown>, n: number) => unknown) {
