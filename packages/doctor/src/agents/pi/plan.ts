@@ -291,7 +291,7 @@ function isAnswered(entries: readonly Entry[], index: number): boolean {
   return next !== undefined && !next.isPrompt;
 }
 
-/** What is said in the beginning of a message, with a mark where it ends; null if it is nothing that can stand alone. */
+/** What is said in the beginning of a message, with a mark where it ends; null if nothing in it can stand alone. */
 function speechOf(message: Fields, envelope: Fields): Fields | null {
   const { role, content } = message;
   // A byte of it was lost, and nothing else.
