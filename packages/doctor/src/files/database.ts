@@ -63,6 +63,20 @@ export class DatabaseCopy implements Disposable {
     }
   }
 
+  /** A copy in which these statements were carried out, each with the same parameters: its path. */
+  static changed(path: string, door: Door, statements: readonly string[], ...parameters: string[]): string {
+    const copy = copyOf(path, door);
+    const database = new DatabaseSync(copy, { allowExtension: false });
+    try {
+      database.exec("pragma trusted_schema = off");
+      for (const statement of statements) database.prepare(statement).run(...parameters);
+      database.exec("pragma wal_checkpoint(truncate)");
+    } finally {
+      database.close();
+    }
+    return copy;
+  }
+
   /** The tables and their columns; empty if they cannot be read. */
   tables(): ReadonlyMap<string, readonly string[]> {
     const tables = new Map<string, readonly string[]>();

@@ -44,7 +44,7 @@ export async function fix(agent: Agent, session: SessionPlace, options: FixOptio
   const before = await diagnose(agent, session);
   const plan = await planFor(before, agent, session, door);
   if (plan === null) return null;
-  const paths = [session.path, ...session.parts];
+  const paths = [session.path, ...session.parts, ...plan.changes.map(({ path }) => path)];
   const holder = processWithOpen(paths);
   if (holder !== null) throw new Refused(session.path, `process ${holder} has it open; end the agent first`);
   for (const change of plan.changes) assertUnchanged(change, door);
@@ -54,8 +54,9 @@ export async function fix(agent: Agent, session: SessionPlace, options: FixOptio
     for (const change of plan.changes) drafts.push(draftOf(change));
     const drafted = (path: string): string => drafts.find((draft) => draft.path === path)?.temporary ?? path;
     const repaired = { ...session, path: drafted(session.path), parts: session.parts.map(drafted) };
-    const after = await diagnose(agent, repaired);
-    assertBetter(before, after, session);
+    // Of an index alone, the result can only be seen when it is in its place.
+    const isOfSession = drafts.some(({ path }) => path === session.path || session.parts.includes(path));
+    if (isOfSession) assertBetter(before, await diagnose(agent, repaired), session);
 
     const changed = drafts.map(({ path }) => path);
     const at = new Date().toISOString();

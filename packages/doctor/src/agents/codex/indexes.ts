@@ -1,4 +1,5 @@
 import { basename, dirname, join } from "node:path";
+import type { Change } from "../../contract/plan.ts";
 import { type Problem, problem } from "../../contract/problem.ts";
 import type { Place } from "../../contract/record.ts";
 import { DatabaseCopy } from "../../files/database.ts";
@@ -77,6 +78,33 @@ export function* projectionOf(rollout: string, thread: string, door: Door): Gene
   if (row === undefined) return null;
   const [offset, ordinal] = [Number(row["next_rollout_byte_offset"]), Number(row["next_rollout_ordinal"])];
   return { offset, ordinal, place: rowPlace(index, table, thread) };
+}
+
+/**
+ * Takes out what Codex read of a rollout so far: it then reads it again, from the beginning. Of a rollout that is shorter
+ * than it was, the database has what is lost, so it stays.
+ */
+export function projectionReset(rollout: string, thread: string, size: number, door: Door): readonly Change[] {
+  const found = projectionOf(rollout, thread, door);
+  let next = found.next();
+  while (!next.done) next = found.next();
+  const projection = next.value;
+  const home = codexHomeOf(rollout);
+  const index = home === null ? null : indexIn(home, "thread_history", door);
+  if (projection === null || index === null || projection.offset > size || index.database.damage.length > 0) return [];
+  const { path, tables } = index;
+  const statements = [...tables].flatMap(([table, columns]) =>
+    table.startsWith("thread_") && columns.includes("thread_id") ? [`delete from "${table}" where thread_id = ?`] : [],
+  );
+  const from = DatabaseCopy.changed(path, door, statements, thread);
+  const why = "has Codex read the rollout into its index again";
+  const log = door.facts(`${path}-wal`)?.size ?? 0;
+  const edit = { offset: 0, length: log, bytes: new Uint8Array(0), grade: "rebuilt", why } as const;
+  return [
+    // The log belongs to the old file; what is in it is in the new one.
+    ...(log > 0 ? [{ type: "edit", path: `${path}-wal`, size: log, edits: [edit] } as const] : []),
+    { type: "replace", path, size: door.facts(path)!.size, from, grade: "rebuilt", why },
+  ];
 }
 
 /** A folder may have been moved with all that is in it: then its rows name the old place. */

@@ -6,7 +6,7 @@ import { cleanResult } from "../../mend/clean-result.ts";
 import { type Entry, LineEntries } from "../../mend/entries.ts";
 import { LOST_INPUT, LOST_RESULT } from "../../mend/words.ts";
 import { format } from "./format.ts";
-import { threadIn } from "./indexes.ts";
+import { projectionReset, threadIn } from "./indexes.ts";
 import { itemOf, Twins } from "./twins.ts";
 
 /** What makes Codex load the rollout whole again. */
@@ -19,6 +19,8 @@ export async function plan(session: SessionPlace, door: Door): Promise<Plan | nu
   new Mending(lines, threadIn(session.path) ?? session.id, lost).run();
   const edits = lines.edits();
   const changes: Change[] = edits.length > 0 ? [{ type: "edit", path: session.path, size: file.size, edits }] : [];
+  // Every place in the rollout is another one now; if none is, it was the index that was wrong.
+  changes.push(...projectionReset(session.path, threadIn(session.path) ?? session.id, file.size, door));
   return changes.length > 0 ? { changes, lost } : null;
 }
 

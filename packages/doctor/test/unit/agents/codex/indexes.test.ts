@@ -6,6 +6,7 @@ import { describe, expect, test } from "vitest";
 import { codex } from "../../../../src/agents/codex/index.ts";
 import type { SessionPlace } from "../../../../src/contract/agent.ts";
 import { diagnose } from "../../../../src/diagnosis/diagnose.ts";
+import { fix } from "../../../../src/fix/fix.ts";
 import { listRecordings, placeRecording } from "../../../real/recording.ts";
 import { kindsIn, scratchFolder, sessionsIn } from "../agent-suite.ts";
 
@@ -17,7 +18,10 @@ interface Home {
 }
 
 /** What is found after the home of the story `work` was changed. */
-async function foundAfter(change: (home: Home) => void): Promise<string[]> {
+async function foundAfter(
+  change: (home: Home) => void,
+  repair?: (session: SessionPlace, home: string) => Promise<void>,
+): Promise<string[]> {
   using scratch = scratchFolder();
   const recording = listRecordings("codex").find(({ story }) => story === "work")!;
   const { home } = placeRecording(recording, scratch.folder);
@@ -31,6 +35,7 @@ async function foundAfter(change: (home: Home) => void): Promise<string[]> {
       database.close();
     },
   });
+  await repair?.(session!, home);
   const found = new Set<string>();
   for (const each of sessionsIn(codex, home)) for (const kind of kindsIn(await diagnose(codex, each))) found.add(kind);
   return [...found];
@@ -121,4 +126,39 @@ describe("Codex: its indexes", () => {
     writeFileSync(`${session!.path}.zst`, "");
     expect(sessionsIn(codex, home).map(({ path }) => basename(path))).toEqual([basename(session!.path)]);
   });
+
+  const repairs: readonly [name: string, left: readonly string[], change: (home: Home) => void][] = [
+    [
+      "the projection has the wrong number",
+      [],
+      ({ sql }) => sql("thread_history_1", "update thread_history_projection_state set next_rollout_ordinal = 80"),
+    ],
+    [
+      "two records on a line",
+      [],
+      ({ session }) => {
+        const lines = readFileSync(session.path, "utf8").split("\n");
+        writeFileSync(session.path, [...lines.slice(0, 20), lines[20]! + lines[21]!, ...lines.slice(22)].join("\n"));
+      },
+    ],
+    [
+      "a record is lost",
+      [],
+      ({ session }) => {
+        const lines = readFileSync(session.path, "utf8").split("\n");
+        // What the model said first: an event repeats it.
+        const at = lines.findIndex((line) => line.includes('"role":"assistant"'));
+        writeFileSync(session.path, `${lines.toSpliced(at, 1).join("\n")}${" ".repeat(2_000)}\n`);
+      },
+    ],
+  ];
+  for (const [name, left, change] of repairs)
+    test(`repaired: ${name}`, async () => {
+      let before = 0;
+      const found = await foundAfter(change, async (session, home) => {
+        before = (await diagnose(codex, session)).problems.length;
+        await fix(codex, session, { backups: join(home, "backups") });
+      });
+      expect([before > 0, found]).toEqual([true, left]);
+    });
 });
