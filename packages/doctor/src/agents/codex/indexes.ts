@@ -81,8 +81,8 @@ export function* projectionOf(rollout: string, thread: string, door: Door): Gene
 }
 
 /**
- * Takes out what Codex read of a rollout so far: it then reads it again, from the beginning. Of a rollout that is shorter
- * than it was, the database has what is lost, so it stays.
+ * Takes out what Codex read of a rollout so far: it then reads it again, from the beginning. Of a rollout that is
+ * shorter than it was, the database has what is lost, so it stays.
  */
 export function projectionReset(rollout: string, thread: string, size: number, door: Door): readonly Change[] {
   const found = projectionOf(rollout, thread, door);
