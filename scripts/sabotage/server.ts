@@ -93,8 +93,8 @@ export const serverSabotages: readonly Sabotage[] = [
     name: "server: after each restart it tries a poisoned turn again",
     room: server,
     file: "hosting/finish-interrupted.ts",
-    find: "interruption.resumes >= TRIES_MAX",
-    replace: "interruption.resumes < 0",
+    find: "interruption.resumes < TRIES_MAX",
+    replace: "interruption.resumes >= 0",
     look: HOSTING,
   },
   {
