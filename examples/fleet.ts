@@ -11,7 +11,8 @@ const store = await openStore(process.argv[2] ?? "postgres://localhost/agents", 
   recordsToolStarts: true, // promise: every tool runs through `turn.tool` or `store.tool`
 });
 
-// A shutdown is not a crash: the turns in flight are given back at once, and the try does not count.
+// A shutdown is not a crash: the turns in flight are handed over, and the next worker continues them as if nothing had
+// happened. What is under way has 8 seconds to end (`withinMs`): give the process manager a little more than that.
 const stop = new AbortController();
 process.once("SIGTERM", () => stop.abort());
 process.once("SIGINT", () => stop.abort());

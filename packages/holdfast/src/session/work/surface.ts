@@ -33,6 +33,8 @@ export interface ClaimOptions<M = unknown> {
   readonly open?: OpenOptions<M>;
   /** Ends the work: the turn is handed over, and the try does not count. */
   readonly signal?: AbortSignal;
+  /** How long that hand-over may take, as in `session.close`. Default: 8 seconds. */
+  readonly withinMs?: number;
   /** A session that cannot be opened. It is left alone for a while. Default: a warning. */
   readonly onPassedOver?: (id: string, error: HoldfastError) => void;
 }

@@ -30,6 +30,7 @@ const CLAIM_NUMBERS = {
   maxTries: count(1),
   backoffMs: duration(AGE_MS_MAX),
   backoffMaxMs: duration(AGE_MS_MAX),
+  withinMs: duration(TIMER_MS_MAX),
 } as const;
 const WORK_NUMBERS = {
   concurrency: { ...count(1), endless: true },
@@ -254,7 +255,7 @@ export class Worker {
     let handingOver: Promise<void> | null = null;
     const stopped = Promise.withResolvers<void>();
     const stop = (): void => {
-      handingOver = handOver(claimed, isUntouched);
+      handingOver = handOver(claimed, isUntouched, options.withinMs);
       handingOver.then(stopped.resolve, stopped.reject);
     };
     signal.addEventListener("abort", stop, { once: true });
@@ -328,12 +329,16 @@ function untilOf(how: Interruption<unknown>["how"]): string | undefined {
 }
 
 /** The work is to end: the next worker continues the turn, and this try does not count. */
-async function handOver<M>({ session, tries }: Claimed<M>, isUntouched: () => boolean): Promise<void> {
+async function handOver<M>(
+  { session, tries }: Claimed<M>,
+  isUntouched: () => boolean,
+  withinMs: number | undefined,
+): Promise<void> {
   try {
     const again = { reason: HANDED_OVER, until: Date.now(), ...attemptsOf(tries - 1) };
     if (isUntouched()) await session.suspendTurn(again);
   } finally {
-    await session.close({ handOver: true });
+    await session.close({ handOver: true, ...defined({ withinMs }) });
   }
 }
 
