@@ -106,7 +106,8 @@ async function run(turn: Turn<Message>, { id, name }: OpenCall): Promise<void> {
       });
       return;
     case "send_mail":
-      // Nobody can send a mail exactly once. If the function ends in here, the model is told that it may be sent.
+      // Nobody can send a mail exactly once. If the function ends in here, the model is told that it may have been
+      // sent.
       await turn.tool(id, async () => {
         await fetch(process.env["MAIL_URL"] ?? "http://localhost:2525", { method: "POST", body: id });
         await sleep(200);
