@@ -47,10 +47,7 @@ export function register(program: Command): void {
         .argParser(secondsOf)
         .default(3),
     )
-    .option(
-      "--finish",
-      "finish a turn that was cut off, without a prompt, when its session is loaded; or now, in a terminal",
-    )
+    .option("--finish", "finish a turn that was cut off, without a prompt, when its session is loaded")
     .addOption(rules("--allow", "with --finish: allow these calls without asking; repeatable"))
     .addOption(rules("--ask", "with --finish: ask about these calls; repeatable"))
     .addOption(rules("--deny", "with --finish: never allow these calls; repeatable"))
@@ -71,7 +68,7 @@ Examples:
 
 An editor may kill this command without warning. A supervisor, which the editor does not know of, then refuses what the agent asks, waits for the editor to come back (--grace), and ends the agent and everything it started.
 
-With --finish, a turn that was cut off (its process died, or was closed) goes on when an editor loads the session: the agent is told what had happened, and that nobody has written since. If the agent dies while an editor is there, it is started again, and the same prompt is answered. Rules decide what they can about permissions in such a turn; the rest is asked in the editor. In a terminal, the last session of this folder is finished, as with "holdfast run --agent … --continue --finish".
+With --finish, a turn that was cut off (its process died, or was closed) goes on when an editor loads the session: the agent is told what had happened, and that nobody has written since. If the agent dies while an editor is there, it is started again, and the same prompt is answered. Rules decide what they can about permissions in such a turn; the rest is asked in the editor. Without an editor: "holdfast run --agent … --continue --finish".
 
 The sessions are in "holdfast ls", "show", "search" and "export" like any other. In a terminal, the agent runs without recording, so that you can sign in to it. The exit code is the agent's.`,
     )
@@ -92,14 +89,9 @@ The sessions are in "holdfast ls", "show", "search" and "export" like any other.
       }
       const { grace, direct = false, supervise } = options;
       const all = command.optsWithGlobals<{ store?: string }>();
-      const config = loadConfig(all);
-      if (options.finish && supervise === undefined && process.stdin.isTTY) {
-        const { runAgent } = await import("../../run/run-agent.ts");
-        return runAgent(given, { continue: true, finish: true, ...defined({ store: all.store }) }, config);
-      }
       const { runWrap } = await import("../../acp/run-wrap.ts");
       const finish = options.driven ? ("driven" as const) : options.finish ? ("on load" as const) : undefined;
-      await runWrap(given, config, {
+      await runWrap(given, loadConfig(all), {
         ...{ graceMs: grace * 1000, direct, rules: options },
         ...defined({ supervise, finish, store: all.store }),
       });
