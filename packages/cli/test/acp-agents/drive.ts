@@ -72,17 +72,14 @@ class DrivenTurn {
   }
 
   async play(count: DriveCount, kills: number, random: () => number): Promise<void> {
-    // As long as a life of this agent takes at most to make something happen on this machine.
-    let lifeMs = 6_000;
     for (let own = 0; own < KILLS_MAX && count.kills < kills; ) {
-      const started = performance.now();
-      const { life } = await this.#start([]);
-      const at = random() * lifeMs;
-      const first = await Promise.race([passed(at, null), life]);
+      const { life } = await this.#start(count);
+      const watch = new AbortController();
+      const first = await Promise.race([this.#instant(random, watch.signal), life]);
+      watch.abort();
       if (first !== null) {
         this.#last = first;
         if (first.code === 0) return;
-        lifeMs = Math.min(lifeMs, performance.now() - started);
       } else {
         const alone = random() < 0.3;
         killAll(this.#victims(alone));
@@ -99,12 +96,18 @@ class DrivenTurn {
       }
     }
     for (let tries = 0; tries < 4; tries++) {
-      const isParked = (await accountsIn(this.#home)).some(({ state }) => state === "parked");
-      if (isParked) count.retries += 1;
-      const { life } = await this.#start(isParked ? ["--retry"] : []);
+      const { life } = await this.#start(count);
       this.#last = await Promise.race([life, passed(LIFE_MS, this.#last)]);
       if (this.#last?.code === 0) return;
     }
+  }
+
+  /** Resolves when it is time for a kill: at any instant from the start, or mostly soon after the agent has worked. */
+  async #instant(random: () => number, over: AbortSignal): Promise<null> {
+    if (random() < 0.25) return passed(random() * 6_000, null);
+    const known = ledgerOf(this.#home).length;
+    while (ledgerOf(this.#home).length === known && !over.aborted) await passed(20);
+    return passed(random() * 800, null);
   }
 
   /** What is wrong with a turn that has ended. */
@@ -126,9 +129,12 @@ class DrivenTurn {
     return faults;
   }
 
-  async #start(more: readonly string[]): Promise<{ readonly life: Promise<Ended> }> {
-    const isBegun = (await accountsIn(this.#home)).length > 0;
-    const how = isBegun ? ["--continue", "--finish", ...more] : [PROMPT];
+  async #start(count: DriveCount): Promise<{ readonly life: Promise<Ended> }> {
+    const accounts = await accountsIn(this.#home);
+    // It was killed too often in a row before a step had ended: a person lets it be tried again.
+    const isParked = accounts.some(({ state }) => state === "parked");
+    if (isParked) count.retries += 1;
+    const how = accounts.length > 0 ? ["--continue", "--finish", ...(isParked ? ["--retry"] : [])] : [PROMPT];
     const rules = ["--allow", "shell(sh ./step.sh *)"];
     return { life: ended(this.#home.start(["run", "--agent", this.#command, ...how, ...rules], { env: this.#env })) };
   }
