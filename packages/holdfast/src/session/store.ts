@@ -189,8 +189,9 @@ class SessionStore implements Store, Guarded {
   }
 
   async retry(id: string, options: surface.OpenOptions<unknown> = {}): Promise<boolean> {
-    await using session = await this.resume(id, options);
-    return session.retryTurn();
+    const session = await this.resume(id, options);
+    // Not `await using`: older Nodes cannot parse it, and are to say what they lack.
+    return session.retryTurn().finally(() => session.close());
   }
 
   /** Also half of the library. */
