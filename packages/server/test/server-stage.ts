@@ -70,10 +70,11 @@ export class ServerStage implements AsyncDisposable {
     return fetch(`${this.server.url}${path}`, { ...rest, headers: all });
   }
 
-  async stop(graceMs = 0): Promise<void> {
+  /** Hands running turns over, or aborts them if `hurry` has fired. */
+  async stop(graceMs = 0, hurry?: AbortSignal): Promise<void> {
     const running = this.#running;
     this.#running = null;
-    await running?.server.stop(graceMs);
+    await running?.server.stop(graceMs, hurry);
     await running?.host.close();
   }
 

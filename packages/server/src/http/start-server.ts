@@ -89,8 +89,9 @@ export interface RunningServer {
   readonly hosting: Hosting;
   readonly streams: Streams;
   /**
-   * Accepts no new turns, gives running ones `graceMs` (default: 10 seconds) to end, records the others as aborted by
-   * "server", and closes every session. When `hurry` fires, it does not wait for them any longer. The host stays open.
+   * Accepts no new turns, hands running ones over to the next start (what they are doing gets `graceMs` to end, by
+   * default 10 seconds), and closes every session. When `hurry` fires, they are recorded as aborted by "server"
+   * instead. The host stays open.
    */
   stop(graceMs?: number, hurry?: AbortSignal): Promise<void>;
 }

@@ -10,7 +10,7 @@ interface HostStage extends AsyncDisposable {
   /** A folder to work in. */
   readonly work: string;
   client(): Promise<Host>;
-  /** The process that runs the agents ends and starts again. Clients have to be made again too. */
+  /** The process that runs the agents ends in mid-turn, and starts again. Clients have to be made again too. */
   restart(): Promise<void>;
 }
 
@@ -53,7 +53,7 @@ async function remote(): Promise<HostStage> {
 }
 
 async function restarted(stage: ServerStage): Promise<void> {
-  await stage.stop();
+  await stage.stop(0, AbortSignal.abort());
   await stage.start({ config });
 }
 

@@ -219,8 +219,8 @@ export class LiveTurn<M> implements Turn<M> {
   }
 
   async toolEnded(callId: string, outcome: Outcome, shown?: M, options: StateOptions = {}): Promise<void> {
-    const error = reading("outcome", () => outcome?.error);
-    if (this.handOver.aborted && isHoldfastError(error, "TURN_HANDED_OVER")) return this.#tools.leave(callId);
+    if (this.handOver.aborted && isHoldfastError(errorIn(outcome), "TURN_HANDED_OVER"))
+      return this.#tools.leave(callId);
     const state = admitAppState(
       this.#context.admission,
       reading("options", () => options?.appState),
@@ -476,5 +476,14 @@ export class LiveTurn<M> implements Turn<M> {
     this.#context.assertOpen();
     this.#handOver.assertOpen();
     if (this.#over) throw turnEnded(this.#context.id, this.number, what);
+  }
+}
+
+/** The outcome may be anything; what cannot be read is no refusal. */
+function errorIn(outcome: Outcome): unknown {
+  try {
+    return outcome.error;
+  } catch {
+    return null;
   }
 }
