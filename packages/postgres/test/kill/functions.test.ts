@@ -6,7 +6,7 @@ import { createInterface } from "node:readline";
 import { setTimeout as sleep } from "node:timers/promises";
 import { fileURLToPath, pathToFileURL } from "node:url";
 import { validateAnthropic } from "@holdfast/testkit";
-import { idFrom, type Store } from "holdfast";
+import { idFrom, type JournalRecord, type Store } from "holdfast";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { seedOf } from "../../../holdfast/test/seed.ts";
 import { seededRandom } from "../../../testkit/src/simulation/random.ts";
@@ -150,7 +150,7 @@ async function expectFinished(id: string, what: string): Promise<{ isUnknown: bo
     what,
   ).toMatchObject([{ outcome: "completed" }]);
   // The mail was sent at most once, and if nobody knows, the model was told.
-  const isMail = ({ name }: { readonly name?: unknown }): boolean => name === "send_mail";
+  const isMail = ({ name }: JournalRecord): boolean => name === "send_mail";
   const started = records.filter((record) => record.kind === "tool.started" && isMail(record)).length;
   expect(started, what).toBeLessThanOrEqual(1);
   const isKnown = records.some((record) => record.kind === "tool.ended" && isMail(record));
