@@ -5,8 +5,7 @@ import { homeFolder } from "../home.ts";
 import type { SessionReport } from "./report.ts";
 
 /** The sessions that were named, or all of this machine, one after another. */
-export async function* findSessions(paths: readonly string[]): AsyncGenerator<Finding> {
-  using door = new Door();
+export async function* findSessions(paths: readonly string[], door: Door): AsyncGenerator<Finding> {
   const machine = { environment: process.env, home: homeFolder() ?? "/" };
   if (paths.length === 0) yield* sessionsHere(AGENTS, machine, door);
   for (const path of paths.map((given) => resolve(given))) {
@@ -16,13 +15,13 @@ export async function* findSessions(paths: readonly string[]): AsyncGenerator<Fi
   }
 }
 
-/** Reads one and judges it. A session that nobody can read stops no other. */
-export async function examine(finding: Finding): Promise<SessionReport> {
+/** Reads one and judges it. A session that nobody can read stops no other. `run`: one door for all of them. */
+export async function examine(finding: Finding, run: Door): Promise<SessionReport> {
   if (finding.agent === null) return unknownReport(finding.path);
   const { agent, session } = finding;
   const known = { agent: agent.name, session: session.id, path: session.path };
   try {
-    const diagnosis = await diagnose(agent, session);
+    const diagnosis = await diagnose(agent, session, run);
     return { ...known, diagnosis, problems: diagnosis.problems };
   } catch (error) {
     const detail = error instanceof Error ? error.message : String(error);

@@ -36,13 +36,13 @@ export interface Imported {
 
 /** The sessions at a path, or the one of this machine with an id, or the first or last characters of one. */
 export async function sessionsNamed(given: string): Promise<readonly FoundSession[]> {
+  using door = new Door();
   if (existsSync(given)) {
     const found: FoundSession[] = [];
-    for await (const finding of findSessions([resolve(given)])) if (finding.agent !== null) found.push(finding);
+    for await (const finding of findSessions([resolve(given)], door)) if (finding.agent !== null) found.push(finding);
     if (found.length > 0) return found;
     throw unknown(`${given} is no session of an agent that this version knows`);
   }
-  using door = new Door();
   const here = [...sessionsHere(AGENTS, { environment: process.env, home: homeFolder() ?? "/" }, door)];
   const exact = here.filter(({ session }) => session.id === given);
   const matches =

@@ -8,7 +8,8 @@ const NAMES_MAX = 1_000;
 const SQLITE_MAGIC = "SQLite format 3\0";
 
 /** What can be seen of a path before it is known whose it is; null if nothing can. */
-export async function candidateAt(path: string, door: Door): Promise<Candidate | null> {
+export async function candidateAt(path: string, run: Door): Promise<Candidate | null> {
+  using door = run.inner();
   const none = { path, head: new Uint8Array(0), values: [], tables: null, names: [] };
   try {
     const kind = door.kindOf(path);
@@ -20,7 +21,7 @@ export async function candidateAt(path: string, door: Door): Promise<Candidate |
     const file = await door.open(path);
     const head = file.read(0, HEAD_BYTES);
     const isDatabase = Buffer.from(head.subarray(0, SQLITE_MAGIC.length)).toString("latin1") === SQLITE_MAGIC;
-    const tables = isDatabase ? door.keep(DatabaseCopy.open(path, door)).tables() : null;
+    const tables = isDatabase ? DatabaseCopy.shared(path, door).tables() : null;
     return { ...none, isFolder: false, head, values: isDatabase ? [] : valuesIn(head), tables };
   } catch (error) {
     if (error instanceof Refused) return null;

@@ -20,9 +20,12 @@ export interface Diagnosis {
   readonly callsInterrupted: number;
 }
 
-/** Reads a session to its end and judges it. Changes nothing. */
-export async function diagnose(agent: Agent, session: SessionPlace): Promise<Diagnosis> {
-  using door = new Door();
+/**
+ * Reads a session to its end and judges it. Changes nothing. `run` is the door of all sessions that are read one after
+ * another: a database that they share is then copied and checked once.
+ */
+export async function diagnose(agent: Agent, session: SessionPlace, run: Door | null = null): Promise<Diagnosis> {
+  using door = run?.inner() ?? new Door();
   const files = new Map<string, SourceFile>();
   const judge = new ConversationJudge(agent.rules, ({ file, offset }, length) => {
     let opened = files.get(file);

@@ -1,4 +1,4 @@
-import { constants, copyFileSync, existsSync } from "node:fs";
+import { constants, copyFileSync, existsSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { type Door, Refused } from "./door.ts";
@@ -11,7 +11,18 @@ export interface DatabaseDamage {
 
 const COPIES_MAX = 3;
 const DAMAGE_MAX = 100;
-const COPIES = new WeakMap<Door, Map<string, DatabaseCopy>>();
+/** How many copies a run keeps for the sessions to come. Those in use are not counted. */
+const SHARED_MAX = 4;
+const SHARED = new WeakMap<Door, Map<string, SharedCopy>>();
+const TAKEN = new WeakMap<Door, Map<string, DatabaseCopy>>();
+
+/** A copy that the sessions of a run share. */
+interface SharedCopy {
+  readonly copy: DatabaseCopy;
+  /** Of the file and its log, when they were copied. */
+  readonly state: string;
+  users: number;
+}
 
 /**
  * A private copy of an SQLite database, with what its log (`-wal`) holds. The file of the agent is never opened by
@@ -31,19 +42,38 @@ export class DatabaseCopy implements Disposable {
     this.damage = damage;
   }
 
-  /** Of a database that many sessions share, one copy for each door. */
+  /**
+   * Of a database that many sessions share: one copy for all doors of a run, checked once, and copied again when the
+   * agent has written since. A door keeps the copy that it took.
+   */
   static shared(path: string, door: Door): DatabaseCopy {
-    let copies = COPIES.get(door);
-    if (!copies) {
-      copies = new Map();
-      COPIES.set(door, copies);
+    const taken = mapOf(TAKEN, door);
+    const known = taken.get(path);
+    if (known) return known;
+    const shared = mapOf(SHARED, door.run);
+    const state = stateOf(path, door);
+    let entry = shared.get(path);
+    if (entry?.state !== state) entry = { copy: door.run.keep(DatabaseCopy.open(path, door.run)), state, users: 0 };
+    const used = entry;
+    const older = shared.get(path);
+    // The last one used stands at the end.
+    shared.delete(path);
+    shared.set(path, used);
+    if (older !== used && older?.users === 0) door.run.release(older.copy);
+    used.users++;
+    taken.set(path, used.copy);
+    door.keep({
+      [Symbol.dispose]: () => {
+        taken.delete(path);
+        if (--used.users === 0 && shared.get(path) !== used) door.run.release(used.copy);
+      },
+    });
+    const idle = [...shared].filter(([, { users }]) => users === 0);
+    for (const [each, { copy }] of idle.slice(0, Math.max(0, shared.size - SHARED_MAX))) {
+      shared.delete(each);
+      door.run.release(copy);
     }
-    let copy = copies.get(path);
-    if (!copy) {
-      copy = door.keep(DatabaseCopy.open(path, door));
-      copies.set(path, copy);
-    }
-    return copy;
+    return used.copy;
   }
 
   /** Throws `Refused` if the file cannot be opened at all; what is damaged in it is in `damage`. */
@@ -92,16 +122,32 @@ export class DatabaseCopy implements Disposable {
   *rows(sql: string, ...parameters: (string | number)[]): Generator<Readonly<Record<string, unknown>>> {
     if (this.#database === null) return;
     try {
-      yield* this.#database.prepare(sql).iterate(...parameters);
+      const statement = this.#database.prepare(sql);
+      // A number that is too large for one of JavaScript is no reason to stop.
+      statement.setReadBigInts(true);
+      for (const row of statement.iterate(...parameters)) yield withNumbers(row);
     } catch (error) {
       if (!isDamage(error)) throw error;
     }
   }
 
   [Symbol.dispose](): void {
-    this.#database?.close();
+    if (this.#database?.isOpen) this.#database.close();
+    for (const end of ["", "-wal", "-shm"]) rmSync(`${this.copy}${end}`, { force: true });
   }
 }
+
+function mapOf<T>(maps: WeakMap<Door, Map<string, T>>, door: Door): Map<string, T> {
+  let map = maps.get(door);
+  if (!map) {
+    map = new Map();
+    maps.set(door, map);
+  }
+  return map;
+}
+
+/** Changes whenever the agent writes to the database. */
+const stateOf = (path: string, door: Door): string => JSON.stringify([door.facts(path), door.facts(`${path}-wal`)]);
 
 /** Copies the file and its log at one moment: again if the agent wrote in between. */
 function copyOf(path: string, door: Door): string {
@@ -109,8 +155,7 @@ function copyOf(path: string, door: Door): string {
   door.openRaw(path)[Symbol.dispose]();
   for (let tries = 1; ; tries++) {
     const copy = join(door.temporary(), `${door.nextNumber()}.db`);
-    const state = (): string => JSON.stringify([door.facts(path), door.facts(`${path}-wal`)]);
-    const before = state();
+    const before = stateOf(path, door);
     try {
       copyFileSync(path, copy, constants.COPYFILE_EXCL | constants.COPYFILE_FICLONE);
       if (door.facts(`${path}-wal`) !== null) copyFileSync(`${path}-wal`, `${copy}-wal`, constants.COPYFILE_EXCL);
@@ -118,7 +163,7 @@ function copyOf(path: string, door: Door): string {
       if (existsSync(path)) throw new Refused(path, messageOf(error), error);
       throw new Refused(path, "it is not there", error);
     }
-    if (state() === before || tries === COPIES_MAX) return copy;
+    if (stateOf(path, door) === before || tries === COPIES_MAX) return copy;
   }
 }
 
@@ -134,6 +179,14 @@ function checked(database: DatabaseSync): DatabaseDamage[] {
     found.push({ kind: "damaged-database", words: messageOf(error) });
   }
   return found;
+}
+
+function withNumbers(row: Readonly<Record<string, unknown>>): Readonly<Record<string, unknown>> {
+  const plain: Record<string, unknown> = {};
+  for (const [column, value] of Object.entries(row))
+    plain[column] =
+      typeof value !== "bigint" ? value : Number.isSafeInteger(Number(value)) ? Number(value) : String(value);
+  return plain;
 }
 
 const messageOf = (error: unknown): string => (error instanceof Error ? error.message : String(error));

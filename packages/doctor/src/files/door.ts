@@ -42,13 +42,21 @@ export interface FileFacts {
 }
 
 export class Door implements Disposable {
+  /** The door of the whole run: of one that was made by `inner`, the outermost. It holds what sessions share. */
+  readonly run: Door;
   readonly #limits: DoorLimits;
   readonly #open = new Set<Disposable>();
   #folder: string | null = null;
   #numbers = 0;
 
-  constructor(limits: Partial<DoorLimits> = {}) {
+  constructor(limits: Partial<DoorLimits> = {}, run: Door | null = null) {
     this.#limits = { ...LIMITS, ...limits };
+    this.run = run ?? this;
+  }
+
+  /** A door for a part of the work, such as one session: what it opens is closed with it. */
+  inner(): Door {
+    return new Door(this.#limits, this.run);
   }
 
   /** What is in a folder, by name; links, FIFOs and the like are left out. Empty if there is no such folder. */
@@ -124,6 +132,12 @@ export class Door implements Disposable {
   keep<T extends Disposable>(opened: T): T {
     this.#open.add(opened);
     return opened;
+  }
+
+  /** Closes what it keeps before its own end. */
+  release(opened: Disposable): void {
+    this.#open.delete(opened);
+    opened[Symbol.dispose]();
   }
 
   /** For names in the temporary folder. */

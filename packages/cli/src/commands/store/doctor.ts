@@ -57,6 +57,8 @@ async function run(paths: readonly string[], options: Options): Promise<void> {
   const { examine, findSessions } = await import("../../doctor/examine.ts");
   const { reportJson, reportLines, sumWords } = await import("../../doctor/report.ts");
   const { askAtTerminal, repair, repairLines } = await import("../../doctor/repair.ts");
+  const { Door } = await import("@holdfast/doctor");
+  using door = new Door();
   const progress = progressOn(process.stderr, Number.POSITIVE_INFINITY);
   const paint = paintFor(process.stdout);
   const print = (line: string): void => {
@@ -64,9 +66,9 @@ async function run(paths: readonly string[], options: Options): Promise<void> {
   };
   const reports = [];
   const repairs: Repair[] = [];
-  for await (const finding of findSessions(paths)) {
+  for await (const finding of findSessions(paths, door)) {
     progress.show(reports.length, "sessions read");
-    const report = await examine(finding);
+    const report = await examine(finding, door);
     reports.push(report);
     const count = report.problems.length;
     if (count === 0 && !options.all && paths.length !== 1) continue;
