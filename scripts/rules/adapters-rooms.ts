@@ -3,7 +3,7 @@ import type { PackageRooms } from "./rooms.ts";
 /** The rooms of the adapters. One framework never imports another: what two of them need is below both. */
 export const ADAPTERS_ROOMS: PackageRooms = {
   sources: "packages/adapters/src/",
-  base: ["background-fetch.ts", "tool-rules.ts", "unwritten-outcomes.ts"],
+  base: ["background-fetch.ts", "hand-over.ts", "tool-rules.ts", "unwritten-outcomes.ts"],
   rooms: {
     // What a message of a framework is, without the framework.
     "dialects/": [],

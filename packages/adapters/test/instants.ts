@@ -1,5 +1,4 @@
 import type { LanguageModelV4StreamPart } from "@ai-sdk/provider";
-import type { ModelMessage } from "ai";
 import type { Turn } from "holdfast";
 import { type Content, call, finished, type Step, streamed, text } from "./scripted-model.ts";
 
@@ -41,7 +40,7 @@ export class Instants {
     };
   }
 
-  watch(turn: Turn<ModelMessage>): void {
+  watch<M>(turn: Turn<M>): void {
     turn.toolStarted = this.within(turn.toolStarted.bind(turn));
     turn.toolEnded = this.within(turn.toolEnded.bind(turn));
     const request = turn.request.bind(turn);

@@ -1,5 +1,6 @@
 import type { ModelMessage } from "ai";
 import { isHoldfastError, type OpenCall, type Turn } from "holdfast";
+import { isOfHandOver } from "../hand-over.ts";
 import { mutableCopy } from "./mutable-copy.ts";
 import type { RunState } from "./run.ts";
 import type { RunRegistry } from "./run-registry.ts";
@@ -38,11 +39,6 @@ export async function outcomeOf(run: Run, turn: Turn<ModelMessage> | null, runs:
   const approvals = requestsIn(step);
   const calls = state && isWhole(step) ? state.unanswered.map(waitingCall) : [];
   return approvals.length + calls.length > 0 ? { kind: "waiting", approvals, calls } : { kind: "completed" };
-}
-
-/** A run that meets it has not failed: the next process continues its turn. */
-export function isOfHandOver(error: unknown): boolean {
-  return isHoldfastError(error, "TURN_HANDED_OVER");
 }
 
 /** Ends the turn the way the run ended. The turn may have been handed over since, which is the result then. */

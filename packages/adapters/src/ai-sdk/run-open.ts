@@ -1,11 +1,11 @@
 import type { ModelMessage, ToolSet } from "ai";
 import { decideCall, dialects, errorKind, type OpenCall, type Session, type Turn } from "holdfast";
+import { isOfHandOver } from "../hand-over.ts";
 import { missingTools, rulesFor } from "../tool-rules.ts";
 import type { UnwrittenOutcomes } from "../unwritten-outcomes.ts";
 import { contextOf } from "./approvals.ts";
 import { ownTool } from "./content.ts";
 import { mutableCopy } from "./mutable-copy.ts";
-import { isOfHandOver } from "./outcome.ts";
 import type { DurableOptions, ToolSettings } from "./surface.ts";
 import { failTurn, recordTools } from "./tools.ts";
 

@@ -11,6 +11,7 @@ import {
 } from "@openai/agents";
 import { type CallPolicy, isHoldfastError, type Session, type Turn } from "holdfast";
 import { openaiAgents, type RecordedItem } from "../dialects/openai-agents.ts";
+import { isOfHandOver } from "../hand-over.ts";
 import { LACKS_TOOL, rulesFor, settle, settledCalls, type ToolRules } from "../tool-rules.ts";
 import { UnwrittenOutcomes } from "../unwritten-outcomes.ts";
 import { agentNamed, RecordedAgents } from "./agents.ts";
@@ -207,20 +208,19 @@ class DurableRuns {
     input: AgentInputItem[] | AnyState,
   ): Promise<AnyResult> {
     this.#runLog = runLog;
-    const fail = (error: unknown): Promise<RunOutcome> => this.#end(runLog, outcomeOfError(error, settings.signal));
+    const fail = (error: unknown): Promise<RunOutcome> =>
+      this.#unlessHandedOver(() => this.#end(runLog, outcomeOfError(error, settings.signal)));
+    const end = (of: AnyResult): Promise<RunOutcome> => this.#unlessHandedOver(() => this.#ending(runLog, of));
     let result: AnyResult;
     try {
       // The overloads depend on the literal of `stream`.
       result = await this.runner.run(this.#agents.of(agent), input as AgentInputItem[], settings as { stream: true });
     } catch (error) {
-      await fail(error);
-      throw error;
+      const { kind } = await fail(error);
+      throw kind === "handed-over" ? (runLog.turn?.handOver.reason ?? error) : error;
     }
     this.#runLogs.set(result.state, runLog);
-    const ended =
-      result instanceof StreamedRunResult
-        ? result.completed.then(() => this.#ending(runLog, result), fail)
-        : this.#ending(runLog, result);
+    const ended = result instanceof StreamedRunResult ? result.completed.then(() => end(result), fail) : end(result);
     this.#ended.set(result, ended);
     if (!(result instanceof StreamedRunResult)) await ended;
     // `finish` reports it.
@@ -250,10 +250,22 @@ class DurableRuns {
     await runLog.recordUnlessTooLarge(this.#session.note(NOTE, { turn: number, decisions, waiting } as never));
   }
 
+  /** The turn may be handed over before this has ended it, which is the result then. */
+  async #unlessHandedOver(end: () => Promise<RunOutcome>): Promise<RunOutcome> {
+    try {
+      const outcome = await end();
+      if (this.#session.interruption?.how.kind !== "handed-over") return outcome;
+    } catch (error) {
+      if (!isOfHandOver(error)) throw error;
+    }
+    return { kind: "handed-over" };
+  }
+
   async #end(runLog: AgentRunLog, outcome: RunOutcome): Promise<RunOutcome> {
     if (runLog.failure) {
       const { error } = runLog.failure;
       const { turn } = runLog;
+      if (isOfHandOver(error)) throw error;
       if (isHoldfastError(error, "TOOL_MISSING")) {
         await turn?.suspend({ reason: LACKS_TOOL });
         throw error;

@@ -34,6 +34,8 @@ export async function endAs(outcome: RunOutcome, runLog: AgentRunLog, session: S
   switch (outcome.kind) {
     case "completed":
       return turn.end();
+    case "handed-over":
+      return;
     case "aborted":
       return turn.abort({ by: "the application" });
     case "failed": {

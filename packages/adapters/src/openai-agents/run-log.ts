@@ -23,6 +23,7 @@ import {
 import { runInCall } from "holdfast/internal";
 import { nextRequest, type RecordedRequest } from "../background-fetch.ts";
 import type { RecordedItem } from "../dialects/openai-agents.ts";
+import { handedOver, isOfHandOver } from "../hand-over.ts";
 import { missingTools } from "../tool-rules.ts";
 import type { UnwrittenOutcomes } from "../unwritten-outcomes.ts";
 import type { Decision, WaitingAgents } from "./decisions.ts";
@@ -136,7 +137,7 @@ export class AgentRunLog {
     const turn = await this.#live();
     await this.#recording(unwritten.record());
     await this.recordResults(data.input);
-    const { messages, draft, accepted } = nextRequest(turn);
+    const { messages, draft, accepted } = this.#beginning(() => nextRequest(turn));
     this.#draft = { draft, handle: accepted?.handle ?? null, isAsked: false };
     const modelData = this.isFiltered ? data : { ...data, input: messages.map(sentCopy) };
     return filter ? filter({ modelData, agent, context: context.context }) : modelData;
@@ -187,7 +188,7 @@ export class AgentRunLog {
       known.isAsked = true;
       return known.draft;
     }
-    const draft = (known && restarted(known.draft)) ?? turn.request().draft;
+    const draft = (known && restarted(known.draft)) ?? this.#beginning(() => turn.request()).draft;
     const asked: AskedDraft = { draft, handle: null, isAsked: true };
     this.#draft = asked;
     // The provider is answering it already.
@@ -315,6 +316,7 @@ export class AgentRunLog {
       return inCall;
     } catch (error) {
       this.#started.delete(callId);
+      if (isOfHandOver(error)) await handedOver(turn.signal);
       throw error;
     }
   }
@@ -368,10 +370,10 @@ export class AgentRunLog {
     await this.#recording(isRecorded);
   }
 
-  /** Ends the run with this error. */
+  /** Ends the run with this error. What runs is stopped, except at a hand-over, which waits for it. */
   fail(error: unknown): void {
     this.#failure ??= { error };
-    this.#stop.abort(error);
+    if (!isOfHandOver(error)) this.#stop.abort(error);
   }
 
   async #live(): Promise<Turn<RecordedItem>> {
@@ -379,6 +381,15 @@ export class AgentRunLog {
     if (!this.#turn && this.#scope.reopen) this.#turn = await this.#scope.reopen();
     this.#turn!.signal.throwIfAborted();
     return this.#turn!;
+  }
+
+  #beginning<T>(begin: () => T): T {
+    try {
+      return begin();
+    } catch (error) {
+      if (isOfHandOver(error)) this.fail(error);
+      throw error;
+    }
   }
 
   /** The model must not take a failed record for an error of a tool: it ends the run (P8). */

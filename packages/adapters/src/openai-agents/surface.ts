@@ -47,6 +47,8 @@ export type RunOutcome =
   /** Calls wait for approval (`result.interruptions`): decide in `result.state`, and pass the state to `run`. */
   | { readonly kind: "waiting" }
   | { readonly kind: "aborted" }
+  /** The session is being closed with `handOver`: the next process continues the turn. */
+  | { readonly kind: "handed-over" }
   /** `error` is the original error. */
   | { readonly kind: "failed"; readonly error: unknown };
 
@@ -58,7 +60,8 @@ export interface Durable {
    * Like `run(agent, input, options)` of the SDK, in a turn of the session: records the input, and then deltas as they
    * stream, each response before any of its tools starts, each tool's start before it runs (it does not run if that
    * fails), and its outcome when it returns. The history comes from the session. At the end of the run the turn is
-   * ended accordingly: completed, suspended for approvals, aborted or failed.
+   * ended accordingly: completed, suspended for approvals, aborted or failed. If the session is closed with `handOver`
+   * before that, the turn is left as it is: a run without a stream rejects with TURN_HANDED_OVER.
    *
    * With a state of an earlier result, continues after approvals. The decisions are on disk before anything runs.
    */

@@ -8,10 +8,11 @@ import {
   type UIMessageChunk,
 } from "ai";
 import { newId, type Session, type Turn } from "holdfast";
+import { isOfHandOver } from "../../hand-over.ts";
 import { isClientTool } from "../content.ts";
 import { durable } from "../durable.ts";
 import { hasFinalAnswer } from "../final-tools.ts";
-import { finishAs, isOfHandOver } from "../outcome.ts";
+import { finishAs } from "../outcome.ts";
 import type { Durable, Run } from "../surface.ts";
 import { uiChunks } from "../ui-chunks.ts";
 import { type UIMessagesOptions, uiMessages } from "../ui-messages.ts";
