@@ -24,9 +24,18 @@ export const DOCTOR_ROOMS: PackageRooms = {
     "agents/codex/": READERS,
     "agents/copilot/": READERS,
     "agents/gemini/": READERS,
+    "agents/opencode/": READERS,
     "agents/pi/": READERS,
     // The list of them.
-    "agents/": ["contract/", "agents/claude-code/", "agents/codex/", "agents/copilot/", "agents/gemini/", "agents/pi/"],
+    "agents/": [
+      "contract/",
+      "agents/claude-code/",
+      "agents/codex/",
+      "agents/copilot/",
+      "agents/gemini/",
+      "agents/opencode/",
+      "agents/pi/",
+    ],
     // Sessions in, reports out.
     "diagnosis/": ["contract/", "files/", "scan/", "judge/", "agents/"],
     // Records in; messages that Holdfast resumes out.

@@ -1,4 +1,4 @@
-import { copyFileSync, existsSync, mkdirSync } from "node:fs";
+import { appendFileSync, closeSync, copyFileSync, existsSync, mkdirSync, openSync } from "node:fs";
 import { basename, isAbsolute, join, resolve } from "node:path";
 import {
   AGENTS,
@@ -27,7 +27,7 @@ export interface Imported {
   readonly added: number;
   readonly messages: number;
   readonly agents: readonly string[];
-  /** Where the files of the agent were copied to, byte for byte; null if the store has no place for them. */
+  /** Where the agent's files, or its rows of a database, were copied to; null if the store has no place for them. */
   readonly originals: string | null;
   readonly leftOut: readonly string[];
   readonly title: string | null;
@@ -62,15 +62,14 @@ export async function openTarget(flags: Flags): Promise<OpenedStore> {
   return await openBoth(await addressOf(config), "holdfast", config, redaction(config));
 }
 
-export async function readSession({ agent, session }: FoundSession): Promise<ReadableSession> {
-  using door = new Door();
-  return await readConversations(agent, session, door);
-}
-
-/** Brings a session into the store, with those of its sub-agents; what is there already is not written again. */
-export async function importSession(store: Store, found: FoundSession): Promise<Imported> {
-  const readable = await readSession(found);
+/**
+ * Brings a session into the store, with those of its sub-agents; what is there already is not written again. `run`: one
+ * door for all that are imported.
+ */
+export async function importSession(store: Store, found: FoundSession, run: Door): Promise<Imported> {
+  using door = run.inner();
   const { agent, session } = found;
+  const readable: ReadableSession = await readConversations(agent, session, door);
   const [main, ...asides] = readable.conversations;
   const id = idFrom(`holdfast import ${agent.name} ${session.id}`);
   const labels = { imported: agent.name, "imported-session": session.id };
@@ -85,7 +84,7 @@ export async function importSession(store: Store, found: FoundSession): Promise<
     agents.push(own);
   }
   const messages = readable.conversations.reduce((sum, each) => sum + each.messages.length, 0);
-  const originals = keepOriginals(store.url, id, [session.path, ...session.parts]);
+  const originals = await keepOriginals(sessionOutputs(store.url, id), found, door);
   const { leftOut, conversations } = readable;
   const facts = { agent: agent.name, from: session.path, title: readable.title };
   return { id, ...facts, added, messages, agents, originals, leftOut, conversations };
@@ -106,11 +105,22 @@ async function bring(
 }
 
 /** Copies the agent's files beside the store: what no message can hold is in them. */
-function keepOriginals(storeUrl: string, id: string, paths: readonly string[]): string | null {
-  const outputs = sessionOutputs(storeUrl, id);
+async function keepOriginals(outputs: string | null, { agent, session }: FoundSession, door: Door) {
   if (outputs === null) return null;
   const folder = join(outputs, "originals");
   mkdirSync(folder, { recursive: true, mode: 0o700 });
-  for (const [index, path] of paths.entries()) copyFileSync(path, join(folder, `${index}-${basename(path)}`));
+  const { path, parts, isShared } = session;
+  // In a file that holds other sessions too, and perhaps the agent's passwords, only its own records count.
+  if (isShared) {
+    const file = openSync(join(folder, `0-${basename(path)}.jsonl`), "w", 0o600);
+    try {
+      for (const item of await agent.read(session, door))
+        if (item.type === "record" && item.record.bytes.length > 0)
+          appendFileSync(file, Buffer.concat([item.record.bytes, Buffer.from("\n")]));
+    } finally {
+      closeSync(file);
+    }
+  } else copyFileSync(path, join(folder, `0-${basename(path)}`));
+  for (const [index, part] of parts.entries()) copyFileSync(part, join(folder, `${index + 1}-${basename(part)}`));
   return folder;
 }

@@ -1,5 +1,6 @@
 import { readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
+import { DatabaseSync } from "node:sqlite";
 import { openStore } from "holdfast";
 import { describe, expect, test } from "vitest";
 import { fileOf, linesOf } from "../../../doctor/test/damage/line-damage.ts";
@@ -78,6 +79,29 @@ describe("import", () => {
     await using store = await openStore(home.store);
     const reading = await store.read(done.agents[0], { dialect: "anthropic" });
     expect(reading.attributes.parent).toMatchObject({ session: done.id, call: expect.any(String) });
+  });
+
+  test("a session of OpenCode: its words and its rows, and nothing else of its database", async () => {
+    const home = temporaryHome();
+    using _ = home;
+    const recording = listRecordings("opencode").find((each) => each.story === "killed-resumed")!;
+    const { home: other } = placeRecording(recording, home.path);
+    const share = join(other, ".local/share");
+    {
+      using database = new DatabaseSync(join(share, "opencode/opencode.db"));
+      database.exec("insert into credential values ('c', null, 'key', 'sk-very-secret', null, null, 1, 0, 0)");
+    }
+    const id = recording.sessions[0]!.id;
+    const done = await imported(home, id, { XDG_DATA_HOME: share });
+    expect((await home.run(["show", done.id])).stdout).toContain("Egrets eat fish.");
+    const rows = linesOf(readFileSync(join(done.originals, "0-opencode.db.jsonl"))).map((line) => String(line));
+    expect(rows.some((row) => row.includes('"table":"part"') && row.includes("one heron"))).toBe(true);
+    expect(rows.join()).not.toContain("sk-very-secret");
+    expect((await imported(home, join(share, "opencode/opencode.db"), { XDG_DATA_HOME: share })).added).toBe(0);
+    await using store = await openStore(home.store);
+    await using session = await store.resume(done.id, { dialect: "anthropic" });
+    const turn = await session.startTurn({ role: "user", content: "Go on." });
+    expect(turn.request().messages.at(-1)).toMatchObject({ role: "user" });
   });
 
   test("what is no session, and what is on no machine", async () => {

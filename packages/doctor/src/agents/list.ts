@@ -3,7 +3,8 @@ import { claudeCode } from "./claude-code/index.ts";
 import { codex } from "./codex/index.ts";
 import { copilot } from "./copilot/index.ts";
 import { gemini } from "./gemini/index.ts";
+import { opencode } from "./opencode/index.ts";
 import { pi } from "./pi/index.ts";
 
 /** Every agent whose sessions can be read. */
-export const AGENTS: readonly Agent[] = [claudeCode, codex, copilot, gemini, pi];
+export const AGENTS: readonly Agent[] = [claudeCode, codex, copilot, gemini, opencode, pi];

@@ -15,6 +15,8 @@ export interface SessionPlace {
   readonly id: string;
   /** The file that holds the conversation: a transcript, or a database. */
   readonly path: string;
+  /** Whether `path` holds other sessions too. */
+  readonly isShared?: boolean;
   /** Files of the session beside it, such as those of its sub-agents. */
   readonly parts: readonly string[];
   /** The folder in which the agent worked, if the place says it. */

@@ -1,6 +1,6 @@
 import { constants, copyFileSync, existsSync, rmSync } from "node:fs";
 import { join } from "node:path";
-import { DatabaseSync } from "node:sqlite";
+import { DatabaseSync, type StatementSync } from "node:sqlite";
 import { type Door, Refused } from "./door.ts";
 
 /** What was found in a page or in the file of a database, in SQLite's own words. */
@@ -11,6 +11,7 @@ export interface DatabaseDamage {
 
 const COPIES_MAX = 3;
 const DAMAGE_MAX = 100;
+const STATEMENTS_MAX = 32;
 /** How many copies a run keeps for the sessions to come. Those in use are not counted. */
 const SHARED_MAX = 4;
 const SHARED = new WeakMap<Door, Map<string, SharedCopy>>();
@@ -34,6 +35,8 @@ export class DatabaseCopy implements Disposable {
   readonly copy: string;
   readonly damage: readonly DatabaseDamage[];
   readonly #database: DatabaseSync | null;
+  /** Statements that can be used again. */
+  readonly #idle = new Map<string, StatementSync>();
 
   private constructor(path: string, copy: string, database: DatabaseSync | null, damage: readonly DatabaseDamage[]) {
     this.path = path;
@@ -122,10 +125,13 @@ export class DatabaseCopy implements Disposable {
   *rows(sql: string, ...parameters: (string | number)[]): Generator<Readonly<Record<string, unknown>>> {
     if (this.#database === null) return;
     try {
-      const statement = this.#database.prepare(sql);
+      // It is taken away: the same words may be asked again before these rows end.
+      const statement = this.#idle.get(sql) ?? this.#database.prepare(sql);
+      this.#idle.delete(sql);
       // A number that is too large for one of JavaScript is no reason to stop.
       statement.setReadBigInts(true);
       for (const row of statement.iterate(...parameters)) yield withNumbers(row);
+      if (this.#idle.size < STATEMENTS_MAX) this.#idle.set(sql, statement);
     } catch (error) {
       if (!isDamage(error)) throw error;
     }
@@ -183,9 +189,11 @@ function checked(database: DatabaseSync): DatabaseDamage[] {
 
 function withNumbers(row: Readonly<Record<string, unknown>>): Readonly<Record<string, unknown>> {
   const plain: Record<string, unknown> = {};
-  for (const [column, value] of Object.entries(row))
+  for (const column in row) {
+    const value = row[column];
     plain[column] =
       typeof value !== "bigint" ? value : Number.isSafeInteger(Number(value)) ? Number(value) : String(value);
+  }
   return plain;
 }
 

@@ -16,8 +16,10 @@ export function register(program: Command): void {
       const { importSession, openTarget, sessionsNamed } = await import("../../doctor/import.ts");
       const found = await sessionsNamed(given);
       await using opened = await openTarget(command.optsWithGlobals());
+      const { Door } = await import("@holdfast/doctor");
+      using door = new Door();
       for (const session of found) {
-        const done = await importSession(opened.store, session);
+        const done = await importSession(opened.store, session, door);
         if (options.json) process.stdout.write(`${jsonText(done)}\n`);
         else process.stdout.write(`${textOf(done).join("\n")}\n`);
       }
