@@ -1,5 +1,15 @@
 import { resolve } from "node:path";
-import { AGENTS, Door, diagnose, type Finding, problem, Refused, sessionsAt, sessionsHere } from "@holdfast/doctor";
+import {
+  AGENTS,
+  Door,
+  diagnose,
+  type Finding,
+  type FoundSession,
+  problem,
+  Refused,
+  sessionsAt,
+  sessionsHere,
+} from "@holdfast/doctor";
 import { CommandError, EXIT } from "../exit.ts";
 import { homeFolder } from "../home.ts";
 import type { SessionReport } from "./report.ts";
@@ -8,11 +18,24 @@ import type { SessionReport } from "./report.ts";
 export async function* findSessions(paths: readonly string[], door: Door): AsyncGenerator<Finding> {
   const machine = { environment: process.env, home: homeFolder() ?? "/" };
   if (paths.length === 0) yield* sessionsHere(AGENTS, machine, door);
-  for (const path of paths.map((given) => resolve(given))) {
-    if (door.kindOf(path) === null)
-      throw new CommandError(EXIT.notFound, "PATH_UNKNOWN", `There is no ${path}. Nothing was read.`);
-    yield* sessionsAt(path, AGENTS, machine, door);
+  for (const given of paths) {
+    if (door.kindOf(resolve(given)) === null) yield sessionWithId(given, door);
+    else yield* sessionsAt(resolve(given), AGENTS, machine, door);
   }
+}
+
+/** The session of this machine with an id, or the first or last characters of one. */
+export function sessionWithId(given: string, door: Door): FoundSession {
+  const here = [...sessionsHere(AGENTS, { environment: process.env, home: homeFolder() ?? "/" }, door)];
+  const exact = here.filter(({ session }) => session.id === given);
+  const matches =
+    exact.length > 0 ? exact : here.filter(({ session: { id } }) => id.startsWith(given) || id.endsWith(given));
+  if (matches.length === 1) return matches[0]!;
+  const [code, what] =
+    matches.length === 0
+      ? ["PATH_UNKNOWN", `There is no file, and no session of another agent, called ${given}.`]
+      : ["SESSION_AMBIGUOUS", `${matches.length} sessions match ${given}. Type more of the id.`];
+  throw new CommandError(EXIT.notFound, code, `${what} Nothing was changed.`);
 }
 
 /** Reads one and judges it. A session that nobody can read stops no other. `run`: one door for all of them. */

@@ -1,21 +1,12 @@
 import { appendFileSync, closeSync, copyFileSync, existsSync, mkdirSync, openSync } from "node:fs";
 import { basename, isAbsolute, join, resolve } from "node:path";
-import {
-  AGENTS,
-  type Conversation,
-  Door,
-  type FoundSession,
-  type ReadableSession,
-  readConversations,
-  sessionsHere,
-} from "@holdfast/doctor";
+import { type Conversation, Door, type FoundSession, type ReadableSession, readConversations } from "@holdfast/doctor";
 import { type AnthropicMessage, idFrom, type Session, type Store } from "holdfast";
 import { type Flags, loadConfig } from "../config.ts";
 import { CommandError, EXIT } from "../exit.ts";
-import { homeFolder } from "../home.ts";
 import { addressOf, type OpenedStore, openBoth, redaction } from "../store/open.ts";
 import { sessionOutputs } from "../store/output-folders.ts";
-import { findSessions } from "./examine.ts";
+import { findSessions, sessionWithId } from "./examine.ts";
 
 /** Sessions of other agents, brought into Holdfast. */
 
@@ -41,20 +32,11 @@ export async function sessionsNamed(given: string): Promise<readonly FoundSessio
     const found: FoundSession[] = [];
     for await (const finding of findSessions([resolve(given)], door)) if (finding.agent !== null) found.push(finding);
     if (found.length > 0) return found;
-    throw unknown(`${given} is no session of an agent that this version knows`);
+    const message = `${given} is no session of an agent that this version knows. Nothing was imported.`;
+    throw new CommandError(EXIT.notFound, "PATH_UNKNOWN", message);
   }
-  const here = [...sessionsHere(AGENTS, { environment: process.env, home: homeFolder() ?? "/" }, door)];
-  const exact = here.filter(({ session }) => session.id === given);
-  const matches =
-    exact.length > 0 ? exact : here.filter(({ session: { id } }) => id.startsWith(given) || id.endsWith(given));
-  if (matches.length === 1) return matches;
-  if (matches.length === 0) throw unknown(`There is no file, and no session of another agent, called ${given}`);
-  const message = `${matches.length} sessions match ${given}. Type more of the id. Nothing was imported.`;
-  throw new CommandError(EXIT.notFound, "SESSION_AMBIGUOUS", message);
+  return [sessionWithId(given, door)];
 }
-
-const unknown = (what: string): CommandError =>
-  new CommandError(EXIT.notFound, "PATH_UNKNOWN", `${what}. Nothing was imported.`);
 
 /** The configured store; it is created if there is none yet. */
 export async function openTarget(flags: Flags): Promise<OpenedStore> {

@@ -6,6 +6,7 @@ import {
   fix,
   listBackups,
   type Plan,
+  type Problem,
   planFix,
   Refused,
   undo,
@@ -13,6 +14,7 @@ import {
 import { CommandError, EXIT } from "../exit.ts";
 import { plainLine } from "../terminal/plain.ts";
 import { backupsFolder } from "./backups-folder.ts";
+import { counted, DECLINED } from "./report.ts";
 
 const SHOWN_CHARS_MAX = 160;
 
@@ -26,6 +28,8 @@ export interface Repair {
   readonly changes: readonly { readonly why: string; readonly grade: string; readonly offset: number | null }[];
   readonly lost: readonly string[];
   readonly problemsLeft: number;
+  /** Their kinds. */
+  readonly kindsLeft: readonly string[];
 }
 
 export interface RepairOptions {
@@ -38,36 +42,46 @@ export interface RepairOptions {
 /** Repairs one session, or shows what would be changed. */
 export async function repair(
   { agent, session }: FoundSession,
-  problems: number,
+  problems: readonly Problem[],
   options: RepairOptions,
 ): Promise<Repair> {
   using door = new Door();
-  const none = { session: session.id, path: session.path, backup: null, changes: [], lost: [], problemsLeft: problems };
+  const known = { session: session.id, path: session.path };
+  const none = { ...known, backup: null, changes: [], lost: [], ...leftOf(problems) };
   try {
     const plan = await planFix(agent, session, door);
-    if (plan === null) return { ...none, why: "no repair is known for this" };
+    if (plan === null) return { ...none, why: "no repair is known for this yet" };
     const facts = { changes: changesOf(plan), lost: plan.lost };
     if (options.isDryRun) {
       for (const line of planLines(plan, door)) options.show(line);
       return { ...none, ...facts, why: "this was a dry run" };
     }
-    const count = facts.changes.length;
-    const question = `Repair ${agent.title} session ${session.id} (${count} ${count === 1 ? "change" : "changes"}, ${plan.lost.length} lost)?`;
-    if (options.ask && !(await options.ask(plainLine(question)))) return { ...none, ...facts, why: "you said no" };
+    const loss = plan.lost.length === 0 ? "nothing" : counted(plan.lost.length, "piece");
+    const sum = `${counted(facts.changes.length, "change")}, ${loss} lost`;
+    const question = `Repair ${agent.title} session ${session.id} (${sum})?`;
+    if (options.ask && !(await options.ask(plainLine(question)))) return { ...none, ...facts, why: DECLINED };
     const fixed = await fix(agent, session, { backups: backupsFolder() });
     if (fixed === null) return { ...none, why: "there is nothing to repair any more" };
-    return { ...none, ...facts, backup: fixed.backup, why: null, problemsLeft: fixed.diagnosis.problems.length };
+    return { ...known, ...facts, backup: fixed.backup, why: null, ...leftOf(fixed.diagnosis.problems) };
   } catch (error) {
     if (error instanceof Refused) return { ...none, why: error.message };
     throw error;
   }
 }
 
-export function repairLines({ backup, why, changes, lost, problemsLeft }: Repair): string[] {
+const leftOf = (problems: readonly Problem[]): Pick<Repair, "problemsLeft" | "kindsLeft"> => ({
+  problemsLeft: problems.length,
+  kindsLeft: [...new Set(problems.map(({ kind }) => kind))],
+});
+
+export function repairLines({ backup, why, changes, lost, problemsLeft, kindsLeft }: Repair): string[] {
   if (backup === null) return [`          not repaired: ${plainLine(why!)}`];
-  const left = problemsLeft === 0 ? "the session is healthy" : `${problemsLeft} problems are left`;
+  const left =
+    problemsLeft === 0
+      ? "the session is healthy"
+      : `${counted(problemsLeft, "problem")} left (${kindsLeft.join(", ")})`;
   return [
-    `          repaired: ${changes.length} ${changes.length === 1 ? "change" : "changes"}, ${left}. Backup ${backup}.`,
+    `          repaired: ${counted(changes.length, "change")}, ${left}. Backup ${backup}.`,
     ...lost.map((words) => `          lost: ${plainLine(words)}`),
   ];
 }
@@ -89,11 +103,20 @@ export function undoFix(id: string | null): string {
   return `Session ${plainLine(backup.session)} is as it was before the fix of ${plainLine(backup.at)}: ${paths.join(", ")}`;
 }
 
-/** Asks at the terminal: only "y" and "yes" mean yes. */
+/** Asks at the terminal: only "y" and "yes" mean yes. Ctrl+D is a no, Ctrl+C ends the command. */
 export async function askAtTerminal(question: string): Promise<boolean> {
   const prompt = createInterface({ input: process.stdin, output: process.stderr });
+  prompt.once("SIGINT", () => {
+    prompt.close();
+    process.stderr.write("\n");
+    process.kill(process.pid, "SIGINT");
+  });
   try {
     return /^y(?:es)?$/i.test((await prompt.question(`${question} [y/N] `)).trim());
+  } catch (error) {
+    if (!(error instanceof Error) || error.name !== "AbortError") throw error;
+    process.stderr.write("\n");
+    return false;
   } finally {
     prompt.close();
   }

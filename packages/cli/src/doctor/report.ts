@@ -1,11 +1,15 @@
 import type { Diagnosis, Problem } from "@holdfast/doctor";
 import type { Paint } from "../terminal/colour.ts";
 import { plainLine } from "../terminal/plain.ts";
+import { shellQuoted, typedCommand } from "../typed-command.ts";
 
 /** What the doctor found, as lines for people and as JSON. */
 
 /** How many places of one kind of problem are shown. */
 const PLACES_MAX = 3;
+
+/** Why a session was not repaired whose user was asked. */
+export const DECLINED = "you said no";
 
 export interface SessionReport {
   /** Null if it is not known whose the file is. */
@@ -37,12 +41,14 @@ export function reportLines(report: SessionReport, paint: Paint): string[] {
 
 function readableWords({ records, callsInterrupted }: Diagnosis): string {
   const readable = records.intact + records.recovered;
-  const parts = [`${readable} records readable`];
+  const parts = [`${counted(readable, "record")} readable`];
   if (records.partial > 0) parts.push(`${records.partial} in part`);
-  if (records.unreadable > 0) parts.push(`${records.unreadable} stretches unreadable`);
-  if (callsInterrupted > 0) parts.push(`${callsInterrupted} calls interrupted at the end`);
+  if (records.unreadable > 0) parts.push(`${counted(records.unreadable, "stretch", "stretches")} unreadable`);
+  if (callsInterrupted > 0) parts.push(`${counted(callsInterrupted, "call")} interrupted at the end`);
   return `${parts.join(", ")}.`;
 }
+
+export const counted = (count: number, one: string, many = `${one}s`): string => `${count} ${count === 1 ? one : many}`;
 
 function whereWords({ place, detail }: Problem, path: string): string {
   const { file, line, offset, row } = place;
@@ -82,5 +88,33 @@ export function reportJson(reports: readonly SessionReport[]): object {
 export function sumWords(reports: readonly { readonly problems: readonly Problem[] }[]): string {
   const damaged = reports.filter(({ problems }) => problems.length > 0).length;
   const total = reports.length;
-  return `${total} ${total === 1 ? "session" : "sessions"}: ${total - damaged} healthy, ${damaged} damaged.`;
+  return `${counted(total, "session")}: ${total - damaged} healthy, ${damaged} damaged.`;
+}
+
+/** What to type now. */
+export function nextSteps(
+  reports: readonly SessionReport[],
+  repairs: readonly {
+    readonly path: string;
+    readonly backup: string | null;
+    readonly why: string | null;
+    readonly problemsLeft: number;
+  }[],
+  { fix, dryRun, paths }: { readonly fix?: true; readonly dryRun?: true; readonly paths: readonly string[] },
+): string[] {
+  const whole = new Set(repairs.filter(({ problemsLeft }) => problemsLeft === 0).map(({ path }) => path));
+  const damaged = reports.filter(({ problems, path }) => problems.length > 0 && !whole.has(path));
+  const lines = [];
+  const typed = paths.map((path) => ` ${shellQuoted(path)}`).join("");
+  if (!fix && damaged.length > 0) lines.push(`Nothing was changed. To repair: holdfast doctor --fix${typed}`);
+  else if (dryRun && damaged.length > 0) lines.push("Nothing was changed.");
+  const backup = repairs.findLast((each) => each.backup !== null)?.backup;
+  if (backup) lines.push(`To undo the last repair: holdfast doctor --undo ${backup}`);
+  const tried = new Set(repairs.flatMap(({ path, why }) => (why === DECLINED ? [] : [path])));
+  const readable = damaged.find(
+    ({ diagnosis, path }) => tried.has(path) && Object.keys(diagnosis?.units ?? {}).length > 0,
+  );
+  if (fix && !dryRun && readable)
+    lines.push(`To save what can be read in Holdfast: ${typedCommand(`import ${shellQuoted(readable.path)}`)}`);
+  return lines;
 }

@@ -1,4 +1,4 @@
-import { appendFileSync, closeSync, openSync, readFileSync, truncateSync } from "node:fs";
+import { appendFileSync, closeSync, openSync, readFileSync, truncateSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
 import { listRecordings, placeRecording } from "../../../doctor/test/real/recording.ts";
@@ -111,6 +111,34 @@ describe("doctor --fix", () => {
       closeSync(held);
     }
     expect(readFileSync(file)).toEqual(before);
+  });
+
+  test("says what to type next, and it works when typed; an id names a session too", async () => {
+    const { home, file, id, torn: before, env } = torn();
+    using _ = home;
+    const said = await home.run(["doctor", id.slice(0, 8)], { env });
+    expect(said.stdout).toContain(`To repair: holdfast doctor --fix ${id.slice(0, 8)}\n`);
+    const { stdout } = await home.run(["doctor", "--fix", "--yes", id.slice(0, 8)], { env });
+    const [, backup] = /To undo the last repair: holdfast doctor --undo (\S+)\n/.exec(stdout)!;
+    expect((await home.run(["doctor", "--undo", backup!], { env })).code).toBe(0);
+    expect(readFileSync(file)).toEqual(before);
+    expect((await home.run(["doctor", "--yes"], { env })).code).toBe(2);
+  });
+
+  test("promises no repair that it does not have, and says how to save what can be read", async () => {
+    const recorded = listRecordings("copilot").find(({ story }) => story === "work")!;
+    using home = temporaryHome();
+    const placed = placeRecording(recorded, home.path);
+    const env = { COPILOT_HOME: join(placed.home, ".copilot") };
+    const file = join(placed.home, ".copilot/session-state", recorded.sessions[0]!.id, "events.jsonl");
+    const whole = readFileSync(file);
+    writeFileSync(file, whole.subarray(whole.indexOf(10) + 1));
+    const { problems } = JSON.parse((await home.run(["doctor", "--json"], { env })).stdout);
+    expect(problems).toMatchObject([{ kind: "header-missing", fix: expect.stringContaining("None yet") }]);
+    const { stdout } = await home.run(["doctor", "--fix", "--yes"], { env });
+    expect(stdout).toContain("not repaired: no repair is known for this yet");
+    const [, path] = /holdfast import (\S+)(?: --store \S+)?\n/.exec(stdout)!;
+    expect((await home.run(["import", path!], { env })).stdout).toContain("18 of 18 messages added");
   });
 
   test("asks nobody without a terminal", async () => {

@@ -1,6 +1,6 @@
 import type { Door } from "../files/door.ts";
 import type { Plan } from "./plan.ts";
-import type { Problem } from "./problem.ts";
+import type { Problem, ProblemKind } from "./problem.ts";
 import type { SessionRecord } from "./record.ts";
 import type { ConversationRules } from "./rules.ts";
 
@@ -64,4 +64,6 @@ export interface Agent {
   readonly rules: ConversationRules;
   /** What repairs the session; null if nothing is to be done. Reads only. */
   plan?(session: SessionPlace, door: Door): Promise<Plan | null>;
+  /** The kinds that `plan` knows a repair for; of the others, the diagnosis says that there is none. */
+  readonly repairs: ReadonlySet<ProblemKind>;
 }

@@ -1,5 +1,5 @@
 import type { Agent, SessionPlace } from "../contract/agent.ts";
-import type { Problem } from "../contract/problem.ts";
+import type { Problem, ProblemKind } from "../contract/problem.ts";
 import type { RecordState, Unit } from "../contract/record.ts";
 import { Door } from "../files/door.ts";
 import type { SourceFile } from "../files/source-file.ts";
@@ -42,7 +42,7 @@ export async function diagnose(agent: Agent, session: SessionPlace, run: Door | 
   let title: string | null = null;
   for (const item of judged(await agent.read(session, door), judge)) {
     if (item.type === "problem") {
-      if (problems.length < PROBLEMS_MAX) problems.push(item.problem);
+      if (problems.length < PROBLEMS_MAX) problems.push(withKnownFix(item.problem, agent));
       else problemsLeftOut++;
       continue;
     }
@@ -55,3 +55,11 @@ export async function diagnose(agent: Agent, session: SessionPlace, run: Door | 
   const { callsInterrupted } = judge;
   return { session, title, records, units, problems, problemsLeftOut, callsInterrupted };
 }
+
+/** A fix is promised only where the agent's plan has one. */
+function withKnownFix(found: Problem, { repairs, title }: Agent): Problem {
+  if (repairs.has(found.kind) || LEFT_ALONE.has(found.kind)) return found;
+  return { ...found, fix: `None yet for ${title}. holdfast import saves what can be read.` };
+}
+
+const LEFT_ALONE: ReadonlySet<ProblemKind> = new Set(["unknown-version", "unopenable"]);

@@ -101,5 +101,5 @@ function assertBetter(before: Diagnosis, after: Diagnosis, { path }: SessionPlac
   const added = [...kinds(after)].filter((kind) => !kinds(before).has(kind));
   const isBetter = after.problems.length < before.problems.length && added.length === 0;
   if (!isBetter)
-    throw new Refused(path, `the repaired session would not be better (${added.join(", ")}): it was left alone`);
+    throw new Refused(path, `the result would still be damaged (${[...kinds(after)].join(", ")}); nothing was changed`);
 }

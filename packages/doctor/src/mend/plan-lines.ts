@@ -17,6 +17,13 @@ export interface LineRepair {
   relink?(value: Fields, parent: string): Fields | null;
 }
 
+/** What `planLines` repairs, and every plan that takes its edits from `LineEntries`. */
+export const LINE_REPAIRS = [
+  ...(["torn-record", "glued-records", "nul-run", "raw-line-break", "raw-control-character"] as const),
+  ...(["line-separator", "split-record", "unclosed-record", "invalid-utf8", "byte-order-mark", "crlf"] as const),
+  ...(["garbage", "doubled-record", "doubled-file"] as const),
+];
+
 /** Where the agents keep what is said. */
 const TEXT_FIELDS: ReadonlySet<string> = new Set(["text", "content", "output", "message"]);
 

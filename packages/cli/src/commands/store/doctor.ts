@@ -17,7 +17,10 @@ interface Options {
 export function register(program: Command): void {
   program
     .command("doctor")
-    .argument("[path...]", "session files or folders of any agent (default: where agents keep their sessions)")
+    .argument(
+      "[path...]",
+      "session files or folders of any agent, or ids of sessions (default: where agents keep their sessions)",
+    )
     .summary("check and repair the sessions of other agents")
     .description(
       "Reads the session files of other agents, such as Claude Code, and says for each what is wrong with it, where, and what that means. Changes nothing without --fix. Exit code 1 if a problem is left.",
@@ -47,6 +50,8 @@ export function register(program: Command): void {
 }
 
 async function run(paths: readonly string[], options: Options): Promise<void> {
+  if (options.yes && !options.fix)
+    throw new CommandError(EXIT.usage, "USAGE", "--yes goes with --fix. Nothing was changed.");
   const canAsk = process.stdin.isTTY === true && !options.json;
   if (options.fix && !options.dryRun && !options.yes && !canAsk)
     throw new CommandError(
@@ -55,7 +60,7 @@ async function run(paths: readonly string[], options: Options): Promise<void> {
       "Nobody can be asked here: pass --yes, or --dry-run. Nothing was changed.",
     );
   const { examine, findSessions } = await import("../../doctor/examine.ts");
-  const { reportJson, reportLines, sumWords } = await import("../../doctor/report.ts");
+  const { nextSteps, reportJson, reportLines, sumWords } = await import("../../doctor/report.ts");
   const { askAtTerminal, repair, repairLines } = await import("../../doctor/repair.ts");
   const { Door } = await import("@holdfast/doctor");
   using door = new Door();
@@ -76,7 +81,7 @@ async function run(paths: readonly string[], options: Options): Promise<void> {
     for (const line of reportLines(report, paint)) print(line);
     if (count === 0 || !(options.fix || options.dryRun) || finding.agent === null) continue;
     const ask = options.yes ? null : askAtTerminal;
-    const done = await repair(finding, count, { isDryRun: options.dryRun === true, ask, show: print });
+    const done = await repair(finding, report.problems, { isDryRun: options.dryRun === true, ask, show: print });
     repairs.push(done);
     for (const line of repairLines(done)) print(line);
   }
@@ -84,7 +89,10 @@ async function run(paths: readonly string[], options: Options): Promise<void> {
   const json = reportJson(reports);
   if (options.json)
     process.stdout.write(`${jsonText(options.fix || options.dryRun ? { ...json, repairs } : json, 2)}\n`);
-  else print(sumWords(reports));
+  else {
+    print(sumWords(reports));
+    for (const line of nextSteps(reports, repairs, { ...options, paths })) print(line);
+  }
   const repaired = new Set(repairs.filter(({ problemsLeft }) => problemsLeft === 0).map(({ path }) => path));
   if (reports.some(({ problems, path }) => problems.length > 0 && !repaired.has(path))) process.exitCode = EXIT.failed;
 }

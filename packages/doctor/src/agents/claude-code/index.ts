@@ -1,8 +1,10 @@
 import { basename, dirname, join } from "node:path";
 import type { Agent, ReadItem, SessionPlace } from "../../contract/agent.ts";
+import type { ProblemKind } from "../../contract/problem.ts";
 import { fieldsOf } from "../../contract/shapes.ts";
 import type { Door } from "../../files/door.ts";
 import { openLines, readLines } from "../../jsonl/read-lines.ts";
+import { LINE_REPAIRS } from "../../mend/plan-lines.ts";
 import { format } from "./format.ts";
 import { plan } from "./plan.ts";
 
@@ -14,6 +16,16 @@ export const claudeCode: Agent = {
   rules: { chain: "parents", closesOpenCalls: true, repeatsIds: false, sequence: "none" },
 
   plan,
+
+  repairs: new Set<ProblemKind>([
+    ...LINE_REPAIRS,
+    "lost-record",
+    "call-without-result",
+    "result-without-call",
+    "result-before-call",
+    "bad-tool-input",
+    "poisoned-result",
+  ]),
 
   homes: ({ CLAUDE_CONFIG_DIR }, home) =>
     CLAUDE_CONFIG_DIR

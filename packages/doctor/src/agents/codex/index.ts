@@ -1,9 +1,10 @@
 import { basename, join } from "node:path";
 import type { Agent, ReadItem, SessionPlace } from "../../contract/agent.ts";
-import type { Problem } from "../../contract/problem.ts";
+import type { Problem, ProblemKind } from "../../contract/problem.ts";
 import { fieldsOf } from "../../contract/shapes.ts";
 import type { Door } from "../../files/door.ts";
 import { openLines, readLines } from "../../jsonl/read-lines.ts";
+import { LINE_REPAIRS } from "../../mend/plan-lines.ts";
 import { format, TYPES } from "./format.ts";
 import { ProjectionCursor, RolloutNumbers } from "./history.ts";
 import { projectionOf, threadIn, threadProblems } from "./indexes.ts";
@@ -21,6 +22,20 @@ export const codex: Agent = {
   rules: { chain: "order", closesOpenCalls: true, leavesOpenCalls: true, repeatsIds: false, sequence: "rising" },
 
   plan,
+
+  repairs: new Set<ProblemKind>([
+    ...LINE_REPAIRS,
+    "header-missing",
+    "header-damaged",
+    "lost-record",
+    "call-without-result",
+    "result-without-call",
+    "result-before-call",
+    "bad-tool-input",
+    "poisoned-result",
+    "overlapping-sequence",
+    "index-wedged",
+  ]),
 
   homes: ({ CODEX_HOME }, home) =>
     ["sessions", "archived_sessions"].map((name) => join(CODEX_HOME || join(home, ".codex"), name)),

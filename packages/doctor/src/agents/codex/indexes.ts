@@ -80,18 +80,22 @@ export function* projectionOf(rollout: string, thread: string, door: Door): Gene
   return { offset, ordinal, place: rowPlace(index, table, thread) };
 }
 
+/** How far a repaired rollout reaches: by the number of its next record if it has all of them, else by its bytes. */
+export type RolloutReach = { readonly next: number } | { readonly size: number };
+
 /**
- * Takes out what Codex read of a rollout so far: it then reads it again, from the beginning. Of a rollout that is
- * shorter than it was, the database has what is lost, so it stays.
+ * Takes out what Codex read of a rollout so far: it then reads it again, from the beginning. Of a rollout that lost
+ * something, the database has what is lost, so it stays.
  */
-export function projectionReset(rollout: string, thread: string, size: number, door: Door): readonly Change[] {
+export function projectionReset(rollout: string, thread: string, reach: RolloutReach, door: Door): readonly Change[] {
   const found = projectionOf(rollout, thread, door);
   let next = found.next();
   while (!next.done) next = found.next();
   const projection = next.value;
   const home = codexHomeOf(rollout);
   const index = home === null ? null : indexIn(home, "thread_history", door);
-  if (projection === null || index === null || projection.offset > size || index.database.damage.length > 0) return [];
+  if (projection === null || index === null || index.database.damage.length > 0) return [];
+  if ("next" in reach ? projection.ordinal > reach.next : projection.offset > reach.size) return [];
   const { path, tables } = index;
   const statements = [...tables].flatMap(([table, columns]) =>
     table.startsWith("thread_") && columns.includes("thread_id") ? [`delete from "${table}" where thread_id = ?`] : [],

@@ -18,9 +18,11 @@ export async function plan(session: SessionPlace, door: Door): Promise<Plan | nu
   const lost: string[] = [];
   new Mending(lines, threadIn(session.path) ?? session.id, lost).run();
   const edits = lines.edits();
+  const { ordinal } = fieldsOf(lines.living.length > 0 ? lines.valueOf(lines.living.at(-1)!) : null);
+  const reach = lost.length === 0 && typeof ordinal === "number" ? { next: ordinal + 1 } : { size: file.size };
   const changes: Change[] = edits.length > 0 ? [{ type: "edit", path: session.path, size: file.size, edits }] : [];
   // Every place in the rollout is another one now; if none is, it was the index that was wrong.
-  changes.push(...projectionReset(session.path, threadIn(session.path) ?? session.id, file.size, door));
+  changes.push(...projectionReset(session.path, threadIn(session.path) ?? session.id, reach, door));
   return changes.length > 0 ? { changes, lost } : null;
 }
 
@@ -77,8 +79,15 @@ class Mending {
       if (type === "session_meta" || isWhole || (why.endsWith("invalid-utf8") && typeof payload === "object")) continue;
       entry.replacement = null;
       entry.why = "removes half of a record";
-      this.#lost.push(`The record at line ${entry.place?.line} is lost, unless an event repeats it.`);
+      if (!this.#isHeader(entry))
+        this.#lost.push(`The record at line ${entry.place?.line} is lost, unless an event repeats it.`);
     }
+  }
+
+  /** Half of the first record: the header is made again, so nothing of the conversation is lost with it. */
+  #isHeader(entry: Entry): boolean {
+    const [first, second] = this.#lines.entries;
+    return entry === first && second !== undefined && this.#fields(second)["ordinal"] === 1;
   }
 
   #rebuildHeader(): void {

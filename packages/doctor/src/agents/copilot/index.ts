@@ -1,10 +1,10 @@
 import { basename, dirname, join } from "node:path";
 import type { Agent, ReadItem, SessionPlace } from "../../contract/agent.ts";
-import { problem } from "../../contract/problem.ts";
+import { type ProblemKind, problem } from "../../contract/problem.ts";
 import type { SessionRecord } from "../../contract/record.ts";
 import type { Door } from "../../files/door.ts";
 import { openLines, readLines } from "../../jsonl/read-lines.ts";
-import { planLines } from "../../mend/plan-lines.ts";
+import { LINE_REPAIRS, planLines } from "../../mend/plan-lines.ts";
 import { format, isOfCopilot } from "./format.ts";
 import { storeProblems, workspaceProblems } from "./surroundings.ts";
 
@@ -22,6 +22,8 @@ export const copilot: Agent = {
       // Events of the model may follow one that Copilot does not write.
       relink: (value, parentId) => (String(value["type"]).startsWith("model.") ? null : { ...value, parentId }),
     }),
+
+  repairs: new Set<ProblemKind>([...LINE_REPAIRS, "lost-record"]),
 
   homes: ({ COPILOT_HOME }, home) => [join(COPILOT_HOME || join(home, ".copilot"), "session-state")],
 

@@ -1,11 +1,11 @@
 import { basename, dirname, join } from "node:path";
 import type { Agent, ReadItem, SessionPlace } from "../../contract/agent.ts";
-import { problem } from "../../contract/problem.ts";
+import { type ProblemKind, problem } from "../../contract/problem.ts";
 import type { SessionRecord } from "../../contract/record.ts";
 import { fieldsOf, listIn, textIn } from "../../contract/shapes.ts";
 import { type Door, Refused } from "../../files/door.ts";
 import { openLines, readLines } from "../../jsonl/read-lines.ts";
-import { planLines } from "../../mend/plan-lines.ts";
+import { LINE_REPAIRS, planLines } from "../../mend/plan-lines.ts";
 import { format } from "./format.ts";
 import { isWholeObject, readWholeObject } from "./whole-object.ts";
 
@@ -21,6 +21,8 @@ export const gemini: Agent = {
 
   plan: (session, door) =>
     session.path.endsWith(".jsonl") ? planLines(session, door, { format }) : Promise.resolve(null),
+
+  repairs: new Set<ProblemKind>([...LINE_REPAIRS]),
 
   homes: ({ GEMINI_CLI_HOME }, home) => [join(GEMINI_CLI_HOME || home, ".gemini", "tmp")],
 

@@ -1,8 +1,9 @@
 import { basename, dirname, join } from "node:path";
 import type { Agent, ReadItem, SessionPlace } from "../../contract/agent.ts";
-import { problem } from "../../contract/problem.ts";
+import { type ProblemKind, problem } from "../../contract/problem.ts";
 import { fieldsOf } from "../../contract/shapes.ts";
 import { openLines, readLines } from "../../jsonl/read-lines.ts";
+import { LINE_REPAIRS } from "../../mend/plan-lines.ts";
 import { folderFor, format, isOfPi, VERSION_MAX } from "./format.ts";
 import { plan } from "./plan.ts";
 
@@ -15,6 +16,19 @@ export const pi: Agent = {
   rules: { chain: "parents", closesOpenCalls: true, leavesOpenCalls: true, repeatsIds: false, sequence: "none" },
 
   plan,
+
+  repairs: new Set<ProblemKind>([
+    ...LINE_REPAIRS,
+    "header-missing",
+    "header-damaged",
+    "lost-record",
+    "call-without-result",
+    "result-without-call",
+    "result-before-call",
+    "bad-tool-input",
+    "poisoned-result",
+    "doubled-id",
+  ]),
 
   homes: ({ PI_CODING_AGENT_DIR, PI_CODING_AGENT_SESSION_DIR }, home) => [
     ...(PI_CODING_AGENT_SESSION_DIR ? [PI_CODING_AGENT_SESSION_DIR] : []),

@@ -41,6 +41,13 @@ async function foundAfter(
   return [...found];
 }
 
+/** The rollout, of which the index says that it was read to its end: paths in it are longer than when it was written. */
+function projected({ session, sql }: Home): Buffer {
+  const bytes = readFileSync(session.path);
+  sql("thread_history_1", `update thread_history_projection_state set next_rollout_byte_offset = ${bytes.length}`);
+  return bytes;
+}
+
 const LINE = `{"timestamp":"2026-11-19T21:00:00.000Z","ordinal":92,"type":"event_msg","payload":{"type":"token_count"}}\n`;
 
 describe("Codex: its indexes", () => {
@@ -139,6 +146,48 @@ describe("Codex: its indexes", () => {
       ({ session }) => {
         const lines = readFileSync(session.path, "utf8").split("\n");
         writeFileSync(session.path, [...lines.slice(0, 20), lines[20]! + lines[21]!, ...lines.slice(22)].join("\n"));
+      },
+    ],
+    [
+      "the header is gone",
+      [],
+      (home) => {
+        const bytes = projected(home);
+        writeFileSync(home.session.path, bytes.subarray(bytes.indexOf("\n") + 1));
+      },
+    ],
+    [
+      "the header is cut off",
+      [],
+      (home) => {
+        const bytes = projected(home);
+        writeFileSync(home.session.path, Buffer.concat([bytes.subarray(0, 70), bytes.subarray(bytes.indexOf("\n"))]));
+      },
+    ],
+    [
+      "a byte of a character is gone",
+      [],
+      (home) => {
+        const bytes = projected(home);
+        const at = bytes.findIndex((byte) => byte >= 0xc0);
+        writeFileSync(home.session.path, Buffer.concat([bytes.subarray(0, at), bytes.subarray(at + 1)]));
+      },
+    ],
+    [
+      "a result is lost: an event repeats it",
+      [],
+      (home) => {
+        const lines = projected(home).toString("utf8").split("\n");
+        const at = lines.findIndex((line) => line.includes('"function_call_output"'));
+        writeFileSync(home.session.path, lines.toSpliced(at, 1).join("\n"));
+      },
+    ],
+    [
+      "the last record is lost: only the index may have it",
+      ["shrunk-file"],
+      (home) => {
+        const bytes = projected(home);
+        truncateSync(home.session.path, bytes.lastIndexOf("\n", bytes.length - 2) + 1);
       },
     ],
     [
