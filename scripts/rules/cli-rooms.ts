@@ -151,7 +151,10 @@ export const CLI_ROOMS: PackageRooms = {
         "trust/",
       ],
     ],
-    "commands/store/": ["commands/", "copy/", "doctor/", "failure.ts", "store/", "terminal/", "trust/"],
+    "commands/store/": [
+      "typed-command.ts",
+      ...["commands/", "copy/", "doctor/", "failure.ts", "store/", "terminal/", "trust/"],
+    ],
     "main.ts": [
       "typed-command.ts",
       ...["commands/", "commands/agent/", "commands/sessions/", "commands/store/"],

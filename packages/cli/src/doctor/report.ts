@@ -1,7 +1,6 @@
 import type { Diagnosis, Problem } from "@holdfast/doctor";
 import type { Paint } from "../terminal/colour.ts";
 import { plainLine } from "../terminal/plain.ts";
-import { shellQuoted, typedCommand } from "../typed-command.ts";
 
 /** What the doctor found, as lines for people and as JSON. */
 
@@ -85,36 +84,11 @@ export function reportJson(reports: readonly SessionReport[]): object {
   };
 }
 
-export function sumWords(reports: readonly { readonly problems: readonly Problem[] }[]): string {
+/** `repaired`: how many of the damaged ones are healthy now. */
+export function sumWords(reports: readonly { readonly problems: readonly Problem[] }[], repaired: number): string {
   const damaged = reports.filter(({ problems }) => problems.length > 0).length;
   const total = reports.length;
-  return `${counted(total, "session")}: ${total - damaged} healthy, ${damaged} damaged.`;
-}
-
-/** What to type now. */
-export function nextSteps(
-  reports: readonly SessionReport[],
-  repairs: readonly {
-    readonly path: string;
-    readonly backup: string | null;
-    readonly why: string | null;
-    readonly problemsLeft: number;
-  }[],
-  { fix, dryRun, paths }: { readonly fix?: true; readonly dryRun?: true; readonly paths: readonly string[] },
-): string[] {
-  const whole = new Set(repairs.filter(({ problemsLeft }) => problemsLeft === 0).map(({ path }) => path));
-  const damaged = reports.filter(({ problems, path }) => problems.length > 0 && !whole.has(path));
-  const lines = [];
-  const typed = paths.map((path) => ` ${shellQuoted(path)}`).join("");
-  if (!fix && damaged.length > 0) lines.push(`Nothing was changed. To repair: holdfast doctor --fix${typed}`);
-  else if (dryRun && damaged.length > 0) lines.push("Nothing was changed.");
-  const backup = repairs.findLast((each) => each.backup !== null)?.backup;
-  if (backup) lines.push(`To undo the last repair: holdfast doctor --undo ${backup}`);
-  const tried = new Set(repairs.flatMap(({ path, why }) => (why === DECLINED ? [] : [path])));
-  const readable = damaged.find(
-    ({ diagnosis, path }) => tried.has(path) && Object.keys(diagnosis?.units ?? {}).length > 0,
-  );
-  if (fix && !dryRun && readable)
-    lines.push(`To save what can be read in Holdfast: ${typedCommand(`import ${shellQuoted(readable.path)}`)}`);
-  return lines;
+  const parts = [`${total - damaged} healthy`, `${damaged - repaired} damaged`];
+  if (repaired > 0) parts.splice(1, 0, `${repaired} repaired`);
+  return `${counted(total, "session")}: ${parts.join(", ")}.`;
 }

@@ -1,9 +1,11 @@
 import type { Command } from "commander";
 import type { Repair } from "../../doctor/repair.ts";
+import { DECLINED, type SessionReport } from "../../doctor/report.ts";
 import { CommandError, EXIT } from "../../exit.ts";
 import { paintFor } from "../../terminal/colour.ts";
 import { jsonText } from "../../terminal/json.ts";
 import { progressOn } from "../../terminal/progress.ts";
+import { shellQuoted, typedCommand } from "../../typed-command.ts";
 
 interface Options {
   readonly all?: true;
@@ -60,7 +62,7 @@ async function run(paths: readonly string[], options: Options): Promise<void> {
       "Nobody can be asked here: pass --yes, or --dry-run. Nothing was changed.",
     );
   const { examine, findSessions } = await import("../../doctor/examine.ts");
-  const { nextSteps, reportJson, reportLines, sumWords } = await import("../../doctor/report.ts");
+  const { reportJson, reportLines, sumWords } = await import("../../doctor/report.ts");
   const { askAtTerminal, repair, repairLines } = await import("../../doctor/repair.ts");
   const { Door } = await import("@holdfast/doctor");
   using door = new Door();
@@ -87,12 +89,35 @@ async function run(paths: readonly string[], options: Options): Promise<void> {
   }
   progress.clear();
   const json = reportJson(reports);
+  const repaired = new Set(repairs.filter(({ problemsLeft }) => problemsLeft === 0).map(({ path }) => path));
+  const damaged = reports.filter(({ problems, path }) => problems.length > 0 && !repaired.has(path));
   if (options.json)
     process.stdout.write(`${jsonText(options.fix || options.dryRun ? { ...json, repairs } : json, 2)}\n`);
   else {
-    print(sumWords(reports));
-    for (const line of nextSteps(reports, repairs, { ...options, paths })) print(line);
+    print(sumWords(reports, repaired.size));
+    for (const line of nextSteps(damaged, repairs, options, paths)) print(line);
   }
-  const repaired = new Set(repairs.filter(({ problemsLeft }) => problemsLeft === 0).map(({ path }) => path));
-  if (reports.some(({ problems, path }) => problems.length > 0 && !repaired.has(path))) process.exitCode = EXIT.failed;
+  if (damaged.length > 0) process.exitCode = EXIT.failed;
+}
+
+/** What to type now. */
+function nextSteps(
+  damaged: readonly SessionReport[],
+  repairs: readonly Repair[],
+  { fix, dryRun }: Options,
+  paths: readonly string[],
+): string[] {
+  const lines = [];
+  const typed = paths.map((path) => ` ${shellQuoted(path)}`).join("");
+  if (!fix && damaged.length > 0) lines.push(`Nothing was changed. To repair: holdfast doctor --fix${typed}`);
+  else if (dryRun && damaged.length > 0) lines.push("Nothing was changed.");
+  const backup = repairs.findLast((each) => each.backup !== null)?.backup;
+  if (backup) lines.push(`To undo the last repair: holdfast doctor --undo ${backup}`);
+  const declined = new Set(repairs.flatMap(({ path, why }) => (why === DECLINED ? [path] : [])));
+  const readable = damaged.find(
+    ({ diagnosis, path }) => !declined.has(path) && Object.keys(diagnosis?.units ?? {}).length > 0,
+  );
+  if (fix && !dryRun && readable)
+    lines.push(`To save what can be read in Holdfast: ${typedCommand(`import ${shellQuoted(readable.path)}`)}`);
+  return lines;
 }

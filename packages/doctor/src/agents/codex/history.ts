@@ -75,6 +75,11 @@ function firstNumber({ value, sequence }: SessionRecord): number | null {
   return typeof start === "number" ? start : sequence;
 }
 
+const SHRUNK = {
+  means: "The file is shorter than when Codex read it last.",
+  fix: "Has Codex read the session again if every record is there; otherwise leaves it, as Codex's index may have the rest.",
+};
+
 /** Compares the place up to which Codex has projected the rollout with what is there. */
 export class ProjectionCursor {
   readonly #projection: Projection;
@@ -100,7 +105,7 @@ export class ProjectionCursor {
       const file = { file: this.#file.path, line: null, offset: size };
       yield {
         type: "problem",
-        problem: problem("shrunk-file", file, { detail: `${offset} bytes before, ${size} now` }),
+        problem: problem("shrunk-file", file, { detail: `${offset} bytes before, ${size} now`, ...SHRUNK }),
       };
       return;
     }

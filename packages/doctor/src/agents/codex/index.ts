@@ -34,6 +34,7 @@ export const codex: Agent = {
     "bad-tool-input",
     "poisoned-result",
     "overlapping-sequence",
+    "shrunk-file",
     "index-wedged",
   ]),
 

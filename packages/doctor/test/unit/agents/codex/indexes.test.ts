@@ -41,7 +41,7 @@ async function foundAfter(
   return [...found];
 }
 
-/** The rollout, of which the index says that it was read to its end: paths in it are longer than when it was written. */
+/** The rollout, which the index has to its end: the paths in it are longer now than when it was written. */
 function projected({ session, sql }: Home): Buffer {
   const bytes = readFileSync(session.path);
   sql("thread_history_1", `update thread_history_projection_state set next_rollout_byte_offset = ${bytes.length}`);
