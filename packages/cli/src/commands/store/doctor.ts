@@ -118,6 +118,6 @@ function nextSteps(
     ({ diagnosis, path }) => !declined.has(path) && Object.keys(diagnosis?.units ?? {}).length > 0,
   );
   if (fix && !dryRun && readable)
-    lines.push(`To save what can be read in Holdfast: ${typedCommand(`import ${shellQuoted(readable.path)}`)}`);
+    lines.push(`To bring what is readable into Holdfast: ${typedCommand(`import ${shellQuoted(readable.path)}`)}`);
   return lines;
 }
