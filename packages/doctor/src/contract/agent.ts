@@ -65,5 +65,5 @@ export interface Agent {
   /** What repairs the session; null if nothing is to be done. Reads only. */
   plan?(session: SessionPlace, door: Door): Promise<Plan | null>;
   /** The kinds that `plan` knows a repair for; of the others, the diagnosis says that there is none. */
-  readonly repairs: ReadonlySet<ProblemKind>;
+  readonly repairs?: ReadonlySet<ProblemKind>;
 }

@@ -58,7 +58,7 @@ export async function diagnose(agent: Agent, session: SessionPlace, run: Door | 
 
 /** A fix is promised only where the agent's plan has one. */
 function withKnownFix(found: Problem, { repairs, title }: Agent): Problem {
-  if (repairs.has(found.kind) || LEFT_ALONE.has(found.kind)) return found;
+  if (repairs?.has(found.kind) || LEFT_ALONE.has(found.kind)) return found;
   return { ...found, fix: `None yet for ${title}. holdfast import saves what can be read.` };
 }
 
