@@ -2,6 +2,7 @@ import { AIMessage, type BaseMessage, ToolMessage, type UsageMetadata } from "@l
 import type { RunnableConfig } from "@langchain/core/runnables";
 import { errorKind, newId, type Session, type ToolCall, type Turn, type Usage } from "holdfast";
 import { runInCall } from "holdfast/internal";
+import { handedOver, isOfHandOver } from "../hand-over.ts";
 import { missingTools, ruleOf, type ToolRules } from "../tool-rules.ts";
 import { behindOpenAnswer, openAnswer, restoreAnswers } from "./resume.ts";
 import { type AgentState, RunEvents, type StreamedRequest } from "./run-events.ts";
@@ -106,6 +107,11 @@ export class AgentTap {
       answer = await runInCall(call, () => handler(request));
     } catch (thrown) {
       if (isInterrupt(thrown)) this.#interrupted.set(id, call);
+      // The tool's own session is handed over, and so is the call.
+      if (turn.handOver.aborted && isOfHandOver(thrown)) {
+        await turn.toolEnded(id, { error: thrown });
+        await handedOver(turn.signal);
+      }
       const kind = errorKind(thrown);
       if (kind === "store" || kind === "misuse") this.#failure ??= thrown;
       // LangChain ends the run on these. On all others it would have told the model, had no middleware been here.
@@ -164,8 +170,13 @@ export class AgentTap {
     }
   }
 
-  #start(turn: Turn<BaseMessage>, id: string, name: string, input: unknown): Promise<ToolCall> {
-    return turn.toolStarted(id, { name, input, ...ruleOf(name, this.#rules) });
+  async #start(turn: Turn<BaseMessage>, id: string, name: string, input: unknown): Promise<ToolCall> {
+    try {
+      return await turn.toolStarted(id, { name, input, ...ruleOf(name, this.#rules) });
+    } catch (error) {
+      if (isOfHandOver(error)) await handedOver(turn.signal);
+      throw error;
+    }
   }
 
   /**

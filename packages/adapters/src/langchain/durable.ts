@@ -2,6 +2,7 @@ import type { BaseMessage } from "@langchain/core/messages";
 import type { RunnableConfig } from "@langchain/core/runnables";
 import { errorKind, isHoldfastError, type ResumeOptions, type Session, type Turn } from "holdfast";
 import { type AgentMiddleware, createMiddleware } from "langchain";
+import { unlessHandedOver } from "../hand-over.ts";
 import { LACKS_TOOL, type ToolRules } from "../tool-rules.ts";
 import { AgentTap } from "./agent-tap.ts";
 import { copyOf, langchain } from "./dialect.ts";
@@ -14,6 +15,8 @@ export interface DurableOptions extends ToolRules {}
 export type RunOutcome =
   | { readonly kind: "completed" }
   | { readonly kind: "aborted" }
+  /** The session is being closed with `handOver`: the next process continues the turn. */
+  | { readonly kind: "handed-over" }
   /** The model, a middleware or the graph failed. The turn has ended as failed. */
   | { readonly kind: "failed"; readonly error: unknown }
   /** An `interrupt()` waits for a person. The turn is suspended. */
@@ -72,7 +75,7 @@ export function durable(session: Session<BaseMessage>, options: DurableOptions =
     config: <C extends RunnableConfig>(config?: C): C => tap.config(config ?? ({} as C)),
     messages: () => runMessages(session, session.turn?.open ?? []).map(copyOf),
     resume: (given = {}) => resumeTurn(session, given, options),
-    finish: (run) => finish(run, session, tap),
+    finish: (run) => unlessHandedOver(session, () => finish(run, session, tap)),
   };
 }
 

@@ -11,7 +11,7 @@ import {
 } from "@openai/agents";
 import { type CallPolicy, isHoldfastError, type Session, type Turn } from "holdfast";
 import { openaiAgents, type RecordedItem } from "../dialects/openai-agents.ts";
-import { isOfHandOver } from "../hand-over.ts";
+import { isOfHandOver, unlessHandedOver } from "../hand-over.ts";
 import { LACKS_TOOL, rulesFor, settle, settledCalls, type ToolRules } from "../tool-rules.ts";
 import { UnwrittenOutcomes } from "../unwritten-outcomes.ts";
 import { agentNamed, RecordedAgents } from "./agents.ts";
@@ -209,8 +209,8 @@ class DurableRuns {
   ): Promise<AnyResult> {
     this.#runLog = runLog;
     const fail = (error: unknown): Promise<RunOutcome> =>
-      this.#unlessHandedOver(() => this.#end(runLog, outcomeOfError(error, settings.signal)));
-    const end = (of: AnyResult): Promise<RunOutcome> => this.#unlessHandedOver(() => this.#ending(runLog, of));
+      unlessHandedOver(this.#session, () => this.#end(runLog, outcomeOfError(error, settings.signal)));
+    const end = (of: AnyResult): Promise<RunOutcome> => unlessHandedOver(this.#session, () => this.#ending(runLog, of));
     let result: AnyResult;
     try {
       // The overloads depend on the literal of `stream`.
@@ -248,17 +248,6 @@ class DurableRuns {
     const { number } = runLog.turn!;
     const { decisions } = approvalsIn(this.#session.attributes.notes, number);
     await runLog.recordUnlessTooLarge(this.#session.note(NOTE, { turn: number, decisions, waiting } as never));
-  }
-
-  /** The turn may be handed over before this has ended it, which is the result then. */
-  async #unlessHandedOver(end: () => Promise<RunOutcome>): Promise<RunOutcome> {
-    try {
-      const outcome = await end();
-      if (this.#session.interruption?.how.kind !== "handed-over") return outcome;
-    } catch (error) {
-      if (!isOfHandOver(error)) throw error;
-    }
-    return { kind: "handed-over" };
   }
 
   async #end(runLog: AgentRunLog, outcome: RunOutcome): Promise<RunOutcome> {

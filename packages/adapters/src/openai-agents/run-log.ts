@@ -306,9 +306,9 @@ export class AgentRunLog {
   async start(callId: string, rule: ToolRule): Promise<<T>(run: () => T) => T> {
     // An agent that runs as a tool goes on after an approval.
     if (this.#started.has(callId)) return this.#inCall.get(callId) ?? ((run) => run());
-    const turn = await this.#live();
     this.#started.add(callId);
     try {
+      const turn = await this.#live();
       const call = await this.#recording(turn.toolStarted(callId, rule));
       this.#running.add(callId);
       const inCall = <T>(run: () => T): T => runInCall(call, run);
@@ -316,7 +316,7 @@ export class AgentRunLog {
       return inCall;
     } catch (error) {
       this.#started.delete(callId);
-      if (isOfHandOver(error)) await handedOver(turn.signal);
+      if (isOfHandOver(error)) await handedOver(this.#turn!.signal);
       throw error;
     }
   }

@@ -121,7 +121,7 @@ describe.each([
     expect(handedOver).toBeGreaterThan(10);
   }, 60_000);
 
-  test("tools that run on while one of their step is refused come to their end", async () => {
+  test("tools that run on while others of their step are refused come to their end", async () => {
     await using here = await stage();
     const began = Promise.withResolvers<void>();
     const refused = Promise.withResolvers<void>();
@@ -139,14 +139,28 @@ describe.each([
       },
     });
     const late = tool({ ...{ name: "late", ...nothing }, execute: async () => String(ran.push("late")) });
-    const model = new ScriptedModel([[call("a", "long"), call("b", "late")], [text("Done.")]]);
-    const agent = new Agent({ name: "A", model, tools: [long, late] });
+    // It comes to its start when another one was refused.
+    const afterwards = {
+      name: "afterwards",
+      type: "tool_input" as const,
+      run: async () => {
+        await refused.promise;
+        return { behavior: { type: "allow" as const } };
+      },
+    };
+    const later = tool({
+      ...{ name: "later", ...nothing, inputGuardrails: [afterwards] },
+      execute: async () => String(ran.push("later")),
+    });
+    const step = [call("a", "long"), call("b", "late"), call("c", "later")];
+    const model = new ScriptedModel([step, [text("Done.")]]);
+    const agent = new Agent({ name: "A", model, tools: [long, late, later] });
     const outcome = await finished(here.session, agent, way, ({ turn }) => {
       const start = turn!.toolStarted.bind(turn);
       turn!.toolStarted = async (callId, ...given) => {
         if (callId === "a") return start(callId, ...given);
         await began.promise;
-        closed = here.session.close({ handOver: true, withinMs: 60_000 });
+        closed ??= here.session.close({ handOver: true, withinMs: 60_000 });
         const call = start(callId, ...given);
         void call.catch(() => refused.resolve());
         return call;
@@ -156,7 +170,7 @@ describe.each([
     await closed;
     const next = await here.store.resume<AgentInputItem>(here.session.id);
     expect(await finished(next, agent, way)).toEqual({ kind: "completed" });
-    expect(ran).toEqual(["long false", "late"]);
+    expect(ran).toEqual(["long false", "late", "later"]);
     expectNothingReported(next, "");
   });
 
