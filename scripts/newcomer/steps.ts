@@ -76,8 +76,11 @@ export async function followCommandPage(hour: Hour, { home, work }: { home: stri
   await hour.types("holdfast restore latest", { sees: [/is back/] });
   await hour.types("holdfast gc --dry-run", { sees: [/[Nn]othing/] });
   await hour.types(`holdfast copy ${store} ${home}/copied --all`, { sees: [/copied/] });
+  await hour.types(`holdfast retry ${id}`, { sees: [/Not parked/] });
   await addServers(hour);
   await editors(hour);
+  await unattended(hour);
+  await otherAgents(hour);
   await hour.types("holdfast rules add 'shell(npm test)' 'write(src/**)'", { sees: [/Added: write\(src\/\*\*\)/] });
   await hour.types("holdfast rules add --deny 'shell(git push)'", { sees: [/Added/] });
   await hour.types("holdfast rules remove 'shell(npm test)'", { sees: [/Removed: shell\(npm test\)/] });
@@ -163,6 +166,45 @@ async function editors(hour: Hour): Promise<void> {
   await hour.types("holdfast wrap --uninstall zed --name Gemini", {
     typed: `holdfast wrap --uninstall zed ${own} --name Gemini`,
     sees: [/runs without Holdfast/],
+  });
+}
+
+/** The agent that nobody can change is our own. */
+async function unattended(hour: Hour): Promise<void> {
+  const run = (rest: string): string => `holdfast run --agent 'holdfast acp' ${rest} --allow 'write(again.md)'`;
+  const documented = (rest: string): string =>
+    `holdfast run --agent 'gemini --acp' ${rest} --allow 'shell(npm test)' --allow 'edit(src/**)'`;
+  await hour.types(documented('"fix the failing test"'), {
+    typed: run('"count words in src to again.md"'),
+    sees: [/The report is in `?again\.md/],
+  });
+  await hour.types(documented("--continue --finish"), {
+    typed: run("--continue --finish"),
+    sees: [/Nothing to finish/],
+  });
+}
+
+/** A session that Claude Code wrote: whole, then without its end, then repaired. */
+async function otherAgents(hour: Hour): Promise<void> {
+  const session = "projects/-tmp-holdfast-lab-work/3c8ffb58-8a5d-4819-a274-5571ad5a0223.jsonl";
+  const recorded = join(
+    import.meta.dirname,
+    "../../packages/doctor/test/recordings/claude-code/2.1.328/talk/home/.claude",
+  );
+  await hour.types("gunzip", { typed: `gunzip -c ${recorded}/${session}.gz >~/talk.jsonl`, sees: [] });
+  await hour.types("holdfast doctor", { typed: "holdfast doctor ~/talk.jsonl", sees: [/1 healthy, 0 damaged/] });
+  await hour.types("holdfast import <path or id>", {
+    typed: "holdfast import ~/talk.jsonl",
+    sees: [/claude-code: 4 of 4 messages added/],
+  });
+  await hour.types("holdfast doctor # damaged", {
+    typed: 'printf \'{"type":"user","mess\' >>~/talk.jsonl; holdfast doctor ~/talk.jsonl',
+    sees: [/torn-record/, /1 damaged/],
+    exitCode: 1,
+  });
+  await hour.types("holdfast doctor --fix", {
+    typed: "holdfast doctor --fix --yes ~/talk.jsonl && holdfast doctor ~/talk.jsonl",
+    sees: [/1 healthy, 0 damaged/],
   });
 }
 
