@@ -156,7 +156,7 @@ test("a cookie of the same name from another port does not hide the right one", 
   expect(await status(`xholdfast-${port}=${right.split("=")[1]}`)).toBe(401);
 });
 
-test("a turn that is accepted while the server is told to stop is recorded, and ended by the server", async () => {
+test("a turn that is accepted while the server is told to stop is recorded, and handed over", async () => {
   await using stage = await ServerStage.start({ config: { offlineDelayMs: 20 } });
   const ids = await Promise.all(Array.from({ length: 6 }, () => stage.session()));
   // Closed, so that they have to be opened first.
@@ -174,10 +174,10 @@ test("a turn that is accepted while the server is told to stop is recorded, and 
   for (const [at, id] of ids.entries()) {
     const { interruption } = await host.sessions.read(id);
     const how = interruption?.how ?? null;
-    if (answers[at] === "started") expect(how, id).toMatchObject({ kind: "aborted", by: "server" });
+    if (answers[at] === "started") expect(how, id).toEqual({ kind: "handed-over" });
     else expect(["SERVER_STOPPING", "SERVER_UNREACHABLE"]).toContain(answers[at]);
-    // Never begun and then dropped, nor ended by anybody else.
-    if (how !== null) expect(how).toMatchObject({ kind: "aborted", by: "server" });
+    // Never begun and then dropped, nor ended by anybody.
+    if (how !== null) expect(how).toEqual({ kind: "handed-over" });
   }
 });
 

@@ -262,7 +262,11 @@ test("every operation answers with every status that it documents, in the docume
   await third.startTurn({ role: "user", content: "hello" });
   await third.close();
   const isStopped = Promise.withResolvers<void>();
-  last.settled = () => isStopped.promise;
+  const handOver = stage.host.handOver.bind(stage.host);
+  stage.host.handOver = async (...given) => {
+    await isStopped.promise;
+    return handOver(...given);
+  };
   const stopping = stage.server.stop(60_000);
   await expect.poll(() => stage.server.hosting.isStopping).toBe(true);
   for (const [name, operation] of every) {
