@@ -2,9 +2,10 @@ import type { Agent } from "../contract/agent.ts";
 import { claudeCode } from "./claude-code/index.ts";
 import { codex } from "./codex/index.ts";
 import { copilot } from "./copilot/index.ts";
+import { dsh } from "./dsh/index.ts";
 import { gemini } from "./gemini/index.ts";
 import { opencode } from "./opencode/index.ts";
 import { pi } from "./pi/index.ts";
 
 /** Every agent whose sessions can be read. */
-export const AGENTS: readonly Agent[] = [claudeCode, codex, copilot, gemini, opencode, pi];
+export const AGENTS: readonly Agent[] = [claudeCode, codex, copilot, dsh, gemini, opencode, pi];

@@ -34,9 +34,9 @@ export class SourceFile implements Disposable {
   }
 
   /** Each chunk has a buffer of its own, so parts of it may be kept. */
-  *chunks(from = 0): Generator<Uint8Array> {
-    for (let offset = from; offset < this.size; ) {
-      const bytes = this.read(offset, CHUNK_BYTES);
+  *chunks(from = 0, to = this.size): Generator<Uint8Array> {
+    for (let offset = from; offset < to; ) {
+      const bytes = this.read(offset, Math.min(CHUNK_BYTES, to - offset));
       if (bytes.length === 0) return;
       offset += bytes.length;
       yield bytes;
