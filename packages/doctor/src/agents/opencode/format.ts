@@ -14,6 +14,8 @@ export interface MessageFacts {
   readonly parent: string | null;
   /** Whether the conversation goes on after it. */
   readonly isLast: boolean;
+  /** Parts that stay in view beside a summary. */
+  readonly retained: readonly string[];
 }
 
 const PARTS: ReadonlySet<string> = new Set([
@@ -32,6 +34,7 @@ export function messageFacts(value: Fields, isLast: boolean): MessageFacts {
     isSummary,
     parent: textIn(parentID),
     isLast,
+    retained: [],
   };
 }
 
@@ -71,10 +74,10 @@ export function lacksResult(value: Fields): boolean {
   return status === "error" ? typeof error !== "string" : !isInterrupted(value);
 }
 
-function unitsOfText({ text, ignored }: Fields, { role, isSummary }: MessageFacts): readonly Unit[] {
+function unitsOfText({ text, ignored }: Fields, { role, isSummary, retained }: MessageFacts): readonly Unit[] {
   const content = textIn(text) ?? "";
   if (content === "" || ignored === true) return [];
-  if (isSummary) return [{ type: "compaction", summary: content }];
+  if (isSummary) return [{ type: "compaction", summary: content, retained }];
   return [role === "user" ? { type: "user", content } : { type: "assistant", content }];
 }
 

@@ -36,6 +36,9 @@ class ThreadReader {
   readonly #session: string;
   readonly #isMain: boolean;
   readonly #known = new Set<string>();
+  /** The messages so far, with their parts: a summary may leave the last of them in view. */
+  readonly #before: { readonly message: string; readonly parts: string[] }[] = [];
+  #retained: readonly string[] = [];
   /** What each answer says that it answers, and the first answer that says so. */
   readonly #prompts = new Map<string, Place>();
 
@@ -71,9 +74,12 @@ class ThreadReader {
     this.#known.add(listed.id);
     if (facts.parent !== null && !this.#prompts.has(facts.parent)) this.#prompts.set(facts.parent, listed.place);
     yield this.#record(listed, content, facts.role ?? "unknown", []);
+    const parts: string[] = [];
+    this.#before.push({ message: listed.id, parts });
     const interrupted: ReadItem[] = [];
     for (const part of this.#rows.parts(this.#session, listed.id)) {
-      const all = [...this.#part(part, facts)];
+      parts.push(part.id);
+      const all = [...this.#part(part, { ...facts, retained: this.#retained })];
       const record = all.find((item) => item.type === "record");
       // Calls that were running stand behind those of their batch that ended.
       if (isLast && record && isInterrupted(fieldsOf(record.record.value))) interrupted.push(...all);
@@ -87,8 +93,15 @@ class ThreadReader {
     const fields = fieldsOf(content.value);
     if (content.state !== "partial" && lacksResult(fields))
       yield found("call-without-result", listed.place, { detail: String(fields["tool"]) });
+    if (fields["type"] === "compaction") this.#retain(textIn(fields["tail_start_id"]));
     const units = content.value === undefined ? [] : unitsOfPart(fields, message);
     yield this.#record(listed, content, kindOfPart(fields), units);
+  }
+
+  #retain(first: string | null): void {
+    const from = first === null ? -1 : this.#before.findIndex(({ message }) => message === first);
+    // The last one is the message that asks for the summary.
+    this.#retained = from < 0 ? [] : this.#before.slice(from, -1).flatMap(({ parts }) => parts);
   }
 
   /** What an object says: in its own place, or where it is said again. */

@@ -60,3 +60,22 @@ describe("the conversation of Claude Code, as Holdfast resumes it", () => {
     });
   }
 });
+
+describe("the conversations of agents that keep a database or number their lines", () => {
+  for (const recording of ["opencode", "dsh"].flatMap((format) => listRecordings(format)))
+    test(`${recording.format}, ${recording.story}: all that was said, in messages that Holdfast takes`, async () => {
+      const { home, sessions } = placeRecording(recording, join(scratch, `${recording.format}-${recording.story}`));
+      using door = new Door();
+      const found = [...sessionsHere(AGENTS, { environment: {}, home }, door)];
+      expect(found.map(({ session }) => session.id).toSorted()).toEqual(sessions.map(({ id }) => id).toSorted());
+      for (const { agent, session } of found) {
+        const [main] = (await readConversations(agent, session, door)).conversations;
+        for (const message of main!.messages) expect(() => dialects.anthropic.check(message as never)).not.toThrow();
+        const shown = JSON.stringify(main!.messages);
+        const { units } = sessions.find(({ id }) => id === session.id)!;
+        const summary = units.findLastIndex(({ text }) => text.startsWith("Summary: "));
+        for (const { kind, text } of units.slice(Math.max(0, summary)))
+          if (kind === "user" || kind === "assistant") expect(shown).toContain(JSON.stringify(text).slice(1, -1));
+      }
+    });
+});

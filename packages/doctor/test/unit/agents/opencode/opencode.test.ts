@@ -111,6 +111,27 @@ describe("OpenCode: recorded sessions", () => {
     expect(sessionsIn(opencode, home).length).toBe(2);
   });
 
+  test("what a compaction left in view is imported beside its summary", async () => {
+    const { home, path } = placed(story("compacted"));
+    const shown = async (): Promise<string> => {
+      const [session] = sessionsIn(opencode, home);
+      using door = new Door();
+      return JSON.stringify((await readConversations(opencode, session!, door)).conversations[0]!.messages);
+    };
+    const before = await shown();
+    expect(before).toContain("Summary: the user");
+    expect(before).not.toContain("All three.");
+    const database = new DatabaseSync(path);
+    const asks = database.prepare("select message_id as id from part where data like '%Do three things%'").get()!;
+    database
+      .prepare("update part set data = json_set(data, '$.tail_start_id', ?) where data like '%\"compaction\"%'")
+      .run(String(asks["id"]));
+    database.close();
+    const after = await shown();
+    expect(after).toMatch(/Summary: the user.*Do three things.*All three\..*what do egrets eat/);
+    expect(after).not.toContain("Look around");
+  });
+
   test("a sub-agent has a thread of its own, and the call that started it", async () => {
     const { home } = placed(story("subagent"));
     const [session] = sessionsIn(opencode, home);
