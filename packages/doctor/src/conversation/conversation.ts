@@ -69,7 +69,11 @@ export async function readConversations(agent: Agent, session: SessionPlace, doo
   });
   const spoken = conversations.filter(({ messages, thread }) => messages.length > 0 || thread === "main");
   const leftOut =
-    reasonings > 0 ? [`${reasonings} pieces of reasoning: their signatures hold for the agent's own requests`] : [];
+    reasonings > 0
+      ? [
+          `${reasonings} ${reasonings === 1 ? "piece" : "pieces"} of reasoning: the signatures hold for the agent's own requests`,
+        ]
+      : [];
   return {
     ...{ agent: agent.name, id: session.id, title, leftOut },
     conversations: spoken.toSorted((a, b) => Number(b.thread === "main") - Number(a.thread === "main")),
