@@ -3,6 +3,7 @@ import { join } from "node:path";
 import { describe, expect, test } from "vitest";
 import { listRecordings, placeRecording } from "../../../doctor/test/real/recording.ts";
 import { temporaryHome } from "../command.ts";
+import { Terminal, whyNoTerminal } from "../screen/terminal.ts";
 
 const recording = listRecordings("claude-code").find(({ story }) => story === "work")!;
 
@@ -111,6 +112,32 @@ describe("doctor --fix", () => {
       closeSync(held);
     }
     expect(readFileSync(file)).toEqual(before);
+  });
+
+  test("at a terminal it asks: Ctrl+D is a no, Ctrl+C ends the command, y repairs", async (context) => {
+    if (whyNoTerminal !== null) context.skip(whyNoTerminal);
+    const { home, file, torn: before, env } = torn();
+    using _ = home;
+    const open = () => Terminal.open(["doctor", "--fix"], { cwd: home.work, env: { ...home.env, ...env } });
+    {
+      await using terminal = await open();
+      await terminal.untilAll("[y/N]");
+      await terminal.keys("C-d");
+      await terminal.untilAll("not repaired: you said no");
+      expect(await terminal.ended()).toMatchObject({ code: 1 });
+    }
+    {
+      await using terminal = await open();
+      await terminal.untilAll("[y/N]");
+      await terminal.keys("C-c");
+      expect(await terminal.ended()).toMatchObject({ signal: "SIGINT" });
+    }
+    expect(readFileSync(file)).toEqual(before);
+    await using terminal = await open();
+    await terminal.untilAll("[y/N]");
+    await terminal.keys("y", "Enter");
+    await terminal.untilAll("the session is healthy");
+    expect(await terminal.ended()).toMatchObject({ code: 0 });
   });
 
   test("says what to type next, and it works when typed; an id names a session too", async () => {
