@@ -3,14 +3,15 @@
 // docs/guides/cloudflare.md explains it.
 import { DurableObject } from "cloudflare:workers";
 import { openStore } from "@holdfast/cloudflare";
-import { isHoldfastError, type OpenCall, type Session, type Turn } from "holdfast";
+import { isHoldfastError, type OpenCall, type Session, type Store, type Turn } from "holdfast";
 import { ask, callsIn, type Message } from "./model.ts";
 
 /** How soon a dead object's turn goes on. */
 const WAKE_MS = 10_000;
 
 export class Agent extends DurableObject {
-  #session!: Session<Message>;
+  #store!: Store;
+  #id!: string;
   #isWorking = false;
 
   constructor(...given: ConstructorParameters<typeof DurableObject>) {
@@ -18,10 +19,13 @@ export class Agent extends DurableObject {
     // Requests and alarms wait for it. If it throws, Cloudflare starts the object again.
     void this.ctx.blockConcurrencyWhile(async () => {
       // promise: every tool runs through `turn.tool`
-      const store = await openStore(this.ctx, { recordsToolStarts: true });
-      this.#session =
-        (await store.resumeLatest<Message>({}, { dialect: "anthropic" })) ??
-        (await store.create<Message>({ dialect: "anthropic" }));
+      this.#store = await openStore(this.ctx, { recordsToolStarts: true });
+      const session =
+        (await this.#store.resumeLatest<Message>({}, { dialect: "anthropic" })) ??
+        (await this.#store.create<Message>({ dialect: "anthropic" }));
+      this.#id = session.id;
+      // Whoever works on it opens it.
+      await session.close();
     });
   }
 
@@ -30,54 +34,59 @@ export class Agent extends DurableObject {
     if (request.method === "POST") {
       const { prompt, key } = (await request.json()) as { readonly prompt: string; readonly key: string };
       if (this.#isWorking) return new Response("working on a prompt", { status: 409 });
-      try {
-        await this.#work(() => this.#session.startTurn({ role: "user", content: prompt }, { key }));
-      } catch (error) {
-        // A repeated prompt, whose turn is over: its answer is in the conversation.
-        if (!isHoldfastError(error, "PROMPT_KNOWN")) throw error;
-      }
+      await this.#work(() => this.#start(prompt, key));
     }
-    return Response.json({ messages: this.#session.messages, interruption: this.#session.interruption });
+    const { messages, interruption } = await this.#store.read<Message>(this.#id);
+    return Response.json({ messages, interruption });
   }
 
   override async alarm(): Promise<void> {
     // This object works on it. The next alarm looks again.
     if (this.#isWorking) return this.ctx.storage.setAlarm(Date.now() + WAKE_MS);
-    const found = this.#session.interruption;
-    // A turn that failed, or that was stopped, waits for a person.
-    if (found?.how.kind !== "killed") return;
-    // The model had answered, and only the end of the turn is missing: do not ask again.
-    if (found.answered) return this.#session.completeTurn();
-    // Calls that never started or are safe to repeat stay open. For the others, the model is told how far each got.
-    await this.#work(() => this.#session.resumeTurn({ calls: "rerun" }));
+    await this.#work();
   }
 
   /** If the object ends in the middle, an alarm starts the next one. One at a time. */
-  async #work(begin: () => Promise<Turn<Message>>): Promise<void> {
+  async #work(begin?: () => Promise<void>): Promise<void> {
     this.#isWorking = true;
     try {
       await this.ctx.storage.setAlarm(Date.now() + WAKE_MS);
-      await finish(await begin());
-      await this.ctx.storage.deleteAlarm();
+      await begin?.();
+      while (await this.#store.claimNext<Message>({}, finish));
+      const due = await this.#store.nextDue();
+      if (due) await this.ctx.storage.setAlarm(due.getTime());
+      else await this.ctx.storage.deleteAlarm();
     } finally {
       this.#isWorking = false;
     }
   }
+
+  async #start(prompt: string, key: string): Promise<void> {
+    const session = await this.#store.resume<Message>(this.#id, { dialect: "anthropic" });
+    try {
+      await session.startTurn({ role: "user", content: prompt }, { key });
+    } catch (error) {
+      // A repeated prompt, whose turn is over: its answer is in the conversation.
+      if (!isHoldfastError(error, "PROMPT_KNOWN")) throw error;
+    } finally {
+      // Nothing is under way: the turn is for whoever claims it.
+      await session.close({ handOver: true });
+    }
+  }
 }
 
-async function finish(turn: Turn<Message>): Promise<void> {
-  try {
-    for (;;) {
-      for (const call of turn.open) await run(turn, call);
-      const { messages, draft } = turn.request();
-      const answer = await ask(messages, (text) => draft.push({ text }), turn.signal);
-      const isLast = callsIn(answer).length === 0;
-      await draft.commit(answer, { end: isLast });
-      if (isLast) return;
-    }
-  } catch (error) {
-    await turn.fail(error);
-    throw error;
+async function finish(session: Session<Message>): Promise<void> {
+  // The model had answered, and only the end of the turn is missing: do not ask again.
+  if (session.interruption?.answered) return session.completeTurn();
+  // Calls that never started or are safe to repeat stay open. For the others, the model is told how far each got.
+  const turn = await session.resumeTurn({ calls: "rerun" });
+  for (;;) {
+    for (const call of turn.open) await run(turn, call);
+    const { messages, draft } = turn.request();
+    const answer = await ask(messages, (text) => draft.push({ text }), turn.signal);
+    const isLast = callsIn(answer).length === 0;
+    await draft.commit(answer, { end: isLast });
+    if (isLast) return;
   }
 }
 
