@@ -9,7 +9,7 @@ import {
 import { describe, expect, test } from "vitest";
 
 /** A store that this many cases catch proves little for each of them. */
-const BLUNT = 30;
+const BLUNT = 36;
 
 /** For each broken store, the cases that catch it. */
 const caught = new Map<string, ReadonlySet<string>>();
