@@ -67,7 +67,7 @@ interface Nothing {
   readonly nextMs: number | null;
 }
 
-type Found<M> = { readonly claimed: Claimed<M> } | { readonly result: ClaimResult } | Nothing;
+type NextClaim<M> = { readonly claimed: Claimed<M> } | { readonly result: ClaimResult } | Nothing;
 
 /**
  * Finishes turns that nobody works on. Who gets a session is decided by its lease and fence. How often it was tried,
@@ -170,7 +170,7 @@ export class Worker {
   }
 
   /** The session that is due longest, open for writing, with the record that a try begins. */
-  async #claim<M>(options: ClaimOptions<M>): Promise<Found<M>> {
+  async #claim<M>(options: ClaimOptions<M>): Promise<NextClaim<M>> {
     const seen: string[] = [];
     for (;;) {
       if (options.signal?.aborted) return { nextMs: null };
@@ -192,7 +192,11 @@ export class Worker {
   }
 
   /** Null: there is nothing to do in it now. */
-  async #open<M>(id: string, options: ClaimOptions<M>, query: DueQuery): Promise<Exclude<Found<M>, Nothing> | null> {
+  async #open<M>(
+    id: string,
+    options: ClaimOptions<M>,
+    query: DueQuery,
+  ): Promise<Exclude<NextClaim<M>, Nothing> | null> {
     let session: LiveSession<M>;
     try {
       session = await this.#parts.resume<M>(id, options.open ?? {});
