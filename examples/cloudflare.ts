@@ -24,7 +24,7 @@ export class Agent extends DurableObject {
         (await this.#store.resumeLatest<Message>({}, { dialect: "anthropic" })) ??
         (await this.#store.create<Message>({ dialect: "anthropic" }));
       this.#id = session.id;
-      // Whoever works on it opens it.
+      // It is opened when there is work for it.
       await session.close();
     });
   }
@@ -69,7 +69,7 @@ export class Agent extends DurableObject {
       // A repeated prompt, whose turn is over: its answer is in the conversation.
       if (!isHoldfastError(error, "PROMPT_KNOWN")) throw error;
     } finally {
-      // Nothing is under way: the turn is for whoever claims it.
+      // Nothing is running: the next worker claims the turn.
       await session.close({ handOver: true });
     }
   }

@@ -240,7 +240,7 @@ export class RecordedSession {
     return { prompt: [...prompt, ...request], closing: closing as unknown as readonly Params[] };
   }
 
-  /** The agent has ended in the middle of the turn, which is to be tried again. */
+  /** The agent died in mid-turn. Records that the turn will be tried again. */
   async pause(reason: string): Promise<void> {
     const attempts = this.#hasProgress ? 0 : this.#tries;
     await this.#recorder.suspendTurn({ reason, until: Date.now(), attempts });

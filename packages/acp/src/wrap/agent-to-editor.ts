@@ -186,7 +186,7 @@ export class AgentToEditor {
     const client = this.#parts.client();
     const isHeard = client?.hears(session?.id ?? null) === true;
     if (asked) {
-      // The driver has gone, and the turn with it: whoever continues it decides.
+      // The driver has gone, and the turn with it: the next driver decides.
       if (!isHeard && session && this.#parts.finishing?.onLoad === false) return;
       if (!isHeard)
         return this.#parts.agentRequests.refuse(agent, asked).catch((error) => this.#fail(agent, session!, error));

@@ -16,7 +16,7 @@ export interface SuspendOptions {
   readonly until?: Date | string | number;
 }
 
-/** What whoever tries a turn again records besides: `parked`, after so many tries; `attempts`, those so far. */
+/** Also recorded by workers: `parked`, the tries after which they gave up; `attempts`, the tries so far. */
 export type TrySuspension = SuspendOptions & Pick<Suspension, "parked" | "attempts">;
 
 /** Throws RECORD_INVALID. */

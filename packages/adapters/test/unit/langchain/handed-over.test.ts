@@ -109,7 +109,7 @@ describe.each(ways)("%s", (_, start) => {
       async (_input, config) => {
         began.resolve();
         await refused.promise;
-        // Whoever is told of a refusal has had the time to stop this.
+        // By the time a refusal is reported, this could have been stopped.
         await new Promise((resolve) => setImmediate(resolve));
         ran.push(`long ${config.signal?.aborted}`);
         return "long";

@@ -132,7 +132,7 @@ describe.each([
       execute: async (_input, _context, details) => {
         began.resolve();
         await refused.promise;
-        // Whoever is told of a refusal has had the time to stop this.
+        // By the time a refusal is reported, this could have been stopped.
         await new Promise((resolve) => setImmediate(resolve));
         ran.push(`long ${details!.signal!.aborted}`);
         return "long";
