@@ -171,6 +171,7 @@ test("wrap --finish: an editor that loads a session finds its turn being finishe
   await eventually(() => notesOf(home, "ledger").includes("begin 1"));
   for (const { pid } of victimsIn(home, "all of them")) process.kill(pid, "SIGKILL");
   await end;
+  await eventually(() => victimsIn(home, "all of them").length === 0);
   expect((await accountsIn(home))[0]).toMatchObject({ state: "interrupted" });
   const { agentWords } = await import("../../src/acp/agent-words.ts");
   const wrap = home.start(["wrap", "--finish", ...ALLOW, "--grace", "0.1", "--", ...agentWords(agent)]);
