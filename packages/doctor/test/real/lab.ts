@@ -4,6 +4,7 @@ import { join } from "node:path";
 import { parseArgs } from "node:util";
 import type { Agent, Place, Unit, Verdict } from "./agent.ts";
 import { AGENTS } from "./agents.ts";
+import { runCampaign } from "./campaign.ts";
 import { installProgram } from "./programs.ts";
 import { listRecordings, placeRecording, ROOT, saveRecording } from "./recording.ts";
 import { EMPTY, storyOf } from "./stories.ts";
@@ -19,6 +20,9 @@ the session was recorded.
   --story <name>   one story, or several
   --record         let the programs write the sessions anew, in ${ROOT}
   --damage         harm a recorded session in every way that is known, and print what the program makes of it
+  --campaign       harm recorded sessions at random places, repair them, and let the program load what came out;
+                   with --seed <n>, --cases <n> (of each agent), --case <n> (only this one), --kind <text> (damage whose
+                   name has it), --without-program (the doctor's reader alone judges: fast)
   --show           print every unit that a model is shown
   --help
 `;
@@ -29,6 +33,12 @@ const { values } = parseArgs({
     story: { type: "string", multiple: true, default: [] as string[] },
     record: { type: "boolean", default: false },
     damage: { type: "boolean", default: false },
+    campaign: { type: "boolean", default: false },
+    seed: { type: "string", default: String(Date.now() % 1_000_000) },
+    cases: { type: "string", default: "50" },
+    case: { type: "string" },
+    kind: { type: "string" },
+    "without-program": { type: "boolean", default: false },
     show: { type: "boolean", default: false },
     help: { type: "boolean", default: false },
   },
@@ -39,6 +49,15 @@ else process.exitCode = await main();
 async function main(): Promise<number> {
   let failures = 0;
   for (const name of values.agent) {
+    if (values.campaign) {
+      failures += await runCampaign({
+        ...{ agent: name, seed: Number(values.seed), cases: Number(values.cases), stories: values.story },
+        ...(values.case === undefined ? {} : { only: Number(values.case) }),
+        ...(values.kind === undefined ? {} : { damage: values.kind }),
+        withoutProgram: values["without-program"],
+      });
+      continue;
+    }
     const agent = AGENTS[name];
     if (!agent) throw new Error(`There is no agent ${name}.\n\n${HELP}`);
     if (values.damage) await harmAll(agent);

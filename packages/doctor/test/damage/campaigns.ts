@@ -1,0 +1,36 @@
+import { RECORD_DAMAGE } from "./claude-code-damage.ts";
+import { linesOf } from "./line-damage.ts";
+import { bytesDamage, HEADER_DAMAGE, pick, type SessionDamage, TEXT_DAMAGE, WILD_DAMAGE } from "./session-damage.ts";
+
+/** What a campaign needs to know of an agent. Add yours: `npm run doctor-lab -- --campaign --agent <name>`. */
+export interface Campaign {
+  readonly damages: readonly SessionDamage[];
+  /**
+   * What the program itself says to the model of a conversation with a hole, such as that a call was interrupted: it is
+   * not taken for made up.
+   */
+  readonly ownWords?: RegExp;
+  /** A text without what is another each time, such as the date of today. */
+  plain?(text: string): string;
+}
+
+const CLAUDE_CODE: readonly SessionDamage[] = RECORD_DAMAGE.map(({ kind, apply }) =>
+  bytesDamage({ name: `record: ${kind}`, named: [kind], isLossless: false }, (bytes, random) => {
+    const lines = linesOf(bytes);
+    const places = lines.map((_, at) => at).filter((at) => apply(lines, at, () => 0.5) !== null);
+    return places.length === 0 ? null : apply(lines, pick(places, random), random);
+  }),
+);
+
+/** By the name of the reader. */
+export const CAMPAIGNS: Readonly<Record<string, Campaign>> = {
+  "claude-code": { damages: [...TEXT_DAMAGE, ...CLAUDE_CODE, ...WILD_DAMAGE] },
+  codex: { damages: [...TEXT_DAMAGE, ...HEADER_DAMAGE, ...WILD_DAMAGE], ownWords: /^aborted/ },
+  copilot: {
+    damages: [...TEXT_DAMAGE, ...HEADER_DAMAGE, ...WILD_DAMAGE],
+    ownWords: /interrupted/i,
+    plain: (text) => text.replace(/<current_datetime>[^<]*<\/current_datetime>\s*/, ""),
+  },
+  gemini: { damages: [...TEXT_DAMAGE, ...HEADER_DAMAGE, ...WILD_DAMAGE] },
+  pi: { damages: [...TEXT_DAMAGE, ...HEADER_DAMAGE, ...WILD_DAMAGE] },
+};
