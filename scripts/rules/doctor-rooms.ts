@@ -1,7 +1,7 @@
 import type { PackageRooms } from "./rooms.ts";
 
 /** The rooms of the doctor. Each agent is a room of its own: no agent imports another. */
-const READERS = ["contract/", "files/", "scan/", "jsonl/", "mend/"];
+const READERS = ["contract/", "files/", "keep/", "scan/", "jsonl/", "mend/"];
 
 export const DOCTOR_ROOMS: PackageRooms = {
   sources: "packages/doctor/src/",
@@ -11,6 +11,8 @@ export const DOCTOR_ROOMS: PackageRooms = {
     "contract/": ["files/"],
     // The one room that imports node:fs: opens, lists and copies what strangers wrote.
     "files/": [],
+    // The files of a session in; copies that lose nothing out.
+    "keep/": ["contract/", "files/"],
     // Bytes in; records, and what is wrong with their text, out. Pure.
     "scan/": [],
     // A table of a format in; a reader of its lines out.
@@ -44,6 +46,6 @@ export const DOCTOR_ROOMS: PackageRooms = {
     "conversation/": ["contract/", "files/"],
     // Plans, applied.
     "fix/": ["contract/", "files/", "diagnosis/"],
-    "index.ts": ["contract/", "files/", "agents/", "diagnosis/", "fix/", "conversation/"],
+    "index.ts": ["contract/", "files/", "keep/", "agents/", "diagnosis/", "fix/", "conversation/"],
   },
 };

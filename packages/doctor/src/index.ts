@@ -17,3 +17,5 @@ export { type Finding, type FoundSession, type Machine, sessionsAt, sessionsHere
 export { Door, Refused } from "./files/door.ts";
 export { type Backup, listBackups, undo } from "./fix/backups.ts";
 export { type Fixed, type FixOptions, fix, planFix } from "./fix/fix.ts";
+export { type KeptFiles, keepSession } from "./keep/keep-session.ts";
+export { type KeptCopy, keptCopyOf } from "./keep/kept-copy.ts";

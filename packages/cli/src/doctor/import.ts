@@ -1,12 +1,20 @@
-import { appendFileSync, closeSync, copyFileSync, existsSync, mkdirSync, openSync } from "node:fs";
-import { basename, isAbsolute, join, resolve } from "node:path";
-import { type Conversation, Door, type FoundSession, type ReadableSession, readConversations } from "@holdfast/doctor";
-import { type AnthropicMessage, idFrom, type Session, type Store } from "holdfast";
+import { existsSync } from "node:fs";
+import { isAbsolute, resolve } from "node:path";
+import {
+  type Conversation,
+  type ConversationMessage,
+  Door,
+  type FoundSession,
+  keepSession,
+  type ReadableSession,
+  readConversations,
+} from "@holdfast/doctor";
+import type { AnthropicMessage, Session, Store } from "holdfast";
 import { type Flags, loadConfig } from "../config.ts";
 import { CommandError, EXIT } from "../exit.ts";
 import { addressOf, type OpenedStore, openBoth, redaction } from "../store/open.ts";
-import { sessionOutputs } from "../store/output-folders.ts";
 import { findSessions, sessionWithId } from "./examine.ts";
+import { importedId, makeKeptFolder } from "./kept-folder.ts";
 
 /** Sessions of other agents, brought into Holdfast. */
 
@@ -18,7 +26,7 @@ export interface Imported {
   readonly added: number;
   readonly messages: number;
   readonly agents: readonly string[];
-  /** Where the agent's files, or its rows of a database, were copied to; null if the store has no place for them. */
+  /** Where the agent's files, or its rows of a database, are kept; null if the store has no place, or redacts. */
   readonly originals: string | null;
   readonly leftOut: readonly string[];
   readonly title: string | null;
@@ -38,35 +46,47 @@ export async function sessionsNamed(given: string): Promise<readonly FoundSessio
   return [sessionWithId(given, door)];
 }
 
+/** The store that sessions are brought into. */
+export interface ImportTarget extends OpenedStore {
+  /** Whether the agent's files are kept beside the store: not where credentials are to be redacted. */
+  readonly keepsFiles: boolean;
+}
+
 /** The configured store; it is created if there is none yet. */
-export async function openTarget(flags: Flags): Promise<OpenedStore> {
+export async function openTarget(flags: Flags): Promise<ImportTarget> {
   const config = loadConfig(flags);
-  return await openBoth(await addressOf(config), "holdfast", config, redaction(config));
+  const opened = await openBoth(await addressOf(config), "holdfast", config, redaction(config));
+  return { ...opened, keepsFiles: !config.redact };
 }
 
 /**
  * Brings a session into the store, with those of its sub-agents; what is there already is not written again. `run`: one
  * door for all that are imported.
  */
-export async function importSession(store: Store, found: FoundSession, run: Door): Promise<Imported> {
+export async function importSession(
+  { store, keepsFiles }: Pick<ImportTarget, "store" | "keepsFiles">,
+  found: FoundSession,
+  run: Door,
+): Promise<Imported> {
   using door = run.inner();
   const { agent, session } = found;
   const readable: ReadableSession = await readConversations(agent, session, door);
   const [main, ...asides] = readable.conversations;
-  const id = idFrom(`holdfast import ${agent.name} ${session.id}`);
+  const id = importedId(agent.name, session.id);
   const labels = { imported: agent.name, "imported-session": session.id };
   const title = readable.title === null ? {} : { title: readable.title };
   const cwd = session.folder !== undefined && isAbsolute(session.folder) ? { cwd: session.folder } : {};
-  let added = await bring(store, id, main?.messages ?? [], { labels, ...title, ...cwd });
+  let added = await bring(store, id, main?.messages ?? [], { app: agent.name, labels, ...title, ...cwd });
   const agents: string[] = [];
   for (const { thread, call, messages } of asides) {
-    const own = idFrom(`holdfast import ${agent.name} ${session.id} ${thread}`);
+    const own = importedId(agent.name, session.id, thread);
     const parent = { session: id, ...(call !== null && { call }) };
-    added += await bring(store, own, messages, { labels, parent, ...cwd });
+    added += await bring(store, own, messages, { app: agent.name, labels, parent, ...cwd });
     agents.push(own);
   }
   const messages = readable.conversations.reduce((sum, each) => sum + each.messages.length, 0);
-  const originals = await keepOriginals(sessionOutputs(store.url, id), found, door);
+  const originals = keepsFiles ? makeKeptFolder(store.url, agent.name, session.id) : null;
+  if (originals !== null) await keepSession(agent, session, originals, door);
   const { leftOut, conversations } = readable;
   const facts = { agent: agent.name, from: session.path, title: readable.title };
   return { id, ...facts, added, messages, agents, originals, leftOut, conversations };
@@ -78,31 +98,16 @@ async function bring(
   messages: Conversation["messages"],
   options: Partial<Parameters<Store["create"]>[0]>,
 ): Promise<number> {
-  const given = messages as readonly AnthropicMessage[];
   await using session: Session<AnthropicMessage> = (await store.has(id))
     ? await store.resume(id, { dialect: "anthropic" })
     : ((await store.create({ ...options, id, dialect: "anthropic" })) as Session<AnthropicMessage>);
-  const { appended } = await session.sync(given, { rewrite: "epoch" });
-  return appended.length;
+  const before = session.messages.length;
+  await session.sync(messages.flatMap(piecesOf), { rewrite: "epoch" });
+  return Math.max(0, session.messages.length - before);
 }
 
-/** Copies the agent's files beside the store: what no message can hold is in them. */
-async function keepOriginals(outputs: string | null, { agent, session }: FoundSession, door: Door) {
-  if (outputs === null) return null;
-  const folder = join(outputs, "originals");
-  mkdirSync(folder, { recursive: true, mode: 0o700 });
-  const { path, parts, isShared } = session;
-  // In a file that holds other sessions too, and perhaps the agent's passwords, only its own records count.
-  if (isShared) {
-    const file = openSync(join(folder, `0-${basename(path)}.jsonl`), "w", 0o600);
-    try {
-      for (const item of await agent.read(session, door))
-        if (item.type === "record" && item.record.bytes.length > 0)
-          appendFileSync(file, Buffer.concat([item.record.bytes, Buffer.from("\n")]));
-    } finally {
-      closeSync(file);
-    }
-  } else copyFileSync(path, join(folder, `0-${basename(path)}`));
-  for (const [index, part] of parts.entries()) copyFileSync(part, join(folder, `${index + 1}-${basename(part)}`));
-  return folder;
+/** A message for each block: as a session grows, its last message does, and one that was changed needs a new epoch. */
+function piecesOf({ role, content }: ConversationMessage): AnthropicMessage[] {
+  if (typeof content === "string") return [{ role, content }];
+  return content.map((block) => ({ role, content: [block] }) as AnthropicMessage);
 }

@@ -1,7 +1,7 @@
 import { readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
-import { openStore } from "holdfast";
+import { accountOf, openStore } from "holdfast";
 import { describe, expect, test } from "vitest";
 import { fileOf, linesOf } from "../../../doctor/test/damage/line-damage.ts";
 import { listRecordings, placeRecording } from "../../../doctor/test/real/recording.ts";
@@ -38,7 +38,7 @@ describe("import", () => {
     expect(shown).toContain("There is one heron in this folder.");
     expect(shown).toContain("Two worked, and one failed with status 3.");
     expect(readFileSync(file)).toEqual(before);
-    expect(readFileSync(join(done.originals, `0-${id}.jsonl`))).toEqual(before);
+    expect(readFileSync(join(done.originals, `${id}.jsonl`))).toEqual(before);
   });
 
   test("a session that grew: only what is new is added, and nothing twice", async () => {
@@ -58,6 +58,24 @@ describe("import", () => {
     await using store = await openStore(home.store);
     const reading = await store.read(first.id, { dialect: "anthropic" });
     expect(reading.messages).toHaveLength(second.messages);
+  });
+
+  test("it belongs to its agent: ours does not offer to finish it", async () => {
+    const { home, file, env } = placed("killed");
+    using _ = home;
+    const done = await imported(home, file, env);
+    await using store = await openStore(home.store);
+    const reading = await store.read(done.id, { dialect: "anthropic" });
+    expect(reading.attributes.app).toBe("claude-code");
+    expect(accountOf(reading, { app: "holdfast" }).can.finish).toMatchObject({ no: "written-by" });
+  });
+
+  test("where credentials are redacted, the agent's files are not kept", async () => {
+    const { home, file, env } = placed("talk");
+    using _ = home;
+    const done = await imported(home, file, { ...env, HOLDFAST_REDACT: "1" });
+    expect(done.originals).toBeNull();
+    expect(readdirSync(home.store, { recursive: true, encoding: "utf8" }).join()).not.toContain("originals");
   });
 
   test("an interrupted turn is shown as such, and the session can be resumed", async () => {
@@ -94,7 +112,7 @@ describe("import", () => {
     const id = recording.sessions[0]!.id;
     const done = await imported(home, id, { XDG_DATA_HOME: share });
     expect((await home.run(["show", done.id])).stdout).toContain("Egrets eat fish.");
-    const rows = linesOf(readFileSync(join(done.originals, "0-opencode.db.jsonl"))).map((line) => String(line));
+    const rows = linesOf(readFileSync(join(done.originals, "opencode.db.jsonl"))).map((line) => String(line));
     expect(rows.some((row) => row.includes('"table":"part"') && row.includes("one heron"))).toBe(true);
     expect(rows.join()).not.toContain("sk-very-secret");
     expect((await imported(home, join(share, "opencode/opencode.db"), { XDG_DATA_HOME: share })).added).toBe(0);

@@ -83,9 +83,11 @@ export async function readConversations(agent: Agent, session: SessionPlace, doo
 /** The records from the beginning to the last one; where records name their parents, only those on that way. */
 function pathOf(all: readonly Said[], { chain }: ConversationRules): readonly Said[] {
   if (chain === "order") return all;
-  const byId = new Map(all.flatMap((said) => (said.id === null ? [] : [[said.id, said] as const])));
+  const byId = new Map<string | null, Said>(
+    all.flatMap((said) => (said.id === null ? [] : [[said.id, said] as const])),
+  );
   const path = new Set<Said>();
-  let leaf = all.findLast(({ id, units }) => id !== null && units.some(isSpeech));
+  let leaf = lastOf(all, byId);
   for (; leaf !== undefined && !path.has(leaf); leaf = leaf.parent === null ? undefined : byId.get(leaf.parent))
     path.add(leaf);
   // Results of a parallel batch hang on their own calls, beside the way.
@@ -95,6 +97,17 @@ function pathOf(all: readonly Said[], { chain }: ConversationRules): readonly Sa
   return all.filter(
     (said) => path.has(said) || said.units.some((unit) => unit.type === "result" && calls.has(unit.call)),
   );
+}
+
+/** The last record that says something. A result hangs on its own call: the calls that were made with it come after. */
+function lastOf(all: readonly Said[], byId: ReadonlyMap<string | null, Said>): Said | undefined {
+  const leaf = all.findLast(({ id, units }) => id !== null && units.some(isSpeech));
+  const call = leaf?.units.every(({ type }) => type === "result") ? byId.get(leaf.parent) : undefined;
+  if (!call) return leaf;
+  let last = call;
+  for (const said of all)
+    if (said.id !== null && said.parent === last.id && said.units.some(({ type }) => type === "call")) last = said;
+  return last === call ? leaf : last;
 }
 
 const isSpeech = ({ type }: Unit): boolean => type !== "title" && type !== "system" && type !== "subagent";

@@ -44,6 +44,8 @@ export interface FileFacts {
 export class Door implements Disposable {
   /** The door of the whole run: of one that was made by `inner`, the outermost. It holds what sessions share. */
   readonly run: Door;
+  /** Of the run: where Holdfast keeps the files of a session, by its agent and id; null if it keeps none. */
+  keptFolderOf: ((agent: string, session: string) => string | null) | null = null;
   readonly #limits: DoorLimits;
   readonly #open = new Set<Disposable>();
   #folder: string | null = null;

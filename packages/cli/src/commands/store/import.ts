@@ -19,7 +19,7 @@ export function register(program: Command): void {
       const { Door } = await import("@holdfast/doctor");
       using door = new Door();
       for (const session of found) {
-        const done = await importSession(opened.store, session, door);
+        const done = await importSession(opened, session, door);
         if (options.json) process.stdout.write(`${jsonText(done)}\n`);
         else process.stdout.write(`${textOf(done).join("\n")}\n`);
       }

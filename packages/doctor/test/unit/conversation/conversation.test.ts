@@ -1,4 +1,4 @@
-import { mkdtempSync, rmSync } from "node:fs";
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { dialects } from "holdfast";
@@ -59,6 +59,29 @@ describe("the conversation of Claude Code, as Holdfast resumes it", () => {
       }
     });
   }
+});
+
+describe("a session of Claude Code that is still being written", () => {
+  for (const recording of listRecordings("claude-code").filter(({ story }) => story === "work"))
+    test(`${recording.version}: what is added to the file is added to the conversation`, async () => {
+      const { home } = placeRecording(recording, join(scratch, `growing-${recording.version}`));
+      using door = new Door();
+      const [{ agent, session } = { agent: null, session: null }] = sessionsHere(
+        AGENTS,
+        { environment: {}, home },
+        door,
+      );
+      const lines = readFileSync(session!.path, "utf8").split("\n");
+      let before: unknown[] = [];
+      for (let count = 1; count <= lines.length; count++) {
+        writeFileSync(session!.path, `${lines.slice(0, count).join("\n")}\n`);
+        const { conversations } = await readConversations(agent!, session!, door);
+        const blocks = conversations[0]!.messages.flatMap<unknown>(({ content }) => content);
+        expect(blocks.slice(0, before.length)).toEqual(before);
+        before = blocks;
+      }
+      expect(before.length).toBeGreaterThan(20);
+    });
 });
 
 describe("the conversations of agents that keep a database or number their lines", () => {
