@@ -4,7 +4,8 @@ import type { Chat, Host, UnfinishedSession } from "../host/host.ts";
 import { outlivePipe } from "../terminal/index.ts";
 import { App } from "./app.tsx";
 import { Controller } from "./controller.ts";
-import { countExtraRows, doesReflow, rowsIn, wipeRows } from "./drawing/reflow.ts";
+import { countExtraRows, doesReflow, rowsAbove, rowsIn, wipeRows } from "./drawing/reflow.ts";
+import type { Picture } from "./drawing/renderer.ts";
 import { watchHangup } from "./hangup.ts";
 
 export interface ScreenOptions {
@@ -42,8 +43,15 @@ export async function runScreen({ host, begin, startNew, model, exportTo }: Scre
   process.on("SIGINT", interrupted);
   // Before the first picture, so that keys typed as soon as it appears are not echoed into it.
   process.stdin.setRawMode(true);
-  const screen = render(<App controller={controller} />, { exitOnCtrlC: false, interactive: true });
-  const unfollow = followSize(screen, controller);
+  const { renderer } = controller;
+  // The renderer keeps the pace. What stands in the terminal is the picture that Ink has drawn, not one that waits.
+  let drawn = renderer.picture;
+  const onRender = (): void => {
+    drawn = renderer.picture;
+  };
+  const options = { exitOnCtrlC: false, interactive: true, maxFps: 1000, onRender };
+  const screen = render(<App controller={controller} />, options);
+  const unfollow = followSize(screen, controller, () => drawn);
   try {
     // Ink exits by itself only if it could not draw: then it says why.
     const chat = await Promise.race([controller.left, screen.waitUntilExit().then(() => null)]);
@@ -63,17 +71,18 @@ export async function runScreen({ host, begin, startNew, model, exportTo }: Scre
  * would stay in the scrollback. So this erases what is drawn, and lays out the picture for the new size before Ink
  * draws again. Returns a function that stops it.
  */
-function followSize(screen: Instance, controller: Controller): () => void {
+function followSize(screen: Instance, controller: Controller, drawn: () => Picture): () => void {
   const { stdout } = process;
   const { renderer } = controller;
   let width = stdout.columns;
   const resized = (): void => {
     const { columns, rows } = stdout;
+    const picture = drawn();
     // Ink erases as many rows as it drew; a narrower terminal has broken them into more.
-    const more = columns < width && doesReflow(process.env) ? countExtraRows(renderer.picture, columns) : 0;
-    const above = (renderer.picture.cursor?.y ?? 0) + more;
+    const more = columns < width && doesReflow(process.env) ? countExtraRows(picture, columns) : 0;
+    const above = rowsAbove(picture) + more;
     // Including the row after it.
-    const reachesTop = rowsIn(renderer.picture.live, columns) + 1 >= rows;
+    const reachesTop = rowsIn(picture.live, columns) + 1 >= rows;
     if (reachesTop) stdout.write(wipeRows(above, rows));
     if (more > 0) stdout.write(`\u001b[${more}A`);
     width = columns;
@@ -84,5 +93,11 @@ function followSize(screen: Instance, controller: Controller): () => void {
     screen.rerender(<App controller={controller} />);
   };
   stdout.prependListener("resize", resized);
-  return () => void stdout.off("resize", resized);
+  // A timer can come before the signal that says so. A picture for the old size would then be broken into more rows
+  // than can be erased. Node has no documented way to ask; without this one, it is as if nobody had asked.
+  renderer.lookAtSize = () => (stdout as { _refreshSize?: () => void })._refreshSize?.();
+  return () => {
+    stdout.off("resize", resized);
+    renderer.lookAtSize = () => undefined;
+  };
 }

@@ -362,6 +362,25 @@ describe.concurrent("chat in a real terminal", () => {
     expect(said.match(/running \d/g)).toBeNull();
   });
 
+  test("made lower and higher again while an answer streams: no row of it is lost, and none is there twice", async (context) => {
+    const said = async (heights: readonly number[]): Promise<string> => {
+      using home = temporaryHome();
+      const env = { HOLDFAST_OFFLINE_DELAY_MS: "3" };
+      await using terminal = await chat(context, home, [], { columns: 100, rows: 40, env });
+      await terminal.say("tell me a story of 4000 lines");
+      for (const [index, rows] of heights.entries()) {
+        await terminal.untilAll(`Chapter ${index + 1}:`);
+        await terminal.resize(100, rows);
+      }
+      await terminal.untilAll("Chapter 6:");
+      await terminal.keys("Escape");
+      const all = (await stopped(terminal)) && (await terminal.all());
+      return all.slice(all.indexOf("Chapter 1:"), all.lastIndexOf("Chapter 6:")).replaceAll(/[│\s]+/g, " ");
+    };
+    const [undisturbed, ...resized] = [await said([]), await said([20, 40, 20, 40]), await said([12, 40, 12, 50])];
+    for (const text of resized) expect(text).toBe(undisturbed);
+  });
+
   test("in a window of 40 × 10, also when it is made narrower: no editor and no status line stays behind in the scrollback", async (context) => {
     using home = temporaryHome();
     const env = { HOLDFAST_OFFLINE_DELAY_MS: "2" };

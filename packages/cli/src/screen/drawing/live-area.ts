@@ -96,7 +96,17 @@ export function layOutLiveArea(shown: LiveContent, size: Size): LiveArea {
   const rule = line("─".repeat(Math.min(columns, RULE_COLUMNS)), { colour: "grey" });
   const lines = [...above, rule, ...editor.lines, ...hints, status].slice(-height);
   const dropped = above.length + 1 + editor.lines.length + hints.length + 1 - lines.length;
-  return { lines, cursor: { x: editor.cursor.x, y: above.length + 1 + editor.cursor.y - dropped } };
+  const { x, y } = editor.cursor;
+  return { lines, cursor: drawsCursor(shown) ? null : { x, y: above.length + 1 + y - dropped } };
+}
+
+/**
+ * While an answer streams and the editor is empty, the cursor is drawn as text, and the terminal's own one stands below
+ * everything: a terminal that gets lower throws away the rows below it, and the next picture would then erase too many
+ * above.
+ */
+function drawsCursor({ state, panel, editor }: LiveContent): boolean {
+  return state.status === "running" && panel === null && editor.text === "";
 }
 
 function answerPart({ state, answer }: LiveContent, columns: number): readonly Line[] {
@@ -174,10 +184,11 @@ function queuePart({ queue }: ChatState, columns: number, canTakeBack: boolean):
 }
 
 function editorPart(
-  { editor, state, panel }: LiveContent,
+  content: LiveContent,
   columns: number,
   rowsMax: number,
 ): { lines: Line[]; cursor: { x: number; y: number } } {
+  const { editor, state, panel } = content;
   const room = editorColumns(columns);
   const rows = rowsOf(editor.text, room, editor.chips);
   const at = cursorAt(rows, editor.cursor, room, editor.chips);
@@ -190,10 +201,12 @@ function editorPart(
       ? "type the next prompt: it will be queued"
       : "type a prompt, or /help";
   const empty = panel?.placeholder ?? usual;
+  const marked = drawsCursor(content) ? 1 : 0;
+  const placeholder = [span(empty.slice(0, marked), { inverse: true }), span(empty.slice(marked), { dim: true })];
   const lines = shown.map(
     (row, i): Line => [
       lead(i),
-      editor.text === "" ? span(empty, { dim: true }) : span(plain(labelled(row.text, editor.chips))),
+      ...(editor.text === "" ? placeholder : [span(plain(labelled(row.text, editor.chips)))]),
     ],
   );
   return {

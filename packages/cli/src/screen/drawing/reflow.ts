@@ -9,11 +9,17 @@ export function doesReflow(env: Readonly<Record<string, string | undefined>>): b
   return env["XTERM_VERSION"] === undefined && env["TERM"] !== "linux";
 }
 
+/** How many rows are above the cursor. Where it is not shown, it stands in the row below the live part. */
+export function rowsAbove({ live, cursor }: Pick<Picture, "live" | "cursor">): number {
+  return cursor?.y ?? live.split("\n").length;
+}
+
 /** How many more rows than before are between the top of the live part and its cursor, at this width. */
-export function countExtraRows({ live, cursor }: Pick<Picture, "live" | "cursor">, columns: number): number {
-  if (cursor === null || columns < 1) return 0;
-  const above = live.split("\n").slice(0, cursor.y);
-  return rowsIn(above.join("\n"), columns) - Math.max(1, above.length) + Math.floor(cursor.x / columns);
+export function countExtraRows(picture: Pick<Picture, "live" | "cursor">, columns: number): number {
+  if (columns < 1) return 0;
+  const above = picture.live.split("\n").slice(0, rowsAbove(picture));
+  const inRow = Math.floor((picture.cursor?.x ?? 0) / columns);
+  return rowsIn(above.join("\n"), columns) - Math.max(1, above.length) + inRow;
 }
 
 /** How many rows the text takes at this width. */

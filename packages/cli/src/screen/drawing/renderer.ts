@@ -31,6 +31,8 @@ export class Renderer {
   #frame = 0;
   #timer: NodeJS.Timeout | null = null;
   #spinning: NodeJS.Timeout | null = null;
+  /** Called before each picture: calls `resize` if the terminal has another size by now. */
+  lookAtSize: () => void = () => undefined;
 
   constructor(size: Size, colour: boolean, content: (renderer: Renderer) => { area: LiveArea; active: boolean }) {
     this.#size = size;
@@ -104,6 +106,7 @@ export class Renderer {
 
   draw(): void {
     if (this.#ended) return;
+    this.lookAtSize();
     if (this.#timer !== null) clearTimeout(this.#timer);
     this.#timer = null;
     const { area, active } = this.#content(this);
