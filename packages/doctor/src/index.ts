@@ -15,7 +15,7 @@ export {
 export { type Diagnosis, diagnose } from "./diagnosis/diagnose.ts";
 export { type Finding, type FoundSession, type Machine, sessionsAt, sessionsHere } from "./diagnosis/sessions.ts";
 export { Door, Refused } from "./files/door.ts";
-export { type Backup, listBackups, undo } from "./fix/backups.ts";
+export { type Backup, type BackupStep, isUndone, listBackups, undo } from "./fix/backups.ts";
 export { type Fixed, type FixOptions, fix, planFix } from "./fix/fix.ts";
 export { type KeptFiles, keepSession } from "./keep/keep-session.ts";
 export { type KeptCopy, keptCopyOf } from "./keep/kept-copy.ts";

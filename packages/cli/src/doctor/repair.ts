@@ -4,6 +4,7 @@ import {
   Door,
   type FoundSession,
   fix,
+  isUndone,
   listBackups,
   type Plan,
   type Problem,
@@ -91,7 +92,7 @@ export function undoFix(id: string | null): string {
   using door = new Door();
   const folder = backupsFolder();
   const backups = listBackups(folder, door);
-  const backup = id === null ? backups[0] : backups.find((each) => each.id === id);
+  const backup = backups.find((each) => (id === null ? !isUndone(folder, each) : each.id === id));
   if (!backup) throw new CommandError(EXIT.notFound, "BACKUP_UNKNOWN", unknownWords(id, backups));
   try {
     undo(folder, backup);
@@ -99,7 +100,7 @@ export function undoFix(id: string | null): string {
     if (!(error instanceof Refused)) throw error;
     throw new CommandError(EXIT.failed, "NOT_UNDONE", `${error.path}: ${error.message}. Nothing was changed.`);
   }
-  const paths = backup.files.map(({ path }) => plainLine(path));
+  const paths = [...new Set(backup.steps.map(({ path }) => plainLine(path)))];
   return `Session ${plainLine(backup.session)} is as it was before the fix of ${plainLine(backup.at)}: ${paths.join(", ")}`;
 }
 
@@ -123,7 +124,7 @@ export async function askAtTerminal(question: string): Promise<boolean> {
 }
 
 function unknownWords(id: string | null, backups: readonly Backup[]): string {
-  if (id === null) return "There is nothing to undo: the doctor has repaired nothing yet.";
+  if (id === null) return "There is nothing to undo: no repair is in force.";
   const known = backups.slice(0, 5).map((backup) => backup.id);
   return `There is no backup ${id}. The latest are: ${known.join(", ") || "none"}. Nothing was changed.`;
 }

@@ -1,20 +1,18 @@
-import { randomBytes } from "node:crypto";
 import type { Agent, SessionPlace } from "../contract/agent.ts";
-import type { Change, Plan } from "../contract/plan.ts";
+import type { Plan } from "../contract/plan.ts";
 import type { ProblemKind } from "../contract/problem.ts";
 import { type Diagnosis, diagnose } from "../diagnosis/diagnose.ts";
 import { Door, Refused } from "../files/door.ts";
-import { backUp, finishBackup, hashOf, modeOf, undo } from "./backups.ts";
-import { processWithOpen } from "./open-files.ts";
-import { type Draft, discard, draftCopy, draftEdits, publish } from "./write.ts";
+import { Executor, stampOf, takeBack } from "./executor.ts";
+import { userOf } from "./open-files.ts";
 
-/** Applies a plan: everything is written beside the files and checked before the first one is replaced. */
+/** Repairs a session: what comes out is judged before the first file is replaced. */
 
 export interface Fixed {
   /** The id of the backup, for `undo`. */
   readonly backup: string;
   readonly plan: Plan;
-  /** What is left, after the fix. */
+  /** What is left, after the fix. It names the session where it is now. */
   readonly diagnosis: Diagnosis;
 }
 
@@ -37,62 +35,57 @@ async function planFor(before: Diagnosis, agent: Agent, session: SessionPlace, d
 
 /**
  * Repairs the session. Throws `Refused`, with nothing changed, if a process has it open, if it was written to since it
- * was read, or if the result would be no better.
+ * was read, if the result would be no better, or if the disk does not take it.
  */
 export async function fix(agent: Agent, session: SessionPlace, options: FixOptions): Promise<Fixed | null> {
   using door = new Door();
+  const stamps = stampsOf([session.path, ...session.parts]);
   const before = await diagnose(agent, session);
   const plan = await planFor(before, agent, session, door);
   if (plan === null) return null;
   const paths = [session.path, ...session.parts, ...plan.changes.map(({ path }) => path)];
-  const holder = processWithOpen(paths);
-  if (holder !== null) throw new Refused(session.path, `process ${holder} has it open; end the agent first`);
-  for (const change of plan.changes) assertUnchanged(change, door);
-
-  const drafts: Draft[] = [];
+  const user = userOf(paths, session.id);
+  if (user !== null) throw new Refused(session.path, `${user}; end the agent first`);
+  const executor = new Executor(plan, stamps, door);
   try {
-    for (const change of plan.changes) drafts.push(draftOf(change));
-    const drafted = (path: string): string => drafts.find((draft) => draft.path === path)?.temporary ?? path;
-    const repaired = { ...session, path: drafted(session.path), parts: session.parts.map(drafted) };
-    // Of an index alone, the result can only be seen when it is in its place.
-    const isOfSession = drafts.some(({ path }) => path === session.path || session.parts.includes(path));
-    if (isOfSession) assertBetter(before, await diagnose(agent, repaired), session);
-
-    const changed = drafts.map(({ path }) => path);
-    const at = new Date().toISOString();
-    const id = `${at.replaceAll(/[^0-9]/g, "").slice(0, 14)}-${randomBytes(4).toString("hex")}`;
-    const place = backUp(options.backups, id, changed);
-    const files = drafts.map(({ path, temporary }, index) => ({
-      ...{ path, name: String(index), mode: modeOf(path), sha256: hashOf(temporary) },
-    }));
-    const backup = { id, agent: agent.name, session: session.id, at, files };
-    finishBackup(place, backup);
-    for (const change of plan.changes) assertUnchanged(change, door);
-    for (const draft of drafts) publish(draft);
+    executor.draft();
+    const drafted = {
+      ...session,
+      path: executor.drafted(session.path),
+      parts: session.parts.map(executor.drafted, executor),
+    };
+    // Of an index alone, or of a place, the result can only be seen when it is there.
+    const isOfSession = drafted.path !== session.path || drafted.parts.some((path, n) => path !== session.parts[n]);
+    if (isOfSession) assertBetter(before, await diagnose(agent, drafted), session);
+    const backup = executor.publish(options.backups, { agent: agent.name, session: session.id });
     // Beside its own name, other files of the agent count too, such as an index.
-    const diagnosis = await diagnose(agent, session);
+    const placed = {
+      ...session,
+      path: executor.placed(session.path),
+      parts: session.parts.map(executor.placed, executor),
+    };
+    const diagnosis = await diagnose(agent, placed);
     try {
       assertBetter(before, diagnosis, session);
     } catch (error) {
-      undo(options.backups, backup);
+      takeBack(options.backups, backup);
       throw error;
     }
-    return { backup: id, plan, diagnosis };
+    return { backup: backup.id, plan, diagnosis };
+  } catch (error) {
+    throw refusalOf(error, session.path);
   } finally {
-    for (const draft of drafts) discard(draft);
+    executor.discard();
   }
 }
 
-function draftOf(change: Change): Draft {
-  if (change.type === "edit") return draftEdits(change.path, change.size, change.edits);
-  if (change.type === "replace") return draftCopy(change.path, change.from);
-  throw new Error(`a change of type ${change.type} cannot be applied yet`);
-}
-
-function assertUnchanged(change: Change, door: Door): void {
-  if (change.type !== "edit" && change.type !== "replace") return;
-  const size = door.facts(change.path)?.size;
-  if (size !== change.size) throw new Refused(change.path, "the agent wrote to it meanwhile; run the command again");
+function stampsOf(paths: readonly string[]): ReadonlyMap<string, string> {
+  return new Map(
+    paths.flatMap((path) => {
+      const stamp = stampOf(path);
+      return stamp === null ? [] : [[path, stamp] as const];
+    }),
+  );
 }
 
 /** No kind of problem more, and no readable record less. */
@@ -103,3 +96,21 @@ function assertBetter(before: Diagnosis, after: Diagnosis, { path }: SessionPlac
   if (!isBetter)
     throw new Refused(path, `the result would still be damaged (${[...kinds(after)].join(", ")}); nothing was changed`);
 }
+
+/** What the disk says, in words: it stops this session alone. */
+function refusalOf(error: unknown, path: string): unknown {
+  if (!(error instanceof Error) || error instanceof Refused || !("syscall" in error)) return error;
+  const why = DISK_WORDS[String((error as NodeJS.ErrnoException).code)] ?? error.message;
+  return new Refused(path, `${why}; nothing was changed`, error);
+}
+
+const DISK_WORDS: Readonly<Record<string, string>> = {
+  ENOSPC: "the disk is full",
+  EDQUOT: "the disk quota is used up",
+  EROFS: "the file system is read-only",
+  EACCES: "permission denied",
+  EPERM: "permission denied",
+  EXDEV: "it would have to move to another file system",
+  EIO: "the disk reports an error",
+  EEXIST: "there is a file in this place already",
+};
