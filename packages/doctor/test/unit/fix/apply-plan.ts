@@ -1,21 +1,22 @@
+import { join } from "node:path";
 import { Door } from "../../../src/files/door.ts";
-import { Executor, stampOf } from "../../../src/fix/executor.ts";
+import { Executor } from "../../../src/fix/executor.ts";
 import { failAt } from "./fault.ts";
 import { planIn } from "./plan-of-everything.ts";
 
-/** Applies the plan, in a process that dies or has a full disk at the call that it is told. */
-const [folder, at, fault] = process.argv.slice(2) as [string, string, "kill" | "full"];
-const plan = planIn(folder);
-const stamps = new Map(plan.changes.flatMap(({ path }) => [[path, stampOf(path) ?? ""] as const].filter(([, s]) => s)));
-using door = new Door();
-const executor = new Executor(plan, stamps, door);
-failAt(Number(at), fault);
-try {
-  executor.draft();
-  executor.publish(`${folder}/backups`, { agent: "test", session: "s" });
-} catch (error) {
-  if ((error as NodeJS.ErrnoException).code !== "ENOSPC") throw error;
-  process.exitCode = 7;
-} finally {
-  executor.discard();
+export function applyPlan(folder: string): void {
+  using door = new Door();
+  const executor = new Executor(planIn(folder), new Map(), door);
+  try {
+    executor.draft();
+    executor.publish(join(folder, "backups"), { agent: "test", session: "s" });
+  } finally {
+    executor.discard();
+  }
+}
+
+// As a program: `apply-plan.ts <folder> <call>` dies before that call.
+if (process.argv[1] === import.meta.filename) {
+  using _ = failAt(Number(process.argv[3]), "kill");
+  applyPlan(process.argv[2]!);
 }

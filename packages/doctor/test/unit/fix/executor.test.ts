@@ -15,6 +15,8 @@ import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { Executor, stampOf } from "../../../src/fix/executor.ts";
 import { Door, isUndone, listBackups, undo } from "../../../src/index.ts";
+import { applyPlan } from "./apply-plan.ts";
+import { type Fault, failAt } from "./fault.ts";
 import { fillFolder, planIn, stateOf } from "./plan-of-everything.ts";
 
 let scratch = "";
@@ -32,41 +34,30 @@ const OLD = {
   sealed: "? 200",
 };
 
-function apply(folder: string): void {
-  using door = new Door();
-  const executor = new Executor(planIn(folder), new Map(), door);
-  try {
-    executor.draft();
-    executor.publish(join(folder, "backups"), { agent: "test", session: "s" });
-  } finally {
-    executor.discard();
-  }
-}
-
 function backupsIn(folder: string) {
   using door = new Door();
   return listBackups(join(folder, "backups"), door);
 }
 
-/** In a process of its own; null when it came to its end. */
-function applyWith(folder: string, at: number, fault: string): "killed" | "refused" | null {
-  const script = join(import.meta.dirname, "apply-plan.ts");
-  const { signal, status, stderr } = spawnSync(
-    process.execPath,
-    ["--conditions=holdfast-source", script, folder, String(at), fault],
-    { encoding: "utf8" },
-  );
-  if (signal === "SIGKILL") return "killed";
-  if (status === 7) return "refused";
-  expect([status, stderr]).toEqual([0, expect.anything()]);
-  return null;
+/** Whether the fault came: at the first call that is not made any more, the plan was applied before it. */
+function applyWith(folder: string, at: number, fault: Fault): boolean {
+  using failure = failAt(at, fault);
+  try {
+    applyPlan(folder);
+  } catch (error) {
+    if (!failure.hasFailed) throw error;
+  }
+  return failure.hasFailed;
 }
+
+const draftsIn = (folder: string): string[] =>
+  Object.keys(stateOf(folder)).filter((name) => name.includes(".holdfast-"));
 
 describe("a plan with a change of each type", () => {
   test("is applied, and undone to the byte and the permission; undone again, nothing happens", () => {
     fillFolder(scratch);
     expect(stateOf(scratch)).toEqual(OLD);
-    apply(scratch);
+    applyPlan(scratch);
     expect(stateOf(scratch)).toMatchObject({
       edited: "one TWO three 640",
       "made/here/file": "made 600",
@@ -90,32 +81,69 @@ describe("a plan with a change of each type", () => {
     for (; kills < 200; kills++) {
       const folder = join(scratch, String(kills));
       fillFolder(folder);
-      if (applyWith(folder, kills + 1, "kill") === null) break;
+      if (!applyWith(folder, kills + 1, "killed")) break;
       const now = stateOf(folder);
-      const whole = Object.fromEntries(Object.entries(now).filter(([name]) => !name.includes(".holdfast-")));
-      expect(whole["edited"], `call ${kills + 1}`).toMatch(/^one (?:two|TWO) three 640$/);
-      expect(whole["replaced"], `call ${kills + 1}`).toMatch(/^(?:old|new) /);
-      expect([whole["moved"], whole["other/project/moved"]].filter(Boolean), `call ${kills + 1}`).toHaveLength(1);
-      expect([whole["parts/a"], whole["other/project/parts/a"]].filter(Boolean)).toHaveLength(1);
-      expect(whole["made/here/file"] ?? "made 600").toBe("made 600");
+      const where = `call ${kills + 1}`;
+      expect(now["edited"], where).toMatch(/^one (?:two|TWO) three 640$/);
+      expect(now["replaced"], where).toMatch(/^(?:old|new) /);
+      expect([now["moved"], now["other/project/moved"]].filter(Boolean), where).toHaveLength(1);
+      expect([now["parts/a"], now["other/project/parts/a"]].filter(Boolean), where).toHaveLength(1);
+      expect(now["made/here/file"] ?? "made 600", where).toBe("made 600");
       const [backup] = backupsIn(folder);
       if (backup) undo(join(folder, "backups"), backup);
-      // Folders and drafts that the dead process made may be left: no agent lists them.
-      expect(stateOf(folder), `call ${kills + 1}`).toMatchObject(OLD);
-      // Another doctor comes to the end, and nothing of the dead one is left.
-      apply(folder);
-      expect(Object.keys(stateOf(folder)).filter((name) => name.includes(".holdfast-"))).toEqual([]);
+      // Folders and drafts that it made may be left: no agent lists them.
+      expect(stateOf(folder), where).toMatchObject(OLD);
+      applyPlan(folder);
+      expect(stateOf(folder), where).toMatchObject({ edited: "one TWO three 640", "made/here/file": "made 600" });
     }
     expect(kills).toBeGreaterThan(20);
     expect(kills).toBeLessThan(200);
   });
 
-  test("with a full disk at any call: nothing was changed, or everything", () => {
+  test("killed while it undoes: undone again, everything is as it was", () => {
+    let kills = 0;
+    for (; kills < 200; kills++) {
+      const folder = join(scratch, String(kills));
+      fillFolder(folder);
+      applyPlan(folder);
+      const [backup] = backupsIn(folder);
+      {
+        using failure = failAt(kills + 1, "killed");
+        try {
+          undo(join(folder, "backups"), backup!);
+        } catch (error) {
+          if (!failure.hasFailed) throw error;
+        }
+        if (!failure.hasFailed) break;
+      }
+      undo(join(folder, "backups"), backup!);
+      expect(stateOf(folder), `call ${kills + 1}`).toMatchObject(OLD);
+    }
+    expect(kills).toBeGreaterThan(10);
+    expect(kills).toBeLessThan(200);
+  });
+
+  test("a doctor that was really killed: the next one removes what it left", () => {
+    let drafts = 0;
+    for (const at of [2, 5, 8]) {
+      const folder = join(scratch, String(at));
+      fillFolder(folder);
+      const script = join(import.meta.dirname, "apply-plan.ts");
+      const command = ["--conditions=holdfast-source", script, folder, String(at)];
+      expect(spawnSync(process.execPath, command).signal).toBe("SIGKILL");
+      drafts += draftsIn(folder).length;
+      applyPlan(folder);
+      expect(draftsIn(folder)).toEqual([]);
+    }
+    expect(drafts).toBeGreaterThan(0);
+  });
+
+  test("with a full disk at any call: nothing was changed", () => {
     let refusals = 0;
     for (; refusals < 200; refusals++) {
       const folder = join(scratch, String(refusals));
       fillFolder(folder);
-      if (applyWith(folder, refusals + 1, "full") === null) break;
+      if (!applyWith(folder, refusals + 1, "full")) break;
       expect(stateOf(folder), `call ${refusals + 1}`).toEqual(OLD);
       expect(backupsIn(folder), `call ${refusals + 1}`).toEqual([]);
     }
@@ -152,7 +180,7 @@ describe("what is not as the plan found it", () => {
       fillFolder(scratch);
       change(scratch);
       const names = readdirSync(join(scratch, "agent"), { recursive: true }).toSorted();
-      expect(() => apply(scratch)).toThrow();
+      expect(() => applyPlan(scratch)).toThrow();
       expect(readdirSync(join(scratch, "agent"), { recursive: true }).toSorted()).toEqual(names);
       expect(backupsIn(scratch)).toEqual([]);
     });
@@ -169,7 +197,7 @@ describe("what is not as the plan found it", () => {
 
   test("undo refuses what was changed since, and changes nothing", () => {
     fillFolder(scratch);
-    apply(scratch);
+    applyPlan(scratch);
     const [backup] = backupsIn(scratch);
     writeFileSync(join(scratch, "agent/made/here/file"), "the agent's");
     const before = stateOf(scratch);
