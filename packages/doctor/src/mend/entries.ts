@@ -74,14 +74,20 @@ export class LineEntries {
     return this.entries.filter(({ replacement }) => replacement !== null);
   }
 
-  /** Leaves out the second of two records that are the same, and the second copy of a whole session. */
-  removeDoubles(): void {
+  /**
+   * Leaves out the second of two records that are the same, and the second copy of a whole session. Where the agent
+   * itself writes a record again (`repeatsIds`), only one that stands there twice in a row is a mistake.
+   */
+  removeDoubles(repeatsIds = false): void {
     const text = (entry: Entry): string => JSON.stringify(this.valueOf(entry));
     const all = this.living;
     const half = all.length / 2;
+    // Notes may be repeated, in any order: what has a name shows that they were copied.
+    const isNamed = (entry: Entry): boolean =>
+      entry.id !== null || this.#format.isHeader?.(this.valueOf(entry)) === true;
     const isDoubled =
       Number.isInteger(half) &&
-      half >= 1 &&
+      all.slice(0, half).some(isNamed) &&
       all.every((entry, at) => at < half || text(entry) === text(all[at - half]!));
     for (const entry of isDoubled ? all.slice(half) : []) {
       entry.replacement = null;
@@ -89,8 +95,10 @@ export class LineEntries {
     }
     const first = new Map<string, Entry>();
     for (const entry of this.living) {
-      const known = entry.id === null ? undefined : first.get(entry.id);
-      if (entry.id !== null && !known) first.set(entry.id, entry);
+      if (entry.id === null) continue;
+      const known = first.get(entry.id);
+      if (repeatsIds) first.clear();
+      if (!known || repeatsIds) first.set(entry.id, entry);
       if (!known || text(known) !== text(entry)) continue;
       entry.replacement = null;
       entry.why = "removes the second copy of a record";
@@ -129,8 +137,10 @@ export class LineEntries {
     for (const entry of this.entries) {
       const { place, replacement } = entry;
       const end = this.#ends.get(entry) ?? at;
-      if (place === null) add(at, 0, lineOf(replacement!.value), replacement!.grade, replacement!.why);
-      else {
+      if (place === null) {
+        // One that was added may have been left out again.
+        if (replacement) add(at, 0, lineOf(replacement.value), replacement.grade, replacement.why);
+      } else {
         const gap = this.#file.read(place.offset + place.length, end - place.offset - place.length);
         const isLast = end === this.#file.size;
         const isClean = gap.length === 1 ? gap[0] === 0x0a : gap.every((byte) => byte === 0x0a) && gap.length > 0;

@@ -15,6 +15,8 @@ export interface LineRepair {
   readonly format: LineFormat;
   /** The record with another parent, in formats whose records name theirs; null if this one may name any. */
   relink?(value: Fields, parent: string): Fields | null;
+  /** As in the agent's rules. */
+  readonly repeatsIds?: boolean;
 }
 
 /** What `planLines` repairs, and every plan that takes its edits from `LineEntries`. */
@@ -35,8 +37,10 @@ export async function planLines(session: SessionPlace, door: Door, repair: LineR
     // What a compressed file holds cannot be replaced in part.
     if (file.isExpanded || file.size === 0) continue;
     const lines = new LineEntries(file, repair.format, "main");
-    lines.removeDoubles();
+    lines.removeDoubles(repair.repeatsIds);
     for (const entry of lines.living) if (entry.state === "partial") completePartial(entry, lines, repair.format, lost);
+    // Without what stood between them, two may now follow each other.
+    lines.removeDoubles(repair.repeatsIds);
     if (repair.relink) closeGaps(lines, repair);
     const edits = lines.edits();
     if (edits.length > 0) changes.push({ type: "edit", path, size: file.size, edits });

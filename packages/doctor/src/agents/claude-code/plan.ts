@@ -37,6 +37,8 @@ class Mending {
   run(): void {
     this.#lines.removeDoubles();
     this.#completePartials();
+    // What was completed may now be the second copy of another.
+    this.#lines.removeDoubles();
     this.#fillGaps();
     this.#pairCalls();
     this.#cleanBlocks();

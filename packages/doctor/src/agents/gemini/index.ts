@@ -20,7 +20,7 @@ export const gemini: Agent = {
   rules: { chain: "order", closesOpenCalls: true, leavesOpenCalls: true, repeatsIds: true, sequence: "none" },
 
   plan: (session, door) =>
-    session.path.endsWith(".jsonl") ? planLines(session, door, { format }) : Promise.resolve(null),
+    session.path.endsWith(".jsonl") ? planLines(session, door, { format, repeatsIds: true }) : Promise.resolve(null),
 
   repairs: new Set<ProblemKind>([...LINE_REPAIRS]),
 
