@@ -23,7 +23,7 @@ with 1 if an input breaks one of these; the input is kept in the folder that it 
 Example: npm run fuzz-readers -- --seed 1 --from 4711 --inputs 1
 `;
 /** An input that takes longer hangs. */
-const HANG_MS = 30_000;
+const HANG_MS = 120_000;
 
 const { values } = parseArgs({
   options: {
