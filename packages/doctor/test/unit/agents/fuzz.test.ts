@@ -9,7 +9,7 @@ import { checkInput } from "../../fuzz/properties.ts";
 
 /** A few inputs of `npm run fuzz-readers`, always the same ones. */
 const SEED = Number(process.env["HOLDFAST_SEED"] ?? 1);
-const COUNT = 600 * Number(process.env["HOLDFAST_EFFORT"] ?? 1);
+const COUNT = 300 * Number(process.env["HOLDFAST_EFFORT"] ?? 1);
 
 test("readers, judge, plans and repairs throw nothing, lose nothing, and change nothing twice", async () => {
   const inputs = new Inputs(readCorpus(), SEED);
