@@ -9,8 +9,10 @@ export const DOCTOR_ROOMS: PackageRooms = {
   rooms: {
     // What a reader is: plain types, and the words for each kind of problem.
     "contract/": ["files/"],
-    // The one room that imports node:fs: opens, lists and copies what strangers wrote.
-    "files/": [],
+    // Opens, lists and copies what strangers wrote.
+    "files/": ["salvage/"],
+    // Pages of a damaged SQLite file in; a new database with its rows out.
+    "salvage/": [],
     // The files of a session in; copies that lose nothing out.
     "keep/": ["contract/", "files/"],
     // Bytes in; records, and what is wrong with their text, out. Pure.
@@ -27,7 +29,7 @@ export const DOCTOR_ROOMS: PackageRooms = {
     "agents/copilot/": READERS,
     "agents/dsh/": READERS,
     "agents/gemini/": READERS,
-    "agents/opencode/": READERS,
+    "agents/opencode/": [...READERS, "salvage/"],
     "agents/pi/": READERS,
     // The list of them.
     "agents/": [

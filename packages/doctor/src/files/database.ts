@@ -1,6 +1,7 @@
-import { constants, copyFileSync, existsSync, rmSync } from "node:fs";
+import { constants, copyFileSync, existsSync, rmSync, statfsSync } from "node:fs";
 import { join } from "node:path";
 import { DatabaseSync, type StatementSync } from "node:sqlite";
+import { type KnownSchema, rebuildDatabase } from "../salvage/rebuild.ts";
 import { type Door, Refused } from "./door.ts";
 
 /** What was found in a page or in the file of a database, in SQLite's own words. */
@@ -27,18 +28,19 @@ interface SharedCopy {
 
 /**
  * A private copy of an SQLite database, with what its log (`-wal`) holds. The file of the agent is never opened by
- * SQLite: that could write a log or a lock beside it, or hold up the agent.
+ * SQLite: that could write a log or a lock beside it, or hold up the agent. Of a damaged one, it is a new database with
+ * every row that can be read.
  */
 export class DatabaseCopy implements Disposable {
   readonly path: string;
   /** The file of the copy, for a repair that begins with it. */
   readonly copy: string;
   readonly damage: readonly DatabaseDamage[];
-  readonly #database: DatabaseSync | null;
+  readonly #database: DatabaseSync;
   /** Statements that can be used again. */
   readonly #idle = new Map<string, StatementSync>();
 
-  private constructor(path: string, copy: string, database: DatabaseSync | null, damage: readonly DatabaseDamage[]) {
+  private constructor(path: string, copy: string, database: DatabaseSync, damage: readonly DatabaseDamage[]) {
     this.path = path;
     this.copy = copy;
     this.#database = database;
@@ -49,26 +51,28 @@ export class DatabaseCopy implements Disposable {
    * Of a database that many sessions share: one copy for all doors of a run, checked once, and copied again when the
    * agent has written since. A door keeps the copy that it took.
    */
-  static shared(path: string, door: Door): DatabaseCopy {
+  static shared(path: string, door: Door, known: KnownSchema | null = null): DatabaseCopy {
+    const key = `${known?.name ?? ""}\0${path}`;
     const taken = mapOf(TAKEN, door);
-    const known = taken.get(path);
-    if (known) return known;
+    const mine = taken.get(key);
+    if (mine) return mine;
     const shared = mapOf(SHARED, door.run);
     const state = stateOf(path, door);
-    let entry = shared.get(path);
-    if (entry?.state !== state) entry = { copy: door.run.keep(DatabaseCopy.open(path, door.run)), state, users: 0 };
+    let entry = shared.get(key);
+    if (entry?.state !== state)
+      entry = { copy: door.run.keep(DatabaseCopy.open(path, door.run, known)), state, users: 0 };
     const used = entry;
-    const older = shared.get(path);
+    const older = shared.get(key);
     // The last one used stands at the end.
-    shared.delete(path);
-    shared.set(path, used);
+    shared.delete(key);
+    shared.set(key, used);
     if (older !== used && older?.users === 0) door.run.release(older.copy);
     used.users++;
-    taken.set(path, used.copy);
+    taken.set(key, used.copy);
     door.keep({
       [Symbol.dispose]: () => {
-        taken.delete(path);
-        if (--used.users === 0 && shared.get(path) !== used) door.run.release(used.copy);
+        taken.delete(key);
+        if (--used.users === 0 && shared.get(key) !== used) door.run.release(used.copy);
       },
     });
     const idle = [...shared].filter(([, { users }]) => users === 0);
@@ -80,20 +84,17 @@ export class DatabaseCopy implements Disposable {
   }
 
   /** Throws `Refused` if the file cannot be opened at all; what is damaged in it is in `damage`. */
-  static open(path: string, door: Door): DatabaseCopy {
+  static open(path: string, door: Door, known: KnownSchema | null = null): DatabaseCopy {
     const copy = copyOf(path, door);
-    try {
-      const database = new DatabaseSync(copy, { allowExtension: false });
-      try {
-        database.exec("pragma trusted_schema = off; pragma query_only = on");
-        return new DatabaseCopy(path, copy, database, checked(database));
-      } catch (error) {
-        database.close();
-        throw error;
-      }
-    } catch (error) {
-      return new DatabaseCopy(path, copy, null, [{ kind: "damaged-database", words: messageOf(error) }]);
-    }
+    const { database, damage } = openChecked(copy);
+    if (database !== null && damage.length === 0) return new DatabaseCopy(path, copy, database, damage);
+    // While it is open: SQLite carries its log over into the file when it closes it.
+    const rebuilt = `${copy}.rebuilt`;
+    assertSpace(path, door);
+    rebuildDatabase(copy, rebuilt, known);
+    if (database?.isOpen) database.close();
+    removeDatabase(copy);
+    return new DatabaseCopy(path, rebuilt, openReadOnly(rebuilt), damage);
   }
 
   /** A copy in which these statements were carried out, each with the same parameters: its path. */
@@ -110,6 +111,20 @@ export class DatabaseCopy implements Disposable {
     return copy;
   }
 
+  /** A copy of this copy, changed: its path. Everything is in the one file. */
+  changed(door: Door, change: (database: DatabaseSync) => void): string {
+    assertSpace(this.path, door);
+    const target = join(door.temporary(), `${door.nextNumber()}.db`);
+    for (const end of ["", "-wal"])
+      if (existsSync(`${this.copy}${end}`))
+        copyFileSync(`${this.copy}${end}`, `${target}${end}`, constants.COPYFILE_EXCL | constants.COPYFILE_FICLONE);
+    using database = new DatabaseSync(target, { allowExtension: false, enableForeignKeyConstraints: false });
+    database.exec("pragma trusted_schema = off; begin");
+    change(database);
+    database.exec("commit; pragma wal_checkpoint(truncate)");
+    return target;
+  }
+
   /** The tables and their columns; empty if they cannot be read. */
   tables(): ReadonlyMap<string, readonly string[]> {
     const tables = new Map<string, readonly string[]>();
@@ -121,9 +136,8 @@ export class DatabaseCopy implements Disposable {
     return tables;
   }
 
-  /** The rows as far as they can be read: where a page is damaged, they end, and `damage` says so. */
+  /** Of a damaged database, none where a table could not be made again. */
   *rows(sql: string, ...parameters: (string | number)[]): Generator<Readonly<Record<string, unknown>>> {
-    if (this.#database === null) return;
     try {
       // It is taken away: the same words may be asked again before these rows end.
       const statement = this.#idle.get(sql) ?? this.#database.prepare(sql);
@@ -133,13 +147,13 @@ export class DatabaseCopy implements Disposable {
       for (const row of statement.iterate(...parameters)) yield withNumbers(row);
       if (this.#idle.size < STATEMENTS_MAX) this.#idle.set(sql, statement);
     } catch (error) {
-      if (!isDamage(error)) throw error;
+      if (!isDamage(error) && this.damage.length === 0) throw error;
     }
   }
 
   [Symbol.dispose](): void {
-    if (this.#database?.isOpen) this.#database.close();
-    for (const end of ["", "-wal", "-shm"]) rmSync(`${this.copy}${end}`, { force: true });
+    if (this.#database.isOpen) this.#database.close();
+    removeDatabase(this.copy);
   }
 }
 
@@ -173,7 +187,38 @@ function copyOf(path: string, door: Door): string {
   }
 }
 
-function checked(database: DatabaseSync): DatabaseDamage[] {
+interface Opened {
+  /** Null if SQLite cannot open it at all. */
+  readonly database: DatabaseSync | null;
+  readonly damage: readonly DatabaseDamage[];
+}
+
+function openChecked(path: string): Opened {
+  try {
+    const database = openReadOnly(path);
+    try {
+      return { database, damage: damageIn(database) };
+    } catch (error) {
+      database.close();
+      throw error;
+    }
+  } catch (error) {
+    return { database: null, damage: [{ kind: "damaged-database", words: messageOf(error) }] };
+  }
+}
+
+function openReadOnly(path: string): DatabaseSync {
+  const database = new DatabaseSync(path, { allowExtension: false });
+  try {
+    database.exec("pragma trusted_schema = off; pragma query_only = on");
+    return database;
+  } catch (error) {
+    database.close();
+    throw error;
+  }
+}
+
+function damageIn(database: DatabaseSync): DatabaseDamage[] {
   const found: DatabaseDamage[] = [];
   try {
     for (const row of database.prepare(`pragma integrity_check(${DAMAGE_MAX})`).iterate()) {
@@ -185,6 +230,19 @@ function checked(database: DatabaseSync): DatabaseDamage[] {
     found.push({ kind: "damaged-database", words: messageOf(error) });
   }
   return found;
+}
+
+/** A new database needs about as much as the old one. */
+function assertSpace(path: string, door: Door): void {
+  const needed = 1.2 * ((door.facts(path)?.size ?? 0) + (door.facts(`${path}-wal`)?.size ?? 0));
+  const { bavail, bsize } = statfsSync(door.temporary());
+  if (bavail * bsize >= needed) return;
+  const mebibytes = Math.ceil(needed / 2 ** 20);
+  throw new Refused(path, `building it again needs ${mebibytes} MiB in ${door.temporary()}, and there is less`);
+}
+
+function removeDatabase(path: string): void {
+  for (const end of ["", "-wal", "-shm"]) rmSync(`${path}${end}`, { force: true });
 }
 
 function withNumbers(row: Readonly<Record<string, unknown>>): Readonly<Record<string, unknown>> {

@@ -26,9 +26,6 @@ export class DatabaseRows implements Rows {
   readonly #tables: ReadonlyMap<string, readonly string[]>;
   readonly #isDamaged: boolean;
   #log: { readonly session: string; readonly events: EventLog } | null = null;
-  /** Where a page is damaged, an index lists rows that a walk through the table does not reach, and the other way. */
-  #walked: { readonly session: string; readonly parts: ReadonlyMap<string, readonly string[]> } | null = null;
-
   constructor(database: DatabaseCopy) {
     this.#database = database;
     this.#tables = database.tables();
@@ -85,8 +82,6 @@ export class DatabaseRows implements Rows {
     };
     const sql = "select id, time_created as at from message where session_id = ?";
     for (const { id, at } of this.#read("message", sql, session)) add(id, at);
-    const walk = "select id, time_created as at from message not indexed where session_id = ?";
-    if (this.#isDamaged) for (const { id, at } of this.#read("message", walk, session)) add(id, at);
     const parts = "select message_id as id, min(time_created) as at from part where session_id = ? group by message_id";
     for (const { id, at } of this.#read("part", parts, session)) add(id, at);
     for (const { id, at } of this.#events(session).messages()) add(id, at);
@@ -96,11 +91,8 @@ export class DatabaseRows implements Rows {
 
   *parts(session: string, message: string): Generator<Listed> {
     const rows = new Map<string, Columns | null>();
-    // Where a page is damaged, each row is asked for by itself.
-    const sql = `select ${this.#isDamaged ? "id" : "*"} from part where message_id = ?`;
-    for (const columns of this.#read("part", sql, message))
-      rows.set(String(columns["id"]), this.#isDamaged ? null : columns);
-    for (const id of this.#walk(session).get(message) ?? []) rows.set(id, null);
+    for (const columns of this.#read("part", "select * from part where message_id = ?", message))
+      rows.set(String(columns["id"]), columns);
     for (const id of this.#events(session).partsOf(message)) if (!rows.has(id)) rows.set(id, null);
     for (const id of [...rows.keys()].toSorted((a, b) => (a < b ? -1 : 1)))
       yield this.#listed("part", id, rows.get(id) ?? null);
@@ -140,21 +132,6 @@ export class DatabaseRows implements Rows {
   #hasEvents(): boolean {
     const columns = this.#tables.get("event");
     return ["aggregate_id", "seq", "type", "data"].every((column) => columns?.includes(column));
-  }
-
-  #walk(session: string): ReadonlyMap<string, readonly string[]> {
-    if (!this.#isDamaged) return new Map();
-    if (this.#walked?.session !== session) {
-      const parts = new Map<string, string[]>();
-      const sql = "select id, message_id from part not indexed where session_id = ? limit ?";
-      for (const { id, message_id } of this.#read("part", sql, session, IDS_MAX)) {
-        const known = parts.get(String(message_id));
-        if (known) known.push(String(id));
-        else parts.set(String(message_id), [String(id)]);
-      }
-      this.#walked = { session, parts };
-    }
-    return this.#walked.parts;
   }
 
   /** The rows of a table; none if it is not there, or is another one. */

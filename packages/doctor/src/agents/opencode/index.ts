@@ -7,6 +7,7 @@ import { type Door, Refused } from "../../files/door.ts";
 import { DatabaseRows, isOfOpenCode } from "./database.ts";
 import { FolderRows, type FolderSession, filesOf, sessionAt, sessionsInFolder } from "./folders.ts";
 import { readSession } from "./read.ts";
+import { SCHEMA } from "./schema.ts";
 
 /** OpenCode: `<data>/opencode/opencode.db`, by the kind of its build `opencode-<kind>.db`; older: `storage/`. */
 export const opencode: Agent = {
@@ -60,7 +61,7 @@ export const opencode: Agent = {
     }
     if (door.facts(session.path)?.size === 0) return [unreadable(session.path, "empty-file", "0 bytes")];
     try {
-      const database = DatabaseCopy.shared(session.path, door);
+      const database = DatabaseCopy.shared(session.path, door, SCHEMA);
       const rows = new DatabaseRows(database);
       if (rows.roots().length === 0) return [...rows.problems()].map((found) => ({ type: "problem", problem: found }));
       return readSession(rows, session.id);
@@ -81,7 +82,7 @@ function databasePlaces(path: string, run: Door): SessionPlace[] {
   using door = run.inner();
   const itself: SessionPlace = { agent: "opencode", id: basename(path, ".db"), path, parts: [] };
   try {
-    const database = DatabaseCopy.shared(path, door);
+    const database = DatabaseCopy.shared(path, door, SCHEMA);
     const roots = new DatabaseRows(database).roots();
     const isBad = database.damage.length > 0 || database.tables().size === 0;
     if (roots.length === 0) return isBad ? [itself] : [];
