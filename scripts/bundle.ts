@@ -48,7 +48,7 @@ const EARLY = [
 
 /**
  * An older Node can parse the library, but lacks functions that its first lines use: this says so before they run. It
- * is added after minification, on a line of its own, because Node prints the line that throws. Cloudflare Workers have
+ * stands on a line of its own, because Node prints the line that throws. Cloudflare Workers have
  * what the library needs, and call themselves Node 22.
  */
 const NODE_CHECK =
@@ -87,8 +87,8 @@ export async function bundleLibrary(): Promise<void> {
     // A program that was started before an upgrade must not load parts of the new version.
     chunkFileNames: "[name]-[hash].js",
     postBanner: ({ name }) => (name === "holdfast" || name === "lists" ? NODE_CHECK : ""),
-    // Comments and white space are half of the text. Names stay, for the traces of errors.
-    minify: { mangle: false, compress: false, codegen: true },
+    // Readable, because Node prints the line of an uncaught error. The comments are in the sources.
+    comments: { legal: false, jsdoc: false, annotation: true },
     sourcemap: true,
     sourcemapExcludeSources: true,
     codeSplitting: {

@@ -1,5 +1,5 @@
 import type { Dialect } from "../dialects/dialect.ts";
-import { type DialectName, findDialect } from "../dialects/index.ts";
+import { type DialectName, dialects, findDialect } from "../dialects/index.ts";
 import { HoldfastError } from "../errors.ts";
 
 /** The dialects that a store understands: the built-in ones, and the application's own. */
@@ -34,7 +34,7 @@ export function dialectUnknown(given: unknown): HoldfastError {
   const name = String(given).slice(0, 80);
   const message =
     `Unknown dialect ${JSON.stringify(name)}. Nothing was created or opened. ` +
-    "Name a built-in dialect, or pass the dialect itself.";
+    `Name a built-in one (${Object.keys(dialects).join(", ")}), or pass the dialect itself.`;
   return new HoldfastError("DIALECT_UNKNOWN", message, { dialect: name });
 }
 

@@ -42,17 +42,18 @@ export async function openStoreWith(
   options: StoreOptions = {},
 ): Promise<Store> {
   const dialects = new KnownDialects(options.dialects ?? []);
-  const { redact } = options;
+  const { redact, durability, app, recordsToolStarts = false } = options;
   // Anything else would be called for each text, fail, and so erase everything that is said.
   if (redact !== undefined && redact !== "credentials" && typeof redact !== "function")
     throw invalid('the option "redact" must be "credentials" or a function');
+  if (durability !== undefined && durability !== "power" && durability !== "process")
+    throw invalid('the option "durability" must be "power" or "process"');
+  if (typeof recordsToolStarts !== "boolean") throw invalid('the option "recordsToolStarts" must be true or false');
   const redactor = redactorOf(redact);
-  const { durability, app } = options;
   const journals = await open({
     summariser: sessionSummariser(dialects.find),
     ...defined({ durability, app: app || undefined }),
   });
-  const recordsToolStarts = options.recordsToolStarts === true;
   return new SessionStore(journals, { dialects, redactor, app: app ?? "holdfast", recordsToolStarts });
 }
 

@@ -62,7 +62,10 @@ describe("a session is opened in the dialect that the caller names, or not at al
     await using store = await openStore("memory:");
     const id = await recorded(store);
     for (const dialect of ["anthropics", "", "constructor", 7] as unknown as "anthropic"[]) {
-      const unknown = { code: "DIALECT_UNKNOWN", facts: { dialect: String(dialect) } };
+      const unknown = {
+        ...{ code: "DIALECT_UNKNOWN", facts: { dialect: String(dialect) } },
+        message: expect.stringContaining("ai-sdk, anthropic, openai-chat"),
+      };
       await expect(store.create({ dialect })).rejects.toMatchObject(unknown);
       await expect(store.resume(id, { dialect })).rejects.toMatchObject(unknown);
       await expect(store.resumeLatest({}, { dialect })).rejects.toMatchObject(unknown);

@@ -28,6 +28,14 @@ test("a torn end is healed without a look at the conversation, and its bytes are
   expect((await store.heal(id)).cutBytes).toBe(0);
 });
 
+test("an option that means nothing is refused, and not taken for another", async () => {
+  const wrong = [{ durability: "powr" }, { durability: "none" }, { recordsToolStarts: "yes" }] as never[];
+  for (const options of wrong)
+    await expect(openStore("memory:", options)).rejects.toMatchObject({
+      ...{ code: "RECORD_INVALID", message: expect.stringContaining(`option "${Object.keys(options)[0]}" must be`) },
+    });
+});
+
 test("null in place of options is as good as none, and an id that is no text is refused in our words", async () => {
   await using store = await openStore("memory:");
   const nothing = null as unknown as undefined;
