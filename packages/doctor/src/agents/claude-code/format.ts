@@ -83,3 +83,20 @@ function unitsOf(type: string, fields: Readonly<Record<string, unknown>>): reado
     }
   });
 }
+
+/**
+ * Whether a record is an answer that no model gave: Claude Code writes it in the place of one that did not come. At the
+ * end of a session, several versions resume with it, and the API refuses its id. A notice of an error of the API is not
+ * sent, and harmless.
+ */
+export function isPlaceholder(value: unknown): boolean {
+  const { type, message, isApiErrorMessage } = fieldsOf(value);
+  if (type !== "assistant" || isApiErrorMessage === true) return false;
+  const { model, content, usage, stop_reason, id } = fieldsOf(message);
+  const { input_tokens, output_tokens } = fieldsOf(usage);
+  const [only, ...more] = listIn(content).map((block) => fieldsOf(block));
+  const text = typeof content === "string" ? content : more.length === 0 ? only?.["text"] : undefined;
+  const isMade = model === "<synthetic>" || text === "<synthetic>";
+  const isUnsaid = output_tokens === 0 && !input_tokens && stop_reason !== "tool_use";
+  return isMade && isUnsaid && !String(id).startsWith("msg_");
+}

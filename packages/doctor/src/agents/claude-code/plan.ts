@@ -5,22 +5,53 @@ import type { Door } from "../../files/door.ts";
 import { cleanResult } from "../../mend/clean-result.ts";
 import { type Entry, LineEntries, madeUuid } from "../../mend/entries.ts";
 import { CUT_OFF, LOST_INPUT, LOST_RECORD, LOST_RESULT } from "../../mend/words.ts";
-import { format } from "./format.ts";
+import { bringBack } from "./bring-back.ts";
+import { separateIds } from "./doubled-ids.ts";
+import { Forks } from "./forks.ts";
+import { format, isPlaceholder } from "./format.ts";
+import { movedTo, WorkingFolders } from "./place.ts";
 import { Twins } from "./twins.ts";
 
 /** What makes Claude Code load the session whole again. */
 export async function plan(session: SessionPlace, door: Door): Promise<Plan | null> {
   const changes: Change[] = [];
   const lost: string[] = [];
+  const folders = new WorkingFolders(session);
   for (const path of [session.path, ...session.parts]) {
     const file = await door.open(path);
     const twins = new Twins();
-    const lines = new LineEntries(file, format, "main", (value) => twins.see(value));
-    new Mending(lines, twins, lost).run();
+    const isMain = path === session.path;
+    // The notes name records too.
+    const leaves = new Set<string>();
+    const lines = new LineEntries(file, format, "main", (value) => {
+      twins.see(value);
+      const { uuid, cwd, leafUuid } = fieldsOf(value);
+      if (isMain && typeof uuid === "string") folders.add(cwd);
+      if (isMain && typeof leafUuid === "string") leaves.add(leafUuid);
+    });
+    const mending = new Mending(lines, twins, lost);
+    mending.prepare();
+    const lacking = isMain ? lackingIn(lines, leaves) : null;
+    if (lacking) bringBack(lines, await Forks.of(session, lacking, door));
+    mending.run();
     const edits = lines.edits();
     if (edits.length > 0) changes.push({ type: "edit", path, size: file.size, edits });
   }
+  const right = folders.right(door);
+  if (right !== null) changes.push(...movedTo(right, session, door));
   return changes.length > 0 ? { changes, lost } : null;
+}
+
+/** The ids of the session's records, and of those that it lacks; null if it lacks nothing. */
+function lackingIn({ entries, living }: LineEntries, leaves: ReadonlySet<string>): ReadonlySet<string> | null {
+  const ids = new Set(living.flatMap(({ id }) => id ?? []));
+  const results = new Set(living.flatMap((entry) => entry.results));
+  const isWhole =
+    ids.size > 0 &&
+    entries.every(({ state }) => state !== "partial" && state !== "unreadable") &&
+    living.every(({ parent }) => parent === null || ids.has(parent)) &&
+    living.every(({ calls }) => calls.every(({ id }) => results.has(id)));
+  return isWhole ? null : new Set([...ids, ...leaves, ...living.flatMap(({ parent }) => parent ?? [])]);
 }
 
 class Mending {
@@ -34,14 +65,43 @@ class Mending {
     this.#lost = lost;
   }
 
-  run(): void {
+  /** What needs no other file. */
+  prepare(): void {
     this.#lines.removeDoubles();
+    separateIds(this.#lines);
+    this.#removePlaceholders();
+  }
+
+  run(): void {
     this.#completePartials();
     // What was completed may now be the second copy of another.
     this.#lines.removeDoubles();
     this.#fillGaps();
     this.#pairCalls();
     this.#cleanBlocks();
+  }
+
+  /** Answers that no model gave, at the end of the session; what pointed to one points to the record before it. */
+  #removePlaceholders(): void {
+    const moved = new Map<string, string | null>();
+    for (const entry of this.#lines.living.toReversed()) {
+      if (!entry.isSpeech) continue;
+      if (entry.thread !== "main" || entry.id === null || !isPlaceholder(this.#lines.valueOf(entry))) break;
+      entry.replacement = null;
+      entry.why = "removes an answer that no model gave";
+      moved.set(entry.id, entry.parent);
+    }
+    for (const entry of moved.size > 0 ? this.#lines.living : []) {
+      const value = fieldsOf(this.#lines.valueOf(entry));
+      for (const field of ["parentUuid", "leafUuid"]) {
+        let to = textIn(value[field]);
+        if (to === null || !moved.has(to)) continue;
+        while (to !== null && moved.has(to)) to = moved.get(to)!;
+        const why = "points to the record before an answer that no model gave";
+        entry.replacement = { value: { ...value, [field]: to }, grade: "rebuilt", why };
+        if (field === "parentUuid") entry.parent = to;
+      }
+    }
   }
 
   /** Records that are cut off lack their id; the record behind them names it. */
