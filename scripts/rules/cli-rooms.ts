@@ -111,7 +111,7 @@ export const CLI_ROOMS: PackageRooms = {
     ],
 
     // The sessions of other agents.
-    "doctor/": ["config.ts", "store/", "terminal/"],
+    "doctor/": ["config.ts", "failure.ts", "store/", "terminal/"],
 
     // The other surfaces.
     "run/": [

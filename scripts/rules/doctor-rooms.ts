@@ -48,6 +48,8 @@ export const DOCTOR_ROOMS: PackageRooms = {
     "conversation/": ["contract/", "files/"],
     // Plans, applied.
     "fix/": ["contract/", "files/", "diagnosis/"],
-    "index.ts": ["contract/", "files/", "keep/", "agents/", "diagnosis/", "fix/", "conversation/"],
+    // Sessions followed while agents write them; what they have goes to a keeper, what is wrong is said.
+    "watch/": ["contract/", "files/", "keep/", "diagnosis/", "fix/"],
+    "index.ts": ["contract/", "files/", "keep/", "agents/", "diagnosis/", "fix/", "conversation/", "watch/"],
   },
 };

@@ -35,6 +35,7 @@ import { register as registerImport } from "./commands/store/import.ts";
 import { register as registerPack } from "./commands/store/pack.ts";
 import { register as registerRepair } from "./commands/store/repair.ts";
 import { register as registerVerify } from "./commands/store/verify.ts";
+import { register as registerWatch } from "./commands/store/watch.ts";
 import { register as registerTorture } from "./commands/torture.ts";
 import { EXIT, exitCodes } from "./exit.ts";
 import { failureLines, failureOf } from "./failure.ts";
@@ -150,6 +151,7 @@ export function makeProgram(): Command {
   registerRepair(program);
   registerDoctor(program);
   registerImport(program);
+  registerWatch(program);
   registerTorture(program);
   registerMcp(program);
   registerRules(program);

@@ -19,3 +19,7 @@ export { type Backup, type BackupStep, isUndone, listBackups, undo } from "./fix
 export { type Fixed, type FixOptions, fix, planFix } from "./fix/fix.ts";
 export { type KeptFiles, keepSession } from "./keep/keep-session.ts";
 export { type KeptCopy, keptCopyOf } from "./keep/kept-copy.ts";
+export { Activity } from "./watch/activity.ts";
+export type { Alarm } from "./watch/alarm.ts";
+export { readState } from "./watch/session-state.ts";
+export { type Keeper, PACE, SessionWatch, type WatchListeners, type WatchPace } from "./watch/watcher.ts";

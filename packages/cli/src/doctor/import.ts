@@ -1,3 +1,4 @@
+import { createHash } from "node:crypto";
 import { existsSync } from "node:fs";
 import { isAbsolute, resolve } from "node:path";
 import {
@@ -61,12 +62,13 @@ export async function openTarget(flags: Flags): Promise<ImportTarget> {
 
 /**
  * Brings a session into the store, with those of its sub-agents; what is there already is not written again. `run`: one
- * door for all that are imported.
+ * door for all that are imported. `brought`: what the process has brought in so far, if it comes back for more.
  */
 export async function importSession(
   { store, keepsFiles }: Pick<ImportTarget, "store" | "keepsFiles">,
   found: FoundSession,
   run: Door,
+  brought: Map<string, string> | null = null,
 ): Promise<Imported> {
   using door = run.inner();
   const { agent, session } = found;
@@ -76,12 +78,12 @@ export async function importSession(
   const labels = { imported: agent.name, "imported-session": session.id };
   const title = readable.title === null ? {} : { title: readable.title };
   const cwd = session.folder !== undefined && isAbsolute(session.folder) ? { cwd: session.folder } : {};
-  let added = await bring(store, id, main?.messages ?? [], { app: agent.name, labels, ...title, ...cwd });
+  let added = await bring(store, id, main?.messages ?? [], brought, { app: agent.name, labels, ...title, ...cwd });
   const agents: string[] = [];
   for (const { thread, call, messages } of asides) {
     const own = importedId(agent.name, session.id, thread);
     const parent = { session: id, ...(call !== null && { call }) };
-    added += await bring(store, own, messages, { app: agent.name, labels, parent, ...cwd });
+    added += await bring(store, own, messages, brought, { app: agent.name, labels, parent, ...cwd });
     agents.push(own);
   }
   const messages = readable.conversations.reduce((sum, each) => sum + each.messages.length, 0);
@@ -96,13 +98,23 @@ async function bring(
   store: Store,
   id: string,
   messages: Conversation["messages"],
-  options: Partial<Parameters<Store["create"]>[0]>,
+  brought: Map<string, string> | null,
+  options: Partial<Parameters<Store["create"]>[0]> & { readonly app: string },
 ): Promise<number> {
-  await using session: Session<AnthropicMessage> = (await store.has(id))
-    ? await store.resume(id, { dialect: "anthropic" })
+  const hash = brought && createHash("sha256").update(JSON.stringify(messages)).digest("base64");
+  if (hash !== null && brought?.get(id) === hash) return 0;
+  const isThere = await store.has(id);
+  // Of what has no word yet, a watch makes no session.
+  if (brought !== null && messages.length === 0 && !isThere) return 0;
+  await using session: Session<AnthropicMessage> = isThere
+    ? await store.resume(id, { app: "holdfast import", dialect: "anthropic" })
     : ((await store.create({ ...options, id, dialect: "anthropic" })) as Session<AnthropicMessage>);
   const before = session.messages.length;
-  await session.sync(messages.flatMap(piecesOf), { rewrite: "epoch" });
+  // An agent that lost everything takes nothing from what was kept. Nor does one take back what went on without it.
+  const isElsewhere = session.attributes.app !== undefined && session.attributes.app !== options.app;
+  if (!isElsewhere && (messages.length > 0 || before === 0))
+    await session.sync(messages.flatMap(piecesOf), { rewrite: "epoch" });
+  if (hash !== null) brought?.set(id, hash);
   return Math.max(0, session.messages.length - before);
 }
 

@@ -20,11 +20,14 @@ export function makeKeptFolder(storeUrl: string, agent: string, session: string)
   return outputs && makeOwnFolder(outputs, [NAME]);
 }
 
-/** Lets the doctor find what was kept of a session. Creates nothing. */
+/** The same if it is there. */
+export function findKeptFolder(storeUrl: string, agent: string, session: string): string | null {
+  const outputs = existingOutputs(storeUrl, importedId(agent, session));
+  return outputs && join(outputs, NAME);
+}
+
+/** Lets the doctor find what was kept of a session. */
 export async function showKeptFiles(door: Door, config: Pick<Config, "store">): Promise<void> {
   const address = await addressOf(config);
-  door.keptFolderOf = (agent, session) => {
-    const outputs = existingOutputs(address, importedId(agent, session));
-    return outputs && join(outputs, NAME);
-  };
+  door.keptFolderOf = (agent, session) => findKeptFolder(address, agent, session);
 }

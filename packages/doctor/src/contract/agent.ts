@@ -47,6 +47,8 @@ export interface Agent {
   readonly name: string;
   /** As people call it. */
   readonly title: string;
+  /** What its command is called, so that a process of it can be recognised. */
+  readonly programs?: readonly string[];
   /** Versions of the program whose sessions were read in tests. */
   readonly versions: readonly string[];
   /** The folders and files in which it keeps sessions, by its own variables and rules. They need not exist. */

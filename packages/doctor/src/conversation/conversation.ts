@@ -1,3 +1,4 @@
+import { setImmediate as pause } from "node:timers/promises";
 import type { Agent, SessionPlace } from "../contract/agent.ts";
 import type { Unit } from "../contract/record.ts";
 import type { ConversationRules } from "../contract/rules.ts";
@@ -29,6 +30,8 @@ export interface ReadableSession {
   readonly leftOut: readonly string[];
 }
 
+const PAUSE_MS = 50;
+
 /** A record that says something, as far as its place in the conversation goes. */
 interface Said {
   readonly id: string | null;
@@ -42,8 +45,14 @@ export async function readConversations(agent: Agent, session: SessionPlace, doo
   const callOf = new Map<string, string | null>();
   const seen = new Set<string>();
   let title: string | null = null;
+  let pausedAt = performance.now();
   for (const item of await agent.read(session, door)) {
     if (item.type !== "record") continue;
+    // A long session must not hold up the others that a process keeps.
+    if (performance.now() - pausedAt > PAUSE_MS) {
+      await pause();
+      pausedAt = performance.now();
+    }
     const { id, parent, thread, units } = item.record;
     for (const unit of units) {
       if (unit.type === "title") title = unit.text;

@@ -58,11 +58,11 @@ function textOf(process: string, name: string): string {
   return quietly(() => readFileSync(join("/proc", process, name), "utf8")) ?? "";
 }
 
-function namesIn(folder: string): string[] {
+export function namesIn(folder: string): string[] {
   return quietly(() => readdirSync(folder)) ?? [];
 }
 
-function linkOf(path: string): string {
+export function linkOf(path: string): string {
   return quietly(() => readlinkSync(path)) ?? "";
 }
 
@@ -72,7 +72,7 @@ function identityOf(path: string): string | null {
 }
 
 /** Processes end, and those of others do not let us look. */
-function quietly<T>(look: () => T): T | null {
+export function quietly<T>(look: () => T): T | null {
   try {
     return look();
   } catch (error) {

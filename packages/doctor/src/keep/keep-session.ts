@@ -53,7 +53,7 @@ async function keepOne(path: string, target: string, run: Door, options: KeepOpt
   using door = run.inner();
   const facts = door.facts(path);
   if (facts === null) throw new Refused(path, "it is not there");
-  if (isCurrent(target, facts)) return null;
+  if (!options.isForced && isCurrent(target, facts)) return null;
   const file = door.openRaw(path);
   mkdirSync(dirname(target), { recursive: true, mode: 0o700 });
   const outcome = await keepFile(file, facts, target, options);

@@ -2,7 +2,7 @@ import { lstatSync } from "node:fs";
 import { basename, dirname, join } from "node:path";
 import type { SessionPlace } from "../contract/agent.ts";
 import type { Door } from "../files/door.ts";
-import { namesIn, rowsTargetOf, targetOf } from "./names.ts";
+import { namesIn, rowsTargetOf, targetOf, WATCH_STATE } from "./names.ts";
 
 /** The last good state of a session, as `holdfast watch` or `holdfast import` kept it. */
 export interface KeptCopy {
@@ -37,9 +37,8 @@ const isFile = (path: string): boolean => lstatSync(path, { throwIfNoEntry: fals
 function partsOf(folder: string, path: string): string[] {
   return namesIn(folder, true)
     .map((name) => join(folder, name))
-    .filter((each) => each !== path && isFile(each) && !/\.epoch-\d+$/.test(each) && basename(each) !== ALARMS)
+    .filter(
+      (each) => each !== path && isFile(each) && !/\.epoch-\d+$/.test(each) && !basename(each).startsWith(WATCH_STATE),
+    )
     .toSorted();
 }
-
-/** Beside the kept files: what was said of them, once. */
-export const ALARMS = "alarms.json";

@@ -34,6 +34,8 @@ export interface KeepOutcome {
 export interface KeepOptions {
   /** Compares everything that was kept, not only its beginning and its end. */
   readonly isThorough: boolean;
+  /** Compares also if the size and the time of the file say that nothing changed. */
+  readonly isForced?: boolean;
 }
 
 const CHUNK_BYTES = 2 ** 18;

@@ -4,6 +4,9 @@ import type { SessionPlace } from "../contract/agent.ts";
 
 /** Where each file of a session is kept: in the session's own folder, as the files lie around its first one. */
 
+/** Beside the kept files: what `holdfast watch` knows of the session. */
+export const WATCH_STATE = "holdfast-watch.json";
+
 /** The copy of one of its files. */
 export function targetOf(folder: string, session: SessionPlace, path: string): string {
   const names = relative(dirname(session.path), path).split(sep);

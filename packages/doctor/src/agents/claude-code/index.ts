@@ -14,6 +14,7 @@ import { plan } from "./plan.ts";
 export const claudeCode: Agent = {
   name: "claude-code",
   title: "Claude Code",
+  programs: ["claude"],
   versions: ["2.1.197", "2.1.328"],
   rules: { chain: "parents", closesOpenCalls: true, repeatsIds: false, sequence: "none" },
 

@@ -17,6 +17,7 @@ import { plan } from "./plan.ts";
 export const codex: Agent = {
   name: "codex",
   title: "Codex",
+  programs: ["codex"],
   versions: ["0.169.0"],
   // What an interrupted turn left open stays open; Codex tells the model that it was aborted.
   rules: { chain: "order", closesOpenCalls: true, leavesOpenCalls: true, repeatsIds: false, sequence: "rising" },

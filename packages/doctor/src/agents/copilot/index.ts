@@ -12,6 +12,7 @@ import { storeProblems, workspaceProblems } from "./surroundings.ts";
 export const copilot: Agent = {
   name: "copilot",
   title: "GitHub Copilot CLI",
+  programs: ["copilot"],
   versions: ["1.0.102"],
   // Its chain runs through all conversations of a session, so it is followed here.
   rules: { chain: "order", closesOpenCalls: true, repeatsIds: false, sequence: "none" },

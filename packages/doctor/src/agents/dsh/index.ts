@@ -11,6 +11,7 @@ import { format, isOfDsh, numbersIn, VERSION_MAX } from "./format.ts";
 export const dsh: Agent = {
   name: "dsh",
   title: "DeepSeek Harness",
+  programs: ["dsh"],
   versions: ["0.1.0-rc.8"],
   // What a kill left open gets a result, in the file, when the session is loaded.
   rules: { chain: "order", closesOpenCalls: true, repeatsIds: false, sequence: "none" },

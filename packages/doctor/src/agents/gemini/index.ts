@@ -16,6 +16,7 @@ import { isWholeObject, readWholeObject } from "./whole-object.ts";
 export const gemini: Agent = {
   name: "gemini",
   title: "Gemini CLI",
+  programs: ["gemini"],
   versions: ["0.61.0"],
   rules: { chain: "order", closesOpenCalls: true, leavesOpenCalls: true, repeatsIds: true, sequence: "none" },
 

@@ -13,6 +13,7 @@ import { SCHEMA } from "./schema.ts";
 export const opencode: Agent = {
   name: "opencode",
   title: "OpenCode",
+  programs: ["opencode"],
   versions: ["1.18.33"],
   // Calls that were interrupted stay open; OpenCode makes up their results for each request.
   rules: { chain: "order", closesOpenCalls: true, leavesOpenCalls: true, repeatsIds: false, sequence: "none" },

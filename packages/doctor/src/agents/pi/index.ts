@@ -11,6 +11,7 @@ import { plan } from "./plan.ts";
 export const pi: Agent = {
   name: "pi",
   title: "pi",
+  programs: ["pi"],
   versions: ["0.73.1"],
   // Calls that were interrupted stay open; pi makes up their results for each request.
   rules: { chain: "parents", closesOpenCalls: true, leavesOpenCalls: true, repeatsIds: false, sequence: "none" },
