@@ -56,7 +56,9 @@ export interface ImportTarget extends OpenedStore {
 /** The configured store; it is created if there is none yet. */
 export async function openTarget(flags: Flags): Promise<ImportTarget> {
   const config = loadConfig(flags);
-  const opened = await openBoth(await addressOf(config), "holdfast", config, redaction(config));
+  // A sync for each session, as it is closed, is enough: until then, what is brought in is in the agent's file.
+  const options = { durability: "process", ...redaction(config) } as const;
+  const opened = await openBoth(await addressOf(config), "holdfast", config, options);
   return { ...opened, keepsFiles: !config.redact };
 }
 

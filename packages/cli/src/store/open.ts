@@ -52,7 +52,7 @@ export async function openBoth(
   address: string,
   app: string,
   config: Pick<Config, "stores">,
-  options: Pick<StoreOptions, "redact"> = {},
+  options: Pick<StoreOptions, "durability" | "redact"> = {},
 ): Promise<OpenedStore> {
   await loadStorePackage(address, config);
   const { openJournalStore, openStoreWith } = await import("holdfast/store");

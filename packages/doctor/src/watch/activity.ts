@@ -1,3 +1,4 @@
+import { basename } from "node:path";
 import type { Agent } from "../contract/agent.ts";
 import type { FoundSession } from "../diagnosis/sessions.ts";
 import { type Alarm, sessionAlarm, silentWords, writersWords } from "./alarm.ts";
@@ -39,9 +40,10 @@ export class Activity {
     this.#limits = limits;
   }
 
-  /** A process of the agent that has just started. */
-  newcomer(agent: Agent, ageMsMax: number): AgentProcess | null {
-    return this.#processes.list([agent]).find(({ ageMs }) => ageMs <= ageMsMax) ?? null;
+  /** A process of the agent that has just started in the folder of the session. */
+  newcomer(found: FoundSession, ageMsMax: number): AgentProcess | null {
+    const started = this.#processes.list([found.agent]).filter(({ ageMs }) => ageMs <= ageMsMax);
+    return started.find(({ folder }) => isOfFolder(found, folder)) ?? null;
   }
 
   /** Looks at all processes: cheap enough for twice a minute. */
@@ -87,12 +89,16 @@ export class Activity {
 /** The sessions of the folder that the process works in; all of the agent's, if their places do not say folders. */
 function sessionsOf({ agent, folder }: AgentProcess, sessions: readonly SeenSession[]): readonly SeenSession[] {
   const own = sessions.filter(({ found }) => found.agent.name === agent);
-  const here = own.filter(
-    ({ found: { session } }) =>
-      session.folder === folder || session.path.split("/").some((name) => plainName(name) === plainName(folder)),
-  );
+  const here = own.filter(({ found }) => isOfFolder(found, folder));
   return here.length > 0 ? here : own;
 }
 
-/** Agents name a folder after the path of another. */
+/** Agents name a folder after the path of another, or after its last part. */
+function isOfFolder({ session }: FoundSession, folder: string): boolean {
+  const names = [plainName(folder), plainName(basename(folder))];
+  // Further up is the home of the user, which may have the name of any folder.
+  const own = session.path.split("/").slice(-4);
+  return session.folder === folder || own.some((name) => names.includes(plainName(name)));
+}
+
 const plainName = (path: string): string => path.replaceAll(/[^a-zA-Z0-9]+/g, "-").replaceAll(/^-|-$/g, "");

@@ -1,5 +1,5 @@
 import { type FSWatcher, lstatSync, watch } from "node:fs";
-import { join } from "node:path";
+import { basename, dirname, join } from "node:path";
 import { type Door, Refused } from "../files/door.ts";
 
 /** Tells what changes below folders, by the system's own events: nothing is asked while nothing happens. */
@@ -19,6 +19,8 @@ export class FolderEvents implements Disposable {
   readonly #door: Door;
   readonly #listeners: FolderListeners;
   readonly #watchers = new Map<string, FSWatcher>();
+  /** For folders that are not there yet: of the last one on the way to them that is. */
+  readonly #awaited = new Map<string, FSWatcher>();
   #isLimited = false;
 
   constructor(door: Door, listeners: FolderListeners) {
@@ -37,10 +39,40 @@ export class FolderEvents implements Disposable {
     if (this.#watchers.has(root) && !this.#isLimited) return;
     try {
       if (this.#door.kindOf(root) === "folder") this.#add(root, 0);
-      else if (this.#door.kindOf(root) === "file") this.#watch(join(root, ".."));
+      else if (this.#door.kindOf(root) === "file") this.#watch(dirname(root));
+      else this.#await(root);
     } catch (error) {
       // One that may not be read is looked at by the sweep, which says why.
       if (!(error instanceof Refused)) throw error;
+    }
+  }
+
+  /** Waits for the first program that makes this folder: nothing else beside it counts. */
+  #await(root: string): void {
+    if (this.#awaited.has(root)) return;
+    let folder = dirname(root);
+    let next = basename(root);
+    while (statOf(folder) !== "folder" && folder !== dirname(folder)) {
+      next = basename(folder);
+      folder = dirname(folder);
+    }
+    try {
+      const watcher = watch(folder, { persistent: false }, (_, name) => {
+        if (name !== null && name !== next) return;
+        watcher.close();
+        this.#awaited.delete(root);
+        this.follow(root);
+        if (statOf(root) !== null) this.#listeners.onChange(root);
+      });
+      watcher.on("error", () => watcher.close());
+      this.#awaited.set(root, watcher);
+      // It may have come just before.
+      if (statOf(join(folder, next)) !== "folder") return;
+      watcher.close();
+      this.#awaited.delete(root);
+      this.follow(root);
+    } catch (error) {
+      if (!(error instanceof Error && "code" in error)) throw error;
     }
   }
 
@@ -95,8 +127,9 @@ export class FolderEvents implements Disposable {
   }
 
   [Symbol.dispose](): void {
-    for (const watcher of this.#watchers.values()) watcher.close();
+    for (const watcher of [...this.#watchers.values(), ...this.#awaited.values()]) watcher.close();
     this.#watchers.clear();
+    this.#awaited.clear();
   }
 }
 

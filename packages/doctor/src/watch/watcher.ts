@@ -323,7 +323,7 @@ export class SessionWatch {
 
   #judge(found: FoundSession, { change, path, before, size }: KeptFiles["files"][number]): void {
     if (change !== "shrunk" && change !== "rewritten") return;
-    const loader = this.#activity.newcomer(found.agent, NEWCOMER_MS);
+    const loader = this.#activity.newcomer(found, NEWCOMER_MS);
     const [kind, words] =
       loader !== null
         ? (["load-rewrites", loadWords(path, loader)] as const)
