@@ -197,6 +197,12 @@ async function otherAgents(hour: Hour): Promise<void> {
     typed: "holdfast import ~/talk.jsonl",
     sees: [/claude-code: 4 of 4 messages added/],
   });
+  await hour.types("holdfast watch --once", { typed: "holdfast watch --once", sees: [/sessions? kept/] });
+  await hour.types("holdfast watch --unit", { typed: "holdfast watch --unit", sees: [/ExecStart=/] });
+  await hour.types("holdfast watch --forget-deleted", {
+    typed: "holdfast watch --forget-deleted",
+    sees: [/No agent has deleted/],
+  });
   await hour.types("holdfast doctor # damaged", {
     typed: 'printf \'{"type":"user","mess\' >>~/talk.jsonl; holdfast doctor ~/talk.jsonl',
     sees: [/torn-record/, /1 damaged/],
