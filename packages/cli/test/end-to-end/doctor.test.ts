@@ -160,11 +160,9 @@ describe("doctor --fix", () => {
     using home = temporaryHome();
     const placed = placeRecording(recorded, home.path);
     const env = { COPILOT_HOME: join(placed.home, ".copilot") };
-    const file = join(placed.home, ".copilot/session-state", recorded.sessions[0]!.id, "events.jsonl");
-    const whole = readFileSync(file);
-    writeFileSync(file, whole.subarray(whole.indexOf(10) + 1));
+    writeFileSync(join(placed.home, ".copilot/session-store.db"), Buffer.alloc(8_192, 7));
     const { problems } = JSON.parse((await home.run(["doctor", "--json"], { env })).stdout);
-    expect(problems).toMatchObject([{ kind: "header-missing", fix: expect.stringContaining("None yet") }]);
+    expect(problems).toMatchObject([{ kind: "damaged-database", fix: expect.stringContaining("None yet") }]);
     const { stdout } = await home.run(["doctor", "--fix", "--yes"], { env });
     expect(stdout).toContain("not repaired: no repair is known for this yet");
     const [, path] = /holdfast import (\S+)(?: --store \S+)?\n/.exec(stdout)!;

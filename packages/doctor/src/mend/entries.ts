@@ -3,9 +3,13 @@ import type { Edit, Grade } from "../contract/plan.ts";
 import type { SessionRecord, Unit } from "../contract/record.ts";
 import type { SourceFile } from "../files/source-file.ts";
 import type { LineFormat } from "../jsonl/read-lines.ts";
+import { readSuffix } from "../scan/read-suffix.ts";
 import { type Stretch, scan } from "../scan/scan.ts";
 
 /** A file of lines on its way to being repaired: what stays, what is replaced, what comes between. */
+
+/** The end of a longer record is not looked for: each try costs its length. */
+const SUFFIX_BYTES_MAX = 2 ** 20;
 
 type Call = Extract<Unit, { type: "call" }>;
 
@@ -67,6 +71,13 @@ export class LineEntries {
     if (entry.replacement !== undefined) return entry.replacement?.value;
     const { offset, length } = entry.place!;
     return JSON.parse(Buffer.from(this.#file.read(offset, length)).toString("utf8"));
+  }
+
+  /** What the end of a record says whose beginning is lost; undefined if it says nothing. */
+  suffixOf({ place, state }: Entry): unknown {
+    const isHalf = state === "unreadable" || state === "partial";
+    if (place === null || !isHalf || place.length > SUFFIX_BYTES_MAX) return undefined;
+    return readSuffix(Buffer.from(this.#file.read(place.offset, place.length)).toString("utf8"));
   }
 
   /** What is still to be in the file. */

@@ -1,4 +1,5 @@
 import { RECORD_DAMAGE } from "./claude-code-damage.ts";
+import { COPILOT_DAMAGE } from "./copilot-damage.ts";
 import { linesOf } from "./line-damage.ts";
 import { bytesDamage, HEADER_DAMAGE, pick, type SessionDamage, TEXT_DAMAGE, WILD_DAMAGE } from "./session-damage.ts";
 
@@ -27,7 +28,7 @@ export const CAMPAIGNS: Readonly<Record<string, Campaign>> = {
   "claude-code": { damages: [...TEXT_DAMAGE, ...CLAUDE_CODE, ...WILD_DAMAGE] },
   codex: { damages: [...TEXT_DAMAGE, ...HEADER_DAMAGE, ...WILD_DAMAGE], ownWords: /^aborted/ },
   copilot: {
-    damages: [...TEXT_DAMAGE, ...HEADER_DAMAGE, ...WILD_DAMAGE],
+    damages: [...TEXT_DAMAGE, ...HEADER_DAMAGE, ...COPILOT_DAMAGE, ...WILD_DAMAGE],
     ownWords: /interrupted/i,
     plain: (text) => text.replace(/<current_datetime>[^<]*<\/current_datetime>\s*/, ""),
   },

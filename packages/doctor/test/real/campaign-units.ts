@@ -41,7 +41,9 @@ export function complaintsAbout(
   for (const unit of added) {
     const isOwn = campaign.ownWords?.test(unit.text) === true;
     const isMarked = MARK.test(unit.text) || MARK.test(unit.name ?? "");
-    if (isLossless || !(isMarked || isOwn)) complaints.push(`adds ${wordsOf(unit)}`);
+    // What a lost compaction had hidden may come to light again.
+    const isThere = !wanted.some((other) => keyOf(other) === keyOf(unit)) && isReadable(unit, damaged);
+    if (isLossless || !(isMarked || isOwn || isThere)) complaints.push(`adds ${wordsOf(unit)}`);
   }
   const common = (units: readonly Unit[], less: readonly Unit[]): string => {
     const keys = new Set(less.map(keyOf));

@@ -1,4 +1,5 @@
-import { mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { cpSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
 import { join, relative } from "node:path";
 import {
   Door,
@@ -32,7 +33,7 @@ export interface CampaignOptions {
   readonly agent: string;
   readonly seed: number;
   readonly cases: number;
-  /** Only this one of them. */
+  /** Only this one of them; its files are kept. */
   readonly only?: number;
   /** Only damage whose name has this in it. */
   readonly damage?: string;
@@ -58,7 +59,7 @@ export async function runCampaign(options: CampaignOptions): Promise<number> {
     .filter(({ story }) => options.stories.length === 0 || options.stories.includes(story))
     .flatMap((recording) => recording.sessions.map(({ id }) => ({ recording, id })));
   if (samples.length === 0) throw new Error(`There is no recorded session for ${options.agent}.`);
-  const run = new CampaignRun(reader, campaign, lab && program ? { lab, program } : null);
+  const run = new CampaignRun(reader, campaign, lab && program ? { lab, program } : null, options.only !== undefined);
 
   console.log(`${options.agent}: ${samples.length} recorded sessions, seed ${options.seed}`);
   let failures = 0;
@@ -105,7 +106,10 @@ class CampaignRun {
   /** What the program and the reader show of a healthy session, with the paths of the recordings. */
   readonly #wanted = new Map<string, { readonly shown: readonly Unit[] | null; readonly read: readonly Unit[] }>();
 
-  constructor(reader: Reader, campaign: Campaign, judge: { lab: Agent; program: Program } | null) {
+  readonly #keeps: boolean;
+
+  constructor(reader: Reader, campaign: Campaign, judge: { lab: Agent; program: Program } | null, keeps: boolean) {
+    this.#keeps = keeps;
     this.#reader = reader;
     this.#campaign = campaign;
     this.#judge = judge;
@@ -151,6 +155,11 @@ class CampaignRun {
   ): Promise<Outcome | null> {
     const agent = this.#reader;
     if (!damage.harm({ agent, session, home: place.home, random })) return null;
+    if (this.#keeps) {
+      const kept = mkdtempSync(join(tmpdir(), "holdfast-campaign-"));
+      cpSync(place.home, join(kept, "damaged"), { recursive: true });
+      console.log(`the damaged home: ${kept}`);
+    }
     const complaints: string[] = [];
     const damaged = bytesBelow(place.home);
     const { isLossless, named } = damage;

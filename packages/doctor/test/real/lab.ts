@@ -21,7 +21,7 @@ the session was recorded.
   --record         let the programs write the sessions anew, in ${ROOT}
   --damage         harm a recorded session in every way that is known, and print what the program makes of it
   --campaign       harm recorded sessions at random places, repair them, and let the program load what came out;
-                   with --seed <n>, --cases <n> (of each agent), --case <n> (only this one), --kind <text> (damage whose
+                   with --seed <n>, --cases <n> (of each agent), --case <n> (only this one, and keep its files), --kind <text> (damage whose
                    name has it), --without-program (the doctor's reader alone judges: fast)
   --show           print every unit that a model is shown
   --help

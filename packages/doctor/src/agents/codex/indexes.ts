@@ -4,6 +4,7 @@ import { type Problem, problem } from "../../contract/problem.ts";
 import type { Place } from "../../contract/record.ts";
 import { DatabaseCopy } from "../../files/database.ts";
 import { type Door, Refused } from "../../files/door.ts";
+import { replaceDatabase } from "../../mend/plan-database.ts";
 
 /**
  * The databases of Codex beside its rollouts: `state_<n>.sqlite` lists the threads, `thread_history_<n>.sqlite` holds
@@ -100,15 +101,7 @@ export function projectionReset(rollout: string, thread: string, reach: RolloutR
   const statements = [...tables].flatMap(([table, columns]) =>
     table.startsWith("thread_") && columns.includes("thread_id") ? [`delete from "${table}" where thread_id = ?`] : [],
   );
-  const from = DatabaseCopy.changed(path, door, statements, thread);
-  const why = "has Codex read the rollout into its index again";
-  const log = door.facts(`${path}-wal`)?.size ?? 0;
-  const edit = { offset: 0, length: log, bytes: new Uint8Array(0), grade: "rebuilt", why } as const;
-  return [
-    // The log belongs to the old file; what is in it is in the new one.
-    ...(log > 0 ? [{ type: "edit", path: `${path}-wal`, size: log, edits: [edit] } as const] : []),
-    { type: "replace", path, size: door.facts(path)!.size, from, grade: "rebuilt", why },
-  ];
+  return replaceDatabase(path, door, statements, "has Codex read the rollout into its index again", [thread]);
 }
 
 /** A folder may have been moved with all that is in it: then its rows name the old place. */

@@ -4,8 +4,9 @@ import { type ProblemKind, problem } from "../../contract/problem.ts";
 import type { SessionRecord } from "../../contract/record.ts";
 import type { Door } from "../../files/door.ts";
 import { openLines, readLines } from "../../jsonl/read-lines.ts";
-import { LINE_REPAIRS, planLines } from "../../mend/plan-lines.ts";
+import { LINE_REPAIRS } from "../../mend/plan-lines.ts";
 import { format, isOfCopilot } from "./format.ts";
+import { plan } from "./plan.ts";
 import { storeProblems, workspaceProblems } from "./surroundings.ts";
 
 /** GitHub Copilot CLI: `<home>/session-state/<session>/events.jsonl`; older versions wrote `<session>.jsonl`. */
@@ -17,14 +18,22 @@ export const copilot: Agent = {
   // Its chain runs through all conversations of a session, so it is followed here.
   rules: { chain: "order", closesOpenCalls: true, repeatsIds: false, sequence: "none" },
 
-  plan: (session, door) =>
-    planLines(session, door, {
-      format,
-      // Events of the model may follow one that Copilot does not write.
-      relink: (value, parentId) => (String(value["type"]).startsWith("model.") ? null : { ...value, parentId }),
-    }),
+  plan,
 
-  repairs: new Set<ProblemKind>([...LINE_REPAIRS, "lost-record"]),
+  repairs: new Set<ProblemKind>([
+    ...LINE_REPAIRS,
+    "header-missing",
+    "header-damaged",
+    "lost-record",
+    "call-without-result",
+    "result-without-call",
+    "result-before-call",
+    "bad-tool-input",
+    "poisoned-result",
+    "doubled-id",
+    "empty-file",
+    "index-missing",
+  ]),
 
   homes: ({ COPILOT_HOME }, home) => [join(COPILOT_HOME || join(home, ".copilot"), "session-state")],
 

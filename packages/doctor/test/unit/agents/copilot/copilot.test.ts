@@ -1,4 +1,4 @@
-import { rmSync, writeFileSync } from "node:fs";
+import { readFileSync, rmSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { describe, expect, test } from "vitest";
@@ -7,9 +7,20 @@ import { format } from "../../../../src/agents/copilot/format.ts";
 import { copilot } from "../../../../src/agents/copilot/index.ts";
 import type { SessionPlace } from "../../../../src/contract/agent.ts";
 import { fieldsOf, listIn } from "../../../../src/contract/shapes.ts";
+import { readConversations } from "../../../../src/conversation/conversation.ts";
 import { diagnose } from "../../../../src/diagnosis/diagnose.ts";
+import { Door } from "../../../../src/files/door.ts";
+import { fix } from "../../../../src/fix/fix.ts";
+import { LOST_ANSWER, LOST_PROMPT } from "../../../../src/mend/words.ts";
 import { listRecordings, placeRecording } from "../../../real/recording.ts";
-import { describeLineAgent, kindsIn, type LineAgentSuite, scratchFolder, sessionsIn } from "../agent-suite.ts";
+import {
+  describeFix,
+  describeLineAgent,
+  kindsIn,
+  type LineAgentSuite,
+  scratchFolder,
+  sessionsIn,
+} from "../agent-suite.ts";
 import { LINE_DAMAGE, lineChanged, lineGone, lineMoved, lineTwice } from "../line-damage.ts";
 
 const dataOf = (line: string) => fieldsOf(fieldsOf(JSON.parse(line))["data"]);
@@ -46,12 +57,17 @@ const suite: LineAgentSuite = {
   ],
 };
 describeLineAgent(suite);
+describeFix(suite);
 
-async function foundAfter(change: (session: SessionPlace, home: string) => void): Promise<string[]> {
+async function foundAfter(
+  change: (session: SessionPlace, home: string) => void,
+  repair?: (session: SessionPlace, home: string) => Promise<void>,
+): Promise<string[]> {
   using scratch = scratchFolder();
   const { home } = placeRecording(listRecordings("copilot").find(({ story }) => story === "work")!, scratch.folder);
   const [session] = sessionsIn(copilot, home);
   change(session!, join(home, ".copilot"));
+  await repair?.(session!, home);
   return kindsIn(await diagnose(copilot, session!));
 }
 
@@ -84,6 +100,42 @@ describe("Copilot CLI: what stands beside the events", () => {
     ],
   ];
   for (const [name, found, change] of cases) test(name, async () => expect(await foundAfter(change)).toEqual(found));
+
+  for (const [name, found, change] of cases.filter(([, kinds]) => kinds.length > 0 && kinds[0] !== "damaged-database"))
+    test(`repaired: ${name}`, async () => {
+      const left = await foundAfter(change, async (session, home) => {
+        const fixed = await fix(copilot, session, { backups: join(home, "backups") });
+        expect(fixed?.diagnosis.problems).toEqual([]);
+        expect(await fix(copilot, session, { backups: join(home, "backups") })).toBe(null);
+      });
+      expect([found.length, left]).toEqual([1, []]);
+    });
+
+  test("prompts and answers come back from the store, calls from their starts; the rest has a note", async () => {
+    const texts: unknown[] = [];
+    const left = await foundAfter(
+      ({ path }) => {
+        const lines = readFileSync(path, "utf8").split("\n");
+        const isLost = (line: string): boolean => /"type":"(?:user|assistant)\.message"/.test(line);
+        writeFileSync(path, lines.filter((line) => !isLost(line)).join("\n"));
+      },
+      async (session, home) => {
+        await fix(copilot, session, { backups: join(home, "backups") });
+        using door = new Door();
+        const { conversations } = await readConversations(copilot, session, door);
+        texts.push(...conversations[0]!.messages.flatMap(({ content }): unknown[] => [...content]));
+      },
+    );
+    expect(left).toEqual([]);
+    const all = JSON.stringify(texts);
+    expect(all).toContain("What is a heron? Ω");
+    expect(all).toContain("Two worked, and one failed with status 3.");
+    expect(all).toContain("echo batch-a");
+    // The store has no row of this exchange; its prompt stands beside the files that it changed.
+    expect(all).toContain("Look around in this folder.");
+    const notes = texts.filter((block) => [LOST_ANSWER, LOST_PROMPT].includes(String(fieldsOf(block)["text"])));
+    expect(notes).toEqual([{ type: "text", text: LOST_ANSWER }]);
+  });
 
   test("a sub-agent has a thread of its own, and the call that started it", async () => {
     using scratch = scratchFolder();
