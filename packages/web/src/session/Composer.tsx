@@ -2,6 +2,7 @@ import { useEffect, useRef, useState } from "preact/hooks";
 import type { PromptImage, Queued } from "../api/wire.ts";
 import { Icon } from "../parts/Icon.tsx";
 import { say } from "../state/toasts.ts";
+import { keepUnsent, unsentOf } from "../state/unsent.ts";
 import { visible } from "../text/visible.ts";
 import type { Actions } from "./actions.ts";
 import { NoPrompt } from "./NoPrompt.tsx";
@@ -9,7 +10,10 @@ import { NoPrompt } from "./NoPrompt.tsx";
 const IMAGE_BYTES_MAX = 10_000_000;
 
 interface Props {
+  readonly session: string;
   readonly actions: Actions;
+  /** Without the server, nothing can be sent or stopped. */
+  readonly isOffline: boolean;
   readonly status: string;
   readonly queue: readonly Queued[];
   /** Text to edit, from a rewind. */
@@ -19,13 +23,14 @@ interface Props {
   readonly refusal: { readonly words: string; readonly canTakeOver: boolean } | null;
 }
 
-export function Composer({ actions, status, queue, given, field, refusal }: Props) {
-  const [text, setText] = useState("");
+export function Composer({ session, actions, isOffline, status, queue, given, field, refusal }: Props) {
+  const [text, setText] = useState(() => unsentOf(session));
   const [images, setImages] = useState<readonly PromptImage[]>([]);
   const [isSending, setSending] = useState(false);
   const picker = useRef<HTMLInputElement>(null);
-  const isRunning = status === "running";
+  const isRunning = status === "running" && !isOffline;
 
+  useEffect(() => keepUnsent(session, text), [session, text]);
   useEffect(() => {
     if (!given) return;
     setText(given.text);
@@ -39,7 +44,7 @@ export function Composer({ actions, status, queue, given, field, refusal }: Prop
   }, [text, refusal === null]);
 
   const send = async (): Promise<void> => {
-    if (text.trim() === "" || isSending) return;
+    if (text.trim() === "" || isSending || isOffline) return;
     setSending(true);
     if (await actions.prompt(text, images)) {
       // What was written meanwhile is the next prompt.
@@ -92,7 +97,7 @@ export function Composer({ actions, status, queue, given, field, refusal }: Prop
               </button>
             </li>
           ))}
-          {isRunning ? null : (
+          {isRunning || isOffline ? null : (
             <li class="queue-start">
               <button type="button" class="link-button" onClick={() => void actions.resumeQueue()}>
                 Start the queue
@@ -168,7 +173,7 @@ export function Composer({ actions, status, queue, given, field, refusal }: Prop
             Stop
           </button>
         ) : null}
-        <button type="submit" class="button button-main" disabled={text.trim() === "" || isSending}>
+        <button type="submit" class="button button-main" disabled={text.trim() === "" || isSending || isOffline}>
           {isRunning ? "Queue" : "Send"}
           <Icon name="send" />
         </button>

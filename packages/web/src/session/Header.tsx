@@ -9,7 +9,8 @@ import type { Actions } from "./actions.ts";
 
 interface Props {
   readonly session: Session;
-  readonly status: Status;
+  /** Null while the server cannot be reached. */
+  readonly status: Status | null;
   /** Null for someone who may only read. */
   readonly actions: Actions | null;
   readonly onShare: (address: string) => void;
@@ -41,7 +42,7 @@ export function Header({ session, status, actions, onShare, onCheck }: Props) {
           <h1 dir="auto">{session.title || "(no title)"}</h1>
         )}
         <p class="session-meta">
-          <StatusChip status={status} />
+          {status ? <StatusChip status={status} /> : <span class="chip">Not connected</span>}
           {cwd ? (
             <span title={cwd}>
               <Icon name="folder" />

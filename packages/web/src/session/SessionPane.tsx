@@ -217,17 +217,17 @@ export function SessionPane({ id, list, mayWrite, keys }: Props) {
     <main class="session-pane">
       <Header
         session={session}
-        status={status}
+        status={isOffline ? null : status}
         actions={mayWrite ? actions : null}
         onShare={setShared}
         onCheck={() => setChecking(true)}
       />
       <p class="for-readers" role="status">
-        {announce(status, state?.asks.length ?? 0, live !== null)}
+        {isOffline ? "Not connected to the server." : announce(status, state?.asks.length ?? 0, live !== null)}
       </p>
       {isOffline ? (
         <p class="offline" role="alert">
-          Not connected to the server. Reconnecting… The agent keeps working without this page.
+          Not connected to the server. Reconnecting… Whether the agent works on is not known until then.
         </p>
       ) : null}
       {history && history.turns.length > 0 ? (
@@ -322,7 +322,9 @@ export function SessionPane({ id, list, mayWrite, keys }: Props) {
       </div>
       {!isCurrent ? null : mayWrite ? (
         <Composer
+          session={id}
           actions={actions}
+          isOffline={isOffline}
           status={status}
           queue={state?.queue ?? session.queue}
           given={given}

@@ -179,6 +179,25 @@ test("the server is killed in mid-sentence: the page says what was being said, a
   await expect.poll(marks).toMatch(/The process died.*resumed/);
 });
 
+test("a prompt that is being typed survives a reload and a crash of the tab, until it is sent", async () => {
+  const id = await stage.newSession("Typing");
+  const page = await stage.page(`/${id}`);
+  const field = page.locator(".composer textarea");
+  await field.fill("tell me a story of 20 words");
+  await page.reload();
+  await expect.poll(() => field.inputValue()).toBe("tell me a story of 20 words");
+  await page.close();
+  const other = await page.context().newPage();
+  await other.goto(`${stage.url}/#/${id}`);
+  const again = other.locator(".composer textarea");
+  await expect.poll(() => again.inputValue()).toBe("tell me a story of 20 words");
+  await again.press("Enter");
+  await answers(other).waitFor();
+  await other.reload();
+  await answers(other).waitFor();
+  expect(await again.inputValue()).toBe("");
+});
+
 test("an interrupted turn can be left, or forked from", async () => {
   const { id, page } = await interrupted("Leave");
   await page.getByRole("button", { name: "Fork from here" }).click();

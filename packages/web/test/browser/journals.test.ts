@@ -1,8 +1,8 @@
 import { type Account, openStore } from "holdfast";
-import type { Page } from "playwright-core";
 import { afterAll, afterEach, beforeAll, expect, test } from "vitest";
 import { expectedGist, gistOf, type Journal, writeJournals } from "../../../holdfast/test/journals/journals.ts";
 import { lives } from "../../../holdfast/test/journals/lives.ts";
+import { seenAs } from "./seen-as.ts";
 import { Stage } from "./stage.ts";
 
 /** The killed sessions that every surface is held to, as the page shows them. */
@@ -18,41 +18,6 @@ beforeAll(async () => {
 afterEach(() => stage.closePages());
 afterAll(() => stage[Symbol.asyncDispose]());
 
-const WORDS: Readonly<Record<string, string>> = {
-  ...{ idle: "Idle", waiting: "Waiting for you", paused: "Continues by itself", parked: "Given up: retry?" },
-  ...{ interrupted: "Interrupted", stopped: "Stopped", failed: "Failed" },
-};
-
-/** The buttons for each act, where the page has one. */
-const BUTTONS: readonly (readonly [act: string, name: string])[] = [
-  ["finish", "Finish the turn"],
-  ["leave", "Leave it"],
-  ["fork", "Fork from here"],
-  ["takeOver", "Take it over"],
-];
-
-async function seenAs(page: Page, account: Account): Promise<void> {
-  await page.locator(".session-meta .chip", { hasText: WORDS[account.state]! }).waitFor();
-  const isCutOff = account.interruption !== null;
-  const section = page.locator(".interrupted");
-  expect(await section.count()).toBe(isCutOff ? 1 : 0);
-  if (isCutOff)
-    expect(await section.locator("h2").innerText()).toContain(`Turn ${account.turn}: ${account.words.status}`);
-  const shown = await section.locator(".loss-call").allInnerTexts();
-  expect(shown.map((text) => text.replace(/\s+/g, " "))).toEqual(
-    account.calls.map(({ id, words }) => `look at: ${id} ${words}`),
-  );
-  const { choices } = gistOf(account);
-  for (const [act, name] of BUTTONS) {
-    const isThere = choices.includes(act) && (isCutOff || act === "takeOver");
-    expect([name, await page.locator(".session-pane").getByRole("button", { name, exact: true }).count()]).toEqual([
-      name,
-      isThere ? 1 : 0,
-    ]);
-  }
-  expect(await page.locator(".composer textarea").count()).toBe(choices.includes("prompt") ? 1 : 0);
-}
-
 test.each(
   lives().flatMap(({ name }) => [
     [name, "this program's", "writer"] as const,
@@ -64,6 +29,10 @@ test.each(
   expect(gistOf(account)).toEqual(expectedGist(expected, asking, { decides: false }));
   const page = await stage.page(`/${id}`, { colorScheme: "light" });
   await seenAs(page, account);
+  const calls = await page.locator(".interrupted .loss-call").allInnerTexts();
+  expect(calls.map((text) => text.replace(/\s+/g, " "))).toEqual(
+    account.calls.map((call) => `look at: ${call.id} ${call.words}`),
+  );
   if (asking === "another") await page.getByText('It was written by "other"').waitFor();
   expect(page.problems).toEqual([]);
 });
