@@ -92,6 +92,8 @@ const ROOMS: readonly (readonly [room: string, below: readonly string[]])[] = [
         "session/work/due.ts",
         "account/words.ts",
         "view/model-words.ts",
+        "disk/",
+        "search/",
       ],
     ],
   ],

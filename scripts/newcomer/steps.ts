@@ -203,6 +203,13 @@ async function otherAgents(hour: Hour): Promise<void> {
     typed: "holdfast watch --forget-deleted",
     sees: [/No agent has deleted/],
   });
+  const project = "~/.claude/projects/-tmp-holdfast-lab-work";
+  await hour.types("mkdir", { typed: `mkdir -p ${project} && cp ~/talk.jsonl ${project}/`, sees: [] });
+  await hour.types("holdfast ls --agents", { typed: "holdfast ls --agents", sees: [/claude-code +unread/] });
+  await hour.types("holdfast search --agents <words>", {
+    typed: "holdfast search --agents heron",
+    sees: [/What is a heron/, /holdfast import talk/],
+  });
   await hour.types("holdfast doctor # damaged", {
     typed: 'printf \'{"type":"user","mess\' >>~/talk.jsonl; holdfast doctor ~/talk.jsonl',
     sees: [/torn-record/, /1 damaged/],

@@ -111,7 +111,7 @@ export const CLI_ROOMS: PackageRooms = {
     ],
 
     // The sessions of other agents.
-    "doctor/": ["config.ts", "failure.ts", "store/", "terminal/"],
+    "doctor/": ["typed-command.ts", "config.ts", "failure.ts", "store/", "terminal/", "trust/"],
 
     // The other surfaces.
     "run/": [
@@ -141,6 +141,7 @@ export const CLI_ROOMS: PackageRooms = {
       "typed-command.ts",
       ...[
         "commands/",
+        "doctor/",
         "evidence/",
         "export/",
         "failure.ts",

@@ -46,10 +46,14 @@ export const DOCTOR_ROOMS: PackageRooms = {
     "diagnosis/": ["contract/", "files/", "scan/", "judge/", "agents/"],
     // Records in; messages that Holdfast resumes out.
     "conversation/": ["contract/", "files/"],
+    // Sessions in; a list of them, and an index of their words, out.
+    "overview/": ["contract/", "files/", "diagnosis/"],
     // Plans, applied.
     "fix/": ["contract/", "files/", "diagnosis/"],
     // Sessions followed while agents write them; what they have goes to a keeper, what is wrong is said.
     "watch/": ["contract/", "files/", "keep/", "diagnosis/", "fix/"],
-    "index.ts": ["contract/", "files/", "keep/", "agents/", "diagnosis/", "fix/", "conversation/", "watch/"],
+    "index.ts": [
+      ...["contract/", "files/", "keep/", "agents/", "diagnosis/", "fix/", "conversation/", "overview/", "watch/"],
+    ],
   },
 };

@@ -19,6 +19,8 @@ export { type Backup, type BackupStep, isUndone, listBackups, undo } from "./fix
 export { type Fixed, type FixOptions, fix, planFix } from "./fix/fix.ts";
 export { type KeptFiles, keepSession } from "./keep/keep-session.ts";
 export { type KeptCopy, keptCopyOf } from "./keep/kept-copy.ts";
+export { type IndexHit, type RefreshOptions, SessionIndex } from "./overview/session-index.ts";
+export type { SessionOverview } from "./overview/tables.ts";
 export { Activity } from "./watch/activity.ts";
 export type { Alarm } from "./watch/alarm.ts";
 export { readState } from "./watch/session-state.ts";

@@ -6,6 +6,8 @@
 export { callWords, settledWords } from "./account/words.ts";
 export { toolMissing } from "./admit/refusals.ts";
 export { defined } from "./defined.ts";
+export { removeDatabase } from "./disk/database-file.ts";
+export { nodeDisk } from "./disk/node-disk.ts";
 export { jitter } from "./jitter.ts";
 export type { ListHints, Recovery } from "./journal/contract.ts";
 export { crcIn, startAfter } from "./journal/cursor.ts";
@@ -35,6 +37,9 @@ export type {
 } from "./journal/texts.ts";
 export { judgeEnd, verificationOf } from "./journal/verification.ts";
 export { AGE_MS_MAX, checkNumbers, count, duration } from "./number-options.ts";
+export { type Base, IndexFailure, openBase, patiently } from "./search/base.ts";
+export { SCHEMA as TEXT_SCHEMA } from "./search/tables.ts";
+export { TEXT_CHARS_MAX } from "./search/texts.ts";
 export { runInCall } from "./session/turn/tool-call.ts";
 export { dueInLists } from "./session/work/due.ts";
 export { endedAs, HANDED_OVER } from "./session-state.ts";
@@ -47,5 +52,5 @@ export { openSqliteStore } from "./stores/sqlite/store.ts";
 export { GRACE_MS, StoreBase, type StoreBaseOptions } from "./stores/store-base.ts";
 export { Wake } from "./stores/wake.ts";
 export { canonical } from "./text/canonical.ts";
-export { ftsOf, HIT_BEGINS, HIT_ENDS, searchable, stretchesOf, wordsOf } from "./text/search-words.ts";
+export { excerptOf, ftsOf, HIT_BEGINS, HIT_ENDS, searchable, stretchesOf, wordsOf } from "./text/search-words.ts";
 export { unusedWords } from "./view/model-words.ts";

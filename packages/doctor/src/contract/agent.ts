@@ -62,6 +62,8 @@ export interface Agent {
    * and is closed with it. Nothing of a session is collected: a file may be larger than the memory.
    */
   read(session: SessionPlace, door: Door): Promise<Iterable<ReadItem>>;
+  /** The command with which its user continues the session. */
+  resume?(session: SessionPlace): readonly string[];
   /** How its conversations are judged. */
   readonly rules: ConversationRules;
   /** What repairs the session; null if nothing is to be done. Reads only. */

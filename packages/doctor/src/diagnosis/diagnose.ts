@@ -1,6 +1,6 @@
 import type { Agent, SessionPlace } from "../contract/agent.ts";
 import type { Problem, ProblemKind } from "../contract/problem.ts";
-import type { RecordState, Unit } from "../contract/record.ts";
+import type { RecordState, SessionRecord, Unit } from "../contract/record.ts";
 import { Door } from "../files/door.ts";
 import type { SourceFile } from "../files/source-file.ts";
 import { ConversationJudge, judged } from "../judge/judge.ts";
@@ -20,11 +20,19 @@ export interface Diagnosis {
   readonly callsInterrupted: number;
 }
 
+/** Sees each record on its way. What it returns is waited for; an error ends the reading. */
+export type SeeRecord = (record: SessionRecord) => Promise<void> | undefined;
+
 /**
  * Reads a session to its end and judges it. Changes nothing. `run` is the door of all sessions that are read one after
  * another: a database that they share is then copied and checked once.
  */
-export async function diagnose(agent: Agent, session: SessionPlace, run: Door | null = null): Promise<Diagnosis> {
+export async function diagnose(
+  agent: Agent,
+  session: SessionPlace,
+  run: Door | null = null,
+  see?: SeeRecord,
+): Promise<Diagnosis> {
   using door = run?.inner() ?? new Door();
   const files = new Map<string, SourceFile>();
   const judge = new ConversationJudge(agent.rules, ({ file, offset }, length) => {
@@ -46,6 +54,8 @@ export async function diagnose(agent: Agent, session: SessionPlace, run: Door | 
       else problemsLeftOut++;
       continue;
     }
+    const pause = see?.(item.record);
+    if (pause) await pause;
     records[item.record.state]++;
     for (const unit of item.record.units) {
       units[unit.type] = (units[unit.type] ?? 0) + 1;

@@ -39,6 +39,7 @@ export interface FileFacts {
   readonly modifiedMs: number;
   /** Permission bits. */
   readonly mode: number;
+  readonly inode: number;
 }
 
 export class Door implements Disposable {
@@ -47,25 +48,43 @@ export class Door implements Disposable {
   /** Of the run: where Holdfast keeps the files of a session, by its agent and id; null if it keeps none. */
   keptFolderOf: ((agent: string, session: string) => string | null) | null = null;
   readonly #limits: DoorLimits;
+  readonly #onRefused: ((refused: Refused) => void) | null;
   readonly #open = new Set<Disposable>();
   #folder: string | null = null;
   #numbers = 0;
 
-  constructor(limits: Partial<DoorLimits> = {}, run: Door | null = null) {
+  /** `onRefused`: gets what a folder that cannot be listed is refused for, which then counts as empty. */
+  constructor(
+    limits: Partial<DoorLimits> = {},
+    run: Door | null = null,
+    onRefused: ((refused: Refused) => void) | null = null,
+  ) {
     this.#limits = { ...LIMITS, ...limits };
     this.run = run ?? this;
+    this.#onRefused = onRefused;
   }
 
   /** A door for a part of the work, such as one session: what it opens is closed with it. */
   inner(): Door {
-    return new Door(this.#limits, this.run);
+    return new Door(this.#limits, this.run, this.#onRefused);
   }
 
   /** What is in a folder, by name; links, FIFOs and the like are left out. Empty if there is no such folder. */
   *list(folder: string): Generator<FolderEntry> {
+    let entries: readonly FolderEntry[] = [];
+    try {
+      entries = this.#entriesOf(folder);
+    } catch (error) {
+      if (!(error instanceof Refused) || this.#onRefused === null) throw error;
+      this.#onRefused(error);
+    }
+    yield* entries;
+  }
+
+  #entriesOf(folder: string): readonly FolderEntry[] {
     const entries: FolderEntry[] = [];
     try {
-      if (!lstatSync(folder).isDirectory()) return;
+      if (!lstatSync(folder).isDirectory()) return [];
       using dir = opendirSync(folder);
       for (let entry = dir.readSync(); entry !== null; entry = dir.readSync()) {
         const kind = entry.isFile() ? "file" : entry.isDirectory() ? "folder" : null;
@@ -75,18 +94,20 @@ export class Door implements Disposable {
       }
     } catch (error) {
       if (error instanceof Refused) throw error;
-      if (isMissing(error)) return;
+      if (isMissing(error)) return [];
       throw new Refused(folder, wordsOf(error), error);
     }
     // By code units: the same order on every machine.
-    yield* entries.sort((a, b) => (a.name < b.name ? -1 : 1));
+    return entries.sort((a, b) => (a.name < b.name ? -1 : 1));
   }
 
   /** Null if there is nothing, or no regular file. */
   facts(path: string): FileFacts | null {
     try {
       const stat = lstatSync(path);
-      return stat.isFile() ? { size: stat.size, modifiedMs: stat.mtimeMs, mode: stat.mode & 0o7777 } : null;
+      return stat.isFile()
+        ? { size: stat.size, modifiedMs: stat.mtimeMs, mode: stat.mode & 0o7777, inode: stat.ino }
+        : null;
     } catch (error) {
       if (isMissing(error)) return null;
       throw new Refused(path, wordsOf(error), error);

@@ -39,9 +39,9 @@ export async function planLines(session: SessionPlace, door: Door, repair: LineR
     const lines = new LineEntries(file, repair.format, "main");
     lines.removeDoubles(repair.repeatsIds);
     for (const entry of lines.living) if (entry.state === "partial") completePartial(entry, lines, repair.format, lost);
-    // Without what stood between them, two may now follow each other.
-    lines.removeDoubles(repair.repeatsIds);
     if (repair.relink) closeGaps(lines, repair);
+    // Completed, linked again, or without what stood between them, two may now be the same.
+    lines.removeDoubles(repair.repeatsIds);
     const edits = lines.edits();
     if (edits.length > 0) changes.push({ type: "edit", path, size: file.size, edits });
   }

@@ -23,7 +23,7 @@ const TELL_INPUTS = 10_000;
 const EXECUTES_EVERY = 40;
 const DETECTS_EVERY = 10;
 const MS = 300;
-const MS_PER_BYTE = 0.01;
+const MS_PER_BYTE = 0.03;
 
 const { at, ...task } = workerData as Task & { readonly at: BigInt64Array };
 const inputs = new Inputs(

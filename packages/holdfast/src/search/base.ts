@@ -1,5 +1,6 @@
 import { setTimeout as sleep } from "node:timers/promises";
-import { DerivedDatabase } from "../disk/derived-database.ts";
+import { removeDatabase } from "../disk/database-file.ts";
+import { DerivedDatabase, type DerivedSchema } from "../disk/derived-database.ts";
 import { descriptorFailure } from "../disk/descriptors.ts";
 import type { Disk } from "../disk/disk.ts";
 import { diskFailure, isGeneral } from "../disk/failure.ts";
@@ -26,26 +27,27 @@ export class IndexFailure extends Error {
 /** Where an index is kept: in a file that several processes share, in the store's own tables, or in memory. */
 export class Base {
   readonly tables: TextTables;
-  readonly #database: DerivedDatabase | null;
+  /** Null if it is in the store. */
+  readonly database: DerivedDatabase | null;
 
   private constructor(tables: TextTables, database: DerivedDatabase | null) {
     this.tables = tables;
-    this.#database = database;
+    this.database = database;
   }
 
   static inStore(tables: TextTables): Base {
     return new Base(tables, null);
   }
 
-  static inMemory(): Base {
-    const database = DerivedDatabase.inMemory(SCHEMA);
+  static inMemory(schema = SCHEMA): Base {
+    const database = DerivedDatabase.inMemory(schema);
     return new Base(new Tables(database), database);
   }
 
   /** Throws errors of SQLite and of the disk. */
-  static inFile(disk: Disk, path: string): Base {
+  static inFile(disk: Disk, path: string, schema = SCHEMA): Base {
     try {
-      const database = DerivedDatabase.open(disk, path, SCHEMA, { survivesPowerCut: true });
+      const database = DerivedDatabase.open(disk, path, schema, { survivesPowerCut: true });
       return new Base(new Tables(database), database);
     } catch (error) {
       if (!isHoldfastError(error)) throw error;
@@ -55,26 +57,50 @@ export class Base {
   }
 
   get isFile(): boolean {
-    return this.#database?.isFile === true;
+    return this.database?.isFile === true;
   }
 
   get isInStore(): boolean {
-    return this.#database === null;
+    return this.database === null;
   }
 
   /** Does the name still refer to the open file? */
   isInPlace(): boolean {
-    return this.#database?.isInPlace() ?? true;
+    return this.database?.isInPlace() ?? true;
   }
 
   close(): void {
     try {
-      this.#database?.close();
+      this.database?.close();
     } catch (error) {
       // Only a restart of the system makes a difference: then it is built again.
       if (sqliteCode(error) === undefined && errnoOf(error) === undefined) throw error;
     }
   }
+}
+
+/** How often an index is rebuilt before one in memory replaces it. */
+const TRIES_MAX = 2;
+
+export interface BaseOptions {
+  readonly disk: Disk;
+  readonly patienceMs: number;
+  /** That of `Tables`, perhaps with more tables. */
+  readonly schema?: DerivedSchema;
+}
+
+/** The index in its file, built again if it is unusable; in memory, if there is no path or no file can be used. */
+export async function openBase(path: string | null, { disk, patienceMs, schema }: BaseOptions): Promise<Base> {
+  for (let tries = 1; path !== null; tries++) {
+    try {
+      return await patiently(patienceMs, () => Base.inFile(disk, path, schema));
+    } catch (error) {
+      if (!(error instanceof IndexFailure)) throw error;
+      if (error.why !== "content" || tries > TRIES_MAX) break;
+      removeDatabase(disk, path);
+    }
+  }
+  return Base.inMemory(schema);
 }
 
 /**

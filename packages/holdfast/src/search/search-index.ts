@@ -7,7 +7,7 @@ import type { JournalStore } from "../journal/contract.ts";
 import { storeClosed } from "../journal/refusals.ts";
 import type { Answer, TextBacklog, TextBehind, TextFound, TextProgress, TextTables } from "../journal/texts.ts";
 import { excerptOf, wordsOf } from "../text/search-words.ts";
-import { Base, IndexFailure, patiently } from "./base.ts";
+import { Base, IndexFailure, openBase, patiently } from "./base.ts";
 import { catchUp, isFresh, Unread } from "./catch-up.ts";
 import type { DialectNamed } from "./texts.ts";
 
@@ -380,16 +380,8 @@ export class SearchIndex {
 
   async #make(): Promise<Base> {
     if (this.#texts) return Base.inStore(this.#texts);
-    for (let tries = 1; this.#path !== null; tries++) {
-      const path = this.#path;
-      try {
-        return await patiently(this.#patienceMs, () => Base.inFile(this.#disk, path));
-      } catch (error) {
-        if (!(error instanceof IndexFailure)) throw error;
-        if (error.why !== "content" || tries > TRIES_MAX) this.#path = null;
-        else removeDatabase(this.#disk, path);
-      }
-    }
-    return Base.inMemory();
+    const base = await openBase(this.#path, { disk: this.#disk, patienceMs: this.#patienceMs });
+    if (!base.isFile) this.#path = null;
+    return base;
   }
 }

@@ -1,6 +1,8 @@
 import { type Command, Option } from "commander";
 import type { ListQuery, Summary } from "holdfast";
 import { defined } from "../../defined.ts";
+import { AGENT_STATES, type AgentState } from "../../doctor/agent-states.ts";
+import { CommandError, EXIT } from "../../exit.ts";
 import { shortIds } from "../../short-id.ts";
 import { withStore } from "../../store/open.ts";
 import { placeOf } from "../../store/session-id.ts";
@@ -14,8 +16,9 @@ import { ago } from "../../terminal/time.ts";
 import { countOf, timeOf } from "../arguments.ts";
 
 interface Options {
+  readonly agents?: true;
   readonly here?: true;
-  readonly status?: ShownStatus;
+  readonly status?: ShownStatus | AgentState;
   readonly app?: string;
   readonly since?: string;
   readonly limit: number;
@@ -28,10 +31,11 @@ export function register(program: Command): void {
     .command("ls")
     .summary("list sessions, newest first")
     .description(
-      "Lists the sessions of all folders, newest first. Statuses: running (a process has it open and a turn is running), interrupted (the last turn did not complete), stopped (on purpose), failed, waiting (for a person), paused (continues by itself, at once or later), parked (workers gave up on it), queued (prompts are waiting), unreadable (the reason is below the list; exit code 5), idle.",
+      "Lists the sessions of all folders, newest first. Statuses: running (a process has it open and a turn is running), interrupted (the last turn did not complete), stopped (on purpose), failed, waiting (for a person), paused (continues by itself, at once or later), parked (workers gave up on it), queued (prompts are waiting), unreadable (the reason is below the list; exit code 5), idle. With --agents, the sessions of other agents where they are, with what is known of each: healthy, damaged, unread (not read since it changed; search --agents and doctor read it), unreadable.",
     )
+    .option("--agents", "the sessions of other agents on this machine, such as Claude Code and Codex")
     .option("--here", "only sessions of this folder")
-    .addOption(new Option("--status <status>", "only sessions with this status").choices(STATUSES))
+    .addOption(new Option("--status <status>", "only sessions with this status").choices(ALL_STATUSES))
     .option("--app <name>", "only sessions of this program")
     .option("--since <time>", "only sessions written to since a date, or within an age such as 2h or 7d", timeOf)
     .option("--limit <n>", "maximum number to show", countOf, 50)
@@ -41,8 +45,10 @@ export function register(program: Command): void {
       "after",
       "\nExamples:\n  holdfast ls --here --status interrupted\n  holdfast ls --since 7d --json | jq -r .id",
     )
-    .action((options: Options, command: Command) =>
-      withStore(
+    .action((options: Options, command: Command) => {
+      const status = checkedStatus(options);
+      if (options.agents) return listOfAgents(options);
+      return withStore(
         command.optsWithGlobals(),
         async (store) => {
           const found: Summary[] = [];
@@ -51,7 +57,7 @@ export function register(program: Command): void {
           let more = false;
           do {
             const page = await store.list({
-              ...queryOf(options, process.cwd()),
+              ...queryOf(options, status, process.cwd()),
               ...defined({ after }),
             });
             after = page.next;
@@ -85,8 +91,25 @@ export function register(program: Command): void {
         },
         // A new user has no store yet: that is an empty list, not an error. Say where we looked.
         (place) => void (options.json || process.stdout.write(`No sessions: there is no store in ${place} yet.\n`)),
-      ),
-    );
+      );
+    });
+}
+
+const ALL_STATUSES = [...new Set([...STATUSES, ...AGENT_STATES])];
+
+async function listOfAgents(options: Options): Promise<void> {
+  const { listAgentSessions } = await import("./agent-sessions.ts");
+  await listAgentSessions({ ...options, status: options.status as AgentState | undefined });
+}
+
+/** Sessions of other agents have other statuses. */
+function checkedStatus({ status, agents }: Options): ShownStatus | undefined {
+  const known: readonly string[] = agents ? AGENT_STATES : STATUSES;
+  if (status !== undefined && !known.includes(status)) {
+    const words = `${agents ? "With" : "Without"} --agents, --status takes ${known.join(", ")}, not ${status}.`;
+    throw new CommandError(EXIT.usage, "USAGE", words);
+  }
+  return status as ShownStatus | undefined;
 }
 
 const COLOURS: Readonly<Partial<Record<ShownStatus, Style>>> = {
@@ -147,7 +170,7 @@ function listText(
   return `${lines.join("\n")}\n`;
 }
 
-function queryOf({ here, status, app, since, limit, all }: Options, cwd: string): ListQuery {
+function queryOf({ here, app, since, limit, all }: Options, status: ShownStatus | undefined, cwd: string): ListQuery {
   return {
     ...(here ? { cwd } : {}),
     ...defined({ app, since }),

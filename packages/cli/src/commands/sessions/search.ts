@@ -15,6 +15,7 @@ import { fit } from "../../terminal/width.ts";
 import { countOf, timeOf } from "../arguments.ts";
 
 interface Options {
+  readonly agents?: true;
   readonly here?: true;
   readonly app?: string;
   readonly since?: string;
@@ -30,14 +31,19 @@ export function register(program: Command): void {
     .description(
       "Finds sessions by words in their titles and messages, newest sessions first. Only the first eight million characters of a message are searched. Exit code 1 if nothing is found, 5 if a session could not be read.",
     )
+    .option("--agents", "in the sessions of other agents on this machine, such as Claude Code and Codex")
     .option("--here", "only sessions of this folder")
     .option("--app <name>", "only sessions of this program")
     .option("--since <time>", "only sessions written to since a date, or within an age such as 2h or 7d", timeOf)
     .option("--limit <n>", "maximum number to show", countOf, 50)
     .option("--json", "one JSON object per hit, one per line")
     .addHelpText("after", "\nExample:\n  holdfast search flaky test --since 7d")
-    .action((words: readonly string[], options: Options, command: Command) =>
-      withStore(
+    .action(async (words: readonly string[], options: Options, command: Command) => {
+      if (options.agents) {
+        const { searchAgentSessions } = await import("./agent-sessions.ts");
+        return searchAgentSessions(words.join(" "), options);
+      }
+      return withStore(
         command.optsWithGlobals(),
         async (store) => {
           const { here, app, since, limit } = options;
@@ -87,8 +93,8 @@ export function register(program: Command): void {
           if (hits.length > limit) process.stdout.write(`\n${paint("faint", "There are more: --limit <n>.")}\n`);
         },
         nothingFound,
-      ),
-    );
+      );
+    });
 }
 
 function cutWords(ids: readonly string[]): string {

@@ -16,6 +16,7 @@ export const claudeCode: Agent = {
   title: "Claude Code",
   programs: ["claude"],
   versions: ["2.1.197", "2.1.328"],
+  resume: ({ id }) => ["claude", "--resume", id],
   rules: { chain: "parents", closesOpenCalls: true, repeatsIds: false, sequence: "none" },
 
   plan,

@@ -20,6 +20,7 @@ export const codex: Agent = {
   programs: ["codex"],
   versions: ["0.169.0"],
   // What an interrupted turn left open stays open; Codex tells the model that it was aborted.
+  resume: ({ id }) => ["codex", "resume", id],
   rules: { chain: "order", closesOpenCalls: true, leavesOpenCalls: true, repeatsIds: false, sequence: "rising" },
 
   plan,

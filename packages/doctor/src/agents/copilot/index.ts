@@ -16,6 +16,7 @@ export const copilot: Agent = {
   programs: ["copilot"],
   versions: ["1.0.102"],
   // Its chain runs through all conversations of a session, so it is followed here.
+  resume: ({ id }) => ["copilot", `--resume=${id}`],
   rules: { chain: "order", closesOpenCalls: true, repeatsIds: false, sequence: "none" },
 
   plan,

@@ -18,6 +18,7 @@ export const gemini: Agent = {
   title: "Gemini CLI",
   programs: ["gemini"],
   versions: ["0.61.0"],
+  resume: ({ id }) => ["gemini", "--resume", id],
   rules: { chain: "order", closesOpenCalls: true, leavesOpenCalls: true, repeatsIds: true, sequence: "none" },
 
   plan: (session, door) =>

@@ -16,6 +16,7 @@ export const opencode: Agent = {
   programs: ["opencode"],
   versions: ["1.18.33"],
   // Calls that were interrupted stay open; OpenCode makes up their results for each request.
+  resume: ({ id }) => ["opencode", "--session", id],
   rules: { chain: "order", closesOpenCalls: true, leavesOpenCalls: true, repeatsIds: false, sequence: "none" },
 
   homes({ XDG_DATA_HOME, OPENCODE_DB }, home) {

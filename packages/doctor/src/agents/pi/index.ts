@@ -14,6 +14,7 @@ export const pi: Agent = {
   programs: ["pi"],
   versions: ["0.73.1"],
   // Calls that were interrupted stay open; pi makes up their results for each request.
+  resume: ({ path }) => ["pi", "--session", path],
   rules: { chain: "parents", closesOpenCalls: true, leavesOpenCalls: true, repeatsIds: false, sequence: "none" },
 
   plan,

@@ -46,10 +46,12 @@ test("a note that the agent repeats is no second copy of the session", async () 
   const path = join(folder, "notes.jsonl");
   const note = `${JSON.stringify({ type: "last-prompt", lastPrompt: "?", leafUuid: "a", sessionId: "notes" })}\n`;
   try {
-    writeFileSync(path, `${note}${note}<<<<<<< HEAD\n`);
+    const said = { type: "user", uuid: "a", parentUuid: null, sessionId: "notes", message: { content: "?" } };
+    const whole = `${note}${JSON.stringify(said)}\n${note}`;
+    writeFileSync(path, `${whole}<<<<<<< HEAD\n`);
     const session = { agent: "claude-code", id: "notes", path, parts: [] };
     await fix(agentNamed("claude-code"), session, { backups: join(folder, "backups") });
-    expect(readFileSync(path, "utf8")).toBe(note + note);
+    expect(readFileSync(path, "utf8")).toBe(whole);
   } finally {
     rmSync(folder, { recursive: true, force: true });
   }
