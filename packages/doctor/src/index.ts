@@ -23,5 +23,6 @@ export { type IndexHit, type RefreshOptions, SessionIndex } from "./overview/ses
 export type { SessionOverview } from "./overview/tables.ts";
 export { Activity } from "./watch/activity.ts";
 export type { Alarm } from "./watch/alarm.ts";
+export { type Keeper, PACE, type WatchListeners, type WatchPace } from "./watch/contract.ts";
 export { readState } from "./watch/session-state.ts";
-export { type Keeper, PACE, SessionWatch, type WatchListeners, type WatchPace } from "./watch/watcher.ts";
+export { SessionWatch } from "./watch/watcher.ts";

@@ -36,8 +36,12 @@ export interface KeepOptions {
   readonly isThorough: boolean;
   /** Compares also if the size and the time of the file say that nothing changed. */
   readonly isForced?: boolean;
+  /** Ends what takes long, before its end: the next time it goes on. */
+  readonly signal?: AbortSignal;
 }
 
+/** Some systems count the times of files in steps of two seconds. */
+const TICK_MS = 2_000;
 const CHUNK_BYTES = 2 ** 18;
 /** How much of its beginning, and of its end, is compared each time. */
 const EDGE_BYTES = 2 ** 16;
@@ -55,18 +59,18 @@ export async function keepFile(
   file: SourceFile,
   facts: FileFacts,
   target: string,
-  { isThorough }: KeepOptions,
+  { isThorough, signal }: KeepOptions,
 ): Promise<KeepOutcome> {
   const old = lstatSync(target, { throwIfNoEntry: false });
   if (old && !old.isFile()) throw new Error(`${target} is no file. Nothing was kept there.`);
   const before = old?.size ?? 0;
   const epochs = namesIn(dirname(target)).filter((name) => name.startsWith(`${basename(target)}.epoch-`));
   let epoch: string | null = null;
-  if (old && !(before <= file.size && (await beginsWith(file, target, before, isThorough)))) {
+  if (old && !(before <= file.size && (await beginsWith(file, target, before, isThorough, signal)))) {
     epoch = `${target}.epoch-${1 + Math.max(0, ...epochs.map((name) => Number(/\d+$/.exec(name)?.[0] ?? 0)))}`;
     renameSync(target, epoch);
   }
-  const size = await append(file, facts, target, epoch === null ? before : 0);
+  const size = await append(file, facts, target, epoch === null ? before : 0, signal);
   return { change: changeOf(old !== undefined, epochs.length > 0, epoch !== null, before, size), before, size, epoch };
 }
 
@@ -84,7 +88,13 @@ function changeOf(
 }
 
 /** Whether the file begins with the `length` bytes that were kept. */
-async function beginsWith(file: SourceFile, target: string, length: number, isThorough: boolean): Promise<boolean> {
+async function beginsWith(
+  file: SourceFile,
+  target: string,
+  length: number,
+  isThorough: boolean,
+  signal: AbortSignal | undefined,
+): Promise<boolean> {
   const kept = openSync(target, constants.O_RDONLY | (constants.O_NOFOLLOW ?? 0));
   try {
     const isWhole = isThorough || length <= 2 * EDGE_BYTES;
@@ -95,7 +105,7 @@ async function beginsWith(file: SourceFile, target: string, length: number, isTh
         const count = readSync(kept, bytes, 0, Math.min(CHUNK_BYTES, to - offset), offset);
         if (count === 0 || !bytes.subarray(0, count).equals(file.read(offset, count))) return false;
         offset += count;
-        if (offset % SHARE_BYTES === 0) await pause();
+        if (Math.floor(offset / SHARE_BYTES) > Math.floor((offset - count) / SHARE_BYTES)) await rest(signal);
       }
     return true;
   } finally {
@@ -104,7 +114,13 @@ async function beginsWith(file: SourceFile, target: string, length: number, isTh
 }
 
 /** Adds what is missing, and syncs it. The time of the file is set last: it says that the copy is complete. */
-async function append(file: SourceFile, facts: FileFacts, target: string, from: number): Promise<number> {
+async function append(
+  file: SourceFile,
+  facts: FileFacts,
+  target: string,
+  from: number,
+  signal: AbortSignal | undefined,
+): Promise<number> {
   const kept = openSync(target, constants.O_RDWR | constants.O_CREAT | (constants.O_NOFOLLOW ?? 0), 0o600);
   let offset = from;
   try {
@@ -115,12 +131,19 @@ async function append(file: SourceFile, facts: FileFacts, target: string, from: 
       for (let written = 0; written < bytes.length; )
         written += writeSync(kept, bytes, written, bytes.length - written, offset + written);
       offset += bytes.length;
-      if (offset % SHARE_BYTES === 0) await pause();
+      if (Math.floor(offset / SHARE_BYTES) > Math.floor((offset - bytes.length) / SHARE_BYTES)) await rest(signal);
     }
     if (offset > from) fdatasyncSync(kept);
-    if (offset === facts.size) futimesSync(kept, new Date(), facts.modifiedMs / 1000);
+    // A file that was written just now can be written again without another time.
+    const isSettled = Date.now() - facts.modifiedMs > TICK_MS;
+    if (offset === facts.size && isSettled) futimesSync(kept, new Date(), facts.modifiedMs / 1000);
   } finally {
     closeSync(kept);
   }
   return offset;
+}
+
+async function rest(signal: AbortSignal | undefined): Promise<void> {
+  await pause();
+  signal?.throwIfAborted();
 }

@@ -36,6 +36,10 @@ async function rowFacts({ agent, session }: FoundSession, run: Door): Promise<Se
   return { text: hash.digest("hex"), size };
 }
 
+/** Of its files, in bytes, without a look inside. */
+export const sizeOf = ({ session }: FoundSession, door: Door): number =>
+  [session.path, ...session.parts].reduce((sum, path) => sum + (quietFacts(path, door)?.size ?? 0), 0);
+
 /** What the system says of its files, without a look inside. */
 export function statOf({ session }: FoundSession, door: Door): string {
   const log = session.isShared ? [`${session.path}-wal`] : [];

@@ -8,6 +8,8 @@ export interface Tracked {
   /** As it was at the last look; null before the first. */
   facts: SessionFacts | null;
   state: SessionState | null;
+  /** Of its files, in bytes, as far as it is known. */
+  size: number;
   /** What the system said of its files then. */
   stat: string | null;
   /** When it grew last, since it is followed. */
@@ -24,8 +26,8 @@ export interface Tracked {
   isTooLong: boolean;
 }
 
-export const track = (found: FoundSession): Tracked => ({
-  ...{ found, facts: null, state: null, stat: null, grownAt: null, bringAt: 0, checkAt: null, checkCostMs: 0 },
+export const track = (found: FoundSession, size: number): Tracked => ({
+  ...{ found, size, facts: null, state: null, stat: null, grownAt: null, bringAt: 0, checkAt: null, checkCostMs: 0 },
   ...{ failures: 0, goneAt: null, isTooLong: false },
 });
 

@@ -6,7 +6,6 @@ import type { Door } from "../files/door.ts";
 import { type KeptFiles, keepSession } from "../keep/keep-session.ts";
 import { Activity } from "./activity.ts";
 import {
-  type Alarm,
   deletedWords,
   loadWords,
   overlapWords,
@@ -15,10 +14,11 @@ import {
   shrunkWords,
   unreadableWords,
 } from "./alarm.ts";
+import { type Keeper, PACE, type WatchListeners, type WatchPace } from "./contract.ts";
 import { FolderEvents } from "./folder-events.ts";
 import { TEXT_DAMAGE } from "./problems.ts";
 import { Schedule } from "./schedule.ts";
-import { factsOf, type SessionFacts, statOf } from "./session-files.ts";
+import { factsOf, type SessionFacts, sizeOf, statOf } from "./session-files.ts";
 import { readState, type SessionState, writeState } from "./session-state.ts";
 import { keyOf, nameOf, type Tracked, track } from "./tracked.ts";
 
@@ -26,41 +26,6 @@ import { keyOf, nameOf, type Tracked, track } from "./tracked.ts";
  * Follows the sessions of agents, and keeps what they write: first the bytes of their files, then their conversation.
  * The system's events say what changed; a slow look at everything finds what they missed.
  */
-
-/** Where sessions are kept. */
-export interface Keeper {
-  /** The folder of a session; null if the store has no place for files. Creates it. */
-  folderOf(agent: string, session: string): string | null;
-  /** Whether files are kept, or only conversations. */
-  readonly keepsFiles: boolean;
-  /** Brings its conversation into the store. */
-  bring(found: FoundSession, door: Door): Promise<void>;
-}
-
-export interface WatchListeners {
-  readonly alarm: (alarm: Alarm) => void;
-  /** Something that keeps a session, or all of them, from being kept. `key`: of what is the same trouble. */
-  readonly trouble: (key: string, words: string) => void;
-  /** That trouble is over. */
-  readonly recovered: (key: string) => void;
-  /** Whether an error is one of the whole store, such as a full disk: then its key. */
-  readonly troubleOf: (error: unknown) => { readonly key: string | null; readonly words: string };
-}
-
-/** In milliseconds. */
-export interface WatchPace {
-  /** Writes that follow each other are kept together. */
-  readonly settle: number;
-  /** Between two looks at all files; without the system's events, `poll`. */
-  readonly sweep: number;
-  readonly poll: number;
-  /** After the last change, until a session is compared and judged as a whole. */
-  readonly quiet: number;
-  /** For how long a session must be gone until it counts as deleted. */
-  readonly gone: number;
-}
-
-export const PACE: WatchPace = { settle: 40, sweep: 30_000, poll: 2_000, quiet: 3_000, gone: 2_000 };
 
 /** Bringing a conversation in takes a fifth of the time at most, a look at all folders a twentieth, others less. */
 const BRING_SHARE = 4;
@@ -86,6 +51,7 @@ export class SessionWatch {
   readonly #tracked = new Map<string, Tracked>();
   readonly #byPath = new Map<string, Set<Tracked>>();
   readonly #schedule: Schedule<Tracked>;
+  readonly #ending = new AbortController();
   #discovery: NodeJS.Timeout | null = null;
   #sweeping: NodeJS.Timeout | null = null;
   #discoveredAt = 0;
@@ -111,7 +77,7 @@ export class SessionWatch {
     this.#activity = activity;
     this.#schedule = new Schedule(
       (tracked) => this.#attend(tracked),
-      ({ facts, found }) => ((facts?.size ?? 0) > FAST_BYTES_MAX || found.session.isShared ? "slow" : "fast"),
+      ({ size, found }) => (size > FAST_BYTES_MAX || found.session.isShared ? "slow" : "fast"),
     );
     this.#events = new FolderEvents(door, {
       onChange: (path) => this.#changed(path),
@@ -137,6 +103,7 @@ export class SessionWatch {
     clearTimeout(this.#discovery ?? undefined);
     clearTimeout(this.#sweeping ?? undefined);
     this.#events[Symbol.dispose]();
+    this.#ending.abort();
     await this.#schedule.stop();
   }
 
@@ -205,7 +172,7 @@ export class SessionWatch {
   #find(found: FoundSession): void {
     const key = keyOf(found);
     const known = this.#tracked.get(key);
-    const tracked = known ?? track(found);
+    const tracked = known ?? track(found, sizeOf(found, this.#door));
     tracked.goneAt = null;
     if (!known) this.#tracked.set(key, tracked);
     else if (JSON.stringify(known.found.session) === JSON.stringify(found.session)) return;
@@ -257,6 +224,7 @@ export class SessionWatch {
       this.#listeners.recovered(key);
       this.#listeners.recovered("store");
     } catch (error) {
+      if (this.#isStopped) return;
       const wait = Math.min(RETRY_MS * 2 ** tracked.failures++, RETRY_MS_MAX);
       this.#schedule.add(tracked, Date.now() + wait);
       const { key: common, words } = this.#listeners.troubleOf(error);
@@ -287,6 +255,7 @@ export class SessionWatch {
         sessionAlarm("shrunk", found, shrunkWords(found.session.path, tracked.facts.size, facts.size)),
       );
     tracked.facts = facts;
+    tracked.size = facts.size;
     if (tracked.state.isDeleted) this.#remember(tracked, { isDeleted: false });
     const isKnown = found.session.isShared && tracked.state.brought === facts.text;
     // Of a database that tells no sessions, nothing is kept: it may hold the keys of accounts.
@@ -301,10 +270,10 @@ export class SessionWatch {
       await this.#keepFiles(tracked, folder, isFirst || isToCheck, isToCheck, door);
     if (!isUnknown) await this.#bring(tracked, facts, door);
     if (isToCheck) await this.#check(tracked, begin, door);
-    else if (isNew && (!isFirst || this.#isStarted)) {
+    else if (isNew && (!isFirst || this.#isStarted))
       tracked.checkAt = Date.now() + Math.max(this.#pace.quiet, CHECK_SHARE * tracked.checkCostMs);
-      this.#schedule.add(tracked, tracked.checkAt);
-    }
+    // Also after an event without a change, which came in its place.
+    if (tracked.checkAt !== null) this.#schedule.add(tracked, tracked.checkAt);
   }
 
   async #keepFiles(
@@ -315,7 +284,11 @@ export class SessionWatch {
     door: Door,
   ): Promise<void> {
     const { found } = tracked;
-    const kept = await keepSession(found.agent, found.session, folder, door, { isThorough, isForced });
+    const kept = await keepSession(found.agent, found.session, folder, door, {
+      isThorough,
+      isForced,
+      signal: this.#ending.signal,
+    });
     for (const refused of kept.refused)
       this.#listeners.trouble(`file ${refused.path}`, `${refused.path} is not kept: ${refused.message}.`);
     for (const file of kept.files) this.#judge(found, file);

@@ -7,6 +7,7 @@ import {
   readFileSync,
   renameSync,
   rmSync,
+  statSync,
   symlinkSync,
   truncateSync,
   writeFileSync,
@@ -227,6 +228,24 @@ describe("the watch", () => {
     appendFileSync(good, record("b", "a"));
     await until(() => stage.kept(good) === readFileSync(good, "utf8"));
     expect(stage.troubles.filter((words) => !words.includes("closed"))).toEqual([]);
+  });
+
+  test("a large file holds up no other, nor the end of the watch; the next one goes on with it", async () => {
+    const [large, small] = [place("large"), place("small")];
+    writeFileSync(large, record("a", null));
+    truncateSync(large, 160 * 2 ** 20);
+    writeFileSync(small, record("a", null));
+    const started = stage.start();
+    await until(() => stage.kept(small) !== null);
+    await stage.stop();
+    await started;
+    expect(stage.brought).toEqual(["small"]);
+    stage = new Stage();
+    await stage.start();
+    const copy = keptCopyOf({ agent: "claude-code", id: "large", path: large, parts: [] }, stage.door)!;
+    expect(statSync(copy.session!.path).size).toBe(statSync(large).size);
+    expect([stage.kinds, copy.epochs]).toEqual([[], []]);
+    expect(stage.troubles).toEqual([expect.stringContaining("more than 128 MB")]);
   });
 
   test("a store that cannot be written is tried again, until it can", async () => {
