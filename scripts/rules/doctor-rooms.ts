@@ -1,7 +1,7 @@
 import type { PackageRooms } from "./rooms.ts";
 
 /** The rooms of the doctor. Each agent is a room of its own: no agent imports another. */
-const READERS = ["contract/", "files/", "keep/", "scan/", "jsonl/", "mend/"];
+const READERS = ["contract/", "files/", "keep/", "scan/", "jsonl/", "mend/", "document/"];
 
 export const DOCTOR_ROOMS: PackageRooms = {
   sources: "packages/doctor/src/",
@@ -21,10 +21,13 @@ export const DOCTOR_ROOMS: PackageRooms = {
     "jsonl/": ["contract/", "files/", "scan/"],
     // A damaged file of lines in; the edits that repair it out.
     "mend/": ["contract/", "files/", "scan/", "jsonl/"],
+    // A file that is one document of JSON in; its records, and the edits that repair it, out.
+    "document/": ["contract/", "files/", "scan/", "jsonl/", "mend/"],
     // Records in; what is wrong with the conversation out. Pure.
     "judge/": ["contract/"],
     // One folder for each agent.
     "agents/claude-code/": READERS,
+    "agents/cline/": READERS,
     "agents/codex/": READERS,
     "agents/copilot/": READERS,
     "agents/dsh/": READERS,
@@ -35,6 +38,7 @@ export const DOCTOR_ROOMS: PackageRooms = {
     "agents/": [
       "contract/",
       "agents/claude-code/",
+      "agents/cline/",
       "agents/codex/",
       "agents/copilot/",
       "agents/dsh/",

@@ -1,5 +1,6 @@
 import type { Agent } from "../contract/agent.ts";
 import { claudeCode } from "./claude-code/index.ts";
+import { cline } from "./cline/index.ts";
 import { codex } from "./codex/index.ts";
 import { copilot } from "./copilot/index.ts";
 import { dsh } from "./dsh/index.ts";
@@ -8,4 +9,4 @@ import { opencode } from "./opencode/index.ts";
 import { pi } from "./pi/index.ts";
 
 /** Every agent whose sessions can be read. */
-export const AGENTS: readonly Agent[] = [claudeCode, codex, copilot, dsh, gemini, opencode, pi];
+export const AGENTS: readonly Agent[] = [claudeCode, cline, codex, copilot, dsh, gemini, opencode, pi];

@@ -1,5 +1,6 @@
 import { RECORD_DAMAGE } from "./claude-code-damage.ts";
 import { COPILOT_DAMAGE } from "./copilot-damage.ts";
+import { DOCUMENT_DAMAGE, testDocument } from "./document-damage.ts";
 import { linesOf } from "./line-damage.ts";
 import { bytesDamage, HEADER_DAMAGE, pick, type SessionDamage, TEXT_DAMAGE, WILD_DAMAGE } from "./session-damage.ts";
 
@@ -23,9 +24,19 @@ const CLAUDE_CODE: readonly SessionDamage[] = RECORD_DAMAGE.map(({ kind, apply }
   }),
 );
 
+/** Of documents in whose field `messages` the records are. */
+const DOCUMENT: readonly SessionDamage[] = DOCUMENT_DAMAGE.map(({ name, named, harm }) => {
+  const isLossless = !["torn", "a run of zero bytes", "half a character", "half of the first message"].includes(name);
+  return bytesDamage(
+    { name: `document: ${name}`, named, isLossless },
+    (bytes, random) => harm(testDocument(bytes.toString("utf8"), "messages"), random)?.bytes ?? null,
+  );
+});
+
 /** By the name of the reader. */
 export const CAMPAIGNS: Readonly<Record<string, Campaign>> = {
   "claude-code": { damages: [...TEXT_DAMAGE, ...CLAUDE_CODE, ...WILD_DAMAGE] },
+  cline: { damages: DOCUMENT },
   codex: { damages: [...TEXT_DAMAGE, ...HEADER_DAMAGE, ...WILD_DAMAGE], ownWords: /^aborted/ },
   copilot: {
     damages: [...TEXT_DAMAGE, ...HEADER_DAMAGE, ...COPILOT_DAMAGE, ...WILD_DAMAGE],

@@ -65,7 +65,8 @@ async function checkFile({ agent, bytes, known }: Input, path: string, how: Thor
       using door = new Door();
       await readConversations(agent, session, door);
     });
-    if (session.isShared) continue;
+    // A file beside the conversation can stand for a session whose own file is not here.
+    if (session.isShared || session.path !== path) continue;
     if (how.executes) await checkFix(agent, session, join(path, "../../backups"));
     else await checkPlan(agent, session, before, records);
     writeFileSync(path, bytes);
