@@ -210,6 +210,10 @@ async function otherAgents(hour: Hour): Promise<void> {
     typed: "holdfast search --agents heron",
     sees: [/What is a heron/, /holdfast import talk/],
   });
+  await hour.types("holdfast export <path or id> --to <agent>", {
+    typed: "holdfast export ~/talk.jsonl --to pi --cwd ~",
+    sees: [/^pi session /m, /wrote .*\.pi.agent.sessions/, /^ {2}pi --session /m],
+  });
   await hour.types("holdfast doctor # damaged", {
     typed: 'printf \'{"type":"user","mess\' >>~/talk.jsonl; holdfast doctor ~/talk.jsonl',
     sees: [/torn-record/, /1 damaged/],

@@ -111,7 +111,10 @@ export const CLI_ROOMS: PackageRooms = {
     ],
 
     // The sessions of other agents.
-    "doctor/": ["typed-command.ts", "config.ts", "failure.ts", "store/", "terminal/", "trust/"],
+    "doctor/": [
+      ...["typed-command.ts", "config.ts", "export/", "export/dialects/", "failure.ts", "store/", "terminal/"],
+      ...["transcript/", "trust/"],
+    ],
 
     // The other surfaces.
     "run/": [
@@ -154,7 +157,7 @@ export const CLI_ROOMS: PackageRooms = {
     ],
     "commands/store/": [
       "typed-command.ts",
-      ...["commands/", "copy/", "doctor/", "failure.ts", "store/", "terminal/", "trust/"],
+      ...["commands/", "copy/", "doctor/", "export/", "failure.ts", "store/", "terminal/", "trust/"],
     ],
     "main.ts": [
       "typed-command.ts",

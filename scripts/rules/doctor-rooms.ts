@@ -1,7 +1,7 @@
 import type { PackageRooms } from "./rooms.ts";
 
 /** The rooms of the doctor. Each agent is a room of its own: no agent imports another. */
-const READERS = ["contract/", "files/", "keep/", "scan/", "jsonl/", "mend/", "document/"];
+const READERS = ["contract/", "files/", "keep/", "scan/", "jsonl/", "mend/", "document/", "transfer/"];
 
 export const DOCTOR_ROOMS: PackageRooms = {
   sources: "packages/doctor/src/",
@@ -23,6 +23,8 @@ export const DOCTOR_ROOMS: PackageRooms = {
     "mend/": ["contract/", "files/", "scan/", "jsonl/"],
     // A file that is one document of JSON in; its records, and the edits that repair it, out.
     "document/": ["contract/", "files/", "scan/", "jsonl/", "mend/"],
+    // What the records of a new session need. Pure.
+    "transfer/": ["contract/"],
     // Records in; what is wrong with the conversation out. Pure.
     "judge/": ["contract/"],
     // One folder for each agent.

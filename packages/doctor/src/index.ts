@@ -6,6 +6,7 @@ export type * from "./contract/plan.ts";
 export { PROBLEMS, type Problem, type ProblemKind, problem } from "./contract/problem.ts";
 export type * from "./contract/record.ts";
 export type * from "./contract/rules.ts";
+export type * from "./contract/transfer.ts";
 export {
   type Conversation,
   type ConversationMessage,
@@ -15,6 +16,7 @@ export {
 export { type Diagnosis, diagnose } from "./diagnosis/diagnose.ts";
 export { type Finding, type FoundSession, type Machine, sessionsAt, sessionsHere } from "./diagnosis/sessions.ts";
 export { Door, Refused } from "./files/door.ts";
+export { type GivenFile, writeNewFiles } from "./files/new-files.ts";
 export { type Backup, type BackupStep, isUndone, listBackups, undo } from "./fix/backups.ts";
 export { type Fixed, type FixOptions, fix, planFix } from "./fix/fix.ts";
 export { type KeptFiles, keepSession } from "./keep/keep-session.ts";

@@ -49,7 +49,7 @@ function keeperOf({ store, keepsFiles }: ImportTarget): Keeper {
     keepsFiles,
     folderOf: (agent, session) => makeKeptFolder(store.url, agent, session),
     bring: async (found: FoundSession, door: Door) => {
-      await importSession({ store, keepsFiles: false }, found, door, known);
+      await importSession({ store, keepsFiles: false }, found, door, { watched: known });
     },
   };
 }

@@ -28,6 +28,15 @@ const imported = async (home: Home, given: string, env: Record<string, string>) 
   return JSON.parse(stdout);
 };
 
+/** Another prompt at the end of a session of Claude Code. */
+function grown(lines: readonly Buffer[]): Buffer {
+  const last = lines.findLast((line) => line.includes('"type":"assistant"'))!;
+  const { uuid, sessionId, cwd } = JSON.parse(String(last)) as Record<string, string>;
+  const message = { role: "user", content: "And what do storks eat?" };
+  const record = { parentUuid: uuid, isSidechain: false, type: "user", message, uuid: `${uuid!.slice(0, -1)}f` };
+  return Buffer.from(`${JSON.stringify({ ...record, timestamp: "2026-11-19T23:00:00Z", cwd, sessionId })}\n`);
+}
+
 describe("import", () => {
   test("a session of Claude Code, by its id: its words are there, its files beside it, byte for byte", async () => {
     const { home, id, file, env } = placed("work");
@@ -55,9 +64,14 @@ describe("import", () => {
     expect(first.added).toBe(first.messages);
     expect(second.added).toBe(second.messages - first.messages);
     expect((await imported(home, file, env)).added).toBe(0);
+    const other = temporaryHome();
+    using __ = other;
+    const whole = await imported(other, file, env);
     await using store = await openStore(home.store);
-    const reading = await store.read(first.id, { dialect: "anthropic" });
-    expect(reading.messages).toHaveLength(second.messages);
+    await using fresh = await openStore(other.store);
+    const reading = await store.read(first.id, { dialect: "ai-sdk" });
+    expect(reading.messages).toEqual((await fresh.read(whole.id, { dialect: "ai-sdk" })).messages);
+    expect(reading.entries).toHaveLength(second.messages);
   });
 
   test("it belongs to its agent: ours does not offer to finish it", async () => {
@@ -65,7 +79,7 @@ describe("import", () => {
     using _ = home;
     const done = await imported(home, file, env);
     await using store = await openStore(home.store);
-    const reading = await store.read(done.id, { dialect: "anthropic" });
+    const reading = await store.read(done.id, { dialect: "ai-sdk" });
     expect(reading.attributes.app).toBe("claude-code");
     expect(accountOf(reading, { app: "holdfast" }).can.finish).toMatchObject({ no: "written-by" });
   });
@@ -83,10 +97,40 @@ describe("import", () => {
     using _ = home;
     const done = await imported(home, file, env);
     await using store = await openStore(home.store);
-    await using session = await store.resume(done.id, { dialect: "anthropic" });
+    await using session = await store.resume(done.id, { dialect: "ai-sdk" });
     expect(session.interruption?.calls.length).toBe(1);
     const turn = await session.startTurn({ role: "user", content: "Go on." });
     expect(turn.request().messages.at(-1)).toMatchObject({ role: "user" });
+  });
+
+  test("Holdfast's own agent continues it; then the agent's own session cannot take its place", async () => {
+    const { home, file, env } = placed("work");
+    using _ = home;
+    const lines = linesOf(readFileSync(file));
+    writeFileSync(file, fileOf(lines.slice(0, -6)));
+    const done = await imported(home, file, env);
+    const talk = await home.run(["run", "--resume", done.id, "--here", "--model", "offline", "hello"]);
+    expect([talk.code, talk.stdout]).toEqual([0, expect.stringContaining("For real work")]);
+    // Nothing is new there.
+    expect((await imported(home, file, env)).added).toBe(0);
+    writeFileSync(file, fileOf([...lines, ...linesOf(grown(lines))]));
+    const refused = await home.run(["import", file], { env });
+    expect(refused).toMatchObject({ code: 2, stderr: expect.stringContaining("SESSION_CONTINUED") });
+    expect((await home.run(["show", done.id])).stdout).toContain("For real work");
+    const { stdout } = await home.run(["import", file, "--copy", "later", "--json"], { env });
+    expect(JSON.parse(stdout).id).not.toBe(done.id);
+  });
+
+  test("in another dialect, if that is asked for; a session keeps its own", async () => {
+    const { home, file, env } = placed("work");
+    using _ = home;
+    const { stdout } = await home.run(["import", file, "--dialect", "anthropic", "--json"], { env });
+    expect(JSON.parse(stdout)).toMatchObject({ dialect: "anthropic" });
+    expect((await imported(home, file, env)).dialect).toBe("anthropic");
+    const other = await home.run(["import", file, "--dialect", "gemini"], { env });
+    expect(other).toMatchObject({ code: 2, stderr: expect.stringContaining("DIALECT_FIXED") });
+    const unknown = await home.run(["import", file, "--dialect", "klingon"], { env });
+    expect(unknown).toMatchObject({ code: 2, stderr: expect.stringContaining("Unknown dialect") });
   });
 
   test("a sub-agent's conversation is a session of its own, linked to its call", async () => {
@@ -95,7 +139,7 @@ describe("import", () => {
     const done = await imported(home, file, env);
     expect(done.agents).toHaveLength(1);
     await using store = await openStore(home.store);
-    const reading = await store.read(done.agents[0], { dialect: "anthropic" });
+    const reading = await store.read(done.agents[0], { dialect: "ai-sdk" });
     expect(reading.attributes.parent).toMatchObject({ session: done.id, call: expect.any(String) });
   });
 
@@ -117,7 +161,7 @@ describe("import", () => {
     expect(rows.join()).not.toContain("sk-very-secret");
     expect((await imported(home, join(share, "opencode/opencode.db"), { XDG_DATA_HOME: share })).added).toBe(0);
     await using store = await openStore(home.store);
-    await using session = await store.resume(done.id, { dialect: "anthropic" });
+    await using session = await store.resume(done.id, { dialect: "ai-sdk" });
     const turn = await session.startTurn({ role: "user", content: "Go on." });
     expect(turn.request().messages.at(-1)).toMatchObject({ role: "user" });
   });

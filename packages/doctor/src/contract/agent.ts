@@ -3,6 +3,7 @@ import type { Plan } from "./plan.ts";
 import type { Problem, ProblemKind } from "./problem.ts";
 import type { SessionRecord } from "./record.ts";
 import type { ConversationRules } from "./rules.ts";
+import type { Transfer, WrittenSession } from "./transfer.ts";
 
 /** What is asked of every agent. packages/doctor/README.md says how to add one. */
 
@@ -70,4 +71,9 @@ export interface Agent {
   plan?(session: SessionPlace, door: Door): Promise<Plan | null>;
   /** The kinds that `plan` knows a repair for; of the others, the diagnosis says that there is none. */
   readonly repairs?: ReadonlySet<ProblemKind>;
+  /**
+   * A session of this agent made out of a conversation, as data; the door is for what the agent keeps already. Throws
+   * `Refused`. Without it, nothing can be moved to this agent.
+   */
+  write?(transfer: Transfer, environment: Environment, home: string, door: Door): WrittenSession;
 }

@@ -59,6 +59,16 @@ export interface SessionRecord {
   readonly units: readonly Unit[];
   /** Units of other records that this one says again. They count only where those are lost. */
   readonly repeats?: readonly Unit[];
+  /** What becomes of everything that was said in this thread before, in formats that write it. */
+  readonly view?: () => ConversationView;
   /** The line as it should be, if the text is damaged and the record can be read at least in part. */
   readonly repaired?: Uint8Array;
 }
+
+/** The model is shown this instead of all that was before; or all that was before the record with an id. */
+export type ConversationView =
+  | {
+      readonly type: "instead";
+      readonly said: readonly { readonly id: string | null; readonly units: readonly Unit[] }[];
+    }
+  | { readonly type: "back"; readonly to: string };

@@ -1,11 +1,11 @@
 import { setImmediate as pause } from "node:timers/promises";
 import type { Agent, SessionPlace } from "../contract/agent.ts";
-import type { Unit } from "../contract/record.ts";
+import type { ConversationView, Unit } from "../contract/record.ts";
 import type { ConversationRules } from "../contract/rules.ts";
 import type { Door } from "../files/door.ts";
 import { type Block, blocksOf, resultContent } from "./content.ts";
 
-/** What was said in a session, as messages that Holdfast and its adapters resume. */
+/** What was said in a session, as messages of the Anthropic dialect, with reasoning that has no signature. */
 
 export interface ConversationMessage {
   readonly role: "user" | "assistant";
@@ -53,10 +53,15 @@ export async function readConversations(agent: Agent, session: SessionPlace, doo
       await pause();
       pausedAt = performance.now();
     }
-    const { id, parent, thread, units } = item.record;
+    const { id, parent, thread, units, view } = item.record;
     for (const unit of units) {
       if (unit.type === "title") title = unit.text;
       if (unit.type === "subagent") callOf.set(unit.thread, unit.call);
+    }
+    if (view) {
+      threads.set(thread, viewed(threads.get(thread) ?? [], view()));
+      // Its own units are those of the view, or only say that there is one.
+      if (threads.get(thread)!.length > 0) continue;
     }
     // A record that stands there twice was said once.
     if (id !== null && !agent.rules.repeatsIds && seen.has(`${thread} ${id}`)) continue;
@@ -69,24 +74,28 @@ export async function readConversations(agent: Agent, session: SessionPlace, doo
     else if (earlier) earlier.push(said);
     else threads.set(thread, [said]);
   }
-  let reasonings = 0;
+  let sealed = 0;
   const conversations = [...threads].map(([thread, all]): Conversation => {
     const path = pathOf(all, agent.rules);
     const units = sinceCompaction(path, all).flatMap((said) => said.units);
-    reasonings += units.filter(({ type }) => type === "reasoning").length;
+    sealed += units.filter((unit) => unit.type === "reasoning" && unit.text === "").length;
     return { thread, call: callOf.get(thread) ?? null, messages: messagesOf(units) };
   });
   const spoken = conversations.filter(({ messages, thread }) => messages.length > 0 || thread === "main");
   const leftOut =
-    reasonings > 0
-      ? [
-          `${reasonings} ${reasonings === 1 ? "piece" : "pieces"} of reasoning: the signatures hold for the agent's own requests`,
-        ]
-      : [];
+    sealed > 0 ? [`${sealed} ${sealed === 1 ? "piece" : "pieces"} of reasoning: the provider sealed the text`] : [];
   return {
     ...{ agent: agent.name, id: session.id, title, leftOut },
     conversations: spoken.toSorted((a, b) => Number(b.thread === "main") - Number(a.thread === "main")),
   };
+}
+
+/** What a record leaves of the conversation before it. */
+function viewed(before: readonly Said[], view: ConversationView): Said[] {
+  if (view.type === "instead") return view.said.map((said) => ({ ...said, parent: null }));
+  const at = before.findIndex(({ id }) => id === view.to);
+  // Gemini CLI, too, is left with nothing.
+  return before.slice(0, Math.max(0, at));
 }
 
 /** The records from the beginning to the last one; where records name their parents, only those on that way. */
@@ -131,6 +140,8 @@ function sinceCompaction(path: readonly Said[], all: readonly Said[]): readonly 
   return [path[last]!, ...kept, ...path.slice(last + 1)];
 }
 
+const thinkingOf = (thinking: string): Block[] => (thinking === "" ? [] : [{ type: "thinking", thinking }]);
+
 function messagesOf(units: readonly Unit[]): ConversationMessage[] {
   const messages: { readonly role: "user" | "assistant"; readonly content: Block[] }[] = [];
   const add = (role: "user" | "assistant", blocks: readonly Block[]): void => {
@@ -140,20 +151,29 @@ function messagesOf(units: readonly Unit[]): ConversationMessage[] {
     else messages.push({ role, content: [...blocks] });
   };
   const open = new Set<string>();
+  const answered = new Set<string>();
   for (const unit of units) {
     if (unit.type === "user") add("user", blocksOf(unit.content));
     else if (unit.type === "assistant") add("assistant", blocksOf(unit.content));
+    // Without its signature, which holds for the agent's own requests.
+    else if (unit.type === "reasoning") add("assistant", thinkingOf(unit.text));
     else if (unit.type === "compaction") add("user", blocksOf(unit.summary));
     else if (unit.type === "call") {
       const input = typeof unit.input === "object" && unit.input !== null ? unit.input : { input: unit.input };
       open.add(unit.id);
+      answered.delete(unit.id);
       add("assistant", [{ type: "tool_use", id: unit.id, name: unit.name, input }]);
     } else if (unit.type === "result") {
       const { content, isError, call } = unit;
       const result = { type: "tool_result", tool_use_id: call, content: resultContent(content), is_error: isError };
+      // Said again by the agent for its own sake: the first one counts.
+      if (answered.has(call)) continue;
       // A result whose call is gone can only be quoted.
-      if (open.delete(call)) add("user", [result]);
-      else add("user", blocksOf(content));
+      if (!open.delete(call)) add("user", blocksOf(content));
+      else {
+        answered.add(call);
+        add("user", [result]);
+      }
     }
   }
   return messages;

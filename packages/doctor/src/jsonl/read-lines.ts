@@ -7,7 +7,7 @@ import { type ScanRules, type Stretch, scan } from "../scan/scan.ts";
 
 /** What a record of an agent says, from its parsed line. Only what is not the ordinary case need be given. */
 export type Understood = Partial<
-  Pick<SessionRecord, "thread" | "id" | "parent" | "sequence" | "at" | "units" | "repeats">
+  Pick<SessionRecord, "thread" | "id" | "parent" | "sequence" | "at" | "units" | "repeats" | "view">
 > & {
   readonly kind: string;
 };
@@ -91,6 +91,7 @@ function recordOf(stretch: Stretch, place: Place, format: LineFormat, thread: st
     sequence: known?.sequence ?? null,
     at: known?.at ?? null,
     units: known?.units ?? NO_UNITS,
+    ...(known?.view === undefined ? {} : { view: known.view }),
     ...(repaired === undefined ? {} : { repaired }),
   };
 }

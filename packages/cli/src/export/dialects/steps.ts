@@ -17,6 +17,8 @@ export interface ModelCall {
   /** As recorded: the target dialect's `arrange` converts it to what the provider requires. */
   readonly input: unknown;
   readonly result: ModelResult;
+  /** No result is recorded: `result` says so. */
+  readonly isOpen?: true;
 }
 
 export type ModelResult = Pick<PartOf<"result">, "text" | "json" | "failed" | "denied" | "files">;
@@ -32,10 +34,10 @@ const NO_RESULT: ModelResult = { text: "No result is recorded.", failed: true, f
 /**
  * The messages that the model would see, as steps. A step ends at its results: what the assistant says next, it says
  * knowing them. A provider's own calls become ordinary calls, since no other provider has them; unfinished ones are
- * left out.
+ * left out. `keepsParts`: two texts in a row stay two.
  */
-export function stepsOf(messages: readonly unknown[], dialect: string): Step[] {
-  return new Builder(dialect === "acp").build(messages.map((message) => saidIn(message, dialect)));
+export function stepsOf(messages: readonly unknown[], dialect: string, { keepsParts = false } = {}): Step[] {
+  return new Builder(dialect === "acp", keepsParts).build(messages.map((message) => saidIn(message, dialect)));
 }
 
 const waitsForAgent = (part: ModelPart | Open): boolean =>
@@ -45,13 +47,15 @@ class Builder {
   readonly #steps: Step[] = [];
   readonly #ids = new Set<string>();
   readonly #isChunked: boolean;
+  readonly #keepsParts: boolean;
   #parts: (Exclude<ModelPart, ModelCall> | Open)[] = [];
   /** The model's steps since the last message from someone else. */
   readonly #since: (Exclude<ModelPart, ModelCall> | Open)[][] = [];
   #isAnswered = false;
 
-  constructor(isChunked: boolean) {
+  constructor(isChunked: boolean, keepsParts: boolean) {
     this.#isChunked = isChunked;
+    this.#keepsParts = keepsParts;
   }
 
   build(messages: readonly { readonly role: string; readonly parts: readonly Part[] }[]): Step[] {
@@ -82,9 +86,13 @@ class Builder {
         result: null,
         by,
       });
-    } else if (part.type !== "file" && last?.type === part.type && (this.#isChunked || part.type === "text")) {
+    } else if (part.type !== "file" && last?.type === part.type && this.#continues(part.type)) {
       this.#parts[this.#parts.length - 1] = { type: part.type, text: last.text + part.text };
     } else this.#parts.push(part);
+  }
+
+  #continues(type: "text" | "reasoning"): boolean {
+    return this.#isChunked || (type === "text" && !this.#keepsParts);
   }
 
   #others(role: string, parts: readonly Part[]): void {
@@ -130,7 +138,8 @@ class Builder {
         if (part.type !== "call") return [part];
         const { id, name, input, result, by } = part;
         if (result === null && by === "provider") return [];
-        return [{ type: "call", id, name, input, result: result ?? NO_RESULT }];
+        const call = { type: "call", id, name, input } as const;
+        return [result === null ? { ...call, result: NO_RESULT, isOpen: true } : { ...call, result }];
       });
       const isSaid = parts.some((part) => part.type === "call" || part.type === "file" || part.text.trim() !== "");
       if (isSaid) this.#steps.push({ kind: "model", parts });

@@ -42,7 +42,46 @@ export function toDialect(
   );
 }
 
-function lastParts(steps: readonly Step[]): Extract<Step, { kind: "model" }>["parts"] {
+/** Messages as an application would record them. */
+export interface Recorded {
+  readonly messages: readonly unknown[];
+  /** Where somebody spoke while calls had no result: the turn before that was interrupted. */
+  readonly interruptions: readonly number[];
+}
+
+/**
+ * The same as the application itself would record it, in pieces: calls without a result stay open, and each part is a
+ * message of its own, reasoning with what follows from it. When the conversation grows, messages are only added.
+ */
+export function recordedIn(messages: readonly unknown[], dialect: string, name: DialectName): Recorded {
+  const writer = WRITERS[name];
+  const recorded: unknown[] = [];
+  const interruptions: number[] = [];
+  let isOpen = false;
+  for (const step of stepsOf(messages, dialect, { keepsParts: true })) {
+    if (step.kind !== "model") {
+      if (isOpen) interruptions.push(recorded.length);
+      isOpen = false;
+      recorded.push(...step.parts.flatMap((part) => writer.user([part])));
+      continue;
+    }
+    const results = callsIn(step.parts).filter((call) => !call.isOpen);
+    isOpen ||= results.length < callsIn(step.parts).length;
+    recorded.push(...piecesOf(step.parts).flatMap((piece) => writer.model(piece)));
+    recorded.push(...results.flatMap((call) => writer.results([call])));
+  }
+  return { messages: recorded, interruptions };
+}
+
+type Parts = Extract<Step, { kind: "model" }>["parts"];
+
+/** Reasoning without what follows from it is not sent to any model. */
+function piecesOf(parts: Parts): Parts[] {
+  const ends = parts.flatMap(({ type }, at) => (type !== "reasoning" || at === parts.length - 1 ? [at + 1] : []));
+  return ends.map((end, index) => parts.slice(ends[index - 1] ?? 0, end));
+}
+
+function lastParts(steps: readonly Step[]): Parts {
   const last = steps.at(-1);
   return last?.kind === "model" ? last.parts : [];
 }

@@ -318,13 +318,15 @@ export class LocalHost implements Host {
     { model: wanted, here = false, cwd: now = process.cwd(), takeOver = false }: ChatOptions,
   ): Promise<LocalChat> {
     return this.#keep(session, async () => {
-      const { notes, dialect, app } = session.attributes;
+      const { notes, dialect, app, labels } = session.attributes;
       if (dialect !== "ai-sdk") {
         const message = `Session ${session.id} holds messages in the dialect "${dialect}"${app ? `, written by ${app}` : ""}, which this agent cannot continue. Nothing was touched. Read it with "${typedCommand(`show ${session.id}`)}", or convert it with "${typedCommand(`export ${session.id}`)}".`;
         throw new CommandError(EXIT.store, "DIALECT_UNKNOWN", message);
       }
       const { prompt } = accountOnOpening(session).can;
-      if (prompt !== true && !takeOver) {
+      // An import is a copy of our own: the other agent goes on with its own session.
+      const isImport = app !== undefined && labels["imported"] === app;
+      if (prompt !== true && !takeOver && !isImport) {
         const message = `Session ${session.id} is another program's. ${prompt.words} Nothing was touched. To continue it with this agent all the same, pass --take-over; "${typedCommand(`fork ${session.id}`)}" continues in a copy.`;
         throw new CommandError(EXIT.usage, "SESSION_FOREIGN", message);
       }

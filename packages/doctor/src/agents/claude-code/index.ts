@@ -9,6 +9,7 @@ import { LINE_REPAIRS } from "../../mend/plan-lines.ts";
 import { format, isPlaceholder } from "./format.ts";
 import { WorkingFolders } from "./place.ts";
 import { plan } from "./plan.ts";
+import { write } from "./write.ts";
 
 /** Claude Code: `<home>/projects/<folder of the project>/<session>.jsonl`, its sub-agents in a folder beside it. */
 export const claudeCode: Agent = {
@@ -61,6 +62,8 @@ export const claudeCode: Agent = {
         yield* thread === "main" ? mainItems(session, readLines(file, format), door) : readLines(file, format, thread);
     })();
   },
+
+  write: (transfer, environment, home) => write(transfer, claudeCode.homes(environment, home)[0]!),
 };
 
 /** `depth`: how many folders of projects are below this one. */

@@ -1,4 +1,4 @@
-import type { Unit } from "../../contract/record.ts";
+import type { ConversationView, Unit } from "../../contract/record.ts";
 import { type Fields, fieldsOf, listIn, textIn, timeIn } from "../../contract/shapes.ts";
 import type { LineFormat, Understood } from "../../jsonl/read-lines.ts";
 
@@ -39,6 +39,7 @@ export const format: LineFormat = {
       at: timeIn(timestamp),
       units: unitsOf(type, fields),
       ...(type === "event_msg" ? { repeats: repeatsOf(fields) } : {}),
+      ...(type === "compacted" && Array.isArray(fields["replacement_history"]) ? { view: () => viewOf(fields) } : {}),
     };
   },
 };
@@ -58,6 +59,12 @@ function unitsOf(type: string, payload: Fields): readonly Unit[] {
   if (type === "compacted") return [{ type: "compaction", summary: textIn(payload["message"]) }];
   return type === "response_item" ? itemUnits(payload) : [];
 }
+
+/** A compaction writes all that the model is shown from then on. */
+const viewOf = (payload: Fields): ConversationView => ({
+  type: "instead",
+  said: listIn(payload["replacement_history"]).map((item) => ({ id: null, units: itemUnits(fieldsOf(item)) })),
+});
 
 function itemUnits(item: Fields): readonly Unit[] {
   const call = textIn(item["call_id"]);

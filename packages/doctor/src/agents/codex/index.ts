@@ -9,6 +9,7 @@ import { format, TYPES } from "./format.ts";
 import { ProjectionCursor, RolloutNumbers } from "./history.ts";
 import { projectionOf, threadIn, threadProblems } from "./indexes.ts";
 import { plan } from "./plan.ts";
+import { write } from "./write.ts";
 
 /**
  * Codex: `<home>/sessions/<year>/<month>/<day>/rollout-<time>-<thread>.jsonl`, `.jsonl.zst` when it has not been used
@@ -77,6 +78,8 @@ export const codex: Agent = {
       if (thread !== null) yield* asItems(threadProblems(session.path, thread, door));
     })();
   },
+
+  write: (transfer, environment, home) => write(transfer, codex.homes(environment, home)[0]!),
 };
 
 /** `depth`: how many folders of dates are below this one. */

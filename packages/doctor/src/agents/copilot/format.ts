@@ -63,8 +63,10 @@ function unitsOf(type: string, data: Fields, agent: string | null): readonly Uni
       ];
     }
     case "tool.execution_complete": {
-      const content = data["result"] ?? data["error"] ?? null;
-      return [{ type: "result", call: String(data["toolCallId"]), content, isError: data["success"] !== true }];
+      const { content, message } = fieldsOf(data["result"] ?? data["error"]);
+      // What the model is shown of it; the rest is for the screen.
+      const shown = textIn(content) ?? textIn(message) ?? data["result"] ?? data["error"] ?? null;
+      return [{ type: "result", call: String(data["toolCallId"]), content: shown, isError: data["success"] !== true }];
     }
     case "subagent.started":
       return [{ type: "subagent", thread: agent ?? String(data["toolCallId"]), call: textIn(data["toolCallId"]) }];

@@ -8,6 +8,7 @@ import { LINE_REPAIRS } from "../../mend/plan-lines.ts";
 import { format, isOfCopilot } from "./format.ts";
 import { plan } from "./plan.ts";
 import { storeProblems, workspaceProblems } from "./surroundings.ts";
+import { write } from "./write.ts";
 
 /** GitHub Copilot CLI: `<home>/session-state/<session>/events.jsonl`; older versions wrote `<session>.jsonl`. */
 export const copilot: Agent = {
@@ -64,6 +65,8 @@ export const copilot: Agent = {
         yield { type: "problem", problem: found };
     })();
   },
+
+  write: (transfer, environment, home) => write(transfer, copilot.homes(environment, home)[0]!),
 };
 
 function* surroundingProblems({ path, id }: SessionPlace, hasPrompt: boolean, door: Door) {

@@ -1,4 +1,4 @@
-import type { Unit } from "../../contract/record.ts";
+import type { ConversationView, Unit } from "../../contract/record.ts";
 import { type Fields, fieldsOf, listIn, textIn, timeIn } from "../../contract/shapes.ts";
 import type { LineFormat, Understood } from "../../jsonl/read-lines.ts";
 
@@ -42,9 +42,19 @@ export const format: LineFormat = {
         ...(kind === "facts" ? messages : []),
       ],
       ...(kind === "$set" ? { repeats: messages } : {}),
+      ...viewOf(kind, kind === "$rewindTo" ? fields : set),
     };
   },
 };
+
+/** A snapshot takes the place of all messages before it; a step back takes a message away, and all that follow it. */
+function viewOf(kind: string, fields: Fields): { view?: () => ConversationView } {
+  const to = textIn(fields["$rewindTo"]);
+  if (to !== null) return { view: () => ({ type: "back", to }) };
+  if (kind !== "$set" || !("messages" in fields)) return {};
+  const said = (message: unknown) => ({ id: textIn(fieldsOf(message)["id"]), units: unitsOf(fieldsOf(message)) });
+  return { view: () => ({ type: "instead", said: listIn(fields["messages"]).map(said) }) };
+}
 
 function kindOf(fields: Fields): string | null {
   const { id, type, timestamp, content, sessionId, projectHash, $set, $rewindTo } = fields;
@@ -65,7 +75,10 @@ export function unitsOf(message: Fields): readonly Unit[] {
     const { subject, description } = fieldsOf(thought);
     return { type: "reasoning", text: [subject, description].filter((text) => text).join(": ") };
   });
-  return [...thoughts, ...said, ...listIn(message["toolCalls"]).flatMap((call) => callUnits(fieldsOf(call)))];
+  // A snapshot has each call twice: where it was said, and with its result.
+  const known = new Set(said.flatMap((unit) => (unit.type === "call" ? [unit.id] : [])));
+  const calls = listIn(message["toolCalls"]).flatMap((call) => callUnits(fieldsOf(call)));
+  return [...thoughts, ...said, ...calls.filter((unit) => unit.type !== "call" || !known.has(unit.id))];
 }
 
 function partUnit(type: "user" | "assistant", part: Fields): Unit {
@@ -76,7 +89,7 @@ function partUnit(type: "user" | "assistant", part: Fields): Unit {
   }
   if (functionResponse !== undefined) {
     const { id, response } = fieldsOf(functionResponse);
-    return { type: "result", call: String(id), content: response, isError: "error" in fieldsOf(response) };
+    return { type: "result", call: String(id), content: contentOf(response), isError: "error" in fieldsOf(response) };
   }
   if (thought === true) return { type: "reasoning", text: textIn(text) ?? "" };
   if (type === "user" && /^\s*<session_context>/.test(textIn(text) ?? "")) return { type: "system", content: part };
@@ -87,5 +100,22 @@ function partUnit(type: "user" | "assistant", part: Fields): Unit {
 function callUnits({ id, name, args, result, status }: Fields): readonly Unit[] {
   const call: Unit = { type: "call", id: String(id), name: String(name), input: args };
   if (result === undefined || result === null) return [call];
-  return [call, { type: "result", call: String(id), content: result, isError: status !== "success" }];
+  return [call, { type: "result", call: String(id), content: resultOf(result, id), isError: status !== "success" }];
+}
+
+/** The result stands in the parts that the model is sent; in a snapshot, the first of a batch has those of all. */
+function resultOf(result: unknown, id: unknown): unknown {
+  const all = listIn(result);
+  if (all.length === 0) return result;
+  const own = all.filter((part) => fieldsOf(fieldsOf(part)["functionResponse"])["id"] === id);
+  return (own.length > 0 ? own : all).map((part) => {
+    const { functionResponse } = fieldsOf(part);
+    return functionResponse === undefined ? part : contentOf(fieldsOf(functionResponse)["response"]);
+  });
+}
+
+/** What a tool said, if that is all that its response has. */
+function contentOf(response: unknown): unknown {
+  const [[name, value] = [], ...rest] = Object.entries(fieldsOf(response));
+  return rest.length === 0 && (name === "output" || name === "error") && typeof value === "string" ? value : response;
 }

@@ -8,6 +8,7 @@ import { openLines, readLines } from "../../jsonl/read-lines.ts";
 import { LINE_REPAIRS, planLines } from "../../mend/plan-lines.ts";
 import { format } from "./format.ts";
 import { isWholeObject, readWholeObject } from "./whole-object.ts";
+import { write } from "./write.ts";
 
 /**
  * Gemini CLI: `<home>/tmp/<project>/chats/session-<minute>-<id>.jsonl`, older ones `.json`; its sub-agents in a folder
@@ -58,6 +59,8 @@ export const gemini: Agent = {
       }
     })();
   },
+
+  write: (transfer, environment, home, door) => write(transfer, gemini.homes(environment, home)[0]!, door),
 };
 
 /** A session that is resumed in another minute leaves a second file, without a message in it. */

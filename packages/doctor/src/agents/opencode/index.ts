@@ -8,6 +8,7 @@ import { DatabaseRows, isOfOpenCode } from "./database.ts";
 import { FolderRows, type FolderSession, filesOf, sessionAt, sessionsInFolder } from "./folders.ts";
 import { readSession } from "./read.ts";
 import { SCHEMA } from "./schema.ts";
+import { write } from "./write.ts";
 
 /** OpenCode: `<data>/opencode/opencode.db`, by the kind of its build `opencode-<kind>.db`; older: `storage/`. */
 export const opencode: Agent = {
@@ -72,6 +73,8 @@ export const opencode: Agent = {
       return [unreadable(session.path, "unopenable", error.message)];
     }
   },
+
+  write,
 };
 
 const unreadable = (file: string, kind: "empty-file" | "unopenable", detail: string): ReadItem => ({

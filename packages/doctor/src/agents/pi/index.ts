@@ -6,6 +6,7 @@ import { openLines, readLines } from "../../jsonl/read-lines.ts";
 import { LINE_REPAIRS } from "../../mend/plan-lines.ts";
 import { folderFor, format, isOfPi, VERSION_MAX } from "./format.ts";
 import { plan } from "./plan.ts";
+import { write } from "./write.ts";
 
 /** pi: `<home>/sessions/<folder of the project>/<time>_<session>.jsonl`. */
 export const pi: Agent = {
@@ -69,6 +70,9 @@ export const pi: Agent = {
       }
     })();
   },
+
+  write: (transfer, environment, home) =>
+    write(transfer, pi.homes(environment, home).at(-1)!, environment["PI_CODING_AGENT_SESSION_DIR"] || null),
 };
 
 function placeOf(path: string): SessionPlace {
