@@ -2,6 +2,7 @@ import { RECORD_DAMAGE } from "./claude-code-damage.ts";
 import { COPILOT_DAMAGE } from "./copilot-damage.ts";
 import { DOCUMENT_DAMAGE, testDocument } from "./document-damage.ts";
 import { linesOf } from "./line-damage.ts";
+import { FILE_DAMAGE, ROW_DAMAGE } from "./opencode-damage.ts";
 import { bytesDamage, HEADER_DAMAGE, pick, type SessionDamage, TEXT_DAMAGE, WILD_DAMAGE } from "./session-damage.ts";
 
 /** What a campaign needs to know of an agent. Add yours: `npm run doctor-lab -- --campaign --agent <name>`. */
@@ -44,5 +45,9 @@ export const CAMPAIGNS: Readonly<Record<string, Campaign>> = {
     plain: (text) => text.replace(/<current_datetime>[^<]*<\/current_datetime>\s*/, ""),
   },
   gemini: { damages: [...TEXT_DAMAGE, ...HEADER_DAMAGE, ...WILD_DAMAGE] },
+  opencode: {
+    damages: [...ROW_DAMAGE, ...FILE_DAMAGE, ...WILD_DAMAGE],
+    ownWords: /^\[Tool execution was interrupted\]/,
+  },
   pi: { damages: [...TEXT_DAMAGE, ...HEADER_DAMAGE, ...WILD_DAMAGE] },
 };

@@ -19,6 +19,9 @@ const NOT_DELETED = `select distinct aggregate_id as id from event
   where aggregate_id not in (select aggregate_id from event where type like 'session.deleted%')`;
 const IDS_MAX = 500_000;
 
+/** OpenCode parses these of each session, and refuses all if it cannot. */
+export const JSON_COLUMNS = ["summary_diffs", "metadata", "revert", "permission", "model"] as const;
+
 type Columns = Readonly<Record<string, unknown>>;
 
 export class DatabaseRows implements Rows {
@@ -65,7 +68,7 @@ export class DatabaseRows implements Rows {
     const place = this.#place("session", id);
     const [columns] = [...this.#read("session", "select * from session where id = ?", id)];
     if (!columns) return { id, row: null, place };
-    const text = JSON.stringify(columns);
+    const text = JSON_COLUMNS.every((name) => isJson(columns[name])) ? JSON.stringify(columns) : null;
     const bytes = Buffer.from(JSON.stringify({ table: "session", ...columns }));
     return { id, place, row: { id, place, bytes, text, isUtf8: true, at: timeIn(columns["time_created"]) } };
   }
@@ -98,8 +101,13 @@ export class DatabaseRows implements Rows {
       yield this.#listed("part", id, rows.get(id) ?? null);
   }
 
-  twin(session: string, id: string): Fields | null {
-    return this.#events(session).valueOf(id);
+  /** When a part was written first and last, as the log has it. */
+  timesOf(session: string, id: string): readonly [number, number] | null {
+    return this.#events(session).timesOf(id);
+  }
+
+  twins(session: string, id: string): Iterable<Fields> {
+    return this.#events(session).valuesOf(id);
   }
 
   #listed(table: "message" | "part", id: string, known: Columns | null = null): Listed {
@@ -142,6 +150,16 @@ export class DatabaseRows implements Rows {
 
   #place(table: string, id: string): Place {
     return { file: this.#database.path, line: null, offset: null, row: { table, id } };
+  }
+}
+
+function isJson(value: unknown): boolean {
+  if (value === null || value === undefined) return true;
+  try {
+    JSON.parse(String(value));
+    return true;
+  } catch {
+    return false;
   }
 }
 

@@ -87,8 +87,8 @@ export class FolderRows implements Rows {
     return this.#in(join(storageOf(this.#path), "part", message));
   }
 
-  twin(): null {
-    return null;
+  twins(): Iterable<never> {
+    return [];
   }
 
   *#in(folder: string): Generator<Listed> {

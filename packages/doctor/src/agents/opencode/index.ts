@@ -1,14 +1,20 @@
 import { basename, dirname, isAbsolute, join } from "node:path";
 import type { Agent, ReadItem, SessionPlace } from "../../contract/agent.ts";
-import { problem } from "../../contract/problem.ts";
+import { type ProblemKind, problem } from "../../contract/problem.ts";
 import { fieldsOf } from "../../contract/shapes.ts";
 import { DatabaseCopy } from "../../files/database.ts";
 import { type Door, Refused } from "../../files/door.ts";
 import { DatabaseRows, isOfOpenCode } from "./database.ts";
 import { FolderRows, type FolderSession, filesOf, sessionAt, sessionsInFolder } from "./folders.ts";
+import { planDatabase } from "./plan.ts";
 import { readSession } from "./read.ts";
 import { SCHEMA } from "./schema.ts";
 import { write } from "./write.ts";
+
+const REPAIRS: ReadonlySet<ProblemKind> = new Set([
+  ...(["damaged-database", "damaged-page", "damaged-row", "missing-row", "invalid-utf8", "lost-record"] as const),
+  ...(["bad-tool-input", "call-without-result", "poisoned-result"] as const),
+]);
 
 /** OpenCode: `<data>/opencode/opencode.db`, by the kind of its build `opencode-<kind>.db`; older: `storage/`. */
 export const opencode: Agent = {
@@ -55,6 +61,11 @@ export const opencode: Agent = {
     const ids = new Set(all.map(({ id }) => id));
     for (const session of all)
       if (!known.has(session.id) && !ids.has(session.parent ?? "")) yield folderPlace(session, door);
+  },
+
+  repairs: REPAIRS,
+  async plan(session, door) {
+    return session.path.endsWith(".json") ? null : planDatabase(session, door);
   },
 
   async read(session, door) {

@@ -108,14 +108,17 @@ class ThreadReader {
   *#content({ id, row, place }: Listed, words: Words): Generator<ReadItem, Content> {
     const value = parsed(row?.text ?? null);
     if (value !== undefined && row?.isUtf8 === true) return { value, state: "intact" };
-    const twin = this.#rows.twin(this.#session, id);
+    const prefix = value === undefined && row?.text ? readPrefix(row.text) : null;
+    // All of it is there: only a bracket is missing, or a line break stands raw in a string.
+    const isWhole = prefix !== null && prefix.end !== "cut" && row!.text!.slice(prefix.at).trim() === "";
+    const own = isWhole && Object.keys(fieldsOf(prefix.value)).length > 0 ? [fieldsOf(prefix.value)] : null;
+    const [twin = null] = own ?? this.#rows.twins(this.#session, id);
     const detail = twin === null ? id : `${id}, readable in another place`;
     if (row === null) yield found("missing-row", place, { detail, means: words.lost });
     else if (value !== undefined) yield found("invalid-utf8", place, { detail: id });
     else yield found("damaged-row", place, { detail, means: words.damaged });
     if (twin !== null) return { value: twin, state: "recovered" };
     if (value !== undefined) return { value, state: "partial" };
-    const prefix = row?.text ? readPrefix(row.text) : null;
     const isObject = typeof prefix?.value === "object" && prefix.value !== null;
     return isObject ? { value: prefix.value, state: "partial" } : { value: undefined, state: "unreadable" };
   }

@@ -33,6 +33,6 @@ export interface Rows {
   /** Its messages, also those that only something else names. */
   messages(session: string): Iterable<Listed>;
   parts(session: string, message: string): Iterable<Listed>;
-  /** The same object, where it is said a second time. */
-  twin(session: string, id: string): Fields | null;
+  /** The same object where it is said again: what it was, the latest first. */
+  twins(session: string, id: string): Iterable<Fields>;
 }
