@@ -49,13 +49,13 @@ export const DOCTOR_ROOMS: PackageRooms = {
       "agents/pi/",
     ],
     // Sessions in, reports out.
-    "diagnosis/": ["contract/", "files/", "scan/", "judge/", "agents/"],
+    "diagnosis/": ["contract/", "files/", "keep/", "scan/", "judge/", "agents/"],
     // Records in; messages that Holdfast resumes out.
     "conversation/": ["contract/", "files/"],
     // Sessions in; a list of them, and an index of their words, out.
     "overview/": ["contract/", "files/", "diagnosis/"],
     // Plans, applied.
-    "fix/": ["contract/", "files/", "diagnosis/"],
+    "fix/": ["contract/", "files/", "keep/", "diagnosis/"],
     // Sessions followed while agents write them; what they have goes to a keeper, what is wrong is said.
     "watch/": ["contract/", "files/", "keep/", "diagnosis/", "fix/"],
     "index.ts": [

@@ -1,4 +1,4 @@
-import { resolve } from "node:path";
+import { resolve, sep } from "node:path";
 import {
   AGENTS,
   Door,
@@ -31,11 +31,24 @@ export function sessionWithId(given: string, door: Door): FoundSession {
   const matches =
     exact.length > 0 ? exact : here.filter(({ session: { id } }) => id.startsWith(given) || id.endsWith(given));
   if (matches.length === 1) return matches[0]!;
+  const deleted = matches.length === 0 ? deletedSessions(door).filter(({ session: { id } }) => id === given) : [];
+  if (deleted.length === 1) return deleted[0]!;
   const [code, what] =
     matches.length === 0
       ? ["PATH_UNKNOWN", `There is no file, and no session of another agent, called ${given}.`]
       : ["SESSION_AMBIGUOUS", `${matches.length} sessions match ${given}. Type more of the id.`];
   throw new CommandError(EXIT.notFound, code, `${what} Nothing was changed.`);
+}
+
+/** Sessions that were kept where an agent has them no more. Only an exact id brings one back. */
+function deletedSessions(door: Door): FoundSession[] {
+  const machine = { environment: process.env, home: homeFolder() ?? "/" };
+  return (door.keptSessions?.() ?? []).flatMap(({ agent: name, id, path, parts }) => {
+    const agent = AGENTS.find((each) => each.name === name);
+    const homes = agent?.homes(machine.environment, machine.home) ?? [];
+    const isOwn = homes.some((root) => path.startsWith(`${root}${sep}`)) && path === resolve(path);
+    return agent && isOwn && door.kindOf(path) === null ? [{ agent, session: { agent: name, id, path, parts } }] : [];
+  });
 }
 
 /** Reads one and judges it. A session that nobody can read stops no other. `run`: one door for all of them. */

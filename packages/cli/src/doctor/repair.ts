@@ -38,6 +38,8 @@ export interface RepairOptions {
   /** Asks before each; null: everything was agreed to. */
   readonly ask: ((question: string) => Promise<boolean>) | null;
   readonly show: (line: string) => void;
+  /** Where the files of sessions are kept. */
+  readonly keptFolderOf: Door["keptFolderOf"];
 }
 
 /** Repairs one session, or shows what would be changed. */
@@ -47,6 +49,7 @@ export async function repair(
   options: RepairOptions,
 ): Promise<Repair> {
   using door = new Door();
+  door.keptFolderOf = options.keptFolderOf;
   const known = { session: session.id, path: session.path };
   const none = { ...known, backup: null, changes: [], lost: [], ...leftOf(problems) };
   try {
@@ -61,7 +64,10 @@ export async function repair(
     const sum = `${counted(facts.changes.length, "change")}, ${loss} lost`;
     const question = `Repair ${agent.title} session ${session.id} (${sum})?`;
     if (options.ask && !(await options.ask(plainLine(question)))) return { ...none, ...facts, why: DECLINED };
-    const fixed = await fix(agent, session, { backups: backupsFolder() });
+    const fixed = await fix(agent, session, {
+      backups: backupsFolder(),
+      keptFolderOf: options.keptFolderOf,
+    });
     if (fixed === null) return { ...none, why: "there is nothing to repair any more" };
     return { ...known, ...facts, backup: fixed.backup, why: null, ...leftOf(fixed.diagnosis.problems) };
   } catch (error) {

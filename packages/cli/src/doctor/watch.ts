@@ -89,7 +89,7 @@ async function sayMissed(watch: SessionWatch, store: Store): Promise<void> {
   for await (const { labels } of allSessions(store)) {
     const agent = AGENTS.find(({ name }) => name === labels?.["imported"]);
     const session = labels?.["imported-session"];
-    if (agent && session !== undefined) watch.missed(agent, session, null);
+    if (agent && session !== undefined) watch.missed(agent, session);
   }
 }
 

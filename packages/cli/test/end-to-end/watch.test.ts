@@ -1,6 +1,7 @@
 import {
   appendFileSync,
   chmodSync,
+  existsSync,
   mkdirSync,
   readdirSync,
   readFileSync,
@@ -207,5 +208,49 @@ describe("watch", () => {
     expect(stdout).toMatch(new RegExp(`^ExecStart=/\\S+ /\\S+ watch --store ${home.store}$`, "m"));
     expect((await home.run(["watch", "--unit", "--once"])).code).toBe(2);
     expect((await home.run(["watch", "--store", "memory:"])).code).toBe(2);
+  });
+});
+
+describe("the doctor and what was kept", () => {
+  /** A session that was kept, and then harmed as its agent might. */
+  async function harmed(harm: (file: string, lines: readonly string[]) => void) {
+    const staged = stage();
+    const { home, file, lines, env } = staged;
+    mkdirSync(dirname(file), { recursive: true });
+    writeFileSync(file, lines.join(""), { mode: 0o600 });
+    expect((await home.run(["watch", "--once"], { env })).code).toBe(0);
+    harm(file, lines);
+    await home.run(["watch", "--once"], { env });
+    return staged;
+  }
+
+  const HARMS: Readonly<Record<string, (file: string, lines: readonly string[]) => void>> = {
+    "cut off after a whole record": (file, lines) => writeFileSync(file, lines.slice(0, 20).join("")),
+    "cut off in a record": (file, lines) => truncateSync(file, lines.slice(0, 20).join("").length + 30),
+    emptied: (file) => writeFileSync(file, ""),
+    "overwritten with zero bytes": (file) => writeFileSync(file, Buffer.alloc(4096)),
+    deleted: (file) => rmSync(file),
+  };
+  for (const [name, harm] of Object.entries(HARMS))
+    test(`a session that was ${name} comes back, byte for byte; a second fix and an undo`, async () => {
+      const { home, file, id, lines, env } = await harmed(harm);
+      using _ = home;
+      const said = await home.run(["doctor", id], { env });
+      expect([said.code, said.stdout]).toEqual([1, expect.stringContaining("damaged")]);
+      const fixed = await home.run(["doctor", "--fix", "--yes", id], { env });
+      expect([fixed.code, fixed.stdout]).toEqual([0, expect.stringContaining("the session is healthy")]);
+      expect(readFileSync(file, "utf8")).toBe(lines.join(""));
+      expect((await home.run(["doctor", "--fix", "--yes", id], { env })).stdout).toContain("1 healthy");
+      expect((await home.run(["doctor", "--undo"], { env })).code).toBe(0);
+      expect(existsSync(file) && readFileSync(file, "utf8") === lines.join("")).toBe(false);
+    });
+
+  test("what the agent wrote after it lost something is not overwritten", async () => {
+    const { home, file, id, lines, env } = await harmed((path, all) => writeFileSync(path, all.slice(0, 20).join("")));
+    using _ = home;
+    appendFileSync(file, lines.at(-1)!.replace(/"uuid":"[^"]*"/, '"uuid":"2d0f6f3c-0000-4000-8000-000000000000"'));
+    const before = readFileSync(file);
+    await home.run(["doctor", "--fix", "--yes", id], { env });
+    expect(readFileSync(file).subarray(0, before.length)).toEqual(before);
   });
 });

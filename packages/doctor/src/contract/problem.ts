@@ -80,6 +80,7 @@ export const PROBLEMS = {
   ],
   "empty-file": ["The file is empty.", "Restores the content from where it is readable elsewhere."],
   stub: ["The session has metadata, but no conversation.", "Restores the conversation where it is readable elsewhere."],
+  "deleted-file": ["The agent deleted this session.", "Brings back what holdfast watch kept of it."],
   "shrunk-file": ["The file was rewritten, and is shorter than it was.", "Restores the records that were lost."],
   "damaged-database": ["The database file is damaged.", "Builds a new database from every row that is readable."],
   "damaged-page": ["A page of the database is damaged.", "Builds a new database from every row that is readable."],

@@ -1,9 +1,10 @@
 import type { Agent, SessionPlace } from "../contract/agent.ts";
-import type { Problem, ProblemKind } from "../contract/problem.ts";
+import { type Problem, type ProblemKind, problem } from "../contract/problem.ts";
 import type { RecordState, SessionRecord, Unit } from "../contract/record.ts";
 import { Door } from "../files/door.ts";
 import type { SourceFile } from "../files/source-file.ts";
 import { ConversationJudge, judged } from "../judge/judge.ts";
+import { type LostContent, lostSinceKept } from "../keep/lost-content.ts";
 
 const PROBLEMS_MAX = 10_000;
 
@@ -48,6 +49,10 @@ export async function diagnose(
   const problems: Problem[] = [];
   let problemsLeftOut = 0;
   let title: string | null = null;
+  const lost = lostSinceKept(session, door);
+  if (lost) problems.push(keptProblem(lost, session.path));
+  if (lost?.kind === "deleted-file")
+    return { session, title, records, units, problems, problemsLeftOut, callsInterrupted: 0 };
   for (const item of judged(await agent.read(session, door), judge)) {
     if (item.type === "problem") {
       if (problems.length < PROBLEMS_MAX) problems.push(withKnownFix(item.problem, agent));
@@ -64,6 +69,12 @@ export async function diagnose(
   }
   const { callsInterrupted } = judge;
   return { session, title, records, units, problems, problemsLeftOut, callsInterrupted };
+}
+
+function keptProblem({ kind, had, has }: LostContent, file: string): Problem {
+  const detail = `${had} bytes were kept, ${has} are there`;
+  const fix = "Brings back what holdfast watch kept of it.";
+  return problem(kind, { file, line: null, offset: null }, { detail, fix });
 }
 
 /** A fix is promised only where the agent's plan has one. */

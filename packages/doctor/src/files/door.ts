@@ -42,11 +42,21 @@ export interface FileFacts {
   readonly inode: number;
 }
 
+/** A session that was kept, and where its agent had it. */
+export interface KeptPlace {
+  readonly agent: string;
+  readonly id: string;
+  readonly path: string;
+  readonly parts: readonly string[];
+}
+
 export class Door implements Disposable {
   /** The door of the whole run: of one that was made by `inner`, the outermost. It holds what sessions share. */
   readonly run: Door;
   /** Of the run: where Holdfast keeps the files of a session, by its agent and id; null if it keeps none. */
   keptFolderOf: ((agent: string, session: string) => string | null) | null = null;
+  /** The sessions of which it keeps files, where they were. */
+  keptSessions: (() => readonly KeptPlace[]) | null = null;
   readonly #limits: DoorLimits;
   readonly #onRefused: ((refused: Refused) => void) | null;
   readonly #open = new Set<Disposable>();

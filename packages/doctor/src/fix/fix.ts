@@ -4,6 +4,7 @@ import type { ProblemKind } from "../contract/problem.ts";
 import { type Diagnosis, diagnose } from "../diagnosis/diagnose.ts";
 import { Door, Refused } from "../files/door.ts";
 import { Executor, stampOf, takeBack } from "./executor.ts";
+import { planFromKept } from "./kept-plan.ts";
 import { userOf } from "./open-files.ts";
 
 /** Repairs a session: what comes out is judged before the first file is replaced. */
@@ -19,18 +20,31 @@ export interface Fixed {
 export interface FixOptions {
   /** Where backups are kept; never in a folder of the agent. */
   readonly backups: string;
+  /** Where the files of sessions are kept; null: not known. */
+  readonly keptFolderOf?: Door["keptFolderOf"];
 }
 
 /** What would repair the session; null if nothing would, or nothing needs to. */
 export async function planFix(agent: Agent, session: SessionPlace, door: Door): Promise<Plan | null> {
-  return planFor(await diagnose(agent, session), agent, session, door);
+  return planFor(await judgeSession(agent, session, door.run.keptFolderOf), agent, session, door);
 }
 
 async function planFor(before: Diagnosis, agent: Agent, session: SessionPlace, door: Door): Promise<Plan | null> {
   const kinds = new Set(before.problems.map(({ kind }) => kind));
   // What was never seen is not touched, and what cannot be read is not guessed at.
   if (kinds.size === 0 || kinds.has("unknown-version") || kinds.has("unopenable")) return null;
-  return (await agent.plan?.(session, door)) ?? null;
+  return (await planFromKept(agent, session, door)) ?? (await agent.plan?.(session, door)) ?? null;
+}
+
+/** Through a door of its own: what was read before may be another file now. */
+async function judgeSession(
+  agent: Agent,
+  session: SessionPlace,
+  keptFolderOf: Door["keptFolderOf"],
+): Promise<Diagnosis> {
+  using door = new Door();
+  door.keptFolderOf = keptFolderOf;
+  return await diagnose(agent, session, door);
 }
 
 /**
@@ -39,8 +53,10 @@ async function planFor(before: Diagnosis, agent: Agent, session: SessionPlace, d
  */
 export async function fix(agent: Agent, session: SessionPlace, options: FixOptions): Promise<Fixed | null> {
   using door = new Door();
+  const { keptFolderOf = null } = options;
+  door.keptFolderOf = keptFolderOf;
   const stamps = stampsOf([session.path, ...session.parts]);
-  const before = await diagnose(agent, session);
+  const before = await judgeSession(agent, session, keptFolderOf);
   const plan = await planFor(before, agent, session, door);
   if (plan === null) return null;
   const paths = [session.path, ...session.parts, ...plan.changes.map(({ path }) => path)];
@@ -64,7 +80,7 @@ export async function fix(agent: Agent, session: SessionPlace, options: FixOptio
       path: executor.placed(session.path),
       parts: session.parts.map(executor.placed, executor),
     };
-    const diagnosis = await diagnose(agent, placed);
+    const diagnosis = await judgeSession(agent, placed, keptFolderOf);
     try {
       assertBetter(before, diagnosis, session);
     } catch (error) {

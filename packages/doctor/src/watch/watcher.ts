@@ -19,7 +19,7 @@ import { FolderEvents } from "./folder-events.ts";
 import { TEXT_DAMAGE } from "./problems.ts";
 import { Schedule } from "./schedule.ts";
 import { factsOf, type SessionFacts, sizeOf, statOf } from "./session-files.ts";
-import { readState, type SessionState, writeState } from "./session-state.ts";
+import { NO_STATE, readState, type SessionState, writeState } from "./session-state.ts";
 import { keyOf, nameOf, type Tracked, track } from "./tracked.ts";
 
 /**
@@ -108,7 +108,7 @@ export class SessionWatch {
   }
 
   /** Says of a session that was kept, but is not there when the watch starts, that it was deleted. */
-  missed(agent: Agent, session: string, path: string | null): void {
+  missed(agent: Agent, session: string): void {
     const isThere = [...this.#tracked.values()].some(
       ({ found }) => found.agent.name === agent.name && found.session.id === session,
     );
@@ -116,9 +116,10 @@ export class SessionWatch {
     if (folder === null) return;
     const state = readState(folder, this.#door);
     if (state.brought === null || state.isDeleted) return;
-    const place = { agent: agent.name, id: session, path: path ?? "", parts: [] };
+    const path = state.place?.path ?? "";
+    const place = { agent: agent.name, id: session, path, parts: [] };
     writeState(folder, { ...state, isDeleted: true });
-    this.#listeners.alarm(sessionAlarm("deleted", { agent, session: place }, deletedWords(path ?? "its file")));
+    this.#listeners.alarm(sessionAlarm("deleted", { agent, session: place }, deletedWords(path)));
   }
 
   #changed(path: string): void {
@@ -245,7 +246,7 @@ export class SessionWatch {
       return;
     }
     const folder = this.#keeper.folderOf(found.agent.name, found.session.id);
-    tracked.state ??= folder === null ? { brought: null, isDeleted: false, problems: [] } : readState(folder, door);
+    tracked.state ??= folder === null ? NO_STATE : readState(folder, door);
     const isFirst = tracked.facts === null;
     const isNew = tracked.facts?.text !== facts.text;
     const isToCheck = !isNew && tracked.checkAt !== null && tracked.checkAt <= begin;
@@ -347,8 +348,9 @@ export class SessionWatch {
   }
 
   #remember(tracked: Tracked, more: Partial<SessionState>): void {
-    tracked.state = { ...tracked.state!, ...more };
     const { agent, session } = tracked.found;
+    const place = { agent: agent.name, id: session.id, path: session.path, parts: session.parts };
+    tracked.state = { ...tracked.state!, place, ...more };
     const folder = this.#keeper.folderOf(agent.name, session.id);
     if (folder !== null) writeState(folder, tracked.state);
   }

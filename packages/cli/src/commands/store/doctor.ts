@@ -37,7 +37,7 @@ export function register(program: Command): void {
       "after",
       "\nExamples:\n  holdfast doctor\n  holdfast doctor ~/.claude/projects --json\n  holdfast doctor --fix\n  holdfast doctor --undo",
     )
-    .action(async (paths: readonly string[], options: Options) => {
+    .action(async (paths: readonly string[], options: Options, command: Command) => {
       if (options.undo !== undefined) {
         if (paths.length > 0 || options.fix || options.dryRun)
           throw new CommandError(
@@ -47,11 +47,11 @@ export function register(program: Command): void {
           );
         const { undoFix } = await import("../../doctor/repair.ts");
         process.stdout.write(`${undoFix(options.undo === true ? null : options.undo)}\n`);
-      } else await run(paths, options);
+      } else await run(paths, options, command);
     });
 }
 
-async function run(paths: readonly string[], options: Options): Promise<void> {
+async function run(paths: readonly string[], options: Options, command: Command): Promise<void> {
   if (options.yes && !options.fix)
     throw new CommandError(EXIT.usage, "USAGE", "--yes goes with --fix. Nothing was changed.");
   const canAsk = process.stdin.isTTY === true && !options.json;
@@ -64,8 +64,10 @@ async function run(paths: readonly string[], options: Options): Promise<void> {
   const { examine, findSessions } = await import("../../doctor/examine.ts");
   const { reportJson, reportLines, sumWords } = await import("../../doctor/report.ts");
   const { askAtTerminal, repair, repairLines } = await import("../../doctor/repair.ts");
+  const { showKeptFiles } = await import("../../doctor/kept-folder.ts");
   const { Door } = await import("@holdfast/doctor");
   using door = new Door();
+  await showKeptFiles(door, command.optsWithGlobals());
   const progress = progressOn(process.stderr, Number.POSITIVE_INFINITY);
   const paint = paintFor(process.stdout);
   const print = (line: string): void => {
@@ -83,7 +85,12 @@ async function run(paths: readonly string[], options: Options): Promise<void> {
     for (const line of reportLines(report, paint)) print(line);
     if (count === 0 || !(options.fix || options.dryRun) || finding.agent === null) continue;
     const ask = options.yes ? null : askAtTerminal;
-    const done = await repair(finding, report.problems, { isDryRun: options.dryRun === true, ask, show: print });
+    const done = await repair(finding, report.problems, {
+      isDryRun: options.dryRun === true,
+      ask,
+      show: print,
+      keptFolderOf: door.keptFolderOf,
+    });
     repairs.push(done);
     for (const line of repairLines(done)) print(line);
   }

@@ -198,7 +198,7 @@ describe("the watch", () => {
       stage = new Stage();
       await stage.start();
       expect(stage.brought).toEqual([]);
-      for (const id of ["stays", "goes"]) stage.watch!.missed(agent!, id, null);
+      for (const id of ["stays", "goes"]) stage.watch!.missed(agent!, id);
       expect(stage.kinds).toEqual(expected);
       await stage.stop();
     }

@@ -1,0 +1,64 @@
+import { createHash } from "node:crypto";
+import { readFileSync } from "node:fs";
+import { dirname, join, relative } from "node:path";
+import type { Agent, SessionPlace } from "../contract/agent.ts";
+import type { Change, Plan } from "../contract/plan.ts";
+import { diagnose } from "../diagnosis/diagnose.ts";
+import { Door } from "../files/door.ts";
+import { keptCopyOf } from "../keep/kept-copy.ts";
+import { keptContents, lostSinceKept } from "../keep/lost-content.ts";
+
+const WHY = "brings back what holdfast watch kept";
+/** Of a file that is gone, the new one is made in memory. */
+const CREATED_BYTES_MAX = 2 ** 29;
+
+/** Brings a session back from what was kept of it; null if that has not all that is readable now. */
+export async function planFromKept(agent: Agent, session: SessionPlace, door: Door): Promise<Plan | null> {
+  if (session.isShared) return null;
+  const lost = lostSinceKept(session, door);
+  if (lost?.kind === "deleted-file") return planDeleted(session, lost.from, door);
+  for (const from of lost ? [lost.from] : keptContents(session, door)) {
+    const kept = { ...session, path: from };
+    const { problems, units } = await diagnose(agent, kept);
+    if (problems.length > 0 || Object.keys(units).length === 0 || !(await hasAll(agent, kept, session))) continue;
+    const size = door.facts(session.path)!.size;
+    return {
+      changes: [{ type: "replace", path: session.path, size, from, grade: "brought back", why: WHY }],
+      lost: [],
+    };
+  }
+  return null;
+}
+
+function planDeleted(session: SessionPlace, from: string, door: Door): Plan | null {
+  const kept = keptCopyOf(session, door)?.session;
+  const folder = dirname(kept?.path ?? from);
+  const files = [
+    { path: session.path, from },
+    ...(kept?.parts ?? []).map((part) => ({ path: join(dirname(session.path), relative(folder, part)), from: part })),
+  ].filter(
+    ({ path, from: source }) => door.kindOf(path) === null && (door.facts(source)?.size ?? 0) <= CREATED_BYTES_MAX,
+  );
+  if (files[0]?.path !== session.path) return null;
+  const changes = files.map(
+    ({ path, from: source }): Change => ({
+      ...{ type: "create", path, bytes: readFileSync(source), mode: 0o600, grade: "brought back", why: WHY },
+    }),
+  );
+  return { changes, lost: [] };
+}
+
+/** Whether every record that is whole now is in the kept content too. */
+async function hasAll(agent: Agent, kept: SessionPlace, session: SessionPlace): Promise<boolean> {
+  const known = new Set<string>();
+  for await (const hash of hashesOf(agent, kept)) known.add(hash);
+  for await (const hash of hashesOf(agent, session)) if (!known.has(hash)) return false;
+  return true;
+}
+
+async function* hashesOf(agent: Agent, session: SessionPlace): AsyncGenerator<string> {
+  using door = new Door();
+  for (const item of await agent.read(session, door))
+    if (item.type === "record" && item.record.state === "intact" && item.record.place.file === session.path)
+      yield createHash("sha256").update(item.record.bytes).digest("base64");
+}
