@@ -78,7 +78,7 @@ async function imports(
 
 async function messagesIn(folder: string, id: string): Promise<readonly unknown[]> {
   await using store = await openStore(folder);
-  return (await store.read(id, { dialect: "anthropic" })).messages;
+  return (await store.read(id)).messages;
 }
 
 /** The kept files by name, without what the watch notes for itself. */
