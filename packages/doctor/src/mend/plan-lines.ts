@@ -49,7 +49,7 @@ export async function planLines(session: SessionPlace, door: Door, repair: LineR
 }
 
 /** Half a record stays if what was said in it can be read, with a mark where it ends. */
-function completePartial(entry: Entry, lines: LineEntries, format: LineFormat, lost: string[]): void {
+export function completePartial(entry: Entry, lines: LineEntries, format: LineFormat, lost: string[]): void {
   // A hole inside of a string shows where it is.
   if (!entry.damage.includes("torn-record") && format.isRecord(lines.valueOf(entry)) && entry.kind !== "unknown")
     return;

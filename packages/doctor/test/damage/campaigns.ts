@@ -1,6 +1,7 @@
 import { RECORD_DAMAGE } from "./claude-code-damage.ts";
 import { COPILOT_DAMAGE } from "./copilot-damage.ts";
 import { DOCUMENT_DAMAGE, testDocument } from "./document-damage.ts";
+import { GEMINI_DAMAGE } from "./gemini-damage.ts";
 import { linesOf } from "./line-damage.ts";
 import { FILE_DAMAGE, ROW_DAMAGE } from "./opencode-damage.ts";
 import { bytesDamage, HEADER_DAMAGE, pick, type SessionDamage, TEXT_DAMAGE, WILD_DAMAGE } from "./session-damage.ts";
@@ -44,7 +45,11 @@ export const CAMPAIGNS: Readonly<Record<string, Campaign>> = {
     ownWords: /interrupted/i,
     plain: (text) => text.replace(/<current_datetime>[^<]*<\/current_datetime>\s*/, ""),
   },
-  gemini: { damages: [...TEXT_DAMAGE, ...HEADER_DAMAGE, ...WILD_DAMAGE] },
+  gemini: {
+    damages: [...TEXT_DAMAGE, ...HEADER_DAMAGE, ...GEMINI_DAMAGE, ...WILD_DAMAGE],
+    // It shows each result once more after each resume.
+    ownWords: /\{\\?"(?:output|error|functionResponse)\\?":/,
+  },
   opencode: {
     damages: [...ROW_DAMAGE, ...FILE_DAMAGE, ...WILD_DAMAGE],
     ownWords: /^\[Tool execution was interrupted\]/,

@@ -36,7 +36,8 @@ export function complaintsAbout(
   for (const unit of missing) {
     const part = isLossless ? undefined : added.find((other) => isPartOf(other, unit));
     if (part) added = added.filter((other) => other !== part);
-    else if (isLossless || isReadable(unit, damaged)) complaints.push(`lacks ${wordsOf(unit)}`);
+    else if (isLossless || (isReadable(unit, damaged) && !isRepeated(unit, have, campaign)))
+      complaints.push(`lacks ${wordsOf(unit)}`);
   }
   for (const unit of added) {
     const isOwn = campaign.ownWords?.test(unit.text) === true;
@@ -105,6 +106,12 @@ function isPartOf(unit: Unit, whole: Unit): boolean {
     at = found + piece.length;
     return found >= 0;
   });
+}
+
+/** Whether the program itself says a result again, that is still there once. */
+function isRepeated(unit: Unit, have: readonly Unit[], { ownWords }: Campaign): boolean {
+  const output = ownWords?.test(unit.text) === true ? /"?output\W+(.*?)\W*$/s.exec(unit.text)?.[1] : undefined;
+  return output !== undefined && have.some(({ text }) => text.includes(output.slice(0, CHANCE_CHARS)));
 }
 
 /** Whether its text stands anywhere in what the damage left. */

@@ -173,16 +173,17 @@ class CampaignRun {
     let found: string[] = [];
     try {
       // A damage may have taken the file, or its name.
-      const here = this.#sessionOf(place, sample.id) ?? session;
+      const here = this.#sessionOf(place, sample.id, session.path) ?? session;
       found = [...new Set((await diagnose(agent, here)).problems.map(({ kind }) => kind))];
       if (differenceOf(damaged, bytesBelow(place.home)).length > 0) complaints.push("the diagnosis changed a file");
       if (damage.named.length > 0 && !found.some((kind) => (damage.named as readonly string[]).includes(kind)))
         complaints.push(`is not named ${damage.named.join(" or ")}`);
       complaints.push(...(await this.#fixed(here, place, damage, damaged, root)));
-      const after = this.#sessionOf(place, sample.id) ?? here;
+      const after = this.#sessionOf(place, sample.id, session.path) ?? here;
       const read = await this.#read(after, root);
       complaints.push(...complaintsAbout(wanted.read, read, loss).map((words) => `read: ${words}`));
-      const shown = await this.#shown(sample, place, root);
+      // Of an id that stood in the damaged record alone, only a part may be known.
+      const shown = await this.#shown({ ...sample, id: after.id }, place, root);
       if (shown !== null && wanted.shown !== null) {
         complaints.push(...complaintsAbout(wanted.shown, shown, loss).map((words) => `shown: ${words}`));
         const known = breachesOf(wanted.shown);
@@ -254,10 +255,11 @@ class CampaignRun {
     return units.map((unit) => ({ ...unit, text: unmoved(unit.text, root) }));
   }
 
-  #sessionOf({ home }: Place, id: string): SessionPlace | undefined {
+  /** The one at this path, or else with this id. */
+  #sessionOf({ home }: Place, id: string, path?: string): SessionPlace | undefined {
     using door = new Door();
-    return [...sessionsHere([this.#reader], { environment: {}, home }, door)].find(({ session }) => session.id === id)
-      ?.session;
+    const all = [...sessionsHere([this.#reader], { environment: {}, home }, door)].map(({ session }) => session);
+    return all.find((session) => session.path === path) ?? all.find((session) => session.id === id);
   }
 
   async #placed<T>(

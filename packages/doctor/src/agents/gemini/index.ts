@@ -5,8 +5,10 @@ import type { SessionRecord } from "../../contract/record.ts";
 import { fieldsOf, listIn, textIn } from "../../contract/shapes.ts";
 import { type Door, Refused } from "../../files/door.ts";
 import { openLines, readLines } from "../../jsonl/read-lines.ts";
-import { LINE_REPAIRS, planLines } from "../../mend/plan-lines.ts";
+import { LINE_REPAIRS } from "../../mend/plan-lines.ts";
 import { format } from "./format.ts";
+import { type Gap, LineOrder } from "./order.ts";
+import { plan } from "./plan.ts";
 import { isWholeObject, readWholeObject } from "./whole-object.ts";
 import { write } from "./write.ts";
 
@@ -22,10 +24,19 @@ export const gemini: Agent = {
   resume: ({ id }) => ["gemini", "--resume", id],
   rules: { chain: "order", closesOpenCalls: true, leavesOpenCalls: true, repeatsIds: true, sequence: "none" },
 
-  plan: (session, door) =>
-    session.path.endsWith(".jsonl") ? planLines(session, door, { format, repeatsIds: true }) : Promise.resolve(null),
+  plan,
 
-  repairs: new Set<ProblemKind>([...LINE_REPAIRS]),
+  repairs: new Set<ProblemKind>([
+    ...LINE_REPAIRS,
+    "header-missing",
+    "header-damaged",
+    "lost-record",
+    "call-without-result",
+    "result-without-call",
+    "result-before-call",
+    "bad-tool-input",
+    "poisoned-result",
+  ]),
 
   homes: ({ GEMINI_CLI_HOME }, home) => [join(GEMINI_CLI_HOME || home, ".gemini", "tmp")],
 
@@ -52,15 +63,45 @@ export const gemini: Agent = {
         const thread = index === 0 ? "main" : basename(session.parts[index - 1]!, ".jsonl");
         const isObject = "chunks" in file && isWholeObject(file);
         const doubles = new Doubles();
+        const order = new LineOrder();
+        let last: ReadItem | null = null;
         for (const item of isObject ? readWholeObject(file) : readLines(file, format, thread)) {
           yield item;
-          if (item.type === "record") yield* doubles.add(item.record);
+          if (item.type !== "record") continue;
+          last = item;
+          yield* doubles.add(item.record);
+          if (!isObject) yield* gapBefore(item.record, order);
         }
+        const gap = order.end();
+        if (gap !== null && last?.type === "record") yield gapAt(gap, last.record);
       }
     })();
   },
 
   write: (transfer, environment, home, door) => write(transfer, gemini.homes(environment, home)[0]!, door),
+};
+
+function* gapBefore(record: SessionRecord, order: LineOrder): Generator<ReadItem> {
+  if (record.value === undefined || record.state === "partial") order.skip();
+  if (record.value === undefined || (record.state === "partial" && record.id === null)) return;
+  const gap = order.next(record.kind, fieldsOf(record.value));
+  if (gap !== null) yield gapAt(gap, record);
+}
+
+const gapAt = (gap: Gap, { place }: SessionRecord): ReadItem => ({
+  type: "problem",
+  problem: problem("lost-record", place, GAPS[gap]),
+});
+
+const GAPS: Readonly<Record<Gap, { readonly means: string; readonly fix: string }>> = {
+  message: {
+    means: "A message before this record is missing.",
+    fix: "Restores it where it is readable elsewhere; otherwise puts a note in its place.",
+  },
+  snapshot: {
+    means: "A resume emptied the session here and did not put its messages back. Gemini CLI shows none of them.",
+    fix: "Puts them back.",
+  },
 };
 
 /** A session that is resumed in another minute leaves a second file, without a message in it. */

@@ -1,9 +1,12 @@
 import { isUtf8 } from "node:buffer";
 import type { ReadItem } from "../../contract/agent.ts";
+import type { Edit } from "../../contract/plan.ts";
 import { type ProblemKind, problem } from "../../contract/problem.ts";
 import type { Place, RecordState } from "../../contract/record.ts";
-import { fieldsOf } from "../../contract/shapes.ts";
+import { type Fields, fieldsOf, listIn, textIn } from "../../contract/shapes.ts";
 import type { SourceFile } from "../../files/source-file.ts";
+import { madeUuid } from "../../mend/entries.ts";
+import { CUT_OFF } from "../../mend/words.ts";
 import { JsonDepth } from "../../scan/json-depth.ts";
 import { readPrefix } from "../../scan/read-prefix.ts";
 import { format } from "./format.ts";
@@ -22,6 +25,68 @@ const MESSAGE = /\{\s*"id"\s*:/g;
 export function isWholeObject(file: SourceFile): boolean {
   const head = Buffer.from(file.read(0, 64)).toString("latin1");
   return /^(?:\xef\xbb\xbf)?\{\r?\n\s+"/.test(head) || (file.path.endsWith(".json") && !head.startsWith('{"'));
+}
+
+/** The file as Gemini wrote it, with every message that can be read; null if nothing is wrong with it. */
+export function mendWholeObject(file: SourceFile, header: () => Fields, lost: string[]): Edit | null {
+  const items = [...readWholeObject(file)];
+  if (!items.some(({ type }) => type === "problem")) return null;
+  let facts: Fields | null = null;
+  const messages = new Map<string, Fields>();
+  for (const item of items) {
+    if (item.type !== "record") continue;
+    const { value, kind, state, place } = item.record;
+    const fields = fieldsOf(value);
+    if (kind === "facts") facts ??= fields;
+    else {
+      const kept = state === "partial" ? messageIn(fields, String(place.offset)) : value === undefined ? null : fields;
+      if (state !== "intact" && state !== "recovered" && place.offset !== 0) lost.push(WORDS(place.line, kept));
+      if (kept) messages.set(String(kept["id"]), kept);
+    }
+  }
+  if (messages.size === 0) return null;
+  const [first] = messages.values();
+  const startTime = first?.["timestamp"] ?? new Date(0).toISOString();
+  const { messages: _, ...known } = facts ?? {};
+  // A summary stands behind the messages.
+  const tail = /\n {2}\]\s*,\s*("(?:summary|directories|kind)"[\s\S]*)$/.exec(
+    Buffer.from(file.read(0, file.size)).toString("utf8"),
+  )?.[1];
+  const behind = tail === undefined ? {} : fieldsOf(readPrefix(`{${tail}`).value);
+  const whole = {
+    startTime,
+    lastUpdated: startTime,
+    ...(facts ? {} : header()),
+    ...known,
+    messages: [...messages.values()],
+    ...behind,
+  };
+  const bytes = Buffer.from(JSON.stringify(whole, null, 2));
+  return { offset: 0, length: file.size, bytes, grade: "intact", why: "writes the session as one object again" };
+}
+
+const WORDS = (line: number | null, kept: unknown): string =>
+  `${kept ? "A part of the" : "The"} record at line ${line} is lost.`;
+
+/** What can be read of a message, with a mark where it ends. */
+function messageIn(fields: Fields, offset: string): Fields | null {
+  const { content, timestamp, type } = fields;
+  const names = Object.keys(fields);
+  if (typeof type !== "string" || content === undefined) return null;
+  const id = textIn(fields["id"]) ?? madeUuid("message", offset);
+  const at = textIn(timestamp) ?? new Date(0).toISOString();
+  const isCut = names.at(-1) === "content";
+  const text = typeof content === "string" ? content : null;
+  const cut = text === null ? [...listIn(content), { text: CUT_OFF }] : `${text}\n${CUT_OFF}`;
+  const { toolCalls, ...rest } = fields;
+  const calls = names.at(-1) === "toolCalls" ? listIn(toolCalls).slice(0, -1) : listIn(toolCalls);
+  return {
+    ...rest,
+    id,
+    timestamp: at,
+    content: isCut ? cut : content,
+    ...(calls.length > 0 ? { toolCalls: calls } : {}),
+  };
 }
 
 export function* readWholeObject(file: SourceFile): Generator<ReadItem> {

@@ -2,7 +2,7 @@ import { seedOf } from "../../../../../holdfast/test/seed.ts";
 import { format } from "../../../../src/agents/gemini/format.ts";
 import { gemini } from "../../../../src/agents/gemini/index.ts";
 import { fieldsOf, listIn } from "../../../../src/contract/shapes.ts";
-import { describeLineAgent, type LineAgentSuite } from "../agent-suite.ts";
+import { describeFix, describeLineAgent, type LineAgentSuite } from "../agent-suite.ts";
 import { LINE_DAMAGE, lineChanged, lineGone, lineTwice } from "../line-damage.ts";
 
 const callsIn = (line: string): readonly unknown[] => listIn(fieldsOf(JSON.parse(line))["toolCalls"]);
@@ -26,3 +26,4 @@ const suite: LineAgentSuite = {
   ],
 };
 describeLineAgent(suite);
+describeFix(suite);

@@ -1,10 +1,12 @@
-import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { isDeepStrictEqual } from "node:util";
 import { afterAll, describe, expect, test } from "vitest";
 import { gemini } from "../../../../src/agents/gemini/index.ts";
 import { diagnose } from "../../../../src/diagnosis/diagnose.ts";
 import { Door } from "../../../../src/files/door.ts";
+import { fix } from "../../../../src/fix/fix.ts";
 import { kindsIn, recordsOf } from "../agent-suite.ts";
 
 const folder = mkdtempSync(join(tmpdir(), "holdfast-gemini-"));
@@ -79,5 +81,39 @@ describe("Gemini CLI: a session that is one object", () => {
     const { units } = await diagnose(gemini, session);
     expect(session.id).toBe(SESSION.sessionId);
     expect(units).toEqual({ user: 2, reasoning: 1, assistant: 2, call: 1, result: 1 });
+  });
+});
+
+describe("an older session, repaired", () => {
+  const at = (text: string, from = 0): number => TEXT.indexOf(text, from);
+  const cases: readonly [name: string, content: string | Buffer, messages: number][] = [
+    ["a raw line break in a string", TEXT.replace("heron?\\nΩ", "heron?\nΩ"), 4],
+    ["a byte order mark", `\ufeff${TEXT}`, 4],
+    ["zeros between messages", TEXT.replace('},\n    {\n      "id": "m4"', '},\0\0\0\n    {\n      "id": "m4"'), 4],
+    ["garbage between messages", TEXT.replace('},\n    {\n      "id": "m3"', '},%%%\n    {\n      "id": "m3"'), 4],
+    ["CR LF", TEXT.replaceAll("\n", "\r\n"), 4],
+    ["the last message is torn", TEXT.slice(0, at('"m4"') + 60), 3],
+    ["a message in the middle is torn", TEXT.slice(0, at('"m2"') + 80) + TEXT.slice(at('    {\n      "id": "m3"')), 3],
+    ["the end is missing", TEXT.slice(0, at("Thanks.") + 30), 4],
+    ["no header", TEXT.slice(at('"messages"')).replace(/^/, "{\n  "), 4],
+    ["written twice", TEXT + TEXT, 4],
+  ];
+  test.each(cases)("%s", async (_, content, count) => {
+    const path = join(folder, "session-2025-10-01T10-00-3f0c1d52.json");
+    writeFileSync(path, content);
+    using door = new Door();
+    const [session] = [...gemini.find(path, door)];
+    const fixed = await fix(gemini, session!, { backups: join(folder, "backups") });
+    expect(fixed?.diagnosis.problems).toEqual([]);
+    const { messages, ...facts } = JSON.parse(readFileSync(path, "utf8"));
+    const whole = new Map(SESSION.messages.map((message) => [message.id, message]));
+    const intact = messages.filter((message: { id: string }) => isDeepStrictEqual(message, whole.get(message.id)));
+    expect(intact.length).toBeGreaterThanOrEqual(count - 1);
+    expect(messages.length).toBeGreaterThanOrEqual(count);
+    expect(facts).toMatchObject({
+      sessionId: expect.any(String),
+      projectHash: expect.stringMatching(/^[0-9a-f]{64}$/),
+    });
+    expect(await fix(gemini, session!, { backups: join(folder, "backups") })).toBe(null);
   });
 });
