@@ -261,7 +261,7 @@ export class Controller {
       this.#during("opening", async () => {
         const chat = await this.#chats.open(act.id, this.#environment.model);
         this.show(chat, true);
-        await continueUnfinished(chat);
+        await continueUnfinished(chat, act.processes);
       });
   }
 

@@ -1,6 +1,7 @@
 import { defined } from "../defined.ts";
 import type { Chat, ChatEvent, ChatState, Host } from "../host/host.ts";
 import { chatName } from "./lines/labels.ts";
+import { survivingPid } from "./panels/panel.ts";
 
 /** The open chats, one of them on the screen. All of them may be running: each records into its own session. */
 export class OpenChats {
@@ -125,10 +126,10 @@ function elsewhereWords(state: ChatState, event: ChatEvent): string | null {
 }
 
 /** Continues what an opened chat left unfinished, except for what a person must decide. */
-export async function continueUnfinished(chat: Chat): Promise<void> {
+export async function continueUnfinished(chat: Chat, processes?: "wait" | "stop"): Promise<void> {
   const { status, interruption, queue } = chat.state;
   // What to do with a process that still runs is for the person to say.
-  const isRunning = interruption?.calls.some(({ process }) => process?.running) === true;
-  if (status === "interrupted" && !isRunning) await chat.finish();
+  const isAnswered = processes !== undefined || survivingPid(interruption) === undefined;
+  if (status === "interrupted" && isAnswered) await chat.finish(defined({ processes }));
   else if (status === "idle" && queue.length > 0) await chat.resumeQueue();
 }

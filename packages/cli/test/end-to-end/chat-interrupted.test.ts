@@ -56,6 +56,25 @@ describe.concurrent("chat after an unclean death", () => {
     await answered(terminal, "I thought about rivers");
   });
 
+  test("plain holdfast, while the command still runs: what it prints is shown, and one answer stops it and goes on", async (context) => {
+    using home = temporaryHome();
+    {
+      await using terminal = await chat(context, home, ["--allow", "shell"]);
+      await terminal.say("run echo on the way; exec sleep 300");
+      await terminal.until(/│ on the way/);
+      await terminal.signal("SIGKILL");
+      await terminal.ended();
+    }
+    await using terminal = await inTerminal(context, home, []);
+    await terminal.until(
+      /still running as process \d+\n {2}│ on the way/,
+      /▸ c {2}continue it: wait for process \d+\n {2}k {2}continue it: stop process \d+ first/,
+    );
+    await terminal.say("k");
+    await terminal.untilAll("The command was still running when its agent died, and the user stopped it.", /^idle\b/m);
+    expect(await terminal.all()).not.toContain("finish it:");
+  });
+
   test("plain holdfast says that the last session here was interrupted, before anything else; Enter continues it", async (context) => {
     using home = temporaryHome();
     {

@@ -39,8 +39,13 @@ export interface CallFacts {
   readonly report?: string;
   /** What has changed since it began in the folder that it works in, by whomever. */
   readonly changes?: FolderChanges;
-  /** Its process outlived the agent. */
-  readonly process?: { readonly pid: number; readonly running: boolean; readonly exitCode?: number };
+  /** Its process outlived the agent. `printed`: the end of what it has printed so far, for people. */
+  readonly process?: {
+    readonly pid: number;
+    readonly running: boolean;
+    readonly exitCode?: number;
+    readonly printed?: string;
+  };
 }
 
 /** How a folder differs from what was noted of it before. Who changed it cannot be told. */

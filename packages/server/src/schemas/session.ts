@@ -120,7 +120,14 @@ const callAccount = z
       .enum(["run", "run-again", "ask", "wait", "settle", "tell-model", "leave"])
       .optional()
       .describe("What happens to it when the turn goes on. Decided when the session is opened: missing before."),
-    process: z.object({ pid: z.int(), running: z.boolean(), exitCode: z.int().optional() }).optional(),
+    process: z
+      .object({
+        pid: z.int(),
+        running: z.boolean(),
+        exitCode: z.int().optional(),
+        printed: z.string().optional().describe("The end of what it has printed so far."),
+      })
+      .optional(),
     changes: folderChanges.optional(),
     words: z.string().describe("How far it got, for people."),
   })

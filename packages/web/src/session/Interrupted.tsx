@@ -118,11 +118,14 @@ export function Interrupted({ interruption, account, actions }: Props) {
 }
 
 function CallLine({ call }: { readonly call: Interruption["calls"][number] }) {
-  const { name, input, effect, words, changes } = call;
+  const { name, input, effect, words, changes, process } = call;
   return (
     <dd class={`loss-call effect-${effect}`}>
       <code>{name}</code> <span class="call-subject">{visible(subjectOf(input))}</span>{" "}
       <span class="call-words">{words}</span>
+      {process?.printed ? (
+        <samp class="printed">{visible(process.printed.trimEnd().split("\n").slice(-3).join("\n"))}</samp>
+      ) : null}
       {changes?.files.map(({ path, diff }) =>
         diff ? (
           <details key={path} class="since">

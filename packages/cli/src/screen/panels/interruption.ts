@@ -1,6 +1,7 @@
 import { type CallAccount, changesWords } from "holdfast";
 import type { InterruptionShown } from "../../host/host.ts";
 import { ago, plain, plainLine } from "../../terminal/index.ts";
+import { outputTail } from "../lines/item-lines.ts";
 import { callSummary, excerpt } from "../lines/labels.ts";
 import { BLANK, cut, type Line, line, type Span, span, untab, wrap } from "../lines/line.ts";
 import { markdownLines } from "../lines/markdown.ts";
@@ -9,6 +10,7 @@ const WARNING = { colour: "yellow" } as const;
 const FAINT = { dim: true } as const;
 const ADDED = { colour: "green" } as const;
 const REMOVED = { colour: "red" } as const;
+const PRINTED_ROWS = 3;
 const DIFF_MARKS = { same: " ", removed: "-", added: "+", gap: " " } as const;
 
 /** In brief: the prompt, the text so far and the state of each call. `told`: the failure is already shown above. */
@@ -89,16 +91,17 @@ export function interruptionDetails(found: InterruptionShown, columns: number): 
   return rows;
 }
 
-/** What it is and how far it got, on one row; below that, what has changed since. */
+/** What it is and how far it got, on one row; below that, what its process has printed and what has changed since. */
 function callRows(call: CallAccount, columns: number): Line[] {
   const colour = call.effect === "possible" ? "yellow" : "grey";
   const since = call.changes ? changesWords(call.changes) : null;
   const words = `  ${since === null ? call.words : call.words.replace(`; ${since}`, "")}`;
   const head: Span[] = [span("  • ", FAINT), span(plainLine(call.name), { bold: true }), span(` ${callSummary(call)}`)];
   const row = cut([...cut(head, Math.max(12, columns - words.length)), span(words, { colour })], columns);
-  if (since === null) return [row];
+  const printed = outputTail(call.process?.printed ?? "", columns, PRINTED_ROWS);
+  if (since === null) return [row, ...printed];
   const indent = [span("    ")];
-  return [row, ...wrap(line(since, { colour }), columns, { first: indent, rest: indent })];
+  return [row, ...printed, ...wrap(line(since, { colour }), columns, { first: indent, rest: indent })];
 }
 
 function fact(name: string, words: string, columns: number): Line {

@@ -4,17 +4,31 @@ import { ago } from "../../terminal/index.ts";
 import { callSummary, excerpt } from "../lines/labels.ts";
 import { cut, line, wrap } from "../lines/line.ts";
 import { interruptionFacts } from "./interruption.ts";
-import type { Panel } from "./panel.ts";
+import { type Choice, type Panel, survivingPid } from "./panel.ts";
 
 /** Shown before anything else: the last session of this folder was left unfinished. */
 export function offerPanel(found: UnfinishedSession): Panel {
   const { id, interruption, queue } = found;
+  const pid = survivingPid(interruption);
+  const continuing: Choice[] =
+    pid === undefined
+      ? [{ key: "c", word: "continue", label: "continue it", act: { do: "continue", id } }]
+      : [
+          {
+            ...{ key: "c", word: "continue", label: `continue it: wait for process ${pid}` },
+            act: { do: "continue", id, processes: "wait" },
+          },
+          {
+            ...{ key: "k", word: "stop", label: `continue it: stop process ${pid} first` },
+            act: { do: "continue", id, processes: "stop" },
+          },
+        ];
   return {
     about: `offer:${id}`,
     isQuestion: true,
     placeholder: "Enter continues it, n starts a new session",
     choices: [
-      { key: "c", word: "continue", label: "continue it", act: { do: "continue", id } },
+      ...continuing,
       { key: "n", word: "new", label: "start a new session; this one stays as it is", act: { do: "startNew" } },
       ...(interruption === null
         ? []

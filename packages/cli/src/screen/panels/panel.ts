@@ -40,7 +40,7 @@ export type Act =
   | { readonly do: "finish"; readonly processes?: "wait" | "stop" }
   | { readonly do: "leave" }
   | { readonly do: "show"; readonly interruption: InterruptionShown }
-  | { readonly do: "continue"; readonly id: string }
+  | { readonly do: "continue"; readonly id: string; readonly processes?: "wait" | "stop" }
   | { readonly do: "startNew" }
   | { readonly do: "listSessions" }
   | { readonly do: "showAll"; readonly ask: PermissionAsk }
@@ -108,10 +108,14 @@ export function whyPanel({ name, call, summary }: PermissionAsk): Panel {
   };
 }
 
+/** The first process that outlived the agent and runs still. */
+export function survivingPid(found: InterruptionShown | null): number | undefined {
+  return found?.calls.find((call) => call.process?.running)?.process?.pid;
+}
+
 function interruptionPanel(state: ChatState): Panel {
   const found = state.interruption!;
-  const running = found.calls.find((call) => call.process?.running);
-  const pid = running?.process?.pid;
+  const pid = survivingPid(found);
   const goOn = state.account.can.answer === true ? "finish it: you are asked about each waiting call" : "finish it";
   const finish: Choice[] =
     pid === undefined

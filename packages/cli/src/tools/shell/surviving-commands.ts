@@ -80,10 +80,14 @@ export function isLookedFor({ name, state, process }: OpenCall, isOwn: boolean):
   return name === "shell" && state === "outcome-unknown" && (process !== undefined || isOwn);
 }
 
+/** People are shown the last lines. */
+const PRINTED_CHARS_MAX = 2_000;
+
 /** What that says about its call. */
-export function commandFacts({ kind, pid, running, exitCode, shown }: FoundCommand): CallFacts {
+export function commandFacts({ kind, pid, running, exitCode, output, shown }: FoundCommand): CallFacts {
   if (kind === "not-begun") return { neverBegan: true };
-  const process = pid === undefined ? {} : { process: { pid, running, ...defined({ exitCode }) } };
+  const printed = running && output !== "" ? output.slice(-PRINTED_CHARS_MAX) : undefined;
+  const process = pid === undefined ? {} : { process: { pid, running, ...defined({ exitCode, printed }) } };
   // If it has not ended, how far it got is unknown, but not what it printed.
   return { ...process, ...(kind === "ended" ? { outcome: { value: shown } } : { report: shown }) };
 }
