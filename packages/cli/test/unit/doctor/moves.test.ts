@@ -14,7 +14,7 @@ import {
   type WrittenSession,
   writeNewFiles,
 } from "@holdfast/doctor";
-import { openStore } from "holdfast";
+import { type AnthropicMessage, openStore } from "holdfast";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { listRecordings, placeRecording } from "../../../../doctor/test/real/recording.ts";
 import { importSession } from "../../../src/doctor/import.ts";
@@ -124,6 +124,71 @@ describe.each(SOURCES)("sessions of %s", (from) => {
           expect(counts(back.steps).get(kind)?.length).toBe(counts(transfer.steps).get(kind)?.length);
       }
     }
+  });
+});
+
+describe("what is odd in a conversation", () => {
+  const PNG = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==";
+  const image = { type: "image", source: { type: "base64", media_type: "image/png", data: PNG } };
+  const MESSAGES: AnthropicMessage[] = [
+    { role: "user", content: [{ type: "text", text: "/compact is what I typed" }, image] },
+    {
+      role: "assistant",
+      content: [
+        { type: "text", text: "Line\u2028separator, half \ud83d of a pair, \0 and “quotes”" },
+        { type: "tool_use", id: `call:${"x".repeat(60)}`, name: "mcp.server/tool", input: { path: "a\nb" } },
+      ],
+    },
+    {
+      role: "user",
+      content: [
+        {
+          type: "tool_result",
+          tool_use_id: `call:${"x".repeat(60)}`,
+          content: [{ type: "text", text: "<session_context>" }, image],
+        },
+      ],
+    },
+    { role: "assistant", content: [{ type: "text", text: "Done." }] },
+    { role: "user", content: [{ type: "text", text: "<environment_context> is a word" }] },
+  ];
+
+  test.each(TARGETS)("goes on in $title, and is healthy there", async (target) => {
+    const home = join(scratch, `odd-${target.name}`);
+    await using store = await openStore("memory:");
+    const session = await store.create({ dialect: "anthropic", cwd: scratch, title: 'A "title": of\n# two lines' });
+    await session.sync(MESSAGES);
+    await session.close();
+    const { transfer } = toTransfer(await store.read(session.id), {
+      to: target.name,
+      cwd: undefined,
+      redact: false,
+      at: AT,
+    });
+    expect(transfer.steps.flatMap(({ parts }) => parts.filter(({ type }) => type === "call"))).toMatchObject([
+      { id: expect.stringMatching(/^[\w-]{1,40}$/), name: "mcp_server_tool", input: { path: "a\nb" } },
+    ]);
+    using door = new Door();
+    const written = target.write!(transfer, {}, home, door);
+    writeNewFiles(place(written, home));
+    const text = written.files.at(-1)!.text;
+    expect(text.isWellFormed() && !text.includes("\\ud83d")).toBe(true);
+    if (target.name !== "opencode") expect(text).not.toContain("\u2028");
+    const lost = { "claude-code": 0, pi: 0, copilot: 2 }[target.name] ?? 1;
+    expect(written.leftOut.filter((words) => words.includes("image"))).toEqual(
+      lost === 0 ? [] : [`${lost} image${lost === 1 ? "" : "s"}: a note stands in its place`],
+    );
+    expect(text.includes("could not carry it over")).toBe(lost > 0);
+    expect(text.includes(PNG)).toBe(lost < 2);
+    if (target.name === "opencode") return;
+    const [found] = [...sessionsHere([target], { environment: {}, home }, door)];
+    expect((await diagnose(target, found!.session, door)).problems).toEqual([]);
+    const { id } = await importSession({ store, keepsFiles: false }, found!, door);
+    const back = toTransfer(await store.read(id), { to: "pi", cwd: undefined, redact: false, at: AT }).transfer;
+    const said = JSON.stringify(back.steps);
+    expect(said).toContain("/compact is what I typed");
+    expect(said).toContain("<session_context>");
+    expect(said).toContain("Done.");
   });
 });
 
