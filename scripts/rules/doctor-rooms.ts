@@ -36,6 +36,8 @@ export const DOCTOR_ROOMS: PackageRooms = {
     "agents/gemini/": READERS,
     "agents/opencode/": [...READERS, "salvage/"],
     "agents/pi/": READERS,
+    "agents/simple/": READERS,
+    "agents/zot/": READERS,
     // The list of them.
     "agents/": [
       "contract/",
@@ -47,6 +49,8 @@ export const DOCTOR_ROOMS: PackageRooms = {
       "agents/gemini/",
       "agents/opencode/",
       "agents/pi/",
+      "agents/simple/",
+      "agents/zot/",
     ],
     // Sessions in, reports out.
     "diagnosis/": ["contract/", "files/", "keep/", "scan/", "judge/", "agents/"],
