@@ -13,8 +13,9 @@ import {
 import { CommandError, EXIT } from "../exit.ts";
 import { homeFolder } from "../home.ts";
 import type { SessionReport } from "./report.ts";
+import { countSecrets } from "./secrets.ts";
 
-/** The sessions that were named, or all of this machine, one after another. */
+/** The sessions that were named, or all of this machine. */
 export async function* findSessions(paths: readonly string[], door: Door): AsyncGenerator<Finding> {
   const machine = { environment: process.env, home: homeFolder() ?? "/" };
   if (paths.length === 0) yield* sessionsHere(AGENTS, machine, door);
@@ -52,13 +53,16 @@ function deletedSessions(door: Door): FoundSession[] {
 }
 
 /** Reads one and judges it. A session that nobody can read stops no other. `run`: one door for all of them. */
-export async function examine(finding: Finding, run: Door): Promise<SessionReport> {
-  if (finding.agent === null) return unknownReport(finding.path);
-  const { agent, session } = finding;
+export async function examine(
+  { agent, session }: FoundSession,
+  run: Door,
+  { secrets }: { readonly secrets?: boolean } = {},
+): Promise<SessionReport> {
   const known = { agent: agent.name, session: session.id, path: session.path };
   try {
     const diagnosis = await diagnose(agent, session, run);
-    return { ...known, diagnosis, problems: diagnosis.problems };
+    const report = { ...known, diagnosis, problems: diagnosis.problems };
+    return secrets ? { ...report, secrets: await countSecrets({ agent, session }, run) } : report;
   } catch (error) {
     const detail = error instanceof Error ? error.message : String(error);
     const place = { file: session.path, line: null, offset: null };
@@ -66,8 +70,18 @@ export async function examine(finding: Finding, run: Door): Promise<SessionRepor
   }
 }
 
+/** Folders in which there may be sessions, and which cannot be listed. */
+export function refusedFolders(refusals: readonly Refused[]): SessionReport[] {
+  return refusals.map(({ path, message }) => {
+    const place = { file: path, line: null, offset: null };
+    const fix = "None from here. The owner can: chmod u+rwx";
+    const found = problem("unopenable", place, { detail: message, means: "The folder cannot be listed.", fix });
+    return { agent: null, session: null, path, diagnosis: null, problems: [found] };
+  });
+}
+
 /** A file of which no byte says whose it is: only an empty one is damage. */
-function unknownReport(path: string): SessionReport {
+export function unknownReport(path: string): SessionReport {
   using door = new Door();
   const report = { agent: null, session: null, path, diagnosis: null };
   const place = { file: path, line: null, offset: null };

@@ -1,6 +1,8 @@
 import { createInterface } from "node:readline/promises";
 import {
+  type Agent,
   type Backup,
+  type Diagnosis,
   Door,
   type FoundSession,
   fix,
@@ -12,6 +14,7 @@ import {
   Refused,
   undo,
 } from "@holdfast/doctor";
+import { credentials } from "holdfast";
 import { CommandError, EXIT } from "../exit.ts";
 import { plainLine } from "../terminal/plain.ts";
 import { backupsFolder } from "./backups-folder.ts";
@@ -31,6 +34,10 @@ export interface Repair {
   readonly problemsLeft: number;
   /** Their kinds. */
   readonly kindsLeft: readonly string[];
+  /** Where the session is now, if the repair moved it. */
+  readonly movedTo: string | null;
+  /** What could be seen only after this repair, and is still to be repaired; null if it was all that could be done. */
+  readonly next: Diagnosis | null;
 }
 
 export interface RepairOptions {
@@ -51,10 +58,10 @@ export async function repair(
   using door = new Door();
   door.keptFolderOf = options.keptFolderOf;
   const known = { session: session.id, path: session.path };
-  const none = { ...known, backup: null, changes: [], lost: [], ...leftOf(problems) };
+  const none = { ...known, backup: null, changes: [], lost: [], movedTo: null, next: null, ...leftOf(problems) };
   try {
     const plan = await planFix(agent, session, door);
-    if (plan === null) return { ...none, why: "no repair is known for this yet" };
+    if (plan === null) return { ...none, why: whyNothing(agent, problems) };
     const facts = { changes: changesOf(plan), lost: plan.lost };
     if (options.isDryRun) {
       for (const line of planLines(plan, door)) options.show(line);
@@ -69,11 +76,21 @@ export async function repair(
       keptFolderOf: options.keptFolderOf,
     });
     if (fixed === null) return { ...none, why: "there is nothing to repair any more" };
-    return { ...known, ...facts, backup: fixed.backup, why: null, ...leftOf(fixed.diagnosis.problems) };
+    const { diagnosis } = fixed;
+    const movedTo = diagnosis.session.path === session.path ? null : diagnosis.session.path;
+    const isOnlyFirst = diagnosis.problems.length > 0 && fixed.plan.changes.every(({ type }) => type === "mode");
+    const result = { backup: fixed.backup, why: null, movedTo, next: isOnlyFirst ? diagnosis : null };
+    return { ...known, ...facts, ...result, ...leftOf(diagnosis.problems) };
   } catch (error) {
     if (error instanceof Refused) return { ...none, why: error.message };
     throw error;
   }
+}
+
+/** Why there is no plan. */
+function whyNothing({ repairs }: Agent, problems: readonly Problem[]): string {
+  const isKnown = problems.every(({ kind }) => repairs?.has(kind));
+  return isKnown ? "what is lost was found nowhere else" : "no repair is known for this yet";
 }
 
 const leftOf = (problems: readonly Problem[]): Pick<Repair, "problemsLeft" | "kindsLeft"> => ({
@@ -81,7 +98,7 @@ const leftOf = (problems: readonly Problem[]): Pick<Repair, "problemsLeft" | "ki
   kindsLeft: [...new Set(problems.map(({ kind }) => kind))],
 });
 
-export function repairLines({ backup, why, changes, lost, problemsLeft, kindsLeft }: Repair): string[] {
+export function repairLines({ backup, why, changes, lost, movedTo, problemsLeft, kindsLeft }: Repair): string[] {
   if (backup === null) return [`          not repaired: ${plainLine(why!)}`];
   const left =
     problemsLeft === 0
@@ -89,6 +106,7 @@ export function repairLines({ backup, why, changes, lost, problemsLeft, kindsLef
       : `${counted(problemsLeft, "problem")} left (${kindsLeft.join(", ")})`;
   return [
     `          repaired: ${counted(changes.length, "change")}, ${left}. Backup ${backup}.`,
+    ...(movedTo === null ? [] : [`          moved to ${plainLine(movedTo)}`]),
     ...lost.map((words) => `          lost: ${plainLine(words)}`),
   ];
 }
@@ -161,6 +179,6 @@ function* planLines({ changes, lost }: Plan, door: Door): Generator<string> {
 }
 
 function shown(bytes: Uint8Array, length: number): string {
-  const text = plainLine(Buffer.from(bytes.subarray(0, SHOWN_CHARS_MAX)).toString("utf8"));
+  const text = plainLine(credentials(Buffer.from(bytes.subarray(0, SHOWN_CHARS_MAX)).toString("utf8")));
   return length > SHOWN_CHARS_MAX ? `${text}…` : text;
 }

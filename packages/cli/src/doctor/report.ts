@@ -1,4 +1,5 @@
 import type { Diagnosis, Problem } from "@holdfast/doctor";
+import { credentials } from "holdfast";
 import type { Paint } from "../terminal/colour.ts";
 import { plainLine } from "../terminal/plain.ts";
 
@@ -17,15 +18,18 @@ export interface SessionReport {
   readonly path: string;
   readonly diagnosis: Diagnosis | null;
   readonly problems: readonly Problem[];
+  /** How many texts look like a credential, by kind, if that was asked for. It is no problem of the session. */
+  readonly secrets?: ReadonlyMap<string, number>;
 }
 
 export function reportLines(report: SessionReport, paint: Paint): string[] {
   const { agent, session, path, diagnosis, problems } = report;
   const isHealthy = problems.length === 0;
   const health = isHealthy ? paint("good", "healthy".padEnd(9)) : paint("bad", "damaged".padEnd(9));
-  const title = diagnosis?.title ? `  ${plainLine(diagnosis.title)}` : "";
+  const title = diagnosis?.title ? `  ${plainLine(credentials(diagnosis.title))}` : "";
   const name = plainLine(`${agent ?? "unknown"}  ${session ?? ""}`);
   const lines = [`${health} ${name}${title}`, `          ${paint("faint", plainLine(path))}`];
+  if (report.secrets && report.secrets.size > 0) lines.push(`          ${secretWords(report.secrets)}`);
   if (isHealthy) return lines;
   if (diagnosis) lines.push(`          ${readableWords(diagnosis)}`);
   for (const [kind, group] of Map.groupBy(problems, (problem) => problem.kind)) {
@@ -36,6 +40,12 @@ export function reportLines(report: SessionReport, paint: Paint): string[] {
     lines.push(`    fix: ${plainLine(first!.fix)}`);
   }
   return lines;
+}
+
+function secretWords(secrets: ReadonlyMap<string, number>): string {
+  const total = [...secrets.values()].reduce((sum, count) => sum + count, 0);
+  const kinds = [...secrets].map(([kind, count]) => `${count} ${kind}`);
+  return `${counted(total, "text looks", "texts look")} like a credential: ${kinds.join(", ")}.`;
 }
 
 function readableWords({ records, callsInterrupted }: Diagnosis): string {
@@ -63,8 +73,9 @@ function whereWords({ place, detail }: Problem, path: string): string {
 /** The one object that `--json` prints. */
 export function reportJson(reports: readonly SessionReport[]): object {
   return {
-    sessions: reports.map(({ agent, session, path, diagnosis, problems }) => ({
+    sessions: reports.map(({ agent, session, path, diagnosis, problems, secrets }) => ({
       ...{ agent, session, path, healthy: problems.length === 0 },
+      ...(secrets && { secrets: Object.fromEntries(secrets) }),
       ...(diagnosis && {
         title: diagnosis.title,
         records: diagnosis.records,

@@ -1,5 +1,16 @@
-import { appendFileSync, closeSync, openSync, readFileSync, truncateSync, writeFileSync } from "node:fs";
-import { join } from "node:path";
+import { execFileSync } from "node:child_process";
+import {
+  appendFileSync,
+  chmodSync,
+  closeSync,
+  mkdirSync,
+  openSync,
+  readFileSync,
+  statSync,
+  truncateSync,
+  writeFileSync,
+} from "node:fs";
+import { dirname, join } from "node:path";
 import { describe, expect, test } from "vitest";
 import { listRecordings, placeRecording } from "../../../doctor/test/real/recording.ts";
 import { temporaryHome } from "../command.ts";
@@ -55,6 +66,32 @@ describe("doctor", () => {
     );
     const { stdout } = await home.run(["doctor", "--all"], { env });
     expect(stdout).not.toContain("\x1b]");
+  });
+
+  test("a FIFO and a folder without sessions end at once", async () => {
+    const { home } = homeWithSession();
+    using _ = home;
+    const fifo = join(home.path, "pipe");
+    execFileSync("mkfifo", [fifo]);
+    const piped = await home.run(["doctor", fifo]);
+    expect([piped.code, piped.stdout]).toEqual([1, expect.stringContaining("it is no regular file")]);
+    mkdirSync(join(home.path, "empty"));
+    const empty = await home.run(["doctor", join(home.path, "empty")]);
+    expect([empty.code, empty.stdout]).toEqual([0, "0 sessions: 0 healthy, 0 damaged.\n"]);
+  });
+
+  test("--secrets counts what looks like a credential, and shows none; it is no problem", async () => {
+    const { home, file, id, env } = homeWithSession();
+    using _ = home;
+    const token = `ghp_${"a1B2c3D4e5F6".repeat(3)}`;
+    const text = { type: "custom-title", sessionId: id, customTitle: token };
+    appendFileSync(file, `${JSON.stringify(text)}\n`);
+    const { stdout, code } = await home.run(["doctor", "--secrets"], { env });
+    expect([code, stdout]).toEqual([0, expect.stringMatching(/1 text looks like a credential: 1 [\w-]+\./)]);
+    expect(stdout).not.toContain(token);
+    const { sessions, problems } = JSON.parse((await home.run(["doctor", "--secrets", "--json"], { env })).stdout);
+    expect(Object.values(sessions[0].secrets)).toEqual([1]);
+    expect(problems).toEqual([]);
   });
 
   test("a path that is not there, and a file that is no session", async () => {
@@ -167,6 +204,39 @@ describe("doctor --fix", () => {
     expect(stdout).toContain("not repaired: no repair is known for this yet");
     const [, path] = /holdfast import (\S+)(?: --store \S+)?\n/.exec(stdout)!;
     expect((await home.run(["import", path!], { env })).stdout).toContain("26 of 26 messages added");
+  });
+
+  test("a damaged file that cannot be read is repaired in two steps, and undone in two", async () => {
+    const { home, file, torn: before, env } = torn();
+    using _ = home;
+    chmodSync(file, 0o200);
+    const { stdout, code } = await home.run(["doctor", "--fix", "--yes"], { env });
+    expect([code, stdout.match(/repaired: /g)]).toEqual([0, ["repaired: ", "repaired: "]]);
+    expect(stdout).toContain("1 session: 0 healthy, 1 repaired, 0 damaged.");
+    expect(statSync(file).mode & 0o777).toBe(0o600);
+    await home.run(["doctor", "--undo"], { env });
+    expect(readFileSync(file)).toEqual(before);
+    await home.run(["doctor", "--undo"], { env });
+    expect(statSync(file).mode & 0o777).toBe(0o200);
+    expect(await home.run(["doctor", "--undo"], { env })).toMatchObject({ code: 3 });
+  });
+
+  test("one session that is in use, and one that is no session, stop no other", async () => {
+    const { home, file, env } = torn();
+    using _ = home;
+    const other = join(dirname(file), "11111111-2222-4333-8444-555555555555.jsonl");
+    writeFileSync(other, readFileSync(file));
+    mkdirSync(join(dirname(file), "00000000-0000-4000-8000-000000000000.jsonl"));
+    const held = openSync(file, "a");
+    try {
+      const { stdout, code } = await home.run(["doctor", "--fix", "--yes"], { env });
+      expect([code, stdout]).toEqual([1, expect.stringContaining("2 sessions: 0 healthy, 1 repaired, 1 damaged.")]);
+    } finally {
+      closeSync(held);
+    }
+    const before = readFileSync(other);
+    expect((await home.run(["doctor", "--fix", "--yes", other, "nowhere"], { env })).code).toBe(3);
+    expect(readFileSync(other)).toEqual(before);
   });
 
   test("asks nobody without a terminal", async () => {

@@ -5,8 +5,11 @@ import { Door } from "../files/door.ts";
 import type { SourceFile } from "../files/source-file.ts";
 import { ConversationJudge, judged } from "../judge/judge.ts";
 import { type LostContent, lostSinceKept } from "../keep/lost-content.ts";
+import { permissionProblems } from "./permissions.ts";
 
 const PROBLEMS_MAX = 10_000;
+/** A file of 2 GB takes less than a minute. */
+const LIMIT_MS = 10 * 60_000;
 
 /** What was found in one session. */
 export interface Diagnosis {
@@ -26,14 +29,17 @@ export type SeeRecord = (record: SessionRecord) => Promise<void> | undefined;
 
 /**
  * Reads a session to its end and judges it. Changes nothing. `run` is the door of all sessions that are read one after
- * another: a database that they share is then copied and checked once.
+ * another: a database that they share is then copied and checked once. A session that takes longer than `limitMs` is
+ * left where it is.
  */
 export async function diagnose(
   agent: Agent,
   session: SessionPlace,
   run: Door | null = null,
   see?: SeeRecord,
+  limitMs = LIMIT_MS,
 ): Promise<Diagnosis> {
+  const deadline = performance.now() + limitMs;
   using door = run?.inner() ?? new Door();
   const files = new Map<string, SourceFile>();
   const judge = new ConversationJudge(agent.rules, ({ file, offset }, length) => {
@@ -46,7 +52,8 @@ export async function diagnose(
   });
   const records: Record<RecordState, number> = { intact: 0, recovered: 0, partial: 0, unreadable: 0 };
   const units: Partial<Record<Unit["type"], number>> = {};
-  const problems: Problem[] = [];
+  const sealed = permissionProblems(session, door);
+  const problems: Problem[] = [...sealed];
   let problemsLeftOut = 0;
   let title: string | null = null;
   const lost = lostSinceKept(session, door);
@@ -54,7 +61,16 @@ export async function diagnose(
   if (lost?.kind === "deleted-file")
     return { session, title, records, units, problems, problemsLeftOut, callsInterrupted: 0 };
   for (const item of judged(await agent.read(session, door), judge)) {
+    // Others wait for their turn.
+    if (performance.now() > deadline) {
+      const detail = `reading it takes longer than ${Math.round(limitMs / 60_000)} minutes; the rest was not read`;
+      problems.push(problem("unopenable", { file: session.path, line: null, offset: null }, { detail }));
+      break;
+    }
     if (item.type === "problem") {
+      const { kind, place } = item.problem;
+      // Why it cannot be opened was said.
+      if (kind === "unopenable" && sealed.some(({ place: { file } }) => file === place.file)) continue;
       if (problems.length < PROBLEMS_MAX) problems.push(withKnownFix(item.problem, agent));
       else problemsLeftOut++;
       continue;
@@ -79,8 +95,9 @@ function keptProblem({ kind, had, has }: LostContent, file: string): Problem {
 
 /** A fix is promised only where the agent's plan has one. */
 function withKnownFix(found: Problem, { repairs, title }: Agent): Problem {
-  if (repairs?.has(found.kind) || LEFT_ALONE.has(found.kind)) return found;
+  if (repairs?.has(found.kind) || OF_NO_AGENT.has(found.kind)) return found;
   return { ...found, fix: `None yet for ${title}. holdfast import saves what can be read.` };
 }
 
-const LEFT_ALONE: ReadonlySet<ProblemKind> = new Set(["unknown-version", "unopenable"]);
+/** Repaired for every agent alike, or never. */
+const OF_NO_AGENT: ReadonlySet<ProblemKind> = new Set(["unknown-version", "unopenable", "wrong-permissions"]);

@@ -2,6 +2,7 @@ import type { Agent, SessionPlace } from "../contract/agent.ts";
 import type { Plan } from "../contract/plan.ts";
 import type { ProblemKind } from "../contract/problem.ts";
 import { type Diagnosis, diagnose } from "../diagnosis/diagnose.ts";
+import { restorePermissions } from "../diagnosis/permissions.ts";
 import { Door, Refused } from "../files/door.ts";
 import { Executor, stampOf, takeBack } from "./executor.ts";
 import { planFromKept } from "./kept-plan.ts";
@@ -33,6 +34,8 @@ async function planFor(before: Diagnosis, agent: Agent, session: SessionPlace, d
   const kinds = new Set(before.problems.map(({ kind }) => kind));
   // What was never seen is not touched, and what cannot be read is not guessed at.
   if (kinds.size === 0 || kinds.has("unknown-version") || kinds.has("unopenable")) return null;
+  const modes = restorePermissions(before.problems, door);
+  if (modes.length > 0) return { changes: modes, lost: [] };
   return (await planFromKept(agent, session, door)) ?? (await agent.plan?.(session, door)) ?? null;
 }
 
@@ -106,6 +109,9 @@ function stampsOf(paths: readonly string[]): ReadonlyMap<string, string> {
 
 /** No kind of problem more, and no readable record less. */
 function assertBetter(before: Diagnosis, after: Diagnosis, { path }: SessionPlace): void {
+  const isSealed = ({ problems }: Diagnosis): boolean => problems.some(({ kind }) => kind === "wrong-permissions");
+  // Nobody could say before what else was wrong.
+  if (isSealed(before) && !isSealed(after)) return;
   const kinds = (diagnosis: Diagnosis): ReadonlySet<ProblemKind> => new Set(diagnosis.problems.map(({ kind }) => kind));
   const added = [...kinds(after)].filter((kind) => !kinds(before).has(kind));
   const isBetter = after.problems.length < before.problems.length && added.length === 0;

@@ -1,3 +1,4 @@
+import type { Finding, Refused } from "@holdfast/doctor";
 import type { Command } from "commander";
 import type { Repair } from "../../doctor/repair.ts";
 import { DECLINED, type SessionReport } from "../../doctor/report.ts";
@@ -14,6 +15,7 @@ interface Options {
   readonly yes?: true;
   readonly undo?: string | true;
   readonly json?: true;
+  readonly secrets?: true;
 }
 
 export function register(program: Command): void {
@@ -32,6 +34,7 @@ export function register(program: Command): void {
     .option("--yes", "with --fix: do not ask")
     .option("--undo [backup]", "bring back what a fix replaced (default: the latest fix)")
     .option("--all", "show healthy sessions too")
+    .option("--secrets", "count what looks like a credential in each session, without showing it (slower)")
     .option("--json", "one JSON object, with all sessions and a list of all problems")
     .addHelpText(
       "after",
@@ -61,50 +64,72 @@ async function run(paths: readonly string[], options: Options, command: Command)
       "USAGE",
       "Nobody can be asked here: pass --yes, or --dry-run. Nothing was changed.",
     );
-  const { examine, findSessions } = await import("../../doctor/examine.ts");
+  const { examine, findSessions, refusedFolders, unknownReport } = await import("../../doctor/examine.ts");
   const { reportJson, reportLines, sumWords } = await import("../../doctor/report.ts");
   const { askAtTerminal, repair, repairLines } = await import("../../doctor/repair.ts");
   const { showKeptFiles } = await import("../../doctor/kept-folder.ts");
   const { Door } = await import("@holdfast/doctor");
-  using door = new Door();
+  const refusals: Refused[] = [];
+  using door = new Door({}, null, (refused) => refusals.push(refused));
   await showKeptFiles(door, command.optsWithGlobals());
   const progress = progressOn(process.stderr, Number.POSITIVE_INFINITY);
   const paint = paintFor(process.stdout);
   const print = (line: string): void => {
     if (!options.json) process.stdout.write(`${line}\n`);
   };
-  const reports = [];
-  const repairs: Repair[] = [];
+  // First all, so that a mistake in a path stops the command before it does anything, and what moves is seen once.
+  const findings: Finding[] = [];
   for await (const finding of findSessions(paths, door)) {
-    progress.show(reports.length, "sessions read");
-    const report = await examine(finding, door);
-    reports.push(report);
-    const count = report.problems.length;
-    if (count === 0 && !options.all && paths.length !== 1) continue;
+    findings.push(finding);
+    progress.show(findings.length, "sessions found");
+  }
+  const unknown = new Map<Finding, SessionReport>();
+  for (const each of findings) if (each.agent === null) unknown.set(each, unknownReport(each.path));
+  const reports: SessionReport[] = refusedFolders(refusals);
+  const repairs: Repair[] = [];
+  const show = (report: SessionReport): void => {
     progress.clear();
     for (const line of reportLines(report, paint)) print(line);
-    if (count === 0 || !(options.fix || options.dryRun) || finding.agent === null) continue;
+  };
+  for (const report of reports) show(report);
+  const reading = progressOn(process.stderr, findings.length);
+  for (const [index, finding] of findings.entries()) {
+    if (finding.agent !== null) reading.show(index, `sessions read. ${finding.session.path}`);
+    const report = finding.agent === null ? unknown.get(finding)! : await examine(finding, door, options);
+    reports.push(report);
+    const isHealthy = report.problems.length === 0 && (report.secrets?.size ?? 0) === 0;
+    if (!isHealthy || options.all || paths.length === 1) show(report);
+    if (!(options.fix || options.dryRun) || finding.agent === null) continue;
     const ask = options.yes ? null : askAtTerminal;
-    const done = await repair(finding, report.problems, {
-      isDryRun: options.dryRun === true,
-      ask,
-      show: print,
-      keptFolderOf: door.keptFolderOf,
-    });
-    repairs.push(done);
-    for (const line of repairLines(done)) print(line);
+    for (let { problems, diagnosis } = report; problems.length > 0; ) {
+      const { keptFolderOf } = door;
+      const isDryRun = options.dryRun === true;
+      const done = await repair(finding, problems, { isDryRun, ask, show: print, keptFolderOf });
+      repairs.push(done);
+      for (const line of repairLines(done)) print(line);
+      // What nobody could read before is read now.
+      diagnosis = done.next;
+      problems = diagnosis?.problems ?? [];
+      if (diagnosis) show({ ...report, diagnosis, problems });
+    }
   }
   progress.clear();
   const json = reportJson(reports);
   const repaired = new Set(repairs.filter(({ problemsLeft }) => problemsLeft === 0).map(({ path }) => path));
   const damaged = reports.filter(({ problems, path }) => problems.length > 0 && !repaired.has(path));
   if (options.json)
-    process.stdout.write(`${jsonText(options.fix || options.dryRun ? { ...json, repairs } : json, 2)}\n`);
+    process.stdout.write(
+      `${jsonText(options.fix || options.dryRun ? { ...json, repairs: repairs.map(withoutDiagnosis) } : json, 2)}\n`,
+    );
   else {
     print(sumWords(reports, repaired.size));
     for (const line of nextSteps(damaged, repairs, options, paths)) print(line);
   }
   if (damaged.length > 0) process.exitCode = EXIT.failed;
+}
+
+function withoutDiagnosis({ next: _, ...repair }: Repair): object {
+  return repair;
 }
 
 /** What to type now. */

@@ -1,7 +1,7 @@
 import { basename, dirname, join } from "node:path";
 import type { SessionPlace } from "../../contract/agent.ts";
 import type { Change } from "../../contract/plan.ts";
-import type { Door } from "../../files/door.ts";
+import { type Door, type FolderEntry, Refused } from "../../files/door.ts";
 
 /** The folder of a project: its path, with `-` for every character that is no letter or digit. */
 const folderFor = (cwd: string): string => cwd.replaceAll(/[^a-zA-Z0-9]/g, "-");
@@ -60,11 +60,20 @@ function isFolderOf(folder: string, cwd: string): boolean {
   return folder === name || (name.length > NAME_MAX && folder.startsWith(name.slice(0, NAME_MAX)));
 }
 
+function foldersIn(folder: string, door: Door): readonly FolderEntry[] {
+  try {
+    return [...door.list(folder)];
+  } catch (error) {
+    if (error instanceof Refused) return [];
+    throw error;
+  }
+}
+
 /** Whether a folder of this machine has this name. */
 function isFolderOnDisk(name: string, at: string, door: Door, depth = 0): boolean {
   if (folderFor(at) === name) return true;
   if (depth > DEPTH_MAX) return false;
-  return [...door.list(at)].some(({ path, kind }) => {
+  return foldersIn(at, door).some(({ path, kind }) => {
     const own = folderFor(path);
     return (
       kind === "folder" && (own === name || name.startsWith(`${own}-`)) && isFolderOnDisk(name, path, door, depth + 1)

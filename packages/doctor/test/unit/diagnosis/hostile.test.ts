@@ -62,6 +62,15 @@ describe("a folder that somebody else filled", () => {
     expect(process.memoryUsage().rss - before).toBeLessThan(200 * 2 ** 20);
   });
 
+  test("a session that takes too long is left where it is", async () => {
+    const path = join(scratch, "slow.jsonl");
+    writeFileSync(path, fileOf([record(0), record(1)]));
+    const agent = AGENTS.find(({ name }) => name === "claude-code")!;
+    const session = { agent: agent.name, id: "slow", path, parts: [] };
+    const { problems } = await diagnose(agent, session, null, undefined, -1);
+    expect(problems).toMatchObject([{ kind: "unopenable", detail: expect.stringContaining("takes longer") }]);
+  });
+
   test("a record with a depth of 100,000 ends no process", async () => {
     const path = join(scratch, "deep.jsonl");
     writeFileSync(
