@@ -166,18 +166,20 @@ async function bring(
     return { dialect, messages: given.length, added };
   };
   const before = notes[NOTE] as
-    | { readonly source: string; readonly given: number; readonly entries: number }
+    | { readonly source: string; readonly given: number; readonly entries: number | null }
     | undefined;
   // An agent that lost everything takes nothing from what was kept.
   if (before?.source === hash || (given.length === 0 && session.entries.length > 0)) return brought(0);
   // What was said in Holdfast since would be replaced by what the agent said meanwhile.
   const isContinued =
     (app !== undefined && app !== attributes.app) ||
-    (before !== undefined && before.entries !== session.entries.length);
+    (before !== undefined && before.entries !== null && before.entries !== session.entries.length);
   const known = before?.given ?? 0;
   const ends = [...interruptions, given.length];
   const steps = (from: number) => ends.filter((end) => end > from).map((end) => given.slice(0, end));
   let isRewritten = false;
+  // Whoever is killed before the note at the end has added entries too: nobody went on with the session.
+  if (watched && before && !isContinued) await session.note(NOTE, { ...before, entries: null });
   try {
     await syncAll(session, steps(known), "error");
   } catch (error) {
