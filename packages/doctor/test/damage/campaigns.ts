@@ -1,10 +1,19 @@
+import type { ProblemKind } from "../../src/index.ts";
 import { RECORD_DAMAGE } from "./claude-code-damage.ts";
 import { COPILOT_DAMAGE } from "./copilot-damage.ts";
 import { DOCUMENT_DAMAGE, testDocument } from "./document-damage.ts";
 import { GEMINI_DAMAGE } from "./gemini-damage.ts";
 import { linesOf } from "./line-damage.ts";
 import { FILE_DAMAGE, ROW_DAMAGE } from "./opencode-damage.ts";
-import { bytesDamage, HEADER_DAMAGE, pick, type SessionDamage, TEXT_DAMAGE, WILD_DAMAGE } from "./session-damage.ts";
+import {
+  bytesDamage,
+  HEADER_DAMAGE,
+  lineDamage,
+  pick,
+  type SessionDamage,
+  TEXT_DAMAGE,
+  WILD_DAMAGE,
+} from "./session-damage.ts";
 
 /** What a campaign needs to know of an agent. Add yours: `npm run doctor-lab -- --campaign --agent <name>`. */
 export interface Campaign {
@@ -35,6 +44,28 @@ const DOCUMENT: readonly SessionDamage[] = DOCUMENT_DAMAGE.map(({ name, named, h
   );
 });
 
+const recordGone = (name: string, named: readonly ProblemKind[], words: string, isLossless: boolean): SessionDamage =>
+  lineDamage(
+    { name: `record: ${name}`, named, isLossless },
+    (line, at) => at > 0 && line.includes(words),
+    (lines, at) => lines.splice(at, 1),
+  );
+
+const LOST = ["lost-record"] as const;
+const DSH_DAMAGE: readonly SessionDamage[] = [
+  recordGone("a prompt is gone", LOST, '"type":"user/message"', false),
+  recordGone("an answer is gone", LOST, '"type":"assistant/message"', true),
+  recordGone("a result is gone", LOST, '"type":"tool/result"', false),
+  recordGone("a call is gone", LOST, '"type":"tool/call"', true),
+  recordGone("any record is gone", LOST, "{", false),
+  recordGone("the beginning of a turn is gone", LOST, '"type":"turn/start"', true),
+  lineDamage(
+    { name: "record: a call with null input", named: ["bad-tool-input"], isLossless: true },
+    (line) => line.includes('"type":"assistant/message"') && line.includes('"arguments":"'),
+    (lines, at) => lines.splice(at, 1, lines[at]!.replace(/"arguments":"(?:[^"\\]|\\.)*"/, '"arguments":null')),
+  ),
+];
+
 /** By the name of the reader. */
 export const CAMPAIGNS: Readonly<Record<string, Campaign>> = {
   "claude-code": { damages: [...TEXT_DAMAGE, ...CLAUDE_CODE, ...WILD_DAMAGE] },
@@ -44,6 +75,10 @@ export const CAMPAIGNS: Readonly<Record<string, Campaign>> = {
     damages: [...TEXT_DAMAGE, ...HEADER_DAMAGE, ...COPILOT_DAMAGE, ...WILD_DAMAGE],
     ownWords: /interrupted/i,
     plain: (text) => text.replace(/<current_datetime>[^<]*<\/current_datetime>\s*/, ""),
+  },
+  dsh: {
+    damages: [...TEXT_DAMAGE, ...HEADER_DAMAGE, ...DSH_DAMAGE, ...WILD_DAMAGE],
+    ownWords: /^The tool call was interrupted/,
   },
   gemini: {
     damages: [...TEXT_DAMAGE, ...HEADER_DAMAGE, ...GEMINI_DAMAGE, ...WILD_DAMAGE],

@@ -56,7 +56,12 @@ export function numbersIn(value: unknown): number {
 
 function isHeader(value: unknown): boolean {
   const { type, version, id, cwd } = fieldsOf(value);
-  return type === "session" && Number.isInteger(version) && typeof id === "string" && typeof cwd === "string";
+  return (
+    type === "session" &&
+    Number.isInteger(version) &&
+    typeof id === "string" &&
+    ["string", "undefined"].includes(typeof cwd)
+  );
 }
 
 function unitsIn(type: string, data: Fields): readonly Unit[] {

@@ -5,7 +5,21 @@ import type { SessionRecord } from "../../contract/record.ts";
 import { fieldsOf } from "../../contract/shapes.ts";
 import type { Door } from "../../files/door.ts";
 import { openLines, readLines } from "../../jsonl/read-lines.ts";
+import { LINE_REPAIRS } from "../../mend/plan-lines.ts";
 import { format, isOfDsh, numbersIn, VERSION_MAX } from "./format.ts";
+import { plan } from "./plan.ts";
+
+const REPAIRS: ReadonlySet<ProblemKind> = new Set([
+  ...LINE_REPAIRS,
+  ...(["header-missing", "header-damaged", "lost-record", "overlapping-sequence", "truncated-compression"] as const),
+  ...([
+    "result-before-call",
+    "result-without-call",
+    "call-without-result",
+    "bad-tool-input",
+    "poisoned-result",
+  ] as const),
+]);
 
 /** DeepSeek Harness: `<home>/sessions/<folder of the project>/<session>/session.jsonl.zstd`, or `session.jsonl`. */
 export const dsh: Agent = {
@@ -26,6 +40,9 @@ export const dsh: Agent = {
     if (door.kindOf(root) === "file") yield placeOf(root);
     else yield* findIn(root, door, 2);
   },
+
+  repairs: REPAIRS,
+  plan,
 
   async read(session, door) {
     const file = await openLines(session.path, door);
@@ -100,7 +117,8 @@ class Numbers {
     }
     this.#hasHeader = true;
     const { version, id } = fieldsOf(record.value);
-    if (!(Number(version) <= VERSION_MAX)) yield found("unknown-version", record, String(version));
+    if (!(Number(version) >= 0 && Number(version) <= VERSION_MAX))
+      yield found("unknown-version", record, String(version));
     const folder = basename(dirname(this.#session.path));
     if (folder.startsWith("session-") && id !== folder) yield found("wrong-folder", record, String(id));
   }

@@ -9,6 +9,7 @@ import type { SessionPlace } from "../../../../src/contract/agent.ts";
 import { fieldsOf } from "../../../../src/contract/shapes.ts";
 import { diagnose } from "../../../../src/diagnosis/diagnose.ts";
 import { Door } from "../../../../src/files/door.ts";
+import { fix } from "../../../../src/fix/fix.ts";
 import { listRecordings, placeRecording } from "../../../real/recording.ts";
 import { kindsIn, recordsOf, sessionsIn } from "../agent-suite.ts";
 import { LINE_DAMAGE, type LineDamage, lineChanged, lineGone, lineTwice, seededRandom } from "../line-damage.ts";
@@ -81,6 +82,14 @@ describe("DeepSeek Harness: damage", () => {
             found.some((kind) => damage.named.includes(kind)),
             `${damage.kind}, seed ${seed}: ${found.join() || "nothing"}`,
           ).toBe(true);
+          const words = `${damage.kind}, seed ${seed}`;
+          const fixed = await fix(dsh, { ...session!, path }, { backups: join(scratch, "backups") });
+          // Of an empty file, nothing is left.
+          if (harm.bytes.length === 0) expect(fixed).toBeNull();
+          else expect(fixed === null ? "not repaired" : kindsIn(fixed.diagnosis), words).toEqual([]);
+          const repaired = readFileSync(path);
+          expect(await fix(dsh, { ...session!, path }, { backups: join(scratch, "backups") })).toBeNull();
+          expect(readFileSync(path).equals(repaired)).toBe(true);
           const readable = new Set(
             (await recordsOf(dsh, { ...session!, path })).map(({ value }) => JSON.stringify(value)),
           );
@@ -93,6 +102,71 @@ describe("DeepSeek Harness: damage", () => {
         }
         expect(cases).toBeGreaterThan(0);
       });
+});
+
+describe("DeepSeek Harness: repaired", () => {
+  const linesOf = (path: string): string[] => readFileSync(path, "utf8").split("\n").slice(0, -1);
+  const repaired = async (session: SessionPlace, lines: readonly string[]) => {
+    writeFileSync(session.path, lines.map((line) => `${line}\n`).join(""));
+    const fixed = await fix(dsh, session, { backups: join(scratch, "backups") });
+    return { fixed, lines: linesOf(session.path).map((line) => fieldsOf(JSON.parse(line))) };
+  };
+
+  test("a version that is not known is said, and left alone", async () => {
+    for (const version of [5, -1]) {
+      const [session] = placed("plain");
+      const lines = linesOf(session!.path).toSpliced(20, 1);
+      const { fixed } = await repaired(session!, [
+        lines[0]!.replace('"version":0', `"version":${version}`),
+        ...lines.slice(1),
+      ]);
+      expect(fixed).toBeNull();
+      expect(kindsIn(await diagnose(dsh, session!))).toContain("unknown-version");
+    }
+  });
+
+  test("a version that was never seen gets no event that was made up", async () => {
+    const [session] = placed("plain");
+    const lines = linesOf(session!.path).toSpliced(20, 1);
+    const { fixed } = await repaired(session!, [lines[0]!.replace('"version":0', '"version":3'), ...lines.slice(1)]);
+    expect(fixed).toBeNull();
+    const [other] = placed("plain");
+    const glued = linesOf(other!.path);
+    const whole = [glued[0]!.replace('"version":0', '"version":3'), ...glued.slice(1)];
+    const result = await repaired(other!, [...whole.slice(0, 8), whole[8]! + whole[9]!, ...whole.slice(10)]);
+    expect(result.lines.map((line) => JSON.stringify(line))).toEqual(whole);
+  });
+
+  test("numbers that two processes gave: everything stays, in the order of the file", async () => {
+    const [session] = placed("plain");
+    const lines = linesOf(session!.path);
+    const again = lines.slice(-3).map((line) => line.replace(/"time":\d+/, '"time":1795125299999'));
+    const { fixed, lines: after } = await repaired(session!, [...lines, ...again]);
+    expect(fixed?.diagnosis.problems).toEqual([]);
+    expect(after.length).toBe(lines.length + 3);
+  });
+
+  test("a result that is gone has a note; its neighbours, the prompt and the answer come back as they were", async () => {
+    const [session] = placed("plain");
+    const lines = linesOf(session!.path);
+    const at = (words: string): number => lines.findIndex((line) => line.includes(words));
+    for (const [words, isBack] of [
+      ['"type":"tool/result"', false],
+      ['"type":"assistant/message"', true],
+      ['"type":"user/message"', true],
+    ] as const) {
+      const { fixed, lines: after } = await repaired(session!, lines.toSpliced(at(words), 1));
+      expect(fixed?.diagnosis.problems).toEqual([]);
+      const made = JSON.stringify(fieldsOf(after[at(words)]));
+      expect(made.includes("holdfast doctor"), words).toBe(!isBack);
+      const content = (line: string): unknown => {
+        const data = fieldsOf(fieldsOf(JSON.parse(line))["data"]);
+        return fieldsOf(data["message"] ?? data)["content"];
+      };
+      if (isBack) expect(content(made)).toEqual(content(lines[at(words)]!));
+      expect(fixed!.plan.lost.length, words).toBe(isBack ? 0 : 1);
+    }
+  });
 });
 
 /** Frames one after another, as it writes them. */
