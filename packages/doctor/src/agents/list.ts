@@ -5,10 +5,23 @@ import { codex } from "./codex/index.ts";
 import { copilot } from "./copilot/index.ts";
 import { dsh } from "./dsh/index.ts";
 import { gemini } from "./gemini/index.ts";
+import { goose } from "./goose/index.ts";
 import { opencode } from "./opencode/index.ts";
 import { pi } from "./pi/index.ts";
 import { simple } from "./simple/index.ts";
 import { zot } from "./zot/index.ts";
 
 /** Every agent whose sessions can be read. */
-export const AGENTS: readonly Agent[] = [claudeCode, cline, codex, copilot, dsh, gemini, opencode, pi, simple, zot];
+export const AGENTS: readonly Agent[] = [
+  claudeCode,
+  cline,
+  codex,
+  copilot,
+  dsh,
+  gemini,
+  goose,
+  opencode,
+  pi,
+  simple,
+  zot,
+];
