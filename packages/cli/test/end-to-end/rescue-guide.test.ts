@@ -1,6 +1,7 @@
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
-import { join } from "node:path";
+import { basename, dirname, join } from "node:path";
 import { describe, expect, test } from "vitest";
+import { forkOf } from "../../../doctor/test/damage/claude-code-fork.ts";
 import { listRecordings, placeRecording } from "../../../doctor/test/real/recording.ts";
 import { temporaryHome } from "../command.ts";
 
@@ -35,7 +36,7 @@ function linesOf(bytes: Buffer): Buffer[] {
 const fileOf = (lines: readonly Buffer[]): Buffer => Buffer.concat(lines.flatMap((line) => [line, Buffer.from([LF])]));
 
 /** A home with a session of each of five agents; that of one is damaged. */
-function homeWith(agent: string, harm: (lines: Buffer[]) => Buffer[]) {
+function homeWith(agent: string, harm: (lines: Buffer[], file: string) => Buffer[]) {
   const own = temporaryHome();
   // As long as the place of the recordings: Codex's index counts bytes.
   const root = mkdtempSync("/tmp/holdf-");
@@ -48,7 +49,7 @@ function homeWith(agent: string, harm: (lines: Buffer[]) => Buffer[]) {
     const { id } = recording.sessions[0]!;
     const path = Object.keys(recording.modes).find((name) => name.includes(id) && name.endsWith(".jsonl"))!;
     const file = join(placed.home, path.replace("-tmp-holdfast-lab", root.replaceAll(/[^a-zA-Z0-9]/g, "-")));
-    writeFileSync(file, fileOf(harm(linesOf(readFileSync(file)))));
+    writeFileSync(file, fileOf(harm(linesOf(readFileSync(file)), file)));
   }
   const HOME = join(root, "home");
   return {
@@ -74,6 +75,17 @@ describe("docs/guides/rescue.md", () => {
     expect(await home.type("doctor", "--fix", "--yes")).toEqual([0, expect.stringContaining(answered)]);
     expect(await home.type("doctor", "--undo")).toEqual([0, expect.stringContaining("is as it was before the fix of")]);
     expect(await home.type("doctor")).toEqual([1, guide(section, "holdfast doctor")]);
+  });
+
+  test("Claude Code says that there is no conversation", async () => {
+    const fork = "5c1e6c1a-52a8-4a7e-9d0b-3f0f8e0d7a11";
+    using home = homeWith("claude-code", (lines, file) => {
+      const id = basename(file, ".jsonl");
+      writeFileSync(join(dirname(file), `${fork}.jsonl`), forkOf(fileOf(lines), id, fork));
+      return [];
+    });
+    const words = guide("Claude Code says", "holdfast doctor --fix --yes");
+    expect(await home.type("doctor", "--fix", "--yes")).toEqual([0, words]);
   });
 
   test("Codex refuses a session whose first line is gone", async () => {
