@@ -28,7 +28,7 @@ beforeAll(() => {
 });
 afterAll(() => rmSync(scratch, { recursive: true, force: true }));
 
-const SOURCES = ["claude-code", "codex", "copilot", "gemini", "opencode", "pi", "dsh"];
+const SOURCES = ["claude-code", "codex", "copilot", "gemini", "opencode", "pi", "dsh", "cline"];
 const TARGETS = AGENTS.filter(({ write }) => write);
 const AT = Date.parse("2026-11-20T10:00:00Z");
 

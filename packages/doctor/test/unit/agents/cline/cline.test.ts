@@ -163,7 +163,17 @@ describe("Cline: conversations", () => {
       const blocks = conversations[0]!.messages.flatMap(({ content }) =>
         typeof content === "string" ? [] : content.map(({ type }) => type),
       );
-      expect(blocks).toEqual(["text", "text", "tool_use", "tool_result", "text", "tool_use", "tool_result", "text"]);
+      expect(blocks).toEqual([
+        "text",
+        "thinking",
+        "text",
+        "tool_use",
+        "tool_result",
+        "text",
+        "tool_use",
+        "tool_result",
+        "text",
+      ]);
     }
   });
 
