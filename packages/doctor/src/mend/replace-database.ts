@@ -1,4 +1,5 @@
 import type { Change, Grade } from "../contract/plan.ts";
+import { DatabaseCopy } from "../files/database.ts";
 import type { Door } from "../files/door.ts";
 
 /** Puts the database `from` in the place of another. What the old one's log holds is in it already. */
@@ -10,4 +11,15 @@ export function replaceDatabase(path: string, from: string, grade: Grade, why: s
     ...(log > 0 ? [{ type: "edit", path: `${path}-wal`, size: log, edits: [edit] } as const] : []),
     { type: "replace", path, size: door.facts(path)?.size ?? 0, from, grade, why },
   ];
+}
+
+/** In the place of a database, one in which these statements were carried out, each with the same parameters. */
+export function changeDatabase(
+  path: string,
+  door: Door,
+  statements: readonly string[],
+  why: string,
+  parameters: readonly string[],
+): readonly Change[] {
+  return replaceDatabase(path, DatabaseCopy.changed(path, door, statements, ...parameters), "rebuilt", why, door);
 }

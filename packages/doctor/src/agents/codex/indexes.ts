@@ -4,7 +4,7 @@ import { type Problem, problem } from "../../contract/problem.ts";
 import type { Place } from "../../contract/record.ts";
 import { DatabaseCopy } from "../../files/database.ts";
 import { type Door, Refused } from "../../files/door.ts";
-import { replaceDatabase } from "../../mend/plan-database.ts";
+import { changeDatabase } from "../../mend/replace-database.ts";
 
 /**
  * The databases of Codex beside its rollouts: `state_<n>.sqlite` lists the threads, `thread_history_<n>.sqlite` holds
@@ -101,7 +101,7 @@ export function projectionReset(rollout: string, thread: string, reach: RolloutR
   const statements = [...tables].flatMap(([table, columns]) =>
     table.startsWith("thread_") && columns.includes("thread_id") ? [`delete from "${table}" where thread_id = ?`] : [],
   );
-  return replaceDatabase(path, door, statements, "has Codex read the rollout into its index again", [thread]);
+  return changeDatabase(path, door, statements, "has Codex read the rollout into its index again", [thread]);
 }
 
 /** A folder may have been moved with all that is in it: then its rows name the old place. */

@@ -3,7 +3,7 @@ import type { SessionPlace } from "../../contract/agent.ts";
 import type { Change } from "../../contract/plan.ts";
 import { DatabaseCopy } from "../../files/database.ts";
 import type { Door } from "../../files/door.ts";
-import { replaceDatabase } from "../../mend/plan-database.ts";
+import { changeDatabase } from "../../mend/replace-database.ts";
 import type { SessionFacts } from "./facts.ts";
 import { storeProblems } from "./surroundings.ts";
 
@@ -25,7 +25,7 @@ export function storeChanges({ path, id }: SessionPlace, facts: SessionFacts, do
   const [row] = [...database.rows("select version from schema_version")];
   if (row?.["version"] !== VERSION || !COLUMNS.every((name) => columns.includes(name))) return [];
   const insert = `insert into sessions (${COLUMNS.join(", ")}) values (?, ?, ?, ?, ?)`;
-  return replaceDatabase(store, door, [insert], "adds the session to the index", [
+  return changeDatabase(store, door, [insert], "adds the session to the index", [
     ...[id, facts.cwd ?? "/", facts.firstPrompt, facts.startedAt, facts.endedAt ?? facts.startedAt],
   ]);
 }
