@@ -165,7 +165,7 @@ function* planLines({ changes, lost }: Plan, door: Door): Generator<string> {
   for (const change of changes) {
     yield `--- ${plainLine(change.path)}`;
     if (change.type !== "edit") {
-      yield `  ${change.type}: ${plainLine(change.why)}`;
+      yield `  ${change.type}${targetWords(change)}: ${plainLine(change.why)}`;
       continue;
     }
     const file = door.openRaw(change.path);
@@ -176,6 +176,11 @@ function* planLines({ changes, lost }: Plan, door: Door): Generator<string> {
     }
   }
   for (const words of lost) yield `lost: ${plainLine(words)}`;
+}
+
+function targetWords(change: Plan["changes"][number]): string {
+  if (change.type === "move") return ` to ${plainLine(change.to)}`;
+  return change.type === "mode" ? ` ${change.mode.toString(8)}` : "";
 }
 
 function shown(bytes: Uint8Array, length: number): string {

@@ -210,6 +210,7 @@ describe("doctor --fix", () => {
     const { home, file, torn: before, env } = torn();
     using _ = home;
     chmodSync(file, 0o200);
+    expect((await home.run(["doctor", "--dry-run"], { env })).stdout).toContain("  mode 600: restores the owner's");
     const { stdout, code } = await home.run(["doctor", "--fix", "--yes"], { env });
     expect([code, stdout.match(/repaired: /g)]).toEqual([0, ["repaired: ", "repaired: "]]);
     expect(stdout).toContain("1 session: 0 healthy, 1 repaired, 0 damaged.");
