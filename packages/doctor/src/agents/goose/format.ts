@@ -98,7 +98,9 @@ export const format: LineFormat = {
   },
 };
 
-function kindOf({ working_dir, description, role, content }: Fields): string | null {
+function kindOf({ working_dir, description, message_count, role, content }: Fields): string | null {
   if ((role === "user" || role === "assistant") && isContent(content)) return role;
-  return role === undefined && (typeof working_dir === "string" || typeof description === "string") ? "facts" : null;
+  // Many a file of JSON has a description.
+  const isHeader = typeof working_dir === "string" || (typeof description === "string" && message_count !== undefined);
+  return role === undefined && isHeader ? "facts" : null;
 }
