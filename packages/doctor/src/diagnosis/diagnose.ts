@@ -45,7 +45,7 @@ export async function diagnose(
   const judge = new ConversationJudge(agent.rules, ({ file, offset }, length) => {
     let opened = files.get(file);
     if (!opened) {
-      opened = door.openRaw(file);
+      opened = door.openAgain(file);
       files.set(file, opened);
     }
     return opened.read(offset!, length);

@@ -60,6 +60,7 @@ export class Door implements Disposable {
   readonly #limits: DoorLimits;
   readonly #onRefused: ((refused: Refused) => void) | null;
   readonly #open = new Set<Disposable>();
+  readonly #expanded = new Map<string, SourceFile>();
   #folder: string | null = null;
   #numbers = 0;
 
@@ -158,7 +159,14 @@ export class Door implements Disposable {
     const file = this.openRaw(path);
     if (!file.isZstd()) return file;
     const target = join(this.temporary(), `${this.nextNumber()}.expanded`);
-    return this.keep(await expandZstd(file, target, { bytesMax: this.#limits.expandedBytesMax }));
+    const expanded = await expandZstd(file, target, { bytesMax: this.#limits.expandedBytesMax });
+    this.#expanded.set(path, expanded);
+    return this.keep(expanded);
+  }
+
+  /** A file that was opened before, to read a place in it once more. */
+  openAgain(path: string): SourceFile {
+    return this.#expanded.get(path) ?? this.openRaw(path);
   }
 
   /** A file that the door closes with its own. */

@@ -1,5 +1,6 @@
 import type { ProblemKind } from "../../src/index.ts";
 import { RECORD_DAMAGE } from "./claude-code-damage.ts";
+import { CODEX_DAMAGE } from "./codex-damage.ts";
 import { COPILOT_DAMAGE } from "./copilot-damage.ts";
 import { DOCUMENT_DAMAGE, testDocument } from "./document-damage.ts";
 import { GEMINI_DAMAGE } from "./gemini-damage.ts";
@@ -70,7 +71,11 @@ const DSH_DAMAGE: readonly SessionDamage[] = [
 export const CAMPAIGNS: Readonly<Record<string, Campaign>> = {
   "claude-code": { damages: [...TEXT_DAMAGE, ...CLAUDE_CODE, ...WILD_DAMAGE] },
   cline: { damages: DOCUMENT },
-  codex: { damages: [...TEXT_DAMAGE, ...HEADER_DAMAGE, ...WILD_DAMAGE], ownWords: /^aborted/ },
+  codex: {
+    damages: [...TEXT_DAMAGE, ...HEADER_DAMAGE, ...CODEX_DAMAGE, ...WILD_DAMAGE],
+    // A result that comes back from an event has its output, and not what stood around it.
+    ownWords: /^aborted|^Process exited with code/,
+  },
   copilot: {
     damages: [...TEXT_DAMAGE, ...HEADER_DAMAGE, ...COPILOT_DAMAGE, ...WILD_DAMAGE],
     ownWords: /interrupted/i,

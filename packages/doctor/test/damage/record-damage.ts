@@ -82,7 +82,8 @@ export function recordDamage({
       { name: "record: binary output", named: ["poisoned-result"], isLossless: false },
       (line) => result.test(line) && output.test(line),
       (lines, at) => {
-        lines[at] = lines[at]!.replace(output, (_, before: string) => `${before}"${POISON}`);
+        const text = new RegExp(`${output.source}(?:[^"\\\\]|\\\\.)*"`);
+        lines[at] = lines[at]!.replace(text, (_, before: string) => `${before}"${POISON}"`);
       },
     ),
     lineDamage(

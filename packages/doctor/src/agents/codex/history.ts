@@ -77,7 +77,7 @@ function firstNumber({ value, sequence }: SessionRecord): number | null {
 
 const SHRUNK = {
   means: "The file is shorter than when Codex read it last.",
-  fix: "Has Codex read the session again if every record is there; otherwise leaves it, as Codex's index may have the rest.",
+  fix: "Brings back what Codex's index still has, and has Codex read the session again.",
 };
 
 /** Compares the place up to which Codex has projected the rollout with what is there. */

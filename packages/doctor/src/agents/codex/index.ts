@@ -39,6 +39,10 @@ export const codex: Agent = {
     "overlapping-sequence",
     "shrunk-file",
     "index-wedged",
+    "index-missing",
+    "index-stale",
+    "truncated-compression",
+    "empty-file",
   ]),
 
   homes: ({ CODEX_HOME }, home) =>

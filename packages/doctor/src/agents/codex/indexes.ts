@@ -18,7 +18,7 @@ export interface Projection {
   readonly place: Place;
 }
 
-interface Index {
+export interface Index {
   readonly path: string;
   readonly database: DatabaseCopy;
   readonly tables: ReadonlyMap<string, readonly string[]>;
@@ -102,6 +102,18 @@ export function projectionReset(rollout: string, thread: string, reach: RolloutR
     table.startsWith("thread_") && columns.includes("thread_id") ? [`delete from "${table}" where thread_id = ?`] : [],
   );
   return changeDatabase(path, door, statements, "has Codex read the rollout into its index again", [thread]);
+}
+
+/** The list of threads of the Codex home that a rollout lies in. */
+export function stateIndexOf(rollout: string, door: Door): Index | null {
+  const home = codexHomeOf(rollout);
+  return home === null ? null : indexIn(home, "state", door);
+}
+
+/** What Codex read of the rollouts of its home so far. */
+export function historyIndexOf(rollout: string, door: Door): Index | null {
+  const home = codexHomeOf(rollout);
+  return home === null ? null : indexIn(home, "thread_history", door);
 }
 
 /** A folder may have been moved with all that is in it: then its rows name the old place. */

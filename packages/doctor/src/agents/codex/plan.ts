@@ -1,48 +1,83 @@
 import type { SessionPlace } from "../../contract/agent.ts";
-import type { Change, Plan } from "../../contract/plan.ts";
+import type { Change, Edit, Plan } from "../../contract/plan.ts";
 import { type Fields, fieldsOf, listIn, textIn } from "../../contract/shapes.ts";
 import type { Door } from "../../files/door.ts";
+import { packZstd } from "../../files/pack.ts";
+import type { SourceFile } from "../../files/source-file.ts";
 import { cleanResult } from "../../mend/clean-result.ts";
 import { type Entry, LineEntries } from "../../mend/entries.ts";
 import { LOST_INPUT, LOST_RESULT } from "../../mend/words.ts";
 import { format } from "./format.ts";
+import { bringBackItems } from "./index-items.ts";
 import { projectionReset, threadIn } from "./indexes.ts";
+import { threadChanges } from "./rows.ts";
 import { itemOf, Twins } from "./twins.ts";
 
 /** What makes Codex load the rollout whole again. */
 export async function plan(session: SessionPlace, door: Door): Promise<Plan | null> {
   const file = await door.open(session.path);
-  // A packed one would have to be packed again.
-  if (file.isExpanded || file.size === 0) return null;
   const lines = new LineEntries(file, format, "main");
   const lost: string[] = [];
-  new Mending(lines, threadIn(session.path) ?? session.id, lost).run();
+  const thread = threadIn(session.path) ?? session.id;
+  let isRestored = false;
+  new Mending(lines, thread, lost, () => {
+    isRestored = bringBackItems(session.path, thread, lines, door);
+  }).run();
   const edits = lines.edits();
   const { ordinal } = fieldsOf(lines.living.length > 0 ? lines.valueOf(lines.living.at(-1)!) : null);
-  const reach = lost.length === 0 && typeof ordinal === "number" ? { next: ordinal + 1 } : { size: file.size };
-  const changes: Change[] = edits.length > 0 ? [{ type: "edit", path: session.path, size: file.size, edits }] : [];
+  // What the index had alone is in the rollout now.
+  const reach = isRestored
+    ? { next: Number.POSITIVE_INFINITY }
+    : lost.length === 0 && typeof ordinal === "number"
+      ? { next: ordinal + 1 }
+      : { size: file.size };
+  const changes: Change[] = [];
+  if (file.isExpanded && (edits.length > 0 || (file.isCut && file.size > 0)))
+    changes.push(await packed(file, edits, door));
+  else if (edits.length > 0) changes.push({ type: "edit", path: session.path, size: file.size, edits });
   // Every place in the rollout is another one now; if none is, it was the index that was wrong.
-  changes.push(...projectionReset(session.path, threadIn(session.path) ?? session.id, reach, door));
+  changes.push(...projectionReset(session.path, thread, reach, door));
+  changes.push(...threadChanges(session.path, thread, lines, door));
   return changes.length > 0 ? { changes, lost } : null;
 }
+
+/** A rollout that is compressed, mended and compressed again. */
+async function packed(file: SourceFile, edits: readonly Edit[], door: Door): Promise<Change> {
+  const from = await packZstd(file, edits, door);
+  const [grades, words] = [edits.map(({ grade }) => grade), [...new Set(edits.map(({ why }) => why))]];
+  const grade = GRADES.find((each) => grades.includes(each)) ?? "intact";
+  const why = ["compresses the readable records again", ...words].join("; ");
+  return { type: "replace", path: file.path, size: door.facts(file.path)!.size, from, grade, why };
+}
+
+/** The least sure first. */
+const GRADES = ["unknown", "rebuilt", "brought back"] as const;
 
 class Mending {
   readonly #lines: LineEntries;
   readonly #thread: string;
   readonly #lost: string[];
 
-  constructor(lines: LineEntries, thread: string, lost: string[]) {
+  readonly #restore: () => void;
+
+  constructor(lines: LineEntries, thread: string, lost: string[], restore: () => void) {
+    this.#restore = restore;
     this.#lines = lines;
     this.#thread = thread;
     this.#lost = lost;
   }
 
   run(): void {
-    const isDamaged = this.#lines.entries.some(({ state }) => state !== "intact") || this.#hasGap();
+    let isDamaged = this.#lines.entries.some(({ state }) => state !== "intact") || this.#hasGap();
     this.#lines.removeDoubles();
     this.#removeFragments();
+    // Of an empty file, the index may have everything.
+    if (this.#lines.living.length === 0) this.#restore();
     if (this.#lines.living.length === 0) return;
     this.#rebuildHeader();
+    const count = this.#lines.living.length;
+    this.#restore();
+    isDamaged ||= this.#lines.living.length > count || this.#lines.living.every(({ place }) => place === null);
     const twins = new Twins(this.#lines);
     if (isDamaged) this.#bringBack(twins);
     this.#pairCalls(twins);

@@ -1,7 +1,7 @@
 import { appendFileSync, readFileSync, rmSync, truncateSync, writeFileSync } from "node:fs";
 import { basename, join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
-import { zstdCompressSync } from "node:zlib";
+import { zstdCompressSync, zstdDecompressSync } from "node:zlib";
 import { describe, expect, test } from "vitest";
 import { codex } from "../../../../src/agents/codex/index.ts";
 import type { SessionPlace } from "../../../../src/contract/agent.ts";
@@ -183,12 +183,34 @@ describe("Codex: its indexes", () => {
       },
     ],
     [
-      "the last record is lost: only the index may have it",
-      ["shrunk-file"],
+      "the last record is lost: the index has no item more",
+      [],
       (home) => {
         const bytes = projected(home);
         truncateSync(home.session.path, bytes.lastIndexOf("\n", bytes.length - 2) + 1);
       },
+    ],
+    [
+      "the second half is lost: the index has its items",
+      [],
+      (home) => {
+        const bytes = projected(home);
+        truncateSync(home.session.path, bytes.lastIndexOf("\n", bytes.length >> 1) + 1);
+      },
+    ],
+    [
+      "the file is empty: the index has its items",
+      [],
+      (home) => {
+        projected(home);
+        truncateSync(home.session.path, 0);
+      },
+    ],
+    ["the row of a thread is gone", [], ({ sql }) => sql("state_5", "delete from threads")],
+    [
+      "a row names a file that is not there",
+      [],
+      ({ sql }) => sql("state_5", "update threads set rollout_path = rollout_path || '.old'"),
     ],
     [
       "a record is lost",
@@ -210,4 +232,19 @@ describe("Codex: its indexes", () => {
       });
       expect([before > 0, found]).toEqual([true, left]);
     });
+
+  test("repaired: a packed rollout has two records on a line, and stays packed", async () => {
+    using scratch = scratchFolder();
+    const { home } = placeRecording(listRecordings("codex").find(({ story }) => story === "talk")!, scratch.folder);
+    const [{ path }] = sessionsIn(codex, home) as [SessionPlace];
+    const whole = readFileSync(path, "utf8");
+    const at = whole.indexOf("\n", whole.length >> 1);
+    writeFileSync(`${path}.zst`, zstdCompressSync(Buffer.from(whole.slice(0, at) + whole.slice(at + 1))));
+    rmSync(path);
+    const [session] = sessionsIn(codex, home);
+    const fixed = await fix(codex, session!, { backups: join(home, "backups") });
+    expect(fixed?.diagnosis.problems).toEqual([]);
+    expect(zstdDecompressSync(readFileSync(`${path}.zst`)).toString("utf8")).toBe(whole);
+    expect(await fix(codex, session!, { backups: join(home, "backups") })).toBe(null);
+  });
 });
