@@ -259,7 +259,8 @@ class CampaignRun {
   #sessionOf({ home }: Place, id: string, path?: string): SessionPlace | undefined {
     using door = new Door();
     const all = [...sessionsHere([this.#reader], { environment: {}, home }, door)].map(({ session }) => session);
-    return all.find((session) => session.path === path) ?? all.find((session) => session.id === id);
+    const isHere = (session: SessionPlace): boolean => session.path === path && session.isShared !== true;
+    return all.find(isHere) ?? all.find((session) => session.id === id);
   }
 
   async #placed<T>(
