@@ -34,7 +34,7 @@ const OPEN_BRACE = 0x7b;
 const CLOSE_BRACKET = 0x5d;
 const MARK = "\xef\xbb\xbf";
 /** How much is tried in search of the next record, for each byte of the file. */
-const TRIES_PER_BYTE = 8;
+const TRIES_PER_BYTE = 32;
 const TRIES_BYTES = 2 ** 20;
 /** The same in search of the end of the list. */
 const ENDS_MAX = 500;
@@ -237,7 +237,8 @@ class DocumentParser {
   }
 
   #nextRecord(from: number): number {
-    const start = /\{\s*"/g;
+    // A block inside of a record begins with its type; a record has others first.
+    const start = /\{\s*"(?!type")/g;
     start.lastIndex = from;
     for (let match = start.exec(this.#text); match !== null; match = start.exec(this.#text)) {
       const at = match.index;

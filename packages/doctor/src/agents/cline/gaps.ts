@@ -63,7 +63,7 @@ export class Gaps {
       const to = after ? this.#entries.indexOf(after) : this.#entries.length;
       const isGap =
         this.#entries.slice(from, to).some(({ isRemoved, grade }) => isRemoved && grade === "unknown") ||
-        (before ? this.#cut.has(before) : isBeginningLost);
+        (before ? isHoled(before) : isBeginningLost);
       const missing = isGap ? this.#missing(living, at) : [];
       this.#lost.push(...lostOf(missing.map(([, twin]) => twin)));
       const added = missing.map(([index, twin]): DocumentEntry => {
@@ -127,6 +127,10 @@ export function messageOf({ message }: TwinMessage): Fields {
 }
 
 const isThere = (block: unknown): boolean => Object.keys(fieldsOf(block)).length > 1;
+
+/** Bytes were lost in it: it may have swallowed the beginning of the next one, too. */
+const isHoled = ({ piece }: DocumentEntry): boolean =>
+  piece?.state === "partial" && piece.damage.some((kind) => kind === "nul-run" || kind === "torn-record");
 
 /** Half of a message; a hole inside of a string shows where it is. */
 function isCut({ piece, isRemoved, value }: DocumentEntry): boolean {

@@ -54,6 +54,15 @@ describe("Cline: what is nowhere in the file", () => {
     expect(await fix(cline, at(path), { backups })).toBe(null);
   });
 
+  test("zero bytes over the end of a message and the beginning of the next lose neither", async () => {
+    const path = named(SESSIONS, CALLS, "seam");
+    const bytes = readFileSync(path);
+    const seam = bytes.indexOf('"tool_use_id": "call_1_1_0"');
+    writeFileSync(path, bytes.fill(0, seam - 250, seam - 50));
+    expect(kindsIn((await fix(cline, at(path), { backups }))!.diagnosis)).toEqual([]);
+    expect(await spoken(path)).toContain("File created successfully");
+  });
+
   test("a task whose conversation is empty comes back from what was shown", async () => {
     const path = named(TASKS, CALLS, "task");
     for (const [text, kind] of [
