@@ -1,6 +1,7 @@
 import { closeSync, readSync } from "node:fs";
 
 const CHUNK_BYTES = 2 ** 18;
+const FIRST_CHUNK_BYTES = 2 ** 15;
 const ZSTD_MAGIC = 0xfd2fb528;
 
 /** A file that is open for reading. It has the size it had when it was opened: what is added later is not read. */
@@ -35,10 +36,13 @@ export class SourceFile implements Disposable {
 
   /** Each chunk has a buffer of its own, so parts of it may be kept. */
   *chunks(from = 0, to = this.size): Generator<Uint8Array> {
+    // Small ones first: many only look at the beginning.
+    let size = FIRST_CHUNK_BYTES;
     for (let offset = from; offset < to; ) {
-      const bytes = this.read(offset, Math.min(CHUNK_BYTES, to - offset));
+      const bytes = this.read(offset, Math.min(size, to - offset));
       if (bytes.length === 0) return;
       offset += bytes.length;
+      size = Math.min(2 * size, CHUNK_BYTES);
       yield bytes;
     }
   }

@@ -115,7 +115,11 @@ class Facts {
 
   add(record: SessionRecord): void {
     this.#records++;
-    if (record.thread === "main") this.#prompt ??= promptIn(record)?.slice(0, PROMPT_CHARS_MAX) ?? null;
+    if (record.thread === "main" && this.#prompt === null) {
+      const prompt = promptIn(record)?.slice(0, PROMPT_CHARS_MAX);
+      // A copy: a part of a text keeps all of it in memory.
+      if (prompt !== undefined) this.#prompt = Buffer.from(prompt).toString();
+    }
     this.#folder ??= folderIn(record);
     if (record.at !== null) this.#lastAt = Math.max(this.#lastAt ?? record.at, record.at);
     for (const unit of record.units) if (unit.type === "title") this.#title = unit.text;

@@ -128,7 +128,9 @@ function headOf(path: string, door: Door): Head {
   try {
     using file = door.openRaw(path);
     const text = Buffer.from(file.read(0, HEAD_BYTES)).toString("utf8");
-    const id = /"sessionId"\s*:\s*"([^"]*)"/.exec(text)?.[1] ?? null;
+    const match = /"sessionId"\s*:\s*"([^"]*)"/.exec(text)?.[1];
+    // A copy: a part of a text keeps all of it in memory.
+    const id = match === undefined ? null : Buffer.from(match).toString();
     return { id, hasMessages: /\n\s*\{\s*"id"\s*:/.test(text) || file.size > HEAD_BYTES };
   } catch (error) {
     if (error instanceof Refused) return { id: null, hasMessages: false };
