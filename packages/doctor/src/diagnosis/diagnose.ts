@@ -3,7 +3,7 @@ import { type Problem, type ProblemKind, problem } from "../contract/problem.ts"
 import type { RecordState, SessionRecord, Unit } from "../contract/record.ts";
 import { Door } from "../files/door.ts";
 import type { SourceFile } from "../files/source-file.ts";
-import { ConversationJudge, judged } from "../judge/judge.ts";
+import { ConversationJudge } from "../judge/judge.ts";
 import { type LostContent, lostSinceKept } from "../keep/lost-content.ts";
 import { permissionProblems } from "./permissions.ts";
 
@@ -60,29 +60,37 @@ export async function diagnose(
   if (lost) problems.push(keptProblem(lost, session.path));
   if (lost?.kind === "deleted-file")
     return { session, title, records, units, problems, problemsLeftOut, callsInterrupted: 0 };
-  for (const item of judged(await agent.read(session, door), judge)) {
+  const report = (found: Problem): void => {
+    if (problems.length < PROBLEMS_MAX) problems.push(withKnownFix(found, agent));
+    else problemsLeftOut++;
+  };
+  let isWhole = true;
+  for (const item of await agent.read(session, door)) {
     // Others wait for their turn.
     if (performance.now() > deadline) {
       const detail = `reading it takes longer than ${Math.round(limitMs / 60_000)} minutes; the rest was not read`;
       problems.push(problem("unopenable", { file: session.path, line: null, offset: null }, { detail }));
+      isWhole = false;
       break;
     }
     if (item.type === "problem") {
       const { kind, place } = item.problem;
       // Why it cannot be opened was said.
       if (kind === "unopenable" && sealed.some(({ place: { file } }) => file === place.file)) continue;
-      if (problems.length < PROBLEMS_MAX) problems.push(withKnownFix(item.problem, agent));
-      else problemsLeftOut++;
+      report(item.problem);
       continue;
     }
-    const pause = see?.(item.record);
+    const { record } = item;
+    const pause = see?.(record);
     if (pause) await pause;
-    records[item.record.state]++;
-    for (const unit of item.record.units) {
+    records[record.state]++;
+    for (const unit of record.units) {
       units[unit.type] = (units[unit.type] ?? 0) + 1;
       if (unit.type === "title") title = unit.text;
     }
+    for (const found of judge.add(record)) report(found);
   }
+  if (isWhole) for (const found of judge.end()) report(found);
   const { callsInterrupted } = judge;
   return { session, title, records, units, problems, problemsLeftOut, callsInterrupted };
 }

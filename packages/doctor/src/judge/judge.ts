@@ -1,9 +1,8 @@
-import type { ReadItem } from "../contract/agent.ts";
 import { isPoisoned } from "../contract/poisoned.ts";
 import { type Problem, problem } from "../contract/problem.ts";
 import type { Place, SessionRecord } from "../contract/record.ts";
 import type { ConversationRules } from "../contract/rules.ts";
-import { IdTable } from "./id-table.ts";
+import { hashOf, IdTable } from "./id-table.ts";
 import { ThreadIds } from "./thread-ids.ts";
 
 /**
@@ -21,13 +20,13 @@ export class ConversationJudge {
     this.#bytesAt = bytesAt;
   }
 
-  *add(record: SessionRecord): Generator<Problem> {
+  add(record: SessionRecord): readonly Problem[] {
     let thread = this.#threads.get(record.thread);
     if (!thread) {
       thread = new ThreadJudge(this.#rules, this.#bytesAt);
       this.#threads.set(record.thread, thread);
     }
-    yield* thread.add(record);
+    return thread.add(record);
   }
 
   *end(): Generator<Problem> {
@@ -40,14 +39,8 @@ export class ConversationJudge {
   }
 }
 
-/** The items of a reader, with what the judge finds. */
-export function* judged(items: Iterable<ReadItem>, judge: ConversationJudge): Generator<ReadItem> {
-  for (const item of items) {
-    yield item;
-    if (item.type === "record") for (const problem of judge.add(item.record)) yield { type: "problem", problem };
-  }
-  for (const problem of judge.end()) yield { type: "problem", problem };
-}
+/** Most records are as they should be: this runs for every line of a file of gigabytes. */
+const NONE: readonly Problem[] = [];
 
 interface OpenCall {
   readonly place: Place;
@@ -74,17 +67,22 @@ class ThreadJudge {
     this.#ids = new ThreadIds(bytesAt);
   }
 
-  *add(record: SessionRecord): Generator<Problem> {
-    if (record.id !== null && this.#ids.has(record.id) && !this.#rules.repeatsIds) {
-      const found = this.#ids.addAgain(record);
-      if (found) yield found;
-      return;
+  add(record: SessionRecord): readonly Problem[] {
+    if (record.id !== null) {
+      const hash = hashOf(record.id);
+      if (this.#ids.has(hash) && !this.#rules.repeatsIds) {
+        const again = this.#ids.addAgain(record, hash);
+        return again ? [again] : NONE;
+      }
+      this.#ids.add(record, hash);
     }
-    if (record.id !== null) this.#ids.add(record);
+    const found: Problem[] = [];
     if (this.#rules.chain === "parents" && record.parent !== null) this.#ids.follow(record.parent, record.place);
     if (this.#rules.sequence === "rising" && record.sequence !== null) {
       if (this.#sequence !== null && record.sequence <= this.#sequence)
-        yield problem("overlapping-sequence", record.place, { detail: `${record.sequence} after ${this.#sequence}` });
+        found.push(
+          problem("overlapping-sequence", record.place, { detail: `${record.sequence} after ${this.#sequence}` }),
+        );
       this.#sequence = record.sequence;
     }
     for (const unit of record.units) {
@@ -93,16 +91,17 @@ class ThreadJudge {
         this.#exchange++;
       } else if (unit.type === "result") {
         this.#sawResult = true;
-        if (isPoisoned(unit.content)) yield problem("poisoned-result", record.place, { detail: unit.call });
+        if (isPoisoned(unit.content)) found.push(problem("poisoned-result", record.place, { detail: unit.call }));
         this.#result(unit.call, record.place);
       } else if (unit.type === "assistant" || unit.type === "reasoning" || unit.type === "call") {
         // An answer shows that the calls before it were not interrupted.
         const isAnswer = unit.type === "assistant" && this.#rules.leavesOpenCalls === true;
         if (this.#sawResult || (isAnswer && this.#open.size > 0)) this.#exchange++;
         this.#sawResult = false;
-        if (unit.type === "call") yield* this.#call(unit, record);
+        if (unit.type === "call") this.#call(unit, record, found);
       }
     }
+    return found.length > 0 ? found : NONE;
   }
 
   /** The user went on: what was running then will have no result. */
@@ -115,18 +114,19 @@ class ThreadJudge {
     }
   }
 
-  *#call(
+  #call(
     unit: { readonly id: string; readonly name: string; readonly input: unknown },
     { place, state }: SessionRecord,
-  ) {
+    found: Problem[],
+  ): void {
     const isObject = typeof unit.input === "object" && unit.input !== null && !Array.isArray(unit.input);
     // Of half a record, the input is half; that is reported already.
-    if (!isObject && state !== "partial") yield problem("bad-tool-input", place, { detail: unit.name });
+    if (!isObject && state !== "partial") found.push(problem("bad-tool-input", place, { detail: unit.name }));
     const early = this.#early.get(unit.id);
     if (early) {
       this.#early.delete(unit.id);
       this.#closed.set(unit.id, 1);
-      yield problem("result-before-call", early, { detail: unit.name });
+      found.push(problem("result-before-call", early, { detail: unit.name }));
     } else if (!this.#isClosed(unit.id)) {
       this.#open.set(unit.id, { place, name: unit.name, exchange: this.#exchange });
     }

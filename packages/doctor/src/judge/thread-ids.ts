@@ -24,13 +24,13 @@ export class ThreadIds {
     this.#bytesAt = bytesAt;
   }
 
-  has(id: string): boolean {
-    return this.#numbers.get(id) !== undefined;
+  /** `hash`: of the id, here and below. */
+  has(hash: number): boolean {
+    return this.#numbers.getHash(hash) !== undefined;
   }
 
-  add({ id, place, length }: SessionRecord): void {
+  add({ place, length }: SessionRecord, hash: number): void {
     const number = this.#numbers.size;
-    const hash = hashOf(id!);
     this.#numbers.setHash(hash, number);
     this.#awaited.delete(hash);
     if (this.#doublesCount > 0) this.#newBehindDouble++;
@@ -47,8 +47,8 @@ export class ThreadIds {
   }
 
   /** A record whose id is known already; a problem if it is another one. */
-  addAgain({ id, place, bytes, length }: SessionRecord): Problem | null {
-    const number = this.#numbers.get(id!)!;
+  addAgain({ id, place, bytes, length }: SessionRecord, hash: number): Problem | null {
+    const number = this.#numbers.getHash(hash)!;
     const offset = this.#offsets[number]!;
     const first = { file: this.#files[this.#fileNumbers[number]!]!, line: null, offset };
     const isSame = offset >= 0 && isSameRecord(this.#bytesAt(first, this.#lengths[number]!), bytes.subarray(0, length));

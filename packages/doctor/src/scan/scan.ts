@@ -60,13 +60,19 @@ const OPEN_BRACE = 0x7b;
 const CLOSE_BRACE = 0x7d;
 const NO_DAMAGE: readonly TextDamageKind[] = [];
 const SEPARATOR = /[\u2028\u2029]/g;
+const SEPARATORS = [Buffer.from("\u2028"), Buffer.from("\u2029")];
 const BYTE_ORDER_MARK = [0xef, 0xbb, 0xbf];
 
 /** The stretches in the order of the file. Blank lines are left out, runs of NUL are stretches of their own. */
 export function* scan(chunks: Iterable<Uint8Array>, rules: ScanRules): Generator<Stretch> {
   const segments = new Ahead(segmentsOf(chunks, rules.recordBytesMax ?? RECORD_BYTES_MAX));
   const scanner = new Scanner(segments, rules);
-  for (let segment = segments.shift(); segment !== null; segment = segments.shift()) yield* scanner.read(segment);
+  for (let segment = segments.shift(); segment !== null; segment = segments.shift()) {
+    // Nearly every line of a file of gigabytes: without the generators that damage needs.
+    const intact = scanner.intact(segment);
+    if (intact) yield intact;
+    else yield* scanner.read(segment);
+  }
 }
 
 class Scanner {
@@ -75,10 +81,23 @@ class Scanner {
   #bytesSeen = 0;
   #bytesJoined = 0;
   #isFirst = true;
+  /** What came of a line that is not intact. */
+  #tried: { readonly segment: Segment; readonly whole: Stretch | null } | null = null;
 
   constructor(segments: Ahead, rules: ScanRules) {
     this.#segments = segments;
     this.#rules = rules;
+  }
+
+  /** The record on a line of its own with nothing wrong; null for any other. */
+  intact(segment: Segment): Stretch | null {
+    const { bytes, end, endLength } = segment;
+    this.#tried = null;
+    if (this.#isFirst || end === "nul" || bytes[0] !== OPEN_BRACE || bytes.length !== segment.length) return null;
+    const whole = this.#whole(segment, NO_DAMAGE, 0);
+    if (whole?.state === "intact") this.#bytesSeen += segment.length + endLength;
+    else this.#tried = { segment, whole };
+    return whole?.state === "intact" ? whole : null;
   }
 
   *read(segment: Segment): Generator<Stretch> {
@@ -103,7 +122,10 @@ class Scanner {
       if (before > 0) yield unreadable(backwards(segment, before), [...damage]);
       return;
     }
-    const whole = segment.length === bytes.length ? this.#whole(segment, damage, before) : null;
+    // Parsing what is no JSON takes long.
+    const tried = this.#tried?.segment === segment ? this.#tried.whole : undefined;
+    const whole =
+      tried !== undefined ? tried : segment.length === bytes.length ? this.#whole(segment, damage, before) : null;
     if (whole) yield whole;
     else yield* this.#damaged(segment, damage, before);
   }
@@ -121,7 +143,7 @@ class Scanner {
     }
     // What is not UTF-8 was read as U+FFFD, so few lines need a closer look.
     const isText = !text.includes("\ufffd") || isUtf8(bytes);
-    const isBroken = this.#rules.breaksAtSeparators === true && text.search(SEPARATOR) >= 0;
+    const isBroken = this.#rules.breaksAtSeparators === true && hasSeparator(bytes);
     const endsInCr = bytes[bytes.length - 1] === CR;
     if (damage.length === 0 && isText && !isBroken && !endsInCr) {
       const { line, offset, length } = segment;
@@ -355,6 +377,12 @@ function hasBrokenWord(value: unknown): boolean {
 const textOf = (bytes: Uint8Array): string =>
   (Buffer.isBuffer(bytes) ? bytes : Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength)).toString("utf8");
 const leadingBlank = (text: string): number => text.length - text.trimStart().length;
+
+/** Of the bytes, which is faster than of the text. */
+function hasSeparator(bytes: Uint8Array): boolean {
+  const buffer = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength);
+  return SEPARATORS.some((separator) => buffer.includes(separator));
+}
 
 function escapeSeparators(text: string): string {
   return text.replaceAll(SEPARATOR, (char) => (char === "\u2028" ? "\\u2028" : "\\u2029"));

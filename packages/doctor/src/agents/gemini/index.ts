@@ -163,7 +163,7 @@ class Doubles {
     if (id !== null) {
       if (this.#message?.equals(own))
         yield { type: "problem", problem: problem("doubled-record", place, { detail: id }) };
-      this.#message = Buffer.from(own);
+      this.#message = own;
       this.#know(id);
     }
     if (kind === "snapshot")
