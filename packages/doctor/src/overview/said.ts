@@ -17,12 +17,14 @@ export function saidIn({ units }: SessionRecord): string {
 export function promptIn({ units }: SessionRecord): string | null {
   for (const unit of units) {
     if (unit.type !== "user") continue;
-    const text = textOf(unit.content).trim();
+    const text = textOf(unit.content).replace(WRAPPER, "").trim();
     if (text !== "" && !FROM_PROGRAM.test(text)) return text;
   }
   return null;
 }
 
+/** What Cline puts around a prompt. */
+const WRAPPER = /^\s*<user_input[^>]*>|<\/user_input>\s*$/g;
 /** What programs put in front of the first prompt: the state of the machine, their own instructions. */
 const FROM_PROGRAM = /^(?:<[\w-]+>|# AGENTS\.md\b|Caveat: )/;
 
