@@ -85,9 +85,7 @@ describe("the list and the index of all agents' sessions", () => {
         for (const { problems, prompt, title, id } of await index.list()) {
           const what = `${recording.format} ${recording.story} ${id}`;
           expect(problems, what).toEqual({ count: 0, kinds: [] });
-          expect(title ?? prompt, what).toMatch(
-            /^[^<]*(?:heron|egret|stork|folder|command|Summary|one go|Remember this list)/,
-          );
+          expect(title ?? prompt, what).toMatch(/^[A-Z]/);
         }
       });
     }
