@@ -90,6 +90,14 @@ const tasks: Record<string, () => Promise<unknown>> = {
     process.stdin.destroy();
     return {};
   },
+  /** Diagnoses a session of Claude Code. */
+  diagnose: async () => {
+    const { AGENTS, diagnose } = await import("@holdfast/doctor");
+    resetPeak();
+    const session = { agent: "claude-code", id: "bench", path: root, parts: [] };
+    const { records } = await diagnose(AGENTS.find(({ name }) => name === session.agent)!, session);
+    return { records: records.intact, peak: peakBytes() };
+  },
   /** The server of the row `serve`, a bare one in its place, and their clients. */
   serve: async () => (await import("./followers.ts")).serveSessions(root, JSON.parse(id)),
   bare: async () => (await import("./followers.ts")).serveBare(JSON.parse(id)),

@@ -5,6 +5,7 @@ import { ageRow } from "./rows/age.ts";
 import { powerInFlight, powerRow, powerSessions, processRow } from "./rows/append.ts";
 import { bytesRow } from "./rows/bytes.ts";
 import { commandRow } from "./rows/command.ts";
+import { doctorRow } from "./rows/doctor.ts";
 import { followRow } from "./rows/follow.ts";
 import { listRow } from "./rows/list.ts";
 import { openEpochRow, openLongRow } from "./rows/open.ts";
@@ -94,5 +95,6 @@ export const rows: readonly Row[] = [
   { name: "wrap-delay", measure: wrapDelayRow },
   { name: "wrap-flood", measure: wrapFloodRow },
   { name: "wrap-memory", measure: wrapMemoryRow },
+  { name: "doctor", measure: doctorRow },
   { name: "peers", measure: peersRow },
 ];
