@@ -35,7 +35,8 @@ export async function runWatch(flags: Flags, { isOnce }: { readonly isOnce: bool
 
 /** What is kept, and where: two lines. */
 function greeting({ store, keepsFiles }: ImportTarget, isRedacted: boolean): string[] {
-  const titles = AGENTS.filter(({ name }) => name !== "holdfast").map(({ title }) => title);
+  const followed = AGENTS.filter(({ name, homes }) => name !== "holdfast" && homes(process.env, "/").length > 0);
+  const titles = followed.map(({ title }) => title);
   const what = keepsFiles ? "their files, byte for byte, and their conversations" : "their conversations";
   const secrets = isRedacted
     ? "Credentials are redacted, so files are not copied; only you can read the store."

@@ -25,6 +25,7 @@ import { twinsOf } from "./twins.ts";
 export const cline: Agent = {
   name: "cline",
   title: "Cline",
+  programs: ["cline"],
   versions: ["3.0.65"],
   // It closes the calls of an interrupted turn when it goes on.
   rules: { chain: "order", closesOpenCalls: true, leavesOpenCalls: true, repeatsIds: false, sequence: "none" },

@@ -15,6 +15,7 @@ const HEAD_BYTES = 2 ** 16;
 export const zot: Agent = {
   name: "zot",
   title: "zot",
+  programs: ["zot"],
   versions: [],
   // It makes up the results of open calls each time it loads a session.
   rules: { chain: "order", closesOpenCalls: true, leavesOpenCalls: true, repeatsIds: false, sequence: "none" },
