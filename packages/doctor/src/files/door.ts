@@ -95,7 +95,8 @@ export class Door implements Disposable {
   #entriesOf(folder: string): readonly FolderEntry[] {
     const entries: FolderEntry[] = [];
     try {
-      if (!lstatSync(folder).isDirectory()) return [];
+      // Asked of every session for a folder that few have: an error for each would cost more than the rest.
+      if (!lstatSync(folder, { throwIfNoEntry: false })?.isDirectory()) return [];
       using dir = opendirSync(folder);
       for (let entry = dir.readSync(); entry !== null; entry = dir.readSync()) {
         const kind = entry.isFile() ? "file" : entry.isDirectory() ? "folder" : null;

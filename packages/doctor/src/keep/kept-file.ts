@@ -136,7 +136,8 @@ async function append(
     if (offset > from) fdatasyncSync(kept);
     // A file that was written just now can be written again without another time.
     const isSettled = Date.now() - facts.modifiedMs > TICK_MS;
-    if (offset === facts.size && isSettled) futimesSync(kept, new Date(), facts.modifiedMs / 1000);
+    // Its own time would be the one of a file that is written next.
+    futimesSync(kept, new Date(), offset === facts.size && isSettled ? facts.modifiedMs / 1000 : 0);
   } finally {
     closeSync(kept);
   }

@@ -31,6 +31,8 @@ import { keyOf, nameOf, type Tracked, track } from "./tracked.ts";
 const BRING_SHARE = 4;
 const DISCOVER_SHARE = 20;
 const SWEEP_SHARE = 400;
+/** At how many looks at all files it looks for others, too. */
+const DISCOVER_EVERY = 4;
 const CHECK_SHARE = 20;
 /** A conversation must fit into the memory; of longer sessions, only the files are kept. */
 const CONVERSATION_BYTES_MAX = 2 ** 27;
@@ -56,6 +58,7 @@ export class SessionWatch {
   #sweeping: NodeJS.Timeout | null = null;
   #discoveredAt = 0;
   #discoverCostMs = 0;
+  #sweeps = 0;
   #isStarted = false;
   #isStopped = false;
 
@@ -363,7 +366,8 @@ export class SessionWatch {
   #sweep(): void {
     const begin = performance.now();
     try {
-      this.#discover();
+      // Events tell of sessions that come and go; this finds those that they missed.
+      if (this.#events.isLimited || this.#sweeps++ % DISCOVER_EVERY === 0) this.#discover();
       const now = Date.now();
       for (const tracked of this.#tracked.values())
         if (tracked.stat !== null && tracked.stat !== statOf(tracked.found, this.#door))
