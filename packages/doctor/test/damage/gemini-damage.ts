@@ -31,7 +31,7 @@ export const GEMINI_DAMAGE: readonly SessionDamage[] = [
     (lines, at) => lines.splice(at, 1),
   ),
   lineDamage(
-    { name: "record: snapshot of a resume lost", named: ["lost-record"], isLossless: true },
+    { name: "record: snapshot of a resume lost", named: ["lost-record"], isLossless: false },
     // Behind a header, and what empties the session.
     (line, at, lines) => line.startsWith('{"$set":{"messages":[') && (lines[at - 3] ?? "").startsWith('{"sessionId"'),
     (lines, at) => lines.splice(at, 1),
