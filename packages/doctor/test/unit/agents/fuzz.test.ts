@@ -7,8 +7,8 @@ import { readCorpus } from "../../fuzz/corpus.ts";
 import { Inputs } from "../../fuzz/input.ts";
 import { checkInput } from "../../fuzz/properties.ts";
 
-/** A few inputs of `npm run fuzz-readers`, always the same ones. */
-const SEED = Number(process.env["HOLDFAST_SEED"] ?? 1);
+/** A few inputs of `npm run fuzz-readers`, always the same ones: what others find is looked for with that command. */
+const SEED = 1;
 const COUNT = 300 * Number(process.env["HOLDFAST_EFFORT"] ?? 1);
 
 test("readers, judge, plans and repairs throw nothing, lose nothing, and change nothing twice", async () => {
