@@ -3,6 +3,7 @@ import { readFileSync } from "node:fs";
 import { dirname, join, relative } from "node:path";
 import type { Agent, SessionPlace } from "../contract/agent.ts";
 import type { Change, Plan } from "../contract/plan.ts";
+import type { SessionRecord } from "../contract/record.ts";
 import { diagnose } from "../diagnosis/diagnose.ts";
 import { Door } from "../files/door.ts";
 import { keptCopyOf } from "../keep/kept-copy.ts";
@@ -48,17 +49,33 @@ function planDeleted(session: SessionPlace, from: string, door: Door): Plan | nu
   return { changes, lost: [] };
 }
 
-/** Whether every record that is whole now is in the kept content too. */
+/**
+ * Whether every record that can be read now is in the kept content too. One that has to be repaired says something else
+ * there: it counts by its id, or by a place behind the record before it.
+ */
 async function hasAll(agent: Agent, kept: SessionPlace, session: SessionPlace): Promise<boolean> {
-  const known = new Set<string>();
-  for await (const hash of hashesOf(agent, kept)) known.add(hash);
-  for await (const hash of hashesOf(agent, session)) if (!known.has(hash)) return false;
+  const places = new Map<string, number>();
+  const ids = new Set<string>();
+  let count = 0;
+  for await (const { bytes, id } of recordsOf(agent, kept)) {
+    places.set(hashOf(bytes), count++);
+    if (id !== null) ids.add(id);
+  }
+  let next = 0;
+  for await (const { bytes, id, state } of recordsOf(agent, session)) {
+    const at = state === "intact" ? places.get(hashOf(bytes)) : next;
+    if (at === undefined || at >= count) return false;
+    if (state === "recovered" && id !== null && !ids.has(id)) return false;
+    next = at + 1;
+  }
   return true;
 }
 
-async function* hashesOf(agent: Agent, session: SessionPlace): AsyncGenerator<string> {
+const hashOf = (bytes: Uint8Array): string => createHash("sha256").update(bytes).digest("base64");
+
+async function* recordsOf(agent: Agent, session: SessionPlace): AsyncGenerator<SessionRecord> {
   using door = new Door();
   for (const item of await agent.read(session, door))
-    if (item.type === "record" && item.record.state === "intact" && item.record.place.file === session.path)
-      yield createHash("sha256").update(item.record.bytes).digest("base64");
+    if (item.type === "record" && item.record.state !== "unreadable" && item.record.place.file === session.path)
+      yield item.record;
 }
