@@ -22,6 +22,8 @@ export type Change =
       readonly path: string;
       readonly size: number;
       readonly from: string;
+      /** Of a database: the state of the file and its log when they were read. */
+      readonly state?: string;
       readonly grade: Grade;
       readonly why: string;
     }

@@ -18,6 +18,12 @@ const SHARED_MAX = 4;
 const SHARED = new WeakMap<Door, Map<string, SharedCopy>>();
 const TAKEN = new WeakMap<Door, Map<string, DatabaseCopy>>();
 
+/** The file of a copy, and the state of the agent's own when it was made. */
+export interface Copied {
+  readonly copy: string;
+  readonly state: string;
+}
+
 /** A copy that the sessions of a run share. */
 interface SharedCopy {
   readonly copy: DatabaseCopy;
@@ -35,14 +41,22 @@ export class DatabaseCopy implements Disposable {
   readonly path: string;
   /** The file of the copy, for a repair that begins with it. */
   readonly copy: string;
+  /** Of the agent's file and its log, when they were copied. */
+  readonly state: string;
   readonly damage: readonly DatabaseDamage[];
   readonly #database: DatabaseSync;
   /** Statements that can be used again. */
   readonly #idle = new Map<string, StatementSync>();
 
-  private constructor(path: string, copy: string, database: DatabaseSync, damage: readonly DatabaseDamage[]) {
+  private constructor(
+    path: string,
+    { copy, state }: Copied,
+    database: DatabaseSync,
+    damage: readonly DatabaseDamage[],
+  ) {
     this.path = path;
     this.copy = copy;
+    this.state = state;
     this.#database = database;
     this.damage = damage;
   }
@@ -85,21 +99,23 @@ export class DatabaseCopy implements Disposable {
 
   /** Throws `Refused` if the file cannot be opened at all; what is damaged in it is in `damage`. */
   static open(path: string, door: Door, known: KnownSchema | null = null): DatabaseCopy {
-    const copy = copyOf(path, door);
+    const copied = copyOf(path, door);
+    const { copy, state } = copied;
     const { database, damage } = openChecked(copy);
-    if (database !== null && damage.length === 0) return new DatabaseCopy(path, copy, database, damage);
+    if (database !== null && damage.length === 0) return new DatabaseCopy(path, copied, database, damage);
     // While it is open: SQLite carries its log over into the file when it closes it.
     const rebuilt = `${copy}.rebuilt`;
     assertSpace(path, door);
     rebuildDatabase(copy, rebuilt, known);
     if (database?.isOpen) database.close();
     removeDatabase(copy);
-    return new DatabaseCopy(path, rebuilt, openReadOnly(rebuilt), damage);
+    return new DatabaseCopy(path, { copy: rebuilt, state }, openReadOnly(rebuilt), damage);
   }
 
-  /** A copy in which these statements were carried out, each with the same parameters: its path. */
-  static changed(path: string, door: Door, statements: readonly string[], ...parameters: string[]): string {
-    const copy = copyOf(path, door);
+  /** A copy in which these statements were carried out, each with the same parameters. */
+  static changed(path: string, door: Door, statements: readonly string[], ...parameters: string[]): Copied {
+    const copied = copyOf(path, door);
+    const { copy } = copied;
     const database = new DatabaseSync(copy, { allowExtension: false });
     try {
       database.exec("pragma trusted_schema = off");
@@ -108,7 +124,7 @@ export class DatabaseCopy implements Disposable {
     } finally {
       database.close();
     }
-    return copy;
+    return copied;
   }
 
   /** A copy of this copy, changed: its path. Everything is in the one file. */
@@ -167,10 +183,11 @@ function mapOf<T>(maps: WeakMap<Door, Map<string, T>>, door: Door): Map<string, 
 }
 
 /** Changes whenever the agent writes to the database. */
-const stateOf = (path: string, door: Door): string => JSON.stringify([door.facts(path), door.facts(`${path}-wal`)]);
+export const stateOf = (path: string, door: Door): string =>
+  JSON.stringify([door.facts(path), door.facts(`${path}-wal`)]);
 
 /** Copies the file and its log at one moment: again if the agent wrote in between. */
-function copyOf(path: string, door: Door): string {
+function copyOf(path: string, door: Door): Copied {
   // It refuses links, FIFOs and the files of others.
   door.openRaw(path)[Symbol.dispose]();
   for (let tries = 1; ; tries++) {
@@ -183,7 +200,7 @@ function copyOf(path: string, door: Door): string {
       if (existsSync(path)) throw new Refused(path, messageOf(error), error);
       throw new Refused(path, "it is not there", error);
     }
-    if (stateOf(path, door) === before || tries === COPIES_MAX) return copy;
+    if (stateOf(path, door) === before || tries === COPIES_MAX) return { copy, state: before };
   }
 }
 

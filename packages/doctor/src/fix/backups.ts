@@ -15,6 +15,7 @@ import {
 import { dirname, join, relative } from "node:path";
 import { fieldsOf, listIn, textIn } from "../contract/shapes.ts";
 import { type Door, Refused } from "../files/door.ts";
+import { userOf } from "./open-files.ts";
 import {
   discard,
   draftCopy,
@@ -25,6 +26,7 @@ import {
   removeFolders,
   removeLeftovers,
   setMode,
+  syncFile,
   syncFolder,
 } from "./write.ts";
 
@@ -68,6 +70,7 @@ export function backUp(folder: string, backup: Backup): void {
       const copy = join(place, step.name);
       copyFileSync(step.path, copy, constants.COPYFILE_EXCL | constants.COPYFILE_FICLONE);
       setMode(copy, 0o600);
+      syncFile(copy);
     }
     // Last and at once: a backup without it belongs to a fix that never happened.
     publish(draftNew(join(place, MANIFEST), Buffer.from(`${JSON.stringify(backup, null, 2)}\n`), 0o600));
@@ -96,12 +99,29 @@ export function listBackups(folder: string, door: Door): Backup[] {
 
 /**
  * Brings back what a fix changed, also one that was killed halfway. Throws `Refused`, with nothing changed, if
- * something is neither as the fix found it nor as the fix left it.
+ * something is neither as the fix found it nor as the fix left it, or if a process has the session open.
  */
 export function undo(folder: string, backup: Backup): void {
-  const open = stepsDone(backup);
-  for (const step of open.toReversed()) undoStep(join(folder, backup.id), step);
-  writeFileSync(join(folder, backup.id, UNDONE), "");
+  const paths = backup.steps.flatMap((step) => (step.type === "moved" ? [step.path, step.to] : [step.path]));
+  const user = userOf(paths, backup.session);
+  if (user !== null) throw new Refused(paths[0]!, `${user}; end the agent first`);
+  takeBack(folder, backup);
+}
+
+/** The same for a fix that has just been made. */
+export function takeBack(folder: string, backup: Backup): void {
+  const place = join(folder, backup.id);
+  const done = stepsDone(backup);
+  for (const step of done) {
+    if (step.type !== "content") continue;
+    if (hashOf(join(place, step.name)) !== step.sha256Before) throw new Refused(step.path, "its backup is damaged");
+    // What an agent says goes to the log of a database first: SQLite would carry it over into the old file.
+    const log = `${step.path}-wal`;
+    const isOurs = backup.steps.some(({ path }) => path === log);
+    if (!isOurs && (lstatSync(log, { throwIfNoEntry: false })?.size ?? 0) > 0) throw new Refused(step.path, CHANGED);
+  }
+  for (const step of done.toReversed()) undoStep(place, step);
+  writeFileSync(join(place, UNDONE), "");
 }
 
 /** The steps that were done, and not undone yet. */

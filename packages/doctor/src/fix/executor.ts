@@ -2,8 +2,9 @@ import { randomBytes } from "node:crypto";
 import { lstatSync } from "node:fs";
 import { dirname } from "node:path";
 import type { Change, Plan } from "../contract/plan.ts";
+import { stateOf } from "../files/database.ts";
 import { type Door, Refused } from "../files/door.ts";
-import { type Backup, type BackupStep, backUp, dropBackup, hashOf, modeOf, placeAfter, undo } from "./backups.ts";
+import { type Backup, type BackupStep, backUp, dropBackup, hashOf, modeOf, placeAfter, takeBack } from "./backups.ts";
 import {
   type Draft,
   discard,
@@ -77,7 +78,7 @@ export class Executor {
       for (const change of this.#changes) this.#assertPossible(change);
       for (const change of this.#changes) this.#apply(change);
     } catch (error) {
-      takeBack(backups, backup);
+      cancel(backups, backup);
       throw error;
     }
     return backup;
@@ -124,13 +125,16 @@ export class Executor {
     const stamp = this.#stamps.get(path);
     if ((type === "edit" || type === "replace") && this.#door.facts(path)?.size !== change.size) throw written(path);
     if (stamp !== undefined && stampOf(path) !== stamp) throw written(path);
+    // Others may write to a database that sessions share, and at first only to its log.
+    if (type === "replace" && change.state !== undefined && stateOf(path, this.#door) !== change.state)
+      throw written(path);
   }
 }
 
 /** Of a fix that came to nothing: the files are as they were, and no backup is left. */
-export function takeBack(backups: string, backup: Backup): void {
+export function cancel(backups: string, backup: Backup): void {
   try {
-    undo(backups, backup);
+    takeBack(backups, backup);
   } catch (error) {
     const path = backup.steps[0]!.path;
     throw new Refused(path, `the repair stopped halfway; what it replaced is in the backup ${backup.id}`, error);

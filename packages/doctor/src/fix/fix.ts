@@ -4,7 +4,7 @@ import type { ProblemKind } from "../contract/problem.ts";
 import { type Diagnosis, diagnose } from "../diagnosis/diagnose.ts";
 import { restorePermissions } from "../diagnosis/permissions.ts";
 import { Door, Refused } from "../files/door.ts";
-import { Executor, stampOf, takeBack } from "./executor.ts";
+import { cancel, Executor, stampOf } from "./executor.ts";
 import { planFromKept } from "./kept-plan.ts";
 import { userOf } from "./open-files.ts";
 
@@ -63,8 +63,11 @@ export async function fix(agent: Agent, session: SessionPlace, options: FixOptio
   const plan = await planFor(before, agent, session, door);
   if (plan === null) return null;
   const paths = [session.path, ...session.parts, ...plan.changes.map(({ path }) => path)];
-  const user = userOf(paths, session.id);
-  if (user !== null) throw new Refused(session.path, `${user}; end the agent first`);
+  const assertUnused = (): void => {
+    const user = userOf(paths, session.id);
+    if (user !== null) throw new Refused(session.path, `${user}; end the agent first`);
+  };
+  assertUnused();
   const executor = new Executor(plan, stamps, door);
   try {
     executor.draft();
@@ -76,6 +79,8 @@ export async function fix(agent: Agent, session: SessionPlace, options: FixOptio
     // Of an index alone, or of a place, the result can only be seen when it is there.
     const isOfSession = drafted.path !== session.path || drafted.parts.some((path, n) => path !== session.parts[n]);
     if (isOfSession) assertBetter(before, await diagnose(agent, drafted), session);
+    // A long session takes a while: its agent may have been started meanwhile.
+    assertUnused();
     const backup = executor.publish(options.backups, { agent: agent.name, session: session.id });
     // Beside its own name, other files of the agent count too, such as an index.
     const placed = {
@@ -83,14 +88,14 @@ export async function fix(agent: Agent, session: SessionPlace, options: FixOptio
       path: executor.placed(session.path),
       parts: session.parts.map(executor.placed, executor),
     };
-    const diagnosis = await judgeSession(agent, placed, keptFolderOf);
     try {
+      const diagnosis = await judgeSession(agent, placed, keptFolderOf);
       assertBetter(before, diagnosis, session);
+      return { backup: backup.id, plan, diagnosis };
     } catch (error) {
-      takeBack(options.backups, backup);
+      cancel(options.backups, backup);
       throw error;
     }
-    return { backup: backup.id, plan, diagnosis };
   } catch (error) {
     throw refusalOf(error, session.path);
   } finally {

@@ -178,7 +178,11 @@ function writeAll(target: number, bytes: Uint8Array): void {
 
 /** A rename is durable when its folder is. */
 export function syncFolder(folder: string): void {
-  const descriptor = openSync(folder, constants.O_RDONLY);
+  syncFile(folder);
+}
+
+export function syncFile(path: string): void {
+  const descriptor = openSync(path, constants.O_RDONLY);
   try {
     fsyncSync(descriptor);
   } finally {

@@ -28,7 +28,7 @@ export function planRows(session: SessionPlace, door: Door): Plan | null {
   const isListed = sessionsIn(database).some(({ id, folder }) => id === session.id && folder !== null);
   const changed = entries.filter(({ why }) => why !== undefined);
   if (changed.length === 0 && isListed && database.damage.length === 0) return null;
-  const from = database.changed(door, (target) => {
+  const copy = database.changed(door, (target) => {
     if (!isListed)
       target
         .prepare("insert into sessions (id, working_dir, description) values (?, ?, ?)")
@@ -47,7 +47,8 @@ export function planRows(session: SessionPlace, door: Door): Plan | null {
     ...(database.damage.length > 0 ? ["builds a new database from every readable row"] : []),
     ...new Set(whys),
   ];
-  return { changes: replaceDatabase(session.path, from, grade, words.join("; "), door), lost };
+  const copied = { copy, state: database.state };
+  return { changes: replaceDatabase(session.path, copied, grade, words.join("; "), door), lost };
 }
 
 type Target = Parameters<Parameters<DatabaseCopy["changed"]>[1]>[0];

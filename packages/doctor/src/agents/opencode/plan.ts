@@ -25,7 +25,7 @@ export function planDatabase(session: SessionPlace, door: Door): Plan | null {
   const all = rows.roots().map(({ id }) => id);
   if (all.length === 0) return null;
   const sum = new Sum();
-  const from = database.changed(door, (target) => {
+  const copy = database.changed(door, (target) => {
     const writer = new RowWriter(target);
     for (const id of isDamaged ? all : [session.id]) repairSession(rows, id, writer, sum);
     if (isDamaged) writer.restoreSurroundings();
@@ -33,7 +33,10 @@ export function planDatabase(session: SessionPlace, door: Door): Plan | null {
   if (!isDamaged && sum.rows === 0) return null;
   const what = isDamaged ? "builds a new database from every readable row" : "repairs rows";
   const grade = sum.made > 0 ? "rebuilt" : "brought back";
-  return { changes: replaceDatabase(path, from, grade, `${what}${sum.words()}`, door), lost: sum.lost };
+  return {
+    changes: replaceDatabase(path, { copy, state: database.state }, grade, `${what}${sum.words()}`, door),
+    lost: sum.lost,
+  };
 }
 
 /** What was done, for the report. */
